@@ -1,0 +1,117 @@
+"""Kernel alignment: the kernel nearest in angle to the labels' outer product."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import cvxpy as cp
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+import kernelopt as ko
+from formulations.lanckriet.setting import Weights, setting
+
+
+def alignment(
+    grams: ko.Grams | ArrayLike,
+    y: ArrayLike,
+    *,
+    weights: Weights = "nonnegative",
+    norm: Literal["full", "train"] = "full",
+    prediction: Literal["parzen", "svm"] = "parzen",
+) -> ko.Formulation:
+    r"""The kernel of the set that is best aligned with the labels.
+
+    .. math:: \max_\mu\ \langle K(\mu)_{tr}, yy' \rangle \quad\text{s.t.}\quad \|K(\mu)\|_F \le 1
+
+    and mu >= 0 or, for free signs, K(mu) >> 0 on all N points: :math:`\max q'\mu` subject to
+    :math:`\mu'S\mu \le 1` with :math:`q_i = y'K_{i,tr}y` and :math:`S_{ij} = \langle K_i, K_j\rangle`.
+    Statement: its value v is n times the largest alignment :math:`\langle K, yy'\rangle / (n \|K\|_F)`,
+    which no scale of K changes; the weights are scaled to mu'S mu = 1.
+
+    Parameters
+    ----------
+    grams : Grams or array of shape (m, N, N)
+    y : array of shape (n,), n <= N
+        Labels in {-1, +1} of the first n points, both present.
+    weights : "nonnegative" or "free", default "nonnegative"
+    norm : "full" or "train", default "full"
+        Whether the Frobenius norm is that of K on all N points, as in the paper, or on the labelled ones.
+    prediction : "parzen" or "svm", default "parzen"
+        `Solution.decision_function`: the Parzen rule f(x) = sum_i y_i k(x_i, x) / n_{y_i}, or an SVM
+        with C = 1 at K(mu) scaled to a mean diagonal of one.
+
+    Returns
+    -------
+    Formulation
+        claim "equal"; `.dual()` is the least length of a matrix that is as aligned as the labels.
+
+    Raises
+    ------
+    InputError
+        If no kernel is positively aligned with the labels: then any weights are optimal.
+
+    References
+    ----------
+    .. [1] Lanckriet et al., JMLR 5 (2004), section 4.6, Theorem 23.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from formulations import lanckriet
+    >>> y = np.array([1.0, 1, -1])
+    >>> solution = lanckriet.alignment([np.outer(y, y), np.eye(3)], y).solve()
+    >>> round(solution.value / 3, 5)
+    1.0
+    """
+    if norm not in ("full", "train"):
+        raise ko.ParameterError(f"norm must be 'full' or 'train', got {norm!r}.")
+    if prediction not in ("parzen", "svm"):
+        raise ko.ParameterError(f"prediction must be 'parzen' or 'svm', got {prediction!r}.")
+    data = setting(grams, y, weights=weights)
+    if not data.signed:
+        data.factors()  # non-negative weights need positive semidefinite kernels
+    K = data.kernel
+    measured = K[: data.n, : data.n] if norm == "train" else K
+    q = data.grams.forms(data.y)[data.used]
+    if not q.max() > 0:
+        raise ko.InputError(
+            f"some kernel must have y'K_i y > 0, got at most {q.max():g}: none is aligned with the "
+            "labels. Add a kernel, or centre them."
+        )
+    constraints = [(ko.frobenius(measured) <= 1).set_label("length")]
+    if data.signed:
+        constraints.append((K >> 0).set_label("K >> 0"))
+    problem = cp.Problem(cp.Maximize(ko.alignment(K, data.y)), constraints)
+
+    def dual() -> cp.Problem:
+        """Min |U|_F s.t. <U, K_i> >= q_i (with free signs: == q_i + <Z, K_i>, Z PSD)."""
+        size = data.n if norm == "train" else data.N
+        stack = data.grams.block(slice(0, size)) if size < data.N else data.grams
+        U = cp.Variable((size, size), symmetric=True, name="U")
+        forms = cp.hstack([cp.sum(cp.multiply(stack.gram(int(i)), U)) for i in data.used])
+        if not data.signed:
+            return cp.Problem(cp.Minimize(cp.norm(U, "fro")), [forms >= q])
+        Z = cp.Variable((data.N, data.N), PSD=True, name="Z")
+        slack = cp.hstack([cp.sum(cp.multiply(data.grams.gram(int(i)), Z)) for i in data.used])
+        return cp.Problem(cp.Minimize(cp.norm(U, "fro")), [forms == q + slack])
+
+    def predictor(K: NDArray[np.float64]) -> tuple[NDArray[np.float64], float]:
+        if prediction == "parzen":
+            counts = np.where(data.y > 0, (data.y > 0).sum(), (data.y < 0).sum())
+            return data.y / counts, 0.0
+        scale = data.N / np.trace(K)
+        machine = ko.risk(scale * K, data.y, ko.hinge(1.0)).oracle()
+        return scale * machine.alpha, float(machine.intercept)
+
+    return ko.Formulation(
+        name="lanckriet.alignment",
+        problem=problem,
+        kernel=K,
+        weights=data.weights,
+        dual=dual,
+        claim="equal",
+        reference="Lanckriet et al. (2004), Theorem 23",
+        words=problem,
+        predictor=predictor,
+    )

@@ -1,0 +1,88 @@
+"""The block-norm form: the weights eliminated, one weight vector per kernel."""
+
+from __future__ import annotations
+
+import cvxpy as cp
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+import kernelopt as ko
+from formulations.lanckriet.quadratic import qcqp
+from formulations.lanckriet.setting import Ridge, Trace, setting
+
+
+def block_norm(
+    grams: ko.Grams | ArrayLike,
+    y: ArrayLike,
+    *,
+    C: float = np.inf,
+    tau: Ridge = 0.0,
+    trace: Trace = "sum",
+) -> ko.Formulation:
+    r"""The primal over functions, with the weights eliminated.
+
+    .. math::
+
+        \min_{w_i, b}\ \tfrac1c \Big(\sum_i \sqrt{r_i} \|w_i\|\Big)^2
+        + \sum_j h_{C,\tau}\big(1 - y_j f(x_j)\big), \qquad f = \sum_i F_i w_i + b
+
+    with K_i = F_i F_i' and h the loss behind omega. A learned tau adds sqrt(N) |xi| to the sum, with
+    f + y xi in the place of f.
+
+    Statement: its value is that of `qcqp`, and
+    :math:`\mu_i = c \|w_i\| / (\sqrt{r_i} \sum_l \sqrt{r_l} \|w_l\|)`.
+
+    Parameters
+    ----------
+    grams, y, C, tau, trace
+        As in `qcqp`.
+
+    Returns
+    -------
+    Formulation
+        claim "equal"; `.dual()` is the programme of `qcqp`.
+
+    References
+    ----------
+    .. [1] Lanckriet et al., JMLR 5 (2004), the primal of Theorems 17 and 20.
+    """
+    data = setting(grams, y, C, tau, trace)
+    roots = np.sqrt(data.r)
+    blocks = [
+        (F, cp.Variable(F.shape[1], name=f"w{i}"))
+        for i, F in zip(data.used, data.factors(), strict=True)
+        if F.size
+    ]
+    lengths = [cp.norm2(w) for _, w in blocks]
+    present = [k for k, F in enumerate(data.factors()) if F.size]
+    b, z = cp.Variable(name="b"), cp.Variable(data.n, name="z")
+    f = cp.sum([F @ w for F, w in blocks]) + b
+    total = cp.sum([roots[k] * length for k, length in zip(present, lengths, strict=True)])
+    if data.ridge is not None:
+        xi = cp.Variable(data.n, name="xi")
+        f, total = f + xi, total + np.sqrt(data.N) * cp.norm2(xi)
+    fit = (z == f).set_label("fit")
+    objective = cp.square(total) / data.c + 2 * data.criterion.expression(z, data.y)
+    problem = cp.Problem(cp.Minimize(objective), [fit])
+
+    def recover() -> NDArray[np.float64]:
+        sizes = np.zeros(data.used.size)
+        sizes[present] = [np.linalg.norm(w.value) for _, w in blocks]
+        whole = roots @ sizes
+        if data.ridge is not None:
+            whole += np.sqrt(data.N) * np.linalg.norm(xi.value)
+            data.ridge.value = data.c * np.linalg.norm(xi.value) / (np.sqrt(data.N) * whole)
+        data.mu.value = data.c * sizes / (roots * whole)
+        return np.asarray(fit.dual_value) / 2
+
+    return ko.Formulation(
+        name="lanckriet.block_norm",
+        problem=problem,
+        kernel=data.kernel,
+        weights=data.weights,
+        dual=lambda: qcqp(grams, y, C=C, tau=tau, trace=trace).problem,
+        claim="equal",
+        reference="Lanckriet et al. (2004), Theorems 17 and 20",
+        words=data.words(),
+        recover=recover,
+    )

@@ -1,0 +1,111 @@
+"""Kernel learning in the language of cvxpy: convex words for kernels, certified solves."""
+
+from kernelopt.catalog import Entry, Formulation, catalogue
+from kernelopt.certificates import Certificate, certify
+from kernelopt.errors import (
+    ConditionWarning,
+    ConvergenceWarning,
+    InfeasibleError,
+    InputError,
+    KerneloptError,
+    LabelError,
+    MethodError,
+    NotFiniteError,
+    NotPSDError,
+    NotSymmetricError,
+    ParameterError,
+    ShapeError,
+    SolverError,
+    UnboundedError,
+)
+from kernelopt.grams import Grams, as_grams
+from kernelopt.graphs import diffusion
+from kernelopt.kernels import (
+    Kernel,
+    empirical_map,
+    gaussian,
+    identity,
+    laplacian,
+    linear,
+    normalized,
+    on_columns,
+    per_feature,
+    polynomial,
+)
+from kernelopt.language import Combination, Risk, alignment, combine, entries, frobenius, lp_ball, risk, trace
+from kernelopt.losses import (
+    Loss,
+    epsilon_insensitive,
+    hard_margin,
+    hinge,
+    huberized_hinge,
+    logistic,
+    one_class,
+    squared,
+    squared_hinge,
+)
+from kernelopt.reading import Expansion, expand
+from kernelopt.solvers import Learned, Solution, explain, solve
+from kernelopt.validation import positive
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "Certificate",
+    "Combination",
+    "ConditionWarning",
+    "ConvergenceWarning",
+    "Entry",
+    "Expansion",
+    "Formulation",
+    "Grams",
+    "InfeasibleError",
+    "InputError",
+    "Kernel",
+    "KerneloptError",
+    "LabelError",
+    "Learned",
+    "Loss",
+    "MethodError",
+    "NotFiniteError",
+    "NotPSDError",
+    "NotSymmetricError",
+    "ParameterError",
+    "Risk",
+    "ShapeError",
+    "Solution",
+    "SolverError",
+    "UnboundedError",
+    "alignment",
+    "as_grams",
+    "catalogue",
+    "certify",
+    "combine",
+    "diffusion",
+    "empirical_map",
+    "entries",
+    "epsilon_insensitive",
+    "expand",
+    "explain",
+    "frobenius",
+    "gaussian",
+    "hard_margin",
+    "hinge",
+    "huberized_hinge",
+    "identity",
+    "laplacian",
+    "linear",
+    "logistic",
+    "lp_ball",
+    "normalized",
+    "on_columns",
+    "one_class",
+    "per_feature",
+    "polynomial",
+    "positive",
+    "risk",
+    "solve",
+    "squared",
+    "squared_hinge",
+    "trace",
+]

@@ -1,0 +1,132 @@
+"""The Formulation record, and the catalogue of formulations that are installed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from importlib.metadata import entry_points
+from typing import Any, Literal
+
+import cvxpy as cp
+import numpy as np
+
+from kernelopt.errors import InputError
+from kernelopt.language.risk import Risk
+from kernelopt.language.terms import terms
+from kernelopt.reading import risks
+from kernelopt.solvers.exact import Reading
+from kernelopt.solvers.solution import Learned, Part, Solution
+from kernelopt.solvers.solve import solve
+from kernelopt.validation import Array
+
+GROUP = "kernelopt.formulations"
+Claim = Literal["equal", "upper", "lower", "relaxation"]
+Takes = Literal["labels", "targets", "triplets", "similarities"]
+
+
+@dataclass(frozen=True, eq=False)
+class Formulation:
+    """A theorem as an object: a programme, its dual, and how the learned kernel is read from it.
+
+    Attributes
+    ----------
+    name : str
+    problem : cp.Problem
+        The programme as the paper states it, solved by `solve`.
+    kernel : cvxpy expression of shape (N, N)
+        The learned kernel.
+    weights : cvxpy expression of shape (m,), or None
+        Its weights, filled by `solve`.
+    dual : function without arguments
+        Builds the hand-written dual as a `cp.Problem`.
+    claim : "equal", "upper", "lower" or "relaxation"
+        How the optimum of `dual()` relates to that of `problem`.
+    reference : str
+        The paper and its theorem.
+    words : cp.Problem
+        The same learning problem in the words of the language: compose, certify and re-solve it. It is
+        `problem` itself where that has risk nodes.
+    recover : function without arguments, optional
+        For a programme without risk nodes: sets the weights from its multipliers and returns alpha.
+    predictor : function of (kernel on the labelled points) -> (alpha, intercept), optional
+        For formulations that learn a kernel without a machine.
+    """
+
+    name: str
+    problem: cp.Problem
+    kernel: cp.Expression
+    weights: cp.Expression | None
+    dual: Callable[[], cp.Problem]
+    claim: Claim
+    reference: str
+    words: cp.Problem
+    recover: Callable[[], Array] | None = None
+    predictor: Callable[[Array], tuple[Array, float]] | None = None
+
+    @property
+    def risks(self) -> tuple[Risk, ...]:
+        """The risks of `words`."""
+        return tuple(risks(self.words))
+
+    def solve(self, method: str = "auto", **options: Any) -> Solution:
+        """Solve the programme and certify the learned kernel; options as for `kernelopt.solve`."""
+        recover = self.recover
+        if recover is None:
+            solution = solve(self.problem, method, **options)
+        else:
+            reading = Reading(self.words, lambda: [recover()])
+            solution = solve(self.problem, method, reading=reading, **options)
+        if self.predictor is None or self.weights is None:
+            return solution
+        return replace(
+            solution, weights=np.asarray(self.weights.value), learned=(self._machine(self.predictor),)
+        )
+
+    def _machine(self, predictor: Callable[[Array], tuple[Array, float]]) -> Learned:
+        """Return the machine that `predictor` trains at the learned kernel."""
+        alpha, intercept = predictor(np.asarray(self.kernel.value))
+        parts = tuple(Part(np.ravel(w.value), grams, alpha) for w, grams in terms(self.kernel) or [])
+        extends = self.weights is not None and bool(self.weights.is_nonneg())
+        return Learned(alpha, intercept, parts, True, extends)
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A formulation in the catalogue.
+
+    Attributes
+    ----------
+    name : str
+        Such as "lanckriet.hard_margin".
+    build : function
+        The builder, returning a `Formulation`.
+    takes : "labels", "targets", "triplets" or "similarities"
+        What the builder takes beside kernels.
+    example : function of a numpy Generator
+        Returns a small `Formulation`; tests and benchmarks of the catalogue are driven by it.
+    """
+
+    name: str
+    build: Callable[..., Formulation]
+    takes: Takes
+    example: Callable[[np.random.Generator], Formulation]
+
+
+def catalogue() -> dict[str, Entry]:
+    """Return the formulations of all installed packages, by name.
+
+    A package adds its own through the entry-point group "kernelopt.formulations", whose entries are
+    modules with a list `CATALOGUE` of `Entry` records.
+
+    Raises
+    ------
+    InputError
+        If two packages use one name.
+    """
+    found: dict[str, Entry] = {}
+    for point in sorted(entry_points(group=GROUP), key=lambda p: p.name):
+        for entry in point.load().CATALOGUE:
+            if entry.name in found:
+                raise InputError(f"formulation names must be unique, got {entry.name!r} twice. Rename one.")
+            found[entry.name] = entry
+    return found

@@ -1,0 +1,242 @@
+"""`certify`: lower and upper bounds of a problem at any candidate, ours or a stranger's."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import cvxpy as cp
+import numpy as np
+from numpy.typing import ArrayLike
+
+from kernelopt.certificates.boxes import constraint_boxes, flat
+from kernelopt.certificates.closed import closed_bound
+from kernelopt.certificates.minorants import relaxation
+from kernelopt.certificates.multipliers import Bound, conic_bound
+from kernelopt.certificates.repair import Point, Violation, feasible_point, violations, write_point
+from kernelopt.errors import ParameterError, ShapeError
+from kernelopt.language.risk import Risk
+from kernelopt.reading import check_problem, risks, visible_variables
+from kernelopt.validation import Array
+
+Route = Literal["closed", "conic", "none"]
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """Bounds lower <= optimum <= upper, in doubles, computed from the problem's data alone.
+
+    Attributes
+    ----------
+    lower, upper : float
+        Bounds of the optimal value, infinite where none was found.
+    route : "closed", "conic" or "none"
+        How the bound by duality was obtained.
+    residuals : dict
+        Constraints that the candidate violated, by name, relative to the size of their sides.
+    reason : str
+        What was missing, where a bound is infinite.
+    point : dict
+        The feasible point that attains the bound: values by cvxpy variable.
+    alphas : tuple of arrays
+        The dual variables behind the bound by duality, one per risk.
+    proof : array or None
+        A Farkas ray, where the problem is infeasible.
+    """
+
+    lower: float
+    upper: float
+    route: Route
+    residuals: dict[str, float] = field(default_factory=dict)
+    reason: str = ""
+    point: dict[Any, Array] = field(default_factory=dict, repr=False)
+    alphas: tuple[Array, ...] = field(default=(), repr=False)
+    proof: Array | None = field(default=None, repr=False)
+
+    @property
+    def gap(self) -> float:
+        """The gap relative to max(1, |upper|), never negative; infinite where a bound is missing."""
+        if not np.isfinite(self.lower) or not np.isfinite(self.upper):
+            return np.inf
+        return max(0.0, self.upper - self.lower) / max(1.0, abs(self.upper))
+
+    def __str__(self) -> str:
+        text = f"{self.lower:.9g} <= optimum <= {self.upper:.9g} (gap {self.gap:.1e}, {self.route})"
+        return text + (f": {self.reason}" if self.reason else "")
+
+
+def certify(
+    problem: cp.Problem,
+    candidate: dict[Any, ArrayLike] | None = None,
+    *,
+    weights: ArrayLike | None = None,
+    alpha: ArrayLike | Sequence[ArrayLike] | None = None,
+    bounds: dict[Any, tuple[ArrayLike, ArrayLike]] | None = None,
+) -> Certificate:
+    """Bound the optimum of a problem from any candidate, trusting no solver.
+
+    For `Minimize`, with the roles swapped for `Maximize`:
+
+    * lower: every alpha is projected on the dual domain of its loss, and every risk replaced by
+      l(alpha) - 1/2 <alpha alpha', K>, which is never above it. The relaxation is bounded in closed
+      form over simplices, l_p balls and spectrahedra, else by a repaired conic multiplier.
+    * upper: the candidate is projected on the equalities, moved towards a strictly feasible point as
+      far as the other constraints ask, and evaluated, every risk by a primal value.
+
+    Parameters
+    ----------
+    problem : cp.Problem
+        With or without risks.
+    candidate : dict from cvxpy variable to value, optional
+        By default the current values of the variables.
+    weights : array, optional
+        Short for the candidate of a problem with one variable outside its risks.
+    alpha : array of shape (n,), or one per risk, optional
+        Signed dual variables; by default those of the machines at the candidate's kernels.
+    bounds : dict from cvxpy variable to (lower, upper), optional
+        Bounds that are known to hold at an optimum, beyond those that attributes, traces and norm
+        balls imply; they help where the lower bound names an unbounded variable.
+
+    Returns
+    -------
+    Certificate
+        Of this candidate: with a poor one the bounds are loose, never wrong. The variables hold
+        the values that they had before.
+
+    Examples
+    --------
+    >>> import cvxpy as cp, numpy as np, kernelopt as ko
+    >>> mu = cp.Variable(2, nonneg=True)
+    >>> K = ko.combine(mu, np.array([[[2.0, 0], [0, 2]], [[1, -1], [-1, 1]]]))
+    >>> problem = cp.Problem(cp.Minimize(ko.risk(K, [1, -1], ko.hinge())), [ko.trace(K) == 4])
+    >>> certificate = ko.certify(problem, weights=[0, 2], alpha=[0.25, -0.25])
+    >>> round(certificate.lower, 6), round(certificate.upper, 6), certificate.route
+    (0.25, 0.25, 'closed')
+    """
+    check_problem(problem)
+    variables = visible_variables(problem)
+    before = [(v, v.value) for v in problem.variables()]
+    try:
+        start = starting_point(variables, candidate, weights)
+        found = risks(problem)
+        return _certify(problem, variables, start, found, as_alphas(found, alpha), bounds)
+    finally:
+        for variable, value in before:
+            variable.save_value(value)
+
+
+def _certify(
+    problem: cp.Problem,
+    variables: list[cp.Variable],
+    start: Point | None,
+    found: list[Risk],
+    alphas: list[Array] | None,
+    bounds: dict[Any, tuple[ArrayLike, ArrayLike]] | None,
+) -> Certificate:
+    """Certify with the variables free to change."""
+    residuals: dict[str, float] = {}
+    if start is not None:
+        write_point(variables, start)
+        residuals = {v.name: v.size for v in violations(problem, variables)}
+    point, left = feasible_point(problem, variables, start)
+    attained = np.inf
+    if point is not None:
+        write_point(variables, point)
+        value = problem.objective.value
+        attained = np.inf if value is None or not np.isfinite(value) else float(np.ravel(value)[0])
+    else:
+        write_point(variables, start or {v.id: np.asarray(v.project(np.zeros(v.shape))) for v in variables})
+    choices = [] if alphas is None else [alphas]
+    if found and (alphas is None or not left):
+        choices.append([node.oracle().alpha for node in found])
+    bound, route, used = best_bound(problem, variables, found, choices or [[]], bounds)
+    maximize = isinstance(problem.objective, cp.Maximize)
+    if maximize and point is None:
+        attained = -np.inf
+    reason = bound.reason if not np.isfinite(bound.value) else ""
+    if point is None and bound.value < np.inf:
+        reason = "; ".join(filter(None, [reason, "no feasible point: " + listed(left)]))
+    return Certificate(
+        lower=attained if maximize else bound.value,
+        upper=-bound.value if maximize else attained,
+        route=route,
+        residuals=residuals,
+        reason=reason,
+        point={} if point is None else {v: point[v.id] for v in variables},
+        alphas=tuple(used),
+        proof=bound.ray,
+    )
+
+
+def best_bound(
+    problem: cp.Problem,
+    variables: list[cp.Variable],
+    found: list[Risk],
+    choices: list[list[Array]],
+    bounds: dict[Any, tuple[ArrayLike, ArrayLike]] | None,
+) -> tuple[Bound, Route, list[Array]]:
+    """Return the highest lower bound (of the minimisation) over the proposed dual variables."""
+    best: tuple[Bound, Route, list[Array]] = (Bound(-np.inf, "no dual variable was proposed"), "none", [])
+    for alphas in choices:
+        relaxed = relaxation(problem, found, alphas, keep_sign=False)
+        value = closed_bound(relaxed.objective.args[0], relaxed.constraints)
+        if value is not None:
+            bound, route = Bound(value), "closed"
+        else:
+            if found:
+                relaxed = relaxation(problem, found, alphas, keep_sign=True)
+            boxes = constraint_boxes(relaxed, variables, bounds)
+            present = [v for v in variables if any(v is w for w in relaxed.variables())]
+            bound = conic_bound(relaxed, present, boxes)
+            route = "conic" if bound.value > -np.inf else "none"
+        if bound.value > best[0].value or not best[2]:
+            best = (bound, route, alphas)  # type: ignore[assignment]
+    return best
+
+
+def starting_point(
+    variables: list[cp.Variable], candidate: dict[Any, ArrayLike] | None, weights: ArrayLike | None
+) -> Point | None:
+    """Return the candidate as a point; None where it is missing or not finite."""
+    if weights is not None:
+        if candidate is not None or len(variables) != 1:
+            raise ParameterError(
+                f"weights are for problems with one variable outside the risks, got {len(variables)} "
+                f"({', '.join(v.name() for v in variables)}). Pass candidate={{variable: value, ...}}."
+            )
+        candidate = {variables[0]: weights}
+    point: Point = {}
+    for variable in variables:
+        value = variable.value if candidate is None else candidate.get(variable, variable.value)
+        if value is None:
+            return None
+        array = np.asarray(value.toarray() if hasattr(value, "toarray") else value, dtype=float)
+        if array.shape != variable.shape:
+            raise ShapeError(
+                f"the candidate of {variable.name()} must have shape {variable.shape}, got {array.shape}."
+            )
+        if not np.isfinite(flat(array)).all():
+            return None
+        point[variable.id] = array
+    return point
+
+
+def as_alphas(found: list[Risk], alpha: Any) -> list[Array] | None:
+    """Return one finite dual variable per risk, None where none is given."""
+    if alpha is None or not found:
+        return None
+    several = isinstance(alpha, list | tuple) and len(alpha) > 0 and np.ndim(alpha[0]) == 1
+    proposed = [np.asarray(a, dtype=float) for a in (alpha if several else [alpha])]
+    sizes = [node.learner.n for node in found]
+    if [a.shape for a in proposed] != [(n,) for n in sizes]:
+        raise ShapeError(
+            f"alpha must have one entry per labelled point of each of {len(sizes)} risk(s), sizes {sizes}, "
+            f"got shapes {[a.shape for a in proposed]}. It is the signed dual variable, y times the SVM's."
+        )
+    return [np.nan_to_num(a, nan=0.0, posinf=0.0, neginf=0.0) for a in proposed]
+
+
+def listed(left: list[Violation]) -> str:
+    """Return the violated constraints as text."""
+    return ", ".join(f"{v.name} (by {v.size:.1e})" for v in left[:3])

@@ -1,0 +1,170 @@
+"""The standard cone form of a cvxpy problem, and its dual cones: interior points and membership."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import cvxpy as cp
+import numpy as np
+import scipy.sparse as sp
+
+from kernelopt.conic import SOLVER_FAILURES
+from kernelopt.errors import KerneloptError
+from kernelopt.validation import Array
+
+
+@dataclass(frozen=True)
+class ConeProgram:
+    """min 1/2 x'Px + c'x + offset  subject to  b - Ax in K, with its variables' columns."""
+
+    P: sp.csc_array
+    c: Array
+    A: sp.csc_array
+    b: Array
+    offset: float
+    dims: Any
+    upper_triangle: bool  # how semidefinite blocks are vectorised
+    columns: dict[int, int]  # variable id -> first column
+    solver: str
+    _data: Any
+    _chain: Any
+
+    def solve(self, tilt: Array | None = None, **options: Any) -> tuple[str, Array | None, Array | None]:
+        """Return (status, x, z) as the solver says, with `tilt` added to c; trusted by nobody."""
+        data = dict(self._data)
+        if tilt is not None:
+            data["c"] = self.c + tilt
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            try:
+                raw = self._chain.solver.solve_via_data(data, False, False, options, None)
+            except SOLVER_FAILURES:
+                return "failed", None, None
+        if isinstance(raw, dict):  # SCS
+            return str(raw["info"]["status"]), usable(raw["x"]), usable(raw["y"])
+        return str(raw.status), usable(raw.x), usable(raw.z)
+
+    def blocks(self) -> Iterator[tuple[str, slice, Any]]:
+        """Yield (kind, rows, parameter) of every cone."""
+        start = 0
+        for kind, size, parameter in sizes(self.dims):
+            yield kind, slice(start, start + size), parameter
+            start += size
+
+    def interior(self) -> Array:
+        """Return a point e in the interior of the dual cone (zero in the free part)."""
+        e = np.zeros(self.b.size)
+        for kind, rows, parameter in self.blocks():
+            if kind == "nonneg":
+                e[rows] = 1.0
+            elif kind == "soc":
+                e[rows.start] = 1.0
+            elif kind == "psd":
+                e[rows] = self.vectorized(np.eye(parameter))
+            elif kind == "exp":
+                e[rows] = (-1.0, 0.0, 1.0)
+            elif kind == "power":
+                e[rows] = (1.0, 1.0, 0.0)
+        return e
+
+    def push(self, z: Array) -> Array:
+        """Return z moved into the dual cone, block by block, by the least multiple of an interior point."""
+        z = z.copy()
+        for kind, rows, parameter in self.blocks():
+            v = z[rows]
+            if kind == "nonneg":
+                z[rows] = np.maximum(v, 0.0)
+            elif kind == "soc":
+                v[0] = max(v[0], float(np.linalg.norm(v[1:])) * (1 + 1e-15))
+            elif kind == "psd":
+                smallest = float(np.linalg.eigvalsh(self.matrix(v, parameter))[0])
+                if smallest < 0:
+                    z[rows] = v - smallest * (1 + 1e-12) * self.vectorized(np.eye(parameter))
+            elif kind == "exp":
+                v[0] = min(v[0], -1e-12)
+                v[2] = max(v[2], -v[0] * np.exp(np.clip(v[1] / v[0] - 1, -700, 50)))
+            elif kind == "power":
+                v[:2] = np.maximum(v[:2], 1e-14)
+                a = parameter
+                size = (v[0] / a) ** a * (v[1] / (1 - a)) ** (1 - a)
+                if abs(v[2]) > size:
+                    v[:2] *= abs(v[2]) / size * (1 + 1e-14)
+        return z
+
+    def holds(self, z: Array, slack: float) -> bool:
+        """Whether z is in the dual cone, up to `slack` times an interior point."""
+        moved = self.push(z)
+        return bool(np.abs(moved - z).max(initial=0.0) <= slack)
+
+    def vectorized(self, M: Array) -> Array:
+        """Return the scaled triangle of a symmetric matrix, in the order of this program."""
+        scaled = M * np.sqrt(2.0)
+        np.fill_diagonal(scaled, np.diag(M))
+        rows, columns = self._triangle(len(M))
+        vector: Array = scaled[rows, columns]
+        return vector
+
+    def matrix(self, v: Array, order: int) -> Array:
+        """Return the symmetric matrix of a scaled triangle."""
+        rows, columns = self._triangle(order)
+        M = np.zeros((order, order))
+        M[rows, columns] = v / np.where(rows == columns, 1.0, np.sqrt(2.0))
+        return M + M.T - np.diag(np.diag(M))
+
+    def _triangle(self, order: int) -> tuple[Any, Any]:
+        """Row and column of each entry, columns first: of the upper triangle or of the lower one."""
+        second, first = np.tril_indices(order) if self.upper_triangle else np.triu_indices(order)[::-1]
+        return first, second
+
+
+def usable(values: Any) -> Array | None:
+    """Return a finite array, or None."""
+    if values is None:
+        return None
+    array = np.asarray(values, dtype=float)
+    return array if array.size and np.isfinite(array).all() else None
+
+
+def sizes(dims: Any) -> Iterator[tuple[str, int, Any]]:
+    """Yield (kind, number of rows, parameter) of every cone in cvxpy's order."""
+    if dims.zero:
+        yield "zero", dims.zero, None
+    if dims.nonneg:
+        yield "nonneg", dims.nonneg, None
+    for size in dims.soc:
+        yield "soc", size, size
+    for order in dims.psd:
+        yield "psd", order * (order + 1) // 2, order
+    for _ in range(dims.exp):
+        yield "exp", 3, None
+    for exponent in dims.p3d:
+        yield "power", 3, float(np.ravel(exponent)[0])
+
+
+def cone_program(problem: cp.Problem, solver: str = "CLARABEL") -> ConeProgram | None:
+    """Return the cone form that cvxpy compiles for Clarabel or SCS, None if it has none.
+
+    The problem's variables must be without attributes (`plain`), so that columns are values.
+    """
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            data, chain, inverse = problem.get_problem_data(solver)
+        except KerneloptError:
+            raise
+        except SOLVER_FAILURES:
+            return None
+    dims = data["dims"]
+    if getattr(dims, "pnd", None):
+        return None
+    n = data["c"].size
+    A = sp.csc_array(data["A"])
+    P = sp.csc_array(data["P"]) if "P" in data else sp.csc_array((n, n))
+    columns = dict(data["param_prob"].var_id_to_col)
+    return ConeProgram(
+        P, data["c"], A, data["b"], float(inverse[-1]["offset"]), dims, solver == "CLARABEL", columns, solver,
+        data, chain,
+    )  # fmt: skip

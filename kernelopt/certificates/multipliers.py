@@ -1,0 +1,144 @@
+"""A lower bound of any cvxpy problem from an approximate multiplier, repaired, by weak duality."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import cvxpy as cp
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from scipy.sparse.linalg import splu
+
+from kernelopt.certificates.boxes import Boxes, plain
+from kernelopt.certificates.cones import ConeProgram, cone_program
+from kernelopt.validation import Array
+
+CLOSE = 1e-7
+TILTS = (0.0, 1e-9, 1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3)
+
+
+class Bound(NamedTuple):
+    """A lower bound of a minimisation problem; `reason` says what is missing where it is -inf."""
+
+    value: float
+    reason: str = ""
+    ray: Array | None = None  # a Farkas ray, where the problem is infeasible
+
+
+def conic_bound(problem: cp.Problem, variables: list[cp.Variable], boxes: Boxes) -> Bound:
+    """Return a lower bound of a minimisation problem in standard cone form.
+
+    With z in the dual cone, any x, and r = c + Px + A'z,
+
+        lower = offset - b'z - 1/2 x'Px + sum_j min(r_j lo_j, r_j hi_j),
+
+    where a column without bounds needs r_j = 0. A solver proposes z; its residual in such columns is
+    removed by least squares, and where that leaves the cone, the problem tilted by A'e with e inside
+    the dual cone proposes another z, which e then moves inside.
+    """
+    stripped = plain(problem, variables, boxes)
+    if stripped is None:
+        return Bound(-np.inf, "a variable has an attribute that is not supported (diag, sparsity, complex)")
+    best = Bound(-np.inf, "no solver proposed a multiplier")
+    for solver, options in (
+        ("CLARABEL", {}),
+        ("SCS", {"eps_abs": 1e-9, "eps_rel": 1e-9, "max_iters": 50000}),
+    ):
+        program = cone_program(stripped.problem, solver)
+        if program is None:
+            continue
+        lower, upper = column_box(program, stripped.variables.values(), stripped.boxes)
+        bound = program_bound(program, lower, upper, options)
+        best = max(best, bound, key=lambda b: b.value)
+        if best.value > -np.inf:
+            break
+    return best
+
+
+def column_box(program: ConeProgram, variables: object, boxes: Boxes) -> tuple[Array, Array]:
+    """Return the bounds of every column; auxiliary columns have none."""
+    lower, upper = np.full(program.c.size, -np.inf), np.full(program.c.size, np.inf)
+    for variable in variables:  # type: ignore[attr-defined]
+        start = program.columns.get(variable.id)
+        if start is not None:
+            lower[start : start + variable.size] = boxes[variable.id].lower
+            upper[start : start + variable.size] = boxes[variable.id].upper
+    return lower, upper
+
+
+def program_bound(program: ConeProgram, lower: Array, upper: Array, options: dict[str, float]) -> Bound:
+    """Return the best bound over tilts and repairs, stopping at the first that meets the primal value."""
+    free = ~(np.isfinite(lower) & np.isfinite(upper))
+    e = program.interior()
+    repairs = [Repair(program.A, np.ones_like(free)), Repair(program.A, free)]
+    scale = max(1.0, float(np.abs(program.c).max(initial=0.0)))
+    best = Bound(-np.inf, "no multiplier could be repaired")
+    for tilt in TILTS:
+        shift = tilt * scale * e
+        status, x, z = program.solve(program.A.T @ shift if tilt else None, **options)
+        if "nfeasible" in status and "Dual" not in status and z is not None:
+            proof = farkas(program, z, lower, upper)
+            if proof is not None:
+                return Bound(np.inf, "infeasible", proof)
+        if x is None or z is None:
+            continue
+        slope = program.c + program.P @ x
+        for repair in repairs:
+            mended = repair(program.push(z) + shift, -slope)
+            if mended is None or not program.holds(mended, 1e-13 * scale):
+                continue
+            r = slope + program.A.T @ mended
+            if np.abs(r[free]).max(initial=0.0) > 1e-11 * (scale + float(np.abs(mended).max(initial=0.0))):
+                if best.value == -np.inf:
+                    best = Bound(-np.inf, f"{unbounded(program, free, r)} needs bounds")
+                continue
+            best = max(best, Bound(dual_value(program, x, mended, r, lower, upper)), key=lambda b: b.value)
+        goal = float((program.c + program.P @ x / 2) @ x + program.offset)
+        if goal - best.value <= CLOSE * max(1.0, abs(goal)):
+            break
+    return best
+
+
+def dual_value(program: ConeProgram, x: Array, z: Array, r: Array, lower: Array, upper: Array) -> float:
+    """Return offset - b'z - 1/2 x'Px + the least of r'x over the box."""
+    boxed = np.isfinite(lower) & np.isfinite(upper)
+    least = np.minimum(r[boxed] * lower[boxed], r[boxed] * upper[boxed]).sum()
+    return float(program.offset - program.b @ z - x @ (program.P @ x) / 2 + least)
+
+
+def farkas(program: ConeProgram, z: Array, lower: Array, upper: Array) -> Array | None:
+    """Return z if it proves infeasibility: -b'z > 0 exceeds what A'z can take back over the box."""
+    z = program.push(z / max(float(np.abs(z).max()), 1e-300))
+    r = program.A.T @ z
+    boxed = np.isfinite(lower) & np.isfinite(upper)
+    gain = -float(program.b @ z) + float(np.minimum(r[boxed] * lower[boxed], r[boxed] * upper[boxed]).sum())
+    rest = float(np.abs(r[~boxed]).max(initial=0.0))
+    return z if gain > 1e-9 and rest <= 1e-7 * gain else None
+
+
+def unbounded(program: ConeProgram, free: NDArray[np.bool_], r: Array) -> str:
+    """Name the variable behind the largest residual of an unbounded column."""
+    column = int(np.flatnonzero(free)[np.abs(r[free]).argmax()])
+    starts = sorted((start, key) for key, start in program.columns.items())
+    owner = [key for start, key in starts if start <= column][-1]
+    return f"variable {owner}"
+
+
+class Repair:
+    """The least change of z that gives A'z a wanted value in chosen columns."""
+
+    def __init__(self, A: sp.csc_array, columns: NDArray[np.bool_]) -> None:
+        self.columns = np.flatnonzero(columns)
+        self.A = A[:, self.columns]
+        if self.columns.size:
+            normal = sp.csc_array(self.A.T @ self.A)
+            ridge = 1e-14 * max(float(normal.diagonal().max()), 1e-300)
+            self.solver = splu(sp.csc_array(normal + ridge * sp.eye_array(self.columns.size)))
+
+    def __call__(self, z: Array, wanted: Array) -> Array | None:
+        if not self.columns.size:
+            return z
+        for _ in range(4):
+            z = z + self.A @ self.solver.solve(wanted[self.columns] - self.A.T @ z)
+        return z if np.isfinite(z).all() else None

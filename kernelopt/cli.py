@@ -1,0 +1,148 @@
+"""The command line: `kernelopt demo`."""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import sys
+import time
+from collections.abc import Sequence
+from importlib.metadata import version
+from pathlib import Path
+
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+from kernelopt.errors import KerneloptError
+
+GAP_TOLERANCE = 1e-5
+
+
+def parser() -> argparse.ArgumentParser:
+    """Return the parser of the command line."""
+    top = argparse.ArgumentParser(
+        prog="kernelopt", description="Kernel learning in the language of cvxpy, certified."
+    )
+    top.add_argument("--version", action="version", version=f"kernelopt {version('kernelopt')}")
+    commands = top.add_subparsers(dest="command", required=True)
+    demo = commands.add_parser(
+        "demo",
+        help="learn kernels on breast cancer data by every criterion of Lanckriet et al.",
+        description="Learn kernels on scikit-learn's breast cancer data by every criterion of Lanckriet et "
+        "al. (2004), print a table with certified bounds, and save a figure of weights and bounds. Takes "
+        "less than a minute. Exit status: 0 if every gap is certified to 1e-5, 1 if not, 2 on wrong use.",
+    )
+    demo.add_argument(
+        "--out", type=Path, default=Path("kernelopt-demo.png"), help="the figure (PNG), or a folder for it"
+    )
+    demo.add_argument("--points", type=int, default=200, help="training points, 60 to 200 (default 200)")
+    demo.add_argument("--random-state", type=int, default=0, help="seed of the split (default 0)")
+    demo.add_argument("--no-figure", action="store_true", help="print the table only; needs no matplotlib")
+    return top
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line and return its exit status."""
+    top = parser()
+    options = top.parse_args(arguments)
+    if not 60 <= options.points <= 200:
+        top.error(f"--points must be between 60 and 200, got {options.points}")
+    if options.random_state < 0:
+        top.error(f"--random-state must not be negative, got {options.random_state}")
+    figure = None if options.no_figure else figure_path(top, options.out)
+    try:
+        return run_demo(options.points, options.random_state, figure)
+    except KerneloptError as error:
+        print(f"kernelopt: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print("kernelopt: interrupted", file=sys.stderr)
+        return 130
+
+
+def figure_path(top: argparse.ArgumentParser, out: Path) -> Path:
+    """Return where the figure goes, failing before the work and not after it."""
+    if importlib.util.find_spec("matplotlib") is None:
+        top.error('the figure needs matplotlib: pip install "kernelopt[plot]", or pass --no-figure')
+    path = out / "kernelopt-demo.png" if out.is_dir() else out
+    if path.suffix.lower() != ".png":
+        top.error(f"--out must be a .png file or an existing folder, got {out}")
+    if not path.parent.is_dir():
+        top.error(f"--out must be in an existing folder, got {path.parent}")
+    return path
+
+
+def run_demo(points: int, random_state: int, figure: Path | None) -> int:
+    """Run the demo: progress, table, figure. Returns 0 if everything is certified, else 1."""
+    from kernelopt import demo  # after --help and wrong arguments: it loads cvxpy and scikit-learn
+
+    started = time.perf_counter()
+    console = Console()
+    data = demo.load(points, random_state)
+    console.print(
+        f"breast cancer: {data.y.size} training points, {data.y_new.size} test points, "
+        f"{len(data.names)} kernels with unit diagonal"
+    )
+    rows: list[demo.Row] = []
+    work = list(demo.tasks(data, GAP_TOLERANCE))
+    columns = (
+        SpinnerColumn(),
+        TextColumn("{task.completed}/{task.total} {task.description}"),
+        TimeElapsedColumn(),
+    )
+    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+        bar = progress.add_task("", total=len(work))
+        for task in work:
+            progress.update(bar, description=task.title)
+            rows.append(task.run())
+            progress.advance(bar)
+    console.print(table(rows))
+    console.print(
+        "value: omega, twice the risk, at trace n (2n with the ridge); for alignment <K, yy'> at |K| = 1. "
+        "acc.: on the test points; for the subset, whose test points are unlabelled, by transduction. "
+        "build, solve: seconds. SOC, SDP, QP: second-order, semidefinite, quadratic."
+    )
+    if figure is not None:
+        demo.save_figure(rows, data.names, figure)
+        console.print(f"figure: {figure}")
+    gaps = [row.solution.gap for row in rows if row.solution is not None]
+    console.print(f"{time.perf_counter() - started:.0f} s; largest certified gap {max(gaps):.1e}")
+    if max(gaps) > GAP_TOLERANCE:
+        print(f"kernelopt: a gap is above {GAP_TOLERANCE:g}", file=sys.stderr)
+        return 1
+    return 0
+
+
+def table(rows: Sequence[object]) -> Table:
+    """Return the rows of the demo as a rich table."""
+    drawn = Table(box=SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
+    drawn.add_column("formulation", overflow="fold", min_width=12)
+    drawn.add_column("cone", no_wrap=True)
+    drawn.add_column("method", overflow="fold", min_width=8)
+    for heading in ("value", "lower", "upper", "gap", "acc.", "build", "solve"):
+        drawn.add_column(heading, justify="right", no_wrap=True)
+    ended = False
+    for row in rows:
+        solution = row.solution  # type: ignore[attr-defined]
+        if solution is None and not ended:
+            drawn.add_section()
+            ended = True
+        bounds = [None, None] if solution is None else [solution.lower, solution.upper]
+        drawn.add_row(
+            row.name, row.cone, row.method,  # type: ignore[attr-defined]
+            *(number(v, ".4f") for v in [row.value, *bounds]),  # type: ignore[attr-defined]
+            number(None if solution is None else solution.gap, ".0e"),
+            number(row.accuracy, ".3f"), number(row.build_time, ".2f"), number(row.solve_time, ".2f"),  # type: ignore[attr-defined]
+        )  # fmt: skip
+    return drawn
+
+
+def number(value: float | None, style: str) -> str:
+    """Return a formatted number, or a dash."""
+    return "–" if value is None else format(value, style)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,117 @@
+"""Numbers and vectors read off a kernel: trace, entries, alignment, Frobenius norm."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import cvxpy as cp
+import numpy as np
+from numpy.typing import ArrayLike
+
+from kernelopt.errors import ParameterError, ShapeError
+from kernelopt.language.combination import as_kernel
+from kernelopt.language.terms import terms
+from kernelopt.validation import as_float_array
+
+
+def trace(K: Any) -> cp.Expression:
+    """The trace over all N points, r'mu for a combination: m numbers instead of N^2 m.
+
+    Parameters
+    ----------
+    K : kernel expression or array of shape (N, N)
+
+    Returns
+    -------
+    cvxpy expression, scalar and affine
+    """
+    K = as_kernel(K)
+    parts = terms(K)
+    if parts is None:
+        return cp.trace(K)
+    return cp.sum([grams.traces @ weights for weights, grams in parts])
+
+
+def entries(K: Any, rows: ArrayLike, columns: ArrayLike) -> cp.Expression:
+    """The entries K[rows[t], columns[t]], shape (T,), without the rest of the matrix.
+
+    Parameters
+    ----------
+    K : kernel expression or array of shape (N, N)
+    rows, columns : integer arrays of shape (T,), in 0..N-1
+
+    Raises
+    ------
+    ShapeError, ParameterError
+        If the index vectors differ in length or leave the kernel.
+    """
+    K = as_kernel(K)
+    i, j = np.atleast_1d(np.asarray(rows)), np.atleast_1d(np.asarray(columns))
+    if i.ndim != 1 or i.shape != j.shape or not i.size:
+        raise ShapeError(
+            f"rows and columns must be index vectors of one positive length, got shapes {i.shape} and "
+            f"{j.shape}. Pass one row and one column per entry."
+        )
+    for name, index in (("rows", i), ("columns", j)):
+        if not np.issubdtype(index.dtype, np.integer) or index.min() < 0 or index.max() >= K.shape[0]:
+            raise ParameterError(
+                f"{name} must be integers in 0..{K.shape[0] - 1}, got {index[:5].tolist()}. "
+                "Number the points from zero, in the order of the kernel."
+            )
+    parts = terms(K)
+    if parts is None:
+        return K[i, j]
+    return cp.sum([grams.entries(i, j).T @ weights for weights, grams in parts])
+
+
+def alignment(K: Any, y: ArrayLike) -> cp.Expression:
+    """The inner product <K, yy'> = y'Ky over the labelled points, q'mu for a combination.
+
+    Parameters
+    ----------
+    K : kernel expression or array of shape (N, N)
+    y : array of shape (n,), n <= N
+        Labels or centred targets of the first points.
+
+    Notes
+    -----
+    Divided by n and `frobenius(K)` it is the alignment of K with the labels [1]_.
+
+    References
+    ----------
+    .. [1] Lanckriet et al., JMLR 5 (2004), section 4.6, Theorem 23.
+    """
+    K = as_kernel(K)
+    target = as_float_array(y, "y", ndim=1)
+    n = target.size
+    if n > K.shape[0]:
+        raise ShapeError(f"y must have at most {K.shape[0]} entries, got {n}. Labelled points come first.")
+    parts = terms(K)
+    if parts is None:
+        return cp.sum(cp.multiply(np.outer(target, target), K[:n, :n]))
+    return cp.sum([grams.forms(target) @ weights for weights, grams in parts])
+
+
+def frobenius(K: Any) -> cp.Expression:
+    """The Frobenius norm, sqrt(mu'S mu) with S_ij = <K_i, K_j> for a combination.
+
+    Parameters
+    ----------
+    K : kernel expression or array of shape (N, N)
+
+    Returns
+    -------
+    cvxpy expression, scalar, convex and non-negative
+    """
+    K = as_kernel(K)
+    parts = terms(K)
+    if parts is None:
+        return cp.norm(K, "fro")
+    if len(parts) == 1:
+        products = parts[0].grams.inner()
+    else:
+        flat = np.concatenate([grams.vectorized() for _, grams in parts], axis=1)
+        products = flat.T @ flat
+    eigenvalues, vectors = np.linalg.eigh(products)
+    root = np.sqrt(np.maximum(eigenvalues, 0.0))[:, None] * vectors.T
+    return cp.norm2(root @ cp.hstack([weights for weights, _ in parts]))

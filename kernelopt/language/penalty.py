@@ -1,0 +1,58 @@
+"""The squared norm |f|_K^2 of a function of the kernel K, in the cheapest cone that K allows."""
+
+from __future__ import annotations
+
+from typing import Literal, NamedTuple
+
+import cvxpy as cp
+import numpy as np
+
+from kernelopt.language.span import Span
+from kernelopt.language.terms import FixedGrams, Term, terms
+
+Form = Literal["fixed", "second-order cone", "semidefinite"]
+
+
+class Penalty(NamedTuple):
+    """Function values f on the labelled points, and |f|_K^2 as a convex expression."""
+
+    f: cp.Expression
+    square: cp.Expression
+    length: cp.Expression | None  # |f|_K itself, where K is fixed
+    form: Form
+
+
+def penalty(K: cp.Expression, n: int, label: str) -> Penalty:
+    """Return variables for f in the space of K (its first n points) and the square of their norm.
+
+    * K constant: f = L u, |f|^2 = u'u.
+    * K = sum_i w_i K_i with weights known to be non-negative: f = sum_i L_i u_i,
+      |f|^2 = sum_i |u_i|^2 / w_i, one second-order cone per kernel.
+    * anything else: |f|^2 = f'K^+ f through a matrix inequality of order n + 1.
+    """
+    rows = slice(0, n)
+    if K.is_constant() and not K.parameters():
+        fixed = FixedGrams(K, rows)
+        u = cp.Variable(n, name=f"u{label}")
+        return Penalty(Span(u, fixed), cp.sum_squares(u), cp.norm2(u), "fixed")
+    parts = weighted(K)
+    if parts is None:
+        f = cp.Variable(n, name=f"f{label}")
+        return Penalty(f, cp.matrix_frac(f, K[:n, :n] if n < K.shape[0] else K), None, "semidefinite")
+    spans, squares = [], []
+    for index, (weights, grams) in enumerate(parts):
+        block = grams.block(rows) if n < grams.n_points else grams
+        cuts = np.cumsum((0, *block.rank_bounds))
+        u = cp.Variable(int(cuts[-1]), name=f"u{label}" + (f"_{index}" if len(parts) > 1 else ""))
+        spans.append(Span(u, block))
+        for i in np.flatnonzero(block.rank_bounds):
+            squares.append(cp.quad_over_lin(u[cuts[i] : cuts[i + 1]], weights[i]))
+    return Penalty(cp.sum(spans), cp.sum(squares), None, "second-order cone")
+
+
+def weighted(K: cp.Expression) -> list[Term] | None:
+    """Return the terms of K if all their weights are known to be non-negative."""
+    parts = terms(K)
+    if parts is None or not all(weights.is_nonneg() for weights, _ in parts):
+        return None
+    return parts

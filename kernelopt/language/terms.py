@@ -1,0 +1,132 @@
+"""Reading a kernel expression as a sum of weighted Gram matrices, where it is one."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import cvxpy as cp
+import numpy as np
+from cvxpy.atoms.affine.add_expr import AddExpression
+from cvxpy.atoms.affine.binary_operators import DivExpression, MulExpression, multiply
+from cvxpy.atoms.affine.diag import diag_vec
+from cvxpy.atoms.affine.index import index
+from cvxpy.atoms.affine.promote import Promote
+from cvxpy.atoms.affine.reshape import reshape
+
+from kernelopt.grams import Grams, IdentityGrams
+from kernelopt.language.combination import Combination
+from kernelopt.validation import Array, as_symmetric
+
+
+class Term(NamedTuple):
+    """weights (m,) times a stack of m Gram matrices."""
+
+    weights: cp.Expression
+    grams: Grams
+
+
+class FixedGrams(Grams):
+    """One constant matrix, taken from a cvxpy expression when it is needed."""
+
+    def __init__(self, expression: cp.Expression, rows: Any = None) -> None:
+        self.expression, self.rows = expression, rows
+        n = expression.shape[0] if rows is None else len(np.arange(expression.shape[0])[rows])
+        super().__init__(1, n, ["the fixed kernel"])
+
+    @cached_property
+    def _gram(self) -> Array:
+        value = self.expression.value
+        K = as_symmetric(value.toarray() if hasattr(value, "toarray") else value, self.names[0])
+        return K if self.rows is None else K[self.rows][:, self.rows]
+
+    def gram(self, i: int) -> Array:
+        return self._gram
+
+    def block(self, rows: Any) -> Grams:
+        whole = np.arange(self.expression.shape[0])
+        chosen = whole if self.rows is None else whole[self.rows]
+        return FixedGrams(self.expression, chosen[rows])
+
+
+def terms(K: cp.Expression) -> list[Term] | None:
+    """Return the terms of K = sum of combinations, or None if K is something else.
+
+    Read are combinations, constant matrices, scalar multiples of either, `V @ diag(mu) @ V.T`,
+    principal blocks and sums of all these, so `combine(mu, grams) + tau * np.eye(N)` has two terms.
+    """
+    if isinstance(K, Combination):
+        return [Term(K.weights, K.grams)]
+    if isinstance(K, AddExpression):
+        return joined([terms(arg) for arg in K.args])
+    if isinstance(K, index):
+        inner = terms(K.args[0])
+        rows, columns = K.key
+        if inner is None or rows != columns:
+            return None
+        return [Term(w, grams.block(rows)) for w, grams in inner]
+    if isinstance(K, multiply | DivExpression | MulExpression):
+        return product(K)
+    if K.is_constant():
+        return [constant_term(K)]
+    return None
+
+
+def joined(parts: list[list[Term] | None]) -> list[Term] | None:
+    """Return all terms in one list, None if one part could not be read."""
+    found: list[Term] = []
+    for part in parts:
+        if part is None:
+            return None
+        found += part
+    return found
+
+
+def product(K: cp.Expression) -> list[Term] | None:
+    """Read a scalar times a kernel, a kernel divided by a scalar, or V diag(mu) V'."""
+    left, right = K.args
+    if isinstance(K, DivExpression):
+        scalar = demoted(right)
+        inner = None if scalar is None else terms(left)
+        return None if inner is None else [Term(w / scalar, grams) for w, grams in inner]
+    for scale, matrix in ((left, right), (right, left)):
+        scalar = demoted(scale)
+        if scalar is not None and (scalar.is_constant() or matrix.is_constant()):
+            inner = terms(matrix)
+            return None if inner is None else [Term(scalar * w, grams) for w, grams in inner]
+    if isinstance(K, MulExpression):
+        return spectral(left, right)
+    return [constant_term(K)] if K.is_constant() else None
+
+
+def demoted(expression: cp.Expression) -> cp.Expression | None:
+    """Return the scalar behind an expression that is a scalar or a promoted one."""
+    if isinstance(expression, Promote):
+        return demoted(expression.args[0])
+    return expression if expression.size == 1 and expression.ndim == 0 else None
+
+
+def spectral(left: cp.Expression, right: cp.Expression) -> list[Term] | None:
+    """Read (V diag(mu)) V' as the rank-one matrices of the columns of V."""
+    if not (isinstance(left, MulExpression) and right.is_constant() and not right.parameters()):
+        return None
+    V, middle = left.args
+    if not (isinstance(middle, diag_vec) and V.is_constant() and not V.parameters()):
+        return None
+    if not np.array_equal(V.value, right.value.T):
+        return None
+    weights = middle.args[0]
+    if isinstance(weights, reshape) and weights.args[0].ndim == 1:
+        weights = weights.args[0]
+    return [Term(weights, Grams.rank_one(V.value))]
+
+
+def constant_term(K: cp.Expression) -> Term:
+    """Return a constant matrix as a term of weight one, recognising multiples of the identity."""
+    one = cp.Constant(np.ones(1))
+    if isinstance(K, cp.Constant):
+        value = K.value
+        diagonal = np.asarray(value.diagonal())
+        if diagonal[0] > 0 and (diagonal == diagonal[0]).all() and abs(value).sum() == diagonal.sum():
+            return Term(diagonal[0] * one, IdentityGrams(K.shape[0]))
+    return Term(one, FixedGrams(K))

@@ -1,0 +1,221 @@
+"""What a loss is: its value, its cvxpy form, its conjugate, its dual domain and its best intercept."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import ClassVar, Literal, NamedTuple, TypeAlias
+
+import cvxpy as cp
+import numpy as np
+from numpy.typing import ArrayLike
+
+from kernelopt.errors import ParameterError, ShapeError
+from kernelopt.validation import Array, as_float_array, as_labels, as_targets, positive
+
+Weight: TypeAlias = float | Array | cp.Parameter
+
+
+class Primal(NamedTuple):
+    """The best primal value that a direction f reaches: scale f, add the intercept."""
+
+    value: float
+    scale: float
+    intercept: float
+
+
+class Curve(NamedTuple):
+    """The dual of a loss, sample by sample: linear * a - curvature/2 * a^2 - kink * |a| on [lower, upper]."""
+
+    linear: Array
+    curvature: Array
+    kink: Array
+    lower: Array
+    upper: Array
+
+
+class Loss(ABC):
+    """A convex loss V(t, y), summed over samples with its own weights.
+
+    Everything follows from the conjugate: with a the signed dual variable,
+
+        sum_i V(t_i, y_i) = max_a  l(a) - a't,        l(a) = -sum_i V*(-a_i, y_i),
+
+    where the maximiser a(t) is minus the derivative of the loss. A new loss states `expression` and
+    `curve`; one whose dual is not piecewise quadratic states `response`, `conjugate` and
+    `conjugate_expression` as well.
+    """
+
+    kind: ClassVar[Literal["labels", "targets", "none"]] = "labels"
+    default_bias: ClassVar[bool] = True
+
+    @abstractmethod
+    def expression(self, fit: cp.Expression, y: Array) -> cp.Expression:
+        """Return the summed loss of the predictions `fit`, shape (n,), as a convex cvxpy expression."""
+
+    @abstractmethod
+    def curve(self, y: Array) -> Curve:
+        """Return the coefficients of l(a); only the bounds are used where l is not quadratic."""
+
+    @property
+    def quadratic(self) -> bool:
+        """Whether `curve` describes l(a) completely."""
+        return True
+
+    def targets(self, y: ArrayLike | None, n: int) -> Array:
+        """Return `y` checked for this loss; `n` is the number of points of the kernel."""
+        if self.kind == "none":
+            return np.ones(n if y is None else as_float_array(y, "y", ndim=1).size)
+        if y is None:
+            raise ShapeError(
+                f"{self!r} needs y, got None. Pass the {'labels' if self.kind == 'labels' else 'targets'}"
+                " of the first points of the kernel."
+            )
+        checked = as_labels(y) if self.kind == "labels" else as_targets(y)
+        if checked.size > n:
+            raise ShapeError(
+                f"y must have at most {n} entries (the points of the kernel), got {checked.size}. "
+                "The labelled points come first."
+            )
+        return checked
+
+    def response(self, t: Array, y: Array) -> Array:
+        """Return a(t), the maximiser of l(a) - a't: minus the derivative of the loss at t."""
+        linear, curvature, kink, lower, upper = self.curve(y)
+        pull = linear - t
+        pull = np.sign(pull) * np.maximum(np.abs(pull) - kink, 0.0)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            free = np.where(pull == 0, 0.0, pull / curvature)
+        return np.clip(free, lower, upper)
+
+    def value(self, t: Array, y: Array) -> float:
+        """Return the summed loss of the predictions `t`."""
+        a = self.response(t, y)
+        return self.conjugate(a, y) - float(a @ t)
+
+    def conjugate(self, alpha: Array, y: Array) -> float:
+        """Return l(alpha), for alpha in the dual domain."""
+        linear, curvature, kink, _, _ = self.curve(y)
+        return float(linear @ alpha - curvature @ alpha**2 / 2 - kink @ np.abs(alpha))
+
+    def conjugate_expression(
+        self, alpha: cp.Expression, y: Array
+    ) -> tuple[cp.Expression, list[cp.Constraint]]:
+        """Return l(alpha) as a concave cvxpy expression, and the constraints of its domain."""
+        linear, curvature, kink, lower, upper = self.curve(y)
+        concave = linear @ alpha
+        if curvature.any():
+            concave -= cp.sum_squares(cp.multiply(np.sqrt(curvature / 2), alpha))
+        if kink.any():
+            concave -= kink @ cp.abs(alpha)
+        below, above = np.isfinite(lower), np.isfinite(upper)
+        domain: list[cp.Constraint] = []
+        if below.any():
+            domain.append((alpha[below] >= lower[below]).set_label("lower"))
+        if above.any():
+            domain.append((alpha[above] <= upper[above]).set_label("upper"))
+        return concave, domain
+
+    def project(self, alpha: Array, y: Array, bias: bool) -> Array:
+        """Return the point of the dual domain nearest to `alpha`; with an intercept, of sum zero."""
+        _, _, _, lower, upper = self.curve(y)
+        alpha = np.nan_to_num(np.asarray(alpha, dtype=float), nan=0.0, posinf=1e12, neginf=-1e12)
+        return balance(alpha, lower, upper) if bias else np.clip(alpha, lower, upper)
+
+    def intercept(self, f: Array, y: Array) -> float:
+        """Return the minimiser of the loss of f + b over b, the middle one where there are several."""
+
+        def slope(b: float) -> float:
+            a = self.response(f + b, y)
+            total = float(a.sum())
+            return 0.0 if abs(total) <= 1e-13 * float(np.abs(a).sum()) else total
+
+        reach = float(np.abs(f).max(initial=0.0) + np.abs(y).max(initial=1.0) + 1.0)
+        low, high = -reach, reach
+        while slope(low) < 0:
+            low *= 2
+        while slope(high) > 0:
+            high *= 2
+        left = bisect(low, high, lambda b: slope(b) > 0)
+        right = bisect(low, high, lambda b: slope(b) >= 0)
+        return (left + right) / 2
+
+    def primal(self, f: Array, penalty: float, y: Array, bias: bool) -> Primal:
+        """Return the value of f + b with the best b, where `penalty` is 1/2 |f|^2."""
+        b = self.intercept(f, y) if bias else 0.0
+        return Primal(penalty + self.value(f + b, y), 1.0, b)
+
+
+def weight(C: object, what: str) -> Weight:
+    """Check a loss weight: a positive number, one per sample, or a scalar cvxpy parameter."""
+    if isinstance(C, cp.Parameter):
+        if C.size != 1 or not C.is_nonneg():
+            raise ParameterError(
+                f"{what} as a cvxpy parameter must be a non-negative scalar, got shape {C.shape}. "
+                "Create it with cp.Parameter(pos=True)."
+            )
+        return C
+    if np.ndim(C) == 0:  # type: ignore[arg-type]
+        return positive(C, what)
+    array = as_float_array(C, what, ndim=1)  # type: ignore[arg-type]
+    if array.size == 0 or array.min() <= 0:
+        raise ParameterError(
+            f"{what} must be positive for every sample, got a smallest value of "
+            f"{array.min(initial=np.inf):g}. Leave out the samples that should not count."
+        )
+    return array
+
+
+def per_sample(C: Weight, n: int) -> Array:
+    """Return the numeric weight of each of the n samples."""
+    if isinstance(C, cp.Parameter):
+        if C.value is None:
+            raise ParameterError(
+                f"the parameter {C.name()} must have a value here, got None. Set its .value before solving."
+            )
+        return np.full(n, float(C.value))
+    if isinstance(C, np.ndarray):
+        if C.size != n:
+            raise ShapeError(
+                f"C must be a number or have one entry per labelled point ({n}), got {C.size}. "
+                "Cut the weights to the labelled points."
+            )
+        return C
+    return np.full(n, C)
+
+
+def total(C: Weight, terms: cp.Expression) -> cp.Expression:
+    """Return sum_i C_i terms_i as a cvxpy expression, DPP in a scalar parameter."""
+    if isinstance(C, np.ndarray):
+        return per_sample(C, terms.size) @ terms
+    return C * cp.sum(terms)
+
+
+def balance(alpha: Array, lower: Array, upper: Array) -> Array:
+    """Return the projection of `alpha` on {lower <= a <= upper, sum a = 0}."""
+    reach = float(np.abs(alpha).max(initial=0.0) + 1.0)
+    low, high = -reach, reach
+    while np.clip(alpha - low, lower, upper).sum() < 0:
+        low *= 2
+    while np.clip(alpha - high, lower, upper).sum() > 0:
+        high *= 2
+    shift = bisect(low, high, lambda nu: float(np.clip(alpha - nu, lower, upper).sum()) > 0)
+    a = np.clip(alpha - shift, lower, upper)
+    for _ in range(3):  # the rest is round-off: give it to the coordinate with the most room
+        excess = float(a.sum())
+        room = a - lower if excess > 0 else upper - a
+        i = int(np.argmax(np.minimum(room, reach)))
+        a[i] -= np.sign(excess) * min(abs(excess), room[i])
+    return a
+
+
+def bisect(low: float, high: float, below: Callable[[float], bool]) -> float:
+    """Return where the monotone predicate `below` turns false, to the last bit."""
+    while True:
+        middle = (low + high) / 2
+        if middle in (low, high):
+            return middle
+        if below(middle):
+            low = middle
+        else:
+            high = middle

@@ -1,0 +1,186 @@
+"""Losses for labels in {-1, +1}."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import cvxpy as cp
+import numpy as np
+from cvxpy.transforms.indicator import indicator
+from scipy.special import expit, xlogy
+
+from kernelopt.losses.base import Curve, Loss, Primal, Weight, per_sample, total, weight
+from kernelopt.validation import Array, positive
+
+
+def signed_box(y: Array, curvature: float | Array, C: float | Array) -> Curve:
+    """The dual of a margin loss: y'a - curvature/2 a'a with 0 <= y_i a_i <= C_i."""
+    reach = np.broadcast_to(np.asarray(C, dtype=float), y.shape)
+    zero = np.zeros(y.size)
+    return Curve(y, zero + curvature, zero, np.where(y > 0, 0.0, -reach), np.where(y > 0, reach, 0.0))
+
+
+@dataclass(frozen=True, eq=False)
+class hinge(Loss):
+    """The hinge loss of the 1-norm soft margin, sum_i C_i (1 - y_i t_i)_+.
+
+    Its dual is l(a) = y'a on 0 <= y_i a_i <= C_i.
+
+    Parameters
+    ----------
+    C : float > 0, array of shape (n,), or scalar cp.Parameter, default 1.0
+        Weight of each sample, not divided by n.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import kernelopt as ko
+    >>> ko.hinge(C=2.0).value(np.array([0.5, -3.0]), np.array([1.0, -1.0]))
+    1.0
+    """
+
+    C: Weight = 1.0
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "C", weight(self.C, "C"))
+
+    def expression(self, fit: cp.Expression, y: Array) -> cp.Expression:
+        return total(self.C, cp.pos(1 - cp.multiply(y, fit)))
+
+    def curve(self, y: Array) -> Curve:
+        return signed_box(y, 0.0, per_sample(self.C, y.size))
+
+
+@dataclass(frozen=True, eq=False)
+class squared_hinge(Loss):
+    """The squared hinge loss of the 2-norm soft margin, sum_i C_i/2 (1 - y_i t_i)_+^2.
+
+    Its dual is l(a) = y'a - sum_i a_i^2 / (2 C_i) on 0 <= y_i a_i.
+
+    Parameters
+    ----------
+    C : float > 0, array of shape (n,), or scalar cp.Parameter, default 1.0
+        Weight of each sample, not divided by n.
+    """
+
+    C: Weight = 1.0
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "C", weight(self.C, "C"))
+
+    def expression(self, fit: cp.Expression, y: Array) -> cp.Expression:
+        return total(self.C, cp.square(cp.pos(1 - cp.multiply(y, fit)))) / 2
+
+    def curve(self, y: Array) -> Curve:
+        return signed_box(y, 1 / per_sample(self.C, y.size), np.inf)
+
+
+@dataclass(frozen=True, eq=False)
+class huberized_hinge(Loss):
+    """The hinge with a rounded corner, sum_i max_{0 <= a <= C_i} a (1 - y_i t_i) - tau/2 a^2.
+
+    Zero up to the margin, quadratic over a length tau C_i, then linear with slope C_i. Its dual is
+    l(a) = y'a - tau/2 a'a on 0 <= y_i a_i <= C_i: Lanckriet's general (C, tau) criterion, which
+    predicts with K and not with K + tau I.
+
+    Parameters
+    ----------
+    C : float > 0, array of shape (n,), or scalar cp.Parameter, default 1.0
+        Largest slope of each sample, not divided by n.
+    tau : float > 0, default 1.0
+        Ridge of the dual, in units of the kernel.
+
+    References
+    ----------
+    .. [1] Lanckriet et al., JMLR 5 (2004), section 4.1, Proposition 15.
+    """
+
+    C: Weight = 1.0
+    tau: float = 1.0
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "C", weight(self.C, "C"))
+        object.__setattr__(self, "tau", positive(self.tau, "tau"))
+
+    def expression(self, fit: cp.Expression, y: Array) -> cp.Expression:
+        slack = cp.Variable(y.size, nonneg=True, name="slack")
+        rest = cp.pos(1 - cp.multiply(y, fit) - slack)
+        return total(self.C, slack) + cp.sum_squares(rest) / (2 * self.tau)
+
+    def curve(self, y: Array) -> Curve:
+        return signed_box(y, self.tau, per_sample(self.C, y.size))
+
+
+@dataclass(frozen=True, eq=False)
+class hard_margin(Loss):
+    """The hard margin: zero where y_i t_i >= 1 for all i, infinite elsewhere.
+
+    Its dual is l(a) = y'a on 0 <= y_i a_i.
+    """
+
+    def expression(self, fit: cp.Expression, y: Array) -> cp.Expression:
+        return indicator([(cp.multiply(y, fit) >= 1).set_label("margin")])
+
+    def curve(self, y: Array) -> Curve:
+        return signed_box(y, 0.0, np.inf)
+
+    def value(self, t: Array, y: Array) -> float:
+        return 0.0 if float((y * t).min()) >= 1.0 else np.inf
+
+    def intercept(self, f: Array, y: Array) -> float:
+        return -(float(f[y > 0].min()) + float(f[y < 0].max())) / 2
+
+    def primal(self, f: Array, penalty: float, y: Array, bias: bool) -> Primal:
+        """Return the value of f stretched to margin one: penalty / margin(f)^2."""
+        b = self.intercept(f, y) if bias else 0.0
+        reached = float((y * (f + b)).min())
+        if reached <= 0:
+            return Primal(np.inf, 1.0, b)
+        return Primal(penalty / reached**2, 1 / reached, b / reached)
+
+
+@dataclass(frozen=True, eq=False)
+class logistic(Loss):
+    """The logistic loss, sum_i C_i log(1 + exp(-y_i t_i)).
+
+    Its dual is l(a) = sum_i C_i H(y_i a_i / C_i) on 0 <= y_i a_i <= C_i, with the entropy
+    H(v) = -v log v - (1 - v) log(1 - v).
+
+    Parameters
+    ----------
+    C : float > 0, array of shape (n,), or scalar cp.Parameter, default 1.0
+        Weight of each sample, not divided by n.
+    """
+
+    C: Weight = 1.0
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "C", weight(self.C, "C"))
+
+    @property
+    def quadratic(self) -> bool:
+        return False
+
+    def expression(self, fit: cp.Expression, y: Array) -> cp.Expression:
+        return total(self.C, cp.logistic(-cp.multiply(y, fit)))
+
+    def curve(self, y: Array) -> Curve:
+        return signed_box(y, 0.0, per_sample(self.C, y.size))
+
+    def response(self, t: Array, y: Array) -> Array:
+        return np.asarray(y * per_sample(self.C, y.size) * expit(-y * t))
+
+    def value(self, t: Array, y: Array) -> float:
+        return float(per_sample(self.C, y.size) @ np.logaddexp(0.0, -y * t))
+
+    def conjugate(self, alpha: Array, y: Array) -> float:
+        C = per_sample(self.C, y.size)
+        v = np.clip(y * alpha / C, 0.0, 1.0)
+        return float(-C @ (xlogy(v, v) + xlogy(1 - v, 1 - v)))
+
+    def conjugate_expression(
+        self, alpha: cp.Expression, y: Array
+    ) -> tuple[cp.Expression, list[cp.Constraint]]:
+        C = per_sample(self.C, y.size)
+        a = cp.multiply(y, alpha)
+        return -cp.sum(cp.rel_entr(a, C)) - cp.sum(cp.rel_entr(C - a, C)), []

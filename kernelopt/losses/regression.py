@@ -1,0 +1,95 @@
+"""Losses for real targets, and the one-class loss, which has none."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+import cvxpy as cp
+import numpy as np
+
+from kernelopt.losses.base import Curve, Loss, Weight, per_sample, total, weight
+from kernelopt.validation import Array, positive
+
+
+@dataclass(frozen=True, eq=False)
+class squared(Loss):
+    """The squared loss, sum_i C_i/2 (t_i - y_i)^2.
+
+    Its dual is l(a) = y'a - sum_i a_i^2 / (2 C_i), without bounds.
+
+    Parameters
+    ----------
+    C : float > 0, array of shape (n,), or scalar cp.Parameter, default 1.0
+        Weight of each sample, not divided by n: kernel ridge regression with ridge 1/C.
+    """
+
+    kind: ClassVar[Literal["labels", "targets", "none"]] = "targets"
+    C: Weight = 1.0
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "C", weight(self.C, "C"))
+
+    def expression(self, fit: cp.Expression, y: Array) -> cp.Expression:
+        return total(self.C, cp.square(fit - y)) / 2
+
+    def curve(self, y: Array) -> Curve:
+        unbounded = np.full(y.size, np.inf)
+        return Curve(y, 1 / per_sample(self.C, y.size), np.zeros(y.size), -unbounded, unbounded)
+
+
+@dataclass(frozen=True, eq=False)
+class epsilon_insensitive(Loss):
+    """The loss of support vector regression, sum_i C_i (|t_i - y_i| - eps)_+.
+
+    Its dual is l(a) = y'a - eps |a|_1 on |a_i| <= C_i.
+
+    Parameters
+    ----------
+    C : float > 0, array of shape (n,), or scalar cp.Parameter, default 1.0
+        Weight of each sample, not divided by n.
+    eps : float >= 0, default 0.1
+        Half width of the tube, in units of the targets.
+    """
+
+    kind: ClassVar[Literal["labels", "targets", "none"]] = "targets"
+    C: Weight = 1.0
+    eps: float = 0.1
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "C", weight(self.C, "C"))
+        object.__setattr__(self, "eps", positive(self.eps, "eps", allow_zero=True))
+
+    def expression(self, fit: cp.Expression, y: Array) -> cp.Expression:
+        return total(self.C, cp.pos(cp.abs(fit - y) - self.eps))
+
+    def curve(self, y: Array) -> Curve:
+        C, zero = per_sample(self.C, y.size), np.zeros(y.size)
+        return Curve(y, zero, zero + self.eps, -C, C)
+
+
+@dataclass(frozen=True, eq=False)
+class one_class(Loss):
+    """The loss of one-class learning, sum_i C_i (1 - t_i)_+, used without intercept.
+
+    Its dual is l(a) = 1'a on 0 <= a_i <= C_i. With an intercept the optimum would be b = 1 and f = 0.
+
+    Parameters
+    ----------
+    C : float > 0, array of shape (n,), or scalar cp.Parameter, default 1.0
+        Weight of each sample, not divided by n.
+    """
+
+    kind: ClassVar[Literal["labels", "targets", "none"]] = "none"
+    default_bias: ClassVar[bool] = False
+    C: Weight = 1.0
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "C", weight(self.C, "C"))
+
+    def expression(self, fit: cp.Expression, y: Array) -> cp.Expression:
+        return total(self.C, cp.pos(1 - fit))
+
+    def curve(self, y: Array) -> Curve:
+        zero = np.zeros(y.size)
+        return Curve(zero + 1, zero, zero, zero, zero + per_sample(self.C, y.size))

@@ -1,0 +1,286 @@
+"""The exact method: the explicit conic problem, a ladder of solvers, judged by the certificate."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import cvxpy as cp
+import numpy as np
+from cvxpy.reductions.solution import Solution as CvxpySolution
+
+from kernelopt.certificates import Certificate, certify
+from kernelopt.certificates.boxes import constraint_boxes
+from kernelopt.certificates.multipliers import conic_bound
+from kernelopt.conic import Attempt, Rung, attempt, ladder
+from kernelopt.errors import (
+    ConvergenceWarning,
+    InfeasibleError,
+    KerneloptError,
+    MethodError,
+    SolverError,
+    UnboundedError,
+)
+from kernelopt.reading import Expansion, expand, risks, visible_variables
+from kernelopt.solvers.registry import Method
+from kernelopt.solvers.separability import check_separable
+from kernelopt.solvers.sizing import size
+from kernelopt.solvers.solution import Solution, learned_machine, single, weights_are_unique
+from kernelopt.validation import Array
+
+PATIENCE = 3600.0
+Callback = Callable[[dict[str, Any]], None]
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How a programme without risks is read as a learning problem in words.
+
+    `recover` sets the variables of `words` from the values and multipliers of the programme just
+    solved, and returns one alpha per risk of `words`.
+    """
+
+    words: cp.Problem
+    recover: Callable[[], list[Array]]
+
+
+@dataclass
+class Best:
+    """The best certified point so far: everything needed to put it back."""
+
+    certificate: Certificate
+    attempt: Attempt
+    values: dict[int, Any]
+    duals: list[list[Any]]
+
+
+def exact(
+    problem: cp.Problem,
+    *,
+    tol: float = 1e-5,
+    solver: Any = None,
+    time_limit: float | None = None,
+    memory: float | None = None,
+    callback: Callback | None = None,
+    verbose: bool = False,
+    force: bool = False,
+    reading: Reading | None = None,
+) -> Solution:
+    """Solve the explicit conic problem, trying solvers until the certificate meets `tol`.
+
+    With a `reading` the problem is a programme without risks, and the point that its multipliers give
+    is certified on the problem in words that it stands for.
+    """
+    started = time.perf_counter()
+    target = problem if reading is None else reading.words
+    refuse_hopeless(problem, time_limit, memory, force)
+    for node in risks(target):
+        check_separable(node)
+    expansion = expand(problem)
+    rungs = ladder(
+        linear=expansion.problem.is_lp(), order=size(problem).order, solver=solver, time_limit=time_limit
+    )
+    best: Best | None = None
+    history: list[tuple[float, float, float]] = []
+    times = {"build": time.perf_counter() - started, "solve": 0.0, "certify": 0.0}
+    claims: list[Attempt] = []
+    for rung in rungs:
+        if time_limit is not None and claims and time.perf_counter() - started > time_limit:
+            break
+        tried = run(expansion, rung, verbose, times)
+        claims.append(tried)
+        raise_if_impossible(problem, expansion, tried)
+        clock = time.perf_counter()
+        found = judge(problem, expansion, tried, reading)
+        times["certify"] += time.perf_counter() - clock
+        history.append((time.perf_counter() - started, found.certificate.lower, found.certificate.upper))
+        if callback is not None:
+            callback({"solver": rung.name, "status": tried.status, "certificate": found.certificate})
+        if best is None or better(found, best):
+            best = found
+        if best.certificate.gap <= tol:
+            break
+    if best is None or not best.certificate.point:
+        raise without_point(claims, best)
+    restore(problem, best, tol)
+    return finish(target, best, tol, tuple(history), times)
+
+
+def run(expansion: Expansion, rung: Rung, verbose: bool, times: dict[str, float]) -> Attempt:
+    """Solve with one rung from a clean slate, and book the time."""
+    for variable in expansion.problem.variables():
+        variable.save_value(None)
+    clock = time.perf_counter()
+    tried = attempt(expansion.problem, rung, verbose)
+    spent = time.perf_counter() - clock
+    compiled = expansion.problem.compilation_time or 0.0
+    times["build"] += min(compiled, spent)
+    times["solve"] += max(spent - compiled, 0.0)
+    return tried
+
+
+def judge(problem: cp.Problem, expansion: Expansion, tried: Attempt, reading: Reading | None) -> Best:
+    """Certify the point that a rung left in the variables, and keep what it takes to restore it."""
+    target = problem
+    alphas: list[Array] | None = None
+    expansion.bring_back()
+    if reading is not None:
+        target = reading.words
+        alphas = reading.recover() if finite(visible_variables(problem)) else None
+    elif finite(visible_variables(problem)):
+        alphas = []
+        for written in expansion.risks:
+            alpha = written.alpha()
+            alphas.append(written.risk.oracle().alpha if alpha is None else alpha)
+    certificate = certify(target, alpha=alphas or None)
+    values = {v.id: v.value for v in problem.variables()}
+    duals = [[dual.value for dual in c.original.dual_variables] for c in expansion.constraints]
+    return Best(certificate, tried, values, duals)
+
+
+def finite(variables: list[cp.Variable]) -> bool:
+    """Whether all variables have finite values."""
+    return all(v.value is not None and np.isfinite(np.asarray(v.value)).all() for v in variables)
+
+
+def better(new: Best, old: Best) -> bool:
+    """Whether a certificate is better: a smaller gap, or a finite bound where there was none."""
+    if new.certificate.gap != old.certificate.gap:
+        return new.certificate.gap < old.certificate.gap
+    return bool(new.certificate.point) and not old.certificate.point
+
+
+def restore(problem: cp.Problem, best: Best, tol: float) -> None:
+    """Put the best point into the problem: status, value, variables and multipliers."""
+    repaired = {v.id: value for v, value in best.certificate.point.items()}
+    primal = {v.id: filled(v, repaired.get(v.id, best.values.get(v.id))) for v in problem.variables()}
+    status = cp.OPTIMAL if best.certificate.gap <= tol else cp.OPTIMAL_INACCURATE
+    problem.unpack(CvxpySolution(status, None, primal, {}, {"solver": best.attempt.rung.name}))
+    for constraint, duals in zip(problem.constraints, best.duals, strict=True):
+        for variable, dual in zip(constraint.dual_variables, duals, strict=True):
+            variable.save_value(dual)
+
+
+def finish(
+    target: cp.Problem,
+    best: Best,
+    tol: float,
+    history: tuple[tuple[float, float, float], ...],
+    times: dict[str, float],
+) -> Solution:
+    """Fill the risks at the best point, and describe it."""
+    certificate = best.certificate
+    for variable, value in certificate.point.items():
+        variable.save_value(value)
+    learned = []
+    for node, alpha in zip(risks(target), certificate.alphas, strict=True):
+        machine = learned_machine(node, alpha)
+        node.alpha, node.intercept = machine.alpha, machine.intercept
+        learned.append(machine)
+    if certificate.gap > tol:
+        warnings.warn(
+            ConvergenceWarning(
+                f"the certified gap {certificate.gap:.1e} is above tol = {tol:g} ({certificate}). Try "
+                "another solver=, scale the kernels to a mean diagonal of one, or accept the bounds."
+            ),
+            stacklevel=5,
+        )
+    return Solution(
+        status="optimal" if certificate.gap <= tol else "inaccurate",
+        method="exact",
+        solver=best.attempt.rung.name,
+        value=certificate.lower if isinstance(target.objective, cp.Maximize) else certificate.upper,
+        certificate=certificate,
+        weights=single([m.weights for m in learned]) if learned else only_vector(target),
+        weights_unique=weights_are_unique(learned[0]) if len(learned) == 1 else None,
+        learned=tuple(learned),
+        iterations=best.attempt.iterations,
+        history=history,
+        build_time=times["build"],
+        solve_time=times["solve"],
+        certify_time=times["certify"],
+        risk_values=tuple(float(node.oracle().value) for node in risks(target)),
+    )
+
+
+def filled(variable: cp.Variable, value: Any) -> Any:
+    """Return a value for a hidden variable that a failed solver left empty."""
+    return np.zeros(variable.shape) if value is None else value
+
+
+def only_vector(problem: cp.Problem) -> Array | None:
+    """Return the value of the one vector variable of a problem without risks."""
+    vectors = [v for v in problem.variables() if v.ndim == 1]
+    return np.asarray(vectors[0].value) if len(vectors) == 1 else None
+
+
+def raise_if_impossible(problem: cp.Problem, expansion: Expansion, tried: Attempt) -> None:
+    """Raise where a solver's claim of infeasibility or unboundedness can be proved."""
+    if tried.status not in cp.settings.INF_OR_UNB:
+        return
+    explicit = expansion.problem
+    variables = explicit.variables()
+    sense = explicit.objective.args[0] * (-1 if isinstance(explicit.objective, cp.Maximize) else 1)
+    if "infeasible" in tried.status:
+        feasibility = cp.Problem(cp.Minimize(0), explicit.constraints)
+        bound = conic_bound(
+            feasibility, feasibility.variables(), constraint_boxes(feasibility, feasibility.variables(), None)
+        )
+        if bound.value == np.inf:
+            raise InfeasibleError(
+                "the constraints contradict each other, got a proof from their multipliers (proof['ray'], a "
+                "Farkas ray of the cone form). Loosen one of: " + ", ".join(names(problem)) + ".",
+                {"ray": bound.ray},
+            )
+    elif "unbounded" in tried.status and not risks(problem):
+        capped = cp.Problem(cp.Minimize(sense), [*explicit.constraints, sense >= -1e9])
+        attempt(capped, tried.rung)
+        if capped.value is not None and capped.value < -1e8 and not any(v.value is None for v in variables):
+            raise UnboundedError(
+                f"the objective must be bounded, got a feasible value of {capped.value:.1e}. "
+                "Add the constraint that is missing, such as a trace."
+            )
+
+
+def names(problem: cp.Problem) -> list[str]:
+    """Return the labels of the constraints, or their text."""
+    return [c.label or str(c)[:60] for c in problem.constraints] or ["the constraints of the risks"]
+
+
+def without_point(claims: list[Attempt], best: Best | None) -> KerneloptError:
+    """Return what the solvers agree on as an exception, when none left a feasible point."""
+    text = "; ".join(f"{a.rung.name}: {a.status}{' ' + a.failure[:120] if a.failure else ''}" for a in claims)
+    if claims and all("infeasible" in a.status for a in claims):
+        return InfeasibleError(
+            f"every solver calls the problem infeasible, without a proof in doubles ({text})."
+        )
+    if claims and all("unbounded" in a.status for a in claims):
+        return UnboundedError(
+            f"every solver calls the problem unbounded ({text}). Bound the weights or the kernel."
+        )
+    reason = f" {best.certificate.reason}." if best is not None else ""
+    return SolverError(
+        f"no solver left a point that could be made feasible ({text}).{reason} Scale the kernels to a mean "
+        "diagonal of one, or install another solver (pip install cvxopt)."
+    )
+
+
+def refuse_hopeless(problem: cp.Problem, time_limit: float | None, memory: float | None, force: bool) -> None:
+    """Raise for a semidefinite problem that cannot be finished, unless forced."""
+    expected = size(problem)
+    if force or not expected.order:
+        return
+    patience = PATIENCE if time_limit is None else time_limit
+    room = 16e9 if memory is None else memory
+    if expected.seconds > patience or expected.memory > room:
+        raise MethodError(
+            f"a semidefinite problem of order {expected.order} needs about {expected.seconds:.0f} s and "
+            f"{expected.memory / 1e9:.1f} GB, more than {patience:.0f} s or {room / 1e9:.1f} GB. Give the "
+            "weights nonneg=True (second-order cones), use fewer points, or pass force=True."
+        )
+
+
+EXACT = Method("exact", lambda problem: [], exact)

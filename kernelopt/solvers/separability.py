@@ -1,0 +1,89 @@
+"""Whether a hard margin can be met at all: tested before solving, since solver statuses cannot be trusted."""
+
+from __future__ import annotations
+
+import warnings
+
+import cvxpy as cp
+import numpy as np
+
+from kernelopt.conic import attempt, ladder
+from kernelopt.errors import ConditionWarning, InfeasibleError
+from kernelopt.grams import pivoted_cholesky
+from kernelopt.language.risk import Risk
+from kernelopt.language.terms import terms
+from kernelopt.losses import hard_margin
+from kernelopt.validation import Array
+
+INSEPARABLE = 1e-10
+MEANINGLESS = 1e-5
+
+
+def check_separable(risk: Risk) -> None:
+    """Raise `InfeasibleError` with proof if no kernel of the set separates the labels of a hard margin.
+
+    All kernels of the set map into the range of the sum of the base kernels, so that sum decides. With
+    a >= 0 (y-signed), sum |a| = 2 and, with an intercept, sum a = 0, the smallest a'Ka is the squared
+    distance of the classes' convex hulls, and 4 / a'Ka a lower bound of omega.
+    """
+    learner = risk.learner
+    if not isinstance(learner.loss, hard_margin):
+        return
+    total = np.zeros((learner.n, learner.n))
+    for K in learner.kernels:
+        parts = terms(K)
+        if parts is None:
+            return
+        for _, grams in parts:
+            for i in range(len(grams)):
+                total += normalized(grams.gram(i)[: learner.n, : learner.n])
+    alpha = nearest_hull_points(total, learner.y, learner.bias is not None)
+    if alpha is None:
+        return
+    scale = float(np.trace(total)) / learner.n
+    distance = float(alpha @ total @ alpha)
+    if distance <= INSEPARABLE * max(scale, 1e-300):
+        raise InfeasibleError(
+            "a hard margin needs a kernel that separates the classes, got none in the set: the convex hulls "
+            f"of the two classes meet (squared distance {distance:.1e} for the sum of the kernels, each "
+            f"scaled to a mean diagonal of one). proof['alpha'] shows it: {proof_text(learner.bias)}. "
+            "Use soft_margin, soft_margin_squared or learned_tau, or add a narrower kernel.",
+            {"alpha": alpha, "squared_distance": distance, "scale": scale},
+        )
+    if distance <= MEANINGLESS * scale:
+        warnings.warn(
+            ConditionWarning(
+                f"the classes are separated by a squared distance of only {distance:.1e} (mean diagonal "
+                f"{scale:g}): the hard margin means little here. Prefer a soft margin."
+            ),
+            stacklevel=4,
+        )
+
+
+def proof_text(bias: object) -> str:
+    """Return how to check the proof by hand."""
+    balance = ", sum(alpha) = 0" if bias is not None else ""
+    return f"y * alpha >= 0, sum(|alpha|) = 2{balance} and K_i @ alpha = 0 for every kernel"
+
+
+def normalized(K: Array) -> Array:
+    """Return K scaled to a mean diagonal of one; the zero matrix stays."""
+    mean = float(np.trace(K)) / len(K)
+    return K / mean if mean > 0 else K
+
+
+def nearest_hull_points(K: Array, y: Array, bias: bool) -> Array | None:
+    """Return the signed convex weights of the nearest points of the two classes' hulls in feature space."""
+    a = cp.Variable(y.size, nonneg=True)
+    constraints = [cp.sum(a) == 2, *([y @ a == 0] if bias else [])]
+    L = pivoted_cholesky(K, "the sum of the kernels")
+    problem = cp.Problem(cp.Minimize(cp.sum_squares(L.T @ cp.multiply(y, a))), constraints)
+    for rung in ladder(linear=False, order=0):
+        attempt(problem, rung)
+        if a.value is not None and np.isfinite(a.value).all():
+            weights = np.maximum(np.asarray(a.value), 0.0)
+            for sign in (1.0, -1.0) if bias else ():
+                weights[y == sign] /= max(float(weights[y == sign].sum()), 1e-300)
+            alpha: Array = y * (weights if bias else 2 * weights / weights.sum())
+            return alpha
+    return None

@@ -1,0 +1,255 @@
+"""What a solve returns: the certified value, the kernel, the machine, and how it was found."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from kernelopt.certificates import Certificate
+from kernelopt.errors import InputError, ShapeError
+from kernelopt.grams import Grams, IdentityGrams
+from kernelopt.language.risk import Risk
+from kernelopt.language.terms import terms
+from kernelopt.machine import BlockMachine
+from kernelopt.validation import Array, as_float_array
+
+
+@dataclass(frozen=True)
+class Part:
+    """Weighted Gram matrices of a learned kernel on all N points, and the coefficients they act on."""
+
+    weights: Array
+    grams: Grams
+    coefficients: Array  # (n,): alpha, or a multiple of it for several kernels
+
+    @property
+    def is_ridge(self) -> bool:
+        """Whether this is tau I, which prediction leaves out."""
+        return isinstance(self.grams, IdentityGrams)
+
+
+@dataclass(frozen=True)
+class Learned:
+    """The machine of one risk at the solution, f = sum over its parts of K coefficients + intercept."""
+
+    alpha: Array
+    intercept: float
+    parts: tuple[Part, ...]
+    combined: bool  # whether the kernel is a combination of Gram matrices
+    extends: bool  # whether its weights carry a sign, so that it is a kernel at new points too
+
+    @property
+    def kernel(self) -> Array:
+        """The sum of the kernels on all N points, without the ridge tau I."""
+        return np.asarray(sum(p.grams.combine(p.weights) for p in self.parts if not p.is_ridge))
+
+    @property
+    def weights(self) -> Array | None:
+        """The weights of the kernels without the identity, None where there is no combination."""
+        weights = [p.weights for p in self.parts if not p.is_ridge]
+        return np.concatenate(weights) if weights and self.combined else None
+
+    @property
+    def tau(self) -> float | None:
+        """The weight of the identity kernel, None where there is none."""
+        ridges = [float(p.weights.sum()) for p in self.parts if p.is_ridge]
+        return sum(ridges) if ridges else None
+
+
+@dataclass(frozen=True)
+class Solution:
+    """A certified solution.
+
+    Attributes
+    ----------
+    status : "optimal" if the gap meets the tolerance, else "inaccurate"
+    method, solver : str
+        The route, and the solver whose point was taken.
+    value : float
+        The objective at the returned point: `upper` for Minimize, `lower` for Maximize.
+    lower, upper, gap : float
+        Certified bounds, and their distance relative to max(1, |upper|).
+    weights : array, tuple of arrays or None
+        Kernel weights (per risk where there are several), without that of the identity.
+    weights_unique : bool or None
+        Whether the optimum determines them; None where that is not known.
+    kernel : array of shape (N, N), tuple, or None
+        The learned kernel for prediction, without the ridge tau I.
+    alpha : array of shape (n,), tuple, or None
+        Signed dual variables: f = K alpha + intercept for one kernel (or a list with norm 2).
+    intercept : float, tuple, or None
+    tau : float or None
+        Weight of the identity kernel: Lanckriet's ridge.
+    iterations : int or None
+    history : tuple of (seconds, lower, upper)
+        One entry per point that was certified.
+    build_time, solve_time, certify_time : float
+        Seconds spent compiling, in solvers, and on certificates.
+    certificate : Certificate
+    """
+
+    status: str
+    method: str
+    solver: str
+    value: float
+    certificate: Certificate
+    weights: Any = None
+    weights_unique: bool | None = None
+    learned: tuple[Learned, ...] = ()
+    iterations: int | None = None
+    history: tuple[tuple[float, float, float], ...] = ()
+    build_time: float = 0.0
+    solve_time: float = 0.0
+    certify_time: float = 0.0
+    risk_values: tuple[float, ...] = field(default=(), repr=False)
+
+    @property
+    def lower(self) -> float:
+        """The certified lower bound of the optimum."""
+        return self.certificate.lower
+
+    @property
+    def upper(self) -> float:
+        """The certified upper bound of the optimum."""
+        return self.certificate.upper
+
+    @property
+    def gap(self) -> float:
+        """The certified gap, relative to max(1, |upper|)."""
+        return self.certificate.gap
+
+    @property
+    def kernel(self) -> Any:
+        """The learned kernel on all N points without tau I, one per risk where there are several."""
+        return single([part.kernel for part in self.learned])
+
+    @property
+    def alpha(self) -> Any:
+        """The signed dual variables, one array per risk where there are several."""
+        return single([part.alpha for part in self.learned])
+
+    @property
+    def intercept(self) -> Any:
+        """The intercept, one per risk where there are several."""
+        return single([part.intercept for part in self.learned])
+
+    @property
+    def tau(self) -> Any:
+        """The weight of the identity kernel, None where there is none."""
+        return single([part.tau for part in self.learned])
+
+    @property
+    def margin(self) -> float:
+        """omega^(-1/2) with omega = 2 x risk: for a hard margin the geometric margin."""
+        if len(self.risk_values) != 1:
+            raise InputError(
+                f"margin needs a problem with one risk, got {len(self.risk_values)}. Read `risk.value`."
+            )
+        return float((2 * self.risk_values[0]) ** -0.5)
+
+    def decision_function(self, cross: ArrayLike | None = None, *, risk: int = 0) -> Array:
+        """Return the predictions of the learned machine; classify by their sign.
+
+        Parameters
+        ----------
+        cross : array of shape (m, n_new, N), optional
+            The m kernels between new points and the N points (or their first n, the labelled ones).
+            Without it the predictions are for all N points: the labelled ones and, by transduction,
+            the others.
+        risk : int, default 0
+            Which machine, where the problem has several risks.
+
+        Returns
+        -------
+        array of shape (N,) or (n_new,)
+
+        Raises
+        ------
+        InputError
+            With `cross`, if the weights have no sign or the kernel is not a combination: it need not
+            be positive semidefinite at new points. Learn with the new points among the N instead.
+        """
+        if not self.learned:
+            raise InputError(
+                "this problem has no risk, so no machine was learned. Train one on `kernel`, or use the "
+                "formulation's own prediction."
+            )
+        machine = self.learned[risk]
+        n = machine.alpha.size
+        parts = [part for part in machine.parts if not part.is_ridge]
+        if cross is None:
+            return machine.intercept + np.asarray(
+                sum(part.grams.combine(part.weights)[:, :n] @ part.coefficients for part in parts)
+            )
+        if not machine.extends:
+            raise InputError(
+                "new points need a combination with non-negative weights, got a kernel with free signs or "
+                "without kernel functions: it need not be positive semidefinite there. Learn with the new "
+                "points among the N (unlabelled, after the labelled ones) and call decision_function()."
+            )
+        stack = as_float_array(cross, "cross", ndim=3)
+        weights = machine.weights
+        if weights is None or len(stack) != weights.size or stack.shape[2] < n:
+            raise ShapeError(
+                f"cross must have shape (m, n_new, N) with m = {0 if weights is None else weights.size} and "
+                f"N >= {n}, got {stack.shape}. Use grams.cross(X_new)."
+            )
+        images = [np.tile(part.coefficients, (part.weights.size, 1)) for part in parts]
+        weighted = weights[:, None] * np.concatenate(images)
+        return np.asarray(machine.intercept + np.einsum("mij,mj->i", stack[:, :, :n], weighted))
+
+    def __str__(self) -> str:
+        return (
+            f"{self.status} by {self.method} ({self.solver}): {self.certificate}, "
+            f"build {self.build_time:.2f} s, solve {self.solve_time:.2f} s"
+        )
+
+
+def single(values: list[Any]) -> Any:
+    """Return the one value, a tuple of several, or None of none."""
+    if not values:
+        return None
+    return values[0] if len(values) == 1 else tuple(values)
+
+
+def learned_machine(risk: Risk, alpha: Array) -> Learned:
+    """Return the machine of a risk at the current values of the variables."""
+    machine = risk.at(alpha)
+    several = isinstance(machine, BlockMachine)
+    coefficients = machine.coefficients if several else machine.alpha[None]  # type: ignore[union-attr]
+    parts: list[Part] = []
+    combined = extends = True
+    for K, c in zip(risk.learner.kernels, coefficients, strict=True):
+        pieces = terms(K)
+        if pieces is None:
+            combined = extends = False
+            parts.append(Part(np.ones(1), Grams.from_array(np.asarray(K.value)[None]), c))
+            continue
+        extends = extends and all(weights.is_nonneg() for weights, _ in pieces)
+        parts += [Part(np.ravel(weights.value), grams, c) for weights, grams in pieces]
+    return Learned(machine.alpha, float(machine.intercept), tuple(parts), combined, extends)
+
+
+def weights_are_unique(machine: Learned) -> bool | None:
+    """Whether the weights are determined: the images K_i alpha of the kernels in use are independent.
+
+    All optimal kernels give the same function f, so two optimal weight vectors differ by weights whose
+    combination maps alpha to zero; kernels that are tight at weight zero count as used.
+    """
+    weights = machine.weights
+    if not machine.extends or weights is None:
+        return None
+    if not np.abs(machine.alpha).max(initial=0.0) > 0:
+        return False
+    used = [p.grams for p in machine.parts if not p.is_ridge]
+    n = machine.alpha.size
+    images = np.concatenate([grams.apply(machine.alpha)[:, :n] for grams in used])
+    traces = np.concatenate([grams.traces for grams in used])
+    forms = images @ machine.alpha / np.where(traces > 0, traces, 1.0)
+    chosen = (weights > 1e-7 * weights.max()) | (forms >= (1 - 1e-7) * forms.max())
+    lengths = np.linalg.norm(images[chosen], axis=1, keepdims=True)
+    directions = images[chosen] / np.where(lengths > 0, lengths, 1.0)
+    return bool(np.linalg.matrix_rank(directions, tol=1e-7) == chosen.sum())

@@ -1,0 +1,26 @@
+"""What every test run shares: one BLAS thread, reproducible examples, and a word on licensed solvers."""
+
+from __future__ import annotations
+
+import os
+
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # both before numpy is imported
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+from hypothesis import settings
+
+settings.register_profile("kernelopt", deadline=None, derandomize=True, max_examples=20)
+settings.load_profile("kernelopt")
+
+
+def pytest_terminal_summary(terminalreporter):
+    import cvxpy as cp
+
+    from kernelopt.conic import mosek_is_licensed
+
+    if mosek_is_licensed():
+        state = "licensed, tested"
+    else:
+        state = "installed without a licence" if "MOSEK" in cp.installed_solvers() else "not installed"
+        state += ", its tests were skipped"
+    terminalreporter.write_line(f"MOSEK: {state}")

@@ -1,0 +1,317 @@
+"""Stacks of Gram matrices against plain numpy on the matrices themselves, and their laziness."""
+
+from __future__ import annotations
+
+import cvxpy as cp
+import numpy as np
+import pytest
+
+import kernelopt as ko
+from kernelopt.errors import (
+    InputError,
+    NotFiniteError,
+    NotPSDError,
+    NotSymmetricError,
+    ParameterError,
+    ShapeError,
+)
+from kernelopt.grams import as_grams
+from tests.problems import labels, points, stack
+
+N = 7
+X = points(N)
+KERNELS = [ko.gaussian(1.0), ko.linear(), ko.polynomial(2), ko.identity(), ko.linear() + ko.laplacian(2.0)]
+V = np.random.default_rng(1).normal(size=(N, 4))
+K0 = np.random.default_rng(2).normal(size=(N, N))
+VALUES, VECTORS = np.linalg.eigh(K0 + K0.T)
+
+STACKS = {
+    "array": (ko.Grams.from_array(stack(N)), stack(N)),
+    "one kernel": (ko.Grams.from_array(stack(N)[:1]), stack(N)[:1]),
+    "with a zero kernel": (
+        ko.Grams.from_array(np.stack([stack(N)[0], np.zeros((N, N))])),
+        np.stack([stack(N)[0], np.zeros((N, N))]),
+    ),
+    "kernels": (ko.Grams.from_kernels(KERNELS, X), np.stack([k(X) for k in KERNELS])),
+    "rank one": (ko.Grams.rank_one(V), np.stack([np.outer(v, v) for v in V.T])),
+    "eigenvectors": (
+        ko.Grams.from_eigenvectors(K0 + K0.T, rank=3),
+        np.stack([np.outer(v, v) for v in VECTORS.T[::-1][:3]]),
+    ),
+    "identity": (ko.Grams.identity(N), np.eye(N)[None]),
+}
+stacks = pytest.mark.parametrize(("grams", "Ks"), STACKS.values(), ids=STACKS)
+
+
+@stacks
+def test_stack_is_its_array(grams, Ks):
+    assert grams.shape == Ks.shape and len(grams) == len(Ks) and grams.n_points == N
+    assert np.asarray(grams) == pytest.approx(Ks, abs=1e-14)
+    assert np.asarray(grams, dtype=np.float32).dtype == np.float32
+    for i, (K, expected) in enumerate(zip(grams, Ks, strict=True)):
+        assert K == pytest.approx(expected, abs=1e-14)
+        assert np.array_equal(grams.gram(i), K)
+    assert f"{len(Ks)} kernels on {N} points" in repr(grams)
+    assert len(grams.names) == len(Ks)
+
+
+@stacks
+def test_sums_and_forms(grams, Ks):
+    rng = np.random.default_rng(3)
+    w, a = rng.normal(size=len(Ks)), rng.normal(size=N)
+    assert grams.combine(w) == pytest.approx(np.einsum("m,mij->ij", w, Ks))
+    assert grams.combine(0 * w) == pytest.approx(np.zeros((N, N)))
+    assert grams.apply(a) == pytest.approx(Ks @ a)
+    assert grams.forms(a) == pytest.approx(np.einsum("i,mij,j->m", a, Ks, a))
+    short = a[:4]
+    assert grams.apply(short) == pytest.approx(Ks[:, :, :4] @ short)
+    assert grams.forms(short) == pytest.approx(np.einsum("i,mij,j->m", short, Ks[:, :4, :4], short))
+
+
+@stacks
+def test_traces_products_and_entries(grams, Ks):
+    rows, columns = np.array([0, 3, 3, 6]), np.array([1, 3, 0, 6])
+    assert grams.diagonals == pytest.approx(np.einsum("mii->mi", Ks))
+    assert grams.traces == pytest.approx(np.trace(Ks, axis1=1, axis2=2))
+    assert grams.inner() == pytest.approx(np.einsum("aij,bij->ab", Ks, Ks))
+    assert grams.entries(rows, columns) == pytest.approx(Ks[:, rows, columns])
+    assert grams.vectorized() == pytest.approx(Ks.reshape(len(Ks), -1).T)
+
+
+@stacks
+@pytest.mark.parametrize("rows", [slice(0, 4), slice(1, None, 2), np.array([5, 0, 2])], ids=str)
+def test_blocks(grams, Ks, rows):
+    block = grams.block(rows)
+    assert block.shape == Ks[:, rows][:, :, rows].shape
+    assert np.asarray(block) == pytest.approx(Ks[:, rows][:, :, rows], abs=1e-14)
+
+
+@stacks
+def test_factors_and_rank_bounds(grams, Ks):
+    assert len(grams.rank_bounds) == len(Ks)
+    for i, K in enumerate(Ks):
+        L = grams.factor(i)
+        assert L @ L.T == pytest.approx(K, abs=1e-10 * max(1.0, np.abs(K).max()))
+        assert L.shape == (N, np.linalg.matrix_rank(K, hermitian=True))
+        assert L.shape[1] <= grams.rank_bounds[i] <= N
+
+
+def test_rank_bounds_are_known_from_shapes():
+    grams = ko.Grams.from_kernels([ko.linear(), ko.polynomial(2), ko.gaussian(1.0)], X[:, :1])
+    assert grams.rank_bounds == (1, 3, N)
+    assert ko.Grams.rank_one(V).rank_bounds == (1, 1, 1, 1)
+
+
+def test_a_factor_drops_eigenvalues_below_1e_11_and_keeps_those_above():
+    for tiny, rank in ((1e-13, 1), (1e-9, 2)):
+        K = np.diag([1.0, tiny])
+        assert ko.Grams.from_array(K[None]).factor(0).shape == (2, rank)
+
+
+@pytest.mark.parametrize("scale", [1e-12, 1e12])
+def test_factors_do_not_depend_on_the_scale(scale):
+    for K in stack(N):
+        L = ko.Grams.from_array(scale * K[None]).factor(0)
+        assert L @ L.T == pytest.approx(scale * K, rel=1e-9, abs=1e-10 * scale)
+        assert L.shape[1] == np.linalg.matrix_rank(K, hermitian=True)
+
+
+def test_eigenvectors_rebuild_the_matrix():
+    grams = ko.Grams.from_eigenvectors(K0 + K0.T)
+    assert grams.combine(VALUES[::-1]) == pytest.approx(K0 + K0.T)
+    assert grams.inner() == pytest.approx(np.eye(N), abs=1e-12)
+    with pytest.raises(ParameterError, match=r"between 1 and 7, got 8\. Leave it out"):
+        ko.Grams.from_eigenvectors(K0 + K0.T, rank=8)
+    with pytest.raises(NotSymmetricError, match="K0"):
+        ko.Grams.from_eigenvectors(K0)
+
+
+def test_cross_kernels():
+    new = points(3, seed=9)
+    grams = ko.Grams.from_kernels(KERNELS, X)
+    assert grams.cross(new) == pytest.approx(np.stack([k(new, X) for k in KERNELS]))
+    assert np.array_equal(ko.Grams.identity(N).cross(new), np.zeros((1, 3, N)))
+    for other in (ko.Grams.from_array(stack(N)), ko.Grams.rank_one(V)):
+        with pytest.raises(InputError, match=r"pass the \(m, n_new, N\) array"):
+            other.cross(new)
+
+
+def test_as_grams_takes_both():
+    grams = ko.Grams.from_array(stack(N))
+    assert as_grams(grams) is grams
+    assert np.array_equal(np.asarray(as_grams(stack(N))), stack(N))
+
+
+def test_a_stack_does_not_follow_its_source_array():
+    source = stack(N)
+    grams = ko.Grams.from_array(source)
+    source[:] = 0.0
+    assert np.array_equal(np.asarray(grams), stack(N))
+
+
+def test_kernels_on_objects_that_are_no_vectors():
+    class overlap:
+        def __call__(self, A, B=None):
+            return np.array([[len(set(a) & set(b)) for b in (A if B is None else B)] for a in A], float)
+
+        def diagonal(self, A):
+            return np.array([len(set(a)) for a in A], float)
+
+        def rank(self, A):
+            return len(A)
+
+    words = ["kernel", "learn", "convex", "cone"]
+    grams = ko.Grams.from_kernels([overlap()], words)
+    assert grams.combine([1.0])[0, 1] == 4  # e, r, n, l
+    assert grams.traces.tolist() == [5.0 + 5 + 6 + 4]
+    assert np.array_equal(grams.block(slice(1, 3)).gram(0), grams.gram(0)[1:3, 1:3])
+    assert np.array_equal(grams.block(np.array([3, 0])).gram(0), grams.gram(0)[[3, 0]][:, [3, 0]])
+
+
+class Counting(ko.kernels.Kernel):
+    """A Gaussian kernel that counts its evaluations."""
+
+    def __init__(self):
+        self.calls = 0
+
+    def _gram(self, A, B):
+        self.calls += 1
+        return ko.gaussian(1.0)._gram(A, B)
+
+    def __repr__(self):
+        return "counting"
+
+
+@pytest.mark.parametrize("free", [False, True], ids=["second-order cone", "semidefinite"])
+@pytest.mark.parametrize("listed", [False, True], ids=["one", "list"])
+def test_nothing_is_evaluated_before_the_solve_and_once_by_it(free, listed):
+    kernel = Counting()
+    grams = ko.Grams.from_kernels([kernel, ko.linear()], X)
+    mu = cp.Variable(2, nonneg=not free)
+    K = ko.combine(mu, grams) + 0.1 * np.eye(N)
+    y = labels(N)
+    risk = ko.risk([K, 2 * K], y, ko.hinge(), norm=3) if listed else ko.risk(K, y, ko.hinge())
+    problem = cp.Problem(cp.Minimize(cp.square(risk) + cp.sum(mu)), [mu >= 0.1, mu <= 1, risk <= 100])
+    assert problem.is_dcp() and problem.is_dcp(dpp=True) and not problem.is_qp()
+    assert risk.value is None and K.shape == (N, N) and risk.is_nonneg() and not K.is_psd()
+    assert repr(problem) and str(problem)
+    assert kernel.calls == 0
+    problem.solve(solver=cp.CLARABEL)
+    assert risk.value > 0 and K.value is not None
+    assert kernel.calls == 1
+
+
+def test_nothing_is_factored_before_the_solve():
+    """An indefinite matrix is found out by the solve, not by building the problem."""
+    indefinite = np.diag([1.0, -0.5])[None]
+    mu = cp.Variable(1, nonneg=True)
+    risk = ko.risk(ko.combine(mu, indefinite), [1, -1], ko.hinge())
+    problem = cp.Problem(cp.Minimize(risk), [mu <= 1])
+    assert problem.is_dcp()
+    with pytest.raises(NotPSDError, match=r"K\[0\] must be positive semidefinite .* no sign"):
+        problem.solve(solver=cp.CLARABEL)
+
+
+def swapped(value, at=(0, 1)):
+    Ks = stack(N)
+    Ks[1][at] = value
+    return Ks
+
+
+@pytest.mark.parametrize(
+    ("array", "error", "message"),
+    [
+        (swapped(9.0), NotSymmetricError, r"grams\[1\] must be symmetric .* \(K \+ K.T\) / 2"),
+        (swapped(np.nan), NotFiniteError, r"grams must be finite, got nan at index \(1, 0, 1\)"),
+        (swapped(-np.inf, (2, 2)), NotFiniteError, r"got -inf at index \(1, 2, 2\)"),
+        (np.eye(3), ShapeError, r"shape \(m, N, N\), got \(3, 3\). Wrap a single matrix with grams\[None\]"),
+        (np.ones((2, 3, 4)), ShapeError, r"got \(2, 3, 4\). Stack"),
+        (np.ones(3), ShapeError, r"got \(3,\)"),
+        (np.ones((0, 3, 3)), ShapeError, "at least one kernel"),
+        (np.ones((2, 0, 0)), ShapeError, "at least one kernel on one point"),
+        ([["a"]], ShapeError, "real numbers"),
+    ],
+)
+def test_bad_arrays_are_refused_with_a_remedy(array, error, message):
+    with pytest.raises(error, match=message):
+        ko.Grams.from_array(array)
+    with pytest.raises(error, match=message):
+        ko.combine(np.ones(3), array)
+
+
+def test_round_off_asymmetry_is_averaged():
+    skew = np.eye(3)
+    skew[0, 1] = 1e-10
+    K = ko.Grams.from_array(skew[None]).gram(0)
+    assert np.array_equal(K, K.T) and K[0, 1] == 5e-11
+
+
+class Broken:
+    """A kernel function that returns what it is told."""
+
+    def __init__(self, matrix):
+        self.matrix = matrix
+
+    def __call__(self, A, B=None):
+        return self.matrix
+
+    def rank(self, A):
+        return len(A)
+
+    def __repr__(self):
+        return "broken"
+
+
+@pytest.mark.parametrize(
+    ("matrix", "error", "message"),
+    [
+        (np.full((N, N), np.nan), NotFiniteError, "broken must be finite"),
+        (np.triu(np.ones((N, N))), NotSymmetricError, "broken must be symmetric"),
+        (np.ones((N, 2)), ShapeError, "broken must be square"),
+        (np.eye(3), ShapeError, "broken must give a matrix on 7 points"),
+    ],
+)
+def test_a_bad_kernel_is_named(matrix, error, message):
+    grams = ko.Grams.from_kernels([ko.linear(), Broken(matrix)], X)
+    with pytest.raises(error, match=message):
+        grams.combine([1.0, 1.0])
+
+
+def test_an_indefinite_kernel_is_named():
+    named = ko.Grams.from_array(np.array([np.eye(2), [[0.0, 1.0], [1.0, 0.0]]]), names=["good", "bad"])
+    named.factor(0)
+    with pytest.raises(NotPSDError, match="bad must be positive semidefinite"):
+        named.factor(1)
+    function = ko.Grams.from_kernels([Broken(-np.eye(N))], X)
+    with pytest.raises(NotPSDError, match="broken must be positive semidefinite"):
+        function.factor(0)
+
+
+def test_round_off_below_1e_8_is_no_indefiniteness():
+    K = np.diag([1.0, 1.0, -1e-9])
+    L = ko.Grams.from_array(K[None]).factor(0)
+    assert L @ L.T == pytest.approx(np.diag([1.0, 1.0, 0.0]), abs=1e-12)
+    with pytest.raises(NotPSDError):
+        ko.Grams.from_array(np.diag([1.0, 1.0, -1e-7])[None]).factor(0)
+
+
+def test_a_rank_that_lies_is_named_by_the_solve():
+    class Liar(Counting):
+        def _rank(self, A):
+            return 1
+
+    mu = cp.Variable(1, nonneg=True)
+    risk = ko.risk(ko.combine(mu, ko.Grams.from_kernels([Liar()], X)), labels(N), ko.hinge())
+    with pytest.raises(ParameterError, match=r"1 for a matrix of rank 7\. Correct the rank"):
+        cp.Problem(cp.Minimize(risk), [mu <= 1]).solve(solver=cp.CLARABEL)
+
+
+def test_no_kernels_and_no_points():
+    with pytest.raises(ShapeError, match="at least one kernel"):
+        ko.Grams.from_kernels([], X)
+    with pytest.raises(ShapeError, match="at least one point"):
+        ko.Grams.from_kernels([ko.linear()], [])
+    with pytest.raises(NotFiniteError, match="X must be finite"):
+        ko.Grams.from_kernels([ko.linear()], np.full((2, 2), np.nan))
+    with pytest.raises(ShapeError, match="V must have 2 dimension"):
+        ko.Grams.rank_one(np.ones(3))
