@@ -81,7 +81,9 @@ def measure(build: object, K: np.ndarray, y: np.ndarray) -> dict[str, float]:
 
 def main() -> None:
     """Run the sizes, alternating the contestants, and print the medians."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--out", type=Path)
     options = parser.parse_args()

@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import Path
 
-from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
@@ -117,7 +116,7 @@ def run_demo(points: int, random_state: int, figure: Path | None) -> int:
 
 def table(rows: Sequence[object]) -> Table:
     """Return the rows of the demo as a rich table."""
-    drawn = Table(box=SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
+    drawn = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0))
     drawn.add_column("formulation", overflow="fold", min_width=12)
     drawn.add_column("cone", no_wrap=True)
     drawn.add_column("method", overflow="fold", min_width=8)
@@ -127,7 +126,7 @@ def table(rows: Sequence[object]) -> Table:
     for row in rows:
         solution = row.solution  # type: ignore[attr-defined]
         if solution is None and not ended:
-            drawn.add_section()
+            drawn.add_row()
             ended = True
         bounds = [None, None] if solution is None else [solution.lower, solution.upper]
         drawn.add_row(

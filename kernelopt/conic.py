@@ -12,7 +12,6 @@ import cvxpy as cp
 from kernelopt.errors import KerneloptError, ParameterError
 
 LARGEST_INTERIOR_POINT_ORDER = 70
-SOLVER_FAILURES = (cp.SolverError, ArithmeticError, RuntimeError, ValueError, TypeError)
 
 
 @dataclass(frozen=True)
@@ -115,9 +114,9 @@ def attempt(problem: cp.Problem, rung: Rung, verbose: bool = False) -> Attempt:
         warnings.simplefilter("ignore")
         try:
             problem.solve(solver=rung.solver, verbose=verbose, warm_start=False, **rung.options)
-        except KerneloptError:
+        except (KerneloptError, cp.DCPError):
             raise
-        except SOLVER_FAILURES as error:
+        except Exception as error:  # solvers raise what they like, mosek.Error and KeyError among them
             return Attempt(rung, "failed", failure=f"{type(error).__name__}: {error}")
     statistics = problem.solver_stats
     return Attempt(rung, str(problem.status), getattr(statistics, "num_iters", None))

@@ -9,12 +9,10 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.linalg import lapack
 
 from kernelopt.errors import InputError, NotFiniteError, ParameterError, ShapeError
-from kernelopt.validation import Array, as_float_array, as_stack, as_symmetric, check_psd
-
-RANK_TOLERANCE = 1e-11
+from kernelopt.factors import pivoted_cholesky
+from kernelopt.validation import Array, as_float_array, as_stack, as_symmetric
 
 
 class Grams(ABC):
@@ -313,17 +311,3 @@ class IdentityGrams(Grams):
 def as_grams(grams: Grams | ArrayLike) -> Grams:
     """Return `grams` as a `Grams`, taking an (m, N, N) array as well."""
     return grams if isinstance(grams, Grams) else Grams.from_array(grams)
-
-
-def pivoted_cholesky(K: Array, what: str) -> Array:
-    """Return L, shape (N, r), with K = L L' up to pivots below 1e-11 of the largest diagonal entry."""
-    largest = float(np.diag(K).max(initial=0.0))
-    if largest <= 0:
-        check_psd(K, what)
-        return np.zeros((len(K), 0))
-    lower, pivots, rank, _ = lapack.dpstrf(K, tol=RANK_TOLERANCE * largest, lower=1)
-    L = np.zeros((len(K), rank))
-    L[pivots - 1] = np.tril(lower)[:, :rank]
-    if float(np.abs(K - L @ L.T).max()) > 1e-10 * largest:
-        check_psd(K, what)
-    return L

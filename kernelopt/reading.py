@@ -105,6 +105,8 @@ class ExpandedRisk:
 
     def alpha(self) -> Array | None:
         """Return alpha = multiplier of the fit / weight, None where the risk is inactive."""
+        if self.bound is not None and self.bound.dual_value is None:
+            return None
         weight = self.weight()
         if self.fit.dual_value is None or not weight > 1e-7:
             return None
@@ -124,7 +126,7 @@ class Copied:
         """Give the original the multiplier of the copy."""
         for variable, dual in zip(self.original.dual_variables, self.copy.dual_variables, strict=True):
             value = dual.value
-            if self.basis is not None and value is not None:
+            if self.basis is not None and value is not None and np.isfinite(value).all():
                 value = self.basis @ value @ self.basis.T
             variable.save_value(value)
 
@@ -142,8 +144,9 @@ class Expansion:
         """Give the user's constraints their multipliers, and the risks' own variables their values."""
         for copied in self.constraints:
             copied.bring_back()
-        for variable, here in self.hidden:
-            variable.save_value(here.value)
+        with np.errstate(all="ignore"):  # a failed solver may have left anything
+            for variable, here in self.hidden:
+                variable.save_value(here.value)
 
 
 def expand(problem: cp.Problem) -> Expansion:
@@ -231,13 +234,31 @@ def copied(constraint: cp.Constraint, substitutes: dict[int, Any]) -> Copied:
     return Copied(constraint, copy, basis)
 
 
-def check_problem(problem: Any) -> None:
-    """Raise unless `problem` is a cp.Problem with continuous variables."""
+def check_is_problem(problem: Any) -> None:
+    """Raise unless `problem` is a cp.Problem."""
     if not isinstance(problem, cp.Problem):
         raise ParameterError(
             f"problem must be a cvxpy.Problem, got {type(problem).__name__}. "
             "Wrap an expression as cp.Problem(cp.Minimize(expression))."
         )
+
+
+def check_problem(problem: Any) -> None:
+    """Raise unless `problem` is a convex cp.Problem with real continuous variables."""
+    check_is_problem(problem)
+    if not problem.is_dcp():  # before a risk is replaced by a variable, which would hide what is wrong
+        raise cp.DCPError(
+            "the problem does not follow the rules of disciplined convex programming. A risk is convex and "
+            "decreasing in its kernel: minimise it, or bound it from above.\n" + str(problem)
+        )
+    if any(v.is_complex() for v in problem.variables()):
+        raise ParameterError("problem must have real variables, got complex ones. Split them into two parts.")
+    for v in problem.variables():
+        if v.attributes["diag"] or v.attributes["sparsity"]:
+            raise ParameterError(
+                f"variables must be dense, got {v.name()} with a diag or sparsity attribute. "
+                "Use a vector and cp.diag(vector), or write the zeros as constraints."
+            )
     if problem.is_mixed_integer():
         raise ParameterError(
             "problem must have continuous variables, got boolean or integer ones. "

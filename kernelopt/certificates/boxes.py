@@ -117,13 +117,14 @@ def from_sum(boxes: Boxes, constraint: cp.Constraint) -> None:
         sign = -1.0
     total = -sign * float(read.constant[0])
     for variable, row in rows.items():
-        if not (traced(variable, row) or ((boxes[variable.id].lower >= 0).all() and (sign * row >= 0).all())):
+        positive = (boxes[variable.id].lower >= 0).all() and (sign * row >= 0).all()
+        if not (positive or traced(variable, sign * row)):
             return
     if total < 0:
         return
     for variable, row in rows.items():
         weights = sign * row
-        if traced(variable, row):
+        if traced(variable, weights):
             reach = total / weights[0]
             tighten(boxes, variable, np.full(row.size, -reach), np.full(row.size, reach))
         else:
@@ -141,7 +142,7 @@ def traced(variable: cp.Variable, row: Array) -> bool:
     if not variable.attributes["PSD"]:
         return False
     diagonal = np.eye(variable.shape[0]).ravel()
-    return bool(row[0] != 0 and np.array_equal(row, row[0] * diagonal))
+    return bool(row[0] > 0 and np.array_equal(row, row[0] * diagonal))
 
 
 def ball(constraint: cp.Constraint) -> tuple[cp.Variable, float, float] | None:
@@ -149,10 +150,12 @@ def ball(constraint: cp.Constraint) -> tuple[cp.Variable, float, float] | None:
     if not isinstance(constraint, Inequality) or not constraint.args[1].is_constant():
         return None
     norm, radius = constraint.args
-    if radius.size != 1 or not norm.args or not isinstance(norm.args[0], cp.Variable):
+    if radius.size != 1 or norm.size != 1 or not norm.args or not isinstance(norm.args[0], cp.Variable):
+        return None
+    if getattr(norm, "axis", None) is not None:
         return None
     variable = norm.args[0]
-    if isinstance(norm, Pnorm) and norm.axis is None:
+    if isinstance(norm, Pnorm):
         p = float(norm.p)
     elif isinstance(norm, norm1):
         p = 1.0
@@ -181,16 +184,14 @@ class Plain(NamedTuple):
     boxes: Boxes  # of the plain variables
 
 
-def plain(problem: cp.Problem, variables: list[cp.Variable], boxes: Boxes) -> Plain | None:
-    """Replace variables by plain ones with explicit constraints; None where that is not possible."""
+def plain(problem: cp.Problem, variables: list[cp.Variable], boxes: Boxes) -> Plain:
+    """Replace variables by plain ones with explicit constraints."""
     substitutes: dict[int, Any] = {}
     stand_ins: dict[int, cp.Variable] = {}
     new_boxes: Boxes = {}
     constraints: list[cp.Constraint] = []
     for variable in variables:
         attributes = variable.attributes
-        if any(attributes.get(a) for a in ("diag", "sparsity", "hermitian", "complex", "imag")):
-            return None
         box = boxes[variable.id]
         matrix = attributes["PSD"] or attributes["NSD"] or attributes["symmetric"]
         if matrix:
@@ -207,16 +208,16 @@ def plain(problem: cp.Problem, variables: list[cp.Variable], boxes: Boxes) -> Pl
             if attributes["NSD"]:
                 constraints.append((whole << 0).set_label(f"{variable.name()} << 0"))
             pick = rows + columns * order
-            box = Box(box.lower[pick], box.upper[pick])
         else:
             stand_in = cp.Variable(variable.shape, name=variable.name())
-            whole = stand_in
-            declared = attribute_box(variable)
-            for bound, side in ((declared.lower, 1), (declared.upper, -1)):
-                chosen = np.flatnonzero(np.isfinite(bound))
-                if chosen.size:
-                    entries = cp.reshape(stand_in, (variable.size,), order="F")[chosen]
-                    constraints.append(side * (entries - bound[chosen]) >= 0)
+            whole, pick = stand_in, np.arange(variable.size)
+        box = Box(box.lower[pick], box.upper[pick])
+        declared = attribute_box(variable)
+        for bound, side in ((declared.lower[pick], 1), (declared.upper[pick], -1)):
+            chosen = np.flatnonzero(np.isfinite(bound))
+            if chosen.size:
+                entries = cp.reshape(stand_in, (stand_in.size,), order="F")[chosen]
+                constraints.append(side * (entries - bound[chosen]) >= 0)
         substitutes[id(variable)] = whole
         stand_ins[variable.id] = stand_in
         new_boxes[stand_in.id] = box

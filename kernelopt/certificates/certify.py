@@ -20,6 +20,7 @@ from kernelopt.language.risk import Risk
 from kernelopt.reading import check_problem, risks, visible_variables
 from kernelopt.validation import Array
 
+CROSSING = 1e-9
 Route = Literal["closed", "conic", "none"]
 
 
@@ -37,6 +38,8 @@ class Certificate:
         Constraints that the candidate violated, by name, relative to the size of their sides.
     reason : str
         What was missing, where a bound is infinite.
+    feasible : bool
+        Whether a feasible point was found.
     point : dict
         The feasible point that attains the bound: values by cvxpy variable.
     alphas : tuple of arrays
@@ -50,13 +53,14 @@ class Certificate:
     route: Route
     residuals: dict[str, float] = field(default_factory=dict)
     reason: str = ""
+    feasible: bool = False
     point: dict[Any, Array] = field(default_factory=dict, repr=False)
     alphas: tuple[Array, ...] = field(default=(), repr=False)
     proof: Array | None = field(default=None, repr=False)
 
     @property
     def gap(self) -> float:
-        """The gap relative to max(1, |upper|), never negative; infinite where a bound is missing."""
+        """The gap relative to max(1, |upper|); infinite where a bound is missing."""
         if not np.isfinite(self.lower) or not np.isfinite(self.upper):
             return np.inf
         return max(0.0, self.upper - self.lower) / max(1.0, abs(self.upper))
@@ -120,7 +124,8 @@ def certify(
     try:
         start = starting_point(variables, candidate, weights)
         found = risks(problem)
-        return _certify(problem, variables, start, found, as_alphas(found, alpha), bounds)
+        with np.errstate(all="ignore"):  # a stranger's numbers may be extreme; what is not finite is no bound
+            return _certify(problem, variables, start, found, as_alphas(found, alpha), bounds)
     finally:
         for variable, value in before:
             variable.save_value(value)
@@ -140,29 +145,33 @@ def _certify(
         write_point(variables, start)
         residuals = {v.name: v.size for v in violations(problem, variables)}
     point, left = feasible_point(problem, variables, start)
-    attained = np.inf
+    maximize = isinstance(problem.objective, cp.Maximize)
+    attained = -np.inf if maximize else np.inf
     if point is not None:
         write_point(variables, point)
         value = problem.objective.value
-        attained = np.inf if value is None or not np.isfinite(value) else float(np.ravel(value)[0])
+        attained = float(np.ravel(value)[0]) if value is not None and np.isfinite(value) else attained
     else:
         write_point(variables, start or {v.id: np.asarray(v.project(np.zeros(v.shape))) for v in variables})
     choices = [] if alphas is None else [alphas]
     if found and (alphas is None or not left):
         choices.append([node.oracle().alpha for node in found])
     bound, route, used = best_bound(problem, variables, found, choices or [[]], bounds)
-    maximize = isinstance(problem.objective, cp.Maximize)
-    if maximize and point is None:
-        attained = -np.inf
     reason = bound.reason if not np.isfinite(bound.value) else ""
     if point is None and bound.value < np.inf:
         reason = "; ".join(filter(None, [reason, "no feasible point: " + listed(left)]))
+    lower, upper = (attained, -bound.value) if maximize else (bound.value, attained)
+    if lower > upper and point is not None and bound.ray is None:
+        if lower - upper > CROSSING * max(1.0, abs(upper)):
+            reason = f"the bounds cross by {lower - upper:.1e}: round-off in a constraint of large price"
+        lower, upper = upper, lower
     return Certificate(
-        lower=attained if maximize else bound.value,
-        upper=-bound.value if maximize else attained,
+        lower=lower,
+        upper=upper,
         route=route,
         residuals=residuals,
         reason=reason,
+        feasible=point is not None,
         point={} if point is None else {v: point[v.id] for v in variables},
         alphas=tuple(used),
         proof=bound.ray,
@@ -180,19 +189,33 @@ def best_bound(
     best: tuple[Bound, Route, list[Array]] = (Bound(-np.inf, "no dual variable was proposed"), "none", [])
     for alphas in choices:
         relaxed = relaxation(problem, found, alphas, keep_sign=False)
-        value = closed_bound(relaxed.objective.args[0], relaxed.constraints)
+        value = closed_bound(relaxed)
         if value is not None:
             bound, route = Bound(value), "closed"
         else:
             if found:
                 relaxed = relaxation(problem, found, alphas, keep_sign=True)
             boxes = constraint_boxes(relaxed, variables, bounds)
+            relaxed = cp.Problem(relaxed.objective, relaxed.constraints + given_bounds(bounds))
             present = [v for v in variables if any(v is w for w in relaxed.variables())]
             bound = conic_bound(relaxed, present, boxes)
             route = "conic" if bound.value > -np.inf else "none"
         if bound.value > best[0].value or not best[2]:
             best = (bound, route, alphas)  # type: ignore[assignment]
     return best
+
+
+def given_bounds(bounds: dict[Any, tuple[ArrayLike, ArrayLike]] | None) -> list[cp.Constraint]:
+    """Return the bounds of the caller as constraints: they are taken to hold at an optimum."""
+    constraints: list[cp.Constraint] = []
+    for variable, sides in (bounds or {}).items():
+        for limit, sign in zip(sides, (1.0, -1.0), strict=True):
+            values = np.broadcast_to(np.asarray(limit, dtype=float), variable.shape).ravel(order="F")
+            chosen = np.flatnonzero(np.isfinite(values))
+            if chosen.size:
+                entries = cp.reshape(variable, (variable.size,), order="F")[chosen]
+                constraints.append(sign * (entries - values[chosen]) >= 0)
+    return constraints
 
 
 def starting_point(
@@ -206,6 +229,12 @@ def starting_point(
                 f"({', '.join(v.name() for v in variables)}). Pass candidate={{variable: value, ...}}."
             )
         candidate = {variables[0]: weights}
+    strangers = [v for v in candidate or {} if not any(v is w for w in variables)]
+    if strangers:
+        raise ParameterError(
+            f"the candidate must be for variables of the problem ({', '.join(v.name() for v in variables)}), "
+            f"got {strangers[0]}. Pass the variables that the problem was built from."
+        )
     point: Point = {}
     for variable in variables:
         value = variable.value if candidate is None else candidate.get(variable, variable.value)

@@ -13,15 +13,18 @@ from kernelopt.certificates.boxes import Affine, affine, ball, traced
 from kernelopt.validation import Array
 
 
-def closed_bound(objective: cp.Expression, constraints: list[cp.Constraint]) -> float | None:
+def closed_bound(problem: cp.Problem) -> float | None:
     """Return the minimum of an affine objective over a set with a support function, else None.
 
+    * no variables: the value;
     * simplex: x >= 0 and r'x = c (or <= c) with r > 0: c min_i g_i / r_i;
     * ball: x >= 0 and |x|_p <= R: -R |(-g)_+|_q;
     * spectrahedron: K PSD and tr K = c (or <= c): c lambda_min(G).
     """
-    if any(trivially_true(c) for c in constraints):
-        constraints = [c for c in constraints if not trivially_true(c)]
+    objective = problem.objective.args[0]
+    if not problem.variables() and not problem.constraints:
+        return float(np.ravel(objective.value)[0])
+    constraints = [c for c in problem.constraints if not trivially_true(c)]
     read = affine(objective)
     if read is None or len(constraints) != 1:
         return None

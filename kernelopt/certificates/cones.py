@@ -11,7 +11,6 @@ import cvxpy as cp
 import numpy as np
 import scipy.sparse as sp
 
-from kernelopt.conic import SOLVER_FAILURES
 from kernelopt.errors import KerneloptError
 from kernelopt.validation import Array
 
@@ -41,7 +40,7 @@ class ConeProgram:
             warnings.simplefilter("ignore")
             try:
                 raw = self._chain.solver.solve_via_data(data, False, False, options, None)
-            except SOLVER_FAILURES:
+            except Exception:  # whatever a solver raises, it has proposed nothing
                 return "failed", None, None
         if isinstance(raw, dict):  # SCS
             return str(raw["info"]["status"]), usable(raw["x"]), usable(raw["y"])
@@ -155,7 +154,7 @@ def cone_program(problem: cp.Problem, solver: str = "CLARABEL") -> ConeProgram |
             data, chain, inverse = problem.get_problem_data(solver)
         except KerneloptError:
             raise
-        except SOLVER_FAILURES:
+        except (cp.SolverError, ValueError):
             return None
     dims = data["dims"]
     if getattr(dims, "pnd", None):

@@ -11,6 +11,7 @@ from kernelopt.language.faces import faced
 from kernelopt.language.measures import alignment
 from kernelopt.language.risk import Risk
 from kernelopt.machine import block_lower_bound
+from kernelopt.reading import coefficient, nodes, number
 from kernelopt.validation import Array
 
 LEAST_SHARE = 1e-7
@@ -48,6 +49,13 @@ def block_shares(risk: Risk, alpha: Array) -> Array:
     return shares
 
 
+def absent(problem: cp.Problem, risk: Risk) -> bool:
+    """Whether a risk has weight zero in the objective and no place in the constraints."""
+    share = coefficient(problem.objective.args[0], risk)
+    inside = any(node is risk for c in problem.constraints for node in nodes(c))
+    return share is not None and number(share) == 0 and not inside
+
+
 def relaxation(
     problem: cp.Problem, risks: Sequence[Risk], alphas: Sequence[Array], keep_sign: bool
 ) -> cp.Problem:
@@ -58,7 +66,7 @@ def relaxation(
     """
     substitutes = {}
     for risk, alpha in zip(risks, alphas, strict=True):
-        below = minorant(risk, alpha)
+        below = 0.0 if absent(problem, risk) else minorant(risk, alpha)
         if isinstance(below, float):
             below = cp.Constant(max(below, 0.0) if keep_sign else below)
         else:

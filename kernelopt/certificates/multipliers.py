@@ -15,6 +15,7 @@ from kernelopt.certificates.cones import ConeProgram, cone_program
 from kernelopt.validation import Array
 
 CLOSE = 1e-7
+ALTERNATIONS = 20
 TILTS = (0.0, 1e-9, 1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3)
 
 
@@ -38,8 +39,7 @@ def conic_bound(problem: cp.Problem, variables: list[cp.Variable], boxes: Boxes)
     the dual cone proposes another z, which e then moves inside.
     """
     stripped = plain(problem, variables, boxes)
-    if stripped is None:
-        return Bound(-np.inf, "a variable has an attribute that is not supported (diag, sparsity, complex)")
+    names = {stripped.variables[v.id].id: v.name() for v in variables}
     best = Bound(-np.inf, "no solver proposed a multiplier")
     for solver, options in (
         ("CLARABEL", {}),
@@ -49,8 +49,8 @@ def conic_bound(problem: cp.Problem, variables: list[cp.Variable], boxes: Boxes)
         if program is None:
             continue
         lower, upper = column_box(program, stripped.variables.values(), stripped.boxes)
-        bound = program_bound(program, lower, upper, options)
-        best = max(best, bound, key=lambda b: b.value)
+        bound = program_bound(program, lower, upper, options, names)
+        best = bound
         if best.value > -np.inf:
             break
     return best
@@ -67,7 +67,9 @@ def column_box(program: ConeProgram, variables: object, boxes: Boxes) -> tuple[A
     return lower, upper
 
 
-def program_bound(program: ConeProgram, lower: Array, upper: Array, options: dict[str, float]) -> Bound:
+def program_bound(
+    program: ConeProgram, lower: Array, upper: Array, options: dict[str, float], names: dict[int, str]
+) -> Bound:
     """Return the best bound over tilts and repairs, stopping at the first that meets the primal value."""
     free = ~(np.isfinite(lower) & np.isfinite(upper))
     e = program.interior()
@@ -78,9 +80,11 @@ def program_bound(program: ConeProgram, lower: Array, upper: Array, options: dic
         shift = tilt * scale * e
         status, x, z = program.solve(program.A.T @ shift if tilt else None, **options)
         if "nfeasible" in status and "Dual" not in status and z is not None:
-            proof = farkas(program, z, lower, upper)
+            proof = farkas(program, z, lower, upper, repairs)
             if proof is not None:
                 return Bound(np.inf, "infeasible", proof)
+        if x is not None and ("Dual" in status or "unbounded" in status):
+            return Bound(-np.inf, f"{owner(program, names, x)} can run away: it needs bounds")
         if x is None or z is None:
             continue
         slope = program.c + program.P @ x
@@ -91,7 +95,8 @@ def program_bound(program: ConeProgram, lower: Array, upper: Array, options: dic
             r = slope + program.A.T @ mended
             if np.abs(r[free]).max(initial=0.0) > 1e-11 * (scale + float(np.abs(mended).max(initial=0.0))):
                 if best.value == -np.inf:
-                    best = Bound(-np.inf, f"{unbounded(program, free, r)} needs bounds")
+                    culprit = owner(program, names, np.where(free, r, 0.0))
+                    best = Bound(-np.inf, f"the multiplier of {culprit} cannot be balanced: it needs bounds")
                 continue
             best = max(best, Bound(dual_value(program, x, mended, r, lower, upper)), key=lambda b: b.value)
         goal = float((program.c + program.P @ x / 2) @ x + program.offset)
@@ -107,22 +112,34 @@ def dual_value(program: ConeProgram, x: Array, z: Array, r: Array, lower: Array,
     return float(program.offset - program.b @ z - x @ (program.P @ x) / 2 + least)
 
 
-def farkas(program: ConeProgram, z: Array, lower: Array, upper: Array) -> Array | None:
-    """Return z if it proves infeasibility: -b'z > 0 exceeds what A'z can take back over the box."""
+def farkas(program: ConeProgram, z: Array, lower: Array, upper: Array, repairs: list[Repair]) -> Array | None:
+    """Return a ray near z that proves infeasibility, if one is found.
+
+    It is in the dual cone, A'z vanishes in the unbounded columns to round-off, and -b'z exceeds what
+    A'z can take back over the box.
+    """
     z = program.push(z / max(float(np.abs(z).max()), 1e-300))
-    r = program.A.T @ z
     boxed = np.isfinite(lower) & np.isfinite(upper)
-    gain = -float(program.b @ z) + float(np.minimum(r[boxed] * lower[boxed], r[boxed] * upper[boxed]).sum())
-    rest = float(np.abs(r[~boxed]).max(initial=0.0))
-    return z if gain > 1e-9 and rest <= 1e-7 * gain else None
+    for repair in (None, *repairs):
+        ray = z
+        for _ in range(ALTERNATIONS if repair is not None else 0):
+            mended = repair(ray, np.zeros(program.c.size)) if repair is not None else ray
+            ray = ray if mended is None else program.push(mended)
+        r = program.A.T @ ray
+        gain = -float(program.b @ ray)
+        gain += float(np.minimum(r[boxed] * lower[boxed], r[boxed] * upper[boxed]).sum())
+        largest = np.asarray(abs(program.A).max(axis=0).todense()).ravel()
+        if gain > 1e-9 and (np.abs(r) <= 1e-13 * largest)[~boxed].all():
+            return ray
+    return None
 
 
-def unbounded(program: ConeProgram, free: NDArray[np.bool_], r: Array) -> str:
-    """Name the variable behind the largest residual of an unbounded column."""
-    column = int(np.flatnonzero(free)[np.abs(r[free]).argmax()])
+def owner(program: ConeProgram, names: dict[int, str], columns: Array) -> str:
+    """Return the name of the user's variable with the largest entry, or of the problem's helpers."""
+    column = int(np.abs(columns).argmax())
     starts = sorted((start, key) for key, start in program.columns.items())
-    owner = [key for start, key in starts if start <= column][-1]
-    return f"variable {owner}"
+    key = [key for start, key in starts if start <= column][-1]
+    return f"variable {names[key]}" if key in names else "an auxiliary variable"
 
 
 class Repair:

@@ -58,6 +58,8 @@ def excess(constraint: Any) -> float:
     scale = max(1.0, *(float(np.abs(flat(arg.value)).max(initial=0.0)) for arg in constraint.args))
     if isinstance(constraint, Equality | Zero | Inequality):
         scale = max(scale, magnitude(constraint.expr))
+    if not np.isfinite(scale):
+        return np.inf
     violation = constraint.residual if hasattr(constraint, "residual") else constraint.violation()
     return float(np.max(np.nan_to_num(violation, nan=np.inf), initial=0.0)) / scale
 
@@ -108,7 +110,8 @@ def feasible_point(
     """Return a feasible point near `point`, or None and the constraints that stay violated.
 
     The values are projected on the attributes and on the affine equalities; what is still violated is
-    mended by the smallest step towards a strictly feasible point, found by one conic solve.
+    mended by the smallest step towards a strictly feasible point, found by one conic solve. Where there
+    is none, weights that are nearly zero are set to zero, and at last all of them.
     """
     if point is not None:
         write_point(variables, {v.id: np.asarray(v.project(point[v.id])) for v in variables})
@@ -121,6 +124,10 @@ def feasible_point(
             return read_point(variables), []
     inner = interior_point(problem, variables)
     if inner is None:
+        write_point(variables, {v.id: np.asarray(v.project(np.zeros(v.shape))) for v in variables})
+        project_on_equalities(problem, variables)
+        if not violations(problem, variables):
+            return read_point(variables), []
         return None, left if point is not None else [Violation(np.inf, "no feasible point was found")]
     if point is None:
         return inner, []
@@ -245,4 +252,4 @@ def slackened(constraint: Any, slack: cp.Variable) -> list[Any]:
     if isinstance(constraint, PowCone3D):
         x, y, z = constraint.args
         return [PowCone3D(x - slack, y - slack, z, constraint.alpha)]
-    return [constraint]
+    return [constraint.copy()]  # not itself: phase one would overwrite its multiplier

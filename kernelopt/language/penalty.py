@@ -7,8 +7,11 @@ from typing import Literal, NamedTuple
 import cvxpy as cp
 import numpy as np
 
+from kernelopt.grams import Grams
+from kernelopt.language.combination import combine
 from kernelopt.language.span import Span
 from kernelopt.language.terms import FixedGrams, Term, terms
+from kernelopt.validation import PSD_TOLERANCE, smallest_relative_eigenvalue
 
 Form = Literal["fixed", "second-order cone", "semidefinite"]
 
@@ -51,8 +54,21 @@ def penalty(K: cp.Expression, n: int, label: str) -> Penalty:
 
 
 def weighted(K: cp.Expression) -> list[Term] | None:
-    """Return the terms of K if all their weights are known to be non-negative."""
+    """Return the terms of K if all their weights are known to be non-negative and none is a parameter.
+
+    Constant terms are joined into one matrix: a constant weight may be zero.
+    """
     parts = terms(K)
-    if parts is None or not all(weights.is_nonneg() for weights, _ in parts):
+    if parts is None or not all(w.is_nonneg() and not w.parameters() for w, _ in parts):
         return None
-    return parts
+    if any(given_and_indefinite(grams) for _, grams in parts):
+        return None
+    constant = [combine(w, grams) for w, grams in parts if w.is_constant()]
+    joined = [Term(cp.Constant(np.ones(1)), FixedGrams(sum(constant[1:], constant[0])))] if constant else []
+    return [part for part in parts if not part.weights.is_constant()] + joined
+
+
+def given_and_indefinite(grams: Grams) -> bool:
+    """Whether a matrix written into a sum has a negative eigenvalue, such as `K - 0.1 * K0`."""
+    given = isinstance(grams, FixedGrams) and isinstance(grams.expression, cp.Constant)
+    return given and smallest_relative_eigenvalue(grams.gram(0)) < -PSD_TOLERANCE

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from kernelopt.errors import ParameterError, ShapeError
+from kernelopt.factors import nearest_psd
 from kernelopt.language.adapter import ValuedWrap
 from kernelopt.language.combination import Combination, as_kernel
 from kernelopt.language.penalty import Form, Penalty, penalty
@@ -22,7 +23,7 @@ from kernelopt.machine import (
     learn_blocks,
     machine_at,
 )
-from kernelopt.validation import PSD_TOLERANCE, Array
+from kernelopt.validation import Array
 
 
 @dataclass(frozen=True, eq=False)
@@ -171,19 +172,6 @@ class Risk(ValuedWrap):
                 slope = np.outer(machine.alpha, machine.alpha)
             slopes.append(-(scale if several and self.learner.norm != 2 else 1.0) * slope / 2)
         return slopes if several else slopes[0]
-
-
-def nearest_psd(K: Array) -> Array | None:
-    """Return K with round-off negative eigenvalues removed, None if it is truly indefinite."""
-    try:
-        np.linalg.cholesky(K)
-        return K
-    except np.linalg.LinAlgError:
-        eigenvalues, vectors = np.linalg.eigh(K)
-        if eigenvalues[0] < -PSD_TOLERANCE * max(abs(eigenvalues[-1]), abs(eigenvalues[0])):
-            return None
-        psd: Array = (vectors * np.maximum(eigenvalues, 0.0)) @ vectors.T
-        return psd
 
 
 def risk(K: Any, y: ArrayLike | None, loss: Loss, bias: bool | None = None, norm: float = 2) -> Risk:

@@ -13,6 +13,7 @@ from cvxpy.atoms.affine.diag import diag_vec
 from cvxpy.atoms.affine.index import index
 from cvxpy.atoms.affine.promote import Promote
 from cvxpy.atoms.affine.reshape import reshape
+from cvxpy.atoms.affine.unary_operators import NegExpression
 
 from kernelopt.grams import Grams, IdentityGrams
 from kernelopt.language.combination import Combination
@@ -36,8 +37,7 @@ class FixedGrams(Grams):
 
     @cached_property
     def _gram(self) -> Array:
-        value = self.expression.value
-        K = as_symmetric(value.toarray() if hasattr(value, "toarray") else value, self.names[0])
+        K = as_symmetric(dense(self.expression), self.names[0])
         return K if self.rows is None else K[self.rows][:, self.rows]
 
     def gram(self, i: int) -> Array:
@@ -65,9 +65,14 @@ def terms(K: cp.Expression) -> list[Term] | None:
         if inner is None or rows != columns:
             return None
         return [Term(w, grams.block(rows)) for w, grams in inner]
+    if isinstance(K, NegExpression):
+        inner = terms(K.args[0])
+        return None if inner is None else [Term(-w, grams) for w, grams in inner]
     if isinstance(K, multiply | DivExpression | MulExpression):
-        return product(K)
-    if K.is_constant():
+        read = product(K)
+        if read is not None:
+            return read
+    if K.is_constant() and not K.parameters():
         return [constant_term(K)]
     return None
 
@@ -96,7 +101,7 @@ def product(K: cp.Expression) -> list[Term] | None:
             return None if inner is None else [Term(scalar * w, grams) for w, grams in inner]
     if isinstance(K, MulExpression):
         return spectral(left, right)
-    return [constant_term(K)] if K.is_constant() else None
+    return None
 
 
 def demoted(expression: cp.Expression) -> cp.Expression | None:
@@ -113,12 +118,19 @@ def spectral(left: cp.Expression, right: cp.Expression) -> list[Term] | None:
     V, middle = left.args
     if not (isinstance(middle, diag_vec) and V.is_constant() and not V.parameters()):
         return None
-    if not np.array_equal(V.value, right.value.T):
+    left_factor, right_factor = dense(V), dense(right)
+    if not np.array_equal(left_factor, right_factor.T):
         return None
     weights = middle.args[0]
     if isinstance(weights, reshape) and weights.args[0].ndim == 1:
         weights = weights.args[0]
-    return [Term(weights, Grams.rank_one(V.value))]
+    return [Term(weights, Grams.rank_one(left_factor))]
+
+
+def dense(expression: cp.Expression) -> Array:
+    """Return the value of a constant as a dense array."""
+    value = expression.value
+    return np.asarray(value.toarray() if hasattr(value, "toarray") else value, dtype=float)
 
 
 def constant_term(K: cp.Expression) -> Term:
@@ -127,6 +139,7 @@ def constant_term(K: cp.Expression) -> Term:
     if isinstance(K, cp.Constant):
         value = K.value
         diagonal = np.asarray(value.diagonal())
-        if diagonal[0] > 0 and (diagonal == diagonal[0]).all() and abs(value).sum() == diagonal.sum():
+        constant = diagonal[0] != 0 and (diagonal == diagonal[0]).all()
+        if constant and abs(value).sum() == abs(diagonal).sum():
             return Term(diagonal[0] * one, IdentityGrams(K.shape[0]))
     return Term(one, FixedGrams(K))

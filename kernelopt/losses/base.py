@@ -64,14 +64,15 @@ class Loss(ABC):
 
     def targets(self, y: ArrayLike | None, n: int) -> Array:
         """Return `y` checked for this loss; `n` is the number of points of the kernel."""
-        if self.kind == "none":
-            return np.ones(n if y is None else as_float_array(y, "y", ndim=1).size)
+        if self.kind == "none" and y is None:
+            return np.ones(n)
         if y is None:
             raise ShapeError(
                 f"{self!r} needs y, got None. Pass the {'labels' if self.kind == 'labels' else 'targets'}"
                 " of the first points of the kernel."
             )
         checked = as_labels(y) if self.kind == "labels" else as_targets(y)
+        checked = np.ones(checked.size) if self.kind == "none" else checked
         if checked.size > n:
             raise ShapeError(
                 f"y must have at most {n} entries (the points of the kernel), got {checked.size}. "
@@ -88,6 +89,10 @@ class Loss(ABC):
             free = np.where(pull == 0, 0.0, pull / curvature)
         return np.clip(free, lower, upper)
 
+    def stiffness(self, t: Array, y: Array) -> Array | None:
+        """Return the second derivative of a smooth loss at t, None for a loss that is not smooth."""
+        return None
+
     def value(self, t: Array, y: Array) -> float:
         """Return the summed loss of the predictions `t`."""
         a = self.response(t, y)
@@ -96,7 +101,8 @@ class Loss(ABC):
     def conjugate(self, alpha: Array, y: Array) -> float:
         """Return l(alpha), for alpha in the dual domain."""
         linear, curvature, kink, _, _ = self.curve(y)
-        return float(linear @ alpha - curvature @ alpha**2 / 2 - kink @ np.abs(alpha))
+        square = curvature @ alpha**2 / 2 if curvature.any() else 0.0
+        return float(linear @ alpha - square - kink @ np.abs(alpha))
 
     def conjugate_expression(
         self, alpha: cp.Expression, y: Array
@@ -173,7 +179,7 @@ def per_sample(C: Weight, n: int) -> Array:
             raise ParameterError(
                 f"the parameter {C.name()} must have a value here, got None. Set its .value before solving."
             )
-        return np.full(n, float(C.value))
+        return np.full(n, positive(float(C.value), f"the parameter {C.name()}"))
     if isinstance(C, np.ndarray):
         if C.size != n:
             raise ShapeError(

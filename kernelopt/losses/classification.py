@@ -170,6 +170,10 @@ class logistic(Loss):
     def response(self, t: Array, y: Array) -> Array:
         return np.asarray(y * per_sample(self.C, y.size) * expit(-y * t))
 
+    def stiffness(self, t: Array, y: Array) -> Array:
+        slope = expit(-y * t)
+        return np.asarray(per_sample(self.C, y.size) * slope * (1 - slope))
+
     def value(self, t: Array, y: Array) -> float:
         return float(per_sample(self.C, y.size) @ np.logaddexp(0.0, -y * t))
 

@@ -32,6 +32,7 @@ from kernelopt.solvers.solution import Solution, learned_machine, single, weight
 from kernelopt.validation import Array
 
 PATIENCE = 3600.0
+REACHES = (1e3, 1e6)
 Callback = Callable[[dict[str, Any]], None]
 
 
@@ -96,6 +97,8 @@ def exact(
         clock = time.perf_counter()
         found = judge(problem, expansion, tried, reading)
         times["certify"] += time.perf_counter() - clock
+        if found.certificate.proof is not None:
+            raise contradiction(problem, found.certificate.proof)
         history.append((time.perf_counter() - started, found.certificate.lower, found.certificate.upper))
         if callback is not None:
             callback({"solver": rung.name, "status": tried.status, "certificate": found.certificate})
@@ -103,7 +106,7 @@ def exact(
             best = found
         if best.certificate.gap <= tol:
             break
-    if best is None or not best.certificate.point:
+    if best is None or not best.certificate.feasible:
         raise without_point(claims, best)
     restore(problem, best, tol)
     return finish(target, best, tol, tuple(history), times)
@@ -135,9 +138,9 @@ def judge(problem: cp.Problem, expansion: Expansion, tried: Attempt, reading: Re
         for written in expansion.risks:
             alpha = written.alpha()
             alphas.append(written.risk.oracle().alpha if alpha is None else alpha)
-    certificate = certify(target, alpha=alphas or None)
     values = {v.id: v.value for v in problem.variables()}
     duals = [[dual.value for dual in c.original.dual_variables] for c in expansion.constraints]
+    certificate = certify(target, alpha=alphas or None)
     return Best(certificate, tried, values, duals)
 
 
@@ -150,7 +153,7 @@ def better(new: Best, old: Best) -> bool:
     """Whether a certificate is better: a smaller gap, or a finite bound where there was none."""
     if new.certificate.gap != old.certificate.gap:
         return new.certificate.gap < old.certificate.gap
-    return bool(new.certificate.point) and not old.certificate.point
+    return new.certificate.feasible and not old.certificate.feasible
 
 
 def restore(problem: cp.Problem, best: Best, tol: float) -> None:
@@ -207,8 +210,9 @@ def finish(
 
 
 def filled(variable: cp.Variable, value: Any) -> Any:
-    """Return a value for a hidden variable that a failed solver left empty."""
-    return np.zeros(variable.shape) if value is None else value
+    """Return a value for a hidden variable that a failed solver left empty or not finite."""
+    usable = value is not None and np.isfinite(np.asarray(value)).all()
+    return value if usable else np.zeros(variable.shape)
 
 
 def only_vector(problem: cp.Problem) -> Array | None:
@@ -218,31 +222,43 @@ def only_vector(problem: cp.Problem) -> Array | None:
 
 
 def raise_if_impossible(problem: cp.Problem, expansion: Expansion, tried: Attempt) -> None:
-    """Raise where a solver's claim of infeasibility or unboundedness can be proved."""
-    if tried.status not in cp.settings.INF_OR_UNB:
-        return
+    """Raise where a solver's claim of infeasibility or unboundedness can be shown without it."""
     explicit = expansion.problem
-    variables = explicit.variables()
-    sense = explicit.objective.args[0] * (-1 if isinstance(explicit.objective, cp.Maximize) else 1)
-    if "infeasible" in tried.status:
-        feasibility = cp.Problem(cp.Minimize(0), explicit.constraints)
-        bound = conic_bound(
-            feasibility, feasibility.variables(), constraint_boxes(feasibility, feasibility.variables(), None)
-        )
-        if bound.value == np.inf:
-            raise InfeasibleError(
-                "the constraints contradict each other, got a proof from their multipliers (proof['ray'], a "
-                "Farkas ray of the cone form). Loosen one of: " + ", ".join(names(problem)) + ".",
-                {"ray": bound.ray},
-            )
-    elif "unbounded" in tried.status and not risks(problem):
-        capped = cp.Problem(cp.Minimize(sense), [*explicit.constraints, sense >= -1e9])
-        attempt(capped, tried.rung)
-        if capped.value is not None and capped.value < -1e8 and not any(v.value is None for v in variables):
+    if tried.status in (cp.INFEASIBLE, cp.INFEASIBLE_INACCURATE):
+        feasibility = cp.Problem(cp.Minimize(0), [c.copy() for c in explicit.constraints])
+        variables = feasibility.variables()
+        bound = conic_bound(feasibility, variables, constraint_boxes(feasibility, variables, None))
+        if bound.ray is not None:
+            raise contradiction(problem, bound.ray)
+    elif tried.status in (cp.UNBOUNDED, cp.UNBOUNDED_INACCURATE):
+        near, far = (least_within(explicit, reach) for reach in REACHES)
+        if near is not None and far is not None and far < min(-1e3, 10 * near):
             raise UnboundedError(
-                f"the objective must be bounded, got a feasible value of {capped.value:.1e}. "
-                "Add the constraint that is missing, such as a trace."
+                f"the objective must be bounded, got {far:.1e} (minimised) with variables up to "
+                f"{REACHES[1]:.0e}. Add the constraint that is missing, such as a trace."
             )
+
+
+def contradiction(problem: cp.Problem, ray: Array) -> InfeasibleError:
+    """Return the error of a problem whose constraints have a Farkas ray."""
+    return InfeasibleError(
+        "the constraints contradict each other, got a proof from their multipliers (proof['ray'], a Farkas "
+        "ray of the cone form). Loosen one of: " + ", ".join(names(problem)) + ".",
+        {"ray": ray},
+    )
+
+
+def least_within(problem: cp.Problem, reach: float) -> float | None:
+    """Return the least objective (of the minimisation) found with all variables within `reach`."""
+    sign = -1.0 if isinstance(problem.objective, cp.Maximize) else 1.0
+    caps = [constraint for v in problem.variables() for constraint in (v <= reach, v >= -reach)]
+    capped = cp.Problem(cp.Minimize(sign * problem.objective.args[0]), [*problem.constraints, *caps])
+    capped = cp.Problem(capped.objective, [c.copy() for c in capped.constraints])
+    attempt(capped, ladder(linear=False, order=0)[0])
+    if capped.value is None or not np.isfinite(capped.value):
+        return None
+    worst = max((float(np.max(c.violation())) for c in capped.constraints), default=0.0)
+    return float(capped.value) if worst <= 1e-6 * reach else None
 
 
 def names(problem: cp.Problem) -> list[str]:

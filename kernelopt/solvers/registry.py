@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import cvxpy as cp
 
@@ -31,16 +30,6 @@ class Method:
 
 
 METHODS: dict[str, Method] = {}
-
-
-def register(method: Method) -> None:
-    """Add a method, here and as `problem.solve(method=name)` (cvxpy's registry is global)."""
-    METHODS[method.name] = method
-
-    def solve(problem: cp.Problem, *_: Any, **options: Any) -> float:
-        return method.run(problem, **options).value
-
-    cp.Problem.register_solve(method.name, solve)
 
 
 def choose(problem: cp.Problem, name: str) -> Method:

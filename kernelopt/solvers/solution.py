@@ -23,7 +23,7 @@ class Part:
 
     weights: Array
     grams: Grams
-    coefficients: Array  # (n,): alpha, or a multiple of it for several kernels
+    coefficients: Array  # (n,): alpha, but for some kernels of low rank under an infinite block norm
 
     @property
     def is_ridge(self) -> bool:
@@ -223,13 +223,15 @@ def learned_machine(risk: Risk, alpha: Array) -> Learned:
     parts: list[Part] = []
     combined = extends = True
     for K, c in zip(risk.learner.kernels, coefficients, strict=True):
+        scale = float(np.linalg.norm(c)) / max(float(np.linalg.norm(machine.alpha)), 1e-300)
+        c = c / scale if scale > 0 else machine.alpha
         pieces = terms(K)
         if pieces is None:
             combined = extends = False
-            parts.append(Part(np.ones(1), Grams.from_array(np.asarray(K.value)[None]), c))
+            parts.append(Part(np.array([scale]), Grams.from_array(np.asarray(K.value)[None]), c))
             continue
         extends = extends and all(weights.is_nonneg() for weights, _ in pieces)
-        parts += [Part(np.ravel(weights.value), grams, c) for weights, grams in pieces]
+        parts += [Part(scale * np.ravel(weights.value), grams, c) for weights, grams in pieces]
     return Learned(machine.alpha, float(machine.intercept), tuple(parts), combined, extends)
 
 

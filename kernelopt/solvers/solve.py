@@ -11,14 +11,12 @@ from cvxpy.constraints import Inequality
 from kernelopt.language.combination import Combination
 from kernelopt.language.risk import Risk
 from kernelopt.language.terms import terms
-from kernelopt.reading import check_problem, nodes, risks, visible_variables
+from kernelopt.reading import check_is_problem, check_problem, nodes, risks, visible_variables
 from kernelopt.solvers.exact import EXACT, Callback
-from kernelopt.solvers.registry import METHODS, choose, register
+from kernelopt.solvers.registry import METHODS, Method, choose
 from kernelopt.solvers.sizing import Size, size
 from kernelopt.solvers.solution import Solution
 from kernelopt.validation import positive
-
-register(EXACT)
 
 
 def solve(
@@ -91,6 +89,19 @@ def solve(
     )
 
 
+def register(method: Method) -> None:
+    """Add a method, here and as `problem.solve(method=name)` (cvxpy's registry is global)."""
+    METHODS[method.name] = method
+
+    def solve_method(problem: cp.Problem, *_: Any, **options: Any) -> float:
+        return solve(problem, method.name, **options).value
+
+    cp.Problem.register_solve(method.name, solve_method)
+
+
+register(EXACT)
+
+
 @dataclass(frozen=True)
 class Explanation:
     """What `explain` found; print it."""
@@ -116,7 +127,7 @@ def explain(problem: cp.Problem) -> Explanation:
     Explanation
         Prints as text. Nothing is evaluated or compiled.
     """
-    check_problem(problem)
+    check_is_problem(problem)
     found = risks(problem)
     expected = size(problem)
     lines = [

@@ -1,0 +1,123 @@
+"""The command line: what it prints, what it writes, and its exit status."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from kernelopt import catalog, cli, demo
+from kernelopt.errors import KerneloptError
+
+CRITERIA = ("hard margin", "soft margin", "squared soft", "learned ridge", "alignment", "free signs")
+
+
+def test_demo_prints_the_table_and_saves_the_figure(tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("COLUMNS", "140")
+    assert cli.main(["demo", "--points", "60", "--out", str(tmp_path)]) == 0
+    printed = capsys.readouterr().out
+    for name in (*CRITERIA, "best single", "plain average", "RBF SVM"):
+        assert name in printed
+    for heading in ("cone", "method", "value", "lower", "upper", "gap", "acc.", "build", "solve"):
+        assert heading in printed
+    picture = (tmp_path / "kernelopt-demo.png").read_bytes()
+    assert picture.startswith(b"\x89PNG") and len(picture) > 20_000
+
+
+def test_table_fits_a_terminal_of_eighty_columns(monkeypatch, capsys):
+    monkeypatch.setenv("COLUMNS", "80")
+    row = demo.Row(
+        "soft margin, free signs, n = 40", "SDP", "exact, clarabel", 134.7655, 0.97, None, 1.0, 2.0
+    )
+    cli.Console().print(cli.table([row]))
+    printed = capsys.readouterr().out
+    assert "134.7655" in printed and "solve" in printed and "2.00" in printed
+    assert max(map(len, printed.splitlines())) <= 80
+
+
+def test_every_row_is_certified_and_learned_is_no_worse_than_single_or_average():
+    data = demo.load(60, random_state=1)
+    rows = {task.title: task.run() for task in demo.tasks(data, 1e-5)}
+    for row in rows.values():
+        if row.solution is not None:
+            assert row.solution.gap <= 1e-5
+            assert row.solution.lower <= row.solution.upper + 1e-9
+        assert 0.5 < row.accuracy <= 1
+    soft = rows["soft margin, C = 1"].value
+    assert soft <= rows["best single kernel"].value + 1e-6
+    assert soft <= rows["plain average"].value + 1e-6
+    assert rows["soft margin, free signs, n = 40"].value <= rows["soft margin, mu >= 0, n = 40"].value + 1e-6
+    assert soft <= rows["hard margin"].value + 1e-6
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ([], "required"),
+        (["dance"], "invalid choice"),
+        (["demo", "--points", "5"], "between 60 and 200"),
+        (["demo", "--points", "many"], "invalid int"),
+        (["demo", "--random-state", "-1"], "negative"),
+        (["demo", "--out", "nowhere/at/all.png"], "existing folder"),
+        (["demo", "--out", "picture.pdf"], "png"),
+    ],
+)
+def test_wrong_use_exits_with_two_and_says_why(arguments, said, capsys):
+    with pytest.raises(SystemExit) as stop:
+        cli.main(arguments)
+    assert stop.value.code == 2
+    assert said in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["demo", "--help"], ["--version"]])
+def test_help_and_version_exit_with_zero(arguments, capsys):
+    with pytest.raises(SystemExit) as stop:
+        cli.main(arguments)
+    assert stop.value.code == 0
+    assert "kernelopt" in capsys.readouterr().out
+
+
+def test_a_missing_catalogue_is_said_in_one_line(monkeypatch, capsys):
+    monkeypatch.setattr(demo, "catalogue", dict)
+    assert cli.main(["demo", "--points", "60", "--no-figure"]) == 1
+    assert "pip install" in capsys.readouterr().err
+
+
+def test_a_gap_above_the_tolerance_is_an_exit_status_of_one(monkeypatch, capsys):
+    monkeypatch.setattr(cli, "GAP_TOLERANCE", 1e-30)
+    first = lambda data, tol: list(demo_tasks(data, 1e-5))[4:5]  # noqa: E731
+    demo_tasks = demo.tasks
+    monkeypatch.setattr(demo, "tasks", first)
+    assert cli.main(["demo", "--points", "60", "--no-figure"]) == 1
+    assert "above" in capsys.readouterr().err
+
+
+def test_interruption_is_an_exit_status_of_130(monkeypatch, capsys):
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(cli, "run_demo", interrupted)
+    assert cli.main(["demo", "--no-figure"]) == 130
+
+
+def test_figure_needs_matplotlib_and_says_so_before_the_work(monkeypatch, capsys):
+    monkeypatch.setattr(cli.importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(SystemExit) as stop:
+        cli.main(["demo"])
+    assert stop.value.code == 2
+    assert "kernelopt[plot]" in capsys.readouterr().err
+
+
+def test_module_runs_as_a_script():
+    done = subprocess.run(
+        [sys.executable, "-m", "kernelopt.cli", "--version"], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.startswith("kernelopt 0.")
+
+
+def test_two_packages_may_not_use_one_name(monkeypatch):
+    point = next(iter(catalog.entry_points(group=catalog.GROUP)))
+    monkeypatch.setattr(catalog, "entry_points", lambda group: [point, point])
+    with pytest.raises(KerneloptError, match="unique"):
+        catalog.catalogue()

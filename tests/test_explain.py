@@ -1,0 +1,170 @@
+"""`explain`: how a problem is understood, without evaluating anything."""
+
+from __future__ import annotations
+
+import cvxpy as cp
+import numpy as np
+import pytest
+
+import kernelopt as ko
+from tests.problems import labels, stack
+
+N = 8
+KS = stack(N)
+Y = labels(N)
+
+
+class Counted:
+    """A kernel that counts how often it is asked for anything that costs."""
+
+    def __init__(self):
+        self.calls = 0
+
+    def __call__(self, X, Z=None):
+        self.calls += 1
+        return ko.linear()(X) if Z is None else ko.linear()(X, Z)
+
+    def diagonal(self, X):
+        self.calls += 1
+        return np.sum(X**2, axis=1)
+
+    def rank(self, X):
+        return X.shape[1]
+
+    def __repr__(self):
+        return "counted"
+
+
+def problem_of(attributes, constraints=lambda mu, K: [ko.trace(K) == N], loss=None):
+    mu = cp.Variable(3, name="mu", **attributes)
+    K = ko.combine(mu, KS)
+    return cp.Problem(cp.Minimize(ko.risk(K, Y, loss or ko.hinge(C=2.0))), constraints(mu, K))
+
+
+def test_it_says_which_risk_cone_and_method():
+    text = str(ko.explain(problem_of({"nonneg": True})))
+    assert "hinge(C=2.0)" in text and f"{N} points" in text
+    assert "second-order cone" in text and "semidefinite" not in text
+    assert "mu (3,) nonneg" in text
+    assert "'exact': applies" in text
+    assert " s and " in text and "GB" in text
+
+
+def test_it_says_why_a_risk_is_semidefinite():
+    explanation = ko.explain(problem_of({}, lambda mu, K: [K >> 0]))
+    text = str(explanation)
+    assert "unknown sign" in text and "semidefinite" in text
+    assert explanation.size.order == N + 1
+    assert set(explanation.size.semidefinite) == {N, N + 1}
+
+
+def test_a_psd_variable_is_no_combination():
+    K = cp.Variable((N, N), PSD=True, name="K")
+    text = str(ko.explain(cp.Problem(cp.Minimize(ko.risk(K, Y, ko.logistic())), [cp.trace(K) == 1])))
+    assert "not a combination" in text and "PSD" in text
+
+
+def test_a_constant_kernel_is_quadratic():
+    text = str(ko.explain(cp.Problem(cp.Minimize(ko.risk(KS[0], Y, ko.hinge(), bias=False)))))
+    assert "constant kernel, quadratic" in text and "without intercept" in text
+
+
+def test_every_risk_is_listed():
+    mu = cp.Variable(3, nonneg=True)
+    K = ko.combine(mu, KS)
+    problem = cp.Problem(cp.Minimize(ko.risk(K, Y, ko.hinge())), [ko.risk(K, Y, ko.squared_hinge()) <= 3])
+    text = str(ko.explain(problem))
+    assert "risk 1: hinge" in text and "risk 2: squared_hinge" in text
+
+
+def test_the_size_counts_the_coordinates():
+    """Ranks are bounded before anything is factored: full rank for arrays, one for rank-one stacks."""
+    size = ko.explain(problem_of({"nonneg": True})).size
+    assert (size.coordinates, size.nonzeros, size.order) == (3 * N, 3 * N * N, 0)
+    mu = cp.Variable(3, nonneg=True)
+    thin = ko.risk(ko.combine(mu, ko.Grams.rank_one(np.ones((N, 3)))), Y, ko.hinge())
+    assert ko.explain(cp.Problem(cp.Minimize(thin))).size.coordinates == 3
+
+
+def test_larger_problems_are_predicted_to_cost_more():
+    sizes = []
+    for n in (100, 200, 400):
+        K = cp.Variable((n, n), PSD=True)
+        y = np.tile([1.0, -1.0], n // 2)
+        sizes.append(ko.explain(cp.Problem(cp.Minimize(ko.risk(K, y, ko.hinge())), [cp.trace(K) == 1])).size)
+    seconds, memory = [s.seconds for s in sizes], [s.memory for s in sizes]
+    assert seconds == sorted(seconds) and memory == sorted(memory)
+
+
+HINTS = {
+    "sign as a constraint": (
+        lambda: problem_of({}, lambda mu, K: [mu >= 0, ko.trace(K) == N]),
+        ["mu >= 0", "nonneg=True"],
+    ),
+    "trace of cvxpy": (
+        lambda: problem_of({"nonneg": True}, lambda mu, K: [cp.trace(K) == N]),
+        ["cp.trace", "kernelopt.trace(K)"],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", HINTS)
+def test_costly_formulations_get_a_hint(name):
+    make, words = HINTS[name]
+    explanation = ko.explain(make())
+    assert len(explanation.hints) == 1
+    assert all(word in explanation.hints[0] for word in words)
+    assert "hint: " + explanation.hints[0] in str(explanation)
+
+
+def test_good_formulations_get_no_hint():
+    assert ko.explain(problem_of({"nonneg": True})).hints == ()
+    assert ko.explain(problem_of({}, lambda mu, K: [K >> 0, ko.trace(K) == N])).hints == ()
+    free = cp.Variable(3)
+    other = problem_of({"nonneg": True}, lambda mu, K: [free >= 0, cp.trace(cp.diag(free)) <= 1])
+    assert ko.explain(other).hints == ()
+
+
+def test_a_sign_written_the_other_way_round_gets_a_hint():
+    explanation = ko.explain(problem_of({}, lambda mu, K: [mu <= 1, 0 <= mu, ko.trace(K) == N]))
+    assert any("nonneg=True" in hint for hint in explanation.hints)
+
+
+def test_following_the_hint_gives_the_same_optimum_in_a_cheaper_cone():
+    costly = problem_of({}, lambda mu, K: [mu >= 0, ko.trace(K) == N])
+    cheap = problem_of({"nonneg": True})
+    assert ko.explain(costly).size.order > ko.explain(cheap).size.order == 0
+    assert ko.solve(costly).value == pytest.approx(ko.solve(cheap).value, abs=2e-5)
+
+
+@pytest.mark.parametrize("attributes", [{}, {"nonneg": True}], ids=["semidefinite", "second-order cone"])
+def test_nothing_is_evaluated(attributes):
+    kernel = Counted()
+    mu = cp.Variable(2, name="mu", **attributes)
+    n = 5000
+    K = ko.combine(mu, ko.Grams.from_kernels([kernel, kernel], np.ones((n, 3))))
+    y = np.tile([1.0, -1.0], n // 2)
+    constraints = [mu <= 1] if attributes else [mu <= 1, K >> 0]
+    problem = cp.Problem(cp.Minimize(ko.risk(K, y, ko.hinge())), constraints)
+    assert "exact" in str(ko.explain(problem))
+    assert kernel.calls == 0
+    assert all(v.value is None for v in problem.variables())
+
+
+def test_problems_without_risks_are_explained_too():
+    x = cp.Variable(2, name="x")
+    text = str(ko.explain(cp.Problem(cp.Minimize(cp.sum(x)), [x >= 1])))
+    assert "1 variable(s): x (2,)" in text and "exact" in text and "risk" not in text.split("\n")[1]
+
+
+def test_what_is_not_convex_is_said():
+    mu = cp.Variable(3, nonneg=True)
+    risk = ko.risk(ko.combine(mu, KS), Y, ko.hinge())
+    text = str(ko.explain(cp.Problem(cp.Maximize(risk), [cp.sum(mu) <= 1])))
+    assert "not DCP" in text
+
+
+@pytest.mark.parametrize("problem", [None, cp.Variable()], ids=["none", "variable"])
+def test_only_problems_are_explained(problem):
+    with pytest.raises(ko.ParameterError, match=r"cvxpy\.Problem"):
+        ko.explain(problem)

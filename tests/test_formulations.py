@@ -1,0 +1,159 @@
+"""Every formulation of the catalogue, by one harness: a new entry is tested on arrival.
+
+Each example is solved and certified; its hand-written dual is solved on its own and compared as the claim
+word says; the learned machine predicts; and the same problem in words has the same optimum.
+"""
+
+from __future__ import annotations
+
+import cvxpy as cp
+import numpy as np
+import pytest
+
+import kernelopt as ko
+import kernelopt.catalog
+from formulations import lanckriet
+from tests.problems import solved
+
+# Without an installed distribution there are no entry points: then the packages of this repository.
+ENTRIES = ko.catalogue() or {entry.name: entry for entry in lanckriet.CATALOGUE}
+SEEDS = (0, 1, 2)
+TOLERANCE = 1e-5
+CLAIMS = {  # how the optimum of the dual, d, relates to that of the programme, p; sign = -1 for Maximize
+    "equal": lambda d, p, sign, slack: abs(d - p) <= slack,
+    "upper": lambda d, p, sign, slack: d >= p - slack,
+    "lower": lambda d, p, sign, slack: d <= p + slack,
+    "relaxation": lambda d, p, sign, slack: sign * d <= sign * p + slack,
+}
+entries = pytest.mark.parametrize("entry", ENTRIES.values(), ids=ENTRIES)
+seeds = pytest.mark.parametrize("seed", SEEDS)
+
+
+def example(entry, seed):
+    return entry.example(np.random.default_rng(seed))
+
+
+def slack(value):
+    return TOLERANCE * max(1e-3, abs(value))
+
+
+def test_there_are_entries():
+    assert len(ENTRIES) >= len(lanckriet.CATALOGUE) >= 10
+
+
+@entries
+def test_an_entry_is_complete(entry):
+    formulation = example(entry, 0)
+    package, _, name = entry.name.partition(".")
+    assert package and name and entry.build.__name__ == name
+    assert isinstance(formulation, ko.Formulation) and formulation.name.startswith(f"{package}.")
+    assert entry.takes in ("labels", "targets", "triplets", "similarities")
+    assert formulation.claim in CLAIMS and any(c.isdigit() for c in formulation.reference)
+    assert ".. [1]" in entry.build.__doc__  # a theorem card
+    assert formulation.problem.is_dcp() and formulation.words.is_dcp() and formulation.dual().is_dcp()
+
+
+@entries
+@seeds
+def test_the_example_is_solved_and_certified(entry, seed):
+    formulation = example(entry, seed)
+    solution = formulation.solve()
+    assert solution.status == "optimal" and solution.gap <= TOLERANCE
+    assert solution.lower <= solution.value <= solution.upper
+    assert formulation.problem.status == cp.OPTIMAL
+    # the programme's own number, at the solver's own point
+    assert abs(float(formulation.problem.value) - solution.value) <= slack(solution.value)
+    assert formulation.weights.value == pytest.approx(solution.weights, rel=1e-9, abs=1e-12)
+    # certified again from what came out alone
+    given = ko.certify(formulation.words, alpha=solution.alpha if formulation.risks else None)
+    assert given.gap <= TOLERANCE and given.lower <= solution.upper and given.upper >= solution.lower
+
+
+@entries
+@seeds
+def test_the_dual_keeps_its_claim(entry, seed):
+    formulation = example(entry, seed)
+    bound = solved(formulation.dual())  # by Clarabel, by SCS where it gives up
+    solution = formulation.solve()
+    sign = -1 if isinstance(formulation.problem.objective, cp.Maximize) else 1
+    assert CLAIMS[formulation.claim](bound, solution.value, sign, slack(solution.value))
+
+
+@entries
+@seeds
+def test_weak_duality_at_the_returned_point(entry, seed):
+    formulation = example(entry, seed)
+    solution = formulation.solve()
+    dual = formulation.dual()
+    bound = solved(dual)
+    if formulation.claim in ("equal", "relaxation"):
+        sides = [formulation.problem, dual]
+        low, high = sorted(sides, key=lambda p: isinstance(p.objective, cp.Minimize))
+        assert isinstance(low.objective, cp.Maximize) and isinstance(high.objective, cp.Minimize)
+        assert float(low.value) <= float(high.value) + slack(bound)
+    if formulation.claim == "equal":  # no dual point is beyond a certified bound
+        assert solution.lower - slack(bound) <= bound <= solution.upper + slack(bound)
+
+
+@entries
+def test_the_two_solvers_agree_on_the_dual(entry):
+    dual = example(entry, 0).dual()
+    values = []
+    for solver, options in ((cp.CLARABEL, {}), (cp.SCS, {"eps": 1e-9, "max_iters": 100_000})):
+        dual.solve(solver=solver, warm_start=False, **options)
+        assert dual.status == cp.OPTIMAL
+        values.append(float(dual.value))
+    assert abs(values[0] - values[1]) <= slack(values[0])
+
+
+@entries
+@seeds
+def test_the_machine_predicts_all_points(entry, seed):
+    formulation = example(entry, seed)
+    solution = formulation.solve()
+    N = formulation.kernel.shape[0]
+    values = solution.decision_function()
+    assert values.shape == (N,) and np.isfinite(values).all() and np.ptp(values) > 0
+    n = solution.alpha.size
+    assert values == pytest.approx(solution.kernel[:, :n] @ solution.alpha + solution.intercept, abs=1e-12)
+    assert n <= N and solution.kernel.shape == (N, N)
+    assert np.linalg.eigvalsh(solution.kernel)[0] >= -1e-8 * np.linalg.eigvalsh(solution.kernel)[-1]
+
+
+@entries
+@seeds
+def test_the_words_have_the_same_optimum(entry, seed):
+    solution = example(entry, seed).solve()
+    words = example(entry, seed).words
+    said = ko.solve(words)
+    assert said.gap <= TOLERANCE
+    assert abs(said.value - solution.value) <= slack(solution.value)
+    assert said.lower <= solution.upper and solution.lower <= said.upper  # the brackets overlap
+
+
+@entries
+def test_an_example_is_reproducible(entry):
+    one, two = (example(entry, 3).solve() for _ in range(2))
+    assert one.value == two.value and (one.weights == two.weights).all()
+    assert example(entry, 4).solve().value != one.value
+
+
+def test_every_builder_is_in_the_catalogue():
+    builders = {entry.build for entry in lanckriet.CATALOGUE}
+    public = {getattr(lanckriet, name) for name in lanckriet.__all__ if name.islower()}
+    assert public - builders == {lanckriet.transduction_bound}
+
+
+def test_a_name_is_used_once(monkeypatch):
+    class Point:
+        name = "one"
+
+        @staticmethod
+        def load():
+            return lanckriet
+
+    monkeypatch.setattr(kernelopt.catalog, "entry_points", lambda group: [Point])
+    assert list(ko.catalogue()) == [entry.name for entry in lanckriet.CATALOGUE]
+    monkeypatch.setattr(kernelopt.catalog, "entry_points", lambda group: [Point, Point])
+    with pytest.raises(ko.InputError, match="formulation names must be unique, got .* twice. Rename one"):
+        ko.catalogue()
