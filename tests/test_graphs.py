@@ -130,7 +130,7 @@ PATH = nx.path_graph(["a", "b"])
 
 
 @pytest.mark.parametrize(
-    "call, error, remedy",
+    ("call", "error", "remedy"),
     [
         (lambda: diffusion(nx.DiGraph([(0, 1)]), 1.0), InputError, r"got DiGraph.*graph\.to_undirected\(\)"),
         (lambda: diffusion(np.eye(2), 1.0), InputError, r"got ndarray.*from_numpy_array"),

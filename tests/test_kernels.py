@@ -71,7 +71,7 @@ def points(n, d=3, seed=0):
     return np.random.default_rng(seed).normal(size=(n, d))
 
 
-@pytest.mark.parametrize("kernel, formula", FORMULAS, ids=repr)
+@pytest.mark.parametrize(("kernel", "formula"), FORMULAS, ids=repr)
 def test_kernel_is_its_formula(kernel, formula):
     X, Z = points(6), points(4, seed=1)
     np.testing.assert_allclose(kernel(X), [[formula(x, z) for z in X] for x in X], rtol=1e-11, atol=1e-14)
@@ -110,7 +110,7 @@ def test_identity_knows_points_by_row():
 
 
 @pytest.mark.parametrize(
-    "kernel, expected",
+    ("kernel", "expected"),
     [
         (linear(), 3),
         (polynomial(2, 1.0), 10),  # 1, x_i, x_i x_j: 1 + 3 + 6 = comb(5, 2)
@@ -211,7 +211,7 @@ X23 = [[1.0, 2.0, 3.0], [0.0, 0.0, 0.0]]
 
 
 @pytest.mark.parametrize(
-    "call, error, remedy",
+    ("call", "error", "remedy"),
     [
         (lambda: linear()([1.0, 2.0]), ShapeError, r"got \(2,\).*X\.reshape\(-1, 1\) makes one column"),
         (

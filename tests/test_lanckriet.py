@@ -35,6 +35,7 @@ Claims marked [v], and the tests that hold them:
 
 from __future__ import annotations
 
+import itertools
 import warnings
 
 import cvxpy as cp
@@ -252,7 +253,7 @@ def test_kkt_of_the_machine(criterion):
 @criteria
 def test_bias_is_the_mean_over_free_points_and_half_a_multiplier(criterion):
     K = positive_definite(n)
-    value, a, multiplier = dual_of_omega(K, Y, **criterion)
+    _value, a, multiplier = dual_of_omega(K, Y, **criterion)
     each = Y * (1 - criterion["tau"] * a) - K @ (a * Y)
     free = (a > 1e-4 * a.max()) & (a < (1 - 1e-4) * criterion["C"])
     assert free.any() and np.ptp(each[free]) <= 1e-6
@@ -328,7 +329,7 @@ def test_omega_decreases_in_tau_and_K_and_increases_in_C(criterion):
     for bump in (np.outer(Y, Y), np.outer(K[0], K[0]), np.eye(n)):
         assert fixed(K + 0.1 * bump, Y, **criterion).value < here
     values = [fixed(K, Y, C=bound, tau=tau).value for bound in (0.05, 0.3, 1.0, np.inf)]
-    assert all(small <= large * (1 + 1e-8) for small, large in zip(values, values[1:], strict=False))
+    assert all(small <= large * (1 + 1e-8) for small, large in itertools.pairwise(values))
     assert values[0] < 0.9 * values[-1]
 
 

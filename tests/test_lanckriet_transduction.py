@@ -42,9 +42,7 @@ from formulations import lanckriet
 from tests.test_lanckriet import (
     CRITERIA,
     KS,
-    TRACE,
     N,
-    R,
     Y,
     close,
     criteria,

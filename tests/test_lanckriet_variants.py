@@ -36,7 +36,6 @@ from scipy.optimize import linprog, minimize_scalar
 import kernelopt as ko
 from formulations import lanckriet
 from tests.test_lanckriet import (
-    CRITERIA,
     KS,
     TRACE,
     N,
@@ -50,7 +49,6 @@ from tests.test_lanckriet import (
     omega,
     random_kernels,
     root,
-    slack_loss,
     solved,
     with_learned,
 )

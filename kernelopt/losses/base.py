@@ -42,7 +42,7 @@ class Loss(ABC):
         sum_i V(t_i, y_i) = max_a  l(a) - a't,        l(a) = -sum_i V*(-a_i, y_i),
 
     where the maximiser a(t) is minus the derivative of the loss. A new loss states `expression` and
-    `curve`; one whose dual is not piecewise quadratic states `response`, `conjugate` and
+    `curve`; one whose dual is not piecewise quadratic states `responder`, `conjugate` and
     `conjugate_expression` as well.
     """
 
@@ -80,14 +80,22 @@ class Loss(ABC):
             )
         return checked
 
-    def response(self, t: Array, y: Array) -> Array:
-        """Return a(t), the maximiser of l(a) - a't: minus the derivative of the loss at t."""
+    def responder(self, y: Array) -> Callable[[Array], Array]:
+        """Return the function t -> a(t), the maximiser of l(a) - a't: minus the derivative of the loss."""
         linear, curvature, kink, lower, upper = self.curve(y)
-        pull = linear - t
-        pull = np.sign(pull) * np.maximum(np.abs(pull) - kink, 0.0)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            free = np.where(pull == 0, 0.0, pull / curvature)
-        return np.clip(free, lower, upper)
+
+        def respond(t: Array) -> Array:
+            pull = linear - t
+            pull = np.sign(pull) * np.maximum(np.abs(pull) - kink, 0.0)
+            with np.errstate(divide="ignore", invalid="ignore"):
+                free = np.where(pull == 0, 0.0, pull / curvature)
+            return np.clip(free, lower, upper)
+
+        return respond
+
+    def response(self, t: Array, y: Array) -> Array:
+        """Return a(t), minus the derivative of the loss at t."""
+        return self.responder(y)(t)
 
     def stiffness(self, t: Array, y: Array) -> Array | None:
         """Return the second derivative of a smooth loss at t, None for a loss that is not smooth."""
@@ -131,8 +139,10 @@ class Loss(ABC):
     def intercept(self, f: Array, y: Array) -> float:
         """Return the minimiser of the loss of f + b over b, the middle one where there are several."""
 
+        respond = self.responder(y)
+
         def slope(b: float) -> float:
-            a = self.response(f + b, y)
+            a = respond(f + b)
             total = float(a.sum())
             return 0.0 if abs(total) <= 1e-13 * float(np.abs(a).sum()) else total
 
@@ -143,7 +153,8 @@ class Loss(ABC):
         while slope(high) > 0:
             high *= 2
         left = bisect(low, high, lambda b: slope(b) > 0)
-        right = bisect(low, high, lambda b: slope(b) >= 0)
+        step = 1e-12 * max(1.0, abs(left))
+        right = left if slope(left + step) < 0 else bisect(left, high, lambda b: slope(b) >= 0)
         return (left + right) / 2
 
     def primal(self, f: Array, penalty: float, y: Array, bias: bool) -> Primal:

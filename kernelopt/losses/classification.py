@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import cvxpy as cp
@@ -167,8 +168,9 @@ class logistic(Loss):
     def curve(self, y: Array) -> Curve:
         return signed_box(y, 0.0, per_sample(self.C, y.size))
 
-    def response(self, t: Array, y: Array) -> Array:
-        return np.asarray(y * per_sample(self.C, y.size) * expit(-y * t))
+    def responder(self, y: Array) -> Callable[[Array], Array]:
+        reach = y * per_sample(self.C, y.size)
+        return lambda t: np.asarray(reach * expit(-y * t))
 
     def stiffness(self, t: Array, y: Array) -> Array:
         slope = expit(-y * t)

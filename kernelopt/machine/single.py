@@ -91,7 +91,10 @@ def smooth_proposals(K: Array, y: Array, loss: Loss, bias: bool) -> Iterator[Arr
         if bias:
             M = np.block([[M, W[:, None]], [np.ones((1, n)), np.zeros((1, 1))]])
             right = np.append(right, -alpha.sum())
-        step = np.linalg.lstsq(M, right, rcond=None)[0]
+        try:
+            step = np.linalg.solve(M, right)
+        except np.linalg.LinAlgError:
+            break
         length = 1.0
         while length > 1e-8:
             trial = machine_at(K, alpha + length * step[:n], y, loss, bias)
