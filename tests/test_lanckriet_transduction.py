@@ -1,12 +1,14 @@
-"""Lanckriet et al. (2004), sections 7 to 9 of math/lanckriet.md and bad input: what cannot be solved, prediction.
+"""Lanckriet et al. (2004), sections 7 to 9 of math/lanckriet.md: bad input, hard margins, prediction, bounds.
 
 Claims marked [v] and the other promises of these sections, and the tests that hold them:
 
 7  one class; c <= 0; zero kernels; NaN, asymmetric, shapes, labels; not PSD
-   ............................................. test_bad_kernels, test_bad_labels, test_bad_numbers, test_zero_kernels
+   ............................................. test_bad_kernels, test_bad_labels, test_bad_numbers,
+                                                   test_zero_kernels,
+                                                   test_nonnegative_weights_need_psd_kernels
    convention lambda_min < -1e-8 lambda_max ...... test_the_border_of_positive_semidefinite
    hard margin without separation, with proof .... test_a_hard_margin_that_no_kernel_can_meet
-   a point with both labels ...................... test_a_point_with_both_labels
+   a point with both labels ...................... test_a_point_with_both_labels, test_hulls_that_touch
    finite C, tau > 0, learned tau are finite ..... test_soft_criteria_are_always_attained
    the separability test is 1 / omega ............ test_the_separability_test_is_one_over_omega
    statuses cannot be trusted .................... test_statuses_of_solvers_are_not_proofs
@@ -16,16 +18,19 @@ Claims marked [v] and the other promises of these sections, and the tests that h
    only traces for mu >= 0 ....................... test_unlabelled_points_enter_through_traces_alone
    ... also K(mu) >> 0 for free signs ............ test_unlabelled_points_bound_free_signs
    normalised kernels, r_i = N ................... test_normalised_kernels_have_trace_N
-   c ~ N: weights independent of l ............... test_weights_do_not_depend_on_the_number_of_unlabelled_points
+   c ~ N: weights independent of l ............... test_weights_do_not_depend_on_the_number_of_others
    fixed c: the hard margin up to a factor ....... test_a_fixed_trace_leaves_the_hard_margin_alone
-   induction = transduction ...................... test_new_points_are_predicted_as_if_they_had_been_there
+   induction = transduction ...................... test_new_points_are_predicted_as_if_they_had_been_there,
+                                                   test_raw_kernels_predict_alike_where_all_traces_grow_alike
    Parzen rule, SVM on request ................... test_prediction_after_alignment
    free signs out of sample ...................... test_free_signs_are_refused_at_new_points
    margin ........................................ test_the_margin_is_the_distance_of_the_nearest_point
 9  the complexity, its bound, the formula ........ test_the_complexity_is_the_mean_over_all_signs,
+                                                   test_twelve_points_are_enumerated_exactly,
                                                    test_the_complexity_is_sampled_beyond_twelve_points,
                                                    test_a_full_set_of_rank_one_kernels_attains_c_N,
-                                                   test_free_signs_have_complexity_c_N, test_the_bound_is_the_sum_of_its_parts,
+                                                   test_free_signs_have_complexity_c_N,
+                                                   test_the_bound_is_the_sum_of_its_parts,
                                                    test_the_bound_needs_equal_halves
 """
 
@@ -213,6 +218,17 @@ def test_bad_numbers(build, options, message):
         build(KS, Y, **options)
 
 
+@pytest.mark.parametrize("number", [np.float64(1.0), np.float32(1.0), np.int64(1), 1])
+def test_numbers_of_any_type_are_numbers(number):
+    V = np.random.default_rng(0).normal(size=(N, 4))
+    options = {"C": number, "tau": number, "trace": number}
+    plain = dict.fromkeys(options, 1.0)
+    assert lanckriet.margin(KS, Y, **options).solve().value == lanckriet.margin(KS, Y, **plain).solve().value
+    assert lanckriet.rank_one(V, Y, **options).solve().value == close(
+        lanckriet.rank_one(V, Y, **plain).solve().value
+    )
+
+
 @builders
 def test_zero_kernels(build):
     with pytest.raises(
@@ -286,6 +302,20 @@ def test_a_point_with_both_labels(weights, points):
     y[0], y[twin] = 1.0, -1.0
     with pytest.raises(ko.InfeasibleError, match="got none in the set.*Use soft_margin") as caught:
         lanckriet.hard_margin(Ks, y, weights=weights).solve()
+    check_proof(caught.value, Ks, y)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_hulls_that_touch(seed):
+    # a kernel of full rank but one, where a point of one class is a mean of points of the other
+    rng = np.random.default_rng(seed)
+    F = rng.normal(size=(10, 13))
+    y = np.where(rng.normal(size=10) > 0, 1.0, -1.0)
+    y[0], y[1:4] = 1.0, -1.0
+    F[0] = rng.dirichlet(np.ones(3)) @ F[1:4]
+    Ks = (F @ F.T)[None]
+    with pytest.raises(ko.InfeasibleError, match="got none in the set") as caught:
+        lanckriet.hard_margin(Ks, y).solve()
     check_proof(caught.value, Ks, y)
 
 
@@ -417,7 +447,7 @@ def test_normalised_kernels_have_trace_N():
 
 
 @with_learned
-def test_weights_do_not_depend_on_the_number_of_unlabelled_points(criterion):
+def test_weights_do_not_depend_on_the_number_of_others(criterion):
     grams, y, _ = cloud(0)
     first = learned(lanckriet.margin(grams, y, **criterion))
     assert (first.weights > 1e-2).sum() > 1

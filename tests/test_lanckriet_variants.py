@@ -270,7 +270,7 @@ def test_fixing_the_learned_tau_changes_nothing(weights):
 
 @pytest.mark.parametrize("other", [np.eye(6), np.diag(np.arange(1.0, 7.0))])
 def test_tau_may_be_zero(other):
-    # K_1 = yy': (e'a)^2 / n >= |a|^2 / n, so that the identity is never tight; the value is n / (c e'e)^... = 4/c
+    # K_1 = yy': (e'a)^2 / n >= |a|^2 / n, so that the identity is never tight
     y = np.array([1.0, -1, 1, 1, -1, -1])
     solution = learned(lanckriet.learned_tau([np.outer(y, y), other], y, trace=3.0))
     assert solution.tau == pytest.approx(0, abs=1e-6)
@@ -441,7 +441,7 @@ def test_alignment_needs_a_kernel_that_is_aligned(weights):
 
 
 def bracket(alpha, mu, tau, C, c, ridge=None):
-    """LB, UB of section 6 from any alpha >= 0 (unsigned) and mu; `ridge` is the candidate of a learned tau."""
+    """LB, UB of section 6 from any unsigned alpha and mu; `ridge` is the candidate of a learned tau."""
     # 1. repair alpha
     a = balanced(alpha.copy(), Y, C)
     assert (a >= 0).all() and (a <= C).all() and abs(Y @ a) <= 1e-12 * a.sum()

@@ -12,9 +12,10 @@ from scipy.sparse.linalg import splu
 
 from kernelopt.certificates.boxes import Boxes, plain
 from kernelopt.certificates.cones import ConeProgram, cone_program
+from kernelopt.conic import LARGEST_INTERIOR_POINT_ORDER
 from kernelopt.validation import Array
 
-CLOSE = 1e-7
+CLOSE = 1e-6
 ALTERNATIONS = 20
 TILTS = (0.0, 1e-9, 1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3)
 
@@ -41,10 +42,13 @@ def conic_bound(problem: cp.Problem, variables: list[cp.Variable], boxes: Boxes)
     stripped = plain(problem, variables, boxes)
     names = {stripped.variables[v.id].id: v.name() for v in variables}
     best = Bound(-np.inf, "no solver proposed a multiplier")
-    for solver, options in (
-        ("CLARABEL", {}),
-        ("SCS", {"eps_abs": 1e-9, "eps_rel": 1e-9, "max_iters": 50000}),
-    ):
+    order = max(
+        (c.shape[0] for c in stripped.problem.constraints if isinstance(c, cp.constraints.PSD)), default=0
+    )
+    proposers = [("CLARABEL", {}), ("SCS", {"eps_abs": 1e-9, "eps_rel": 1e-9, "max_iters": 50000})]
+    if order > LARGEST_INTERIOR_POINT_ORDER:
+        proposers = [("SCS", {"eps_abs": 1e-7, "eps_rel": 1e-7, "max_iters": 20000})]
+    for solver, options in proposers:
         program = cone_program(stripped.problem, solver)
         if program is None:
             continue

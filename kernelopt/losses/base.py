@@ -138,7 +138,6 @@ class Loss(ABC):
 
     def intercept(self, f: Array, y: Array) -> float:
         """Return the minimiser of the loss of f + b over b, the middle one where there are several."""
-
         respond = self.responder(y)
 
         def slope(b: float) -> float:

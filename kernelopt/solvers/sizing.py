@@ -30,7 +30,7 @@ class Size:
     def seconds(self) -> float:
         """Predicted time of a solve: fitted to Clarabel and SCS runs at orders 50 to 200."""
         if self.order > LARGEST_INTERIOR_POINT_ORDER:
-            cones = sum(2e-6 * order**3 for order in self.semidefinite)
+            cones = sum(6e-6 * order**3 for order in self.semidefinite)
         else:
             cones = sum(1.5e-9 * (order * (order + 1) / 2) ** 3 / 3 for order in self.semidefinite)
         points = self.nonzeros / max(self.coordinates, 1)
