@@ -24,7 +24,8 @@ Claims marked [v], and the tests that hold them:
    Z K(mu) = 0 ................................. test_the_multiplier_of_K_is_orthogonal_to_it
    LB(alpha, M), the PSD repair, the bracket ... test_the_bounds_of_section_3_bracket_the_optimum
    SDP <= QCQP, often equal, sometimes strict .. test_free_signs_are_never_worse_and_sometimes_better
-4  QCQP = min over mu, = SDP with mu >= 0 ...... test_the_qcqp_is_the_minimum_over_weights
+4  QCQP = min over mu, = SDP with mu >= 0 ...... test_the_qcqp_is_the_minimum_over_weights,
+                                                 test_the_forms_for_nonnegative_weights_agree
    mu_i = p_i / r_i ............................ test_weights_are_multipliers_over_traces
    complementarity ............................. test_kernels_with_weight_have_the_largest_form
    zero kernels ................................ test_zero_kernels_are_dropped

@@ -169,7 +169,7 @@ def rank_one(
     ----------
     .. [1] Lanckriet et al., JMLR 5 (2004), the special case K_i = v_i v_i' after Theorem 17.
     """
-    if not isinstance(tau, int | float):
+    if isinstance(tau, str):
         raise ko.ParameterError(f"tau must be a number for rank-one kernels, got {tau!r}. Use learned_tau.")
     data = setting(ko.Grams.rank_one(V), y, C, tau, trace)
     vectors = np.asarray(V, dtype=float)[:, data.used]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -72,7 +72,7 @@ class Certificate:
 
 def certify(
     problem: cp.Problem,
-    candidate: dict[Any, ArrayLike] | None = None,
+    candidate: Any = None,
     *,
     weights: ArrayLike | None = None,
     alpha: ArrayLike | Sequence[ArrayLike] | None = None,
@@ -92,12 +92,13 @@ def certify(
     ----------
     problem : cp.Problem
         With or without risks.
-    candidate : dict from cvxpy variable to value, optional
+    candidate : dict from cvxpy variable to value, or Solution, optional
         By default the current values of the variables.
     weights : array, optional
         Short for the candidate of a problem with one variable outside its risks.
     alpha : array of shape (n,), or one per risk, optional
-        Signed dual variables; by default those of the machines at the candidate's kernels.
+        Signed dual variables; by default the better of `risk.alpha`, as the last solve left it, and
+        those of the machines at the candidate's kernels.
     bounds : dict from cvxpy variable to (lower, upper), optional
         Bounds that are known to hold at an optimum, beyond those that attributes, traces and norm
         balls imply; they help where the lower bound names an unbounded variable.
@@ -122,7 +123,10 @@ def certify(
     variables = visible_variables(problem)
     before = [(v, v.value) for v in problem.variables()]
     try:
-        start = starting_point(variables, candidate, weights)
+        if hasattr(candidate, "certificate"):  # a Solution
+            alpha = list(candidate.certificate.alphas) if alpha is None else alpha
+            candidate = candidate.certificate.point
+        start = starting_point(variables, problem.variables(), candidate, weights)
         found = risks(problem)
         with np.errstate(all="ignore"):  # a stranger's numbers may be extreme; what is not finite is no bound
             return _certify(problem, variables, start, found, as_alphas(found, alpha), bounds)
@@ -154,6 +158,13 @@ def _certify(
     else:
         write_point(variables, start or {v.id: np.asarray(v.project(np.zeros(v.shape))) for v in variables})
     choices = [] if alphas is None else [alphas]
+    stored = [node.alpha for node in found]
+    if (
+        found
+        and alphas is None
+        and all(a is not None and a.size == node.learner.n for a, node in zip(stored, found, strict=True))
+    ):
+        choices.append([np.asarray(a) for a in stored])
     if found and (alphas is None or not left):
         choices.append([node.oracle().alpha for node in found])
     bound, route, used = best_bound(problem, variables, found, choices or [[]], bounds)
@@ -162,9 +173,7 @@ def _certify(
         reason = "; ".join(filter(None, [reason, "no feasible point: " + listed(left)]))
     lower, upper = (attained, -bound.value) if maximize else (bound.value, attained)
     if lower > upper and point is not None and bound.ray is None:
-        if lower - upper > CROSSING * max(1.0, abs(upper)):
-            reason = f"the bounds cross by {lower - upper:.1e}: round-off in a constraint of large price"
-        lower, upper = upper, lower
+        lower, upper, reason = uncrossed(lower, upper, maximize)
     return Certificate(
         lower=lower,
         upper=upper,
@@ -176,6 +185,17 @@ def _certify(
         alphas=tuple(used),
         proof=bound.ray,
     )
+
+
+def uncrossed(lower: float, upper: float, maximize: bool) -> tuple[float, float, str]:
+    """Return bounds for a bound by duality that round-off has carried past the value attained."""
+    attained, excess = (lower if maximize else upper), lower - upper
+    if excess <= CROSSING * max(1.0, abs(attained)):
+        return attained, attained, ""
+    reason = (
+        f"the bound by duality passes the value attained by {excess:.1e}: too ill-conditioned for doubles"
+    )
+    return (attained, np.inf, reason) if maximize else (-np.inf, attained, reason)
 
 
 def best_bound(
@@ -219,9 +239,14 @@ def given_bounds(bounds: dict[Any, tuple[ArrayLike, ArrayLike]] | None) -> list[
 
 
 def starting_point(
-    variables: list[cp.Variable], candidate: dict[Any, ArrayLike] | None, weights: ArrayLike | None
+    variables: list[cp.Variable], everything: list[cp.Variable], candidate: Any, weights: ArrayLike | None
 ) -> Point | None:
     """Return the candidate as a point; None where it is missing or not finite."""
+    if not (candidate is None or isinstance(candidate, Mapping)):
+        raise ParameterError(
+            f"candidate must be a dict from cvxpy variables to values, got {type(candidate).__name__}. "
+            "Pass weights=... for the weights of a problem with one variable."
+        )
     if weights is not None:
         if candidate is not None or len(variables) != 1:
             raise ParameterError(
@@ -229,7 +254,7 @@ def starting_point(
                 f"({', '.join(v.name() for v in variables)}). Pass candidate={{variable: value, ...}}."
             )
         candidate = {variables[0]: weights}
-    strangers = [v for v in candidate or {} if not any(v is w for w in variables)]
+    strangers = [v for v in candidate or {} if not any(v is w for w in everything)]
     if strangers:
         raise ParameterError(
             f"the candidate must be for variables of the problem ({', '.join(v.name() for v in variables)}), "
@@ -240,7 +265,10 @@ def starting_point(
         value = variable.value if candidate is None else candidate.get(variable, variable.value)
         if value is None:
             return None
-        array = np.asarray(value.toarray() if hasattr(value, "toarray") else value, dtype=float)
+        array = np.asarray(value.toarray() if hasattr(value, "toarray") else value)
+        if array.dtype.kind not in "biuf":
+            raise ParameterError(f"the candidate of {variable.name()} must be numbers, got {value!r}.")
+        array = array.astype(float)
         if array.shape != variable.shape:
             raise ShapeError(
                 f"the candidate of {variable.name()} must have shape {variable.shape}, got {array.shape}."

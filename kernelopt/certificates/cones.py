@@ -32,10 +32,16 @@ class ConeProgram:
     _chain: Any
 
     def solve(self, tilt: Array | None = None, **options: Any) -> tuple[str, Array | None, Array | None]:
-        """Return (status, x, z) as the solver says, with `tilt` added to c; trusted by nobody."""
+        """Return (status, x, z) as the solver says, with `tilt` added to c; trusted by nobody.
+
+        Solvers stop on absolute tolerances, so the objective is scaled to coefficients of size one.
+        """
         data = dict(self._data)
-        if tilt is not None:
-            data["c"] = self.c + tilt
+        c = self.c if tilt is None else self.c + tilt
+        size = float(np.abs(c).max(initial=0.0)) or 1.0
+        data["c"] = c / size
+        if "P" in data:
+            data["P"] = data["P"] / size
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             try:
@@ -43,8 +49,8 @@ class ConeProgram:
             except Exception:  # whatever a solver raises, it has proposed nothing
                 return "failed", None, None
         if isinstance(raw, dict):  # SCS
-            return str(raw["info"]["status"]), usable(raw["x"]), usable(raw["y"])
-        return str(raw.status), usable(raw.x), usable(raw.z)
+            return str(raw["info"]["status"]), usable(raw["x"]), usable(raw["y"], size)
+        return str(raw.status), usable(raw.x), usable(raw.z, size)
 
     def blocks(self) -> Iterator[tuple[str, slice, Any]]:
         """Yield (kind, rows, parameter) of every cone."""
@@ -119,11 +125,11 @@ class ConeProgram:
         return first, second
 
 
-def usable(values: Any) -> Array | None:
-    """Return a finite array, or None."""
+def usable(values: Any, size: float = 1.0) -> Array | None:
+    """Return a finite array times `size`, or None."""
     if values is None:
         return None
-    array = np.asarray(values, dtype=float)
+    array = size * np.asarray(values, dtype=float)
     return array if array.size and np.isfinite(array).all() else None
 
 

@@ -10,6 +10,7 @@ import numpy as np
 from kernelopt.language.faces import faced
 from kernelopt.language.measures import alignment
 from kernelopt.language.risk import Risk
+from kernelopt.language.terms import terms
 from kernelopt.machine import block_lower_bound
 from kernelopt.reading import coefficient, nodes, number
 from kernelopt.validation import Array
@@ -75,6 +76,45 @@ def relaxation(
     objective = problem.objective.args[0].tree_copy(substitutes)
     if isinstance(problem.objective, cp.Maximize):
         objective = -objective
-    return cp.Problem(
-        cp.Minimize(objective), [faced(c)[0].tree_copy(substitutes) for c in problem.constraints]
+    constraints = [*problem.constraints, *domains(problem, risks)]
+    return cp.Problem(cp.Minimize(objective), [scaled(c).tree_copy(substitutes) for c in constraints])
+
+
+def domains(problem: cp.Problem, risks: Sequence[Risk]) -> list[cp.Constraint]:
+    """Return K >> 0 for the kernels of unknown sign, without which a risk is infinite.
+
+    Left out where the problem says so already: by an attribute, or by a constraint on the same
+    combination (to which non-negative terms may be added).
+    """
+    said = [c.args[0] for c in problem.constraints if isinstance(c, cp.constraints.PSD)]
+    found: list[cp.Constraint] = []
+    for risk in risks:
+        learner = risk.learner
+        for K, form in zip(learner.kernels, learner.forms, strict=True):
+            if form != "semidefinite" or K.is_psd() or any(implies(other, K) for other in said):
+                continue
+            found.append(K[: learner.n, : learner.n] >> 0)
+    return found
+
+
+def implies(known: cp.Expression, K: cp.Expression) -> bool:
+    """Whether `known` >> 0 makes K PSD because K is `known` plus non-negative terms."""
+    if known is K:
+        return True
+    parts, given = terms(K), terms(known)
+    if parts is None or given is None:
+        return False
+    pairs = {(id(w), id(grams)) for w, grams in given}
+    return pairs <= {(id(w), id(g)) for w, g in parts} and all(
+        w.is_nonneg() for w, g in parts if (id(w), id(g)) not in pairs
     )
+
+
+def scaled(constraint: cp.Constraint) -> cp.Constraint:
+    """Return a semidefinite constraint on its face and with entries of size one."""
+    smaller = faced(constraint)[0]
+    parts = terms(smaller.args[0]) if isinstance(smaller, cp.constraints.PSD) else None
+    if parts is None:
+        return smaller
+    size = max(float(np.abs(gram).max()) for _, grams in parts for gram in grams)
+    return smaller.args[0] / size >> 0 if size > 0 else smaller

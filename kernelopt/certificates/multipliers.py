@@ -16,8 +16,9 @@ from kernelopt.conic import LARGEST_INTERIOR_POINT_ORDER
 from kernelopt.validation import Array
 
 CLOSE = 1e-6
+ROUND_OFF = 1e-12
 ALTERNATIONS = 20
-TILTS = (0.0, 1e-9, 1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3)
+TILTS = (0.0, 1e-8, 1e-6, 1e-4)
 
 
 class Bound(NamedTuple):
@@ -45,7 +46,7 @@ def conic_bound(problem: cp.Problem, variables: list[cp.Variable], boxes: Boxes)
     order = max(
         (c.shape[0] for c in stripped.problem.constraints if isinstance(c, cp.constraints.PSD)), default=0
     )
-    proposers = [("CLARABEL", {}), ("SCS", {"eps_abs": 1e-9, "eps_rel": 1e-9, "max_iters": 50000})]
+    proposers = [("CLARABEL", {}), ("SCS", {"eps_abs": 1e-9, "eps_rel": 1e-9, "max_iters": 10000})]
     if order > LARGEST_INTERIOR_POINT_ORDER:
         proposers = [("SCS", {"eps_abs": 1e-7, "eps_rel": 1e-7, "max_iters": 20000})]
     for solver, options in proposers:
@@ -78,7 +79,7 @@ def program_bound(
     free = ~(np.isfinite(lower) & np.isfinite(upper))
     e = program.interior()
     repairs = [Repair(program.A, np.ones_like(free)), Repair(program.A, free)]
-    scale = max(1.0, float(np.abs(program.c).max(initial=0.0)))
+    scale = float(np.abs(program.c).max(initial=0.0)) or 1.0
     best = Bound(-np.inf, "no multiplier could be repaired")
     for tilt in TILTS:
         shift = tilt * scale * e
@@ -97,7 +98,8 @@ def program_bound(
             if mended is None or not program.holds(mended, 1e-13 * scale):
                 continue
             r = slope + program.A.T @ mended
-            if np.abs(r[free]).max(initial=0.0) > 1e-11 * (scale + float(np.abs(mended).max(initial=0.0))):
+            terms = np.abs(slope) + abs(program.A).T @ np.abs(mended)
+            if (np.abs(r) > ROUND_OFF * terms + 1e-16 * scale)[free].any():
                 if best.value == -np.inf:
                     culprit = owner(program, names, np.where(free, r, 0.0))
                     best = Bound(-np.inf, f"the multiplier of {culprit} cannot be balanced: it needs bounds")

@@ -7,7 +7,7 @@ import warnings
 import cvxpy as cp
 import numpy as np
 
-from kernelopt.conic import Rung, attempt, ladder
+from kernelopt.conic import attempt, ladder
 from kernelopt.errors import ConditionWarning, InfeasibleError
 from kernelopt.factors import pivoted_cholesky
 from kernelopt.language.risk import Risk
@@ -77,30 +77,13 @@ def nearest_hull_points(K: Array, y: Array, bias: bool) -> Array | None:
     a = cp.Variable(y.size, nonneg=True)
     constraints = [cp.sum(a) == 2, *([y @ a == 0] if bias else [])]
     L = pivoted_cholesky(K, "the sum of the kernels")
-    problem = cp.Problem(cp.Minimize(cp.sum_squares(L.T @ cp.multiply(y, a))), constraints)
-    best: Array | None = None
-    precise = Rung("CLARABEL", {"tol_gap_abs": 1e-13, "tol_gap_rel": 1e-13, "tol_feas": 1e-13})
-    for rung in (*ladder(linear=False, order=0), precise):
-        if best is not None and rung is not precise:
-            continue
+    # The distance and not its square: at zero that is told apart to round-off, not to its root.
+    problem = cp.Problem(cp.Minimize(cp.norm2(L.T @ cp.multiply(y, a))), constraints)
+    for rung in ladder(linear=False, order=0):
         attempt(problem, rung)
         if a.value is not None and np.isfinite(a.value).all():
             weights = np.maximum(np.asarray(a.value), 0.0)
             for sign in (1.0, -1.0) if bias else ():
                 weights[y == sign] /= max(float(weights[y == sign].sum()), 1e-300)
-            alpha: Array = y * (weights if bias else 2 * weights / weights.sum())
-            best = alpha if best is None or alpha @ K @ alpha < best @ K @ best else best
-    twins = opposite_twins(K, y) if bias else None
-    return best if twins is None else twins
-
-
-def opposite_twins(K: Array, y: Array) -> Array | None:
-    """Return the signed weights of two points at one place with different labels, if there are any."""
-    d = np.diag(K)
-    apart = d[:, None] + d[None] - 2 * K + 1e300 * (y[:, None] * y[None] > 0)
-    i, j = np.unravel_index(int(apart.argmin()), apart.shape)
-    if apart[i, j] > 1e-13 * max(float(d[i] + d[j]), 1e-300):
-        return None
-    alpha = np.zeros(y.size)
-    alpha[i], alpha[j] = y[i], y[j]
-    return alpha
+            return np.asarray(y * (weights if bias else 2 * weights / weights.sum()))
+    return None
