@@ -24,7 +24,7 @@ Claim = Literal["equal", "upper", "lower", "relaxation"]
 Takes = Literal["labels", "targets", "triplets", "similarities"]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Formulation:
     """A theorem as an object: a programme, its dual, and how the learned kernel is read from it.
 
@@ -62,6 +62,14 @@ class Formulation:
     words: cp.Problem
     recover: Callable[[], Array] | None = None
     predictor: Callable[[Array], tuple[Array, float]] | None = None
+
+    def __repr__(self) -> str:
+        constraints = len(self.problem.constraints)
+        sense = "maximise" if isinstance(self.problem.objective, cp.Maximize) else "minimise"
+        return (
+            f"<Formulation {self.name}: {sense}, {constraints} constraint(s), claim {self.claim!r}, "
+            f"{self.reference}>"
+        )
 
     @property
     def risks(self) -> tuple[Risk, ...]:

@@ -103,6 +103,9 @@ class Grams(ABC):
     def __len__(self) -> int:
         return self.shape[0]
 
+    def __getitem__(self, i: int) -> Array:
+        return self.gram(range(len(self))[i])
+
     def __iter__(self) -> Iterator[Array]:
         return (self.gram(i) for i in range(len(self)))
 
@@ -213,11 +216,19 @@ class KernelGrams(Grams):
     """The Gram matrices of kernel functions on the points X, evaluated when needed."""
 
     def __init__(self, kernels: Sequence[Callable[..., Array]], X: Any) -> None:
+        if callable(kernels):
+            raise InputError(f"kernels must be a list of kernels, got {kernels!r}. Wrap it: [{kernels!r}].")
         if not len(kernels):
             raise ShapeError("kernels must hold at least one kernel, got none. Add one, such as linear().")
         if len(X) == 0:
             raise ShapeError("X must hold at least one point, got none. Pass the data, shape (N, d).")
         self.kernels = tuple(kernels)
+        for kernel in self.kernels:
+            if isinstance(kernel, type) or not (callable(kernel) and hasattr(kernel, "rank")):
+                raise InputError(
+                    f"kernels must be kernel objects such as gaussian(1.0), got {kernel!r}. "
+                    "Create it first, and pass kernels before the points: from_kernels([...], X)."
+                )
         self.X = X if isinstance(X, list | tuple) else as_float_array(X, "X", ndim=2)
         super().__init__(len(self.kernels), len(self.X), [repr(k) for k in self.kernels])
         self._grams: dict[int, Array] = {}

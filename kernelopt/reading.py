@@ -237,6 +237,11 @@ def copied(constraint: cp.Constraint, substitutes: dict[int, Any]) -> Copied:
 def check_is_problem(problem: Any) -> None:
     """Raise unless `problem` is a cp.Problem."""
     if not isinstance(problem, cp.Problem):
+        if hasattr(problem, "words"):
+            raise ParameterError(
+                f"problem must be a cvxpy.Problem, got a {type(problem).__name__}. Call its solve(), or pass "
+                "its .words, the same learning problem in the words of the language."
+            )
         raise ParameterError(
             f"problem must be a cvxpy.Problem, got {type(problem).__name__}. "
             "Wrap an expression as cp.Problem(cp.Minimize(expression))."

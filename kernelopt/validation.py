@@ -105,6 +105,11 @@ def check_psd(matrix: Array, what: str) -> None:
 
 def as_labels(y: ArrayLike, what: str = "y") -> Array:
     """Return labels in {-1, +1}, both present."""
+    if np.asarray(y).dtype.kind in "OUS":
+        raise LabelError(
+            f"{what} must hold labels -1 and +1, got {np.asarray(y).ravel()[:1].tolist()} of type "
+            f"{np.asarray(y).dtype}. Map two classes with numpy.where(y == positive_class, 1.0, -1.0)."
+        )
     array = as_float_array(y, what, ndim=1)
     outside = np.flatnonzero(~np.isin(array, (-1.0, 1.0)))
     if outside.size:
@@ -140,6 +145,8 @@ def positive(value: Any, what: str, *, allow_zero: bool = False, allow_inf: bool
             f"{what} must be a {wanted}, got {value!r} ({type(value).__name__}). Pass one number."
         )
     number = float(value)
+    if np.isinf(number) and what == "C" and not allow_inf:
+        raise ParameterError("C must be finite, got inf. The limit is hard_margin().")
     good = number >= 0 if allow_zero else number > 0
     if not good or (np.isinf(number) and not allow_inf):
         raise ParameterError(f"{what} must be a {wanted}, got {number:g}. Choose a value in that range.")

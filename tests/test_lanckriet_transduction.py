@@ -120,7 +120,7 @@ BAD_LABELS = {
     "too many": (np.tile(Y, 2), "must have at most 18 entries.*got 28. The labelled points come first"),
     "a column": (Y[:, None], r"must have 1 dimension\(s\), got shape \(14, 1\). Reshape it first"),
     "NaN": (np.append(Y[:-1], np.nan), "must be finite, got nan at index.*Impute or drop them first"),
-    "text": (["a"] * n, "must be an array of real numbers, got list.*Convert it"),
+    "text": (["a"] * n, "must hold labels -1 and [+]1, got.*Map two classes"),
     "missing": (None, "needs y, got None. Pass the labels of the first points"),
 }
 
@@ -185,7 +185,8 @@ def test_free_signs_need_some_psd_combination():
 
 
 BAD_NUMBERS = [
-    *[(lanckriet.soft_margin, {"C": C}, "Choose a value in that range") for C in (0, -1.0, np.nan, np.inf)],
+    *[(lanckriet.soft_margin, {"C": C}, "Choose a value in that range") for C in (0, -1.0, np.nan)],
+    (lanckriet.soft_margin, {"C": np.inf}, "hard_margin"),
     *[(lanckriet.soft_margin_squared, {"C": C}, "Choose a value in that range") for C in (0, -1.0, np.nan)],
     *[(lanckriet.margin, {"C": C}, "C must be a positive number.*Choose") for C in (0, -2.0, np.nan)],
     *[(lanckriet.sdp, {"C": C}, "C must be a positive number.*Choose") for C in (0, -2.0)],

@@ -528,7 +528,7 @@ def test_unknown_solvers_are_refused_by_name():
 
 
 def test_unknown_options_are_refused():
-    with pytest.raises(TypeError, match="tolerance"):
+    with pytest.raises(ko.ParameterError, match="tolerance"):
         ko.solve(learning()[0], tolerance=1e-3)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -174,6 +175,13 @@ class Risk(ValuedWrap):
         return slopes if several else slopes[0]
 
 
+def tree(expression: Any) -> Iterator[Any]:
+    """Walk an expression and all its arguments."""
+    yield expression
+    for arg in expression.args:
+        yield from tree(arg)
+
+
 def risk(K: Any, y: ArrayLike | None, loss: Loss, bias: bool | None = None, norm: float = 2) -> Risk:
     r"""The regularised empirical risk at a kernel, a convex and decreasing expression of the kernel.
 
@@ -231,6 +239,13 @@ def risk(K: Any, y: ArrayLike | None, loss: Loss, bias: bool | None = None, norm
             f"the kernels of a risk must have one shape, got {[k.shape for k in kernels]}. "
             "Evaluate all of them on the same points."
         )
+    for k in kernels:
+        loose = [v for v in k.variables() if v.ndim == 2 and v.shape == k.shape and not v.is_symmetric()]
+        if loose and not k.is_symmetric() and "transpose" not in {type(a).__name__ for a in tree(k)}:
+            raise ParameterError(
+                f"a kernel must be symmetric, got the variable {loose[0].name()} without symmetry in risk. "
+                f"Create it with cp.Variable({loose[0].shape}, PSD=True) or symmetric=True."
+            )
     norm = float(norm)
     fixed = all(k.is_constant() and not k.parameters() for k in kernels)
     least = 1.0 if fixed else 2.0

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import cvxpy as cp
@@ -68,6 +68,7 @@ def exact(
     callback: Callback | None = None,
     verbose: bool = False,
     force: bool = False,
+    solver_options: dict[str, Any] | None = None,
     reading: Reading | None = None,
 ) -> Solution:
     """Solve the explicit conic problem, trying solvers until the certificate meets `tol`.
@@ -84,6 +85,7 @@ def exact(
     rungs = ladder(
         linear=expansion.problem.is_lp(), order=size(problem).order, solver=solver, time_limit=time_limit
     )
+    rungs = [replace(r, options={**r.options, **(solver_options or {})}) for r in rungs]
     best: Best | None = None
     history: list[tuple[float, float, float]] = []
     times = {"build": time.perf_counter() - started, "solve": 0.0, "certify": 0.0}
@@ -106,7 +108,7 @@ def exact(
             best = found
         if best.certificate.gap <= tol:
             break
-    if best is None or not best.certificate.feasible:
+    if best is None or not best.certificate.feasible or all(a.status == "failed" for a in claims):
         raise without_point(claims, best)
     restore(problem, best, tol)
     return finish(target, best, tol, tuple(history), times)
@@ -263,7 +265,9 @@ def least_within(problem: cp.Problem, reach: float) -> float | None:
 
 def names(problem: cp.Problem) -> list[str]:
     """Return the labels of the constraints, or their text."""
-    return [c.label or str(c)[:60] for c in problem.constraints] or ["the constraints of the risks"]
+    return [c.label or f"constraint {i}" for i, c in enumerate(problem.constraints)] or [
+        "the constraints of the risks"
+    ]
 
 
 def without_point(claims: list[Attempt], best: Best | None) -> KerneloptError:
@@ -277,10 +281,11 @@ def without_point(claims: list[Attempt], best: Best | None) -> KerneloptError:
         return UnboundedError(
             f"every solver calls the problem unbounded ({text}). Bound the weights or the kernel."
         )
-    reason = f" {best.certificate.reason}." if best is not None else ""
+    reason = f" {best.certificate.reason}." if best is not None and best.certificate.reason else ""
     return SolverError(
-        f"no solver left a point that could be made feasible ({text}).{reason} Scale the kernels to a mean "
-        "diagonal of one, or install another solver (pip install cvxopt)."
+        f"no solver left a point that could be made feasible ({text}).{reason} Leave solver= out to try all "
+        "that are installed, scale the kernels to a mean diagonal of one, or install another "
+        "(pip install cvxopt)."
     )
 
 

@@ -47,7 +47,8 @@ def check_separable(risk: Risk) -> None:
             "a hard margin needs a kernel that separates the classes, got none in the set: the convex hulls "
             f"of the two classes meet (squared distance {distance:.1e} for the sum of the kernels, each "
             f"scaled to a mean diagonal of one). proof['alpha'] shows it: {proof_text(learner.bias)}. "
-            "Use soft_margin, soft_margin_squared or learned_tau, or add a narrower kernel.",
+            "Use soft_margin, soft_margin_squared or learned_tau (in words: hinge, squared_hinge, "
+            "+ tau * I), or add a narrower kernel.",
             {"alpha": alpha, "squared_distance": distance, "scale": scale},
         )
     if distance <= MEANINGLESS * scale:

@@ -59,7 +59,7 @@ class Learned:
         return sum(ridges) if ridges else None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Solution:
     """A certified solution.
 
@@ -192,14 +192,18 @@ class Solution:
             )
         stack = as_float_array(cross, "cross", ndim=3)
         weights = machine.weights
-        if weights is None or len(stack) != weights.size or stack.shape[2] < n:
+        n_points = machine.parts[0].grams.n_points
+        if weights is None or len(stack) != weights.size or stack.shape[2] not in (n, n_points):
             raise ShapeError(
                 f"cross must have shape (m, n_new, N) with m = {0 if weights is None else weights.size} and "
-                f"N >= {n}, got {stack.shape}. Use grams.cross(X_new)."
+                f"N = {n_points} (or the first {n}), got {stack.shape}. Use grams.cross(X_new)."
             )
         images = [np.tile(part.coefficients, (part.weights.size, 1)) for part in parts]
         weighted = weights[:, None] * np.concatenate(images)
         return np.asarray(machine.intercept + np.einsum("mij,mj->i", stack[:, :, :n], weighted))
+
+    def __repr__(self) -> str:
+        return f"<Solution: {self}>"
 
     def __str__(self) -> str:
         return (

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from inspect import signature
 from typing import Any
 
 import cvxpy as cp
 from cvxpy.constraints import Inequality
 
+from kernelopt.errors import ParameterError
 from kernelopt.language.combination import Combination
 from kernelopt.language.risk import Risk
 from kernelopt.language.terms import terms
@@ -49,8 +51,9 @@ def solve(
     verbose : bool, default False
         Print the solver's log.
     **options
-        Of the method. For "exact": `solver` (a name, or a cvxpy solver object: only that one is used)
-        and `force=True` to try a semidefinite problem that is predicted not to finish.
+        Of the method. For "exact": `solver` (a name, or a cvxpy solver object: only that one is used),
+        `solver_options` (a dict, handed to every solver) and `force=True` to try a semidefinite problem
+        that is predicted not to finish.
 
     Returns
     -------
@@ -84,7 +87,15 @@ def solve(
     tol = positive(tol, "tol")
     time_limit = None if time_limit is None else positive(time_limit, "time_limit")
     memory = None if memory is None else positive(memory, "memory")
-    return choose(problem, method).run(
+    chosen = choose(problem, method)
+    unknown = sorted(set(options) - set(signature(chosen.run).parameters))
+    if unknown:
+        allowed = ", ".join(k for k in signature(chosen.run).parameters if k not in ("problem", "reading"))
+        raise ParameterError(
+            f"options of method {chosen.name!r} are {allowed}, got {', '.join(unknown)}. Settings of a "
+            "solver go into solver_options={...}."
+        )
+    return chosen.run(
         problem, tol=tol, time_limit=time_limit, memory=memory, callback=callback, verbose=verbose, **options
     )
 
@@ -100,6 +111,7 @@ def register(method: Method) -> None:
 
 
 register(EXACT)
+cp.Problem.register_solve("auto", lambda problem, *_, **options: solve(problem, **options).value)
 
 
 @dataclass(frozen=True)
