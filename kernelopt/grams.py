@@ -258,6 +258,11 @@ class KernelGrams(Grams):
         return KernelGrams(self.kernels, [self.X[i] for i in np.arange(self.n_points)[rows]])
 
     def cross(self, X_new: Any) -> Array:
+        if isinstance(self.X, np.ndarray) and np.ndim(X_new) == 2 and np.shape(X_new)[1] != self.X.shape[1]:
+            raise ShapeError(
+                f"X_new must have {self.X.shape[1]} columns, as the points of the kernels, got shape "
+                f"{np.shape(X_new)}. Apply the same preprocessing to the new points."
+            )
         cross = np.stack([k(X_new, self.X) for k in self.kernels])
         if not np.isfinite(cross).all():
             raise NotFiniteError("cross kernels must be finite, got NaN or infinity. Check the new points.")
