@@ -297,7 +297,7 @@ def test_weights_of_the_wrong_length_are_refused(case):
         ([], LabelError, "no label at all"),
         ([1, -1, 1, -1], ShapeError, "at most 3 entries .*got 4"),
         (None, ShapeError, "needs y, got None. Pass the labels"),
-        (["a", "b", "a"], ShapeError, "real numbers"),
+        (["a", "b", "a"], LabelError, "Map two classes"),
     ],
 )
 def test_bad_labels_are_refused_with_a_remedy(case, y, error, message):
