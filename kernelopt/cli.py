@@ -131,7 +131,7 @@ def table(rows: Sequence[object]) -> Table:
         bounds = [None, None] if solution is None else [solution.lower, solution.upper]
         drawn.add_row(
             row.name, row.cone, row.method,  # type: ignore[attr-defined]
-            *(number(v, ".4f") for v in [row.value, *bounds]),  # type: ignore[attr-defined]
+            *(number(v, "#.6g") for v in [row.value, *bounds]),  # type: ignore[attr-defined]
             number(None if solution is None else solution.gap, ".0e"),
             number(row.accuracy, ".3f"), number(row.build_time, ".2f"), number(row.solve_time, ".2f"),  # type: ignore[attr-defined]
         )  # fmt: skip

@@ -51,7 +51,9 @@ def plot_weights(solutions: Mapping[str, Solution], names: Sequence[str], ax: An
         )
     shares = np.array([row / max(float(np.abs(row).max()), 1e-300) for row in rows])
     ax = new_axes(ax)
-    picture = ax.imshow(shares, cmap="RdBu_r", vmin=-1, vmax=1, aspect="auto")
+    signed = bool((shares < 0).any())
+    colours = {"cmap": "RdBu_r", "vmin": -1} if signed else {"cmap": "Blues", "vmin": 0}
+    picture = ax.imshow(shares, vmax=1, aspect="auto", **colours)
     ax.set_xticks(range(len(names)), names, rotation=40, ha="right", rotation_mode="anchor", fontsize=8)
     ax.set_yticks(range(len(rows)), list(solutions), fontsize=8)
     for i, j in np.argwhere(np.abs(shares) >= 0.005):
@@ -95,10 +97,10 @@ def plot_bounds(
     for (label, value), style in zip((references or {}).items(), ("--", ":", "-.") * 9, strict=False):
         ax.axvline(value, color="0.3", linestyle=style, linewidth=1, label=f"{label}: {value:.3g}")
         reach = max(reach, value)
-    ax.set_xlim(0, 1.6 * reach)
+    ax.set_xlim(0, 1.25 * reach)
     ax.set_yticks(rows, list(solutions), fontsize=8)
     ax.invert_yaxis()
     ax.set_xlabel("value of the criterion")
-    ax.legend(fontsize=8, loc="lower right", framealpha=0.9)
+    ax.legend(fontsize=8, loc="upper center", bbox_to_anchor=(0.5, -0.14), ncols=2, frameon=False)
     ax.set_title("Certified bounds")
     return ax

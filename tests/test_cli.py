@@ -32,7 +32,7 @@ def test_table_fits_a_terminal_of_eighty_columns(monkeypatch, capsys):
     )
     cli.Console().print(cli.table([row]))
     printed = capsys.readouterr().out
-    assert "134.7655" in printed and "solve" in printed and "2.00" in printed
+    assert "134.766" in printed and "solve" in printed and "2.00" in printed
     assert max(map(len, printed.splitlines())) <= 80
 
 
