@@ -112,3 +112,10 @@ def test_records_print_on_one_line():
     for text in (repr(formulation), repr(formulation.solve())):
         assert "\n" not in text and len(text) < 200
     assert GRAMS[-1] == pytest.approx(X @ X.T)
+
+
+def test_the_transduction_bound_knows_the_labels_of_the_solution():
+    solution = lanckriet.soft_margin(GRAMS, Y[:10]).solve()
+    bound = lanckriet.transduction_bound(solution, 0.1)
+    assert bound == lanckriet.transduction_bound(solution, 0.1, y=Y[:10])
+    assert bound.bound >= bound.margin_error

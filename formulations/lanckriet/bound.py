@@ -45,7 +45,7 @@ def transduction_bound(
     solution: ko.Solution,
     delta: float = 0.05,
     *,
-    y: ArrayLike,
+    y: ArrayLike | None = None,
     samples: int = 2000,
     random_state: int | np.random.Generator | None = 0,
 ) -> TransductionBound:
@@ -65,8 +65,8 @@ def transduction_bound(
     solution : Solution
         Of a Lanckriet criterion, with as many unlabelled points as labelled ones.
     delta : float in (0, 1), default 0.05
-    y : array of shape (n,)
-        The labels that were used.
+    y : array of shape (n,), optional
+        The labels that were used; by default those of the solution.
     samples : int > 0, default 2000
         Draws of sigma where N > 12.
     random_state : int, Generator or None, default 0
@@ -91,7 +91,7 @@ def transduction_bound(
         raise ko.ParameterError(f"delta must be below 1, got {delta:g}. It is the probability of failure.")
     machine = solution.learned[0]
     n, kernel = machine.alpha.size, machine.kernel
-    labels = ko.hard_margin().targets(y, n)
+    labels = ko.hard_margin().targets(machine.y if y is None else y, n)
     if len(kernel) != 2 * n or labels.size != n:
         raise ko.ParameterError(
             f"the bound needs as many unlabelled points as labelled ones, got {n} labelled of {len(kernel)} "

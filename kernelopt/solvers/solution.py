@@ -40,6 +40,7 @@ class Learned:
     parts: tuple[Part, ...]
     combined: bool  # whether the kernel is a combination of Gram matrices
     extends: bool  # whether its weights carry a sign, so that it is a kernel at new points too
+    y: Array | None = None  # the labels or targets it was trained on
 
     @property
     def kernel(self) -> Array:
@@ -236,7 +237,8 @@ def learned_machine(risk: Risk, alpha: Array) -> Learned:
             continue
         extends = extends and all(weights.is_nonneg() for weights, _ in pieces)
         parts += [Part(scale * np.ravel(weights.value), grams, c) for weights, grams in pieces]
-    return Learned(machine.alpha, float(machine.intercept), tuple(parts), combined, extends)
+    b = float(machine.intercept)
+    return Learned(machine.alpha, b, tuple(parts), combined, extends, risk.learner.y)
 
 
 def weights_are_unique(machine: Learned) -> bool | None:
