@@ -174,6 +174,17 @@ def from_ball(boxes: Boxes, constraint: cp.Constraint) -> None:
         tighten(boxes, variable, np.full(variable.size, -radius), np.full(variable.size, radius))
 
 
+def entry_bounds(variable: cp.Variable, box: Box) -> list[cp.Constraint]:
+    """Return the finite bounds of a box as constraints on the entries of a variable."""
+    constraints: list[cp.Constraint] = []
+    for bound, side in ((box.lower, 1), (box.upper, -1)):
+        chosen = np.flatnonzero(np.isfinite(bound))
+        if chosen.size:
+            entries = cp.reshape(variable, (variable.size,), order="F")[chosen]
+            constraints.append(side * (entries - bound[chosen]) >= 0)
+    return constraints
+
+
 class Plain(NamedTuple):
     """A problem whose variables have no attributes, and what its variables stand for."""
 
@@ -213,11 +224,7 @@ def plain(problem: cp.Problem, variables: list[cp.Variable], boxes: Boxes) -> Pl
             whole, pick = stand_in, np.arange(variable.size)
         box = Box(box.lower[pick], box.upper[pick])
         declared = attribute_box(variable)
-        for bound, side in ((declared.lower[pick], 1), (declared.upper[pick], -1)):
-            chosen = np.flatnonzero(np.isfinite(bound))
-            if chosen.size:
-                entries = cp.reshape(stand_in, (stand_in.size,), order="F")[chosen]
-                constraints.append(side * (entries - bound[chosen]) >= 0)
+        constraints += entry_bounds(stand_in, Box(declared.lower[pick], declared.upper[pick]))
         substitutes[id(variable)] = whole
         stand_ins[variable.id] = stand_in
         new_boxes[stand_in.id] = box

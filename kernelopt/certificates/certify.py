@@ -10,7 +10,7 @@ import cvxpy as cp
 import numpy as np
 from numpy.typing import ArrayLike
 
-from kernelopt.certificates.boxes import constraint_boxes, flat
+from kernelopt.certificates.boxes import Box, constraint_boxes, entry_bounds, flat
 from kernelopt.certificates.closed import closed_bound
 from kernelopt.certificates.minorants import relaxation
 from kernelopt.certificates.multipliers import Bound, conic_bound
@@ -232,12 +232,8 @@ def given_bounds(bounds: dict[Any, tuple[ArrayLike, ArrayLike]] | None) -> list[
     """Return the bounds of the caller as constraints: they are taken to hold at an optimum."""
     constraints: list[cp.Constraint] = []
     for variable, sides in (bounds or {}).items():
-        for limit, sign in zip(sides, (1.0, -1.0), strict=True):
-            values = np.broadcast_to(np.asarray(limit, dtype=float), variable.shape).ravel(order="F")
-            chosen = np.flatnonzero(np.isfinite(values))
-            if chosen.size:
-                entries = cp.reshape(variable, (variable.size,), order="F")[chosen]
-                constraints.append(sign * (entries - values[chosen]) >= 0)
+        lower, upper = (flat(np.broadcast_to(np.asarray(s, dtype=float), variable.shape)) for s in sides)
+        constraints += entry_bounds(variable, Box(lower, upper))
     return constraints
 
 

@@ -126,15 +126,18 @@ def farkas(program: ConeProgram, z: Array, lower: Array, upper: Array, repairs: 
     """
     z = program.push(z / max(float(np.abs(z).max()), 1e-300))
     boxed = np.isfinite(lower) & np.isfinite(upper)
-    for repair in (None, *repairs):
+    largest = np.asarray(abs(program.A).max(axis=0).todense()).ravel()
+    rays = [z]
+    for repair in repairs:
         ray = z
-        for _ in range(ALTERNATIONS if repair is not None else 0):
-            mended = repair(ray, np.zeros(program.c.size)) if repair is not None else ray
+        for _ in range(ALTERNATIONS):
+            mended = repair(ray, np.zeros(program.c.size))
             ray = ray if mended is None else program.push(mended)
+        rays.append(ray)
+    for ray in rays:
         r = program.A.T @ ray
         gain = -float(program.b @ ray)
         gain += float(np.minimum(r[boxed] * lower[boxed], r[boxed] * upper[boxed]).sum())
-        largest = np.asarray(abs(program.A).max(axis=0).todense()).ravel()
         if gain > 1e-9 and (np.abs(r) <= 1e-13 * largest)[~boxed].all():
             return ray
     return None
