@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import cvxpy as cp
+import networkx as nx
 import numpy as np
 import pytest
 
@@ -15,7 +16,8 @@ from kernelopt.errors import (
     ParameterError,
     ShapeError,
 )
-from kernelopt.grams import as_grams
+from kernelopt.grams import as_grams, keeping
+from kernelopt.language.terms import FixedGrams
 from tests.problems import labels, points, stack
 
 N = 7
@@ -39,7 +41,9 @@ STACKS = {
         np.stack([np.outer(v, v) for v in VECTORS.T[::-1][:3]]),
     ),
     "identity": (ko.Grams.identity(N), np.eye(N)[None]),
+    "constant": (FixedGrams(cp.Constant(K0 + K0.T)), (K0 + K0.T)[None]),
 }
+POSITIVE = {name: given for name, given in STACKS.items() if name != "constant"}
 stacks = pytest.mark.parametrize(("grams", "Ks"), STACKS.values(), ids=STACKS)
 
 
@@ -79,6 +83,41 @@ def test_traces_products_and_entries(grams, Ks):
 
 
 @stacks
+@pytest.mark.parametrize(
+    "indices",
+    [slice(1, None, 2), np.array([5, 0, 5]), [3], 2, -1, range(2), (0, 6), [], np.arange(N) > 4],
+    ids=str,
+)
+def test_rows_are_those_of_the_matrices(grams, Ks, indices):
+    chosen = np.atleast_1d(np.arange(N)[list(indices) if isinstance(indices, tuple) else indices])
+    rows = grams.rows(indices)
+    assert rows.shape == (len(Ks), chosen.size, N)
+    assert rows == pytest.approx(Ks[:, chosen], abs=1e-14)
+    rows[:] = np.nan  # a copy: the stack does not follow
+    assert grams.rows(indices) == pytest.approx(Ks[:, chosen], abs=1e-14)
+
+
+@stacks
+def test_row_means(grams, Ks):
+    assert grams.row_means == pytest.approx(Ks.mean(axis=2), abs=1e-14)
+
+
+@stacks
+@pytest.mark.parametrize(
+    ("indices", "message"),
+    [
+        ([N], rf"integers below {N}, the number of points, got \[7\] in Grams.rows .* from zero"),
+        ([0.5], r"integers below 7.*got \[0.5\]"),
+        (["a"], "integers below 7"),
+        (np.zeros((2, 2), int), r"one list of integers, got shape \(2, 2\) in Grams.rows. Pass .*ravel"),
+    ],
+)
+def test_rows_that_are_no_points_are_refused(grams, Ks, indices, message):
+    with pytest.raises(ParameterError, match=message):
+        grams.rows(indices)
+
+
+@stacks
 @pytest.mark.parametrize("rows", [slice(0, 4), slice(1, None, 2), np.array([5, 0, 2])], ids=str)
 def test_blocks(grams, Ks, rows):
     block = grams.block(rows)
@@ -86,7 +125,7 @@ def test_blocks(grams, Ks, rows):
     assert np.asarray(block) == pytest.approx(Ks[:, rows][:, :, rows], abs=1e-14)
 
 
-@stacks
+@pytest.mark.parametrize(("grams", "Ks"), POSITIVE.values(), ids=POSITIVE)
 def test_factors_and_rank_bounds(grams, Ks):
     assert len(grams.rank_bounds) == len(Ks)
     for i, K in enumerate(Ks):
@@ -136,6 +175,18 @@ def test_cross_kernels():
             other.cross(new)
 
 
+def test_self_similarity():
+    new = points(3, seed=9)
+    grams = ko.Grams.from_kernels(KERNELS, X)
+    assert grams.self_similarity(new) == pytest.approx(np.stack([np.diag(k(new)) for k in KERNELS]))
+    assert np.array_equal(ko.Grams.identity(N).self_similarity(new), np.ones((1, 3)))
+    for other in (ko.Grams.from_array(stack(N)), ko.Grams.rank_one(V)):
+        with pytest.raises(InputError, match=r"need kernel functions, got Grams.*from_kernels"):
+            other.self_similarity(new)
+    with pytest.raises(ShapeError, match=r"X_new must have 3 columns, .* got shape \(3, 2\)"):
+        grams.self_similarity(new[:, :2])
+
+
 def test_as_grams_takes_both():
     grams = ko.Grams.from_array(stack(N))
     assert as_grams(grams) is grams
@@ -147,6 +198,18 @@ def test_a_stack_does_not_follow_its_source_array():
     grams = ko.Grams.from_array(source)
     source[:] = 0.0
     assert np.array_equal(np.asarray(grams), stack(N))
+
+
+def test_kernels_do_not_follow_the_points_they_were_given():
+    moving, vectors, nodes = points(N), V.copy(), ["a", "b"]
+    lazy, one = ko.Grams.from_kernels([ko.linear()], moving), ko.Grams.rank_one(vectors)
+    words = ko.Grams.from_kernels([ko.diffusion(nx.path_graph(["a", "b", "c"]), beta=1.0)], nodes)
+    moving -= 5.0
+    vectors[:] = 0.0
+    nodes.append("c")
+    assert lazy.gram(0) == pytest.approx(X @ X.T)
+    assert one.gram(0) == pytest.approx(np.outer(V[:, 0], V[:, 0]))
+    assert words.gram(0).shape == (2, 2)
 
 
 def test_kernels_on_objects_that_are_no_vectors():
@@ -166,6 +229,8 @@ def test_kernels_on_objects_that_are_no_vectors():
     assert grams.traces.tolist() == [5.0 + 5 + 6 + 4]
     assert np.array_equal(grams.block(slice(1, 3)).gram(0), grams.gram(0)[1:3, 1:3])
     assert np.array_equal(grams.block(np.array([3, 0])).gram(0), grams.gram(0)[[3, 0]][:, [3, 0]])
+    assert np.array_equal(grams.block(slice(1, 4)).rows([2, 0])[0], grams.gram(0)[[3, 1], 1:])
+    assert grams.self_similarity(["learner"]).tolist() == [[5.0]]
 
 
 class Counting(ko.kernels.Kernel):
@@ -199,6 +264,51 @@ def test_nothing_is_evaluated_before_the_solve_and_once_by_it(free, listed):
     problem.solve(solver=cp.CLARABEL)
     assert risk.value > 0 and K.value is not None
     assert kernel.calls == 1
+
+
+def test_rows_of_kernels_do_not_evaluate_the_matrices():
+    class RowsOnly(Counting):
+        def _gram(self, A, B):
+            assert B is not None and len(A) == 2
+            return super()._gram(A, B)
+
+        def _diagonal(self, A):
+            return np.ones(len(A))
+
+    kernel = RowsOnly()
+    grams = ko.Grams.from_kernels([kernel, ko.linear() + ko.identity()], X)
+    expected = np.stack([ko.gaussian(1.0)(X), X @ X.T + np.eye(N)])
+    assert grams.rows([4, 1]) == pytest.approx(expected[:, [4, 1]])
+    assert kernel.calls == 1
+
+
+@pytest.mark.parametrize(("room", "evaluations"), [(3, 3), (2, 5), (1, 7), (0, 9)])
+def test_matrices_beyond_the_limit_are_evaluated_anew(room, evaluations, monkeypatch):
+    """Three kernels asked for three times each; as many are kept as there is room for."""
+    monkeypatch.setattr(keeping, "CACHE_BYTES", room * 8 * N**2)
+    counting = [Counting() for _ in range(3)]
+    grams = ko.Grams.from_kernels(counting, X)
+    for _ in range(3):
+        assert grams.combine([1, 2, 3]) == pytest.approx(6 * ko.gaussian(1.0)(X))
+    assert sum(kernel.calls for kernel in counting) == evaluations
+    assert grams.rows([2]) == pytest.approx(np.stack([ko.gaussian(1.0)(X[2:3], X)] * 3))
+
+
+def test_factors_beyond_the_limit_are_computed_anew(monkeypatch):
+    monkeypatch.setattr(keeping, "CACHE_BYTES", 2 * 8 * N**2)
+    grams = ko.Grams.from_array(np.stack([np.eye(N)] * 3))
+    assert [grams.factor(i) is grams.factor(i) for i in range(3)] == [True, True, False]
+    assert np.array_equal(grams.factor(2), np.eye(N))
+
+
+@stacks
+@pytest.mark.parametrize("rows_at_a_time", [1, 3, N])
+def test_images_of_stacks_too_large_to_keep(grams, Ks, rows_at_a_time, monkeypatch):
+    monkeypatch.setattr(keeping, "CACHE_BYTES", 0)
+    monkeypatch.setattr(keeping, "CHUNK_BYTES", rows_at_a_time * 8 * len(Ks) * N)
+    for size in (N, 4):
+        a = np.random.default_rng(3).normal(size=size)
+        assert grams.apply(a) == pytest.approx(Ks[:, :, :size] @ a)
 
 
 def test_nothing_is_factored_before_the_solve():
@@ -285,6 +395,18 @@ def test_an_indefinite_kernel_is_named():
     function = ko.Grams.from_kernels([Broken(-np.eye(N))], X)
     with pytest.raises(NotPSDError, match="broken must be positive semidefinite"):
         function.factor(0)
+
+
+@pytest.mark.parametrize(
+    ("matrix", "error", "message"),
+    [
+        (np.full((2, N), np.nan), NotFiniteError, "broken must be finite"),
+        (np.ones((N, N)), ShapeError, r"broken must give rows of shape \(2, 7\), got \(7, 7\)"),
+    ],
+)
+def test_a_kernel_with_bad_rows_is_named(matrix, error, message):
+    with pytest.raises(error, match=message):
+        ko.Grams.from_kernels([Broken(matrix)], X).rows([0, 1])
 
 
 def test_round_off_below_1e_8_is_no_indefiniteness():

@@ -195,6 +195,19 @@ class Plain(NamedTuple):
     boxes: Boxes  # of the plain variables
 
 
+def is_triangular(variable: cp.Variable) -> bool:
+    """Whether `plain` replaces a matrix variable by its upper triangle."""
+    return any(variable.attributes[name] for name in ("PSD", "NSD", "symmetric"))
+
+
+def duplication(order: int) -> sp.csc_array:
+    """Return the matrix that maps an upper triangle to the whole symmetric matrix, flattened by columns."""
+    rows, columns = np.triu_indices(order)
+    index = np.zeros((order, order), dtype=int)
+    index[rows, columns] = index[columns, rows] = np.arange(rows.size)
+    return sp.csc_array((np.ones(order**2), (np.arange(order**2), index.ravel(order="F"))))
+
+
 def plain(problem: cp.Problem, variables: list[cp.Variable], boxes: Boxes) -> Plain:
     """Replace variables by plain ones with explicit constraints."""
     substitutes: dict[int, Any] = {}
@@ -204,16 +217,11 @@ def plain(problem: cp.Problem, variables: list[cp.Variable], boxes: Boxes) -> Pl
     for variable in variables:
         attributes = variable.attributes
         box = boxes[variable.id]
-        matrix = attributes["PSD"] or attributes["NSD"] or attributes["symmetric"]
-        if matrix:
+        if is_triangular(variable):
             order = variable.shape[0]
             rows, columns = np.triu_indices(order)
             stand_in = cp.Variable(rows.size, name=variable.name())
-            duplication = np.zeros((order, order), dtype=int)
-            duplication[rows, columns] = duplication[columns, rows] = np.arange(rows.size)
-            flat_index = duplication.ravel(order="F")
-            copy = sp.csc_array((np.ones(order**2), (np.arange(order**2), flat_index)))
-            whole = cp.reshape(copy @ stand_in, (order, order), order="F")
+            whole = cp.reshape(duplication(order) @ stand_in, (order, order), order="F")
             if attributes["PSD"]:
                 constraints.append((whole >> 0).set_label(f"{variable.name()} >> 0"))
             if attributes["NSD"]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -78,6 +79,7 @@ def certify(
     weights: ArrayLike | None = None,
     alpha: ArrayLike | Sequence[ArrayLike] | None = None,
     bounds: dict[Any, tuple[ArrayLike, ArrayLike]] | None = None,
+    retrain: bool = True,
 ) -> Certificate:
     """Bound the optimum of a problem from any candidate, trusting no solver.
 
@@ -103,6 +105,9 @@ def certify(
     bounds : dict from cvxpy variable to (lower, upper), optional
         Bounds that are known to hold at an optimum, beyond those that attributes, traces and norm
         balls imply; they help where the lower bound names an unbounded variable.
+    retrain : bool, default True
+        Whether a machine is trained at the candidate's kernels. Otherwise every risk is valued at the
+        machine of its alpha, which must be given: cheap, and as good as that alpha is.
 
     Returns
     -------
@@ -129,8 +134,13 @@ def certify(
             candidate = candidate.certificate.point
         start = starting_point(variables, problem.variables(), candidate, weights)
         found = risks(problem)
-        with np.errstate(all="ignore"):  # a stranger's numbers may be extreme; what is not finite is no bound
-            return _certify(problem, variables, start, found, as_alphas(found, alpha), bounds)
+        alphas = as_alphas(found, alpha)
+        # A stranger's numbers may be extreme; what is not finite is no bound.
+        with ExitStack() as stack, np.errstate(all="ignore"):
+            if not retrain:
+                for node, pinned in zip(found, needed(alphas, found), strict=True):
+                    stack.enter_context(node.pinned(pinned))
+            return _certify(problem, variables, start, found, alphas, bounds)
     finally:
         for variable, value in before:
             variable.save_value(value)
@@ -291,6 +301,13 @@ def as_alphas(found: list[Risk], alpha: Any) -> list[Array] | None:
             f"got shapes {[a.shape for a in proposed]}. It is the signed dual variable, y times the SVM's."
         )
     return [np.nan_to_num(a, nan=0.0, posinf=0.0, neginf=0.0) for a in proposed]
+
+
+def needed(alphas: list[Array] | None, found: list[Risk]) -> list[Array]:
+    """Return the alphas, or say that they must be given."""
+    if alphas is None and found:
+        raise ParameterError("retrain=False needs alpha, got None. Pass one per risk, or let it train.")
+    return alphas or []
 
 
 def listed(left: list[Violation]) -> str:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator
-from dataclasses import dataclass
+from copy import copy
+from dataclasses import dataclass, replace
 from typing import Any
 
 import cvxpy as cp
@@ -51,6 +52,19 @@ class ConeProgram:
         if isinstance(raw, dict):  # SCS
             return str(raw["info"]["status"]), usable(raw["x"]), usable(raw["y"], size)
         return str(raw.status), usable(raw.x), usable(raw.z, size)
+
+    def with_rows(self, rows: sp.csc_array, right: Array) -> ConeProgram:
+        """Return the program with `rows @ x <= right` added, at the end of the non-negative cone."""
+        at = self.dims.zero + self.dims.nonneg
+        A = sp.vstack([self.A[:at], rows, self.A[at:]], format="csc")
+        b = np.concatenate([self.b[:at], right, self.b[at:]])
+        dims = copy(self.dims)
+        dims.nonneg += right.size
+        return replace(self, A=A, b=b, dims=dims, _data={**self._data, "A": A, "b": b, "dims": dims})
+
+    def with_objective(self, P: sp.csc_array, c: Array) -> ConeProgram:
+        """Return the program with the objective 1/2 x'Px + c'x."""
+        return replace(self, P=P, c=c, _data={**self._data, "P": P, "c": c})
 
     def blocks(self) -> Iterator[tuple[str, slice, Any]]:
         """Yield (kind, rows, parameter) of every cone."""

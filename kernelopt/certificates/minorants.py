@@ -73,6 +73,13 @@ def relaxation(
         else:
             below = cp.pos(below) if keep_sign else below
         substitutes[id(risk)] = below
+    return without_risks(problem, risks, substitutes)
+
+
+def without_risks(
+    problem: cp.Problem, risks: Sequence[Risk], substitutes: dict[int, cp.Expression]
+) -> cp.Problem:
+    """Return the minimisation with every risk replaced, by id, and its domain added."""
     objective = problem.objective.args[0].tree_copy(substitutes)
     if isinstance(problem.objective, cp.Maximize):
         objective = -objective

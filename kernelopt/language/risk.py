@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -89,6 +90,7 @@ class Risk(ValuedWrap):
         self.alpha: Array | None = None
         self.intercept: float | None = None
         self._known: tuple[list[Array], Machine | BlockMachine] | None = None
+        self._pinned: Array | None = None
         super().__init__(expression)
 
     def get_data(self) -> list[Any]:
@@ -121,6 +123,8 @@ class Risk(ValuedWrap):
             raise ParameterError(
                 "the kernel must have a value, got None. Solve the problem or set its variables' .value."
             )
+        if self._pinned is not None and (len(Ks) == 1 or self.learner.norm == 2):
+            return self.at(self._pinned)
         parameters = [np.copy(p.value) for p in self.parameters()]
         key = [*Ks, *parameters]
         if self._known is None or not all(
@@ -140,6 +144,19 @@ class Risk(ValuedWrap):
         if learner.norm != 2:  # alpha alone does not determine the machine
             return self.oracle()
         return blocks_at(Ks, alpha, np.ones(len(Ks)), learner.y, learner.loss, bias, 2)
+
+    @contextmanager
+    def pinned(self, alpha: Array) -> Iterator[None]:
+        """Within this context the machine is that of `alpha`: its value is above the risk, and cheap.
+
+        For one kernel, or several with norm 2; with other norms alpha does not determine a machine, and
+        one is trained as ever.
+        """
+        self._pinned = alpha
+        try:
+            yield
+        finally:
+            self._pinned = None
 
     def _learn(self, Ks: list[Array]) -> Machine | BlockMachine:
         n, loss, norm = self.learner.n, self.learner.loss, self.learner.norm

@@ -31,21 +31,21 @@ class FixedGrams(Grams):
     """One constant matrix, taken from a cvxpy expression when it is needed."""
 
     def __init__(self, expression: cp.Expression, rows: Any = None) -> None:
-        self.expression, self.rows = expression, rows
+        self.expression, self.points = expression, rows
         n = expression.shape[0] if rows is None else len(np.arange(expression.shape[0])[rows])
         super().__init__(1, n, ["the fixed kernel"])
 
     @cached_property
     def _gram(self) -> Array:
         K = as_symmetric(dense(self.expression), self.names[0])
-        return K if self.rows is None else K[self.rows][:, self.rows]
+        return K if self.points is None else K[self.points][:, self.points]
 
     def gram(self, i: int) -> Array:
         return self._gram
 
     def block(self, rows: Any) -> Grams:
         whole = np.arange(self.expression.shape[0])
-        chosen = whole if self.rows is None else whole[self.rows]
+        chosen = whole if self.points is None else whole[self.points]
         return FixedGrams(self.expression, chosen[rows])
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import ClassVar, Literal, NamedTuple, TypeAlias
+from dataclasses import replace
+from typing import ClassVar, Literal, NamedTuple, Self, TypeAlias
 
 import cvxpy as cp
 import numpy as np
@@ -80,6 +81,16 @@ class Loss(ABC):
             )
         return checked
 
+    def scaled(self, factor: float) -> Self:
+        """Return the loss times a positive number, that is with `factor` times its weight C.
+
+        A parameter C is taken at its current value. A loss whose dual is not scaled through C alone, or
+        that has no C, states its own.
+        """
+        C: Weight = vars(self)["C"]
+        now = float(per_sample(C, 1)[0]) if isinstance(C, cp.Parameter) else C
+        return replace(self, C=positive(factor, "factor") * now)  # type: ignore[type-var]
+
     def responder(self, y: Array) -> Callable[[Array], Array]:
         """Return the function t -> a(t), the maximiser of l(a) - a't: minus the derivative of the loss."""
         linear, curvature, kink, lower, upper = self.curve(y)
@@ -111,6 +122,11 @@ class Loss(ABC):
         linear, curvature, kink, _, _ = self.curve(y)
         square = curvature @ alpha**2 / 2 if curvature.any() else 0.0
         return float(linear @ alpha - square - kink @ np.abs(alpha))
+
+    def conjugate_gradient(self, alpha: Array, y: Array) -> Array:
+        """Return the gradient of l at a point inside the dual domain, where it has one."""
+        linear, curvature, kink, _, _ = self.curve(y)
+        return np.asarray(linear - curvature * alpha - kink * np.sign(alpha))
 
     def conjugate_expression(
         self, alpha: cp.Expression, y: Array

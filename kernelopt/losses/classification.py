@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Self
 
 import cvxpy as cp
 import numpy as np
 from cvxpy.transforms.indicator import indicator
-from scipy.special import expit, xlogy
+from scipy.special import expit, logit, xlogy
 
 from kernelopt.losses.base import Curve, Loss, Primal, Weight, per_sample, total, weight
 from kernelopt.validation import Array, positive
@@ -103,6 +104,10 @@ class huberized_hinge(Loss):
         object.__setattr__(self, "C", weight(self.C, "C"))
         object.__setattr__(self, "tau", positive(self.tau, "tau"))
 
+    def scaled(self, factor: float) -> Self:
+        """Return the loss times a positive number: C times it, and tau divided by it."""
+        return replace(super().scaled(factor), tau=self.tau / factor)
+
     def expression(self, fit: cp.Expression, y: Array) -> cp.Expression:
         slack = cp.Variable(y.size, nonneg=True, name="slack")
         rest = cp.pos(1 - cp.multiply(y, fit) - slack)
@@ -118,6 +123,11 @@ class hard_margin(Loss):
 
     Its dual is l(a) = y'a on 0 <= y_i a_i.
     """
+
+    def scaled(self, factor: float) -> Self:
+        """Return the loss itself: zero and infinity have no scale."""
+        positive(factor, "factor")
+        return self
 
     def expression(self, fit: cp.Expression, y: Array) -> cp.Expression:
         return indicator([(cp.multiply(y, fit) >= 1).set_label("margin")])
@@ -183,6 +193,9 @@ class logistic(Loss):
         C = per_sample(self.C, y.size)
         v = np.clip(y * alpha / C, 0.0, 1.0)
         return float(-C @ (xlogy(v, v) + xlogy(1 - v, 1 - v)))
+
+    def conjugate_gradient(self, alpha: Array, y: Array) -> Array:
+        return np.asarray(-y * logit(y * alpha / per_sample(self.C, y.size)))
 
     def conjugate_expression(
         self, alpha: cp.Expression, y: Array

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import chain
 from typing import NamedTuple
 
 import numpy as np
-from sklearn.svm import SVC
 
 from kernelopt.factors import pivoted_cholesky
-from kernelopt.losses import Loss, hinge
-from kernelopt.losses.base import per_sample
+from kernelopt.losses import Loss
+from kernelopt.machine.decomposition import pivoted
 from kernelopt.machine.programs import dual_program
 from kernelopt.machine.quadratic import proposals
 from kernelopt.validation import Array
@@ -31,22 +31,30 @@ class Machine(NamedTuple):
     intercept: float
 
 
-def learn(K: Array, y: Array, loss: Loss, bias: bool) -> Machine:
+def learn(
+    K: Array, y: Array, loss: Loss, bias: bool, start: Array | None = None, tol: float = CLOSE
+) -> Machine:
     """Return the minimiser of loss(f + b) + 1/2 |f|_K^2 at the PSD matrix K, shape (n, n).
 
     Several ways to solve the dual are tried until the value of a machine and the bound of its own alpha
-    agree to 1e-9 relative; the machine with the smallest such gap is returned.
+    agree to `tol` relative; the machine with the smallest such gap is returned. With a `start`, an alpha
+    such as that of a kernel nearby, the way that can use it comes first.
     """
-    if isinstance(loss, hinge) and bias and y.size > LARGEST_QP:
-        return machine_at(K, support_vectors(K, y, per_sample(loss.C, y.size)), y, loss, bias)
-    points = proposals(K, y, loss, bias) if loss.quadratic else smooth_proposals(K, y, loss, bias)
+    origin = np.zeros(y.size) if start is None else start
+    ways: list[Iterator[Array]] = [] if start is None else [iter([start])]
+    if not loss.quadratic:
+        ways.append(smooth_proposals(K, y, loss, bias, origin))
+    else:
+        if start is not None or y.size > LARGEST_QP:
+            ways.append(pivoted(K, y, loss, bias, origin))
+        ways.append(proposals(K, y, loss, bias))
     best, smallest = machine_at(K, np.zeros(y.size), y, loss, bias), np.inf
-    for alpha in points:
+    for alpha in chain.from_iterable(ways):
         machine = machine_at(K, alpha, y, loss, bias)
         gap = machine.value - lower_bound(K, machine.alpha, y, loss)
         if gap < smallest:
             best, smallest = machine, gap
-        if gap <= CLOSE * abs(machine.value):
+        if np.isfinite(gap) and gap <= tol * abs(machine.value):
             break
     return best
 
@@ -64,23 +72,14 @@ def lower_bound(K: Array, alpha: Array, y: Array, loss: Loss) -> float:
     return loss.conjugate(alpha, y) - float(alpha @ K @ alpha) / 2
 
 
-def support_vectors(K: Array, y: Array, C: Array) -> Array:
-    """Return alpha for the hinge by libsvm, whose kernel cache is in single precision."""
-    machine = SVC(kernel="precomputed", C=1.0, tol=1e-9, cache_size=500).fit(K, y, sample_weight=C)
-    alpha = np.zeros(y.size)
-    alpha[machine.support_] = machine.dual_coef_[0]
-    return alpha
-
-
-def smooth_proposals(K: Array, y: Array, loss: Loss, bias: bool) -> Iterator[Array]:
-    """Yield points near the dual optimum of a smooth loss: Newton's method from zero, then a conic solve.
+def smooth_proposals(K: Array, y: Array, loss: Loss, bias: bool, start: Array) -> Iterator[Array]:
+    """Yield points near the dual optimum of a smooth loss: Newton's method, then a conic solve.
 
     Newton solves alpha = response(K alpha + b), sum alpha = 0, with steps halved until the machine's
     value falls.
     """
     n = y.size
-    alpha, b = np.zeros(n), loss.intercept(np.zeros(n), y) if bias else 0.0
-    value = np.inf
+    value, alpha, b = machine_at(K, start, y, loss, bias)
     for _ in range(NEWTON_STEPS):
         f = K @ alpha + b
         W = loss.stiffness(f, y)

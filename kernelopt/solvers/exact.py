@@ -3,37 +3,30 @@
 from __future__ import annotations
 
 import time
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
 import cvxpy as cp
 import numpy as np
-from cvxpy.reductions.solution import Solution as CvxpySolution
 
-from kernelopt.certificates import Certificate, certify
+from kernelopt.certificates import certify
 from kernelopt.certificates.boxes import constraint_boxes
 from kernelopt.certificates.multipliers import conic_bound
 from kernelopt.conic import Attempt, Rung, attempt, ladder
-from kernelopt.errors import (
-    ConvergenceWarning,
-    InfeasibleError,
-    KerneloptError,
-    MethodError,
-    SolverError,
-    UnboundedError,
-)
+from kernelopt.errors import InfeasibleError, KerneloptError, MethodError, SolverError, UnboundedError
 from kernelopt.reading import Expansion, expand, risks, visible_variables
+from kernelopt.solvers.finish import Found, describe, restore
+from kernelopt.solvers.progress import Callback
 from kernelopt.solvers.registry import Method
 from kernelopt.solvers.separability import check_separable
 from kernelopt.solvers.sizing import size
-from kernelopt.solvers.solution import Solution, learned_machine, single, weights_are_unique
+from kernelopt.solvers.solution import Solution
 from kernelopt.validation import Array
 
 PATIENCE = 3600.0
 REACHES = (1e3, 1e6)
-Callback = Callable[[dict[str, Any]], None]
+REMEDY = "Try another solver=, scale the kernels to a mean diagonal of one, or accept the bounds."
 
 
 @dataclass(frozen=True)
@@ -46,16 +39,6 @@ class Reading:
 
     words: cp.Problem
     recover: Callable[[], list[Array]]
-
-
-@dataclass
-class Best:
-    """The best certified point so far: everything needed to put it back."""
-
-    certificate: Certificate
-    attempt: Attempt
-    values: dict[int, Any]
-    duals: list[list[Any]]
 
 
 def exact(
@@ -86,7 +69,7 @@ def exact(
         linear=expansion.problem.is_lp(), order=size(problem).order, solver=solver, time_limit=time_limit
     )
     rungs = [replace(r, options={**r.options, **(solver_options or {})}) for r in rungs]
-    best: Best | None = None
+    best: Found | None = None
     history: list[tuple[float, float, float]] = []
     times = {"build": time.perf_counter() - started, "solve": 0.0, "certify": 0.0}
     claims: list[Attempt] = []
@@ -111,7 +94,7 @@ def exact(
     if best is None or not best.certificate.feasible or all(a.status == "failed" for a in claims):
         raise without_point(claims, best)
     restore(problem, best, tol)
-    return finish(target, best, tol, tuple(history), times)
+    return describe(target, "exact", best, tol, tuple(history), times, REMEDY)
 
 
 def run(expansion: Expansion, rung: Rung, verbose: bool, times: dict[str, float]) -> Attempt:
@@ -127,7 +110,7 @@ def run(expansion: Expansion, rung: Rung, verbose: bool, times: dict[str, float]
     return tried
 
 
-def judge(problem: cp.Problem, expansion: Expansion, tried: Attempt, reading: Reading | None) -> Best:
+def judge(problem: cp.Problem, expansion: Expansion, tried: Attempt, reading: Reading | None) -> Found:
     """Certify the point that a rung left in the variables, and keep what it takes to restore it."""
     target = problem
     alphas: list[Array] | None = None
@@ -143,7 +126,7 @@ def judge(problem: cp.Problem, expansion: Expansion, tried: Attempt, reading: Re
     values = {v.id: v.value for v in problem.variables()}
     duals = [[dual.value for dual in c.original.dual_variables] for c in expansion.constraints]
     certificate = certify(target, alpha=alphas or None)
-    return Best(certificate, tried, values, duals)
+    return Found(certificate, tried.rung.name, tried.iterations, values, duals)
 
 
 def finite(variables: list[cp.Variable]) -> bool:
@@ -151,76 +134,11 @@ def finite(variables: list[cp.Variable]) -> bool:
     return all(v.value is not None and np.isfinite(np.asarray(v.value)).all() for v in variables)
 
 
-def better(new: Best, old: Best) -> bool:
+def better(new: Found, old: Found) -> bool:
     """Whether a certificate is better: a smaller gap, or a finite bound where there was none."""
     if new.certificate.gap != old.certificate.gap:
         return new.certificate.gap < old.certificate.gap
     return new.certificate.feasible and not old.certificate.feasible
-
-
-def restore(problem: cp.Problem, best: Best, tol: float) -> None:
-    """Put the best point into the problem: status, value, variables and multipliers."""
-    repaired = {v.id: value for v, value in best.certificate.point.items()}
-    primal = {v.id: filled(v, repaired.get(v.id, best.values.get(v.id))) for v in problem.variables()}
-    status = cp.OPTIMAL if best.certificate.gap <= tol else cp.OPTIMAL_INACCURATE
-    problem.unpack(CvxpySolution(status, None, primal, {}, {"solver": best.attempt.rung.name}))
-    for constraint, duals in zip(problem.constraints, best.duals, strict=True):
-        for variable, dual in zip(constraint.dual_variables, duals, strict=True):
-            variable.save_value(dual)
-
-
-def finish(
-    target: cp.Problem,
-    best: Best,
-    tol: float,
-    history: tuple[tuple[float, float, float], ...],
-    times: dict[str, float],
-) -> Solution:
-    """Fill the risks at the best point, and describe it."""
-    certificate = best.certificate
-    for variable, value in certificate.point.items():
-        variable.save_value(value)
-    learned = []
-    for node, alpha in zip(risks(target), certificate.alphas, strict=True):
-        machine = learned_machine(node, alpha)
-        node.alpha, node.intercept = machine.alpha, machine.intercept
-        learned.append(machine)
-    if certificate.gap > tol:
-        warnings.warn(
-            ConvergenceWarning(
-                f"the certified gap {certificate.gap:.1e} is above tol = {tol:g} ({certificate}). Try "
-                "another solver=, scale the kernels to a mean diagonal of one, or accept the bounds."
-            ),
-            stacklevel=5,
-        )
-    return Solution(
-        status="optimal" if certificate.gap <= tol else "inaccurate",
-        method="exact",
-        solver=best.attempt.rung.name,
-        value=certificate.lower if isinstance(target.objective, cp.Maximize) else certificate.upper,
-        certificate=certificate,
-        weights=single([m.weights for m in learned]) if learned else only_vector(target),
-        weights_unique=weights_are_unique(learned[0]) if len(learned) == 1 else None,
-        learned=tuple(learned),
-        iterations=best.attempt.iterations,
-        history=history,
-        build_time=times["build"],
-        solve_time=times["solve"],
-        certify_time=times["certify"],
-        risk_values=tuple(float(node.oracle().value) for node in risks(target)),
-    )
-
-
-def filled(variable: cp.Variable, value: Any) -> Any:
-    """Return a value for a hidden variable that a failed solver left empty or not finite."""
-    usable = value is not None and np.isfinite(np.asarray(value)).all()
-    return value if usable else np.zeros(variable.shape)
-
-
-def only_vector(problem: cp.Problem) -> Array | None:
-    """Return the value of the one vector variable of a problem without risks."""
-    vectors = [v for v in problem.variables() if v.ndim == 1]
-    return np.asarray(vectors[0].value) if len(vectors) == 1 else None
 
 
 def raise_if_impossible(problem: cp.Problem, expansion: Expansion, tried: Attempt) -> None:
@@ -270,7 +188,7 @@ def names(problem: cp.Problem) -> list[str]:
     ]
 
 
-def without_point(claims: list[Attempt], best: Best | None) -> KerneloptError:
+def without_point(claims: list[Attempt], best: Found | None) -> KerneloptError:
     """Return what the solvers agree on as an exception, when none left a feasible point."""
     text = "; ".join(f"{a.rung.name}: {a.status}{' ' + a.failure[:120] if a.failure else ''}" for a in claims)
     if claims and all("infeasible" in a.status for a in claims):

@@ -22,18 +22,21 @@ class Method:
         The constraints or terms that stand in the way, in words; empty if the method applies.
     run : function of (problem, **options)
         Returns a `Solution` and leaves the problem with status, value and every variable set.
+    suits : function of the problem
+        Whether "auto" may take it where it applies; by default always.
     """
 
     name: str
     obstacles: Callable[[cp.Problem], list[str]]
     run: Callable[..., Solution]
+    suits: Callable[[cp.Problem], bool] = lambda problem: True
 
 
 METHODS: dict[str, Method] = {}
 
 
 def choose(problem: cp.Problem, name: str) -> Method:
-    """Return the method called `name`, or for "auto" the last registered one that applies.
+    """Return the method called `name`, or for "auto" the last registered one that applies and suits.
 
     Raises
     ------
@@ -42,7 +45,7 @@ def choose(problem: cp.Problem, name: str) -> Method:
     """
     if name == "auto":
         for method in reversed(METHODS.values()):
-            if not method.obstacles(problem):
+            if not method.obstacles(problem) and method.suits(problem):
                 return method
         raise MethodError("no method applies to this problem. kernelopt.explain(problem) says why.")
     if name not in METHODS:

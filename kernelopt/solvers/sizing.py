@@ -11,6 +11,8 @@ from kernelopt.language.penalty import weighted
 from kernelopt.language.risk import Risk
 from kernelopt.reading import risks, visible_variables
 
+PATIENCE = 5.0  # seconds, beyond which "auto" prefers an iterative method to an exact solve
+
 
 @dataclass(frozen=True)
 class Size:
@@ -67,3 +69,9 @@ def risk_factors(risk: Risk) -> list[tuple[int, int]]:
             for _, grams in weighted(K) or []:
                 found.append((sum(min(bound, n) for bound in grams.rank_bounds), n))
     return found
+
+
+def large(problem: cp.Problem) -> bool:
+    """Whether the conic form is too large to be solved at once, but its risks can be cut off one by one."""
+    expected = size(problem)
+    return expected.order == 0 and expected.seconds > PATIENCE

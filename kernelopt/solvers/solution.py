@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -41,6 +41,7 @@ class Learned:
     combined: bool  # whether the kernel is a combination of Gram matrices
     extends: bool  # whether its weights carry a sign, so that it is a kernel at new points too
     y: Array | None = None  # the labels or targets it was trained on
+    value: float = np.nan  # of its risk
 
     @property
     def kernel(self) -> Array:
@@ -105,7 +106,6 @@ class Solution:
     build_time: float = 0.0
     solve_time: float = 0.0
     certify_time: float = 0.0
-    risk_values: tuple[float, ...] = field(default=(), repr=False)
 
     @property
     def lower(self) -> float:
@@ -145,11 +145,10 @@ class Solution:
     @property
     def margin(self) -> float:
         """omega^(-1/2) with omega = 2 x risk: for a hard margin the geometric margin."""
-        if len(self.risk_values) != 1:
-            raise InputError(
-                f"margin needs a problem with one risk, got {len(self.risk_values)}. Read `risk.value`."
-            )
-        return float((2 * self.risk_values[0]) ** -0.5)
+        values = [machine.value for machine in self.learned]
+        if len(values) != 1:
+            raise InputError(f"margin needs a problem with one risk, got {len(values)}. Read `risk.value`.")
+        return float((2 * values[0]) ** -0.5)
 
     def decision_function(self, cross: ArrayLike | None = None, *, risk: int = 0) -> Array:
         """Return the predictions of the learned machine; classify by their sign.
@@ -238,7 +237,7 @@ def learned_machine(risk: Risk, alpha: Array) -> Learned:
         extends = extends and all(weights.is_nonneg() for weights, _ in pieces)
         parts += [Part(scale * np.ravel(weights.value), grams, c) for weights, grams in pieces]
     b = float(machine.intercept)
-    return Learned(machine.alpha, b, tuple(parts), combined, extends, risk.learner.y)
+    return Learned(machine.alpha, b, tuple(parts), combined, extends, risk.learner.y, machine.value)
 
 
 def weights_are_unique(machine: Learned) -> bool | None:

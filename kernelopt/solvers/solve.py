@@ -14,9 +14,14 @@ from kernelopt.language.combination import Combination
 from kernelopt.language.risk import Risk
 from kernelopt.language.terms import terms
 from kernelopt.reading import check_is_problem, check_problem, nodes, risks, visible_variables
-from kernelopt.solvers.exact import EXACT, Callback
+from kernelopt.solvers.block_descent import BLOCK_DESCENT
+from kernelopt.solvers.cutting_plane import CUTTING_PLANE
+from kernelopt.solvers.exact import EXACT
+from kernelopt.solvers.interleaved import INTERLEAVED
+from kernelopt.solvers.progress import Callback
 from kernelopt.solvers.registry import METHODS, Method, choose
 from kernelopt.solvers.sizing import Size, size
+from kernelopt.solvers.smooth_dual import SMOOTH_DUAL
 from kernelopt.solvers.solution import Solution
 from kernelopt.validation import positive
 
@@ -86,8 +91,9 @@ def solve(
     check_problem(problem)
     tol = positive(tol, "tol")
     time_limit = None if time_limit is None else positive(time_limit, "time_limit")
-    memory = None if memory is None else positive(memory, "memory")
     chosen = choose(problem, method)
+    if memory is not None:
+        options["memory"] = positive(memory, "memory")
     unknown = sorted(set(options) - set(signature(chosen.run).parameters))
     if unknown:
         allowed = ", ".join(k for k in signature(chosen.run).parameters if k not in ("problem", "reading"))
@@ -95,9 +101,7 @@ def solve(
             f"options of method {chosen.name!r} are {allowed}, got {', '.join(unknown)}. Settings of a "
             "solver go into solver_options={...}."
         )
-    return chosen.run(
-        problem, tol=tol, time_limit=time_limit, memory=memory, callback=callback, verbose=verbose, **options
-    )
+    return chosen.run(problem, tol=tol, time_limit=time_limit, callback=callback, verbose=verbose, **options)
 
 
 def register(method: Method) -> None:
@@ -110,7 +114,8 @@ def register(method: Method) -> None:
     cp.Problem.register_solve(method.name, solve_method)
 
 
-register(EXACT)
+for method in (EXACT, BLOCK_DESCENT, SMOOTH_DUAL, CUTTING_PLANE, INTERLEAVED):
+    register(method)
 cp.Problem.register_solve("auto", lambda problem, *_, **options: solve(problem, **options).value)
 
 

@@ -1,0 +1,19 @@
+"""Stacks of Gram matrices: given as an array, evaluated from kernels, of rank one, normalised. Numpy only."""
+
+from kernelopt.grams.base import Grams, as_grams
+from kernelopt.grams.centered import CenteredGrams
+from kernelopt.grams.evaluated import KernelGrams
+from kernelopt.grams.normalized import ScaledGrams, SphericalGrams
+from kernelopt.grams.stored import ArrayGrams, IdentityGrams, RankOneGrams
+
+__all__ = [
+    "ArrayGrams",
+    "CenteredGrams",
+    "Grams",
+    "IdentityGrams",
+    "KernelGrams",
+    "RankOneGrams",
+    "ScaledGrams",
+    "SphericalGrams",
+    "as_grams",
+]

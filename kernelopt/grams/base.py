@@ -1,0 +1,188 @@
+"""`Grams`: kernel matrices on N points, how they are made, normalised and carried to new points."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from kernelopt.errors import InputError, ParameterError
+from kernelopt.grams.matrices import Matrices
+from kernelopt.validation import Array, as_float_array, as_stack, as_symmetric
+
+if TYPE_CHECKING:
+    from kernelopt.grams.evaluated import KernelFunction
+
+# The factories name subclasses of `Grams`, so they import them when they are called.
+
+
+class Grams(Matrices):
+    """m symmetric kernel matrices on the same N points, shape (m, N, N).
+
+    Make one with `from_array`, `from_kernels`, `rank_one`, `from_eigenvectors` or `identity`, and scale
+    it with `center` and `normalize`; every public function that takes a `Grams` takes an (m, N, N) array
+    too. Nothing is evaluated or factored before it is needed, and each matrix once while all that a
+    stack keeps is below 1 GB.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import kernelopt as ko
+    >>> X = np.array([[0.0], [1.0]])
+    >>> grams = ko.Grams.from_kernels([ko.linear(), ko.gaussian(1.0)], X)
+    >>> grams.shape
+    (2, 2, 2)
+    >>> grams.combine([1.0, 2.0]).round(3)
+    array([[2.   , 1.213],
+           [1.213, 3.   ]])
+    """
+
+    @staticmethod
+    def from_array(array: ArrayLike, names: Sequence[str] | None = None) -> Grams:
+        """Return the stack of an (m, N, N) array of symmetric matrices, of any signature."""
+        from kernelopt.grams.stored import ArrayGrams
+
+        return ArrayGrams(as_stack(array), names)
+
+    @staticmethod
+    def from_kernels(kernels: Sequence[KernelFunction], X: Any) -> Grams:
+        """Return the Gram matrices of kernel functions on the N points X, evaluated when needed.
+
+        Parameters
+        ----------
+        kernels : sequence of kernels
+            Such as `gaussian(1.0)`; anything called as `k(X)` and `k(X, Z)` that has `diagonal(X)` and
+            `rank(X)`.
+        X : array of shape (N, d), or a sequence of N nodes for graph kernels
+            Copied: later changes do not reach the stack.
+        """
+        from kernelopt.grams.evaluated import KernelGrams
+
+        return KernelGrams(kernels, X)
+
+    @staticmethod
+    def rank_one(V: ArrayLike) -> Grams:
+        """Return the m matrices v_i v_i', where v_i is column i of V, shape (N, m)."""
+        from kernelopt.grams.stored import RankOneGrams
+
+        return RankOneGrams(as_float_array(V, "V", ndim=2).copy())
+
+    @staticmethod
+    def from_eigenvectors(K0: ArrayLike, rank: int | None = None) -> Grams:
+        """Return v_i v_i' for the orthonormal eigenvectors of K0, largest eigenvalue first.
+
+        Parameters
+        ----------
+        K0 : array of shape (N, N), symmetric, of any signature
+        rank : int in 1..N, optional
+            How many to keep; by default all.
+        """
+        K0 = as_symmetric(K0, "K0")
+        keep = len(K0) if rank is None else rank
+        if not 1 <= keep <= len(K0):
+            raise ParameterError(
+                f"rank must be between 1 and {len(K0)}, got {rank}. Leave it out to keep all."
+            )
+        _, vectors = np.linalg.eigh(K0)
+        return Grams.rank_one(vectors[:, ::-1][:, :keep])
+
+    @staticmethod
+    def identity(n_points: int) -> Grams:
+        """Return the stack of the one matrix I, the kernel whose weight is Lanckriet's tau."""
+        from kernelopt.grams.stored import IdentityGrams
+
+        return IdentityGrams(n_points)
+
+    @abstractmethod
+    def block(self, rows: Any) -> Grams:
+        """Return the stack on the points `rows`: a slice or an index array."""
+
+    def cross(self, X_new: Any) -> Array:
+        """Return the kernels between new points and the N points, shape (m, n_new, N)."""
+        raise InputError(
+            f"cross kernels need kernel functions, got {self!r}. Evaluate the kernels between the "
+            f"new points and the {self.n_points} points yourself and pass the (m, n_new, N) array."
+        )
+
+    def self_similarity(self, X_new: Any) -> Array:
+        """Return the kernels k_i(x, x) of each new point with itself, shape (m, n_new)."""
+        raise InputError(
+            f"similarities of new points need kernel functions, got {self!r}. Evaluate the kernels between "
+            "each new point and itself yourself, or make the stack with Grams.from_kernels."
+        )
+
+    def center(self) -> Grams:
+        r"""Return the kernels of the features minus their mean over these N points.
+
+        .. math:: \tilde k(x, z) = k(x, z) - \frac1N \sum_i k(x, x_i) - \frac1N \sum_i k(x_i, z)
+                  + \frac1{N^2} \sum_{i,j} k(x_i, x_j)
+
+        New points have the same mean subtracted: that of the N points, in `cross` and in any `block`.
+
+        Examples
+        --------
+        >>> import kernelopt as ko
+        >>> grams = ko.Grams.from_kernels([ko.linear()], [[0.0], [4.0]]).center()
+        >>> grams[0]
+        array([[ 4., -4.],
+               [-4.,  4.]])
+        >>> grams.cross([[3.0]])
+        array([[[-2.,  2.]]])
+        """
+        from kernelopt.grams.centered import CenteredGrams
+
+        return CenteredGrams(self)
+
+    def normalize(self, kind: Literal["multiplicative", "spherical", "trace"]) -> Grams:
+        r"""Return the kernels on a common scale, so that their weights compare.
+
+        ================  ============================================================  ================
+        kind              the kernel k(x, z) becomes                                    afterwards
+        ================  ============================================================  ================
+        "multiplicative"  k(x, z) / (Σᵢ k(xᵢ, xᵢ) / N - Σᵢⱼ k(xᵢ, xⱼ) / N²)  [1]_ (26)  features have
+                                                                                        variance one
+        "spherical"       k(x, z) / sqrt(k(x, x) k(z, z))  [1]_ (27)                    k(x, x) = 1
+        "trace"           k(x, z) / (Σᵢ k(xᵢ, xᵢ) / N)                                  tr K = N
+        ================  ============================================================  ================
+
+        The sums run over the N points of this stack, also in `cross`, for new points, and in any `block`;
+        k(x, x) is each point's own. The names stay. Nothing is evaluated here: a kernel that cannot be
+        scaled is found out when its values are needed.
+
+        Parameters
+        ----------
+        kind : "multiplicative", "spherical" or "trace"
+
+        Raises
+        ------
+        ParameterError
+            If there is no such kind.
+        InputError
+            When values are needed: if a variance (a trace) is not above 1e-11 of the mean diagonal
+            (zero), or for "spherical" if some k(x, x) <= 0. It names the kernel, and the point.
+
+        References
+        ----------
+        .. [1] Kloft et al., JMLR 12 (2011), equations (26) and (27).
+
+        Examples
+        --------
+        >>> import kernelopt as ko
+        >>> grams = ko.Grams.from_kernels([ko.linear()], [[0.0], [4.0]]).center().normalize("multiplicative")
+        >>> grams[0]
+        array([[ 1., -1.],
+               [-1.,  1.]])
+        >>> grams.cross([[3.0]])
+        array([[[-0.5,  0.5]]])
+        """
+        from kernelopt.grams.normalized import scaled
+
+        return scaled(self, kind)
+
+
+def as_grams(grams: Grams | ArrayLike) -> Grams:
+    """Return `grams` as a `Grams`, taking an (m, N, N) array as well."""
+    return grams if isinstance(grams, Grams) else Grams.from_array(grams)

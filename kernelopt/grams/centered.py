@@ -1,0 +1,97 @@
+"""Centred stacks: kernels of the features minus their mean."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from kernelopt.factors import RANK_TOLERANCE
+from kernelopt.grams.base import Grams
+from kernelopt.validation import Array
+
+
+class CenteredGrams(Grams):
+    """The matrices K_ij - s_i - s_j of a base, s_i = (mean of row i) - (mean of all entries) / 2 of a whole.
+
+    The whole is the stack that was centred; a block of it has a block as base, and the same whole. No
+    matrix is kept: sums and rows are the base's, shifted. Diagonal entries below 1e-11 of the numbers
+    they are differences of are round-off, and zero.
+    """
+
+    def __init__(
+        self, base: Grams, whole: Grams | None = None, places: NDArray[np.intp] | None = None
+    ) -> None:
+        super().__init__(len(base), base.n_points, base.names)
+        self._base = base
+        self._whole = base if whole is None else whole
+        self._places = np.arange(base.n_points) if places is None else places  # of the points in the whole
+
+    @cached_property
+    def _shift(self) -> Array:
+        return np.asarray((self._whole.row_means - self._half_mean)[:, self._places])
+
+    @property
+    def _half_mean(self) -> Array:
+        half: Array = self._whole.row_means.mean(axis=1, keepdims=True) / 2
+        return half
+
+    def block(self, rows: Any) -> Grams:
+        return CenteredGrams(self._base.block(rows), self._whole, self._places[rows])
+
+    def gram(self, i: int) -> Array:
+        return np.asarray(self._base.gram(i) - (self._shift[i, :, None] + self._shift[i]))
+
+    def rows(self, indices: Any) -> Array:
+        chosen = self._positions(indices)
+        rows = self._base.rows(chosen)
+        return np.asarray(rows - (self._shift[:, chosen, None] + self._shift[:, None, :]))
+
+    @cached_property
+    def diagonals(self) -> Array:
+        return centred_squares(self._base.diagonals, self._shift)
+
+    @property
+    def rank_bounds(self) -> tuple[int, ...]:
+        return tuple(min(self.n_points, bound) for bound in self._whole.rank_bounds)
+
+    def combine(self, weights: ArrayLike) -> Array:
+        w = np.ravel(np.asarray(weights, dtype=float))
+        shift = w @ self._shift
+        return np.asarray(self._base.combine(w) - (shift[:, None] + shift))
+
+    def apply(self, alpha: ArrayLike) -> Array:
+        a = np.asarray(alpha, dtype=float)
+        along = self._shift[:, : a.size] @ a
+        return np.asarray(self._base.apply(a) - (self._shift * a.sum() + along[:, None]))
+
+    def entries(self, rows: ArrayLike, columns: ArrayLike) -> Array:
+        i, j = np.asarray(rows), np.asarray(columns)
+        return np.asarray(self._base.entries(i, j) - (self._shift[:, i] + self._shift[:, j]))
+
+    def factor(self, i: int) -> Array:
+        if self._whole.rank_bounds[i] < self.n_points:  # centred factors keep the rank, matrices may not
+            L = self._whole.factor(i)
+            return np.asarray((L - L.mean(axis=0))[self._places])
+        constant = not self.diagonals[i].any() and bool(
+            np.abs(self.gram(i)).max() <= RANK_TOLERANCE * np.abs(self._base.diagonals[i]).max()
+        )  # what is left of a constant kernel is round-off, and need not be semidefinite
+        return np.zeros((self.n_points, 0)) if constant else super().factor(i)
+
+    def cross(self, X_new: Any) -> Array:
+        cross = self._whole.cross(X_new)
+        shift = cross.mean(axis=2) - self._half_mean
+        return np.asarray(cross[:, :, self._places] - (shift[:, :, None] + self._shift[:, None, :]))
+
+    def self_similarity(self, X_new: Any) -> Array:
+        shift = self._whole.cross(X_new).mean(axis=2) - self._half_mean
+        return centred_squares(self._whole.self_similarity(X_new), shift)
+
+
+def centred_squares(squares: Array, shift: Array) -> Array:
+    """Return k(x, x) - 2 s(x), zero where it is below 1e-11 of its terms."""
+    centred = squares - 2 * shift
+    zero = np.abs(centred) <= RANK_TOLERANCE * (np.abs(squares) + 2 * np.abs(shift))
+    return np.where(zero, 0.0, centred)

@@ -1,0 +1,116 @@
+"""Stacks of kernel functions, evaluated when needed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Any, Protocol
+
+import numpy as np
+
+from kernelopt.errors import InputError, NotFiniteError, ShapeError
+from kernelopt.grams.base import Grams
+from kernelopt.grams.keeping import Kept
+from kernelopt.validation import Array, as_float_array, as_symmetric
+
+
+class KernelFunction(Protocol):
+    """A positive semidefinite function of two points, such as `gaussian(1.0)`."""
+
+    def __call__(self, X: Any, Z: Any = None, /) -> Array:
+        """Return k(x_i, z_j), shape (len(X), len(Z)); Z = None means X."""
+
+    def diagonal(self, X: Any, /) -> Array:
+        """Return k(x_i, x_i), shape (len(X),)."""
+
+    def rank(self, X: Any, /) -> int:
+        """Return a bound on the rank of the matrix on X."""
+
+
+class KernelGrams(Grams):
+    """The Gram matrices of kernel functions on the points X, evaluated when needed."""
+
+    def __init__(self, kernels: Sequence[KernelFunction], X: Any) -> None:
+        if callable(kernels):
+            raise InputError(f"kernels must be a list of kernels, got {kernels!r}. Wrap it: [{kernels!r}].")
+        if not len(kernels):
+            raise ShapeError("kernels must hold at least one kernel, got none. Add one, such as linear().")
+        if len(X) == 0:
+            raise ShapeError("X must hold at least one point, got none. Pass the data, shape (N, d).")
+        self.kernels = tuple(kernels)
+        for kernel in self.kernels:
+            if isinstance(kernel, type) or not (callable(kernel) and hasattr(kernel, "rank")):
+                raise InputError(
+                    f"kernels must be kernel objects such as gaussian(1.0), got {kernel!r}. "
+                    "Create it first, and pass kernels before the points: from_kernels([...], X)."
+                )
+        self.X = list(X) if isinstance(X, list | tuple) else as_float_array(X, "X", ndim=2).copy()
+        super().__init__(len(self.kernels), len(self.X), [repr(k) for k in self.kernels])
+        self._kept = Kept()
+
+    def gram(self, i: int) -> Array:
+        return self._kept.get(i, self._evaluated)
+
+    def _evaluated(self, i: int) -> Array:
+        K = as_symmetric(self.kernels[i](self.X), self.names[i])
+        if len(K) != self.n_points:
+            raise ShapeError(
+                f"{self.names[i]} must give a matrix on {self.n_points} points, got shape {K.shape}."
+                " A kernel is called as k(X) and returns an array of shape (len(X), len(X))."
+            )
+        return K
+
+    def rows(self, indices: Any) -> Array:
+        chosen = self._positions(indices)
+        found = np.empty((len(self), chosen.size, self.n_points))
+        if chosen.size:
+            points = self._points(chosen)
+            for i in range(len(self)):
+                found[i] = self.gram(i)[chosen] if i in self._kept else self._rows_of(i, points)
+            # k(X, Z) takes Z for other points, where `identity()` is zero; a point meets itself here.
+            found[:, np.arange(chosen.size), chosen] = self.diagonals[:, chosen]
+        return found
+
+    def _rows_of(self, i: int, points: Any) -> Array:
+        part = as_float_array(self.kernels[i](points, self.X), self.names[i])
+        if part.shape != (len(points), self.n_points):
+            raise ShapeError(
+                f"{self.names[i]} must give rows of shape {(len(points), self.n_points)}, got {part.shape}. "
+                "A kernel is called as k(X, Z) and returns an array of shape (len(X), len(Z))."
+            )
+        return part
+
+    @cached_property
+    def diagonals(self) -> Array:
+        return np.stack([np.asarray(k.diagonal(self.X)) for k in self.kernels])
+
+    @property
+    def rank_bounds(self) -> tuple[int, ...]:
+        return tuple(min(self.n_points, k.rank(self.X)) for k in self.kernels)
+
+    def _points(self, rows: Any) -> Any:
+        if isinstance(self.X, np.ndarray):
+            return self.X[rows]
+        return [self.X[i] for i in np.arange(self.n_points)[rows]]
+
+    def block(self, rows: Any) -> Grams:
+        return KernelGrams(self.kernels, self._points(rows))
+
+    def cross(self, X_new: Any) -> Array:
+        self._check_columns(X_new)
+        cross = np.stack([k(X_new, self.X) for k in self.kernels])
+        if not np.isfinite(cross).all():
+            raise NotFiniteError("cross kernels must be finite, got NaN or infinity. Check the new points.")
+        return cross
+
+    def self_similarity(self, X_new: Any) -> Array:
+        self._check_columns(X_new)
+        pairs = zip(self.kernels, self.names, strict=True)
+        return np.stack([as_float_array(k.diagonal(X_new), name, ndim=1) for k, name in pairs])
+
+    def _check_columns(self, X_new: Any) -> None:
+        if isinstance(self.X, np.ndarray) and np.ndim(X_new) == 2 and np.shape(X_new)[1] != self.X.shape[1]:
+            raise ShapeError(
+                f"X_new must have {self.X.shape[1]} columns, as the points of the kernels, got shape "
+                f"{np.shape(X_new)}. Apply the same preprocessing to the new points."
+            )

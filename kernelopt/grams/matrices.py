@@ -1,0 +1,166 @@
+"""The numbers of a stack of symmetric matrices: sums, products, rows, factors."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from kernelopt.errors import ParameterError
+from kernelopt.factors import pivoted_cholesky
+from kernelopt.grams.keeping import Kept, all_kept, chunks
+from kernelopt.validation import Array
+
+
+class Matrices(ABC):
+    """m symmetric matrices of order N; whoever writes `gram` has all the rest.
+
+    A stack that can do with less than whole matrices overrides `rows` first: what goes through all
+    entries of matrices too large to keep goes through their rows.
+    """
+
+    def __init__(self, m: int, n_points: int, names: Sequence[str] | None = None) -> None:
+        self.shape: tuple[int, int, int] = (m, n_points, n_points)
+        self.names: tuple[str, ...] = tuple(names) if names else tuple(f"K[{i}]" for i in range(m))
+        self._factors = Kept()
+
+    @abstractmethod
+    def gram(self, i: int) -> Array:
+        """Return matrix i, shape (N, N)."""
+
+    @property
+    def n_points(self) -> int:
+        """N, the number of points."""
+        return self.shape[1]
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __getitem__(self, i: int) -> Array:
+        return self.gram(range(len(self))[i])
+
+    def __iter__(self) -> Iterator[Array]:
+        return (self.gram(i) for i in range(len(self)))
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
+        return np.asarray(np.stack(list(self)), dtype=dtype)
+
+    def __repr__(self) -> str:
+        return f"Grams({len(self)} kernels on {self.n_points} points: {', '.join(self.names[:4])}" + (
+            ", ...)" if len(self) > 4 else ")"
+        )
+
+    def rows(self, indices: Any) -> Array:
+        """Return the rows `indices` of all matrices, shape (m, len(indices), N).
+
+        Of kernel functions, of vectors and of their normalised stacks only these rows are computed, so
+        that a solver which works on few points at a time never holds a matrix.
+
+        Parameters
+        ----------
+        indices : sequence of integers, in any order and repeated as you like, or a slice
+            As in numpy, -1 is the last point.
+
+        Raises
+        ------
+        ParameterError
+            If there is no such point.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import kernelopt as ko
+        >>> ko.Grams.from_kernels([ko.linear()], [[1.0], [2.0], [3.0]]).rows([2])
+        array([[[3., 6., 9.]]])
+        """
+        chosen = self._positions(indices)
+        return np.stack([K[chosen] for K in self])
+
+    def _positions(self, indices: Any) -> NDArray[np.intp]:
+        """Return a slice or sequence of indices as an array of indices."""
+        key = indices if isinstance(indices, slice | np.ndarray) else np.atleast_1d(indices).tolist()
+        try:
+            chosen = np.arange(self.n_points)[key]
+        except IndexError as error:
+            raise ParameterError(
+                f"indices must be integers below {self.n_points}, the number of points, got {indices!r} in "
+                f"Grams.rows ({error}). Number the points from zero, in the order of the stack."
+            ) from error
+        if chosen.ndim > 1:
+            raise ParameterError(
+                f"indices must be one list of integers, got shape {chosen.shape} in Grams.rows. "
+                "Pass rows one after the other, such as indices.ravel()."
+            )
+        return np.atleast_1d(chosen)
+
+    @cached_property
+    def diagonals(self) -> Array:
+        """The diagonals, shape (m, N)."""
+        return np.stack([np.diag(K).copy() for K in self])  # a view would keep its matrix alive
+
+    @property
+    def traces(self) -> Array:
+        """The traces r_i = tr K_i over all N points, shape (m,)."""
+        total: Array = self.diagonals.sum(axis=1)
+        return total
+
+    @cached_property
+    def row_means(self) -> Array:
+        """The mean K_i 1 / N of each row, shape (m, N)."""
+        return self.apply(np.ones(self.n_points)) / self.n_points
+
+    @property
+    def rank_bounds(self) -> tuple[int, ...]:
+        """An upper bound of each rank, known without evaluating anything."""
+        return (self.n_points,) * len(self)
+
+    def combine(self, weights: ArrayLike) -> Array:
+        """Return sum_i weights_i K_i, shape (N, N)."""
+        w = np.ravel(np.asarray(weights, dtype=float))
+        total = np.zeros(self.shape[1:])
+        for i in np.flatnonzero(w):
+            total += w[i] * self.gram(int(i))
+        return total
+
+    def apply(self, alpha: ArrayLike) -> Array:
+        """Return (K_i alpha)_i, shape (m, N); a shorter alpha belongs to the first points."""
+        a = np.asarray(alpha, dtype=float)
+        if all_kept(self.shape):
+            return np.stack([K[:, : a.size] @ a for K in self])
+        images = [self.rows(chunk)[:, :, : a.size] @ a for chunk in chunks(self.shape)]
+        return np.concatenate(images, axis=1)
+
+    def forms(self, alpha: ArrayLike) -> Array:
+        """Return (alpha' K_i alpha)_i, shape (m,); a shorter alpha belongs to the first points."""
+        a = np.asarray(alpha, dtype=float)
+        total: Array = self.apply(a)[:, : a.size] @ a
+        return total
+
+    def inner(self) -> Array:
+        """Return the Frobenius inner products <K_i, K_j>, shape (m, m)."""
+        flat = np.asarray(self).reshape(len(self), -1)
+        return flat @ flat.T
+
+    def entries(self, rows: ArrayLike, columns: ArrayLike) -> Array:
+        """Return (K_i)_{rows, columns}, shape (m, len(rows))."""
+        return np.stack([K[np.asarray(rows), np.asarray(columns)] for K in self])
+
+    def vectorized(self) -> Array:
+        """Return the matrix with vec K_i as column i, shape (N^2, m)."""
+        return np.stack([K.ravel() for K in self], axis=1)
+
+    def factor(self, i: int) -> Array:
+        """Return L with K_i = L L', shape (N, r), by Cholesky with complete pivoting.
+
+        Pivots below 1e-11 of the largest diagonal entry are dropped.
+
+        Raises
+        ------
+        NotPSDError
+            If K_i has an eigenvalue below -1e-8 of the largest.
+        """
+        return self._factors.get(i, lambda i: pivoted_cholesky(self.gram(i), self.names[i]))

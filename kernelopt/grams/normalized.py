@@ -1,0 +1,179 @@
+"""Stacks on a common scale: kernels of the features divided by a number, or each by its length."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from kernelopt.errors import InputError, NotPSDError, ParameterError
+from kernelopt.factors import RANK_TOLERANCE
+from kernelopt.grams.base import Grams
+from kernelopt.grams.keeping import Kept
+from kernelopt.validation import Array
+
+
+def scaled(base: Grams, kind: str) -> Grams:
+    """Return the scaled stack of a kind, as `Grams.normalize` says."""
+    if kind == "spherical":
+        return SphericalGrams(base)
+    if kind in ("multiplicative", "trace"):
+        return ScaledGrams(base, variances if kind == "multiplicative" else mean_diagonals)
+    raise ParameterError(
+        f"kind must be 'multiplicative', 'spherical' or 'trace', got {kind!r} in Grams.normalize. "
+        "Choose 'multiplicative' for features of variance one, 'spherical' for a diagonal of ones, "
+        "'trace' for a mean diagonal of one."
+    )
+
+
+def variances(grams: Grams) -> Array:
+    """Return the variance tr K_i / N - 1'K_i 1 / N^2 of the features of each kernel, shape (m,)."""
+    diagonal = grams.diagonals.mean(axis=1)
+    variance: Array = diagonal - grams.row_means.mean(axis=1)
+    for i in np.flatnonzero(~((variance > RANK_TOLERANCE * diagonal) & (diagonal > 0)))[:1]:
+        raise InputError(
+            f"{grams.names[i]} must have features that vary beyond round-off, got variance {variance[i]:.3g} "
+            f"at mean diagonal {diagonal[i]:.3g} over {grams.n_points} points in "
+            "normalize('multiplicative'). A constant kernel tells no points apart: leave it out."
+        )
+    return variance
+
+
+def mean_diagonals(grams: Grams) -> Array:
+    """Return tr K_i / N, shape (m,)."""
+    mean: Array = grams.diagonals.mean(axis=1)
+    for i in np.flatnonzero(~(mean > 0))[:1]:
+        raise InputError(
+            f"{grams.names[i]} must have a positive trace, got {grams.traces[i]:.3g} over "
+            f"{grams.n_points} points in normalize('trace'). A zero kernel has no scale: leave it out."
+        )
+    return mean
+
+
+class ScaledGrams(Grams):
+    """The matrices K_i / c_i of a base, with positive constants c = formula(whole).
+
+    The whole is the stack that was normalised; a block of it has a block as base, and the same whole.
+    """
+
+    def __init__(self, base: Grams, formula: Callable[[Grams], Array], whole: Grams | None = None) -> None:
+        super().__init__(len(base), base.n_points, base.names)
+        self._base, self._formula = base, formula
+        self._whole = base if whole is None else whole
+
+    @cached_property
+    def constants(self) -> Array:
+        """The constants c, shape (m,)."""
+        return self._formula(self._whole)
+
+    def block(self, rows: Any) -> Grams:
+        return ScaledGrams(self._base.block(rows), self._formula, self._whole)
+
+    def gram(self, i: int) -> Array:
+        return np.asarray(self._base.gram(i) / self.constants[i])
+
+    def rows(self, indices: Any) -> Array:
+        return self._base.rows(indices) / self.constants[:, None, None]
+
+    @property
+    def diagonals(self) -> Array:
+        return self._base.diagonals / self.constants[:, None]
+
+    @property
+    def rank_bounds(self) -> tuple[int, ...]:
+        return self._base.rank_bounds
+
+    def combine(self, weights: ArrayLike) -> Array:
+        return self._base.combine(np.ravel(np.asarray(weights, dtype=float)) / self.constants)
+
+    def apply(self, alpha: ArrayLike) -> Array:
+        return self._base.apply(alpha) / self.constants[:, None]
+
+    def inner(self) -> Array:
+        return self._base.inner() / np.outer(self.constants, self.constants)
+
+    def entries(self, rows: ArrayLike, columns: ArrayLike) -> Array:
+        return self._base.entries(rows, columns) / self.constants[:, None]
+
+    def factor(self, i: int) -> Array:
+        return np.asarray(self._base.factor(i) / np.sqrt(self.constants[i]))
+
+    def cross(self, X_new: Any) -> Array:
+        return self._base.cross(X_new) / self.constants[:, None, None]
+
+    def self_similarity(self, X_new: Any) -> Array:
+        return self._base.self_similarity(X_new) / self.constants[:, None]
+
+
+class SphericalGrams(Grams):
+    """The matrices K_ij / sqrt(K_ii K_jj): features of length one."""
+
+    def __init__(self, base: Grams) -> None:
+        super().__init__(len(base), base.n_points, base.names)
+        self._base = base
+        self._kept = Kept()
+
+    @cached_property
+    def _lengths(self) -> Array:
+        """The lengths sqrt(K_ii) of the features, shape (m, N)."""
+        return self._roots(self._base.diagonals, "point {}")
+
+    def _roots(self, squares: Array, where: str) -> Array:
+        for i, j in np.argwhere(~(squares > 0))[:1]:
+            raise InputError(
+                f"{self.names[i]} must be positive between a point and itself, got {squares[i, j]:.3g} at "
+                f"{where.format(j)} in normalize('spherical'). Drop that point, or add an offset: "
+                "polynomial(1, offset=1.0) is linear plus 1."
+            )
+        return np.asarray(np.sqrt(squares))
+
+    def block(self, rows: Any) -> Grams:
+        return SphericalGrams(self._base.block(rows))
+
+    def gram(self, i: int) -> Array:
+        return self._kept.get(i, self._scaled)
+
+    def _scaled(self, i: int) -> Array:
+        K: Array = self._base.gram(i) / np.outer(self._lengths[i], self._lengths[i])
+        np.fill_diagonal(K, 1.0)
+        return K
+
+    def rows(self, indices: Any) -> Array:
+        chosen = self._positions(indices)
+        lengths: Array = self._lengths[:, chosen, None] * self._lengths[:, None, :]
+        return self._base.rows(chosen) / lengths
+
+    @property
+    def diagonals(self) -> Array:
+        return np.ones_like(self._lengths)
+
+    @property
+    def rank_bounds(self) -> tuple[int, ...]:
+        return self._base.rank_bounds
+
+    def entries(self, rows: ArrayLike, columns: ArrayLike) -> Array:
+        i, j = np.asarray(rows), np.asarray(columns)
+        lengths: Array = self._lengths[:, i] * self._lengths[:, j]
+        return self._base.entries(i, j) / lengths
+
+    def factor(self, i: int) -> Array:
+        with suppress(NotPSDError):
+            L = super().factor(i)
+            if L.shape[1] <= self.rank_bounds[i]:
+                return L
+        # The round-off of centring, scaled up at points close to the mean, looks like rank or like negative
+        # eigenvalues. The base's own factor has neither, or says which kernel really has.
+        return self._base.factor(i) / self._lengths[i, :, None]
+
+    def cross(self, X_new: Any) -> Array:
+        cross = self._base.cross(X_new)
+        lengths = self._roots(self._base.self_similarity(X_new), "X_new[{}]")
+        products: Array = lengths[:, :, None] * self._lengths[:, None, :]
+        return cross / products
+
+    def self_similarity(self, X_new: Any) -> Array:
+        return np.ones_like(self._roots(self._base.self_similarity(X_new), "X_new[{}]"))

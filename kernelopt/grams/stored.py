@@ -1,0 +1,120 @@
+"""Stacks that hold their numbers: an array, the vectors of rank-one matrices, the identity."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from kernelopt.grams.base import Grams
+from kernelopt.validation import Array
+
+
+class ArrayGrams(Grams):
+    """A stack held as an array."""
+
+    def __init__(self, array: Array, names: Sequence[str] | None = None) -> None:
+        super().__init__(array.shape[0], array.shape[1], names)
+        self._array = array
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
+        return np.asarray(self._array, dtype=dtype)
+
+    def gram(self, i: int) -> Array:
+        return np.asarray(self._array[i])
+
+    def rows(self, indices: Any) -> Array:
+        return np.asarray(self._array[:, self._positions(indices)])
+
+    @property
+    def rank_bounds(self) -> tuple[int, ...]:
+        return tuple(self.n_points if K.any() else 0 for K in self._array)
+
+    def block(self, rows: Any) -> Grams:
+        return ArrayGrams(self._array[:, rows][:, :, rows], self.names)
+
+    def combine(self, weights: ArrayLike) -> Array:
+        total: Array = np.tensordot(np.ravel(np.asarray(weights, dtype=float)), self._array, 1)
+        return total
+
+    def apply(self, alpha: ArrayLike) -> Array:
+        a = np.asarray(alpha, dtype=float)
+        return np.asarray(self._array[:, :, : a.size] @ a)
+
+
+class RankOneGrams(Grams):
+    """The matrices v_i v_i' of the columns of V."""
+
+    def __init__(self, V: Array) -> None:
+        super().__init__(V.shape[1], V.shape[0], [f"v{i} v{i}'" for i in range(V.shape[1])])
+        self.V = V
+
+    def gram(self, i: int) -> Array:
+        return np.outer(self.V[:, i], self.V[:, i])
+
+    def rows(self, indices: Any) -> Array:
+        return np.asarray(self.V[self._positions(indices)].T[:, :, None] * self.V.T[:, None, :])
+
+    def block(self, rows: Any) -> Grams:
+        return RankOneGrams(self.V[rows])
+
+    @cached_property
+    def diagonals(self) -> Array:
+        return (self.V**2).T
+
+    @property
+    def rank_bounds(self) -> tuple[int, ...]:
+        return (1,) * len(self)
+
+    def combine(self, weights: ArrayLike) -> Array:
+        return np.asarray((self.V * np.ravel(np.asarray(weights, dtype=float))) @ self.V.T)
+
+    def apply(self, alpha: ArrayLike) -> Array:
+        a = np.asarray(alpha, dtype=float)
+        return (self.V * (a @ self.V[: a.size])).T
+
+    def inner(self) -> Array:
+        products: Array = (self.V.T @ self.V) ** 2
+        return products
+
+    def factor(self, i: int) -> Array:
+        return self.V[:, i : i + 1]
+
+
+class IdentityGrams(Grams):
+    """The one matrix I: a point is similar to itself alone, so new points are similar to none."""
+
+    def __init__(self, n_points: int) -> None:
+        super().__init__(1, n_points, ["I"])
+
+    def gram(self, i: int) -> Array:
+        return np.eye(self.n_points)
+
+    def rows(self, indices: Any) -> Array:
+        chosen = self._positions(indices)
+        unit = np.zeros((1, chosen.size, self.n_points))
+        unit[0, np.arange(chosen.size), chosen] = 1.0
+        return unit
+
+    def block(self, rows: Any) -> Grams:
+        return IdentityGrams(len(np.arange(self.n_points)[rows]))
+
+    @cached_property
+    def diagonals(self) -> Array:
+        return np.ones((1, self.n_points))
+
+    def apply(self, alpha: ArrayLike) -> Array:
+        a = np.asarray(alpha, dtype=float)
+        return np.pad(a, (0, self.n_points - a.size))[None]
+
+    def factor(self, i: int) -> Array:
+        return np.eye(self.n_points)
+
+    def cross(self, X_new: Any) -> Array:
+        return np.zeros((1, len(X_new), self.n_points))
+
+    def self_similarity(self, X_new: Any) -> Array:
+        return np.ones((1, len(X_new)))

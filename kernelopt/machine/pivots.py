@@ -1,0 +1,149 @@
+"""The inner loops of the decomposition solver, compiled by numba at their first use."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from kernelopt.validation import Array
+
+FLAT = 1e-12
+
+
+@cache
+def compiled(loop: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a loop compiled by numba, kept on disk where that is possible."""
+    from numba import njit  # slow to import, and only large problems need it
+
+    try:
+        fast: Callable[..., Any] = njit(cache=True)(loop)
+    except RuntimeError:  # no directory that numba may write to
+        fast = njit(loop)
+    return fast
+
+
+def pair_pivots(
+    K: Array,
+    curvature: Array,
+    kink: Array,
+    lower: Array,
+    upper: Array,
+    a: Array,
+    g: Array,
+    tol: float,
+    most: int,
+) -> float:
+    """Minimise 1/2 a'(K + D)a - l'a + kink'|a| over a box at constant sum a, in place; g = (K + D)a - l.
+
+    Each pivot moves two entries against each other. The first has the steepest slope, the second the
+    largest decrease to second order (Fan, Chen, Lin, JMLR 6 (2005)). Returns the last violation of the
+    optimality conditions, which ends the loop when it is at most `tol`.
+    """
+    n = a.size
+    violation = np.inf
+    for _ in range(most):
+        i, steepest = -1, np.inf
+        for k in range(n):
+            if a[k] < upper[k]:
+                slope = g[k] + (kink[k] if a[k] >= 0 else -kink[k])
+                if slope < steepest:
+                    i, steepest = k, slope
+        if i < 0:
+            return 0.0
+        j, largest, violation = -1, 0.0, 0.0
+        for k in range(n):
+            if a[k] > lower[k]:
+                excess = g[k] + (kink[k] if a[k] > 0 else -kink[k]) - steepest
+                if excess > 0:
+                    violation = max(violation, excess)
+                    bend = K[i, i] + K[k, k] - 2 * K[i, k] + curvature[i] + curvature[k]
+                    decrease = excess * excess / max(bend, FLAT)
+                    if decrease > largest:
+                        j, largest = k, decrease
+        if j < 0 or violation <= tol:
+            return violation
+        excess = g[j] + (kink[j] if a[j] > 0 else -kink[j]) - steepest
+        bend = K[i, i] + K[j, j] - 2 * K[i, j] + curvature[i] + curvature[j]
+        step = min(excess / max(bend, FLAT), upper[i] - a[i], a[j] - lower[j])
+        if kink[i] > 0 and a[i] < 0:
+            step = min(step, -a[i])
+        if kink[j] > 0 and a[j] > 0:
+            step = min(step, a[j])
+        # At a bound exactly: what is left by round-off would be pivoted on for ever.
+        a[i] = upper[i] if step == upper[i] - a[i] else (0.0 if step == -a[i] else a[i] + step)
+        a[j] = lower[j] if step == a[j] - lower[j] else (0.0 if step == a[j] else a[j] - step)
+        for k in range(n):
+            g[k] += step * (K[i, k] - K[j, k])
+        g[i] += step * curvature[i]
+        g[j] -= step * curvature[j]
+    return violation
+
+
+def single_pivots(
+    K: Array,
+    curvature: Array,
+    kink: Array,
+    lower: Array,
+    upper: Array,
+    a: Array,
+    g: Array,
+    tol: float,
+    most: int,
+) -> float:
+    """Minimise as `pair_pivots`, without a constraint on the sum: one entry moves at a time."""
+    n = a.size
+    violation = np.inf
+    for _ in range(most):
+        i, largest, violation, pull = -1, 0.0, 0.0, 0.0
+        for k in range(n):
+            up = -(g[k] + (kink[k] if a[k] >= 0 else -kink[k])) if a[k] < upper[k] else 0.0
+            down = g[k] + (kink[k] if a[k] > 0 else -kink[k]) if a[k] > lower[k] else 0.0
+            size = max(up, down)
+            if size > 0:
+                violation = max(violation, size)
+                decrease = size * size / max(K[k, k] + curvature[k], FLAT)
+                if decrease > largest:
+                    i, largest, pull = k, decrease, (up if up > down else -down)
+        if i < 0 or violation <= tol:
+            return violation
+        target = a[i] + pull / max(K[i, i] + curvature[i], FLAT)
+        target = min(max(target, lower[i]), upper[i])
+        if kink[i] > 0 and a[i] * target < 0:
+            target = 0.0
+        step = target - a[i]
+        a[i] = target
+        for k in range(n):
+            g[k] += step * K[i, k]
+        g[i] += step * curvature[i]
+    return violation
+
+
+def combined_block(rows: Array, slots: Array, columns: Array, weights: Array) -> Array:
+    """Return sum_m weights_m rows[m][slots][:, columns], reading the rows in place."""
+    block = np.zeros((slots.size, columns.size))
+    for m in range(rows.shape[0]):
+        if weights[m] != 0:
+            for i in range(slots.size):
+                for j in range(columns.size):
+                    block[i, j] += weights[m] * rows[m, slots[i], columns[j]]
+    return block
+
+
+def add_rows(rows: Array, slots: Array, steps: Array, images: Array) -> None:
+    """Add sum_i steps_i rows[m, slots_i] to every images[m], four rows at a time."""
+    n = rows.shape[2]
+    for m in range(rows.shape[0]):
+        i = 0
+        while i + 3 < slots.size:
+            p, q, r, s = slots[i], slots[i + 1], slots[i + 2], slots[i + 3]
+            u, v, w, x = steps[i], steps[i + 1], steps[i + 2], steps[i + 3]
+            for j in range(n):
+                images[m, j] += u * rows[m, p, j] + v * rows[m, q, j] + w * rows[m, r, j] + x * rows[m, s, j]
+            i += 4
+        while i < slots.size:
+            for j in range(n):
+                images[m, j] += steps[i] * rows[m, slots[i], j]
+            i += 1

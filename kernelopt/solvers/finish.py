@@ -1,0 +1,130 @@
+"""From a point to a solution: certifying it, putting it into the problem, and describing it."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass, field
+from typing import Any
+
+import cvxpy as cp
+import numpy as np
+from cvxpy.reductions.solution import Solution as CvxpySolution
+
+from kernelopt.certificates import Certificate, certify
+from kernelopt.certificates.minorants import domains, minorant
+from kernelopt.conic import attempt, ladder
+from kernelopt.errors import ConvergenceWarning
+from kernelopt.reading import copied, risks
+from kernelopt.solvers.progress import History, Progress
+from kernelopt.solvers.solution import Solution, learned_machine, single, weights_are_unique
+from kernelopt.validation import Array
+
+
+@dataclass
+class Found:
+    """A certified point, and everything needed to put it back."""
+
+    certificate: Certificate
+    solver: str
+    iterations: int | None = None
+    values: dict[int, Any] = field(default_factory=dict)  # by variable id, those inside the risks too
+    duals: list[list[Any]] = field(default_factory=list)  # multipliers, by constraint
+
+
+def conclude(
+    problem: cp.Problem, progress: Progress, candidate: dict[Any, Array], alphas: list[Array], remedy: str
+) -> Solution:
+    """Certify the point where an iterative method ended, and put it into the problem with its multipliers.
+
+    The machines that the method trained are taken if their gap is small enough, else better ones trained.
+    """
+    clock = progress.seconds
+    certificate = certify(problem, candidate, alpha=alphas, retrain=False)
+    if certificate.gap > progress.tol:
+        trained = certify(problem, candidate, alpha=alphas)
+        certificate = min(certificate, trained, key=lambda c: c.gap)
+    times = {"build": 0.0, "solve": clock, "certify": progress.seconds - clock}
+    duals = multipliers(problem, list(certificate.alphas))
+    found = Found(certificate, progress.method, progress.iterations, duals=duals)
+    restore(problem, found, progress.tol)
+    if progress.stopped:
+        remedy = f"The method ended because {progress.stopped}. {remedy}"
+    return describe(problem, progress.method, found, progress.tol, progress.history, times, remedy)
+
+
+def multipliers(problem: cp.Problem, alphas: list[Array]) -> list[list[Any]]:
+    """Return multipliers of the constraints: those of the relaxation at alpha, equal at the optimum."""
+    found = risks(problem)
+    below = {id(node): cp.pos(minorant(node, alpha)) for node, alpha in zip(found, alphas, strict=True)}
+    copies = [copied(constraint, below) for constraint in problem.constraints]
+    constraints = [c.copy for c in copies] + domains(problem, found)
+    relaxed = cp.Problem(problem.objective.tree_copy(below), constraints)
+    attempt(relaxed, ladder(linear=relaxed.is_lp(), order=0)[0])
+    for constraint in copies:
+        constraint.bring_back()
+    return [[dual.value for dual in c.dual_variables] for c in problem.constraints]
+
+
+def restore(problem: cp.Problem, found: Found, tol: float) -> None:
+    """Put a point into the problem: status, value, variables and multipliers."""
+    repaired = {v.id: value for v, value in found.certificate.point.items()}
+    primal = {v.id: filled(v, repaired.get(v.id, found.values.get(v.id))) for v in problem.variables()}
+    status = cp.OPTIMAL if found.certificate.gap <= tol else cp.OPTIMAL_INACCURATE
+    problem.unpack(CvxpySolution(status, None, primal, {}, {"solver": found.solver}))
+    for constraint, duals in zip(problem.constraints, found.duals, strict=False):
+        for variable, dual in zip(constraint.dual_variables, duals, strict=True):
+            variable.save_value(dual)
+
+
+def describe(
+    target: cp.Problem,
+    method: str,
+    found: Found,
+    tol: float,
+    history: History,
+    times: dict[str, float],
+    remedy: str,
+) -> Solution:
+    """Fill the risks of `target` at the point found, and describe it; warn where the gap is above `tol`."""
+    certificate = found.certificate
+    for variable, value in certificate.point.items():
+        variable.save_value(value)
+    learned = []
+    for node, alpha in zip(risks(target), certificate.alphas, strict=True):
+        machine = learned_machine(node, alpha)
+        node.alpha, node.intercept = machine.alpha, machine.intercept
+        learned.append(machine)
+    if certificate.gap > tol:
+        warnings.warn(
+            ConvergenceWarning(
+                f"the certified gap {certificate.gap:.1e} is above tol = {tol:g} ({certificate}). {remedy}"
+            ),
+            stacklevel=5,
+        )
+    return Solution(
+        status="optimal" if certificate.gap <= tol else "inaccurate",
+        method=method,
+        solver=found.solver,
+        value=certificate.lower if isinstance(target.objective, cp.Maximize) else certificate.upper,
+        certificate=certificate,
+        weights=single([m.weights for m in learned]) if learned else only_vector(target),
+        weights_unique=weights_are_unique(learned[0]) if len(learned) == 1 else None,
+        learned=tuple(learned),
+        iterations=found.iterations,
+        history=history,
+        build_time=times["build"],
+        solve_time=times["solve"],
+        certify_time=times["certify"],
+    )
+
+
+def filled(variable: cp.Variable, value: Any) -> Any:
+    """Return a value for a hidden variable that a failed solver left empty or not finite."""
+    usable = value is not None and np.isfinite(np.asarray(value)).all()
+    return value if usable else np.zeros(variable.shape)
+
+
+def only_vector(problem: cp.Problem) -> Array | None:
+    """Return the value of the one vector variable of a problem without risks."""
+    vectors = [v for v in problem.variables() if v.ndim == 1]
+    return np.asarray(vectors[0].value) if len(vectors) == 1 else None

@@ -1,0 +1,184 @@
+"""Decomposition of the l_p-norm dual with the weights updated between chunks (Kloft et al., Algorithm 2)."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+
+import cvxpy as cp
+import numpy as np
+from numpy.typing import NDArray
+
+from kernelopt.errors import MethodError
+from kernelopt.grams import ArrayGrams, Grams
+from kernelopt.losses.base import Curve
+from kernelopt.machine.pivots import add_rows, combined_block, compiled, pair_pivots, single_pivots
+from kernelopt.reading import risks
+from kernelopt.solvers.ball import Ball, obstacles, read_ball
+from kernelopt.solvers.finish import conclude
+from kernelopt.solvers.progress import Callback, Progress
+from kernelopt.solvers.registry import Method
+from kernelopt.solvers.separability import check_separable
+from kernelopt.solvers.sizing import large
+from kernelopt.solvers.solution import Solution
+from kernelopt.validation import Array, positive
+
+CHECK = 10  # chunks between two looks at the bounds
+PIVOTS = 20  # per entry of a chunk
+SHARE = 0.1  # of the violation that a chunk leaves
+FIRST = 3  # chunks before the first update of the weights
+STALLED = 1e-13
+REMEDY = "Try method='cutting-plane' or 'exact'."
+Index = NDArray[np.intp]
+
+
+class Rows:
+    """Rows of all kernels: read in place from a stack that is held, else kept up to a number of bytes."""
+
+    def __init__(self, grams: Grams, size: float, least: int) -> None:
+        self.grams = grams
+        self.held = isinstance(grams, ArrayGrams)
+        m, n = len(grams), grams.n_points
+        if self.held:
+            self.store = np.ascontiguousarray(np.asarray(grams), dtype=float)
+            return
+        slots = min(n, max(least, int(size // (8 * m * n))))
+        self.store = np.empty((m, slots, n))
+        self.slot: OrderedDict[int, int] = OrderedDict()  # of each point, the one used last at the end
+
+    def fetch(self, points: Index) -> Index:
+        """Return where in `store` the rows of these points are, evaluating those that are not kept."""
+        if self.held:
+            return points
+        for point in points.tolist():
+            if point in self.slot:
+                self.slot.move_to_end(point)
+        missing = [point for point in points.tolist() if point not in self.slot]
+        if missing:
+            for point in missing:
+                free = len(self.slot) < self.store.shape[1]
+                self.slot[point] = len(self.slot) if free else self.slot.popitem(last=False)[1]
+            places = [self.slot[point] for point in missing]
+            self.store[:, places] = self.grams.rows(np.array(missing))
+        return np.array([self.slot[point] for point in points.tolist()])
+
+
+def slopes(curve: Curve, a: Array, g: Array) -> tuple[Array, Array]:
+    """Return the slopes upwards and downwards, infinite where a bound forbids to move."""
+    up = np.where(a < curve.upper, g + np.where(a >= 0, curve.kink, -curve.kink), np.inf)
+    down = np.where(a > curve.lower, g + np.where(a > 0, curve.kink, -curve.kink), -np.inf)
+    return up, down
+
+
+def working_set(curve: Curve, a: Array, g: Array, size: int, bias: bool) -> tuple[Index, float]:
+    """Return the entries that violate the optimality conditions most, and by how much the first do."""
+    up, down = slopes(curve, a, g)
+    if bias:
+        half = min(size // 2, a.size - 1)
+        lowest, highest = np.argpartition(up, half)[:half], np.argpartition(-down, half)[:half]
+        return np.union1d(lowest, highest), float(down.max() - up.min())
+    excess = np.maximum(-up, down)
+    take = min(size, a.size - 1)
+    return np.argpartition(-excess, take)[:take], float(excess.max())
+
+
+class Descent:
+    """The state of Algorithm 2: alpha, the images K_m alpha, the weights, and the rows in use."""
+
+    def __init__(self, read: Ball, size: int, memory: float) -> None:
+        self.read, self.size = read, size
+        self.curve = read.loss.curve(read.y)
+        self.rows = Rows(read.grams, memory, 2 * size)
+        self.alpha = np.ascontiguousarray(read.loss.project(np.zeros(read.y.size), read.y, read.bias))
+        self.images = np.zeros((len(read.grams), read.y.size))
+        self.w = read.start
+        self.pivots = compiled(pair_pivots if read.bias else single_pivots)
+
+    @property
+    def weights(self) -> Array:
+        """theta, on the scale of the problem."""
+        return self.read.reach * self.w
+
+    def chunk(self) -> float:
+        """Improve the entries that violate optimality most; return by how much they did."""
+        curve = self.curve
+        g = self.weights @ self.images + curve.curvature * self.alpha - curve.linear
+        Q, violation = working_set(curve, self.alpha, g, self.size, self.read.bias)
+        slots = self.rows.fetch(Q)
+        block = compiled(combined_block)(self.rows.store, slots, Q, self.weights)
+        a = self.alpha[Q]
+        parts = (part[Q] for part in curve[1:])
+        self.pivots(block, *parts, a, g[Q], SHARE * violation, PIVOTS * Q.size)
+        steps = a - self.alpha[Q]
+        moved = np.flatnonzero(steps)
+        compiled(add_rows)(self.rows.store, slots[moved], steps[moved], self.images)
+        self.alpha[Q] = a
+        return violation
+
+    def forms(self) -> Array:
+        """Return s_m = alpha' reach_m K_m alpha."""
+        s: Array = self.read.reach * (self.images @ self.alpha)
+        return s
+
+    def bounds(self) -> tuple[float, float]:
+        """Return the lower and the upper bound of the problem at the current alpha and weights."""
+        s, f = self.forms(), self.weights @ self.images
+        return self.read.lower(self.alpha, s), self.read.upper(f, self.w, s)
+
+    def reweigh(self) -> float:
+        """Update the weights by (17); return the largest change."""
+        before, self.w = self.w, self.read.analytic(self.w, self.forms())
+        return float(np.abs(self.w - before).max())
+
+
+def interleaved(
+    problem: cp.Problem,
+    *,
+    tol: float = 1e-5,
+    time_limit: float | None = None,
+    callback: Callback | None = None,
+    verbose: bool = False,
+    memory: float = 5e8,
+    chunk: int = 20,
+    max_chunks: int = 1_000_000,
+) -> Solution:
+    """Optimise alpha a chunk at a time, and the weights by (17) after every chunk.
+
+    Only rows of the kernels in use are evaluated, and at most `memory` bytes of them kept: kernels given
+    as functions are never held whole. Beside them the images K_m alpha are kept, m n numbers.
+    """
+    read = read_ball(problem)
+    if isinstance(read, str):
+        raise MethodError(f"method 'interleaved' does not apply: {read}.")
+    check_separable(read.risk)
+    descent = Descent(read, int(positive(chunk, "chunk")), memory)
+    with Progress("interleaved", tol, time_limit, callback, verbose) as progress:
+        for count in range(max_chunks):
+            violation = descent.chunk()
+            if count % CHECK == 0 and progress.report(
+                *descent.bounds(), point=descent.w, proof=descent.alpha.copy()
+            ):
+                break
+            change = descent.reweigh() if count >= FIRST else np.inf
+            if max(violation, change) <= STALLED:
+                progress.report(*descent.bounds(), point=descent.w, proof=descent.alpha.copy())
+                break
+        else:
+            progress.stopped = f"{max_chunks} chunks were made"
+    return conclude(problem, progress, {read.theta: read.reach * progress.best}, [progress.proof], REMEDY)
+
+
+def uncurved(problem: cp.Problem) -> list[str]:
+    """Return what stands in the way: of the ball, or a loss whose dual is not piecewise quadratic."""
+    found = obstacles(problem)
+    if found:
+        return found
+    node = risks(problem)[0]
+    quadratic = node.learner.loss.quadratic
+    return (
+        []
+        if quadratic
+        else [f"its loss must have a piecewise quadratic dual, {node.learner.loss!r} has none"]
+    )
+
+
+INTERLEAVED = Method("interleaved", uncurved, interleaved, large)

@@ -1,0 +1,126 @@
+"""Quasi-Newton ascent on the dual of l_p-norm multiple kernel learning, where that is smooth."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+import cvxpy as cp
+import numpy as np
+from scipy.optimize import minimize
+
+from kernelopt.certificates.closed import dual_norm
+from kernelopt.errors import MethodError
+from kernelopt.solvers.ball import Ball, read_ball
+from kernelopt.solvers.finish import conclude
+from kernelopt.solvers.progress import Callback, Progress
+from kernelopt.solvers.registry import Method
+from kernelopt.solvers.solution import Solution
+from kernelopt.validation import Array
+
+INSIDE = 1e-12  # share of the box that an entropy keeps from its edge, where its slope is infinite
+MEMORY = 20
+LOOK = 5  # iterations between two looks at the bounds
+INNER = 50  # iterations before the multiplier of the intercept is updated
+REMEDY = "The dual is badly conditioned for p near 1: try method='interleaved' or 'cutting-plane'."
+
+
+class Done(Exception):
+    """The bounds say that it is time to stop."""
+
+
+class Dual:
+    """l(alpha) - 1/2 |s(alpha)|_q, negated, with an augmented Lagrangian for sum alpha = 0."""
+
+    def __init__(self, read: Ball) -> None:
+        self.read = read
+        curve = read.loss.curve(read.y)
+        margin = 0.0 if read.loss.quadratic else INSIDE * (curve.upper - curve.lower)
+        self.lower, self.upper = curve.lower + margin, curve.upper - margin
+        self.intercept = 0.0
+        size = float(np.mean((read.reach * read.start) @ read.grams.diagonals + curve.curvature))
+        self.penalty = (size if size > 0 else 1.0) if read.bias else 0.0
+
+    def at(self, alpha: Array) -> tuple[Array, Array, Array]:
+        """Return the forms s, the best weights w for them, and the predictor K_w alpha."""
+        images = self.read.grams.apply(alpha)
+        s = self.read.reach * (images @ alpha)
+        w = self.read.best_response(self.read.start, s)
+        return s, w, (self.read.reach * w) @ images
+
+    def __call__(self, alpha: Array) -> tuple[float, Array]:
+        """Return the value to minimise and its gradient."""
+        loss, y = self.read.loss, self.read.y
+        s, _, f = self.at(alpha)
+        value = dual_norm(s, self.read.p) / 2 - loss.conjugate(alpha, y)
+        gradient = f - loss.conjugate_gradient(alpha, y)
+        if self.read.bias:
+            total = float(alpha.sum())
+            value += self.intercept * total + self.penalty / 2 * total**2
+            gradient = gradient + self.intercept + self.penalty * total
+        return value, gradient
+
+
+def smooth_dual(
+    problem: cp.Problem,
+    *,
+    tol: float = 1e-5,
+    time_limit: float | None = None,
+    callback: Callback | None = None,
+    verbose: bool = False,
+    max_iterations: int = 5000,
+) -> Solution:
+    """Maximise l(alpha) - 1/2 |s(alpha)|_q by L-BFGS-B.
+
+    For losses whose dual is smooth inside its box, and 1 < p <= inf. The gradient is that of l minus
+    K_theta alpha with theta from (21). An intercept asks for sum alpha = 0: an augmented Lagrangian, whose
+    multiplier is the intercept.
+    """
+    read = read_ball(problem)
+    if isinstance(read, str):
+        raise MethodError(f"method 'smooth-dual' does not apply: {read}.")
+    dual, loss, y = Dual(read), read.loss, read.y
+    progress = Progress("smooth-dual", tol, time_limit, callback, verbose)
+    count = 0
+
+    def look(alpha: Array) -> None:
+        nonlocal count
+        count += 1
+        if count % LOOK and count < max_iterations:
+            return
+        alpha = np.clip(loss.project(alpha, y, read.bias), dual.lower, dual.upper)
+        s, w, f = dual.at(alpha)
+        if progress.report(read.lower(alpha, s), read.upper(f, w, s), point=w, proof=alpha):
+            raise Done
+        if count >= max_iterations:
+            progress.stopped = f"{max_iterations} iterations were made"
+            raise Done
+
+    alpha = np.clip(loss.response(np.zeros(y.size), y), dual.lower, dual.upper)
+    options = {"maxiter": INNER, "maxcor": MEMORY, "ftol": 0.0, "gtol": 0.0, "maxfun": 10 * INNER}
+    with progress, suppress(Done):
+        while True:
+            bounds = list(zip(dual.lower, dual.upper, strict=True))
+            found = minimize(
+                dual, alpha, jac=True, method="L-BFGS-B", bounds=bounds, callback=look, options=options
+            )
+            alpha = found.x
+            dual.intercept += dual.penalty * float(alpha.sum())
+            if found.nit == 0:
+                count = max_iterations
+            look(alpha)
+    return conclude(problem, progress, {read.theta: read.reach * progress.best}, [progress.proof], REMEDY)
+
+
+def rough(problem: cp.Problem) -> list[str]:
+    """Return what stands in the way: of the ball, p = 1, or a loss whose dual is not smooth and curved."""
+    read = read_ball(problem)
+    if isinstance(read, str):
+        return [read]
+    found = ["p must be above 1, where |s|_q is smooth"] if read.p == 1 else []
+    curve = read.loss.curve(read.y)
+    if read.loss.quadratic and (curve.kink.any() or not curve.curvature.all()):
+        found.append(f"its loss must have a smooth and curved dual, {read.loss!r} has not")
+    return found
+
+
+SMOOTH_DUAL = Method("smooth-dual", rough, smooth_dual, lambda problem: False)
