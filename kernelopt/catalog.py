@@ -21,7 +21,7 @@ from kernelopt.validation import Array
 
 GROUP = "kernelopt.formulations"
 Claim = Literal["equal", "upper", "lower", "relaxation"]
-Takes = Literal["labels", "targets", "triplets", "similarities"]
+Takes = Literal["labels", "targets", "triplets", "similarities", "none"]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -108,7 +108,7 @@ class Entry:
         Such as "lanckriet.hard_margin".
     build : function
         The builder, returning a `Formulation`.
-    takes : "labels", "targets", "triplets" or "similarities"
+    takes : "labels", "targets", "triplets", "similarities" or "none"
         What the builder takes beside kernels.
     example : function of a numpy Generator
         Returns a small `Formulation`; tests and benchmarks of the catalogue are driven by it.

@@ -6,17 +6,20 @@ word says; the learned machine predicts; and the same problem in words has the s
 
 from __future__ import annotations
 
+from inspect import isfunction, signature
+
 import cvxpy as cp
 import numpy as np
 import pytest
 
 import kernelopt as ko
 import kernelopt.catalog
-from formulations import lanckriet
+from formulations import lanckriet, lp_norm
 from tests.problems import solved
 
+MODULES = (lanckriet, lp_norm)
 # Without an installed distribution there are no entry points: then the packages of this repository.
-ENTRIES = ko.catalogue() or {entry.name: entry for entry in lanckriet.CATALOGUE}
+ENTRIES = ko.catalogue() or {entry.name: entry for module in MODULES for entry in module.CATALOGUE}
 SEEDS = (0, 1, 2)
 TOLERANCE = 1e-5
 CLAIMS = {  # how the optimum of the dual, d, relates to that of the programme, p; sign = -1 for Maximize
@@ -38,7 +41,8 @@ def slack(value):
 
 
 def test_there_are_entries():
-    assert len(ENTRIES) >= len(lanckriet.CATALOGUE) >= 10
+    assert len(lanckriet.CATALOGUE) >= 10 and len(lp_norm.CATALOGUE) >= 6
+    assert {entry.name for module in MODULES for entry in module.CATALOGUE} <= set(ENTRIES)
 
 
 @entries
@@ -47,7 +51,7 @@ def test_an_entry_is_complete(entry):
     package, _, name = entry.name.partition(".")
     assert package and name and entry.build.__name__ == name
     assert isinstance(formulation, ko.Formulation) and formulation.name.startswith(f"{package}.")
-    assert entry.takes in ("labels", "targets", "triplets", "similarities")
+    assert entry.takes in ("labels", "targets", "triplets", "similarities", "none")
     assert formulation.claim in CLAIMS and any(c.isdigit() for c in formulation.reference)
     assert ".. [1]" in entry.build.__doc__  # a theorem card
     assert formulation.problem.is_dcp() and formulation.words.is_dcp() and formulation.dual().is_dcp()
@@ -138,10 +142,11 @@ def test_an_example_is_reproducible(entry):
     assert example(entry, 4).solve().value != one.value
 
 
-def test_every_builder_is_in_the_catalogue():
-    builders = {entry.build for entry in lanckriet.CATALOGUE}
-    public = {getattr(lanckriet, name) for name in lanckriet.__all__ if name.islower()}
-    assert public - builders == {lanckriet.transduction_bound}
+@pytest.mark.parametrize("module", MODULES, ids=lambda module: module.__name__)
+def test_every_builder_is_in_the_catalogue(module):
+    public = [getattr(module, name) for name in module.__all__]
+    builders = {f for f in public if isfunction(f) and signature(f).return_annotation == "ko.Formulation"}
+    assert builders == {entry.build for entry in module.CATALOGUE}
 
 
 def test_a_name_is_used_once(monkeypatch):

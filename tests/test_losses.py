@@ -192,6 +192,54 @@ def test_a_double_weight_is_a_repeated_sample(case):
     assert case.loss(C).value(t, y) == pytest.approx(case.loss(1.5).value(t[again], y[again]), rel=1e-12)
 
 
+@cases
+@weights
+@pytest.mark.parametrize("factor", [0.3, 1.0, 4.0])
+def test_a_scaled_loss_is_the_loss_times_a_number(case, C, factor):
+    """Value, expression, response and conjugate: l of c V at c a is c times l of V at a."""
+    loss, y, t = case.loss(C), case.y(N), predictions(case)
+    scaled = loss.scaled(factor)
+    assert type(scaled) is type(loss) and loss.value(t, y) == case.loss(C).value(t, y)
+    assert scaled.value(t, y) == pytest.approx(factor * loss.value(t, y), rel=1e-12, abs=1e-14)
+    summed = scaled.expression(cp.Constant(t), y)
+    value = solved(cp.Problem(cp.Minimize(summed))) if summed.variables() else float(summed.value)
+    assert value == pytest.approx(factor * loss.value(t, y), rel=1e-7, abs=1e-12)
+    a = loss.project(2 * np.random.default_rng(6).normal(size=N), y, bias=False)
+    assert scaled.project(factor * a, y, bias=False) == pytest.approx(factor * a, abs=1e-14)
+    assert scaled.conjugate(factor * a, y) == pytest.approx(
+        factor * loss.conjugate(a, y), rel=1e-12, abs=1e-14
+    )
+    if case.name != "hard_margin":
+        assert scaled.response(t, y) == pytest.approx(factor * loss.response(t, y), rel=1e-12, abs=1e-13)
+
+
+def test_what_a_scaled_loss_keeps():
+    assert ko.epsilon_insensitive(2.0, 0.3).scaled(2.0).eps == 0.3
+    rounded = ko.huberized_hinge(2.0, 0.3).scaled(2.0)
+    assert (rounded.C, rounded.tau) == (4.0, 0.15)
+    hard = ko.hard_margin()
+    assert hard.scaled(2.0) is hard
+
+
+@bounded
+def test_a_scaled_loss_takes_a_parameter_at_its_value(case):
+    C = cp.Parameter(pos=True)
+    loss, y, t = case.loss(C), case.y(N), predictions(case)
+    with pytest.raises(ParameterError, match="must have a value here, got None"):
+        loss.scaled(2.0)
+    C.value = 1.5
+    scaled = loss.scaled(2.0)
+    C.value = 9.0
+    assert scaled.value(t, y) == pytest.approx(2 * case.loss(1.5).value(t, y), rel=1e-12)
+
+
+@cases
+@pytest.mark.parametrize("factor", [0.0, -1.0, np.nan, np.inf, "2"])
+def test_a_loss_is_scaled_by_a_positive_number(case, factor):
+    with pytest.raises(ParameterError, match="factor must be a positive finite number, got"):
+        case.loss(1.5).scaled(factor)
+
+
 def parametrised_risk(case, C):
     theta = cp.Variable(3, nonneg=True)
     risk = ko.risk(ko.combine(theta, stack(N) + 0.1 * np.eye(N)), case.y(N), case.loss(C))

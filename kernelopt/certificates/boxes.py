@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import cvxpy as cp
 import numpy as np
 import scipy.sparse as sp
+from cvxpy.atoms.affine.wraps import nonneg_wrap
 from cvxpy.atoms.max import max as max_atom
 from cvxpy.atoms.norm1 import norm1
 from cvxpy.atoms.norm_inf import norm_inf
@@ -229,7 +230,9 @@ def plain(problem: cp.Problem, variables: list[cp.Variable], boxes: Boxes) -> Pl
             pick = rows + columns * order
         else:
             stand_in = cp.Variable(variable.shape, name=variable.name())
-            whole, pick = stand_in, np.arange(variable.size)
+            # Signs take part in the rules of convexity: cp.square(cp.max(theta)) needs theta >= 0.
+            whole = nonneg_wrap(stand_in) if variable.is_nonneg() else stand_in
+            pick = np.arange(variable.size)
         box = Box(box.lower[pick], box.upper[pick])
         declared = attribute_box(variable)
         constraints += entry_bounds(stand_in, Box(declared.lower[pick], declared.upper[pick]))

@@ -10,6 +10,7 @@ from cvxpy.constraints import Inequality
 from cvxpy.constraints.zero import Equality
 
 from kernelopt.certificates.boxes import Affine, affine, ball, traced
+from kernelopt.norms import conjugate, p_norm
 from kernelopt.validation import Array
 
 
@@ -33,7 +34,7 @@ def closed_bound(problem: cp.Problem) -> float | None:
         sphere = ball(constraint)
         if sphere is not None and set(read.matrices) <= {sphere[0]} and sphere[0].is_nonneg():
             g = gradient(read, sphere[0])
-            return float(read.constant[0]) - sphere[2] * dual_norm(np.maximum(-g, 0.0), sphere[1])
+            return float(read.constant[0]) - sphere[2] * p_norm(np.maximum(-g, 0.0), conjugate(sphere[1]))
     if isinstance(constraint, Inequality | Equality) and constraint.size == 1:
         edge = affine(constraint.expr)
         return None if edge is None else over_trace(read, edge, isinstance(constraint, Inequality))
@@ -74,9 +75,3 @@ def gradient(read: Affine, variable: cp.Variable) -> Array:
     """Return the coefficients of one variable, zero where it does not appear."""
     matrix: Any = read.matrices.get(variable)
     return np.zeros(variable.size) if matrix is None else matrix.toarray()[0]
-
-
-def dual_norm(v: Array, p: float) -> float:
-    """Return |v|_q with 1/p + 1/q = 1."""
-    q = np.inf if p == 1 else (1.0 if np.isinf(p) else p / (p - 1))
-    return float(np.linalg.norm(v, q))

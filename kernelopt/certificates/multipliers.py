@@ -18,7 +18,7 @@ from kernelopt.validation import Array
 CLOSE = 1e-6
 ROUND_OFF = 1e-12
 ALTERNATIONS = 20
-TILTS = (0.0, 1e-8, 1e-6, 1e-4)
+TILTS = (0.0, 1e-8, 1e-7, 1e-6, 1e-4)
 
 
 class Bound(NamedTuple):

@@ -45,12 +45,15 @@ def penalty(K: cp.Expression, n: int, label: str) -> Penalty:
     spans, squares = [], []
     for index, (weights, grams) in enumerate(parts):
         block = grams.block(rows) if n < grams.n_points else grams
+        if not any(block.rank_bounds):  # zero kernels: f = 0, and cvxpy has no empty variables
+            spans.append(cp.Constant(np.zeros(n)))
+            continue
         cuts = np.cumsum((0, *block.rank_bounds))
         u = cp.Variable(int(cuts[-1]), name=f"u{label}" + (f"_{index}" if len(parts) > 1 else ""))
         spans.append(Span(u, block))
         for i in np.flatnonzero(block.rank_bounds):
             squares.append(cp.quad_over_lin(u[cuts[i] : cuts[i + 1]], weights[i]))
-    return Penalty(cp.sum(spans), cp.sum(squares), None, "second-order cone")
+    return Penalty(cp.sum(spans), cp.sum([0.0, *squares]), None, "second-order cone")
 
 
 def weighted(K: cp.Expression) -> list[Term] | None:

@@ -10,8 +10,10 @@ from typing import ClassVar, Literal, NamedTuple, Self, TypeAlias
 import cvxpy as cp
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.optimize import brentq
 
 from kernelopt.errors import ParameterError, ShapeError
+from kernelopt.losses.roots import last_above
 from kernelopt.validation import Array, as_float_array, as_labels, as_targets, positive
 
 Weight: TypeAlias = float | Array | cp.Parameter
@@ -161,16 +163,23 @@ class Loss(ABC):
             total = float(a.sum())
             return 0.0 if abs(total) <= 1e-13 * float(np.abs(a).sum()) else total
 
+        if self.quadratic:
+            knots = (self._knots(y) - f).ravel()
+            left = last_above(slope, knots)
+            return (left + max(left, last_above(slope, knots, or_zero=True))) / 2
         reach = float(np.abs(f).max(initial=0.0) + np.abs(y).max(initial=1.0) + 1.0)
-        low, high = -reach, reach
-        while slope(low) < 0:
-            low *= 2
-        while slope(high) > 0:
-            high *= 2
-        left = bisect(low, high, lambda b: slope(b) > 0)
-        step = 1e-12 * max(1.0, abs(left))
-        right = left if slope(left + step) < 0 else bisect(left, high, lambda b: slope(b) >= 0)
-        return (left + right) / 2
+        while slope(-reach) < 0 or slope(reach) > 0:
+            reach *= 2
+        return float(brentq(slope, -reach, reach, xtol=1e-15))
+
+    def _knots(self, y: Array) -> Array:
+        """Return the predictions where the response bends or jumps, shape (k, n)."""
+        linear, curvature, kink, lower, upper = self.curve(y)
+        knots = [linear - kink, linear + kink]
+        for bound in (lower, upper):
+            finite = np.where(np.isfinite(bound), bound, 0.0)
+            knots.append(linear - curvature * finite - np.sign(finite) * kink)
+        return np.array(knots)
 
     def primal(self, f: Array, penalty: float, y: Array, bias: bool) -> Primal:
         """Return the value of f + b with the best b, where `penalty` is 1/2 |f|^2."""
@@ -225,29 +234,15 @@ def total(C: Weight, terms: cp.Expression) -> cp.Expression:
 
 def balance(alpha: Array, lower: Array, upper: Array) -> Array:
     """Return the projection of `alpha` on {lower <= a <= upper, sum a = 0}."""
-    reach = float(np.abs(alpha).max(initial=0.0) + 1.0)
-    low, high = -reach, reach
-    while np.clip(alpha - low, lower, upper).sum() < 0:
-        low *= 2
-    while np.clip(alpha - high, lower, upper).sum() > 0:
-        high *= 2
-    shift = bisect(low, high, lambda nu: float(np.clip(alpha - nu, lower, upper).sum()) > 0)
+    ends = np.concatenate([alpha - lower, alpha - upper])
+    ends = ends[np.isfinite(ends)]
+    knots = ends if ends.size else alpha
+    shift = last_above(lambda nu: float(np.clip(alpha - nu, lower, upper).sum()), knots)
     a = np.clip(alpha - shift, lower, upper)
+    reach = float(np.abs(alpha).max(initial=0.0) + 1.0)
     for _ in range(3):  # the rest is round-off: give it to the coordinate with the most room
         excess = float(a.sum())
         room = a - lower if excess > 0 else upper - a
         i = int(np.argmax(np.minimum(room, reach)))
         a[i] -= np.sign(excess) * min(abs(excess), room[i])
     return a
-
-
-def bisect(low: float, high: float, below: Callable[[float], bool]) -> float:
-    """Return where the monotone predicate `below` turns false, to the last bit."""
-    while True:
-        middle = (low + high) / 2
-        if middle in (low, high):
-            return middle
-        if below(middle):
-            low = middle
-        else:
-            high = middle

@@ -12,6 +12,7 @@ from kernelopt.factors import pivoted_cholesky
 from kernelopt.losses import Loss
 from kernelopt.machine.programs import block_scales, conic, dual_program
 from kernelopt.machine.single import learn
+from kernelopt.norms import conjugate, p_norm
 from kernelopt.validation import Array
 
 POLISHING_STEPS = 10
@@ -20,8 +21,8 @@ POLISHING_STEPS = 10
 class BlockMachine(NamedTuple):
     """A machine with one part per kernel, f = sum_m K_m coefficients_m + intercept.
 
-    The coefficients are multiples of alpha, but where `norm` is infinite and K_m alpha vanishes: then
-    part m is free within the norm that the others have.
+    The coefficients are multiples of alpha, but where `norm` is above 2 and K_m alpha vanishes: then
+    part m is not determined by alpha.
     """
 
     value: float
@@ -41,7 +42,7 @@ def learn_blocks(Ks: Sequence[Array], y: Array, loss: Loss, bias: bool, norm: fl
     # The conic alpha is good to about 1e-6; the machine at the combined kernel is better.
     for _ in range(1 if norm < 2 else POLISHING_STEPS):
         if norm < 2:
-            scales = scales / max(float(np.linalg.norm(scales, norm / (2 - norm))), 1e-300)
+            scales = scales / max(p_norm(scales, norm / (2 - norm)), 1e-300)
         alpha = learn(np.tensordot(scales, np.asarray(Ks), 1), y, loss, bias).alpha
         if norm > 2:
             scales = block_scales(np.array([float(alpha @ K @ alpha) for K in Ks]), norm)
@@ -49,30 +50,33 @@ def learn_blocks(Ks: Sequence[Array], y: Array, loss: Loss, bias: bool, norm: fl
         if not polished.value < best.value:
             break
         best = polished
-    if np.isinf(norm):
+    if norm > 2:
         lower = block_lower_bound(Ks, best.alpha, y, loss, norm)
         if not best.value - lower <= 1e-7 * max(1.0, abs(lower)):
-            best = min(best, primal_blocks(Ks, factors, y, loss, bias), key=lambda machine: machine.value)
+            best = min(
+                best, primal_blocks(Ks, factors, y, loss, bias, norm), key=lambda machine: machine.value
+            )
     return best
 
 
 def primal_blocks(
-    Ks: Sequence[Array], factors: Sequence[Array], y: Array, loss: Loss, bias: bool
+    Ks: Sequence[Array], factors: Sequence[Array], y: Array, loss: Loss, bias: bool, norm: float
 ) -> BlockMachine:
-    """The machine for an infinite norm from its primal: alpha does not determine parts of low rank."""
+    """The machine for a norm above 2 from its primal: alpha does not determine parts of low rank."""
     us = [cp.Variable(L.shape[1]) if L.shape[1] else None for L in factors]
     z = cp.Variable(y.size)
     b = cp.Variable() if bias else 0.0
     f = cp.sum([L @ u for L, u in zip(factors, us, strict=True) if u is not None]) + b
     fit = z == f
-    length = cp.max(cp.hstack([cp.norm2(u) for u in us if u is not None]))
+    lengths = cp.hstack([cp.norm2(u) for u in us if u is not None])
+    length = cp.max(lengths) if np.isinf(norm) else cp.pnorm(lengths, norm, approx=False)
     conic(cp.Problem(cp.Minimize(loss.expression(z, y) + cp.square(length) / 2), [fit]), loss)
     alpha = loss.project(np.asarray(fit.dual_value), y, bias)
     coefficients = np.zeros((len(Ks), y.size))
     for m, (L, u) in enumerate(zip(factors, us, strict=True)):
         if u is not None:
             coefficients[m] = np.linalg.lstsq(L.T, u.value, rcond=None)[0]
-    return blocks_with(Ks, alpha, coefficients, y, loss, bias, np.inf)
+    return blocks_with(Ks, alpha, coefficients, y, loss, bias, norm)
 
 
 def blocks_at(
@@ -89,7 +93,7 @@ def blocks_with(
     """Return the machine of given coefficients with its best intercept."""
     parts = np.array([K @ c for K, c in zip(Ks, coefficients, strict=True)])
     squares = np.maximum([float(c @ part) for c, part in zip(coefficients, parts, strict=True)], 0.0)
-    half_square = float(np.linalg.norm(np.sqrt(squares), norm)) ** 2 / 2
+    half_square = p_norm(np.sqrt(squares), norm) ** 2 / 2
     primal = loss.primal(parts.sum(axis=0), half_square, y, bias)
     return BlockMachine(primal.value, primal.scale * alpha, primal.intercept, primal.scale * coefficients)
 
@@ -97,5 +101,4 @@ def blocks_with(
 def block_lower_bound(Ks: Sequence[Array], alpha: Array, y: Array, loss: Loss, norm: float) -> float:
     """Return l(alpha) - 1/2 |(sqrt(alpha'K_m alpha))_m|_s^2 with 1/s + 1/norm = 1."""
     q = np.sqrt([max(float(alpha @ K @ alpha), 0.0) for K in Ks])
-    s = np.inf if norm == 1 else (1.0 if np.isinf(norm) else norm / (norm - 1))
-    return loss.conjugate(alpha, y) - float(np.linalg.norm(q, s)) ** 2 / 2
+    return loss.conjugate(alpha, y) - p_norm(q, conjugate(norm)) ** 2 / 2

@@ -10,6 +10,7 @@ import numpy as np
 
 from kernelopt.errors import SolverError
 from kernelopt.losses import Loss
+from kernelopt.norms import conjugate, p_norm
 from kernelopt.validation import Array
 
 
@@ -36,7 +37,7 @@ def dual_program(
         problem = cp.Problem(cp.Maximize(gain - top), [*constraints, *caps])
     else:
         lengths = cp.hstack([cp.norm2(factors[m].T @ alpha) for m in present])
-        s = 1.0 if np.isinf(norm) else norm / (norm - 1)
+        s = conjugate(norm)
         size = cp.sum(lengths) if s == 1 else cp.pnorm(lengths, s, approx=False)
         problem = cp.Problem(cp.Maximize(gain - cp.square(size) / 2), constraints)
     conic(problem, loss)
@@ -70,8 +71,8 @@ def block_scales(forms: Array, norm: float) -> Array:
     if norm == 2:
         return np.ones(forms.size)
     q = np.sqrt(np.maximum(forms, 0.0))
-    s = 1.0 if np.isinf(norm) else norm / (norm - 1)
-    length = float(np.linalg.norm(q, s))
+    s = conjugate(norm)
+    length = p_norm(q, s)
     safe = np.where(q > 0, q, 1.0)
     scales: Array = np.where(q > 0, (safe / max(length, 1e-300)) ** (s - 2), 0.0)
     return scales

@@ -9,14 +9,19 @@ import numpy as np
 from cvxpy.constraints import Inequality
 from cvxpy.constraints.zero import Equality
 
+from kernelopt.certificates import Certificate, certify
 from kernelopt.certificates.boxes import affine, ball
-from kernelopt.certificates.closed import dual_norm, trivially_true
+from kernelopt.certificates.closed import trivially_true
 from kernelopt.grams import Grams
 from kernelopt.language.risk import Risk
 from kernelopt.language.terms import terms
 from kernelopt.losses import Loss
+from kernelopt.norms import conjugate, p_norm
 from kernelopt.reading import coefficient, number, risks
+from kernelopt.solvers.solution import VANISHED
 from kernelopt.validation import Array
+
+ALIKE = 1e-8  # gaps closer than this are the same
 
 
 @dataclass(frozen=True)
@@ -60,7 +65,9 @@ class Ball:
 
     def lower(self, alpha: Array, s: Array) -> float:
         """Return the lower bound of the problem from alpha in the dual domain and its forms s."""
-        return self.offset + self.factor * (self.loss.conjugate(alpha, self.y) - dual_norm(s, self.p) / 2)
+        return self.offset + self.factor * (
+            self.loss.conjugate(alpha, self.y) - p_norm(s, conjugate(self.p)) / 2
+        )
 
     def upper(self, f: Array, w: Array, s: Array) -> float:
         """Return the value at weights w of the predictor f = K_w alpha, with its best intercept."""
@@ -78,9 +85,9 @@ class Ball:
             return np.asarray(top / top.sum())
         if np.isinf(self.p) or not s.max() > 0:
             return w
-        q = self.p / (self.p - 1)
+        q = conjugate(self.p)
         powers = (np.maximum(s, 0.0) / s.max()) ** (q - 1)
-        best: Array = powers / np.linalg.norm(powers, self.p)
+        best: Array = powers / p_norm(powers, self.p)
         return best
 
 
@@ -92,7 +99,7 @@ def balanced(lengths: Array, p: float, otherwise: Array) -> Array:
     if not largest > 0:
         return otherwise
     powers = (lengths / largest) ** (2 / (p + 1))
-    weights: Array = powers / np.linalg.norm(powers, p)
+    weights: Array = powers / p_norm(powers, p)
     return weights
 
 
@@ -151,3 +158,23 @@ def obstacles(problem: cp.Problem) -> list[str]:
     """Return what stands in the way of reading a problem as a `Ball`."""
     read = read_ball(problem)
     return [read] if isinstance(read, str) else []
+
+
+def exponent(problem: cp.Problem) -> float | None:
+    """Return p where the problem is one risk in an l_p ball or under a trace."""
+    read = read_ball(problem)
+    return None if isinstance(read, str) else read.p
+
+
+def evened(problem: cp.Problem, certificate: Certificate) -> Certificate:
+    """Return the certificate at equal weights where f = 0 is optimal, so that any weights are."""
+    read = read_ball(problem)
+    if isinstance(read, str) or not certificate.feasible:
+        return certificate
+    alpha = certificate.alphas[0]
+    if float((read.reach * read.start) @ read.grams.forms(alpha)) > VANISHED * max(
+        1.0, abs(certificate.upper)
+    ):
+        return certificate
+    equal = certify(problem, {read.theta: read.reach * read.start}, alpha=alpha)
+    return equal if equal.gap <= certificate.gap + ALIKE else certificate

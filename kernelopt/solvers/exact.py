@@ -16,6 +16,7 @@ from kernelopt.certificates.multipliers import conic_bound
 from kernelopt.conic import Attempt, Rung, attempt, ladder
 from kernelopt.errors import InfeasibleError, KerneloptError, MethodError, SolverError, UnboundedError
 from kernelopt.reading import Expansion, expand, risks, visible_variables
+from kernelopt.solvers.ball import evened
 from kernelopt.solvers.finish import Found, describe, restore
 from kernelopt.solvers.progress import Callback
 from kernelopt.solvers.registry import Method
@@ -93,6 +94,7 @@ def exact(
             break
     if best is None or not best.certificate.feasible or all(a.status == "failed" for a in claims):
         raise without_point(claims, best)
+    best.certificate = evened(target, best.certificate)
     restore(problem, best, tol)
     return describe(target, "exact", best, tol, tuple(history), times, REMEDY)
 

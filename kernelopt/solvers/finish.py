@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,6 +16,7 @@ from kernelopt.certificates.minorants import domains, minorant
 from kernelopt.conic import attempt, ladder
 from kernelopt.errors import ConvergenceWarning
 from kernelopt.reading import copied, risks
+from kernelopt.solvers.ball import exponent
 from kernelopt.solvers.progress import History, Progress
 from kernelopt.solvers.solution import Solution, learned_machine, single, weights_are_unique
 from kernelopt.validation import Array
@@ -46,7 +48,10 @@ def conclude(
     times = {"build": 0.0, "solve": clock, "certify": progress.seconds - clock}
     duals = multipliers(problem, list(certificate.alphas))
     found = Found(certificate, progress.method, progress.iterations, duals=duals)
-    restore(problem, found, progress.tol)
+    with ExitStack() as stack:  # putting the point back evaluates the objective: not to train for that
+        for node, alpha in zip(risks(problem), certificate.alphas, strict=True):
+            stack.enter_context(node.pinned(alpha))
+        restore(problem, found, progress.tol)
     if progress.stopped:
         remedy = f"The method ended because {progress.stopped}. {remedy}"
     return describe(problem, progress.method, found, progress.tol, progress.history, times, remedy)
@@ -108,7 +113,7 @@ def describe(
         value=certificate.lower if isinstance(target.objective, cp.Maximize) else certificate.upper,
         certificate=certificate,
         weights=single([m.weights for m in learned]) if learned else only_vector(target),
-        weights_unique=weights_are_unique(learned[0]) if len(learned) == 1 else None,
+        weights_unique=weights_are_unique(learned[0], exponent(target)) if len(learned) == 1 else None,
         learned=tuple(learned),
         iterations=found.iterations,
         history=history,

@@ -8,8 +8,8 @@ import cvxpy as cp
 import numpy as np
 from scipy.optimize import minimize
 
-from kernelopt.certificates.closed import dual_norm
 from kernelopt.errors import MethodError
+from kernelopt.norms import conjugate, p_norm
 from kernelopt.solvers.ball import Ball, read_ball
 from kernelopt.solvers.finish import conclude
 from kernelopt.solvers.progress import Callback, Progress
@@ -51,7 +51,7 @@ class Dual:
         """Return the value to minimise and its gradient."""
         loss, y = self.read.loss, self.read.y
         s, _, f = self.at(alpha)
-        value = dual_norm(s, self.read.p) / 2 - loss.conjugate(alpha, y)
+        value = p_norm(s, conjugate(self.read.p)) / 2 - loss.conjugate(alpha, y)
         gradient = f - loss.conjugate_gradient(alpha, y)
         if self.read.bias:
             total = float(alpha.sum())

@@ -16,6 +16,8 @@ from kernelopt.language.terms import terms
 from kernelopt.machine import BlockMachine
 from kernelopt.validation import Array, as_float_array
 
+VANISHED = 1e-12  # a squared norm of f, relative to the value of the risk, that counts as zero
+
 
 @dataclass(frozen=True)
 class Part:
@@ -23,12 +25,8 @@ class Part:
 
     weights: Array
     grams: Grams
-    coefficients: Array  # (n,): alpha, but for some kernels of low rank under an infinite block norm
-
-    @property
-    def is_ridge(self) -> bool:
-        """Whether this is tau I, which prediction leaves out."""
-        return isinstance(self.grams, IdentityGrams)
+    coefficients: Array  # (n,): alpha, but for some kernels of low rank under a block norm above 2
+    is_ridge: bool = False  # whether this is tau I, which prediction leaves out
 
 
 @dataclass(frozen=True)
@@ -235,28 +233,37 @@ def learned_machine(risk: Risk, alpha: Array) -> Learned:
             parts.append(Part(np.array([scale]), Grams.from_array(np.asarray(K.value)[None]), c))
             continue
         extends = extends and all(weights.is_nonneg() for weights, _ in pieces)
-        parts += [Part(scale * np.ravel(weights.value), grams, c) for weights, grams in pieces]
+        for weights, grams in pieces:
+            ridge = (
+                isinstance(grams, IdentityGrams) and len(pieces) > 1
+            )  # alone it is a kernel like any other
+            parts.append(Part(scale * np.ravel(weights.value), grams, c, ridge))
     b = float(machine.intercept)
     return Learned(machine.alpha, b, tuple(parts), combined, extends, risk.learner.y, machine.value)
 
 
-def weights_are_unique(machine: Learned) -> bool | None:
-    """Whether the weights are determined: the images K_i alpha of the kernels in use are independent.
+def weights_are_unique(machine: Learned, p: float | None) -> bool | None:
+    """Whether the optimum determines the weights, where the set is an l_p ball, or p is None for another.
 
     All optimal kernels give the same function f, so two optimal weight vectors differ by weights whose
-    combination maps alpha to zero; kernels that are tight at weight zero count as used.
+    combination maps alpha to zero: there are none where the images K_i alpha of the kernels in use are
+    independent; kernels that are tight at weight zero count as used. A strictly convex ball has one
+    optimum if f is not zero; another set may have one for reasons that are not looked at here.
     """
     weights = machine.weights
     if not machine.extends or weights is None:
         return None
-    if not np.abs(machine.alpha).max(initial=0.0) > 0:
-        return False
     used = [p.grams for p in machine.parts if not p.is_ridge]
     n = machine.alpha.size
     images = np.concatenate([grams.apply(machine.alpha)[:, :n] for grams in used])
     traces = np.concatenate([grams.traces for grams in used])
     forms = images @ machine.alpha / np.where(traces > 0, traces, 1.0)
+    if not weights @ images @ machine.alpha > VANISHED * max(1.0, abs(machine.value)):
+        return False
+    if p is not None and 1 < p < np.inf:
+        return True
     chosen = (weights > 1e-7 * weights.max()) | (forms >= (1 - 1e-7) * forms.max())
     lengths = np.linalg.norm(images[chosen], axis=1, keepdims=True)
     directions = images[chosen] / np.where(lengths > 0, lengths, 1.0)
-    return bool(np.linalg.matrix_rank(directions, tol=1e-7) == chosen.sum())
+    independent = bool(np.linalg.matrix_rank(directions, tol=1e-7) == chosen.sum())
+    return independent or (None if p is None else False)

@@ -1,0 +1,47 @@
+r"""l_p-norm multiple kernel learning: weights in a norm ball, and its relatives.
+
+Values are those of the optimization problems of the paper, with the loss C V(t, y) summed over samples
+and one half of the squared norms: `kernelopt.risk` as it is, nothing to convert.
+
+References
+----------
+.. [1] Kloft, Brefeld, Sonnenburg, Zien, "l_p-Norm Multiple Kernel Learning", JMLR 12 (2011), 953-997.
+   Equations and statements are numbered as in the authors' manuscript, "Non-Sparse Regularization for
+   Multiple Kernel Learning": (4) and Theorem 1 for the penalised form, (P) and (D) for the constrained
+   one, (28) to (33) and Proposition 7 for block norms.
+"""
+
+from formulations.lp_norm.block import block_norm, dual_block_norm
+from formulations.lp_norm.elastic import dual_elastic_net, elastic_net
+from formulations.lp_norm.ellipsoid import dual_non_isotropic, non_isotropic
+from formulations.lp_norm.examples import CATALOGUE
+from formulations.lp_norm.ivanov import dual, primal
+from formulations.lp_norm.novelty import dual_one_class, one_class
+from formulations.lp_norm.penalized import (
+    Ivanov,
+    Tikhonov,
+    dual_tikhonov,
+    ivanov_from_tikhonov,
+    tikhonov,
+    tikhonov_from_ivanov,
+)
+
+__all__ = [
+    "CATALOGUE",
+    "Ivanov",
+    "Tikhonov",
+    "block_norm",
+    "dual",
+    "dual_block_norm",
+    "dual_elastic_net",
+    "dual_non_isotropic",
+    "dual_one_class",
+    "dual_tikhonov",
+    "elastic_net",
+    "ivanov_from_tikhonov",
+    "non_isotropic",
+    "one_class",
+    "primal",
+    "tikhonov",
+    "tikhonov_from_ivanov",
+]

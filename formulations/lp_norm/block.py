@@ -1,0 +1,149 @@
+"""The block-norm form: the weights eliminated, one weight vector per kernel."""
+
+from __future__ import annotations
+
+import cvxpy as cp
+import numpy as np
+from numpy.typing import ArrayLike
+
+import kernelopt as ko
+from formulations.lp_norm.powers import dual_powers, powers
+from formulations.lp_norm.setting import (
+    HINGE,
+    PAPER,
+    Array,
+    Dual,
+    Setting,
+    conjugate,
+    exponent,
+    norm,
+    setting,
+)
+
+
+def block_norm(
+    grams: ko.Grams | ArrayLike,
+    y: ArrayLike | None,
+    *,
+    r: float,
+    loss: ko.Loss = HINGE,
+    bias: bool | None = None,
+    squared: bool = True,
+) -> ko.Formulation:
+    r"""The primal over functions, regularised by a norm of the lengths of their parts.
+
+    .. math::
+
+        \min_{w, b}\ \sum_i V(f_i, y_i) + \tfrac12 \big\|(\|w_1\|, \dots, \|w_M\|)\big\|_r^2,
+        \qquad f = \sum_m L_m w_m + b
+
+    or with :math:`\tfrac12 \sum_m \|w_m\|^r` for `squared=False`, at r = 1 the group lasso.
+
+    Statement: its value is that of `dual_block_norm`. For r <= 2 it is also that of `primal` at
+    p = r / (2 - r), which is r = 2 p / (p + 1), with the same loss. For r > 2 it is that of
+
+    .. math::
+
+        \max_{\theta \ge 0,\ \|\theta\|_p \le 1}\ \min_{w, b}\ \sum_i V(f_i, y_i)
+        + \tfrac12 \sum_m \theta_m \|w_m\|^2, \qquad p = \frac{r}{r - 2}
+
+    `squared=False` has the same (w, b) where its loss is that of `squared=True` times
+    :math:`\tfrac r2 B^{r-2}`, with B the r-norm of the lengths at the solution.
+
+    Parameters
+    ----------
+    grams, y, loss, bias
+        As in `primal`.
+    r : float in [1, inf]
+        Exponent of the block norm; finite for `squared=False`.
+    squared : bool, default True
+        Whether the regulariser is half the square of the norm, or half the sum of powers.
+
+    Returns
+    -------
+    Formulation
+        claim "equal"; the weights are those of the learned machine,
+        :math:`\omega_m = \|w_m\| / \sqrt{\alpha'K_m\alpha}`, so that
+        :math:`f = \sum_m \omega_m K_m \alpha + b`. For r < 2 and `squared=True` they are the theta of
+        `primal`, for r = 2 they are one, and for r > 2 one over the theta of the display.
+
+    References
+    ----------
+    .. [1] Kloft et al., JMLR 12 (2011), section 4.4: equations (28), (29), (32), (33), Proposition 7.
+
+    Notes
+    -----
+    One second-order cone per kernel; power cones for r other than 1, 2 and inf.
+
+    Examples
+    --------
+    Two copies of K = I share w, with lengths 1/sqrt(2) each:
+
+    >>> import numpy as np, kernelopt as ko
+    >>> from formulations import lp_norm
+    >>> solution = lp_norm.block_norm([np.eye(2)] * 2, [1, -1], r=4 / 3, loss=ko.hinge(2.0)).solve("exact")
+    >>> round(solution.value, 5), solution.weights.round(4)
+    (0.70711, array([0.7071, 0.7071]))
+    """
+    data, r = setting(grams, y, loss, bias), exponent(r, "r")
+    omega = cp.Variable(data.M, nonneg=True, name="omega")
+
+    def dual() -> cp.Problem:
+        return dual_block_norm(grams, y, r=r, loss=loss, bias=bias, squared=squared)
+
+    if not squared:
+        return powers(data, r, dual)
+    machine = data.machine()
+    objective = cp.square(norm(machine.lengths, r)) / 2 + machine.loss
+    problem = cp.Problem(cp.Minimize(objective), machine.constraints)
+    risk = data.risk(data.kernels(), norm=r)
+
+    def recover() -> Array:
+        alpha = np.asarray(machine.fit.dual_value)
+        omega.value = effective_weights(data, risk, alpha)
+        return alpha
+
+    return ko.Formulation(
+        name="lp_norm.block_norm",
+        problem=problem,
+        kernel=ko.combine(omega, data.grams),
+        weights=omega,
+        dual=dual,
+        claim="equal",
+        reference=f"{PAPER}, Proposition 7" if r <= 2 else f"{PAPER}, equations (32)-(33)",
+        words=cp.Problem(cp.Minimize(risk)),
+        recover=recover,
+    )
+
+
+def effective_weights(data: Setting, risk: ko.Risk, alpha: Array) -> Array:
+    """Return omega of the machine that is certified: the lengths of its coefficients over that of alpha."""
+    learned = risk.at(alpha)
+    coefficients = np.atleast_2d(getattr(learned, "coefficients", learned.alpha))
+    length = max(float(np.linalg.norm(learned.alpha)), 1e-300)
+    return np.asarray(np.linalg.norm(coefficients, axis=1) / length)
+
+
+def dual_block_norm(
+    grams: ko.Grams | ArrayLike,
+    y: ArrayLike | None,
+    *,
+    r: float,
+    loss: ko.Loss = HINGE,
+    bias: bool | None = None,
+    squared: bool = True,
+) -> cp.Problem:
+    r"""The dual over alpha: :math:`\max \ell(\alpha) - \tfrac12 \|(\sqrt{\alpha'K_m\alpha})_m\|_{r^*}^2`.
+
+    :math:`1/r + 1/r^* = 1`, for every r in [1, inf]; for `squared=False` as in `dual_powers`. Parameters
+    as in `block_norm`.
+
+    References
+    ----------
+    .. [1] Kloft et al., JMLR 12 (2011), section 4.4; (33) for r > 2, with its theta eliminated.
+    """
+    data, r = setting(grams, y, loss, bias), exponent(r, "r")
+    if not squared:
+        return dual_powers(data, r)
+    side = Dual(data)
+    return side.maximize(side.gain - cp.square(norm(side.lengths(), conjugate(r))) / 2, [])

@@ -1,0 +1,133 @@
+"""Weights in an ellipsoid: a norm that knows how the kernels interact."""
+
+from __future__ import annotations
+
+import cvxpy as cp
+import numpy as np
+from numpy.typing import ArrayLike
+
+import kernelopt as ko
+from formulations.lp_norm.setting import HINGE, PAPER, Array, Dual, setting
+
+
+def non_isotropic(
+    grams: ko.Grams | ArrayLike,
+    y: ArrayLike | None,
+    *,
+    E: ArrayLike,
+    loss: ko.Loss = HINGE,
+    bias: bool | None = None,
+) -> ko.Formulation:
+    r"""The kernel of an ellipsoid of weights at which the regularised risk is smallest.
+
+    .. math::
+
+        \min_{\theta \ge 0,\ \theta'E\theta \le 1}\ \mathrm{risk}\Big(\sum_m \theta_m K_m\Big)
+
+    Statement: its value is that of `dual_non_isotropic`, and
+    :math:`\theta = Fv / \sqrt{v'Fv}` at a dual solution, F = E^-1.
+
+    The dual of the paper has :math:`\sqrt{s'Fs}` in the place of the minimum over v >= s, which forgets
+    theta >= 0. It is the same where Fs >= 0, for instance for F >= 0 in every entry (E an M-matrix);
+    with positive entries of E off the diagonal it can be below the optimum, and not concave.
+
+    Parameters
+    ----------
+    grams, y, loss, bias
+        As in `primal`.
+    E : array of shape (M, M), symmetric positive definite
+        The identity gives `primal` at p = 2. A large E_jk keeps kernels j and k from being used together.
+
+    Returns
+    -------
+    Formulation
+        claim "equal"; the weights are theta.
+
+    References
+    ----------
+    .. [1] Kloft et al., JMLR 12 (2011), section 3.6, with its dual corrected.
+
+    Notes
+    -----
+    Second-order cones throughout.
+
+    Examples
+    --------
+    Copies of K = I that are kept apart: theta = (t, t) with 6 t^2 = 1.
+
+    >>> import numpy as np, kernelopt as ko
+    >>> from formulations import lp_norm
+    >>> E = np.array([[2.0, 1.0], [1.0, 2.0]])
+    >>> solution = lp_norm.non_isotropic([np.eye(2)] * 2, [1, -1], E=E, loss=ko.hinge(2.0)).solve("exact")
+    >>> round(solution.value, 5), solution.weights.round(4)
+    (1.22474, array([0.4082, 0.4082]))
+    """
+    data = setting(grams, y, loss, bias)
+    R = root(E, data.M)
+    theta, K = data.weights()
+    ball = (cp.norm2(R @ theta) <= 1).set_label("ball")
+    problem = cp.Problem(cp.Minimize(data.risk(K)), [ball])
+    return ko.Formulation(
+        name="lp_norm.non_isotropic",
+        problem=problem,
+        kernel=K,
+        weights=theta,
+        dual=lambda: dual_non_isotropic(grams, y, E=E, loss=loss, bias=bias),
+        claim="equal",
+        reference=f"{PAPER}, section 3.6, corrected",
+        words=problem,
+    )
+
+
+def dual_non_isotropic(
+    grams: ko.Grams | ArrayLike,
+    y: ArrayLike | None,
+    *,
+    E: ArrayLike,
+    loss: ko.Loss = HINGE,
+    bias: bool | None = None,
+) -> cp.Problem:
+    r"""The dual over alpha and :math:`v \ge s`: :math:`\max \ell(\alpha) - \tfrac12 \sqrt{v'E^{-1}v}`.
+
+    With :math:`s_m = \alpha'K_m\alpha`; v is where theta >= 0 enters. Parameters as in `non_isotropic`.
+
+    References
+    ----------
+    .. [1] Kloft et al., JMLR 12 (2011), section 3.6, corrected.
+    """
+    data = setting(grams, y, loss, bias)
+    side = Dual(data)
+    v, caps = side.forms("v")  # v_m >= |L_m' alpha|^2 = s_m
+    half = np.linalg.inv(root(E, data.M)).T  # half' half = E^-1
+    return side.maximize(side.gain - cp.norm2(half @ v) / 2, caps)
+
+
+def root(E: ArrayLike, M: int) -> Array:
+    """Return R with E = R'R, or say why E is not positive definite."""
+    try:
+        matrix = np.asarray(E, dtype=float)
+    except (TypeError, ValueError) as error:
+        raise ko.ShapeError(
+            f"E must be an array of real numbers of shape ({M}, {M}), got {type(E).__name__}: {error}. "
+            f"numpy.eye({M}) is p = 2."
+        ) from error
+    if matrix.shape != (M, M):
+        raise ko.ShapeError(
+            f"E must have shape ({M}, {M}), one row per kernel, got {matrix.shape}. numpy.eye({M}) is p = 2."
+        )
+    if not np.isfinite(matrix).all():
+        where = tuple(int(i) for i in np.argwhere(~np.isfinite(matrix))[0])
+        raise ko.NotFiniteError(f"E must be finite, got {matrix[where]} at index {where}. Replace it.")
+    skew = float(np.abs(matrix - matrix.T).max())
+    if skew > 1e-8 * float(np.abs(matrix).max()):
+        raise ko.NotSymmetricError(
+            f"E must be symmetric to 1e-8 relative, got entries that differ by {skew:.3g} from their "
+            "transpose. Pass (E + E.T) / 2."
+        )
+    eigenvalues = np.linalg.eigvalsh(matrix)
+    if not eigenvalues[0] > 1e-12 * eigenvalues[-1]:
+        raise ko.NotPSDError(
+            f"E must be positive definite, got a smallest eigenvalue of {eigenvalues[0]:.3g} against the "
+            f"largest {eigenvalues[-1]:.3g}. Add a multiple of the identity."
+        )
+    return np.asarray(np.linalg.cholesky((matrix + matrix.T) / 2).T)

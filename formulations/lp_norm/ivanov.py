@@ -1,0 +1,111 @@
+"""The constrained ("Ivanov") form: the weights in an l_p ball."""
+
+from __future__ import annotations
+
+import cvxpy as cp
+from numpy.typing import ArrayLike
+
+import kernelopt as ko
+from formulations.lp_norm.setting import HINGE, PAPER, Dual, conjugate, exponent, norm, setting
+
+
+def primal(
+    grams: ko.Grams | ArrayLike,
+    y: ArrayLike | None,
+    *,
+    p: float = 2.0,
+    loss: ko.Loss = HINGE,
+    bias: bool | None = None,
+) -> ko.Formulation:
+    r"""The kernel of an l_p ball at which the regularised risk is smallest.
+
+    .. math::
+
+        \min_{\theta \ge 0,\ \|\theta\|_p \le 1}\ \min_{w, b}\ \sum_i V(f_i, y_i)
+        + \tfrac12 \sum_m \frac{\|w_m\|^2}{\theta_m}, \qquad f = \sum_m L_m w_m + b,\quad K_m = L_m L_m'
+
+    with C inside the loss V. Statement: its value is that of `dual`, and for 1 < p < inf
+    :math:`\theta_m = (s_m / \|s\|_q)^{q-1}` with :math:`s_m = \alpha'K_m\alpha` at a dual solution; the
+    machine is :math:`f = \sum_m \theta_m K_m \alpha + b`. p = 1 is Lanckriet's sparse learning, p = inf
+    the machine of the sum kernel.
+
+    Parameters
+    ----------
+    grams : Grams or array of shape (M, N, N)
+        Positive semidefinite. Zero kernels change nothing.
+    y : array of shape (n,), n <= N
+        Labels in {-1, +1}, real targets for the regression losses, or None for `one_class`.
+    p : float in [1, inf], default 2.0
+        Weights are sparser for smaller p, and the value is larger.
+    loss : Loss, default hinge(1.0)
+    bias : bool, optional
+        Whether there is an unpenalised intercept; by default the loss decides.
+
+    Returns
+    -------
+    Formulation
+        claim "equal"; the weights are theta.
+
+    Raises
+    ------
+    InputError
+        For kernels, labels and numbers that are not as above.
+    InfeasibleError
+        On solving, with a proof, for a hard margin that the sum of the kernels cannot meet.
+
+    References
+    ----------
+    .. [1] Kloft et al., JMLR 12 (2011), Optimization Problems (P) and (D), section 3.3, Corollary 3.
+
+    Notes
+    -----
+    One second-order cone per kernel; the ball is linear for p = 1 and inf, a second-order cone for
+    p = 2, and M power cones otherwise. Weights are not unique for p = 1 with kernels of equal s_m, for
+    p = inf where s_m = 0, and where w = 0 is optimal: then any weights are.
+
+    Examples
+    --------
+    Two copies of K = I count as one, multiplied by 2^(1/q):
+
+    >>> import numpy as np, kernelopt as ko
+    >>> from formulations import lp_norm
+    >>> solution = lp_norm.primal([np.eye(2)] * 2, [1, -1], p=2, loss=ko.hinge(2.0)).solve("exact")
+    >>> round(solution.value, 5), solution.weights.round(4)
+    (0.70711, array([0.7071, 0.7071]))
+    """
+    data = setting(grams, y, loss, bias)
+    theta, K = data.weights()
+    problem = cp.Problem(cp.Minimize(data.risk(K)), ko.lp_ball(theta, p))
+    return ko.Formulation(
+        name="lp_norm.primal",
+        problem=problem,
+        kernel=K,
+        weights=theta,
+        dual=lambda: dual(grams, y, p=p, loss=loss, bias=bias),
+        claim="equal",
+        reference=f"{PAPER}, Optimization Problems (P) and (D)",
+        words=problem,
+    )
+
+
+def dual(
+    grams: ko.Grams | ArrayLike,
+    y: ArrayLike | None,
+    *,
+    p: float = 2.0,
+    loss: ko.Loss = HINGE,
+    bias: bool | None = None,
+) -> cp.Problem:
+    r"""The dual over alpha: :math:`\max \ell(\alpha) - \tfrac12 \|(\alpha'K_m\alpha)_m\|_q`.
+
+    Over the domain of :math:`\ell` and, with an intercept, 1'alpha = 0; :math:`1/p + 1/q = 1`.
+    Parameters as in `primal`.
+
+    References
+    ----------
+    .. [1] Kloft et al., JMLR 12 (2011), Optimization Problem (D) and section 3.3.
+    """
+    q = conjugate(exponent(p))
+    side = Dual(setting(grams, y, loss, bias))
+    s, caps = side.forms()
+    return side.maximize(side.gain - norm(s, q) / 2, caps)

@@ -1,0 +1,177 @@
+"""One-class learning: the kernel in which most points lie far from the origin."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import cvxpy as cp
+import numpy as np
+from numpy.typing import ArrayLike
+
+import kernelopt as ko
+from formulations.lp_norm.ivanov import dual, primal
+from formulations.lp_norm.setting import (
+    PAPER,
+    Array,
+    Dual,
+    Setting,
+    conjugate,
+    exponent,
+    norm,
+    setting,
+    size,
+)
+
+SMALLEST_LENGTH = 1e-150
+
+
+def one_class(
+    grams: ko.Grams | ArrayLike, *, p: float, C: Any = None, nu: float | None = None
+) -> ko.Formulation:
+    r"""The one-class machine and its kernel, in the C form or in the nu form.
+
+    .. math::
+
+        \min\ C \sum_i (1 - f_i)_+ + \tfrac12 \sum_m \frac{\|w_m\|^2}{\theta_m}
+        \qquad\text{or}\qquad
+        \min\ \frac{1}{\nu n} \sum_i (\varrho - f_i)_+ - \varrho
+        + \tfrac12 \sum_m \frac{\|w_m\|^2}{\theta_m}
+
+    over w, rho and :math:`\theta \ge 0, \|\theta\|_p \le 1`, with f = sum_m L_m w_m and no intercept. In the
+    nu form theta is eliminated: the last sum is :math:`\|(\|w_1\|, \dots, \|w_M\|)\|_r^2`, r = 2 p / (p + 1).
+
+    Statement: the value is that of `dual_one_class`. A dual solution alpha of the C form gives
+    alpha / 1'alpha in the nu form at nu = 1'alpha / (C n). At least a fraction nu of the points has
+    f <= rho, and at most nu has f < rho.
+
+    Parameters
+    ----------
+    grams : Grams or array of shape (M, N, N)
+        Every point is used; there are no labels.
+    p : float in [1, inf]
+    C : float > 0 or array of shape (N,), optional
+        Weight of the loss per sample, not divided by n.
+    nu : float in (0, 1], optional
+        Instead of C: the fraction of points that may be outside.
+
+    Returns
+    -------
+    Formulation
+        claim "equal"; the weights are theta. In the nu form the intercept is -rho, so that outliers have
+        a negative decision function; in the C form it is zero, and inliers are near one or above.
+
+    References
+    ----------
+    .. [1] Kloft et al., JMLR 12 (2011), section 3.5; Proposition 2 for theta.
+    .. [2] Schölkopf et al., "Estimating the support of a high-dimensional distribution", Neural
+       Computation 13 (2001), for nu.
+
+    Examples
+    --------
+    Two points with K = I: alpha = (1/2, 1/2) and rho = 1/2.
+
+    >>> import numpy as np
+    >>> from formulations import lp_norm
+    >>> solution = lp_norm.one_class([np.eye(2)], p=2, nu=1.0).solve("exact")
+    >>> round(solution.value, 5), solution.alpha.round(4), round(solution.intercept, 4)
+    (-0.25, array([0.5, 0.5]), -0.5)
+    """
+    share = fraction(C, nu)
+    if share is None:
+        machine = primal(grams, None, p=p, loss=ko.one_class(C))
+        return replace(machine, name="lp_norm.one_class", reference=f"{PAPER}, section 3.5")
+    p, data = exponent(p), setting(grams, None, ko.one_class())
+    explicit = data.machine()
+    rho = cp.Variable(name="rho", bounds=[0, reach(data, p)])
+    outside = cp.sum(cp.pos(rho - explicit.predictions)) / (share * data.n)
+    objective = cp.square(norm(explicit.lengths, block_exponent(p))) / 2 - rho + outside
+    problem = cp.Problem(cp.Minimize(objective), [explicit.fit])
+    theta = weights_of(data, explicit.lengths, p)
+
+    def predictor(K: Array) -> tuple[Array, float]:
+        alpha = np.asarray(explicit.fit.dual_value)
+        return alpha, -threshold(K @ alpha, share)
+
+    return ko.Formulation(
+        name="lp_norm.one_class",
+        problem=problem,
+        kernel=ko.combine(theta, data.grams),
+        weights=theta,
+        dual=lambda: dual_one_class(grams, p=p, nu=share),
+        claim="equal",
+        reference=f"{PAPER}, section 3.5",
+        words=problem,
+        predictor=predictor,
+    )
+
+
+def dual_one_class(
+    grams: ko.Grams | ArrayLike, *, p: float, C: Any = None, nu: float | None = None
+) -> cp.Problem:
+    r"""The dual over alpha, with :math:`s_m = \alpha'K_m\alpha` and :math:`1/p + 1/q = 1`.
+
+    .. math::
+
+        \max_{0 \le \alpha \le C}\ 1'\alpha - \tfrac12 \|s\|_q \qquad\text{or}\qquad
+        \max_{0 \le \alpha \le 1/(\nu n),\ 1'\alpha = 1}\ - \tfrac12 \|s\|_q
+
+    Parameters as in `one_class`.
+
+    References
+    ----------
+    .. [1] Kloft et al., JMLR 12 (2011), section 3.5.
+    """
+    share = fraction(C, nu)
+    if share is None:
+        return dual(grams, None, p=p, loss=ko.one_class(C))
+    stack, q = ko.as_grams(grams), conjugate(exponent(p))
+    side = Dual(setting(stack, None, ko.one_class(1 / (share * stack.n_points))))
+    s, caps = side.forms()
+    return side.maximize(-norm(s, q) / 2, [cp.sum(side.alpha) == 1, *caps])
+
+
+def weights_of(data: Setting, lengths: cp.Expression, p: float) -> cp.Expression:
+    """Return theta of Proposition 2; M^(-1/p) for every kernel where all lengths are zero."""
+    if np.isinf(p) or not data.used.size:
+        return cp.Constant(np.full(data.M, data.M ** (-1 / p)))
+    powers = cp.power(cp.maximum(lengths, SMALLEST_LENGTH), 2 / (p + 1), approx=False)
+    return data.everywhere(powers / cp.power(cp.sum(cp.power(powers, p, approx=False)), 1 / p, approx=False))
+
+
+def fraction(C: Any, nu: float | None) -> float | None:
+    """Return nu, None in the C form, or say that exactly one must be given."""
+    if (C is None) == (nu is None):
+        raise ko.ParameterError(
+            f"exactly one of C and nu must be given, got C={C!r} and nu={nu!r}. Drop one: nu is a fraction "
+            "of points, C a weight per sample."
+        )
+    if nu is not None and ko.positive(nu, "nu") > 1:
+        raise ko.ParameterError(
+            f"nu must be a fraction in (0, 1], got {nu:g}. Divide the number of outliers by that of points."
+        )
+    return None if nu is None else float(nu)
+
+
+def block_exponent(p: float) -> float:
+    """Return r = 2 p / (p + 1)."""
+    return 2.0 if np.isinf(p) else 2 * p / (p + 1)
+
+
+def reach(data: Setting, p: float) -> float:
+    """Return an upper bound of some optimal rho, without which it can run away at nu = 1.
+
+    f is at most the r-norm of the |w_m| times the dual norm of sqrt(K_ii), and the square of the former
+    is at most the regulariser at the uniform alpha.
+    """
+    r_dual = conjugate(block_exponent(p))
+    forms = np.maximum(data.grams.forms(np.full(data.n, 1 / data.n)), 0.0)
+    lengths = np.sqrt(np.maximum(data.grams.diagonals, 0.0))
+    return float(np.sqrt(size(forms, conjugate(p)))) * max(size(point, r_dual) for point in lengths.T)
+
+
+def threshold(f: Array, nu: float) -> float:
+    """Return the middle one of the rho that minimise sum_i (rho - f_i)_+ / (nu n) - rho."""
+    ordered, rank = np.sort(f), nu * f.size
+    low, high = int(np.ceil(rank - 1e-9)) - 1, int(np.floor(rank + 1e-9))
+    return float(ordered[low] + ordered[min(high, f.size - 1)]) / 2

@@ -1,0 +1,109 @@
+"""The block norm without the square: a sum of powers of the lengths, the group lasso at r = 1."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import cvxpy as cp
+import numpy as np
+
+import kernelopt as ko
+from formulations.lp_norm.setting import PAPER, Array, Dual, Setting, conjugate
+
+LARGEST_RATIO = 1e8
+
+
+def powers(data: Setting, r: float, dual: Callable[[], cp.Problem]) -> ko.Formulation:
+    r"""The machine of equation (29), :math:`\sum_i V(f_i, y_i) + \tfrac12 \sum_m \|w_m\|^r`.
+
+    In words for r < 2, by
+
+    .. math::
+
+        \tfrac12 t^r = \min_{\theta > 0}\ \frac{t^2}{2 \theta} + \kappa \theta^p, \qquad
+        p = \frac{r}{2 - r},\quad \kappa = \frac{p^p}{2 (p + 1)^{p + 1}}
+
+    whose theta is the weight of the kernel. At r = 2 it is the machine of the sum of the kernels.
+    """
+    refuse_infinite(r)
+    if r > 2:
+        return steep(data, r, dual)
+    theta, K = data.weights()
+    weights: cp.Expression = theta
+    if r == 2:
+        weights = cp.Constant(np.ones(data.M))
+        K = ko.combine(weights, data.grams)
+        problem = cp.Problem(cp.Minimize(data.risk(K)))
+    else:
+        p = r / (2 - r)
+        kappa = (p / (p + 1)) ** p / (2 * (p + 1))
+        problem = cp.Problem(cp.Minimize(data.risk(K) + kappa * sum_of_powers(theta, p)))
+    return ko.Formulation(
+        name="lp_norm.block_norm",
+        problem=problem,
+        kernel=K,
+        weights=weights,
+        dual=dual,
+        claim="equal",
+        reference=f"{PAPER}, equation (29)",
+        words=problem,
+    )
+
+
+def refuse_infinite(r: float) -> None:
+    """Raise for r = inf."""
+    if np.isinf(r):
+        raise ko.ParameterError(
+            "r must be finite for squared=False, got inf: the sum of powers has no limit. Use squared=True."
+        )
+
+
+def sum_of_powers(x: cp.Expression, p: float) -> cp.Expression:
+    """Return sum_m x_m^p for x >= 0: linear, quadratic, or exact power cones."""
+    if p == 1:
+        return cp.sum(x)
+    return cp.sum_squares(x) if p == 2 else cp.sum(cp.power(x, p, approx=False))
+
+
+def dual_powers(data: Setting, r: float) -> cp.Problem:
+    r"""The dual of the sum of powers, with :math:`s_m = \alpha'K_m\alpha` and :math:`r' = r / (r - 1)`.
+
+    .. math:: \max\ \ell(\alpha) - \tfrac{r - 1}{2} (2/r)^{r'} \sum_m s_m^{r'/2}
+
+    and at r = 1, :math:`\sqrt{s_m} \le \tfrac12` in the place of the sum.
+    """
+    refuse_infinite(r)
+    side = Dual(data)
+    if r == 1:
+        return side.maximize(side.gain, [side.lengths() <= 1 / 2])
+    penalty = (r - 1) / 2 * sum_of_powers(2 / r * side.lengths(), conjugate(r))
+    return side.maximize(side.gain - penalty, [])
+
+
+def steep(data: Setting, r: float, dual: Callable[[], cp.Problem]) -> ko.Formulation:
+    r"""The explicit programme for r > 2, with :math:`\omega_m = \tfrac2r \|w_m\|^{2 - r}`.
+
+    A part that vanishes would have an infinite weight; weights are cut at 1e8 times the smallest.
+    """
+    machine = data.machine()
+    objective = sum_of_powers(machine.lengths, r) / 2 + machine.loss
+    problem = cp.Problem(cp.Minimize(objective), machine.constraints)
+    ratios = 2 / r * cp.power(machine.lengths, 2 - r, approx=False)
+    ratios = cp.minimum(ratios, LARGEST_RATIO * cp.min(ratios))
+    omega = data.everywhere(ratios) if data.used.size else cp.Constant(np.zeros(data.M))
+
+    def retrained(K: Array) -> tuple[Array, float]:
+        found = data.risk(K[: data.n, : data.n]).oracle()
+        return found.alpha, float(found.intercept)
+
+    return ko.Formulation(
+        name="lp_norm.block_norm",
+        problem=problem,
+        kernel=ko.combine(omega, data.grams),
+        weights=omega,
+        dual=dual,
+        claim="equal",
+        reference=f"{PAPER}, equation (29)",
+        words=problem,
+        predictor=retrained,
+    )

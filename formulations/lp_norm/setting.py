@@ -1,0 +1,192 @@
+"""What the programmes of the paper share: checked data, norms, and the two halves of a dual."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import cvxpy as cp
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+import kernelopt as ko
+
+Array = NDArray[np.float64]
+
+HINGE = ko.hinge(1.0)
+PAPER = "Kloft et al. (2011)"
+
+
+class Explicit(NamedTuple):
+    """The machine f = sum_m L_m w_m + b as the variables of a programme."""
+
+    lengths: cp.Expression  # |w_m| of the used kernels, one 0 if there is none
+    predictions: cp.Variable
+    loss: cp.Expression  # of the predictions
+    fit: cp.Constraint  # predictions == f, whose multiplier is alpha
+    constraints: list[cp.Constraint]
+
+
+@dataclass(frozen=True, eq=False)
+class Setting:
+    """Checked data of one learning problem.
+
+    Attributes
+    ----------
+    grams : Grams, the M kernels on N points
+    y : array of shape (n,), labels or targets of the first n points
+    loss : Loss
+    bias : whether there is an intercept
+    """
+
+    grams: ko.Grams
+    y: Array
+    loss: ko.Loss
+    bias: bool
+
+    @property
+    def n(self) -> int:
+        """The number of labelled points."""
+        return self.y.size
+
+    @property
+    def M(self) -> int:
+        """The number of kernels."""
+        return len(self.grams)
+
+    @cached_property
+    def factors(self) -> list[Array]:
+        """L_m with K_m = L_m L_m' on the labelled points, of shape (n, 0) for a zero kernel."""
+        everywhere = [self.grams.factor(m) for m in range(self.M)]  # a kernel is PSD on all points
+        if self.n == self.grams.n_points:
+            return everywhere
+        labelled = self.grams.block(slice(0, self.n))
+        return [labelled.factor(m) for m in range(self.M)]
+
+    @cached_property
+    def used(self) -> NDArray[np.intp]:
+        """The indices of the kernels that are not zero on the labelled points."""
+        return np.flatnonzero([L.shape[1] > 0 for L in self.factors])
+
+    def everywhere(self, values: cp.Expression) -> cp.Expression:
+        """Return values of the used kernels as a vector over all M, zero for the others."""
+        return np.eye(self.M)[:, self.used] @ values
+
+    def risk(self, K: Any, norm: float = 2) -> ko.Risk:
+        """Return the risk at a kernel, or at a list of kernels with a block norm."""
+        return ko.risk(K, self.y, self.loss, self.bias, norm)
+
+    def kernels(self) -> list[ko.Combination]:
+        """Return each kernel by itself. Not as a matrix: in words a multiple of I would be a ridge."""
+        named = zip(self.grams, self.grams.names, strict=True)
+        return [ko.combine([1.0], ko.Grams.from_array(K[None], [name])) for K, name in named]
+
+    def machine(self) -> Explicit:
+        """Return the machine written out, one weight vector per used kernel."""
+        blocks = [(self.factors[m], cp.Variable(self.factors[m].shape[1], name=f"w{m}")) for m in self.used]
+        lengths = cp.hstack([cp.norm2(w) for _, w in blocks] or [0.0])
+        b = cp.Variable(name="b") if self.bias else cp.Constant(0.0)
+        z = cp.Variable(self.n, name="z")
+        fit = (z == sum((L @ w for L, w in blocks), b)).set_label("fit")
+        if isinstance(self.loss, ko.hard_margin):  # as a constraint: its expression cannot be copied
+            margin = (cp.multiply(self.y, z) >= 1).set_label("margin")
+            return Explicit(lengths, z, cp.Constant(0.0), fit, [fit, margin])
+        return Explicit(lengths, z, self.loss.expression(z, self.y), fit, [fit])
+
+    def weights(self) -> tuple[cp.Variable, ko.Combination]:
+        """Return new weights theta >= 0 and the kernel sum_m theta_m K_m."""
+        theta = cp.Variable(self.M, nonneg=True, name="theta")
+        return theta, ko.combine(theta, self.grams)
+
+
+def setting(
+    grams: ko.Grams | ArrayLike, y: ArrayLike | None, loss: ko.Loss, bias: bool | None = None
+) -> Setting:
+    """Check the inputs that all programmes share."""
+    stack = ko.as_grams(grams)
+    if not isinstance(loss, ko.Loss):
+        raise ko.ParameterError(
+            f"loss must be a loss such as kernelopt.hinge(1.0), got {loss!r}. Create one first."
+        )
+    use_bias = loss.default_bias if bias is None else bool(bias)
+    if use_bias and isinstance(loss, ko.one_class):
+        raise ko.ParameterError(
+            "one-class learning has no intercept, got bias=True: b = 1 with f = 0 would be optimal. "
+            "Leave bias out."
+        )
+    return Setting(stack, loss.targets(y, stack.n_points), loss, use_bias)
+
+
+class Dual:
+    """The half of a dual that all regularisers share: alpha, l(alpha) and its domain.
+
+    Attributes
+    ----------
+    alpha : variable of shape (n,), signed
+    gain : l(alpha)
+    domain : constraints, the last one "bias" where there is an intercept
+    """
+
+    def __init__(self, data: Setting) -> None:
+        self.data = data
+        self.alpha = cp.Variable(data.n, name="alpha")
+        self.gain, self.domain = data.loss.conjugate_expression(self.alpha, data.y)
+        if data.bias:
+            self.domain = [*self.domain, (cp.sum(self.alpha) == 0).set_label("bias")]
+
+    def forms(self, name: str = "s") -> tuple[cp.Variable, list[cp.Constraint]]:
+        """Return a variable s >= 0 and the constraints |L_m' alpha|^2 <= s_m."""
+        s = cp.Variable(self.data.M, nonneg=True, name=name)
+        caps = [
+            (cp.sum_squares(L.T @ self.alpha) <= s[m]).set_label(self.data.grams.names[m])
+            for m, L in enumerate(self.data.factors)
+            if L.shape[1]
+        ]
+        return s, caps
+
+    def lengths(self) -> cp.Expression:
+        """Return the vector of |L_m' alpha| = sqrt(s_m)."""
+        return cp.hstack(
+            [cp.norm2(L.T @ self.alpha) if L.shape[1] else cp.Constant(0.0) for L in self.data.factors]
+        )
+
+    def maximize(self, objective: cp.Expression, constraints: list[cp.Constraint]) -> cp.Problem:
+        """Return the problem over the domain and the other constraints."""
+        return cp.Problem(cp.Maximize(objective), [*self.domain, *constraints])
+
+
+def exponent(value: float, what: str = "p") -> float:
+    """Return the exponent of a norm, a number in [1, inf]."""
+    number = ko.positive(value, what, allow_inf=True)
+    if number < 1:
+        raise ko.ParameterError(
+            f"{what} must be at least 1, got {number:g}. Below 1 the norm is not convex; 1 gives sparse "
+            "weights."
+        )
+    return number
+
+
+def conjugate(p: float) -> float:
+    """Return q with 1/p + 1/q = 1."""
+    if p == 1:
+        return np.inf
+    return 1.0 if np.isinf(p) else p / (p - 1)
+
+
+def norm(x: cp.Expression, p: float) -> cp.Expression:
+    """Return |x|_p of a non-negative vector: linear for p = 1 and inf, a second-order cone for 2.
+
+    Any other p is an exact power cone.
+    """
+    if p == 1:
+        return cp.sum(x)
+    if np.isinf(p):
+        return cp.norm_inf(x)
+    return cp.norm2(x) if p == 2 else cp.pnorm(x, p, approx=False)
+
+
+def size(x: Array, p: float) -> float:
+    """Return |x|_p of numbers, without overflow or underflow for a large p."""
+    top = float(np.abs(x).max(initial=0.0))
+    return top * float(np.linalg.norm(x / top, p)) if top > 0 else 0.0

@@ -1,0 +1,49 @@
+"""Zeros of non-increasing piecewise linear functions, in about log n evaluations."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from kernelopt.validation import Array
+
+Function = Callable[[float], float]
+
+
+def last_above(total: Function, knots: Array, or_zero: bool = False) -> float:
+    """Return sup {b : total(b) > 0}, or of {b : total(b) >= 0}, for a non-increasing function.
+
+    It is linear between neighbouring knots and may jump at them. A binary search finds the piece, and two
+    evaluations the zero on it, to round-off.
+    """
+    edges = np.unique(knots)
+    low, high = 0, edges.size + 1  # pieces 0..edges.size; the first that is not above is in low..high
+    while low < high:
+        middle = (low + high) // 2
+        value = total(float(np.mean(inside(edges, middle)))) if middle <= edges.size else -np.inf
+        if value > 0 or (or_zero and value == 0):
+            low = middle + 1
+        else:
+            high = middle
+    for piece in (low - 1, low):
+        if 0 <= piece <= edges.size:
+            left, right = inside(edges, piece)
+            start, end = total(left), total(right)
+            if start != end:
+                zero = left + start * (right - left) / (start - end)
+                if piece == low - 1 and (low > edges.size or zero < edges[low - 1]):
+                    return zero
+                if piece == low and (low == 0 or zero > edges[low - 1]):
+                    return zero
+    return float(edges[min(max(low - 1, 0), edges.size - 1)])
+
+
+def inside(edges: Array, piece: int) -> tuple[float, float]:
+    """Return two points inside a piece: 0 is below all edges, edges.size above them."""
+    if piece == 0:
+        return float(edges[0]) - 2.0, float(edges[0]) - 1.0
+    if piece == edges.size:
+        return float(edges[-1]) + 1.0, float(edges[-1]) + 2.0
+    left, right = float(edges[piece - 1]), float(edges[piece])
+    return left + (right - left) / 4, right - (right - left) / 4
