@@ -32,7 +32,18 @@ from kernelopt.kernels import (
     per_feature,
     polynomial,
 )
-from kernelopt.language import Combination, Risk, alignment, combine, entries, frobenius, lp_ball, risk, trace
+from kernelopt.language import (
+    Combination,
+    Risk,
+    alignment,
+    combine,
+    entries,
+    frobenius,
+    lp_ball,
+    p_norm,
+    risk,
+    trace,
+)
 from kernelopt.losses import (
     Loss,
     epsilon_insensitive,
@@ -44,6 +55,7 @@ from kernelopt.losses import (
     squared,
     squared_hinge,
 )
+from kernelopt.norms import conjugate_exponent, lp_length
 from kernelopt.reading import Expansion, expand
 from kernelopt.solvers import Learned, Solution, explain, solve
 from kernelopt.validation import positive
@@ -81,6 +93,7 @@ __all__ = [
     "catalogue",
     "certify",
     "combine",
+    "conjugate_exponent",
     "diffusion",
     "empirical_map",
     "entries",
@@ -97,9 +110,11 @@ __all__ = [
     "linear",
     "logistic",
     "lp_ball",
+    "lp_length",
     "normalized",
     "on_columns",
     "one_class",
+    "p_norm",
     "per_feature",
     "polynomial",
     "positive",

@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike
 from kernelopt.validation import Array
 
 
-def p_norm(v: ArrayLike, p: float) -> float:
+def lp_length(v: ArrayLike, p: float) -> float:
     """Return |v|_p for p in [1, inf], scaled by the largest entry: powers of large p would underflow."""
     sizes: Array = np.abs(np.asarray(v, dtype=float))
     largest = float(sizes.max(initial=0.0))
@@ -17,7 +17,7 @@ def p_norm(v: ArrayLike, p: float) -> float:
     return largest * float(np.linalg.norm(sizes / largest, p))
 
 
-def conjugate(p: float) -> float:
+def conjugate_exponent(p: float) -> float:
     """Return q with 1/p + 1/q = 1."""
     if p == 1:
         return np.inf

@@ -14,9 +14,7 @@ from formulations.lp_norm.setting import (
     Array,
     Dual,
     Setting,
-    conjugate,
     exponent,
-    norm,
     setting,
 )
 
@@ -94,7 +92,7 @@ def block_norm(
     if not squared:
         return powers(data, r, dual)
     machine = data.machine()
-    objective = cp.square(norm(machine.lengths, r)) / 2 + machine.loss
+    objective = cp.square(ko.p_norm(machine.lengths, r)) / 2 + machine.loss
     problem = cp.Problem(cp.Minimize(objective), machine.constraints)
     risk = data.risk(data.kernels(), norm=r)
 
@@ -146,4 +144,4 @@ def dual_block_norm(
     if not squared:
         return dual_powers(data, r)
     side = Dual(data)
-    return side.maximize(side.gain - cp.square(norm(side.lengths(), conjugate(r))) / 2, [])
+    return side.maximize(side.gain - cp.square(ko.p_norm(side.lengths(), ko.conjugate_exponent(r))) / 2, [])

@@ -6,7 +6,7 @@ import cvxpy as cp
 from numpy.typing import ArrayLike
 
 import kernelopt as ko
-from formulations.lp_norm.setting import HINGE, PAPER, Dual, conjugate, exponent, norm, setting
+from formulations.lp_norm.setting import HINGE, PAPER, Dual, exponent, setting
 
 
 def primal(
@@ -105,7 +105,7 @@ def dual(
     ----------
     .. [1] Kloft et al., JMLR 12 (2011), Optimization Problem (D) and section 3.3.
     """
-    q = conjugate(exponent(p))
+    q = ko.conjugate_exponent(exponent(p))
     side = Dual(setting(grams, y, loss, bias))
     s, caps = side.forms()
-    return side.maximize(side.gain - norm(s, q) / 2, caps)
+    return side.maximize(side.gain - ko.p_norm(s, q) / 2, caps)

@@ -11,17 +11,7 @@ from numpy.typing import ArrayLike
 
 import kernelopt as ko
 from formulations.lp_norm.ivanov import dual, primal
-from formulations.lp_norm.setting import (
-    PAPER,
-    Array,
-    Dual,
-    Setting,
-    conjugate,
-    exponent,
-    norm,
-    setting,
-    size,
-)
+from formulations.lp_norm.setting import PAPER, Array, Dual, Setting, exponent, setting
 
 SMALLEST_LENGTH = 1e-150
 
@@ -85,7 +75,7 @@ def one_class(
     explicit = data.machine()
     rho = cp.Variable(name="rho", bounds=[0, reach(data, p)])
     outside = cp.sum(cp.pos(rho - explicit.predictions)) / (share * data.n)
-    objective = cp.square(norm(explicit.lengths, block_exponent(p))) / 2 - rho + outside
+    objective = cp.square(ko.p_norm(explicit.lengths, block_exponent(p))) / 2 - rho + outside
     problem = cp.Problem(cp.Minimize(objective), [explicit.fit])
     theta = weights_of(data, explicit.lengths, p)
 
@@ -125,10 +115,10 @@ def dual_one_class(
     share = fraction(C, nu)
     if share is None:
         return dual(grams, None, p=p, loss=ko.one_class(C))
-    stack, q = ko.as_grams(grams), conjugate(exponent(p))
+    stack, q = ko.as_grams(grams), ko.conjugate_exponent(exponent(p))
     side = Dual(setting(stack, None, ko.one_class(1 / (share * stack.n_points))))
     s, caps = side.forms()
-    return side.maximize(-norm(s, q) / 2, [cp.sum(side.alpha) == 1, *caps])
+    return side.maximize(-ko.p_norm(s, q) / 2, [cp.sum(side.alpha) == 1, *caps])
 
 
 def weights_of(data: Setting, lengths: cp.Expression, p: float) -> cp.Expression:
@@ -164,10 +154,12 @@ def reach(data: Setting, p: float) -> float:
     f is at most the r-norm of the |w_m| times the dual norm of sqrt(K_ii), and the square of the former
     is at most the regulariser at the uniform alpha.
     """
-    r_dual = conjugate(block_exponent(p))
+    r_dual = ko.conjugate_exponent(block_exponent(p))
     forms = np.maximum(data.grams.forms(np.full(data.n, 1 / data.n)), 0.0)
     lengths = np.sqrt(np.maximum(data.grams.diagonals, 0.0))
-    return float(np.sqrt(size(forms, conjugate(p)))) * max(size(point, r_dual) for point in lengths.T)
+    return float(np.sqrt(ko.lp_length(forms, ko.conjugate_exponent(p)))) * max(
+        ko.lp_length(point, r_dual) for point in lengths.T
+    )
 
 
 def threshold(f: Array, nu: float) -> float:

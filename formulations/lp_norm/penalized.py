@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 import kernelopt as ko
-from formulations.lp_norm.setting import HINGE, PAPER, Dual, conjugate, exponent, norm, setting, size
+from formulations.lp_norm.setting import HINGE, PAPER, Dual, exponent, setting
 
 
 def tikhonov(
@@ -62,7 +62,7 @@ def tikhonov(
     """
     data = setting(grams, y, loss, bias)
     theta, K = data.weights()
-    price = ko.positive(penalty, "penalty") * cp.square(norm(theta, exponent(p)))
+    price = ko.positive(penalty, "penalty") * cp.square(ko.p_norm(theta, exponent(p)))
     problem = cp.Problem(cp.Minimize(data.risk(K) + price))
     return ko.Formulation(
         name="lp_norm.tikhonov",
@@ -93,10 +93,10 @@ def dual_tikhonov(
     ----------
     .. [1] Kloft et al., JMLR 12 (2011), equation (10), with the half of a squared norm for h.
     """
-    mu, q = ko.positive(penalty, "penalty"), conjugate(exponent(p))
+    mu, q = ko.positive(penalty, "penalty"), ko.conjugate_exponent(exponent(p))
     side = Dual(setting(grams, y, loss, bias))
     s, caps = side.forms()
-    return side.maximize(side.gain - cp.square(norm(s, q)) / (16 * mu), caps)
+    return side.maximize(side.gain - cp.square(ko.p_norm(s, q)) / (16 * mu), caps)
 
 
 class Ivanov(NamedTuple):
@@ -146,7 +146,7 @@ def ivanov_from_tikhonov(solution: ko.Solution, *, p: float, loss: ko.Loss) -> I
     .. [1] Kloft et al., JMLR 12 (2011), Theorem 1.
     """
     refuse_zero(solution)
-    tau = size(np.asarray(solution.weights), exponent(p))
+    tau = ko.lp_length(np.asarray(solution.weights), exponent(p))
     return Ivanov(loss.scaled(tau), tau)
 
 

@@ -8,7 +8,7 @@ import cvxpy as cp
 import numpy as np
 
 import kernelopt as ko
-from formulations.lp_norm.setting import PAPER, Array, Dual, Setting, conjugate
+from formulations.lp_norm.setting import PAPER, Array, Dual, Setting
 
 LARGEST_RATIO = 1e8
 
@@ -76,7 +76,7 @@ def dual_powers(data: Setting, r: float) -> cp.Problem:
     side = Dual(data)
     if r == 1:
         return side.maximize(side.gain, [side.lengths() <= 1 / 2])
-    penalty = (r - 1) / 2 * sum_of_powers(2 / r * side.lengths(), conjugate(r))
+    penalty = (r - 1) / 2 * sum_of_powers(2 / r * side.lengths(), ko.conjugate_exponent(r))
     return side.maximize(side.gain - penalty, [])
 
 

@@ -165,28 +165,3 @@ def exponent(value: float, what: str = "p") -> float:
             "weights."
         )
     return number
-
-
-def conjugate(p: float) -> float:
-    """Return q with 1/p + 1/q = 1."""
-    if p == 1:
-        return np.inf
-    return 1.0 if np.isinf(p) else p / (p - 1)
-
-
-def norm(x: cp.Expression, p: float) -> cp.Expression:
-    """Return |x|_p of a non-negative vector: linear for p = 1 and inf, a second-order cone for 2.
-
-    Any other p is an exact power cone.
-    """
-    if p == 1:
-        return cp.sum(x)
-    if np.isinf(p):
-        return cp.norm_inf(x)
-    return cp.norm2(x) if p == 2 else cp.pnorm(x, p, approx=False)
-
-
-def size(x: Array, p: float) -> float:
-    """Return |x|_p of numbers, without overflow or underflow for a large p."""
-    top = float(np.abs(x).max(initial=0.0))
-    return top * float(np.linalg.norm(x / top, p)) if top > 0 else 0.0

@@ -10,7 +10,7 @@ from cvxpy.constraints import Inequality
 from cvxpy.constraints.zero import Equality
 
 from kernelopt.certificates.boxes import Affine, affine, ball, traced
-from kernelopt.norms import conjugate, p_norm
+from kernelopt.norms import conjugate_exponent, lp_length
 from kernelopt.validation import Array
 
 
@@ -34,7 +34,9 @@ def closed_bound(problem: cp.Problem) -> float | None:
         sphere = ball(constraint)
         if sphere is not None and set(read.matrices) <= {sphere[0]} and sphere[0].is_nonneg():
             g = gradient(read, sphere[0])
-            return float(read.constant[0]) - sphere[2] * p_norm(np.maximum(-g, 0.0), conjugate(sphere[1]))
+            return float(read.constant[0]) - sphere[2] * lp_length(
+                np.maximum(-g, 0.0), conjugate_exponent(sphere[1])
+            )
     if isinstance(constraint, Inequality | Equality) and constraint.size == 1:
         edge = affine(constraint.expr)
         return None if edge is None else over_trace(read, edge, isinstance(constraint, Inequality))

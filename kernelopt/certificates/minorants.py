@@ -12,7 +12,7 @@ from kernelopt.language.measures import alignment
 from kernelopt.language.risk import Risk
 from kernelopt.language.terms import terms
 from kernelopt.machine import block_lower_bound
-from kernelopt.norms import p_norm
+from kernelopt.norms import lp_length
 from kernelopt.reading import coefficient, nodes, number
 from kernelopt.validation import Array
 
@@ -47,7 +47,7 @@ def block_shares(risk: Risk, alpha: Array) -> Array:
     forms = np.array([max(float(alpha @ K @ alpha), 0.0) for K in Ks])
     gamma = (forms / max(float(forms.max()), 1e-300)) ** (1 / (p + 1))
     gamma = np.maximum(gamma, LEAST_SHARE)
-    shares: Array = gamma / p_norm(gamma, p)
+    shares: Array = gamma / lp_length(gamma, p)
     return shares
 
 

@@ -3,7 +3,7 @@
 from kernelopt.language.combination import Combination, combine
 from kernelopt.language.measures import alignment, entries, frobenius, trace
 from kernelopt.language.risk import Risk, risk
-from kernelopt.language.sets import lp_ball
+from kernelopt.language.sets import lp_ball, p_norm
 
 __all__ = [
     "Combination",
@@ -13,6 +13,7 @@ __all__ = [
     "entries",
     "frobenius",
     "lp_ball",
+    "p_norm",
     "risk",
     "trace",
 ]

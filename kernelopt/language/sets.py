@@ -1,4 +1,4 @@
-"""Sets of kernel weights, as lists of constraints."""
+"""Norms and sets of kernel weights."""
 
 from __future__ import annotations
 
@@ -36,17 +36,45 @@ def lp_ball(theta: cp.Expression, p: float, radius: Any = 1.0) -> list[cp.Constr
     if not isinstance(theta, cp.Expression) or theta.ndim != 1:
         shape = getattr(theta, "shape", type(theta).__name__)
         raise ShapeError(f"theta must be a cvxpy expression of shape (m,), got {shape}. Use cp.Variable(m).")
-    p = positive(p, "p", allow_inf=True) if p == p else p
-    if not p >= 1:
-        raise ParameterError(
-            f"p must be at least 1, got {p}. Below 1 the ball is not convex; p = 1 is sparse."
-        )
     size = radius if isinstance(radius, cp.Expression) else positive(radius, "radius")
-    if p == 1:
-        norm = cp.sum(theta)
-    elif np.isinf(p):
-        norm = cp.max(theta)
-    else:
-        norm = cp.norm2(theta) if p == 2 else cp.pnorm(theta, p, approx=False)
     signs = [] if theta.is_nonneg() else [(theta >= 0).set_label("weights >= 0")]
+    p = exponent(p)
+    norm = cp.max(theta) if np.isinf(p) else cp.sum(theta) if p == 1 else p_norm(theta, p)
     return [*signs, (norm <= size).set_label("ball")]
+
+
+def p_norm(x: cp.Expression, p: float) -> cp.Expression:
+    """The norm |x|_p as an exact cone: cvxpy's own `pnorm` approximates p by a fraction by default.
+
+    Parameters
+    ----------
+    x : cvxpy expression of shape (m,)
+    p : float in [1, inf]
+        p = 1, 2 and inf are linear or second-order cones, other p are power cones.
+
+    Returns
+    -------
+    cvxpy expression, scalar and convex
+
+    Examples
+    --------
+    >>> import cvxpy as cp, kernelopt as ko
+    >>> round(float(ko.p_norm(cp.Constant([3.0, 4.0]), 2).value), 6)
+    5.0
+    """
+    p = exponent(p)
+    if p == 1:
+        return cp.sum(x) if x.is_nonneg() else cp.norm1(x)
+    if np.isinf(p):
+        return cp.norm_inf(x)
+    return cp.norm2(x) if p == 2 else cp.pnorm(x, p, approx=False)
+
+
+def exponent(p: float, what: str = "p") -> float:
+    """Return the exponent of a norm checked, a number in [1, inf]."""
+    number = positive(p, what, allow_inf=True) if p == p else p
+    if not number >= 1:
+        raise ParameterError(
+            f"{what} must be at least 1, got {p}. Below 1 the ball is not convex; {what} = 1 is sparse."
+        )
+    return number

@@ -12,7 +12,7 @@ from kernelopt.factors import pivoted_cholesky
 from kernelopt.losses import Loss
 from kernelopt.machine.programs import block_scales, conic, dual_program
 from kernelopt.machine.single import learn
-from kernelopt.norms import conjugate, p_norm
+from kernelopt.norms import conjugate_exponent, lp_length
 from kernelopt.validation import Array
 
 POLISHING_STEPS = 10
@@ -42,7 +42,7 @@ def learn_blocks(Ks: Sequence[Array], y: Array, loss: Loss, bias: bool, norm: fl
     # The conic alpha is good to about 1e-6; the machine at the combined kernel is better.
     for _ in range(1 if norm < 2 else POLISHING_STEPS):
         if norm < 2:
-            scales = scales / max(p_norm(scales, norm / (2 - norm)), 1e-300)
+            scales = scales / max(lp_length(scales, norm / (2 - norm)), 1e-300)
         alpha = learn(np.tensordot(scales, np.asarray(Ks), 1), y, loss, bias).alpha
         if norm > 2:
             scales = block_scales(np.array([float(alpha @ K @ alpha) for K in Ks]), norm)
@@ -93,7 +93,7 @@ def blocks_with(
     """Return the machine of given coefficients with its best intercept."""
     parts = np.array([K @ c for K, c in zip(Ks, coefficients, strict=True)])
     squares = np.maximum([float(c @ part) for c, part in zip(coefficients, parts, strict=True)], 0.0)
-    half_square = p_norm(np.sqrt(squares), norm) ** 2 / 2
+    half_square = lp_length(np.sqrt(squares), norm) ** 2 / 2
     primal = loss.primal(parts.sum(axis=0), half_square, y, bias)
     return BlockMachine(primal.value, primal.scale * alpha, primal.intercept, primal.scale * coefficients)
 
@@ -101,4 +101,4 @@ def blocks_with(
 def block_lower_bound(Ks: Sequence[Array], alpha: Array, y: Array, loss: Loss, norm: float) -> float:
     """Return l(alpha) - 1/2 |(sqrt(alpha'K_m alpha))_m|_s^2 with 1/s + 1/norm = 1."""
     q = np.sqrt([max(float(alpha @ K @ alpha), 0.0) for K in Ks])
-    return loss.conjugate(alpha, y) - p_norm(q, conjugate(norm)) ** 2 / 2
+    return loss.conjugate(alpha, y) - lp_length(q, conjugate_exponent(norm)) ** 2 / 2

@@ -10,7 +10,7 @@ import numpy as np
 
 from kernelopt.errors import SolverError
 from kernelopt.losses import Loss
-from kernelopt.norms import conjugate, p_norm
+from kernelopt.norms import conjugate_exponent, lp_length
 from kernelopt.validation import Array
 
 
@@ -37,7 +37,7 @@ def dual_program(
         problem = cp.Problem(cp.Maximize(gain - top), [*constraints, *caps])
     else:
         lengths = cp.hstack([cp.norm2(factors[m].T @ alpha) for m in present])
-        s = conjugate(norm)
+        s = conjugate_exponent(norm)
         size = cp.sum(lengths) if s == 1 else cp.pnorm(lengths, s, approx=False)
         problem = cp.Problem(cp.Maximize(gain - cp.square(size) / 2), constraints)
     conic(problem, loss)
@@ -71,8 +71,8 @@ def block_scales(forms: Array, norm: float) -> Array:
     if norm == 2:
         return np.ones(forms.size)
     q = np.sqrt(np.maximum(forms, 0.0))
-    s = conjugate(norm)
-    length = p_norm(q, s)
+    s = conjugate_exponent(norm)
+    length = lp_length(q, s)
     safe = np.where(q > 0, q, 1.0)
     scales: Array = np.where(q > 0, (safe / max(length, 1e-300)) ** (s - 2), 0.0)
     return scales

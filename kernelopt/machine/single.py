@@ -15,7 +15,7 @@ from kernelopt.machine.programs import dual_program
 from kernelopt.machine.quadratic import proposals
 from kernelopt.validation import Array
 
-LARGEST_QP = 500
+SMALL = 150  # points up to which an interior point is no slower than importing a compiler
 CLOSE = 1e-9
 NEWTON_STEPS = 20
 
@@ -45,7 +45,7 @@ def learn(
     if not loss.quadratic:
         ways.append(smooth_proposals(K, y, loss, bias, origin))
     else:
-        if start is not None or y.size > LARGEST_QP:
+        if start is not None or y.size > SMALL:
             ways.append(pivoted(K, y, loss, bias, origin))
         ways.append(proposals(K, y, loss, bias))
     best, smallest = machine_at(K, np.zeros(y.size), y, loss, bias), np.inf

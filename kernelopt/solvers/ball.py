@@ -16,7 +16,7 @@ from kernelopt.grams import Grams
 from kernelopt.language.risk import Risk
 from kernelopt.language.terms import terms
 from kernelopt.losses import Loss
-from kernelopt.norms import conjugate, p_norm
+from kernelopt.norms import conjugate_exponent, lp_length
 from kernelopt.reading import coefficient, number, risks
 from kernelopt.solvers.solution import VANISHED
 from kernelopt.validation import Array
@@ -66,7 +66,7 @@ class Ball:
     def lower(self, alpha: Array, s: Array) -> float:
         """Return the lower bound of the problem from alpha in the dual domain and its forms s."""
         return self.offset + self.factor * (
-            self.loss.conjugate(alpha, self.y) - p_norm(s, conjugate(self.p)) / 2
+            self.loss.conjugate(alpha, self.y) - lp_length(s, conjugate_exponent(self.p)) / 2
         )
 
     def upper(self, f: Array, w: Array, s: Array) -> float:
@@ -85,9 +85,9 @@ class Ball:
             return np.asarray(top / top.sum())
         if np.isinf(self.p) or not s.max() > 0:
             return w
-        q = conjugate(self.p)
+        q = conjugate_exponent(self.p)
         powers = (np.maximum(s, 0.0) / s.max()) ** (q - 1)
-        best: Array = powers / p_norm(powers, self.p)
+        best: Array = powers / lp_length(powers, self.p)
         return best
 
 
@@ -99,7 +99,7 @@ def balanced(lengths: Array, p: float, otherwise: Array) -> Array:
     if not largest > 0:
         return otherwise
     powers = (lengths / largest) ** (2 / (p + 1))
-    weights: Array = powers / p_norm(powers, p)
+    weights: Array = powers / lp_length(powers, p)
     return weights
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from scipy.optimize import minimize
 
 from kernelopt.errors import MethodError
-from kernelopt.norms import conjugate, p_norm
+from kernelopt.norms import conjugate_exponent, lp_length
 from kernelopt.solvers.ball import Ball, read_ball
 from kernelopt.solvers.finish import conclude
 from kernelopt.solvers.progress import Callback, Progress
@@ -51,7 +51,7 @@ class Dual:
         """Return the value to minimise and its gradient."""
         loss, y = self.read.loss, self.read.y
         s, _, f = self.at(alpha)
-        value = p_norm(s, conjugate(self.read.p)) / 2 - loss.conjugate(alpha, y)
+        value = lp_length(s, conjugate_exponent(self.read.p)) / 2 - loss.conjugate(alpha, y)
         gradient = f - loss.conjugate_gradient(alpha, y)
         if self.read.bias:
             total = float(alpha.sum())

@@ -8,6 +8,7 @@ from typing import Any
 
 import cvxpy as cp
 from cvxpy.constraints import Inequality
+from threadpoolctl import threadpool_limits
 
 from kernelopt.errors import ParameterError
 from kernelopt.language.combination import Combination
@@ -24,6 +25,8 @@ from kernelopt.solvers.sizing import Size, size
 from kernelopt.solvers.smooth_dual import SMOOTH_DUAL
 from kernelopt.solvers.solution import Solution
 from kernelopt.validation import positive
+
+MODERATE = 1000  # points, up to which linear algebra is done by one thread
 
 
 def solve(
@@ -101,7 +104,12 @@ def solve(
             f"options of method {chosen.name!r} are {allowed}, got {', '.join(unknown)}. Settings of a "
             "solver go into solver_options={...}."
         )
-    return chosen.run(problem, tol=tol, time_limit=time_limit, callback=callback, verbose=verbose, **options)
+    largest = max((node.learner.n for node in risks(problem)), default=0)
+    # Threads of BLAS wait for each other on small matrices: up to ten times slower on a busy machine.
+    with threadpool_limits(1 if largest <= MODERATE else None, user_api="blas"):
+        return chosen.run(
+            problem, tol=tol, time_limit=time_limit, callback=callback, verbose=verbose, **options
+        )
 
 
 def register(method: Method) -> None:

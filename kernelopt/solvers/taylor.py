@@ -6,7 +6,7 @@ import cvxpy as cp
 import numpy as np
 
 from kernelopt.conic import attempt, ladder
-from kernelopt.norms import p_norm
+from kernelopt.norms import lp_length
 from kernelopt.solvers.ball import Ball
 from kernelopt.solvers.master import MasterFailure, Point, Proposal, averaged
 from kernelopt.validation import Array
@@ -50,7 +50,7 @@ class TaylorMaster:
             if w.value is None or not np.isfinite(w.value).all() or not w.value.max() > 0:
                 raise MasterFailure("the expanded master has no solution")
             last, values = self.w, np.maximum(w.value, 0.0)
-            self.w = values / p_norm(values, p)
+            self.w = values / lp_length(values, p)
             if np.abs(self.w - last).max() <= STATIONARY:
                 break
         point = {self.read.theta.id: self.read.reach * self.w}
