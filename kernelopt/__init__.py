@@ -2,6 +2,7 @@
 
 from kernelopt.catalog import Entry, Formulation, catalogue
 from kernelopt.certificates import Certificate, certify
+from kernelopt.comparisons import Comparisons, as_triplets, comparisons, sample_triplets, triplet_score
 from kernelopt.errors import (
     ConditionWarning,
     ConvergenceWarning,
@@ -37,12 +38,15 @@ from kernelopt.language import (
     Risk,
     alignment,
     combine,
+    diagonally_dominant,
     entries,
     frobenius,
     lp_ball,
     p_norm,
     risk,
     trace,
+    triplet_gains,
+    triplet_hinge,
 )
 from kernelopt.losses import (
     Loss,
@@ -65,6 +69,7 @@ __version__ = "0.1.0"
 __all__ = [
     "Certificate",
     "Combination",
+    "Comparisons",
     "ConditionWarning",
     "ConvergenceWarning",
     "Entry",
@@ -90,10 +95,13 @@ __all__ = [
     "UnboundedError",
     "alignment",
     "as_grams",
+    "as_triplets",
     "catalogue",
     "certify",
     "combine",
+    "comparisons",
     "conjugate_exponent",
+    "diagonally_dominant",
     "diffusion",
     "empirical_map",
     "entries",
@@ -119,8 +127,12 @@ __all__ = [
     "polynomial",
     "positive",
     "risk",
+    "sample_triplets",
     "solve",
     "squared",
     "squared_hinge",
     "trace",
+    "triplet_gains",
+    "triplet_hinge",
+    "triplet_score",
 ]

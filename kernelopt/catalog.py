@@ -10,6 +10,7 @@ from typing import Any, Literal
 import cvxpy as cp
 import numpy as np
 
+from kernelopt.certificates import Certificate
 from kernelopt.errors import InputError
 from kernelopt.language.risk import Risk
 from kernelopt.language.terms import terms
@@ -50,6 +51,9 @@ class Formulation:
         For a programme without risk nodes: sets the weights from its multipliers and returns alpha.
     predictor : function of (kernel on the labelled points) -> (alpha, intercept), optional
         For formulations that learn a kernel without a machine.
+    certificate : function without arguments, optional
+        For a programme without risk nodes that has bounds of its own: a `Certificate` at the values and
+        multipliers that a solver left.
     """
 
     name: str
@@ -62,6 +66,7 @@ class Formulation:
     words: cp.Problem
     recover: Callable[[], Array] | None = None
     predictor: Callable[[Array], tuple[Array, float]] | None = None
+    certificate: Callable[[], Certificate] | None = None
 
     def __repr__(self) -> str:
         constraints = len(self.problem.constraints)
@@ -79,20 +84,20 @@ class Formulation:
     def solve(self, method: str = "auto", **options: Any) -> Solution:
         """Solve the programme and certify the learned kernel; options as for `kernelopt.solve`."""
         recover = self.recover
-        if recover is None:
-            solution = solve(self.problem, method, **options)
-        else:
-            reading = Reading(self.words, lambda: [recover()])
-            solution = solve(self.problem, method, reading=reading, **options)
-        if self.predictor is None or self.weights is None:
+        if recover is not None:
+            options["reading"] = Reading(self.words, lambda: [recover()])
+        elif self.certificate is not None:
+            options["reading"] = Reading(self.words, certify=self.certificate)
+        solution = solve(self.problem, method, **options)
+        if solution.learned or self.weights is None:
             return solution
-        return replace(
-            solution, weights=np.asarray(self.weights.value), learned=(self._machine(self.predictor),)
-        )
+        return replace(solution, weights=np.asarray(self.weights.value), learned=(self._machine(),))
 
-    def _machine(self, predictor: Callable[[Array], tuple[Array, float]]) -> Learned:
-        """Return the machine that `predictor` trains at the learned kernel."""
-        alpha, intercept = predictor(np.asarray(self.kernel.value))
+    def _machine(self) -> Learned:
+        """Return the learned kernel, with the machine that `predictor` trains at it, if there is one."""
+        alpha, intercept = np.zeros(0), np.nan
+        if self.predictor is not None:
+            alpha, intercept = self.predictor(np.asarray(self.kernel.value))
         parts = tuple(Part(np.ravel(w.value), grams, alpha) for w, grams in terms(self.kernel) or [])
         extends = self.weights is not None and bool(self.weights.is_nonneg())
         return Learned(alpha, intercept, parts, True, extends)

@@ -25,3 +25,17 @@ def test_formulation_of_the_example_has_fewer_than_ten_lines():
     text = (EXAMPLES / "fused_tasks.py").read_text(encoding="utf-8")
     block = text.split("# %% The formulation\n")[1].split("# %%")[0]
     assert len([line for line in block.splitlines() if line.strip()]) < 10
+
+
+def test_sparsity_experiment_compares_all_norms(tmp_path, capsys):
+    space = runpy.run_path(str(EXAMPLES / "sparsity_experiment.py"))
+    picture = tmp_path / "picture.png"
+    arguments = ["--repetitions", "1", "--points", "24", "--evaluation", "400", "--jobs", "1"]
+    found = space["main"]([*arguments, "--output", str(picture)])
+    results = found[24]
+    assert results.shape == (1, len(space["INFORMATIVE"]), len(space["NORMS"]), 3)
+    assert (results[..., 0] >= 0.5 * space["BAYES"]).all() and (results[..., 0] <= 0.6).all()
+    assert (results[:, 0, -1, 1] <= 1e-12).all()  # p = inf: equal weights, the truth where all inform
+    assert (results[:, -1, 0, 1] < results[:, -1, -1, 1]).all()  # p = 1 is nearer where one does
+    said = capsys.readouterr().out
+    assert "the paper's conclusion" in said.lower() and picture.stat().st_size > 10_000

@@ -1,7 +1,7 @@
 """Every formulation of the catalogue, by one harness: a new entry is tested on arrival.
 
 Each example is solved and certified; its hand-written dual is solved on its own and compared as the claim
-word says; the learned machine predicts; and the same problem in words has the same optimum.
+word says; the learned machine predicts, or the learned kernel is there where no machine is; and the same problem in words has the same optimum.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ import pytest
 
 import kernelopt as ko
 import kernelopt.catalog
-from formulations import lanckriet, lp_norm
+from formulations import lanckriet, lp_norm, triplet_lp
 from tests.problems import solved
 
-MODULES = (lanckriet, lp_norm)
+MODULES = (lanckriet, lp_norm, triplet_lp)
 # Without an installed distribution there are no entry points: then the packages of this repository.
 ENTRIES = ko.catalogue() or {entry.name: entry for module in MODULES for entry in module.CATALOGUE}
 SEEDS = (0, 1, 2)
@@ -28,7 +28,11 @@ CLAIMS = {  # how the optimum of the dual, d, relates to that of the programme, 
     "lower": lambda d, p, sign, slack: d <= p + slack,
     "relaxation": lambda d, p, sign, slack: sign * d <= sign * p + slack,
 }
+KERNEL_ONLY = {name: entry for name, entry in ENTRIES.items() if entry.takes == "triplets"}  # no machine
+MACHINES = {name: entry for name, entry in ENTRIES.items() if name not in KERNEL_ONLY}
 entries = pytest.mark.parametrize("entry", ENTRIES.values(), ids=ENTRIES)
+machines = pytest.mark.parametrize("entry", MACHINES.values(), ids=MACHINES)
+kernels = pytest.mark.parametrize("entry", KERNEL_ONLY.values(), ids=KERNEL_ONLY)
 seeds = pytest.mark.parametrize("seed", SEEDS)
 
 
@@ -41,7 +45,7 @@ def slack(value):
 
 
 def test_there_are_entries():
-    assert len(lanckriet.CATALOGUE) >= 10 and len(lp_norm.CATALOGUE) >= 6
+    assert len(lanckriet.CATALOGUE) >= 10 and len(lp_norm.CATALOGUE) >= 6 and len(triplet_lp.CATALOGUE) >= 2
     assert {entry.name for module in MODULES for entry in module.CATALOGUE} <= set(ENTRIES)
 
 
@@ -103,14 +107,15 @@ def test_weak_duality_at_the_returned_point(entry, seed):
 def test_the_two_solvers_agree_on_the_dual(entry):
     dual = example(entry, 0).dual()
     values = []
-    for solver, options in ((cp.CLARABEL, {}), (cp.SCS, {"eps": 1e-9, "max_iters": 100_000})):
+    other = (cp.HIGHS, {}) if dual.is_lp() else (cp.SCS, {"eps": 1e-9, "max_iters": 100_000})
+    for solver, options in ((cp.CLARABEL, {}), other):
         dual.solve(solver=solver, warm_start=False, **options)
         assert dual.status == cp.OPTIMAL
         values.append(float(dual.value))
     assert abs(values[0] - values[1]) <= slack(values[0])
 
 
-@entries
+@machines
 @seeds
 def test_the_machine_predicts_all_points(entry, seed):
     formulation = example(entry, seed)
@@ -122,6 +127,21 @@ def test_the_machine_predicts_all_points(entry, seed):
     assert values == pytest.approx(solution.kernel[:, :n] @ solution.alpha + solution.intercept, abs=1e-12)
     assert n <= N and solution.kernel.shape == (N, N)
     assert np.linalg.eigvalsh(solution.kernel)[0] >= -1e-8 * np.linalg.eigvalsh(solution.kernel)[-1]
+
+
+@kernels
+@seeds
+def test_without_a_machine_there_is_the_kernel(entry, seed):
+    formulation = example(entry, seed)
+    solution = formulation.solve()
+    assert formulation.risks == () and solution.alpha.size == 0
+    K = solution.kernel
+    assert K.shape == formulation.kernel.shape and np.isfinite(K).all() and np.ptp(K) > 0
+    assert np.asarray(formulation.kernel.value) == pytest.approx(K, abs=1e-12)
+    spectrum = np.linalg.eigvalsh(K)
+    assert solution.is_psd == (spectrum[0] >= -1e-8 * np.abs(spectrum).max())
+    with pytest.raises(ko.InputError, match="no machine was learned"):
+        solution.decision_function()
 
 
 @entries

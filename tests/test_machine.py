@@ -251,12 +251,12 @@ def test_a_zero_block_changes_nothing(norm):
 
 
 def test_many_points_by_libsvm_agree_with_the_quadratic_program(monkeypatch):
-    n = single.LARGEST_QP + 20
+    n = single.SMALL + 20
     X, y = points(n, seed=5), labels(n, seed=5)
     X[:, 0] += 2 * y
     K, C = X @ X.T + 0.5 * np.eye(n), np.linspace(0.02, 0.05, n)
     trained = learn(K, y, ko.hinge(C), bias=True)
-    monkeypatch.setattr(single, "LARGEST_QP", n)
+    monkeypatch.setattr(single, "SMALL", n)
     exact = learn(K, y, ko.hinge(C), bias=True)
     assert trained.value == pytest.approx(exact.value, rel=1e-6)
     assert trained.alpha == pytest.approx(exact.alpha, abs=1e-5)

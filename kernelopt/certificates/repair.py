@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from cvxpy.constraints import SOC, ExpCone, Inequality, NonNeg, NonPos, PowCone3D, Zero
 from cvxpy.constraints.zero import Equality
 
-from kernelopt.certificates.boxes import affine, flat
+from kernelopt.certificates.boxes import affine, attribute_box, flat
 from kernelopt.conic import attempt, ladder
 from kernelopt.language.faces import faced
 from kernelopt.validation import Array
@@ -83,9 +83,13 @@ def attribute_excess(variable: cp.Variable) -> float:
     if variable.value is None:
         return np.inf
     value = np.asarray(variable.value)
+    box = attribute_box(variable)
+    outside = float(np.maximum(box.lower - flat(value), flat(value) - box.upper).max(initial=0.0))
     if variable.attributes["PSD"]:
         eigenvalues = np.linalg.eigvalsh(value)
-        return negative_part(eigenvalues)
+        return max(negative_part(eigenvalues), outside)
+    if np.isfinite(box.lower).any() or np.isfinite(box.upper).any():
+        return outside
     if any(v for v in variable.attributes.values() if v is not None and v is not False):
         return float(np.abs(value - variable.project(value)).max(initial=0.0))
     return 0.0

@@ -4,16 +4,21 @@ from kernelopt.language.combination import Combination, combine
 from kernelopt.language.measures import alignment, entries, frobenius, trace
 from kernelopt.language.risk import Risk, risk
 from kernelopt.language.sets import lp_ball, p_norm
+from kernelopt.language.triplets import TripletGains, diagonally_dominant, triplet_gains, triplet_hinge
 
 __all__ = [
     "Combination",
     "Risk",
+    "TripletGains",
     "alignment",
     "combine",
+    "diagonally_dominant",
     "entries",
     "frobenius",
     "lp_ball",
     "p_norm",
     "risk",
     "trace",
+    "triplet_gains",
+    "triplet_hinge",
 ]

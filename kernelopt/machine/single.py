@@ -48,6 +48,7 @@ def learn(
         if start is not None or y.size > SMALL:
             ways.append(pivoted(K, y, loss, bias, origin))
         ways.append(proposals(K, y, loss, bias))
+        ways.append(pivoted(K, y, loss, bias, origin))  # in no units: where the kernel is all but zero
     best, smallest = machine_at(K, np.zeros(y.size), y, loss, bias), np.inf
     for alpha in chain.from_iterable(ways):
         machine = machine_at(K, alpha, y, loss, bias)

@@ -120,9 +120,12 @@ def read_ball(problem: cp.Problem) -> Ball | str:
     theta, grams = parts[0]
     if not theta.is_nonneg():
         return f"{theta.name()} must be a variable with nonneg=True"
+    if theta.attributes["bounds"] is not None:
+        return f"{theta.name()} has bounds beside nonneg=True"
     others = [c for c in problem.constraints if not trivially_true(c)]
     if len(others) != 1:
-        return f"it needs one constraint, an l_p ball or a trace, the problem has {len(others)}"
+        listed = ", ".join(c.label or str(c) for c in others)
+        return f"it needs one constraint, an l_p ball or a trace, the problem has {len(others)}: {listed}"
     size = scaled_ball(others[0], theta)
     if size is None:
         return (

@@ -14,6 +14,7 @@ from kernelopt.solvers.progress import Callback, Progress
 from kernelopt.solvers.registry import Method
 from kernelopt.solvers.separability import check_separable
 from kernelopt.solvers.solution import Solution
+from kernelopt.validation import positive
 
 INNER = 0.05  # accuracy of a machine, as a share of the gap that is left
 LOOSEST = 1e-2
@@ -43,6 +44,7 @@ def block_descent(
     if update not in ("descent", "best-response"):
         raise ParameterError(f"update must be 'descent' or 'best-response', got {update!r}.")
     check_separable(read.risk)
+    positive(max_iterations, "max_iterations")
     step = read.analytic if update == "descent" else read.best_response
     w, alpha = read.start, None
     with Progress("block-descent", tol, time_limit, callback, verbose) as progress:
@@ -53,12 +55,12 @@ def block_descent(
             alpha = machine.alpha
             s = read.reach * read.grams.forms(alpha)
             upper = read.offset + read.factor * machine.value
-            if progress.report(read.lower(alpha, s), upper, point=w, proof=alpha):
+            if progress.report(read.lower(alpha, s), upper, point=read.reach * w, proof=alpha):
                 break
             w = step(w, s)
         else:
             progress.stopped = f"{max_iterations} iterations were made"
-    return conclude(problem, progress, {read.theta: read.reach * progress.best}, [progress.proof], REMEDY)
+    return conclude(problem, progress, {read.theta: progress.best}, [progress.proof], REMEDY)
 
 
 BLOCK_DESCENT = Method("block-descent", obstacles, block_descent, lambda problem: False)

@@ -10,11 +10,11 @@ import numpy as np
 from kernelopt.certificates import certify
 from kernelopt.certificates.certify import best_bound
 from kernelopt.certificates.repair import feasible_point, write_point
-from kernelopt.errors import MethodError, ParameterError, SolverError
+from kernelopt.errors import MethodError, ParameterError, SolverError, UnboundedError
 from kernelopt.language.risk import Risk
-from kernelopt.reading import risks
+from kernelopt.reading import expand, risks
 from kernelopt.solvers.ball import read_ball
-from kernelopt.solvers.exact import contradiction
+from kernelopt.solvers.exact import REACHES, contradiction, least_within
 from kernelopt.solvers.finish import conclude
 from kernelopt.solvers.master import Master, MasterFailure, Point
 from kernelopt.solvers.progress import Callback, Progress
@@ -23,6 +23,7 @@ from kernelopt.solvers.separability import check_separable
 from kernelopt.solvers.sizing import large
 from kernelopt.solvers.solution import Solution
 from kernelopt.solvers.taylor import TaylorMaster
+from kernelopt.validation import positive
 
 FIRST_LEVEL = 0.3
 DARING, CAREFUL = 0.1, 0.8
@@ -54,8 +55,10 @@ def cutting_plane(
     found = risks(problem)
     for node in found:
         check_separable(node)
+    positive(max_iterations, "max_iterations")
     share = FIRST_LEVEL
-    with Progress("cutting-plane", tol, time_limit, callback, verbose) as progress:
+    maximize = isinstance(problem.objective, cp.Maximize)
+    with Progress("cutting-plane", tol, time_limit, callback, verbose, maximize) as progress:
         try:
             model = build(problem, found, master)
             inside = point = model.start()
@@ -79,6 +82,7 @@ def cutting_plane(
                     level = proposal.value + share * (progress.upper - proposal.value)
                     point = model.nearest(progress.best, level)
             except MasterFailure as failure:
+                raise_if_impossible(problem, model, failure)
                 progress.stopped = f"the master problem could not be solved ({failure})"
                 break
             if lower >= progress.upper - tol * max(1.0, abs(progress.upper)):
@@ -123,6 +127,23 @@ def evaluate(
             return repaired, np.inf if value is None else sign * float(value)
         point = {key: (point[key] + inside[key]) / 2 for key in point}
     return point, np.inf
+
+
+def raise_if_impossible(problem: cp.Problem, model: Master | TaylorMaster, failure: MasterFailure) -> None:
+    """Raise where the master has a ray, and the problem itself can be shown to have it too."""
+    if failure.ray is not None:
+        alphas = model.averaged(failure.ray)
+        bound, _, _ = best_bound(problem, model.variables, risks(problem), [alphas], None)
+        if bound.ray is not None:
+            raise contradiction(problem, bound.ray)
+    if "DualInfeasible" in str(failure):
+        explicit = expand(problem).problem
+        near, far = (least_within(explicit, reach) for reach in REACHES)
+        if near is not None and far is not None and far < min(-1e3, 10 * near):
+            raise UnboundedError(
+                f"the objective must be bounded, got {far:.1e} (minimised) with variables up to "
+                f"{REACHES[1]:.0e}. Add the constraint that is missing, such as a trace."
+            )
 
 
 def impossible(problem: cp.Problem, failure: MasterFailure) -> Exception:

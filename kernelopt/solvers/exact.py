@@ -10,7 +10,7 @@ from typing import Any
 import cvxpy as cp
 import numpy as np
 
-from kernelopt.certificates import certify
+from kernelopt.certificates import Certificate, certify
 from kernelopt.certificates.boxes import constraint_boxes
 from kernelopt.certificates.multipliers import conic_bound
 from kernelopt.conic import Attempt, Rung, attempt, ladder
@@ -32,14 +32,15 @@ REMEDY = "Try another solver=, scale the kernels to a mean diagonal of one, or a
 
 @dataclass(frozen=True)
 class Reading:
-    """How a programme without risks is read as a learning problem in words.
+    """How a programme without risks is read: as a learning problem in words, or by bounds of its own.
 
     `recover` sets the variables of `words` from the values and multipliers of the programme just
-    solved, and returns one alpha per risk of `words`.
+    solved, and returns one alpha per risk of `words`; `certify` bounds the programme at them.
     """
 
     words: cp.Problem
-    recover: Callable[[], list[Array]]
+    recover: Callable[[], list[Array]] = list
+    certify: Callable[[], Certificate] | None = None
 
 
 def exact(
@@ -127,7 +128,10 @@ def judge(problem: cp.Problem, expansion: Expansion, tried: Attempt, reading: Re
             alphas.append(written.risk.oracle().alpha if alpha is None else alpha)
     values = {v.id: v.value for v in problem.variables()}
     duals = [[dual.value for dual in c.original.dual_variables] for c in expansion.constraints]
-    certificate = certify(target, alpha=alphas or None)
+    if reading is not None and reading.certify is not None and finite(problem.variables()):
+        certificate = reading.certify()
+    else:
+        certificate = certify(target, alpha=alphas or None)
     return Found(certificate, tried.rung.name, tried.iterations, values, duals)
 
 

@@ -31,6 +31,7 @@ class Found:
     iterations: int | None = None
     values: dict[int, Any] = field(default_factory=dict)  # by variable id, those inside the risks too
     duals: list[list[Any]] = field(default_factory=list)  # multipliers, by constraint
+    machines: list[Array] | None = None  # alphas that attain the upper bound, where not those of the lower
 
 
 def conclude(
@@ -42,16 +43,21 @@ def conclude(
     """
     clock = progress.seconds
     certificate = certify(problem, candidate, alpha=alphas, retrain=False)
+    retrained = False
     if certificate.gap > progress.tol:
         trained = certify(problem, candidate, alpha=alphas)
-        certificate = min(certificate, trained, key=lambda c: c.gap)
+        if trained.gap < certificate.gap:
+            certificate, retrained = trained, True
     times = {"build": 0.0, "solve": clock, "certify": progress.seconds - clock}
     duals = multipliers(problem, list(certificate.alphas))
     found = Found(certificate, progress.method, progress.iterations, duals=duals)
     with ExitStack() as stack:  # putting the point back evaluates the objective: not to train for that
-        for node, alpha in zip(risks(problem), certificate.alphas, strict=True):
-            stack.enter_context(node.pinned(alpha))
+        if not retrained:
+            for node, alpha in zip(risks(problem), certificate.alphas, strict=True):
+                stack.enter_context(node.pinned(alpha))
         restore(problem, found, progress.tol)
+    if retrained:
+        found.machines = [node.oracle().alpha for node in risks(problem)]
     if progress.stopped:
         remedy = f"The method ended because {progress.stopped}. {remedy}"
     return describe(problem, progress.method, found, progress.tol, progress.history, times, remedy)
@@ -95,7 +101,7 @@ def describe(
     for variable, value in certificate.point.items():
         variable.save_value(value)
     learned = []
-    for node, alpha in zip(risks(target), certificate.alphas, strict=True):
+    for node, alpha in zip(risks(target), found.machines or certificate.alphas, strict=True):
         machine = learned_machine(node, alpha)
         node.alpha, node.intercept = machine.alpha, machine.intercept
         learned.append(machine)

@@ -73,12 +73,12 @@ def working_set(curve: Curve, a: Array, g: Array, size: int, bias: bool) -> tupl
     """Return the entries that violate the optimality conditions most, and by how much the first do."""
     up, down = slopes(curve, a, g)
     if bias:
-        half = min(size // 2, a.size - 1)
-        lowest, highest = np.argpartition(up, half)[:half], np.argpartition(-down, half)[:half]
+        half = min(max(1, size // 2), a.size)
+        lowest, highest = np.argpartition(up, half - 1)[:half], np.argpartition(-down, half - 1)[:half]
         return np.union1d(lowest, highest), float(down.max() - up.min())
     excess = np.maximum(-up, down)
-    take = min(size, a.size - 1)
-    return np.argpartition(-excess, take)[:take], float(excess.max())
+    take = min(max(1, size), a.size)
+    return np.argpartition(-excess, take - 1)[:take], float(excess.max())
 
 
 class Descent:
@@ -150,21 +150,22 @@ def interleaved(
     if isinstance(read, str):
         raise MethodError(f"method 'interleaved' does not apply: {read}.")
     check_separable(read.risk)
+    positive(max_chunks, "max_chunks")
     descent = Descent(read, int(positive(chunk, "chunk")), memory)
     with Progress("interleaved", tol, time_limit, callback, verbose) as progress:
         for count in range(max_chunks):
             violation = descent.chunk()
             if count % CHECK == 0 and progress.report(
-                *descent.bounds(), point=descent.w, proof=descent.alpha.copy()
+                *descent.bounds(), point=descent.weights, proof=descent.alpha.copy()
             ):
                 break
             change = descent.reweigh() if count >= FIRST else np.inf
             if max(violation, change) <= STALLED:
-                progress.report(*descent.bounds(), point=descent.w, proof=descent.alpha.copy())
+                progress.report(*descent.bounds(), point=descent.weights, proof=descent.alpha.copy())
                 break
         else:
             progress.stopped = f"{max_chunks} chunks were made"
-    return conclude(problem, progress, {read.theta: read.reach * progress.best}, [progress.proof], REMEDY)
+    return conclude(problem, progress, {read.theta: progress.best}, [progress.proof], REMEDY)
 
 
 def uncurved(problem: cp.Problem) -> list[str]:

@@ -92,9 +92,15 @@ class Master:
         """Minimise the model."""
         P, c = self._no_objective()
         c[self.objective] = 1.0
-        x, z = self._solve(self._with_cuts().with_objective(P, c))
         first = self.program.dims.zero + self.program.dims.nonneg
-        multipliers = np.maximum(z[first : first + len(self.cuts)], 0.0)
+        own = slice(first, first + len(self.cuts))
+        try:
+            x, z = self._solve(self._with_cuts().with_objective(P, c))
+        except MasterFailure as failure:
+            if failure.ray is not None:
+                failure.ray = np.maximum(failure.ray[own], 0.0)
+            raise
+        multipliers = np.maximum(z[own], 0.0)
         return Proposal(self._point(x), float(x[self.objective]), multipliers)
 
     def nearest(self, centre: Point, level: float) -> Point:
@@ -134,7 +140,7 @@ class Master:
     def _solve(self, program: ConeProgram) -> tuple[Array, Array]:
         status, x, z = program.solve()
         if x is None or z is None or "nfeasible" in status:
-            raise MasterFailure(status)
+            raise MasterFailure(status, z if "PrimalInfeasible" in status else None)
         return x, z
 
     def _point(self, x: Array) -> Point:
@@ -166,3 +172,7 @@ def averaged(alphas: list[Array], multipliers: Array) -> Array:
 
 class MasterFailure(Exception):
     """The solver left no point: the status says whether the master is infeasible or unbounded."""
+
+    def __init__(self, status: str, ray: Array | None = None) -> None:
+        super().__init__(status)
+        self.ray = ray

@@ -16,6 +16,10 @@ History = tuple[tuple[float, float, float], ...]
 QUIET = 2.0  # seconds before the first line on a terminal
 
 
+class Ended(Exception):
+    """The callback raised StopIteration, which libraries in between would take for their own."""
+
+
 class Progress:
     """The bounds of a minimisation, best so far, and their history; a context that an interrupt ends.
 
@@ -34,8 +38,15 @@ class Progress:
     """
 
     def __init__(
-        self, method: str, tol: float, time_limit: float | None, callback: Callback | None, verbose: bool
+        self,
+        method: str,
+        tol: float,
+        time_limit: float | None,
+        callback: Callback | None,
+        verbose: bool,
+        maximize: bool = False,
     ) -> None:
+        self.maximize = maximize
         self.method, self.tol, self.time_limit = method, tol, time_limit
         self.callback, self.console = callback, Console(stderr=True)
         self.verbose = verbose
@@ -72,34 +83,38 @@ class Progress:
             self.lower, self.proof = max(lower, self.lower), proof
         if upper < self.upper or self.best is None:
             self.upper, self.best = min(upper, self.upper), point
-        self._history.append((self.seconds, self.lower, self.upper))
+        bounds = (-self.upper, -self.lower) if self.maximize else (self.lower, self.upper)
+        self._history.append((self.seconds, *bounds))
         self._tell(point)
         if self.time_limit is not None and self.seconds > self.time_limit and self.gap > self.tol:
             self.stopped = f"the time limit of {self.time_limit:g} s was reached"
         return bool(self.gap <= self.tol) or bool(self.stopped)
 
     def _tell(self, point: Any) -> None:
-        line = f"{self.method}: iteration {self.iterations}, {self.lower:.8g} <= optimum <= {self.upper:.8g}"
+        _, lower, upper = self._history[-1]
+        line = f"{self.method}: iteration {self.iterations}, {lower:.8g} <= optimum <= {upper:.8g}"
         line += f", gap {self.gap:.1e}, {self.seconds:.1f} s"
         if self.verbose:
-            self.console.print(line, highlight=False)
+            self.console.print(line, highlight=False, soft_wrap=True)
         elif self.console.is_terminal and self.seconds > QUIET:
             if self._status is None:
                 self._status = self.console.status(line)
                 self._status.start()
             self._status.update(line)
         if self.callback is not None:
-            self.callback(
-                {
-                    "method": self.method,
-                    "iteration": self.iterations,
-                    "seconds": self.seconds,
-                    "lower": self.lower,
-                    "upper": self.upper,
-                    "gap": self.gap,
-                    "point": point,
-                }
-            )
+            report = {
+                "method": self.method,
+                "iteration": self.iterations,
+                "seconds": self.seconds,
+                "lower": lower,
+                "upper": upper,
+                "gap": self.gap,
+                "point": point,
+            }
+            try:
+                self.callback(report)
+            except StopIteration as stop:
+                raise Ended from stop
 
     def __enter__(self) -> Progress:
         return self
@@ -110,7 +125,7 @@ class Progress:
         """End quietly on Ctrl-C, or when the callback raises StopIteration, once there is a point."""
         if self._status is not None:
             self._status.stop()
-        if kind is None or not issubclass(kind, KeyboardInterrupt | StopIteration) or self.best is None:
+        if kind is None or not issubclass(kind, KeyboardInterrupt | Ended) or self.best is None:
             return False
         self.stopped = (
             "it was interrupted" if issubclass(kind, KeyboardInterrupt) else "the callback ended it"

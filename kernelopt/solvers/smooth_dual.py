@@ -15,7 +15,7 @@ from kernelopt.solvers.finish import conclude
 from kernelopt.solvers.progress import Callback, Progress
 from kernelopt.solvers.registry import Method
 from kernelopt.solvers.solution import Solution
-from kernelopt.validation import Array
+from kernelopt.validation import Array, positive
 
 INSIDE = 1e-12  # share of the box that an entropy keeps from its edge, where its slope is infinite
 MEMORY = 20
@@ -78,6 +78,7 @@ def smooth_dual(
     read = read_ball(problem)
     if isinstance(read, str):
         raise MethodError(f"method 'smooth-dual' does not apply: {read}.")
+    positive(max_iterations, "max_iterations")
     dual, loss, y = Dual(read), read.loss, read.y
     progress = Progress("smooth-dual", tol, time_limit, callback, verbose)
     count = 0
@@ -89,7 +90,7 @@ def smooth_dual(
             return
         alpha = np.clip(loss.project(alpha, y, read.bias), dual.lower, dual.upper)
         s, w, f = dual.at(alpha)
-        if progress.report(read.lower(alpha, s), read.upper(f, w, s), point=w, proof=alpha):
+        if progress.report(read.lower(alpha, s), read.upper(f, w, s), point=read.reach * w, proof=alpha):
             raise Done
         if count >= max_iterations:
             progress.stopped = f"{max_iterations} iterations were made"
@@ -108,7 +109,7 @@ def smooth_dual(
             if found.nit == 0:
                 count = max_iterations
             look(alpha)
-    return conclude(problem, progress, {read.theta: read.reach * progress.best}, [progress.proof], REMEDY)
+    return conclude(problem, progress, {read.theta: progress.best}, [progress.proof], REMEDY)
 
 
 def rough(problem: cp.Problem) -> list[str]:

@@ -14,7 +14,7 @@ from kernelopt.grams import Grams, IdentityGrams
 from kernelopt.language.risk import Risk
 from kernelopt.language.terms import terms
 from kernelopt.machine import BlockMachine
-from kernelopt.validation import Array, as_float_array
+from kernelopt.validation import PSD_TOLERANCE, Array, as_float_array, smallest_relative_eigenvalue
 
 VANISHED = 1e-12  # a squared norm of f, relative to the value of the risk, that counts as zero
 
@@ -33,7 +33,7 @@ class Part:
 class Learned:
     """The machine of one risk at the solution, f = sum over its parts of K coefficients + intercept."""
 
-    alpha: Array
+    alpha: Array  # empty where only a kernel was learned
     intercept: float
     parts: tuple[Part, ...]
     combined: bool  # whether the kernel is a combination of Gram matrices
@@ -126,6 +126,14 @@ class Solution:
         return single([part.kernel for part in self.learned])
 
     @property
+    def is_psd(self) -> Any:
+        """Whether the learned kernel is positive semidefinite on all N points, to 1e-8 of its size.
+
+        With weights of one sign it is so at any points; with others it need not be so at new ones.
+        """
+        return single([smallest_relative_eigenvalue(part.kernel) >= -PSD_TOLERANCE for part in self.learned])
+
+    @property
     def alpha(self) -> Any:
         """The signed dual variables, one array per risk where there are several."""
         return single([part.alpha for part in self.learned])
@@ -170,7 +178,7 @@ class Solution:
             With `cross`, if the weights have no sign or the kernel is not a combination: it need not
             be positive semidefinite at new points. Learn with the new points among the N instead.
         """
-        if not self.learned:
+        if not self.learned or not self.learned[risk].alpha.size:
             raise InputError(
                 "this problem has no risk, so no machine was learned. Train one on `kernel`, or use the "
                 "formulation's own prediction."
@@ -188,17 +196,25 @@ class Solution:
                 "without kernel functions: it need not be positive semidefinite there. Learn with the new "
                 "points among the N (unlabelled, after the labelled ones) and call decision_function()."
             )
-        stack = as_float_array(cross, "cross", ndim=3)
-        weights = machine.weights
-        n_points = machine.parts[0].grams.n_points
-        if weights is None or len(stack) != weights.size or stack.shape[2] not in (n, n_points):
-            raise ShapeError(
-                f"cross must have shape (m, n_new, N) with m = {0 if weights is None else weights.size} and "
-                f"N = {n_points} (or the first {n}), got {stack.shape}. Use grams.cross(X_new)."
-            )
+        stack, weights = crossed(cross, machine)
         images = [np.tile(part.coefficients, (part.weights.size, 1)) for part in parts]
         weighted = weights[:, None] * np.concatenate(images)
         return np.asarray(machine.intercept + np.einsum("mij,mj->i", stack[:, :, :n], weighted))
+
+    def kernel_at(self, cross: ArrayLike, *, risk: int = 0) -> Array:
+        """Return the learned kernel between new points and the N, shape (n_new, N), without the ridge.
+
+        Parameters
+        ----------
+        cross : array of shape (m, n_new, N)
+            The m kernels between them.
+        risk : int, default 0
+            Which kernel, where there are several risks.
+        """
+        if not self.learned:
+            raise InputError("this problem has no combination of kernels, so there is none at new points.")
+        stack, weights = crossed(cross, self.learned[risk])
+        return np.asarray(np.tensordot(weights, stack, 1))
 
     def __repr__(self) -> str:
         return f"<Solution: {self}>"
@@ -208,6 +224,18 @@ class Solution:
             f"{self.status} by {self.method} ({self.solver}): {self.certificate}, "
             f"build {self.build_time:.2f} s, solve {self.solve_time:.2f} s"
         )
+
+
+def crossed(cross: ArrayLike, machine: Learned) -> tuple[Array, Array]:
+    """Return cross kernels and the weights that they belong to, checked."""
+    stack, weights = as_float_array(cross, "cross", ndim=3), machine.weights
+    n, n_points = machine.alpha.size, machine.parts[0].grams.n_points
+    if weights is None or len(stack) != weights.size or stack.shape[2] not in (n or n_points, n_points):
+        raise ShapeError(
+            f"cross must have shape (m, n_new, N) with m = {0 if weights is None else weights.size} and "
+            f"N = {n_points} (or the first {n}), got {stack.shape}. Use grams.cross(X_new)."
+        )
+    return stack, weights
 
 
 def single(values: list[Any]) -> Any:
@@ -225,7 +253,8 @@ def learned_machine(risk: Risk, alpha: Array) -> Learned:
     parts: list[Part] = []
     combined = extends = True
     for K, c in zip(risk.learner.kernels, coefficients, strict=True):
-        scale = float(np.linalg.norm(c)) / max(float(np.linalg.norm(machine.alpha)), 1e-300)
+        length = float(np.linalg.norm(machine.alpha))
+        scale = float(np.linalg.norm(c)) / length if length > 0 else 1.0
         c = c / scale if scale > 0 else machine.alpha
         pieces = terms(K)
         if pieces is None:

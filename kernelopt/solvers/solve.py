@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from inspect import signature
 from typing import Any
@@ -10,10 +11,12 @@ import cvxpy as cp
 from cvxpy.constraints import Inequality
 from threadpoolctl import threadpool_limits
 
+from kernelopt.comparisons import comparisons
 from kernelopt.errors import ParameterError
 from kernelopt.language.combination import Combination
 from kernelopt.language.risk import Risk
 from kernelopt.language.terms import terms
+from kernelopt.language.triplets import TripletGains
 from kernelopt.reading import check_is_problem, check_problem, nodes, risks, visible_variables
 from kernelopt.solvers.block_descent import BLOCK_DESCENT
 from kernelopt.solvers.cutting_plane import CUTTING_PLANE
@@ -47,21 +50,30 @@ def solve(
     problem : cp.Problem
         DCP, with or without risks.
     method : str, default "auto"
-        "exact", or any registered method; `explain(problem)` lists those that apply.
+        "exact", "interleaved", "cutting-plane", "block-descent", "smooth-dual", or any other that is
+        registered; `explain(problem)` lists those that apply. "auto" is exact where that takes seconds.
     tol : float > 0, default 1e-5
         Certified gap to reach, relative to max(1, |upper|).
     time_limit : float > 0, optional
         Seconds.
     memory : float > 0, optional
-        Bytes that a semidefinite problem may be predicted to need, default 16e9.
+        Bytes: for "exact" those that a semidefinite problem may be predicted to need, default 16e9; for
+        "interleaved" those of the kernel rows that are kept, default 5e8.
     callback : function of a dict, optional
-        Called with every certified point: keys "solver", "status", "certificate".
+        Called with every point. For "exact" with keys "solver", "status", "certificate"; for the others
+        with "method", "iteration", "seconds", "lower", "upper", "gap", "point" (the weights; for
+        "cutting-plane" values by variable id). It may raise StopIteration to end an iterative method with
+        the best point so far, as Ctrl-C does.
     verbose : bool, default False
-        Print the solver's log.
+        Print the solver's log, or a line per iteration. On a terminal long work shows its progress
+        without it.
     **options
         Of the method. For "exact": `solver` (a name, or a cvxpy solver object: only that one is used),
         `solver_options` (a dict, handed to every solver) and `force=True` to try a semidefinite problem
-        that is predicted not to finish.
+        that is predicted not to finish. For "block-descent": `update`, "descent" or "best-response". For
+        "interleaved": `chunk`, entries of alpha that move together, and `max_chunks`. For
+        "cutting-plane": `master`, "exact" or "taylor", and `stabilize`. For all but "interleaved" and
+        "exact": `max_iterations`.
 
     Returns
     -------
@@ -96,7 +108,9 @@ def solve(
     time_limit = None if time_limit is None else positive(time_limit, "time_limit")
     chosen = choose(problem, method)
     if memory is not None:
-        options["memory"] = positive(memory, "memory")
+        memory = positive(memory, "memory")
+        if "memory" in signature(chosen.run).parameters:
+            options["memory"] = memory
     unknown = sorted(set(options) - set(signature(chosen.run).parameters))
     if unknown:
         allowed = ", ".join(k for k in signature(chosen.run).parameters if k not in ("problem", "reading"))
@@ -166,6 +180,7 @@ def explain(problem: cp.Problem) -> Explanation:
         )
         bias = "with" if learner.bias is not None else "without"
         lines.append(f"risk {i + 1}: {learner.loss!r} on {learner.n} points {bias} intercept; {forms}")
+    lines += list(compared(problem))
     cones = [f"semidefinite of orders {', '.join(map(str, expected.semidefinite))}"] if expected.order else []
     if expected.coordinates:
         cones.append(
@@ -181,6 +196,14 @@ def explain(problem: cp.Problem) -> Explanation:
     if not problem.is_dcp():
         lines.append("not DCP: cvxpy will refuse it; a risk is convex and decreasing in its kernel")
     return Explanation(expected, tuple(lines), tuple(hints(problem, found)))
+
+
+def compared(problem: cp.Problem) -> Iterator[str]:
+    """Yield a line on every set of triplets in a problem, and how it contradicts itself."""
+    for root in (problem.objective, *problem.constraints):
+        for node in nodes(root):
+            if isinstance(node, TripletGains):
+                yield f"comparisons: {comparisons(node.triplets)}"
 
 
 def described(variable: cp.Variable) -> str:

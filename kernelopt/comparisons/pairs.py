@@ -1,0 +1,226 @@
+"""Comparisons as a directed graph on pairs of points, and what they contradict or repeat."""
+
+from __future__ import annotations
+
+import numbers
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TypeAlias
+
+import networkx as nx
+from numpy.typing import ArrayLike
+
+from kernelopt.comparisons.digraphs import Arc, Arcs, feedback_arcs, implied_arcs, shortest_cycle
+from kernelopt.comparisons.triplets import Triplets, as_triplets
+from kernelopt.errors import ParameterError
+
+Rows: TypeAlias = tuple[int, ...]
+
+ROWS_OF_A_REPORT = 6
+
+
+def comparisons(triplets: ArrayLike, n_points: int | None = None) -> Comparisons:
+    """The relative comparisons "i is more similar to j than to k", checked.
+
+    Parameters
+    ----------
+    triplets : integer array of shape (T, 3), rows (i, j, k) of different points
+    n_points : int, optional
+        Indices must be below it.
+
+    Returns
+    -------
+    Comparisons
+        Nothing but the check is computed before it is asked for.
+
+    Examples
+    --------
+    >>> from kernelopt.comparisons import comparisons
+    >>> print(comparisons([[0, 1, 2], [1, 2, 0], [2, 0, 1], [0, 1, 2], [3, 4, 5]]))
+    5 triplets on 5 pairs of 6 points, in 2 parts
+    1 group of pairs with contradictions; a shortest: 0 is closer to 1 than to 2 (row 0), 1 is closer to 2 \
+than to 0 (row 1), 2 is closer to 0 than to 1 (row 2)
+    1 triplet whose removal leaves no contradiction: row 2
+    1 redundant triplet
+    """
+    rows = as_triplets(triplets, n_points)
+    rows.flags.writeable = False
+    return Comparisons(rows)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Comparisons:
+    """Checked comparisons and their graph; made by `comparisons`.
+
+    Similarities s that are symmetric and respect (i, j, k) have s_ij > s_ik. So a triplet is an arc
+    {i, k} -> {i, j}, **from the less similar pair to the more similar one**, and some s respects all
+    of them if and only if the graph has no cycle: number the pairs in a topological order.
+
+    Attributes
+    ----------
+    triplets : integer array of shape (T, 3), read-only
+
+    Notes
+    -----
+    Two pairs have at most one triplet between them in each direction, besides its duplicates. With P
+    pairs and T triplets, `redundant` and `feedback` keep up to P^2 / 2 and P^2 bits (of the largest
+    part, and of the largest group of pairs with contradictions). T = 20 000 takes about a second, and a
+    few where all cycles are long; `consistent` is linear. The answers depend on the triplets, not on
+    their order, but for the choice among duplicates or equivalents, which falls on the first row.
+
+    Without contradictions a positive definite kernel that respects all triplets exists: s, small, off
+    a unit diagonal.
+    """
+
+    triplets: Triplets
+
+    def __repr__(self) -> str:
+        return f"Comparisons({len(self.triplets)} triplets)"
+
+    def __str__(self) -> str:
+        nodes = self.graph.number_of_nodes()
+        points = len({point for pair in self.graph for point in pair})
+        lines = [
+            f"{_count(len(self.triplets), 'triplet')} on {_count(nodes, 'pair')} of {points} points, "
+            f"in {_count(len(self.parts), 'part')}"
+        ]
+        if self.consistent:
+            lines.append("no contradiction")
+        else:
+            cycle, removed = self.contradictions[0], self.feedback
+            lines.append(
+                f"{_count(len(self.contradictions), 'group')} of pairs with contradictions; a shortest: "
+                f"{self.describe(cycle[:ROWS_OF_A_REPORT])}"
+                + (f" ... ({len(cycle)} rows)" if len(cycle) > ROWS_OF_A_REPORT else "")
+            )
+            rows = ", ".join(map(str, removed[:ROWS_OF_A_REPORT]))
+            lines.append(
+                f"{_count(len(removed), 'triplet')} whose removal leaves no contradiction: "
+                f"row{'s' * (len(removed) > 1)} {rows}" + ", ..." * (len(removed) > ROWS_OF_A_REPORT)
+            )
+        lines.append(_count(len(self.redundant), "redundant triplet"))
+        return "\n".join(lines)
+
+    @cached_property
+    def graph(self) -> nx.DiGraph:
+        """The graph: nodes are pairs (a, b) with a < b, in order; an arc goes to the more similar pair.
+
+        Its attribute "triplets" is the tuple of the rows that say so. Frozen; `nx.DiGraph(graph)` is a
+        copy to change.
+        """
+        rows: dict[Arc, list[int]] = {}
+        for row, (i, j, k) in enumerate(self.triplets.tolist()):
+            less, more = (min(i, k), max(i, k)), (min(i, j), max(i, j))
+            rows.setdefault((less, more), []).append(row)
+        graph = nx.DiGraph()
+        graph.add_nodes_from(sorted({pair for arc in rows for pair in arc}))
+        graph.add_edges_from((*arc, {"triplets": tuple(rows[arc])}) for arc in sorted(rows))
+        return nx.freeze(graph)
+
+    @cached_property
+    def consistent(self) -> bool:
+        """Whether some symmetric similarity respects all triplets: the graph has no cycle."""
+        return bool(nx.is_directed_acyclic_graph(self.graph))
+
+    @cached_property
+    def contradictions(self) -> tuple[Rows, ...]:
+        """One shortest cycle of rows per group of pairs with contradictions, the shortest first.
+
+        A group is a strongly connected component of the graph with more than one pair. A cycle follows
+        the arcs, from its smallest row: the more similar pair of each row is the less similar pair of
+        the next. Of duplicates it names the first. Cycles of two rows, (i, j, k) and (i, k, j), stay
+        with one anchor; longer ones go through several, such as (0, 1, 2), (1, 2, 0), (2, 0, 1).
+        """
+        cycles = []
+        for arcs, removed in self._groups:
+            nodes = shortest_cycle(arcs, sorted({v for _, v in removed}))
+            steps = zip(nodes, [*nodes[1:], nodes[0]], strict=True)
+            rows = [self.graph.edges[arc]["triplets"][0] for arc in steps]
+            first = rows.index(min(rows))
+            cycles.append(tuple(rows[first:] + rows[:first]))
+        return tuple(sorted(cycles, key=lambda cycle: (len(cycle), cycle)))
+
+    @cached_property
+    def feedback(self) -> Rows:
+        """Rows of a small set of triplets without which there is no contradiction.
+
+        No member is superfluous: any one put back makes a contradiction. The smallest set is NP-hard
+        to find; this is the heuristic of Eades, Lin and Smyth (1993) in each group of pairs with
+        contradictions, less the triplets that can be put back. Duplicates go together and count each.
+        """
+        arcs = [arc for _, removed in self._groups for arc in removed]
+        return tuple(sorted(row for arc in arcs for row in self.graph.edges[arc]["triplets"]))
+
+    @cached_property
+    def redundant(self) -> Rows:
+        """Rows of triplets that follow from the others; all of them can be dropped together.
+
+        Without contradictions: duplicates of an earlier row, and arcs outside the transitive reduction
+        of the graph, so that no triplet of the rest follows from the rest. With contradictions, inside
+        a group of pairs where everything contradicts everything only duplicates are named. Between
+        groups the triplets are judged with each group as one node, and of those that join the same two
+        groups the first stands for all. What the triplets imply for any two pairs stays the same.
+        """
+        merged = nx.condensation(self.graph)
+        group = merged.graph["mapping"]
+        between: dict[tuple[int, int], list[int]] = {}
+        redundant: list[int] = []
+        for less, more, rows in self.graph.edges(data="triplets"):
+            if group[less] == group[more]:
+                redundant += rows[1:]
+            else:
+                between.setdefault((group[less], group[more]), []).extend(rows)
+        implied = implied_arcs(merged)
+        for arc, rows in between.items():
+            redundant += rows if arc in implied else sorted(rows)[1:]
+        return tuple(sorted(redundant))
+
+    @cached_property
+    def parts(self) -> tuple[Rows, ...]:
+        """Rows by weakly connected component of the graph, the largest first; parts share no pair."""
+        part = {
+            pair: p for p, pairs in enumerate(nx.weakly_connected_components(self.graph)) for pair in pairs
+        }
+        rows: dict[int, list[int]] = {}
+        for less, _, at in self.graph.edges(data="triplets"):
+            rows.setdefault(part[less], []).extend(at)
+        return tuple(sorted((tuple(sorted(at)) for at in rows.values()), key=lambda at: (-len(at), at)))
+
+    def describe(self, cycle: Sequence[int]) -> str:
+        """Return some rows in words, such as one of `contradictions`.
+
+        Examples
+        --------
+        >>> from kernelopt.comparisons import comparisons
+        >>> compared = comparisons([[0, 1, 2], [0, 2, 1]])
+        >>> compared.describe(compared.contradictions[0])
+        '0 is closer to 1 than to 2 (row 0), 0 is closer to 2 than to 1 (row 1)'
+        """
+        words: list[str] = []
+        for row in cycle:
+            if not isinstance(row, numbers.Integral) or not 0 <= row < len(self.triplets):
+                raise ParameterError(
+                    f"cycle must hold row numbers in 0..{len(self.triplets) - 1}, got {row!r}. "
+                    "Pass a member of `contradictions`, or any rows of the triplets."
+                )
+            i, j, k = self.triplets[row].tolist()
+            words.append(f"{i} is closer to {j} than to {k} (row {row})")
+        return ", ".join(words)
+
+    @cached_property
+    def _groups(self) -> list[tuple[Arcs, list[Arc]]]:
+        """The strongly connected components with more than one pair, each with its feedback arcs."""
+        groups = []
+        for pairs in nx.strongly_connected_components(self.graph):
+            if len(pairs) > 1:
+                arcs = {
+                    u: {v: len(arc["triplets"]) for v, arc in self.graph[u].items() if v in pairs}
+                    for u in sorted(pairs)
+                }
+                groups.append((arcs, feedback_arcs(arcs)))
+        return groups
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number or 'no'} {noun}{'s' * (number != 1)}"

@@ -1,0 +1,209 @@
+"""Triplets (i, j, k), "i is more similar to j than to k": checked, drawn from labels, and scored."""
+
+from __future__ import annotations
+
+import numbers
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from kernelopt.errors import LabelError, NotFiniteError, ParameterError, ShapeError
+from kernelopt.validation import as_symmetric
+
+Triplets: TypeAlias = NDArray[np.intp]
+
+LARGEST_INDEX = 2**53 - 1  # up to here floats are exact
+
+
+def as_triplets(triplets: ArrayLike, n_points: int | None = None) -> Triplets:
+    """Return relative comparisons as an integer array, or say which one is wrong.
+
+    Parameters
+    ----------
+    triplets : array of shape (T, 3), T >= 1
+        Rows (i, j, k) of three different points, numbered from zero: i is more similar to j than to k.
+        Floats must be whole numbers.
+    n_points : int, optional
+        Indices must be below it.
+
+    Examples
+    --------
+    >>> from kernelopt.comparisons import as_triplets
+    >>> as_triplets([[0.0, 1.0, 2.0]]).tolist()
+    [[0, 1, 2]]
+    >>> as_triplets([[0, 1, 2], [3, 1, 3]])
+    Traceback (most recent call last):
+        ...
+    kernelopt.errors.ParameterError: triplets must hold three different points each, got (3, 1, 3) in row 1 \
+(1 such row). Drop it: a point compared with itself says nothing.
+    """
+    try:
+        array = np.asarray(triplets)
+    except ValueError as error:
+        raise ShapeError(
+            f"triplets must be an array of shape (T, 3), got a {type(triplets).__name__}: {error} "
+            "Give every row three points."
+        ) from error
+    if array.ndim != 2 or array.shape[1] != 3 or len(array) == 0:
+        raise ShapeError(
+            f"triplets must have shape (T, 3) with T >= 1, got {array.shape}. "
+            "Stack rows (i, j, k), and write [[i, j, k]] for one triplet."
+        )
+    if array.dtype.kind not in "iuf":
+        raise ShapeError(
+            f"triplets must hold integers, got {array.dtype}, row 0 is {_row(array, 0)}. "
+            "Number the points from zero and convert with numpy.asarray(triplets, dtype=int)."
+        )
+    finite = np.isfinite(array)
+    if not finite.all():
+        raise NotFiniteError(f"triplets must be finite, got {_first(array, ~finite)}. Drop such rows.")
+    whole = array == np.floor(array)
+    if not whole.all():
+        raise ParameterError(
+            f"triplets must hold whole numbers, got {_first(array, ~whole)}. "
+            "They are indices of points: numpy.searchsorted finds them in a sorted list of names."
+        )
+    largest = LARGEST_INDEX if n_points is None else _count(n_points, "n_points") - 1
+    outside = (array < 0) | (array > largest)
+    if outside.any():
+        raise ParameterError(
+            f"triplets must hold indices in 0..{largest}, got {_first(array, outside)}. "
+            "Number the points from zero, in the order of the kernel's rows."
+        )
+    rows = array.astype(np.intp)
+    i, j, k = rows.T
+    repeated = (i == j) | (j == k) | (i == k)
+    if repeated.any():
+        raise ParameterError(
+            f"triplets must hold three different points each, got {_first(rows, repeated[:, None])}. "
+            "Drop it: a point compared with itself says nothing."
+        )
+    return rows
+
+
+def sample_triplets(
+    y: ArrayLike,
+    size: int,
+    random_state: int | np.random.Generator | None = None,
+    both_anchors: bool = False,
+) -> Triplets:
+    """Triplets drawn from labels: two points of one class, and the odd one of another.
+
+    Three different points are drawn uniformly among the threes of which exactly two share their class,
+    as if by drawing any three and keeping these. The odd one is k, and one of the two, at random, is
+    the anchor i. Draws are independent: triplets may repeat.
+
+    Parameters
+    ----------
+    y : array of shape (N,)
+        Labels of any type that can be sorted. Threshold a real target first, at its median say.
+    size : int >= 1
+        Number of draws.
+    random_state : int, Generator or None, default None
+    both_anchors : bool, default False
+        Follow each triplet (i, j, k) with (j, i, k).
+
+    Returns
+    -------
+    integer array of shape (size, 3), or (2 size, 3) with both anchors
+
+    Examples
+    --------
+    >>> from kernelopt.comparisons import sample_triplets
+    >>> sample_triplets(["a", "b", "a"], 1, random_state=0, both_anchors=True).tolist()
+    [[2, 0, 1], [0, 2, 1]]
+    """
+    size = _count(size, "size")
+    labels = np.asarray(y)
+    if labels.ndim != 1:
+        raise ShapeError(f"y must have one dimension, got shape {labels.shape}. Pass one label per point.")
+    if (labels != labels).any():
+        raise NotFiniteError(
+            f"y must hold labels, got {labels[labels != labels][0]!r} at index "
+            f"{int(np.flatnonzero(labels != labels)[0])}. Drop the points without a label."
+        )
+    try:
+        _, classes, members = np.unique(labels, return_inverse=True, return_counts=True)
+    except TypeError as error:
+        raise LabelError(
+            f"y must hold labels of one type, got a mixture: {error}. Convert them with astype(str)."
+        ) from error
+    threes = members * (members - 1) // 2 * (len(labels) - members)
+    if not threes.any():
+        raise LabelError(
+            "y must hold a class of at least two points and a point of another class, got "
+            f"{len(members)} class(es) on {len(labels)} point(s), the largest of {members.max(initial=0)}. "
+            "Add points of another class, or threshold a real target: y > numpy.median(y)."
+        )
+    rng = _generator(random_state)
+    ends = np.cumsum(threes)
+    of = np.searchsorted(ends, rng.integers(ends[-1], size=size), side="right")
+    n, start = members[of], (np.cumsum(members) - members)[of]
+    first = rng.integers(n)
+    second = (first + rng.integers(1, n)) % n
+    odd = rng.integers(len(labels) - n)
+    odd += n * (odd >= start)
+    near, far, other = np.argsort(classes, kind="stable")[[start + first, start + second, odd]]
+    draws = [[near, far, other], [far, near, other]] if both_anchors else [[near, far, other]]
+    return np.ascontiguousarray(np.array(draws, dtype=np.intp).transpose(2, 0, 1)).reshape(-1, 3)
+
+
+def triplet_score(K: ArrayLike, triplets: ArrayLike, distance: bool = False) -> float:
+    r"""The share of triplets that a kernel respects, in [0, 1].
+
+    .. math:: \frac 1 T \left|\{(i, j, k) : K_{ij} > K_{ik}\}\right|
+
+    Parameters
+    ----------
+    K : symmetric array of shape (N, N)
+    triplets : integer array of shape (T, 3)
+    distance : bool, default False
+        Compare the squared distances instead, K_ii + K_jj - 2 K_ij < K_ii + K_kk - 2 K_ik, which says
+        the same where the diagonal is constant.
+
+    Notes
+    -----
+    Ties are failures: the zero kernel scores 0. They are exact, so that round-off decides near-ties.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernelopt.comparisons import triplet_score
+    >>> K = np.array([[1.0, 2.0, 3.0], [2.0, 4.0, 6.0], [3.0, 6.0, 9.0]])
+    >>> triplet_score(K, [[0, 1, 2], [1, 0, 2]]), triplet_score(K, [[0, 1, 2], [1, 0, 2]], distance=True)
+    (0.0, 0.5)
+    """
+    K = as_symmetric(K, "K")
+    i, j, k = as_triplets(triplets, len(K)).T
+    near, far = K[i, j], K[i, k]
+    if distance:
+        diagonal = np.diag(K)
+        near, far = 2 * near - diagonal[j], 2 * far - diagonal[k]
+    return float(np.mean(near > far))
+
+
+def _first(array: NDArray[np.generic], wrong: NDArray[np.bool_]) -> str:
+    rows = np.flatnonzero(wrong.any(axis=1))
+    return f"{_row(array, rows[0])} in row {rows[0]} ({len(rows)} such row{'s' * (len(rows) > 1)})"
+
+
+def _row(array: NDArray[np.generic], row: int) -> str:
+    return f"({', '.join(str(x) for x in array[row].tolist())})"
+
+
+def _count(number: int, what: str) -> int:
+    if isinstance(number, bool) or not isinstance(number, numbers.Integral) or number < 1:
+        raise ParameterError(f"{what} must be an integer of at least 1, got {number!r}. Pass a whole number.")
+    return int(number)
+
+
+def _generator(random_state: int | np.random.Generator | None) -> np.random.Generator:
+    if random_state is None or isinstance(random_state, np.random.Generator):
+        return np.random.default_rng(random_state)
+    if isinstance(random_state, bool) or not isinstance(random_state, numbers.Integral) or random_state < 0:
+        raise ParameterError(
+            f"random_state must be None, an integer of at least 0 or a Generator, got {random_state!r}. "
+            "Pass a seed, or numpy.random.default_rng(seed)."
+        )
+    return np.random.default_rng(int(random_state))

@@ -1,0 +1,166 @@
+"""Relative comparisons and diagonal dominance of a kernel, in its weights."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import cvxpy as cp
+import numpy as np
+import scipy.sparse as sp
+from cvxpy.atoms.affine.wraps import Wrap
+from numpy.typing import ArrayLike, NDArray
+
+from kernelopt.comparisons import as_triplets, comparisons
+from kernelopt.errors import ConditionWarning, ParameterError, ShapeError
+from kernelopt.language.combination import as_kernel
+from kernelopt.language.measures import entries
+from kernelopt.language.terms import terms
+from kernelopt.validation import positive
+
+Index = NDArray[np.intp]
+
+
+class TripletGains(Wrap):  # type: ignore[misc]
+    """K_ij - K_ik for every triplet; made by `triplet_gains`, it remembers its triplets."""
+
+    def __init__(self, expression: cp.Expression, triplets: Index) -> None:
+        self.triplets = triplets
+        super().__init__(expression)
+
+    def get_data(self) -> list[Any]:
+        return [self.triplets]
+
+
+def triplet_gains(K: Any, triplets: ArrayLike) -> TripletGains:
+    """By how much a kernel respects relative comparisons "i is more similar to j than to k": K_ij - K_ik.
+
+    Parameters
+    ----------
+    K : kernel expression or array of shape (N, N)
+    triplets : integer array of shape (T, 3), rows (i, j, k) of different points in 0..N-1
+
+    Returns
+    -------
+    TripletGains
+        An affine cvxpy expression of shape (T,). For a combination it is a (T, m) matrix times its weights.
+
+    Warns
+    -----
+    ConditionWarning
+        If the triplets contradict each other; `explain` shows how.
+    """
+    K = as_kernel(K)
+    rows = as_triplets(triplets, K.shape[0])
+    compared = comparisons(rows)
+    if not compared.consistent:
+        warnings.warn(
+            ConditionWarning(
+                "the triplets contradict each other, so no kernel respects all of them: "
+                f"{compared.describe(compared.contradictions[0])}. comparisons(triplets).feedback lists "
+                f"{len(compared.feedback)} whose removal is enough."
+            ),
+            stacklevel=2,
+        )
+    i, j, k = rows.T
+    parts = terms(K)
+    if parts is None:
+        return TripletGains(K[i, j] - K[i, k], rows)
+    differences = [(weights, grams.entries(i, j) - grams.entries(i, k)) for weights, grams in parts]
+    return TripletGains(cp.sum([D.T @ weights for weights, D in differences]), rows)
+
+
+def triplet_hinge(K: Any, triplets: ArrayLike, margin: float = 1.0) -> cp.Expression:
+    r"""The hinge of relative comparisons "i is more similar to j than to k", one number per triplet.
+
+    .. math:: \big(\rho - (K_{ij} - K_{ik})\big)_+
+
+    Parameters
+    ----------
+    K, triplets
+        As in `triplet_gains`.
+    margin : float > 0, default 1.0
+        rho, in units of the kernel. With no margin the zero kernel would respect everything.
+
+    Returns
+    -------
+    cvxpy expression of shape (T,), convex and non-negative
+
+    References
+    ----------
+    .. [1] Fung, Rosales, Rao, "Feature Selection and Kernel Design via Linear Programming", IJCAI 2007.
+
+    Examples
+    --------
+    >>> import numpy as np, kernelopt as ko
+    >>> K = np.array([[1.0, 0.9, 0.2], [0.9, 1.0, 0.1], [0.2, 0.1, 1.0]])
+    >>> ko.triplet_hinge(K, [[0, 1, 2], [2, 0, 1]]).value.round(6)
+    array([0.3, 0.9])
+    """
+    return cp.pos(positive(margin, "margin") - triplet_gains(K, triplets))
+
+
+def diagonally_dominant(K: Any, points: ArrayLike | None = None) -> list[cp.Constraint]:
+    r"""The set of kernels that are diagonally dominant on some points, and so positive semidefinite there.
+
+    .. math:: K_{ii} \ge \sum_{j \ne i} |K_{ij}| \qquad (i, j \in S)
+
+    It is linear in K, where K >> 0 is not, and severe: a smooth kernel on many points is far from it.
+
+    Parameters
+    ----------
+    K : kernel expression or array of shape (N, N)
+    points : integer array of shape (n_S,), optional
+        S, different points in 0..N-1; by default all.
+
+    Returns
+    -------
+    list of constraints, labelled "above", "below" and "dominance"
+        With a variable `r` above the absolute values, one per pair of points. For a combination they
+        cost n_S (n_S + 1) / 2 x m numbers.
+
+    References
+    ----------
+    .. [1] Fung, Rosales, Rao, IJCAI 2007.
+
+    Examples
+    --------
+    >>> import cvxpy as cp, numpy as np, kernelopt as ko
+    >>> w = cp.Variable(2)
+    >>> K = ko.combine(w, np.array([np.eye(3), np.ones((3, 3))]))
+    >>> problem = cp.Problem(cp.Maximize(w[1]), [*ko.diagonally_dominant(K), w[0] == 1])
+    >>> round(float(problem.solve(solver=cp.CLARABEL)), 5)
+    1.0
+    """
+    K = as_kernel(K)
+    S = np.arange(K.shape[0]) if points is None else as_points(points, K.shape[0])
+    first, second = np.triu_indices(S.size, 1)
+    diagonal = entries(K, S, S)
+    if not first.size:
+        return [(diagonal >= 0).set_label("dominance")]
+    pair = np.arange(first.size)
+    ends = (np.concatenate([first, second]), np.concatenate([pair, pair]))
+    incident = sp.csr_array((np.ones(2 * first.size), ends), shape=(S.size, first.size))
+    off = entries(K, S[first], S[second])
+    r = cp.Variable(first.size, name="r")
+    return [
+        (off <= r).set_label("above"),
+        (-off <= r).set_label("below"),
+        (incident @ r <= diagonal).set_label("dominance"),
+    ]
+
+
+def as_points(points: ArrayLike, n_points: int) -> Index:
+    """Return different indices of points, checked."""
+    S = np.asarray(points)
+    if S.ndim != 1 or not S.size or not np.issubdtype(S.dtype, np.integer):
+        raise ShapeError(
+            f"points must be an integer vector with at least one entry, got {S.dtype} of shape {S.shape}. "
+            "Number the points from zero."
+        )
+    if S.min() < 0 or S.max() >= n_points or np.unique(S).size < S.size:
+        raise ParameterError(
+            f"points must be different and in 0..{n_points - 1}, got {S[:6].tolist()}. "
+            "Use numpy.unique(triplets) for the points of the triplets."
+        )
+    return S.astype(np.intp)
