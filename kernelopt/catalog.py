@@ -54,6 +54,9 @@ class Formulation:
     certificate : function without arguments, optional
         For a programme without risk nodes that has bounds of its own: a `Certificate` at the values and
         multipliers that a solver left.
+    route : function without arguments, optional
+        With `certificate`: a way to the optimum that needs no conic solver, tried first. It sets the values
+        of the variables and the multipliers of the constraints, and returns the number of iterations.
     """
 
     name: str
@@ -67,6 +70,7 @@ class Formulation:
     recover: Callable[[], Array] | None = None
     predictor: Callable[[Array], tuple[Array, float]] | None = None
     certificate: Callable[[], Certificate] | None = None
+    route: Callable[[], int] | None = None
 
     def __repr__(self) -> str:
         constraints = len(self.problem.constraints)
@@ -87,7 +91,7 @@ class Formulation:
         if recover is not None:
             options["reading"] = Reading(self.words, lambda: [recover()])
         elif self.certificate is not None:
-            options["reading"] = Reading(self.words, certify=self.certificate)
+            options["reading"] = Reading(self.words, certify=self.certificate, route=self.route)
         solution = solve(self.problem, method, **options)
         if solution.learned or self.weights is None:
             return solution

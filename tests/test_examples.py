@@ -5,6 +5,8 @@ from __future__ import annotations
 import runpy
 from pathlib import Path
 
+import pytest
+
 EXAMPLES = Path(__file__).parents[1] / "examples"
 
 
@@ -27,6 +29,7 @@ def test_formulation_of_the_example_has_fewer_than_ten_lines():
     assert len([line for line in block.splitlines() if line.strip()]) < 10
 
 
+@pytest.mark.slow
 def test_sparsity_experiment_compares_all_norms(tmp_path, capsys):
     space = runpy.run_path(str(EXAMPLES / "sparsity_experiment.py"))
     picture = tmp_path / "picture.png"
@@ -39,3 +42,15 @@ def test_sparsity_experiment_compares_all_norms(tmp_path, capsys):
     assert (results[:, -1, 0, 1] < results[:, -1, -1, 1]).all()  # p = 1 is nearer where one does
     said = capsys.readouterr().out
     assert "the paper's conclusion" in said.lower() and picture.stat().st_size > 10_000
+
+
+def test_comparisons_learn_from_training_points(tmp_path, capsys):
+    space = runpy.run_path(str(EXAMPLES / "comparisons.py"))
+    picture = tmp_path / "picture.png"
+    found = space["main"](
+        ["--splits", "1", "--triplets", "40", "--test-triplets", "200", "--output", str(picture)]
+    )
+    assert set(found) == {"wine", "iris"}
+    for scores, counts, d in found.values():
+        assert (scores > 0.6).all() and (scores <= 1.0).all() and (counts >= 1).all() and (counts <= d).all()
+    assert "from best to worst" in capsys.readouterr().out and picture.stat().st_size > 10_000

@@ -35,12 +35,14 @@ class Reading:
     """How a programme without risks is read: as a learning problem in words, or by bounds of its own.
 
     `recover` sets the variables of `words` from the values and multipliers of the programme just
-    solved, and returns one alpha per risk of `words`; `certify` bounds the programme at them.
+    solved, and returns one alpha per risk of `words`; `certify` bounds the programme at them. `route` is
+    tried before any solver: it fills the variables and multipliers itself.
     """
 
     words: cp.Problem
     recover: Callable[[], list[Array]] = list
     certify: Callable[[], Certificate] | None = None
+    route: Callable[[], int] | None = None
 
 
 def exact(
@@ -71,6 +73,8 @@ def exact(
         linear=expansion.problem.is_lp(), order=size(problem).order, solver=solver, time_limit=time_limit
     )
     rungs = [replace(r, options={**r.options, **(solver_options or {})}) for r in rungs]
+    if reading is not None and reading.route is not None and solver is None:
+        rungs.insert(0, Rung("a route of its own", route=reading.route))
     best: Found | None = None
     history: list[tuple[float, float, float]] = []
     times = {"build": time.perf_counter() - started, "solve": 0.0, "certify": 0.0}

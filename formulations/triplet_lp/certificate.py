@@ -1,0 +1,105 @@
+"""Bounds of the linear programme in closed form, from whatever weights and multipliers a solver left."""
+
+from __future__ import annotations
+
+import warnings
+from contextlib import suppress
+from typing import Any
+
+import cvxpy as cp
+import numpy as np
+
+import kernelopt as ko
+from formulations.triplet_lp.multipliers import WILD, lower_bound
+from formulations.triplet_lp.setting import Array, Setting
+
+ROUND_OFF = 1e-13
+COLLAPSED = 1e-6
+LOOSE = 1e-6
+LARGE = 1e7
+
+
+def certificate(data: Setting, gamma1: Any, problem: cp.Problem) -> ko.Certificate:
+    """Bound the optimum at the values and multipliers of the programme.
+
+    * upper: the weights are moved into the cone along weights deep inside it, and the objective
+      evaluated there; zero weights are taken where they are as good;
+    * lower: `lower_bound`. For "psd" with prices near zero it may say little: then `ko.certify` is asked.
+    """
+    price = float(gamma1.value) if isinstance(gamma1, cp.Parameter) else gamma1
+    variables = {v.name(): v for v in problem.variables()}
+    lower = lower_bound(data, price, {c.label: c for c in problem.constraints})
+    alpha = inside(data, numbers(variables["alpha"].value, data.m))
+    if not size(data, alpha) <= LARGE * data.margin:  # round-off would decide
+        alpha = np.zeros(data.m)
+    upper, nothing = data.value(alpha, price), data.margin * data.T
+    collapsed = nothing - lower <= COLLAPSED * nothing
+    if collapsed or not upper < nothing:
+        alpha, upper = np.zeros(data.m), nothing
+    if collapsed:
+        warnings.warn(ko.ConditionWarning(collapse(data, price)), stacklevel=2)
+    values = {"alpha": alpha, "eps": np.maximum(data.margin - data.D @ alpha, 0.0)}
+    values["s"] = data.by_group(np.abs(alpha), np.maximum)
+    if data.cone == "dominant":
+        values["r"] = np.abs(data.off @ alpha)
+    point = {variable: values[name] for name, variable in variables.items()}
+    found = ko.Certificate(min(lower, upper), upper, "closed", feasible=True, point=point)
+    if data.cone != "psd" or found.gap <= LOOSE:
+        return found
+    other = ko.certify(problem, point)
+    return other if other.gap < found.gap else found
+
+
+def numbers(values: Any, size: int) -> Array:
+    """Return what a solver left in the weights, zero where it is of no use."""
+    if values is None:
+        return np.zeros(size)
+    flat = np.asarray(values, dtype=float)
+    return np.where(np.abs(flat) < WILD, flat, 0.0)
+
+
+def inside(data: Setting, alpha: Array) -> Array:
+    """Return weights in the cone near `alpha`: zero where no weights are deep inside."""
+    if data.cone == "nonnegative":
+        return np.maximum(alpha, 0.0)
+    short = data.depth(alpha)
+    if short.min() >= -ROUND_OFF * size(data, alpha):
+        return alpha
+    e = deep(data)
+    room = data.depth(e)
+    return alpha + float(np.max(-short / room)) * e if room.min() > 0 else np.zeros(data.m)
+
+
+def size(data: Setting, alpha: Array) -> float:
+    """Return the largest sum_p |alpha_p K_p(i, i)|."""
+    return float((np.abs(data.diagonal) @ np.abs(alpha)).max())
+
+
+def deep(data: Setting) -> Array:
+    """Return weights inside the cone: those of one kernel, else the deepest up to one in size."""
+    depths = data.depths()
+    best = int(depths.argmax())
+    if depths[best] > 0:
+        return np.asarray(np.eye(data.m)[best])
+    alpha, depth = cp.Variable(data.m), cp.Variable()
+    constraints = [alpha <= 1, alpha >= -1, depth <= 1]
+    K = ko.combine(alpha, data.grams.block(data.points)) - depth * np.eye(data.points.size)
+    constraints += ko.diagonally_dominant(K) if data.cone == "dominant" else [K >> 0]
+    with warnings.catch_warnings(), suppress(ko.KerneloptError):  # what it finds is looked at
+        warnings.simplefilter("ignore")
+        ko.solve(cp.Problem(cp.Maximize(depth), constraints))
+    return numbers(alpha.value, data.m)
+
+
+def collapse(data: Setting, gamma1: float) -> str:
+    """Say that zero weights are optimal, and what helps."""
+    causes = f"gamma1 = {gamma1:g} and gamma2 = {data.gamma2:g}"
+    text = (
+        f"zero weights are optimal for these {data.T} triplets with {causes}: no kernel is worth its price. "
+    )
+    if data.cone == "dominant":
+        text += (
+            f"Diagonal dominance on {data.points.size} points is severe: add the identity kernel "
+            "(ko.identity(), in a group of its own) or very narrow Gaussians, "
+        )
+    return text + "lower gamma1 below gamma1_max(...), or lower gamma2."

@@ -1,0 +1,171 @@
+"""Diagonal dominance by column generation: the linear programme without its n_S^2 rows.
+
+Dominance at point i is K_ii >= sum_j sigma_j K_ij for every choice of signs: linear rows in the weights, of
+which few matter. The dual of the programme has one column per triplet and one per row in use, and only
+m + F rows of its own, however many triplets there are; HiGHS starts every time from its last basis.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import cvxpy as cp
+import highspy
+import numpy as np
+
+import kernelopt as ko
+from formulations.triplet_lp.setting import Array, Setting
+
+VIOLATED = 1e-9
+ACCURACY, USUAL = 1e-10, 1e-7  # tolerances of HiGHS: the least that it takes, and its own
+ROUNDS = 500
+
+
+class Columns:
+    """max rho sum u over u in [0, 1], lam >= 0 and z with sum_f |z| <= gamma1, as columns of HiGHS.
+
+    Row p says sum_t u_t d_tp + sum_c lam_c G_cp - z_p = gamma2 q_p; its multiplier is alpha_p. Without a
+    gamma1 it is the least one for u = 1.
+    """
+
+    def __init__(self, data: Setting, gamma1: float | None) -> None:
+        self.data = data
+        self.signs: list[tuple[int, Array]] = []  # of each column lam: the point i, and the signs sigma
+        self.highs: Any = highspy.Highs()  # type: ignore[no-untyped-call]
+        self.highs.setOptionValue("output_flag", False)
+        self.highs.setOptionValue("threads", 1)
+        for kind in ("primal", "dual"):
+            self.highs.setOptionValue(f"{kind}_feasibility_tolerance", ACCURACY)
+        self.highs.setOptionValue("small_matrix_value", 1e-12)  # its least; by default less than 1e-9 is zero
+        m, F, infinity = data.m, data.F, highspy.kHighsInf
+        nothing = np.zeros(0)
+        right = np.concatenate([data.gamma2 * data.q, np.full(F, -infinity)])
+        caps = np.concatenate([data.gamma2 * data.q, np.full(F, gamma1 or 0.0)])
+        starts = np.zeros(m + F, dtype=np.int32)
+        self.highs.addRows(m + F, right, caps, 0, starts, nothing.astype(np.int32), nothing)
+        counted = np.zeros((m, F))
+        counted[np.arange(m), data.groups] = 1.0
+        above = np.hstack([-np.eye(m), counted])  # z = above - below; only what is priced counts
+        below = np.hstack([np.eye(m), counted if data.cone == "dominant" else 0 * counted])
+        self._add(above, 0.0, infinity)
+        self._add(below, 0.0, infinity)
+        self._add(np.hstack([data.D, np.zeros((data.T, F))]), -data.margin, 1.0)
+        if gamma1 is None:
+            every = np.arange(2 * m, 2 * m + data.T, dtype=np.int32)
+            self.highs.changeColsBounds(data.T, every, np.ones(data.T), np.ones(data.T))
+            self.highs.changeColsCost(data.T, every, np.zeros(data.T))
+            self._add(np.concatenate([np.zeros(m), -np.ones(F)])[None], 1.0, infinity)
+        self.first = self.highs.getNumCol()  # of the columns lam
+        if data.cone == "dominant":
+            for i in range(data.points.size):
+                self.cut(i, np.zeros(data.points.size))
+
+    def _add(self, rows: Array, cost: float, upper: float) -> None:
+        """Add columns with these coefficients, cost (of the minimisation) and upper bound."""
+        count, nonzero = len(rows), rows != 0
+        starts = np.concatenate([[0], np.cumsum(nonzero.sum(axis=1))[:-1]]).astype(np.int32)
+        columns = np.nonzero(nonzero)[1].astype(np.int32)
+        self.highs.addCols(
+            count,
+            np.full(count, cost),
+            np.zeros(count),
+            np.full(count, upper),
+            columns.size,
+            starts,
+            columns,
+            rows[nonzero],
+        )
+
+    def cut(self, i: int, signs: Array) -> None:
+        """Add the row K_ii >= sum_j signs_j K_ij."""
+        data = self.data
+        pairs, others = self.pairs(i)
+        coefficients = data.diagonal[i] - signs[others] @ data.off[pairs]
+        self._add(np.concatenate([coefficients, np.zeros(data.F)])[None], 0.0, highspy.kHighsInf)
+        self.signs.append((i, signs))
+
+    def pairs(self, i: int) -> tuple[Any, Any]:
+        """Return the pairs that point i is in, and its partners."""
+        first, second = self.data.first, self.data.second
+        here = np.flatnonzero((first == i) | (second == i))
+        return here, first[here] + second[here] - i
+
+    def reprice(self, gamma1: float) -> None:
+        """Change gamma1, keeping the columns and the basis."""
+        for f in range(self.data.F):
+            self.highs.changeRowBounds(self.data.m + f, -highspy.kHighsInf, gamma1)
+
+    def solve(self) -> int:
+        """Generate columns until none is worth it; return the number of rounds."""
+        for count in range(ROUNDS):
+            self._run()
+            if not self._violated():
+                return count + 1
+        return ROUNDS
+
+    def _run(self) -> None:
+        """Solve from the last basis; where round-off stops HiGHS, from none and to its own tolerances."""
+        for accuracy in (ACCURACY, USUAL):
+            for kind in ("primal", "dual"):
+                self.highs.setOptionValue(f"{kind}_feasibility_tolerance", accuracy)
+            self.highs.run()
+            if self.highs.getModelStatus() == highspy.HighsModelStatus.kOptimal:
+                return
+            self.highs.clearSolver()
+        status = self.highs.modelStatusToString(self.highs.getModelStatus())
+        raise ko.SolverError(f"HiGHS must solve the linear programme, got {status}. Scale the kernels.")
+
+    def _violated(self) -> bool:
+        """Add a column for every point at which dominance fails, and say whether there was one."""
+        data = self.data
+        if data.cone != "dominant" or not data.first.size:
+            return False
+        alpha = self.weights()
+        off = data.off @ alpha
+        scale = float((np.abs(data.diagonal) @ np.abs(alpha)).max(initial=0.0))
+        failing = np.flatnonzero(data.dominance(alpha) < -VIOLATED * scale)
+        for i in failing:
+            pairs, others = self.pairs(int(i))
+            signs = np.zeros(data.points.size)
+            signs[others] = np.sign(off[pairs])
+            self.cut(int(i), signs)
+        return bool(failing.size)
+
+    def weights(self) -> Array:
+        """Return alpha, the multipliers of the rows; HiGHS minimises, so their sign is the other."""
+        return -np.array(self.highs.getSolution().row_dual[: self.data.m])
+
+    def multipliers(self) -> tuple[Array, Array, Array]:
+        """Return u, v and w of the hand-written dual."""
+        data = self.data
+        values = np.array(self.highs.getSolution().col_value)
+        u, lam = values[2 * data.m : 2 * data.m + data.T], values[self.first :]
+        v, w = np.zeros(data.points.size), np.zeros(data.first.size)
+        for (i, signs), price in zip(self.signs, lam, strict=True):
+            if price > 0:
+                pairs, others = self.pairs(i)
+                v[i] += price
+                w[pairs] -= price * signs[others]
+        return u, v, w
+
+    def write(self, problem: cp.Problem) -> None:
+        """Put weights and multipliers into the programme, as a solver would."""
+        data, alpha = self.data, self.weights()
+        u, v, w = self.multipliers()
+        z = data.D.T @ u + data.diagonal.T @ v + data.off.T @ w - data.gamma2 * data.q
+        reach = v[data.first] + v[data.second]
+        values = {"alpha": alpha, "eps": np.maximum(data.margin - data.D @ alpha, 0.0)}
+        values["s"] = data.by_group(np.abs(alpha), np.maximum)
+        values["r"] = np.abs(data.off @ alpha)
+        prices = {
+            "comparisons": u,
+            "dominance": v,
+            "above": (reach - w) / 2,
+            "below": (reach + w) / 2,
+            "group above": np.maximum(z, 0.0),
+            "group below": np.maximum(-z, 0.0),
+        }
+        for variable in problem.variables():
+            variable.save_value(values[variable.name()])
+        for constraint in problem.constraints:
+            constraint.dual_variables[0].save_value(prices[constraint.label])
