@@ -1,7 +1,8 @@
 """Every formulation of the catalogue, by one harness: a new entry is tested on arrival.
 
 Each example is solved and certified; its hand-written dual is solved on its own and compared as the claim
-word says; the learned machine predicts, or the learned kernel is there where no machine is; and the same problem in words has the same optimum.
+word says; the learned machine predicts (or, where only a kernel is learned, says so); and the same problem
+in words has the same optimum.
 """
 
 from __future__ import annotations
