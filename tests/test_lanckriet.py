@@ -735,7 +735,7 @@ def test_invariances_of_learned_weights(criterion, change):
     if change is with_constant:
         assert solution.weights[3] <= 1e-5
     if change is split_in_two:
-            assert not solution.weights_unique  # compare kernels, not weights
+        assert not solution.weights_unique  # compare kernels, not weights
     if change is not permuted_points:
         assert solution.kernel == pytest.approx(plain.kernel, abs=1e-3)
 
