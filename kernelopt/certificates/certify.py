@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -12,11 +12,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from kernelopt.certificates.boxes import Box, constraint_boxes, entry_bounds, flat
+from kernelopt.certificates.candidates import as_alphas, needed, starting_point
 from kernelopt.certificates.closed import closed_bound
 from kernelopt.certificates.minorants import relaxation
 from kernelopt.certificates.multipliers import Bound, conic_bound
 from kernelopt.certificates.repair import Point, Violation, feasible_point, violations, write_point
-from kernelopt.errors import ParameterError, ShapeError
 from kernelopt.language.risk import Risk
 from kernelopt.reading import check_problem, risks, visible_variables
 from kernelopt.validation import Array
@@ -245,69 +245,6 @@ def given_bounds(bounds: dict[Any, tuple[ArrayLike, ArrayLike]] | None) -> list[
         lower, upper = (flat(np.broadcast_to(np.asarray(s, dtype=float), variable.shape)) for s in sides)
         constraints += entry_bounds(variable, Box(lower, upper))
     return constraints
-
-
-def starting_point(
-    variables: list[cp.Variable], everything: list[cp.Variable], candidate: Any, weights: ArrayLike | None
-) -> Point | None:
-    """Return the candidate as a point; None where it is missing or not finite."""
-    if not (candidate is None or isinstance(candidate, Mapping)):
-        raise ParameterError(
-            f"candidate must be a dict from cvxpy variables to values, got {type(candidate).__name__}. "
-            "Pass weights=... for the weights of a problem with one variable."
-        )
-    if weights is not None:
-        if candidate is not None or len(variables) != 1:
-            raise ParameterError(
-                f"weights are for problems with one variable outside the risks, got {len(variables)} "
-                f"({', '.join(v.name() for v in variables)}). Pass candidate={{variable: value, ...}}."
-            )
-        candidate = {variables[0]: weights}
-    strangers = [v for v in candidate or {} if not any(v is w for w in everything)]
-    if strangers:
-        raise ParameterError(
-            f"the candidate must be for variables of the problem ({', '.join(v.name() for v in variables)}), "
-            f"got {strangers[0]}. Pass the variables that the problem was built from."
-        )
-    point: Point = {}
-    for variable in variables:
-        value = variable.value if candidate is None else candidate.get(variable, variable.value)
-        if value is None:
-            return None
-        array = np.asarray(value.toarray() if hasattr(value, "toarray") else value)
-        if array.dtype.kind not in "biuf":
-            raise ParameterError(f"the candidate of {variable.name()} must be numbers, got {value!r}.")
-        array = array.astype(float)
-        if array.shape != variable.shape:
-            raise ShapeError(
-                f"the candidate of {variable.name()} must have shape {variable.shape}, got {array.shape}."
-            )
-        if not np.isfinite(flat(array)).all():
-            return None
-        point[variable.id] = array
-    return point
-
-
-def as_alphas(found: list[Risk], alpha: Any) -> list[Array] | None:
-    """Return one finite dual variable per risk, None where none is given."""
-    if alpha is None or not found:
-        return None
-    several = isinstance(alpha, list | tuple) and len(alpha) > 0 and np.ndim(alpha[0]) == 1
-    proposed = [np.asarray(a, dtype=float) for a in (alpha if several else [alpha])]
-    sizes = [node.learner.n for node in found]
-    if [a.shape for a in proposed] != [(n,) for n in sizes]:
-        raise ShapeError(
-            f"alpha must have one entry per labelled point of each of {len(sizes)} risk(s), sizes {sizes}, "
-            f"got shapes {[a.shape for a in proposed]}. It is the signed dual variable, y times the SVM's."
-        )
-    return [np.nan_to_num(a, nan=0.0, posinf=0.0, neginf=0.0) for a in proposed]
-
-
-def needed(alphas: list[Array] | None, found: list[Risk]) -> list[Array]:
-    """Return the alphas, or say that they must be given."""
-    if alphas is None and found:
-        raise ParameterError("retrain=False needs alpha, got None. Pass one per risk, or let it train.")
-    return alphas or []
 
 
 def listed(left: list[Violation]) -> str:
