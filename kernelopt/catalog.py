@@ -51,6 +51,9 @@ class Formulation:
         For a programme without risk nodes: sets the weights from its multipliers and returns alpha.
     predictor : function of (kernel on the labelled points) -> (alpha, intercept), optional
         For formulations that learn a kernel without a machine.
+    coefficients : function without arguments -> (array of shape (m, n), intercept), optional
+        For formulations whose machine is a sum of functions, f = sum_i weights_i K_i coefficients_i +
+        intercept, at the current values; it predicts at new points with weights of any sign.
     certificate : function without arguments, optional
         For a programme without risk nodes that has bounds of its own: a `Certificate` at the values and
         multipliers that a solver left.
@@ -69,6 +72,7 @@ class Formulation:
     words: cp.Problem
     recover: Callable[[], Array] | None = None
     predictor: Callable[[Array], tuple[Array, float]] | None = None
+    coefficients: Callable[[], tuple[Array, float]] | None = None
     certificate: Callable[[], Certificate] | None = None
     route: Callable[[], int] | None = None
 
@@ -98,12 +102,14 @@ class Formulation:
         return replace(solution, weights=np.asarray(self.weights.value), learned=(self._machine(),))
 
     def _machine(self) -> Learned:
-        """Return the learned kernel, with the machine that `predictor` trains at it, if there is one."""
+        """Return the learned kernel, with the machine of `coefficients` or `predictor`, if there is one."""
         alpha, intercept = np.zeros(0), np.nan
-        if self.predictor is not None:
+        if self.coefficients is not None:
+            alpha, intercept = self.coefficients()
+        elif self.predictor is not None:
             alpha, intercept = self.predictor(np.asarray(self.kernel.value))
         parts = tuple(Part(np.ravel(w.value), grams, alpha) for w, grams in terms(self.kernel) or [])
-        extends = self.weights is not None and bool(self.weights.is_nonneg())
+        extends = alpha.ndim == 2 or (self.weights is not None and bool(self.weights.is_nonneg()))
         return Learned(alpha, intercept, parts, True, extends)
 
 

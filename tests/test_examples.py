@@ -54,3 +54,18 @@ def test_comparisons_learn_from_training_points(tmp_path, capsys):
     for scores, counts, d in found.values():
         assert (scores > 0.6).all() and (scores <= 1.0).all() and (counts >= 1).all() and (counts <= d).all()
     assert "from best to worst" in capsys.readouterr().out and picture.stat().st_size > 10_000
+
+
+def test_linear_functional_says_where_it_overfits(tmp_path, capsys):
+    space = runpy.run_path(str(EXAMPLES / "linear_functional.py"))
+    picture = tmp_path / "picture.png"
+    arguments = ["--splits", "1", "--features", "2", "--points", "90", "--jobs", "1"]
+    (found,) = space["main"]([*arguments, "--output", str(picture)])
+    assert {convention for _, convention in found} == {"mean", "sum", ""}
+    assert all(accuracy > 0.5 for name, (accuracy, _, _) in found.items() if "LFS" not in name[0])
+    for convention in ("mean", "sum"):  # free weights fit the training points best
+        errors = {name: error for (name, one), (_, error, _) in found.items() if one == convention}
+        others = ("LFS, ridge", "LFS, nonnegative", "LFS, simplex", "plain average")
+        assert errors["LFS"] <= min(errors[name] for name in others) + 1e-6
+    said = capsys.readouterr().out
+    assert "Where LFS overfits" in said and picture.stat().st_size > 10_000

@@ -844,3 +844,33 @@ def test_the_smooth_dual_against_a_primal_by_hand(bias):
     built = learning(ko.squared(1.3), p, y, bias=bias)
     solution = ko.solve(built.problem, "smooth-dual", tol=1e-8)
     assert solution.lower - 1e-6 <= value <= solution.upper + 1e-6
+
+
+def test_a_callback_that_writes_to_the_point_changes_nothing():
+    def write(report):
+        report["point"][:] = 0.0
+
+    one = ko.solve(learning(ko.hinge(1.0))[0], "interleaved", callback=write)
+    two = ko.solve(learning(ko.hinge(1.0))[0], "interleaved")
+    assert one.upper == two.upper and (one.weights == two.weights).all()
+
+
+def test_the_point_returned_is_as_good_as_the_best_on_the_way():
+    """Without a ball the weights run away and no lower bound is found: the best value still counts."""
+    theta = cp.Variable(3, nonneg=True)
+    problem = cp.Problem(cp.Minimize(ko.risk(ko.combine(theta, stack(14)), labels(14), ko.hinge(1.0))))
+    with pytest.warns(ko.ConvergenceWarning):
+        solution = ko.solve(problem, "cutting-plane", max_iterations=6)
+    assert solution.upper <= min(upper for _, _, upper in solution.history) * (1 + 1e-6)
+
+
+def test_the_exact_method_tells_its_callback_the_same_and_can_be_ended():
+    reports = []
+
+    def end(report):
+        reports.append(report)
+        raise StopIteration
+
+    solution = ko.solve(learning(ko.hinge(1.0))[0], callback=end)
+    assert {"method", "iteration", "seconds", "lower", "upper", "gap", "point"} <= set(reports[0])
+    assert len(reports) == 1 and solution.gap == reports[0]["gap"]

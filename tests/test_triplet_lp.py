@@ -29,7 +29,7 @@ from kernelopt.errors import (
     ParameterError,
     ShapeError,
 )
-from tests.problems import solved
+from tests.problems import points, solved
 
 CONES = ("dominant", "psd", "nonnegative")
 LINEAR = ("dominant", "nonnegative")
@@ -998,7 +998,8 @@ def test_the_path_of_a_dictionary_that_never_selects():
     """gamma1_max is zero: the grid shows that, at prices that a free choice of weights would pay."""
     X, triplets = blobs(0, 20, 2, 40)
     broad = ko.Grams.from_kernels([ko.gaussian(2.0), ko.gaussian(4.0)], X)
-    path = triplet_lp.regularization_path(broad, triplets, gamma2=0.01, size=5)
+    with pytest.warns(ConditionWarning, match="no kernel is worth its price"):
+        path = triplet_lp.regularization_path(broad, triplets, gamma2=0.01, size=5)
     assert (path.weights == 0).all() and (path.upper == 40).all() and (path.gap <= 1e-6).all()
     assert (path.gamma1 > 1e-6).all()
 
@@ -1197,3 +1198,19 @@ def test_kernel_functions_are_named_where_they_fail():
     grams = ko.Grams.from_kernels([ko.gaussian(1.0), ko.polynomial(200)], 1e6 * np.ones((5, 2)))
     with pytest.raises(NotFiniteError, match="values of polynomial"):
         triplet_lp.kernel_design(grams, [[0, 1, 2]], gamma1=0.1, gamma2=0.1)
+
+
+def test_noise_in_the_weights_does_not_leave_a_cone_without_inside():
+    """Equal points make every K singular: there is nothing inside to move towards, only noise to drop."""
+    X = np.repeat(points(6, 2, seed=3), 2, axis=0)
+    triplets = [[0, 1, 4], [2, 3, 6], [4, 5, 8]]
+    weak = ko.per_feature([ko.gaussian(0.5), ko.gaussian(1.0)], 2)
+    grams = ko.Grams.from_kernels(weak, X)
+    both = [
+        triplet_lp.feature_selection(
+            grams, triplets, weak.groups, gamma1=0.1, gamma2=0.001, cone=cone
+        ).solve()
+        for cone in ("psd", "nonnegative")
+    ]
+    assert np.abs(both[0].weights).max() > 0.1 and both[0].gap <= 1e-5
+    assert both[0].lower <= both[1].upper

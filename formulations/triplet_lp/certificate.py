@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any
 
@@ -16,6 +17,7 @@ from formulations.triplet_lp.setting import Array, Setting
 ROUND_OFF = 1e-13
 COLLAPSED = 1e-6
 LOOSE = 1e-6
+NEARLY_ZERO = (1e-9, 1e-6, 1e-4)
 LARGE = 1e7
 
 
@@ -67,12 +69,24 @@ def inside(data: Setting, alpha: Array) -> Array:
         return alpha
     e = deep(data)
     room = data.depth(e)
-    return alpha + float(np.max(-short / room)) * e if room.min() > 0 else np.zeros(data.m)
+    if room.min() > 0:
+        return alpha + float(np.max(-short / room)) * e
+    for near in snapped(alpha):
+        if data.depth(near).min() >= -ROUND_OFF * size(data, near):
+            return near
+    return np.zeros(data.m)
 
 
 def size(data: Setting, alpha: Array) -> float:
     """Return the largest sum_p |alpha_p K_p(i, i)|."""
     return float((np.abs(data.diagonal) @ np.abs(alpha)).max())
+
+
+def snapped(alpha: Array) -> Iterator[Array]:
+    """Yield weights without the smallest ones, then positive parts: noise may leave a cone without inside."""
+    for sign in (-np.inf, 0.0):
+        for least in NEARLY_ZERO:
+            yield np.where(np.abs(alpha) > least * float(np.abs(alpha).max()), np.maximum(alpha, sign), 0.0)
 
 
 def deep(data: Setting) -> Array:
@@ -102,4 +116,4 @@ def collapse(data: Setting, gamma1: float) -> str:
             f"Diagonal dominance on {data.points.size} points is severe: add the identity kernel "
             "(ko.identity(), in a group of its own) or very narrow Gaussians, "
         )
-    return text + "lower gamma1 below gamma1_max(...), or lower gamma2."
+    return text + ("lower gamma1 below gamma1_max(...), or " if gamma1 > 0 else "or ") + "lower gamma2."

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 import kernelopt as ko
-from formulations.triplet_lp.certificate import certificate
+from formulations.triplet_lp.certificate import certificate, collapse
 from formulations.triplet_lp.columns import Columns
 from formulations.triplet_lp.design import build
 from formulations.triplet_lp.dual import priced
@@ -157,6 +157,7 @@ def regularization_path(
         top = least_price(data)
         if top <= NEVER * free:  # nothing is selected at any price: the grid only shows it
             top = free or 1.0
+            warnings.warn(ko.ConditionWarning(collapse(data, 0.0)), stacklevel=2)
         grid = top * np.geomspace(1.0, 1e-3, size)
     else:
         grid = np.sort([ko.positive(value, "gamma1") for value in gamma1])[::-1]

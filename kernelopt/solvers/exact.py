@@ -91,10 +91,10 @@ def exact(
         if found.certificate.proof is not None:
             raise contradiction(problem, found.certificate.proof)
         history.append((time.perf_counter() - started, found.certificate.lower, found.certificate.upper))
-        if callback is not None:
-            callback({"solver": rung.name, "status": tried.status, "certificate": found.certificate})
         if best is None or better(found, best):
             best = found
+        if told_to_stop(callback, rung.name, tried.status, found.certificate, history):
+            break
         if best.certificate.gap <= tol:
             break
     if best is None or not best.certificate.feasible or all(a.status == "failed" for a in claims):
@@ -102,6 +102,31 @@ def exact(
     best.certificate = evened(target, best.certificate)
     restore(problem, best, tol)
     return describe(target, "exact", best, tol, tuple(history), times, REMEDY)
+
+
+def told_to_stop(
+    callback: Callback | None, solver: str, status: str, certificate: Certificate, history: list[Any]
+) -> bool:
+    """Tell the callback of a certified point; whether it raised StopIteration."""
+    seconds, lower, upper = history[-1]
+    report = {
+        "method": "exact",
+        "iteration": len(history),
+        "seconds": seconds,
+        "lower": lower,
+        "upper": upper,
+        "gap": certificate.gap,
+        "point": {variable.id: np.copy(value) for variable, value in certificate.point.items()},
+        "solver": solver,
+        "status": status,
+        "certificate": certificate,
+    }
+    try:
+        if callback is not None:
+            callback(report)
+    except StopIteration:
+        return True
+    return False
 
 
 def run(expansion: Expansion, rung: Rung, verbose: bool, times: dict[str, float]) -> Attempt:

@@ -21,6 +21,8 @@ from kernelopt.solvers.progress import History, Progress
 from kernelopt.solvers.solution import Solution, learned_machine, single, weights_are_unique
 from kernelopt.validation import Array
 
+SHARE = 0.1  # of the tolerance, by which the point may be worse than the best value reported
+
 
 @dataclass
 class Found:
@@ -44,9 +46,10 @@ def conclude(
     clock = progress.seconds
     certificate = certify(problem, candidate, alpha=alphas, retrain=False)
     retrained = False
-    if certificate.gap > progress.tol:
+    worse = attained(problem, certificate) - progress.upper  # than a machine that was seen on the way
+    if certificate.gap > progress.tol or worse > SHARE * progress.tol * max(1.0, abs(progress.upper)):
         trained = certify(problem, candidate, alpha=alphas)
-        if trained.gap < certificate.gap:
+        if (trained.gap, attained(problem, trained)) < (certificate.gap, attained(problem, certificate)):
             certificate, retrained = trained, True
     times = {"build": 0.0, "solve": clock, "certify": progress.seconds - clock}
     duals = multipliers(problem, list(certificate.alphas))
@@ -59,8 +62,13 @@ def conclude(
     if retrained:
         found.machines = [node.oracle().alpha for node in risks(problem)]
     if progress.stopped:
-        remedy = f"The method ended because {progress.stopped}. {remedy}"
+        remedy = f"The method ended because {progress.stopped}." + f" {remedy}" * (not progress.asked)
     return describe(problem, progress.method, found, progress.tol, progress.history, times, remedy)
+
+
+def attained(problem: cp.Problem, certificate: Certificate) -> float:
+    """Return the value of the point of a certificate, for the minimisation."""
+    return -certificate.lower if isinstance(problem.objective, cp.Maximize) else certificate.upper
 
 
 def multipliers(problem: cp.Problem, alphas: list[Array]) -> list[list[Any]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from copy import deepcopy
 from types import TracebackType
 from typing import Any
 
@@ -35,6 +36,8 @@ class Progress:
         The best bounds at every report.
     stopped : str
         Why the method ended without reaching `tol`; empty if it did not.
+    asked : bool
+        Whether it was the caller who ended it.
     """
 
     def __init__(
@@ -54,7 +57,7 @@ class Progress:
         self.best: Any = None
         self.proof: Any = None
         self.iterations = 0
-        self.stopped = ""
+        self.stopped, self.asked = "", False
         self._history: list[tuple[float, float, float]] = []
         self._status: Status | None = None
         self._started = time.perf_counter()
@@ -87,7 +90,7 @@ class Progress:
         self._history.append((self.seconds, *bounds))
         self._tell(point)
         if self.time_limit is not None and self.seconds > self.time_limit and self.gap > self.tol:
-            self.stopped = f"the time limit of {self.time_limit:g} s was reached"
+            self.stopped, self.asked = f"the time limit of {self.time_limit:g} s was reached", True
         return bool(self.gap <= self.tol) or bool(self.stopped)
 
     def _tell(self, point: Any) -> None:
@@ -109,7 +112,7 @@ class Progress:
                 "lower": lower,
                 "upper": upper,
                 "gap": self.gap,
-                "point": point,
+                "point": deepcopy(point),
             }
             try:
                 self.callback(report)
@@ -127,6 +130,7 @@ class Progress:
             self._status.stop()
         if kind is None or not issubclass(kind, KeyboardInterrupt | Ended) or self.best is None:
             return False
+        self.asked = True
         self.stopped = (
             "it was interrupted" if issubclass(kind, KeyboardInterrupt) else "the callback ended it"
         )

@@ -16,6 +16,7 @@ from kernelopt.language.terms import terms
 from kernelopt.machine import BlockMachine
 from kernelopt.validation import PSD_TOLERANCE, Array, as_float_array, smallest_relative_eigenvalue
 
+MODERATE = 500  # points, up to which a machine is trained once more for the value of its risk
 VANISHED = 1e-12  # a squared norm of f, relative to the value of the risk, that counts as zero
 
 
@@ -25,15 +26,22 @@ class Part:
 
     weights: Array
     grams: Grams
-    coefficients: Array  # (n,): alpha, but for some kernels of low rank under a block norm above 2
+    coefficients: Array  # (n,): alpha, but for some kernels of low rank under a block norm above 2; or (m, n)
     is_ridge: bool = False  # whether this is tau I, which prediction leaves out
+
+    def predictions(self, n: int) -> Array:
+        """The part's share of f on all N points."""
+        if self.coefficients.ndim == 1:
+            return np.asarray(self.grams.combine(self.weights)[:, :n] @ self.coefficients)
+        each = zip(self.weights, self.grams, self.coefficients, strict=True)
+        return np.asarray(sum(w * (K[:, :n] @ c) for w, K, c in each))
 
 
 @dataclass(frozen=True)
 class Learned:
     """The machine of one risk at the solution, f = sum over its parts of K coefficients + intercept."""
 
-    alpha: Array  # empty where only a kernel was learned
+    alpha: Array  # (n,), empty where only a kernel was learned; (m, n) where each kernel has its own
     intercept: float
     parts: tuple[Part, ...]
     combined: bool  # whether the kernel is a combination of Gram matrices
@@ -78,7 +86,7 @@ class Solution:
         Whether the optimum determines them; None where that is not known.
     kernel : array of shape (N, N), tuple, or None
         The learned kernel for prediction, without the ridge tau I.
-    alpha : array of shape (n,), tuple, or None
+    alpha : array of shape (n,), of shape (m, n) where every kernel has its own, tuple, or None
         Signed dual variables: f = K alpha + intercept for one kernel (or a list with norm 2).
     intercept : float, tuple, or None
     tau : float or None
@@ -151,7 +159,7 @@ class Solution:
     @property
     def margin(self) -> float:
         """omega^(-1/2) with omega = 2 x risk: for a hard margin the geometric margin."""
-        values = [machine.value for machine in self.learned]
+        values = [machine.value for machine in self.learned if np.isfinite(machine.value)]
         if len(values) != 1:
             raise InputError(f"margin needs a problem with one risk, got {len(values)}. Read `risk.value`.")
         return float((2 * values[0]) ** -0.5)
@@ -184,12 +192,10 @@ class Solution:
                 "formulation's own prediction."
             )
         machine = self.learned[risk]
-        n = machine.alpha.size
+        n = machine.alpha.shape[-1]
         parts = [part for part in machine.parts if not part.is_ridge]
         if cross is None:
-            return machine.intercept + np.asarray(
-                sum(part.grams.combine(part.weights)[:, :n] @ part.coefficients for part in parts)
-            )
+            return machine.intercept + np.asarray(sum(part.predictions(n) for part in parts))
         if not machine.extends:
             raise InputError(
                 "new points need a combination with non-negative weights, got a kernel with free signs or "
@@ -197,7 +203,7 @@ class Solution:
                 "points among the N (unlabelled, after the labelled ones) and call decision_function()."
             )
         stack, weights = crossed(cross, machine)
-        images = [np.tile(part.coefficients, (part.weights.size, 1)) for part in parts]
+        images = [np.broadcast_to(part.coefficients, (part.weights.size, n)) for part in parts]
         weighted = weights[:, None] * np.concatenate(images)
         return np.asarray(machine.intercept + np.einsum("mij,mj->i", stack[:, :, :n], weighted))
 
@@ -229,7 +235,7 @@ class Solution:
 def crossed(cross: ArrayLike, machine: Learned) -> tuple[Array, Array]:
     """Return cross kernels and the weights that they belong to, checked."""
     stack, weights = as_float_array(cross, "cross", ndim=3), machine.weights
-    n, n_points = machine.alpha.size, machine.parts[0].grams.n_points
+    n, n_points = machine.alpha.shape[-1], machine.parts[0].grams.n_points
     if weights is None or len(stack) != weights.size or stack.shape[2] not in (n or n_points, n_points):
         raise ShapeError(
             f"cross must have shape (m, n_new, N) with m = {0 if weights is None else weights.size} and "
@@ -263,12 +269,11 @@ def learned_machine(risk: Risk, alpha: Array) -> Learned:
             continue
         extends = extends and all(weights.is_nonneg() for weights, _ in pieces)
         for weights, grams in pieces:
-            ridge = (
-                isinstance(grams, IdentityGrams) and len(pieces) > 1
-            )  # alone it is a kernel like any other
+            ridge = isinstance(grams, IdentityGrams) and len(pieces) > 1  # alone it is a kernel like others
             parts.append(Part(scale * np.ravel(weights.value), grams, c, ridge))
     b = float(machine.intercept)
-    return Learned(machine.alpha, b, tuple(parts), combined, extends, risk.learner.y, machine.value)
+    value = risk.oracle().value if risk.learner.n <= MODERATE else machine.value
+    return Learned(machine.alpha, b, tuple(parts), combined, extends, risk.learner.y, float(value))
 
 
 def weights_are_unique(machine: Learned, p: float | None) -> bool | None:
@@ -283,8 +288,7 @@ def weights_are_unique(machine: Learned, p: float | None) -> bool | None:
     if not machine.extends or weights is None:
         return None
     used = [p.grams for p in machine.parts if not p.is_ridge]
-    n = machine.alpha.size
-    images = np.concatenate([grams.apply(machine.alpha)[:, :n] for grams in used])
+    images = np.concatenate([grams.apply(machine.alpha)[:, : machine.alpha.size] for grams in used])
     traces = np.concatenate([grams.traces for grams in used])
     forms = images @ machine.alpha / np.where(traces > 0, traces, 1.0)
     if not weights @ images @ machine.alpha > VANISHED * max(1.0, abs(machine.value)):
@@ -294,5 +298,4 @@ def weights_are_unique(machine: Learned, p: float | None) -> bool | None:
     chosen = (weights > 1e-7 * weights.max()) | (forms >= (1 - 1e-7) * forms.max())
     lengths = np.linalg.norm(images[chosen], axis=1, keepdims=True)
     directions = images[chosen] / np.where(lengths > 0, lengths, 1.0)
-    independent = bool(np.linalg.matrix_rank(directions, tol=1e-7) == chosen.sum())
-    return independent or (None if p is None else False)
+    return bool(np.linalg.matrix_rank(directions, tol=1e-7) == chosen.sum()) or (None if p is None else False)

@@ -60,10 +60,10 @@ def solve(
         Bytes: for "exact" those that a semidefinite problem may be predicted to need, default 16e9; for
         "interleaved" those of the kernel rows that are kept, default 5e8.
     callback : function of a dict, optional
-        Called with every point. For "exact" with keys "solver", "status", "certificate"; for the others
-        with "method", "iteration", "seconds", "lower", "upper", "gap", "point" (the weights; for
-        "cutting-plane" values by variable id). It may raise StopIteration to end an iterative method with
-        the best point so far, as Ctrl-C does.
+        Called with every point: keys "method", "iteration", "seconds", "lower", "upper", "gap", "point"
+        (the weights; for "exact" and "cutting-plane" values by variable id), and for "exact" also "solver",
+        "status" and "certificate". It may raise StopIteration to end with the best point so far, as
+        Ctrl-C does in the iterative methods.
     verbose : bool, default False
         Print the solver's log, or a line per iteration. On a terminal long work shows its progress
         without it.

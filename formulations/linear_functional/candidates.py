@@ -1,0 +1,76 @@
+"""The first stage: one regularised function per kernel, kernel by kernel."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import joblib
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+import kernelopt as ko
+from formulations.linear_functional.filters import Array
+from formulations.linear_functional.setting import Setting
+from formulations.linear_functional.spectrum import Candidate, candidate
+
+PART_BYTES = 32_000_000
+PART_KERNELS = 16
+
+
+@dataclass(frozen=True, eq=False)
+class Candidates:
+    """The functions x_j of the M kernels, O(n M) numbers.
+
+    Attributes
+    ----------
+    data : Setting
+    columns : array of shape (n_2, M), X
+        Their values on the points of the second stage.
+    coefficients : array of shape (M, n), b
+        x_j(u) = sum_i b_ji k_j(u, u_i); zero on the points that the first stage did not see.
+    alpha : array of shape (M,)
+        The regularisation of each, in the convention that was asked for.
+    """
+
+    data: Setting
+    columns: Array
+    coefficients: Array
+    alpha: Array
+
+
+def candidates(data: Setting, n_jobs: int | None) -> Candidates:
+    """Return the candidates; at most one part of the kernels per job is held at a time."""
+    parallel = joblib.Parallel(n_jobs=n_jobs, prefer="threads", return_as="generator")
+    columns = np.empty((data.judged.size, data.M))
+    coefficients, alpha = np.zeros((data.M, data.n)), np.empty(data.M)
+    j = 0
+    # The jobs are the parallelism: threads of BLAS wait for each other, forty times longer on a busy machine.
+    with threadpool_limits(1, user_api="blas"):
+        for found in parallel(tasks(data)):
+            for one in found:
+                columns[:, j], alpha[j] = one.column, one.alpha
+                coefficients[j, data.trained] = one.coefficients
+                j += 1
+    return Candidates(data, columns, coefficients, alpha)
+
+
+def tasks(data: Setting) -> Iterator[Any]:
+    """Yield the work on a few kernels at a time, each on a stack of its own.
+
+    A stack keeps what it evaluated (up to 1 GB), and is not to be read by two threads: the block of all
+    labelled points is a new stack, which is let go with its task.
+    """
+    step = int(np.clip(PART_BYTES // (8 * data.n**2), 1, PART_KERNELS))
+    for start in range(0, data.M, step):
+        yield joblib.delayed(part_of_candidates)(data, range(start, min(start + step, data.M)))
+
+
+def part_of_candidates(data: Setting, kernels: range) -> list[Candidate]:
+    """Return the candidates of some kernels."""
+    part: ko.Grams = data.grams.block(slice(0, data.n))
+    chosen = data.regularization
+    return [
+        candidate(part, j, chosen if isinstance(chosen, str) else float(chosen[j]), data) for j in kernels
+    ]

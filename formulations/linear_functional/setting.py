@@ -1,0 +1,163 @@
+"""Checked data of the two stages."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+import kernelopt as ko
+from formulations.linear_functional.filters import Array, Filter, tikhonov
+
+Columns = Literal["training", "leave-one-out", "split"]
+Convention = Literal["mean", "sum"]
+Intercept = Literal["none", "mean", "column"]
+Weights = Literal["free", "nonnegative", "simplex"]
+CHOICES = ("gcv", "leave-one-out")
+
+
+@dataclass(frozen=True, eq=False)
+class Setting:
+    """Checked data of the first stage.
+
+    Attributes
+    ----------
+    grams : Grams, the M kernels on N points
+    targets : array of shape (n,), of the first n points
+    regularization : array of shape (M,), "gcv" or "leave-one-out"
+    grid : array, the values of alpha that are tried; None for the default
+    convention : "mean" or "sum"
+    filter : function of (eigenvalues, level)
+    columns : "training", "leave-one-out" or "split"
+    intercept : "none", "mean" or "column"
+    trained, judged : integer arrays
+        The points of the first and of the second stage; the same ones, but for "split".
+    """
+
+    grams: ko.Grams
+    targets: Array
+    regularization: Any
+    grid: Array | None
+    convention: Convention
+    filter: Filter
+    columns: Columns
+    intercept: Intercept
+    trained: NDArray[np.intp]
+    judged: NDArray[np.intp]
+
+    @property
+    def M(self) -> int:
+        """The number of kernels."""
+        return len(self.grams)
+
+    @property
+    def n(self) -> int:
+        """The number of labelled points."""
+        return self.targets.size
+
+    @property
+    def offset(self) -> float:
+        """What is subtracted from the targets before the first stage, and added to every prediction."""
+        return float(self.targets[self.trained].mean()) if self.intercept == "mean" else 0.0
+
+    @property
+    def v(self) -> Array:
+        """The targets that both stages see, shape (n,)."""
+        return self.targets - self.offset
+
+    @property
+    def multiple(self) -> float:
+        """The level is this times alpha: the number of points of the first stage for "mean", else 1."""
+        return float(self.trained.size) if self.convention == "mean" else 1.0
+
+
+def setting(
+    grams: ko.Grams | ArrayLike,
+    targets: ArrayLike,
+    regularization: Any,
+    *,
+    grid: ArrayLike | None,
+    convention: str,
+    filter: Filter,
+    columns: str,
+    intercept: str,
+    held_out: ArrayLike | None,
+) -> Setting:
+    """Check the inputs of the first stage."""
+    stack = ko.as_grams(grams)
+    v = ko.squared().targets(targets, stack.n_points)
+    one_of(convention, ("mean", "sum"), "convention")
+    one_of(columns, ("training", "leave-one-out", "split"), "columns")
+    one_of(intercept, ("none", "mean", "column"), "intercept")
+    if not callable(filter):
+        raise ko.ParameterError(
+            f"filter must be a function of (eigenvalues, level), got {filter!r}. Pass one of "
+            "linear_functional.tikhonov, cut_off, landweber or iterated_tikhonov(2)."
+        )
+    alpha = regularization
+    if isinstance(regularization, str):
+        one_of(regularization, CHOICES, "regularization", "a positive number, one per kernel, ")
+    else:
+        alpha = alphas(regularization, len(stack))
+    if filter is not tikhonov and "leave-one-out" in (columns, alpha if isinstance(alpha, str) else ""):
+        raise ko.ParameterError(
+            "leaving one out has a closed form for filter=tikhonov only, got another filter. Use "
+            'columns="split" and regularization="gcv", which take every filter.'
+        )
+    everyone = np.arange(v.size)
+    judged = everyone
+    if columns == "split":
+        judged = everyone[2::3] if held_out is None else points(held_out, v.size)
+    elif held_out is not None:
+        raise ko.ParameterError(f'held_out belongs to columns="split", got columns={columns!r}.')
+    trained = np.setdiff1d(everyone, judged) if columns == "split" else everyone
+    if columns != "training" and (not trained.size or not judged.size or v.size < 2):
+        raise ko.ShapeError(
+            f"columns={columns!r} need points for both stages, got {trained.size} to train and {judged.size} "
+            "held out. Give more targets, or another held_out."
+        )
+    tried = None if grid is None else np.sort(alphas(grid, None, "grid"))[::-1]
+    return Setting(stack, v, alpha, tried, convention, filter, columns, intercept, trained, judged)  # type: ignore[arg-type]
+
+
+def alphas(values: Any, M: int | None, what: str = "regularization") -> Array:
+    """Return positive values of alpha, one per kernel where M is given."""
+    array = np.atleast_1d(np.asarray(values))
+    good = array.ndim == 1 and array.dtype.kind in "iuf" and array.size and np.isfinite(array).all()
+    if not good or not (array > 0).all():
+        raise ko.ParameterError(
+            f"{what} must be positive and finite numbers, got {values!r}. It is alpha of equation (1): "
+            "without it the candidates interpolate."
+        )
+    if M is not None and array.size not in (1, M):
+        raise ko.ShapeError(
+            f"{what} must be a number or one per kernel ({M}), got {array.size} values. To choose among "
+            'values pass regularization="gcv" or "leave-one-out" with grid=[...].'
+        )
+    chosen: Array = array.astype(float)
+    return chosen if M is None else np.broadcast_to(chosen, (M,)).copy()
+
+
+def points(held_out: ArrayLike, n: int) -> NDArray[np.intp]:
+    """Return the held-out points as increasing indices."""
+    array = np.asarray(held_out)
+    if array.ndim != 1 or array.dtype.kind not in "iu" or not array.size or not (array < n).all():
+        raise ko.ParameterError(
+            f"held_out must be indices of points below {n}, got {held_out!r}. Leave it out to hold out every "
+            "third point."
+        )
+    if (array < 0).any() or np.unique(array).size < array.size:
+        raise ko.ParameterError(
+            "held_out must name each point once, from zero on, got repeated or negative ones."
+        )
+    return np.sort(array).astype(np.intp)
+
+
+def one_of(value: Any, allowed: Sequence[str], what: str, other: str = "") -> None:
+    """Raise unless `value` is one of the allowed words."""
+    if value not in allowed:
+        words = ", ".join(repr(word) for word in allowed)
+        raise ko.ParameterError(f"{what} must be {other}one of {words}, got {value!r}. Choose one of these.")

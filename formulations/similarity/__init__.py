@@ -1,0 +1,40 @@
+r"""Kernels learned from similarity matrices, of any signature, by convex fidelities.
+
+A similarity S is symmetric and need not be positive semidefinite; the learned kernel is, and is near S.
+Values are those of the paper: `kernelopt.risk` plus rho times the fidelities, nothing to convert.
+
+References
+----------
+.. [1] Kundu, Tankasali, Bhattacharyya, Ben-Tal, "Efficient algorithms for learning kernels from multiple
+   similarity matrices with general convex loss functions", NIPS 2010: (4) for one kernel, (6) for one
+   kernel per similarity, (7) for kernels in the eigenvectors of the similarities. Of its two definitions
+   of Omega, (5) and (10), the convex one, (10), is used.
+.. [2] Luss, d'Aspremont, "Support vector machine classification with indefinite kernels", Mathematical
+   Programming Computation 1 (2009).
+"""
+
+from formulations.similarity.examples import CATALOGUE
+from formulations.similarity.indefinite import indefinite_svm, optimal_kernel
+from formulations.similarity.setting import default_trace
+from formulations.similarity.several import dual_kernel_per_similarity, gammas, kernel_per_similarity
+from formulations.similarity.single import dual_single_kernel, single_kernel
+from formulations.similarity.spectral import dual_restricted_spectral, restricted_spectral
+from formulations.similarity.transforms import denoise, flip, shift, spectral_extension
+
+__all__ = [
+    "CATALOGUE",
+    "default_trace",
+    "denoise",
+    "dual_kernel_per_similarity",
+    "dual_restricted_spectral",
+    "dual_single_kernel",
+    "flip",
+    "gammas",
+    "indefinite_svm",
+    "kernel_per_similarity",
+    "optimal_kernel",
+    "restricted_spectral",
+    "shift",
+    "single_kernel",
+    "spectral_extension",
+]

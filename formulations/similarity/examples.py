@@ -1,0 +1,51 @@
+"""The catalogue of this module: every builder with a small example."""
+
+from __future__ import annotations
+
+import numpy as np
+
+import kernelopt as ko
+from formulations.similarity.indefinite import indefinite_svm
+from formulations.similarity.setting import Array, default_trace
+from formulations.similarity.several import kernel_per_similarity
+from formulations.similarity.single import single_kernel
+from formulations.similarity.spectral import restricted_spectral
+
+
+def _data(rng: np.random.Generator) -> tuple[Array, Array]:
+    """Return two indefinite similarities of ten points, eight of them labelled, and the labels."""
+    X = rng.normal(size=(10, 2))
+    y = np.where(X[:8, 0] + 0.3 * rng.normal(size=8) > np.median(X[:8, 0]), 1.0, -1.0)
+    noise = rng.normal(size=(2, 10, 10))
+    clean = np.array([X @ X.T, np.exp(-((X[:, None] - X[None]) ** 2).sum(2))])
+    return clean + 0.2 * (noise + noise.transpose(0, 2, 1)), y
+
+
+def _single(rng: np.random.Generator) -> ko.Formulation:
+    S, y = _data(rng)
+    return single_kernel(S, y, rho=0.05, trace=default_trace(S))
+
+
+def _several(rng: np.random.Generator) -> ko.Formulation:
+    S, y = _data(rng)
+    return kernel_per_similarity(S, y, rho=0.5, trace=default_trace(S), fidelity="frobenius")
+
+
+def _spectral(rng: np.random.Generator) -> ko.Formulation:
+    S, y = _data(rng)
+    return restricted_spectral(
+        S, y, rho=0.2, trace=default_trace(S), fidelity="squared_frobenius", loss=ko.squared_hinge(1.0)
+    )
+
+
+CATALOGUE = [
+    ko.Entry("similarity.single_kernel", single_kernel, "similarities", _single),
+    ko.Entry("similarity.kernel_per_similarity", kernel_per_similarity, "similarities", _several),
+    ko.Entry("similarity.restricted_spectral", restricted_spectral, "similarities", _spectral),
+    ko.Entry(
+        "similarity.indefinite_svm",
+        indefinite_svm,
+        "similarities",
+        lambda rng: indefinite_svm(*_data(rng), rho=0.2),
+    ),
+]

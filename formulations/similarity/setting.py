@@ -1,0 +1,254 @@
+"""What the programmes of the paper share: checked data, fidelities, and the two halves of a dual."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+import cvxpy as cp
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+import kernelopt as ko
+
+Array = NDArray[np.float64]
+Fidelity = Literal["l1", "frobenius", "squared_frobenius"] | Callable[[cp.Expression], cp.Expression]
+
+PAPER = "Kundu et al. (2010)"
+
+
+class Distance(NamedTuple):
+    """A fidelity L(X) of a matrix or a vector: itself, and its conjugate L*(U) with the domain."""
+
+    expression: Callable[[cp.Expression], cp.Expression]
+    conjugate: Callable[[cp.Variable], tuple[cp.Expression, list[cp.Constraint]]]
+
+
+DISTANCES = {
+    "l1": Distance(
+        lambda X: cp.sum(cp.abs(X)),
+        lambda U: (cp.Constant(0.0), [cp.abs(U) <= 1]),
+    ),
+    "frobenius": Distance(
+        lambda X: cp.pnorm(X, 2),
+        lambda U: (cp.Constant(0.0), [cp.pnorm(U, 2) <= 1]),
+    ),
+    "squared_frobenius": Distance(
+        cp.sum_squares,
+        lambda U: (cp.sum_squares(cp.vec(U, order="F")) / 4, []),  # cvxpy 1.8.0 errs on symmetric U itself
+    ),
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Setting:
+    """Checked data of one learning problem.
+
+    Attributes
+    ----------
+    S : array of shape (m, N, N), symmetric, of any signature
+    y : array of shape (n,), labels or targets of the first n points
+    loss : Loss
+    rho : price of the fidelities
+    trace : trace of each kernel over all N points, None where it is free
+    fidelity : "l1", "frobenius", "squared_frobenius" or a function
+    """
+
+    S: Array
+    y: Array
+    loss: ko.Loss
+    rho: float
+    trace: float | None
+    fidelity: Fidelity
+
+    @property
+    def m(self) -> int:
+        """The number of similarities."""
+        return len(self.S)
+
+    @property
+    def N(self) -> int:
+        """The number of points."""
+        return int(self.S.shape[1])
+
+    @property
+    def n(self) -> int:
+        """The number of labelled points."""
+        return self.y.size
+
+    def risk(self, kernels: Sequence[cp.Expression]) -> ko.Risk:
+        """Return the risk at one kernel, or the Omega of (10) at several."""
+        return ko.risk(list(kernels), self.y, self.loss, norm=np.inf)
+
+    def learn(
+        self, risk: ko.Risk, traces: Sequence[cp.Expression], differences: Sequence[cp.Expression]
+    ) -> cp.Problem:
+        """Return min risk + rho sum of the fidelities of `differences`, with every trace tau."""
+        objective: cp.Expression = risk
+        if self.rho > 0:
+            objective = objective + self.rho * cp.sum([self.distance(X) for X in differences])
+        if self.trace is None:
+            return cp.Problem(cp.Minimize(objective))
+        labels = [f"trace {i}" if len(traces) > 1 else "trace" for i in range(len(traces))]
+        fixed = [(t == self.trace).set_label(label) for t, label in zip(traces, labels, strict=True)]
+        return cp.Problem(cp.Minimize(objective), fixed)
+
+    def distance(self, X: cp.Expression) -> cp.Expression:
+        """Return the fidelity of X, checked to be convex and a number."""
+        if isinstance(self.fidelity, str):
+            return DISTANCES[self.fidelity].expression(X)
+        value = self.fidelity(X)
+        if not (isinstance(value, cp.Expression) and value.size == 1 and value.is_convex()):
+            raise ko.ParameterError(
+                f"fidelity must return a convex cvxpy expression of one entry, got {value!r:.80}. Such as "
+                "lambda X: cp.sum(cp.multiply(W, cp.abs(X))) with W >= 0."
+            )
+        return value
+
+
+def setting(
+    similarities: ko.Grams | ArrayLike,
+    y: ArrayLike | None,
+    C: float,
+    rho: float,
+    trace: float | None,
+    fidelity: Fidelity,
+    loss: ko.Loss | None,
+) -> Setting:
+    """Check the inputs that all programmes share."""
+    S = as_similarities(similarities)
+    if loss is None:
+        loss = ko.hinge(C)
+    elif not isinstance(loss, ko.Loss):
+        raise ko.ParameterError(
+            f"loss must be a loss such as kernelopt.logistic(1.0), got {loss!r}. Create one first."
+        )
+    elif np.ndim(C) or C != 1.0:
+        raise ko.ParameterError(
+            f"C is that of the default loss hinge(C), got C = {C} beside loss = {loss!r}. Write it into the "
+            "loss, such as kernelopt.logistic(C)."
+        )
+    rho = ko.positive(rho, "rho", allow_zero=True)
+    tau = None if trace is None else ko.positive(trace, "trace")
+    if tau is None and rho == 0:
+        raise ko.ParameterError(
+            "trace must be given where rho is 0, got None: the kernel would grow without bound. Pass "
+            "default_trace(similarities), or rho > 0."
+        )
+    if not callable(fidelity) and fidelity not in DISTANCES:
+        raise ko.ParameterError(
+            f"fidelity must be {', '.join(map(repr, DISTANCES))} or a function of K - S, got {fidelity!r}."
+        )
+    return Setting(S, loss.targets(y, S.shape[1]), loss, rho, tau, fidelity)
+
+
+def as_similarities(similarities: ko.Grams | ArrayLike) -> Array:
+    """Return similarities of any signature as an array of shape (m, N, N); one matrix counts as m = 1."""
+    if not isinstance(similarities, ko.Grams):
+        try:
+            array = np.asarray(similarities, dtype=float)
+        except (TypeError, ValueError) as error:
+            raise ko.ShapeError(
+                f"similarities must be real matrices of one size, got {type(similarities).__name__}: {error}."
+                " Stack them with numpy.stack first."
+            ) from error
+        similarities = array[None] if array.ndim == 2 else array
+    try:
+        return np.array(ko.as_grams(similarities))
+    except ko.InputError as error:  # the gate says "grams", the argument's name elsewhere
+        raise type(error)(str(error).replace("grams", "similarities")) from error
+
+
+def default_trace(similarities: ko.Grams | ArrayLike) -> float:
+    r"""A trace for the learned kernel: the mean of :math:`\operatorname{tr} (S_i)_+`, ours.
+
+    The paper names none. It is the trace of the nearest positive semidefinite matrix, averaged.
+
+    Parameters
+    ----------
+    similarities : array of shape (m, N, N) or (N, N), or Grams
+
+    Raises
+    ------
+    ParameterError
+        If no similarity has a positive eigenvalue.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from formulations import similarity
+    >>> similarity.default_trace([np.diag([3.0, -1]), np.diag([1.0, 2])])
+    3.0
+    """
+    S = as_similarities(similarities)
+    tau = float(np.maximum(np.linalg.eigvalsh(S), 0.0).sum(axis=1).mean())
+    if not tau > 0:
+        raise ko.ParameterError(
+            "some similarity must have a positive eigenvalue, got none: its nearest kernel is zero. Pass "
+            "trace= as a positive number, or change the sign."
+        )
+    return tau
+
+
+class Dual:
+    """The half of a dual that all programmes share: alpha, l(alpha), U and what the fidelities cost.
+
+    Attributes
+    ----------
+    data : Setting
+    alpha : variable of shape (n,), signed
+    z : alpha with zeros at the unlabelled points, shape (N,)
+    U : variables, one per similarity, of the shapes of `S`; none where rho = 0
+    value : l(alpha) - rho sum_i (<U_i, S_i> + L*(U_i))
+    constraints : their domains
+    """
+
+    def __init__(self, data: Setting, S: Sequence[Array]) -> None:
+        if not isinstance(data.fidelity, str):
+            raise ko.InputError(
+                "the dual by hand needs the conjugate of the fidelity, got a function. Use one of "
+                f"{', '.join(map(repr, DISTANCES))}, or read the bound of `solve`."
+            )
+        self.data = data
+        self.alpha = cp.Variable(data.n, name="alpha")
+        self.z = cp.hstack([self.alpha, np.zeros(data.N - data.n)]) if data.n < data.N else self.alpha
+        self.value, self.constraints = data.loss.conjugate_expression(self.alpha, data.y)
+        if data.loss.default_bias:
+            self.constraints = [*self.constraints, (cp.sum(self.alpha) == 0).set_label("bias")]
+        self.U: list[cp.Variable] = []
+        for i, target in enumerate(S if data.rho > 0 else ()):
+            U = cp.Variable(target.shape, symmetric=target.ndim == 2, name=f"U{i}")
+            conjugate, domain = DISTANCES[data.fidelity].conjugate(U)
+            self.value = self.value - data.rho * (cp.sum(cp.multiply(U, target)) + conjugate)
+            self.constraints += domain
+            self.U.append(U)
+
+    def floor(self, i: int) -> cp.Expression:
+        """Return sigma_i, paid tau sigma_i: the least eigenvalue, or 0 where the trace is free."""
+        if self.data.trace is None:
+            return cp.Constant(0.0)
+        sigma = cp.Variable(name=f"sigma{i}")
+        self.value = self.value + self.data.trace * sigma
+        return sigma
+
+    def above(self, U: cp.Expression | float, sigma: cp.Expression, gamma: cp.Expression | float) -> None:
+        """Add rho U - zz' / (2 gamma) >= sigma I as a matrix inequality of order N + 1."""
+        N = self.data.N
+        column = cp.reshape(self.z, (N, 1), order="F")
+        corner = cp.reshape(2 * gamma, (1, 1), order="F")
+        matrix = self.data.rho * U - sigma * np.eye(N)
+        lmi = cp.bmat([[matrix, column], [column.T, corner]]) >> 0
+        self.constraints = [*self.constraints, lmi.set_label("least eigenvalue")]
+
+    def shares(self, count: int) -> list[cp.Expression]:
+        """Return gamma >= 0 with sum at most one; for one kernel it is one."""
+        if count == 1:
+            return [cp.Constant(1.0)]
+        gamma = cp.Variable(count, nonneg=True, name="gamma")
+        self.constraints = [*self.constraints, (cp.sum(gamma) <= 1).set_label("shares")]
+        return [gamma[i] for i in range(count)]
+
+    def problem(self) -> cp.Problem:
+        """Return the maximisation."""
+        return cp.Problem(cp.Maximize(self.value), self.constraints)
