@@ -155,7 +155,7 @@ def interleaved(
     with Progress("interleaved", tol, time_limit, callback, verbose) as progress:
         for count in range(max_chunks):
             violation = descent.chunk()
-            if count % CHECK == 0 and progress.report(
+            if (count % CHECK == 0 or progress.late) and progress.report(
                 *descent.bounds(), point=descent.weights, proof=descent.alpha.copy()
             ):
                 break

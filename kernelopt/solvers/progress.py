@@ -73,6 +73,11 @@ class Progress:
         return time.perf_counter() - self._started
 
     @property
+    def late(self) -> bool:
+        """Whether the time limit has passed."""
+        return self.time_limit is not None and self.seconds > self.time_limit
+
+    @property
     def gap(self) -> float:
         """The gap of the best bounds relative to max(1, |upper|)."""
         if not (np.isfinite(self.lower) and np.isfinite(self.upper)):
@@ -89,7 +94,7 @@ class Progress:
         bounds = (-self.upper, -self.lower) if self.maximize else (self.lower, self.upper)
         self._history.append((self.seconds, *bounds))
         self._tell(point)
-        if self.time_limit is not None and self.seconds > self.time_limit and self.gap > self.tol:
+        if self.late and self.gap > self.tol:
             self.stopped, self.asked = f"the time limit of {self.time_limit:g} s was reached", True
         return bool(self.gap <= self.tol) or bool(self.stopped)
 
