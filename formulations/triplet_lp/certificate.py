@@ -32,7 +32,7 @@ def certificate(data: Setting, gamma1: Any, problem: cp.Problem) -> ko.Certifica
     variables = {v.name(): v for v in problem.variables()}
     lower = lower_bound(data, price, {c.label: c for c in problem.constraints})
     alpha = inside(data, numbers(variables["alpha"].value, data.m))
-    if not size(data, alpha) <= LARGE * data.margin:  # round-off would decide
+    if not data.scale(alpha) <= LARGE * data.margin:  # round-off would decide
         alpha = np.zeros(data.m)
     upper, nothing = data.value(alpha, price), data.margin * data.T
     collapsed = nothing - lower <= COLLAPSED * nothing
@@ -40,10 +40,7 @@ def certificate(data: Setting, gamma1: Any, problem: cp.Problem) -> ko.Certifica
         alpha, upper = np.zeros(data.m), nothing
     if collapsed:
         warnings.warn(ko.ConditionWarning(collapse(data, price)), stacklevel=2)
-    values = {"alpha": alpha, "eps": np.maximum(data.margin - data.D @ alpha, 0.0)}
-    values["s"] = data.by_group(np.abs(alpha), np.maximum)
-    if data.cone == "dominant":
-        values["r"] = np.abs(data.off @ alpha)
+    values = data.point(alpha)
     point = {variable: values[name] for name, variable in variables.items()}
     found = ko.Certificate(min(lower, upper), upper, "closed", feasible=True, point=point)
     if data.cone != "psd" or found.gap <= LOOSE:
@@ -65,21 +62,16 @@ def inside(data: Setting, alpha: Array) -> Array:
     if data.cone == "nonnegative":
         return np.maximum(alpha, 0.0)
     short = data.depth(alpha)
-    if short.min() >= -ROUND_OFF * size(data, alpha):
+    if short.min() >= -ROUND_OFF * data.scale(alpha):
         return alpha
     e = deep(data)
     room = data.depth(e)
     if room.min() > 0:
         return alpha + float(np.max(-short / room)) * e
     for near in snapped(alpha):
-        if data.depth(near).min() >= -ROUND_OFF * size(data, near):
+        if data.depth(near).min() >= -ROUND_OFF * data.scale(near):
             return near
     return np.zeros(data.m)
-
-
-def size(data: Setting, alpha: Array) -> float:
-    """Return the largest sum_p |alpha_p K_p(i, i)|."""
-    return float((np.abs(data.diagonal) @ np.abs(alpha)).max())
 
 
 def snapped(alpha: Array) -> Iterator[Array]:

@@ -34,8 +34,6 @@ class Columns:
         self.highs: Any = highspy.Highs()  # type: ignore[no-untyped-call]
         self.highs.setOptionValue("output_flag", False)
         self.highs.setOptionValue("threads", 1)
-        for kind in ("primal", "dual"):
-            self.highs.setOptionValue(f"{kind}_feasibility_tolerance", ACCURACY)
         self.highs.setOptionValue("small_matrix_value", 1e-12)  # its least; by default less than 1e-9 is zero
         m, F, infinity = data.m, data.F, highspy.kHighsInf
         nothing = np.zeros(0)
@@ -122,8 +120,7 @@ class Columns:
             return False
         alpha = self.weights()
         off = data.off @ alpha
-        scale = float((np.abs(data.diagonal) @ np.abs(alpha)).max(initial=0.0))
-        failing = np.flatnonzero(data.dominance(alpha) < -VIOLATED * scale)
+        failing = np.flatnonzero(data.dominance(alpha) < -VIOLATED * data.scale(alpha))
         for i in failing:
             pairs, others = self.pairs(int(i))
             signs = np.zeros(data.points.size)
@@ -150,13 +147,10 @@ class Columns:
 
     def write(self, problem: cp.Problem) -> None:
         """Put weights and multipliers into the programme, as a solver would."""
-        data, alpha = self.data, self.weights()
+        data, values = self.data, self.data.point(self.weights())
         u, v, w = self.multipliers()
         z = data.D.T @ u + data.diagonal.T @ v + data.off.T @ w - data.gamma2 * data.q
         reach = v[data.first] + v[data.second]
-        values = {"alpha": alpha, "eps": np.maximum(data.margin - data.D @ alpha, 0.0)}
-        values["s"] = data.by_group(np.abs(alpha), np.maximum)
-        values["r"] = np.abs(data.off @ alpha)
         prices = {
             "comparisons": u,
             "dominance": v,

@@ -115,6 +115,18 @@ class Setting:
             return np.asarray((self.diagonal - self.incidence @ np.abs(self.off)).min(axis=0))
         return np.array([self.depth(e).min() for e in np.eye(self.m)])
 
+    def scale(self, alpha: Array) -> float:
+        """Return the largest sum_p |alpha_p K_p(i, i)|: what round-off in K_ii goes with."""
+        return float((np.abs(self.diagonal) @ np.abs(alpha)).max())
+
+    def point(self, alpha: Array) -> dict[str, Array]:
+        """Return the best values of all variables of the programme at the weights, by name."""
+        values = {"alpha": alpha, "eps": np.maximum(self.margin - self.D @ alpha, 0.0)}
+        values["s"] = self.by_group(np.abs(alpha), np.maximum)
+        if self.cone == "dominant":
+            values["r"] = np.abs(self.off @ alpha)
+        return values
+
     def value(self, alpha: Array, gamma1: float) -> float:
         """Return the objective at the weights, with all other variables at their best."""
         hinges = np.maximum(self.margin - self.D @ alpha, 0.0).sum()

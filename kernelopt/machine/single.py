@@ -44,11 +44,9 @@ def learn(
     ways: list[Iterator[Array]] = [] if start is None else [iter([start])]
     if not loss.quadratic:
         ways.append(smooth_proposals(K, y, loss, bias, origin))
-    else:
-        if start is not None or y.size > SMALL:
-            ways.append(pivoted(K, y, loss, bias, origin))
-        ways.append(proposals(K, y, loss, bias))
-        ways.append(pivoted(K, y, loss, bias, origin))  # in no units: where the kernel is all but zero
+    else:  # the pivots are last for small kernels, but not left out: they have no units to go wrong in
+        both = [proposals(K, y, loss, bias), pivoted(K, y, loss, bias, origin)]
+        ways += both if start is None and y.size <= SMALL else both[::-1]
     best, smallest = machine_at(K, np.zeros(y.size), y, loss, bias), np.inf
     for alpha in chain.from_iterable(ways):
         machine = machine_at(K, alpha, y, loss, bias)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import cvxpy as cp
 import numpy as np
@@ -12,6 +13,7 @@ from cvxpy.constraints.zero import Equality
 from kernelopt.certificates import Certificate, certify
 from kernelopt.certificates.boxes import affine, ball
 from kernelopt.certificates.closed import trivially_true
+from kernelopt.errors import MethodError
 from kernelopt.grams import Grams
 from kernelopt.language.risk import Risk
 from kernelopt.language.terms import terms
@@ -36,12 +38,18 @@ class Ball:
     """
 
     risk: Risk
-    grams: Grams  # on the labelled points
+    whole: Grams  # on all points
     theta: cp.Variable
     p: float
     reach: Array
     factor: float
     offset: float
+
+    @cached_property
+    def grams(self) -> Grams:
+        """The kernels on the labelled points: taken when a method runs, not when a problem is read."""
+        n = self.y.size
+        return self.whole.block(slice(0, n)) if n < self.whole.n_points else self.whole
 
     @property
     def loss(self) -> Loss:
@@ -131,8 +139,15 @@ def read_ball(problem: cp.Problem) -> Ball | str:
         return (
             f"the constraint {others[0].label or others[0]} is not an l_p ball or a trace of {theta.name()}"
         )
-    labelled = grams.block(slice(0, risk.learner.n)) if risk.learner.n < grams.n_points else grams
-    return Ball(risk, labelled, theta, *size, number(share), number(rest))
+    return Ball(risk, grams, theta, *size, number(share), number(rest))
+
+
+def required_ball(problem: cp.Problem, method: str) -> Ball:
+    """Read a problem as a `Ball`, or raise for the method that needs it."""
+    read = read_ball(problem)
+    if isinstance(read, str):
+        raise MethodError(f"method {method!r} does not apply: {read}.")
+    return read
 
 
 def scaled_ball(constraint: cp.Constraint, theta: cp.Variable) -> tuple[float, Array] | None:

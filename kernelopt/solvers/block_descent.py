@@ -6,9 +6,9 @@ from typing import Literal
 
 import cvxpy as cp
 
-from kernelopt.errors import MethodError, ParameterError
+from kernelopt.errors import ParameterError
 from kernelopt.machine import learn
-from kernelopt.solvers.ball import obstacles, read_ball
+from kernelopt.solvers.ball import obstacles, required_ball
 from kernelopt.solvers.finish import conclude
 from kernelopt.solvers.progress import Callback, Progress
 from kernelopt.solvers.registry import Method
@@ -38,9 +38,7 @@ def block_descent(
     (21), the best weights for alpha held fixed: it is no descent, and runs into 2-cycles for small p or
     large C. It is here to teach.
     """
-    read = read_ball(problem)
-    if isinstance(read, str):
-        raise MethodError(f"method 'block-descent' does not apply: {read}.")
+    read = required_ball(problem, "block-descent")
     if update not in ("descent", "best-response"):
         raise ParameterError(f"update must be 'descent' or 'best-response', got {update!r}.")
     check_separable(read.risk)

@@ -10,11 +10,11 @@ import numpy as np
 from kernelopt.certificates import certify
 from kernelopt.certificates.certify import best_bound
 from kernelopt.certificates.repair import feasible_point, write_point
-from kernelopt.errors import MethodError, ParameterError, SolverError, UnboundedError
+from kernelopt.errors import MethodError, ParameterError, SolverError
 from kernelopt.language.risk import Risk
 from kernelopt.reading import expand, risks
 from kernelopt.solvers.ball import read_ball
-from kernelopt.solvers.exact import REACHES, contradiction, least_within
+from kernelopt.solvers.exact import contradiction, raise_if_unbounded
 from kernelopt.solvers.finish import conclude
 from kernelopt.solvers.master import Master, MasterFailure, Point
 from kernelopt.solvers.progress import Callback, Progress
@@ -137,13 +137,7 @@ def raise_if_impossible(problem: cp.Problem, model: Master | TaylorMaster, failu
         if bound.ray is not None:
             raise contradiction(problem, bound.ray)
     if "DualInfeasible" in str(failure):
-        explicit = expand(problem).problem
-        near, far = (least_within(explicit, reach) for reach in REACHES)
-        if near is not None and far is not None and far < min(-1e3, 10 * near):
-            raise UnboundedError(
-                f"the objective must be bounded, got {far:.1e} (minimised) with variables up to "
-                f"{REACHES[1]:.0e}. Add the constraint that is missing, such as a trace."
-            )
+        raise_if_unbounded(expand(problem).problem)
 
 
 def impossible(problem: cp.Problem, failure: MasterFailure) -> Exception:

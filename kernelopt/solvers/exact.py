@@ -186,12 +186,17 @@ def raise_if_impossible(problem: cp.Problem, expansion: Expansion, tried: Attemp
         if bound.ray is not None:
             raise contradiction(problem, bound.ray)
     elif tried.status in (cp.UNBOUNDED, cp.UNBOUNDED_INACCURATE):
-        near, far = (least_within(explicit, reach) for reach in REACHES)
-        if near is not None and far is not None and far < min(-1e3, 10 * near):
-            raise UnboundedError(
-                f"the objective must be bounded, got {far:.1e} (minimised) with variables up to "
-                f"{REACHES[1]:.0e}. Add the constraint that is missing, such as a trace."
-            )
+        raise_if_unbounded(explicit)
+
+
+def raise_if_unbounded(explicit: cp.Problem) -> None:
+    """Raise where the objective falls in proportion to how far the variables may go."""
+    near, far = (least_within(explicit, reach) for reach in REACHES)
+    if near is not None and far is not None and far < min(-1e3, 10 * near):
+        raise UnboundedError(
+            f"the objective must be bounded, got {far:.1e} (minimised) with variables up to "
+            f"{REACHES[1]:.0e}. Add the constraint that is missing, such as a trace."
+        )
 
 
 def contradiction(problem: cp.Problem, ray: Array) -> InfeasibleError:

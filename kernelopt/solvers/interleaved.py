@@ -8,12 +8,11 @@ import cvxpy as cp
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelopt.errors import MethodError
 from kernelopt.grams import ArrayGrams, Grams
 from kernelopt.losses.base import Curve
 from kernelopt.machine.pivots import add_rows, combined_block, compiled, pair_pivots, single_pivots
 from kernelopt.reading import risks
-from kernelopt.solvers.ball import Ball, obstacles, read_ball
+from kernelopt.solvers.ball import Ball, obstacles, required_ball
 from kernelopt.solvers.finish import conclude
 from kernelopt.solvers.progress import Callback, Progress
 from kernelopt.solvers.registry import Method
@@ -146,9 +145,7 @@ def interleaved(
     Only rows of the kernels in use are evaluated, and at most `memory` bytes of them kept: kernels given
     as functions are never held whole. Beside them the images K_m alpha are kept, m n numbers.
     """
-    read = read_ball(problem)
-    if isinstance(read, str):
-        raise MethodError(f"method 'interleaved' does not apply: {read}.")
+    read = required_ball(problem, "interleaved")
     check_separable(read.risk)
     positive(max_chunks, "max_chunks")
     descent = Descent(read, int(positive(chunk, "chunk")), memory)
@@ -173,13 +170,8 @@ def uncurved(problem: cp.Problem) -> list[str]:
     found = obstacles(problem)
     if found:
         return found
-    node = risks(problem)[0]
-    quadratic = node.learner.loss.quadratic
-    return (
-        []
-        if quadratic
-        else [f"its loss must have a piecewise quadratic dual, {node.learner.loss!r} has none"]
-    )
+    loss = risks(problem)[0].learner.loss
+    return [] if loss.quadratic else [f"its loss must have a piecewise quadratic dual, {loss!r} has none"]
 
 
 INTERLEAVED = Method("interleaved", uncurved, interleaved, large)

@@ -8,9 +8,8 @@ import cvxpy as cp
 import numpy as np
 from scipy.optimize import minimize
 
-from kernelopt.errors import MethodError
 from kernelopt.norms import conjugate_exponent, lp_length
-from kernelopt.solvers.ball import Ball, read_ball
+from kernelopt.solvers.ball import Ball, read_ball, required_ball
 from kernelopt.solvers.finish import conclude
 from kernelopt.solvers.progress import Callback, Progress
 from kernelopt.solvers.registry import Method
@@ -75,9 +74,7 @@ def smooth_dual(
     K_theta alpha with theta from (21). An intercept asks for sum alpha = 0: an augmented Lagrangian, whose
     multiplier is the intercept.
     """
-    read = read_ball(problem)
-    if isinstance(read, str):
-        raise MethodError(f"method 'smooth-dual' does not apply: {read}.")
+    read = required_ball(problem, "smooth-dual")
     positive(max_iterations, "max_iterations")
     dual, loss, y = Dual(read), read.loss, read.y
     progress = Progress("smooth-dual", tol, time_limit, callback, verbose)
@@ -98,9 +95,9 @@ def smooth_dual(
 
     alpha = np.clip(loss.response(np.zeros(y.size), y), dual.lower, dual.upper)
     options = {"maxiter": INNER, "maxcor": MEMORY, "ftol": 0.0, "gtol": 0.0, "maxfun": 10 * INNER}
+    bounds = list(zip(dual.lower, dual.upper, strict=True))
     with progress, suppress(Done):
         while True:
-            bounds = list(zip(dual.lower, dual.upper, strict=True))
             found = minimize(
                 dual, alpha, jac=True, method="L-BFGS-B", bounds=bounds, callback=look, options=options
             )
