@@ -83,6 +83,25 @@ def coefficient(expression: Any, node: Any) -> cp.Expression | float | None:
     return None
 
 
+def summands(expression: cp.Expression) -> list[tuple[Any, cp.Expression]]:
+    """Return pairs (c, e) with expression = sum of c * e, for a scalar: constants c, and e as they stand."""
+    if isinstance(expression, AddExpression):
+        return [pair for arg in expression.args for pair in summands(arg)]
+    if isinstance(expression, NegExpression):
+        return [(-c, e) for c, e in summands(expression.args[0])]
+    if isinstance(expression, Promote | Sum) and expression.args[0].size == 1:
+        return summands(expression.args[0])
+    if isinstance(expression, DivExpression) and expression.args[1].is_constant():
+        return [(c / expression.args[1], e) for c, e in summands(expression.args[0])]
+    if isinstance(expression, multiply | MulExpression) and all(a.size == 1 for a in expression.args):
+        left, right = expression.args
+        if right.is_constant():
+            left, right = right, left
+        if left.is_constant():
+            return [(c * left, e) for c, e in summands(right)]
+    return [(1.0, expression)]
+
+
 def number(value: Any) -> float:
     """Return the current value of a number or a constant scalar expression."""
     return float(np.ravel(value.value if isinstance(value, cp.Expression) else value)[0])

@@ -90,7 +90,7 @@ class Risk(ValuedWrap):
         self.alpha: Array | None = None
         self.intercept: float | None = None
         self._known: tuple[list[Array], Machine | BlockMachine] | None = None
-        self._pinned: Array | None = None
+        self._pinned: tuple[Array, Array | None] | None = None
         super().__init__(expression)
 
     def get_data(self) -> list[Any]:
@@ -123,8 +123,8 @@ class Risk(ValuedWrap):
             raise ParameterError(
                 "the kernel must have a value, got None. Solve the problem or set its variables' .value."
             )
-        if self._pinned is not None and (len(Ks) == 1 or self.learner.norm == 2):
-            return self.at(self._pinned)
+        if self._pinned is not None and self._determined(self._pinned[1]):
+            return self.at(*self._pinned)
         parameters = [np.copy(p.value) for p in self.parameters()]
         key = [*Ks, *parameters]
         if self._known is None or not all(
@@ -133,26 +133,34 @@ class Risk(ValuedWrap):
             self._known = (key, self._learn(Ks))
         return self._known[1]
 
-    def at(self, alpha: Array) -> Machine | BlockMachine:
-        """Return the machine of a given alpha at the current kernel, with its best intercept."""
+    def at(self, alpha: Array, scales: Array | None = None) -> Machine | BlockMachine:
+        """Return the machine of a given alpha at the current kernel, with its best intercept.
+
+        Several kernels under another norm than 2 also need scales (m,): f = sum_i scales_i K_i alpha + b.
+        Without them a machine is trained.
+        """
         Ks, learner = self.learner.kernel_values(), self.learner
         if Ks is None:
             raise ParameterError("the kernel must have a value, got None. Solve the problem first.")
         bias = learner.bias is not None
         if len(Ks) == 1:
             return machine_at(Ks[0], alpha, learner.y, learner.loss, bias)
-        if learner.norm != 2:  # alpha alone does not determine the machine
+        if not self._determined(scales):
             return self.oracle()
-        return blocks_at(Ks, alpha, np.ones(len(Ks)), learner.y, learner.loss, bias, 2)
+        scales = np.ones(len(Ks)) if scales is None else scales
+        return blocks_at(Ks, alpha, scales, learner.y, learner.loss, bias, learner.norm)
+
+    def _determined(self, scales: Array | None) -> bool:
+        """Whether alpha and scales determine a machine."""
+        return len(self.learner.kernels) == 1 or self.learner.norm == 2 or scales is not None
 
     @contextmanager
-    def pinned(self, alpha: Array) -> Iterator[None]:
-        """Within this context the machine is that of `alpha`: its value is above the risk, and cheap.
+    def pinned(self, alpha: Array, scales: Array | None = None) -> Iterator[None]:
+        """Within this context the machine is `at(alpha, scales)`: its value is above the risk, and cheap.
 
-        For one kernel, or several with norm 2; with other norms alpha does not determine a machine, and
-        one is trained as ever.
+        Where alpha and scales do not determine a machine, one is trained as ever.
         """
-        self._pinned = alpha
+        self._pinned = (alpha, scales)
         try:
             yield
         finally:

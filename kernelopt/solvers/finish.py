@@ -61,9 +61,44 @@ def conclude(
         restore(problem, found, progress.tol)
     if retrained:
         found.machines = [node.oracle().alpha for node in risks(problem)]
-    if progress.stopped:
-        remedy = f"The method ended because {progress.stopped}." + f" {remedy}" * (not progress.asked)
-    return describe(problem, progress.method, found, progress.tol, progress.history, times, remedy)
+    history, why = progress.history, remedied(progress, remedy)
+    return describe(problem, progress.method, found, progress.tol, history, times, why)
+
+
+def settle(
+    problem: cp.Problem,
+    progress: Progress,
+    certificate: Certificate,
+    machines: list[tuple[Array, Array | None]],
+    duals: list[list[Any]],
+    remedy: str,
+) -> Solution:
+    """Put a point with a certificate of the method's own into the problem.
+
+    The `machines` that attain its upper bound, an alpha and scales for each risk, are not trained again.
+    """
+    clock = progress.history[-1][0]
+    found = Found(
+        certificate,
+        progress.method,
+        progress.iterations,
+        duals=duals,
+        machines=[alpha for alpha, _ in machines],
+    )
+    times = {"build": 0.0, "solve": clock, "certify": progress.seconds - clock}
+    with ExitStack() as stack:
+        for node, machine in zip(risks(problem), machines, strict=True):
+            stack.enter_context(node.pinned(*machine))
+        restore(problem, found, progress.tol)
+        history, why = progress.history, remedied(progress, remedy)
+        return describe(problem, progress.method, found, progress.tol, history, times, why)
+
+
+def remedied(progress: Progress, remedy: str) -> str:
+    """Return why a method ended, and the remedy where it was not the caller who ended it."""
+    if not progress.stopped:
+        return remedy
+    return f"The method ended because {progress.stopped}." + f" {remedy}" * (not progress.asked)
 
 
 def attained(problem: cp.Problem, certificate: Certificate) -> float:

@@ -21,6 +21,7 @@ from kernelopt.reading import check_is_problem, check_problem, nodes, risks, vis
 from kernelopt.solvers.block_descent import BLOCK_DESCENT
 from kernelopt.solvers.cutting_plane import CUTTING_PLANE
 from kernelopt.solvers.exact import EXACT
+from kernelopt.solvers.first_order import FIRST_ORDER_DUAL
 from kernelopt.solvers.interleaved import INTERLEAVED
 from kernelopt.solvers.progress import Callback
 from kernelopt.solvers.registry import METHODS, Method, choose
@@ -50,8 +51,9 @@ def solve(
     problem : cp.Problem
         DCP, with or without risks.
     method : str, default "auto"
-        "exact", "interleaved", "cutting-plane", "block-descent", "smooth-dual", or any other that is
-        registered; `explain(problem)` lists those that apply. "auto" is exact where that takes seconds.
+        "exact", "interleaved", "cutting-plane", "block-descent", "smooth-dual", "first-order-dual",
+        "mirror-descent", or any other that is registered; `explain(problem)` lists those that apply.
+        "auto" is exact where that takes seconds.
     tol : float > 0, default 1e-5
         Certified gap to reach, relative to max(1, |upper|).
     time_limit : float > 0, optional
@@ -61,7 +63,8 @@ def solve(
         "interleaved" those of the kernel rows that are kept, default 5e8.
     callback : function of a dict, optional
         Called with every point: keys "method", "iteration", "seconds", "lower", "upper", "gap", "point"
-        (the weights; for "exact" and "cutting-plane" values by variable id), and for "exact" also "solver",
+        (the weights; values by variable id for "exact", "cutting-plane", "first-order-dual" and
+        "mirror-descent"), and for "exact" also "solver",
         "status" and "certificate". It may raise StopIteration to end with the best point so far, as
         Ctrl-C does in the iterative methods.
     verbose : bool, default False
@@ -136,7 +139,7 @@ def register(method: Method) -> None:
     cp.Problem.register_solve(method.name, solve_method)
 
 
-for method in (EXACT, BLOCK_DESCENT, SMOOTH_DUAL, CUTTING_PLANE, INTERLEAVED):
+for method in (EXACT, BLOCK_DESCENT, SMOOTH_DUAL, CUTTING_PLANE, INTERLEAVED, FIRST_ORDER_DUAL):
     register(method)
 cp.Problem.register_solve("auto", lambda problem, *_, **options: solve(problem, **options).value)
 
