@@ -156,7 +156,7 @@ def peer(case, solver, optimum):
         reached = [spent if r is None and error <= g else r for r, g in zip(reached, GAPS, strict=True)]
         if reached[-1] is not None or spent >= LIMIT:
             break
-    return [*reached, None, error]
+    return [*reached, reached[-1], error]
 
 
 def compare(case, methods):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import runpy
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
@@ -69,3 +70,47 @@ def test_linear_functional_says_where_it_overfits(tmp_path, capsys):
         assert errors["LFS"] <= min(errors[name] for name in others) + 1e-6
     said = capsys.readouterr().out
     assert "Where LFS overfits" in said and picture.stat().st_size > 10_000
+
+
+@pytest.fixture(scope="module")
+def indefinite():
+    return runpy.run_path(str(EXAMPLES / "indefinite_similarities.py"))
+
+
+def test_indefinite_similarities_certify_every_method(indefinite, tmp_path, capsys):
+    picture = tmp_path / "picture.png"
+    sizes = ["--points", "10", "--splits", "2", "--costs", "1", "--rhos", "1", "--jobs", "1"]
+    found = indefinite["main"](["--data", "wine", *sizes, "--figure", str(picture)])
+    assert set(found) == set(indefinite["NAMES"]) and len(found) == 9 + 6
+    outcomes = [outcome for of_method in found.values() for outcome in of_method]
+    assert all(0 <= score <= 1 for o in outcomes for score in (o.accuracy, o.f_score))
+    assert all(0 <= gap <= indefinite["TOLERANCE"] for o in outcomes for gap in o.gaps)
+    assert all(np.isnan(o.rho) == (key[0] in indefinite["FIXED"]) for key in found for o in found[key])
+    learned = [found["ESKL", fidelity][0].spectrum for fidelity in indefinite["FIDELITIES"]]
+    assert all(lam.min() >= -1e-8 and lam.sum() == pytest.approx(learned[0].sum()) for lam in learned)
+    said = capsys.readouterr().out
+    assert "30 of 30 fits are certified" in said and said.count("the fidelity changes the accuracy") == 3
+    assert picture.stat().st_size > 10_000
+
+
+def test_indefinite_similarities_follow_the_protocol(indefinite, tmp_path):
+    rng = np.random.default_rng(0)
+    named, y = indefinite["load"]("breast_cancer", 0.0, rng)
+    assert list(named) == ["Gaussian", "sigmoid", "TL1"] and (y == 1).sum() == 212
+    least = {name: np.linalg.eigvalsh(S)[0] for name, S in named.items()}
+    assert least["Gaussian"] > -1e-10 and least["sigmoid"] < -1 and least["TL1"] < -1  # without noise
+    train, test = indefinite["sample"](y, 570, 0)
+    assert test.size == 2 * 43 and train.size == 2 * (212 - 43)  # ceil(212 / 5) of each class
+    assert not set(train) & set(test) and y[test].sum() == y[train].sum() == 0
+    S, parts = np.array(list(named.values())), indefinite["sample"](y, 40, 0)
+    grid = np.array([0.1, 1.0]), np.array([1.0, 0.1])
+    fixed, chosen = (
+        indefinite["evaluate"](name, "", S, y, parts, grid, 2) for name in ("Denoise", "indefinite SVM")
+    )
+    assert len(fixed.gaps) == 2 * 2 + 1 and np.isnan(fixed.rho)  # no rho to choose
+    assert len(chosen.gaps) == 4 * 2 + 1 and chosen.rho in grid[1]
+    assert min(fixed.accuracy, chosen.accuracy) > 0.5
+    path = tmp_path / "kept.npz"
+    np.savez(path, S=named["TL1"][:30, :30], y=np.where(y[:30] > 0, 2, 1))
+    named, labels = indefinite["load"](str(path), 0.0, rng)
+    assert list(named) == ["kept 1"] and named["kept 1"].shape == (30, 30) and (labels == -y[:30]).all()

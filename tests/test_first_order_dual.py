@@ -237,24 +237,35 @@ def test_special_similarities(form, fidelity, kind):
     check_point(formulation, solution)
 
 
-SLOW = {("l1", "EMKL", "trace"): 5.0}  # not certified to 1e-4 in 2000 iterations, all others are
+SLOW = (  # not certified to 1e-4 within 400 reports, that is 2000 iterations; all others are
+    ("EMKL", "l1", {"trace": 5.0}),
+    ("ESKL", "l1", {"trace": None}),
+    ("EMKL", "l1", {"trace": None}),
+)
 
 
 @forms
 @fidelities
 @pytest.mark.parametrize(
     "change",
-    [{"C": 10.0}, {"C": 0.01}, {"factor": 100.0}, {"factor": 0.01}, {"trace": 0.05}, {"trace": 5.0}],
+    [
+        {"C": 10.0},
+        {"C": 0.01},
+        {"factor": 100.0},
+        {"factor": 0.01},
+        {"trace": 0.05},
+        {"trace": 5.0},
+        {"trace": None},
+    ],
     ids=str,
 )
 def test_extreme_settings_are_certified_or_said_to_be_not(form, fidelity, change):
-    """tau / 20 and 5 tau, C / 100 and 10 C, rho / 100 and 100 rho, at sixty points."""
+    """tau / 20, 5 tau and none, C / 100 and 10 C, rho / 100 and 100 rho, at sixty points."""
     formulation, _ = learning(form, fidelity, n=60, **change)
-    name, value = next(iter(change.items()))
-    if SLOW.get((fidelity, form, name)) == value:
+    if (form, fidelity, change) in SLOW:
         with pytest.warns(ko.ConvergenceWarning, match="400 iterations were made"):
             solution = formulation.solve(METHOD, tol=1e-4, max_iterations=400)
-        assert solution.status == "inaccurate" and 1e-4 < solution.gap <= 1e-3
+        assert solution.status == "inaccurate" and 1e-4 < solution.gap <= 1e-2
     else:
         solution = formulation.solve(METHOD, tol=1e-4)
         assert solution.status == "optimal"

@@ -497,6 +497,17 @@ def test_bounds_hold_for_garbage(name, traced, seed):
             v.save_value(value)
 
 
+def test_bounds_are_found_at_a_small_price():
+    """Where rho is far below the other coefficients a large tilt of the multiplier leaves no bound at all."""
+    rng = np.random.default_rng(0)
+    X, noise = rng.normal(size=(12, 3)), rng.normal(size=(3, 12, 12))
+    S = np.exp(-((X[:, None] - X[None]) ** 2).sum(2)) + (noise + noise.transpose(0, 2, 1)) / 2
+    formulation = similarity.kernel_per_similarity(
+        S, np.sign(X[:, 0]), C=0.01, rho=0.012 / np.abs(S).sum(), trace=similarity.default_trace(S)
+    )
+    assert formulation.solve("exact", solver="CLARABEL", tol=1e-4).gap <= 1e-4
+
+
 def test_the_fidelity_may_be_a_function():
     """Weighted l1: equal to "l1" for unit weights, and to its dual with |U| <= W."""
     W = np.random.default_rng(0).uniform(0.5, 2, (N, N))

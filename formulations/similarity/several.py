@@ -56,7 +56,7 @@ def kernel_per_similarity(
 
     Notes
     -----
-    m matrix inequalities of order n + 1 and m PSD variables of order N.
+    m matrix inequalities of order n + 1 and m PSD variables of order N; methods as in `single_kernel`.
 
     Examples
     --------

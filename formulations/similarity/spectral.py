@@ -50,10 +50,10 @@ def restricted_spectral(
 
     Notes
     -----
-    Second-order cones only: a second at N = 200, m = 2. With "l1" and a trace the certified gap may stay
-    at a few 1e-5 from N = 60 on. Where S_i has repeated eigenvalues its eigenvectors, and with them the
-    problem, are not unique: those of `numpy.linalg.eigh` are taken. `spectral_extension` gives the kernel
-    at new points.
+    Second-order cones only: a second at N = 200, m = 2, and a fraction of that by "first-order-dual". With
+    "l1" and a trace the certified gap of "exact" may stay at a few 1e-5 from N = 60 on. Where S_i has
+    repeated eigenvalues its eigenvectors, and with them the problem, are not unique: those of
+    `numpy.linalg.eigh` are taken. `spectral_extension` gives the kernel at new points.
 
     Examples
     --------

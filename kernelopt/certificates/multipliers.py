@@ -89,6 +89,8 @@ def program_bound(
             if proof is not None:
                 return Bound(np.inf, "infeasible", proof)
         if x is not None and ("Dual" in status or "unbounded" in status):
+            if tilt:  # it is the tilt that is too large, not the problem
+                break
             return Bound(-np.inf, f"{owner(program, names, x)} can run away: it needs bounds")
         if x is None or z is None:
             continue

@@ -22,7 +22,7 @@ from kernelopt.solvers.spectrahedra import size_multipliers
 from kernelopt.validation import Array, positive
 
 ROUNDING = 1e-11  # relative, of the sums in the loop against the dense algebra of the certificate
-SMALL = 20  # points up to which "auto" is exact: conic solves take seconds from here on
+SMALL = 10  # points up to which "auto" is exact: a conic solve is done before a compiler is imported
 LARGE = 5.0  # predicted seconds of an exact solve
 REMEDY = "Try method='exact' if it fits, or accept the bounds."
 ITERATE: dict[str, Callable[[Nearness, Progress], Iterator[Iterate]]] = {
