@@ -31,7 +31,7 @@ from formulations import similarity
 GAPS = (1e-2, 1e-3, 1e-4)
 REFERENCE = 1e-6  # gap to which the optimum is known when a peer is judged
 EPS = (1e-2, 1e-3, 1e-4, 1e-5)  # tolerances of SCS, from the loosest
-LIMIT = 120.0  # seconds a run may take
+LIMIT, PATIENCE = 120.0, 10.0  # seconds a run may take: of a peer, and of ours
 SEMIDEFINITE = 50  # points up to which Clarabel is tried on semidefinite problems
 FORMS = {
     "ESKL": similarity.single_kernel,
@@ -163,7 +163,7 @@ def compare(case, methods):
     """Every method and every peer on one problem."""
     best = case.learning().solve("first-order-dual", tol=REFERENCE, time_limit=LIMIT)
     optimum = (best.lower + best.upper) / 2
-    found = {method: ours(case, method, LIMIT / 4) for method in methods}
+    found = {method: ours(case, method, PATIENCE) for method in methods}
     found["SCS"] = peer(case, "SCS", optimum)
     if case.form == "REKL" or case.n <= SEMIDEFINITE:
         found["CLARABEL"] = peer(case, "CLARABEL", optimum)

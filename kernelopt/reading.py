@@ -102,6 +102,12 @@ def summands(expression: cp.Expression) -> list[tuple[Any, cp.Expression]]:
     return [(1.0, expression)]
 
 
+def short(node: Any) -> str:
+    """Return the text of an expression or a constraint, on one line and cut to 60 characters."""
+    text = " ".join(str(node).split())
+    return text if len(text) < 60 else text[:57] + "..."
+
+
 def number(value: Any) -> float:
     """Return the current value of a number or a constant scalar expression."""
     return float(np.ravel(value.value if isinstance(value, cp.Expression) else value)[0])

@@ -303,6 +303,12 @@ def test_it_can_be_watched_and_ended():
     check_point(formulation, solution)
 
 
+def test_the_solve_of_cvxpy_takes_it():
+    formulation, dual = learning("REKL", "frobenius")
+    assert formulation.problem.solve(method=METHOD) == pytest.approx(optimum(dual), rel=2e-5)
+    assert formulation.problem.status == cp.OPTIMAL
+
+
 def test_auto_takes_it_where_an_exact_solve_takes_long():
     small, large = (learning("ESKL", "squared_frobenius", n=n)[0] for n in (8, 100))
     assert small.solve().method == "exact"

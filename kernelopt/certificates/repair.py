@@ -13,6 +13,7 @@ from cvxpy.constraints.zero import Equality
 from kernelopt.certificates.boxes import affine, attribute_box, flat
 from kernelopt.conic import attempt, ladder
 from kernelopt.language.faces import faced
+from kernelopt.reading import short
 from kernelopt.validation import Array
 
 ROUND_OFF = 1e-14  # of the terms of a constraint; an eigenvalue decomposition gets 1e-13
@@ -39,12 +40,6 @@ def violations(problem: cp.Problem, variables: list[cp.Variable]) -> list[Violat
         if not size <= ROUND_OFF:
             found.append(Violation(size, f"the attributes of {variable.name()}"))
     return sorted(found, key=lambda v: -np.nan_to_num(v.size, nan=np.inf))
-
-
-def short(constraint: Any) -> str:
-    """Return the text of a constraint, cut to a line."""
-    text = str(constraint)
-    return text if len(text) < 60 else text[:57] + "..."
 
 
 def excess(constraint: Any) -> float:

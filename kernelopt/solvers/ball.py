@@ -117,14 +117,14 @@ def read_ball(problem: cp.Problem) -> Ball | str:
     if len(found) != 1:
         return f"it needs one risk, the problem has {len(found)}"
     risk = found[0]
+    parts = terms(risk.learner.kernels[0]) if len(risk.learner.kernels) == 1 else None
+    if parts is None or len(parts) != 1 or not isinstance(parts[0].weights, cp.Variable):
+        return "its kernel must be combine(theta, grams) with a variable theta"
     share = coefficient(problem.objective.args[0], risk)
     rest = problem.objective.args[0].tree_copy({id(risk): cp.Constant(0.0)})
     minimised = isinstance(problem.objective, cp.Minimize)
     if not minimised or share is None or rest.variables() or not number(share) > 0:
         return "its objective must be a positive multiple of the risk, plus a constant"
-    parts = terms(risk.learner.kernels[0]) if len(risk.learner.kernels) == 1 else None
-    if parts is None or len(parts) != 1 or not isinstance(parts[0].weights, cp.Variable):
-        return "its kernel must be combine(theta, grams) with a variable theta"
     theta, grams = parts[0]
     if not theta.is_nonneg():
         return f"{theta.name()} must be a variable with nonneg=True"

@@ -11,7 +11,7 @@ from kernelopt.errors import MethodError
 from kernelopt.grams.stored import RankOneGrams
 from kernelopt.language.risk import Risk
 from kernelopt.language.terms import terms
-from kernelopt.reading import number, risks, summands
+from kernelopt.reading import number, risks, short, summands
 from kernelopt.solvers.fidelities import Fidelity, Kind, read_fidelity
 from kernelopt.solvers.spectrahedra import Piece, read_pieces
 from kernelopt.validation import Array
@@ -110,9 +110,7 @@ def read_nearness(problem: cp.Problem) -> Nearness | str:
         else:
             near = read_fidelity(number(c), term)
             if near is None:
-                return (
-                    f"{str(term)[:60]} is not a price times the l1, Frobenius or squared distance to a matrix"
-                )
+                return f"{short(term)} is not a price times the l1, Frobenius or squared distance to a matrix"
             fidelities.append(near)
     if not factor > 0 or len({(near.kind, near.price) for near in fidelities}) != 1:
         return "its objective must be the risk plus fidelities of one kind and price"

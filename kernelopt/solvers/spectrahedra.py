@@ -13,7 +13,7 @@ from cvxpy.constraints.zero import Equality
 
 from kernelopt.certificates.boxes import affine, traced
 from kernelopt.certificates.closed import trivially_true
-from kernelopt.reading import visible_variables
+from kernelopt.reading import short, visible_variables
 from kernelopt.validation import Array
 
 
@@ -65,7 +65,7 @@ def read_pieces(problem: cp.Problem) -> list[Piece] | str:
         read = read_size(constraint)
         known = None if read is None else pieces.get(read.variable.id)
         if read is None or known is None or known.constraint is not None:
-            which = constraint.label or str(constraint)
+            which = constraint.label or short(constraint)
             return (
                 f"the constraint {which} does not fix the trace of one variable, or is the second that does"
             )

@@ -105,7 +105,7 @@ class Ascent:
             alpha=np.array(loss.project(beginning(curve), y, bias)),
             predictor=np.zeros(n),
             gamma=np.full(m, 1 / m),
-            powers=np.full(m, 1.25),
+            falls=np.full(m, 0.5),
             forms=np.zeros(m),
             distances=np.zeros(m),
             squares=np.zeros(m),

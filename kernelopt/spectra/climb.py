@@ -7,16 +7,19 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelopt.spectra.compiling import compiled
+from kernelopt.spectra.compiling import compiled, summed
 from kernelopt.spectra.offset import offset, respond, response
 from kernelopt.spectra.projection import Pairs, project, project_diagonal
-from kernelopt.spectra.shares import settled, share
+from kernelopt.spectra.shares import begin, settled, share
 from kernelopt.validation import Array
 
 SHARE = 0.2  # of the tolerance: how well gamma is known
 SLACK = 0.01  # of the tolerance: how well the intercept is
-ROUNDS = 30  # for gamma, at one alpha
+ROUNDS = 60  # for gamma, at one alpha
 GROW, SHRINK = 2.0, 0.8  # of the Lipschitz estimate: after a step refused, and after one taken
+ROUNDING = 1e-14  # of l(alpha): no gap is smaller
+FAR = 0.1  # how far along its ray the best may be, relative to a first point
+TINY = 1e-200
 
 
 class Given(NamedTuple):
@@ -39,7 +42,7 @@ class State(NamedTuple):
     alpha: Array
     predictor: Array
     gamma: Array
-    powers: Array
+    falls: Array  # of the forms, as gamma grows
     forms: Array
     distances: Array
     squares: Array
@@ -51,7 +54,7 @@ class State(NamedTuple):
 
 @compiled
 def climb(given: Given, weights: Array, tol: float, steps: int, state: State) -> tuple[float, float]:
-    """Ascend until the inner gap is `tol` or `steps` steps are done; return the value and the gap.
+    """Ascend until the inner gap is `tol`, or rounding, or `steps` steps are done; return value and gap.
 
     The method is FISTA (Beck, Teboulle, SIAM J. Imaging Sci. 2 (2009)), with a Lipschitz estimate that
     grows until a step holds and shrinks after it. The momentum starts again where it points downhill, as
@@ -59,6 +62,8 @@ def climb(given: Given, weights: Array, tol: float, steps: int, state: State) ->
     for that near the end.
     """
     x = state.alpha.copy()
+    if state.memory[0] == 0:
+        x = begun(x, given, weights, SHARE * tol, state)
     place, point, f, rest, trial = x, x, x, 0.0, False
     momentum, taken = 1.0, 0
     while True:
@@ -68,22 +73,22 @@ def climb(given: Given, weights: Array, tol: float, steps: int, state: State) ->
             f, rest = here, value
             if state.memory[0] == 0:
                 state.memory[0] = stretch(x, f)
-        elif refused(state.memory[0], place - point, value - rest, f, here):
+        elif refused(state.memory[0], point, place, value - rest, f, here):
             state.memory[0] *= GROW
         else:
             taken += 1
-            state.memory[0] *= SHRINK
+            state.memory[0] = max(SHRINK * state.memory[0], TINY)
             loss = dual_loss(place, given)
             gap = inner_gap(loss, given, SLACK * tol, state)
-            if gap <= tol or taken == steps or still(x, point, place):
+            if gap <= max(tol, ROUNDING * abs(loss)) or taken == steps:
                 state.counts[0] += taken
                 for k in range(x.size):
                     state.alpha[k] = place[k]
                 return loss + value, gap
-            if np.dot(point - place, place - x) > 0:
+            if downhill(x, point, place):
                 momentum = 1.0
             following = (1 + np.sqrt(1 + 4 * momentum * momentum)) / 2
-            point = place + (momentum - 1) / following * (place - x)
+            point = beyond(x, place, (momentum - 1) / following)
             x, f, rest, trial = place, here, value, momentum == 1
             momentum = following
             if not trial:
@@ -93,12 +98,36 @@ def climb(given: Given, weights: Array, tol: float, steps: int, state: State) ->
 
 
 @compiled
-def still(x: Array, point: Array, place: Array) -> bool:
-    """Whether nothing has moved: to rounding, there is nothing better."""
-    same = True
+def begun(alpha: Array, given: Given, weights: Array, tol: float, state: State) -> Array:
+    """Return a first point: one where C is large is brought to the scale of the best on its ray."""
+    for _ in range(ROUNDS):
+        evaluate(alpha, given, weights, tol, state)
+        pull, form = 0.0, 0.0
+        for k in range(alpha.size):
+            pull += given.linear[k] * alpha[k]
+            form += (state.predictor[k] + given.curvature[k] * alpha[k]) * alpha[k]
+        if not 0 < pull < FAR * form:
+            break
+        alpha = alpha * (pull / form)
+    return alpha
+
+
+@summed
+def downhill(x: Array, point: Array, place: Array) -> bool:
+    """Whether the way from x to the new place is against the step that was taken to it."""
+    total = 0.0
     for k in range(x.size):
-        same = same and place[k] == point[k] and place[k] == x[k]
-    return same
+        total += (point[k] - place[k]) * (place[k] - x[k])
+    return total > 0
+
+
+@summed
+def beyond(x: Array, place: Array, share: float) -> Array:
+    """Return the point on the way from x to the new place that is further by a share of it."""
+    point = np.empty(x.size)
+    for k in range(x.size):
+        point[k] = place[k] + share * (place[k] - x[k])
+    return point
 
 
 @compiled
@@ -108,8 +137,8 @@ def evaluate(alpha: Array, given: Given, weights: Array, tol: float, state: Stat
     Minus its gradient is the predictor, sum_i K_i z / gamma_i at the points of alpha.
     """
     m, n, order = given.totals.size, alpha.size, given.spectra.shape[1]
-    pulls, images, before = np.empty((m, order)), np.empty((m, order)), np.zeros((2, m))
-    value = 0.0
+    pulls, images = np.empty((m, order)), np.empty((m, order))
+    search, value = begin(m), 0.0
     for i in range(m):
         np.dot(alpha, given.bases[i, :n], pulls[i])
     for rounds in range(ROUNDS):
@@ -119,7 +148,7 @@ def evaluate(alpha: Array, given: Given, weights: Array, tol: float, state: Stat
         state.counts[1] += m
         if rounds == ROUNDS - 1 or settled(state.gamma, state.forms, tol):
             break
-        share(state.gamma, state.forms, state.powers, before, rounds == 0)
+        share(state.gamma, state.forms, state.falls, search)
     for k in range(n):
         state.predictor[k] = 0.0
     for i in range(m):
@@ -152,10 +181,13 @@ def term(i: int, pull: Array, image: Array, weight: float, given: Given, state: 
     return float(weight * values.distance - values.form / (2 * gamma))
 
 
-@compiled
+@summed
 def dual_loss(alpha: Array, given: Given) -> float:
     """Return l(alpha)."""
-    return float(np.dot(given.linear, alpha) - np.dot(given.curvature, alpha * alpha) / 2)
+    total = 0.0
+    for k in range(alpha.size):
+        total += (given.linear[k] - given.curvature[k] * alpha[k] / 2) * alpha[k]
+    return total
 
 
 @compiled
@@ -181,25 +213,37 @@ def inner_gap(loss: float, given: Given, slack: float, state: State) -> float:
 @compiled
 def stretch(x: Array, f: Array) -> float:
     """Return a first Lipschitz estimate, from the gradient -f at x."""
-    square, form = np.dot(x, x), np.dot(f, x)
-    return float(form / square) if square > 0 and form > 0 else 1.0
+    square, form = 0.0, 0.0
+    for k in range(x.size):
+        square += x[k] * x[k]
+        form += f[k] * x[k]
+    return form / square if square > 0 and form > 0 else 1.0
 
 
-@compiled
-def refused(lipschitz: float, moved: Array, gain: float, f: Array, here: Array) -> bool:
+@summed
+def refused(lipschitz: float, point: Array, place: Array, gain: float, f: Array, here: Array) -> bool:
     """Whether a step gains less than its quadratic model, by the values and by the gradients at its ends.
 
     The gradients ask for more, but still tell where the values differ by rounding.
     """
-    bound = lipschitz / 2 * np.dot(moved, moved)
-    return bool(gain + np.dot(f, moved) + bound < 0 and np.dot(here - f, moved) > bound)
+    square, slope, bend = 0.0, 0.0, 0.0
+    for k in range(point.size):
+        moved = place[k] - point[k]
+        square += moved * moved
+        slope += f[k] * moved
+        bend += (here[k] - f[k]) * moved
+    bound = lipschitz / 2 * square
+    return gain + slope + bound < 0 and bend > bound
 
 
 @compiled
 def propose(point: Array, f: Array, given: Given, state: State) -> Array:
     """Return the maximiser of l(a) - f'a - lipschitz/2 |a - point|^2 on the dual domain."""
-    new, lipschitz, nu = np.empty(point.size), state.memory[0], 0.0
-    pull, stiffness = given.linear - f + lipschitz * point, given.curvature + lipschitz
+    n, lipschitz, nu = point.size, state.memory[0], 0.0
+    pull, stiffness, new = np.empty(n), np.empty(n), np.empty(n)
+    for k in range(n):
+        pull[k] = given.linear[k] - f[k] + lipschitz * point[k]
+        stiffness[k] = given.curvature[k] + lipschitz
     if given.bias:
         nu = offset(pull, stiffness, given.lower, given.upper, state.memory[1], -1.0)[0]
         state.memory[1] = nu

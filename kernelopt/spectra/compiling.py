@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from numba import njit
 
 REORDERED = {"reassoc", "contract"}  # sums in any order; a difference stays the difference it was
+SOURCES = sorted(Path(__file__).parent.glob("*.py"))
+STAMP = [(file.name, file.stat().st_mtime, file.stat().st_size) for file in SOURCES]
 
 
 def compiled(loop: Callable[..., Any]) -> Callable[..., Any]:
@@ -22,7 +25,12 @@ def summed(loop: Callable[..., Any]) -> Callable[..., Any]:
 
 def _kept(loop: Callable[..., Any], options: dict[str, Any]) -> Callable[..., Any]:
     try:
-        fast: Callable[..., Any] = njit(loop, cache=True, error_model="numpy", **options)
+        fast: Any = njit(loop, cache=True, error_model="numpy", **options)
     except RuntimeError:  # no directory that numba may write to
         fast = njit(loop, error_model="numpy", **options)
-    return fast
+    # What is kept holds the loops that it calls, of other files too, but numba only sees whether its own
+    # file has changed. The attribute is private; were it to go, this would be back to that.
+    kept: Any = getattr(getattr(fast, "_cache", None), "_cache_file", None)
+    if hasattr(kept, "_source_stamp"):
+        kept._source_stamp = STAMP
+    return fast  # type: ignore[no-any-return]

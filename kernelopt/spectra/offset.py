@@ -7,7 +7,7 @@ import numpy as np
 from kernelopt.spectra.compiling import compiled, summed
 from kernelopt.validation import Array
 
-EPS = np.finfo(float).eps
+EPS = float(np.finfo(float).eps)
 ROUNDS = 200
 
 
@@ -49,7 +49,9 @@ def offset(
     """
     low, high, g_low, g_high, s_low, s_high = -np.inf, np.inf, np.inf, np.inf, 0.0, 0.0
     nu, best, lowest = start, start, np.inf
-    reach = EPS * abs(start) + np.abs(pull).max() * 1e-3 + 1e-300
+    reach = EPS * abs(start) + 1e-300
+    for k in range(pull.size):
+        reach = max(reach, 1e-3 * abs(pull[k]))
     for rounds in range(ROUNDS):
         value, total, rate, size = response(nu, pull, stiffness, lower, upper)
         if value <= lowest or slack < 0:

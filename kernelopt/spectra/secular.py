@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from kernelopt.spectra.compiling import compiled, summed
 from kernelopt.validation import Array
 
-EPS = np.finfo(float).eps
+EPS = float(np.finfo(float).eps)
 CLOSE = 1e-8  # a step this small, in distances to the next pole, leaves an error of its square
 ROUNDS = 200
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 import cvxpy as cp
-import numpy as np
 
+from kernelopt.errors import InputError
 from kernelopt.solvers.finish import settle
 from kernelopt.solvers.first_order.certificate import certificate
 from kernelopt.solvers.first_order.entrywise import entrywise
@@ -19,6 +19,7 @@ from kernelopt.solvers.registry import Method
 from kernelopt.solvers.sizing import size
 from kernelopt.solvers.solution import Solution
 from kernelopt.solvers.spectrahedra import size_multipliers
+from kernelopt.spectra.ascent import quadratic_curve
 from kernelopt.validation import Array, positive
 
 ROUNDING = 1e-11  # relative, of the sums in the loop against the dense algebra of the certificate
@@ -77,9 +78,9 @@ def obstacles(problem: cp.Problem) -> list[str]:
     if isinstance(read, str):
         return [read]
     learner = read.risk.learner
-    curve = learner.loss.curve(learner.y)
-    bounded = np.isfinite(curve.lower) & np.isfinite(curve.upper) | (curve.curvature > 0)
-    if not learner.loss.quadratic or curve.kink.any() or not bounded.all():
+    try:
+        quadratic_curve(learner.loss, learner.y)
+    except InputError:
         return [
             f"its loss must be one of the hinges or the squared loss, not {learner.loss!r} ('mirror-descent' "
             "and 'exact' take any)"
