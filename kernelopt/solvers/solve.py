@@ -23,6 +23,7 @@ from kernelopt.solvers.cutting_plane import CUTTING_PLANE
 from kernelopt.solvers.exact import EXACT
 from kernelopt.solvers.first_order import FIRST_ORDER_DUAL
 from kernelopt.solvers.interleaved import INTERLEAVED
+from kernelopt.solvers.mirror_descent import MIRROR_DESCENT
 from kernelopt.solvers.progress import Callback
 from kernelopt.solvers.registry import METHODS, Method, choose
 from kernelopt.solvers.sizing import Size, size
@@ -75,7 +76,8 @@ def solve(
         `solver_options` (a dict, handed to every solver) and `force=True` to try a semidefinite problem
         that is predicted not to finish. For "block-descent": `update`, "descent" or "best-response". For
         "interleaved": `chunk`, entries of alpha that move together, and `max_chunks`. For
-        "cutting-plane": `master`, "exact" or "taylor", and `stabilize`. For all but "interleaved" and
+        "cutting-plane": `master`, "exact" or "taylor", and `stabilize`. For "mirror-descent": `step`,
+        "adaptive" or "theorem", and `update`, "averaging" or "as-printed". For all but "interleaved" and
         "exact": `max_iterations`.
 
     Returns
@@ -139,7 +141,15 @@ def register(method: Method) -> None:
     cp.Problem.register_solve(method.name, solve_method)
 
 
-for method in (EXACT, BLOCK_DESCENT, SMOOTH_DUAL, CUTTING_PLANE, INTERLEAVED, FIRST_ORDER_DUAL):
+for method in (
+    EXACT,
+    BLOCK_DESCENT,
+    SMOOTH_DUAL,
+    MIRROR_DESCENT,
+    CUTTING_PLANE,
+    INTERLEAVED,
+    FIRST_ORDER_DUAL,
+):
     register(method)
 cp.Problem.register_solve("auto", lambda problem, *_, **options: solve(problem, **options).value)
 

@@ -1,0 +1,235 @@
+"""Risks, fidelities and convex terms over spectrahedra and simplices: values, subgradients and bounds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import cvxpy as cp
+import numpy as np
+
+from kernelopt.certificates.boxes import flat
+from kernelopt.errors import MethodError
+from kernelopt.language.risk import Risk
+from kernelopt.reading import nodes, number, risks, short, summands
+from kernelopt.solvers.fidelities import Fidelity, read_fidelity
+from kernelopt.solvers.minorant import Minorant, nearest
+from kernelopt.solvers.spectrahedra import Piece, read_pieces
+from kernelopt.solvers.training import Trained, Trainer, read_kernel
+from kernelopt.validation import Array
+
+PROJECTIONS = 3  # for the weights of the squares that stand for Frobenius norms
+SHORT = 1e-9  # a distance, relative to its target, below which a Frobenius norm has a weight no more
+
+
+class Dual(NamedTuple):
+    """What a minorant is made of: members of convex sets, on which the minorant is concave.
+
+    So an average of duals makes a minorant that is nowhere below the average of theirs.
+    """
+
+    alphas: list[Array]
+    shares: list[Array]
+    slopes: list[Array]  # of the fidelities, without their prices
+    plane: list[Array]  # below the other terms: a constant, and a gradient for every piece
+
+    def towards(self, other: Dual, share: float) -> Dual:
+        """Return (1 - share) self + share other."""
+        mixed = [
+            [np.asarray((1 - share) * a + share * b) for a, b in zip(mine, others, strict=True)]
+            for mine, others in zip(self, other, strict=True)
+        ]
+        return Dual(*mixed)
+
+
+class Evaluation(NamedTuple):
+    """The objective at a point: its value, the dual of a subgradient, and the machines trained there."""
+
+    points: list[Array]
+    value: float
+    dual: Dual
+    machines: list[Trained]
+
+
+@dataclass(frozen=True, eq=False)
+class Composite:
+    """offset + sum of factor * risk + price * fidelity + c * convex term, over a product of pieces."""
+
+    pieces: list[Piece]
+    trainers: list[Trainer]
+    fidelities: list[tuple[int, Fidelity]]  # each with the position of its piece
+    others: list[tuple[float, cp.Expression]]
+    offset: float
+
+    def evaluate(self, points: list[Array], last: Evaluation | None, slack: float) -> Evaluation:
+        """Return the objective at a point, every machine trained from the last, up to a gap of `slack`."""
+        starts = [None] * len(self.trainers) if last is None else last.machines
+        machines = [
+            trainer.train(points, start, slack) for trainer, start in zip(self.trainers, starts, strict=True)
+        ]
+        value, plane = self.others_at(points)
+        value += self.offset + sum(f.value(points[k]) for k, f in self.fidelities)
+        value += sum(t.factor * m.value for t, m in zip(self.trainers, machines, strict=True))
+        slopes = [f.subgradient(points[k]) for k, f in self.fidelities]
+        dual = Dual([m.alpha for m in machines], [m.shares for m in machines], slopes, plane)
+        return Evaluation(points, value, dual, machines)
+
+    def others_at(self, points: list[Array]) -> tuple[float, list[Array]]:
+        """Return the value of the other terms, and the affine function below them of cvxpy's subgradients."""
+        value, gradients = 0.0, [np.zeros(X.shape) for X in points]
+        if self.others:
+            self.write(points)
+        for c, term in self.others:
+            value += c * number(term)
+            for G, slope in zip(gradients, subgradient(term, self.pieces), strict=True):
+                G += c * slope
+        constant = value - sum(float(np.vdot(G, X)) for G, X in zip(gradients, points, strict=True))
+        return value, [np.asarray(constant), *gradients]
+
+    def write(self, points: list[Array]) -> None:
+        """Give the variables their values."""
+        for piece, X in zip(self.pieces, points, strict=True):
+            piece.variable.save_value(X)
+
+    def minorant(self, dual: Dual) -> Minorant:
+        """Return the affine function below the objective that a dual stands for."""
+        constant, gradients = self.offset + float(dual.plane[0]), [G.copy() for G in dual.plane[1:]]
+        for trainer, alpha, shares in zip(self.trainers, dual.alphas, dual.shares, strict=True):
+            constant += trainer.below(alpha, shares, gradients)
+        for (k, fidelity), U in zip(self.fidelities, dual.slopes, strict=True):
+            U = fidelity.admitted(U)
+            constant -= fidelity.paid(U)
+            gradients[k] += fidelity.price * U
+        return Minorant(constant, tuple(gradients))
+
+    def lower(self, dual: Dual) -> float:
+        """Return the bound that a dual proves."""
+        return self.minorant(dual).bound(self.pieces)[0]
+
+    def sharpened(self, dual: Dual, points: list[Array]) -> tuple[Dual, list[Array]]:
+        r"""Return a dual with the best slopes for its alphas, and the points that they belong to.
+
+        That is for the pieces whose fidelities are all Frobenius norms or their squares. There the minorant
+        of the rest, <A, X>, leaves min <A, X> + sum_i w_i |X - S_i|^2: a projection of the weighted mean of
+        the S_i less A / 2w. Its slopes 2 (X - S_i) make a minorant whose minimum is that minimum. A norm is
+        a square with w = 1 / (2 |X - S_i|), for which X is iterated, from `points`.
+        """
+        bare = dual._replace(slopes=[np.zeros_like(U) for U in dual.slopes])
+        gradients, slopes, points = self.minorant(bare).gradients, list(dual.slopes), list(points)
+        for k, piece in enumerate(self.pieces):
+            near = [(i, f) for i, (place, f) in enumerate(self.fidelities) if place == k]
+            kinds = {f.kind for _, f in near}
+            if not kinds or "l1" in kinds:
+                continue
+            for _ in range(PROJECTIONS if "frobenius" in kinds else 1):
+                weights = [curvature(f, points[k]) for _, f in near]
+                total = sum(f.price * w for w, (_, f) in zip(weights, near, strict=True))
+                mean = sum(f.price * w * f.target for w, (_, f) in zip(weights, near, strict=True)) / total
+                points[k] = nearest(piece, mean - gradients[k] / (2 * total))
+                for w, (i, f) in zip(weights, near, strict=True):
+                    slopes[i] = 2 * w * (points[k] - f.target)
+        return dual._replace(slopes=slopes), points
+
+
+def centre(piece: Piece) -> Array:
+    """Return the middle of a bounded piece."""
+    size = piece.variable.shape[0]
+    shares = np.eye(size) / size if piece.is_matrix else np.full(size, 1 / size)
+    return np.asarray(piece.reach * shares, dtype=float)
+
+
+def curvature(fidelity: Fidelity, X: Array) -> float:
+    """Return the weight of the square that stands for a fidelity at X."""
+    if fidelity.kind == "squared_frobenius":
+        return 1.0
+    length, size = (float(np.linalg.norm(D)) for D in (X - fidelity.target, fidelity.target))
+    return 1 / (2 * max(length, SHORT * (size or 1.0)))
+
+
+def subgradient(term: cp.Expression, pieces: list[Piece]) -> list[Array]:
+    """Return a subgradient of a convex term at the current point, by every piece."""
+    slopes, found = term.grad, []
+    for piece in pieces:
+        slope, shape = slopes.get(piece.variable, 0.0), piece.variable.shape
+        if slope is None:
+            raise MethodError(f"{short(term)} has no subgradient at a point that it was asked for.")
+        G = np.broadcast_to(flat(slope), piece.variable.size).reshape(shape, order="F")
+        found.append((G + G.T) / 2)
+    return found
+
+
+def read_composite(problem: cp.Problem) -> Composite | str:
+    """Read a problem as a `Composite` over bounded pieces, or say what stands in the way."""
+    if not isinstance(problem.objective, cp.Minimize):
+        return "its objective must be minimised"
+    unset = [parameter.name() for parameter in problem.parameters() if parameter.value is None]
+    if unset:
+        return f"the parameters {', '.join(unset)} have no values"
+    pieces = read_pieces(problem)
+    if isinstance(pieces, str):
+        return pieces
+    if not pieces:
+        return "it has no variable"
+    free = [piece.variable.name() for piece in pieces if piece.reach is None]
+    if free:
+        return f"no constraint fixes or bounds the trace or the sum of {', '.join(free)}"
+    places = {piece.variable.id: k for k, piece in enumerate(pieces)}
+    factors = {id(node): 0.0 for node in risks(problem)}
+    fidelities, others, offset = list[tuple[int, Fidelity]](), list[tuple[float, cp.Expression]](), 0.0
+    for c, term in summands(problem.objective.args[0]):
+        price = number(c)
+        near = None if isinstance(term, Risk) else read_fidelity(price, term)
+        if isinstance(term, Risk):
+            factors[id(term)] += price
+        elif term.is_constant():
+            offset += price * number(term)
+        elif near is not None:
+            fidelities += [(places[near.variable.id], near)] if near.price > 0 else []
+        elif any(isinstance(node, Risk) for node in nodes(term)):
+            return f"a risk must enter the objective times a positive number, not inside {short(term)}"
+        else:
+            others.append((price, term))
+    trainers = read_trainers(problem, factors, pieces)
+    if isinstance(trainers, str):
+        return trainers
+    rough = [short(term) for _, term in others if not has_subgradient(term, pieces)]
+    if rough:
+        return (
+            f"cvxpy has no subgradient of {', '.join(rough)} in the middle of the set: write it with other "
+            "atoms, as max(abs(X)) for norm_inf(X)"
+        )
+    return Composite(pieces, trainers, fidelities, others, offset)
+
+
+def read_trainers(problem: cp.Problem, factors: dict[int, float], pieces: list[Piece]) -> list[Trainer] | str:
+    """Read the risks with their factors, or say what stands in the way."""
+    trainers = []
+    for node in risks(problem):
+        if not factors[id(node)] > 0:
+            return f"{node.name()} must have a positive factor in the objective"
+        kernels = []
+        for K in node.learner.kernels:
+            kernel = read_kernel(K, node.learner.n, pieces)
+            if kernel is None:
+                return (
+                    f"the kernel {short(K)} must be a PSD variable or a combination with non-negative "
+                    "weights, or a sum of these"
+                )
+            kernels.append(kernel)
+        trainers.append(Trainer(factors[id(node)], node, kernels))
+    return trainers
+
+
+def has_subgradient(term: cp.Expression, pieces: list[Piece]) -> bool:
+    """Whether cvxpy knows a value and a subgradient of a term in the middle of the set."""
+    before = [piece.variable.value for piece in pieces]
+    for piece in pieces:
+        piece.variable.save_value(centre(piece))
+    try:
+        slopes, value = term.grad.values(), term.value
+    except NotImplementedError:
+        return False
+    finally:
+        for piece, had in zip(pieces, before, strict=True):
+            piece.variable.save_value(had)
+    return value is not None and bool(np.isfinite(value).all()) and all(s is not None for s in slopes)
