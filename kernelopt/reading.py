@@ -102,6 +102,12 @@ def summands(expression: cp.Expression) -> list[tuple[Any, cp.Expression]]:
     return [(1.0, expression)]
 
 
+def unset(problem: cp.Problem) -> str:
+    """Return which parameters have no value, in words; empty if all have one."""
+    names = [parameter.name() for parameter in problem.parameters() if parameter.value is None]
+    return f"the parameters {', '.join(names)} have no values" if names else ""
+
+
 def short(node: Any) -> str:
     """Return the text of an expression or a constraint, on one line and cut to 60 characters."""
     text = " ".join(str(node).split())

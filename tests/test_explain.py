@@ -168,3 +168,15 @@ def test_what_is_not_convex_is_said():
 def test_only_problems_are_explained(problem):
     with pytest.raises(ko.ParameterError, match=r"cvxpy\.Problem"):
         ko.explain(problem)
+
+
+def test_parameters_without_values_stand_in_the_way():
+    C, price = cp.Parameter(pos=True, name="C"), cp.Parameter(nonneg=True, name="price")
+    theta = cp.Variable(2, nonneg=True)
+    K = ko.combine(theta, np.array([np.eye(4), np.ones((4, 4))]))
+    for objective, name in (
+        (ko.risk(K, [1, -1, 1, -1], ko.logistic(C)), "C"),
+        (price * ko.risk(K, [1, -1, 1, -1], ko.hinge()), "price"),
+    ):
+        text = str(ko.explain(cp.Problem(cp.Minimize(objective), ko.lp_ball(theta, 2))))
+        assert f"method 'smooth-dual': no: the parameters {name} have no values" in text

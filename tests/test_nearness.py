@@ -100,6 +100,7 @@ def test_a_problem_written_by_hand_is_read():
         (problem(RISK + NEAR, (cp.trace(K) <= 1).set_label("size")), "fixed by =="),
         (problem(RISK + NEAR + cp.norm1(L - S[1]), cp.trace(K) == 1), "L is no kernel of the risk"),
         (problem(NEAR), "one risk"),
+        (problem(RISK + cp.Parameter(name="rho", nonneg=True) * NEAR), "the parameters rho have no values"),
         (problem(RISK + NEAR + ko.risk(L, Y, ko.hinge())), "has 2"),
         (problem(ko.risk(K + L, Y, ko.hinge()) + NEAR), "PSD variable"),
         (problem(ko.risk([K, L], Y, ko.hinge()) + NEAR + cp.norm1(L - S[1])), "norm=inf"),

@@ -19,7 +19,7 @@ from kernelopt.language.risk import Risk
 from kernelopt.language.terms import terms
 from kernelopt.losses import Loss
 from kernelopt.norms import conjugate_exponent, lp_length
-from kernelopt.reading import coefficient, number, risks
+from kernelopt.reading import coefficient, number, risks, unset
 from kernelopt.solvers.solution import VANISHED
 from kernelopt.validation import Array
 
@@ -116,6 +116,8 @@ def read_ball(problem: cp.Problem) -> Ball | str:
     found = risks(problem)
     if len(found) != 1:
         return f"it needs one risk, the problem has {len(found)}"
+    if unset(problem):
+        return unset(problem)
     risk = found[0]
     parts = terms(risk.learner.kernels[0]) if len(risk.learner.kernels) == 1 else None
     if parts is None or len(parts) != 1 or not isinstance(parts[0].weights, cp.Variable):

@@ -11,7 +11,7 @@ import numpy as np
 from kernelopt.certificates.boxes import flat
 from kernelopt.errors import MethodError
 from kernelopt.language.risk import Risk
-from kernelopt.reading import nodes, number, risks, short, summands
+from kernelopt.reading import nodes, number, risks, short, summands, unset
 from kernelopt.solvers.fidelities import Fidelity, read_fidelity
 from kernelopt.solvers.minorant import Minorant, nearest
 from kernelopt.solvers.spectrahedra import Piece, read_pieces
@@ -162,9 +162,8 @@ def read_composite(problem: cp.Problem) -> Composite | str:
     """Read a problem as a `Composite` over bounded pieces, or say what stands in the way."""
     if not isinstance(problem.objective, cp.Minimize):
         return "its objective must be minimised"
-    unset = [parameter.name() for parameter in problem.parameters() if parameter.value is None]
-    if unset:
-        return f"the parameters {', '.join(unset)} have no values"
+    if unset(problem):
+        return unset(problem)
     pieces = read_pieces(problem)
     if isinstance(pieces, str):
         return pieces

@@ -11,7 +11,7 @@ from kernelopt.errors import MethodError
 from kernelopt.grams.stored import RankOneGrams
 from kernelopt.language.risk import Risk
 from kernelopt.language.terms import terms
-from kernelopt.reading import number, risks, short, summands
+from kernelopt.reading import number, risks, short, summands, unset
 from kernelopt.solvers.fidelities import Fidelity, Kind, read_fidelity
 from kernelopt.solvers.spectrahedra import Piece, read_pieces
 from kernelopt.validation import Array
@@ -96,6 +96,8 @@ def read_nearness(problem: cp.Problem) -> Nearness | str:
     found = risks(problem)
     if len(found) != 1 or not isinstance(problem.objective, cp.Minimize):
         return f"it needs one risk, minimised, the problem has {len(found)}"
+    if unset(problem):
+        return unset(problem)
     risk = found[0]
     pieces = read_pieces(problem)
     if isinstance(pieces, str):

@@ -45,7 +45,7 @@ def choose(problem: cp.Problem, name: str) -> Method:
     """
     if name == "auto":
         for method in reversed(METHODS.values()):
-            if not method.obstacles(problem) and method.suits(problem):
+            if method.suits(problem) and not method.obstacles(problem):
                 return method
         raise MethodError("no method applies to this problem. kernelopt.explain(problem) says why.")
     if name not in METHODS:
