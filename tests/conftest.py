@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import os
+import signal
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # both before numpy is imported
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 from hypothesis import settings
+
+# A run in the background of a shell starts with Ctrl-C ignored; tests press it.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 settings.register_profile("kernelopt", deadline=None, derandomize=True, max_examples=20)
 settings.load_profile("kernelopt")

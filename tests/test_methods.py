@@ -305,7 +305,7 @@ def test_extreme_weights_of_the_loss(method, C):
 def test_one_point(method):
     """k = (3, 4), p = 2, C = 2, no intercept: theta = k / 5, alpha = y / (1/C + 5), value y alpha / 2."""
     built = learning(ko.squared(2.0), 2, np.array([1.5]), np.array([[[3.0]], [[4.0]]]), bias=False)
-    solution = ko.solve(built.problem, method, tol=1e-8, time_limit=1.0)
+    solution = ko.solve(built.problem, method, tol=1e-8)
     assert solution.value == pytest.approx(1.5**2 / 2 / 5.5, abs=1e-7)
     np.testing.assert_allclose(solution.weights, [0.6, 0.8], atol=1e-3)
     np.testing.assert_allclose(solution.alpha, 1.5 / 5.5, rtol=1e-3)
@@ -321,7 +321,7 @@ def test_bounds_of_the_weights_are_kept(method):
     capped = cp.Problem(plain.problem.objective, [*plain.problem.constraints, plain.theta <= 0.3])
     best = ko.solve(capped, "exact", tol=1e-6).value
     try:
-        solution = ko.solve(problem, method, time_limit=1.0)
+        solution = ko.solve(problem, method)
     except ko.KerneloptError:
         return
     except ko.ConvergenceWarning:  # an error in these tests; loose bounds are no wrong ones
@@ -807,7 +807,7 @@ def test_the_size_of_a_chunk_does_not_matter(chunk, bias):
     grams = np.asarray(ko.Grams.from_kernels(KERNELS, X))
     built = learning(loss, 4 / 3, y, grams, bias)
     exact = ko.solve(built.problem, "exact")
-    solution = ko.solve(built.problem, "interleaved", chunk=chunk, time_limit=3.0)
+    solution = ko.solve(built.problem, "interleaved", chunk=chunk)
     assert solution.status == "optimal"
     assert solution.lower <= exact.upper + 1e-9 and solution.upper >= exact.lower - 1e-9
 
