@@ -205,7 +205,7 @@ def main():
     parser.add_argument("--forms", nargs="*", default=list(FORMS), choices=list(FORMS))
     parser.add_argument("--output", default="similarity.json")
     chosen = parser.parse_args()
-    console, report = Console(width=140), {}
+    console, report = Console(width=170), {}
     warnings.simplefilter("ignore")  # what is not reached is a cell of the table
     with threadpool_limits(1, user_api="blas"):
         for fidelity in RHO:
