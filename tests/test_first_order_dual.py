@@ -237,7 +237,7 @@ def test_special_similarities(form, fidelity, kind):
     check_point(formulation, solution)
 
 
-SLOW = (  # not certified to 1e-4 within 400 reports, that is 2000 iterations; all others are
+SLOW = (  # not certified to 1e-4 within 100 reports, that is 500 iterations, nor 2000; all others are
     ("EMKL", "l1", {"trace": 5.0}),
     ("ESKL", "l1", {"trace": None}),
     ("EMKL", "l1", {"trace": None}),
@@ -263,9 +263,9 @@ def test_extreme_settings_are_certified_or_said_to_be_not(form, fidelity, change
     """tau / 20, 5 tau and none, C / 100 and 10 C, rho / 100 and 100 rho, at sixty points."""
     formulation, _ = learning(form, fidelity, n=60, **change)
     if (form, fidelity, change) in SLOW:
-        with pytest.warns(ko.ConvergenceWarning, match="400 iterations were made"):
-            solution = formulation.solve(METHOD, tol=1e-4, max_iterations=400)
-        assert solution.status == "inaccurate" and 1e-4 < solution.gap <= 1e-2
+        with pytest.warns(ko.ConvergenceWarning, match="100 iterations were made"):
+            solution = formulation.solve(METHOD, tol=1e-4, max_iterations=100)
+        assert solution.status == "inaccurate" and 1e-4 < solution.gap <= 3e-2
     else:
         solution = formulation.solve(METHOD, tol=1e-4)
         assert solution.status == "optimal"
