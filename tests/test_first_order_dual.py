@@ -237,6 +237,27 @@ def test_special_similarities(form, fidelity, kind):
     check_point(formulation, solution)
 
 
+@forms
+@pytest.mark.parametrize("trace", [None, 12.0])
+@pytest.mark.parametrize("kind", ["zero", "zero and noise", "a kernel of the labels"])
+def test_norms_of_nothing_at_all(form, trace, kind):
+    """S = 0, or S = K at the optimum: a Frobenius norm of zero has no weight as a square."""
+    noise, y = digits(12, 1)
+    S = {"zero": [0 * noise[0]], "zero and noise": [0 * noise[0], noise[0]]}.get(kind, [np.outer(y, y)])
+    formulation = FORMS[form](np.array(S), y, rho=0.3, trace=trace, fidelity="frobenius")
+    assert formulation.solve(METHOD, tol=1e-4).status == "optimal"
+
+
+def test_ties_that_rounding_makes_and_breaks_do_not_go_round_in_circles():
+    """A projection whose number of positive entries alternates by rounding never came back."""
+    X, y = np.random.default_rng(0).normal(size=(40, 3)), np.where(np.arange(40) % 3 > 0, 1.0, -1.0)
+    S = np.array([np.exp(-((X[:, None] - X[None]) ** 2).sum(2) / 2), np.outer(y, y)])
+    formulation = similarity.restricted_spectral(S, y, rho=100.0, trace=40.0)
+    with pytest.warns(ko.ConvergenceWarning, match="300 iterations were made"):
+        solution = formulation.solve(METHOD, max_iterations=300)
+    assert solution.gap <= 1e-2
+
+
 SLOW = (  # not certified to 1e-4 within 100 reports, that is 500 iterations, nor 2000; all others are
     ("EMKL", "l1", {"trace": 5.0}),
     ("ESKL", "l1", {"trace": None}),

@@ -162,7 +162,7 @@ def project_diagonal(spectrum: Array, u: Array, c: float, total: float, pairs: P
                 if top - mu[k] < height:
                     drop += top - mu[k]
                     above += 1
-            if above == count:
+            if above >= count:  # more, by rounding: it would go back and forth
                 break
             count, height = above, (total + drop) / above
     form, distance, square, kept = 0.0, 0.0, 0.0, 0.0

@@ -24,7 +24,7 @@ from kernelopt.validation import Array
 
 FIRST_STEPS, STEPS = 3, 200
 SHARE = 0.3  # accuracy of the inner problem, as a share of the tolerance and of the gap
-LEAST = 1e-6  # scale, relative to the similarity
+LEAST, START = 1e-6, 1e-2  # scale, relative to the similarity: always, and where K = S to begin with
 
 
 class Scales:
@@ -33,14 +33,15 @@ class Scales:
     def __init__(self, read: Nearness, inner: Ascent) -> None:
         self.read, self.inner = read, inner
         self.S = [block.targets for block in read.blocks]
-        self.least = [LEAST * lengths(S) for S in self.S]
+        sizes = [np.where(lengths(S) > 0, lengths(S), 1.0) for S in self.S]
+        self.least = [LEAST * size for size in sizes]
         self.B = [S.mean(axis=0) for S in self.S]
         self.W = np.zeros(len(self.S))
         self.s = []
         for i, block in enumerate(read.blocks):
             place(inner, read, i, self.B[i])
-            near = nearest(block, self.B[i])
-            self.s.append(np.maximum(lengths(near - self.S[i]), self.least[i]))
+            apart = lengths(nearest(block, self.B[i]) - self.S[i])
+            self.s.append(np.where(apart > self.least[i], apart, START * sizes[i]))
 
     def apply(self) -> None:
         """Put the weights price / (2 s) into the inner problem: a decomposition where a mean moved."""
