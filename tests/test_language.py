@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import kernelopt as ko
-from kernelopt.errors import NotSymmetricError, ParameterError, ShapeError
+from kernelopt.errors import NotFiniteError, NotSymmetricError, ParameterError, ShapeError
 from kernelopt.language.terms import terms
 from tests.problems import labels, points, solved, stack
 
@@ -208,7 +208,9 @@ def test_combine_refuses_other_shapes(weights):
         (lambda: ko.trace(GRAMS), ShapeError, r"got a stack.*combine\(weights, grams\)"),
         (lambda: ko.trace(KS), ShapeError, r"got shape \(3, 8, 8\).*combine"),
         (lambda: ko.frobenius(cp.Variable((2, 3))), ShapeError, r"square matrix.*got shape \(2, 3\)"),
-        (lambda: ko.trace(np.triu(np.ones((3, 3)))), NotSymmetricError, "fixed kernel must be symmetric"),
+        (lambda: ko.trace(np.triu(np.ones((3, 3)))), NotSymmetricError, "K must be symmetric"),
+        (lambda: ko.risk(np.triu(KS[0]), labels(N), ko.hinge()), NotSymmetricError, "K must be symmetric"),
+        (lambda: ko.risk(KS[0] * np.nan, labels(N), ko.hinge()), NotFiniteError, "K must be finite"),
         (lambda: ko.entries(KS[0], [0, 1], [1]), ShapeError, r"got shapes \(2,\) and \(1,\)"),
         (lambda: ko.entries(KS[0], [0, 8], [1, 1]), ParameterError, r"rows .* in 0..7, got \[0, 8\]"),
         (lambda: ko.entries(KS[0], [0, 1], [-1, 1]), ParameterError, "columns must be integers in 0..7"),

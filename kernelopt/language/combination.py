@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from kernelopt.errors import ShapeError
 from kernelopt.grams import Grams, as_grams
-from kernelopt.validation import Array
+from kernelopt.validation import Array, as_symmetric
 
 
 class Combination(AffAtom):  # type: ignore[misc]
@@ -114,4 +114,6 @@ def as_kernel(K: Any, what: str = "K") -> cp.Expression:
             f"{what} must be a square matrix or expression, got shape {expression.shape}. "
             "A stack of kernels is combined first: combine(weights, grams)."
         )
+    if not isinstance(K, cp.Expression):
+        return cp.Constant(as_symmetric(K, what))
     return expression
