@@ -15,7 +15,6 @@ import kernelopt as ko
 from formulations import similarity
 from kernelopt.solvers.composite import read_composite
 from kernelopt.solvers.dual_averaging import Adaptive, Memory, Printed
-from kernelopt.solvers.minorant import nearest
 from kernelopt.solvers.mirror_descent import obstacles
 from kernelopt.solvers.spectrahedra import Piece, read_pieces
 from tests.problems import CASES, labels, points, solved, stack, targets
@@ -268,7 +267,7 @@ def test_minorants_are_below_everywhere(form, fidelity):
     read = read_composite(learning(form, fidelity)[0].problem)
 
     def anywhere():
-        return [nearest(piece, rng.normal(size=piece.variable.shape)) for piece in read.pieces]
+        return [piece.nearest(rng.normal(size=piece.variable.shape)) for piece in read.pieces]
 
     ats = [read.evaluate(anywhere(), None, 1e-9) for _ in range(3)]
     for _ in range(8):  # the machines of several kernels get better each time
@@ -296,7 +295,7 @@ def test_projections_on_pieces(matrix, at_most, size):
     target = rng.normal(size=X.shape)
     target = target + target.T
     (piece,) = read_pieces(cp.Problem(cp.Minimize(cp.sum(X)), [constraint]))
-    found = nearest(piece, target)
+    found = piece.nearest(target)
     solved(cp.Problem(cp.Minimize(cp.sum_squares(X - target)), [constraint]))
     assert found == pytest.approx(X.value, abs=1e-4)
     X.value = found
@@ -474,7 +473,7 @@ def test_without_risks_it_is_a_projection():
     K = kernel()
     problem = cp.Problem(cp.Minimize(cp.sum_squares(K - S[0])), [cp.trace(K) == 5])
     ko.solve(problem, METHOD, tol=1e-8)
-    assert K.value == pytest.approx(nearest(read_pieces(problem)[0], S[0]), abs=1e-3)
+    assert K.value == pytest.approx(read_pieces(problem)[0].nearest(S[0]), abs=1e-3)
 
 
 # ----------------------------------------------------------------------- options and obstacles

@@ -13,7 +13,6 @@ from cvxpy.constraints.zero import Equality
 from kernelopt.certificates import Certificate, certify
 from kernelopt.certificates.boxes import affine, ball
 from kernelopt.certificates.closed import trivially_true
-from kernelopt.errors import MethodError
 from kernelopt.grams import Grams
 from kernelopt.language.risk import Risk
 from kernelopt.language.terms import terms
@@ -142,14 +141,6 @@ def read_ball(problem: cp.Problem) -> Ball | str:
             f"the constraint {others[0].label or others[0]} is not an l_p ball or a trace of {theta.name()}"
         )
     return Ball(risk, grams, theta, *size, number(share), number(rest))
-
-
-def required_ball(problem: cp.Problem, method: str) -> Ball:
-    """Read a problem as a `Ball`, or raise for the method that needs it."""
-    read = read_ball(problem)
-    if isinstance(read, str):
-        raise MethodError(f"method {method!r} does not apply: {read}.")
-    return read
 
 
 def scaled_ball(constraint: cp.Constraint, theta: cp.Variable) -> tuple[float, Array] | None:

@@ -8,10 +8,10 @@ import cvxpy as cp
 
 from kernelopt.errors import ParameterError
 from kernelopt.machine import learn
-from kernelopt.solvers.ball import obstacles, required_ball
+from kernelopt.solvers.ball import obstacles, read_ball
 from kernelopt.solvers.finish import conclude
 from kernelopt.solvers.progress import Callback, Progress
-from kernelopt.solvers.registry import Method
+from kernelopt.solvers.registry import Method, required
 from kernelopt.solvers.separability import check_separable
 from kernelopt.solvers.solution import Solution
 from kernelopt.validation import positive
@@ -38,7 +38,7 @@ def block_descent(
     (21), the best weights for alpha held fixed: it is no descent, and runs into 2-cycles for small p or
     large C. It is here to teach.
     """
-    read = required_ball(problem, "block-descent")
+    read = required(read_ball(problem), "block-descent")
     if update not in ("descent", "best-response"):
         raise ParameterError(f"update must be 'descent' or 'best-response', got {update!r}.")
     check_separable(read.risk)

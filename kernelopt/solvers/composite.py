@@ -13,7 +13,7 @@ from kernelopt.errors import MethodError
 from kernelopt.language.risk import Risk
 from kernelopt.reading import nodes, number, risks, short, summands, unset
 from kernelopt.solvers.fidelities import Fidelity, read_fidelity
-from kernelopt.solvers.minorant import Minorant, nearest
+from kernelopt.solvers.minorant import Minorant
 from kernelopt.solvers.spectrahedra import Piece, read_pieces
 from kernelopt.solvers.training import Trained, Trainer, read_kernel
 from kernelopt.validation import Array
@@ -125,7 +125,7 @@ class Composite:
                 weights = [curvature(f, points[k]) for _, f in near]
                 total = sum(f.price * w for w, (_, f) in zip(weights, near, strict=True))
                 mean = sum(f.price * w * f.target for w, (_, f) in zip(weights, near, strict=True)) / total
-                points[k] = nearest(piece, mean - gradients[k] / (2 * total))
+                points[k] = piece.nearest(mean - gradients[k] / (2 * total))
                 for w, (i, f) in zip(weights, near, strict=True):
                     slopes[i] = 2 * w * (points[k] - f.target)
         return dual._replace(slopes=slopes), points

@@ -12,10 +12,10 @@ from kernelopt.grams import ArrayGrams, Grams
 from kernelopt.losses.base import Curve
 from kernelopt.machine.pivots import add_rows, combined_block, compiled, pair_pivots, single_pivots
 from kernelopt.reading import risks
-from kernelopt.solvers.ball import Ball, obstacles, required_ball
+from kernelopt.solvers.ball import Ball, obstacles, read_ball
 from kernelopt.solvers.finish import conclude
 from kernelopt.solvers.progress import Callback, Progress
-from kernelopt.solvers.registry import Method
+from kernelopt.solvers.registry import Method, required
 from kernelopt.solvers.separability import check_separable
 from kernelopt.solvers.sizing import large
 from kernelopt.solvers.solution import Solution
@@ -145,7 +145,7 @@ def interleaved(
     Only rows of the kernels in use are evaluated, and at most `memory` bytes of them kept: kernels given
     as functions are never held whole. Beside them the images K_m alpha are kept, m n numbers.
     """
-    read = required_ball(problem, "interleaved")
+    read = required(read_ball(problem), "interleaved")
     check_separable(read.risk)
     positive(max_chunks, "max_chunks")
     descent = Descent(read, int(positive(chunk, "chunk")), memory)

@@ -10,13 +10,13 @@ import numpy as np
 
 from kernelopt.certificates import Certificate
 from kernelopt.certificates.certify import uncrossed
-from kernelopt.errors import MethodError, ParameterError
+from kernelopt.errors import ParameterError
 from kernelopt.reading import risks
 from kernelopt.solvers.composite import Composite, Dual, Evaluation, read_composite
 from kernelopt.solvers.dual_averaging import Adaptive, Constant, Memory, Printed, Walk
 from kernelopt.solvers.finish import settle
 from kernelopt.solvers.progress import Callback, Progress
-from kernelopt.solvers.registry import Method
+from kernelopt.solvers.registry import Method, required
 from kernelopt.solvers.separability import check_separable
 from kernelopt.solvers.solution import Solution
 from kernelopt.solvers.spectrahedra import size_multipliers
@@ -58,7 +58,7 @@ def mirror_descent(
     The lower bound is the best of those of single points, of the average of their duals, and of both with
     the slopes of Frobenius norms and of their squares chosen anew by projection.
     """
-    read = required(problem)
+    read = required(read_composite(problem), "mirror-descent")
     positive(max_iterations, "max_iterations")
     remember = chosen("update", update, UPDATES)
     walking = chosen("step", step, STEPS)
@@ -146,14 +146,6 @@ def chosen(option: str, name: Any, choices: dict[str, T]) -> T:
         names = " or ".join(map(repr, choices))
         raise ParameterError(f"{option} must be {names}, got {name!r}.")
     return choices[name]
-
-
-def required(problem: cp.Problem) -> Composite:
-    """Read a problem as a `Composite`, or raise."""
-    read = read_composite(problem)
-    if isinstance(read, str):
-        raise MethodError(f"method 'mirror-descent' does not apply: {read}.")
-    return read
 
 
 def obstacles(problem: cp.Problem) -> list[str]:

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 import cvxpy as cp
 import numpy as np
 
-from kernelopt.errors import MethodError
 from kernelopt.grams.stored import RankOneGrams
 from kernelopt.language.risk import Risk
 from kernelopt.language.terms import terms
@@ -165,11 +164,3 @@ def faulty(piece: Piece, V: Array | None) -> str:
     if piece.reach is not None and np.ptp(piece.reach) > 0:
         return f"the entries of {name} must count equally in its trace"
     return ""
-
-
-def required_nearness(problem: cp.Problem, method: str) -> Nearness:
-    """Read a problem as a `Nearness`, or raise for the method that needs it."""
-    read = read_nearness(problem)
-    if isinstance(read, str):
-        raise MethodError(f"method {method!r} does not apply: {read}.")
-    return read

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TypeVar
 
 import cvxpy as cp
 
@@ -33,6 +34,14 @@ class Method:
 
 
 METHODS: dict[str, Method] = {}
+T = TypeVar("T")
+
+
+def required(read: T | str, method: str) -> T:
+    """Return what was read of a problem, or raise if it is what stands in the way of the method."""
+    if isinstance(read, str):
+        raise MethodError(f"method {method!r} does not apply: {read}.")
+    return read
 
 
 def choose(problem: cp.Problem, name: str) -> Method:

@@ -9,10 +9,10 @@ import numpy as np
 from scipy.optimize import minimize
 
 from kernelopt.norms import conjugate_exponent, lp_length
-from kernelopt.solvers.ball import Ball, read_ball, required_ball
+from kernelopt.solvers.ball import Ball, read_ball
 from kernelopt.solvers.finish import conclude
 from kernelopt.solvers.progress import Callback, Progress
-from kernelopt.solvers.registry import Method
+from kernelopt.solvers.registry import Method, required
 from kernelopt.solvers.solution import Solution
 from kernelopt.validation import Array, positive
 
@@ -74,7 +74,7 @@ def smooth_dual(
     K_theta alpha with theta from (21). An intercept asks for sum alpha = 0: an augmented Lagrangian, whose
     multiplier is the intercept.
     """
-    read = required_ball(problem, "smooth-dual")
+    read = required(read_ball(problem), "smooth-dual")
     positive(max_iterations, "max_iterations")
     dual, loss, y = Dual(read), read.loss, read.y
     progress = Progress("smooth-dual", tol, time_limit, callback, verbose)

@@ -14,6 +14,7 @@ from cvxpy.constraints.zero import Equality
 from kernelopt.certificates.boxes import affine, traced
 from kernelopt.certificates.closed import trivially_true
 from kernelopt.reading import short, visible_variables
+from kernelopt.spectra import on_simplex
 from kernelopt.validation import Array
 
 
@@ -47,6 +48,21 @@ class Piece:
             least = scipy.linalg.eigvalsh(G, subset_by_index=[0, 0], check_finite=False)[0]
             return float(least * (1.0 if self.reach is None else self.reach))
         return float((G if self.reach is None else G * self.reach).min())
+
+    def nearest(self, X: Array) -> Array:
+        """Return the point of the piece nearest to X, a symmetric matrix or a vector."""
+        if not self.is_matrix:
+            return self._nearest_vector(X)
+        values, V = np.linalg.eigh(X)
+        projected: Array = (V * self._nearest_vector(values)) @ V.T
+        return (projected + projected.T) / 2
+
+    def _nearest_vector(self, x: Array) -> Array:
+        if self.reach is None:
+            return on_simplex(x, None)[0]
+        r = 1 / np.broadcast_to(self.reach, x.shape)
+        inside = self.at_most and float(r @ np.maximum(x, 0.0)) <= 1
+        return on_simplex(x, None if inside else 1.0, r)[0]
 
 
 def read_pieces(problem: cp.Problem) -> list[Piece] | str:

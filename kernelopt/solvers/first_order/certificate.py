@@ -8,7 +8,7 @@ import numpy as np
 from kernelopt.certificates import Certificate
 from kernelopt.certificates.certify import uncrossed
 from kernelopt.certificates.repair import write_point
-from kernelopt.solvers.first_order.iterate import Iterate, Proof, nearest
+from kernelopt.solvers.first_order.iterate import Iterate, Proof
 from kernelopt.solvers.nearness import Block, Nearness
 from kernelopt.validation import Array
 
@@ -63,7 +63,7 @@ def cleaned(block: Block, X: Array) -> Array:
     if block.V is None:
         X = (X + X.T) / 2
         if block.piece.least(X) < -ROUND_OFF * float(np.abs(X).max()):
-            X = nearest(block, X)
+            X = block.piece.nearest(X)
             X = (X + X.T) / 2
         size = float(np.trace(X))
     else:

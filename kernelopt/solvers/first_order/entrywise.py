@@ -13,7 +13,6 @@ from kernelopt.solvers.first_order.iterate import (
     Proof,
     allowance,
     ascent,
-    nearest,
     place,
     point,
     risk_bounds,
@@ -53,7 +52,7 @@ class Split:
         """Return sigma for which price / sigma is of the order of the entries of K - S."""
         far, size = [], []
         for block, S, mean in zip(self.read.blocks, self.S, self.X, strict=True):
-            far.append(np.abs(nearest(block, mean) - S).mean())
+            far.append(np.abs(block.piece.nearest(mean) - S).mean())
             size.append(np.abs(S).mean())
         return START * self.read.price / max(float(np.mean(far)), LEAST * float(np.mean(size)), 1e-300)
 

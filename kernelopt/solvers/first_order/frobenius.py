@@ -12,7 +12,6 @@ from kernelopt.solvers.first_order.iterate import (
     Response,
     allowance,
     ascent,
-    nearest,
     place,
     point,
     risk_bounds,
@@ -40,7 +39,7 @@ class Scales:
         self.s = []
         for i, block in enumerate(read.blocks):
             place(inner, read, i, self.B[i])
-            apart = lengths(nearest(block, self.B[i]) - self.S[i])
+            apart = lengths(block.piece.nearest(self.B[i]) - self.S[i])
             self.s.append(np.where(apart > self.least[i], apart, START * sizes[i]))
 
     def apply(self) -> None:

@@ -8,9 +8,9 @@ from functools import cached_property
 
 import numpy as np
 
-from kernelopt.solvers.nearness import Block, Nearness
+from kernelopt.solvers.nearness import Nearness
 from kernelopt.solvers.progress import Progress
-from kernelopt.spectra import Ascent, on_simplex
+from kernelopt.spectra import Ascent
 from kernelopt.validation import Array
 
 
@@ -85,7 +85,7 @@ class Response:
     def _X(self) -> list[Array]:
         z = self.read.padded(self.alpha)
         each = zip(self.read.blocks, self.B, 4 * self.W * self.gamma, strict=True)
-        return [nearest(block, B + block.pull(z) / c) for block, B, c in each]
+        return [block.piece.nearest(B + block.pull(z) / c) for block, B, c in each]
 
     def U(self) -> list[list[Array]]:
         """Return U for every fidelity of every block."""
@@ -105,11 +105,3 @@ def risk_bounds(inner: Ascent, read: Nearness, gap: float) -> tuple[float, float
 def allowance(read: Nearness, progress: Progress, upper: float) -> float:
     """Return the gap that the tolerance allows, in units of the risk."""
     return progress.tol * max(1.0, abs(read.factor * upper + read.offset)) / read.factor
-
-
-def nearest(block: Block, B: Array) -> Array:
-    """Return the nearest point to B, a matrix or a spectrum, in the block's set."""
-    if block.V is not None:
-        return on_simplex(B, block.total)[0]
-    lam, Q = np.linalg.eigh(B)
-    return np.asarray((Q * on_simplex(lam, block.total)[0]) @ Q.T)

@@ -13,9 +13,9 @@ from kernelopt.solvers.first_order.entrywise import entrywise
 from kernelopt.solvers.first_order.frobenius import frobenius
 from kernelopt.solvers.first_order.iterate import Iterate
 from kernelopt.solvers.first_order.squared import squared
-from kernelopt.solvers.nearness import Nearness, read_nearness, required_nearness
+from kernelopt.solvers.nearness import Nearness, read_nearness
 from kernelopt.solvers.progress import Callback, Progress
-from kernelopt.solvers.registry import Method
+from kernelopt.solvers.registry import Method, required
 from kernelopt.solvers.sizing import size
 from kernelopt.solvers.solution import Solution
 from kernelopt.solvers.spectrahedra import size_multipliers
@@ -50,7 +50,7 @@ def first_order_dual(
     alternating direction method. Every report is certified: the duals of all three are free, or cost one
     smallest eigenvalue.
     """
-    read = required_nearness(problem, "first-order-dual")
+    read = required(read_nearness(problem), "first-order-dual")
     positive(max_iterations, "max_iterations")
     best: Iterate
     with Progress("first-order-dual", tol, time_limit, callback, verbose) as progress:
