@@ -18,7 +18,7 @@ from kernelopt.errors import (
 )
 from kernelopt.grams import as_grams, keeping
 from kernelopt.language.terms import FixedGrams
-from tests.problems import labels, points, stack
+from tests.problems import labels, points, solved, stack
 
 N = 7
 X = points(N)
@@ -261,7 +261,7 @@ def test_nothing_is_evaluated_before_the_solve_and_once_by_it(free, listed):
     assert risk.value is None and K.shape == (N, N) and risk.is_nonneg() and not K.is_psd()
     assert repr(problem) and str(problem)
     assert kernel.calls == 0
-    problem.solve(solver=cp.CLARABEL)
+    solved(problem)
     assert risk.value > 0 and K.value is not None
     assert kernel.calls == 1
 

@@ -3,17 +3,21 @@
 from kernelopt.grams.base import Grams, as_grams
 from kernelopt.grams.centered import CenteredGrams
 from kernelopt.grams.evaluated import KernelGrams
+from kernelopt.grams.joined import ChosenGrams, JoinedGrams, join
 from kernelopt.grams.normalized import ScaledGrams, SphericalGrams
 from kernelopt.grams.stored import ArrayGrams, IdentityGrams, RankOneGrams
 
 __all__ = [
     "ArrayGrams",
     "CenteredGrams",
+    "ChosenGrams",
     "Grams",
     "IdentityGrams",
+    "JoinedGrams",
     "KernelGrams",
     "RankOneGrams",
     "ScaledGrams",
     "SphericalGrams",
     "as_grams",
+    "join",
 ]

@@ -7,9 +7,10 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from kernelopt.errors import InputError, ParameterError
+from kernelopt.grams.keeping import positions
 from kernelopt.grams.matrices import Matrices
 from kernelopt.validation import Array, as_float_array, as_stack, as_symmetric
 
@@ -99,6 +100,59 @@ class Grams(Matrices):
     @abstractmethod
     def block(self, rows: Any) -> Grams:
         """Return the stack on the points `rows`: a slice or an index array."""
+
+    def subset(self, indices: Any) -> Grams:
+        """Return the stack of the kernels `indices` on the same points.
+
+        Nothing is evaluated here. What the two stacks evaluate they keep together, within one limit.
+
+        Parameters
+        ----------
+        indices : sequence of integers, in any order and repeated as you like, a mask or a slice
+            As in numpy, -1 is the last kernel. At least one.
+
+        Returns
+        -------
+        Grams
+            With `len(indices)` kernels and their names; the stack itself where that is all of them in
+            order.
+
+        Raises
+        ------
+        ParameterError
+            If there is no such kernel, or none is chosen.
+
+        Examples
+        --------
+        >>> import kernelopt as ko
+        >>> grams = ko.Grams.from_kernels([ko.linear(), ko.gaussian(1.0), ko.laplacian(2.0)], [[0.0], [1.0]])
+        >>> grams.subset([2, 0])
+        Grams(2 kernels on 2 points: laplacian(width=2.0), linear())
+        """
+        chosen = positions(indices, len(self), "kernels", "Grams.subset")
+        if not chosen.size:
+            raise ParameterError(
+                f"indices must choose at least one kernel, got {indices!r} in Grams.subset of {self!r}. "
+                "Pass the numbers of the kernels to keep."
+            )
+        if np.array_equal(chosen, np.arange(len(self))):
+            return self
+        if self.origin is not None:
+            whole: Grams = self.origin[0]
+            return whole.subset(self.origin[1][chosen])
+        return self._subset(chosen)
+
+    def _subset(self, chosen: NDArray[np.intp]) -> Grams:
+        """Return the stack of some matrices; one with a shorter way to many at once overrides this."""
+        from kernelopt.grams.joined import ChosenGrams
+
+        return self._sharing(ChosenGrams(self, chosen), chosen)
+
+    def _sharing(self, part: Grams, chosen: NDArray[np.intp]) -> Grams:
+        """Let a new stack of the matrices `chosen` of this one share what this one keeps."""
+        part.origin = self, chosen
+        part._factors = self._factors.part(chosen)
+        return part
 
     def cross(self, X_new: Any) -> Array:
         """Return the kernels between new points and the N points, shape (m, n_new, N)."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -10,6 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from kernelopt.factors import RANK_TOLERANCE
 from kernelopt.grams.base import Grams
+from kernelopt.grams.keeping import once
 from kernelopt.validation import Array
 
 
@@ -29,7 +29,7 @@ class CenteredGrams(Grams):
         self._whole = base if whole is None else whole
         self._places = np.arange(base.n_points) if places is None else places  # of the points in the whole
 
-    @cached_property
+    @once
     def _shift(self) -> Array:
         return np.asarray((self._whole.row_means - self._half_mean)[:, self._places])
 
@@ -41,6 +41,11 @@ class CenteredGrams(Grams):
     def block(self, rows: Any) -> Grams:
         return CenteredGrams(self._base.block(rows), self._whole, self._places[rows])
 
+    def _subset(self, chosen: NDArray[np.intp]) -> Grams:
+        base = self._base.subset(chosen)
+        whole = base if self._whole is self._base else self._whole.subset(chosen)
+        return self._sharing(CenteredGrams(base, whole, self._places), chosen)
+
     def gram(self, i: int) -> Array:
         return np.asarray(self._base.gram(i) - (self._shift[i, :, None] + self._shift[i]))
 
@@ -49,7 +54,7 @@ class CenteredGrams(Grams):
         rows = self._base.rows(chosen)
         return np.asarray(rows - (self._shift[:, chosen, None] + self._shift[:, None, :]))
 
-    @cached_property
+    @once
     def diagonals(self) -> Array:
         return centred_squares(self._base.diagonals, self._shift)
 

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cached_property
+from copy import copy
 from typing import Any, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from kernelopt.errors import InputError, NotFiniteError, ShapeError
 from kernelopt.grams.base import Grams
-from kernelopt.grams.keeping import Kept
+from kernelopt.grams.keeping import Kept, once
+from kernelopt.kernels import Kernel
 from kernelopt.validation import Array, as_float_array, as_symmetric
 
 
@@ -58,7 +60,8 @@ class KernelGrams(Grams):
                 f"{self.names[i]} must give a matrix on {self.n_points} points, got shape {K.shape}."
                 " A kernel is called as k(X) and returns an array of shape (len(X), len(X))."
             )
-        return K
+        # A kernel of ours computes a new matrix; another may return one of its own, and change it later.
+        return K if isinstance(self.kernels[i], Kernel) else K.copy()
 
     def rows(self, indices: Any) -> Array:
         chosen = self._positions(indices)
@@ -80,7 +83,7 @@ class KernelGrams(Grams):
             )
         return part
 
-    @cached_property
+    @once
     def diagonals(self) -> Array:
         return np.stack([np.asarray(k.diagonal(self.X)) for k in self.kernels])
 
@@ -92,6 +95,14 @@ class KernelGrams(Grams):
         if isinstance(self.X, np.ndarray):
             return self.X[rows]
         return [self.X[i] for i in np.arange(self.n_points)[rows]]
+
+    def _subset(self, chosen: NDArray[np.intp]) -> Grams:
+        part = copy(self)  # the points are not checked and copied again
+        part.kernels = tuple(self.kernels[i] for i in chosen)
+        part.names = tuple(self.names[i] for i in chosen)
+        part.shape = (len(chosen), *self.shape[1:])
+        part._kept = self._kept.part(chosen)
+        return self._sharing(part, chosen)
 
     def block(self, rows: Any) -> Grams:
         return KernelGrams(self.kernels, self._points(rows))

@@ -1,9 +1,20 @@
-"""What a stack keeps of the arrays it computes, and how it goes through matrices too large to keep."""
+"""What a stack keeps of the arrays it computes, and how it goes through matrices too large to keep.
+
+Several threads may read one stack. Nothing here holds a lock while it computes, so that kernels are
+evaluated side by side and no two threads can wait for each other.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future
+from threading import Lock, get_ident
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
+from numpy.typing import NDArray
+
+from kernelopt.errors import ParameterError
 from kernelopt.validation import Array
 
 CACHE_BYTES = 1_000_000_000
@@ -13,27 +24,110 @@ CHUNK_BYTES = 64_000_000
 """About the size of the rows that are held at a time where the matrices are not kept."""
 
 
+def read_only(array: Array) -> Array:
+    """Return a view that refuses to be written to; the array itself stays as it is."""
+    view = array.view()
+    view.flags.writeable = False
+    return view
+
+
+if TYPE_CHECKING:
+    from functools import cached_property
+
+    once = cached_property
+else:
+
+    class once:
+        """A property that is an array of all kernels, computed once and read-only.
+
+        Python 3.11 computes a `cached_property` under one lock for all instances. Stacks ask the stacks
+        below them, so two threads could each hold the lock that the other waits for. Here two threads
+        may compute the same array, and both get the first one. A subset takes its part of the array of
+        the stack it was taken from, where that is known.
+        """
+
+        def __init__(self, compute: Callable[[Any], Array]) -> None:
+            self.compute, self.name, self.__doc__ = compute, compute.__name__, compute.__doc__
+
+        def __get__(self, stack: Any, owner: Any = None) -> Any:
+            if stack is None:
+                return self
+            whole, chosen = stack.origin or (None, None)
+            known = None if whole is None else vars(whole).get(self.name)
+            array = self.compute(stack) if known is None else known[chosen]
+            return vars(stack).setdefault(self.name, read_only(array))
+
+
+class _Turn:
+    """An array that a thread is computing; its result is None where that failed."""
+
+    def __init__(self, owner: int) -> None:
+        self.owner = owner
+        self.result: Future[Array | None] = Future()
+
+
+class _Shelf:
+    """The kept arrays by number, their bytes, those that a thread is computing, and the lock of all three."""
+
+    def __init__(self) -> None:
+        self.arrays: dict[int, Array] = {}
+        self.bytes = 0
+        self.turns: dict[int, _Turn] = {}
+        self.lock = Lock()
+
+
 class Kept:
     """Arrays by number, kept while their total is at most CACHE_BYTES, computed anew each time beyond.
 
     What came first stays: solvers ask for all matrices in turn, and giving up the oldest for the newest
-    would then keep none.
+    would then keep none. Arrays are read-only. A thread that asks for an array which another is
+    computing gets that one, kept or not. A copy starts empty.
     """
 
     def __init__(self) -> None:
-        self._arrays: dict[int, Array] = {}
+        self._shelf = _Shelf()
+        self._numbers: NDArray[np.intp] | None = None  # on the shelf, where they are not 0, 1, ...
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Kept, ()
+
+    def part(self, chosen: NDArray[np.intp]) -> Kept:
+        """Return what is kept of some arrays only, numbered anew: one total, whoever asks."""
+        part = Kept()
+        part._shelf = self._shelf
+        part._numbers = chosen if self._numbers is None else self._numbers[chosen]
+        return part
+
+    def _number(self, i: int) -> int:
+        return i if self._numbers is None else int(self._numbers[i])
 
     def __contains__(self, i: int) -> bool:
-        return i in self._arrays
+        return self._number(i) in self._shelf.arrays
 
     def get(self, i: int, compute: Callable[[int], Array]) -> Array:
         """Return array i, from `compute(i)` unless it is kept."""
-        if i in self._arrays:
-            return self._arrays[i]
-        array = compute(i)
-        if array.nbytes + sum(kept.nbytes for kept in self._arrays.values()) <= CACHE_BYTES:
-            self._arrays[i] = array
-        return array
+        shelf, number, me = self._shelf, self._number(i), get_ident()
+        with shelf.lock:
+            if number in shelf.arrays:
+                return shelf.arrays[number]
+            turn = shelf.turns.setdefault(number, _Turn(me))
+        if turn.owner != me:
+            found = turn.result.result()
+            return self.get(i, compute) if found is None else found  # what failed there may fail here
+        # An earlier turn of this thread, which Ctrl-C has ended between two lines, is taken up again.
+        array = None
+        try:
+            array = read_only(compute(i))
+            return array
+        finally:
+            with shelf.lock:
+                shelf.turns.pop(number, None)
+                if array is not None and number not in shelf.arrays:
+                    total = shelf.bytes + array.nbytes
+                    if total <= CACHE_BYTES:
+                        shelf.arrays[number], shelf.bytes = array, total
+                if not turn.result.done():
+                    turn.result.set_result(array)
 
 
 def all_kept(shape: tuple[int, int, int]) -> bool:
@@ -47,3 +141,21 @@ def chunks(shape: tuple[int, int, int]) -> Iterator[slice]:
     m, n_points, _ = shape
     step = max(1, CHUNK_BYTES // (8 * m * n_points))
     return (slice(start, min(start + step, n_points)) for start in range(0, n_points, step))
+
+
+def positions(indices: Any, count: int, things: str, where: str) -> NDArray[np.intp]:
+    """Return a slice, mask or sequence of indices of `count` things as an array of indices."""
+    key = indices if isinstance(indices, slice | np.ndarray) else np.atleast_1d(indices).tolist()
+    try:
+        chosen = np.arange(count)[key]
+    except IndexError as error:
+        raise ParameterError(
+            f"indices must be integers below {count}, the number of {things}, got {indices!r} in {where} "
+            f"({error}). Number the {things} from zero, in the order of the stack."
+        ) from error
+    if chosen.ndim > 1:
+        raise ParameterError(
+            f"indices must be one list of integers, got shape {chosen.shape} in {where}. "
+            "Pass one after the other, such as indices.ravel()."
+        )
+    return np.atleast_1d(chosen)

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from kernelopt.errors import ParameterError
 from kernelopt.factors import pivoted_cholesky
-from kernelopt.grams.keeping import Kept, all_kept, chunks
+from kernelopt.grams.keeping import Kept, all_kept, chunks, once, positions
 from kernelopt.validation import Array
 
 
@@ -20,13 +18,26 @@ class Matrices(ABC):
     """m symmetric matrices of order N; whoever writes `gram` has all the rest.
 
     A stack that can do with less than whole matrices overrides `rows` first: what goes through all
-    entries of matrices too large to keep goes through their rows.
+    entries of matrices too large to keep goes through their rows. Several threads may read one stack,
+    and arrays that it keeps are read-only.
     """
+
+    origin: tuple[Any, NDArray[np.intp]] | None = None
+    """For a subset the stack it was taken from, and which of its matrices it has."""
 
     def __init__(self, m: int, n_points: int, names: Sequence[str] | None = None) -> None:
         self.shape: tuple[int, int, int] = (m, n_points, n_points)
         self.names: tuple[str, ...] = tuple(names) if names else tuple(f"K[{i}]" for i in range(m))
         self._factors = Kept()
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what a copy needs: not what is computed from it, nor the stack a subset came from."""
+        state = dict(vars(self))  # in one step: another thread may be adding to it
+        return {
+            k: v
+            for k, v in state.items()
+            if k != "origin" and not isinstance(getattr(type(self), k, None), once)
+        }
 
     @abstractmethod
     def gram(self, i: int) -> Array:
@@ -47,6 +58,10 @@ class Matrices(ABC):
         return (self.gram(i) for i in range(len(self)))
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
+        if copy is False:
+            raise ValueError(
+                f"an array of all matrices is a copy, got copy=False for {self!r}. Leave it out."
+            )
         return np.asarray(np.stack(list(self)), dtype=dtype)
 
     def __repr__(self) -> str:
@@ -82,22 +97,9 @@ class Matrices(ABC):
 
     def _positions(self, indices: Any) -> NDArray[np.intp]:
         """Return a slice or sequence of indices as an array of indices."""
-        key = indices if isinstance(indices, slice | np.ndarray) else np.atleast_1d(indices).tolist()
-        try:
-            chosen = np.arange(self.n_points)[key]
-        except IndexError as error:
-            raise ParameterError(
-                f"indices must be integers below {self.n_points}, the number of points, got {indices!r} in "
-                f"Grams.rows ({error}). Number the points from zero, in the order of the stack."
-            ) from error
-        if chosen.ndim > 1:
-            raise ParameterError(
-                f"indices must be one list of integers, got shape {chosen.shape} in Grams.rows. "
-                "Pass rows one after the other, such as indices.ravel()."
-            )
-        return np.atleast_1d(chosen)
+        return positions(indices, self.n_points, "points", "Grams.rows")
 
-    @cached_property
+    @once
     def diagonals(self) -> Array:
         """The diagonals, shape (m, N)."""
         return np.stack([np.diag(K).copy() for K in self])  # a view would keep its matrix alive
@@ -108,7 +110,7 @@ class Matrices(ABC):
         total: Array = self.diagonals.sum(axis=1)
         return total
 
-    @cached_property
+    @once
     def row_means(self) -> Array:
         """The mean K_i 1 / N of each row, shape (m, N)."""
         return self.apply(np.ones(self.n_points)) / self.n_points

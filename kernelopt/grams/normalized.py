@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
-from functools import cached_property
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from kernelopt.errors import InputError, NotPSDError, ParameterError
 from kernelopt.factors import RANK_TOLERANCE
 from kernelopt.grams.base import Grams
-from kernelopt.grams.keeping import Kept
+from kernelopt.grams.keeping import Kept, once
 from kernelopt.validation import Array
 
 
@@ -54,6 +54,21 @@ def mean_diagonals(grams: Grams) -> Array:
     return mean
 
 
+@dataclass(frozen=True, eq=False)
+class given:
+    """The formula of constants that are known, shape (m,), whatever the matrices."""
+
+    constants: Array
+
+    def __call__(self, grams: Grams) -> Array:
+        """Return the constants."""
+        return self.constants
+
+    def of(self, chosen: NDArray[np.intp]) -> given:
+        """Return the formula of some of the matrices."""
+        return given(self.constants[chosen])
+
+
 class ScaledGrams(Grams):
     """The matrices K_i / c_i of a base, with positive constants c = formula(whole).
 
@@ -65,13 +80,19 @@ class ScaledGrams(Grams):
         self._base, self._formula = base, formula
         self._whole = base if whole is None else whole
 
-    @cached_property
+    @once
     def constants(self) -> Array:
         """The constants c, shape (m,)."""
         return self._formula(self._whole)
 
     def block(self, rows: Any) -> Grams:
         return ScaledGrams(self._base.block(rows), self._formula, self._whole)
+
+    def _subset(self, chosen: NDArray[np.intp]) -> Grams:
+        base = self._base.subset(chosen)
+        whole = base if self._whole is self._base else self._whole.subset(chosen)
+        formula = self._formula.of(chosen) if isinstance(self._formula, given) else self._formula
+        return self._sharing(ScaledGrams(base, formula, whole), chosen)
 
     def gram(self, i: int) -> Array:
         return np.asarray(self._base.gram(i) / self.constants[i])
@@ -117,7 +138,7 @@ class SphericalGrams(Grams):
         self._base = base
         self._kept = Kept()
 
-    @cached_property
+    @once
     def _lengths(self) -> Array:
         """The lengths sqrt(K_ii) of the features, shape (m, N)."""
         return self._roots(self._base.diagonals, "point {}")
@@ -133,6 +154,11 @@ class SphericalGrams(Grams):
 
     def block(self, rows: Any) -> Grams:
         return SphericalGrams(self._base.block(rows))
+
+    def _subset(self, chosen: NDArray[np.intp]) -> Grams:
+        part = SphericalGrams(self._base.subset(chosen))
+        part._kept = self._kept.part(chosen)
+        return self._sharing(part, chosen)
 
     def gram(self, i: int) -> Array:
         return self._kept.get(i, self._scaled)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from kernelopt.grams.base import Grams
+from kernelopt.grams.keeping import once, read_only
 from kernelopt.validation import Array
 
 
@@ -18,16 +18,23 @@ class ArrayGrams(Grams):
 
     def __init__(self, array: Array, names: Sequence[str] | None = None) -> None:
         super().__init__(array.shape[0], array.shape[1], names)
-        self._array = array
+        self._array = read_only(array)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
-        return np.asarray(self._array, dtype=dtype)
+        return np.array(self._array, dtype=dtype, copy=copy)
 
     def gram(self, i: int) -> Array:
         return np.asarray(self._array[i])
 
     def rows(self, indices: Any) -> Array:
         return np.asarray(self._array[:, self._positions(indices)])
+
+    def _subset(self, chosen: NDArray[np.intp]) -> Grams:
+        steps = np.unique(np.diff(chosen))
+        if steps.size > 1 or not (steps > 0).all():
+            return super()._subset(chosen)  # without a copy of these matrices
+        part = slice(chosen[0], chosen[-1] + 1, int(steps[0]) if steps.size else 1)
+        return self._sharing(ArrayGrams(self._array[part], self.names[part]), chosen)
 
     @property
     def rank_bounds(self) -> tuple[int, ...]:
@@ -50,9 +57,9 @@ class ArrayGrams(Grams):
 class RankOneGrams(Grams):
     """The matrices v_i v_i' of the columns of V."""
 
-    def __init__(self, V: Array) -> None:
-        super().__init__(V.shape[1], V.shape[0], [f"v{i} v{i}'" for i in range(V.shape[1])])
-        self.V = V
+    def __init__(self, V: Array, names: Sequence[str] | None = None) -> None:
+        super().__init__(V.shape[1], V.shape[0], names or [f"v{i} v{i}'" for i in range(V.shape[1])])
+        self.V = read_only(V)
 
     def gram(self, i: int) -> Array:
         return np.outer(self.V[:, i], self.V[:, i])
@@ -61,9 +68,12 @@ class RankOneGrams(Grams):
         return np.asarray(self.V[self._positions(indices)].T[:, :, None] * self.V.T[:, None, :])
 
     def block(self, rows: Any) -> Grams:
-        return RankOneGrams(self.V[rows])
+        return RankOneGrams(self.V[rows], self.names)
 
-    @cached_property
+    def _subset(self, chosen: NDArray[np.intp]) -> Grams:
+        return self._sharing(RankOneGrams(self.V[:, chosen], [self.names[i] for i in chosen]), chosen)
+
+    @once
     def diagonals(self) -> Array:
         return (self.V**2).T
 
@@ -77,6 +87,9 @@ class RankOneGrams(Grams):
     def apply(self, alpha: ArrayLike) -> Array:
         a = np.asarray(alpha, dtype=float)
         return (self.V * (a @ self.V[: a.size])).T
+
+    def entries(self, rows: ArrayLike, columns: ArrayLike) -> Array:
+        return np.asarray((self.V[np.asarray(rows)] * self.V[np.asarray(columns)]).T)
 
     def inner(self) -> Array:
         products: Array = (self.V.T @ self.V) ** 2
@@ -104,13 +117,20 @@ class IdentityGrams(Grams):
     def block(self, rows: Any) -> Grams:
         return IdentityGrams(len(np.arange(self.n_points)[rows]))
 
-    @cached_property
+    @once
     def diagonals(self) -> Array:
         return np.ones((1, self.n_points))
 
     def apply(self, alpha: ArrayLike) -> Array:
         a = np.asarray(alpha, dtype=float)
         return np.pad(a, (0, self.n_points - a.size))[None]
+
+    def inner(self) -> Array:
+        return np.full((1, 1), float(self.n_points))
+
+    def entries(self, rows: ArrayLike, columns: ArrayLike) -> Array:
+        points = np.arange(self.n_points)
+        return np.asarray(points[np.asarray(rows)] == points[np.asarray(columns)], dtype=float)[None]
 
     def factor(self, i: int) -> Array:
         return np.eye(self.n_points)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import cached_property
 from typing import Any, NamedTuple
 
 import cvxpy as cp
@@ -16,6 +15,7 @@ from cvxpy.atoms.affine.reshape import reshape
 from cvxpy.atoms.affine.unary_operators import NegExpression
 
 from kernelopt.grams import Grams, IdentityGrams
+from kernelopt.grams.keeping import once
 from kernelopt.language.combination import Combination
 from kernelopt.validation import Array, as_symmetric
 
@@ -35,7 +35,7 @@ class FixedGrams(Grams):
         n = expression.shape[0] if rows is None else len(np.arange(expression.shape[0])[rows])
         super().__init__(1, n, ["the fixed kernel"])
 
-    @cached_property
+    @once
     def _gram(self) -> Array:
         K = as_symmetric(dense(self.expression), self.names[0])
         return K if self.points is None else K[self.points][:, self.points]
@@ -136,6 +136,8 @@ def dense(expression: cp.Expression) -> Array:
 def constant_term(K: cp.Expression) -> Term:
     """Return a constant matrix as a term of weight one, recognising multiples of the identity."""
     one = cp.Constant(np.ones(1))
+    if K.ndim < 2:  # cvxpy leaves numbers in a sum of 1 x 1 matrices as they are, such as the 0 of `K >> 0`
+        K = cp.Constant(dense(K).reshape(1, 1))
     if isinstance(K, cp.Constant):
         value = K.value
         diagonal = np.asarray(value.diagonal())
