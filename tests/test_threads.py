@@ -1,0 +1,209 @@
+"""What threads share: the lock on cvxpy, the threads of BLAS, and work that is watched."""
+
+from __future__ import annotations
+
+import threading
+import time
+import warnings
+
+import numpy as np
+import pytest
+from threadpoolctl import threadpool_info, threadpool_limits
+
+from kernelopt.threads import COMPILING, POLL, one_blas_thread, quietly, watched
+
+
+def blas():
+    """The largest number of threads of a BLAS in this process; some are built for one."""
+    return max(info["num_threads"] for info in threadpool_info() if info["user_api"] == "blas")
+
+
+@pytest.fixture(autouse=True)
+def _two_threads():
+    np.ones((2, 2)) @ np.ones((2, 2))
+    with threadpool_limits(2, user_api="blas"):
+        yield
+
+
+def in_thread(work):
+    """Start `work` in a thread; what it raises fails the test through pytest's hook."""
+    thread = threading.Thread(target=work)
+    thread.start()
+    return thread
+
+
+# ------------------------------------------------------------------------------- threads of BLAS
+
+
+def test_the_limit_holds_inside_and_not_after():
+    assert blas() == 2
+    with one_blas_thread(1):
+        assert blas() == 1
+    assert blas() == 2
+
+
+def test_none_changes_nothing():
+    with one_blas_thread(None):
+        assert blas() == 2
+    with one_blas_thread(1), one_blas_thread(None):
+        assert blas() == 1
+
+
+def test_nested_limits_are_restored_by_the_outermost():
+    with one_blas_thread(1):
+        with one_blas_thread(1):
+            assert blas() == 1
+        assert blas() == 1
+    assert blas() == 2
+
+
+def test_the_smallest_limit_holds():
+    with one_blas_thread(2):
+        with one_blas_thread(1):
+            assert blas() == 1
+        assert blas() == 2
+
+
+def test_an_error_inside_restores_the_number():
+    with pytest.raises(ZeroDivisionError), one_blas_thread(1):
+        raise ZeroDivisionError
+    assert blas() == 2
+
+
+def test_the_last_of_two_threads_restores_the_number():
+    """The first in is the first out: `threadpool_limits` alone would restore two while the second works."""
+    both_in, first_out = threading.Event(), threading.Event()
+    seen = {}
+
+    def first():
+        with one_blas_thread(1):
+            both_in.wait(10)
+        seen["after the first"] = blas()
+        first_out.set()
+
+    def second():
+        with one_blas_thread(1):
+            both_in.set()
+            first_out.wait(10)
+            seen["in the second"] = blas()
+
+    one = in_thread(first)
+    time.sleep(0.05)
+    two = in_thread(second)
+    one.join()
+    two.join()
+    assert seen == {"after the first": 1, "in the second": 1}
+    assert blas() == 2
+
+
+def test_many_threads_leave_the_number_as_it_was():
+    def work():
+        for _ in range(50):
+            with one_blas_thread(1):
+                assert blas() == 1
+
+    threads = [in_thread(work) for _ in range(4)]
+    for thread in threads:
+        thread.join()
+    assert blas() == 2
+
+
+# ---------------------------------------------------------------------------------- warnings
+
+
+def test_warnings_are_off_inside_alone():
+    with quietly():
+        warnings.warn("noise", stacklevel=1)
+    with pytest.raises(UserWarning, match="news"):
+        warnings.warn("news", stacklevel=1)
+
+
+def test_the_filters_survive_many_threads():
+    before = list(warnings.filters)
+
+    def work():
+        for _ in range(200):
+            with quietly(), quietly():
+                pass
+
+    threads = [in_thread(work) for _ in range(4)]
+    for thread in threads:
+        thread.join()
+    assert warnings.filters == before
+
+
+def test_waiting_for_the_lock_is_watched():
+    class Ended(Exception):
+        pass
+
+    def watch():
+        raise Ended
+
+    held, release = threading.Event(), threading.Event()
+
+    def hold():
+        with COMPILING:
+            held.set()
+            release.wait(10)
+
+    holder = in_thread(hold)
+    held.wait(10)
+    with pytest.raises(Ended), quietly(watch):
+        pass
+    release.set()
+    holder.join()
+    with quietly():  # and the lock is free
+        pass
+
+
+# --------------------------------------------------------------------------------- watched work
+
+
+def nothing():
+    """A watch that has no objection."""
+
+
+def test_the_result_and_the_context_come_back():
+    with np.errstate(over="raise"):
+        assert watched(lambda: np.geterr()["over"], nothing, nothing) == "raise"
+
+
+def test_an_error_of_the_work_is_raised_here():
+    def work():
+        raise ValueError("from the work")
+
+    with pytest.raises(ValueError, match="from the work"):
+        watched(work, nothing, nothing)
+
+
+def test_the_watch_is_called_here_and_often():
+    calls = []
+    watched(lambda: time.sleep(0.5), lambda: calls.append(threading.get_ident()), nothing)
+    assert set(calls) == {threading.get_ident()}
+    assert 5 <= len(calls) <= 2 + 0.5 / POLL
+
+
+@pytest.mark.parametrize("error", [StopIteration, TimeoutError, KeyboardInterrupt])
+def test_what_the_watch_raises_ends_the_wait(error):
+    release, abandoned = threading.Event(), []
+    started = time.perf_counter()
+
+    def watch():
+        if time.perf_counter() - started > 0.05:
+            raise error
+
+    with pytest.raises(error):
+        watched(lambda: release.wait(20), watch, lambda: abandoned.append(True))
+    assert time.perf_counter() - started < 2
+    assert abandoned == [True]
+    release.set()
+
+
+def test_a_watch_that_objects_at_once_starts_nothing():
+    def watch():
+        raise TimeoutError
+
+    ran = []
+    with pytest.raises(TimeoutError):
+        watched(lambda: ran.append(True), watch, nothing)
+    assert ran == []
