@@ -15,7 +15,9 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.metrics import pairwise
 
 from kernelopt.errors import InputError, NotFiniteError, ParameterError, ShapeError
-from kernelopt.validation import Array, as_float_array, positive
+from kernelopt.validation import Array, as_float_array, positive, shown
+
+MANY = 10  # columns that a kernel's name lists; names of kernels on different columns should differ
 
 
 class Kernel(ABC):
@@ -246,6 +248,11 @@ class on_columns(_Wrapper):
         super().__post_init__()
         chosen = np.atleast_1d(self.columns).tolist()
         object.__setattr__(self, "columns", tuple(_count(c, "a column", 0) for c in chosen))
+
+    def __repr__(self) -> str:
+        chosen = np.asarray(self.columns)
+        columns = repr(self.columns) if chosen.size <= MANY else shown(chosen)
+        return f"on_columns(kernel={self.kernel!r}, columns={columns})"
 
     def _view(self, X: Array) -> Array:
         chosen = np.asarray(self.columns, dtype=int)

@@ -8,9 +8,11 @@ from typing import Any
 import numpy as np
 
 from kernelopt.errors import InputError, KerneloptError
-from kernelopt.solvers.solution import Solution
+from kernelopt.solvers.solution import Learned, Solution, weights_of
+from kernelopt.validation import Array
 
 SMALLEST_GAP = 1e-12
+LEGIBLE = 16  # columns that have room for a number each
 
 
 def new_axes(ax: Any) -> Any:
@@ -26,42 +28,81 @@ def new_axes(ax: Any) -> Any:
     return pyplot.subplots(layout="constrained")[1]
 
 
-def plot_weights(solutions: Mapping[str, Solution], names: Sequence[str], ax: Any = None) -> Any:
+def plot_weights(
+    solutions: Mapping[str, Solution | Learned], names: Sequence[str] | None = None, ax: Any = None
+) -> Any:
     """Draw each solution's kernel weights as shares of its largest, one row per solution.
 
     Parameters
     ----------
     solutions : dict from label to Solution
-        All with one weight per name.
-    names : sequence of str
-        Names of the m kernels.
+        All with the same number of weights. One whose risks have weights of their own is drawn risk by
+        risk: `solution.learned[i]` in the place of a solution is a row.
+    names : sequence of str, optional
+        Names of the m kernels, such as `grams.names`; by default their numbers.
     ax : matplotlib axes, optional
 
     Returns
     -------
     matplotlib axes
+
+    Raises
+    ------
+    InputError
+        If there is no solution, if one has no weights or several arrays of them, or if their numbers
+        differ from each other or from that of the names.
     """
     if not solutions:
         raise InputError("plot_weights needs at least one solution, got none. Pass {'label': solution}.")
-    rows = [np.asarray(s.weights, dtype=float) for s in solutions.values()]
-    if any(row.shape != (len(names),) for row in rows):
+    rows = [weight_row(label, solution) for label, solution in solutions.items()]
+    counts = {label: row.size for label, row in zip(solutions, rows, strict=True)}
+    if names is None and len(set(counts.values())) > 1:
         raise InputError(
-            f"plot_weights needs one weight per name ({len(names)}), got {[row.shape for row in rows]}. "
-            "Pass the names of the kernels in their order."
+            f"plot_weights needs solutions with as many weights each, got {counts}. Draw those of the same "
+            "kernels together."
+        )
+    m = rows[0].size if names is None else len(names)
+    if set(counts.values()) != {m}:
+        raise InputError(
+            f"plot_weights needs one weight per name ({m}), got {counts}. Pass the names of the "
+            "kernels in their order."
         )
     shares = np.array([row / max(float(np.abs(row).max()), 1e-300) for row in rows])
     ax = new_axes(ax)
     signed = bool((shares < 0).any())
     colours = {"cmap": "RdBu_r", "vmin": -1} if signed else {"cmap": "Blues", "vmin": 0}
     picture = ax.imshow(shares, vmax=1, aspect="auto", **colours)
-    ax.set_xticks(range(len(names)), names, rotation=40, ha="right", rotation_mode="anchor", fontsize=8)
+    if names is None:
+        ax.set_xticks(range(0, m, -(-m // LEGIBLE)), range(0, m, -(-m // LEGIBLE)), fontsize=8)
+        ax.set_xlabel("kernel")
+    else:
+        ax.set_xticks(range(m), names, rotation=40, ha="right", rotation_mode="anchor", fontsize=8)
     ax.set_yticks(range(len(rows)), list(solutions), fontsize=8)
-    for i, j in np.argwhere(np.abs(shares) >= 0.005):
+    for i, j in np.argwhere(np.abs(shares) >= 0.005) if m <= LEGIBLE else []:
         ink = "white" if abs(shares[i, j]) > 0.6 else "black"
         ax.text(j, i, f"{shares[i, j]:.2f}", ha="center", va="center", fontsize=7, color=ink)
     ax.figure.colorbar(picture, ax=ax, label="share of the largest weight")
     ax.set_title("Kernel weights")
     return ax
+
+
+def weight_row(label: str, solution: Solution | Learned) -> Array:
+    """Return the weights of a solution as one array, shape (m,), or say why there is none."""
+    weights = solution.weights
+    if isinstance(solution, Solution) and isinstance(weights, tuple):
+        weights = weights_of(solution.learned)
+    if isinstance(weights, tuple):
+        raise InputError(
+            f"plot_weights needs one array of weights per solution, but {label!r} has weights of its own for "
+            f"each of {len(weights)} risks. Pass one row per risk: "
+            "{f'risk {i}': machine for i, machine in enumerate(solution.learned)}."
+        )
+    if weights is None:
+        raise InputError(
+            f"plot_weights needs the weights of a combination of kernels, but {label!r} has none. "
+            "Leave it out."
+        )
+    return np.ravel(np.asarray(weights, dtype=float))
 
 
 def plot_bounds(

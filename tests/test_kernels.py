@@ -70,7 +70,7 @@ def points(n, d=3, seed=0):
     return np.random.default_rng(seed).normal(size=(n, d))
 
 
-@pytest.mark.parametrize(("kernel", "formula"), FORMULAS, ids=repr)
+@pytest.mark.parametrize(("kernel", "formula"), FORMULAS, ids=[repr(kernel) for kernel, _ in FORMULAS])
 def test_kernel_is_its_formula(kernel, formula):
     X, Z = points(6), points(4, seed=1)
     np.testing.assert_allclose(kernel(X), [[formula(x, z) for z in X] for x in X], rtol=1e-11, atol=1e-14)
@@ -178,6 +178,14 @@ def test_algebra_is_flat_and_reads_well():
         repr(normalized(on_columns(linear(), 2)))
         == "normalized(kernel=on_columns(kernel=linear(), columns=(2,)))"
     )
+
+
+def test_many_columns_are_printed_short():
+    few = on_columns(linear(), range(10))
+    assert repr(few) == "on_columns(kernel=linear(), columns=(0, 1, 2, 3, 4, 5, 6, 7, 8, 9))"
+    many = on_columns(linear(), range(3, 203))
+    assert repr(many) == str(many) == "on_columns(kernel=linear(), columns=[200 values, 3 to 202])"
+    assert many == on_columns(linear(), range(3, 203)) != on_columns(linear(), range(2, 202))
 
 
 def test_a_kernel_of_ones_own_is_one_method():

@@ -376,3 +376,36 @@ def test_one_class_takes_no_labels_or_marks_the_first_points():
     assert first.value == pytest.approx(ko.risk(K[:4, :4], None, ko.one_class(1.0)).value, rel=1e-12)
     with pytest.raises(InputError, match="at most 9 entries"):
         ko.risk(K, np.ones(N + 1), ko.one_class(1.0))
+
+
+# ------------------------------------------------------------------------------- the text
+
+
+@cases
+def test_a_loss_is_printed_on_one_short_line(case):
+    """With one weight per sample `explain` and errors would print hundreds of numbers."""
+    if case.name == "hard_margin":
+        assert repr(case.loss(1.0)) == "hard_margin()"
+        return
+    rest = {"huberized_hinge": ", tau=0.4", "epsilon_insensitive": ", eps=0.2"}.get(case.name, "")
+    for C, text in [
+        (2, "2.0"),
+        (np.linspace(0.5, 2, 200), "[200 values, 0.5 to 2]"),
+        (np.full(200, 1 / 3), "[200 values, all 0.333333]"),
+        ([0.5, 1.0, 1 / 3], "[0.5, 1.0, 0.3333333333333333]"),
+        ([1.0, 2.0, 3.0, 4.0], "[4 values, 1 to 4]"),
+        (cp.Parameter(pos=True), "Parameter((), pos=True)"),
+    ]:
+        assert repr(case.loss(C)) == str(case.loss(C)) == f"{case.name}(C={text}{rest})"
+
+
+def test_explain_and_errors_shorten_the_weights_of_samples():
+    y, K = labels(200), positive_definite(200)
+    risk = ko.risk(K, y, ko.hinge(C=np.linspace(0.5, 2, 200)))
+    text = str(ko.explain(cp.Problem(cp.Minimize(risk))))
+    assert "risk 1: hinge(C=[200 values, 0.5 to 2]) on 200 points" in text and len(text.splitlines()) < 20
+    with pytest.raises(ShapeError) as error:
+        ko.risk(K, None, ko.hinge(C=np.linspace(0.5, 2, 200)))
+    assert len(str(error.value)) < 200
+    with pytest.raises(ParameterError, match=r"tau must be .*got \[200 values, all 1\] \(ndarray\)"):
+        ko.huberized_hinge(tau=np.ones(200))

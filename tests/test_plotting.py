@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import builtins
 
+import cvxpy as cp
 import matplotlib as mpl
 import numpy as np
 import pytest
@@ -43,6 +44,66 @@ def test_bounds_are_drawn_at_their_values(solutions):
 
 def test_without_axes_new_ones_are_made(solutions):
     assert plot_bounds(solutions).figure is not plot_weights(solutions, ["a", "b"]).figure
+
+
+def test_without_names_the_kernels_have_numbers(solutions):
+    for draw in (lambda ax: plot_weights(solutions, ax=ax), lambda ax: plot_weights(solutions, None, ax)):
+        ax = Figure().subplots()
+        draw(ax)
+        assert [t.get_text() for t in ax.get_xticklabels()] == ["0", "1"]
+
+
+def test_many_kernels_have_colours_and_no_numbers_on_top_of_each_other():
+    ax, m = Figure().subplots(), 40
+    grams = np.stack([(i + 1) * np.eye(2) for i in range(m)])
+    plot_weights({"many": lanckriet.soft_margin(grams, [1, -1]).solve()}, ax=ax)
+    assert ax.images[0].get_array().shape == (1, m) and not ax.texts
+    assert [t.get_text() for t in ax.get_xticklabels()] == [str(i) for i in range(0, m, 3)]
+
+
+Y, SQUARES = np.array([1.0, -1.0]), np.array([0.5, 2.0])
+
+
+def two_risks(shared):
+    mu = cp.Variable(2, nonneg=True)
+    nu = mu if shared else cp.Variable(2, nonneg=True)
+    risks = ko.risk(ko.combine(mu, K), Y, ko.hinge()), ko.risk(ko.combine(nu, K), SQUARES, ko.squared())
+    return ko.solve(cp.Problem(cp.Minimize(risks[0] + risks[1]), [cp.sum(mu) <= 1, cp.sum(nu) <= 1]))
+
+
+def test_risks_over_the_same_weights_are_one_row(solutions):
+    ax, both = Figure().subplots(), two_risks(shared=True)
+    plot_weights({"both": both, **solutions}, ["I", "yy'"], ax=ax)
+    (weights, _) = (machine.weights for machine in both.learned)
+    np.testing.assert_allclose(ax.images[0].get_array()[0], weights / weights.max())
+    assert [t.get_text() for t in ax.get_yticklabels()] == ["both", "hard", "soft"]
+
+
+def test_risks_over_other_weights_are_told_how_to_be_drawn():
+    apart = two_risks(shared=False)
+    with pytest.raises(ko.InputError, match=r"'apart' has weights of its own for each of 2 risks") as error:
+        plot_weights({"apart": apart}, ["I", "yy'"])
+    assert "Pass one row per risk" in str(error.value) and "solution.learned" in str(error.value)
+    ax = Figure().subplots()
+    rows = {f"risk {i}": machine for i, machine in enumerate(apart.learned)}
+    shares = plot_weights(rows, ax=ax).images[0].get_array()
+    np.testing.assert_allclose(shares, [m.weights / m.weights.max() for m in apart.learned])
+
+
+def test_a_solution_without_weights_is_told_so():
+    variable = cp.Variable((2, 2), PSD=True)
+    problem = cp.Problem(cp.Minimize(ko.risk(variable, [1, -1], ko.hinge())), [cp.trace(variable) <= 2])
+    with pytest.raises(ko.InputError, match=r"'free' has none.*Leave it out"):
+        plot_weights({"free": ko.solve(problem)})
+
+
+def test_solutions_of_other_numbers_of_kernels_are_told_apart(solutions):
+    one = lanckriet.soft_margin(K[:1], [1, -1]).solve()
+    with pytest.raises(ko.InputError, match=r"as many weights.*'one': 1") as error:
+        plot_weights({**solutions, "one": one})
+    assert "'hard': 2" in str(error.value) and "Draw" in str(error.value)
+    with pytest.raises(ko.InputError, match=r"one weight per name \(3\).*'hard': 2.*Pass"):
+        plot_weights(solutions, ["a", "b", "c"])
 
 
 @pytest.mark.parametrize(

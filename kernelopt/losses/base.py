@@ -14,7 +14,7 @@ from scipy.optimize import brentq
 
 from kernelopt.errors import ParameterError, ShapeError
 from kernelopt.losses.roots import last_above
-from kernelopt.validation import Array, as_float_array, as_labels, as_targets, positive
+from kernelopt.validation import Array, as_float_array, as_labels, as_targets, positive, shown
 
 Weight: TypeAlias = float | Array | cp.Parameter
 
@@ -46,7 +46,7 @@ class Loss(ABC):
 
     where the maximiser a(t) is minus the derivative of the loss. A new loss states `expression` and
     `curve`; one whose dual is not piecewise quadratic states `responder`, `conjugate` and
-    `conjugate_expression` as well.
+    `conjugate_expression` as well. As a dataclass with `repr=False` it is printed on one short line.
     """
 
     kind: ClassVar[Literal["labels", "targets", "none"]] = "labels"
@@ -59,6 +59,10 @@ class Loss(ABC):
     @abstractmethod
     def curve(self, y: Array) -> Curve:
         """Return the coefficients of l(a); only the bounds are used where l is not quadratic."""
+
+    def __repr__(self) -> str:
+        arguments = (f"{name}={shown(value)}" for name, value in vars(self).items())
+        return f"{type(self).__name__}({', '.join(arguments)})"
 
     @property
     def quadratic(self) -> bool:

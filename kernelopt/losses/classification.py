@@ -22,7 +22,7 @@ def signed_box(y: Array, curvature: float | Array, C: float | Array) -> Curve:
     return Curve(y, zero + curvature, zero, np.where(y > 0, 0.0, -reach), np.where(y > 0, reach, 0.0))
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class hinge(Loss):
     """The hinge loss of the 1-norm soft margin, sum_i C_i (1 - y_i t_i)_+.
 
@@ -53,7 +53,7 @@ class hinge(Loss):
         return signed_box(y, 0.0, per_sample(self.C, y.size))
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class squared_hinge(Loss):
     """The squared hinge loss of the 2-norm soft margin, sum_i C_i/2 (1 - y_i t_i)_+^2.
 
@@ -77,7 +77,7 @@ class squared_hinge(Loss):
         return signed_box(y, 1 / per_sample(self.C, y.size), np.inf)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class huberized_hinge(Loss):
     """The hinge with a rounded corner, sum_i max_{0 <= a <= C_i} a (1 - y_i t_i) - tau/2 a^2.
 
@@ -117,7 +117,7 @@ class huberized_hinge(Loss):
         return signed_box(y, self.tau, per_sample(self.C, y.size))
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class hard_margin(Loss):
     """The hard margin: zero where y_i t_i >= 1 for all i, infinite elsewhere.
 
@@ -150,7 +150,7 @@ class hard_margin(Loss):
         return Primal(penalty / reached**2, 1 / reached, b / reached)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class logistic(Loss):
     """The logistic loss, sum_i C_i log(1 + exp(-y_i t_i)).
 

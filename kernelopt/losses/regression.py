@@ -12,7 +12,7 @@ from kernelopt.losses.base import Curve, Loss, Weight, per_sample, total, weight
 from kernelopt.validation import Array, positive
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class squared(Loss):
     """The squared loss, sum_i C_i/2 (t_i - y_i)^2.
 
@@ -38,7 +38,7 @@ class squared(Loss):
         return Curve(y, 1 / per_sample(self.C, y.size), np.zeros(y.size), -unbounded, unbounded)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class epsilon_insensitive(Loss):
     """The loss of support vector regression, sum_i C_i (|t_i - y_i| - eps)_+.
 
@@ -68,7 +68,7 @@ class epsilon_insensitive(Loss):
         return Curve(y, zero, zero + self.eps, -C, C)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class one_class(Loss):
     """The loss of one-class learning, sum_i C_i (1 - t_i)_+, used without intercept.
 
