@@ -2,6 +2,7 @@
 
 from kernelopt.catalog import Entry, Formulation, catalogue
 from kernelopt.certificates import Certificate, certify
+from kernelopt.certificates.bounded import BoundedProblem
 from kernelopt.comparisons import Comparisons, as_triplets, comparisons, sample_triplets, triplet_score
 from kernelopt.errors import (
     ConditionWarning,
@@ -60,18 +61,30 @@ from kernelopt.losses import (
     squared_hinge,
 )
 from kernelopt.norms import conjugate_exponent, lp_length
-from kernelopt.reading import Expansion, expand
-from kernelopt.solvers import Learned, Solution, explain, solve
+from kernelopt.solvers import (
+    Cost,
+    Learned,
+    Method,
+    Outcome,
+    Programme,
+    Solution,
+    explain,
+    register_method,
+    solve,
+)
+from kernelopt.structure import Expansion, Structure, expand
 from kernelopt.validation import positive
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "BoundedProblem",
     "Certificate",
     "Combination",
     "Comparisons",
     "ConditionWarning",
     "ConvergenceWarning",
+    "Cost",
     "Entry",
     "Expansion",
     "Formulation",
@@ -83,15 +96,19 @@ __all__ = [
     "LabelError",
     "Learned",
     "Loss",
+    "Method",
     "MethodError",
     "NotFiniteError",
     "NotPSDError",
     "NotSymmetricError",
+    "Outcome",
     "ParameterError",
+    "Programme",
     "Risk",
     "ShapeError",
     "Solution",
     "SolverError",
+    "Structure",
     "UnboundedError",
     "alignment",
     "as_grams",
@@ -126,6 +143,7 @@ __all__ = [
     "per_feature",
     "polynomial",
     "positive",
+    "register_method",
     "risk",
     "sample_triplets",
     "solve",

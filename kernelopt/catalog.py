@@ -2,38 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from importlib.metadata import entry_points
-from typing import Any, Literal
+from inspect import Parameter, signature
+from typing import Any, Literal, Unpack
 
 import cvxpy as cp
 import numpy as np
+from cvxpy.problems.problem import Cache
 
-from kernelopt.certificates import Certificate
-from kernelopt.errors import InputError
+from kernelopt.errors import InputError, ParameterError
 from kernelopt.language.risk import Risk
 from kernelopt.language.terms import terms
-from kernelopt.reading import risks
-from kernelopt.solvers.exact import Reading
+from kernelopt.solvers.method import Method
+from kernelopt.solvers.programme import Claim, Programme
 from kernelopt.solvers.solution import Learned, Part, Solution
-from kernelopt.solvers.solve import solve
+from kernelopt.solvers.solve import SolveOptions, solve, solve_with
+from kernelopt.structure.trees import risks
 from kernelopt.validation import Array
 
 GROUP = "kernelopt.formulations"
-Claim = Literal["equal", "upper", "lower", "relaxation"]
 Takes = Literal["labels", "targets", "triplets", "similarities", "none"]
+WORDS = "words"  # the name under which "exact" solves the learning problem itself
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Formulation:
-    """A theorem as an object: a programme, its dual, and how the learned kernel is read from it.
+    """A theorem as an object: a learning problem, the programmes of its paper, and its dual.
 
     Attributes
     ----------
     name : str
     problem : cp.Problem
-        The programme as the paper states it, solved by `solve`.
+        The learning problem in the words of the language: every method solves it, and it may be
+        certified and composed like any other.
     kernel : cvxpy expression of shape (N, N)
         The learned kernel.
     weights : cvxpy expression of shape (m,), or None
@@ -44,22 +47,9 @@ class Formulation:
         How the optimum of `dual()` relates to that of `problem`.
     reference : str
         The paper and its theorem.
-    words : cp.Problem
-        The same learning problem in the words of the language: compose, certify and re-solve it. It is
-        `problem` itself where that has risk nodes.
-    recover : function without arguments, optional
-        For a programme without risk nodes: sets the weights from its multipliers and returns alpha.
-    predictor : function of (kernel on the labelled points) -> (alpha, intercept), optional
-        For formulations that learn a kernel without a machine.
-    coefficients : function without arguments -> (array of shape (m, n), intercept), optional
-        For formulations whose machine is a sum of functions, f = sum_i weights_i K_i coefficients_i +
-        intercept, at the current values; it predicts at new points with weights of any sign.
-    certificate : function without arguments, optional
-        For a programme without risk nodes that has bounds of its own: a `Certificate` at the values and
-        multipliers that a solver left.
-    route : function without arguments, optional
-        With `certificate`: a way to the optimum that needs no conic solver, tried first. It sets the values
-        of the variables and the multipliers of the constraints, and returns the number of iterations.
+    programmes : dict from name to function without arguments, default empty
+        The programmes as the paper prints them: each function makes a `Programme`. The method "exact"
+        solves the first of them, and the explicit form of `problem` where there is none.
     """
 
     name: str
@@ -69,12 +59,7 @@ class Formulation:
     dual: Callable[[], cp.Problem]
     claim: Claim
     reference: str
-    words: cp.Problem
-    recover: Callable[[], Array] | None = None
-    predictor: Callable[[Array], tuple[Array, float]] | None = None
-    coefficients: Callable[[], tuple[Array, float]] | None = None
-    certificate: Callable[[], Certificate] | None = None
-    route: Callable[[], int] | None = None
+    programmes: Mapping[str, Callable[[], Programme]] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         constraints = len(self.problem.constraints)
@@ -84,33 +69,114 @@ class Formulation:
             f"{self.reference}>"
         )
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what is pickled and copied deeply: all but what cvxpy keeps of the last solve."""
+        return {**vars(self), "problem": without_compiled(self.problem)}
+
+    def __copy__(self) -> Formulation:
+        return replace(self)
+
     @property
     def risks(self) -> tuple[Risk, ...]:
-        """The risks of `words`."""
-        return tuple(risks(self.words))
+        """The risks of the problem."""
+        return tuple(risks(self.problem))
 
-    def solve(self, method: str = "auto", **options: Any) -> Solution:
-        """Solve the programme and certify the learned kernel; options as for `kernelopt.solve`."""
-        recover = self.recover
-        if recover is not None:
-            options["reading"] = Reading(self.words, lambda: [recover()])
-        elif self.certificate is not None:
-            options["reading"] = Reading(self.words, certify=self.certificate, route=self.route)
-        solution = solve(self.problem, method, **options)
+    def solve(
+        self,
+        method: str | Method = "auto",
+        *,
+        programme: str | None = None,
+        **options: Unpack[SolveOptions],
+    ) -> Solution:
+        """Solve the learning problem and certify the learned kernel; options as for `kernelopt.solve`.
+
+        Parameters
+        ----------
+        method : str or Method, default "auto"
+        programme : str, optional
+            For "exact", which is then what "auto" takes: the name of the programme to solve, or "words" for
+            the explicit form of the learning problem; by default the first of `programmes`.
+        **options
+            As for `kernelopt.solve`.
+
+        Returns
+        -------
+        Solution
+            Of the learning problem, whichever programme was solved.
+
+        Raises
+        ------
+        TypeError
+            If there is no such option.
+        ParameterError
+            If there is no such programme, or another method than "exact" is to solve it.
+        """
+        unknown = sorted(set(options) - set(SolveOptions.__annotations__))
+        if unknown:
+            raise TypeError(
+                f"solve() got an unexpected keyword argument {unknown[0]!r}. The options are programme, "
+                f"{', '.join(SolveOptions.__annotations__)}."
+            )
+        if programme is not None:
+            method = "exact" if method == "auto" else method
+            if (method.name if isinstance(method, Method) else method) != "exact":
+                raise ParameterError(
+                    f"a programme must be solved by the method 'exact', got programme={programme!r} and "
+                    f"method={method!r}. Leave one of them out."
+                )
+        solution = solve_with(self._programme(programme), self.problem, method, **options)
+        for node, machine in zip(self.risks, solution.certificate.machines, strict=False):
+            if len(node.learner.kernels) > 1:  # weights may be made of the machine: of the certified one
+                node.remember(machine)
         if solution.learned or self.weights is None:
             return solution
-        return replace(solution, weights=np.asarray(self.weights.value), learned=(self._machine(),))
+        return replace(solution, weights=np.asarray(self.weights.value), learned=(self._learned(),))
 
-    def _machine(self) -> Learned:
-        """Return the learned kernel, with the machine of `coefficients` or `predictor`, if there is one."""
-        alpha, intercept = np.zeros(0), np.nan
-        if self.coefficients is not None:
-            alpha, intercept = self.coefficients()
-        elif self.predictor is not None:
-            alpha, intercept = self.predictor(np.asarray(self.kernel.value))
+    def machine(self) -> tuple[Array, float] | None:
+        """Return alpha and the intercept at the current values, where a kernel is learned without a risk.
+
+        alpha has shape (n,), or (m, n) for a sum of functions, f = sum_i weights_i K_i alpha_i + b. None
+        by default: then the solution has a kernel and does not predict.
+        """
+        return None
+
+    def _programme(self, name: str | None) -> Programme | None:
+        if name is None:
+            name = next(iter(self.programmes), WORDS)
+        if name == WORDS:
+            return None
+        if name not in self.programmes:
+            names = ", ".join(map(repr, (*self.programmes, WORDS)))
+            raise ParameterError(f"programme must be one of {names}, got {name!r}. Choose one of these.")
+        return self.programmes[name]()
+
+    def _learned(self) -> Learned:
+        """Return the learned kernel with its machine, if there is one."""
+        alpha, intercept = self.machine() or (np.zeros(0), np.nan)
         parts = tuple(Part(np.ravel(w.value), grams, alpha) for w, grams in terms(self.kernel) or [])
         extends = alpha.ndim == 2 or (self.weights is not None and bool(self.weights.is_nonneg()))
         return Learned(alpha, intercept, parts, True, extends)
+
+
+def without_compiled(problem: cp.Problem) -> cp.Problem:
+    """Return the problem, of the same class, without compiled forms and solvers, which do not pickle."""
+    fresh = cp.Problem(problem.objective, problem.constraints)
+    compiled = {name for name, value in vars(fresh).items() if isinstance(value, dict | Cache)}
+    kept = {name: value for name, value in vars(problem).items() if name not in compiled}
+    copied: cp.Problem = object.__new__(type(problem))
+    vars(copied).update(vars(fresh) | kept)
+    return copied
+
+
+def with_options_shown() -> None:
+    """Let `help` show the options of `solve` in the place of **options."""
+    own = [p for p in signature(Formulation.solve).parameters.values() if p.kind != Parameter.VAR_KEYWORD]
+    taken = {p.name for p in own} | {"problem"}
+    more = [p for p in signature(solve).parameters.values() if p.name not in taken]
+    Formulation.solve.__signature__ = signature(solve).replace(parameters=[*own, *more])  # type: ignore[attr-defined]
+
+
+with_options_shown()
 
 
 @dataclass(frozen=True)

@@ -63,6 +63,13 @@ class UnboundedError(KerneloptError):
     """The objective of a problem has no finite bound."""
 
 
+class Stopped(Exception):
+    """Raised inside work that is to end early: the time is up, or the caller ended it.
+
+    The verbs of kernelopt catch it and return what they have.
+    """
+
+
 class ConvergenceWarning(UserWarning):
     """The certified gap of a result is above the tolerance."""
 

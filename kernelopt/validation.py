@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numbers
+from collections.abc import Iterable
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -21,6 +22,17 @@ Array: TypeAlias = NDArray[np.float64]
 
 SYMMETRY_TOLERANCE = 1e-8
 PSD_TOLERANCE = 1e-8
+FEW = 3  # numbers that a message prints one by one
+
+
+def shown(value: object) -> str:
+    """Return a value as messages show it: a long array by the number and the range of its entries."""
+    if not isinstance(value, np.ndarray) or value.dtype.kind not in "biuf":
+        return repr(value)
+    if value.size <= FEW:
+        return repr(value.tolist())
+    low, high = value.min(), value.max()
+    return f"[{value.size} values, " + (f"all {low:g}]" if low == high else f"{low:g} to {high:g}]")
 
 
 def as_float_array(value: ArrayLike, what: str, ndim: int | tuple[int, ...] | None = None) -> Array:
@@ -142,7 +154,7 @@ def positive(value: Any, what: str, *, allow_zero: bool = False, allow_inf: bool
     wanted += " number" if allow_inf else " finite number"
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
         raise ParameterError(
-            f"{what} must be a {wanted}, got {value!r} ({type(value).__name__}). Pass one number."
+            f"{what} must be a {wanted}, got {shown(value)} ({type(value).__name__}). Pass one number."
         )
     number = float(value)
     if np.isinf(number) and what == "C" and not allow_inf:
@@ -151,3 +163,27 @@ def positive(value: Any, what: str, *, allow_zero: bool = False, allow_inf: bool
     if not good or (np.isinf(number) and not allow_inf):
         raise ParameterError(f"{what} must be a {wanted}, got {number:g}. Choose a value in that range.")
     return number
+
+
+def whole(value: Any, what: str) -> int:
+    """Return a positive whole number."""
+    if isinstance(value, bool) or not isinstance(value, numbers.Integral) or int(value) <= 0:
+        raise ParameterError(
+            f"{what} must be a positive whole number, got {value!r} ({type(value).__name__}). Pass an int."
+        )
+    return int(value)
+
+
+def boolean(value: Any, what: str) -> bool:
+    """Return True or False."""
+    if not isinstance(value, bool | np.bool_):
+        raise ParameterError(f"{what} must be True or False, got {value!r} ({type(value).__name__}).")
+    return bool(value)
+
+
+def one_of(value: Any, what: str, choices: Iterable[str]) -> None:
+    """Raise unless a value is one of the words `choices`."""
+    allowed = tuple(choices)
+    if not isinstance(value, str) or value not in allowed:
+        words = ", ".join(map(repr, allowed[:-1])) + f" or {allowed[-1]!r}"
+        raise ParameterError(f"{what} must be {words}, got {value!r}. Choose one of these.")

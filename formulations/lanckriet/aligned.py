@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
+from functools import partial
 from typing import Literal
 
 import cvxpy as cp
@@ -9,7 +11,24 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 import kernelopt as ko
-from formulations.lanckriet.setting import Weights, setting
+from formulations.lanckriet.setting import Setting, Weights, setting
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Aligned(ko.Formulation):
+    """The formulation of `alignment`, which learns a kernel, with the machine that predicts by it."""
+
+    y: NDArray[np.float64] = field(kw_only=True)
+    prediction: Literal["parzen", "svm"] = field(kw_only=True)
+
+    def machine(self) -> tuple[NDArray[np.float64], float]:
+        if self.prediction == "parzen":
+            counts = np.where(self.y > 0, (self.y > 0).sum(), (self.y < 0).sum())
+            return self.y / counts, 0.0
+        K = np.asarray(self.kernel.value)
+        scale = len(K) / np.trace(K)
+        found = ko.risk(scale * K, self.y, ko.hinge(1.0)).oracle()
+        return scale * found.alpha, float(found.intercept)
 
 
 def alignment(
@@ -70,7 +89,7 @@ def alignment(
         raise ko.ParameterError(f"prediction must be 'parzen' or 'svm', got {prediction!r}.")
     data = setting(grams, y, weights=weights)
     if not data.signed:
-        data.factors()  # non-negative weights need positive semidefinite kernels
+        data.check_psd()  # non-negative weights need positive semidefinite kernels
     K = data.kernel
     measured = K[: data.n, : data.n] if norm == "train" else K
     q = data.grams.forms(data.y)[data.used]
@@ -83,35 +102,28 @@ def alignment(
     if data.signed:
         constraints.append((K >> 0).set_label("K >> 0"))
     problem = cp.Problem(cp.Maximize(ko.alignment(K, data.y)), constraints)
-
-    def dual() -> cp.Problem:
-        """Min |U|_F s.t. <U, K_i> >= q_i (with free signs: == q_i + <Z, K_i>, Z PSD)."""
-        size = data.n if norm == "train" else data.N
-        stack = data.grams.block(slice(0, size)) if size < data.N else data.grams
-        U = cp.Variable((size, size), symmetric=True, name="U")
-        forms = cp.hstack([cp.sum(cp.multiply(stack.gram(int(i)), U)) for i in data.used])
-        if not data.signed:
-            return cp.Problem(cp.Minimize(cp.norm(U, "fro")), [forms >= q])
-        Z = cp.Variable((data.N, data.N), PSD=True, name="Z")
-        slack = cp.hstack([cp.sum(cp.multiply(data.grams.gram(int(i)), Z)) for i in data.used])
-        return cp.Problem(cp.Minimize(cp.norm(U, "fro")), [forms == q + slack])
-
-    def predictor(K: NDArray[np.float64]) -> tuple[NDArray[np.float64], float]:
-        if prediction == "parzen":
-            counts = np.where(data.y > 0, (data.y > 0).sum(), (data.y < 0).sum())
-            return data.y / counts, 0.0
-        scale = data.N / np.trace(K)
-        machine = ko.risk(scale * K, data.y, ko.hinge(1.0)).oracle()
-        return scale * machine.alpha, float(machine.intercept)
-
-    return ko.Formulation(
+    return Aligned(
         name="lanckriet.alignment",
         problem=problem,
         kernel=K,
         weights=data.weights,
-        dual=dual,
+        dual=partial(dual, data, norm),
         claim="equal",
         reference="Lanckriet et al. (2004), Theorem 23",
-        words=problem,
-        predictor=predictor,
+        y=data.y,
+        prediction=prediction,
     )
+
+
+def dual(data: Setting, norm: str) -> cp.Problem:
+    """Return min |U|_F s.t. <U, K_i> >= q_i (with free signs: == q_i + <Z, K_i>, Z PSD)."""
+    size = data.n if norm == "train" else data.N
+    q = data.grams.forms(data.y)[data.used]
+    stack = data.grams.block(slice(0, size)) if size < data.N else data.grams
+    U = cp.Variable((size, size), symmetric=True, name="U")
+    forms = cp.hstack([cp.sum(cp.multiply(stack.gram(int(i)), U)) for i in data.used])
+    if not data.signed:
+        return cp.Problem(cp.Minimize(cp.norm(U, "fro")), [forms >= q])
+    Z = cp.Variable((data.N, data.N), PSD=True, name="Z")
+    slack = cp.hstack([cp.sum(cp.multiply(data.grams.gram(int(i)), Z)) for i in data.used])
+    return cp.Problem(cp.Minimize(cp.norm(U, "fro")), [forms == q + slack])

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import cvxpy as cp
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 import kernelopt as ko
-from formulations.lanckriet.quadratic import qcqp
-from formulations.lanckriet.setting import Ridge, Trace, setting
+from formulations.lanckriet import quadratic
+from formulations.lanckriet.setting import Array, Point, Ridge, Setting, Trace, setting
 
 
 def block_norm(
@@ -47,6 +49,26 @@ def block_norm(
     .. [1] Lanckriet et al., JMLR 5 (2004), the primal of Theorems 17 and 20.
     """
     data = setting(grams, y, C, tau, trace)
+    data.check_psd()
+    return ko.Formulation(
+        name="lanckriet.block_norm",
+        problem=data.words(),
+        kernel=data.kernel,
+        weights=data.weights,
+        dual=partial(dual, data),
+        claim="equal",
+        reference="Lanckriet et al. (2004), Theorems 17 and 20",
+        programmes={"block norm": partial(programme, data)},
+    )
+
+
+def dual(data: Setting) -> cp.Problem:
+    """Return the quadratically constrained programme, the dual of the block-norm form."""
+    return quadratic.programme(data).problem
+
+
+def programme(data: Setting) -> ko.Programme:
+    """Return the primal over functions of checked data."""
     roots = np.sqrt(data.r)
     blocks = [
         (F, cp.Variable(F.shape[1], name=f"w{i}"))
@@ -65,24 +87,14 @@ def block_norm(
     objective = cp.square(total) / data.c + 2 * data.criterion.expression(z, data.y)
     problem = cp.Problem(cp.Minimize(objective), [fit])
 
-    def recover() -> NDArray[np.float64]:
+    def recover() -> tuple[Point, list[Array]]:
         sizes = np.zeros(data.used.size)
         sizes[present] = [np.linalg.norm(w.value) for _, w in blocks]
-        whole = roots @ sizes
+        whole, ridge = roots @ sizes, None
         if data.ridge is not None:
-            whole += np.sqrt(data.N) * np.linalg.norm(xi.value)
-            data.ridge.value = data.c * np.linalg.norm(xi.value) / (np.sqrt(data.N) * whole)
-        data.mu.value = data.c * sizes / (roots * whole)
-        return np.asarray(fit.dual_value) / 2
+            length = float(np.linalg.norm(xi.value))
+            whole += np.sqrt(data.N) * length
+            ridge = data.c * length / (np.sqrt(data.N) * whole)
+        return data.point(data.c * sizes / (roots * whole), ridge), [np.asarray(fit.dual_value) / 2]
 
-    return ko.Formulation(
-        name="lanckriet.block_norm",
-        problem=problem,
-        kernel=data.kernel,
-        weights=data.weights,
-        dual=lambda: qcqp(grams, y, C=C, tau=tau, trace=trace).problem,
-        claim="equal",
-        reference="Lanckriet et al. (2004), Theorems 17 and 20",
-        words=data.words(),
-        recover=recover,
-    )
+    return ko.Programme(problem, recover)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import cvxpy as cp
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 import kernelopt as ko
-from formulations.lanckriet.setting import Ridge, Setting, Trace, setting
+from formulations.lanckriet.setting import Array, Point, Ridge, Setting, Trace, setting
 
 
 def qcqp(
@@ -71,12 +73,26 @@ def qcqp(
     (0.5, array([0., 1.]))
     """
     data = setting(grams, y, C, tau, trace)
-    factors = data.factors()
+    data.check_psd()
+    return ko.Formulation(
+        name="lanckriet.qcqp",
+        problem=data.words(),
+        kernel=data.kernel,
+        weights=data.weights,
+        dual=partial(inverse_form, data),
+        claim="equal",
+        reference="Lanckriet et al. (2004), Theorems 17 and 20",
+        programmes={"qcqp": partial(programme, data)},
+    )
+
+
+def programme(data: Setting) -> ko.Programme:
+    """Return the quadratically constrained programme of checked data."""
     alpha = cp.Variable(data.n, nonneg=True, name="alpha")
     t = cp.Variable(name="t")
     signed = cp.multiply(data.y, alpha)
     caps = []
-    for i, F, r in zip(data.used, factors, data.r, strict=True):
+    for i, F, r in zip(data.used, data.factors(), data.r, strict=True):
         size = cp.sum_squares((np.sqrt(data.c / r) * F.T) @ signed) if F.shape[1] else cp.Constant(0.0)
         caps.append((size <= t).set_label(data.grams.names[i]))
     if data.ridge is not None:
@@ -86,25 +102,13 @@ def qcqp(
         objective -= data.tau * cp.sum_squares(alpha)
     problem = cp.Problem(cp.Maximize(objective), [*dual_domain(data, alpha), *caps])
 
-    def recover() -> NDArray[np.float64]:
+    def recover() -> tuple[Point, list[Array]]:
         p = np.array([max(float(np.ravel(cap.dual_value)[0]), 0.0) for cap in caps])
         p *= data.c / p.sum()
-        data.mu.value = p[: data.used.size] / data.r
-        if data.ridge is not None:
-            data.ridge.value = p[-1] / data.N
-        return np.asarray(data.y * alpha.value)
+        ridge = None if data.ridge is None else p[-1] / data.N
+        return data.point(p[: data.used.size] / data.r, ridge), [data.y * alpha.value]
 
-    return ko.Formulation(
-        name="lanckriet.qcqp",
-        problem=problem,
-        kernel=data.kernel,
-        weights=data.weights,
-        dual=lambda: inverse_form(setting(grams, y, C, tau, trace)),
-        claim="equal",
-        reference="Lanckriet et al. (2004), Theorems 17 and 20",
-        words=data.words(),
-        recover=recover,
-    )
+    return ko.Programme(problem, recover)
 
 
 def dual_domain(data: Setting, alpha: cp.Variable) -> list[cp.Constraint]:
@@ -119,6 +123,7 @@ def inverse_form(data: Setting) -> cp.Problem:
     min over mu >= 0 with r'mu = c, and over lambda, nu >= 0, delta >= 0, of
     2 C e'delta + (e + nu - delta + lambda y)' (G(mu) + tau I)^+ (e + nu - delta + lambda y).
     """
+    data = data.fresh()
     lam, nu = cp.Variable(name="lambda"), cp.Variable(data.n, nonneg=True, name="nu")
     push = 1 + nu + lam * data.y
     cost: cp.Expression | float = 0.0
@@ -172,6 +177,20 @@ def rank_one(
     if isinstance(tau, str):
         raise ko.ParameterError(f"tau must be a number for rank-one kernels, got {tau!r}. Use learned_tau.")
     data = setting(ko.Grams.rank_one(V), y, C, tau, trace)
+    return ko.Formulation(
+        name="lanckriet.rank_one",
+        problem=data.words(),
+        kernel=data.kernel,
+        weights=data.weights,
+        dual=partial(l1_machine, data, V),
+        claim="equal",
+        reference="Lanckriet et al. (2004), after Theorem 17",
+        programmes={"qp": partial(rank_one_programme, data, V)},
+    )
+
+
+def rank_one_programme(data: Setting, V: ArrayLike) -> ko.Programme:
+    """Return the quadratic programme of checked data."""
     vectors = np.asarray(V, dtype=float)[:, data.used]
     directions = (vectors[: data.n] / np.sqrt(data.r)).T * data.y  # rows v_i / |v_i|, times the labels
     alpha, s = cp.Variable(data.n, nonneg=True, name="alpha"), cp.Variable(nonneg=True, name="s")
@@ -182,26 +201,17 @@ def rank_one(
         objective -= data.tau * cp.sum_squares(alpha)
     problem = cp.Problem(cp.Maximize(objective), [*dual_domain(data, alpha), above, below])
 
-    def recover() -> NDArray[np.float64]:
+    def recover() -> tuple[Point, list[Array]]:
         p = np.maximum(np.asarray(above.dual_value) + np.asarray(below.dual_value), 0.0) / data.r
-        data.mu.value = p * (data.c / (p @ data.r))  # = p / (2 s), with the trace exact
-        return np.asarray(data.y * alpha.value)
+        mu = p * (data.c / (p @ data.r))  # = p / (2 s), with the trace exact
+        return data.point(mu), [data.y * alpha.value]
 
-    def dual() -> cp.Problem:
-        fresh = setting(ko.Grams.rank_one(V), y, C, tau, trace)
-        w, b = cp.Variable(fresh.used.size, name="w"), cp.Variable(name="b")
-        penalty = cp.square(cp.sum(cp.multiply(np.sqrt(fresh.r), cp.abs(w)))) / fresh.c
-        fit = vectors[: fresh.n] @ w + b
-        return cp.Problem(cp.Minimize(penalty + 2 * fresh.criterion.expression(fit, fresh.y)))
+    return ko.Programme(problem, recover)
 
-    return ko.Formulation(
-        name="lanckriet.rank_one",
-        problem=problem,
-        kernel=data.kernel,
-        weights=data.weights,
-        dual=dual,
-        claim="equal",
-        reference="Lanckriet et al. (2004), after Theorem 17",
-        words=data.words(),
-        recover=recover,
-    )
+
+def l1_machine(data: Setting, V: ArrayLike) -> cp.Problem:
+    """Return the squared l1-norm machine on the features V, the dual of the quadratic programme."""
+    w, b = cp.Variable(data.used.size, name="w"), cp.Variable(name="b")
+    penalty = cp.square(cp.sum(cp.multiply(np.sqrt(data.r), cp.abs(w)))) / data.c
+    fit = np.asarray(V, dtype=float)[: data.n, data.used] @ w + b
+    return cp.Problem(cp.Minimize(penalty + 2 * data.criterion.expression(fit, data.y)))

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import cvxpy as cp
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 import kernelopt as ko
-from formulations.lanckriet.setting import Ridge, Setting, Trace, Weights, setting
+from formulations.lanckriet.setting import Array, Point, Ridge, Setting, Trace, Weights, setting
 
 
 def sdp(
@@ -56,40 +58,46 @@ def sdp(
     Matrix inequalities of order n + 1 and N: a few seconds at N = 60, minutes at 100.
     """
     data = setting(grams, y, C, tau, trace, weights)
-    t, lam = cp.Variable(name="t"), cp.Variable(name="lambda")
-    nu = cp.Variable(data.n, nonneg=True, name="nu")
-    push, corner = 1 + nu + lam * data.y, t
-    if not np.isinf(data.C):
-        delta = cp.Variable(data.n, nonneg=True, name="delta")
-        push, corner = push - delta, t - 2 * data.C * cp.sum(delta)
-    ridge = data.tau if data.ridge is None else data.ridge
-    K = data.kernel
-    labels = np.outer(data.y, data.y)
-    G = cp.multiply(labels, K[: data.n, : data.n]) + ridge * np.eye(data.n)
-    column = cp.reshape(push, (data.n, 1), order="F")
-    lmi = cp.bmat([[G, column], [column.T, cp.reshape(corner, (1, 1), order="F")]]) >> 0
-    total = data.r @ data.mu if data.ridge is None else data.r @ data.mu + data.N * data.ridge
-    constraints = [lmi.set_label("margin"), (total == data.c).set_label("trace")]
-    if data.signed:
-        constraints.append((K >> 0).set_label("K >> 0"))
-    else:
-        data.factors()  # non-negative weights need positive semidefinite kernels
-
-    def recover() -> NDArray[np.float64]:
-        Z = np.asarray(lmi.dual_value)
-        return np.asarray(data.y * (-Z[:-1, -1] / Z[-1, -1]))
-
+    if not data.signed:
+        data.check_psd()  # non-negative weights need positive semidefinite kernels
     return ko.Formulation(
         name="lanckriet.sdp",
-        problem=cp.Problem(cp.Minimize(t), constraints),
-        kernel=K,
+        problem=data.words(),
+        kernel=data.kernel,
         weights=data.weights,
-        dual=lambda: lifted_dual(setting(grams, y, C, tau, trace, weights)),
+        dual=partial(lifted_dual, data),
         claim="equal",
         reference="Lanckriet et al. (2004), Theorem 16",
-        words=data.words(),
-        recover=recover,
+        programmes={"sdp": partial(programme, data)},
     )
+
+
+def programme(data: Setting) -> ko.Programme:
+    """Return the semidefinite programme, on weights of its own, read as a point of `data`."""
+    own = data.fresh()
+    t, lam = cp.Variable(name="t"), cp.Variable(name="lambda")
+    nu = cp.Variable(own.n, nonneg=True, name="nu")
+    push, corner = 1 + nu + lam * own.y, t
+    if not np.isinf(own.C):
+        delta = cp.Variable(own.n, nonneg=True, name="delta")
+        push, corner = push - delta, t - 2 * own.C * cp.sum(delta)
+    ridge = own.tau if own.ridge is None else own.ridge
+    K = own.kernel
+    labels = np.outer(own.y, own.y)
+    G = cp.multiply(labels, K[: own.n, : own.n]) + ridge * np.eye(own.n)
+    column = cp.reshape(push, (own.n, 1), order="F")
+    lmi = cp.bmat([[G, column], [column.T, cp.reshape(corner, (1, 1), order="F")]]) >> 0
+    total = own.r @ own.mu if own.ridge is None else own.r @ own.mu + own.N * own.ridge
+    constraints = [lmi.set_label("margin"), (total == own.c).set_label("trace")]
+    if own.signed:
+        constraints.append((K >> 0).set_label("K >> 0"))
+
+    def recover() -> tuple[Point, list[Array]]:
+        Z = np.asarray(lmi.dual_value)
+        point = data.point(own.mu.value, None if own.ridge is None else own.ridge.value)
+        return point, [own.y * (-Z[:-1, -1] / Z[-1, -1])]
+
+    return ko.Programme(cp.Problem(cp.Minimize(t), constraints), recover)
 
 
 def lifted_dual(data: Setting) -> cp.Problem:

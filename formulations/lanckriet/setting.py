@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import dataclass, replace
+from typing import Any, Literal
 
 import cvxpy as cp
 import numpy as np
@@ -14,6 +14,8 @@ import kernelopt as ko
 Trace = float | Literal["sum"]
 Ridge = float | Literal["learned"]
 Weights = Literal["nonnegative", "free"]
+Array = NDArray[np.float64]
+Point = dict[cp.Variable, Any]  # values of the learning problem's variables
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,12 +85,24 @@ class Setting:
             constraints.append((K >> 0).set_label("K >> 0"))
         return cp.Problem(cp.Minimize(2 * ko.risk(learned, self.y, self.criterion)), constraints)
 
+    def fresh(self) -> Setting:
+        """Return the same data with weights of its own."""
+        mu = cp.Variable(self.used.size, nonneg=not self.signed, name="mu")
+        ridge = None if self.ridge is None else cp.Variable(nonneg=True, name="tau")
+        return replace(self, mu=mu, ridge=ridge)
+
+    def point(self, mu: Array, ridge: float | None = None) -> Point:
+        """Return the weights, and tau where it is learned, as values of their variables."""
+        return {self.mu: mu} if self.ridge is None else {self.mu: mu, self.ridge: ridge}
+
+    def check_psd(self) -> None:
+        """Raise unless the used kernels are positive semidefinite, on all points and not only the first."""
+        for i in self.used:
+            self.grams.factor(int(i))
+
     def factors(self) -> list[NDArray[np.float64]]:
         """Return F_i with K_i = F_i F_i' on the labelled points, for the used kernels."""
         labelled = self.grams.block(slice(0, self.n)) if self.n < self.N else self.grams
-        if self.n < self.N:  # a kernel must be positive semidefinite on all points, not only these
-            for i in self.used:
-                self.grams.factor(int(i))
         return [labelled.factor(int(i)) for i in self.used]
 
 

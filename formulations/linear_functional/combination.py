@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
 from typing import NamedTuple
 
@@ -13,6 +14,18 @@ import scipy.optimize
 
 import kernelopt as ko
 from formulations.linear_functional.filters import Array
+from formulations.linear_functional.rounding import (
+    LOST,
+    UNIT,
+    Range,
+    dots,
+    inflated,
+    interval,
+    outward,
+    rounded_down,
+    rounded_up,
+    square,
+)
 from formulations.linear_functional.setting import Weights
 
 RCOND = 1e-10
@@ -54,10 +67,31 @@ class Combination:
         """The singular value decomposition of X."""
         return scipy.linalg.svd(self.X, full_matrices=False, check_finite=False)  # type: ignore[no-any-return]
 
+    @cached_property
+    def range_of_X(self) -> Range | None:
+        """The range of X, where it is known."""
+        return Range.of(self.X)
+
     def value(self, c: Array) -> float:
-        """Return the objective."""
-        r = self.v - self.X @ c
-        return float(r @ r) / self.n + self.ridge * float(c @ c)
+        r"""Return an upper bound of the optimum: the objective at weights of the set, rounded up.
+
+        Notes
+        -----
+        Sums of products are those of `rounding.dots`, whose errors are bounded. Doubles rarely sum to one,
+        so on the simplex the objective is that of c / S with S = 1'c. Its residual is r + theta (v - r) for
+        r = v - X c and theta = 1 - 1 / S, and theta (v - r) is counted as an error of r.
+        """
+        with np.errstate(all="ignore"):  # numbers that overflow give no bound
+            try:
+                r, error = dots(self.X, -c, self.v)
+                off = excess(c) if self.weights == "simplex" else Fraction(0)
+                if off:
+                    theta = rounded_up(off / (1 - off))
+                    error = inflated(error + theta * (np.abs(r) + error + np.abs(self.v)), 6)
+                price = Fraction(self.ridge) * square(c)[1] / (1 - off) ** 2
+                return rounded_up(square(r, error)[1] / self.n + price)
+            except (OverflowError, ValueError):
+                return np.inf
 
     def feasible(self, c: Array) -> Array:
         """Return the weights of the set nearest to `c`."""
@@ -65,54 +99,113 @@ class Combination:
             return on_simplex(c)
         return np.maximum(c, 0.0) if self.weights == "nonnegative" else c
 
-    def lower(self, r: Array) -> float:
-        """Return the dual objective at r, after making it feasible where there are constraints.
+    def lower(self, c: Array) -> float:
+        """Return a lower bound of the optimum: the dual objective at the residual of c, rounded down.
 
-        The value is never negative, so that zero bounds it where r proves less.
+        The value is never negative, so that zero bounds it where the residual proves less.
         """
-        if self.ridge == 0 and self.weights != "simplex":
-            r = self.without_range(r) if self.weights == "free" else self.below_cone(r)
-        linear = 2 * float(r @ self.v) / self.n - float(r @ r) / self.n
-        g = 2 * (self.X.T @ r) / self.n
-        return max(linear - self.support(g), 0.0)
+        with np.errstate(all="ignore"):  # numbers that overflow give no bound
+            try:
+                if self.ridge > 0 or self.weights == "simplex":
+                    found = self.by_residual(c)
+                else:
+                    found = self.by_range(c) if self.weights == "free" else self.by_cone()
+                return max(rounded_down(found), 0.0)
+            except (OverflowError, ValueError):
+                return 0.0
 
-    def support(self, g: Array) -> float:
-        """Return (an upper bound of) max over C of g'c - lambda |c|^2; zero for cones, where it is met."""
-        if self.weights == "simplex" and self.ridge == 0:
-            return float(g.max())
-        mu = 0.0
+    def by_residual(self, c: Array) -> Fraction:
+        r"""Return a lower bound of the dual objective at r = v - X c, where every r is feasible.
+
+        Notes
+        -----
+        With s = X'r and t = 2 s / n - mu the dual objective is
+
+        .. math::
+
+            \tfrac1n \|r\|^2 + \lambda \|c\|^2 + \mu (1'c - 1) - \lambda \|c - t_+ / (2 \lambda)\|^2
+            - c't_-.
+
+        On the simplex any mu will do; elsewhere mu = 0. For free weights t stands for both t_+ and t, and
+        t_- is zero. Without a ridge t_+ = 0 takes the place of its term. The terms that are taken off
+        vanish at the optimum, so that little is lost by rounding; each is bounded with its errors.
+        """
+        r, error = dots(self.X, -c, self.v)
+        s, s_error = dots(self.X.T, r, error=error)
+        g = 2 * s / self.n
+        mu = self.multiplier(g)
+        t = g - mu
+        t_error = inflated(2 * s_error / self.n + 4 * UNIT * (np.abs(g) + abs(mu)), 6) + LOST
+        found = square(r, error)[0] / self.n
         if self.weights == "simplex":
-            mu = float((g - 2 * self.ridge * on_simplex(g / (2 * self.ridge))).max())
-        if self.ridge == 0:
+            found -= abs(Fraction(mu)) * excess(c)
+        if self.ridge > 0:
+            best = (t if self.weights == "free" else np.maximum(t, 0.0)) / (2 * self.ridge)
+            off = c - best
+            off_error = inflated(t_error / (2 * self.ridge) + 2 * UNIT * (np.abs(best) + np.abs(off)), 6)
+            found += Fraction(self.ridge) * (square(c)[0] - square(off, off_error + LOST)[1])
+        else:
+            found -= Fraction(float(np.nextafter(t + t_error, np.inf).max(initial=0.0)))
+        if self.weights != "free":
+            found -= interval(c, np.maximum(np.nextafter(t_error - t, np.inf), 0.0))[1]
+        return found
+
+    def multiplier(self, g: Array) -> float:
+        """Return the mu of 1'c = 1, zero where there is no such constraint."""
+        if self.weights != "simplex":
             return 0.0
-        excess = g if self.weights == "free" else np.maximum(g - mu, 0.0)
-        return float(excess @ excess) / (4 * self.ridge) + mu
+        if self.ridge == 0:
+            return float(g.max())
+        return float((g - 2 * self.ridge * on_simplex(g / (2 * self.ridge))).max())
 
-    def without_range(self, r: Array) -> Array:
-        """Return r projected on the null space of X', twice for round-off."""
-        U, s, _ = self.svd
-        U = U[:, s > ROUND_OFF * s.max(initial=0.0)]
-        for _ in range(2):
-            r = r - U @ (U.T @ r)
-        return r
+    def by_range(self, c: Array) -> Fraction:
+        r"""Return a lower bound of the minimum over free c without a ridge.
 
-    def below_cone(self, r: Array) -> Array:
-        """Return an r with X'r <= 0 near the one given; zero where none is found.
+        Notes
+        -----
+        With P the projection on the range of X, the minimum is :math:`(\|r\|^2 - \|P r\|^2) / n` for the
+        residual r = v - X c of any c. So X'r need not be zero: what is left of it is paid.
+        """
+        if self.range_of_X is None:
+            return Fraction(0)
+        r, error = dots(self.X, -c, self.v)
+        return (square(r, error)[0] - Fraction(self.range_of_X.reach(r, error)) ** 2) / self.n
 
-        First what the cone of the columns can take of it is taken off, twice for round-off; then as much
-        of v as is missing, which helps where X'v > 0. What is left is met to 1e-14 of the size of its
-        terms, or r is given up.
+    def by_cone(self) -> Fraction:
+        r"""Return a lower bound of the minimum over c >= 0 without a ridge, from weights by `nnls`.
+
+        Notes
+        -----
+        Take P as in `by_range`, but for the columns A that the weights use or that are nearly orthogonal to
+        their residual r. Then r - P r is orthogonal to A. It proves :math:`(\|r\|^2 - \|P r\|^2) / n` if
+        :math:`x_j'r + \|x_j\| \|P r\| \le 0` for all other columns. Where this fails, r - tau v with
+        :math:`X'(r - \tau v) \le 0` is tried, which exists where X'v > 0.
         """
         lengths = np.linalg.norm(self.X, axis=0)
-        X = self.X[:, lengths > 0] / lengths[lengths > 0]  # each column counts the same
-        with suppress(RuntimeError):  # no convergence: what follows looks at r as it is
-            for _ in range(2):
-                r = r - X @ scipy.optimize.nnls(X, r)[0]
-        slack, along = X.T @ r, X.T @ self.v
-        up = (slack > 0) & (along > 0)
-        r = r - float(np.max(slack[up] / along[up], initial=0.0)) * self.v
-        met = (X.T @ r).max(initial=0.0) <= ROUND_OFF * float(np.linalg.norm(self.v))
-        return r if met else np.zeros(self.n)
+        lengths[lengths == 0] = 1.0
+        c = np.zeros(lengths.size)
+        with suppress(RuntimeError):  # no convergence: any weights give a bound
+            c = scipy.optimize.nnls(self.X / lengths, self.v)[0] / lengths  # each column counts the same
+        r, error = dots(self.X, -c, self.v)
+        size = square(r, error)[0]
+        s, s_error = dots(self.X.T, r, error=error)
+        above = outward(s, s_error)
+        active = (c > 0) | (above >= -ROUND_OFF * lengths * float(np.linalg.norm(self.v)))
+        basis = Range.of(self.X[:, active])
+        if basis is not None:
+            paid = basis.reach(r, error)
+            most = inflated(paid * np.abs(self.X[:, ~active]).sum(axis=0), self.n + 2)  # 1-norms are larger
+            if (above[~active] <= -most).all():
+                return (size - Fraction(paid) ** 2) / self.n
+        along, along_error = dots(self.X.T, self.v)
+        along = -outward(-along, along_error)
+        up = (above > 0) & (along > 0)
+        tau = float(np.max(above[up] / along[up], initial=0.0)) * (1 + 16 * UNIT)
+        moved = tau * along
+        if (above > moved - 4 * UNIT * np.abs(moved)).any():
+            return Fraction(0)
+        t, gain = Fraction(tau), interval(r, self.v)[0]  # r in doubles is as good as the exact residual
+        return (2 * (1 + t) * gain - square(r)[1] - (2 * t + t * t) * square(self.v)[1]) / self.n
 
     def directly(self, by: str, rcond: float) -> Direct:
         """Return the solution for free weights, never by the normal equations.
@@ -142,14 +235,23 @@ class Combination:
 
 
 def certificate(stage: Combination, c: Array) -> ko.Certificate:
-    """Bound the optimum at weights: by them, and by the dual at their residual."""
+    """Bound the optimum at weights: by them, and by the dual at their residual.
+
+    Both bounds hold in exact arithmetic for the doubles X, v and lambda of the stage.
+    """
     c = stage.feasible(c)
-    upper, lower = stage.value(c), stage.lower(stage.v - stage.X @ c)
-    return ko.Certificate(min(lower, upper), upper, "closed", feasible=True)
+    return ko.Certificate(stage.lower(c), stage.value(c), "closed", feasible=True)
+
+
+def excess(c: Array) -> Fraction:
+    """Return an upper bound of |1'c - 1|."""
+    (value,), (error,) = dots(np.ones((1, c.size)), c, plus=np.array([-1.0]))
+    return Fraction(abs(float(value))) + Fraction(float(error))
 
 
 def on_simplex(c: Array) -> Array:
     """Return the point of {c >= 0, 1'c = 1} nearest to `c`."""
+    c = c - c.max()  # the same point; in large numbers the sum of one would be lost
     ordered = np.sort(c)[::-1]
     shifts = (np.cumsum(ordered) - 1) / np.arange(1, c.size + 1)
     inside = np.maximum(c - shifts[np.flatnonzero(ordered > shifts)[-1]], 0.0)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, Literal
 
 import cvxpy as cp
@@ -15,11 +16,9 @@ import kernelopt as ko
 from formulations.linear_functional.candidates import Candidates, candidates
 from formulations.linear_functional.combination import RCOND, Combination, Direct, certificate
 from formulations.linear_functional.dual import dual
-from formulations.linear_functional.filters import Filter, tikhonov
+from formulations.linear_functional.filters import Array, Filter, tikhonov
+from formulations.linear_functional.method import SecondStage
 from formulations.linear_functional.setting import Columns, Convention, Intercept, Weights, one_of, setting
-
-RCONDS = (RCOND, 1e-12, 1e-14)
-CLOSE = 1e-6
 
 
 @dataclass(frozen=True, repr=False)
@@ -51,10 +50,18 @@ class Strategy(ko.Formulation):
         The columns X, the coefficients b and the alpha of every kernel.
     stage : Combination
         The second stage in numbers.
+    offset, means : float and array of shape (M,)
+        The intercept is offset - means'c.
     """
 
     candidates: Candidates = field(kw_only=True)
     stage: Combination = field(kw_only=True)
+    offset: float = field(kw_only=True)
+    means: Array = field(kw_only=True)
+
+    def machine(self) -> tuple[Array, float]:
+        intercept = self.offset - float(self.means @ np.ravel(self.weights.value))  # type: ignore[union-attr]
+        return self.candidates.coefficients, intercept
 
     def solve_directly(self, by: Literal["svd", "qr"] = "svd", rcond: float = RCOND) -> DirectSolution:
         """Solve the second stage for free weights by SVD or pivoted QR, and certify it.
@@ -123,7 +130,7 @@ class Strategy(ko.Formulation):
             value=bounds.upper,
             certificate=replace(bounds, point={variable: found.c}),
             weights=found.c,
-            learned=(self._machine(),),
+            learned=(self._learned(),),
             solve_time=seconds,
             certify_time=time.perf_counter() - clock,
             rank=found.rank,
@@ -266,33 +273,16 @@ def build(first: Candidates, weights: Weights, ridge: float) -> Strategy:
     if price > 0:
         objective += price * cp.sum_squares(c)
     constraints = [(cp.sum(c) == 1).set_label("simplex")] if weights == "simplex" else []
-    problem = cp.Problem(cp.Minimize(objective), constraints)
-
-    def route() -> int:
-        tried = 0
-        for rcond in RCONDS:  # what is dropped may be what fits the targets
-            tried += 1
-            c.save_value(stage.directly("svd", rcond).c)
-            if bounds().gap <= CLOSE:
-                break
-        return tried
-
-    def bounds() -> ko.Certificate:
-        found = stage.feasible(np.ravel(c.value))
-        return replace(certificate(stage, found), point={c: found})
-
     return Strategy(
         name="linear_functional.functional_strategy",
-        problem=problem,
+        problem=SecondStage(cp.Minimize(objective), constraints, stage, c),
         kernel=ko.combine(c, data.grams),
         weights=c,
-        dual=lambda: dual(stage),
+        dual=partial(dual, stage),
         claim="equal",
         reference="Pereverzyev, Tkachenko (2017), (1), (10)",
-        words=problem,
-        coefficients=lambda: (first.coefficients, data.offset + mean - float(means @ np.ravel(c.value))),
-        certificate=bounds,
-        route=route if weights == "free" else None,
         candidates=first,
         stage=stage,
+        offset=data.offset + mean,
+        means=means,
     )

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+
 import cvxpy as cp
 import numpy as np
 from numpy.typing import ArrayLike
@@ -84,39 +87,68 @@ def block_norm(
     (0.70711, array([0.7071, 0.7071]))
     """
     data, r = setting(grams, y, loss, bias), exponent(r, "r")
-    omega = cp.Variable(data.M, nonneg=True, name="omega")
-
-    def dual() -> cp.Problem:
-        return dual_block_norm(grams, y, r=r, loss=loss, bias=bias, squared=squared)
-
+    dual = partial(dual_block_norm, grams, y, r=r, loss=loss, bias=bias, squared=squared)
     if not squared:
         return powers(data, r, dual)
+    if r > 2:
+        return steep_block_norm(data, r, dual)
+    data.check_psd()
+    theta, K = data.weights()
+    p = np.inf if r == 2 else r / (2 - r)
+    return ko.Formulation(
+        name="lp_norm.block_norm",
+        problem=cp.Problem(cp.Minimize(data.risk(K)), ko.lp_ball(theta, p)),
+        kernel=K,
+        weights=theta,
+        dual=dual,
+        claim="equal",
+        reference=f"{PAPER}, Proposition 7",
+        programmes={"block norm": partial(programme, data, r, theta)},
+    )
+
+
+def programme(data: Setting, r: float, theta: cp.Variable) -> ko.Programme:
+    """Return the primal over functions for r <= 2, whose lengths give the weights by Proposition 2."""
     machine = data.machine()
     objective = cp.square(ko.p_norm(machine.lengths, r)) / 2 + machine.loss
     problem = cp.Problem(cp.Minimize(objective), machine.constraints)
+
+    def recover() -> tuple[dict[cp.Variable, Array], list[Array]]:
+        weights = np.ones(data.M)
+        lengths = np.asarray(data.everywhere(machine.lengths).value) if data.used.size else np.zeros(data.M)
+        if r < 2 and lengths.max() > 0:
+            powers_of = (lengths / lengths.max()) ** (2 - r)  # theta_m ~ |w_m|^(2/(p+1)), 2/(p+1) = 2 - r
+            weights = powers_of / ko.lp_length(powers_of, r / (2 - r))
+        elif r < 2:
+            weights = np.full(data.M, data.M ** ((r - 2) / r))
+        return {theta: weights}, [np.asarray(machine.fit.dual_value)]
+
+    return ko.Programme(problem, recover)
+
+
+def steep_block_norm(data: Setting, r: float, dual: Callable[[], cp.Problem]) -> ko.Formulation:
+    """Return the formulation for r > 2: a risk with a block norm over constant kernels."""
     risk = data.risk(data.kernels(), norm=r)
-
-    def recover() -> Array:
-        alpha = np.asarray(machine.fit.dual_value)
-        omega.value = effective_weights(data, risk, alpha)
-        return alpha
-
+    omega = machine_weights(data, risk)
     return ko.Formulation(
         name="lp_norm.block_norm",
-        problem=problem,
+        problem=cp.Problem(cp.Minimize(risk)),
         kernel=ko.combine(omega, data.grams),
         weights=omega,
         dual=dual,
         claim="equal",
-        reference=f"{PAPER}, Proposition 7" if r <= 2 else f"{PAPER}, equations (32)-(33)",
-        words=cp.Problem(cp.Minimize(risk)),
-        recover=recover,
+        reference=f"{PAPER}, equations (32)-(33)",
     )
 
 
-def effective_weights(data: Setting, risk: ko.Risk, alpha: Array) -> Array:
-    """Return omega of the machine that is certified: the lengths of its coefficients over that of alpha."""
-    learned = risk.at(alpha)
+def machine_weights(data: Setting, risk: ko.Risk) -> cp.Expression:
+    """Return omega of the machine at the kernels: the lengths of its coefficients over that of alpha."""
+    return cp.CallbackParam(partial(scales_of, risk), (data.M,), nonneg=True)
+
+
+def scales_of(risk: ko.Risk) -> Array:
+    """Return the lengths of the coefficients of the machine over that of alpha."""
+    learned = risk.oracle()
     coefficients = np.atleast_2d(getattr(learned, "coefficients", learned.alpha))
     length = max(float(np.linalg.norm(learned.alpha)), 1e-300)
     return np.asarray(np.linalg.norm(coefficients, axis=1) / length)

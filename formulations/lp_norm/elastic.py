@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import cvxpy as cp
 from numpy.typing import ArrayLike
 
@@ -83,10 +85,9 @@ def elastic_net(
         problem=problem,
         kernel=K,
         weights=theta,
-        dual=lambda: dual_elastic_net(grams, y, l1=l1, l2=l2, loss=loss, bias=bias),
+        dual=partial(dual_elastic_net, grams, y, l1=l1, l2=l2, loss=loss, bias=bias),
         claim="equal",
         reference="Suzuki and Tomioka (2011), the penalty of SpicyMKL",
-        words=problem,
     )
 
 

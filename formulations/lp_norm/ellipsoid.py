@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import cvxpy as cp
 import numpy as np
 from numpy.typing import ArrayLike
@@ -72,10 +74,9 @@ def non_isotropic(
         problem=problem,
         kernel=K,
         weights=theta,
-        dual=lambda: dual_non_isotropic(grams, y, E=E, loss=loss, bias=bias),
+        dual=partial(dual_non_isotropic, grams, y, E=E, loss=loss, bias=bias),
         claim="equal",
         reference=f"{PAPER}, section 3.6, corrected",
-        words=problem,
     )
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import cvxpy as cp
 from numpy.typing import ArrayLike
 
@@ -81,10 +83,9 @@ def primal(
         problem=problem,
         kernel=K,
         weights=theta,
-        dual=lambda: dual(grams, y, p=p, loss=loss, bias=bias),
+        dual=partial(dual, grams, y, p=p, loss=loss, bias=bias),
         claim="equal",
         reference=f"{PAPER}, Optimization Problems (P) and (D)",
-        words=problem,
     )
 
 

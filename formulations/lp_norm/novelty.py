@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import cvxpy as cp
@@ -79,21 +80,29 @@ def one_class(
     problem = cp.Problem(cp.Minimize(objective), [explicit.fit])
     theta = weights_of(data, explicit.lengths, p)
 
-    def predictor(K: Array) -> tuple[Array, float]:
-        alpha = np.asarray(explicit.fit.dual_value)
-        return alpha, -threshold(K @ alpha, share)
-
-    return ko.Formulation(
+    return Offset(
         name="lp_norm.one_class",
         problem=problem,
         kernel=ko.combine(theta, data.grams),
         weights=theta,
-        dual=lambda: dual_one_class(grams, p=p, nu=share),
+        dual=partial(dual_one_class, grams, p=p, nu=share),
         claim="equal",
         reference=f"{PAPER}, section 3.5",
-        words=problem,
-        predictor=predictor,
+        fit=explicit.fit,
+        share=share,
     )
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Offset(ko.Formulation):
+    """The nu form, whose intercept is - rho."""
+
+    fit: cp.Constraint = field(kw_only=True)
+    share: float = field(kw_only=True)
+
+    def machine(self) -> tuple[Array, float]:
+        alpha = np.asarray(self.fit.dual_value)
+        return alpha, -threshold(np.asarray(self.kernel.value) @ alpha, self.share)
 
 
 def dual_one_class(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import NamedTuple
 
 import cvxpy as cp
@@ -69,10 +70,9 @@ def tikhonov(
         problem=problem,
         kernel=K,
         weights=theta,
-        dual=lambda: dual_tikhonov(grams, y, p=p, penalty=penalty, loss=loss, bias=bias),
+        dual=partial(dual_tikhonov, grams, y, p=p, penalty=penalty, loss=loss, bias=bias),
         claim="equal",
         reference=f"{PAPER}, equation (4)",
-        words=problem,
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass, field
 
 import cvxpy as cp
 import numpy as np
@@ -46,7 +47,6 @@ def powers(data: Setting, r: float, dual: Callable[[], cp.Problem]) -> ko.Formul
         dual=dual,
         claim="equal",
         reference=f"{PAPER}, equation (29)",
-        words=problem,
     )
 
 
@@ -92,11 +92,7 @@ def steep(data: Setting, r: float, dual: Callable[[], cp.Problem]) -> ko.Formula
     ratios = cp.minimum(ratios, LARGEST_RATIO * cp.min(ratios))
     omega = data.everywhere(ratios) if data.used.size else cp.Constant(np.zeros(data.M))
 
-    def retrained(K: Array) -> tuple[Array, float]:
-        found = data.risk(K[: data.n, : data.n]).oracle()
-        return found.alpha, float(found.intercept)
-
-    return ko.Formulation(
+    return Retrained(
         name="lp_norm.block_norm",
         problem=problem,
         kernel=ko.combine(omega, data.grams),
@@ -104,6 +100,17 @@ def steep(data: Setting, r: float, dual: Callable[[], cp.Problem]) -> ko.Formula
         dual=dual,
         claim="equal",
         reference=f"{PAPER}, equation (29)",
-        words=problem,
-        predictor=retrained,
+        data=data,
     )
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Retrained(ko.Formulation):
+    """A programme without risks, with the machine that is trained at its kernel."""
+
+    data: Setting = field(kw_only=True)
+
+    def machine(self) -> tuple[Array, float]:
+        n = self.data.n
+        found = self.data.risk(np.asarray(self.kernel.value)[:n, :n]).oracle()
+        return found.alpha, float(found.intercept)

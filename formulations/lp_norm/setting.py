@@ -55,10 +55,14 @@ class Setting:
         """The number of kernels."""
         return len(self.grams)
 
+    def check_psd(self) -> list[Array]:
+        """Return factors on all points, or say which kernel is not positive semidefinite."""
+        return [self.grams.factor(m) for m in range(self.M)]
+
     @cached_property
     def factors(self) -> list[Array]:
         """L_m with K_m = L_m L_m' on the labelled points, of shape (n, 0) for a zero kernel."""
-        everywhere = [self.grams.factor(m) for m in range(self.M)]  # a kernel is PSD on all points
+        everywhere = self.check_psd()  # a kernel is PSD on all points
         if self.n == self.grams.n_points:
             return everywhere
         labelled = self.grams.block(slice(0, self.n))

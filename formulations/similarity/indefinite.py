@@ -90,7 +90,8 @@ def optimal_kernel(
     ----------
     similarities : array of shape (m, N, N) or (N, N), or Grams
     alpha : array of shape (n,), n <= N
-        The signed dual variable, such as `Solution.alpha`.
+        The signed dual variable, such as `Solution.certificate.alphas[0]`: that of the lower bound. At a
+        singular kernel a machine has several alphas, of which `Solution.alpha` is one.
     rho : float > 0
     trace : float > 0 or None, default None
 

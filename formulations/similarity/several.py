@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 import cvxpy as cp
 import numpy as np
@@ -82,12 +83,17 @@ def kernel_per_similarity(
         problem=problem,
         kernel=machine_kernel(risk, kernels),
         weights=None,
-        dual=lambda: dual_kernel_per_similarity(
-            data.S, data.y, rho=rho, trace=trace, fidelity=fidelity, loss=data.loss
+        dual=partial(
+            dual_kernel_per_similarity,
+            data.S,
+            data.y,
+            rho=rho,
+            trace=trace,
+            fidelity=fidelity,
+            loss=data.loss,
         ),
         claim="equal",
         reference=f"{PAPER}, equations (6) and (10)",
-        words=problem,
     )
 
 
@@ -155,17 +161,21 @@ def gammas(kernels: ArrayLike, alpha: ArrayLike) -> Array:
 
 def machine_scales(risk: ko.Risk, count: int) -> cp.Expression:
     """Return 1 / gamma of the machine at the current kernels, with a value once they have one."""
+    if count == 1:
+        return cp.Constant(np.ones(1))
+    return cp.CallbackParam(partial(scales_of, risk), (count,), nonneg=True)
 
-    def scales() -> Array | None:
-        if any(v.value is None for K in risk.learner.kernels for v in K.variables()):
-            return None
-        machine = risk.oracle()
-        coefficients = np.atleast_2d(getattr(machine, "coefficients", machine.alpha))
-        length = float(np.linalg.norm(machine.alpha))
-        sizes = np.linalg.norm(coefficients, axis=1)
-        return np.asarray(sizes / length) if length > 0 else np.ones(count)
 
-    return cp.Constant(np.ones(1)) if count == 1 else cp.CallbackParam(scales, (count,), nonneg=True)
+def scales_of(risk: ko.Risk) -> Array | None:
+    """Return 1 / gamma of the machine, None where a kernel has no value."""
+    kernels = risk.learner.kernels
+    if any(v.value is None for K in kernels for v in K.variables()):
+        return None
+    machine = risk.oracle()
+    coefficients = np.atleast_2d(getattr(machine, "coefficients", machine.alpha))
+    length = float(np.linalg.norm(machine.alpha))
+    sizes = np.linalg.norm(coefficients, axis=1)
+    return np.asarray(sizes / length) if length > 0 else np.ones(len(kernels))
 
 
 def machine_kernel(risk: ko.Risk, kernels: Sequence[cp.Expression]) -> cp.Expression:

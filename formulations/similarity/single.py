@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import cvxpy as cp
 from numpy.typing import ArrayLike
 
@@ -93,12 +95,11 @@ def single_kernel(
         problem=problem,
         kernel=K,
         weights=None,
-        dual=lambda: dual_single_kernel(
-            data.S, data.y, rho=rho, trace=trace, fidelity=fidelity, loss=data.loss
+        dual=partial(
+            dual_single_kernel, data.S, data.y, rho=rho, trace=trace, fidelity=fidelity, loss=data.loss
         ),
         claim="equal",
         reference=f"{PAPER}, equation (4)",
-        words=problem,
     )
 
 

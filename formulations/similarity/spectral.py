@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import cvxpy as cp
 import numpy as np
 from numpy.typing import ArrayLike
@@ -81,12 +83,11 @@ def restricted_spectral(
         problem=problem,
         kernel=machine_kernel(risk, kernels),
         weights=cp.hstack([scales[i] * mu for i, mu in enumerate(mus)]) if data.m > 1 else mus[0],
-        dual=lambda: dual_restricted_spectral(
-            data.S, data.y, rho=rho, trace=trace, fidelity=fidelity, loss=data.loss
+        dual=partial(
+            dual_restricted_spectral, data.S, data.y, rho=rho, trace=trace, fidelity=fidelity, loss=data.loss
         ),
         claim="equal",
         reference=f"{PAPER}, equations (7) and (10)",
-        words=problem,
     )
 
 

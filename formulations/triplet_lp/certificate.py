@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator
 from contextlib import suppress
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import cvxpy as cp
 import numpy as np
@@ -14,6 +14,9 @@ import kernelopt as ko
 from formulations.triplet_lp.multipliers import WILD, lower_bound
 from formulations.triplet_lp.setting import Array, Setting
 
+if TYPE_CHECKING:
+    from formulations.triplet_lp.method import TripletProgramme
+
 ROUND_OFF = 1e-13
 COLLAPSED = 1e-6
 LOOSE = 1e-6
@@ -21,17 +24,19 @@ NEARLY_ZERO = (1e-9, 1e-6, 1e-4)
 LARGE = 1e7
 
 
-def certificate(data: Setting, gamma1: Any, problem: cp.Problem) -> ko.Certificate:
-    """Bound the optimum at the values and multipliers of the programme.
+def certificate(
+    problem: TripletProgramme, given: dict[int, Any], multipliers: dict[str, Any]
+) -> ko.Certificate:
+    """Bound the optimum at values and multipliers of the programme.
 
     * upper: the weights are moved into the cone along weights deep inside it, and the objective
       evaluated there; zero weights are taken where they are as good;
     * lower: `lower_bound`. For "psd" with prices near zero it may say little: then `ko.certify` is asked.
     """
-    price = float(gamma1.value) if isinstance(gamma1, cp.Parameter) else gamma1
+    data, price = problem.data, problem.gamma1
     variables = {v.name(): v for v in problem.variables()}
-    lower = lower_bound(data, price, {c.label: c for c in problem.constraints})
-    alpha = inside(data, numbers(variables["alpha"].value, data.m))
+    lower = lower_bound(data, price, multipliers)
+    alpha = inside(data, numbers(given.get(variables["alpha"].id), data.m))
     if not data.scale(alpha) <= LARGE * data.margin:  # round-off would decide
         alpha = np.zeros(data.m)
     upper, nothing = data.value(alpha, price), data.margin * data.T

@@ -145,8 +145,8 @@ class Columns:
                 w[pairs] -= price * signs[others]
         return u, v, w
 
-    def write(self, problem: cp.Problem) -> None:
-        """Put weights and multipliers into the programme, as a solver would."""
+    def found(self, problem: cp.Problem) -> tuple[dict[int, Array], list[list[Array]]]:
+        """Return the values of the programme's variables, by id, and the multipliers of its constraints."""
         data, values = self.data, self.data.point(self.weights())
         u, v, w = self.multipliers()
         z = data.D.T @ u + data.diagonal.T @ v + data.off.T @ w - data.gamma2 * data.q
@@ -159,7 +159,5 @@ class Columns:
             "group above": np.maximum(z, 0.0),
             "group below": np.maximum(-z, 0.0),
         }
-        for variable in problem.variables():
-            variable.save_value(values[variable.name()])
-        for constraint in problem.constraints:
-            constraint.dual_variables[0].save_value(prices[constraint.label])
+        point = {variable.id: values[variable.name()] for variable in problem.variables()}
+        return point, [[prices[constraint.label]] for constraint in problem.constraints]

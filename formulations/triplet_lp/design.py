@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import cvxpy as cp
@@ -10,9 +11,8 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
 import kernelopt as ko
-from formulations.triplet_lp.certificate import certificate
-from formulations.triplet_lp.columns import Columns
 from formulations.triplet_lp.dual import dual
+from formulations.triplet_lp.method import TripletProgramme
 from formulations.triplet_lp.setting import Cone, Setting, setting
 
 PAPER = "Fung, Rosales, Rao (2007)"
@@ -162,27 +162,16 @@ def build(data: Setting, gamma1: Any, name: str) -> ko.Formulation:
         on_points: cp.Expression = ko.combine(alpha, data.grams.block(data.points))
         constraints.append((on_points >> 0).set_label("K >> 0"))
     objective = cp.sum(eps) + price * cp.sum(s) + data.gamma2 * (data.q @ alpha)
-    problem = cp.Problem(cp.Minimize(objective), constraints)
+    problem = TripletProgramme(cp.Minimize(objective), constraints, data, price)
     return ko.Formulation(
         name=f"triplet_lp.{name}",
         problem=problem,
         kernel=K,
         weights=alpha,
-        dual=lambda: dual(data, price),
+        dual=partial(dual, data, price),
         claim="equal",
         reference=f"{PAPER}, section {3 if name == 'kernel_design' else 4}",
-        words=problem,
-        certificate=lambda: certificate(data, price, problem),
-        route=None if data.cone == "psd" else lambda: generate(data, price, problem),
     )
-
-
-def generate(data: Setting, price: Any, problem: cp.Problem) -> int:
-    """Solve the programme by column generation."""
-    columns = Columns(data, float(price.value) if isinstance(price, cp.Parameter) else price)
-    rounds = columns.solve()
-    columns.write(problem)
-    return rounds
 
 
 def as_price(gamma1: Any) -> Any:

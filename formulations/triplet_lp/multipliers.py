@@ -23,9 +23,9 @@ class Multipliers(NamedTuple):
     cone: Array
 
 
-def lower_bound(data: Setting, gamma1: float, constraints: dict[str, Any]) -> float:
+def lower_bound(data: Setting, gamma1: float, given: dict[str, Any]) -> float:
     """Return the best bound from the multipliers of the programme, cut to their bounds and balanced."""
-    y = cut(data, read(data, constraints))
+    y = cut(data, read(data, given))
     best = value(data, gamma1, y)
     for away in AWAY:
         if best >= data.margin * y.u.sum() * (1 - TIGHT):
@@ -34,22 +34,22 @@ def lower_bound(data: Setting, gamma1: float, constraints: dict[str, Any]) -> fl
     return best
 
 
-def read(data: Setting, constraints: dict[str, Any]) -> Multipliers:
+def read(data: Setting, given: dict[str, Any]) -> Multipliers:
     """Return the multipliers as they are, zero where there are none."""
-    u = multiplier(constraints, "comparisons", data.T)
+    u = multiplier(given, "comparisons", data.T)
     if data.cone == "psd":
-        Z = multiplier(constraints, "K >> 0", data.points.size**2).reshape(data.points.size, -1)
+        Z = multiplier(given, "K >> 0", data.points.size**2).reshape(data.points.size, -1)
         return Multipliers(u, ((Z + Z.T) / 2).ravel())
     if data.cone == "nonnegative":
         return Multipliers(u, np.zeros(0))
-    v = multiplier(constraints, "dominance", data.points.size)
-    above, below = (multiplier(constraints, side, data.first.size) for side in ("above", "below"))
+    v = multiplier(given, "dominance", data.points.size)
+    above, below = (multiplier(given, side, data.first.size) for side in ("above", "below"))
     return Multipliers(u, np.concatenate([v, below - above]))
 
 
-def multiplier(constraints: dict[str, Any], label: str, size: int) -> Array:
+def multiplier(given: dict[str, Any], label: str, size: int) -> Array:
     """Return the multiplier of a constraint, zero where a solver left nothing of use."""
-    dual = constraints[label].dual_value
+    dual = given.get(label)
     if dual is None:
         return np.zeros(size)
     flat = np.ravel(np.asarray(dual, dtype=float))

@@ -163,6 +163,7 @@ def regularization_path(
         grid = np.sort([ko.positive(value, "gamma1") for value in gamma1])[::-1]
     price = cp.Parameter(nonneg=True, name="gamma1")
     programme = build(data, price, "feature_selection")
+    problem = programme.problem
     columns = None if cone == "psd" else Columns(data, float(grid[0]))
     weights, lower, upper = [], [], []
     for value in grid:
@@ -174,8 +175,10 @@ def regularization_path(
             else:
                 columns.reprice(value)
                 columns.solve()
-                columns.write(programme.problem)
-                found = certificate(data, price, programme.problem)
+                values, multipliers = columns.found(problem)
+                labels_of = [constraint.label for constraint in problem.constraints]
+                prices = {k: d[0] for k, d in zip(labels_of, multipliers, strict=True)}
+                found = certificate(problem, values, prices)
         by_name = {variable.name(): number for variable, number in found.point.items()}
         weights.append(by_name["alpha"])
         lower.append(found.lower)

@@ -5,21 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import cvxpy as cp
 import numpy as np
 from numpy.typing import ArrayLike
 
-from kernelopt.certificates.boxes import flat
-from kernelopt.certificates.repair import Point
 from kernelopt.errors import ParameterError, ShapeError
-from kernelopt.language.risk import Risk
+from kernelopt.structure.affine import flat
+from kernelopt.structure.structure import Point, Structure
 from kernelopt.validation import Array
 
 
-def starting_point(
-    variables: list[cp.Variable], everything: list[cp.Variable], candidate: Any, weights: ArrayLike | None
-) -> Point | None:
+def starting_point(structure: Structure, candidate: Any, weights: ArrayLike | None) -> Point | None:
     """Return the candidate as a point; None where it is missing or not finite."""
+    variables, everything = structure.user_variables, structure.problem.variables()
     if not (candidate is None or isinstance(candidate, Mapping)):
         raise ParameterError(
             f"candidate must be a dict from cvxpy variables to values, got {type(candidate).__name__}. "
@@ -57,13 +54,13 @@ def starting_point(
     return point
 
 
-def as_alphas(found: list[Risk], alpha: Any) -> list[Array] | None:
+def as_alphas(structure: Structure, alpha: Any) -> list[Array] | None:
     """Return one finite dual variable per risk, None where none is given."""
-    if alpha is None or not found:
+    if alpha is None or not structure.risks:
         return None
     several = isinstance(alpha, list | tuple) and len(alpha) > 0 and np.ndim(alpha[0]) == 1
     proposed = [np.asarray(a, dtype=float) for a in (alpha if several else [alpha])]
-    sizes = [node.learner.n for node in found]
+    sizes = [term.learner.n for term in structure.risks]
     if [a.shape for a in proposed] != [(n,) for n in sizes]:
         raise ShapeError(
             f"alpha must have one entry per labelled point of each of {len(sizes)} risk(s), sizes {sizes}, "
@@ -72,8 +69,8 @@ def as_alphas(found: list[Risk], alpha: Any) -> list[Array] | None:
     return [np.nan_to_num(a, nan=0.0, posinf=0.0, neginf=0.0) for a in proposed]
 
 
-def needed(alphas: list[Array] | None, found: list[Risk]) -> list[Array]:
+def needed(alphas: list[Array] | None, structure: Structure) -> list[Array]:
     """Return the alphas, or say that they must be given."""
-    if alphas is None and found:
+    if alphas is None and structure.risks:
         raise ParameterError("retrain=False needs alpha, got None. Pass one per risk, or let it train.")
     return alphas or []

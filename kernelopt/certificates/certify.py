@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -11,22 +10,28 @@ import cvxpy as cp
 import numpy as np
 from numpy.typing import ArrayLike
 
-from kernelopt.certificates.boxes import Box, constraint_boxes, entry_bounds, flat
+from kernelopt.certificates.boxes import Box, entry_bounds, known_boxes
 from kernelopt.certificates.candidates import as_alphas, needed, starting_point
 from kernelopt.certificates.closed import closed_bound
-from kernelopt.certificates.minorants import relaxation
+from kernelopt.certificates.minorants import minorants, relaxation
 from kernelopt.certificates.multipliers import Bound, conic_bound
-from kernelopt.certificates.repair import Point, Violation, feasible_point, violations, write_point
-from kernelopt.language.risk import Risk
-from kernelopt.reading import check_problem, risks, visible_variables
+from kernelopt.certificates.repair import FeasibleSet, Violation
+from kernelopt.errors import Stopped
+from kernelopt.machine import BlockMachine, Machine
+from kernelopt.structure.affine import flat
+from kernelopt.structure.evaluation import Evaluator, Given
+from kernelopt.structure.gate import check_problem
+from kernelopt.structure.structure import Point, Structure
+from kernelopt.threads import Watch, quietly
 from kernelopt.validation import Array
 
 CROSSING = 1e-9
 AS_GOOD = 1e-8
 Route = Literal["closed", "conic", "none"]
+Bounds = dict[Any, tuple[ArrayLike, ArrayLike]]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Certificate:
     """Bounds lower <= optimum <= upper, in doubles, computed from the problem's data alone.
 
@@ -46,6 +51,8 @@ class Certificate:
         The feasible point that attains the bound: values by cvxpy variable.
     alphas : tuple of arrays
         The dual variables behind the bound by duality, one per risk.
+    machines : tuple of machines
+        Those that attain the value of the point, one per risk.
     proof : array or None
         A Farkas ray, where the problem is infeasible.
     """
@@ -58,6 +65,7 @@ class Certificate:
     feasible: bool = False
     point: dict[Any, Array] = field(default_factory=dict, repr=False)
     alphas: tuple[Array, ...] = field(default=(), repr=False)
+    machines: tuple[Machine | BlockMachine, ...] = field(default=(), repr=False)
     proof: Array | None = field(default=None, repr=False)
 
     @property
@@ -112,8 +120,8 @@ def certify(
     Returns
     -------
     Certificate
-        Of this candidate: with a poor one the bounds are loose, never wrong. The variables hold
-        the values that they had before.
+        Of this candidate: with a poor one the bounds are loose, never wrong. The problem is left as it
+        is.
 
     Examples
     --------
@@ -126,65 +134,76 @@ def certify(
     (0.25, 0.25, 'closed')
     """
     check_problem(problem)
-    variables = visible_variables(problem)
-    before = [(v, v.value) for v in problem.variables()]
-    try:
-        if hasattr(candidate, "certificate"):  # a Solution
-            alpha = list(candidate.certificate.alphas) if alpha is None else alpha
-            candidate = candidate.certificate.point
-        start = starting_point(variables, problem.variables(), candidate, weights)
-        found = risks(problem)
-        alphas = as_alphas(found, alpha)
-        # A stranger's numbers may be extreme; what is not finite is no bound.
-        with ExitStack() as stack, np.errstate(all="ignore"):
-            if not retrain:
-                for node, pinned in zip(found, needed(alphas, found), strict=True):
-                    stack.enter_context(node.pinned(pinned))
-            return _certify(problem, variables, start, found, alphas, bounds)
-    finally:
-        for variable, value in before:
-            variable.save_value(value)
-
-
-def _certify(
-    problem: cp.Problem,
-    variables: list[cp.Variable],
-    start: Point | None,
-    found: list[Risk],
-    alphas: list[Array] | None,
-    bounds: dict[Any, tuple[ArrayLike, ArrayLike]] | None,
-) -> Certificate:
-    """Certify with the variables free to change."""
-    residuals: dict[str, float] = {}
-    if start is not None:
-        write_point(variables, start)
-        residuals = {v.name: v.size for v in violations(problem, variables)}
-    point, left = feasible_point(problem, variables, start)
-    maximize = isinstance(problem.objective, cp.Maximize)
-    attained = -np.inf if maximize else np.inf
-    if point is not None:
-        write_point(variables, point)
-        value = problem.objective.value
-        attained = float(np.ravel(value)[0]) if value is not None and np.isfinite(value) else attained
-    else:
-        write_point(variables, start or {v.id: np.asarray(v.project(np.zeros(v.shape))) for v in variables})
+    structure = Structure(problem)
+    if hasattr(candidate, "certificate"):  # a Solution
+        alpha = list(candidate.certificate.alphas) if alpha is None else alpha
+        candidate = candidate.certificate.point
+    start = starting_point(structure, candidate, weights)
+    alphas = as_alphas(structure, alpha)
     choices = [] if alphas is None else [alphas]
-    stored = [node.alpha for node in found]
-    if (
-        found
-        and alphas is None
-        and all(a is not None and a.size == node.learner.n for a, node in zip(stored, found, strict=True))
-    ):
+    stored = [term.node.alpha for term in structure.risks]
+    fits = all(
+        a is not None and a.size == term.learner.n for a, term in zip(stored, structure.risks, strict=True)
+    )
+    if structure.risks and alphas is None and fits:
         choices.append([np.asarray(a) for a in stored])
-    if found and (alphas is None or not left):
-        choices.append([node.oracle().alpha for node in found])
-    bound, route, used = best_bound(problem, variables, found, choices or [[]], bounds)
+    given = None if retrain else [(a, None) for a in needed(alphas, structure)]
+    return certificate_at(structure, start, choices, given=given, bounds=bounds)
+
+
+def certificate_at(
+    structure: Structure,
+    start: Point | None,
+    choices: Sequence[list[Array]],
+    *,
+    given: Sequence[Given] | None = None,
+    bounds: Bounds | None = None,
+    watch: Watch | None = None,
+    conic: bool = True,
+) -> Certificate:
+    """Bound the optimum of a problem that was read.
+
+    Parameters
+    ----------
+    structure : Structure
+    start : dict from variable id to value, or None
+        The candidate.
+    choices : sequence of lists of arrays
+        Proposed dual variables, one per risk in each list.
+    given : sequence of (alpha, scales), optional
+        Values every risk at this machine; without it machines are trained at the candidate's kernels,
+        and propose dual variables too.
+    bounds : dict, optional
+        As in `certify`.
+    watch : function, optional
+        Called while the conic solves run; it may raise to end them.
+    conic : bool, default True
+        Whether conic solves are allowed. Without them a bound may be missing.
+    """
+    # A stranger's numbers may be extreme; what is not finite is no bound.
+    with np.errstate(all="ignore"):
+        evaluator = Evaluator(structure, given, watch)
+        allowed = FeasibleSet(evaluator, watch, conic)
+        residuals = {} if start is None else {v.name: v.size for v in allowed.at(start)}
+        point, left = allowed.nearest(start)
+        attained, choices = structure.sign * np.inf, list(choices)
+        if point is not None:
+            value, machines = evaluator.at(point)
+            attained = value if np.isfinite(value) else attained
+        else:
+            origin = {v.id: np.asarray(v.project(np.zeros(v.shape))) for v in structure.variables}
+            evaluator.write(start or origin)
+            machines = evaluator.machines() if not choices else ()
+        if structure.risks and given is None and machines:
+            choices.append([machine.alpha for machine in machines])
+        bound, route, used = best_bound(structure, choices or [[]], bounds, watch, conic)
     reason = bound.reason if not np.isfinite(bound.value) else ""
     if point is None and bound.value < np.inf:
         reason = "; ".join(filter(None, [reason, "no feasible point: " + listed(left)]))
-    lower, upper = (attained, -bound.value) if maximize else (bound.value, attained)
+    lower, upper = (attained, -bound.value) if structure.maximize else (bound.value, attained)
     if lower > upper and point is not None and bound.ray is None:
-        lower, upper, reason = uncrossed(lower, upper, maximize)
+        lower, upper, reason = uncrossed(lower, upper, structure.maximize)
+    pairs = zip(structure.user_variables, structure.variables, strict=True)
     return Certificate(
         lower=lower,
         upper=upper,
@@ -192,8 +211,9 @@ def _certify(
         residuals=residuals,
         reason=reason,
         feasible=point is not None,
-        point={} if point is None else {v: point[v.id] for v in variables},
+        point={} if point is None else {user: point[copy.id] for user, copy in pairs},
         alphas=tuple(used),
+        machines=() if point is None else machines,
         proof=bound.ray,
     )
 
@@ -210,40 +230,64 @@ def uncrossed(lower: float, upper: float, maximize: bool) -> tuple[float, float,
 
 
 def best_bound(
-    problem: cp.Problem,
-    variables: list[cp.Variable],
-    found: list[Risk],
-    choices: list[list[Array]],
-    bounds: dict[Any, tuple[ArrayLike, ArrayLike]] | None,
+    structure: Structure,
+    choices: Sequence[list[Array]],
+    bounds: Bounds | None = None,
+    watch: Watch | None = None,
+    conic: bool = True,
 ) -> tuple[Bound, Route, list[Array]]:
-    """Return the highest lower bound (of the minimisation) over the proposed dual variables."""
+    """Return the highest lower bound (of the minimisation) over the proposed dual variables.
+
+    Risks over several kernels take their shares at the current values of the structure's variables.
+    """
     best: tuple[Bound, Route, list[Array]] = (Bound(-np.inf, "no dual variable was proposed"), "none", [])
     for alphas in choices:
-        relaxed = relaxation(problem, found, alphas, keep_sign=False)
-        value = closed_bound(relaxed)
-        if value is not None:
-            bound, route = Bound(value), "closed"
+        with quietly(watch):
+            below = minorants(structure, alphas)
+            closed = closed_bound(structure, below)
+        route: Route = "closed"
+        if closed is not None:
+            bound = Bound(closed.value)
+        elif not conic:
+            bound = signed_bound(structure)
+            route = "closed" if bound.value > -np.inf else "none"
         else:
-            if found:
-                relaxed = relaxation(problem, found, alphas, keep_sign=True)
-            boxes = constraint_boxes(relaxed, variables, bounds)
-            relaxed = cp.Problem(relaxed.objective, relaxed.constraints + given_bounds(bounds))
-            present = [v for v in variables if any(v is w for w in relaxed.variables())]
-            bound = conic_bound(relaxed, present, boxes)
+            with quietly(watch):
+                boxes = known_boxes(structure, bounds)
+                relaxed = relaxation(structure, below)
+                extra = given_bounds(structure, bounds)
+                relaxed = cp.Problem(relaxed.objective, relaxed.constraints + extra)
+            present = [v for v in structure.variables if any(v is w for w in relaxed.variables())]
+            found: list[Bound] = []
+            try:
+                bound = conic_bound(relaxed, present, boxes, watch, found)
+            except Stopped:
+                if not found:
+                    raise
+                bound = found[-1]  # of the solves before; the next watched work ends the call
             route = "conic" if bound.value > -np.inf else "none"
         # The machines re-trained at the kernel come last and win where they prove as much: they predict best.
         margin = AS_GOOD * max(1.0, abs(bound.value)) if np.isfinite(bound.value) else 0.0
         if bound.value > best[0].value - margin or not best[2]:
-            best = (bound, route, alphas)  # type: ignore[assignment]
+            best = (bound, route, alphas)
     return best
 
 
-def given_bounds(bounds: dict[Any, tuple[ArrayLike, ArrayLike]] | None) -> list[cp.Constraint]:
+def signed_bound(structure: Structure) -> Bound:
+    """Return zero, where the sign of the minimised objective says that it is never below."""
+    objective = structure.lifted.objective.args[0]
+    if objective.is_nonpos() if structure.maximize else objective.is_nonneg():
+        return Bound(0.0)
+    return Bound(-np.inf, "there was no time for a conic bound")
+
+
+def given_bounds(structure: Structure, bounds: Bounds | None) -> list[cp.Constraint]:
     """Return the bounds of the caller as constraints: they are taken to hold at an optimum."""
     constraints: list[cp.Constraint] = []
+    copies = {v.id: v for v in structure.variables}
     for variable, sides in (bounds or {}).items():
         lower, upper = (flat(np.broadcast_to(np.asarray(s, dtype=float), variable.shape)) for s in sides)
-        constraints += entry_bounds(variable, Box(lower, upper))
+        constraints += entry_bounds(copies[variable.id], Box(lower, upper))
     return constraints
 
 

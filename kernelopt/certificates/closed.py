@@ -1,79 +1,94 @@
-"""Lower bounds in closed form, where the kernel set has a support function."""
+"""Lower bounds in closed form, where the set of the variables has a support function."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import NamedTuple
 
 import cvxpy as cp
 import numpy as np
-from cvxpy.constraints import Inequality
-from cvxpy.constraints.zero import Equality
 
-from kernelopt.certificates.boxes import Affine, affine, ball, traced
 from kernelopt.norms import conjugate_exponent, lp_length
+from kernelopt.structure.affine import Affine, affine
+from kernelopt.structure.sizes import Edge, Sphere, traced
+from kernelopt.structure.structure import Structure
 from kernelopt.validation import Array
 
 
-def closed_bound(problem: cp.Problem) -> float | None:
-    """Return the minimum of an affine objective over a set with a support function, else None.
+class ClosedBound(NamedTuple):
+    """The minimum of an affine minorant of the objective, and the multiplier of the one constraint."""
+
+    value: float
+    constraint: int | None = None
+    multiplier: float = 0.0
+
+
+def closed_bound(structure: Structure, minorants: list[cp.Expression | float]) -> ClosedBound | None:
+    """Return the minimum of the objective with every risk replaced by an affine minorant, else None.
+
+    It is known where the objective is affine in the risks and the variables, over
 
     * no variables: the value;
-    * simplex: x >= 0 and r'x = c (or <= c) with r > 0: c min_i g_i / r_i;
-    * ball: x >= 0 and |x|_p <= R: -R |(-g)_+|_q;
-    * spectrahedron: K PSD and tr K = c (or <= c): c lambda_min(G).
+    * a simplex, x >= 0 and r'x = c (or <= c) with r > 0: c min_i g_i / r_i;
+    * a ball, x >= 0 and |x|_p <= R: -R |(-g)_+|_q;
+    * a spectrahedron, K PSD and tr K = c (or <= c): c lambda_min(G).
     """
-    objective = problem.objective.args[0]
-    if not problem.variables() and not problem.constraints:
-        return float(np.ravel(objective.value)[0])
-    constraints = [c for c in problem.constraints if not trivially_true(c)]
-    read = affine(objective)
-    if read is None or len(constraints) != 1:
+    shares, rest = structure.objective.shares, structure.rest
+    if shares is None or rest is None or structure.domains or any(structure.constrained):
         return None
-    constraint = constraints[0]
-    if isinstance(constraint, Inequality):
-        sphere = ball(constraint)
-        if sphere is not None and set(read.matrices) <= {sphere[0]} and sphere[0].is_nonneg():
-            g = gradient(read, sphere[0])
-            return float(read.constant[0]) - sphere[2] * lp_length(
-                np.maximum(-g, 0.0), conjugate_exponent(sphere[1])
-            )
-    if isinstance(constraint, Inequality | Equality) and constraint.size == 1:
-        edge = affine(constraint.expr)
-        return None if edge is None else over_trace(read, edge, isinstance(constraint, Inequality))
-    return None
-
-
-def trivially_true(constraint: cp.Constraint) -> bool:
-    """Whether a constraint only repeats that an expression is non-negative or PSD."""
-    if isinstance(constraint, Inequality):
-        left, right = constraint.args
-        return bool(left.is_constant() and np.all(left.value <= 0) and right.is_nonneg())
-    if isinstance(constraint, cp.constraints.PSD):
-        return bool(constraint.args[0].is_psd())
-    return False
-
-
-def over_trace(objective: Affine, edge: Affine, at_most: bool) -> float | None:
-    """Return the minimum over {x >= 0 or PSD: edge(x) = 0, or <= 0}, None if that is no such set."""
-    sign = 1.0 if at_most or sum(float(M.sum()) for M in edge.matrices.values()) > 0 else -1.0
-    total = -sign * float(edge.constant[0])
-    if not set(objective.matrices) <= set(edge.matrices) or total < 0:
+    objective = combined(rest, shares, minorants)
+    if objective is None:
         return None
-    slopes = []
-    for variable, M in edge.matrices.items():
-        row, g = sign * M.toarray()[0], gradient(objective, variable)
-        if traced(variable, row):
-            G = g.reshape(variable.shape, order="F")
-            slopes.append(float(np.linalg.eigvalsh((G + G.T) / 2)[0]) / row[0])
-        elif variable.is_nonneg() and (row > 0).all():
-            slopes.append(float((g / row).min()))
-        else:
+    if not objective.matrices and not structure.lifted.constraints:
+        return ClosedBound(float(objective.constant[0]))
+    if len(structure.active) != 1:
+        return None
+    at = structure.active[0]
+    sphere, edge = structure.spheres[at], structure.edges[at]
+    if sphere is not None and set(objective.matrices) <= {sphere.variable} and sphere.variable.is_nonneg():
+        return over_ball(objective, sphere, at)
+    if edge is None or not edge.bounds_all or not set(objective.matrices) <= set(edge.rows):
+        return None
+    return over_edge(objective, edge, at)
+
+
+def combined(
+    rest: Affine, shares: tuple[float, ...], minorants: list[cp.Expression | float]
+) -> Affine | None:
+    """Return rest + sum of share * minorant; None where a share is negative or a minorant not affine."""
+    constant, matrices = rest.constant.copy(), dict(rest.matrices)
+    for share, below in zip(shares, minorants, strict=True):
+        if share == 0:
+            continue
+        read = Affine(np.array([below]), {}) if isinstance(below, float) else affine(below)
+        if read is None or share < 0:
             return None
-    least = min(slopes)
-    return float(objective.constant[0]) + total * float(min(least, 0.0) if at_most else least)
+        constant = constant + share * read.constant
+        for variable, matrix in read.matrices.items():
+            matrices[variable] = (
+                matrices[variable] + share * matrix if variable in matrices else share * matrix
+            )
+    return Affine(constant, matrices)
 
 
-def gradient(read: Affine, variable: cp.Variable) -> Array:
-    """Return the coefficients of one variable, zero where it does not appear."""
-    matrix: Any = read.matrices.get(variable)
-    return np.zeros(variable.size) if matrix is None else matrix.toarray()[0]
+def over_ball(objective: Affine, sphere: Sphere, at: int) -> ClosedBound:
+    """Return the minimum over {x >= 0, |x|_p <= R}."""
+    falling = np.maximum(-objective.gradient(sphere.variable), 0.0)
+    length = lp_length(falling, conjugate_exponent(sphere.p))
+    return ClosedBound(float(objective.constant[0]) - sphere.radius * length, at, length)
+
+
+def over_edge(objective: Affine, edge: Edge, at: int) -> ClosedBound:
+    """Return the minimum over {x >= 0 or PSD: sum of <row, x> = total, or <= total}."""
+    least = min(
+        least_slope(objective.gradient(variable), variable, row) for variable, row in edge.rows.items()
+    )
+    paid = min(least, 0.0) if edge.at_most else least
+    return ClosedBound(float(objective.constant[0]) + edge.total * paid, at, -edge.sign * paid)
+
+
+def least_slope(g: Array, variable: cp.Variable, row: Array) -> float:
+    """Return the largest number sigma with <g, x> >= sigma <row, x> for all x >= 0 or PSD."""
+    if traced(variable, row):
+        G = g.reshape(variable.shape, order="F")
+        return float(np.linalg.eigvalsh((G + G.T) / 2)[0]) / float(row[0])
+    return float((g / row).min())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator
 from copy import copy
 from dataclasses import dataclass, replace
@@ -12,8 +11,13 @@ import cvxpy as cp
 import numpy as np
 import scipy.sparse as sp
 
+from kernelopt.costs import Cones, compiled
 from kernelopt.errors import KerneloptError
+from kernelopt.solvercalls import TooLong, call
+from kernelopt.threads import Noted, Watch, quietly
 from kernelopt.validation import Array
+
+TOO_LONG = "not started"  # a status: there is no time for the solver
 
 
 @dataclass(frozen=True)
@@ -32,10 +36,13 @@ class ConeProgram:
     _data: Any
     _chain: Any
 
-    def solve(self, tilt: Array | None = None, **options: Any) -> tuple[str, Array | None, Array | None]:
+    def solve(
+        self, tilt: Array | None = None, watch: Watch | None = None, **options: Any
+    ) -> tuple[str, Array | None, Array | None]:
         """Return (status, x, z) as the solver says, with `tilt` added to c; trusted by nobody.
 
         Solvers stop on absolute tolerances, so the objective is scaled to coefficients of size one.
+        `watch` is called while the solver works, as in `conic.attempt`; what it raises ends the solve.
         """
         data = dict(self._data)
         c = self.c if tilt is None else self.c + tilt
@@ -43,12 +50,22 @@ class ConeProgram:
         data["c"] = c / size
         if "P" in data:
             data["P"] = data["P"] / size
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            try:
-                raw = self._chain.solver.solve_via_data(data, False, False, options, None)
-            except Exception:  # whatever a solver raises, it has proposed nothing
-                return "failed", None, None
+        solver = self._chain.solver
+        look = None if watch is None else Noted(watch)
+        try:
+            raw = call(
+                solver,
+                data,
+                lambda: solver.solve_via_data(data, False, False, dict(options), None),
+                options,
+                watch=look,
+            )
+        except TooLong:
+            return TOO_LONG, None, None
+        except Exception as error:  # whatever a solver raises, it has proposed nothing
+            if look is not None and look.raised is error:
+                raise
+            return "failed", None, None
         if isinstance(raw, dict):  # SCS
             return str(raw["info"]["status"]), usable(raw["x"]), usable(raw["y"], size)
         return str(raw.status), usable(raw.x), usable(raw.z, size)
@@ -72,6 +89,10 @@ class ConeProgram:
         for kind, size, parameter in sizes(self.dims):
             yield kind, slice(start, start + size), parameter
             start += size
+
+    def cones(self) -> Cones:
+        """Return what predicts the cost of a solve."""
+        return compiled(self.dims, self.A)
 
     def interior(self) -> Array:
         """Return a point e in the interior of the dual cone (zero in the free part)."""
@@ -163,13 +184,15 @@ def sizes(dims: Any) -> Iterator[tuple[str, int, Any]]:
         yield "power", 3, float(np.ravel(exponent)[0])
 
 
-def cone_program(problem: cp.Problem, solver: str = "CLARABEL") -> ConeProgram | None:
+def cone_program(
+    problem: cp.Problem, solver: str = "CLARABEL", watch: Watch | None = None
+) -> ConeProgram | None:
     """Return the cone form that cvxpy compiles for Clarabel or SCS, None if it has none.
 
-    The problem's variables must be without attributes (`plain`), so that columns are values.
+    The problem's variables must be without attributes (`plain`), so that columns are values. `watch` is
+    called while another thread compiles.
     """
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with quietly(watch):
         try:
             data, chain, inverse = problem.get_problem_data(solver)
         except KerneloptError:

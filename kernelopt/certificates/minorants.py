@@ -3,47 +3,45 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import cvxpy as cp
 import numpy as np
 
 from kernelopt.language.faces import faced
 from kernelopt.language.measures import alignment
-from kernelopt.language.risk import Risk
 from kernelopt.language.terms import terms
 from kernelopt.machine import block_lower_bound
 from kernelopt.norms import lp_length
-from kernelopt.reading import coefficient, nodes, number
+from kernelopt.structure.structure import RiskTerm, Structure
+from kernelopt.structure.trees import copied_constraint, replaced
 from kernelopt.validation import Array
 
 LEAST_SHARE = 1e-7
 
 
-def minorant(risk: Risk, alpha: Array) -> cp.Expression | float:
+def minorant(term: RiskTerm, alpha: Array, Ks: list[Array] | None) -> cp.Expression | float:
     """Return an affine expression of the kernels that is below the risk everywhere.
 
     l(alpha) - 1/2 sum_m alpha'K_m alpha / gamma_m, with gamma = 1 for one kernel or norm 2, and else
-    |gamma|_p = 1, p = r / (r - 2), chosen from alpha. For constant kernels it is a number.
+    |gamma|_p = 1, p = r / (r - 2), chosen from alpha at the kernels `Ks` of a candidate. For constant
+    kernels it is a number.
     """
-    learner = risk.learner
+    learner = term.learner
     alpha = learner.loss.project(alpha, learner.y, learner.bias is not None)
     gain = learner.loss.conjugate(alpha, learner.y)
-    if all(form == "fixed" for form in learner.forms):
-        Ks = learner.kernel_values()
-        if Ks is not None:
-            return block_lower_bound(Ks, alpha, learner.y, learner.loss, learner.norm if len(Ks) > 1 else 2)
-    shares = np.ones(len(learner.kernels))
-    if len(learner.kernels) > 1 and learner.norm != 2:
-        shares = block_shares(risk, alpha)
-    forms = [alignment(K, alpha) / share for K, share in zip(learner.kernels, shares, strict=True)]
+    if all(form == "fixed" for form in term.forms) and Ks is not None:
+        return block_lower_bound(Ks, alpha, learner.y, learner.loss, learner.norm if len(Ks) > 1 else 2)
+    shares = np.ones(len(term.kernels))
+    if len(term.kernels) > 1 and learner.norm != 2:
+        shares = block_shares(learner.norm, alpha, Ks or [np.eye(alpha.size)] * len(term.kernels))
+    forms = [alignment(K, alpha) / share for K, share in zip(term.kernels, shares, strict=True)]
     return gain - cp.sum(forms) / 2
 
 
-def block_shares(risk: Risk, alpha: Array) -> Array:
+def block_shares(norm: float, alpha: Array, Ks: list[Array]) -> Array:
     """Return gamma > 0 with |gamma|_p = 1 near the best one, gamma_m ~ (alpha'K_m alpha)^(1/(p+1))."""
-    norm = risk.learner.norm
     p = 1.0 if np.isinf(norm) else norm / (norm - 2)
-    Ks = risk.learner.kernel_values() or [np.eye(alpha.size)] * len(risk.learner.kernels)
     forms = np.array([max(float(alpha @ K @ alpha), 0.0) for K in Ks])
     gamma = (forms / max(float(forms.max()), 1e-300)) ** (1 / (p + 1))
     gamma = np.maximum(gamma, LEAST_SHARE)
@@ -51,70 +49,43 @@ def block_shares(risk: Risk, alpha: Array) -> Array:
     return shares
 
 
-def absent(problem: cp.Problem, risk: Risk) -> bool:
-    """Whether a risk has weight zero in the objective and no place in the constraints."""
-    share = coefficient(problem.objective.args[0], risk)
-    inside = any(node is risk for c in problem.constraints for node in nodes(c))
-    return share is not None and number(share) == 0 and not inside
-
-
-def relaxation(
-    problem: cp.Problem, risks: Sequence[Risk], alphas: Sequence[Array], keep_sign: bool
-) -> cp.Problem:
-    """Return the minimisation with every risk replaced by its minorant.
-
-    DCP makes the objective and the constraints monotone in every risk, so this is a relaxation. With
-    `keep_sign` a minorant that may be negative is replaced by its positive part.
-    """
-    substitutes = {}
-    for risk, alpha in zip(risks, alphas, strict=True):
-        below = 0.0 if absent(problem, risk) else minorant(risk, alpha)
-        if isinstance(below, float):
-            below = cp.Constant(max(below, 0.0) if keep_sign else below)
-        else:
-            below = cp.pos(below) if keep_sign else below
-        substitutes[id(risk)] = below
-    return without_risks(problem, risks, substitutes)
-
-
-def without_risks(
-    problem: cp.Problem, risks: Sequence[Risk], substitutes: dict[int, cp.Expression]
-) -> cp.Problem:
-    """Return the minimisation with every risk replaced, by id, and its domain added."""
-    objective = problem.objective.args[0].tree_copy(substitutes)
-    if isinstance(problem.objective, cp.Maximize):
-        objective = -objective
-    constraints = [*problem.constraints, *domains(problem, risks)]
-    return cp.Problem(cp.Minimize(objective), [scaled(c).tree_copy(substitutes) for c in constraints])
-
-
-def domains(problem: cp.Problem, risks: Sequence[Risk]) -> list[cp.Constraint]:
-    """Return K >> 0 for the kernels of unknown sign, without which a risk is infinite.
-
-    Left out where the problem says so already: by an attribute, or by a constraint on the same
-    combination (to which non-negative terms may be added).
-    """
-    said = [c.args[0] for c in problem.constraints if isinstance(c, cp.constraints.PSD)]
-    found: list[cp.Constraint] = []
-    for risk in risks:
-        learner = risk.learner
-        for K, form in zip(learner.kernels, learner.forms, strict=True):
-            if form != "semidefinite" or K.is_psd() or any(implies(other, K) for other in said):
-                continue
-            found.append(K[: learner.n, : learner.n] >> 0)
+def minorants(structure: Structure, alphas: Sequence[Array]) -> list[cp.Expression | float]:
+    """Return a minorant of every risk, at the current values of the structure's variables."""
+    found = []
+    for k, (term, alpha) in enumerate(zip(structure.risks, alphas, strict=True)):
+        found.append(0.0 if absent(structure, k) else minorant(term, alpha, term.values()))
     return found
 
 
-def implies(known: cp.Expression, K: cp.Expression) -> bool:
-    """Whether `known` >> 0 makes K PSD because K is `known` plus non-negative terms."""
-    if known is K:
-        return True
-    parts, given = terms(K), terms(known)
-    if parts is None or given is None:
-        return False
-    pairs = {(id(w), id(grams)) for w, grams in given}
-    return pairs <= {(id(w), id(g)) for w, g in parts} and all(
-        w.is_nonneg() for w, g in parts if (id(w), id(g)) not in pairs
+def absent(structure: Structure, k: int) -> bool:
+    """Whether risk k has weight zero in the objective and no place in the constraints."""
+    shares = structure.objective.shares
+    return shares is not None and shares[k] == 0 and not structure.constrained[k]
+
+
+def relaxation(structure: Structure, below: Sequence[cp.Expression | float]) -> cp.Problem:
+    """Return the minimisation with every risk replaced by the positive part of its minorant.
+
+    DCP makes the objective and the constraints monotone in every risk, and no risk is negative: so this
+    is a relaxation.
+    """
+    pairs = zip(structure.risks, below, strict=True)
+    return substituted(
+        structure,
+        {
+            id(term.stand_in): cp.Constant(max(e, 0.0)) if isinstance(e, float) else cp.pos(e)
+            for term, e in pairs
+        },
+    )
+
+
+def substituted(structure: Structure, substitutes: dict[int, Any]) -> cp.Problem:
+    """Return the minimisation with the stand-ins of the risks replaced, and the risks' domains added."""
+    objective = replaced(structure.lifted.objective.args[0], substitutes)
+    constraints = [scaled(c) for c in (*structure.lifted.constraints, *structure.domains)]
+    return cp.Problem(
+        cp.Minimize(-objective if structure.maximize else objective),
+        [copied_constraint(c, substitutes) for c in constraints],
     )
 
 

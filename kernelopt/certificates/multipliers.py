@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import cvxpy as cp
 import numpy as np
@@ -12,7 +12,7 @@ from scipy.sparse.linalg import splu
 
 from kernelopt.certificates.boxes import Boxes, plain
 from kernelopt.certificates.cones import ConeProgram, cone_program
-from kernelopt.conic import LARGEST_INTERIOR_POINT_ORDER
+from kernelopt.threads import Watch, quietly
 from kernelopt.validation import Array
 
 CLOSE = 1e-6
@@ -29,7 +29,13 @@ class Bound(NamedTuple):
     ray: Array | None = None  # a Farkas ray, where the problem is infeasible
 
 
-def conic_bound(problem: cp.Problem, variables: list[cp.Variable], boxes: Boxes) -> Bound:
+def conic_bound(
+    problem: cp.Problem,
+    variables: list[cp.Variable],
+    boxes: Boxes,
+    watch: Watch | None = None,
+    found: list[Bound] | None = None,
+) -> Bound:
     """Return a lower bound of a minimisation problem in standard cone form.
 
     With z in the dual cone, any x, and r = c + Px + A'z,
@@ -39,26 +45,43 @@ def conic_bound(problem: cp.Problem, variables: list[cp.Variable], boxes: Boxes)
     where a column without bounds needs r_j = 0. A solver proposes z; its residual in such columns is
     removed by least squares, and where that leaves the cone, the problem tilted by A'e with e inside
     the dual cone proposes another z, which e then moves inside.
+
+    `watch` is called while solvers work, as in `conic.attempt`. What it raises goes on to the caller, who
+    finds the best bound so far at the end of `found`: every better one is appended as soon as it is known.
     """
-    stripped = plain(problem, variables, boxes)
+    with quietly(watch):
+        stripped = plain(problem, variables, boxes)
     names = {stripped.variables[v.id].id: v.name() for v in variables}
     best = Bound(-np.inf, "no solver proposed a multiplier")
-    order = max(
-        (c.shape[0] for c in stripped.problem.constraints if isinstance(c, cp.constraints.PSD)), default=0
-    )
-    proposers = [("CLARABEL", {}), ("SCS", {"eps_abs": 1e-9, "eps_rel": 1e-9, "max_iters": 10000})]
-    if order > LARGEST_INTERIOR_POINT_ORDER:
-        proposers = [("SCS", {"eps_abs": 1e-7, "eps_rel": 1e-7, "max_iters": 20000})]
-    for solver, options in proposers:
-        program = cone_program(stripped.problem, solver)
+    compiled_for: dict[str, ConeProgram | None] = {}
+    for solver, options in proposers(stripped.problem, compiled_for, watch):
+        program = compiled_for.get(solver) or cone_program(stripped.problem, solver, watch)
         if program is None:
             continue
         lower, upper = column_box(program, stripped.variables.values(), stripped.boxes)
-        bound = program_bound(program, lower, upper, options, names)
-        best = bound
+        best = program_bound(program, lower, upper, options, names, watch, found)
         if best.value > -np.inf:
             break
     return best
+
+
+def proposers(
+    problem: cp.Problem, compiled_for: dict[str, ConeProgram | None], watch: Watch | None
+) -> list[tuple[str, dict[str, Any]]]:
+    """Return the solvers to ask for a multiplier with their options, the cheaper first.
+
+    The problem is compiled for Clarabel to see its cones, and left in `compiled_for`.
+    """
+    program = compiled_for["CLARABEL"] = cone_program(problem, "CLARABEL", watch)
+    interior: tuple[str, dict[str, Any]] = ("CLARABEL", {})
+    exact = {"eps_abs": 1e-9, "eps_rel": 1e-9, "max_iters": 10000}
+    if program is None:
+        return [("SCS", exact)]
+    cones = program.cones()
+    if not cones.first_order_first:
+        return [interior, ("SCS", exact)]
+    quick = ("SCS", {"eps_abs": 1e-7, "eps_rel": 1e-7, "max_iters": 20000})
+    return [quick] if cones.hopeless else [quick, interior]
 
 
 def column_box(program: ConeProgram, variables: object, boxes: Boxes) -> tuple[Array, Array]:
@@ -73,7 +96,13 @@ def column_box(program: ConeProgram, variables: object, boxes: Boxes) -> tuple[A
 
 
 def program_bound(
-    program: ConeProgram, lower: Array, upper: Array, options: dict[str, float], names: dict[int, str]
+    program: ConeProgram,
+    lower: Array,
+    upper: Array,
+    options: dict[str, Any],
+    names: dict[int, str],
+    watch: Watch | None = None,
+    found: list[Bound] | None = None,
 ) -> Bound:
     """Return the best bound over tilts and repairs, stopping at the first that meets the primal value."""
     free = ~(np.isfinite(lower) & np.isfinite(upper))
@@ -83,7 +112,7 @@ def program_bound(
     best = Bound(-np.inf, "no multiplier could be repaired")
     for tilt in TILTS:
         shift = tilt * scale * e
-        status, x, z = program.solve(program.A.T @ shift if tilt else None, **options)
+        status, x, z = program.solve(program.A.T @ shift if tilt else None, watch, **options)
         if "nfeasible" in status and "Dual" not in status and z is not None:
             proof = farkas(program, z, lower, upper, repairs)
             if proof is not None:
@@ -106,7 +135,11 @@ def program_bound(
                     culprit = owner(program, names, np.where(free, r, 0.0))
                     best = Bound(-np.inf, f"the multiplier of {culprit} cannot be balanced: it needs bounds")
                 continue
-            best = max(best, Bound(dual_value(program, x, mended, r, lower, upper)), key=lambda b: b.value)
+            bound = Bound(dual_value(program, x, mended, r, lower, upper))
+            if bound.value > best.value:
+                best = bound
+                if found is not None:
+                    found.append(bound)
         goal = float((program.c + program.P @ x / 2) @ x + program.offset)
         if goal - best.value <= CLOSE * max(1.0, abs(goal)):
             break

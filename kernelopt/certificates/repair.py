@@ -10,15 +10,18 @@ import scipy.sparse as sp
 from cvxpy.constraints import SOC, ExpCone, Inequality, NonNeg, NonPos, PowCone3D, Zero
 from cvxpy.constraints.zero import Equality
 
-from kernelopt.certificates.boxes import affine, attribute_box, flat
+from kernelopt.certificates.boxes import attribute_box
 from kernelopt.conic import attempt, ladder
 from kernelopt.language.faces import faced
-from kernelopt.reading import short
+from kernelopt.structure.affine import Affine, flat
+from kernelopt.structure.evaluation import Evaluator
+from kernelopt.structure.structure import Point
+from kernelopt.structure.trees import short
+from kernelopt.threads import Watch, quietly
 from kernelopt.validation import Array
 
 ROUND_OFF = 1e-14  # of the terms of a constraint; an eigenvalue decomposition gets 1e-13
 NEARLY_ZERO = (1e-9, 1e-6, 1e-4)
-Point = dict[int, Array]  # by variable id
 
 
 class Violation(NamedTuple):
@@ -28,21 +31,169 @@ class Violation(NamedTuple):
     name: str
 
 
-def violations(problem: cp.Problem, variables: list[cp.Variable]) -> list[Violation]:
-    """Return the constraints that the current values violate beyond round-off, worst first."""
-    found = []
-    for i, constraint in enumerate(problem.constraints):
-        size = excess(constraint)
-        if not size <= ROUND_OFF:
-            found.append(Violation(size, constraint.label or f"constraint {i}: {short(constraint)}"))
-    for variable in variables:
-        size = attribute_excess(variable)
-        if not size <= ROUND_OFF:
-            found.append(Violation(size, f"the attributes of {variable.name()}"))
-    return sorted(found, key=lambda v: -np.nan_to_num(v.size, nan=np.inf))
+class FeasibleSet:
+    """The points that meet the constraints of a problem.
+
+    With a `watch` the conic solves can be ended; without `conic` there are none.
+    """
+
+    def __init__(self, evaluator: Evaluator, watch: Watch | None = None, conic: bool = True) -> None:
+        self.structure, self.evaluator = evaluator.structure, evaluator
+        self.watch, self.conic = watch, conic
+        self.variables = self.structure.variables
+
+    def violations(self) -> list[Violation]:
+        """Return the constraints that the current values violate beyond round-off, worst first."""
+        if any(self.structure.constrained):
+            self.evaluator.machines()
+        found = []
+        reads = zip(self.structure.lifted.constraints, self.structure.affines, strict=True)
+        for i, (constraint, read) in enumerate(reads):
+            size = excess(constraint, read)
+            if not size <= ROUND_OFF:
+                found.append(Violation(size, constraint.label or f"constraint {i}: {short(constraint)}"))
+        for variable in self.variables:
+            size = attribute_excess(variable)
+            if not size <= ROUND_OFF:
+                found.append(Violation(size, f"the attributes of {variable.name()}"))
+        return sorted(found, key=lambda v: -np.nan_to_num(v.size, nan=np.inf))
+
+    def at(self, point: Point) -> list[Violation]:
+        """Return the violations at a point."""
+        self.evaluator.write(point)
+        return self.violations()
+
+    def nearest(self, point: Point | None) -> tuple[Point | None, list[Violation]]:
+        """Return a feasible point near `point`, or None and the constraints that stay violated.
+
+        The values are projected on the attributes and on the affine equalities; what is still violated
+        is mended by the smallest step towards a strictly feasible point, found by one conic solve. Where
+        there is none, weights that are nearly zero are set to zero, and at last all of them.
+        """
+        if point is not None:
+            self.evaluator.write({v.id: np.asarray(v.project(point[v.id])) for v in self.variables})
+            self._project_on_equalities()
+            left = self.violations()
+            if not left:
+                return self._read(), []
+            point = self._read()
+            if self._snapped():
+                return self._read(), []
+        inner = self._interior_point() if self.conic else None
+        if inner is None:
+            self.evaluator.write({v.id: np.asarray(v.project(np.zeros(v.shape))) for v in self.variables})
+            self._project_on_equalities()
+            if not self.violations():
+                return self._read(), []
+            return None, left if point is not None else [Violation(np.inf, "no feasible point was found")]
+        if point is None:
+            return inner, []
+        return self._mixed(point, inner)
+
+    def _read(self) -> Point | None:
+        """Return the values of the variables, None unless all are present and finite."""
+        if any(v.value is None or not np.isfinite(flat(v.value)).all() for v in self.variables):
+            return None
+        return {v.id: np.array(v.value, dtype=float) for v in self.variables}
+
+    def _snapped(self) -> bool:
+        """Set entries of non-negative variables that are nearly zero to zero; whether that is feasible.
+
+        Where constraints force weights to zero there is no strictly feasible point to move towards.
+        """
+        values = {v.id: np.asarray(v.value, dtype=float) for v in self.variables}
+        for least in NEARLY_ZERO:
+            for variable in self.variables:
+                value = values[variable.id]
+                if variable.is_nonneg() and variable.size:
+                    value = np.where(value <= least * float(value.max()), 0.0, value)
+                variable.save_value(value)
+            self._project_on_equalities()
+            if not self.violations():
+                return True
+        return False
+
+    def _mixed(self, point: Point, inner: Point) -> tuple[Point | None, list[Violation]]:
+        """Return the first feasible point on the way from `point` to the interior point `inner`."""
+
+        def feasible(share: float) -> bool:
+            return not self.at({k: (1 - share) * point[k] + share * inner[k] for k in point})
+
+        share = 1e-13
+        while not feasible(share):
+            share *= 4
+            if share > 1:
+                left = self.at(inner)
+                return (None, left) if left else (inner, [])
+        low, high = share / 4, share
+        for _ in range(3):
+            middle = np.sqrt(low * high)
+            low, high = (low, middle) if feasible(middle) else (middle, high)
+        feasible(high)
+        return self._read(), []
+
+    def _project_on_equalities(self) -> None:
+        """Move the values onto the affine equalities; a non-negative entry moves in proportion to itself."""
+        pairs = zip(self.structure.lifted.constraints, self.structure.affines, strict=True)
+        own = set(self.variables)
+        systems = [
+            read
+            for c, read in pairs
+            if isinstance(c, Equality | Zero) and read is not None and set(read.matrices) <= own
+        ]
+        if not systems:
+            return
+        blocks = []
+        for variable in self.variables:
+            empty = [sp.csr_array((read.constant.size, variable.size)) for read in systems]
+            blocks.append(
+                sp.vstack([r.matrices.get(variable, e) for r, e in zip(systems, empty, strict=True)])
+            )
+        A, constant = sp.hstack(blocks).toarray(), np.concatenate([read.constant for read in systems])
+        signed = np.concatenate([np.full(v.size, v.is_nonneg()) for v in self.variables])
+        for _ in range(2):
+            x = np.concatenate([flat(v.value) for v in self.variables])
+            tiny = 1e-12 * max(float(np.abs(x).max(initial=0.0)), 1.0)
+            D = np.where(signed, np.maximum(x, tiny), 1.0)
+            x = x - D * (A.T @ np.linalg.lstsq((A * D) @ A.T, constant + A @ x, rcond=1e-14)[0])
+            start = 0
+            for variable in self.variables:
+                value = x[start : start + variable.size].reshape(variable.shape, order="F")
+                nearly = variable.is_nonneg() and float(value.min(initial=0.0)) > -ROUND_OFF
+                variable.save_value(np.maximum(value, 0.0) if nearly else value)
+                start += variable.size
+
+    def _interior_point(self) -> Point | None:
+        """Return a point that meets the constraints with the largest slack (at most one), or None."""
+        with quietly(self.watch):
+            slack = cp.Variable(name="slack")
+            constraints: list[Any] = [slack <= 1]
+            problem = self.structure.explicit if any(self.structure.constrained) else self.structure.lifted
+            for constraint in problem.constraints:
+                constraints += slackened(faced(constraint)[0], slack)
+            for variable in self.variables:
+                attributes = variable.attributes
+                if attributes["nonneg"] or attributes["pos"]:
+                    constraints.append(variable >= slack)
+                elif attributes["nonpos"] or attributes["neg"]:
+                    constraints.append(-variable >= slack)
+                elif attributes["PSD"]:
+                    constraints.append(variable - slack * np.eye(variable.shape[0]) >> 0)
+            phase_one = cp.Problem(cp.Maximize(slack), constraints)
+        order = max((v.shape[0] for v in self.variables if v.attributes["PSD"]), default=0)
+        cones = [c for c in problem.constraints if isinstance(c, cp.constraints.PSD)]
+        order = max([order, *(c.shape[0] for c in cones)])
+        for rung in ladder(linear=False, order=order)[:3]:
+            attempt(phase_one, rung, watch=self.watch)
+            if slack.value is None or not np.isfinite(slack.value) or self._read() is None:
+                continue
+            self._project_on_equalities()
+            if not self.violations() or self._snapped():
+                return self._read()
+        return None
 
 
-def excess(constraint: Any) -> float:
+def excess(constraint: Any, read: Affine | None) -> float:
     """Return the violation of a constraint at the current values, relative to the size of its sides."""
     if any(arg.value is None for arg in constraint.args):
         return np.inf
@@ -52,7 +203,7 @@ def excess(constraint: Any) -> float:
         return negative_part(eigenvalues)
     scale = max(1.0, *(float(np.abs(flat(arg.value)).max(initial=0.0)) for arg in constraint.args))
     if isinstance(constraint, Equality | Zero | Inequality):
-        scale = max(scale, magnitude(constraint.expr))
+        scale = max(scale, magnitude(read))
     if not np.isfinite(scale):
         return np.inf
     violation = constraint.residual if hasattr(constraint, "residual") else constraint.violation()
@@ -64,9 +215,8 @@ def negative_part(eigenvalues: Array) -> float:
     return max(0.0, -float(eigenvalues[0])) / max(float(np.abs(eigenvalues).max()), 1e-300) / 10
 
 
-def magnitude(expression: cp.Expression) -> float:
+def magnitude(read: Affine | None) -> float:
     """Return the largest sum of |coefficient * value| in an affine expression: what round-off scales with."""
-    read = affine(expression)
     if read is None or not read.matrices:
         return 1.0
     total = np.abs(read.constant) + sum(abs(M) @ np.abs(flat(v.value)) for v, M in read.matrices.items())
@@ -88,149 +238,6 @@ def attribute_excess(variable: cp.Variable) -> float:
     if any(v for v in variable.attributes.values() if v is not None and v is not False):
         return float(np.abs(value - variable.project(value)).max(initial=0.0))
     return 0.0
-
-
-def read_point(variables: list[cp.Variable]) -> Point | None:
-    """Return the values of the variables, None unless all are present and finite."""
-    if any(v.value is None or not np.isfinite(flat(v.value)).all() for v in variables):
-        return None
-    return {v.id: np.array(v.value, dtype=float) for v in variables}
-
-
-def write_point(variables: list[cp.Variable], point: Point) -> None:
-    """Set the values of the variables."""
-    for variable in variables:
-        variable.save_value(point[variable.id].reshape(variable.shape))
-
-
-def feasible_point(
-    problem: cp.Problem, variables: list[cp.Variable], point: Point | None
-) -> tuple[Point | None, list[Violation]]:
-    """Return a feasible point near `point`, or None and the constraints that stay violated.
-
-    The values are projected on the attributes and on the affine equalities; what is still violated is
-    mended by the smallest step towards a strictly feasible point, found by one conic solve. Where there
-    is none, weights that are nearly zero are set to zero, and at last all of them.
-    """
-    if point is not None:
-        write_point(variables, {v.id: np.asarray(v.project(point[v.id])) for v in variables})
-        project_on_equalities(problem, variables)
-        left = violations(problem, variables)
-        if not left:
-            return read_point(variables), []
-        point = read_point(variables)
-        if snapped(problem, variables):
-            return read_point(variables), []
-    inner = interior_point(problem, variables)
-    if inner is None:
-        write_point(variables, {v.id: np.asarray(v.project(np.zeros(v.shape))) for v in variables})
-        project_on_equalities(problem, variables)
-        if not violations(problem, variables):
-            return read_point(variables), []
-        return None, left if point is not None else [Violation(np.inf, "no feasible point was found")]
-    if point is None:
-        return inner, []
-    return mixed(problem, variables, point, inner)
-
-
-def snapped(problem: cp.Problem, variables: list[cp.Variable]) -> bool:
-    """Set entries of non-negative variables that are nearly zero to zero; whether that is feasible.
-
-    Where constraints force weights to zero there is no strictly feasible point to move towards.
-    """
-    values = {v.id: np.asarray(v.value, dtype=float) for v in variables}
-    for least in NEARLY_ZERO:
-        for variable in variables:
-            value = values[variable.id]
-            if variable.is_nonneg() and variable.size:
-                value = np.where(value <= least * float(value.max()), 0.0, value)
-            variable.save_value(value)
-        project_on_equalities(problem, variables)
-        if not violations(problem, variables):
-            return True
-    return False
-
-
-def mixed(
-    problem: cp.Problem, variables: list[cp.Variable], point: Point, inner: Point
-) -> tuple[Point | None, list[Violation]]:
-    """Return the first feasible point on the way from `point` to the interior point `inner`."""
-
-    def feasible(share: float) -> bool:
-        write_point(variables, {k: (1 - share) * point[k] + share * inner[k] for k in point})
-        return not violations(problem, variables)
-
-    share = 1e-13
-    while not feasible(share):
-        share *= 4
-        if share > 1:
-            write_point(variables, inner)
-            left = violations(problem, variables)
-            return (None, left) if left else (inner, [])
-    low, high = share / 4, share
-    for _ in range(3):
-        middle = np.sqrt(low * high)
-        low, high = (low, middle) if feasible(middle) else (middle, high)
-    feasible(high)
-    return read_point(variables), []
-
-
-def project_on_equalities(problem: cp.Problem, variables: list[cp.Variable]) -> None:
-    """Move the values onto the affine equalities; a non-negative entry moves in proportion to itself."""
-    for _ in range(2):
-        reads = [affine(c.expr) for c in problem.constraints if isinstance(c, Equality | Zero)]
-        systems = [read for read in reads if read is not None]
-        if not systems:
-            return
-        blocks, residual = [], np.concatenate([flat(c.expr.value) for c in equalities(problem)])
-        for variable in variables:
-            empty = [sp.csr_array((read.constant.size, variable.size)) for read in systems]
-            blocks.append(
-                sp.vstack([r.matrices.get(variable, e) for r, e in zip(systems, empty, strict=True)])
-            )
-        A = sp.hstack(blocks).toarray()
-        x = np.concatenate([flat(v.value) for v in variables])
-        signed = np.concatenate([np.full(v.size, v.is_nonneg()) for v in variables])
-        D = np.where(signed, np.maximum(x, 1e-12 * max(float(np.abs(x).max(initial=0.0)), 1.0)), 1.0)
-        x = x - D * (A.T @ np.linalg.lstsq((A * D) @ A.T, residual, rcond=1e-14)[0])
-        start = 0
-        for variable in variables:
-            value = x[start : start + variable.size].reshape(variable.shape, order="F")
-            tiny = variable.is_nonneg() and float(value.min(initial=0.0)) > -ROUND_OFF
-            variable.save_value(np.maximum(value, 0.0) if tiny else value)
-            start += variable.size
-
-
-def equalities(problem: cp.Problem) -> list[Any]:
-    """Return the affine equality constraints that can be read."""
-    return [c for c in problem.constraints if isinstance(c, Equality | Zero) and affine(c.expr) is not None]
-
-
-def interior_point(problem: cp.Problem, variables: list[cp.Variable]) -> Point | None:
-    """Return a point that meets the constraints with the largest slack (at most one), if one was found."""
-    slack = cp.Variable(name="slack")
-    constraints: list[Any] = [slack <= 1]
-    for constraint in problem.constraints:
-        constraints += slackened(faced(constraint)[0], slack)
-    for variable in variables:
-        attributes = variable.attributes
-        if attributes["nonneg"] or attributes["pos"]:
-            constraints.append(variable >= slack)
-        elif attributes["nonpos"] or attributes["neg"]:
-            constraints.append(-variable >= slack)
-        elif attributes["PSD"]:
-            constraints.append(variable - slack * np.eye(variable.shape[0]) >> 0)
-    phase_one = cp.Problem(cp.Maximize(slack), constraints)
-    order = max((v.shape[0] for v in variables if v.attributes["PSD"]), default=0)
-    order = max([order, *(c.shape[0] for c in problem.constraints if isinstance(c, cp.constraints.PSD))])
-    for rung in ladder(linear=False, order=order)[:3]:
-        attempt(phase_one, rung)
-        if slack.value is None or not np.isfinite(slack.value) or read_point(variables) is None:
-            continue
-        project_on_equalities(problem, variables)
-        if not violations(problem, variables) or snapped(problem, variables):
-            return read_point(variables)
-    return None
 
 
 def slackened(constraint: Any, slack: cp.Variable) -> list[Any]:

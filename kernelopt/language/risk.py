@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,6 +24,7 @@ from kernelopt.machine import (
     learn_blocks,
     machine_at,
 )
+from kernelopt.threads import Watch
 from kernelopt.validation import Array
 
 
@@ -54,10 +54,45 @@ class Learner:
 
     def kernel_values(self) -> list[Array] | None:
         """Return the current values of the kernels on the labelled points, shape (n, n) each."""
-        values = [K.value for K in self.kernels]
-        if any(v is None for v in values):
-            return None
-        return [np.asarray(v.toarray() if hasattr(v, "toarray") else v)[: self.n, : self.n] for v in values]
+        return on_labelled(self.kernels, self.n)
+
+    def train(self, Ks: list[Array], watch: Watch | None = None) -> Machine | BlockMachine:
+        """Return the machine at the kernels Ks on the labelled points, with an infinite value at none.
+
+        There is none where a kernel is indefinite beyond 1e-8 of its largest eigenvalue, or where a hard
+        margin cannot be met. A `watch` is called while it works; what it raises goes on.
+        """
+        clipped = [nearest_psd((K + K.T) / 2) for K in Ks]
+        kernels = [K for K in clipped if K is not None]
+        if len(kernels) < len(Ks):
+            return Machine(np.inf, np.zeros(self.n), np.nan)
+        if len(kernels) == 1:
+            return learn(kernels[0], self.y, self.loss, self.bias is not None, watch=watch)
+        return learn_blocks(kernels, self.y, self.loss, self.bias is not None, self.norm, watch)
+
+    def at(
+        self, Ks: list[Array], alpha: Array, scales: Array | None = None, watch: Watch | None = None
+    ) -> Machine | BlockMachine:
+        """Return the machine of a given alpha at the kernels Ks, with its best intercept.
+
+        It is f = sum_i scales_i K_i alpha + b, with all scales one by default. Several kernels under a
+        norm other than 2 need scales: without them alpha determines no machine, and one is trained.
+        """
+        bias = self.bias is not None
+        if len(Ks) == 1:
+            return machine_at(Ks[0], alpha, self.y, self.loss, bias)
+        if scales is None and self.norm != 2:
+            return self.train(Ks, watch)
+        scales = np.ones(len(Ks)) if scales is None else scales
+        return blocks_at(Ks, alpha, scales, self.y, self.loss, bias, self.norm)
+
+
+def on_labelled(kernels: Sequence[cp.Expression], n: int) -> list[Array] | None:
+    """Return the current values of kernels on the first n points; None where one has no value."""
+    values = [K.value for K in kernels]
+    if any(v is None for v in values):
+        return None
+    return [np.asarray(v.toarray() if hasattr(v, "toarray") else v)[:n, :n] for v in values]
 
 
 def half_square(penalties: tuple[Penalty, ...], norm: float) -> cp.Expression:
@@ -90,7 +125,6 @@ class Risk(ValuedWrap):
         self.alpha: Array | None = None
         self.intercept: float | None = None
         self._known: tuple[list[Array], Machine | BlockMachine] | None = None
-        self._pinned: tuple[Array, Array | None] | None = None
         super().__init__(expression)
 
     def get_data(self) -> list[Any]:
@@ -123,15 +157,23 @@ class Risk(ValuedWrap):
             raise ParameterError(
                 "the kernel must have a value, got None. Solve the problem or set its variables' .value."
             )
-        if self._pinned is not None and self._determined(self._pinned[1]):
-            return self.at(*self._pinned)
-        parameters = [np.copy(p.value) for p in self.parameters()]
-        key = [*Ks, *parameters]
-        if self._known is None or not all(
-            np.array_equal(new, old) for new, old in zip(key, self._known[0], strict=True)
-        ):
-            self._known = (key, self._learn(Ks))
-        return self._known[1]
+        key, known = self._key(Ks), self._known
+        if known is None or not all(np.array_equal(a, b) for a, b in zip(key, known[0], strict=True)):
+            self._known = known = (key, self.learner.train(Ks))
+        return known[1]
+
+    def _key(self, Ks: list[Array]) -> list[Array]:
+        """Return what the machine depends on: the kernels and the parameters."""
+        return [*Ks, *(np.copy(p.value) for p in self.parameters())]
+
+    def remember(self, machine: Machine | BlockMachine, Ks: list[Array] | None = None) -> None:
+        """Take `machine` for the one at the kernels Ks on the labelled points (by default: now)."""
+        Ks = self.learner.kernel_values() if Ks is None else Ks
+        self._known = None if Ks is None else (self._key(Ks), machine)
+
+    def forget(self) -> None:
+        """Train anew the next time that a machine is asked for."""
+        self._known = None
 
     def at(self, alpha: Array, scales: Array | None = None) -> Machine | BlockMachine:
         """Return the machine of a given alpha at the current kernel, with its best intercept.
@@ -139,44 +181,12 @@ class Risk(ValuedWrap):
         Several kernels under another norm than 2 also need scales (m,): f = sum_i scales_i K_i alpha + b.
         Without them a machine is trained.
         """
-        Ks, learner = self.learner.kernel_values(), self.learner
+        Ks = self.learner.kernel_values()
         if Ks is None:
             raise ParameterError("the kernel must have a value, got None. Solve the problem first.")
-        bias = learner.bias is not None
-        if len(Ks) == 1:
-            return machine_at(Ks[0], alpha, learner.y, learner.loss, bias)
-        if not self._determined(scales):
+        if len(Ks) > 1 and scales is None and self.learner.norm != 2:
             return self.oracle()
-        scales = np.ones(len(Ks)) if scales is None else scales
-        return blocks_at(Ks, alpha, scales, learner.y, learner.loss, bias, learner.norm)
-
-    def _determined(self, scales: Array | None) -> bool:
-        """Whether alpha and scales determine a machine."""
-        return len(self.learner.kernels) == 1 or self.learner.norm == 2 or scales is not None
-
-    @contextmanager
-    def pinned(self, alpha: Array, scales: Array | None = None) -> Iterator[None]:
-        """Within this context the machine is `at(alpha, scales)`: its value is above the risk, and cheap.
-
-        Where alpha and scales do not determine a machine, one is trained as ever.
-        """
-        self._pinned = (alpha, scales)
-        try:
-            yield
-        finally:
-            self._pinned = None
-
-    def _learn(self, Ks: list[Array]) -> Machine | BlockMachine:
-        n, loss, norm = self.learner.n, self.learner.loss, self.learner.norm
-        Ks = [(K + K.T) / 2 for K in Ks]
-        clipped = [nearest_psd(K) for K in Ks]
-        if any(K is None for K in clipped):
-            return Machine(np.inf, np.zeros(n), np.nan)
-        kernels = [K for K in clipped if K is not None]
-        bias = self.learner.bias is not None
-        if len(kernels) == 1:
-            return learn(kernels[0], self.learner.y, loss, bias)
-        return learn_blocks(kernels, self.learner.y, loss, bias, norm)
+        return self.learner.at(Ks, alpha, scales)
 
     def gradient(self) -> Array | list[Array]:
         """Return the derivative at the current kernel, -1/2 (alpha'K_i alpha)_i of shape (m,).

@@ -13,6 +13,7 @@ from kernelopt.losses import Loss
 from kernelopt.machine.programs import block_scales, conic, dual_program
 from kernelopt.machine.single import learn
 from kernelopt.norms import conjugate_exponent, lp_length
+from kernelopt.threads import Watch, quietly
 from kernelopt.validation import Array
 
 POLISHING_STEPS = 10
@@ -31,19 +32,24 @@ class BlockMachine(NamedTuple):
     coefficients: Array  # (m, n)
 
 
-def learn_blocks(Ks: Sequence[Array], y: Array, loss: Loss, bias: bool, norm: float) -> BlockMachine:
-    """Return the minimiser of loss(sum_m f_m + b) + 1/2 |(|f_m|_{K_m})_m|_norm^2, norm >= 1."""
+def learn_blocks(
+    Ks: Sequence[Array], y: Array, loss: Loss, bias: bool, norm: float, watch: Watch | None = None
+) -> BlockMachine:
+    """Return the minimiser of loss(sum_m f_m + b) + 1/2 |(|f_m|_{K_m})_m|_norm^2, norm >= 1.
+
+    A `watch` is called while it works; what it raises goes on.
+    """
     if len(Ks) == 1 or norm == 2:
-        machine = learn(np.asarray(sum(Ks)), y, loss, bias)
+        machine = learn(np.asarray(sum(Ks)), y, loss, bias, watch=watch)
         return BlockMachine(*machine, np.tile(machine.alpha, (len(Ks), 1)))
     factors = [pivoted_cholesky(K, f"kernel {i}") for i, K in enumerate(Ks)]
-    alpha, scales = dual_program(factors, y, loss, bias, norm)
+    alpha, scales = dual_program(factors, y, loss, bias, norm, watch)
     best = blocks_at(Ks, alpha, scales, y, loss, bias, norm)
     # The conic alpha is good to about 1e-6; the machine at the combined kernel is better.
     for _ in range(1 if norm < 2 else POLISHING_STEPS):
         if norm < 2:
             scales = scales / max(lp_length(scales, norm / (2 - norm)), 1e-300)
-        alpha = learn(np.tensordot(scales, np.asarray(Ks), 1), y, loss, bias).alpha
+        alpha = learn(np.tensordot(scales, np.asarray(Ks), 1), y, loss, bias, watch=watch).alpha
         if norm > 2:
             scales = block_scales(np.array([float(alpha @ K @ alpha) for K in Ks]), norm)
         polished = blocks_at(Ks, alpha, scales, y, loss, bias, norm)
@@ -53,24 +59,31 @@ def learn_blocks(Ks: Sequence[Array], y: Array, loss: Loss, bias: bool, norm: fl
     if norm > 2:
         lower = block_lower_bound(Ks, best.alpha, y, loss, norm)
         if not best.value - lower <= 1e-7 * max(1.0, abs(lower)):
-            best = min(
-                best, primal_blocks(Ks, factors, y, loss, bias, norm), key=lambda machine: machine.value
-            )
+            other = primal_blocks(Ks, factors, y, loss, bias, norm, watch)
+            best = min(best, other, key=lambda machine: machine.value)
     return best
 
 
 def primal_blocks(
-    Ks: Sequence[Array], factors: Sequence[Array], y: Array, loss: Loss, bias: bool, norm: float
+    Ks: Sequence[Array],
+    factors: Sequence[Array],
+    y: Array,
+    loss: Loss,
+    bias: bool,
+    norm: float,
+    watch: Watch | None = None,
 ) -> BlockMachine:
     """The machine for a norm above 2 from its primal: alpha does not determine parts of low rank."""
-    us = [cp.Variable(L.shape[1]) if L.shape[1] else None for L in factors]
-    z = cp.Variable(y.size)
-    b = cp.Variable() if bias else 0.0
-    f = cp.sum([L @ u for L, u in zip(factors, us, strict=True) if u is not None]) + b
-    fit = z == f
-    lengths = cp.hstack([cp.norm2(u) for u in us if u is not None])
-    length = cp.max(lengths) if np.isinf(norm) else cp.pnorm(lengths, norm, approx=False)
-    conic(cp.Problem(cp.Minimize(loss.expression(z, y) + cp.square(length) / 2), [fit]), loss)
+    with quietly(watch):
+        us = [cp.Variable(L.shape[1]) if L.shape[1] else None for L in factors]
+        z = cp.Variable(y.size)
+        b = cp.Variable() if bias else 0.0
+        f = cp.sum([L @ u for L, u in zip(factors, us, strict=True) if u is not None]) + b
+        fit = z == f
+        lengths = cp.hstack([cp.norm2(u) for u in us if u is not None])
+        length = cp.max(lengths) if np.isinf(norm) else cp.pnorm(lengths, norm, approx=False)
+        problem = cp.Problem(cp.Minimize(loss.expression(z, y) + cp.square(length) / 2), [fit])
+    conic(problem, loss, watch)
     alpha = loss.project(np.asarray(fit.dual_value), y, bias)
     coefficients = np.zeros((len(Ks), y.size))
     for m, (L, u) in enumerate(zip(factors, us, strict=True)):

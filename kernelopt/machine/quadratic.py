@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from typing import Any
 
@@ -12,32 +13,39 @@ import scipy.sparse as sp
 from kernelopt.factors import pivoted_cholesky
 from kernelopt.losses import Loss
 from kernelopt.losses.base import Curve
+from kernelopt.threads import Watch, watched
 from kernelopt.validation import Array
 
+SHORT = 200  # points, up to which Clarabel takes less than a watch would wait: 20 ms
 BOUNDARIES = (1e-3, 1e-5, 1e-7, 1e-9)
 
 
-def proposals(K: Array, y: Array, loss: Loss, bias: bool) -> Iterator[Array]:
+def proposals(K: Array, y: Array, loss: Loss, bias: bool, watch: Watch | None = None) -> Iterator[Array]:
     """Yield points near the maximiser of l(alpha) - 1/2 alpha'K alpha, until the caller is content.
 
     The problem is scaled to a mean diagonal of one, solved with K itself and then with its factor (which
-    is better at low rank and large C), each followed by active-set steps.
+    is better at low rank and large C), each followed by active-set steps. A `watch` is called between these,
+    and while Clarabel works; what it raises goes on.
     """
     curve = loss.curve(y)
     size = float(np.mean(np.diag(K) + curve.curvature))
     scale = 1 / size if size > 0 else 1.0
     unit = Curve(curve.linear, scale * curve.curvature, curve.kink, curve.lower / scale, curve.upper / scale)
     for factored in (False, True):
-        beta = interior_point(scale * K, unit, bias, factored)
+        beta = interior_point(scale * K, unit, bias, factored, watch)
         if beta is not None:
             yield scale * beta
             for boundary in BOUNDARIES:
+                if watch is not None:
+                    watch()
                 mended = active_set(scale * K, unit, bias, beta, boundary)
                 if mended is not None:
                     yield scale * mended
 
 
-def interior_point(K: Array, curve: Curve, bias: bool, factored: bool) -> Array | None:
+def interior_point(
+    K: Array, curve: Curve, bias: bool, factored: bool, watch: Watch | None = None
+) -> Array | None:
     """Return Clarabel's point, in the variables (a) or (a, w = L'a), with |a| <= t where there is a kink."""
     n = curve.linear.size
     eye = sp.eye_array(n, format="csc")
@@ -77,9 +85,18 @@ def interior_point(K: Array, curve: Curve, bias: bool, factored: bool) -> Array 
     settings.max_threads = 1
     settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = 1e-11
     A = sp.vstack([*rows, *bounds], format="csc")
-    found = clarabel.DefaultSolver(sp.triu(P, format="csc"), q, A, b, cones, settings).solve()
+    solver = clarabel.DefaultSolver(sp.triu(P, format="csc"), q, A, b, cones, settings)
+    found = solver.solve() if watch is None or n <= SHORT else stoppable(solver, watch)
     a = np.asarray(found.x, dtype=float)[:n]
     return a if a.size == n and np.isfinite(a).all() else None
+
+
+def stoppable(solver: Any, watch: Watch) -> Any:
+    """Return what Clarabel finds in a thread of its own, which ends where the watch raises."""
+    ended = threading.Event()
+    if hasattr(solver, "set_termination_callback"):  # from 0.11 on; an older one is left behind
+        solver.set_termination_callback(lambda info: ended.is_set())
+    return watched(solver.solve, watch, ended.set)
 
 
 def active_set(K: Array, curve: Curve, bias: bool, a: Array, boundary: float) -> Array | None:

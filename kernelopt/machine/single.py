@@ -13,6 +13,7 @@ from kernelopt.losses import Loss
 from kernelopt.machine.decomposition import pivoted
 from kernelopt.machine.programs import dual_program
 from kernelopt.machine.quadratic import proposals
+from kernelopt.threads import Watch
 from kernelopt.validation import Array
 
 SMALL = 150  # points up to which an interior point is no slower than importing a compiler
@@ -32,23 +33,32 @@ class Machine(NamedTuple):
 
 
 def learn(
-    K: Array, y: Array, loss: Loss, bias: bool, start: Array | None = None, tol: float = CLOSE
+    K: Array,
+    y: Array,
+    loss: Loss,
+    bias: bool,
+    start: Array | None = None,
+    tol: float = CLOSE,
+    watch: Watch | None = None,
 ) -> Machine:
     """Return the minimiser of loss(f + b) + 1/2 |f|_K^2 at the PSD matrix K, shape (n, n).
 
     Several ways to solve the dual are tried until the value of a machine and the bound of its own alpha
     agree to `tol` relative; the machine with the smallest such gap is returned. With a `start`, an alpha
-    such as that of a kernel nearby, the way that can use it comes first.
+    such as that of a kernel nearby, the way that can use it comes first. A `watch` is called while it works;
+    what it raises goes on.
     """
     origin = np.zeros(y.size) if start is None else start
     ways: list[Iterator[Array]] = [] if start is None else [iter([start])]
     if not loss.quadratic:
-        ways.append(smooth_proposals(K, y, loss, bias, origin))
+        ways.append(smooth_proposals(K, y, loss, bias, origin, watch))
     else:  # the pivots are last for small kernels, but not left out: they have no units to go wrong in
-        both = [proposals(K, y, loss, bias), pivoted(K, y, loss, bias, origin)]
+        both = [proposals(K, y, loss, bias, watch), pivoted(K, y, loss, bias, origin, watch)]
         ways += both if start is None and y.size <= SMALL else both[::-1]
     best, smallest = machine_at(K, np.zeros(y.size), y, loss, bias), np.inf
     for alpha in chain.from_iterable(ways):
+        if watch is not None:
+            watch()
         machine = machine_at(K, alpha, y, loss, bias)
         gap = machine.value - lower_bound(K, machine.alpha, y, loss)
         if gap < smallest:
@@ -71,7 +81,9 @@ def lower_bound(K: Array, alpha: Array, y: Array, loss: Loss) -> float:
     return loss.conjugate(alpha, y) - float(alpha @ K @ alpha) / 2
 
 
-def smooth_proposals(K: Array, y: Array, loss: Loss, bias: bool, start: Array) -> Iterator[Array]:
+def smooth_proposals(
+    K: Array, y: Array, loss: Loss, bias: bool, start: Array, watch: Watch | None = None
+) -> Iterator[Array]:
     """Yield points near the dual optimum of a smooth loss: Newton's method, then a conic solve.
 
     Newton solves alpha = response(K alpha + b), sum alpha = 0, with steps halved until the machine's
@@ -104,5 +116,5 @@ def smooth_proposals(K: Array, y: Array, loss: Loss, bias: bool, start: Array) -
         value = trial.value
         alpha, b = alpha + length * step[:n], trial.intercept
         yield alpha
-    alpha, _ = dual_program([pivoted_cholesky(K, "the kernel")], y, loss, bias, 2)
+    alpha, _ = dual_program([pivoted_cholesky(K, "the kernel")], y, loss, bias, 2, watch)
     yield alpha

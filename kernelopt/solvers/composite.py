@@ -8,14 +8,15 @@ from typing import NamedTuple
 import cvxpy as cp
 import numpy as np
 
-from kernelopt.certificates.boxes import flat
 from kernelopt.errors import MethodError
-from kernelopt.language.risk import Risk
-from kernelopt.reading import nodes, number, risks, short, summands, unset
-from kernelopt.solvers.fidelities import Fidelity, read_fidelity
 from kernelopt.solvers.minorant import Minorant
-from kernelopt.solvers.spectrahedra import Piece, read_pieces
 from kernelopt.solvers.training import Trained, Trainer, read_kernel
+from kernelopt.structure.affine import flat
+from kernelopt.structure.fidelities import Fidelity, read_fidelity
+from kernelopt.structure.pieces import Piece, centre, read_pieces
+from kernelopt.structure.structure import Structure, once
+from kernelopt.structure.trees import nodes, number, short, summands
+from kernelopt.threads import Watch
 from kernelopt.validation import Array
 
 PROJECTIONS = 3  # for the weights of the squares that stand for Frobenius norms
@@ -55,17 +56,21 @@ class Evaluation(NamedTuple):
 class Composite:
     """offset + sum of factor * risk + price * fidelity + c * convex term, over a product of pieces."""
 
+    structure: Structure
     pieces: list[Piece]
     trainers: list[Trainer]
     fidelities: list[tuple[int, Fidelity]]  # each with the position of its piece
     others: list[tuple[float, cp.Expression]]
     offset: float
 
-    def evaluate(self, points: list[Array], last: Evaluation | None, slack: float) -> Evaluation:
+    def evaluate(
+        self, points: list[Array], last: Evaluation | None, slack: float, watch: Watch | None = None
+    ) -> Evaluation:
         """Return the objective at a point, every machine trained from the last, up to a gap of `slack`."""
         starts = [None] * len(self.trainers) if last is None else last.machines
         machines = [
-            trainer.train(points, start, slack) for trainer, start in zip(self.trainers, starts, strict=True)
+            trainer.train(points, start, slack, watch)
+            for trainer, start in zip(self.trainers, starts, strict=True)
         ]
         value, plane = self.others_at(points)
         value += self.offset + sum(f.value(points[k]) for k, f in self.fidelities)
@@ -131,13 +136,6 @@ class Composite:
         return dual._replace(slopes=slopes), points
 
 
-def centre(piece: Piece) -> Array:
-    """Return the middle of a bounded piece."""
-    size = piece.variable.shape[0]
-    shares = np.eye(size) / size if piece.is_matrix else np.full(size, 1 / size)
-    return np.asarray(piece.reach * shares, dtype=float)
-
-
 def curvature(fidelity: Fidelity, X: Array) -> float:
     """Return the weight of the square that stands for a fidelity at X."""
     if fidelity.kind == "squared_frobenius":
@@ -158,13 +156,14 @@ def subgradient(term: cp.Expression, pieces: list[Piece]) -> list[Array]:
     return found
 
 
-def read_composite(problem: cp.Problem) -> Composite | str:
+@once
+def read_composite(structure: Structure) -> Composite | str:
     """Read a problem as a `Composite` over bounded pieces, or say what stands in the way."""
-    if not isinstance(problem.objective, cp.Minimize):
+    if structure.maximize:
         return "its objective must be minimised"
-    if unset(problem):
-        return unset(problem)
-    pieces = read_pieces(problem)
+    if structure.unset:
+        return structure.unset
+    pieces = read_pieces(structure)
     if isinstance(pieces, str):
         return pieces
     if not pieces:
@@ -173,22 +172,22 @@ def read_composite(problem: cp.Problem) -> Composite | str:
     if free:
         return f"no constraint fixes or bounds the trace or the sum of {', '.join(free)}"
     places = {piece.variable.id: k for k, piece in enumerate(pieces)}
-    factors = {id(node): 0.0 for node in risks(problem)}
+    factors = {id(term.stand_in): 0.0 for term in structure.risks}
     fidelities, others, offset = list[tuple[int, Fidelity]](), list[tuple[float, cp.Expression]](), 0.0
-    for c, term in summands(problem.objective.args[0]):
+    for c, term in summands(structure.lifted.objective.args[0]):
         price = number(c)
-        near = None if isinstance(term, Risk) else read_fidelity(price, term)
-        if isinstance(term, Risk):
+        near = None if id(term) in factors else read_fidelity(price, term)
+        if id(term) in factors:
             factors[id(term)] += price
         elif term.is_constant():
             offset += price * number(term)
         elif near is not None:
             fidelities += [(places[near.variable.id], near)] if near.price > 0 else []
-        elif any(isinstance(node, Risk) for node in nodes(term)):
+        elif any(id(node) in factors for node in nodes(term)):
             return f"a risk must enter the objective times a positive number, not inside {short(term)}"
         else:
             others.append((price, term))
-    trainers = read_trainers(problem, factors, pieces)
+    trainers = read_trainers(structure, factors, pieces)
     if isinstance(trainers, str):
         return trainers
     rough = [short(term) for _, term in others if not has_subgradient(term, pieces)]
@@ -197,38 +196,37 @@ def read_composite(problem: cp.Problem) -> Composite | str:
             f"cvxpy has no subgradient of {', '.join(rough)} in the middle of the set: write it with other "
             "atoms, as max(abs(X)) for norm_inf(X)"
         )
-    return Composite(pieces, trainers, fidelities, others, offset)
+    return Composite(structure, pieces, trainers, fidelities, others, offset)
 
 
-def read_trainers(problem: cp.Problem, factors: dict[int, float], pieces: list[Piece]) -> list[Trainer] | str:
+def read_trainers(
+    structure: Structure, factors: dict[int, float], pieces: list[Piece]
+) -> list[Trainer] | str:
     """Read the risks with their factors, or say what stands in the way."""
     trainers = []
-    for node in risks(problem):
-        if not factors[id(node)] > 0:
-            return f"{node.name()} must have a positive factor in the objective"
+    for term in structure.risks:
+        factor = factors[id(term.stand_in)]
+        if not factor > 0:
+            return f"{term.node.name()} must have a positive factor in the objective"
         kernels = []
-        for K in node.learner.kernels:
-            kernel = read_kernel(K, node.learner.n, pieces)
+        for K in term.kernels:
+            kernel = read_kernel(K, term.learner.n, pieces)
             if kernel is None:
                 return (
                     f"the kernel {short(K)} must be a PSD variable or a combination with non-negative "
                     "weights, or a sum of these"
                 )
             kernels.append(kernel)
-        trainers.append(Trainer(factors[id(node)], node, kernels))
+        trainers.append(Trainer(factor, term, kernels))
     return trainers
 
 
 def has_subgradient(term: cp.Expression, pieces: list[Piece]) -> bool:
     """Whether cvxpy knows a value and a subgradient of a term in the middle of the set."""
-    before = [piece.variable.value for piece in pieces]
     for piece in pieces:
         piece.variable.save_value(centre(piece))
     try:
         slopes, value = term.grad.values(), term.value
     except NotImplementedError:
         return False
-    finally:
-        for piece, had in zip(pieces, before, strict=True):
-            piece.variable.save_value(had)
     return value is not None and bool(np.isfinite(value).all()) and all(s is not None for s in slopes)

@@ -2,28 +2,26 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Literal
 
-import cvxpy as cp
 import numpy as np
 
-from kernelopt.certificates import certify
-from kernelopt.certificates.certify import best_bound
-from kernelopt.certificates.repair import feasible_point, write_point
-from kernelopt.errors import MethodError, ParameterError, SolverError
-from kernelopt.language.risk import Risk
-from kernelopt.reading import expand, risks
-from kernelopt.solvers.ball import read_ball
-from kernelopt.solvers.exact import contradiction, raise_if_unbounded
-from kernelopt.solvers.finish import conclude
-from kernelopt.solvers.master import Master, MasterFailure, Point
-from kernelopt.solvers.progress import Callback, Progress
-from kernelopt.solvers.registry import Method
+from kernelopt.certificates.certify import best_bound, certificate_at
+from kernelopt.certificates.repair import FeasibleSet
+from kernelopt.errors import MethodError, SolverError
+from kernelopt.solvers.control import Control
+from kernelopt.solvers.impossible import contradiction, raise_if_unbounded
+from kernelopt.solvers.master import Master, MasterFailure
+from kernelopt.solvers.method import Cost, Method, Outcome
 from kernelopt.solvers.separability import check_separable
-from kernelopt.solvers.sizing import large
-from kernelopt.solvers.solution import Solution
+from kernelopt.solvers.sizing import size
 from kernelopt.solvers.taylor import TaylorMaster
-from kernelopt.validation import positive
+from kernelopt.structure.ball import read_ball
+from kernelopt.structure.evaluation import Evaluator
+from kernelopt.structure.expansion import expand
+from kernelopt.structure.structure import Point, Structure
+from kernelopt.validation import Array, boolean, one_of, whole
 
 FIRST_LEVEL = 0.3
 DARING, CAREFUL = 0.1, 0.8
@@ -31,18 +29,9 @@ HALVINGS = 30
 REMEDY = "Try more max_iterations, or method='exact'."
 
 
-def cutting_plane(
-    problem: cp.Problem,
-    *,
-    tol: float = 1e-5,
-    time_limit: float | None = None,
-    callback: Callback | None = None,
-    verbose: bool = False,
-    master: Literal["exact", "taylor"] = "exact",
-    stabilize: bool = True,
-    max_iterations: int = 500,
-) -> Solution:
-    """Alternate between machines at a kernel, which cut, and the master problem, which moves the kernel.
+@dataclass(frozen=True)
+class CuttingPlane(Method):
+    """Alternates between machines at a kernel, which cut, and the master problem, which moves the kernel.
 
     Every risk is replaced by a variable t above its cuts l(alpha) - 1/2 <alpha alpha', K>. The lower
     bound is that of the average of all alphas with the multipliers of their cuts: it is never below the
@@ -51,108 +40,157 @@ def cutting_plane(
 
     `master="taylor"` is Algorithm 3 of Kloft et al. (2011), for one risk with weights in an l_p ball and
     1 < p < inf: the norm constraint is expanded to second order and the result projected on the sphere.
+
+    Parameters
+    ----------
+    master : "exact" or "taylor", default "exact"
+    stabilize : bool, default True
+    max_iterations : int > 0, default 500
     """
-    found = risks(problem)
-    for node in found:
-        check_separable(node)
-    positive(max_iterations, "max_iterations")
-    share = FIRST_LEVEL
-    maximize = isinstance(problem.objective, cp.Maximize)
-    with Progress("cutting-plane", tol, time_limit, callback, verbose, maximize) as progress:
+
+    name = "cutting-plane"
+    master: Literal["exact", "taylor"] = "exact"
+    stabilize: bool = True
+    max_iterations: int = 500
+
+    def __post_init__(self) -> None:
+        one_of(self.master, "master", ("exact", "taylor"))
+        boolean(self.stabilize, "stabilize")
+        whole(self.max_iterations, "max_iterations")
+
+    def match(self, structure: Structure) -> Structure | str:
+        """Take any problem with a risk."""
+        if not structure.risks:
+            return "it needs a risk, the problem has none"
+        return structure.unset or structure
+
+    def cost(self, match: Structure) -> Cost:
+        n = max(term.learner.n for term in match.risks)
+        weights = sum(v.size for v in match.variables)
+        # A cut more for every number that is learned; an iteration trains the machines, compiles nothing and
+        # solves the master twice: 14 ms, and a share of the exact problem's time where it is semidefinite.
+        machines = len(match.risks) * (3e-3 + 2e-8 * n**2.3)
+        master = 1.4e-2 + 1e-5 * weights + (size(match).seconds / 10 if size(match).order else 0.0)
+        return Cost(min(self.max_iterations, 12 + weights) * (machines + master))
+
+    def run(self, match: Structure, control: Control) -> Outcome | None:
+        for term in match.risks:
+            check_separable(term.learner, control.check)
+        search = Search(match, self, control)
+        with control:
+            search.run()
+        return search.outcome()
+
+
+class Search:
+    """The cuts, the point where the next ones are made, and what they have proved."""
+
+    def __init__(self, structure: Structure, method: CuttingPlane, control: Control) -> None:
+        self.structure, self.method, self.control = structure, method, control
+        self.evaluator = Evaluator(structure, watch=control.check)
+        self.feasible = FeasibleSet(self.evaluator, control.check)
+        self.share = FIRST_LEVEL
+        self.machines: list[Array] = []  # the alphas at the last point
+
+    def run(self) -> None:
+        """Cut and move until the bounds meet."""
+        structure, control = self.structure, self.control
         try:
-            model = build(problem, found, master)
+            model = build(structure, self.method.master, control)
             inside = point = model.start()
         except MasterFailure as failure:
-            raise impossible(problem, failure) from failure
-        lower, alphas = -np.inf, None
-        for _ in range(max_iterations):
-            before = progress.upper
-            point, value = evaluate(problem, model, point, inside)
-            if progress.report(lower, value, point=point, proof=alphas):
-                break
-            for k, node in enumerate(found):
-                model.add(k, node.oracle().alpha)
+            raise impossible(structure, failure, control) from failure
+        if control.start is not None:
+            point = control.start.point
+        lower: float = -np.inf
+        alphas: list[Array] | None = None
+        for _ in range(self.method.max_iterations):
+            before = control.upper
+            point, value = self.evaluate(point, inside)
+            if control.report(lower, value, point=point, proof=alphas):
+                return
+            for k, alpha in enumerate(self.machines):
+                model.add(k, alpha)
             try:
                 proposal = model.solve()
                 alphas = model.averaged(proposal.multipliers)
-                lower = best_bound(problem, model.variables, found, [alphas], None)[0].value
+                lower = best_bound(structure, [alphas], watch=control.check)[0].value
                 point = proposal.point
-                if stabilize and isinstance(model, Master) and np.isfinite(progress.upper):
-                    share = max(DARING, 0.8 * share) if value < before else min(CAREFUL, 1.2 * share)
-                    level = proposal.value + share * (progress.upper - proposal.value)
-                    point = model.nearest(progress.best, level)
+                if self.method.stabilize and isinstance(model, Master) and np.isfinite(control.upper):
+                    kept = value < before
+                    self.share = max(DARING, 0.8 * self.share) if kept else min(CAREFUL, 1.2 * self.share)
+                    level = proposal.value + self.share * (control.upper - proposal.value)
+                    point = model.nearest(control.best, level)
             except MasterFailure as failure:
-                raise_if_impossible(problem, model, failure)
-                progress.stopped = f"the master problem could not be solved ({failure})"
-                break
-            if lower >= progress.upper - tol * max(1.0, abs(progress.upper)):
-                progress.report(lower, np.inf, point=point, proof=alphas)
-                break
-        else:
-            progress.stopped = f"{max_iterations} iterations were made"
-    candidate = {v: progress.best[v.id] for v in model.variables}
-    proof = progress.proof or [node.oracle().alpha for node in found]
-    return conclude(problem, progress, candidate, proof, REMEDY)
+                raise_if_impossible(structure, model, failure, control)
+                control.stopped = f"the master problem could not be solved ({failure})"
+                return
+            if lower >= control.upper - control.tol * max(1.0, abs(control.upper)):
+                control.report(lower, np.inf, point=point, proof=alphas)
+                return
+        control.stopped = f"{self.method.max_iterations} iterations were made"
+
+    def evaluate(self, point: Point, inside: Point) -> tuple[Point, float]:
+        """Return the point made feasible, and its value for the minimisation, infinite where it cannot be.
+
+        Where a risk is infinite, as a hard margin is at a kernel that does not separate, the point moves
+        towards `inside`, since there is no machine to cut with.
+        """
+        for _ in range(HALVINGS):
+            repaired, _ = self.feasible.nearest(point)
+            value, machines = self.evaluator.at(point if repaired is None else repaired)
+            if all(np.isfinite(machine.value) for machine in machines):
+                self.machines = [machine.alpha for machine in machines]
+                if repaired is None:
+                    return point, np.inf
+                return repaired, self.structure.sign * value if np.isfinite(value) else np.inf
+            point = {key: (point[key] + inside[key]) / 2 for key in point}
+        return point, np.inf
+
+    def outcome(self) -> Outcome | None:
+        """Return the best point."""
+        control = self.control
+        if control.best is None:
+            return None
+        return Outcome(
+            control.best,
+            control.proof or self.machines,
+            lower=control.lower,
+            solver=control.method,
+            iterations=control.iterations,
+            remedy=REMEDY,
+        )
 
 
-def build(problem: cp.Problem, found: list[Risk], master: str) -> Master | TaylorMaster:
+def build(structure: Structure, master: str, control: Control) -> Master | TaylorMaster:
     """Return the master problem of the kind asked for."""
     if master == "exact":
-        return Master(problem, found)
-    if master != "taylor":
-        raise ParameterError(f"master must be 'exact' or 'taylor', got {master!r}.")
-    read = read_ball(problem)
+        return Master(structure, control.check)
+    read = read_ball(structure)
     if isinstance(read, str) or read.p == 1 or np.isinf(read.p):
         why = read if isinstance(read, str) else f"p must be between 1 and infinity, got {read.p:g}"
         raise MethodError(f"master='taylor' does not apply: {why}. Use master='exact'.")
-    return TaylorMaster(read)
+    return TaylorMaster(read, control.check)
 
 
-def evaluate(
-    problem: cp.Problem, model: Master | TaylorMaster, point: Point, inside: Point
-) -> tuple[Point, float]:
-    """Return the point made feasible, and its value for the minimisation, infinite where it cannot be.
-
-    Where a risk is infinite, as a hard margin is at a kernel that does not separate, the point moves
-    towards `inside`, since there is no machine to cut with.
-    """
-    sign = -1.0 if isinstance(problem.objective, cp.Maximize) else 1.0
-    for _ in range(HALVINGS):
-        repaired, _ = feasible_point(problem, model.variables, point)
-        write_point(model.variables, point if repaired is None else repaired)
-        if all(np.isfinite(node.oracle().value) for node in risks(problem)):
-            if repaired is None:
-                return point, np.inf
-            value = problem.objective.value
-            return repaired, np.inf if value is None else sign * float(value)
-        point = {key: (point[key] + inside[key]) / 2 for key in point}
-    return point, np.inf
-
-
-def raise_if_impossible(problem: cp.Problem, model: Master | TaylorMaster, failure: MasterFailure) -> None:
+def raise_if_impossible(
+    structure: Structure, model: Master | TaylorMaster, failure: MasterFailure, control: Control
+) -> None:
     """Raise where the master has a ray, and the problem itself can be shown to have it too."""
     if failure.ray is not None:
-        alphas = model.averaged(failure.ray)
-        bound, _, _ = best_bound(problem, model.variables, risks(problem), [alphas], None)
+        bound, _, _ = best_bound(structure, [model.averaged(failure.ray)], watch=control.check)
         if bound.ray is not None:
-            raise contradiction(problem, bound.ray)
+            raise contradiction(structure.problem, bound.ray)
     if "DualInfeasible" in str(failure):
-        raise_if_unbounded(expand(problem).problem)
+        raise_if_unbounded(expand(structure.explicit).problem, control.check)
 
 
-def impossible(problem: cp.Problem, failure: MasterFailure) -> Exception:
+def impossible(structure: Structure, failure: MasterFailure, control: Control) -> Exception:
     """Return the error of a problem whose constraints alone cannot be met, with the proof if there is one."""
-    for variable in problem.variables():
-        variable.save_value(np.zeros(variable.shape))
-    proof = certify(problem, alpha=[np.zeros(node.learner.n) for node in risks(problem)]).proof
-    if proof is not None:
-        return contradiction(problem, proof)
+    zero = {v.id: np.zeros(v.shape) for v in structure.variables}
+    alphas = [np.zeros(term.learner.n) for term in structure.risks]
+    given = [(a, None) for a in alphas]
+    found = certificate_at(structure, zero, [alphas], given=given, watch=control.check)
+    if found.proof is not None:
+        return contradiction(structure.problem, found.proof)
     return SolverError(f"the master problem could not be solved ({failure}). Use method='exact'.")
-
-
-def without_risk(problem: cp.Problem) -> list[str]:
-    """Return what stands in the way: nothing to cut."""
-    return [] if risks(problem) else ["it needs a risk, the problem has none"]
-
-
-CUTTING_PLANE = Method("cutting-plane", without_risk, cutting_plane, large)

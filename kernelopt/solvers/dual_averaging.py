@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 import scipy.linalg
 
-from kernelopt.solvers.spectrahedra import Piece
+from kernelopt.structure.pieces import Piece
 from kernelopt.validation import Array
 
 BOLD = 4.0  # the adaptive rate over that of the best bound: measured

@@ -2,259 +2,101 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import cvxpy as cp
 import numpy as np
 
-from kernelopt.certificates import Certificate, certify
-from kernelopt.certificates.boxes import constraint_boxes
-from kernelopt.certificates.multipliers import conic_bound
+from kernelopt.certificates import Certificate
+from kernelopt.certificates.bounded import BoundedProblem
+from kernelopt.certificates.certify import certificate_at
 from kernelopt.conic import Attempt, Rung, attempt, ladder
-from kernelopt.errors import InfeasibleError, KerneloptError, MethodError, SolverError, UnboundedError
-from kernelopt.reading import Expansion, expand, risks, visible_variables
-from kernelopt.solvers.ball import evened
-from kernelopt.solvers.finish import Found, describe, restore
-from kernelopt.solvers.progress import Callback
-from kernelopt.solvers.registry import Method
+from kernelopt.errors import MethodError, ParameterError
+from kernelopt.solvers.control import Control
+from kernelopt.solvers.impossible import contradiction, raise_if_impossible, without_point
+from kernelopt.solvers.method import Cost, Method, Outcome
+from kernelopt.solvers.programme import Programme
 from kernelopt.solvers.separability import check_separable
-from kernelopt.solvers.sizing import size
-from kernelopt.solvers.solution import Solution
-from kernelopt.validation import Array
+from kernelopt.solvers.sizing import Size, size
+from kernelopt.structure.ball import Ball, read_ball
+from kernelopt.structure.expansion import Expansion, expand
+from kernelopt.structure.structure import Point, Structure
+from kernelopt.threads import quietly
+from kernelopt.validation import Array, boolean
 
-PATIENCE = 3600.0
-REACHES = (1e3, 1e6)
-REMEDY = "Try another solver=, scale the kernels to a mean diagonal of one, or accept the bounds."
+PATIENCE = 3600.0  # seconds that a semidefinite problem may be predicted to take, without a time limit
+MEMORY = 16e9  # bytes that it may be predicted to need
+OWN_LIMIT = 0.8  # of the time, in which a solver is to return what it has: the certificate takes the rest
+VANISHED = 1e-12  # a squared norm of f, relative to the value, that counts as zero
+ALIKE = 1e-8  # gaps closer than this are the same
+REMEDY = "Try another solver=, or accept the bounds."
 
 
 @dataclass(frozen=True)
-class Reading:
-    """How a programme without risks is read: as a learning problem in words, or by bounds of its own.
+class Exact(Method):
+    """Solves the explicit conic problem, trying solvers until the certificate meets the tolerance.
 
-    `recover` sets the variables of `words` from the values and multipliers of the programme just
-    solved, and returns one alpha per risk of `words`; `certify` bounds the programme at them. `route` is
-    tried before any solver: it fills the variables and multipliers itself.
+    With a `programme` that one is solved, and the point and alpha that it gives are certified on the
+    learning problem.
+
+    Parameters
+    ----------
+    solver : str or cvxpy solver, optional
+        The only one to use.
+    solver_options : dict, optional
+        Handed to every solver.
+    force : bool, default False
+        Whether to try a semidefinite problem that is predicted not to finish.
+    programme : Programme, optional
     """
 
-    words: cp.Problem
-    recover: Callable[[], list[Array]] = list
-    certify: Callable[[], Certificate] | None = None
-    route: Callable[[], int] | None = None
+    name = "exact"
+    solver: Any = None
+    solver_options: dict[str, Any] | None = None
+    force: bool = False
+    programme: Programme | None = None
+
+    def __post_init__(self) -> None:
+        boolean(self.force, "force")
+        if not (self.solver_options is None or isinstance(self.solver_options, dict)):
+            raise ParameterError(
+                f"solver_options must be a dict of settings, got {self.solver_options!r} "
+                f"({type(self.solver_options).__name__}). Pass {{'max_iter': 50}}, for instance."
+            )
+
+    def match(self, structure: Structure) -> Structure | str:
+        """Take any problem whose parameters have values."""
+        return structure.unset or structure
+
+    def cost(self, match: Structure) -> Cost:
+        expected = size(match)
+        return Cost(expected.seconds, expected.memory)
+
+    def run(self, match: Structure, control: Control) -> Outcome | None:
+        if not self.force:
+            refuse_hopeless(size(match), control)
+        for term in match.risks:
+            check_separable(term.learner, control.check)
+        search = Search(match, self.programme, control)
+        with control:
+            search.try_solvers(self.rungs(match, search.expansion, control))
+        return search.outcome()
+
+    def rungs(self, structure: Structure, expansion: Expansion, control: Control) -> list[Rung]:
+        """Return the solvers to try, with their options."""
+        limit = None if np.isinf(control.remaining) else OWN_LIMIT * control.remaining
+        linear, cones = expansion.problem.is_lp(), size(structure).cones
+        rungs = ladder(linear=linear, cones=cones, solver=self.solver, time_limit=limit)
+        return [replace(r, options={**r.options, **(self.solver_options or {})}) for r in rungs]
 
 
-def exact(
-    problem: cp.Problem,
-    *,
-    tol: float = 1e-5,
-    solver: Any = None,
-    time_limit: float | None = None,
-    memory: float | None = None,
-    callback: Callback | None = None,
-    verbose: bool = False,
-    force: bool = False,
-    solver_options: dict[str, Any] | None = None,
-    reading: Reading | None = None,
-) -> Solution:
-    """Solve the explicit conic problem, trying solvers until the certificate meets `tol`.
-
-    With a `reading` the problem is a programme without risks, and the point that its multipliers give
-    is certified on the problem in words that it stands for.
-    """
-    started = time.perf_counter()
-    target = problem if reading is None else reading.words
-    refuse_hopeless(problem, time_limit, memory, force)
-    for node in risks(target):
-        check_separable(node)
-    expansion = expand(problem)
-    rungs = ladder(
-        linear=expansion.problem.is_lp(), order=size(problem).order, solver=solver, time_limit=time_limit
-    )
-    rungs = [replace(r, options={**r.options, **(solver_options or {})}) for r in rungs]
-    if reading is not None and reading.route is not None and solver is None:
-        rungs.insert(0, Rung("a route of its own", route=reading.route))
-    best: Found | None = None
-    history: list[tuple[float, float, float]] = []
-    times = {"build": time.perf_counter() - started, "solve": 0.0, "certify": 0.0}
-    claims: list[Attempt] = []
-    for rung in rungs:
-        if time_limit is not None and claims and time.perf_counter() - started > time_limit:
-            break
-        tried = run(expansion, rung, verbose, times)
-        claims.append(tried)
-        raise_if_impossible(problem, expansion, tried)
-        clock = time.perf_counter()
-        found = judge(problem, expansion, tried, reading)
-        times["certify"] += time.perf_counter() - clock
-        if found.certificate.proof is not None:
-            raise contradiction(problem, found.certificate.proof)
-        history.append((time.perf_counter() - started, found.certificate.lower, found.certificate.upper))
-        if best is None or better(found, best):
-            best = found
-        if told_to_stop(callback, rung.name, tried.status, found.certificate, history):
-            break
-        if best.certificate.gap <= tol:
-            break
-    if best is None or not best.certificate.feasible or all(a.status == "failed" for a in claims):
-        raise without_point(claims, best)
-    best.certificate = evened(target, best.certificate)
-    restore(problem, best, tol)
-    return describe(target, "exact", best, tol, tuple(history), times, REMEDY)
-
-
-def told_to_stop(
-    callback: Callback | None, solver: str, status: str, certificate: Certificate, history: list[Any]
-) -> bool:
-    """Tell the callback of a certified point; whether it raised StopIteration."""
-    seconds, lower, upper = history[-1]
-    report = {
-        "method": "exact",
-        "iteration": len(history),
-        "seconds": seconds,
-        "lower": lower,
-        "upper": upper,
-        "gap": certificate.gap,
-        "point": {variable.id: np.copy(value) for variable, value in certificate.point.items()},
-        "solver": solver,
-        "status": status,
-        "certificate": certificate,
-    }
-    try:
-        if callback is not None:
-            callback(report)
-    except StopIteration:
-        return True
-    return False
-
-
-def run(expansion: Expansion, rung: Rung, verbose: bool, times: dict[str, float]) -> Attempt:
-    """Solve with one rung from a clean slate, and book the time."""
-    for variable in expansion.problem.variables():
-        variable.save_value(None)
-    clock = time.perf_counter()
-    tried = attempt(expansion.problem, rung, verbose)
-    spent = time.perf_counter() - clock
-    compiled = expansion.problem.compilation_time or 0.0
-    times["build"] += min(compiled, spent)
-    times["solve"] += max(spent - compiled, 0.0)
-    return tried
-
-
-def judge(problem: cp.Problem, expansion: Expansion, tried: Attempt, reading: Reading | None) -> Found:
-    """Certify the point that a rung left in the variables, and keep what it takes to restore it."""
-    target = problem
-    alphas: list[Array] | None = None
-    expansion.bring_back()
-    if reading is not None:
-        target = reading.words
-        alphas = reading.recover() if finite(visible_variables(problem)) else None
-    elif finite(visible_variables(problem)):
-        alphas = []
-        for written in expansion.risks:
-            alpha = written.alpha()
-            alphas.append(written.risk.oracle().alpha if alpha is None else alpha)
-    values = {v.id: v.value for v in problem.variables()}
-    duals = [[dual.value for dual in c.original.dual_variables] for c in expansion.constraints]
-    if reading is not None and reading.certify is not None and finite(problem.variables()):
-        certificate = reading.certify()
-    else:
-        certificate = certify(target, alpha=alphas or None)
-    return Found(certificate, tried.rung.name, tried.iterations, values, duals)
-
-
-def finite(variables: list[cp.Variable]) -> bool:
-    """Whether all variables have finite values."""
-    return all(v.value is not None and np.isfinite(np.asarray(v.value)).all() for v in variables)
-
-
-def better(new: Found, old: Found) -> bool:
-    """Whether a certificate is better: a smaller gap, or a finite bound where there was none."""
-    if new.certificate.gap != old.certificate.gap:
-        return new.certificate.gap < old.certificate.gap
-    return new.certificate.feasible and not old.certificate.feasible
-
-
-def raise_if_impossible(problem: cp.Problem, expansion: Expansion, tried: Attempt) -> None:
-    """Raise where a solver's claim of infeasibility or unboundedness can be shown without it."""
-    explicit = expansion.problem
-    if tried.status in (cp.INFEASIBLE, cp.INFEASIBLE_INACCURATE):
-        feasibility = cp.Problem(cp.Minimize(0), [c.copy() for c in explicit.constraints])
-        variables = feasibility.variables()
-        bound = conic_bound(feasibility, variables, constraint_boxes(feasibility, variables, None))
-        if bound.ray is not None:
-            raise contradiction(problem, bound.ray)
-    elif tried.status in (cp.UNBOUNDED, cp.UNBOUNDED_INACCURATE):
-        raise_if_unbounded(explicit)
-
-
-def raise_if_unbounded(explicit: cp.Problem) -> None:
-    """Raise where the objective falls in proportion to how far the variables may go."""
-    near, far = (least_within(explicit, reach) for reach in REACHES)
-    if near is not None and far is not None and far < min(-1e3, 10 * near):
-        raise UnboundedError(
-            f"the objective must be bounded, got {far:.1e} (minimised) with variables up to "
-            f"{REACHES[1]:.0e}. Add the constraint that is missing, such as a trace."
-        )
-
-
-def contradiction(problem: cp.Problem, ray: Array) -> InfeasibleError:
-    """Return the error of a problem whose constraints have a Farkas ray."""
-    return InfeasibleError(
-        "the constraints contradict each other, got a proof from their multipliers (proof['ray'], a Farkas "
-        "ray of the cone form). Loosen one of: " + ", ".join(names(problem)) + ".",
-        {"ray": ray},
-    )
-
-
-def least_within(problem: cp.Problem, reach: float) -> float | None:
-    """Return the least objective (of the minimisation) found with all variables within `reach`."""
-    sign = -1.0 if isinstance(problem.objective, cp.Maximize) else 1.0
-    caps = [constraint for v in problem.variables() for constraint in (v <= reach, v >= -reach)]
-    capped = cp.Problem(cp.Minimize(sign * problem.objective.args[0]), [*problem.constraints, *caps])
-    capped = cp.Problem(capped.objective, [c.copy() for c in capped.constraints])
-    attempt(capped, ladder(linear=False, order=0)[0])
-    if capped.value is None or not np.isfinite(capped.value):
-        return None
-    worst = max((float(np.max(c.violation())) for c in capped.constraints), default=0.0)
-    return float(capped.value) if worst <= 1e-6 * reach else None
-
-
-def names(problem: cp.Problem) -> list[str]:
-    """Return the labels of the constraints, or their text."""
-    return [c.label or f"constraint {i}" for i, c in enumerate(problem.constraints)] or [
-        "the constraints of the risks"
-    ]
-
-
-def without_point(claims: list[Attempt], best: Found | None) -> KerneloptError:
-    """Return what the solvers agree on as an exception, when none left a feasible point."""
-    text = "; ".join(f"{a.rung.name}: {a.status}{' ' + a.failure[:120] if a.failure else ''}" for a in claims)
-    if claims and all("infeasible" in a.status for a in claims):
-        return InfeasibleError(
-            f"every solver calls the problem infeasible, without a proof in doubles ({text})."
-        )
-    if claims and all("unbounded" in a.status for a in claims):
-        return UnboundedError(
-            f"every solver calls the problem unbounded ({text}). Bound the weights or the kernel."
-        )
-    reason = f" {best.certificate.reason}." if best is not None and best.certificate.reason else ""
-    return SolverError(
-        f"no solver left a point that could be made feasible ({text}).{reason} Leave solver= out to try all "
-        "that are installed, scale the kernels to a mean diagonal of one, or install another "
-        "(pip install cvxopt)."
-    )
-
-
-def refuse_hopeless(problem: cp.Problem, time_limit: float | None, memory: float | None, force: bool) -> None:
-    """Raise for a semidefinite problem that cannot be finished, unless forced."""
-    expected = size(problem)
-    if force or not expected.order:
-        return
-    patience = PATIENCE if time_limit is None else time_limit
-    room = 16e9 if memory is None else memory
-    if expected.seconds > patience or expected.memory > room:
+def refuse_hopeless(expected: Size, control: Control) -> None:
+    """Raise for a semidefinite problem that cannot be finished."""
+    patience = max(PATIENCE, control.time_limit or 0.0)  # a limit ends the call, with the best point so far
+    room = MEMORY if control.memory is None else control.memory
+    if expected.order and (expected.seconds > patience or expected.memory > room):
         raise MethodError(
             f"a semidefinite problem of order {expected.order} needs about {expected.seconds:.0f} s and "
             f"{expected.memory / 1e9:.1f} GB, more than {patience:.0f} s or {room / 1e9:.1f} GB. Give the "
@@ -262,4 +104,149 @@ def refuse_hopeless(problem: cp.Problem, time_limit: float | None, memory: float
         )
 
 
-EXACT = Method("exact", lambda problem: [], exact)
+class Search:
+    """The explicit problem, and the best certified point that a solver left."""
+
+    def __init__(self, structure: Structure, programme: Programme | None, control: Control) -> None:
+        self.structure, self.programme, self.control = structure, programme, control
+        with quietly(control.check):
+            self.expansion = expand(structure.explicit if programme is None else programme.problem)
+        self.best: Outcome | None = None
+        self.certificate: Certificate | None = None
+        self.claims: list[Attempt] = []
+        self.build_time = 0.0
+
+    def try_solvers(self, rungs: Sequence[Rung]) -> None:
+        """Try solvers until the certificate meets the tolerance."""
+        for rung in rungs:
+            tried = self.attempt(rung)
+            self.claims.append(tried)
+            raise_if_impossible(self.structure, self.expansion.problem, tried, self.control.check)
+            found, certificate = self.judged(tried)
+            if certificate.proof is not None:
+                raise contradiction(self.structure.problem, certificate.proof)
+            if self.certificate is None or better(certificate, self.certificate):
+                self.best, self.certificate = found, certificate
+            lower, upper = certificate.lower, certificate.upper
+            if self.structure.maximize:
+                lower, upper = -upper, -lower
+            more = {"solver": rung.name, "status": tried.status, "certificate": certificate}
+            point = {v.id: np.copy(value) for v, value in certificate.point.items()}
+            if self.control.report(lower, upper, point=point, proof=True, **more):
+                break
+
+    def attempt(self, rung: Rung) -> Attempt:
+        """Solve with one rung from a clean slate."""
+        problem = self.expansion.problem
+        for variable in problem.variables():
+            variable.save_value(None)
+        self.control.show(f"exact: {rung.name}")
+        clock = self.control.seconds
+        tried = attempt(problem, rung, self.control.verbose, self.control.check)
+        self.build_time += min(problem.compilation_time or 0.0, self.control.seconds - clock)
+        return tried
+
+    def judged(self, tried: Attempt) -> tuple[Outcome, Certificate]:
+        """Certify the point that a rung left."""
+        structure, check = self.structure, self.control.check
+        self.control.show("exact: certifying")
+        self.expansion.bring_back()
+        point, alphas = self.proposed()
+        multipliers = None
+        if self.programme is None:
+            constraints = structure.explicit.constraints
+            multipliers = [[dual.value for dual in c.dual_variables] for c in constraints]
+        problem = structure.problem
+        if isinstance(problem, BoundedProblem):
+            labels = [c.label for c in problem.constraints]
+            values = {v.id: v.value for v in structure.variables}
+            duals = {k: d[0] for k, d in zip(labels, multipliers or [], strict=True)}
+            certificate = problem.bounds(values, duals)
+        else:
+            choices = [alphas] if alphas else []
+            certificate = certificate_at(structure, point, choices, watch=check)
+            certificate = evened(structure, certificate, check)
+        found = Outcome(
+            {v.id: value for v, value in certificate.point.items()},
+            list(certificate.alphas),
+            multipliers=multipliers,
+            hidden=self.hidden(),
+            certificate=certificate,
+            solver=tried.rung.name,
+            iterations=tried.iterations,
+            remedy=REMEDY,
+        )
+        return found, certificate
+
+    def proposed(self) -> tuple[Point | None, list[Array] | None]:
+        """Return the point and the dual variables that a solver left."""
+        structure = self.structure
+        if self.programme is not None:
+            if not finite(self.programme.problem.variables()):
+                return None, None
+            values, alphas = self.programme.recover()
+            return {v.id: np.asarray(value, dtype=float) for v, value in values.items()}, alphas
+        if not finite(structure.variables):
+            return None, None
+        alphas = []
+        for written in self.expansion.risks:
+            alpha = written.alpha()
+            alphas.append(written.risk.oracle().alpha if alpha is None else alpha)
+        return {v.id: np.array(v.value, dtype=float) for v in structure.variables}, alphas
+
+    def hidden(self) -> Point:
+        """Return the values of the user's variables inside the risks."""
+        if self.programme is not None:
+            return {}
+        found: Point = {}
+        for term, written in zip(self.structure.risks, self.expansion.risks, strict=True):
+            found.update(same_places(term.node, written.risk))
+        return found
+
+    def outcome(self) -> Outcome | None:
+        """Return the best certified point.
+
+        Raises
+        ------
+        InfeasibleError, UnboundedError, SolverError
+            What the solvers agree on, where none left a feasible point.
+        """
+        failed = bool(self.claims) and all(a.status == "failed" for a in self.claims)
+        feasible = self.certificate is not None and self.certificate.feasible
+        if self.best is not None and feasible and not failed:
+            self.best.build_time = self.build_time
+            return self.best
+        if self.control.asked:
+            return None
+        raise without_point(self.claims, self.certificate)
+
+
+def same_places(node: cp.Expression, copy: cp.Expression) -> Point:
+    """Return the values of the variables of a copied risk under the ids of the original's."""
+    pairs = zip(node.variables(), copy.variables(), strict=True)
+    return {mine.id: theirs.value for mine, theirs in pairs if mine.id != theirs.id}
+
+
+def finite(variables: Sequence[cp.Variable]) -> bool:
+    """Whether all variables have finite values."""
+    return all(v.value is not None and np.isfinite(np.asarray(v.value)).all() for v in variables)
+
+
+def better(new: Certificate, old: Certificate) -> bool:
+    """Whether a certificate is better: a smaller gap, or a feasible point where there was none."""
+    if new.gap != old.gap:
+        return new.gap < old.gap
+    return new.feasible and not old.feasible
+
+
+def evened(structure: Structure, certificate: Certificate, watch: Any) -> Certificate:
+    """Return the certificate at equal weights where f = 0 is optimal, so that any weights are."""
+    read = read_ball(structure)
+    if not isinstance(read, Ball) or not certificate.feasible:
+        return certificate
+    alpha = certificate.alphas[0]
+    form = float((read.reach * read.start) @ read.grams.forms(alpha))
+    if form > VANISHED * max(1.0, abs(certificate.upper)):
+        return certificate
+    equal = certificate_at(structure, read.point(read.reach * read.start), [[alpha]], watch=watch)
+    return equal if equal.gap <= certificate.gap + ALIKE else certificate

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import NamedTuple
 
 import cvxpy as cp
 import numpy as np
 import scipy.sparse as sp
 
-from kernelopt.certificates.boxes import affine, attribute_box, duplication, flat, is_triangular, plain
-from kernelopt.certificates.cones import ConeProgram, cone_program
-from kernelopt.certificates.minorants import minorant, without_risks
-from kernelopt.errors import SolverError
-from kernelopt.language.risk import Risk
-from kernelopt.reading import visible_variables
+from kernelopt.certificates.boxes import attribute_box, duplication, is_triangular, plain
+from kernelopt.certificates.cones import TOO_LONG, ConeProgram, cone_program
+from kernelopt.certificates.minorants import minorant, substituted
+from kernelopt.errors import SolverError, Stopped
+from kernelopt.structure.affine import affine, flat
+from kernelopt.structure.structure import Point, Structure
+from kernelopt.threads import Watch, quietly
 from kernelopt.validation import Array
 
-Point = dict[int, Array]  # by variable id
 INACTIVE = 1e-12
 
 
@@ -44,16 +43,17 @@ class Master:
     The cone form is compiled once; cuts are rows that are appended to it.
     """
 
-    def __init__(self, problem: cp.Problem, risks: Sequence[Risk]) -> None:
-        self.risks = list(risks)
-        self.variables = visible_variables(problem)
-        t = [cp.Variable(nonneg=True, name=f"t{k}") for k in range(len(risks))]
-        v = cp.Variable(name="v")
-        lifted = without_risks(problem, risks, {id(risk): t_k for risk, t_k in zip(risks, t, strict=True)})
-        epigraph = cp.Problem(cp.Minimize(v), [lifted.objective.args[0] <= v, *lifted.constraints])
-        everything = [*self.variables, *t, v]
-        stripped = plain(epigraph, everything, {x.id: attribute_box(x) for x in everything})
-        program = cone_program(stripped.problem)
+    def __init__(self, structure: Structure, watch: Watch | None = None) -> None:
+        self.risks, self.watch = structure.risks, watch
+        self.variables = list(structure.variables)
+        t = [term.stand_in for term in structure.risks]
+        with quietly(watch):
+            v = cp.Variable(name="v")
+            lifted = substituted(structure, {})
+            epigraph = cp.Problem(cp.Minimize(v), [lifted.objective.args[0] <= v, *lifted.constraints])
+            everything = [*self.variables, *t, v]
+            stripped = plain(epigraph, everything, {x.id: attribute_box(x) for x in everything})
+        program = cone_program(stripped.problem, watch=watch)
         if program is None:
             raise SolverError("the master problem must compile for Clarabel. Use method='exact'.")
         self.program: ConeProgram = program
@@ -71,7 +71,7 @@ class Master:
 
     def add(self, k: int, alpha: Array) -> None:
         """Add the cut of risk k at alpha, which must be in the dual domain."""
-        column, below = self.epigraphs[k], minorant(self.risks[k], alpha)
+        column, below = self.epigraphs[k], minorant(self.risks[k], alpha, self.risks[k].values())
         read = affine(cp.Constant(below) if isinstance(below, float) else below)
         row = sp.lil_array((1, self.program.c.size))
         if column is None or read is None:  # a risk of weight zero
@@ -138,7 +138,9 @@ class Master:
         return self.program.with_rows(rows, np.array([cut.right for cut in self.cuts]))
 
     def _solve(self, program: ConeProgram) -> tuple[Array, Array]:
-        status, x, z = program.solve()
+        status, x, z = program.solve(watch=self.watch)
+        if status == TOO_LONG:
+            raise Stopped
         if x is None or z is None or "nfeasible" in status:
             raise MasterFailure(status, z if "PrimalInfeasible" in status else None)
         return x, z

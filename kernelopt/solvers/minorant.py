@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from kernelopt.solvers.spectrahedra import Piece
+from kernelopt.structure.pieces import Piece
 from kernelopt.validation import Array
 
 

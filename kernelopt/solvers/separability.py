@@ -10,23 +10,23 @@ import numpy as np
 from kernelopt.conic import attempt, ladder
 from kernelopt.errors import ConditionWarning, InfeasibleError
 from kernelopt.factors import pivoted_cholesky
-from kernelopt.language.risk import Risk
+from kernelopt.language.risk import Learner
 from kernelopt.language.terms import terms
 from kernelopt.losses import hard_margin
+from kernelopt.threads import Watch, quietly
 from kernelopt.validation import Array
 
 INSEPARABLE = 1e-10
 MEANINGLESS = 1e-5
 
 
-def check_separable(risk: Risk) -> None:
+def check_separable(learner: Learner, watch: Watch | None = None) -> None:
     """Raise `InfeasibleError` with proof if no kernel of the set separates the labels of a hard margin.
 
     All kernels of the set map into the range of the sum of the base kernels, so that sum decides. With
     a >= 0 (y-signed), sum |a| = 2 and, with an intercept, sum a = 0, the smallest a'Ka is the squared
     distance of the classes' convex hulls, and 4 / a'Ka a lower bound of omega.
     """
-    learner = risk.learner
     if not isinstance(learner.loss, hard_margin):
         return
     total = np.zeros((learner.n, learner.n))
@@ -37,7 +37,7 @@ def check_separable(risk: Risk) -> None:
         for _, grams in parts:
             for i in range(len(grams)):
                 total += normalized(grams.gram(i)[: learner.n, : learner.n])
-    alpha = nearest_hull_points(total, learner.y, learner.bias is not None)
+    alpha = nearest_hull_points(total, learner.y, learner.bias is not None, watch)
     if alpha is None:
         return
     scale = float(np.trace(total)) / learner.n
@@ -73,15 +73,16 @@ def normalized(K: Array) -> Array:
     return K / mean if mean > 0 else K
 
 
-def nearest_hull_points(K: Array, y: Array, bias: bool) -> Array | None:
+def nearest_hull_points(K: Array, y: Array, bias: bool, watch: Watch | None) -> Array | None:
     """Return the signed convex weights of the nearest points of the two classes' hulls in feature space."""
-    a = cp.Variable(y.size, nonneg=True)
-    constraints = [cp.sum(a) == 2, *([y @ a == 0] if bias else [])]
     L = pivoted_cholesky(K, "the sum of the kernels")
-    # The distance and not its square: at zero that is told apart to round-off, not to its root.
-    problem = cp.Problem(cp.Minimize(cp.norm2(L.T @ cp.multiply(y, a))), constraints)
+    with quietly(watch):
+        a = cp.Variable(y.size, nonneg=True)
+        constraints = [cp.sum(a) == 2, *([y @ a == 0] if bias else [])]
+        # The distance and not its square: at zero that is told apart to round-off, not to its root.
+        problem = cp.Problem(cp.Minimize(cp.norm2(L.T @ cp.multiply(y, a))), constraints)
     for rung in ladder(linear=False, order=0):
-        attempt(problem, rung)
+        attempt(problem, rung, watch=watch)
         if a.value is not None and np.isfinite(a.value).all():
             weights = np.maximum(np.asarray(a.value), 0.0)
             for sign in (1.0, -1.0) if bias else ():

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from dataclasses import dataclass
 
-import cvxpy as cp
 import numpy as np
 from scipy.optimize import minimize
 
 from kernelopt.norms import conjugate_exponent, lp_length
-from kernelopt.solvers.ball import Ball, read_ball
-from kernelopt.solvers.finish import conclude
-from kernelopt.solvers.progress import Callback, Progress
-from kernelopt.solvers.registry import Method, required
-from kernelopt.solvers.solution import Solution
-from kernelopt.validation import Array, positive
+from kernelopt.solvers.ball_methods import ball_cost, ball_outcome
+from kernelopt.solvers.control import Control
+from kernelopt.solvers.method import Cost, Method, Outcome
+from kernelopt.structure.ball import Ball, read_ball
+from kernelopt.structure.structure import Structure
+from kernelopt.validation import Array, whole
 
 INSIDE = 1e-12  # share of the box that an entropy keeps from its edge, where its slope is infinite
-MEMORY = 20
+HISTORY = 20  # pairs of steps and gradients that L-BFGS keeps
 LOOK = 5  # iterations between two looks at the bounds
 INNER = 50  # iterations before the multiplier of the intercept is updated
 REMEDY = "The dual is badly conditioned for p near 1: try method='interleaved' or 'cutting-plane'."
@@ -59,44 +59,65 @@ class Dual:
         return value, gradient
 
 
-def smooth_dual(
-    problem: cp.Problem,
-    *,
-    tol: float = 1e-5,
-    time_limit: float | None = None,
-    callback: Callback | None = None,
-    verbose: bool = False,
-    max_iterations: int = 5000,
-) -> Solution:
-    """Maximise l(alpha) - 1/2 |s(alpha)|_q by L-BFGS-B.
+@dataclass(frozen=True)
+class SmoothDual(Method):
+    """Maximises l(alpha) - 1/2 |s(alpha)|_q by L-BFGS-B.
 
     For losses whose dual is smooth inside its box, and 1 < p <= inf. The gradient is that of l minus
     K_theta alpha with theta from (21). An intercept asks for sum alpha = 0: an augmented Lagrangian, whose
     multiplier is the intercept.
+
+    Parameters
+    ----------
+    max_iterations : int > 0, default 5000
     """
-    read = required(read_ball(problem), "smooth-dual")
-    positive(max_iterations, "max_iterations")
-    dual, loss, y = Dual(read), read.loss, read.y
-    progress = Progress("smooth-dual", tol, time_limit, callback, verbose)
-    count = 0
 
-    def look(alpha: Array) -> None:
-        nonlocal count
-        count += 1
-        if count % LOOK and count < max_iterations:
-            return
-        alpha = np.clip(loss.project(alpha, y, read.bias), dual.lower, dual.upper)
-        s, w, f = dual.at(alpha)
-        if progress.report(read.lower(alpha, s), read.upper(f, w, s), point=read.reach * w, proof=alpha):
-            raise Done
-        if count >= max_iterations:
-            progress.stopped = f"{max_iterations} iterations were made"
-            raise Done
+    name = "smooth-dual"
+    max_iterations: int = 5000
 
-    alpha = np.clip(loss.response(np.zeros(y.size), y), dual.lower, dual.upper)
-    options = {"maxiter": INNER, "maxcor": MEMORY, "ftol": 0.0, "gtol": 0.0, "maxfun": 10 * INNER}
-    bounds = list(zip(dual.lower, dual.upper, strict=True))
-    with progress, suppress(Done):
+    def __post_init__(self) -> None:
+        whole(self.max_iterations, "max_iterations")
+
+    def match(self, structure: Structure) -> Ball | str:
+        """Read the ball; p must be above 1, and the loss have a smooth and curved dual."""
+        read = read_ball(structure)
+        if isinstance(read, str):
+            return read
+        found = ["p must be above 1, where |s|_q is smooth"] if read.p == 1 else []
+        curve = read.loss.curve(read.y)
+        if read.loss.quadratic and (curve.kink.any() or not curve.curvature.all()):
+            found.append(f"its loss must have a smooth and curved dual, {read.loss!r} has not")
+        return "; ".join(found) or read
+
+    def cost(self, match: Ball) -> Cost:
+        # About a hundred gradients, each of which reads the kernels once; 0.1 ms of it is Python.
+        return ball_cost(match, 100.0, 1e-4)
+
+    def run(self, match: Ball, control: Control) -> Outcome | None:
+        with control, suppress(Done):
+            self._ascend(match, Dual(match), control)
+        return ball_outcome(match, control, REMEDY)
+
+    def _ascend(self, read: Ball, dual: Dual, control: Control) -> None:
+        """Maximise for a multiplier of the intercept, and update it, until `Done`."""
+        loss, y, count = read.loss, read.y, 0
+
+        def look(alpha: Array) -> None:
+            nonlocal count
+            count += 1
+            if count % LOOK and count < self.max_iterations and not control.late:
+                return
+            alpha = np.clip(loss.project(alpha, y, read.bias), dual.lower, dual.upper)
+            s, w, f = dual.at(alpha)
+            if control.report(read.lower(alpha, s), read.upper(f, w, s), point=read.reach * w, proof=alpha):
+                raise Done
+            if count >= self.max_iterations:
+                control.stopped = f"{self.max_iterations} iterations were made"
+                raise Done
+
+        alpha = np.clip(loss.response(np.zeros(y.size), y), dual.lower, dual.upper)
+        options = {"maxiter": INNER, "maxcor": HISTORY, "ftol": 0.0, "gtol": 0.0, "maxfun": 10 * INNER}
+        bounds = list(zip(dual.lower, dual.upper, strict=True))
         while True:
             found = minimize(
                 dual, alpha, jac=True, method="L-BFGS-B", bounds=bounds, callback=look, options=options
@@ -104,21 +125,5 @@ def smooth_dual(
             alpha = found.x
             dual.intercept += dual.penalty * float(alpha.sum())
             if found.nit == 0:
-                count = max_iterations
+                count = self.max_iterations
             look(alpha)
-    return conclude(problem, progress, {read.theta: progress.best}, [progress.proof], REMEDY)
-
-
-def rough(problem: cp.Problem) -> list[str]:
-    """Return what stands in the way: of the ball, p = 1, or a loss whose dual is not smooth and curved."""
-    read = read_ball(problem)
-    if isinstance(read, str):
-        return [read]
-    found = ["p must be above 1, where |s|_q is smooth"] if read.p == 1 else []
-    curve = read.loss.curve(read.y)
-    if read.loss.quadratic and (curve.kink.any() or not curve.curvature.all()):
-        found.append(f"its loss must have a smooth and curved dual, {read.loss!r} has not")
-    return found
-
-
-SMOOTH_DUAL = Method("smooth-dual", rough, smooth_dual, lambda problem: False)

@@ -2,74 +2,36 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+import numbers
+from collections.abc import Iterable, Sized
+from copy import deepcopy
+from dataclasses import dataclass, fields, replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from kernelopt.certificates import Certificate
-from kernelopt.errors import InputError, ShapeError
-from kernelopt.grams import Grams, IdentityGrams
-from kernelopt.language.risk import Risk
-from kernelopt.language.terms import terms
-from kernelopt.machine import BlockMachine
+from kernelopt.errors import InputError, ParameterError, ShapeError
+from kernelopt.solvers.learned import Learned, Part, weights_of
 from kernelopt.validation import PSD_TOLERANCE, Array, as_float_array, smallest_relative_eigenvalue
+
+__all__ = ["Learned", "Part", "Solution", "weights_of"]
 
 MODERATE = 500  # points, up to which a machine is trained once more for the value of its risk
 VANISHED = 1e-12  # a squared norm of f, relative to the value of the risk, that counts as zero
 
-
-@dataclass(frozen=True)
-class Part:
-    """Weighted Gram matrices of a learned kernel on all N points, and the coefficients they act on."""
-
-    weights: Array
-    grams: Grams
-    coefficients: Array  # (n,): alpha, but for some kernels of low rank under a block norm above 2; or (m, n)
-    is_ridge: bool = False  # whether this is tau I, which prediction leaves out
-
-    def predictions(self, n: int) -> Array:
-        """The part's share of f on all N points."""
-        if self.coefficients.ndim == 1:
-            return np.asarray(self.grams.combine(self.weights)[:, :n] @ self.coefficients)
-        each = zip(self.weights, self.grams, self.coefficients, strict=True)
-        return np.asarray(sum(w * (K[:, :n] @ c) for w, K, c in each))
+ELSEWHERE = dict.fromkeys(["theta", "mu", "beta", "eta", "coef_"], "The kernel weights are `weights`.") | {
+    "predict": "The predictions are those of `decision_function`; for labels take their sign.",
+    "bias": "The bias is `intercept`.",
+    "bounds": "The bounds are `lower` and `upper`.",
+}
+"""Where to find what other libraries and the papers know by another name."""
 
 
-@dataclass(frozen=True)
-class Learned:
-    """The machine of one risk at the solution, f = sum over its parts of K coefficients + intercept."""
-
-    alpha: Array  # (n,), empty where only a kernel was learned; (m, n) where each kernel has its own
-    intercept: float
-    parts: tuple[Part, ...]
-    combined: bool  # whether the kernel is a combination of Gram matrices
-    extends: bool  # whether its weights carry a sign, so that it is a kernel at new points too
-    y: Array | None = None  # the labels or targets it was trained on
-    value: float = np.nan  # of its risk
-
-    @property
-    def kernel(self) -> Array:
-        """The sum of the kernels on all N points, without the ridge tau I."""
-        return np.asarray(sum(p.grams.combine(p.weights) for p in self.parts if not p.is_ridge))
-
-    @property
-    def weights(self) -> Array | None:
-        """The weights of the kernels without the identity, None where there is no combination."""
-        weights = [p.weights for p in self.parts if not p.is_ridge]
-        return np.concatenate(weights) if weights and self.combined else None
-
-    @property
-    def tau(self) -> float | None:
-        """The weight of the identity kernel, None where there is none."""
-        ridges = [float(p.weights.sum()) for p in self.parts if p.is_ridge]
-        return sum(ridges) if ridges else None
-
-
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Solution:
-    """A certified solution.
+    """A certified solution. It pickles and copies; two are equal where they are one object.
 
     Attributes
     ----------
@@ -81,7 +43,8 @@ class Solution:
     lower, upper, gap : float
         Certified bounds, and their distance relative to max(1, |upper|).
     weights : array, tuple of arrays or None
-        Kernel weights (per risk where there are several), without that of the identity.
+        Kernel weights of shape (m,), without that of the identity: one array where all risks share
+        them, else one per risk.
     weights_unique : bool or None
         Whether the optimum determines them; None where that is not known.
     kernel : array of shape (N, N), tuple, or None
@@ -164,7 +127,7 @@ class Solution:
             raise InputError(f"margin needs a problem with one risk, got {len(values)}. Read `risk.value`.")
         return float((2 * values[0]) ** -0.5)
 
-    def decision_function(self, cross: ArrayLike | None = None, *, risk: int = 0) -> Array:
+    def decision_function(self, cross: ArrayLike | None = None, *, risk: int | None = None) -> Array:
         """Return the predictions of the learned machine; classify by their sign.
 
         Parameters
@@ -173,8 +136,8 @@ class Solution:
             The m kernels between new points and the N points (or their first n, the labelled ones).
             Without it the predictions are for all N points: the labelled ones and, by transduction,
             the others.
-        risk : int, default 0
-            Which machine, where the problem has several risks.
+        risk : int from 0 to k - 1, optional
+            Which machine; needed where the problem has k > 1 risks.
 
         Returns
         -------
@@ -185,14 +148,17 @@ class Solution:
         InputError
             With `cross`, if the weights have no sign or the kernel is not a combination: it need not
             be positive semidefinite at new points. Learn with the new points among the N instead.
+            Also if `risk` is missing, and of class ParameterError if there is no such risk.
+        ShapeError
+            If `cross` has another shape: points are passed as `grams.cross(X)`.
         """
-        if not self.learned or not self.learned[risk].alpha.size:
+        machine = self._machine(risk) if self.learned else None
+        if machine is None or not machine.n:
             raise InputError(
                 "this problem has no risk, so no machine was learned. Train one on `kernel`, or use the "
                 "formulation's own prediction."
             )
-        machine = self.learned[risk]
-        n = machine.alpha.shape[-1]
+        n = machine.n
         parts = [part for part in machine.parts if not part.is_ridge]
         if cross is None:
             return machine.intercept + np.asarray(sum(part.predictions(n) for part in parts))
@@ -202,46 +168,101 @@ class Solution:
                 "without kernel functions: it need not be positive semidefinite there. Learn with the new "
                 "points among the N (unlabelled, after the labelled ones) and call decision_function()."
             )
-        stack, weights = crossed(cross, machine)
+        stack, weights = crossed(cross, machine, "decision_function")
         images = [np.broadcast_to(part.coefficients, (part.weights.size, n)) for part in parts]
         weighted = weights[:, None] * np.concatenate(images)
         return np.asarray(machine.intercept + np.einsum("mij,mj->i", stack[:, :, :n], weighted))
 
-    def kernel_at(self, cross: ArrayLike, *, risk: int = 0) -> Array:
+    def kernel_at(self, cross: ArrayLike, *, risk: int | None = None) -> Array:
         """Return the learned kernel between new points and the N, shape (n_new, N), without the ridge.
 
         Parameters
         ----------
         cross : array of shape (m, n_new, N)
             The m kernels between them.
-        risk : int, default 0
-            Which kernel, where there are several risks.
+        risk : int from 0 to k - 1, optional
+            Whose kernel; needed where the problem has k > 1 risks.
         """
         if not self.learned:
             raise InputError("this problem has no combination of kernels, so there is none at new points.")
-        stack, weights = crossed(cross, self.learned[risk])
+        stack, weights = crossed(cross, self._machine(risk), "kernel_at")
         return np.asarray(np.tensordot(weights, stack, 1))
+
+    def _machine(self, risk: int | None) -> Learned:
+        """Return the machine of one of the risks, the only one if `risk` is None."""
+        last = len(self.learned) - 1
+        if risk is None and last > 0:
+            listed = "; ".join(f"{i}: {machine}" for i, machine in enumerate(self.learned))
+            raise InputError(
+                f"risk must be given where there are several, got None for {last + 1} machines ({listed}). "
+                f"Pass risk=0..{last}."
+            )
+        chosen = 0 if risk is None else risk
+        if isinstance(chosen, bool) or not isinstance(chosen, numbers.Integral) or not 0 <= chosen <= last:
+            raise ParameterError(
+                f"risk must be an integer from 0 to {last}, got {chosen!r}. Pass risk=0..{last}."
+                if last
+                else f"risk must be 0, as there is one machine, got {chosen!r}. Leave it out."
+            )
+        return self.learned[int(chosen)]
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Solution:
+        """Copy all but the variables, by which the values in `certificate.point` are known."""
+        known = memo | {id(v): memo.get(id(v), v) for v in self.certificate.point}
+        return replace(self, **{f.name: deepcopy(getattr(self, f.name), known) for f in fields(self)})
+
+    if not TYPE_CHECKING:  # else a misspelt name would pass the type checks
+
+        def __getattr__(self, name: str) -> Any:
+            if name in ELSEWHERE:
+                raise AttributeError(f"a Solution has no attribute {name!r}. {ELSEWHERE[name]}")
+            return object.__getattribute__(self, name)  # again, for the error of a property
 
     def __repr__(self) -> str:
         return f"<Solution: {self}>"
 
     def __str__(self) -> str:
+        trained = [machine for machine in self.learned if machine.n]
+        labelled = ""
+        if any(machine.n < machine.n_points for machine in trained):
+            counts, sizes = (span(m.n for m in trained), span(m.n_points for m in trained))
+            labelled = f"{counts} of {sizes} points labelled, "
         return (
-            f"{self.status} by {self.method} ({self.solver}): {self.certificate}, "
-            f"build {self.build_time:.2f} s, solve {self.solve_time:.2f} s"
+            f"{self.status} by {self.method} ({self.solver}): {self.certificate}, {labelled}"
+            f"build {self.build_time:.2f} s, solve {self.solve_time:.2f} s, "
+            f"certify {self.certify_time:.2f} s"
         )
 
 
-def crossed(cross: ArrayLike, machine: Learned) -> tuple[Array, Array]:
-    """Return cross kernels and the weights that they belong to, checked."""
-    stack, weights = as_float_array(cross, "cross", ndim=3), machine.weights
-    n, n_points = machine.alpha.shape[-1], machine.parts[0].grams.n_points
-    if weights is None or len(stack) != weights.size or stack.shape[2] not in (n or n_points, n_points):
+def span(counts: Iterable[int]) -> str:
+    """Return "9" where all counts are 9, else "9 to 12", the least and the largest."""
+    ordered = sorted(set(counts))
+    return " to ".join(str(count) for count in dict.fromkeys([ordered[0], ordered[-1]]))
+
+
+def crossed(cross: ArrayLike, machine: Learned, caller: str) -> tuple[Array, Array]:
+    """Return cross kernels and the weights that they belong to, checked; `caller` is what was called."""
+    weights, n, n_points = machine.weights, machine.n or machine.n_points, machine.n_points
+    if weights is None:
+        raise InputError(
+            "new points need a combination of kernels, got a kernel that is none. Learn with the new points "
+            "among the N and read `kernel`."
+        )
+    try:
+        stack = np.asarray(cross, dtype=float)
+        got = f"an array of shape {stack.shape}"
+    except (TypeError, ValueError):  # points of another kind, such as the nodes of a graph
+        stack = np.empty(0)
+        got = f"a {type(cross).__name__}" + (f" of {len(cross)}" if isinstance(cross, Sized) else "")
+    if stack.ndim != 3 or len(stack) != weights.size or stack.shape[2] not in (n, n_points):
+        cure = (
+            "Use grams.cross(X_new)." if stack.ndim == 3 else f"For points X call {caller}(grams.cross(X))."
+        )
         raise ShapeError(
-            f"cross must have shape (m, n_new, N) with m = {0 if weights is None else weights.size} and "
-            f"N = {n_points} (or the first {n}), got {stack.shape}. Use grams.cross(X_new)."
+            f"cross must have shape (m, n_new, N) with m = {weights.size} and N = {n_points} (or the first "
+            f"{n}), got {got}. {cure}"
         )
-    return stack, weights
+    return as_float_array(stack, "cross"), weights
 
 
 def single(values: list[Any]) -> Any:
@@ -249,53 +270,3 @@ def single(values: list[Any]) -> Any:
     if not values:
         return None
     return values[0] if len(values) == 1 else tuple(values)
-
-
-def learned_machine(risk: Risk, alpha: Array) -> Learned:
-    """Return the machine of a risk at the current values of the variables."""
-    machine = risk.at(alpha)
-    several = isinstance(machine, BlockMachine)
-    coefficients = machine.coefficients if several else machine.alpha[None]  # type: ignore[union-attr]
-    parts: list[Part] = []
-    combined = extends = True
-    for K, c in zip(risk.learner.kernels, coefficients, strict=True):
-        length = float(np.linalg.norm(machine.alpha))
-        scale = float(np.linalg.norm(c)) / length if length > 0 else 1.0
-        c = c / scale if scale > 0 else machine.alpha
-        pieces = terms(K)
-        if pieces is None:
-            combined = extends = False
-            parts.append(Part(np.array([scale]), Grams.from_array(np.asarray(K.value)[None]), c))
-            continue
-        extends = extends and all(weights.is_nonneg() for weights, _ in pieces)
-        for weights, grams in pieces:
-            ridge = isinstance(grams, IdentityGrams) and len(pieces) > 1  # alone it is a kernel like others
-            parts.append(Part(scale * np.ravel(weights.value), grams, c, ridge))
-    b = float(machine.intercept)
-    value = risk.oracle().value if risk.learner.n <= MODERATE else machine.value
-    return Learned(machine.alpha, b, tuple(parts), combined, extends, risk.learner.y, float(value))
-
-
-def weights_are_unique(machine: Learned, p: float | None) -> bool | None:
-    """Whether the optimum determines the weights, where the set is an l_p ball, or p is None for another.
-
-    All optimal kernels give the same function f, so two optimal weight vectors differ by weights whose
-    combination maps alpha to zero: there are none where the images K_i alpha of the kernels in use are
-    independent; kernels that are tight at weight zero count as used. A strictly convex ball has one
-    optimum if f is not zero; another set may have one for reasons that are not looked at here.
-    """
-    weights = machine.weights
-    if not machine.extends or weights is None:
-        return None
-    used = [p.grams for p in machine.parts if not p.is_ridge]
-    images = np.concatenate([grams.apply(machine.alpha)[:, : machine.alpha.size] for grams in used])
-    traces = np.concatenate([grams.traces for grams in used])
-    forms = images @ machine.alpha / np.where(traces > 0, traces, 1.0)
-    if not weights @ images @ machine.alpha > VANISHED * max(1.0, abs(machine.value)):
-        return False
-    if p is not None and 1 < p < np.inf:
-        return True
-    chosen = (weights > 1e-7 * weights.max()) | (forms >= (1 - 1e-7) * forms.max())
-    lengths = np.linalg.norm(images[chosen], axis=1, keepdims=True)
-    directions = images[chosen] / np.where(lengths > 0, lengths, 1.0)
-    return bool(np.linalg.matrix_rank(directions, tol=1e-7) == chosen.sum()) or (None if p is None else False)

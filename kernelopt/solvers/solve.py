@@ -1,49 +1,51 @@
-"""`solve` and `explain`."""
+"""`solve`: the method is chosen, checked and run."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
-from inspect import signature
-from typing import Any
+from dataclasses import replace
+from typing import Any, Literal, TypedDict, Unpack
 
 import cvxpy as cp
-from cvxpy.constraints import Inequality
-from threadpoolctl import threadpool_limits
 
-from kernelopt.comparisons import comparisons
-from kernelopt.errors import ParameterError
-from kernelopt.language.combination import Combination
-from kernelopt.language.risk import Risk
-from kernelopt.language.terms import terms
-from kernelopt.language.triplets import TripletGains
-from kernelopt.reading import check_is_problem, check_problem, nodes, risks, visible_variables
-from kernelopt.solvers.block_descent import BLOCK_DESCENT
-from kernelopt.solvers.cutting_plane import CUTTING_PLANE
-from kernelopt.solvers.exact import EXACT
-from kernelopt.solvers.first_order import FIRST_ORDER_DUAL
-from kernelopt.solvers.interleaved import INTERLEAVED
-from kernelopt.solvers.mirror_descent import MIRROR_DESCENT
-from kernelopt.solvers.progress import Callback
-from kernelopt.solvers.registry import METHODS, Method, choose
-from kernelopt.solvers.sizing import Size, size
-from kernelopt.solvers.smooth_dual import SMOOTH_DUAL
+from kernelopt.errors import MethodError, ParameterError
+from kernelopt.solvers.control import Callback, Control
+from kernelopt.solvers.driver import Candidate, drive
+from kernelopt.solvers.exact import Exact
+from kernelopt.solvers.hints import warn_of_cost
+from kernelopt.solvers.method import Method
+from kernelopt.solvers.programme import Programme
+from kernelopt.solvers.registry import METHODS, named, with_options
+from kernelopt.solvers.sizing import CLOSED_SECONDS, size
 from kernelopt.solvers.solution import Solution
-from kernelopt.validation import positive
+from kernelopt.structure.gate import check_problem
+from kernelopt.structure.structure import Structure
+from kernelopt.threads import one_blas_thread
+from kernelopt.validation import boolean, positive
 
-MODERATE = 1000  # points, up to which linear algebra is done by one thread
+MODERATE = 1000  # points, up to which linear algebra is done by one thread: more wait for each other
+
+PRECISE = 0.025  # seconds, which nobody notices, that "exact" may take more: its weights are the most precise
 
 
 def solve(
     problem: cp.Problem,
-    method: str = "auto",
+    method: str | Method = "auto",
     *,
     tol: float = 1e-5,
     time_limit: float | None = None,
     memory: float | None = None,
     callback: Callback | None = None,
     verbose: bool = False,
-    **options: Any,
+    solver: Any = None,
+    solver_options: dict[str, Any] | None = None,
+    force: bool | None = None,
+    max_iterations: int | None = None,
+    max_chunks: int | None = None,
+    chunk: int | None = None,
+    master: Literal["exact", "taylor"] | None = None,
+    stabilize: bool | None = None,
+    step: Literal["adaptive", "theorem"] | None = None,
+    update: Literal["descent", "best-response", "averaging", "as-printed"] | None = None,
 ) -> Solution:
     """Solve a problem by the best method for its structure and size, and certify the result.
 
@@ -51,34 +53,45 @@ def solve(
     ----------
     problem : cp.Problem
         DCP, with or without risks.
-    method : str, default "auto"
+    method : str or Method, default "auto"
         "exact", "interleaved", "cutting-plane", "block-descent", "smooth-dual", "first-order-dual",
-        "mirror-descent", or any other that is registered; `explain(problem)` lists those that apply.
-        "auto" is exact where that takes seconds.
+        "mirror-descent", or any other that is registered; `explain(problem)` lists those that apply, with
+        their predicted seconds. "auto" takes the fastest, and goes on with the next where that one ends
+        above `tol` or refuses.
     tol : float > 0, default 1e-5
         Certified gap to reach, relative to max(1, |upper|).
     time_limit : float > 0, optional
-        Seconds.
+        Seconds of the whole call, to a second or a tenth of it; kernels that are evaluated and functions
+        that are compiled for the first time may add to it. The best point so far comes back.
     memory : float > 0, optional
         Bytes: for "exact" those that a semidefinite problem may be predicted to need, default 16e9; for
         "interleaved" those of the kernel rows that are kept, default 5e8.
     callback : function of a dict, optional
         Called with every point: keys "method", "iteration", "seconds", "lower", "upper", "gap", "point"
-        (the weights; values by variable id for "exact", "cutting-plane", "first-order-dual" and
-        "mirror-descent"), and for "exact" also "solver",
+        (values by variable id, but for methods on an l_p ball the weights), and for "exact" also "solver",
         "status" and "certificate". It may raise StopIteration to end with the best point so far, as
-        Ctrl-C does in the iterative methods.
+        Ctrl-C does.
     verbose : bool, default False
         Print the solver's log, or a line per iteration. On a terminal long work shows its progress
         without it.
-    **options
-        Of the method. For "exact": `solver` (a name, or a cvxpy solver object: only that one is used),
-        `solver_options` (a dict, handed to every solver) and `force=True` to try a semidefinite problem
-        that is predicted not to finish. For "block-descent": `update`, "descent" or "best-response". For
-        "interleaved": `chunk`, entries of alpha that move together, and `max_chunks`. For
-        "cutting-plane": `master`, "exact" or "taylor", and `stabilize`. For "mirror-descent": `step`,
-        "adaptive" or "theorem", and `update`, "averaging" or "as-printed". For all but "interleaved" and
-        "exact": `max_iterations`.
+    solver : str or cvxpy solver, optional
+        For "exact": the only conic solver to use.
+    solver_options : dict, optional
+        For "exact": settings that are handed to every conic solver.
+    force : bool, optional
+        For "exact": try a semidefinite problem that is predicted not to finish.
+    max_iterations : int, optional
+        For all methods but "exact" and "interleaved".
+    max_chunks, chunk : int, optional
+        For "interleaved": how many chunks, and how many entries of alpha move together in one.
+    master, stabilize : optional
+        For "cutting-plane": the master problem, "exact" (default) or "taylor"; and whether the level
+        method is used (default True).
+    step : "adaptive" (default) or "theorem", optional
+        For "mirror-descent".
+    update : optional
+        For "block-descent" "descent" (default) or "best-response"; for "mirror-descent" "averaging"
+        (default) or "as-printed".
 
     Returns
     -------
@@ -91,6 +104,8 @@ def solve(
     InfeasibleError
         With a proof; a hard margin that no kernel of the set can meet is found before solving.
     UnboundedError, SolverError, MethodError
+    ParameterError
+        If an option has a wrong type or range, or is not one of the method's.
     cvxpy.DCPError
         If the problem is not convex.
 
@@ -98,6 +113,8 @@ def solve(
     -----
     ConvergenceWarning
         If the certified gap is above `tol`.
+    ConditionWarning
+        If weights whose sign is a constraint, and not `nonneg=True`, make the problem take long.
 
     Examples
     --------
@@ -108,31 +125,147 @@ def solve(
     >>> solution.status, round(solution.value, 5), solution.weights.round(5) + 0.0
     ('optimal', 0.25, array([0., 2.]))
     """
+    options = {
+        "solver": solver,
+        "solver_options": solver_options,
+        "force": force,
+        "max_iterations": max_iterations,
+        "max_chunks": max_chunks,
+        "chunk": chunk,
+        "master": master,
+        "stabilize": stabilize,
+        "step": step,
+        "update": update,
+    }
+    return solve_with(
+        None,
+        problem,
+        method,
+        tol=tol,
+        time_limit=time_limit,
+        memory=memory,
+        callback=callback,
+        verbose=verbose,
+        **options,
+    )
+
+
+class SolveOptions(TypedDict, total=False):
+    """The options of `solve`, for functions that hand them on."""
+
+    tol: float
+    time_limit: float | None
+    memory: float | None
+    callback: Callback | None
+    verbose: bool
+    solver: Any
+    solver_options: dict[str, Any] | None
+    force: bool | None
+    max_iterations: int | None
+    max_chunks: int | None
+    chunk: int | None
+    master: Literal["exact", "taylor"] | None
+    stabilize: bool | None
+    step: Literal["adaptive", "theorem"] | None
+    update: Literal["descent", "best-response", "averaging", "as-printed"] | None
+
+
+COMMON = ("tol", "time_limit", "memory", "callback", "verbose")  # options of every method
+
+
+def solve_with(
+    programme: Programme | None,
+    problem: cp.Problem,
+    method: str | Method = "auto",
+    **options: Unpack[SolveOptions],
+) -> Solution:
+    """Solve as `solve` does; the method "exact" solves the programme, where there is one."""
     check_problem(problem)
-    tol = positive(tol, "tol")
-    time_limit = None if time_limit is None else positive(time_limit, "time_limit")
-    chosen = choose(problem, method)
-    if memory is not None:
-        memory = positive(memory, "memory")
-        if "memory" in signature(chosen.run).parameters:
-            options["memory"] = memory
-    unknown = sorted(set(options) - set(signature(chosen.run).parameters))
-    if unknown:
-        allowed = ", ".join(k for k in signature(chosen.run).parameters if k not in ("problem", "reading"))
+    tol = positive(options.get("tol", 1e-5), "tol")
+    time_limit, memory = options.get("time_limit"), options.get("memory")
+    callback = options.get("callback")
+    if callback is not None and not callable(callback):
         raise ParameterError(
-            f"options of method {chosen.name!r} are {allowed}, got {', '.join(unknown)}. Settings of a "
-            "solver go into solver_options={...}."
+            f"callback must be a function of a dict, got {callback!r} ({type(callback).__name__}). "
+            "Pass for instance callback=print."
         )
-    largest = max((node.learner.n for node in risks(problem)), default=0)
-    # Threads of BLAS wait for each other on small matrices: up to ten times slower on a busy machine.
-    with threadpool_limits(1 if largest <= MODERATE else None, user_api="blas"):
-        return chosen.run(
-            problem, tol=tol, time_limit=time_limit, callback=callback, verbose=verbose, **options
-        )
+    structure = Structure(problem)
+    control = Control(
+        tol,
+        None if time_limit is None else positive(time_limit, "time_limit"),
+        callback,
+        boolean(options.get("verbose", False), "verbose"),
+        structure.maximize,
+        None if memory is None else positive(memory, "memory"),
+    )
+    own = {name: value for name, value in options.items() if name not in COMMON and value is not None}
+    largest = max((term.learner.n for term in structure.risks), default=0)
+    with one_blas_thread(1 if largest <= MODERATE else None):
+        chosen, control.alternatives = candidates(structure, method, own)
+        warn_of_cost(structure)
+        return drive(structure, [programmed(c, programme) for c in chosen], control)
 
 
-def register(method: Method) -> None:
-    """Add a method, here and as `problem.solve(method=name)` (cvxpy's registry is global)."""
+def programmed(candidate: Candidate, programme: Programme | None) -> Candidate:
+    """Return a candidate for which "exact" solves the programme."""
+    if programme is None or not isinstance(candidate.method, Exact):
+        return candidate
+    return replace(candidate, method=replace(candidate.method, programme=programme))
+
+
+def candidates(
+    structure: Structure, method: str | Method, options: dict[str, Any]
+) -> tuple[list[Candidate], tuple[str, ...]]:
+    """Return the methods to run, best first, and the names of all that apply.
+
+    Raises
+    ------
+    MethodError
+        If there is no such method or it does not apply, naming what stands in the way.
+    """
+    found = applicable(structure)
+    names = tuple(candidate.method.name for candidate in found)
+    if method == "auto":
+        able = [c for c in found if set(options) <= set(c.method.options())]
+        if not able:
+            raise ParameterError(
+                f"the options {', '.join(options)} must be those of one method that applies, got a mixture. "
+                f"Name the method: {', '.join(map(repr, names)) or 'none applies'}."
+            )
+        return [replace(c, method=with_options(c.method, options)) for c in able], names
+    single = with_options(named(method) if not isinstance(method, Method) else method, options)
+    match = single.match(structure)
+    if isinstance(match, str):
+        raise MethodError(
+            f"method {single.name!r} does not apply: {match}. Use method='auto', or see explain()."
+        )
+    return [candidate(structure, single, match)], names
+
+
+def applicable(structure: Structure) -> list[Candidate]:
+    """Return the registered methods that apply, the fastest first, "exact" with a start of `PRECISE`."""
+    found = [(method, method.match(structure)) for method in list(METHODS.values())]
+    able = [candidate(structure, method, match) for method, match in found if not isinstance(match, str)]
+    return sorted(able, key=lambda c: c.seconds - (PRECISE if isinstance(c.method, Exact) else 0.0))
+
+
+def candidate(structure: Structure, method: Method, match: Any) -> Candidate:
+    """Return a method with its predicted seconds, the certificate's included."""
+    cost = method.cost(match)
+    certification = CLOSED_SECONDS if cost.certified else size(structure).certification_seconds
+    return Candidate(method, match, cost.seconds + certification, certification)
+
+
+def register_method(method: Method) -> None:
+    """Add a method: `solve` knows it by its name, and "auto" considers it.
+
+    It is `problem.solve(method=name)` too, through cvxpy's registry, which is global.
+
+    Parameters
+    ----------
+    method : Method
+        With the default values of its options.
+    """
     METHODS[method.name] = method
 
     def solve_method(problem: cp.Problem, *_: Any, **options: Any) -> float:
@@ -141,127 +274,4 @@ def register(method: Method) -> None:
     cp.Problem.register_solve(method.name, solve_method)
 
 
-for method in (
-    EXACT,
-    BLOCK_DESCENT,
-    SMOOTH_DUAL,
-    MIRROR_DESCENT,
-    CUTTING_PLANE,
-    INTERLEAVED,
-    FIRST_ORDER_DUAL,
-):
-    register(method)
 cp.Problem.register_solve("auto", lambda problem, *_, **options: solve(problem, **options).value)
-
-
-@dataclass(frozen=True)
-class Explanation:
-    """What `explain` found; print it."""
-
-    size: Size
-    lines: tuple[str, ...]
-    hints: tuple[str, ...]
-
-    def __str__(self) -> str:
-        hints = [f"hint: {hint}" for hint in self.hints]
-        return "\n".join([*self.lines, *hints])
-
-
-def explain(problem: cp.Problem) -> Explanation:
-    """Say how a problem is understood: its risks, cones, size, cost, and which methods apply.
-
-    Parameters
-    ----------
-    problem : cp.Problem
-
-    Returns
-    -------
-    Explanation
-        Prints as text. Nothing is evaluated or compiled.
-    """
-    check_is_problem(problem)
-    found = risks(problem)
-    expected = size(problem)
-    lines = [
-        f"{len(visible_variables(problem))} variable(s): "
-        + ", ".join(map(described, visible_variables(problem)))
-    ]
-    for i, node in enumerate(found):
-        learner = node.learner
-        forms = ", ".join(
-            f"{reason(K, form)}" for K, form in zip(learner.kernels, learner.forms, strict=True)
-        )
-        bias = "with" if learner.bias is not None else "without"
-        lines.append(f"risk {i + 1}: {learner.loss!r} on {learner.n} points {bias} intercept; {forms}")
-    lines += list(compared(problem))
-    cones = [f"semidefinite of orders {', '.join(map(str, expected.semidefinite))}"] if expected.order else []
-    if expected.coordinates:
-        cones.append(
-            f"second-order cones over {expected.coordinates} coordinates ({expected.nonzeros} non-zeros)"
-        )
-    lines.append("cones of method 'exact': " + ("; ".join(cones) or "those of the constraints"))
-    lines.append(
-        f"predicted: about {expected.seconds:.1f} s and {expected.memory / 1e9:.1f} GB, to a factor of three"
-    )
-    for method in METHODS.values():
-        stands = method.obstacles(problem)
-        lines.append(f"method {method.name!r}: " + ("applies" if not stands else "no: " + "; ".join(stands)))
-    if not problem.is_dcp():
-        lines.append("not DCP: cvxpy will refuse it; a risk is convex and decreasing in its kernel")
-    return Explanation(expected, tuple(lines), tuple(hints(problem, found)))
-
-
-def compared(problem: cp.Problem) -> Iterator[str]:
-    """Yield a line on every set of triplets in a problem, and how it contradicts itself."""
-    for root in (problem.objective, *problem.constraints):
-        for node in nodes(root):
-            if isinstance(node, TripletGains):
-                yield f"comparisons: {comparisons(node.triplets)}"
-
-
-def described(variable: cp.Variable) -> str:
-    """Return name, shape and attributes of a variable."""
-    attributes = [k for k, v in variable.attributes.items() if v is not None and v is not False]
-    return f"{variable.name()} {variable.shape}" + (f" {'/'.join(attributes)}" if attributes else "")
-
-
-def reason(K: cp.Expression, form: str) -> str:
-    """Return which cone a kernel goes to, and why."""
-    parts = terms(K)
-    count = 0 if parts is None else sum(len(grams) for _, grams in parts)
-    why = {
-        "fixed": "constant kernel, quadratic",
-        "second-order cone": f"{count} Gram matrices with non-negative weights, second-order cones",
-        "semidefinite": f"{count} Gram matrices with weights of unknown sign, semidefinite form"
-        if parts is not None
-        else "a kernel that is not a combination, semidefinite form",
-    }
-    return why[form]
-
-
-def hints(problem: cp.Problem, found: list[Risk]) -> list[str]:
-    """Return cures for formulations that cost more than they need."""
-    said: dict[str, None] = {}
-    positive_ids = {
-        id(c.args[1]) for c in problem.constraints if isinstance(c, Inequality) and is_zero(c.args[0])
-    }
-    for node in found:
-        for K in node.learner.kernels:
-            for weights, _ in terms(K) or []:
-                if not weights.is_nonneg() and id(weights) in positive_ids:
-                    said[
-                        f"{weights.name()} >= 0 is a constraint, which the sign analysis does not see: "
-                        "create the variable with nonneg=True and the risk becomes a second-order cone"
-                    ] = None
-    for root in (problem.objective, *problem.constraints):
-        for node in nodes(root):
-            if type(node).__name__.lower() == "trace" and isinstance(node.args[0], Combination):
-                said[
-                    "cp.trace expands all N^2 m entries of a combination: kernelopt.trace(K) costs m numbers"
-                ] = None
-    return list(said)
-
-
-def is_zero(expression: Any) -> bool:
-    """Whether an expression is the constant zero."""
-    return bool(expression.is_constant() and not expression.parameters() and (expression.value == 0).all())

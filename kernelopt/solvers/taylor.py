@@ -7,8 +7,10 @@ import numpy as np
 
 from kernelopt.conic import attempt, ladder
 from kernelopt.norms import lp_length
-from kernelopt.solvers.ball import Ball
-from kernelopt.solvers.master import MasterFailure, Point, Proposal, averaged
+from kernelopt.solvers.master import MasterFailure, Proposal, averaged
+from kernelopt.structure.ball import Ball
+from kernelopt.structure.structure import Point
+from kernelopt.threads import Watch
 from kernelopt.validation import Array
 
 FLOOR = 1e-7  # the curvature of the norm blows up at zero weights for p < 2, and vanishes for p > 2
@@ -19,9 +21,8 @@ EXPANSIONS = 50
 class TaylorMaster:
     """max over the unit l_p sphere of the least cut, by a sequence of quadratic constraints."""
 
-    def __init__(self, read: Ball) -> None:
-        self.read = read
-        self.variables = [read.theta]
+    def __init__(self, read: Ball, watch: Watch | None = None) -> None:
+        self.read, self.watch = read, watch
         self.alphas: list[Array] = []
         self.gains: list[float] = []
         self.forms: list[Array] = []
@@ -29,7 +30,7 @@ class TaylorMaster:
 
     def start(self) -> Point:
         """Return equal weights."""
-        return {self.read.theta.id: self.read.reach * self.w}
+        return self.read.point(self.read.reach * self.w)
 
     def add(self, k: int, alpha: Array) -> None:
         """Add the cut at alpha."""
@@ -46,14 +47,18 @@ class TaylorMaster:
             at = np.maximum(self.w, FLOOR)
             bend = p * (p - 1) / 2 * cp.sum_squares(cp.multiply(at ** ((p - 2) / 2), w))
             ball = bend - p * (p - 2) * at ** (p - 1) @ w <= p * (3 - p) / 2
-            attempt(cp.Problem(cp.Minimize(t), [cuts, ball, w <= 1]), ladder(linear=False, order=0)[0])
+            attempt(
+                cp.Problem(cp.Minimize(t), [cuts, ball, w <= 1]),
+                ladder(linear=False, order=0)[0],
+                watch=self.watch,
+            )
             if w.value is None or not np.isfinite(w.value).all() or not w.value.max() > 0:
                 raise MasterFailure("the expanded master has no solution")
             last, values = self.w, np.maximum(w.value, 0.0)
             self.w = values / lp_length(values, p)
             if np.abs(self.w - last).max() <= STATIONARY:
                 break
-        point = {self.read.theta.id: self.read.reach * self.w}
+        point = self.read.point(self.read.reach * self.w)
         return Proposal(point, float(t.value), np.maximum(cuts.dual_value, 0.0))
 
     def averaged(self, multipliers: Array) -> list[Array]:

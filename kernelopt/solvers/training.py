@@ -10,13 +10,14 @@ import cvxpy as cp
 import numpy as np
 from cvxpy.atoms.affine.add_expr import AddExpression
 
-from kernelopt.certificates.boxes import affine
 from kernelopt.grams import Grams
 from kernelopt.language.penalty import weighted
-from kernelopt.language.risk import Risk
 from kernelopt.machine import blocks_at, learn
 from kernelopt.norms import lp_length
-from kernelopt.solvers.spectrahedra import Piece
+from kernelopt.structure.affine import Affine, affine
+from kernelopt.structure.pieces import Piece
+from kernelopt.structure.structure import RiskTerm
+from kernelopt.threads import Watch
 from kernelopt.validation import Array
 
 LEAST_SHARE = 1e-12
@@ -81,7 +82,7 @@ class Trainer:
     """
 
     factor: float
-    risk: Risk
+    risk: RiskTerm
     kernels: list[Kernel]
 
     @cached_property
@@ -105,7 +106,9 @@ class Trainer:
             constant += kernel.pull(alpha, -self.factor / (2 * share), gradients)
         return constant
 
-    def train(self, points: list[Array], last: Trained | None, slack: float) -> Trained:
+    def train(
+        self, points: list[Array], last: Trained | None, slack: float, watch: Watch | None = None
+    ) -> Trained:
         """Return the machine at a point, starting from the last one, whose share of a gap may be `slack`."""
         learner = self.risk.learner
         size = 0.0 if last is None else self.factor * abs(last.value)
@@ -114,12 +117,14 @@ class Trainer:
         start = None if last is None else last.alpha
         if self.p < np.inf:
             shares = self.shares(np.ones(len(Ks))) if last is None else last.shares
-            return self._alternate(Ks, start, shares, accuracy)
+            return self._alternate(Ks, start, shares, accuracy, watch)
         K, bias = np.asarray(sum(Ks)), learner.bias is not None
-        one = learn(K, learner.y, learner.loss, bias, start=start, tol=accuracy)
+        one = learn(K, learner.y, learner.loss, bias, start=start, tol=accuracy, watch=watch)
         return Trained(one.value, one.alpha, np.ones(len(Ks)), (one.alpha, None))
 
-    def _alternate(self, Ks: list[Array], alpha: Array | None, shares: Array, accuracy: float) -> Trained:
+    def _alternate(
+        self, Ks: list[Array], alpha: Array | None, shares: Array, accuracy: float, watch: Watch | None
+    ) -> Trained:
         """Train at sum_i K_i / gamma_i and take the best gamma for it, in turn.
 
         That is block ascent on a function which is concave in alpha and gamma; wherever it ends, both
@@ -131,7 +136,7 @@ class Trainer:
         alpha = np.zeros(y.size) if alpha is None else alpha
         for _ in range(ROUNDS):
             K = np.tensordot(1 / shares, np.asarray(Ks), 1)
-            alpha = learn(K, y, loss, bias, start=alpha, tol=accuracy / 2).alpha
+            alpha = learn(K, y, loss, bias, start=alpha, tol=accuracy / 2, watch=watch).alpha
             machine = blocks_at(Ks, alpha, 1 / shares, y, loss, bias, learner.norm)
             if machine.value < value:
                 value, attained = machine.value, (machine.alpha, 1 / shares)
@@ -164,21 +169,16 @@ def read_kernel(K: cp.Expression, n: int, pieces: list[Piece]) -> Kernel | None:
             return None
         for weights, grams in terms:
             block = grams.block(slice(0, n)) if n < grams.n_points else grams
-            read = read_weights(weights, pieces)
+            read = read_weights(weights)
             if read is None:
                 return None
-            kernel.parts.extend(Part(places[v.id], block, M) for v, M in read[1].items())
-            if read[0].any():
-                kernel.fixed.append((read[0], block))
+            kernel.parts.extend(Part(places[v.id], block, M) for v, M in read.matrices.items())
+            if read.constant.any():
+                kernel.fixed.append((read.constant, block))
     return kernel
 
 
-def read_weights(weights: cp.Expression, pieces: list[Piece]) -> tuple[Array, dict[cp.Variable, Any]] | None:
-    """Read affine weights as a constant and a matrix for each of their variables, all vectors; else None."""
-    before = [piece.variable.value for piece in pieces]
-    for piece in pieces:
-        piece.variable.save_value(np.zeros(piece.variable.shape))
+def read_weights(weights: cp.Expression) -> Affine | None:
+    """Read affine weights whose variables are all vectors; None if they are not."""
     read = affine(weights)
-    for piece, value in zip(pieces, before, strict=True):
-        piece.variable.save_value(value)
-    return None if read is None or any(v.ndim != 1 for v in read.matrices) else (read.constant, read.matrices)
+    return None if read is None or any(v.ndim != 1 for v in read.matrices) else read

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from kernelopt.errors import InputError, ParameterError, ShapeError, SolverError
+from kernelopt.errors import InputError, ParameterError, ShapeError, SolverError, Stopped
 from kernelopt.losses import Loss
 from kernelopt.losses.base import Curve
+from kernelopt.threads import Watch, watched
 from kernelopt.validation import Array, positive
 
 if TYPE_CHECKING:
     from kernelopt.spectra.projection import Pairs
 
+UNBROKEN = 1e7  # steps times entries of the kernels, that need no watch: some hundredths of a second
+LAST_STEP = 0.5  # seconds, for which the end of a step is waited for
 BEGIN = 0.05  # of the way to the largest alpha
 COARSE = 1e-6  # of |B|^2: below it, |K - B|^2 as a difference of sums is not accurate
 
@@ -112,7 +116,7 @@ class Ascent:
             shifts=np.zeros(m),
             pairs=Pairs.room(m, N),
             memory=np.zeros(3),
-            counts=np.zeros(2, dtype=np.intp),
+            counts=np.zeros(3, dtype=np.intp),
         )
         state = self._state
         self.alpha, self.gamma, self.predictor = state.alpha, state.gamma, state.predictor
@@ -139,27 +143,58 @@ class Ascent:
         self._given.bases[i] = basis
         self._given.spectra[i] = spectrum
 
-    def solve(self, weights: Array, tol: float, steps: int) -> tuple[float, float]:
+    def solve(
+        self, weights: Array, tol: float, steps: int, watch: Watch | None = None
+    ) -> tuple[float, float]:
         """Ascend from the last point with the weights W until the inner gap is `tol`, or for `steps` steps.
 
         Returns d(alpha, gamma) and the inner gap: how much larger than d the objective is at these
-        kernels, which is an upper bound of its minimum.
+        kernels, which is an upper bound of its minimum. A `watch` that raises `Stopped` ends the ascent
+        early; what else it raises goes on.
         """
-        from kernelopt.spectra.climb import climb
-
         weights = np.ascontiguousarray(weights, dtype=float)
         if weights.shape != self.gamma.shape or not (weights > 0).all() or not np.isfinite(weights).all():
             raise ParameterError(
                 f"the weights must be {self.gamma.size} positive finite numbers, one per kernel, got "
                 f"{weights}. Leave out a kernel that is tied to nothing."
             )
-        value, gap = climb(self._given, weights, float(tol), max(int(steps), 1), self._state)
+        value, gap = self._climb(weights, float(tol), max(int(steps), 1), watch)
         if not np.isfinite(value):
             raise SolverError(
                 f"the ascent must end at a finite value, got {value} at weights {weights}. "
                 "Look for NaN in the bases, or scale the matrices to entries near 1."
             )
         return float(value) + self._sharpen(weights), float(gap)
+
+    def _climb(self, weights: Array, tol: float, steps: int, watch: Watch | None) -> tuple[float, float]:
+        """Return the value and the gap of `climb`, which is watched where it may take long."""
+        from kernelopt.spectra.climb import climb
+
+        counts, entries = self._state.counts, self._given.bases.size
+        counts[2] = 0
+        if watch is not None:
+            watch()
+        if watch is None or steps * entries < UNBROKEN:
+            found: tuple[float, float] = climb(self._given, weights, tol, steps, self._state)
+            return found
+        ended, results = threading.Event(), list[tuple[float, float]]()
+
+        def work() -> None:
+            try:
+                results.append(climb(self._given, weights, tol, steps, self._state))
+            finally:
+                ended.set()
+
+        def end() -> None:
+            counts[2] = 1
+            ended.wait(LAST_STEP)
+
+        try:
+            watched(work, watch, end)
+        except Stopped:
+            if not results:
+                raise
+        return results[0]
 
     def kernel(self, i: int) -> Array:
         """Return K_i, shape (N, N): positive semidefinite, and of its trace, to rounding."""

@@ -49,12 +49,14 @@ class State(NamedTuple):
     shifts: Array
     pairs: Pairs
     memory: Array  # Lipschitz estimate (0: none yet), price of sum alpha = 0, intercept
-    counts: NDArray[np.intp]  # steps, projections
+    counts: NDArray[np.intp]  # steps, projections, and whether another thread asks for the end
 
 
 @compiled
 def climb(given: Given, weights: Array, tol: float, steps: int, state: State) -> tuple[float, float]:
     """Ascend until the inner gap is `tol`, or rounding, or `steps` steps are done; return value and gap.
+
+    Another thread may end it after the next step, by `counts`.
 
     The method is FISTA (Beck, Teboulle, SIAM J. Imaging Sci. 2 (2009)), with a Lipschitz estimate that
     grows until a step holds and shrinks after it. The momentum starts again where it points downhill, as
@@ -80,7 +82,7 @@ def climb(given: Given, weights: Array, tol: float, steps: int, state: State) ->
             state.memory[0] = max(SHRINK * state.memory[0], TINY)
             loss = dual_loss(place, given)
             gap = inner_gap(loss, given, SLACK * tol, state)
-            if gap <= max(tol, ROUNDING * abs(loss)) or taken == steps:
+            if gap <= max(tol, ROUNDING * abs(loss)) or taken == steps or state.counts[2] > 0:
                 state.counts[0] += taken
                 for k in range(x.size):
                     state.alpha[k] = place[k]

@@ -14,7 +14,7 @@ STAMP = [(file.name, file.stat().st_mtime, file.stat().st_size) for file in SOUR
 
 
 def compiled(loop: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a loop compiled at its first use."""
+    """Return a loop compiled at its first use. It lets other threads run: one may watch it."""
     return _kept(loop, {})
 
 
@@ -25,9 +25,9 @@ def summed(loop: Callable[..., Any]) -> Callable[..., Any]:
 
 def _kept(loop: Callable[..., Any], options: dict[str, Any]) -> Callable[..., Any]:
     try:
-        fast: Any = njit(loop, cache=True, error_model="numpy", **options)
+        fast: Any = njit(loop, cache=True, error_model="numpy", nogil=True, **options)
     except RuntimeError:  # no directory that numba may write to
-        fast = njit(loop, error_model="numpy", **options)
+        fast = njit(loop, error_model="numpy", nogil=True, **options)
     # What is kept holds the loops that it calls, of other files too, but numba only sees whether its own
     # file has changed. The attribute is private; were it to go, this would be back to that.
     kept: Any = getattr(getattr(fast, "_cache", None), "_cache_file", None)

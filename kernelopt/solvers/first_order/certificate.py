@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-import cvxpy as cp
 import numpy as np
 
 from kernelopt.certificates import Certificate
 from kernelopt.certificates.certify import uncrossed
-from kernelopt.certificates.repair import write_point
 from kernelopt.solvers.first_order.iterate import Iterate, Proof
-from kernelopt.solvers.nearness import Block, Nearness
+from kernelopt.structure.evaluation import Evaluator
+from kernelopt.structure.nearness import Block, Nearness
+from kernelopt.structure.structure import Structure
 from kernelopt.validation import Array
 
 ROUND_OFF = 1e-12  # of an eigenvalue decomposition, relative to the largest entry
 
 
 def certificate(
-    problem: cp.Problem, read: Nearness, best: Iterate, proof: Proof
+    structure: Structure, read: Nearness, best: Iterate, proof: Proof
 ) -> tuple[Certificate, list[float]]:
     """Return bounds that repeat nothing of what a method computed, and the sigma of every block.
 
@@ -25,17 +25,22 @@ def certificate(
     with alpha, gamma and U brought into their domains first.
     """
     X = [cleaned(block, x) for block, x in zip(read.blocks, best.X(), strict=True)]
-    values = {block.piece.variable: x for block, x in zip(read.blocks, X, strict=True)}
-    write_point(list(values), {variable.id: x for variable, x in values.items()})
-    with read.risk.pinned(best.alpha, 1 / best.gamma):
-        upper = float(problem.objective.value)
+    point = {block.piece.variable.id: x for block, x in zip(read.blocks, X, strict=True)}
+    upper, machines = Evaluator(structure, [(best.alpha, 1 / best.gamma)]).at(point)
     lower, least = lower_bound(read, proof, upper)
     reason = ""
     if lower > upper:
         lower, upper, reason = uncrossed(lower, upper, maximize=False)
-    alphas = (proof.alpha,)
-    found = Certificate(lower, upper, "closed", reason=reason, feasible=True, point=values, alphas=alphas)
-    return found, least
+    return Certificate(
+        lower,
+        upper,
+        "closed",
+        reason=reason,
+        feasible=True,
+        point={variable: point[variable.id] for variable in structure.user_variables},
+        alphas=(proof.alpha,),
+        machines=machines,
+    ), least
 
 
 def lower_bound(read: Nearness, proof: Proof, upper: float) -> tuple[float, list[float]]:

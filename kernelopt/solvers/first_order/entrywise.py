@@ -8,6 +8,7 @@ from itertools import count
 
 import numpy as np
 
+from kernelopt.solvers.control import Control
 from kernelopt.solvers.first_order.iterate import (
     Iterate,
     Proof,
@@ -17,9 +18,9 @@ from kernelopt.solvers.first_order.iterate import (
     point,
     risk_bounds,
 )
-from kernelopt.solvers.nearness import Nearness
-from kernelopt.solvers.progress import Progress
 from kernelopt.spectra import Ascent
+from kernelopt.structure.nearness import Nearness
+from kernelopt.threads import Watch
 from kernelopt.validation import Array
 
 STEPS = 100  # accelerated steps of the inner problem in one iteration
@@ -56,11 +57,12 @@ class Split:
             size.append(np.abs(S).mean())
         return START * self.read.price / max(float(np.mean(far)), LEAST * float(np.mean(size)), 1e-300)
 
-    def kernels(self, tol: float) -> tuple[list[Array], float]:
+    def kernels(self, tol: float, watch: Watch) -> tuple[list[Array], float]:
         """Return the K_i nearest to X_i - U_i together with the risk, and the gap of that problem."""
         for i, (X, U) in enumerate(zip(self.X, self.U, strict=True)):
+            watch()  # a decomposition follows
             place(self.inner, self.read, i, X - U)
-        _, gap = self.inner.solve(np.full(len(self.X), self.sigma / 2), tol, STEPS)
+        _, gap = self.inner.solve(np.full(len(self.X), self.sigma / 2), tol, STEPS, watch)
         return point(self.inner, self.read), gap
 
     def step(self, K: list[Array], first: bool) -> tuple[float, float]:
@@ -111,22 +113,22 @@ class Split:
         )
 
 
-def entrywise(read: Nearness, progress: Progress) -> Iterator[Iterate]:
+def entrywise(read: Nearness, control: Control) -> Iterator[Iterate]:
     """Split K_i = X_i: the K-step is the inner problem, the X-step a median of every entry."""
     inner = ascent(read)
     split = Split(read, inner)
     tol = np.inf
     for iteration in count():
-        K, gap = split.kernels(tol)
+        K, gap = split.kernels(tol, control.check)
         residuals = split.step(K, iteration == 0)
-        if iteration % CHECK == CHECK - 1 or iteration < 2 or progress.late:
+        if iteration % CHECK == CHECK - 1 or iteration < 2 or control.late:
             upper = risk_bounds(inner, read, gap)[1]
             upper += sum(block.distance(k) for block, k in zip(read.blocks, K, strict=True)) / read.factor
-            known = min(upper, (progress.upper - read.offset) / read.factor)
+            known = min(upper, (control.upper - read.offset) / read.factor)
             proof = split.proof()
             yield Iterate(split.lower(known), upper, partial(list, K), proof.alpha, proof.gamma, proof)
-            open_gap = (progress.upper - progress.lower) / read.factor
-            tol = max(ACCURACY * allowance(read, progress, upper), SHARE * open_gap)
+            open_gap = (control.upper - control.lower) / read.factor
+            tol = max(ACCURACY * allowance(read, control, upper), SHARE * open_gap)
         split.balance(iteration, *residuals)
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from kernelopt.solvers.control import Control
 from kernelopt.solvers.first_order.iterate import (
     Iterate,
     Proof,
@@ -16,9 +17,8 @@ from kernelopt.solvers.first_order.iterate import (
     point,
     risk_bounds,
 )
-from kernelopt.solvers.nearness import Nearness
-from kernelopt.solvers.progress import Progress
 from kernelopt.spectra import Ascent
+from kernelopt.structure.nearness import Nearness
 from kernelopt.validation import Array
 
 FIRST_STEPS, STEPS = 3, 200
@@ -69,7 +69,7 @@ class Scales:
         self.s = [np.maximum(new, least) for new, least in zip(d, self.least, strict=True)]
 
 
-def frobenius(read: Nearness, progress: Progress) -> Iterator[Iterate]:
+def frobenius(read: Nearness, control: Control) -> Iterator[Iterate]:
     """Alternate between the inner problem with squares over 2 s, and s = |X - S|.
 
     Lower bound, free of eigenvalues: U = kappa (X - S) / s with kappa = min(1, min s / |X - S|) is in the
@@ -83,7 +83,7 @@ def frobenius(read: Nearness, progress: Progress) -> Iterator[Iterate]:
     learner = read.risk.learner
     while True:
         scales.apply()
-        _, gap = inner.solve(scales.W, tol, steps)
+        _, gap = inner.solve(scales.W, tol, steps, control.check)
         d, products = scales.distances()
         s, B, W = scales.s, list(scales.B), scales.W
         kappa = min(1.0, *(float((a / np.maximum(b, 1e-300)).min()) for a, b in zip(s, d, strict=True)))
@@ -95,8 +95,8 @@ def frobenius(read: Nearness, progress: Progress) -> Iterator[Iterate]:
         made = Response(read, B, W, alpha, gamma, s, kappa)
         yield Iterate(lower, upper, made.X, alpha, gamma, Proof(kappa**0.5 * alpha, gamma, made.U))
         scales.move(d)
-        open_gap = (progress.upper - progress.lower) / read.factor
-        tol, steps = SHARE * max(allowance(read, progress, upper), open_gap), STEPS
+        open_gap = (control.upper - control.lower) / read.factor
+        tol, steps = SHARE * max(allowance(read, control, upper), open_gap), STEPS
 
 
 def lengths(D: Array) -> Array:

@@ -8,9 +8,9 @@ from functools import cached_property
 
 import numpy as np
 
-from kernelopt.solvers.nearness import Nearness
-from kernelopt.solvers.progress import Progress
+from kernelopt.solvers.control import Control
 from kernelopt.spectra import Ascent
+from kernelopt.structure.nearness import Nearness
 from kernelopt.validation import Array
 
 
@@ -102,6 +102,6 @@ def risk_bounds(inner: Ascent, read: Nearness, gap: float) -> tuple[float, float
     return linear, gap + linear - float((inner.forms / inner.gamma).sum()) / 2
 
 
-def allowance(read: Nearness, progress: Progress, upper: float) -> float:
+def allowance(read: Nearness, control: Control, upper: float) -> float:
     """Return the gap that the tolerance allows, in units of the risk."""
-    return progress.tol * max(1.0, abs(read.factor * upper + read.offset)) / read.factor
+    return control.tol * max(1.0, abs(read.factor * upper + read.offset)) / read.factor

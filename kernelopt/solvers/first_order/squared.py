@@ -6,16 +6,16 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from kernelopt.solvers.control import Control
 from kernelopt.solvers.first_order.iterate import Iterate, Proof, Response, allowance, ascent, place
-from kernelopt.solvers.nearness import Nearness
-from kernelopt.solvers.progress import Progress
+from kernelopt.structure.nearness import Nearness
 
 STEPS = 2000  # accelerated steps between two reports
 SHARE = 0.1  # of the gap, that the next report asks for
 ACCURACY = 0.9  # of the tolerance
 
 
-def squared(read: Nearness, progress: Progress) -> Iterator[Iterate]:
+def squared(read: Nearness, control: Control) -> Iterator[Iterate]:
     """Maximise l(alpha) + sum_i min_K [ -z'Kz / (2 gamma_i) + price sum_k |K - S_ik|^2 ].
 
     The sum of squares is k |K - mean|^2 plus a constant, so that the inner problem is the whole problem.
@@ -30,9 +30,9 @@ def squared(read: Nearness, progress: Progress) -> Iterator[Iterate]:
         constant += read.price * float(((block.targets - mean) ** 2).sum())
     tol, steps = np.inf, 1
     while True:
-        value, gap = inner.solve(W, tol, steps)
+        value, gap = inner.solve(W, tol, steps, control.check)
         lower, upper = value + constant, value + constant + gap
         alpha, gamma = inner.alpha.copy(), inner.gamma.copy()
         made = Response(read, means, W, alpha, gamma, halves)
         yield Iterate(lower, upper, made.X, alpha, gamma, Proof(alpha, gamma, made.U))
-        tol, steps = max(ACCURACY * allowance(read, progress, upper), SHARE * gap), STEPS
+        tol, steps = max(ACCURACY * allowance(read, control, upper), SHARE * gap), STEPS

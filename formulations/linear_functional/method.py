@@ -1,0 +1,73 @@
+"""The second stage as a problem with bounds of its own, and least squares as a method for it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import cvxpy as cp
+import numpy as np
+
+import kernelopt as ko
+from formulations.linear_functional.combination import RCOND, Combination, certificate
+from formulations.linear_functional.filters import Array
+
+RCONDS = (RCOND, 1e-12, 1e-14)  # tried in turn: what is dropped may be what fits the targets
+CLOSE = 1e-6
+
+
+class SecondStage(ko.BoundedProblem):
+    """min over c in a set of |v - X c|^2 / n + lambda |c|^2.
+
+    Attributes
+    ----------
+    stage : Combination
+    c : cp.Variable
+    """
+
+    def __init__(
+        self,
+        objective: cp.Minimize,
+        constraints: list[cp.Constraint],
+        stage: Combination,
+        c: cp.Variable,
+    ) -> None:
+        super().__init__(objective, constraints)
+        self.stage, self.c = stage, c
+
+    def bounds(self, values: dict[int, Any], multipliers: dict[str, Any]) -> ko.Certificate:
+        given = values.get(self.c.id)
+        c = self.stage.feasible(np.zeros(self.c.size) if given is None else np.ravel(given))
+        return replace(certificate(self.stage, c), point={self.c: c})
+
+
+@dataclass(frozen=True)
+class LeastSquares(ko.Method):
+    """Solves the second stage for free weights by a singular value decomposition of the columns."""
+
+    name = "least-squares"
+
+    def match(self, structure: ko.Structure) -> SecondStage | str:
+        """Take the second stage of a linear functional strategy with free weights."""
+        problem = structure.problem
+        if not isinstance(problem, SecondStage):
+            return "it is for the second stage of linear_functional.functional_strategy"
+        free = problem.stage.weights == "free"
+        return problem if free else f'it takes weights="free", got {problem.stage.weights!r}'
+
+    def cost(self, match: SecondStage) -> ko.Cost:
+        n, M = match.stage.X.shape
+        return ko.Cost(1e-3 + 1e-9 * n * M * min(n, M))
+
+    def run(self, match: SecondStage, control: Any) -> ko.Outcome:
+        tried = 0
+        c: Array = np.zeros(match.c.size)
+        for rcond in RCONDS:
+            tried += 1
+            c = match.stage.directly("svd", rcond).c
+            if match.bounds({match.c.id: c}, {}).gap <= CLOSE:
+                break
+        return ko.Outcome({match.c.id: c}, solver="svd", iterations=tried)
+
+
+ko.register_method(LeastSquares())

@@ -1,0 +1,186 @@
+"""Sums of products of doubles with a bound of their rounding error, for bounds that hold in exact arithmetic.
+
+A product of doubles is the sum of two doubles without any error (Dekker), and `math.fsum` rounds a sum of
+doubles once. So a dot product is in error by at most u = 2^-53 times its own size, whatever cancels in it and
+whatever the BLAS of the machine does.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+import scipy.linalg
+
+from formulations.linear_functional.filters import Array
+
+UNIT = 2.0**-53
+SPLITTER = 2.0**27 + 1
+SMALL = 1e-280  # the error of a smaller product may underflow
+LOST = 1e-320  # and is then at most this
+TINY = 1e-150  # the square of a smaller number may underflow
+
+
+def dots(A: Array, b: Array, plus: Array | None = None, error: Array | None = None) -> tuple[Array, Array]:
+    r"""Return plus + A b, and a bound of the absolute error of each of its entries.
+
+    Parameters
+    ----------
+    A : array of shape (m, k)
+    b : array of shape (k,)
+    plus : array of shape (m,), default zero
+    error : array of shape (k,), default zero
+        A bound e of the error of b itself, which adds :math:`|A| e`.
+
+    Examples
+    --------
+    The products are 1e16, 1 and -1e16.
+
+    >>> dots(np.array([[1e8, 1.0, -1e8]]), np.array([1e8, 1.0, 1e8]))[0]
+    array([1.])
+    """
+    product, rest = two_products(A, b)
+    terms = [product, rest] if plus is None else [product, rest, plus[:, None]]
+    sums = np.array([math.fsum(row) for row in np.hstack(terms).tolist()])
+    underflows = ((np.abs(product) < SMALL) & (A != 0) & (b != 0)).sum(axis=1)
+    bound = UNIT * np.abs(sums) + LOST * underflows
+    if error is not None and error.any():
+        bound = inflated(bound + np.abs(A) @ error, b.size + 2) + LOST * b.size
+    return sums, bound
+
+
+def two_products(a: Array, b: Array) -> tuple[Array, Array]:
+    """Return fl(a b) and a b - fl(a b), which is a double where nothing under- or overflows."""
+    a_high, b_high = high(a), high(b)
+    a_low, b_low = a - a_high, b - b_high
+    product = a * b
+    return product, ((a_high * b_high - product) + a_high * b_low + a_low * b_high) + a_low * b_low
+
+
+def high(a: Array) -> Array:
+    """Return the leading 26 bits of a."""
+    scaled = SPLITTER * a
+    return np.asarray(scaled - (scaled - a))
+
+
+def square(a: Array, error: Array | None = None) -> tuple[Fraction, Fraction]:
+    """Return a lower and an upper bound of |x|^2 for every x with |x - a| <= error, entry by entry."""
+    sizes = np.abs(a)
+    if error is None:
+        return interval(sizes, sizes)
+    below, above = np.maximum(-outward(-sizes, error), 0.0), outward(sizes, error)
+    return interval(below, below)[0], interval(above, above)[1]
+
+
+def interval(a: Array, b: Array) -> tuple[Fraction, Fraction]:
+    """Return a lower and an upper bound of a'b."""
+    (value,), (error,) = dots(a[None], b)
+    return Fraction(float(value)) - Fraction(float(error)), Fraction(float(value)) + Fraction(float(error))
+
+
+def outward(a: Array, error: Array) -> Array:
+    """Return an upper bound of a + error, exact where the error is zero."""
+    return np.where(error > 0, np.nextafter(a + error, np.inf), a)
+
+
+def inflated(value: Array, operations: int) -> Array:
+    """Return an upper bound of what a sum of non-negative terms would be without rounding.
+
+    Every operation loses at most the factor 1 - u; the factor below is at least (1 - u)^-operations.
+    """
+    return value * (1 + 2 * gamma(operations))
+
+
+def gamma(operations: int) -> float:
+    """Return an upper bound of k u / (1 - k u) for k operations, Higham's gamma_k."""
+    return 2 * (operations + 2) * UNIT
+
+
+def rounded_down(value: Fraction) -> float:
+    """Return the largest double up to a value."""
+    nearest = float(value)
+    return nearest if Fraction(nearest) <= value else math.nextafter(nearest, -math.inf)
+
+
+def rounded_up(value: Fraction) -> float:
+    """Return the smallest double from a value on."""
+    nearest = float(value)
+    return nearest if Fraction(nearest) >= value else math.nextafter(nearest, math.inf)
+
+
+@dataclass(frozen=True, eq=False)
+class Range:
+    """The range of a matrix, by a basis that is orthonormal up to a known error.
+
+    Attributes
+    ----------
+    columns : array of shape (n, k), Y
+        Independent columns with the same range.
+    inverse : array of shape (k, k), T
+        Y T is nearly orthonormal.
+    smallest : float
+        A lower bound of the singular values of Y T.
+    """
+
+    columns: Array
+    inverse: Array
+    smallest: float
+
+    @classmethod
+    def of(cls, X: Array) -> Range | None:
+        r"""Return the range of X; None where its columns are not shown to be independent.
+
+        Notes
+        -----
+        T is the inverse of R in Y = Q R, as doubles. The product W = fl(Y T) is in error by at most
+        gamma_k |Y| |T|, and I - W'W by gamma_n |W'| |W|, in Frobenius norms. So the singular values of Y T
+        are at least :math:`\sqrt{1 - \|I - W'W\| - \gamma_n \|W\|^2} - \gamma_k \|Y\| \|T\|`. This is
+        positive, which shows that Y T and Y have the same range, up to a condition of about 1e13.
+        """
+        Y = distinct(X)
+        n, k = Y.shape
+        if k == 0:
+            return cls(Y, np.zeros((0, 0)), 1.0)
+        R = scipy.linalg.qr(Y, mode="r")[0][:k]
+        if k >= n or not np.diag(R).all():
+            return None
+        T = scipy.linalg.solve_triangular(R, np.eye(k))
+        W = Y @ T
+        sizes = [length(A) for A in (Y, T, W, np.eye(k) - W.T @ W)]
+        off = sizes[3] + gamma(n + 2) * (sizes[2] ** 2 + k)
+        if not off < 0.5:
+            return None
+        smallest = (1 - off) ** 0.5 - gamma(k + 2) * sizes[0] * sizes[1] - 1e-12
+        return cls(Y, T, smallest) if smallest > 0.1 else None
+
+    def reach(self, r: Array, error: Array) -> float:
+        r"""Return an upper bound of |P x|, P the projection on the range, if |x - r| <= error.
+
+        Notes
+        -----
+        With s = Y'r it is :math:`\|T's\| / \sigma + \|error\|`, sigma the smallest singular value of Y T.
+        """
+        k = self.inverse.shape[0]
+        s, s_error = dots(self.columns.T, r)
+        doubt = np.abs(self.inverse.T) @ (s_error + gamma(k) * np.abs(s))
+        parts = inflated(np.abs(self.inverse.T @ s) + doubt, 2 * k + 6)
+        return (length(parts) / self.smallest + length(error)) * (1 + gamma(4))
+
+
+def length(a: Array) -> float:
+    """Return an upper bound of |a|, the root of the sum of all squares."""
+    below = TINY if a.any() else 0.0  # squares may underflow
+    return float(np.linalg.norm(a)) * (1 + 2 * gamma(a.size)) + below
+
+
+def distinct(X: Array) -> Array:
+    """Return the columns of X without zeros and repetitions, up to signs and powers of two."""
+    powers = np.frexp(np.abs(X).max(axis=0, initial=0.0))[1]
+    scaled = np.ldexp(X, -powers)
+    Y = np.where((np.ldexp(scaled, powers) == X).all(axis=0), scaled, X)  # unless digits underflow
+    first = np.argmax(Y != 0, axis=0)
+    Y = Y * np.sign(Y[first, np.arange(Y.shape[1])]) + 0.0  # zeros have one sign
+    found = {column.tobytes(): column for column in Y.T if column.any()}
+    return np.array(list(found.values())).reshape(len(found), len(X)).T

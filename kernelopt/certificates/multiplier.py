@@ -1,0 +1,56 @@
+"""Multipliers of a problem's constraints at dual variables of its risks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import cvxpy as cp
+import numpy as np
+
+from kernelopt.certificates.closed import closed_bound
+from kernelopt.certificates.minorants import minorants
+from kernelopt.conic import attempt, ladder
+from kernelopt.errors import Stopped
+from kernelopt.structure.expansion import copied
+from kernelopt.structure.structure import Structure
+from kernelopt.structure.trees import replaced
+from kernelopt.threads import Watch, quietly
+from kernelopt.validation import Array
+
+
+def constraint_multipliers(
+    structure: Structure, alphas: list[Array], watch: Watch | None = None, conic: bool = True
+) -> list[list[Any]] | None:
+    """Return the multipliers of the relaxation at alpha, equal to the problem's at the optimum.
+
+    In closed form where the relaxation has one; else by one conic solve, if `conic`. None where there is
+    none, and where it was ended.
+    """
+    if len(alphas) != len(structure.risks):
+        return None
+    with quietly():
+        below = minorants(structure, alphas)
+        closed = closed_bound(structure, below)
+    constraints = structure.lifted.constraints
+    if closed is not None:
+        found = [[np.zeros(dual.shape) for dual in c.dual_variables] for c in constraints]
+        if closed.constraint is not None:
+            found[closed.constraint] = [np.full(constraints[closed.constraint].shape, closed.multiplier)]
+        return found
+    if not conic:
+        return None
+    substitutes: dict[int, Any] = {
+        id(term.stand_in): cp.pos(e) for term, e in zip(structure.risks, below, strict=True)
+    }
+    try:
+        with quietly(watch):
+            copies = [copied(constraint, substitutes) for constraint in constraints]
+            whole = structure.lifted.objective
+            objective = type(whole)(replaced(whole.args[0], substitutes))
+            relaxed = cp.Problem(objective, [c.copy for c in copies] + list(structure.domains))
+        attempt(relaxed, ladder(linear=relaxed.is_lp(), order=0)[0], watch=watch)
+    except Stopped:
+        return None
+    for constraint in copies:
+        constraint.bring_back()
+    return [[dual.value for dual in c.dual_variables] for c in constraints]

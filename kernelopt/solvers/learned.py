@@ -1,0 +1,110 @@
+"""The machine of one risk at a solution: its parts, its kernel and its weights."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from kernelopt.grams import Grams, IdentityGrams
+from kernelopt.language.risk import Risk
+from kernelopt.language.terms import terms
+from kernelopt.validation import Array
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """Weighted Gram matrices of a learned kernel on all N points, and the coefficients they act on."""
+
+    weights: Array
+    grams: Grams
+    coefficients: Array  # (n,): alpha, but for some kernels of low rank under a block norm above 2; or (m, n)
+    is_ridge: bool = False  # whether this is tau I, which prediction leaves out
+
+    def predictions(self, n: int) -> Array:
+        """The part's share of f on all N points."""
+        if self.coefficients.ndim == 1:
+            return np.asarray(self.grams.combine(self.weights)[:, :n] @ self.coefficients)
+        each = zip(self.weights, self.grams, self.coefficients, strict=True)
+        return np.asarray(sum(w * (K[:, :n] @ c) for w, K, c in each))
+
+
+@dataclass(frozen=True, eq=False)
+class Learned:
+    """The machine of one risk at the solution, f = sum over its parts of K coefficients + intercept."""
+
+    alpha: Array  # (n,), empty where only a kernel was learned; (m, n) where each kernel has its own
+    intercept: float
+    parts: tuple[Part, ...]
+    combined: bool  # whether the kernel is a combination of Gram matrices
+    extends: bool  # whether its weights carry a sign, so that it is a kernel at new points too
+    y: Array | None = None  # the labels or targets it was trained on
+    value: float = np.nan  # of its risk
+    loss: str = ""  # as it is printed
+
+    @property
+    def n(self) -> int:
+        """The number of points that it was trained on, 0 where only a kernel was learned."""
+        return int(self.alpha.shape[-1])
+
+    @property
+    def n_points(self) -> int:
+        """N, the number of points of its kernel."""
+        return self.parts[0].grams.n_points if self.parts else self.n
+
+    @property
+    def kernel(self) -> Array:
+        """The sum of the kernels on all N points, without the ridge tau I."""
+        return np.asarray(sum(p.grams.combine(p.weights) for p in self.parts if not p.is_ridge))
+
+    @property
+    def weights(self) -> Array | None:
+        """The weights of the kernels without the identity, None where there is no combination."""
+        weights = [p.weights for p in self.parts if not p.is_ridge]
+        return np.concatenate(weights) if weights and self.combined else None
+
+    @property
+    def tau(self) -> float | None:
+        """The weight of the identity kernel, None where there is none."""
+        ridges = [float(p.weights.sum()) for p in self.parts if p.is_ridge]
+        return sum(ridges) if ridges else None
+
+    def __str__(self) -> str:
+        trained = f"{self.n} of " if 0 < self.n < self.n_points else ""
+        return f"{self.loss or ('a risk' if self.n else 'a kernel')} on {trained}{self.n_points} points"
+
+
+def weights_of(learned: Sequence[Learned], nodes: Sequence[Risk] = ()) -> Any:
+    """Return the weights of all machines: one array where they share it, else one per machine.
+
+    Parameters
+    ----------
+    learned : sequence of Learned
+    nodes : sequence of Risk, optional
+        Their risks, in the same order. With them the weights are shared only if they are made of the same
+        variables, so that the answer does not change where two variables happen to be equal.
+
+    Returns
+    -------
+    array of shape (m,), tuple of arrays and None, or None
+        None where no machine has weights.
+    """
+    found = [machine.weights for machine in learned]
+    if not any(weights is not None for weights in found):
+        return None
+    equal = all(w is not None and found[0] is not None and np.array_equal(w, found[0]) for w in found)
+    shared = equal and len({weight_variables(node) for node in nodes}) <= 1
+    return found[0] if len(found) == 1 or shared else tuple(found)
+
+
+def weight_variables(node: Risk) -> tuple[int, ...]:
+    """Return the ids of the variables in the weights of a risk's kernels, without those of a ridge."""
+    ids: list[int] = []
+    for K in node.learner.kernels:
+        pieces = terms(K) or []
+        for weights, grams in pieces:
+            if len(pieces) == 1 or not isinstance(grams, IdentityGrams):  # alone it is a kernel like others
+                ids += [variable.id for variable in weights.variables()]
+    return tuple(ids)

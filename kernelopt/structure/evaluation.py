@@ -1,0 +1,75 @@
+"""A problem at points: its value, its kernels, and the machines of its risks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from kernelopt.machine import BlockMachine, Machine
+from kernelopt.structure.structure import Point, RiskTerm, Structure
+from kernelopt.threads import Watch
+from kernelopt.validation import Array
+
+Given = tuple[Array, Array | None]  # alpha and scales of a machine, as `Learner.at` takes them
+
+
+class Evaluation(NamedTuple):
+    """The objective at a point, in the user's sense, and the machines that attain it."""
+
+    value: float
+    machines: tuple[Machine | BlockMachine, ...]
+
+
+class Evaluator:
+    """Evaluates a problem at points, on the structure's own variables.
+
+    With `given`, an alpha (and scales) per risk, each risk is valued at the machine of its alpha, which is
+    above the risk and cheap. Otherwise a machine is trained at the kernels of the point, once for each. A
+    `watch` is called while that is done; what it raises goes on.
+    """
+
+    def __init__(
+        self, structure: Structure, given: Sequence[Given] | None = None, watch: Watch | None = None
+    ) -> None:
+        self.structure, self.given, self.watch = structure, given, watch
+        self._trained: dict[int, tuple[list[Array], Machine | BlockMachine]] = {}
+
+    def write(self, point: Point) -> None:
+        """Set the structure's variables."""
+        for variable in self.structure.variables:
+            variable.save_value(np.reshape(point[variable.id], variable.shape, order="F"))
+
+    def at(self, point: Point) -> Evaluation:
+        """Return the objective and the machines at a point."""
+        self.write(point)
+        machines = self.machines()
+        value = self.structure.lifted.objective.args[0].value
+        return Evaluation(np.nan if value is None else float(np.ravel(value)[0]), machines)
+
+    def machines(self) -> tuple[Machine | BlockMachine, ...]:
+        """Return the machines at the current point, and set the values of the risks."""
+        return tuple(self._machine(k, term) for k, term in enumerate(self.structure.risks))
+
+    def _machine(self, k: int, term: RiskTerm) -> Machine | BlockMachine:
+        Ks = term.values()
+        if Ks is None:
+            raise ValueError(f"the kernels of {term.node.name()} have no value")
+        if self.given is not None and determined(term, self.given[k]):
+            machine = term.learner.at(Ks, *self.given[k])
+        else:
+            machine = self._train(k, term, Ks)
+        term.stand_in.save_value(np.asarray(machine.value))
+        return machine
+
+    def _train(self, k: int, term: RiskTerm, Ks: list[Array]) -> Machine | BlockMachine:
+        known = self._trained.get(k)
+        if known is None or not all(np.array_equal(a, b) for a, b in zip(Ks, known[0], strict=True)):
+            self._trained[k] = known = (Ks, term.learner.train(Ks, self.watch))
+        return known[1]
+
+
+def determined(term: RiskTerm, given: Given) -> bool:
+    """Whether an alpha and scales determine a machine."""
+    return len(term.kernels) == 1 or term.learner.norm == 2 or given[1] is not None

@@ -1,0 +1,167 @@
+"""The problem of kernels near similarities: one risk, PSD kernels or spectra, and their fidelities."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import cvxpy as cp
+import numpy as np
+
+from kernelopt.grams.stored import RankOneGrams
+from kernelopt.language.terms import terms
+from kernelopt.structure.fidelities import Fidelity, Kind, read_fidelity
+from kernelopt.structure.pieces import Piece, read_pieces
+from kernelopt.structure.structure import RiskTerm, Structure, once
+from kernelopt.structure.trees import number, short, summands
+from kernelopt.validation import Array
+
+ORTHONORMAL = 1e-10
+
+
+@dataclass(frozen=True, eq=False)
+class Block:
+    """One kernel of the risk: a PSD variable, or V diag(mu) V' with a variable mu and orthonormal V."""
+
+    piece: Piece
+    fidelities: tuple[Fidelity, ...]
+    V: Array | None = None
+
+    @property
+    def total(self) -> float | None:
+        """The trace, None where it is free."""
+        return None if self.piece.reach is None else float(np.ravel(self.piece.reach)[0])
+
+    @property
+    def targets(self) -> Array:
+        """The similarities, or their spectra, shape (k, N, N) or (k, N)."""
+        return np.array([fidelity.target for fidelity in self.fidelities])
+
+    def kernel(self, X: Array) -> Array:
+        """Return the kernel on all points at a value of the variable."""
+        return X if self.V is None else np.asarray((self.V * X) @ self.V.T)
+
+    def pull(self, z: Array) -> Array:
+        """Return the derivative of z'Kz by the variable."""
+        return np.outer(z, z) if self.V is None else np.asarray((self.V.T @ z) ** 2)
+
+    def distance(self, X: Array) -> float:
+        """Return the sum of the fidelities at X, with their price."""
+        return sum(fidelity.value(X) for fidelity in self.fidelities)
+
+    def least(self, G: Array, price: float, upper: float) -> float:
+        """Return a lower bound of <G, X> over all X whose fidelities cost at most `upper` at this price."""
+        sigma = self.piece.least(G)
+        return sigma if self.total is not None else self._largest_trace(price, upper) * min(sigma, 0.0)
+
+    def _largest_trace(self, price: float, upper: float) -> float:
+        """Return a bound of tr X where price * sum_k L(X - S_k) is at most `upper`.
+
+        For D = X - S the trace is at most the l1 norm of D, and sqrt(N) times its l2 norm.
+        """
+        S = self.targets
+        count, N = S.shape[:2]
+        mean = float(np.trace(S, axis1=1, axis2=2).mean() if S.ndim == 3 else S.sum(axis=1).mean())
+        each = upper / (price * count)
+        reach = {"l1": each, "frobenius": N**0.5 * each, "squared_frobenius": (N * each) ** 0.5}
+        return float(max(mean + reach[self.fidelities[0].kind], 0.0))
+
+
+@dataclass(frozen=True, eq=False)
+class Nearness:
+    """min factor * (risk(K_1, ..., K_m) + price * sum of L(X_i - S_ik)) + offset: one kind, one price.
+
+    X_i is K_i itself or its spectrum; each has a fixed trace, or is free; for m > 1 the risk has norm=inf.
+    """
+
+    risk: RiskTerm
+    factor: float
+    offset: float
+    kind: Kind
+    price: float
+    blocks: tuple[Block, ...]
+
+    @property
+    def n_points(self) -> int:
+        """The number of points, labelled or not."""
+        return int(self.risk.kernels[0].shape[0])
+
+    def padded(self, alpha: Array) -> Array:
+        """Return alpha with zeros at the unlabelled points."""
+        return np.pad(alpha, (0, self.n_points - alpha.size))
+
+
+@once
+def read_nearness(structure: Structure) -> Nearness | str:
+    """Read a problem as a `Nearness`, or say what stands in the way."""
+    found = structure.risks
+    if len(found) != 1 or structure.maximize:
+        return f"it needs one risk, minimised, the problem has {len(found)}"
+    if structure.unset:
+        return structure.unset
+    risk = found[0]
+    pieces = read_pieces(structure)
+    if isinstance(pieces, str):
+        return pieces
+    factor, offset, fidelities = 0.0, 0.0, list[Fidelity]()
+    for c, term in summands(structure.lifted.objective.args[0]):
+        near = None
+        if term is risk.stand_in:
+            factor += number(c)
+        elif term.is_constant():
+            offset += number(c) * number(term)
+        else:
+            near = read_fidelity(number(c), term)
+            if near is None:
+                return f"{short(term)} is not a price times the l1, Frobenius or squared distance to a matrix"
+            fidelities.append(near)
+    if not factor > 0 or len({(near.kind, near.price) for near in fidelities}) != 1:
+        return "its objective must be the risk plus fidelities of one kind and price"
+    if len(risk.kernels) > 1 and not np.isinf(risk.learner.norm):
+        return "several kernels must have norm=inf"
+    blocks = read_blocks(risk, pieces, fidelities)
+    if isinstance(blocks, str):
+        return blocks
+    return Nearness(risk, factor, offset, fidelities[0].kind, fidelities[0].price / factor, blocks)
+
+
+def read_blocks(risk: RiskTerm, pieces: list[Piece], fidelities: list[Fidelity]) -> tuple[Block, ...] | str:
+    """Read each kernel of the risk as a `Block`, or say what stands in the way."""
+    by_variable = {piece.variable.id: piece for piece in pieces}
+    blocks = []
+    for K in risk.kernels:
+        V = None
+        variable = K
+        if not isinstance(K, cp.Variable):
+            parts = terms(K) or []
+            if len(parts) != 1 or not isinstance(parts[0].grams, RankOneGrams):
+                return "each kernel must be a PSD variable, or V diag(mu) V' with orthonormal V"
+            variable, V = parts[0].weights, parts[0].grams.V
+        piece = by_variable.pop(getattr(variable, "id", -1), None)
+        if piece is None:
+            return "each kernel must have a variable of its own"
+        fault = faulty(piece, V)
+        if fault:
+            return fault
+        near = tuple(f for f in fidelities if f.variable is piece.variable)
+        if not near:
+            return f"{piece.variable.name()} has no fidelity"
+        blocks.append(Block(piece, near, V))
+    if by_variable:
+        return f"{next(iter(by_variable.values())).variable.name()} is no kernel of the risk"
+    if len({block.V is None for block in blocks}) > 1:
+        return "some kernels are PSD variables and some have fixed eigenvectors"
+    return tuple(blocks)
+
+
+def faulty(piece: Piece, V: Array | None) -> str:
+    """Return what is wrong with a kernel's variable; empty if nothing is."""
+    name = piece.variable.name()
+    if piece.at_most:
+        return f"the trace of {name} must be fixed by ==, or free"
+    if V is None:
+        return ""
+    if V.shape[0] != V.shape[1] or np.abs(V.T @ V - np.eye(len(V))).max() > ORTHONORMAL:
+        return f"the vectors that {name} weighs must be orthonormal and as many as there are points"
+    if piece.reach is not None and np.ptp(piece.reach) > 0:
+        return f"the entries of {name} must count equally in its trace"
+    return ""

@@ -1,0 +1,138 @@
+"""Walking the tree of a cvxpy problem: its risks, its variables, and the summands of an expression."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import cvxpy as cp
+import numpy as np
+from cvxpy.atoms.affine.add_expr import AddExpression
+from cvxpy.atoms.affine.binary_operators import DivExpression, MulExpression, multiply
+from cvxpy.atoms.affine.promote import Promote
+from cvxpy.atoms.affine.sum import Sum
+from cvxpy.atoms.affine.unary_operators import NegExpression
+
+from kernelopt.language.risk import Risk
+
+
+def risks(problem: cp.Problem) -> list[Risk]:
+    """Return the risk nodes of a problem, each once, in order of appearance."""
+    found: dict[int, Risk] = {}
+    for root in (problem.objective, *problem.constraints):
+        found.update((id(node), node) for node in nodes(root) if isinstance(node, Risk))
+    return list(found.values())
+
+
+def nodes(root: Any) -> Iterator[Any]:
+    """Walk a cvxpy tree from the root, not entering the hidden expression of a risk."""
+    stack = [root]
+    while stack:
+        node = stack.pop()
+        yield node
+        if not isinstance(node, Risk):
+            stack.extend(reversed(getattr(node, "args", [])))
+
+
+def visible_variables(problem: cp.Problem) -> list[cp.Variable]:
+    """Return the user's own variables: those outside the hidden expressions of the risks."""
+    found: dict[int, cp.Variable] = {}
+
+    def visit(root: Any) -> None:
+        for node in nodes(root):
+            if isinstance(node, Risk):
+                for K in node.learner.kernels:
+                    visit(K)
+            elif isinstance(node, cp.Variable):
+                found[node.id] = node
+
+    for root in (problem.objective, *problem.constraints):
+        visit(root)
+    return list(found.values())
+
+
+def replaced(node: Any, substitutes: dict[int, Any]) -> Any:
+    """Return a tree with nodes replaced, by id; what holds none of them is not copied.
+
+    cvxpy's own `tree_copy` walks into a node before it replaces it, here the hidden expression of a risk.
+    The copies are added to `substitutes`, so that a node which stands in two places is copied once.
+    """
+    if id(node) in substitutes:
+        return substitutes[id(node)]
+    if isinstance(node, list):
+        return [replaced(part, substitutes) for part in node]
+    args = getattr(node, "args", [])
+    copies = [replaced(arg, substitutes) for arg in args]
+    changed = any(copy is not arg for copy, arg in zip(copies, args, strict=True))
+    substitutes[id(node)] = node.copy(copies) if changed else node
+    return substitutes[id(node)]
+
+
+def copied_problem(problem: cp.Problem, substitutes: dict[int, Any]) -> cp.Problem:
+    """Return a problem with nodes replaced, and with constraints and multipliers of its own."""
+    objective = type(problem.objective)(replaced(problem.objective.args[0], substitutes))
+    return cp.Problem(objective, [copied_constraint(c, substitutes) for c in problem.constraints])
+
+
+def copied_constraint(constraint: cp.Constraint, substitutes: dict[int, Any]) -> cp.Constraint:
+    """Return a constraint with nodes replaced, and with its label, which cvxpy drops."""
+    copy = constraint.copy([replaced(arg, substitutes) for arg in constraint.args])
+    return copy if constraint.label is None else copy.set_label(constraint.label)
+
+
+def coefficient(expression: Any, node: Any) -> cp.Expression | float | None:
+    """Return c with expression = c * node + (terms without node), None if there is no such constant."""
+    if expression is node:
+        return 1.0
+    if not any(inner is node for inner in nodes(expression)):
+        return 0.0
+    if isinstance(expression, AddExpression):
+        parts = [coefficient(arg, node) for arg in expression.args]
+        known = [part for part in parts if part is not None]
+        return sum(known[1:], known[0]) if len(known) == len(parts) else None
+    if isinstance(expression, NegExpression):
+        part = coefficient(expression.args[0], node)
+        return None if part is None else -part
+    if isinstance(expression, Promote | Sum) and expression.args[0].size == 1:
+        return coefficient(expression.args[0], node)
+    if isinstance(expression, DivExpression) and expression.args[1].is_constant():
+        part = coefficient(expression.args[0], node)
+        return None if part is None else part / expression.args[1]
+    if isinstance(expression, multiply | MulExpression):
+        left, right = expression.args
+        if right.is_constant():
+            left, right = right, left
+        if left.is_constant() and left.size == 1:
+            part = coefficient(right, node)
+            return None if part is None else part * left
+    return None
+
+
+def summands(expression: cp.Expression) -> list[tuple[Any, cp.Expression]]:
+    """Return pairs (c, e) with expression = sum of c * e, for a scalar: constants c, and e as they stand."""
+    if isinstance(expression, AddExpression):
+        return [pair for arg in expression.args for pair in summands(arg)]
+    if isinstance(expression, NegExpression):
+        return [(-c, e) for c, e in summands(expression.args[0])]
+    if isinstance(expression, Promote | Sum) and expression.args[0].size == 1:
+        return summands(expression.args[0])
+    if isinstance(expression, DivExpression) and expression.args[1].is_constant():
+        return [(c / expression.args[1], e) for c, e in summands(expression.args[0])]
+    if isinstance(expression, multiply | MulExpression) and all(a.size == 1 for a in expression.args):
+        left, right = expression.args
+        if right.is_constant():
+            left, right = right, left
+        if left.is_constant():
+            return [(c * left, e) for c, e in summands(right)]
+    return [(1.0, expression)]
+
+
+def short(node: Any) -> str:
+    """Return the text of an expression or a constraint, on one line and cut to 60 characters."""
+    text = " ".join(str(node).split())
+    return text if len(text) < 60 else text[:57] + "..."
+
+
+def number(value: Any) -> float:
+    """Return the current value of a number or a constant scalar expression."""
+    return float(np.ravel(value.value if isinstance(value, cp.Expression) else value)[0])
