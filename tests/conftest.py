@@ -8,6 +8,7 @@ import signal
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # both before numpy is imported
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
+import pytest
 from hypothesis import settings
 
 # A run in the background of a shell starts with Ctrl-C ignored; tests press it.
@@ -15,6 +16,13 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 
 settings.register_profile("kernelopt", deadline=None, derandomize=True, max_examples=20)
 settings.load_profile("kernelopt")
+
+
+def pytest_collection_modifyitems(items):
+    """An id with a memory address differs between processes, and pytest-xdist refuses to run."""
+    unstable = [item.nodeid for item in items if " at 0x" in item.nodeid]
+    if unstable:
+        raise pytest.UsageError(f"test ids must be the same in every run, got {unstable[0]}. Pass ids=.")
 
 
 def pytest_terminal_summary(terminalreporter):

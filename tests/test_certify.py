@@ -345,7 +345,7 @@ def risk_nodes(problem):
 @named
 def test_bounds_are_tight_after_a_solve(name):
     problem, value = made(name)
-    solution = ko.solve(problem)
+    solution = ko.solve(problem, "exact")  # another method brings bounds of another route
     certificate = solution.certificate
     assert encloses(certificate, value)
     assert certificate.gap <= 1e-5
@@ -389,7 +389,7 @@ def test_matrix_attributes_are_honoured_or_named(attributes):
     value = 0.0
     X = cp.Variable((2, 2), **attributes)
     problem = cp.Problem(cp.Minimize(cp.sum_squares(X - A)))
-    problem.solve(solver=cp.CLARABEL)
+    solved(problem)
     certificate = ko.certify(problem)
     assert encloses(certificate, value)
     assert certificate.upper == pytest.approx(value, abs=1e-6)
@@ -530,7 +530,11 @@ def test_a_trace_on_the_other_side_bounds_nothing():
 
 
 @pytest.mark.parametrize("axis", [0, 1])
-@pytest.mark.parametrize("norm", [cp.norm1, cp.norm_inf, lambda X, axis: cp.pnorm(X, 2, axis=axis)], ids=str)
+@pytest.mark.parametrize(
+    "norm",
+    [cp.norm1, cp.norm_inf, lambda X, axis: cp.pnorm(X, 2, axis=axis)],
+    ids=["norm1", "norm_inf", "pnorm"],
+)
 def test_one_norm_per_row_is_not_one_norm(norm, axis):
     X = cp.Variable((2, 3), nonneg=True)
     problem = cp.Problem(cp.Minimize(-cp.sum(X)), [norm(X, axis=axis) <= 1])

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import sys
+import threading
+import time
 import warnings
 from types import SimpleNamespace
 from typing import Any
@@ -16,6 +20,10 @@ from cvxpy.reductions.solvers.conic_solvers.clarabel_conif import CLARABEL
 
 import kernelopt as ko
 from kernelopt import conic
+from kernelopt.certificates import multipliers
+from kernelopt.certificates.boxes import known_boxes
+from kernelopt.certificates.cones import cone_program
+from kernelopt.certificates.multipliers import conic_bound
 from kernelopt.conic import Rung, ladder
 from tests.problems import labels, stack
 
@@ -354,7 +362,7 @@ def test_an_honest_solver_after_the_liar_wins(make, liar, truth, monkeypatch):
         "kernelopt.solvers.exact.ladder",
         lambda **_: [Rung(liar()), Rung("CLARABEL"), Rung("CLARABEL", {"use_quad_obj": False})],
     )
-    solution = ko.solve(make())
+    solution = ko.solve(make(), "exact")
     assert solution.status == "optimal" and solution.gap <= 1e-5
     assert encloses(solution.certificate, truth[make])
     assert solution.value == pytest.approx(truth[make].upper, rel=2e-5, abs=2e-5)
@@ -370,7 +378,7 @@ def test_the_honest_point_stays_when_a_liar_comes_last(monkeypatch, truth):
     monkeypatch.setattr("kernelopt.solvers.exact.ladder", lambda **_: rungs)
     problem = free_sign()
     with pytest.warns(ko.ConvergenceWarning):
-        solution = ko.solve(problem, tol=1e-16)
+        solution = ko.solve(problem, "exact", tol=1e-16)
     assert solution.solver == "CLARABEL"
     assert encloses(solution.certificate, truth[free_sign])
     assert len(solution.history) == 2
@@ -487,13 +495,6 @@ def test_a_named_solver_is_the_only_one(solver):
     assert names(ladder(linear=True, order=0, solver=solver)) == [solver.upper()]
 
 
-@pytest.mark.parametrize("solver", ["MOSEK", "nonsense"])
-def test_a_solver_that_is_not_installed_is_refused(solver, monkeypatch):
-    monkeypatch.setattr(cp, "installed_solvers", lambda: ["CLARABEL", "SCS"])
-    with pytest.raises(ko.ParameterError, match=r"CLARABEL, SCS.*pip install"):
-        ko.solve(simplex(), solver=solver)
-
-
 def test_a_time_limit_reaches_every_solver():
     for rung in ladder(linear=True, order=0, time_limit=7.0):
         if rung.name in ("CLARABEL", "HIGHS"):
@@ -516,3 +517,307 @@ def test_convexity_errors_are_not_swallowed():
     problem = cp.Problem(cp.Maximize(cp.square(cp.Variable())))
     with pytest.raises(cp.DCPError):
         conic.attempt(problem, Rung("CLARABEL"))
+
+
+# ------------------------------------------------------------------------------- names of solvers
+
+
+def test_a_misspelt_solver_is_answered_by_the_name_that_was_meant():
+    with pytest.raises(ko.ParameterError, match="'CLARABLE'.*Did you mean CLARABEL") as caught:
+        ladder(linear=False, order=0, solver="CLARABLE")
+    assert "pip install" not in str(caught.value)
+
+
+def test_a_name_like_no_other_is_answered_by_those_that_are_installed(monkeypatch):
+    monkeypatch.setattr(cp, "installed_solvers", lambda: ["CLARABEL", "SCS"])
+    with pytest.raises(ko.ParameterError, match=r"CLARABEL, SCS\. Pass one of these") as caught:
+        ko.solve(simplex(), solver="nonsense")
+    assert "pip install" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("solver", "hint"), [("mosek", r'pip install "cvxpy\[MOSEK\]"'), ("PDCS", "cvxpy's manual")]
+)
+def test_a_real_solver_that_is_not_installed_is_answered_by_how_to_install_it(solver, hint, monkeypatch):
+    monkeypatch.setattr(cp, "installed_solvers", lambda: ["CLARABEL", "SCS"])
+    with pytest.raises(ko.ParameterError, match=rf"CLARABEL, SCS.*{hint}"):
+        ko.solve(simplex(), solver=solver)
+
+
+@pytest.mark.parametrize("solver", [3, 2.5, ["CLARABEL"], object, b"SCS"])
+def test_a_solver_is_a_name_or_an_object_of_cvxpy(solver):
+    with pytest.raises(ko.ParameterError, match="solver must be the name.*or a cvxpy solver object, got"):
+        ko.solve(simplex(), solver=solver)
+
+
+# ------------------------------------------------------------------------- solves that are watched
+
+
+class Ended(Exception):
+    """What a watch raises."""
+
+
+def slow(order=70):
+    """A semidefinite programme that takes every solver many seconds."""
+    B = np.random.default_rng(0).normal(size=(order, order))
+    K = cp.Variable((order, order), PSD=True)
+    return cp.Problem(cp.Minimize(cp.sum(cp.abs(K - B - B.T))))
+
+
+def slow_linear():
+    """A linear programme that takes seconds."""
+    rng = np.random.default_rng(0)
+    x = cp.Variable(500)
+    A = rng.normal(size=(1000, 500))
+    return cp.Problem(cp.Minimize(rng.normal(size=500) @ x), [A @ x <= 1 + rng.random(1000), cp.abs(x) <= 10])
+
+
+TIGHT = {"eps_abs": 1e-14, "eps_rel": 1e-14, "max_iters": 4000}
+SLOW = [
+    (
+        lambda: slow(55),
+        Rung("CLARABEL", {"time_limit": 60.0}),
+    ),  # building its matrices cannot be ended: 0.2 s
+    (lambda: slow(70), Rung("SCS", {**TIGHT, "time_limit_secs": 2.5})),
+    (lambda: slow(30), Rung("CVXOPT")),
+    (slow_linear, Rung("HIGHS", {"time_limit": 2.5})),
+]
+
+
+def installed(case):
+    make, rung = case
+    missing = rung.name not in cp.installed_solvers()
+    return pytest.param(
+        rung.name, make, rung, id=rung.name, marks=pytest.mark.skipif(missing, reason="not installed")
+    )
+
+
+slow_solves = pytest.mark.parametrize(("name", "make", "rung"), [installed(case) for case in SLOW])
+
+
+def after(seconds, error):
+    """A watch that raises once so much time has passed since its first call."""
+    first = []
+
+    def watch():
+        first.append(time.perf_counter())
+        if first[-1] - first[0] > seconds:
+            raise error
+        return first
+
+    watch.calls = first
+    return watch
+
+
+def no_worker_is_left(seconds):
+    """Whether the threads of abandoned solvers end within so much time."""
+    until = time.perf_counter() + seconds
+    while time.perf_counter() < until:
+        if not any(t.name == "kernelopt solver" for t in threading.enumerate()):
+            return True
+        time.sleep(0.02)
+    return False
+
+
+@pytest.mark.parametrize("solver", ["CLARABEL", "SCS", "HIGHS", "CVXOPT"])
+def test_a_watched_solve_is_the_same_solve(solver):
+    if solver not in cp.installed_solvers():
+        pytest.skip(f"{solver} is not installed")
+    plain, watched = linear_programme(), linear_programme()
+    first, second = (
+        conic.attempt(plain, Rung(solver)),
+        conic.attempt(watched, Rung(solver), watch=lambda: None),
+    )
+    assert (first.status, first.iterations, first.failure) == (second.status, second.iterations, "")
+    for one, other in zip(plain.variables(), watched.variables(), strict=True):
+        np.testing.assert_array_equal(one.value, other.value)
+    for one, other in zip(plain.constraints, watched.constraints, strict=True):
+        np.testing.assert_array_equal(one.dual_value, other.dual_value)
+    assert watched.solver_stats.solver_name == solver
+    assert watched.compilation_time > 0
+
+
+@problems
+def test_a_watched_problem_has_the_same_answer(make):
+    plain, watched = (ko.expand(make()).problem for _ in range(2))
+    conic.attempt(plain, Rung("CLARABEL"))
+    conic.attempt(watched, Rung("CLARABEL"), watch=lambda: None)
+    assert watched.value == pytest.approx(plain.value, rel=1e-12)
+
+
+@slow_solves
+def test_what_a_watch_raises_ends_the_solve_at_once(name, make, rung):
+    problem = make()
+    watch = after(0.8, Ended("enough"))
+    with pytest.raises(Ended, match="enough"):
+        conic.attempt(problem, rung, watch=watch)
+    calls = np.diff(watch.calls)
+    assert len(calls) >= 3
+    assert np.median(calls) < 0.06
+    assert watch.calls[-1] - watch.calls[0] < 2.0
+    assert problem.variables()[0].value is None
+    assert no_worker_is_left(3 if name in ("CLARABEL", "CVXOPT") else 30)
+
+
+@slow_solves
+def test_control_c_ends_the_solve_at_once(name, make, rung):
+    """SCS takes the signal for itself while it works."""
+    problem = make()
+    pressed = threading.Timer(0.7, os.kill, [os.getpid(), signal.SIGINT])
+    compiled = []
+    started = time.perf_counter()
+
+    def watch():
+        if not compiled:
+            compiled.append(time.perf_counter())
+            pressed.start()
+
+    with pytest.raises(KeyboardInterrupt):
+        conic.attempt(problem, rung, watch=watch)
+    assert time.perf_counter() - started < 5
+    assert time.perf_counter() - compiled[0] < 1.7
+    assert no_worker_is_left(30)
+    with pytest.raises(KeyboardInterrupt):  # Python has its handler back
+        signal.raise_signal(signal.SIGINT)
+
+
+def test_control_c_is_not_kept_by_scs_without_a_watch():
+    pressed = threading.Timer(1.0, os.kill, [os.getpid(), signal.SIGINT])
+    problem = slow(60)
+    pressed.start()
+    with pytest.raises(KeyboardInterrupt):
+        conic.attempt(problem, Rung("SCS", {**TIGHT, "time_limit_secs": 20.0}))
+
+
+def test_an_abandoned_problem_can_be_solved_again():
+    problem = slow(20)
+    with pytest.raises(Ended):
+        conic.attempt(problem, Rung("CLARABEL"), watch=after(0.0, Ended()))
+    assert conic.attempt(problem, Rung("CLARABEL"), watch=lambda: None).status == cp.OPTIMAL
+    assert no_worker_is_left(5)
+
+
+def test_cvxopt_keeps_its_options_when_it_is_abandoned():
+    solvers = pytest.importorskip("cvxopt.solvers")
+    before = dict(solvers.options)
+    with pytest.raises(Ended):
+        conic.attempt(slow(25), Rung("CVXOPT", {"abstol": 1e-3}), watch=after(0.1, Ended()))
+    assert no_worker_is_left(5)
+    assert solvers.options == before
+
+
+def test_a_failure_of_the_solver_is_reported_under_a_watch_too():
+    tried = conic.attempt(linear_programme(), Rung(Crashing(Mishap("broken"))), watch=lambda: None)
+    assert (tried.status, tried.failure) == ("failed", "Mishap: broken")
+    tried = conic.attempt(linear_programme(), Rung("CLARABEL", {"no_such": 1}), watch=lambda: None)
+    assert tried.status == "failed"
+    assert "no_such" in tried.failure
+
+
+def test_a_liar_is_not_replaced_by_clarabel_itself():
+    """A solver object that inherits from cvxpy's Clarabel keeps its own call."""
+    tried = conic.attempt(linear_programme(), Rung(Crashing(Mishap("mine"))), watch=lambda: None)
+    assert "mine" in tried.failure
+
+
+def test_convexity_errors_are_not_swallowed_under_a_watch():
+    problem = cp.Problem(cp.Maximize(cp.square(cp.Variable())))
+    with pytest.raises(cp.DCPError):
+        conic.attempt(problem, Rung("CLARABEL"), watch=lambda: None)
+
+
+@pytest.mark.parametrize("solver", ["CLARABEL", "SCS"])
+def test_a_cone_programme_can_be_watched(solver):
+    program = cone_program(slow(55), solver)
+    options = {} if solver == "CLARABEL" else {**TIGHT, "time_limit_secs": 2.5}
+    watch = after(0.2, Ended())
+    with pytest.raises(Ended):
+        program.solve(watch=watch, **options)
+    assert watch.calls[-1] - watch.calls[0] < 2.0
+    assert no_worker_is_left(3 if solver == "CLARABEL" else 30)
+    small = cone_program(linear_programme(), solver)
+    plain, watched = small.solve(), small.solve(watch=lambda: None)
+    assert plain[0] == watched[0]
+    np.testing.assert_array_equal(plain[1], watched[1])
+    np.testing.assert_array_equal(plain[2], watched[2])
+
+
+def distance():
+    """A problem whose bound takes a solver and a repair."""
+    x = cp.Variable(6)
+    return cp.Problem(cp.Minimize(cp.sum_squares(x - np.arange(6.0)) + cp.norm1(x)), [cp.norm2(x) <= 3])
+
+
+def test_a_bound_by_multipliers_can_be_ended_and_keeps_what_it_found():
+    problem = distance()
+    boxes = known_boxes(ko.Structure(problem), None)
+    whole: list[Any] = []
+    bound = conic_bound(problem, problem.variables(), boxes, watch=lambda: None, found=whole)
+    assert bound == conic_bound(problem, problem.variables(), boxes)
+    assert whole[-1] == bound
+    assert [b.value for b in whole] == sorted(b.value for b in whole)
+
+    def watch():
+        raise Ended
+
+    with pytest.raises(Ended):
+        conic_bound(problem, problem.variables(), boxes, watch=watch, found=[])
+
+
+def test_the_best_bound_survives_a_watch_that_raises_later(monkeypatch):
+    """The second solve of a tilted problem is ended: the bound of the first stands."""
+    monkeypatch.setattr(multipliers, "CLOSE", -1.0)  # no bound is good enough: all tilts are solved
+    problem, found = distance(), []
+    boxes = known_boxes(ko.Structure(problem), None)
+
+    def watch():
+        if found:
+            raise Ended
+
+    with pytest.raises(Ended):
+        conic_bound(problem, problem.variables(), boxes, watch, found)
+    value = ko.solve(problem).value
+    assert value - 1e-3 <= found[-1].value <= value + 1e-9
+
+
+def test_two_threads_solve_without_disturbing_each_other():
+    """The filters of warnings, the numbers of cvxpy's variables and CVXOPT's options are shared."""
+    filters = list(warnings.filters)
+    solvers = [name for name in ("CLARABEL", "SCS", "HIGHS", "CVXOPT") if name in cp.installed_solvers()]
+    values, errors = [], []
+
+    def work(turn):
+        try:
+            for i in range(12):
+                problem = linear_programme()
+                watch = (lambda: None) if i % 2 else None
+                tried = conic.attempt(problem, Rung(solvers[(turn + i) % len(solvers)]), watch=watch)
+                values.append(problem.value if tried.failure == "" else tried.failure)
+        except BaseException as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=work, args=[turn]) for turn in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert errors == []
+    assert len(values) == 48
+    assert values == pytest.approx([1.6] * 48, abs=1e-3)
+    assert warnings.filters == filters
+
+
+def test_a_watch_costs_little():
+    """A thread and an event: the solve is not waited for in steps."""
+
+    def seconds(watch):
+        clock = []
+        for _ in range(30):
+            started = time.perf_counter()
+            conic.attempt(problem, Rung("HIGHS"), watch=watch)
+            clock.append(time.perf_counter() - started)
+        return float(np.median(clock))
+
+    problem = linear_programme()
+    conic.attempt(problem, Rung("HIGHS"))
+    assert seconds(lambda: None) < seconds(None) + 0.003  # about 0.0003 on an idle machine

@@ -37,7 +37,6 @@ Claims marked [v], and the tests that hold them:
 from __future__ import annotations
 
 import itertools
-import warnings
 
 import cvxpy as cp
 import numpy as np
@@ -47,7 +46,8 @@ from sklearn.svm import SVC
 
 import kernelopt as ko
 from formulations import lanckriet
-from tests.problems import positive_definite
+from tests import problems
+from tests.problems import positive_definite, solved
 
 n, N = 14, 18
 
@@ -99,21 +99,6 @@ def root(K):
     eigenvalues, vectors = np.linalg.eigh(K)
     kept = eigenvalues > 1e-11 * eigenvalues[-1]
     return vectors[:, kept] * np.sqrt(eigenvalues[kept])
-
-
-def solved(problem):
-    """The optimal value by Clarabel, at the tightest tolerance that it reaches."""
-    for tolerance in (1e-10, 1e-9, 1e-8):
-        options = dict.fromkeys(("tol_gap_abs", "tol_gap_rel", "tol_feas"), tolerance)
-        with warnings.catch_warnings():
-            warnings.simplefilter("error")
-            try:
-                problem.solve(solver=cp.CLARABEL, warm_start=False, **options)
-            except (cp.SolverError, UserWarning):
-                continue
-        if problem.status == cp.OPTIMAL:
-            return float(problem.value)
-    raise AssertionError(f"Clarabel reached no tolerance: {problem.status}")
 
 
 def dual_of_omega(K, y, C=np.inf, tau=0.0):
@@ -382,13 +367,17 @@ def test_multipliers_of_the_lmi(criterion, m):
     C, tau = criterion["C"], criterion["tau"]
     written = lanckriet.sdp(KS[:m], Y, **criterion, trace=float(R[:m].sum()))
     solution = learned(written)
-    parts = written.problem.var_dict
-    lmi, trace, *_ = written.problem.constraints
+    programme = written.programmes["sdp"]()
+    programme.problem.solve(solver=cp.CLARABEL, warm_start=False)
+    parts = programme.problem.var_dict
+    lmi, trace, *_ = programme.problem.constraints
     assert solution.value == close(omega(solution.kernel, Y, **criterion))
-    assert float(written.problem.value) == close(solution.value, 1e-5)
+    assert float(programme.problem.value) == close(solution.value, 1e-5)
+    assert written.solve("exact", programme="sdp", tol=1e-6).value == close(solution.value)
     Z = lmi.dual_value
     assert Z[-1, -1] == pytest.approx(1, abs=1e-5)
     a = -Z[:-1, -1] / Z[-1, -1]
+    assert programme.recover()[1][0] == pytest.approx(Y * a)
     exact = dual_of_omega(solution.kernel, Y, **criterion)
     assert a == pytest.approx(exact[1], abs=1e-3)
     push = 1 + parts["nu"].value + float(parts["lambda"].value) * Y
@@ -442,8 +431,7 @@ def test_free_signs_primal_is_dual(criterion, grams):
     solution = learned(written)
     assert np.linalg.eigvalsh(solution.kernel)[0] >= -1e-9 * np.linalg.eigvalsh(solution.kernel)[-1]
     dual = written.dual()
-    dual.solve(solver=cp.CLARABEL, warm_start=False)
-    assert dual.status == cp.OPTIMAL and dual.value == close(solution.value)
+    assert solved(dual) == close(solution.value)
 
 
 def test_free_signs_take_indefinite_kernels():
@@ -595,7 +583,8 @@ def test_the_forms_for_nonnegative_weights_agree(criterion, grams):
     qcqp, sdp = lanckriet.qcqp(Ks, Y, **criterion), lanckriet.sdp(Ks, Y, **criterion, weights="nonnegative")
     one, two = learned(qcqp), learned(sdp)
     assert one.value == close(two.value)
-    assert float(qcqp.problem.value) == close(one.value)  # the programme's own number
+    programme = qcqp.programmes["qcqp"]()
+    assert solved(programme.problem) == close(one.value)  # the programme's own number
     assert two.weights.min() >= 0
     assert one.weights == pytest.approx(two.weights, abs=1e-3)
 
@@ -686,7 +675,9 @@ def test_the_block_norm_has_the_same_value_and_weights(criterion):
     written = lanckriet.block_norm(KS, Y, **criterion, trace=c)
     two = learned(written)
     assert two.value == close(one.value) == close(value)
-    assert float(written.problem.value) == close(one.value, 1e-5)
+    programme = written.programmes["block norm"]()
+    assert problems.solved(programme.problem) == close(one.value, 1e-5)
+    assert written.solve("exact", programme="block norm", tol=1e-6).value == close(one.value)
     assert two.weights == pytest.approx(one.weights, abs=1e-3)
     assert by_hand == pytest.approx(one.weights, abs=1e-3)
     if is_learned:

@@ -152,7 +152,7 @@ def test_any_weights_give_an_upper_bound(problem, criterion):
 @given(problems(), criteria, both)
 def test_any_garbage_gets_a_true_certificate(problem, criterion, weights):
     Ks, y, rng = problem
-    words = lanckriet.margin(Ks, y, **criterion, weights=weights, trace=10.0).words
+    words = lanckriet.margin(Ks, y, **criterion, weights=weights, trace=10.0).problem
     best = value(Ks, y, criterion, weights)
     garbage = {
         v: np.asarray(rng.normal(size=v.shape)) for v in words.variables() if v.name() in ("mu", "tau")

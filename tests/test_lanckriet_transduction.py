@@ -177,9 +177,7 @@ def test_free_signs_take_any_symmetric_kernel(name):
 
 
 def test_free_signs_need_some_psd_combination():
-    with pytest.raises(
-        ko.InfeasibleError, match="contradict.*Loosen one of: margin, trace, K >> 0"
-    ) as caught:
+    with pytest.raises(ko.InfeasibleError, match="contradict.*Loosen one of: trace, K >> 0") as caught:
         lanckriet.sdp([np.diag([2.0, -1, 0, 0])], [1, -1, 1, -1], C=1.0).solve()
     assert caught.value.proof
 
@@ -289,7 +287,7 @@ def test_a_hard_margin_that_no_kernel_can_meet(weights, seed):
             written.solve()
         check_proof(e.value, Ks, y)
     with pytest.raises(ko.InfeasibleError, match="got none in the set"):
-        ko.solve(lanckriet.hard_margin(Ks, y, weights=weights).words)
+        ko.solve(lanckriet.hard_margin(Ks, y, weights=weights).problem)
     with pytest.raises(ko.InfeasibleError, match="got none in the set"):
         lanckriet.rank_one(np.random.default_rng(seed).normal(size=(12, 2)), y).solve()
 
@@ -343,11 +341,11 @@ def test_statuses_of_solvers_are_not_proofs():
     seen = []
     for seed in (0, 10, 11):
         Ks, y = inseparable(seed)
-        qcqp = lanckriet.qcqp(Ks, y).problem
+        qcqp = lanckriet.qcqp(Ks, y).programmes["qcqp"]().problem
         qcqp.solve(solver=cp.CLARABEL, warm_start=False)
         assert qcqp.status == cp.UNBOUNDED
         for weights in ("nonnegative", "free"):
-            lmi = lanckriet.sdp(Ks, y, weights=weights).problem
+            lmi = lanckriet.sdp(Ks, y, weights=weights).programmes["sdp"]().problem
             try:
                 lmi.solve(solver=cp.CLARABEL, warm_start=False)
             except (cp.SolverError, UserWarning):

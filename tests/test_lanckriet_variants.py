@@ -499,8 +499,9 @@ def test_the_bounds_of_section_6_bracket_the_optimum(criterion, noise):
     is_learned = criterion["tau"] == "learned"
     written = lanckriet.qcqp(KS, Y, **criterion, trace=c)
     solution = learned(written)
-    solved(written.problem)
-    a = np.maximum(written.problem.var_dict["alpha"].value, 0)  # the solver's own alpha
+    programme = written.programmes["qcqp"]().problem
+    solved(programme)
+    a = np.maximum(programme.var_dict["alpha"].value, 0)  # the solver's own alpha
     for _ in range(1 if noise == 0 else 10):
         noisy_a = a * (1 + noise * rng.normal(size=n)) + 0.1 * noise * rng.normal(size=n)
         noisy_mu = solution.weights * (1 + noise * rng.normal(size=3)) + 0.1 * noise * rng.normal(size=3)
@@ -519,7 +520,7 @@ def test_the_bounds_of_section_6_bracket_the_optimum(criterion, noise):
             assert (upper - lower) / upper <= 6e-5
         # the language's certificate at the same candidate: true, and its bounds no worse than these
         ours = {"mu": noisy_mu, "tau": ridge}
-        candidate = {v: ours[v.name()] for v in written.words.variables() if v.name() in ours}
-        given = ko.certify(written.words, candidate, alpha=Y * noisy_a)
+        candidate = {v: ours[v.name()] for v in written.problem.variables() if v.name() in ours}
+        given = ko.certify(written.problem, candidate, alpha=Y * noisy_a)
         assert given.lower <= solution.upper * (1 + 1e-12) and given.upper >= solution.lower * (1 - 1e-12)
         assert given.gap >= 0 and given.route == "closed"

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import tracemalloc
-from itertools import pairwise
+from fractions import Fraction
+from itertools import combinations, pairwise
 
 import cvxpy as cp
 import joblib
 import numpy as np
 import pytest
+from scipy.optimize import nnls
 
 import kernelopt as ko
 from formulations import linear_functional as lf
@@ -241,7 +243,8 @@ def test_closed_form_is_the_conic_solution(ridge):
     expected = np.linalg.solve(A.T @ A / n + ridge * np.eye(3), A.T @ V / n)
     conic = strategy.solve(solver=cp.CLARABEL)
     assert conic.solver == "CLARABEL" and conic.weights == pytest.approx(expected, rel=1e-4)
-    assert strategy.solve().solver == "a route of its own"
+    direct = strategy.solve()
+    assert (direct.method, direct.solver) == ("least-squares", "svd")
     for by in ("svd", "qr"):
         solution = strategy.solve_directly(by)
         assert solution.weights == pytest.approx(expected, rel=1e-9)
@@ -299,6 +302,122 @@ def test_the_polar_cone_is_reached_where_targets_do_not_help():
         bounds = certificate(stage, np.maximum([best, -best], 0.0))
         assert bounds.lower == pytest.approx(np.sum((v - x * best) ** 2) / 8, abs=1e-12)
         assert bounds.gap <= 1e-13
+
+
+# ---------------------------------------------------------------------------- bounds in exact arithmetic
+
+KINDS = ("tall", "square", "wide", "nearly dependent", "repeated", "zero column", "exact fit", "spread")
+
+
+def small_problem(kind, seed):
+    """X and v with at most four columns and a few points."""
+    rng = np.random.default_rng(seed)
+    M = int(rng.integers(2, 5))
+    n = {"square": M, "wide": M - 1}.get(kind, M + int(rng.integers(1, 4)))
+    X, v = rng.normal(size=(n, M)), rng.normal(size=n)
+    if kind == "nearly dependent":
+        X[:, -1] = X[:, 0] * (1 + 10.0 ** -rng.integers(2, 17) * rng.normal(size=n))
+    elif kind == "repeated":
+        X[:, -1] = rng.choice([-2.0, -1.0, 1.0, 0.5]) * X[:, 0]
+    elif kind == "zero column":
+        X[:, -1] = 0.0
+    elif kind == "exact fit":
+        X, v = rng.integers(-3, 4, size=(n, M)) + 0.0, np.zeros(n)
+        v[:] = X @ rng.integers(0, 3, size=M)
+    elif kind == "spread":
+        X = X * 10.0 ** rng.integers(-9, 9, size=M)
+    return X, v
+
+
+def exact_solution(A, b):
+    """The solution of A x = b in fractions, None where A is singular."""
+    A = [[*row, value] for row, value in zip(A, b, strict=True)]
+    for k in range(len(A)):
+        pivot = next((i for i in range(k, len(A)) if A[i][k]), None)
+        if pivot is None:
+            return None
+        A[k], A[pivot] = A[pivot], A[k]
+        for i in range(len(A)):
+            if i != k and A[i][k]:
+                factor = A[i][k] / A[k][k]
+                A[i] = [a - factor * p for a, p in zip(A[i], A[k], strict=True)]
+    return [row[-1] / row[k] for k, row in enumerate(A)]
+
+
+def exact_optimum(X, v, ridge, weights):
+    """The least objective over all supports whose stationary point is unique and in the set.
+
+    Without a ridge some optimum has independent columns (on the simplex: affinely independent ones).
+    """
+    X, v = [[Fraction(x) for x in row] for row in X.tolist()], [Fraction(x) for x in v.tolist()]
+    n, M, ridge = len(v), len(X[0]), Fraction(ridge)
+    G = [[sum(row[i] * row[j] for row in X) / n + (i == j) * ridge for j in range(M)] for i in range(M)]
+    g = [sum(row[i] * value for row, value in zip(X, v, strict=True)) / n for i in range(M)]
+    best = None
+    for size in range(M + 1):
+        for S in combinations(range(M), size):
+            A, b = [[G[i][j] for j in S] for i in S], [g[i] for i in S]
+            if weights == "simplex":
+                A = [[*row, Fraction(1)] for row in A] + [[Fraction(1)] * size + [Fraction(0)]]
+                b = [*b, Fraction(1)]
+            c = exact_solution(A, b)
+            if c is None or (weights != "free" and any(x < 0 for x in c[:size])):
+                continue
+            c = c[:size]
+            r = [value - sum(row[j] * x for j, x in zip(S, c, strict=True))
+                 for row, value in zip(X, v, strict=True)]  # fmt: skip
+            found = sum(x * x for x in r) / n + ridge * sum(x * x for x in c)
+            best = found if best is None else min(best, found)
+    return best
+
+
+def good_weights(stage):
+    """Weights near the optimum, found without the code that is tested."""
+    M, root = stage.X.shape[1], np.sqrt(stage.n * stage.ridge)
+    A, b = np.vstack([stage.X, root * np.eye(M)]), np.concatenate([stage.v, np.zeros(M)])
+    if stage.weights == "free":
+        return np.linalg.lstsq(A, b, rcond=None)[0]
+    if stage.weights == "simplex":
+        A, b = np.vstack([A, 1e4 * np.ones(M)]), np.append(b, 1e4)
+    return nnls(A, b)[0]
+
+
+@cases
+@pytest.mark.parametrize("kind", KINDS)
+def test_bounds_hold_in_exact_arithmetic(kind, weights, ridge):
+    for seed in range(7):
+        X, v = small_problem(kind, seed)
+        stage = Combination(X, v, ridge, weights)
+        optimum = exact_optimum(X, v, ridge, weights)
+        good = good_weights(stage)
+        rng = np.random.default_rng(seed)
+        for c in (good, good + 1e-7 * rng.normal(size=good.size), rng.normal(size=good.size), 0 * good + 1.0):
+            bounds = certificate(stage, c)
+            assert Fraction(bounds.lower) <= optimum <= Fraction(bounds.upper)
+            assert bounds.gap > 0 or Fraction(bounds.lower) == optimum == Fraction(bounds.upper)
+
+
+@cases
+@pytest.mark.parametrize("kind", ["tall", "square", "repeated", "zero column"])
+def test_bounds_are_tight_where_the_columns_allow_it(kind, weights, ridge):
+    """A gap of a few roundings of |v|^2 at good weights; on the simplex they are good to 1e-8 here."""
+    for seed in range(7):
+        X, v = small_problem(kind, seed)
+        stage = Combination(X, v, ridge, weights)
+        bounds = certificate(stage, good_weights(stage))
+        assert bounds.gap <= (1e-6 if weights == "simplex" else 1e-14)
+
+
+def test_numbers_that_overflow_prove_nothing():
+    stage = Combination(np.array([[1e200], [1.0]]), np.array([1.0, 1e200]), 0.0, "free")
+    bounds = certificate(stage, np.array([1e200]))
+    assert bounds.lower == 0.0 and bounds.upper == np.inf
+
+
+def test_large_numbers_are_projected_on_the_simplex():
+    """One is lost in the sum of numbers above 2^53."""
+    assert on_simplex(np.array([1e17, 0.0])) == pytest.approx([1, 0])
+    assert on_simplex(np.array([1e17, 1e17])) == pytest.approx([0.5, 0.5])
 
 
 # ---------------------------------------------------------------------------- invariances (section 7)

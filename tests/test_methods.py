@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 import signal
 from functools import cache
-from inspect import signature
 from typing import NamedTuple
 
 import cvxpy as cp
@@ -18,8 +17,8 @@ import pytest
 
 import kernelopt as ko
 from kernelopt.grams.evaluated import KernelGrams
-from kernelopt.solvers.registry import METHODS, choose
-from tests.problems import CASES, labels, points, solved, stack
+from kernelopt.solvers.registry import METHODS
+from tests.problems import CASES, fastest, labels, points, solved, stack, why_not
 
 N = 14
 KS = stack(N)  # of ranks 14, 2 and 1
@@ -56,7 +55,7 @@ def on_trace(loss=None, grams=UNEQUAL, y=Y, equal=True, c=float(N), side=1):
 
 
 def applies(method, problem):
-    return not METHODS[method].obstacles(problem)
+    return not why_not(method, problem)
 
 
 BALLS = [name for name in METHODS if applies(name, learning(ko.squared_hinge(), 1.5).problem)]
@@ -320,8 +319,9 @@ def test_bounds_of_the_weights_are_kept(method):
     plain = learning(ko.squared_hinge(), 2)
     capped = cp.Problem(plain.problem.objective, [*plain.problem.constraints, plain.theta <= 0.3])
     best = ko.solve(capped, "exact", tol=1e-6).value
+    options = {"max_iterations": 30} if method == "cutting-plane" else {}  # more of them change nothing
     try:
-        solution = ko.solve(problem, method)
+        solution = ko.solve(problem, method, **options)
     except ko.KerneloptError:
         return
     except ko.ConvergenceWarning:  # an error in these tests; loose bounds are no wrong ones
@@ -425,10 +425,12 @@ def test_an_interrupt_leaves_the_best_point_so_far(method, k, act, said):
 
 
 @iterative
-def test_an_interrupt_before_the_first_point_is_an_interrupt(method, monkeypatch):
-    monkeypatch.setattr("kernelopt.solvers.progress.Progress.report", lambda *_, **__: press_ctrl_c())
-    with pytest.raises(KeyboardInterrupt):
-        ko.solve(example(method), method)
+def test_an_interrupt_before_the_first_point_leaves_one_that_is_known(method, monkeypatch):
+    """Equal weights, whose machine f = 0 is bounded without solving anything."""
+    monkeypatch.setattr("kernelopt.solvers.control.Control.report", lambda *_, **__: press_ctrl_c())
+    with pytest.warns(ko.ConvergenceWarning, match="interrupted"):
+        solution = ko.solve(example(method), method)
+    assert solution.status == "inaccurate" and solution.lower <= solution.upper < np.inf
 
 
 @iterative
@@ -444,14 +446,14 @@ def test_other_exceptions_of_the_callback_propagate(method):
 def test_the_time_limit_is_named(method):
     with pytest.warns(ko.ConvergenceWarning, match="time limit of 1e-09 s"):
         solution = ko.solve(example(method), method, tol=1e-9, time_limit=1e-9)
-    assert solution.status == "inaccurate" and solution.iterations == 1
+    assert solution.status == "inaccurate" and solution.iterations in (1, None)
     assert solution.lower <= solution.upper < np.inf
 
 
 @iterative
 @pytest.mark.parametrize("most", [1, 3])
 def test_the_largest_number_of_iterations_is_named(method, most):
-    (option,) = [name for name in signature(METHODS[method].run).parameters if name.startswith("max_")]
+    (option,) = [name for name in METHODS[method].options() if name.startswith("max_")]
     with pytest.warns(ko.ConvergenceWarning, match=rf"ended because {most} \w+ were made"):
         solution = ko.solve(example(method), method, tol=1e-9, **{option: most})
     assert solution.status == "inaccurate" and solution.iterations <= most
@@ -487,9 +489,10 @@ def test_solving_twice_gives_the_same(method):
 
 @pytest.mark.parametrize("method", BALLS)
 def test_unknown_options_name_those_that_exist(method):
-    with pytest.raises(ko.ParameterError, match="sharpness") as error:
-        ko.solve(learning(ko.squared_hinge()).problem, method, sharpness=3)
-    options = set(signature(METHODS[method].run).parameters) - {"problem", "reading"}
+    option = {"chunk": 3} if method != "interleaved" else {"stabilize": True}
+    with pytest.raises(ko.ParameterError, match=next(iter(option))) as error:
+        ko.solve(learning(ko.squared_hinge()).problem, method, **option)
+    options = METHODS[method].options()
     assert all(re.search(rf"\b{option}\b", str(error.value)) for option in options)
 
 
@@ -509,7 +512,7 @@ WRONG = {
 COUNTS = [
     ((method, option), 0)
     for method in ITERATIVE
-    for option in signature(METHODS[method].run).parameters
+    for option in METHODS[method].options()
     if option.startswith("max_")
 ]
 
@@ -622,10 +625,10 @@ def test_the_solve_of_cvxpy_takes_every_method(method):
 def test_explain_lists_every_method_with_what_stands_in_the_way(kind):
     problem = learning(ko.hinge()).problem if kind == "ball" else obstructed(kind)
     text = str(ko.explain(problem))
-    for name, method in METHODS.items():
+    for name in METHODS:
         (line,) = [line for line in text.splitlines() if line.startswith(f"method {name!r}: ")]
-        obstacles = method.obstacles(problem)
-        assert line.endswith("applies") if not obstacles else all(reason in line for reason in obstacles)
+        reason = why_not(name, problem)
+        assert reason in line if reason else "applies, about" in line
 
 
 # ------------------------------------------------------------------------------------ auto
@@ -644,9 +647,9 @@ def large(loss, p, risks=1, **attributes):
 
 @pytest.mark.parametrize("p", [1, 4 / 3, np.inf])
 def test_auto_is_exact_for_small_problems(p):
-    assert choose(learning(ko.squared_hinge(), p).problem, "auto").name == "exact"
-    assert choose(obstructed("several risks"), "auto").name == "exact"
-    assert choose(obstructed("no risk"), "auto").name == "exact"
+    assert fastest(learning(ko.squared_hinge(), p).problem) == "exact"
+    assert fastest(obstructed("several risks")) == "exact"
+    assert fastest(obstructed("no risk")) == "exact"
 
 
 @pytest.mark.parametrize(
@@ -654,18 +657,18 @@ def test_auto_is_exact_for_small_problems(p):
     [
         (large(ko.hinge(), 2), "interleaved"),
         (large(ko.hinge(), 1), "interleaved"),
-        (large(ko.logistic(), 2), "cutting-plane"),
+        (large(ko.logistic(), 2), "block-descent"),
         (large(ko.hinge(), 2, risks=2), "cutting-plane"),
     ],
     ids=["ball 2", "ball 1", "logistic", "two risks"],
 )
 def test_auto_is_iterative_for_large_problems(problem, expected):
-    assert choose(problem, "auto").name == expected
+    assert fastest(problem) == expected
 
 
 def test_auto_is_exact_where_only_that_applies():
     K = cp.Variable((30, 30), PSD=True)
-    assert choose(cp.Problem(cp.Minimize(cp.sum_squares(K - np.eye(30)))), "auto").name == "exact"
+    assert fastest(cp.Problem(cp.Minimize(cp.sum_squares(K - np.eye(30))))) == "exact"
 
 
 def test_auto_solves_a_large_problem():
@@ -680,7 +683,7 @@ def test_auto_solves_a_large_problem():
 def test_the_memory_of_solve_is_taken_by_every_choice_of_auto():
     """`memory` is an argument of `solve`, not of a method: naming it must not depend on what auto picks."""
     solution = ko.solve(large(ko.logistic(0.1), 2), memory=16e9, tol=1e-2)
-    assert solution.method == "cutting-plane"
+    assert solution.method != "exact" and solution.gap <= 1e-2
 
 
 # --------------------------------------------------------------------------- block-descent

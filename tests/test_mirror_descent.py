@@ -15,9 +15,8 @@ import kernelopt as ko
 from formulations import similarity
 from kernelopt.solvers.composite import read_composite
 from kernelopt.solvers.dual_averaging import Adaptive, Memory, Printed
-from kernelopt.solvers.mirror_descent import obstacles
-from kernelopt.solvers.spectrahedra import Piece, read_pieces
-from tests.problems import CASES, labels, points, solved, stack, targets
+from kernelopt.structure.pieces import Piece, read_pieces
+from tests.problems import CASES, labels, points, solved, stack, targets, why_not
 
 METHOD = "mirror-descent"
 N = 10
@@ -242,7 +241,7 @@ def test_prices_and_kinds_of_fidelities_may_be_mixed():
 def test_projection_sharpens_the_bound_of_the_averaged_dual(form):
     """Some 50 times; and the points that come with it are those of a minimum."""
     formulation, dual = learning(form, "squared_frobenius")
-    optimum, read = solved(dual()), read_composite(formulation.problem)
+    optimum, read = solved(dual()), read_composite(ko.Structure(formulation.problem))
     walk, average, total = Adaptive([Memory(piece) for piece in read.pieces], 60), None, 0.0
     for _ in range(60):
         at = read.evaluate(walk.points, None, 1e-6)
@@ -264,7 +263,7 @@ def test_projection_sharpens_the_bound_of_the_averaged_dual(form):
 def test_minorants_are_below_everywhere(form, fidelity):
     """Any alpha, any shares, any slopes; tight where they come from."""
     rng = np.random.default_rng(0)
-    read = read_composite(learning(form, fidelity)[0].problem)
+    read = read_composite(ko.Structure(learning(form, fidelity)[0].problem))
 
     def anywhere():
         return [piece.nearest(rng.normal(size=piece.variable.shape)) for piece in read.pieces]
@@ -294,7 +293,7 @@ def test_projections_on_pieces(matrix, at_most, size):
     constraint = total <= size if at_most else total == size
     target = rng.normal(size=X.shape)
     target = target + target.T
-    (piece,) = read_pieces(cp.Problem(cp.Minimize(cp.sum(X)), [constraint]))
+    (piece,) = read_pieces(ko.Structure(cp.Problem(cp.Minimize(cp.sum(X)), [constraint])))
     found = piece.nearest(target)
     solved(cp.Problem(cp.Minimize(cp.sum_squares(X - target)), [constraint]))
     assert found == pytest.approx(X.value, abs=1e-4)
@@ -342,7 +341,7 @@ def test_the_bound_of_the_corrected_theorem(form, fidelity, T):
     formulation, dual = learning(form, fidelity)
     problem, reports = formulation.problem, []
     solution = run(problem, tol=1e-12, step="theorem", max_iterations=T, callback=reports.append)
-    read = read_composite(problem)
+    read = read_composite(ko.Structure(problem))
     largest = 0.0
     for report in reports:
         at = read.evaluate([report["point"][piece.variable.id] for piece in read.pieces], None, 1e-9)
@@ -443,7 +442,7 @@ def test_the_time_limit_is_named():
     formulation, _ = learning("REKL", "l1")
     with pytest.warns(ko.ConvergenceWarning, match="time limit of 1e-09 s"):
         solution = ko.solve(formulation.problem, METHOD, time_limit=1e-9)
-    assert solution.iterations == 1 and np.isfinite([solution.lower, solution.upper]).all()
+    assert solution.iterations in (1, None) and np.isfinite([solution.lower, solution.upper]).all()
 
 
 def test_the_history_is_monotone_and_told():
@@ -473,7 +472,7 @@ def test_without_risks_it_is_a_projection():
     K = kernel()
     problem = cp.Problem(cp.Minimize(cp.sum_squares(K - S[0])), [cp.trace(K) == 5])
     ko.solve(problem, METHOD, tol=1e-8)
-    assert K.value == pytest.approx(read_pieces(problem)[0].nearest(S[0]), abs=1e-3)
+    assert K.value == pytest.approx(read_pieces(ko.Structure(problem))[0].nearest(S[0]), abs=1e-3)
 
 
 # ----------------------------------------------------------------------- options and obstacles
@@ -535,5 +534,5 @@ def test_what_stands_in_the_way_is_named(kind):
     problem = cp.Problem(*obstructed(kind))
     with pytest.raises(ko.MethodError, match=f"{METHOD}.*{OBSTACLES[kind]}"):
         ko.solve(problem, METHOD)
-    assert re.search(OBSTACLES[kind], *obstacles(problem))
+    assert re.search(OBSTACLES[kind], why_not(METHOD, problem))
     assert all(v.value is None for v in problem.variables())

@@ -14,8 +14,18 @@ from scipy.optimize import minimize_scalar
 
 import kernelopt as ko
 from kernelopt.errors import NotPSDError, ParameterError
-from kernelopt.reading import expand
-from tests.problems import CASES, TAU, labels, points, sample_weights, solved, stack, targets
+from kernelopt.structure import expand
+from tests.problems import (
+    CASES,
+    MULTIPLIER_RUNGS,
+    TAU,
+    labels,
+    points,
+    sample_weights,
+    solved,
+    stack,
+    targets,
+)
 
 N = 7
 KS = stack(N + 2)[:, :N, :N]
@@ -244,7 +254,7 @@ def test_zero_weights_leave_the_best_constant(case, bias, name):
 def test_zero_weights_after_a_solve(case):
     mu = weights(nonneg=True)
     risk = ko.risk(ko.combine(mu, KS), case.y(N), case.loss(C), bias=False)
-    cp.Problem(cp.Minimize(risk + 1e3 * cp.sum(mu))).solve(solver=cp.CLARABEL)
+    solved(cp.Problem(cp.Minimize(risk + 1e3 * cp.sum(mu))))
     mu.value = np.zeros(3)
     assert risk.value == pytest.approx(case.value(np.zeros(N), case.y(N), C), rel=1e-9)
 
@@ -514,9 +524,8 @@ def test_every_backend_compiles_it(backend, name):
     form = FORMS[name]()
     risk = ko.risk(form.kernel, labels(N), ko.hinge(C), norm=form.norm)
     problem = cp.Problem(cp.Minimize(risk), list(form.set))
-    problem.solve(solver=cp.CLARABEL, canon_backend=backend)
     expected = dual_value(CASES[0], name, True)
-    assert problem.solution.opt_val == pytest.approx(expected, rel=1e-6)
+    assert solved(problem, canon_backend=backend) == pytest.approx(expected, rel=1e-6)
 
 
 @pytest.mark.parametrize("alone", [True, False], ids=["alone", "in a sum"])
@@ -529,7 +538,7 @@ def test_a_parameter_kernel_is_read_at_each_solve(alone):
         P.value = matrix
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # not DPP: compiled anew
-            problem.solve(solver=cp.CLARABEL)
+            solved(problem)
         expected = ko.risk(matrix if alone else SUM + matrix, labels(N), ko.hinge(C)).value
         assert problem.solution.opt_val == pytest.approx(expected, rel=1e-6)
         assert risk.value == pytest.approx(expected, rel=1e-5)
@@ -543,7 +552,7 @@ def test_a_parameter_that_scales_kernels_is_read_at_each_solve():
         scale.value = value
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # not DPP: compiled anew
-            problem.solve(solver=cp.CLARABEL)
+            solved(problem)
         expected = ko.risk(value * SUM, labels(N), ko.hinge(C)).value
         assert problem.solution.opt_val == pytest.approx(expected, rel=1e-6)
 
@@ -606,7 +615,7 @@ def test_parameters_as_weights_may_be_zero():
         w.value = value
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # not DPP: compiled anew
-            problem.solve(solver=cp.CLARABEL)
+            solved(problem)
         expected = ko.risk(np.tensordot(value, KS, 1), labels(N), ko.hinge(C)).value
         assert problem.solution.opt_val == pytest.approx(expected, rel=1e-6)
 
@@ -642,11 +651,7 @@ def alphas(objective, *extra, **options):
     problem, risk, _ = ball_problem(objective, *extra, **options)
     expansion = expand(problem)
     value = solved(problem)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # multipliers are asked for more digits than the solver vouches for
-        tight = dict.fromkeys(("tol_gap_abs", "tol_gap_rel", "tol_feas"), 1e-10)
-        expansion.problem.solve(solver=cp.CLARABEL, warm_start=False, **tight)
-    assert expansion.problem.solution.opt_val == pytest.approx(value, rel=1e-6)
+    assert solved(expansion.problem, MULTIPLIER_RUNGS) == pytest.approx(value, rel=1e-6)
     return expansion, risk
 
 

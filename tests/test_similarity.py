@@ -198,9 +198,10 @@ def test_the_kernel_is_a_projection_at_alpha(m, traced):
         K = similarity.optimal_kernel(S[:m], alpha, rho=rho, trace=tau)
         return Y @ alpha - alpha @ K @ alpha / 2 + rho * ((K - S[:m]) ** 2).sum()
 
-    K = similarity.optimal_kernel(S[:m], solution.alpha, rho=rho, trace=tau)
+    dual = solution.certificate.alphas[0]  # a machine at a singular kernel has many alphas, the dual has one
+    K = similarity.optimal_kernel(S[:m], dual, rho=rho, trace=tau)
     assert solution.kernel == pytest.approx(K, abs=1e-3)
-    assert within(bound(solution.alpha), solution)
+    assert within(bound(dual), solution)
     rng = np.random.default_rng(m)
     for _ in range(20):
         alpha = ko.hinge(1.0).project(Y * rng.uniform(0, 1, N), Y, True)
@@ -242,7 +243,8 @@ def test_the_indefinite_svm_is_the_single_kernel_of_squares():
     rho = RHO["squared_frobenius"]
     formulation = similarity.indefinite_svm(S, Y, rho=rho)
     solution, same = optimum(formulation), learned("ESKL", "squared_frobenius", 2, False)[1]
-    assert near(solution.value, same.value) and within(solved(formulation.dual()), solution)
+    assert solution.lower <= same.upper and same.lower <= solution.upper
+    assert within(solved(formulation.dual()), solution)
     one = optimum(similarity.indefinite_svm(S[0], Y, rho=rho))
     z = one.alpha
     assert one.kernel == pytest.approx(similarity.denoise(S[0] + np.outer(z, z) / (4 * rho)), abs=1e-3)
@@ -490,7 +492,7 @@ def test_bounds_hold_for_garbage(name, traced, seed):
             for i, v in enumerate(formulation.problem.variables())
             if v.name()[0] in "Km"
         }
-        bounds = ko.certify(formulation.words, candidate=candidate, alpha=rng.normal(size=N))
+        bounds = ko.certify(formulation.problem, candidate=candidate, alpha=rng.normal(size=N))
         assert bounds.lower <= solution.upper + 1e-12 and bounds.upper >= solution.lower - 1e-12
         assert np.isfinite(bounds.upper) and np.isfinite(bounds.lower)
         for v, value in kept:
@@ -556,7 +558,7 @@ def test_kernels_among_the_similarities_are_kept(name):
     assert within(omega_10(kernels)[0], solution)
     found = [np.asarray(K.value) for K in formulation.risks[0].learner.kernels]
     assert np.array(found) == pytest.approx(kernels, abs=1e-5)
-    flat = optimum(BUILDERS[name][0](np.zeros((2, N, N)), Y, **given), 5e-6)
+    flat = optimum(BUILDERS[name][0](np.zeros((2, N, N)), Y, **given), 1e-7)
     assert near(flat.value, 2 * min((Y > 0).sum(), (Y < 0).sum()))  # no kernel: the hinge of an intercept
 
 

@@ -171,10 +171,10 @@ def test_solving_twice_gives_the_same():
 
 def test_an_ordinary_solve_before_and_after_does_no_harm():
     problem, _, risk = learning()
-    plain = problem.solve(solver=cp.CLARABEL, warm_start=False)
+    plain = solved(problem)
     assert risk.alpha is None
     assert ko.solve(problem).value == pytest.approx(plain, abs=1e-5)
-    assert problem.solve(solver=cp.CLARABEL, warm_start=False) == pytest.approx(plain, abs=1e-6)
+    assert solved(problem) == pytest.approx(plain, abs=1e-6)
 
 
 # ----------------------------------------------------------------------------------- alpha
@@ -254,7 +254,7 @@ def test_every_risk_has_its_own_machine():
     np.testing.assert_array_equal(solution.alpha[0], first.alpha)
     np.testing.assert_array_equal(solution.alpha[1], second.alpha)
     assert solution.intercept == (first.intercept, second.intercept)
-    np.testing.assert_array_equal(solution.weights[0], solution.weights[1])
+    np.testing.assert_array_equal(solution.weights, mu.value)  # one array: both risks are of one mu
     assert solution.weights_unique is None
     for k, risk in enumerate((first, second)):
         f = solution.kernel[k] @ solution.alpha[k] + solution.intercept[k]
@@ -322,7 +322,7 @@ def test_every_certified_point_is_reported():
 def test_rungs_are_walked_until_the_tolerance_is_met():
     problem, _, _ = learning()
     with pytest.warns(ko.ConvergenceWarning, match="1e-17"):
-        solution = ko.solve(problem, tol=1e-17)
+        solution = ko.solve(problem, "exact", tol=1e-17)
     assert len(solution.history) > 1
     assert solution.status == "inaccurate" and problem.status == cp.OPTIMAL_INACCURATE
     widths = [upper - lower for _, lower, upper in solution.history]
@@ -523,12 +523,12 @@ def test_unknown_methods_are_refused_by_name():
 
 
 def test_unknown_solvers_are_refused_by_name():
-    with pytest.raises(ko.ParameterError, match=r"CLARABEL.*SCS.*pip install gurobus"):
+    with pytest.raises(ko.ParameterError, match=r"CLARABEL.*SCS.*Did you mean GUROBI"):
         ko.solve(learning()[0], solver="gurobus")
 
 
 def test_unknown_options_are_refused():
-    with pytest.raises(ko.ParameterError, match="tolerance"):
+    with pytest.raises(TypeError, match="tolerance"):
         ko.solve(learning()[0], tolerance=1e-3)
 
 
@@ -596,10 +596,8 @@ def test_a_hopeless_semidefinite_problem_is_refused():
             solve(problem)
 
 
-def test_patience_decides_what_is_hopeless():
+def test_memory_decides_what_is_hopeless():
     problem = lazy(300, {})
-    with pytest.raises(ko.MethodError, match="10 s"):
-        ko.solve(problem, time_limit=10)
     with pytest.raises(ko.MethodError, match="GB"):
         ko.solve(problem, memory=1e6)
 
@@ -798,4 +796,4 @@ def test_a_time_limit_leaves_honest_bounds():
         warnings.simplefilter("ignore", ko.ConvergenceWarning)
         solution = ko.solve(problem, time_limit=1e-6)
     assert solution.lower <= value + 1e-5 and solution.upper >= value - 1e-5
-    assert len(solution.history) == 1
+    assert len(solution.history) <= 1

@@ -16,7 +16,7 @@ from kernelopt.spectra import Ascent, on_simplex
 from kernelopt.spectra.offset import offset, respond
 from kernelopt.spectra.projection import Pairs, eigenvectors, project, project_diagonal
 from kernelopt.spectra.secular import image, root
-from tests.problems import labels, sample_weights, targets
+from tests.problems import labels, sample_weights, solved, targets
 
 SIZES = [1, 2, 3, 4, 12, 40]
 CHANGES = [1e-8, 1e-4, 1e-1, 1.0, 1e2, 1e8]
@@ -269,7 +269,7 @@ class Problem(NamedTuple):
             fit, price = fit + f[:n], price + W * distance
             rules += [] if total is None else [trace == total]
         objective = self.loss.expression(fit + (b if self.bias else 0), self.y) + t / 2 + price
-        return float(cp.Problem(cp.Minimize(objective), rules).solve(solver=cp.CLARABEL))
+        return solved(cp.Problem(cp.Minimize(objective), rules))
 
     def bounds(self, ascent):
         """d and the objective at the point of the ascent, from dense kernels and the loss itself."""

@@ -1,0 +1,401 @@
+"""A time limit, Ctrl-C and StopIteration bound a whole call, and leave the best point with its bounds."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+import warnings
+from io import StringIO
+
+import cvxpy as cp
+import numpy as np
+import pytest
+from rich.console import Console
+
+import kernelopt as ko
+from kernelopt.errors import Stopped
+from kernelopt.machine import learn, learn_blocks
+from kernelopt.solvers import control as control_module
+from kernelopt.solvers.control import Control
+from kernelopt.threads import Noted, seconds_left
+from tests.problems import labels, points
+
+LATE = 1.0  # seconds that a call may be late
+LIMIT = 1.0
+
+
+def machine_factor():
+    """How many times slower than alone this machine computes at the moment: others may share it."""
+    started, used = time.perf_counter(), time.process_time()
+    total = 0.0
+    while time.process_time() - used < 0.1:
+        total += sum(i * i for i in range(1000))
+    return max(1.0, (time.perf_counter() - started) / 0.1)
+
+
+class Clock:
+    """Seconds since it was made, and whether they are within what a call may take."""
+
+    def __init__(self):
+        self.started = time.perf_counter()
+
+    def within(self, seconds):
+        taken = time.perf_counter() - self.started
+        return taken <= seconds + LATE * machine_factor() or f"{taken:.2f} s instead of {seconds:g} s"
+
+
+def kernels(n, m):
+    X = points(n)
+    squares = ((X[:, None] - X[None]) ** 2).sum(2)
+    return np.array([np.exp(-squares / s) for s in np.geomspace(0.3, 10, m)])
+
+
+def free(n, m=5):
+    """Weights without signs: a semidefinite problem of order n + 1."""
+    mu = cp.Variable(m, name="mu")
+    K = ko.combine(mu, kernels(n, m))
+    return cp.Problem(cp.Minimize(ko.risk(K, labels(n), ko.hinge(C=1.0))), [ko.trace(K) == n, K >> 0])
+
+
+def ball(n, m=20, loss=None):
+    theta = cp.Variable(m, nonneg=True, name="theta")
+    K = ko.combine(theta, kernels(n, m))
+    return cp.Problem(
+        cp.Minimize(ko.risk(K, labels(n), loss or ko.hinge(C=10.0))), [cp.norm(theta, 1.5) <= 1]
+    )
+
+
+def near(n, fidelity=lambda D: cp.sum(cp.abs(D))):
+    noise = np.random.default_rng(3).normal(size=(n, n))
+    S = kernels(n, 1)[0] + 0.15 * (noise + noise.T)
+    K = cp.Variable((n, n), PSD=True, name="K")
+    risk = ko.risk(K, labels(n), ko.hinge(C=1.0))
+    return cp.Problem(cp.Minimize(risk + 0.01 * fidelity(K - S)), [cp.trace(K) == n])
+
+
+def logistic(n):
+    return ball(n, loss=ko.logistic(C=10.0))
+
+
+LONG = {  # each takes several seconds on a free core: the tolerances are below what doubles can show
+    "exact": (lambda: free(70), {}),
+    "cutting-plane": (lambda: logistic(500), {"tol": 1e-15}),
+    "block-descent": (lambda: ball(800), {"tol": 1e-15}),
+    "interleaved": (lambda: ball(1000), {"tol": 1e-15}),
+    "smooth-dual": (lambda: logistic(800), {"tol": 1e-15}),
+    "mirror-descent": (lambda: near(150), {"tol": 1e-12}),
+    "first-order-dual": (lambda: near(250), {"tol": 1e-14}),
+}
+HARD = {
+    "exact, n = 100": ("exact", lambda: free(100)),
+    "exact, n = 200": ("exact", lambda: free(200)),
+    "cutting-plane, n = 60": ("cutting-plane", lambda: free(60)),
+    "cutting-plane, n = 100": ("cutting-plane", lambda: free(100)),
+}
+
+
+@pytest.fixture(scope="module")
+def _compiled():
+    """Compile what is compiled at first use: it is not part of a limit."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        ko.solve(free(8), "exact")
+        ko.solve(ball(160, 3), "interleaved")
+        ko.solve(ball(160, 3), "block-descent", max_iterations=2)
+        ko.solve(near(8), "first-order-dual", max_iterations=2)
+
+
+def pressed(seconds, times=1):
+    """Press Ctrl-C after so many seconds, and again soon after."""
+    timers = [
+        threading.Timer(seconds + 0.05 * k, os.kill, [os.getpid(), signal.SIGINT]) for k in range(times)
+    ]
+    for timer in timers:
+        timer.daemon = True
+        timer.start()
+    return timers
+
+
+def honest(solution):
+    """The bounds of a call that was ended: a point is known, and the two sides do not cross."""
+    assert solution.status == "inaccurate"
+    assert np.isfinite(solution.upper)
+    assert solution.lower <= solution.upper
+    assert solution.certificate.feasible
+
+
+# ------------------------------------------------------------------------------ every method
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("_compiled")
+@pytest.mark.parametrize("method", LONG)
+def test_a_time_limit_bounds_the_whole_call(method):
+    make, options = LONG[method]
+    problem, clock = make(), Clock()
+    with pytest.warns(ko.ConvergenceWarning, match="time limit of 1 s"):
+        solution = ko.solve(problem, method, time_limit=LIMIT, **options)
+    assert clock.within(LIMIT) is True
+    honest(solution)
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("_compiled")
+@pytest.mark.parametrize("times", [1, 2])
+@pytest.mark.parametrize("method", LONG)
+def test_control_c_returns_the_best_point(method, times):
+    make, options = LONG[method]
+    problem = make()
+    clock, timers = Clock(), pressed(1.0, times)
+    with pytest.warns(ko.ConvergenceWarning, match="interrupted"):
+        solution = ko.solve(problem, method, **options)
+    assert clock.within(1.0 + 0.05 * times) is True
+    honest(solution)
+    for timer in timers:
+        timer.join()
+    with pytest.raises(KeyboardInterrupt):  # Ctrl-C is the caller's again
+        signal.raise_signal(signal.SIGINT)
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("_compiled")
+@pytest.mark.parametrize("method", [m for m in LONG if m != "exact"])  # it calls back after a whole solve
+def test_stop_iteration_at_the_first_call_ends_it(method):
+    make, options = LONG[method]
+    problem, called = make(), []
+
+    def callback(report):
+        called.append(Clock())
+        raise StopIteration
+
+    with pytest.warns(ko.ConvergenceWarning, match="the callback ended it"):
+        solution = ko.solve(problem, method, callback=callback, **options)
+    assert len(called) == 1
+    assert called[0].within(0.0) is True
+    honest(solution)
+
+
+# -------------------------------------------------------------------------- the hard problems
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("_compiled")
+@pytest.mark.parametrize("name", HARD)
+def test_weights_without_signs_end_in_time(name):
+    method, make = HARD[name]
+    problem, clock = make(), Clock()
+    with pytest.warns(ko.ConvergenceWarning, match="time limit"):
+        solution = ko.solve(problem, method, time_limit=LIMIT)
+    assert clock.within(LIMIT) is True
+    honest(solution)
+    assert solution.lower >= 0
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("_compiled")
+@pytest.mark.parametrize("name", HARD)
+def test_weights_without_signs_can_be_interrupted(name):
+    """The set-up of an interior-point method keeps the interpreter's lock: 2 s at order 100 are allowed."""
+    method, make = HARD[name]
+    problem = make()
+    clock, timers = Clock(), pressed(0.5)
+    with pytest.warns(ko.ConvergenceWarning, match="interrupted"):
+        solution = ko.solve(problem, method)
+    assert clock.within(0.5 if method == "exact" else 6.0) is True
+    honest(solution)
+    timers[0].join()
+
+
+# ------------------------------------------------------------------------------ small and quick
+
+
+def test_the_bounds_of_a_short_call_contain_the_optimum():
+    value = ko.solve(free(20)).value
+    for limit in (1e-6, 0.02):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ko.ConvergenceWarning)
+            solution = ko.solve(free(20), "exact", time_limit=limit)
+        assert 0 <= solution.lower <= value + 1e-6
+        assert value - 1e-6 <= solution.upper < np.inf
+
+
+def test_control_c_in_a_conic_solve_returns_a_bounded_point():
+    problem = free(60)
+    clock, timers = Clock(), pressed(0.6)
+    with pytest.warns(ko.ConvergenceWarning, match="interrupted"):
+        solution = ko.solve(problem, "exact")
+    assert clock.within(0.6) is True
+    honest(solution)
+    assert problem.value == solution.value
+    timers[0].join()
+
+
+def test_control_c_in_the_certificate_keeps_the_point(monkeypatch):
+    """The first certificate is ended by Ctrl-C: the point of the method stays, with bounds."""
+    from kernelopt.solvers import driver
+
+    calls, real = [], driver.certificate_at
+
+    def certificate_at(*args, **options):
+        calls.append(options.get("conic", True))
+        if len(calls) == 1:
+            signal.raise_signal(signal.SIGINT)
+        return real(*args, **options)
+
+    monkeypatch.setattr(driver, "certificate_at", certificate_at)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ko.ConvergenceWarning)
+        solution = ko.solve(ball(30), "block-descent")
+    assert calls == [True, False]
+    assert solution.certificate.feasible and np.isfinite(solution.upper)
+    assert solution.lower <= solution.upper
+    with pytest.raises(KeyboardInterrupt):
+        signal.raise_signal(signal.SIGINT)
+
+
+def test_a_second_control_c_waits_for_the_answer_to_the_first():
+    control = Control(1e-5)
+    with control.running("none"):
+        raise KeyboardInterrupt
+    try:
+        signal.raise_signal(signal.SIGINT)  # nothing happens
+    finally:
+        control.close()
+    with pytest.raises(KeyboardInterrupt):
+        signal.raise_signal(signal.SIGINT)
+
+
+def test_control_c_does_not_wait_for_ever(monkeypatch):
+    monkeypatch.setattr(control_module, "RETURN", 0.0)
+    control = Control(1e-5)
+    control.shield()
+    with pytest.raises(KeyboardInterrupt):
+        signal.raise_signal(signal.SIGINT)
+    control.close()
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, Stopped], ids=lambda e: e.__name__)
+@pytest.mark.parametrize("loss", [ko.hinge(), ko.squared_hinge(), ko.logistic()], ids=repr)
+@pytest.mark.parametrize("n", [30, 300])
+def test_the_training_of_a_machine_is_watched(loss, n, error):
+    def watch():
+        raise error
+
+    K = kernels(n, 1)[0]
+    with pytest.raises(error):
+        learn(K, labels(n), loss, True, watch=watch)
+    with pytest.raises(error):
+        learn_blocks(list(kernels(n, 2)), labels(n), loss, True, np.inf, watch=watch)
+
+
+@pytest.mark.parametrize("loss", [ko.hinge(), ko.logistic()], ids=repr)
+def test_a_watched_machine_is_the_same_machine(loss):
+    Ks, y = list(kernels(40, 2)), labels(40)
+    for one, other in (
+        (learn(Ks[0], y, loss, True), learn(Ks[0], y, loss, True, watch=lambda: None)),
+        (learn_blocks(Ks, y, loss, True, 3.0), learn_blocks(Ks, y, loss, True, 3.0, watch=lambda: None)),
+    ):
+        assert one.value == other.value
+        np.testing.assert_array_equal(one.alpha, other.alpha)
+
+
+def test_a_watch_says_how_long_it_lasts():
+    control = Control(1e-5, time_limit=100.0)
+    assert 99 < seconds_left(control.check) <= 100
+    assert 99 < seconds_left(Noted(control.check)) <= 100
+    assert seconds_left(lambda: None) == seconds_left(None) == np.inf
+
+
+def test_where_nothing_is_known_the_limit_is_named():
+    """Nothing tells a feasible point: neither zero nor a set whose middle is known."""
+    X = cp.Variable((40, 40), symmetric=True, name="X")
+    B = np.random.default_rng(0).normal(size=(40, 40))
+    problem = cp.Problem(cp.Minimize(cp.sum(cp.abs(X - B))), [X >> np.eye(40) + B @ B.T / 40])
+    clock = Clock()
+    with pytest.raises(ko.SolverError, match=r"before the time limit of 0.3 s.*explain"):
+        ko.solve(problem, "exact", time_limit=0.3)
+    assert clock.within(0.3) is True
+    timers = pressed(0.3)
+    with pytest.raises(KeyboardInterrupt):
+        ko.solve(problem, "exact")
+    timers[0].join()
+
+
+def test_the_callback_has_its_keys():
+    seen = []
+    ko.solve(free(8), "exact", callback=seen.append)
+    common = {"method", "iteration", "seconds", "lower", "upper", "gap", "point"}
+    assert set(seen[0]) == common | {"solver", "status", "certificate"}
+    seen.clear()
+    ko.solve(ball(20, 3), "block-descent", callback=seen.append)
+    assert set(seen[0]) == common
+
+
+# ------------------------------------------------------------------------------------ progress
+
+
+def test_a_terminal_shows_what_is_done(monkeypatch):
+    out = StringIO()
+    monkeypatch.setattr(control_module, "QUIET", 0.0)
+    monkeypatch.setattr(
+        control_module, "Console", lambda **_: Console(file=out, force_terminal=True, width=100)
+    )
+    ko.solve(free(40), "exact")  # the terminal is written to every tenth of a second
+    assert "exact: CLARABEL" in out.getvalue()
+    assert "certifying" in out.getvalue()
+
+
+def test_a_line_waits_until_the_call_has_taken_a_while(monkeypatch):
+    """The line is set before the solver starts, and shown while it works."""
+    out = StringIO()
+    monkeypatch.setattr(control_module, "QUIET", 0.2)
+    monkeypatch.setattr(
+        control_module, "Console", lambda **_: Console(file=out, force_terminal=True, width=100)
+    )
+    control = Control(1e-5)
+    control.show("exact: CLARABEL")
+    control.check()
+    assert out.getvalue() == ""
+    time.sleep(0.25)
+    control.check()
+    control.close()
+    assert "exact: CLARABEL" in out.getvalue()
+
+
+# ------------------------------------------------------------------------------- two threads
+
+
+def fingerprint(solution):
+    return (solution.lower, solution.upper, solution.value, solution.weights.tobytes())
+
+
+@pytest.mark.parametrize("pair", [("exact", "interleaved"), ("exact", "exact")], ids="-".join)
+def test_two_threads_give_what_one_gives(pair):
+    """On the same kernels, with warnings as errors, and to the last bit."""
+    K = kernels(16, 4)
+
+    def made(method):
+        theta = cp.Variable(4, nonneg=True)
+        combined = ko.combine(theta, K)
+        risk = ko.risk(combined, labels(16), ko.hinge(C=1.0))
+        return ko.solve(cp.Problem(cp.Minimize(risk), [cp.norm(theta, 2) <= 1]), method)
+
+    alone = [fingerprint(made(method)) for method in pair]
+    for _ in range(20):
+        found, errors = [None, None], []
+
+        def work(k, found=found, errors=errors):
+            try:
+                found[k] = fingerprint(made(pair[k]))
+            except BaseException as error:
+                errors.append(error)
+
+        threads = [threading.Thread(target=work, args=[k]) for k in range(2)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert errors == []
+        assert found == alone
