@@ -1,8 +1,8 @@
 """What the language costs: the QCQP through kernelopt against the same problem in raw cvxpy.
 
-Prints build and solve seconds of both and their ratio, for `formulations.lanckriet.qcqp` and for the
-same learning problem in words (`kernelopt.risk`), solved by the same solver with the same options.
-Certificates are not part of the comparison. Writes JSON with --out.
+Prints build and solve seconds of both and their ratio, for the programme of `formulations.lanckriet.qcqp`
+and for the same learning problem in words (`kernelopt.risk`), solved by the same solver with the same
+options. Certificates are not part of the comparison. Writes JSON with --out.
 
     python benchmarks/language_overhead.py [--repeats 3] [--out overhead.json]
 """
@@ -55,7 +55,7 @@ def by_hand(K: np.ndarray, y: np.ndarray) -> cp.Problem:
 
 def programme(K: np.ndarray, y: np.ndarray) -> cp.Problem:
     """The builder of the paper's programme."""
-    return lanckriet.qcqp(K, y, C=1.0).problem
+    return lanckriet.qcqp(K, y, C=1.0).programmes["qcqp"]().problem
 
 
 def words(K: np.ndarray, y: np.ndarray) -> cp.Problem:
