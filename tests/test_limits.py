@@ -80,7 +80,7 @@ def logistic(n):
 
 
 LONG = {  # each takes several seconds on a free core: the tolerances are below what doubles can show
-    "exact": (lambda: free(70), {}),
+    "exact": (lambda: free(60), {"tol": 1e-15}),
     "cutting-plane": (lambda: logistic(500), {"tol": 1e-15}),
     "block-descent": (lambda: ball(800), {"tol": 1e-15}),
     "interleaved": (lambda: ball(1000), {"tol": 1e-15}),
@@ -110,12 +110,45 @@ def _compiled():
 def pressed(seconds, times=1):
     """Press Ctrl-C after so many seconds, and again soon after."""
     timers = [
-        threading.Timer(seconds + 0.05 * k, os.kill, [os.getpid(), signal.SIGINT]) for k in range(times)
+        threading.Timer(seconds + 0.01 * k, os.kill, [os.getpid(), signal.SIGINT]) for k in range(times)
     ]
     for timer in timers:
         timer.daemon = True
         timer.start()
     return timers
+
+
+@pytest.fixture(autouse=True)
+def _nothing_is_pressed_later():
+    """A call that returned before Ctrl-C fails its own test, and no other."""
+    yield
+    for timer in threading.enumerate():
+        if isinstance(timer, threading.Timer):
+            timer.cancel()
+
+
+def solved_while_pressed(problem, method, seconds, times=1, **options):
+    """Solve while Ctrl-C is pressed; return the solution and the seconds that it took.
+
+    A later press may come after the call has returned: then it is not the call's.
+    """
+    solution, taken = None, np.inf
+    clock, timers = Clock(), pressed(seconds, times)
+    try:
+        with pytest.warns(ko.ConvergenceWarning, match="interrupted"):
+            solution = ko.solve(problem, method, **options)
+        taken = time.perf_counter() - clock.started
+        for timer in timers:
+            timer.join()
+        time.sleep(0.05)
+    except KeyboardInterrupt:
+        assert solution is not None, "the call raised KeyboardInterrupt"
+    return solution, taken
+
+
+def soon(taken, after):
+    """Whether so many seconds are about those after which the call was to end."""
+    return taken <= after + LATE * machine_factor()
 
 
 def honest(solution):
@@ -147,14 +180,9 @@ def test_a_time_limit_bounds_the_whole_call(method):
 @pytest.mark.parametrize("method", LONG)
 def test_control_c_returns_the_best_point(method, times):
     make, options = LONG[method]
-    problem = make()
-    clock, timers = Clock(), pressed(1.0, times)
-    with pytest.warns(ko.ConvergenceWarning, match="interrupted"):
-        solution = ko.solve(problem, method, **options)
-    assert clock.within(1.0 + 0.05 * times) is True
+    solution, taken = solved_while_pressed(make(), method, 1.0, times, **options)
+    assert soon(taken, 1.0)
     honest(solution)
-    for timer in timers:
-        timer.join()
     with pytest.raises(KeyboardInterrupt):  # Ctrl-C is the caller's again
         signal.raise_signal(signal.SIGINT)
 
@@ -199,13 +227,9 @@ def test_weights_without_signs_end_in_time(name):
 def test_weights_without_signs_can_be_interrupted(name):
     """The set-up of an interior-point method keeps the interpreter's lock: 2 s at order 100 are allowed."""
     method, make = HARD[name]
-    problem = make()
-    clock, timers = Clock(), pressed(0.5)
-    with pytest.warns(ko.ConvergenceWarning, match="interrupted"):
-        solution = ko.solve(problem, method)
-    assert clock.within(0.5 if method == "exact" else 6.0) is True
+    solution, taken = solved_while_pressed(make(), method, 0.5)
+    assert soon(taken, 0.5 if method == "exact" else 6.0)
     honest(solution)
-    timers[0].join()
 
 
 # ------------------------------------------------------------------------------ small and quick
@@ -223,13 +247,10 @@ def test_the_bounds_of_a_short_call_contain_the_optimum():
 
 def test_control_c_in_a_conic_solve_returns_a_bounded_point():
     problem = free(60)
-    clock, timers = Clock(), pressed(0.6)
-    with pytest.warns(ko.ConvergenceWarning, match="interrupted"):
-        solution = ko.solve(problem, "exact")
-    assert clock.within(0.6) is True
+    solution, taken = solved_while_pressed(problem, "exact", 0.6)
+    assert soon(taken, 0.6)
     honest(solution)
     assert problem.value == solution.value
-    timers[0].join()
 
 
 def test_control_c_in_the_certificate_keeps_the_point(monkeypatch):
@@ -333,16 +354,13 @@ def test_the_callback_has_its_keys():
     assert set(seen[0]) == common
 
 
-# ------------------------------------------------------------------------------------ progress
-
-
 def test_a_terminal_shows_what_is_done(monkeypatch):
     out = StringIO()
     monkeypatch.setattr(control_module, "QUIET", 0.0)
     monkeypatch.setattr(
         control_module, "Console", lambda **_: Console(file=out, force_terminal=True, width=100)
     )
-    ko.solve(free(40), "exact")  # the terminal is written to every tenth of a second
+    ko.solve(free(24), "exact")  # the terminal is written to every tenth of a second
     assert "exact: CLARABEL" in out.getvalue()
     assert "certifying" in out.getvalue()
 
