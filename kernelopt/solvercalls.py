@@ -14,11 +14,13 @@ import numpy as np
 import scipy.sparse as sp
 from cvxpy.reductions.solvers.conic_solvers import clarabel_conif
 
+from kernelopt.apart import Apart, ApartFailed
 from kernelopt.threads import Watch, seconds_left, watched
 
 SCS_INTERRUPTED = -5  # SCS_SIGINT in scs.h
 SETUP = 1.4e-7  # seconds for an entry of a dense block: 1.4 s at order 80, 3.5 s at order 100
 CAUTION = 2.0  # predictions are good to about this factor on a shared machine
+UNBROKEN = 0.2  # seconds of a set-up that nobody minds; a process costs as much
 CVXOPT_RUNS = threading.Lock()  # its options are one dictionary for the whole process
 
 
@@ -55,7 +57,8 @@ def call(
         Called in this thread every POLL seconds while the solver works in another. What it raises ends
         the call at once. Clarabel from 0.11 on and CVXOPT are told to stop; SCS and HiGHS go on in a
         daemon thread until their own limits of time or iterations. Clarabel's set-up of large semidefinite
-        cones keeps the interpreter's lock: it is not begun where it may outlast the watch.
+        cones keeps the interpreter's lock: these go into a process of their own. Where there can be none,
+        a set-up that may outlast the watch is not begun.
     """
     name = solver.name()
     work = own_options(through_cvxpy) if name == "CVXOPT" else through_cvxpy
@@ -63,9 +66,14 @@ def call(
         return checked(work(), name)
     worker = Worker(work)
     ended = threading.Event()
+    process: Apart | None = None
+    unbroken = setup_seconds(data["dims"].psd) if name == "CLARABEL" else 0.0
     if stoppable(solver, data):
         worker.work = clarabel(solver, data, options, verbose, ended)
-    if name == "CLARABEL" and CAUTION * setup_seconds(data["dims"].psd) > seconds_left(watch):
+        process = apart(solver, data, options, verbose) if unbroken > UNBROKEN else None
+    if process is not None:
+        worker.work = apart_or(process, worker.work, ended)
+    elif CAUTION * unbroken > seconds_left(watch):
         raise TooLong("there is no time to set up an interior-point method")
 
     def look() -> None:
@@ -75,6 +83,8 @@ def call(
 
     def abandon() -> None:
         ended.set()
+        if process is not None:
+            process.end()
         if name == "CVXOPT":
             worker.interrupt()
 
@@ -155,13 +165,54 @@ def clarabel(
     def work() -> Any:
         from clarabel import DefaultSolver
 
-        size = data["c"].size
-        P = sp.triu(data["P"] if "P" in data else sp.csc_array((size, size))).tocsc()
+        P = quadratic(data)
         cones = clarabel_conif.dims_to_solver_cones(data["dims"])
         settings = solver.parse_solver_opts(verbose, dict(options))
         compiled = DefaultSolver(P, data["c"], data["A"], data["b"], cones, settings)
         compiled.set_termination_callback(lambda info: ended.is_set())
         return compiled.solve()
+
+    return work
+
+
+def quadratic(data: dict[str, Any]) -> sp.csc_array:
+    """Return the upper triangle of the quadratic form of compiled data."""
+    size = data["c"].size
+    return sp.csc_array(sp.triu(data["P"] if "P" in data else sp.csc_array((size, size))))
+
+
+def apart(solver: Any, data: dict[str, Any], options: dict[str, Any], verbose: bool) -> Apart | None:
+    """Return Clarabel in a process of its own, None where the system allows none."""
+    from clarabel import DefaultSettings
+
+    dims = data["dims"]
+    if dims.pnd:
+        return None
+    cones: list[tuple[Any, ...]] = [("ZeroConeT", int(dims.zero))] if dims.zero else []
+    cones += [("NonnegativeConeT", int(dims.nonneg))] if dims.nonneg else []
+    cones += [("SecondOrderConeT", int(order)) for order in dims.soc]
+    cones += [("PSDTriangleConeT", int(order)) for order in dims.psd]
+    cones += [("ExponentialConeT",)] * dims.exp + [("PowerConeT", float(np.ravel(a)[0])) for a in dims.p3d]
+    chosen, usual = solver.parse_solver_opts(verbose, dict(options)), DefaultSettings()
+    names = [name for name in dir(chosen) if not name.startswith("_")]
+    settings = {name: getattr(chosen, name) for name in names if not callable(getattr(chosen, name))}
+    changed = {name: value for name, value in settings.items() if value != getattr(usual, name)}
+    try:
+        return Apart(quadratic(data), data["c"], data["A"], data["b"], cones, changed)
+    except (OSError, ValueError):
+        return None
+
+
+def apart_or(process: Apart, here: Callable[[], Any], ended: threading.Event) -> Callable[[], Any]:
+    """Return the work of a process, done here where that fails without having been ended."""
+
+    def work() -> Any:
+        try:
+            return process.work()
+        except (ApartFailed, OSError):
+            if ended.is_set():
+                raise
+            return here()
 
     return work
 

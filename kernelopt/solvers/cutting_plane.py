@@ -120,7 +120,7 @@ class Search:
                     kept = value < before
                     self.share = max(DARING, 0.8 * self.share) if kept else min(CAREFUL, 1.2 * self.share)
                     level = proposal.value + self.share * (control.upper - proposal.value)
-                    point = model.nearest(control.best, level)
+                    point = nearest(model, control.best, level, otherwise=point)
             except MasterFailure as failure:
                 raise_if_impossible(structure, model, failure, control)
                 control.stopped = f"the master problem could not be solved ({failure})"
@@ -171,6 +171,14 @@ def build(structure: Structure, master: str, control: Control) -> Master | Taylo
         why = read if isinstance(read, str) else f"p must be between 1 and infinity, got {read.p:g}"
         raise MethodError(f"master='taylor' does not apply: {why}. Use master='exact'.")
     return TaylorMaster(read, control.check)
+
+
+def nearest(model: Master, centre: Point, level: float, *, otherwise: Point) -> Point:
+    """Return the point of the level set nearest to `centre`, another where rounding leaves the set empty."""
+    try:
+        return model.nearest(centre, level)
+    except MasterFailure:
+        return otherwise
 
 
 def raise_if_impossible(
