@@ -6,6 +6,7 @@ The grid on which the predictions are calibrated, and the measured times, are in
 
 from __future__ import annotations
 
+import time
 import warnings
 from dataclasses import dataclass
 from functools import cache
@@ -16,8 +17,9 @@ import pytest
 
 import kernelopt as ko
 from formulations import lanckriet, lp_norm, similarity, triplet_lp
+from kernelopt.solvers import driver
 from kernelopt.solvers.registry import METHODS
-from kernelopt.solvers.solve import PRECISE, applicable
+from kernelopt.solvers.solve import applicable, handicapped
 from kernelopt.structure.structure import Structure
 from tests.problems import points
 
@@ -128,8 +130,10 @@ def test_methods_are_ordered_by_predicted_seconds(name):
     """`exact` goes before methods that are predicted to be faster by what nobody notices."""
     for n, m in [(12, 3), (60, 4)]:
         found = applicable(Structure(BUILDS[name](n, m).problem))
-        keys = [c.seconds - (PRECISE if c.method.name == "exact" else 0.0) for c in found]
+        keys = [handicapped(c) for c in found]
         assert keys == sorted(keys)
+        assert all(c.seconds / 2.5 - 1e-9 <= k <= c.seconds for c, k in zip(found, keys, strict=True))
+        assert all(c.seconds - 0.025 <= k + 1e-9 for c, k in zip(found, keys, strict=True))
         assert all(c.seconds > c.certification > 0 for c in found)
 
 
@@ -228,3 +232,68 @@ def test_a_refusal_of_all_is_the_refusal_of_the_first(registered, monkeypatch):
     registered(Refusing())
     with pytest.raises(ko.MethodError, match="it refuses"):
         norm_ball(14, 3, 2.0).solve()
+
+
+@dataclass(frozen=True)
+class Slow(Refusing):
+    """Never ends by itself; after it was told to end it has nothing, or the second time the optimum."""
+
+    name: ClassVar[str] = "slow"
+
+    def run(self, match, control):
+        self.asked.append(self.name)
+        if self.asked.count(self.name) > 1:
+            return Poor().run(match, control)
+        while True:
+            control.check()
+            time.sleep(0.01)
+
+
+def test_a_first_method_that_takes_much_longer_than_predicted_is_ended_for_the_next(registered, monkeypatch):
+    monkeypatch.setattr(driver, "LEAST_FIRST", 0.2)
+    asked = registered(Slow())
+    solution = norm_ball(14, 3, 2.0).solve()
+    assert asked == ["slow"]
+    assert solution.gap <= TOL
+
+
+def test_a_slow_method_gets_its_time_where_no_other_is_better(registered, monkeypatch):
+    for name in list(METHODS):
+        monkeypatch.delitem(METHODS, name)
+    monkeypatch.setattr(driver, "LEAST_FIRST", 0.2)
+    asked = registered(Slow(), Refusing())
+    with pytest.warns(ko.ConvergenceWarning):
+        solution = norm_ball(14, 3, 2.0).solve()
+    assert asked == ["slow", "refusing", "slow", "poor"]
+    assert solution.method == "slow"
+
+
+@dataclass(frozen=True)
+class Nearly(Refusing):
+    """Returns a point beside the optimum of `exact`, with its alpha."""
+
+    name: ClassVar[str] = "nearly"
+
+    def run(self, match, control):
+        from kernelopt.solvers.exact import Exact
+
+        outcome = Exact().run(match, control)
+        (theta,) = outcome.point.values()
+        beside = theta * np.linspace(0.98, 1.0, theta.size)
+        return ko.Outcome(dict.fromkeys(outcome.point, beside), outcome.alphas)
+
+
+@pytest.mark.parametrize("method", ["interleaved", "block-descent", "smooth-dual", "cutting-plane"])
+def test_the_next_method_goes_on_from_the_point_of_the_last(registered, monkeypatch, method):
+    """Its first report is already near the optimum: from equal weights and alpha = 0 it is not."""
+    loss = ko.squared_hinge(1.0)
+    cold, warm = [], []
+    expected = norm_ball(40, 5, 4 / 3, loss).solve(method, callback=cold.append).value
+    for name in list(METHODS):
+        if name != method:
+            monkeypatch.delitem(METHODS, name)
+    registered(Nearly())
+    solution = norm_ball(40, 5, 4 / 3, loss).solve(tol=1e-9, callback=warm.append)
+    warm = [report for report in warm if report["method"] == method]
+    assert solution.value == pytest.approx(expected, rel=2e-5)
+    assert warm[0]["upper"] - expected < 0.05 * (cold[0]["upper"] - expected)

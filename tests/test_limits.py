@@ -256,9 +256,9 @@ def test_control_c_in_a_conic_solve_returns_a_bounded_point():
 
 def test_control_c_in_the_certificate_keeps_the_point(monkeypatch):
     """The first certificate is ended by Ctrl-C: the point of the method stays, with bounds."""
-    from kernelopt.solvers import driver
+    from kernelopt.solvers import results
 
-    calls, real = [], driver.certificate_at
+    calls, real = [], results.certificate_at
 
     def certificate_at(*args, **options):
         calls.append(options.get("conic", True))
@@ -266,7 +266,7 @@ def test_control_c_in_the_certificate_keeps_the_point(monkeypatch):
             signal.raise_signal(signal.SIGINT)
         return real(*args, **options)
 
-    monkeypatch.setattr(driver, "certificate_at", certificate_at)
+    monkeypatch.setattr(results, "certificate_at", certificate_at)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ko.ConvergenceWarning)
         solution = ko.solve(ball(30), "block-descent")

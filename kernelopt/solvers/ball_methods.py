@@ -2,12 +2,31 @@
 
 from __future__ import annotations
 
+import numpy as np
+
+from kernelopt.norms import lp_length
 from kernelopt.solvers.control import Control
 from kernelopt.solvers.method import Cost, Outcome
 from kernelopt.structure.ball import Ball
+from kernelopt.validation import Array
 
 FIXED = 5e-3  # seconds of a call, to read the problem and to describe the solution
 PASS = 1e-9  # seconds for an entry of a kernel that is read once: eight bytes, at some 8 GB/s
+EQUAL = 1e-3  # share of equal weights in the start: a weight that is zero would stay zero
+
+
+def warm_start(read: Ball, control: Control) -> tuple[Array, Array | None]:
+    """Return weights in the unit ball and alpha to start from: those of an earlier method, if there was one.
+
+    Otherwise the weights are equal, and alpha is None.
+    """
+    earlier = control.start
+    if earlier is None:
+        return read.start, None
+    weights = np.maximum(read.weights(earlier.point) / read.reach, 0.0)
+    mixed = (1 - EQUAL) * weights + EQUAL * read.start
+    alpha = None if earlier.alphas is None else np.asarray(earlier.alphas[0], dtype=float)
+    return mixed / max(1.0, lp_length(mixed, read.p)), alpha
 
 
 def ball_outcome(read: Ball, control: Control, remedy: str) -> Outcome | None:

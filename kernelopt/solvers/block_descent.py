@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from kernelopt.machine import learn
-from kernelopt.solvers.ball_methods import ball_cost, ball_outcome
+from kernelopt.solvers.ball_methods import ball_cost, ball_outcome, warm_start
 from kernelopt.solvers.control import Control
 from kernelopt.solvers.method import Cost, Method, Outcome
 from kernelopt.solvers.separability import check_separable
@@ -56,7 +56,7 @@ class BlockDescent(Method):
     def run(self, match: Ball, control: Control) -> Outcome | None:
         check_separable(match.learner, control.check)
         step = match.analytic if self.update == "descent" else match.best_response
-        w, alpha = match.start, None
+        w, alpha = warm_start(match, control)
         with control:
             for _ in range(self.max_iterations):
                 K = match.grams.combine(match.reach * w)

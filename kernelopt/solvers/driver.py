@@ -5,33 +5,29 @@ from __future__ import annotations
 import inspect
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from kernelopt.certificates import Certificate
-from kernelopt.certificates.bounded import BoundedProblem
-from kernelopt.certificates.certify import certificate_at
 from kernelopt.certificates.multiplier import constraint_multipliers
-from kernelopt.errors import ConvergenceWarning, KerneloptError, MethodError, SolverError, Stopped
+from kernelopt.errors import ConvergenceWarning, KerneloptError, MethodError, SolverError
 from kernelopt.solvers.control import Control
 from kernelopt.solvers.describe import learned_machine, only_vector, weights_are_unique, write_back
 from kernelopt.solvers.fallback import known_outcome
 from kernelopt.solvers.learned import weights_of
 from kernelopt.solvers.method import Method, Outcome
-from kernelopt.solvers.sizing import size
+from kernelopt.solvers.results import Result, attained, certified, merged
 from kernelopt.solvers.solution import Solution
 from kernelopt.structure.ball import Ball, read_ball
-from kernelopt.structure.evaluation import Evaluator, Given
+from kernelopt.structure.evaluation import Evaluator
 from kernelopt.structure.structure import Structure
 
 LIBRARIES = {"kernelopt", "formulations", "cvxpy"}
-CAUTION = 2.0  # times the predicted seconds of a certificate must be left for it to be begun
-SHARE = 0.1  # of the tolerance, by which the point may be worse than the best value reported
 PATIENCE, LEAST_PATIENCE = 10.0, 60.0  # a next method may be predicted at so many times what was spent, or s
 SHOWN = 3  # other methods that a warning names
 OVERRUN, LEAST_BUDGET = 3.0, 2.0  # and may take so many times its prediction, or so many seconds
+FIRST_OVERRUN, LEAST_FIRST = 10.0, 10.0  # as the first method may, before the next is tried
 
 
 @dataclass(frozen=True)
@@ -42,16 +38,6 @@ class Candidate:
     match: Any
     seconds: float
     certification: float
-
-
-@dataclass(frozen=True)
-class Result:
-    """What is known of a problem: an outcome, its certificate, and why the method ended."""
-
-    method: str
-    outcome: Outcome
-    certificate: Certificate
-    stopped: str
 
 
 def drive(structure: Structure, candidates: Sequence[Candidate], control: Control) -> Solution:
@@ -75,44 +61,88 @@ def drive(structure: Structure, candidates: Sequence[Candidate], control: Contro
 
 def driven(structure: Structure, candidates: Sequence[Candidate], control: Control) -> Solution:
     """Run the methods, and put the best point into the user's problem."""
-    best: Result | None = None
-    failure: KerneloptError | None = None
-    certifying = 0.0
-    for candidate in candidates:
-        spent = max(PATIENCE * control.seconds, LEAST_PATIENCE)
-        later = best is not None or failure is not None
-        if later and candidate.seconds > min(spent, control.whole_remaining):
-            continue
-        try:
-            budget = np.inf if best is None else max(OVERRUN * candidate.seconds, LEAST_BUDGET)
-            outcome = run(candidate, control, budget)
-        except (MethodError, SolverError) as error:
-            failure = failure or error
-            continue
-        if outcome is None:
-            if control.asked:
-                break
-            continue
-        clock = control.seconds
-        found = Result(
-            candidate.method.name, outcome, certified(structure, outcome, control), control.stopped
-        )
-        certifying += control.seconds - clock
-        best = found if best is None else merged(structure, best, found)
-        control.start = best.outcome
-        if best.certificate.gap <= control.tol or control.asked:
+    trial = Trial(structure, control)
+    for k, candidate in enumerate(candidates):
+        if trial.worthwhile(candidate):
+            trial.run(candidate, trial.budget(candidate, candidates[k + 1 :]))
+        if trial.done:
             break
-    if control.asked and (best is None or not best.certificate.feasible):
+    if not trial.done and trial.overran is not None:  # no other method was better: it gets its time
+        trial.run(trial.overran, np.inf)
+    if control.asked and (trial.best is None or not trial.best.certificate.feasible):
         control.shield()
         outcome = known_outcome(structure)
         if outcome is not None:
-            found_at = certified(structure, outcome, control)
-            known = Result(control.method, outcome, found_at, control.stopped)
-            best = known if best is None else merged(structure, best, known)
-    if best is None:
-        raise failure or nothing_found(control)
+            trial.take(control.method, outcome)
+    if trial.best is None:
+        raise trial.failure or nothing_found(control)
     tried = [c.method.name for c in candidates]
-    return finished(structure, best, control, certifying, tried)
+    return finished(structure, trial.best, control, trial.certifying, tried)
+
+
+class Trial:
+    """Methods in turn, and the best that they left.
+
+    Attributes
+    ----------
+    best : Result or None
+    failure : the error of the first method that refused, or None
+    overran : the first method that was ended because it took much longer than predicted, or None
+    certifying : float
+        Seconds that were spent on certificates.
+    """
+
+    def __init__(self, structure: Structure, control: Control) -> None:
+        self.structure, self.control = structure, control
+        self.best: Result | None = None
+        self.failure: KerneloptError | None = None
+        self.overran: Candidate | None = None
+        self.certifying = 0.0
+
+    @property
+    def done(self) -> bool:
+        """Whether the tolerance is met, or the caller has ended the call."""
+        met = self.best is not None and self.best.certificate.gap <= self.control.tol
+        return met or self.control.asked
+
+    @property
+    def first(self) -> bool:
+        """Whether no method has run yet."""
+        return self.best is None and self.failure is None and self.overran is None
+
+    def worthwhile(self, candidate: Candidate) -> bool:
+        """Whether a method may end in a time that fits what was spent already."""
+        spent = max(PATIENCE * self.control.seconds, LEAST_PATIENCE)
+        return self.first or candidate.seconds <= min(spent, self.control.whole_remaining)
+
+    def budget(self, candidate: Candidate, later: Sequence[Candidate]) -> float:
+        """Return the seconds after which the next method is tried, infinite where there is none."""
+        if not self.first:
+            return max(OVERRUN * candidate.seconds, LEAST_BUDGET)
+        budget = max(FIRST_OVERRUN * candidate.seconds, LEAST_FIRST)
+        return budget if any(other.seconds <= budget for other in later) else np.inf
+
+    def run(self, candidate: Candidate, budget: float) -> None:
+        """Run a method, from the best point so far, and certify what it leaves."""
+        control = self.control
+        try:
+            outcome = run(candidate, control, budget)
+        except (MethodError, SolverError) as error:
+            self.failure = self.failure or error
+            return
+        if self.overran is None and control.late and not control.asked:
+            self.overran = candidate
+        if outcome is not None:
+            self.take(candidate.method.name, outcome)
+
+    def take(self, method: str, outcome: Outcome) -> None:
+        """Certify an outcome, and keep the better point and the better bound."""
+        structure, control = self.structure, self.control
+        clock = control.seconds
+        found = Result(method, outcome, certified(structure, outcome, control), control.stopped)
+        self.certifying += control.seconds - clock
+        self.best = found if self.best is None else merged(structure, self.best, found)
+        control.start = self.best.outcome
 
 
 def run(candidate: Candidate, control: Control, budget: float) -> Outcome | None:
@@ -130,88 +160,6 @@ def nothing_found(control: Control) -> BaseException:
         f"a bounded point must be found, got none before {control.stopped or 'the end'}. Give it more "
         "time, or another method: kernelopt.explain(problem) lists those that apply."
     )
-
-
-def certified(structure: Structure, outcome: Outcome, control: Control) -> Certificate:
-    """Return bounds of the optimum at an outcome, in the time that is left.
-
-    The machines that the method trained are taken if their gap is small enough, else better ones trained.
-    """
-    if outcome.certificate is not None:
-        return outcome.certificate
-    control.extend()
-    control.show("certifying")
-    problem = structure.problem
-    if isinstance(problem, BoundedProblem):
-        labels = [c.label for c in problem.constraints]
-        duals = outcome.multipliers or [[None] for _ in labels]
-        return problem.bounds(outcome.point, {k: d[0] for k, d in zip(labels, duals, strict=True)})
-    alphas = outcome.alphas
-    choices = [] if alphas is None else [alphas]
-    given = outcome.machines or (None if alphas is None else [(a, None) for a in alphas])
-    best: Certificate | None = None
-    # What cvxpy compiles cannot be ended: it is not begun where there may be no time for it.
-    if CAUTION * size(structure).certification_seconds > control.remaining:
-        return hasty(structure, outcome, given, control)
-    try:
-        if given is not None:
-            best = certificate_at(structure, outcome.point, choices, given=given, watch=control.check)
-            worse = structure.sign * attained(structure, best) - control.upper
-            if best.gap <= control.tol and not worse > SHARE * control.tol * max(1.0, abs(control.upper)):
-                return best
-        trained = certificate_at(structure, outcome.point, choices, watch=control.check)
-        return trained if best is None or better(structure, trained, best) else best
-    except (Stopped, KeyboardInterrupt) as ended:
-        control.note(ended)
-        if best is None:
-            return hasty(structure, outcome, given, control)
-        return with_bound(structure, best, outcome.lower)
-
-
-def hasty(
-    structure: Structure, outcome: Outcome, given: Sequence[Given] | None, control: Control
-) -> Certificate:
-    """Return bounds of the optimum at an outcome without a conic solve and without training."""
-    control.shield()
-    zero = [np.zeros(term.learner.n) for term in structure.risks]
-    alphas = outcome.alphas or zero
-    given = given or [(a, None) for a in alphas]
-    found = certificate_at(structure, outcome.point, [alphas], given=given, conic=False)
-    return with_bound(structure, found, outcome.lower)
-
-
-def attained(structure: Structure, certificate: Certificate) -> float:
-    """Return the value of the point of a certificate."""
-    return certificate.lower if structure.maximize else certificate.upper
-
-
-def better(structure: Structure, new: Certificate, old: Certificate) -> bool:
-    """Whether a certificate has a smaller gap, or as small a one and a better point."""
-    values = (structure.sign * attained(structure, c) for c in (new, old))
-    return (new.gap, next(values)) < (old.gap, next(values))
-
-
-def with_bound(structure: Structure, certificate: Certificate, lower: float) -> Certificate:
-    """Return a certificate with another bound by duality (of the minimisation) where that is better.
-
-    Two bounds that cross by their rounding are not put together.
-    """
-    if structure.maximize and certificate.lower <= -lower < certificate.upper:
-        return replace(certificate, upper=-lower)
-    if not structure.maximize and certificate.lower < lower <= certificate.upper:
-        return replace(certificate, lower=lower)
-    return certificate
-
-
-def merged(structure: Structure, one: Result, two: Result) -> Result:
-    """Return the result with the better point, and the better of the two bounds by duality."""
-    values = [structure.sign * attained(structure, r.certificate) for r in (one, two)]
-    best, other = (two, one) if values[1] < values[0] else (one, two)
-    bound = -other.certificate.upper if structure.maximize else other.certificate.lower
-    certificate = with_bound(structure, best.certificate, bound)
-    if certificate.gap < best.certificate.gap:
-        certificate = replace(certificate, alphas=other.certificate.alphas, route=other.certificate.route)
-    return replace(best, certificate=certificate, stopped=two.stopped)
 
 
 def finished(

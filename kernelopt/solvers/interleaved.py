@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from kernelopt.grams import ArrayGrams, Grams
 from kernelopt.losses.base import Curve
 from kernelopt.machine.pivots import add_rows, combined_block, compiled, pair_pivots, single_pivots
-from kernelopt.solvers.ball_methods import ball_cost, ball_outcome
+from kernelopt.solvers.ball_methods import ball_cost, ball_outcome, warm_start
 from kernelopt.solvers.control import Control
 from kernelopt.solvers.method import Cost, Method, Outcome
 from kernelopt.solvers.separability import check_separable
@@ -82,13 +82,15 @@ def working_set(curve: Curve, a: Array, g: Array, size: int, bias: bool) -> tupl
 class Descent:
     """The state of Algorithm 2: alpha, the images K_m alpha, the weights, and the rows in use."""
 
-    def __init__(self, read: Ball, size: int, memory: float) -> None:
+    def __init__(self, read: Ball, size: int, memory: float, w: Array, alpha: Array | None) -> None:
         self.read, self.size = read, size
         self.curve = read.loss.curve(read.y)
         self.rows = Rows(read.grams, memory, 2 * size)
-        self.alpha = np.ascontiguousarray(read.loss.project(np.zeros(read.y.size), read.y, read.bias))
-        self.images = np.zeros((len(read.grams), read.y.size))
-        self.w = read.start
+        first = np.zeros(read.y.size) if alpha is None else alpha
+        self.alpha = np.ascontiguousarray(read.loss.project(first, read.y, read.bias))
+        held = (len(read.grams), read.y.size)
+        self.images = np.array(read.grams.apply(self.alpha)) if self.alpha.any() else np.zeros(held)
+        self.w = w
         self.pivots = compiled(pair_pivots if read.bias else single_pivots)
 
     @property
@@ -167,8 +169,9 @@ class Interleaved(Method):
 
     def run(self, match: Ball, control: Control) -> Outcome | None:
         check_separable(match.learner, control.check)
-        descent = Descent(match, self.chunk, MEMORY if control.memory is None else control.memory)
+        memory = MEMORY if control.memory is None else control.memory
         with control:
+            descent = Descent(match, self.chunk, memory, *warm_start(match, control))
             for count in range(self.max_chunks):
                 violation = descent.step()
                 if (count % CHECK == 0 or control.late) and control.report(

@@ -9,7 +9,7 @@ import numpy as np
 from scipy.optimize import minimize
 
 from kernelopt.norms import conjugate_exponent, lp_length
-from kernelopt.solvers.ball_methods import ball_cost, ball_outcome
+from kernelopt.solvers.ball_methods import ball_cost, ball_outcome, warm_start
 from kernelopt.solvers.control import Control
 from kernelopt.solvers.method import Cost, Method, Outcome
 from kernelopt.structure.ball import Ball, read_ball
@@ -115,7 +115,9 @@ class SmoothDual(Method):
                 control.stopped = f"{self.max_iterations} iterations were made"
                 raise Done
 
-        alpha = np.clip(loss.response(np.zeros(y.size), y), dual.lower, dual.upper)
+        earlier = warm_start(read, control)[1]
+        first = loss.response(np.zeros(y.size), y) if earlier is None else loss.project(earlier, y, read.bias)
+        alpha = np.clip(first, dual.lower, dual.upper)
         options = {"maxiter": INNER, "maxcor": HISTORY, "ftol": 0.0, "gtol": 0.0, "maxfun": 10 * INNER}
         bounds = list(zip(dual.lower, dual.upper, strict=True))
         while True:
