@@ -88,8 +88,9 @@ class Descent:
         self.rows = Rows(read.grams, memory, 2 * size)
         first = np.zeros(read.y.size) if alpha is None else alpha
         self.alpha = np.ascontiguousarray(read.loss.project(first, read.y, read.bias))
-        held = (len(read.grams), read.y.size)
-        self.images = np.array(read.grams.apply(self.alpha)) if self.alpha.any() else np.zeros(held)
+        started = alpha is not None and alpha.any()  # else no matrix is evaluated whole
+        shape = len(read.grams), read.y.size
+        self.images = np.array(read.grams.apply(self.alpha)) if started else np.zeros(shape)
         self.w = w
         self.pivots = compiled(pair_pivots if read.bias else single_pivots)
 
