@@ -98,7 +98,7 @@ class Path:
 
     @property
     def gap(self) -> Array:
-        """The certified gaps, relative to max(1, |upper|)."""
+        """The certified gaps, relative to max(|upper|, |lower|, floor)."""
         return np.asarray((self.upper - self.lower) / np.maximum(1.0, np.abs(self.upper)))
 
     def selected(self, tol: float = 1e-6) -> list[Any]:

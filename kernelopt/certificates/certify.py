@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike
 from kernelopt.certificates.boxes import Box, entry_bounds, known_boxes
 from kernelopt.certificates.candidates import as_alphas, needed, starting_point
 from kernelopt.certificates.closed import closed_bound
+from kernelopt.certificates.gap import SHARE, floor, magnitude, relative_gap
 from kernelopt.certificates.minorants import minorants, relaxation
 from kernelopt.certificates.multipliers import Bound, conic_bound
 from kernelopt.certificates.repair import FeasibleSet, Violation
@@ -21,12 +22,14 @@ from kernelopt.machine import BlockMachine, Machine
 from kernelopt.structure.affine import flat
 from kernelopt.structure.evaluation import Evaluator, Given
 from kernelopt.structure.gate import check_problem
+from kernelopt.structure.prices import WORTH
 from kernelopt.structure.structure import Point, Structure
 from kernelopt.threads import Watch, quietly
 from kernelopt.validation import Array
 
-CROSSING = 1e-9
 AS_GOOD = 1e-8
+EVALUATION = 2e-14  # of the terms of an objective: their rounding, and that of the constraints of the point
+LIMITED = 1e-8  # a gap from which it is said where rounding is the reason
 Route = Literal["closed", "conic", "none"]
 Bounds = dict[Any, tuple[ArrayLike, ArrayLike]]
 
@@ -55,6 +58,8 @@ class Certificate:
         Those that attain the value of the point, one per risk.
     proof : array or None
         A Farkas ray, where the problem is infeasible.
+    floor : float >= 0
+        What the gap is relative to at least: a share of 1e-6 of the objective's value at f = 0.
     """
 
     lower: float
@@ -67,13 +72,15 @@ class Certificate:
     alphas: tuple[Array, ...] = field(default=(), repr=False)
     machines: tuple[Machine | BlockMachine, ...] = field(default=(), repr=False)
     proof: Array | None = field(default=None, repr=False)
+    floor: float = 0.0
 
     @property
     def gap(self) -> float:
-        """The gap relative to max(1, |upper|); infinite where a bound is missing."""
-        if not np.isfinite(self.lower) or not np.isfinite(self.upper):
-            return np.inf
-        return max(0.0, self.upper - self.lower) / max(1.0, abs(self.upper))
+        """The gap relative to max(|upper|, |lower|, floor).
+
+        It is infinite where a bound is missing, and where the two contradict each other.
+        """
+        return np.inf if self.lower > self.upper else relative_gap(self.lower, self.upper, self.floor)
 
     def __str__(self) -> str:
         text = f"{self.lower:.9g} <= optimum <= {self.upper:.9g} (gap {self.gap:.1e}, {self.route})"
@@ -182,6 +189,7 @@ def certificate_at(
     """
     # A stranger's numbers may be extreme; what is not finite is no bound.
     with np.errstate(all="ignore"):
+        least = floor(structure)
         evaluator = Evaluator(structure, given, watch)
         allowed = FeasibleSet(evaluator, watch, conic)
         residuals = {} if start is None else {v.name: v.size for v in allowed.at(start)}
@@ -189,7 +197,10 @@ def certificate_at(
         attained, choices = structure.sign * np.inf, list(choices)
         if point is not None:
             value, machines = evaluator.at(point)
+            size = magnitude(structure.lifted.objective.args[0])
+            value += structure.sign * EVALUATION * size
             attained = value if np.isfinite(value) else attained
+            least = max(least, SHARE * size) if not structure.risks else least
         else:
             origin = {v.id: np.asarray(v.project(np.zeros(v.shape))) for v in structure.variables}
             evaluator.write(start or origin)
@@ -197,12 +208,14 @@ def certificate_at(
         if structure.risks and given is None and machines:
             choices.append([machine.alpha for machine in machines])
         bound, route, used = best_bound(structure, choices or [[]], bounds, watch, conic)
+    if bound.ray is not None and np.isfinite(attained):
+        bound = Bound(-np.inf, "a ray claims that the problem is infeasible, and a feasible point is known")
     reason = bound.reason if not np.isfinite(bound.value) else ""
     if point is None and bound.value < np.inf:
         reason = "; ".join(filter(None, [reason, "no feasible point: " + listed(left)]))
     lower, upper = (attained, -bound.value) if structure.maximize else (bound.value, attained)
-    if lower > upper and point is not None and bound.ray is None:
-        lower, upper, reason = uncrossed(lower, upper, structure.maximize)
+    if point is not None and not reason:
+        reason = explained(lower, upper, least, bound.rounding)
     pairs = zip(structure.user_variables, structure.variables, strict=True)
     return Certificate(
         lower=lower,
@@ -215,18 +228,23 @@ def certificate_at(
         alphas=tuple(used),
         machines=() if point is None else machines,
         proof=bound.ray,
+        floor=least,
     )
 
 
-def uncrossed(lower: float, upper: float, maximize: bool) -> tuple[float, float, str]:
-    """Return bounds for a bound by duality that round-off has carried past the value attained."""
-    attained, excess = (lower if maximize else upper), lower - upper
-    if excess <= CROSSING * max(1.0, abs(attained)):
-        return attained, attained, ""
-    reason = (
-        f"the bound by duality passes the value attained by {excess:.1e}: too ill-conditioned for doubles"
-    )
-    return (attained, np.inf, reason) if maximize else (-np.inf, attained, reason)
+def explained(lower: float, upper: float, least: float, rounding: float) -> str:
+    """Return why two finite bounds are as far apart as they are, where rounding is the reason."""
+    if lower > upper:
+        return (
+            f"the bounds contradict each other by {lower - upper:.1e}: one of them is false, which is a "
+            "defect of kernelopt. Please report the problem"
+        )
+    if relative_gap(lower, upper, least) > LIMITED and rounding > (upper - lower) / 4:
+        return (
+            f"limited by rounding: sums of the bound by duality cancel up to {rounding:.1e}. Rescale the "
+            "kernels to a mean diagonal near one, or centre them"
+        )
+    return ""
 
 
 def best_bound(
@@ -241,20 +259,24 @@ def best_bound(
     Risks over several kernels take their shares at the current values of the structure's variables.
     """
     best: tuple[Bound, Route, list[Array]] = (Bound(-np.inf, "no dual variable was proposed"), "none", [])
+    least = floor(structure)
     for alphas in choices:
         with quietly(watch):
             below = minorants(structure, alphas)
             closed = closed_bound(structure, below)
+            if closed is not None and closed.rounding > WORTH * max(abs(closed.value), least):
+                below = minorants(structure, alphas, accurate=True)
+                closed = closed_bound(structure, below) or closed
         route: Route = "closed"
         if closed is not None:
-            bound = Bound(closed.value)
+            bound = Bound(closed.value, rounding=closed.rounding)
         elif not conic:
             bound = signed_bound(structure)
             route = "closed" if bound.value > -np.inf else "none"
         else:
             with quietly(watch):
                 boxes = known_boxes(structure, bounds)
-                relaxed = relaxation(structure, below)
+                relaxed = relaxation(structure, below, boxes)
                 extra = given_bounds(structure, bounds)
                 relaxed = cp.Problem(relaxed.objective, relaxed.constraints + extra)
             present = [v for v in structure.variables if any(v is w for w in relaxed.variables())]
@@ -267,7 +289,7 @@ def best_bound(
                 bound = found[-1]  # of the solves before; the next watched work ends the call
             route = "conic" if bound.value > -np.inf else "none"
         # The machines re-trained at the kernel come last and win where they prove as much: they predict best.
-        margin = AS_GOOD * max(1.0, abs(bound.value)) if np.isfinite(bound.value) else 0.0
+        margin = AS_GOOD * max(abs(bound.value), least) if np.isfinite(bound.value) else 0.0
         if bound.value > best[0].value - margin or not best[2]:
             best = (bound, route, alphas)
     return best

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from math import fsum
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 import cvxpy as cp
 import numpy as np
 
+from kernelopt.certificates.boxes import Boxes
 from kernelopt.language.faces import faced
 from kernelopt.language.measures import alignment
+from kernelopt.language.risk import Learner
 from kernelopt.language.terms import terms
-from kernelopt.machine import block_lower_bound
-from kernelopt.norms import lp_length
+from kernelopt.norms import conjugate_exponent, lp_length
+from kernelopt.rounding import UNIT, Bounded, form, gamma, upwards
+from kernelopt.structure.affine import Affine, affine
+from kernelopt.structure.prices import MOST, accurate_image, image, summands
 from kernelopt.structure.structure import RiskTerm, Structure
 from kernelopt.structure.trees import copied_constraint, replaced
 from kernelopt.validation import Array
@@ -20,23 +26,123 @@ from kernelopt.validation import Array
 LEAST_SHARE = 1e-7
 
 
-def minorant(term: RiskTerm, alpha: Array, Ks: list[Array] | None) -> cp.Expression | float:
+class Minorant(NamedTuple):
+    """An affine expression below a risk, in exact numbers; computed, up to these errors.
+
+    Attributes
+    ----------
+    expression : cvxpy expression, or float where the kernels are constant
+    error : float
+        Of its constant.
+    slopes : dict from variable to array
+        Of its coefficients, flattened by columns.
+    """
+
+    expression: cp.Expression | float
+    error: float = 0.0
+    slopes: Mapping[cp.Variable, Array] = MappingProxyType({})
+
+
+def minorant(term: RiskTerm, alpha: Array, Ks: list[Array] | None, accurate: bool = False) -> Minorant:
     """Return an affine expression of the kernels that is below the risk everywhere.
 
     l(alpha) - 1/2 sum_m alpha'K_m alpha / gamma_m, with gamma = 1 for one kernel or norm 2, and else
     |gamma|_p = 1, p = r / (r - 2), chosen from alpha at the kernels `Ks` of a candidate. For constant
-    kernels it is a number.
+    kernels it is a number. With `accurate` the forms are computed with twice the digits.
     """
     learner = term.learner
     alpha = learner.loss.project(alpha, learner.y, learner.bias is not None)
-    gain = learner.loss.conjugate(alpha, learner.y)
+    gain, moved = gain_of(learner, alpha)
     if all(form == "fixed" for form in term.forms) and Ks is not None:
-        return block_lower_bound(Ks, alpha, learner.y, learner.loss, learner.norm if len(Ks) > 1 else 2)
+        paid = fixed_penalty(term, alpha, Ks, moved, accurate)
+        return Minorant(gain.value - paid, gain.error + UNIT * (abs(gain.value) + paid))
     shares = np.ones(len(term.kernels))
     if len(term.kernels) > 1 and learner.norm != 2:
         shares = block_shares(learner.norm, alpha, Ks or [np.eye(alpha.size)] * len(term.kernels))
-    forms = [alignment(K, alpha) / share for K, share in zip(term.kernels, shares, strict=True)]
-    return gain - cp.sum(forms) / 2
+    parts = [quadratic(K, alpha, moved, accurate) for K in term.kernels]
+    error, slopes = gain.error, dict[cp.Variable, Array]()
+    for part, share in zip(parts, shares, strict=True):
+        error += part.error / (2 * share)
+        for variable, slope in part.slopes.items():
+            slopes[variable] = slopes.get(variable, 0.0) + slope / (2 * share)
+    forms = [part.expression / share for part, share in zip(parts, shares, strict=True)]
+    return Minorant(gain.value - cp.sum(forms) / 2, error * (1 + gamma(8)), slopes)
+
+
+def gain_of(learner: Learner, alpha: Array) -> tuple[Bounded, float]:
+    """Return l at the point of the dual domain next to alpha, and how far from alpha that is.
+
+    With an intercept the domain asks for sum alpha = 0, which doubles seldom meet. The point differs from
+    alpha by the sum, in the coordinate with the most room.
+    """
+    found = learner.loss.gain(alpha, learner.y)
+    excess = abs(fsum(alpha)) if learner.bias is not None else 0.0
+    if excess == 0:
+        return found, 0.0
+    _, _, _, lower, upper = learner.loss.curve(learner.y)
+    room = np.minimum(alpha - lower, upper - alpha)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        slopes = np.abs(learner.loss.conjugate_gradient(alpha, learner.y))
+    at = int(np.argmax(room))
+    slope = float(slopes[at] if room[at] > 2 * excess else slopes.max())
+    return Bounded(found.value, found.error + 2 * excess * slope), 2 * excess
+
+
+def fixed_penalty(term: RiskTerm, alpha: Array, Ks: list[Array], moved: float, accurate: bool) -> float:
+    """Return an upper bound of 1/2 |(sqrt(alpha'K_m alpha))_m|_s^2, 1/s + 1/norm = 1, at constant kernels."""
+    kernels = [summands(K, value) for K, value in zip(term.kernels, Ks, strict=True)]
+    images = [(accurate_image if accurate else image)(K, alpha) for K in kernels]
+    squares = np.array(
+        [max(at.square.above, 0.0) + moving(K.d, alpha, moved) for K, at in zip(kernels, images, strict=True)]
+    )
+    norm = term.learner.norm
+    if len(Ks) == 1 or norm == 2:
+        return upwards(float(squares.sum()) / 2 * (1 + gamma(squares.size + 8)))
+    length = lp_length(np.sqrt(squares), conjugate_exponent(norm))
+    return upwards(length**2 / 2 * (1 + gamma(squares.size + 64)))
+
+
+def moving(d: Array, alpha: Array, moved: float) -> float:
+    """Return by how much alpha'K alpha may change where one entry of alpha moves by `moved`."""
+    if moved == 0:
+        return 0.0
+    roots = np.sqrt(d)
+    return float(2 * moved * roots.max() * (roots @ np.abs(alpha)) + moved**2 * d.max())
+
+
+def quadratic(K: cp.Expression, alpha: Array, moved: float, accurate: bool) -> Minorant:
+    """Return alpha'K alpha as an expression of the variables of K, with the errors of its coefficients."""
+    parts = terms(K)
+    if parts is None:
+        read = affine(cp.vec(K[: alpha.size, : alpha.size], order="F"))
+        error = np.full(alpha.size**2, 2 * moved * float(np.abs(alpha).max(initial=0.0)) + moved**2)
+        error += UNIT * np.abs(np.outer(alpha, alpha)).ravel()
+        return with_errors(alignment(K, alpha), read, np.zeros(alpha.size**2), error)
+    expression: Any = 0.0
+    total, slopes = 0.0, dict[cp.Variable, Array]()
+    for weights, grams in parts:
+        sizes = grams.magnitudes[:, : alpha.size]
+        if accurate and len(grams) * alpha.size**2 <= MOST:
+            found = [form(np.asarray(G)[: alpha.size, : alpha.size], alpha) for G in grams]
+            forms, errors = np.array([f.value for f in found]), np.array([f.error for f in found])
+        else:
+            forms = grams.forms(alpha)
+            errors = gamma(2 * alpha.size + 16) * (np.sqrt(sizes) @ np.abs(alpha)) ** 2
+        errors = errors + np.array([moving(d, alpha, moved) for d in sizes])
+        part = with_errors(forms @ weights, affine(weights), forms, errors)
+        expression, total = expression + part.expression, total + part.error
+        for variable, slope in part.slopes.items():
+            slopes[variable] = slopes.get(variable, 0.0) + slope
+    return Minorant(expression, total, slopes)
+
+
+def with_errors(expression: cp.Expression, read: Affine | None, c: Array, errors: Array) -> Minorant:
+    """Return c'x, x affine in the variables as it was read, with the errors that those of c cause."""
+    if read is None:
+        return Minorant(expression, np.inf)
+    wide = errors + gamma(8) * np.abs(c)
+    slopes = {v: np.asarray(abs(matrix).T @ wide) for v, matrix in read.matrices.items()}
+    return Minorant(expression, float(np.abs(read.constant) @ wide), slopes)
 
 
 def block_shares(norm: float, alpha: Array, Ks: list[Array]) -> Array:
@@ -49,11 +155,12 @@ def block_shares(norm: float, alpha: Array, Ks: list[Array]) -> Array:
     return shares
 
 
-def minorants(structure: Structure, alphas: Sequence[Array]) -> list[cp.Expression | float]:
+def minorants(structure: Structure, alphas: Sequence[Array], accurate: bool = False) -> list[Minorant]:
     """Return a minorant of every risk, at the current values of the structure's variables."""
     found = []
     for k, (term, alpha) in enumerate(zip(structure.risks, alphas, strict=True)):
-        found.append(0.0 if absent(structure, k) else minorant(term, alpha, term.values()))
+        below = Minorant(0.0) if absent(structure, k) else minorant(term, alpha, term.values(), accurate)
+        found.append(below)
     return found
 
 
@@ -63,20 +170,29 @@ def absent(structure: Structure, k: int) -> bool:
     return shares is not None and shares[k] == 0 and not structure.constrained[k]
 
 
-def relaxation(structure: Structure, below: Sequence[cp.Expression | float]) -> cp.Problem:
+def relaxation(structure: Structure, below: Sequence[Minorant], boxes: Boxes) -> cp.Problem:
     """Return the minimisation with every risk replaced by the positive part of its minorant.
 
     DCP makes the objective and the constraints monotone in every risk, and no risk is negative: so this
-    is a relaxation.
+    is a relaxation. The minorants are moved down by their errors, over the boxes of the variables.
     """
     pairs = zip(structure.risks, below, strict=True)
-    return substituted(
-        structure,
-        {
-            id(term.stand_in): cp.Constant(max(e, 0.0)) if isinstance(e, float) else cp.pos(e)
-            for term, e in pairs
-        },
-    )
+    return substituted(structure, {id(term.stand_in): positive_part(e, boxes) for term, e in pairs})
+
+
+def positive_part(below: Minorant, boxes: Boxes) -> cp.Expression:
+    """Return the positive part of a minorant that is moved down by its errors."""
+    error, expression = below.error, below.expression
+    for variable, slopes in below.slopes.items():
+        box = boxes[variable.id]
+        reach = np.maximum(np.abs(box.lower), np.abs(box.upper))
+        bounded = np.isfinite(reach)
+        error += float(slopes[bounded] @ reach[bounded])
+        if variable.is_nonneg() and not bounded.all():
+            expression = expression - np.where(bounded, 0.0, slopes) @ cp.vec(variable, order="F")
+    if isinstance(expression, float):
+        return cp.Constant(max(expression - error, 0.0))
+    return cp.pos(expression - error)
 
 
 def substituted(structure: Structure, substitutes: dict[int, Any]) -> cp.Problem:

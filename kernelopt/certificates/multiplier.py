@@ -40,7 +40,7 @@ def constraint_multipliers(
     if not conic:
         return None
     substitutes: dict[int, Any] = {
-        id(term.stand_in): cp.pos(e) for term, e in zip(structure.risks, below, strict=True)
+        id(term.stand_in): cp.pos(e.expression) for term, e in zip(structure.risks, below, strict=True)
     }
     try:
         with quietly(watch):

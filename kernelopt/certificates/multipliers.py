@@ -27,6 +27,7 @@ class Bound(NamedTuple):
     value: float
     reason: str = ""
     ray: Array | None = None  # a Farkas ray, where the problem is infeasible
+    rounding: float = 0.0  # by how much the value was moved down for its rounding errors
 
 
 def conic_bound(

@@ -153,7 +153,7 @@ class FeasibleSet:
         signed = np.concatenate([np.full(v.size, v.is_nonneg()) for v in self.variables])
         for _ in range(2):
             x = np.concatenate([flat(v.value) for v in self.variables])
-            tiny = 1e-12 * max(float(np.abs(x).max(initial=0.0)), 1.0)
+            tiny = 1e-12 * (float(np.abs(x).max(initial=0.0)) or 1.0)
             D = np.where(signed, np.maximum(x, tiny), 1.0)
             x = x - D * (A.T @ np.linalg.lstsq((A * D) @ A.T, constant + A @ x, rcond=1e-14)[0])
             start = 0
@@ -201,13 +201,14 @@ def excess(constraint: Any, read: Affine | None) -> float:
         M = np.asarray(constraint.args[0].value)
         eigenvalues = np.linalg.eigvalsh((M + M.T) / 2)
         return negative_part(eigenvalues)
-    scale = max(1.0, *(float(np.abs(flat(arg.value)).max(initial=0.0)) for arg in constraint.args))
+    scale = max(float(np.abs(flat(arg.value)).max(initial=0.0)) for arg in constraint.args)
     if isinstance(constraint, Equality | Zero | Inequality):
         scale = max(scale, magnitude(read))
     if not np.isfinite(scale):
         return np.inf
     violation = constraint.residual if hasattr(constraint, "residual") else constraint.violation()
-    return float(np.max(np.nan_to_num(violation, nan=np.inf), initial=0.0)) / scale
+    worst = float(np.max(np.nan_to_num(violation, nan=np.inf), initial=0.0))
+    return worst / scale if worst else 0.0
 
 
 def negative_part(eigenvalues: Array) -> float:
@@ -216,11 +217,17 @@ def negative_part(eigenvalues: Array) -> float:
 
 
 def magnitude(read: Affine | None) -> float:
-    """Return the largest sum of |coefficient * value| in an affine expression: what round-off scales with."""
+    """Return what the rounding of an affine expression scales with.
+
+    It is the largest row of |constant| + |coefficients| |x|, each entry of x as large as the largest of its
+    variable: entries are differences of such numbers.
+    """
     if read is None or not read.matrices:
-        return 1.0
-    total = np.abs(read.constant) + sum(abs(M) @ np.abs(flat(v.value)) for v, M in read.matrices.items())
-    return float(np.max(total, initial=1.0))
+        return 0.0
+    total = np.abs(read.constant)
+    for variable, matrix in read.matrices.items():
+        total = total + abs(matrix).sum(axis=1) * float(np.abs(flat(variable.value)).max(initial=0.0))
+    return float(np.max(total, initial=0.0))
 
 
 def attribute_excess(variable: cp.Variable) -> float:
@@ -230,6 +237,7 @@ def attribute_excess(variable: cp.Variable) -> float:
     value = np.asarray(variable.value)
     box = attribute_box(variable)
     outside = float(np.maximum(box.lower - flat(value), flat(value) - box.upper).max(initial=0.0))
+    outside = outside / float(np.abs(value).max(initial=0.0)) if outside > 0 and value.any() else outside
     if variable.attributes["PSD"]:
         eigenvalues = np.linalg.eigvalsh(value)
         return max(negative_part(eigenvalues), outside)

@@ -59,6 +59,13 @@ class CenteredGrams(Grams):
         return centred_squares(self._base.diagonals, self._shift)
 
     @property
+    def magnitudes(self) -> Array:
+        # |K_jk| + |s_j| + |s_k| <= sqrt(d_j d_k) with d = 4 (K_jj + |s_j| + max |s|)
+        shift = np.abs(self._shift)
+        base = self._base.magnitudes + shift + shift.max(axis=1, keepdims=True, initial=0.0)
+        return np.asarray(4 * base)
+
+    @property
     def rank_bounds(self) -> tuple[int, ...]:
         return tuple(min(self.n_points, bound) for bound in self._whole.rank_bounds)
 

@@ -164,6 +164,10 @@ class JoinedGrams(Grams):
         return np.concatenate([part.diagonals for part in self.parts])
 
     @property
+    def magnitudes(self) -> Array:
+        return np.concatenate([part.magnitudes for part in self.parts])
+
+    @property
     def traces(self) -> Array:
         return np.concatenate([part.traces for part in self.parts])
 

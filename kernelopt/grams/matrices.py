@@ -105,6 +105,14 @@ class Matrices(ABC):
         return np.stack([np.diag(K).copy() for K in self])  # a view would keep its matrix alive
 
     @property
+    def magnitudes(self) -> Array:
+        """Numbers d, shape (m, N): K_i alpha is computed from terms below sqrt(d_ij d_ik) |alpha_k|.
+
+        They are the diagonals where a PSD matrix is summed as it is, and bound its rounding errors.
+        """
+        return np.abs(self.diagonals)
+
+    @property
     def traces(self) -> Array:
         """The traces r_i = tr K_i over all N points, shape (m,)."""
         total: Array = self.diagonals.sum(axis=1)

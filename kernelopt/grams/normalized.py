@@ -105,6 +105,10 @@ class ScaledGrams(Grams):
         return self._base.diagonals / self.constants[:, None]
 
     @property
+    def magnitudes(self) -> Array:
+        return self._base.magnitudes / self.constants[:, None]
+
+    @property
     def rank_bounds(self) -> tuple[int, ...]:
         return self._base.rank_bounds
 
@@ -176,6 +180,10 @@ class SphericalGrams(Grams):
     @property
     def diagonals(self) -> Array:
         return np.ones_like(self._lengths)
+
+    @property
+    def magnitudes(self) -> Array:
+        return np.asarray(self._base.magnitudes / self._lengths**2)
 
     @property
     def rank_bounds(self) -> tuple[int, ...]:

@@ -14,6 +14,7 @@ from scipy.optimize import brentq
 
 from kernelopt.errors import ParameterError, ShapeError
 from kernelopt.losses.roots import last_above
+from kernelopt.rounding import UNIT, Bounded, dot, gamma, upwards
 from kernelopt.validation import Array, as_float_array, as_labels, as_targets, positive, shown
 
 Weight: TypeAlias = float | Array | cp.Parameter
@@ -121,7 +122,35 @@ class Loss(ABC):
     def value(self, t: Array, y: Array) -> float:
         """Return the summed loss of the predictions `t`."""
         a = self.response(t, y)
-        return self.conjugate(a, y) - float(a @ t)
+        if not self.quadratic:
+            return self.conjugate(a, y) - float(a @ t)
+        linear, curvature, kink, _, _ = self.curve(y)  # linear - t first: it cancels where t is near y
+        return float((a * (linear - t) - curvature * a**2 / 2 - kink * np.abs(a)).sum())
+
+    def above(self, f: Array, error: Array, penalty: float, y: Array, intercept: float) -> float:
+        """Return an upper bound of penalty + loss(f + b), where f is known up to `error`, shape (n,)."""
+        t = f + intercept
+        reach = error + UNIT * np.abs(t)
+        slopes = np.maximum(np.abs(self.response(t - reach, y)), np.abs(self.response(t + reach, y)))
+        value, roundings = self.value(t, y), gamma(t.size + 32)
+        size = abs(value)
+        if self.quadratic:
+            a = self.response(t, y)
+            linear, curvature, kink, _, _ = self.curve(y)
+            size = float((np.abs(a) * (np.abs(linear - t) + curvature * np.abs(a) / 2 + kink)).sum())
+        return upwards(penalty + (value + (1 + roundings) * float(slopes @ reach) + roundings * size))
+
+    def gain(self, alpha: Array, y: Array) -> Bounded:
+        """Return l(alpha) with a bound of its rounding error, for alpha in the dual domain."""
+        roundings = gamma(alpha.size + 32)
+        if not self.quadratic:
+            value = self.conjugate(alpha, y)
+            return Bounded(value, roundings * (abs(value) + float(np.abs(alpha).sum())))
+        linear, curvature, kink, _, _ = self.curve(y)
+        first = dot(linear, alpha)
+        rest = float(curvature @ alpha**2) / 2 + float(kink @ np.abs(alpha))
+        value = first.value - rest
+        return Bounded(value, first.error + roundings * rest + UNIT * abs(value))
 
     def conjugate(self, alpha: Array, y: Array) -> float:
         """Return l(alpha), for alpha in the dual domain."""

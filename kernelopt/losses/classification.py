@@ -12,6 +12,7 @@ from cvxpy.transforms.indicator import indicator
 from scipy.special import expit, logit, xlogy
 
 from kernelopt.losses.base import Curve, Loss, Primal, Weight, per_sample, total, weight
+from kernelopt.rounding import UNIT, gamma, upwards
 from kernelopt.validation import Array, positive
 
 
@@ -148,6 +149,12 @@ class hard_margin(Loss):
         if reached <= 0:
             return Primal(np.inf, 1.0, b)
         return Primal(penalty / reached**2, 1 / reached, b / reached)
+
+    def above(self, f: Array, error: Array, penalty: float, y: Array, intercept: float) -> float:
+        """Return an upper bound of the value of f + b stretched to margin one."""
+        t = f + intercept
+        reached = float((y * t - error - UNIT * np.abs(t)).min())
+        return upwards(penalty / reached**2 * (1 + gamma(8))) if reached > 0 else np.inf
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -58,7 +58,7 @@ def learn_blocks(
         best = polished
     if norm > 2:
         lower = block_lower_bound(Ks, best.alpha, y, loss, norm)
-        if not best.value - lower <= 1e-7 * max(1.0, abs(lower)):
+        if not best.value - lower <= 1e-7 * abs(best.value):
             other = primal_blocks(Ks, factors, y, loss, bias, norm, watch)
             best = min(best, other, key=lambda machine: machine.value)
     return best

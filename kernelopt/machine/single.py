@@ -60,7 +60,7 @@ def learn(
         if watch is not None:
             watch()
         machine = machine_at(K, alpha, y, loss, bias)
-        gap = machine.value - lower_bound(K, machine.alpha, y, loss)
+        gap = abs(machine.value - lower_bound(K, machine.alpha, y, loss))  # below zero it is rounding too
         if gap < smallest:
             best, smallest = machine, gap
         if np.isfinite(gap) and gap <= tol * abs(machine.value):

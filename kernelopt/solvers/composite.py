@@ -8,7 +8,9 @@ from typing import NamedTuple
 import cvxpy as cp
 import numpy as np
 
+from kernelopt.certificates.minorants import gain_of
 from kernelopt.errors import MethodError
+from kernelopt.rounding import gamma
 from kernelopt.solvers.minorant import Minorant
 from kernelopt.solvers.training import Trained, Trainer, read_kernel
 from kernelopt.structure.affine import flat
@@ -99,13 +101,23 @@ class Composite:
     def minorant(self, dual: Dual) -> Minorant:
         """Return the affine function below the objective that a dual stands for."""
         constant, gradients = self.offset + float(dual.plane[0]), [G.copy() for G in dual.plane[1:]]
+        size, error = abs(self.offset) + abs(float(dual.plane[0])), 0.0
+        sizes = [float(np.linalg.norm(G)) for G in gradients]
         for trainer, alpha, shares in zip(self.trainers, dual.alphas, dual.shares, strict=True):
-            constant += trainer.below(alpha, shares, gradients)
+            below = trainer.below(alpha, shares, gradients)
+            constant += below
+            gain, _ = gain_of(trainer.risk.learner, trainer.admitted(alpha))
+            size, error = size + abs(below), error + trainer.factor * gain.error
         for (k, fidelity), U in zip(self.fidelities, dual.slopes, strict=True):
             U = fidelity.admitted(U)
-            constant -= fidelity.paid(U)
+            paid = fidelity.paid(U)
+            constant -= paid
             gradients[k] += fidelity.price * U
-        return Minorant(constant, tuple(gradients))
+            sizes[k] += fidelity.price * float(np.linalg.norm(U))
+            size, error = size + abs(paid), error + fidelity.paid_error(U)
+        # What the risks added to a gradient is no larger than the gradient and all else in it.
+        errors = [gamma(64) * (s + float(np.linalg.norm(G))) for s, G in zip(sizes, gradients, strict=True)]
+        return Minorant(constant, tuple(gradients), error + gamma(64) * size, tuple(errors))
 
     def lower(self, dual: Dual) -> float:
         """Return the bound that a dual proves."""

@@ -14,6 +14,7 @@ import numpy as np
 from rich.console import Console
 from rich.status import Status
 
+from kernelopt.certificates.gap import relative_gap
 from kernelopt.errors import Stopped
 
 Callback = Callable[[dict[str, Any]], Any]
@@ -54,6 +55,8 @@ class Control:
         Whether that was by Ctrl-C.
     hurried : bool
         Whether that was by Ctrl-C or the callback: then the call is to return within a second.
+    floor : float
+        What the gap is relative to at least.
     start : the `Outcome` of an earlier method to go on from, or None
     alternatives : names of all methods that apply, the fastest first
     """
@@ -66,8 +69,10 @@ class Control:
         verbose: bool = False,
         maximize: bool = False,
         memory: float | None = None,
+        floor: float = 0.0,
     ) -> None:
         self.tol, self.time_limit, self.maximize, self.memory = tol, time_limit, maximize, memory
+        self.floor = floor
         self.callback, self.verbose, self.console = callback, verbose, Console(stderr=True)
         self.lower, self.upper = -np.inf, np.inf
         self.best: Any = None
@@ -113,8 +118,13 @@ class Control:
 
     @property
     def gap(self) -> float:
-        """The gap of the best bounds relative to max(1, |upper|)."""
-        return relative_gap(self.lower, self.upper)
+        """The gap of the best bounds relative to max(|upper|, |lower|, floor)."""
+        return relative_gap(self.lower, self.upper, self.floor)
+
+    @property
+    def allowed(self) -> float:
+        """The distance of the bounds that meets the tolerance at the best upper bound."""
+        return self.tol * max(abs(self.upper), self.floor)
 
     def running(self, method: str, certification: float = 0.0, budget: float = np.inf) -> Control:
         """Begin a method that may take `budget` seconds; return the control itself, a context.
@@ -263,10 +273,3 @@ class Control:
 
         self._handler = before
         signal.signal(signal.SIGINT, patient)
-
-
-def relative_gap(lower: float, upper: float) -> float:
-    """Return the gap of two bounds relative to max(1, |upper|); infinite where a bound is missing."""
-    if not (np.isfinite(lower) and np.isfinite(upper)):
-        return np.inf
-    return float(max(0.0, upper - lower) / max(1.0, abs(upper)))

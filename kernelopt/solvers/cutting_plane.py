@@ -125,7 +125,7 @@ class Search:
                 raise_if_impossible(structure, model, failure, control)
                 control.stopped = f"the master problem could not be solved ({failure})"
                 return
-            if lower >= control.upper - control.tol * max(1.0, abs(control.upper)):
+            if lower >= control.upper - control.allowed:
                 control.report(lower, np.inf, point=point, proof=alphas)
                 return
         control.stopped = f"{self.method.max_iterations} iterations were made"

@@ -90,7 +90,7 @@ def weights_are_unique(machine: Learned, p: float | None) -> bool | None:
     images = np.concatenate([grams.apply(machine.alpha)[:, : machine.alpha.size] for grams in used])
     traces = np.concatenate([grams.traces for grams in used])
     forms = images @ machine.alpha / np.where(traces > 0, traces, 1.0)
-    if not weights @ images @ machine.alpha > VANISHED * max(1.0, abs(machine.value)):
+    if not weights @ images @ machine.alpha > VANISHED * abs(machine.value):
         return False
     if p is not None and 1 < p < np.inf:
         return True

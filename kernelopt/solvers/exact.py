@@ -132,6 +132,7 @@ class Search:
                 lower, upper = -upper, -lower
             more = {"solver": rung.name, "status": tried.status, "certificate": certificate}
             point = {v.id: np.copy(value) for v, value in certificate.point.items()}
+            self.control.floor = max(self.control.floor, certificate.floor)
             if self.control.report(lower, upper, point=point, proof=True, **more):
                 break
 
@@ -246,7 +247,7 @@ def evened(structure: Structure, certificate: Certificate, watch: Any) -> Certif
         return certificate
     alpha = certificate.alphas[0]
     form = float((read.reach * read.start) @ read.grams.forms(alpha))
-    if form > VANISHED * max(1.0, abs(certificate.upper)):
+    if form > VANISHED * max(abs(certificate.upper), certificate.floor):
         return certificate
     equal = certificate_at(structure, read.point(read.reach * read.start), [[alpha]], watch=watch)
     return equal if equal.gap <= certificate.gap + ALIKE else certificate

@@ -71,7 +71,7 @@ class Master:
 
     def add(self, k: int, alpha: Array) -> None:
         """Add the cut of risk k at alpha, which must be in the dual domain."""
-        column, below = self.epigraphs[k], minorant(self.risks[k], alpha, self.risks[k].values())
+        column, below = self.epigraphs[k], minorant(self.risks[k], alpha, self.risks[k].values()).expression
         read = affine(cp.Constant(below) if isinstance(below, float) else below)
         row = sp.lil_array((1, self.program.c.size))
         if column is None or read is None:  # a risk of weight zero

@@ -8,7 +8,7 @@ from typing import Literal
 import numpy as np
 
 from kernelopt.certificates import Certificate
-from kernelopt.certificates.certify import uncrossed
+from kernelopt.certificates.gap import floor
 from kernelopt.solvers.composite import Composite, Dual, Evaluation, read_composite
 from kernelopt.solvers.control import Control
 from kernelopt.solvers.dual_averaging import Adaptive, Constant, Memory, Printed, Walk
@@ -95,7 +95,7 @@ class MirrorDescent(Method):
         with control:
             for count in range(self.max_iterations):
                 looking = count % LOOK == 0 or count == self.max_iterations - 1 or control.late
-                slack = INNER * max(control.tol, control.gap) * max(1.0, abs(control.upper))
+                slack = INNER * max(control.tol, control.gap) * max(abs(control.upper), control.floor)
                 found, lower, proof = search.step(slack, looking)
                 if best is None or found.value < control.upper:
                     best = found
@@ -173,16 +173,13 @@ def certified(read: Composite, best: Evaluation, proof: Dual) -> tuple[Certifica
     point = {piece.variable.id: X for piece, X in zip(read.pieces, best.points, strict=True)}
     upper, machines = Evaluator(read.structure, [m.machine for m in best.machines]).at(point)
     lower, least = read.minorant(proof).bound(read.pieces)
-    reason = ""
-    if lower > upper:
-        lower, upper, reason = uncrossed(lower, upper, maximize=False)
     return Certificate(
         lower,
         upper,
         "closed",
-        reason=reason,
         feasible=True,
         point={variable: point[variable.id] for variable in read.structure.user_variables},
         alphas=tuple(t.admitted(alpha) for t, alpha in zip(read.trainers, proof.alphas, strict=True)),
         machines=machines,
+        floor=floor(read.structure),
     ), least

@@ -56,7 +56,7 @@ def certified(structure: Structure, outcome: Outcome, control: Control) -> Certi
         if given is not None:
             best = certificate_at(structure, outcome.point, choices, given=given, watch=control.check)
             worse = structure.sign * attained(structure, best) - control.upper
-            if best.gap <= control.tol and not worse > SHARE * control.tol * max(1.0, abs(control.upper)):
+            if best.gap <= control.tol and not worse > SHARE * control.allowed:
                 return best
         trained = certificate_at(structure, outcome.point, choices, watch=control.check)
         return trained if best is None or better(structure, trained, best) else best

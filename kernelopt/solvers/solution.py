@@ -41,7 +41,7 @@ class Solution:
     value : float
         The objective at the returned point: `upper` for Minimize, `lower` for Maximize.
     lower, upper, gap : float
-        Certified bounds, and their distance relative to max(1, |upper|).
+        Certified bounds, and their distance relative to max(|upper|, |lower|, floor).
     weights : array, tuple of arrays or None
         Kernel weights of shape (m,), without that of the identity: one array where all risks share
         them, else one per risk.
@@ -88,7 +88,7 @@ class Solution:
 
     @property
     def gap(self) -> float:
-        """The certified gap, relative to max(1, |upper|)."""
+        """The certified gap, relative to max(|upper|, |lower|, floor)."""
         return self.certificate.gap
 
     @property

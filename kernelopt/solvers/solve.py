@@ -7,6 +7,7 @@ from typing import Any, Literal, TypedDict, Unpack
 
 import cvxpy as cp
 
+from kernelopt.certificates.gap import floor
 from kernelopt.errors import MethodError, ParameterError
 from kernelopt.solvers.control import Callback, Control
 from kernelopt.solvers.driver import Candidate, drive
@@ -60,7 +61,7 @@ def solve(
         their predicted seconds. "auto" takes the fastest, and goes on with the next where that one ends
         above `tol` or refuses.
     tol : float > 0, default 1e-5
-        Certified gap to reach, relative to max(1, |upper|).
+        Certified gap to reach, relative to max(|upper|, |lower|, floor).
     time_limit : float > 0, optional
         Seconds of the whole call, to a second or a tenth of it; kernels that are evaluated and functions
         that are compiled for the first time may add to it. The best point so far comes back.
@@ -198,6 +199,7 @@ def solve_with(
         boolean(options.get("verbose", False), "verbose"),
         structure.maximize,
         None if memory is None else positive(memory, "memory"),
+        floor(structure),
     )
     own = {name: value for name, value in options.items() if name not in COMMON and value is not None}
     largest = max((term.learner.n for term in structure.risks), default=0)

@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from kernelopt.machine import BlockMachine, Machine
+from kernelopt.structure.prices import price, summands
 from kernelopt.structure.structure import Point, RiskTerm, Structure
 from kernelopt.threads import Watch
 from kernelopt.validation import Array
@@ -60,6 +61,9 @@ class Evaluator:
             machine = term.learner.at(Ks, *self.given[k])
         else:
             machine = self._train(k, term, Ks)
+        if np.isfinite(machine.value):
+            kernels = [summands(K, value) for K, value in zip(term.kernels, Ks, strict=True)]
+            machine = machine._replace(value=price(term.learner, kernels, machine))
         term.stand_in.save_value(np.asarray(machine.value))
         return machine
 

@@ -13,6 +13,7 @@ from cvxpy.atoms.norm1 import norm1
 from cvxpy.atoms.pnorm import Pnorm
 from cvxpy.atoms.quad_over_lin import quad_over_lin
 
+from kernelopt.rounding import gamma
 from kernelopt.structure.trees import number, replaced
 from kernelopt.validation import Array
 
@@ -47,6 +48,11 @@ class Fidelity:
         """Return price * (<U, target> + L*(U)), for U in the domain of L*."""
         conjugate = float(np.vdot(U, U)) / 4 if self.kind == "squared_frobenius" else 0.0
         return self.price * (float(np.vdot(U, self.target)) + conjugate)
+
+    def paid_error(self, U: Array) -> float:
+        """Return a bound of the rounding error of `paid`."""
+        size = float(np.vdot(np.abs(U), np.abs(self.target))) + float(np.vdot(U, U)) / 4
+        return gamma(U.size + 8) * self.price * size
 
     def admitted(self, U: Array) -> Array:
         """Return U brought into the domain of L*."""

@@ -48,9 +48,14 @@ class Block:
         """Return the sum of the fidelities at X, with their price."""
         return sum(fidelity.value(X) for fidelity in self.fidelities)
 
-    def least(self, G: Array, price: float, upper: float) -> float:
-        """Return a lower bound of <G, X> over all X whose fidelities cost at most `upper` at this price."""
-        sigma = self.piece.least(G)
+    def least(self, G: Array, price: float, upper: float, error: float = 0.0) -> float:
+        """Return a lower bound of <G, X> over all X whose fidelities cost at most `upper` at this price.
+
+        G is known up to `error` in the Frobenius norm.
+        """
+        sigma = self.piece.least(G) - error * (
+            1.0 if self.piece.reach is None else float(np.max(self.piece.reach))
+        )
         return sigma if self.total is not None else self._largest_trace(price, upper) * min(sigma, 0.0)
 
     def _largest_trace(self, price: float, upper: float) -> float:

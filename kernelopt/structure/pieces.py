@@ -9,6 +9,7 @@ import cvxpy as cp
 import numpy as np
 import scipy.linalg
 
+from kernelopt.rounding import EIGENVALUE, gamma
 from kernelopt.spectra import on_simplex
 from kernelopt.structure.structure import Structure, once
 from kernelopt.structure.trees import short
@@ -40,11 +41,17 @@ class Piece:
         return bool(self.variable.ndim == 2)
 
     def least(self, G: Array) -> float:
-        """Return sigma, the largest number with <G, X> >= sigma * size(X) for all X in the cone."""
+        """Return sigma with <G, X> >= sigma * size(X) for all X in the cone, about the largest such number.
+
+        An eigenvalue is computed up to a small multiple of u n |G|_F, by which it is moved down.
+        """
         if self.is_matrix:
-            least = scipy.linalg.eigvalsh(G, subset_by_index=[0, 0], check_finite=False)[0]
-            return float(least * (1.0 if self.reach is None else self.reach))
-        return float((G if self.reach is None else G * self.reach).min())
+            least = float(scipy.linalg.eigvalsh(G, subset_by_index=[0, 0], check_finite=False)[0])
+            least -= EIGENVALUE * gamma(len(G)) * float(np.linalg.norm(G))
+            sigma = least * (1.0 if self.reach is None else float(self.reach))
+        else:
+            sigma = float((G if self.reach is None else G * self.reach).min())
+        return sigma - gamma(4) * abs(sigma)
 
     def nearest(self, X: Array) -> Array:
         """Return the point of the piece nearest to X, a symmetric matrix or a vector."""

@@ -5,7 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from kernelopt.certificates import Certificate
-from kernelopt.certificates.certify import uncrossed
+from kernelopt.certificates.gap import floor
+from kernelopt.certificates.minorants import gain_of
+from kernelopt.rounding import gamma as roundings
+from kernelopt.rounding import upwards
 from kernelopt.solvers.first_order.iterate import Iterate, Proof
 from kernelopt.structure.evaluation import Evaluator
 from kernelopt.structure.nearness import Block, Nearness
@@ -28,39 +31,47 @@ def certificate(
     point = {block.piece.variable.id: x for block, x in zip(read.blocks, X, strict=True)}
     upper, machines = Evaluator(structure, [(best.alpha, 1 / best.gamma)]).at(point)
     lower, least = lower_bound(read, proof, upper)
-    reason = ""
-    if lower > upper:
-        lower, upper, reason = uncrossed(lower, upper, maximize=False)
     return Certificate(
         lower,
         upper,
         "closed",
-        reason=reason,
         feasible=True,
         point={variable: point[variable.id] for variable in structure.user_variables},
         alphas=(proof.alpha,),
         machines=machines,
+        floor=floor(structure),
     ), least
 
 
 def lower_bound(read: Nearness, proof: Proof, upper: float) -> tuple[float, list[float]]:
-    """Return the bound of a dual point, and the sigma of every block; `upper` is any value attained."""
+    """Return the bound of a dual point, and the sigma of every block; `upper` is any value attained.
+
+    All roundings are paid for.
+    """
     learner = read.risk.learner
     alpha = learner.loss.project(proof.alpha, learner.y, learner.bias is not None)
     gamma = np.maximum(proof.gamma, 1e-12)
     gamma = gamma / max(1.0, gamma.sum())
     z, known = read.padded(alpha), (upper - read.offset) / read.factor
-    bound, least = learner.loss.conjugate(alpha, learner.y), []
+    gain, _ = gain_of(learner, alpha)
+    bound, lost, least = gain.value, gain.error, list[float]()
     for block, U, share in zip(read.blocks, proof.U(), gamma, strict=True):
         pairs = list(zip(block.fidelities, U, strict=True))
         G = -block.pull(z) / (2 * share)
+        size = float(np.linalg.norm(G))
         for fidelity, u in pairs:
             u = fidelity.admitted(u)
             G += read.price * u
+            size += read.price * float(np.linalg.norm(u))
             bound -= fidelity.paid(u) / read.factor
-        bound += block.least(G, read.price, known)
+            lost += (fidelity.paid_error(u) + roundings(4) * abs(fidelity.paid(u))) / read.factor
+        paid = block.least(G, read.price, known, roundings(16) * size)
+        bound += paid
+        lost += roundings(8) * (abs(bound) + abs(paid))
         least.append(read.factor * block.piece.least(G))
-    return read.offset + read.factor * bound, least
+    value = read.offset + read.factor * bound
+    size = abs(read.offset) + abs(read.factor * bound)
+    return -upwards(-value + read.factor * lost + roundings(8) * size), least
 
 
 def cleaned(block: Block, X: Array) -> Array:

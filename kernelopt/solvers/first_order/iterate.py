@@ -104,4 +104,4 @@ def risk_bounds(inner: Ascent, read: Nearness, gap: float) -> tuple[float, float
 
 def allowance(read: Nearness, control: Control, upper: float) -> float:
     """Return the gap that the tolerance allows, in units of the risk."""
-    return control.tol * max(1.0, abs(read.factor * upper + read.offset)) / read.factor
+    return control.tol * max(abs(read.factor * upper + read.offset), control.floor) / read.factor

@@ -1,0 +1,60 @@
+"""The gap of two bounds, free of units."""
+
+from __future__ import annotations
+
+import cvxpy as cp
+import numpy as np
+from cvxpy.atoms.affine.add_expr import AddExpression
+from cvxpy.atoms.affine.unary_operators import NegExpression
+
+from kernelopt.structure.affine import affine, flat
+from kernelopt.structure.structure import Structure, once
+
+SHARE = 1e-6  # of the value at f = 0, below which a gap is not asked to be smaller
+
+
+def relative_gap(lower: float, upper: float, floor: float = 0.0) -> float:
+    """Return (upper - lower) / max(|upper|, |lower|, floor); infinite where a bound is missing.
+
+    Bounds that cross by their rounding have the gap zero.
+    """
+    if not (np.isfinite(lower) and np.isfinite(upper)):
+        return np.inf
+    distance = max(0.0, upper - lower)
+    return float(distance / max(abs(upper), abs(lower), floor)) if distance else 0.0
+
+
+@once
+def floor(structure: Structure) -> float:
+    """Return a small share of the objective at f = 0, zero where it is not finite or there is no risk.
+
+    It is what a gap is relative to where the optimum vanishes: a share of 1e-6 of the value of the machine
+    f = 0 with its best intercept, and with the variables at zero.
+    """
+    if not structure.risks or structure.unset:
+        return 0.0
+    for term in structure.risks:
+        learner = term.learner
+        zero = np.zeros(learner.n)
+        with np.errstate(all="ignore"):
+            value = learner.loss.primal(zero, 0.0, learner.y, learner.bias is not None).value
+        term.stand_in.save_value(np.asarray(value))
+    for variable in structure.variables:
+        variable.save_value(np.asarray(variable.project(np.zeros(variable.shape))))
+    found = structure.lifted.objective.args[0].value
+    value = 0.0 if found is None else abs(float(np.ravel(found)[0]))
+    return SHARE * value if np.isfinite(value) else 0.0
+
+
+def magnitude(expression: cp.Expression) -> float:
+    """Return the sum of the absolute values of the terms of a scalar expression at the current values."""
+    if isinstance(expression, AddExpression):
+        return sum(magnitude(arg) for arg in expression.args)
+    if isinstance(expression, NegExpression):
+        return magnitude(expression.args[0])
+    read = affine(expression) if expression.size == 1 else None
+    if read is None:
+        return float(np.abs(flat(expression.value)).sum())
+    values = {v.id: np.abs(flat(v.value)) for v in read.matrices}
+    terms = sum(float((abs(matrix) @ values[v.id]).sum()) for v, matrix in read.matrices.items())
+    return float(np.abs(read.constant).sum()) + terms
