@@ -116,8 +116,7 @@ class Search:
         self.structure, self.programme, self.control = structure, programme, control
         with quietly(control.check):
             self.expansion = expand(structure.explicit if programme is None else programme.problem)
-            written = structure if programme is None else Structure(programme.problem)
-            self.compilation = compilation_seconds(size(written).cones)
+        self.compilation = compilation_seconds(size(structure).cones)  # of a programme it is about the same
         self.best: Outcome | None = None
         self.certificate: Certificate | None = None
         self.claims: list[Attempt] = []
