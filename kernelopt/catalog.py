@@ -124,7 +124,8 @@ class Formulation:
                     f"a programme must be solved by the method 'exact', got programme={programme!r} and "
                     f"method={method!r}. Leave one of them out."
                 )
-        solution = solve_with(self._programme(programme), self.problem, method, **options)
+        chosen = self._programme(programme)
+        solution = solve_with(chosen, self.problem, method, also=("programme",), **options)
         for node, machine in zip(self.risks, solution.certificate.machines, strict=False):
             if len(node.learner.kernels) > 1:  # weights may be made of the machine: of the certified one
                 node.remember(machine)

@@ -115,6 +115,21 @@ def test_a_wrong_value_is_refused_before_anything_is_solved(solve, options, mess
     assert not seen
 
 
+@pytest.mark.parametrize(
+    ("solve", "function", "taken"),
+    [
+        (through_solve, ko.solve, "solver, solver_options, force"),
+        (through_formulation, ko.Formulation.solve, "solver, solver_options, force, programme"),
+        (lambda **options: learning().problem.solve(**options), ko.solve, "solver, solver_options, force"),
+    ],
+    ids=["solve", "Formulation.solve", "Problem.solve"],
+)
+def test_the_message_lists_the_options_that_the_called_function_takes(solve, function, taken):
+    with pytest.raises(ko.ParameterError, match=f"options of method 'exact' are {taken}, got chunk. "):
+        solve(method="exact", chunk=3)
+    assert set(taken.split(", ")) <= set(signature(function).parameters)
+
+
 @ways
 @pytest.mark.parametrize("method", ["simplex", 3, None])
 def test_a_wrong_method_is_answered_with_the_names_of_all(solve, method):

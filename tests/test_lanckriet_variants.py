@@ -35,6 +35,7 @@ from scipy.optimize import linprog, minimize_scalar
 
 import kernelopt as ko
 from formulations import lanckriet
+from tests.problems import labels, points
 from tests.test_lanckriet import (
     KS,
     TRACE,
@@ -165,6 +166,29 @@ def test_a_rank_one_ridge_is_a_number():
 
 
 # ------------------------------------------------------------------------------ 5.2 learning tau
+
+
+def similar_kernels(n, m, seed):
+    """Gaussian kernels of close widths: combinations with large weights of both signs nearly cancel."""
+    X, y = points(n, d=4, seed=seed), labels(n, seed)
+    squares = ((X[:, None] - X[None]) ** 2).sum(2)
+    return np.array([np.exp(-squares / width) for width in np.geomspace(0.1, 10, m)]), y
+
+
+@pytest.mark.parametrize(
+    ("n", "programme"),
+    [(12, "sdp"), *(pytest.param(30, name, marks=pytest.mark.slow) for name in ("sdp", "words"))],
+)
+def test_free_weights_of_similar_kernels_are_certified(n, programme):
+    """The optimum depends on the span of the kernels alone: an orthonormal basis of it has the same."""
+    grams, y = similar_kernels(n, 10, seed=1)
+    c = float(np.trace(grams.sum(0)))
+    solution = lanckriet.sdp(grams, y, C=1.0).solve("exact", programme=programme)
+    assert solution.certificate.gap <= 1e-5
+    basis = np.linalg.qr(grams.reshape(10, -1).T)[0].T.reshape(grams.shape)
+    other = lanckriet.sdp((basis + basis.transpose(0, 2, 1)) / 2, y, C=1.0, trace=c).solve("exact")
+    assert other.certificate.gap <= 1e-5
+    assert max(solution.lower, other.lower) <= min(solution.upper, other.upper) + 1e-9
 
 
 @pytest.mark.parametrize("seed", [0, 2, 3])

@@ -7,6 +7,7 @@ import signal
 import threading
 import time
 import warnings
+from functools import cache
 from io import StringIO
 
 import cvxpy as cp
@@ -15,12 +16,15 @@ import pytest
 from rich.console import Console
 
 import kernelopt as ko
+from formulations import lanckriet
 from kernelopt import apart, solvercalls
 from kernelopt.conic import Rung, attempt
 from kernelopt.errors import Stopped
 from kernelopt.machine import learn, learn_blocks
 from kernelopt.solvers import control as control_module
+from kernelopt.solvers import exact
 from kernelopt.solvers.control import Control
+from kernelopt.solvers.registry import METHODS
 from kernelopt.threads import Noted, seconds_left
 from tests.problems import labels, points
 
@@ -191,7 +195,7 @@ def test_control_c_returns_the_best_point(method, times):
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("_compiled")
-@pytest.mark.parametrize("method", [m for m in LONG if m != "exact"])  # it calls back after a whole solve
+@pytest.mark.parametrize("method", [m for m in LONG if m != "exact"])  # below: it calls back after a solve
 def test_stop_iteration_at_the_first_call_ends_it(method):
     make, options = LONG[method]
     problem, called = make(), []
@@ -236,14 +240,105 @@ def test_weights_without_signs_can_be_interrupted(name):
 # ------------------------------------------------------------------------------ small and quick
 
 
-def test_the_bounds_of_a_short_call_contain_the_optimum():
-    value = ko.solve(free(20)).value
-    for limit in (1e-6, 0.02):
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ko.ConvergenceWarning)
-            solution = ko.solve(free(20), "exact", time_limit=limit)
-        assert 0 <= solution.lower <= value + 1e-6
-        assert value - 1e-6 <= solution.upper < np.inf
+SMALL = {
+    "weights of free sign": lambda: free(20),
+    "ball": lambda: ball(20, 3),
+    "ball, logistic": lambda: ball(20, 3, ko.logistic(C=10.0)),
+    "ball, maximised": lambda: negated(ball(20, 3)),
+    "near a similarity": lambda: near(12),
+}
+SUITS = {
+    "exact": tuple(SMALL),
+    "cutting-plane": tuple(SMALL),
+    "block-descent": ("ball", "ball, logistic"),
+    "interleaved": ("ball",),
+    "smooth-dual": ("ball, logistic",),
+    "mirror-descent": ("near a similarity",),
+    "first-order-dual": ("near a similarity",),
+}
+SHORT = {
+    "at once": {"time_limit": 1e-6},
+    "soon": {"time_limit": 0.02},
+    "iterations": {"max_iterations": 2},
+    "chunks": {"max_chunks": 1, "chunk": 2},
+}
+
+
+def negated(problem):
+    return cp.Problem(cp.Maximize(-problem.objective.args[0]), problem.constraints)
+
+
+@cache
+def optimum(name):
+    """Certified bounds of the optimum, 1e-6 apart."""
+    solution = ko.solve(SMALL[name](), "exact", tol=1e-6)
+    return solution.lower, solution.upper
+
+
+@pytest.mark.parametrize(
+    ("method", "name", "end"),
+    [
+        (method, name, end)
+        for method, names in SUITS.items()
+        for name in names
+        for end, options in SHORT.items()
+        if set(options) <= {"time_limit", *METHODS[method].options()}
+    ],
+)
+def test_the_bounds_of_a_short_call_contain_the_optimum(method, name, end):
+    known = optimum(name)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ko.ConvergenceWarning)
+        solution = ko.solve(SMALL[name](), method, **SHORT[end])
+    assert solution.lower <= known[1] and known[0] <= solution.upper
+    assert solution.certificate.feasible
+    attained, bound = solution.upper, solution.lower
+    if name == "ball, maximised":  # the sides change places
+        attained, bound = -solution.lower, -solution.upper
+    assert 0 <= bound <= attained < np.inf
+
+
+@pytest.mark.parametrize("last", [1, 2])
+def test_stop_iteration_ends_the_exact_method_after_that_solver(last):
+    """The callback is told of every solver that ended: to 1e-15 none comes."""
+    seen = []
+
+    def callback(report):
+        seen.append(report)
+        if len(seen) == last:
+            raise StopIteration
+
+    with pytest.warns(ko.ConvergenceWarning, match="the callback ended it"):
+        solution = ko.solve(free(12), "exact", callback=callback, tol=1e-15)
+    assert [report["iteration"] for report in seen] == list(range(1, last + 1))
+    honest(solution)
+    assert solution.certificate.gap == min(report["gap"] for report in seen) <= 1e-5
+
+
+def test_stop_iteration_at_a_point_that_is_good_enough_is_no_failure():
+    def callback(report):
+        raise StopIteration
+
+    solution = ko.solve(free(12), "exact", callback=callback)
+    assert solution.status == "optimal" and solution.certificate.gap <= 1e-5
+
+
+@pytest.mark.parametrize("programme", [None, "words"])
+def test_a_compilation_that_would_take_longer_than_there_is_time_is_not_begun(programme, monkeypatch):
+    n = 50
+    formulation = lanckriet.qcqp(kernels(n, 8), labels(n), C=10.0)
+    compiled, real = [], cp.Problem.get_problem_data
+    monkeypatch.setattr(
+        cp.Problem, "get_problem_data", lambda self, *a, **k: compiled.append(self) or real(self, *a, **k)
+    )
+    monkeypatch.setattr(exact, "compilation_seconds", lambda cones: 1e-3 * cones.nonzeros)  # a slow machine
+    with pytest.warns(ko.ConvergenceWarning, match="time limit of 3 s"):
+        solution = formulation.solve("exact", programme=programme, time_limit=3.0)
+    assert compiled == []
+    assert solution.solver == "none" and solution.certificate.feasible
+    assert 0 <= solution.lower <= solution.upper < np.inf
+    assert formulation.solve("exact", programme=programme, time_limit=300.0).status == "optimal"
+    assert compiled
 
 
 def test_control_c_in_a_conic_solve_returns_a_bounded_point():

@@ -211,6 +211,31 @@ def test_p_inf_is_scikit_learns_one_class_machine(nu):
     assert -nu * N * ours.intercept == pytest.approx(theirs.offset_[0], abs=1e-3)
 
 
+def test_a_one_class_call_that_was_ended_early_has_a_kernel_and_no_machine():
+    """Nothing was solved: the known point is f = 0 with equal weights, whose objective is zero."""
+    X = np.random.default_rng(0).normal(size=(300, 3))
+    squares = ((X[:, None] - X[None]) ** 2).sum(2)
+    grams = np.array([np.exp(-squares / width) for width in (0.3, 1, 3)])
+    formulation = lp_norm.one_class(grams, p=2, nu=0.2)
+    with pytest.warns(ko.ConvergenceWarning, match="time limit of 0.05 s"):
+        solution = formulation.solve(time_limit=0.05)
+    assert solution.status == "inaccurate" and solution.certificate.feasible
+    assert solution.lower <= solution.upper == solution.value == 0
+    assert solution.weights == pytest.approx(np.full(3, 3**-0.5), rel=1e-12)
+    assert solution.kernel == pytest.approx(grams.sum(0) / np.sqrt(3), rel=1e-12)
+    assert solution.alpha.size == 0 and np.isnan(solution.intercept)
+    with pytest.raises(ko.InputError, match="no machine was learned"):
+        solution.decision_function(grams[:, :, :2])
+
+
+def test_a_one_class_machine_of_an_earlier_solve_is_not_taken_for_that_of_an_ended_call():
+    formulation = lp_norm.one_class(GRAMS, p=2, nu=0.5)
+    assert optimum(formulation, 1e-6).alpha.size == N
+    with pytest.warns(ko.ConvergenceWarning, match="time limit"):
+        assert formulation.solve(time_limit=1e-6).alpha.size == 0
+    assert optimum(formulation, 1e-6).alpha.sum() == pytest.approx(1, abs=1e-6)
+
+
 @kinds
 def test_the_value_falls_with_p_and_is_continuous(kind):
     """The unit balls grow with p; the ball of p is inside M^(1 - 1/p) times that of 1, and so on."""

@@ -100,7 +100,10 @@ class Offset(ko.Formulation):
     fit: cp.Constraint = field(kw_only=True)
     share: float = field(kw_only=True)
 
-    def machine(self) -> tuple[Array, float]:
+    def machine(self) -> tuple[Array, float] | None:
+        """Return alpha, the multiplier of the fit; None where the call was ended before there was one."""
+        if self.fit.dual_value is None:
+            return None
         alpha = np.asarray(self.fit.dual_value)
         return alpha, -threshold(np.asarray(self.kernel.value) @ alpha, self.share)
 

@@ -241,6 +241,7 @@ def best_bound(
     Risks over several kernels take their shares at the current values of the structure's variables.
     """
     best: tuple[Bound, Route, list[Array]] = (Bound(-np.inf, "no dual variable was proposed"), "none", [])
+    floor = signed_bound(structure).value
     for alphas in choices:
         with quietly(watch):
             below = minorants(structure, alphas)
@@ -266,6 +267,8 @@ def best_bound(
                     raise
                 bound = found[-1]  # of the solves before; the next watched work ends the call
             route = "conic" if bound.value > -np.inf else "none"
+        if -np.inf < bound.value < floor:  # of a poor dual variable, or by the rounding of a multiplier
+            bound = Bound(floor)
         # The machines re-trained at the kernel come last and win where they prove as much: they predict best.
         margin = AS_GOOD * max(1.0, abs(bound.value)) if np.isfinite(bound.value) else 0.0
         if bound.value > best[0].value - margin or not best[2]:

@@ -10,6 +10,7 @@ from typing import Any
 import cvxpy as cp
 import numpy as np
 import scipy.sparse as sp
+from scipy.linalg import solve_triangular
 
 from kernelopt.costs import Cones, compiled
 from kernelopt.errors import KerneloptError
@@ -18,6 +19,8 @@ from kernelopt.threads import Noted, Watch, quietly
 from kernelopt.validation import Array
 
 TOO_LONG = "not started"  # a status: there is no time for the solver
+LARGEST_ROTATION = 1e9  # multiplications of a dense QR factorisation, a second or less
+DEPENDENT = 1e-12  # a diagonal entry of R, relative to the largest, of columns that depend on each other
 
 
 @dataclass(frozen=True)
@@ -35,11 +38,14 @@ class ConeProgram:
     solver: str
     _data: Any
     _chain: Any
+    triangle: Array | None = None  # R, where the variables are R x
 
     def solve(
         self, tilt: Array | None = None, watch: Watch | None = None, **options: Any
     ) -> tuple[str, Array | None, Array | None]:
         """Return (status, x, z) as the solver says, with `tilt` added to c; trusted by nobody.
+
+        x is in the coordinates of the compiled problem, also where the program is `orthogonal`.
 
         Solvers stop on absolute tolerances, so the objective is scaled to coefficients of size one.
         `watch` is called while the solver works, as in `conic.attempt`; what it raises ends the solve.
@@ -67,8 +73,34 @@ class ConeProgram:
                 raise
             return "failed", None, None
         if isinstance(raw, dict):  # SCS
-            return str(raw["info"]["status"]), usable(raw["x"]), usable(raw["y"], size)
-        return str(raw.status), usable(raw.x), usable(raw.z, size)
+            return str(raw["info"]["status"]), self._original(usable(raw["x"])), usable(raw["y"], size)
+        return str(raw.status), self._original(usable(raw.x)), usable(raw.z, size)
+
+    def _original(self, x: Array | None) -> Array | None:
+        """Return x in the coordinates of the compiled problem."""
+        return x if x is None or self.triangle is None else solve_triangular(self.triangle, x)
+
+    def orthogonal(self) -> ConeProgram | None:
+        """Return the program in the variables R x, A = QR with orthonormal columns Q.
+
+        Where columns of A nearly depend on each other, as those of similar kernels do, solvers fail or
+        leave residuals that only a large change of z removes. In these coordinates the change of z that
+        removes a residual is as long as the residual. None where the factorisation would take long, or
+        where columns depend on each other.
+        """
+        rows, columns = self.A.shape
+        if rows < columns or rows * float(columns) ** 2 > LARGEST_ROTATION:
+            return None
+        Q, R = np.linalg.qr(self.A.toarray())
+        size = np.abs(np.diag(R))
+        if not size.min(initial=np.inf) > DEPENDENT * size.max(initial=0.0):
+            return None
+        c = solve_triangular(R, self.c, trans="T")
+        half = solve_triangular(R, self.P.toarray(), trans="T")
+        P = sp.csc_array(solve_triangular(R, half.T, trans="T"))
+        A = sp.csc_array(Q)
+        data = {**self._data, "A": A, "c": c} | ({"P": P} if "P" in self._data else {})
+        return replace(self, P=P, c=c, A=A, _data=data, triangle=R)
 
     def with_rows(self, rows: sp.csc_array, right: Array) -> ConeProgram:
         """Return the program with `rows @ x <= right` added, at the end of the non-negative cone."""

@@ -104,7 +104,32 @@ def program_bound(
     watch: Watch | None = None,
     found: list[Bound] | None = None,
 ) -> Bound:
-    """Return the best bound over tilts and repairs, stopping at the first that meets the primal value."""
+    """Return the best bound over tilts and repairs, stopping at the first that meets the primal value.
+
+    Where none does, the solver is asked again in coordinates in which A has orthonormal columns.
+    """
+    best, final = tilted_bound(program, program, lower, upper, options, names, watch, found)
+    turned = None if final else program.orthogonal()
+    if turned is None:
+        return best
+    second, final = tilted_bound(program, turned, lower, upper, options, names, watch, found)
+    return second if final or second.value > best.value else best
+
+
+def tilted_bound(
+    program: ConeProgram,
+    asked: ConeProgram,
+    lower: Array,
+    upper: Array,
+    options: dict[str, Any],
+    names: dict[int, str],
+    watch: Watch | None = None,
+    found: list[Bound] | None = None,
+) -> tuple[Bound, bool]:
+    """Return the best bound from solutions of `asked`, the program in any coordinates, over all tilts.
+
+    And whether it is final: it meets the primal value, or the problem is infeasible or unbounded.
+    """
     free = ~(np.isfinite(lower) & np.isfinite(upper))
     e = program.interior()
     repairs = [Repair(program.A, np.ones_like(free)), Repair(program.A, free)]
@@ -112,15 +137,15 @@ def program_bound(
     best = Bound(-np.inf, "no multiplier could be repaired")
     for tilt in TILTS:
         shift = tilt * scale * e
-        status, x, z = program.solve(program.A.T @ shift if tilt else None, watch, **options)
+        status, x, z = asked.solve(asked.A.T @ shift if tilt else None, watch, **options)
         if "nfeasible" in status and "Dual" not in status and z is not None:
             proof = farkas(program, z, lower, upper, repairs)
             if proof is not None:
-                return Bound(np.inf, "infeasible", proof)
+                return Bound(np.inf, "infeasible", proof), True
         if x is not None and ("Dual" in status or "unbounded" in status):
             if tilt:  # it is the tilt that is too large, not the problem
                 break
-            return Bound(-np.inf, f"{owner(program, names, x)} can run away: it needs bounds")
+            return Bound(-np.inf, f"{owner(program, names, x)} can run away: it needs bounds"), True
         if x is None or z is None:
             continue
         slope = program.c + program.P @ x
@@ -138,12 +163,12 @@ def program_bound(
             bound = Bound(dual_value(program, x, mended, r, lower, upper))
             if bound.value > best.value:
                 best = bound
-                if found is not None:
+                if found is not None and not (found and found[-1].value >= bound.value):
                     found.append(bound)
         goal = float((program.c + program.P @ x / 2) @ x + program.offset)
         if goal - best.value <= CLOSE * max(1.0, abs(goal)):
-            break
-    return best
+            return best, True
+    return best, False
 
 
 def dual_value(program: ConeProgram, x: Array, z: Array, r: Array, lower: Array, upper: Array) -> float:

@@ -29,7 +29,8 @@ def write_back(
 ) -> None:
     """Put a point into the user's problem: status, value, variables and multipliers.
 
-    The structure's own variables hold the point already.
+    The structure's own variables hold the point already. Without multipliers those of an earlier solve are
+    taken away.
     """
     problem = structure.problem
     values = {**hidden, **{v.id: value for v, value in certificate.point.items()}}
@@ -41,9 +42,9 @@ def write_back(
     problem.unpack(CvxpySolution(status, None, primal, {}, {"solver": solver}))
     for term in structure.risks:
         term.node.forget()
-    for constraint, duals in zip(problem.constraints, multipliers or [], strict=False):
-        for variable, dual in zip(constraint.dual_variables, duals, strict=True):
-            variable.save_value(dual)
+    for i, constraint in enumerate(problem.constraints):
+        for j, variable in enumerate(constraint.dual_variables):
+            variable.save_value(multipliers[i][j] if multipliers is not None else None)
 
 
 def filled(variable: cp.Variable, value: Any) -> Any:

@@ -13,13 +13,13 @@ from kernelopt.certificates import Certificate
 from kernelopt.certificates.bounded import BoundedProblem
 from kernelopt.certificates.certify import certificate_at
 from kernelopt.conic import Attempt, Rung, attempt, ladder
-from kernelopt.errors import MethodError, ParameterError
+from kernelopt.errors import MethodError, ParameterError, Stopped
 from kernelopt.solvers.control import Control
 from kernelopt.solvers.impossible import contradiction, raise_if_impossible, without_point
 from kernelopt.solvers.method import Cost, Method, Outcome
 from kernelopt.solvers.programme import Programme
 from kernelopt.solvers.separability import check_separable
-from kernelopt.solvers.sizing import Size, size
+from kernelopt.solvers.sizing import Size, compilation_seconds, size
 from kernelopt.structure.ball import Ball, read_ball
 from kernelopt.structure.expansion import Expansion, expand
 from kernelopt.structure.structure import Point, Structure
@@ -28,6 +28,7 @@ from kernelopt.validation import Array, boolean
 
 PATIENCE = 3600.0  # seconds that a semidefinite problem may be predicted to take, without a time limit
 MEMORY = 16e9  # bytes that it may be predicted to need
+CLEARLY = 2.0  # times the time that is left a compilation may be predicted to take: predictions are rough
 OWN_LIMIT = 0.8  # of the time, in which a solver is to return what it has: the certificate takes the rest
 VANISHED = 1e-12  # a squared norm of f, relative to the value, that counts as zero
 ALIKE = 1e-8  # gaps closer than this are the same
@@ -40,6 +41,10 @@ class Exact(Method):
 
     With a `programme` that one is solved, and the point and alpha that it gives are certified on the
     learning problem.
+
+    It has a point, which it reports to the callback, whenever a solver has ended and its point is certified:
+    mostly once. cvxpy compiles the problem before a solver starts, which nothing can end; under a time limit
+    that is not begun where it is predicted to take more than twice the time that is left.
 
     Parameters
     ----------
@@ -111,6 +116,7 @@ class Search:
         self.structure, self.programme, self.control = structure, programme, control
         with quietly(control.check):
             self.expansion = expand(structure.explicit if programme is None else programme.problem)
+        self.compilation = compilation_seconds(size(structure).cones)  # of a programme it is about the same
         self.best: Outcome | None = None
         self.certificate: Certificate | None = None
         self.claims: list[Attempt] = []
@@ -136,7 +142,15 @@ class Search:
                 break
 
     def attempt(self, rung: Rung) -> Attempt:
-        """Solve with one rung from a clean slate."""
+        """Solve with one rung from a clean slate.
+
+        Raises
+        ------
+        Stopped
+            If there is clearly no time to compile the problem.
+        """
+        if self.compilation > CLEARLY * self.control.remaining:
+            raise Stopped
         problem = self.expansion.problem
         for variable in problem.variables():
             variable.save_value(None)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import replace
 from typing import Any
 
@@ -21,11 +22,11 @@ def named(name: str) -> Method:
     return METHODS[name]
 
 
-def with_options(method: Method, options: dict[str, Any]) -> Method:
-    """Return a method with options, or say which it has."""
+def with_options(method: Method, options: dict[str, Any], taken: Collection[str]) -> Method:
+    """Return a method with options, or say which it has of those that the called function takes."""
     unknown = sorted(set(options) - set(method.options()))
     if unknown:
-        allowed = ", ".join(method.options()) or "none"
+        allowed = ", ".join(name for name in method.options() if name in taken) or "none"
         raise ParameterError(
             f"options of method {method.name!r} are {allowed}, got {', '.join(unknown)}. Settings of a "
             "solver go into solver_options={...}."

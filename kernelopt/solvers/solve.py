@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import replace
 from typing import Any, Literal, TypedDict, Unpack
 
@@ -63,15 +64,18 @@ def solve(
         Certified gap to reach, relative to max(1, |upper|).
     time_limit : float > 0, optional
         Seconds of the whole call, to a second or a tenth of it; kernels that are evaluated and functions
-        that are compiled for the first time may add to it. The best point so far comes back.
+        that are compiled for the first time may add to it, and so may the compilation of a conic problem by
+        cvxpy: nothing can end it, so that it is not begun where it is predicted to take more than twice the
+        time that is left. The best point so far comes back.
     memory : float > 0, optional
         Bytes: for "exact" those that a semidefinite problem may be predicted to need, default 16e9; for
         "interleaved" those of the kernel rows that are kept, default 5e8.
     callback : function of a dict, optional
         Called with every point: keys "method", "iteration", "seconds", "lower", "upper", "gap", "point"
         (values by variable id, but for methods on an l_p ball the weights), and for "exact" also "solver",
-        "status" and "certificate". It may raise StopIteration to end with the best point so far, as
-        Ctrl-C does.
+        "status" and "certificate". For "exact" that is when a conic solver has ended and its point is
+        certified: mostly once. It may raise StopIteration to end with the best point so far, as Ctrl-C does,
+        which ends a conic solver while it works, too.
     verbose : bool, default False
         Print the solver's log, or a line per iteration. On a terminal long work shows its progress
         without it.
@@ -178,9 +182,14 @@ def solve_with(
     programme: Programme | None,
     problem: cp.Problem,
     method: str | Method = "auto",
+    *,
+    also: Collection[str] = (),
     **options: Unpack[SolveOptions],
 ) -> Solution:
-    """Solve as `solve` does; the method "exact" solves the programme, where there is one."""
+    """Solve as `solve` does; the method "exact" solves the programme, where there is one.
+
+    `also` are options that the called function takes beside those of `solve`, for its messages.
+    """
     check_problem(problem)
     tol = positive(options.get("tol", 1e-5), "tol")
     time_limit, memory = options.get("time_limit"), options.get("memory")
@@ -202,7 +211,8 @@ def solve_with(
     own = {name: value for name, value in options.items() if name not in COMMON and value is not None}
     largest = max((term.learner.n for term in structure.risks), default=0)
     with one_blas_thread(1 if largest <= MODERATE else None):
-        chosen, control.alternatives = candidates(structure, method, own)
+        taken = (*also, *SolveOptions.__annotations__)
+        chosen, control.alternatives = candidates(structure, method, own, taken)
         warn_of_cost(structure)
         return drive(structure, [programmed(c, programme) for c in chosen], control)
 
@@ -215,9 +225,11 @@ def programmed(candidate: Candidate, programme: Programme | None) -> Candidate:
 
 
 def candidates(
-    structure: Structure, method: str | Method, options: dict[str, Any]
+    structure: Structure, method: str | Method, options: dict[str, Any], taken: Collection[str]
 ) -> tuple[list[Candidate], tuple[str, ...]]:
     """Return the methods to run, best first, and the names of all that apply.
+
+    `taken` are the options that the called function takes.
 
     Raises
     ------
@@ -233,8 +245,8 @@ def candidates(
                 f"the options {', '.join(options)} must be those of one method that applies, got a mixture. "
                 f"Name the method: {', '.join(map(repr, names)) or 'none applies'}."
             )
-        return [replace(c, method=with_options(c.method, options)) for c in able], names
-    single = with_options(named(method) if not isinstance(method, Method) else method, options)
+        return [replace(c, method=with_options(c.method, options, taken)) for c in able], names
+    single = with_options(named(method) if not isinstance(method, Method) else method, options, taken)
     match = single.match(structure)
     if isinstance(match, str):
         raise MethodError(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, wraps
 from typing import Any, NamedTuple, TypeVar
 
@@ -13,6 +13,7 @@ from kernelopt.grams import Grams
 from kernelopt.language.penalty import Form
 from kernelopt.language.risk import Learner, Risk, on_labelled, risk
 from kernelopt.language.terms import FixedGrams, terms
+from kernelopt.losses import Loss
 from kernelopt.structure.affine import Affine, affine
 from kernelopt.structure.gate import check_is_problem
 from kernelopt.structure.sizes import Edge, Sphere, read_edge, read_sphere, trivially_true
@@ -43,11 +44,14 @@ class RiskTerm:
     kernels : tuple of cvxpy expressions
     stand_in : cp.Variable
         The variable that takes the place of the risk in `Structure.lifted`.
+    loss : Loss
+        The user's, on copies of its parameters.
     """
 
     node: Risk
     kernels: tuple[cp.Expression, ...]
     stand_in: cp.Variable
+    loss: Loss
 
     @property
     def learner(self) -> Learner:
@@ -67,7 +71,7 @@ class RiskTerm:
         """Return the risk of the copied kernels, with hidden variables of its own."""
         learner = self.learner
         kernels = list(self.kernels) if len(self.kernels) > 1 else self.kernels[0]
-        return risk(kernels, learner.y, learner.loss, learner.bias is not None, learner.norm)
+        return risk(kernels, learner.y, self.loss, learner.bias is not None, learner.norm)
 
 
 class Objective(NamedTuple):
@@ -89,8 +93,10 @@ class Structure:
     """What a problem says, each thing read when it is first asked for, and once.
 
     All expressions are copies on variables of the structure's own, with the ids, names and attributes of
-    the user's: the user's variables are neither written nor asked for their values. Parameters are taken
-    at their values. A structure serves one solve, in one thread.
+    the user's: the user's variables are neither written nor asked for their values. Parameters are copied
+    with their values. So cvxpy, which keeps compiled forms in the leaves of what it compiles, leaves none
+    in the user's, where a deep copy would take them over with the ids of the original. A structure serves
+    one solve, in one thread.
 
     Attributes
     ----------
@@ -120,7 +126,8 @@ class Structure:
         terms_found = []
         for k, node in enumerate(risks(self.problem)):
             kernels = tuple(replaced(K, memo) for K in node.learner.kernels)
-            terms_found.append(RiskTerm(node, kernels, cp.Variable(nonneg=True, name=f"risk {k + 1}")))
+            stand_in = cp.Variable(nonneg=True, name=f"risk {k + 1}")
+            terms_found.append(RiskTerm(node, kernels, stand_in, copied_loss(node.learner.loss, memo)))
         return tuple(terms_found)
 
     @read_once
@@ -139,7 +146,9 @@ class Structure:
     def _copies(self) -> dict[int, Any]:
         """The copy of every node of the user's that was copied, by id."""
         pairs = zip(self.user_variables, self.variables, strict=True)
-        return {id(variable): copy for variable, copy in pairs}
+        copies: dict[int, Any] = {id(variable): copy for variable, copy in pairs}
+        copies.update((id(p), copied_parameter(p)) for p in self.problem.parameters())
+        return copies
 
     @property
     def maximize(self) -> bool:
@@ -246,6 +255,19 @@ def copied_variable(variable: cp.Variable) -> cp.Variable:
     """Return a variable with the id, the name and the attributes of another, without its value."""
     attributes = {k: v for k, v in variable.attributes.items() if v is not None and v is not False}
     return cp.Variable(variable.shape, name=variable.name(), var_id=variable.id, **attributes)
+
+
+def copied_parameter(parameter: cp.Parameter) -> cp.Parameter:
+    """Return a parameter with the id, the name, the attributes and the value of another."""
+    attributes = {k: v for k, v in parameter.attributes.items() if v is not None and v is not False}
+    name, value = parameter.name(), parameter.value
+    return cp.Parameter(parameter.shape, name=name, value=value, id=parameter.id, **attributes)
+
+
+def copied_loss(loss: Loss, copies: dict[int, Any]) -> Loss:
+    """Return a loss with its parameters replaced by their copies."""
+    found = {name: copies[id(value)] for name, value in vars(loss).items() if id(value) in copies}
+    return replace(loss, **found) if found else loss  # type: ignore[type-var]
 
 
 def implies(known: cp.Expression, K: cp.Expression) -> bool:
