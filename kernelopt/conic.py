@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from functools import cache
@@ -47,9 +47,19 @@ class Attempt:
 
 
 @cache
+def installed_solvers() -> tuple[str, ...]:
+    """Return the names of the solvers that cvxpy can import.
+
+    cvxpy tries to import all of them whenever it is asked, 1 to 2 ms each time. For its own solves
+    it goes by what it found when it was imported, so a later answer could only be the same.
+    """
+    return tuple(cp.installed_solvers())
+
+
+@cache
 def mosek_is_licensed() -> bool:
     """Whether MOSEK is installed and a licence can be checked out."""
-    if "MOSEK" not in cp.installed_solvers():
+    if "MOSEK" not in installed_solvers():
         return False
     import mosek
 
@@ -86,7 +96,7 @@ def ladder(
     time_limit : float, optional
         Seconds for one rung.
     """
-    installed = cp.installed_solvers()
+    installed = installed_solvers()
     if solver is not None:
         chosen = checked_solver(solver, installed)
         return [Rung(chosen, timed(chosen, time_limit))]
@@ -124,7 +134,7 @@ def ordered(interior: list[Rung], first_order: list[Rung], order: int, cones: Co
     return [short, *interior, long]
 
 
-def checked_solver(solver: Any, installed: list[str]) -> Any:
+def checked_solver(solver: Any, installed: Collection[str]) -> Any:
     """Return the name of an installed solver in capitals, or a solver object as it is."""
     if isinstance(solver, Solver):
         return solver

@@ -8,10 +8,12 @@ never held while a solver runs, so two problems are solved at the same time.
 from __future__ import annotations
 
 import contextvars
+import sys
 import threading
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import lru_cache
 from typing import Any, TypeAlias, TypeVar
 
 from threadpoolctl import OpenBLASController, ThreadpoolController
@@ -141,6 +143,17 @@ class _Shared:
 _SHARED = _Shared()
 
 
+@lru_cache(maxsize=1)
+def blas_libraries(modules: int) -> list[Any]:
+    """Return what controls each library of BLAS in this process, in which so many modules are imported.
+
+    To find them takes milliseconds, as long as a small problem takes to solve. An import is what loads
+    another one, so they are looked for again when the number of modules has changed.
+    """
+    libraries: list[Any] = ThreadpoolController().select(user_api="blas").lib_controllers
+    return libraries
+
+
 @contextmanager
 def one_blas_thread(limit: int | None = 1) -> Iterator[None]:
     """Limit the threads of BLAS; with None nothing is changed.
@@ -151,7 +164,7 @@ def one_blas_thread(limit: int | None = 1) -> Iterator[None]:
     if limit is None:
         yield
         return
-    libraries = ThreadpoolController().select(user_api="blas").lib_controllers
+    libraries = blas_libraries(len(sys.modules))
     # With OpenMP underneath every thread has a number of its own.
     own = [library for library in libraries if getattr(library, "threading_layer", "") == "openmp"]
     before = [(library, library.num_threads) for library in own]

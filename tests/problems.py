@@ -48,6 +48,19 @@ def positive_definite(n, seed=0):
     return stack(n, seed)[0] + 0.3 * stack(n, seed)[1]
 
 
+def crossed(losses, others, thorough=("hinge", "squared"), usual=()):
+    """Pairs of a loss and another choice, where a problem is the sum of what each of them adds to it.
+
+    Every other choice with the thorough losses, one with corners and one smooth; every loss with the usual
+    other choices; and every other choice with one more loss, in turn.
+    """
+    losses, others = list(losses), list(others)
+    pairs = [(loss, other) for loss in thorough for other in others]
+    pairs += [(loss, other) for loss in losses for other in usual]
+    pairs += [(losses[k % len(losses)], other) for k, other in enumerate(others)]
+    return list(dict.fromkeys(pairs))
+
+
 class Case(NamedTuple):
     """A loss, its formula, and its dual l(a) with its domain (lp_norm_mkl.md, section 3)."""
 

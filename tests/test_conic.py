@@ -431,7 +431,7 @@ def test_clarabel_and_scs_are_always_there():
 def test_mosek_comes_first_with_a_licence_and_not_at_all_without(licensed, monkeypatch):
     real = [*cp.installed_solvers()]
     before = ladder(linear=False, order=20)
-    monkeypatch.setattr(cp, "installed_solvers", lambda: [*real, "MOSEK"])
+    monkeypatch.setattr(conic, "installed_solvers", lambda: [*real, "MOSEK"])
     monkeypatch.setattr(conic, "mosek_is_licensed", lambda: licensed)
     after = ladder(linear=False, order=20)
     assert after == ([Rung("MOSEK"), *before] if licensed else before)
@@ -455,12 +455,12 @@ def test_the_licence_is_probed_by_checking_it_out(licensed, monkeypatch):
 
     fake = SimpleNamespace(Env=Env, Error=Error, feature=SimpleNamespace(pts="pts"))
     monkeypatch.setitem(sys.modules, "mosek", fake)
-    monkeypatch.setattr(cp, "installed_solvers", lambda: ["CLARABEL", "SCS", "MOSEK"])
+    monkeypatch.setattr(conic, "installed_solvers", lambda: ["CLARABEL", "SCS", "MOSEK"])
     assert conic.mosek_is_licensed.__wrapped__() is licensed
 
 
 def test_no_mosek_needs_no_probe(monkeypatch):
-    monkeypatch.setattr(cp, "installed_solvers", lambda: ["CLARABEL", "SCS"])
+    monkeypatch.setattr(conic, "installed_solvers", lambda: ["CLARABEL", "SCS"])
     monkeypatch.setitem(sys.modules, "mosek", None)
     assert conic.mosek_is_licensed.__wrapped__() is False
 
@@ -468,7 +468,7 @@ def test_no_mosek_needs_no_probe(monkeypatch):
 def test_a_solve_is_unchanged_by_an_unlicensed_mosek(monkeypatch):
     before = ko.solve(simplex())
     real = [*cp.installed_solvers()]
-    monkeypatch.setattr(cp, "installed_solvers", lambda: ["MOSEK", *real])
+    monkeypatch.setattr(conic, "installed_solvers", lambda: ["MOSEK", *real])
     monkeypatch.setattr(conic, "mosek_is_licensed", lambda: False)
     after = ko.solve(simplex())
     assert (after.solver, after.value) == (before.solver, pytest.approx(before.value, abs=1e-8))
@@ -529,7 +529,7 @@ def test_a_misspelt_solver_is_answered_by_the_name_that_was_meant():
 
 
 def test_a_name_like_no_other_is_answered_by_those_that_are_installed(monkeypatch):
-    monkeypatch.setattr(cp, "installed_solvers", lambda: ["CLARABEL", "SCS"])
+    monkeypatch.setattr(conic, "installed_solvers", lambda: ["CLARABEL", "SCS"])
     with pytest.raises(ko.ParameterError, match=r"CLARABEL, SCS\. Pass one of these") as caught:
         ko.solve(simplex(), solver="nonsense")
     assert "pip install" not in str(caught.value)
@@ -539,7 +539,7 @@ def test_a_name_like_no_other_is_answered_by_those_that_are_installed(monkeypatc
     ("solver", "hint"), [("mosek", r'pip install "cvxpy\[MOSEK\]"'), ("PDCS", "cvxpy's manual")]
 )
 def test_a_real_solver_that_is_not_installed_is_answered_by_how_to_install_it(solver, hint, monkeypatch):
-    monkeypatch.setattr(cp, "installed_solvers", lambda: ["CLARABEL", "SCS"])
+    monkeypatch.setattr(conic, "installed_solvers", lambda: ["CLARABEL", "SCS"])
     with pytest.raises(ko.ParameterError, match=rf"CLARABEL, SCS.*{hint}"):
         ko.solve(simplex(), solver=solver)
 

@@ -10,8 +10,8 @@ from __future__ import annotations
 import copy
 import pickle
 import warnings
+from functools import cache
 from inspect import isfunction, signature
-from itertools import islice
 
 import cvxpy as cp
 import numpy as np
@@ -46,6 +46,28 @@ def example(entry, seed):
     return entry.example(np.random.default_rng(seed))
 
 
+@cache
+def learned(name, seed):
+    """An example and its solution. Several tests read them: one that writes makes an example of its own."""
+    formulation = example(ENTRIES[name], seed)
+    return formulation, formulation.solve()
+
+
+@cache
+def dual_of(name, seed):
+    """The dual of an example, solved, and its optimum."""
+    dual = example(ENTRIES[name], seed).dual()
+    return dual, solved(dual)
+
+
+@cache
+def programmes_of(name, seed):
+    """An example that is not solved, and its programmes, which are, each with its optimum."""
+    formulation = example(ENTRIES[name], seed)
+    programmes = [make() for make in formulation.programmes.values()]
+    return formulation, [(programme, solved(programme.problem)) for programme in programmes]
+
+
 def slack(value):
     return TOLERANCE * max(1e-3, abs(value))
 
@@ -75,15 +97,14 @@ def test_an_entry_is_complete(entry):
 @entries
 @seeds
 def test_the_example_is_solved_and_certified(entry, seed):
-    formulation = example(entry, seed)
-    solution = formulation.solve()
+    formulation, solution = learned(entry.name, seed)
     assert solution.status == "optimal" and solution.gap <= TOLERANCE
     assert solution.lower <= solution.value <= solution.upper
     assert formulation.problem.status == cp.OPTIMAL
     assert abs(float(formulation.problem.value) - solution.value) <= slack(solution.value)
     # the programme's own number, at the solver's own point
-    for make in formulation.programmes.values():
-        assert abs(solved(make().problem) - solution.value) <= slack(solution.value)
+    for _, value in programmes_of(entry.name, seed)[1]:
+        assert abs(value - solution.value) <= slack(solution.value)
     if formulation.weights is None:  # a kernel that is no combination
         assert solution.weights is None
         assert formulation.kernel.value == pytest.approx(solution.kernel, rel=1e-9, abs=1e-12)
@@ -102,9 +123,8 @@ def test_the_example_is_solved_and_certified(entry, seed):
 @entries
 @seeds
 def test_the_dual_keeps_its_claim(entry, seed):
-    formulation = example(entry, seed)
-    bound = solved(formulation.dual())
-    solution = formulation.solve()
+    formulation, solution = learned(entry.name, seed)
+    _, bound = dual_of(entry.name, seed)
     sign = -1 if isinstance(formulation.problem.objective, cp.Maximize) else 1
     assert CLAIMS[formulation.claim](bound, solution.value, sign, slack(solution.value))
 
@@ -112,15 +132,12 @@ def test_the_dual_keeps_its_claim(entry, seed):
 @entries
 @seeds
 def test_weak_duality_at_the_returned_point(entry, seed):
-    formulation = example(entry, seed)
-    solution = formulation.solve()
-    dual = formulation.dual()
-    bound = solved(dual)
+    formulation, solution = learned(entry.name, seed)
+    dual, bound = dual_of(entry.name, seed)
     if formulation.claim in ("equal", "relaxation"):
         own = formulation.problem
-        for make in islice(formulation.programmes.values(), 1):  # what the dual by hand is the dual of
-            own = make().problem
-            solved(own)
+        for programme, _ in programmes_of(entry.name, seed)[1][:1]:  # what the dual by hand is the dual of
+            own = programme.problem
         sides = [own, dual]
         low, high = sorted(sides, key=lambda p: isinstance(p.objective, cp.Minimize))
         assert isinstance(low.objective, cp.Maximize) and isinstance(high.objective, cp.Minimize)
@@ -144,8 +161,7 @@ def test_the_two_solvers_agree_on_the_dual(entry):
 @machines
 @seeds
 def test_the_machine_predicts_all_points(entry, seed):
-    formulation = example(entry, seed)
-    solution = formulation.solve()
+    formulation, solution = learned(entry.name, seed)
     N = formulation.kernel.shape[0]
     values = solution.decision_function()
     assert values.shape == (N,) and np.isfinite(values).all() and np.ptp(values) > 0
@@ -164,8 +180,7 @@ def test_the_machine_predicts_all_points(entry, seed):
 @kernels
 @seeds
 def test_without_a_machine_there_is_the_kernel(entry, seed):
-    formulation = example(entry, seed)
-    solution = formulation.solve()
+    formulation, solution = learned(entry.name, seed)
     assert formulation.risks == () and solution.alpha.size == 0
     K = solution.kernel
     assert K.shape == formulation.kernel.shape and np.isfinite(K).all() and np.ptp(K) > 0
@@ -179,7 +194,7 @@ def test_without_a_machine_there_is_the_kernel(entry, seed):
 @entries
 @seeds
 def test_every_programme_has_the_optimum_of_the_words(entry, seed):
-    solution = example(entry, seed).solve()
+    _, solution = learned(entry.name, seed)
     formulation = example(entry, seed)
     for name in (*formulation.programmes, "words"):
         other = formulation.solve("exact", programme=name)
@@ -193,10 +208,8 @@ def test_every_programme_has_the_optimum_of_the_words(entry, seed):
 @seeds
 def test_what_a_programme_gives_is_certified_on_the_words(entry, seed):
     """The point and the alpha that `recover` reads are optimal for the learning problem."""
-    formulation = example(entry, seed)
-    for make in formulation.programmes.values():
-        programme = make()
-        value = solved(programme.problem)
+    formulation, programmes = programmes_of(entry.name, seed)
+    for programme, value in programmes:
         point, alphas = programme.recover()
         assert set(point) == set(ko.Structure(formulation.problem).user_variables)
         assert len(alphas) == len(formulation.risks)
@@ -207,10 +220,11 @@ def test_what_a_programme_gives_is_certified_on_the_words(entry, seed):
 
 @entries
 def test_an_example_is_reproducible(entry):
-    one, two = (example(entry, 3).solve() for _ in range(2))
+    _, one = learned(entry.name, 0)
+    two = example(entry, 0).solve()
     assert one.value == two.value and (one.kernel == two.kernel).all()
     assert one.weights is two.weights is None or (one.weights == two.weights).all()
-    assert example(entry, 4).solve().value != one.value
+    assert learned(entry.name, 1)[1].value != one.value
 
 
 COPIES = {
@@ -224,15 +238,28 @@ STATES = {
 }
 
 
-@pytest.mark.parametrize("state", STATES.values(), ids=STATES)
+@cache
+def in_state(name, state):
+    """An example, solved or not, that is only copied."""
+    formulation = example(ENTRIES[name], 0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # Clarabel's opinion on the accuracy
+        STATES[state](formulation)
+    return formulation
+
+
+@cache
+def exactly(name):
+    """The solution of an example by the exact method."""
+    return example(ENTRIES[name], 0).solve("exact")
+
+
+@pytest.mark.parametrize("state", STATES)
 @pytest.mark.parametrize("duplicate", COPIES.values(), ids=COPIES)
 @entries
 def test_a_formulation_is_duplicated_with_its_values_and_shares_nothing(entry, duplicate, state):
     """A solved problem of cvxpy holds its solver, which does not pickle; a duplicate leaves it behind."""
-    one = example(entry, 0)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # Clarabel's opinion on the accuracy
-        state(one)
+    one = in_state(entry.name, state)
     two = duplicate(one)
     assert type(two) is type(one) and type(two.problem) is type(one.problem)
     assert (two.problem.status, two.problem.value) == (one.problem.status, one.problem.value)
@@ -245,9 +272,8 @@ def test_a_formulation_is_duplicated_with_its_values_and_shares_nothing(entry, d
 @pytest.mark.parametrize("duplicate", COPIES.values(), ids=COPIES)
 @entries
 def test_a_duplicate_is_solved_like_the_original(entry, duplicate):
-    one = example(entry, 0)
-    two = duplicate(one)
-    expected, solution = one.solve("exact"), two.solve("exact")
+    two = duplicate(example(entry, 0))
+    expected, solution = exactly(entry.name), two.solve("exact")
     assert solution.value == pytest.approx(expected.value, rel=1e-9)
     assert solution.kernel == pytest.approx(expected.kernel, abs=1e-6 * np.abs(expected.kernel).max())
     assert np.asarray(two.kernel.value) == pytest.approx(solution.kernel, abs=1e-12)
@@ -266,7 +292,7 @@ def test_a_copy_shares_the_problem(entry):
 
 @entries
 def test_a_solution_is_duplicated(entry):
-    solution = example(entry, 0).solve()
+    _, solution = learned(entry.name, 0)
     for duplicate in (*COPIES.values(), copy.copy):
         other = duplicate(solution)
         assert other is not solution and str(other) == str(solution)

@@ -11,7 +11,7 @@ from sklearn.svm import SVC, SVR, OneClassSVM
 
 import kernelopt as ko
 from formulations import lanckriet, lp_norm
-from tests.problems import CASES, EPS, labels, solved, stack, targets
+from tests.problems import CASES, EPS, crossed, labels, solved, stack, targets
 
 N = 12
 GRAMS = stack(N)  # of rank N, 2 and 1
@@ -71,8 +71,7 @@ def factors(grams=GRAMS):
 # ---------------------------------------------------------------- one value for all forms of one problem
 
 
-@kinds
-@exponents
+@pytest.mark.parametrize(("kind", "p"), crossed(KINDS, EXPONENTS, usual=(1.0, 4 / 3)))
 def test_primal_dual_and_block_norm_have_one_value(kind, p):
     """Optimization Problems (P) and (D), and Proposition 7, for every loss."""
     y, loss = y_of(kind), loss_of(kind)
@@ -97,15 +96,15 @@ def test_without_intercept(kind, p):
     assert found.upper >= learned(kind, p).lower - 1e-9  # an intercept can only help
 
 
-@kinds
-@pytest.mark.parametrize("p", [1.0, 1.01, 4 / 3, 3.0, np.inf])
+@pytest.mark.parametrize(("kind", "p"), crossed(KINDS, (1.0, 1.01, 4 / 3, 3.0, np.inf), usual=(4 / 3,)))
 def test_the_penalised_form_has_the_value_of_its_dual(kind, p):
     machine = lp_norm.tikhonov(GRAMS, y_of(kind), p=p, penalty=0.3, loss=loss_of(kind))
     assert near(solved(machine.dual()), optimum(machine).upper)
 
 
-@kinds
-@pytest.mark.parametrize("r", [1.0, 1.1, 4 / 3, 1.5, 2.0, 2.5, 4.0])
+@pytest.mark.parametrize(
+    ("kind", "r"), crossed(KINDS, (1.0, 1.1, 4 / 3, 1.5, 2.0, 2.5, 4.0), usual=(4 / 3, 4.0))
+)
 def test_the_sum_of_powers_has_the_value_of_its_dual(kind, r):
     """Equation (29), below r = 2 in words and above as the explicit programme."""
     machine = lp_norm.block_norm(GRAMS, y_of(kind), r=r, loss=loss_of(kind), squared=False)
@@ -142,8 +141,10 @@ def test_the_elastic_net_has_three_forms(kind, l1, l2):
     assert found.weights == pytest.approx(size / (l1 + l2 * size), rel=2e-3, abs=2e-3)
 
 
-@exponents
-@pytest.mark.parametrize("nu", [0.1, 0.5, 0.77, 1.0])
+@pytest.mark.parametrize(
+    ("p", "nu"),
+    [*((p, 0.5) for p in EXPONENTS), *((p, nu) for p in (4 / 3, np.inf) for nu in (0.1, 0.77, 1.0))],
+)
 def test_the_nu_form_has_the_value_of_its_dual(p, nu):
     machine = lp_norm.one_class(GRAMS, p=p, nu=nu)
     found = optimum(machine, 1e-6)
@@ -333,8 +334,7 @@ def test_the_weights_of_an_ellipsoid_follow_from_its_dual(E):
 # ---------------------------------------------------------------------------- Theorem 1 and Proposition 7
 
 
-@kinds
-@pytest.mark.parametrize("p", [1.0, 4 / 3, 2.0, np.inf])
+@pytest.mark.parametrize(("kind", "p"), crossed(KINDS, (1.0, 4 / 3, 2.0, np.inf), usual=(4 / 3,)))
 def test_theorem_1_from_the_penalised_form(kind, p):
     y, loss, mu = y_of(kind), loss_of(kind), 0.3
     penalised = optimum(lp_norm.tikhonov(GRAMS, y, p=p, penalty=mu, loss=loss))
@@ -353,10 +353,12 @@ def test_theorem_1_from_the_penalised_form(kind, p):
         assert penalised.decision_function() == pytest.approx(constrained.decision_function(), abs=1e-3)
 
 
-@kinds
-@pytest.mark.parametrize(("p", "tau"), [(1.0, 1.0), (4 / 3, 0.4), (2.0, 3.0), (np.inf, 1.0)])
-def test_theorem_1_from_the_constrained_form(kind, p, tau):
-    y, loss, constrained = y_of(kind), loss_of(kind), learned(kind, p)
+RADII = {1.0: 1.0, 4 / 3: 0.4, 2.0: 3.0, np.inf: 1.0}
+
+
+@pytest.mark.parametrize(("kind", "p"), crossed(KINDS, RADII, usual=(4 / 3,)))
+def test_theorem_1_from_the_constrained_form(kind, p):
+    y, loss, tau, constrained = y_of(kind), loss_of(kind), RADII[p], learned(kind, p)
     tikhonov = lp_norm.tikhonov_from_ivanov(constrained, loss=loss, tau=tau)
     penalised = optimum(lp_norm.tikhonov(GRAMS, y, p=p, penalty=tikhonov.penalty, loss=tikhonov.loss))
     assert tikhonov.tau == tau

@@ -19,7 +19,7 @@ from kernelopt.grams import join, keeping
 from kernelopt.language.terms import FixedGrams
 from tests.problems import labels, points, stack
 
-N, THREADS = 12, 8
+N, THREADS = 12, 5
 X, NEW = points(N), points(4, seed=9)
 KERNELS = [ko.gaussian(1.0), ko.linear(), ko.polynomial(2), ko.linear() + ko.laplacian(2.0), ko.identity()]
 
@@ -94,7 +94,7 @@ def together(work, threads=THREADS):
 @stacks
 @pytest.mark.parametrize("room", [0, 2, 10**6])
 def test_threads_find_what_one_finds_alone(make, room, monkeypatch, quick_switches):
-    """Eight threads ask for everything in different orders; the store holds none, two or all matrices.
+    """Five threads ask for everything in different orders; the store holds none, two or all matrices.
 
     Rows are those of the matrix where it is kept and evaluated anew elsewhere, which differs by
     round-off. So where some matrices are kept, what goes through rows depends on who came first, also

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 import time
 import warnings
@@ -10,6 +11,7 @@ import numpy as np
 import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
+from kernelopt import threads as module
 from kernelopt.threads import COMPILING, POLL, one_blas_thread, quietly, watched
 
 
@@ -62,6 +64,20 @@ def test_the_smallest_limit_holds():
         with one_blas_thread(1):
             assert blas() == 1
         assert blas() == 2
+
+
+def test_libraries_are_looked_for_once_and_again_after_an_import(monkeypatch):
+    searches, real = [], module.ThreadpoolController
+    monkeypatch.setattr(module, "ThreadpoolController", lambda: searches.append(1) or real())
+    module.blas_libraries.cache_clear()
+    for _ in range(3):
+        with one_blas_thread(1):
+            pass
+    assert len(searches) == 1
+    monkeypatch.setitem(sys.modules, "a_module_that_was_not_there", module)
+    with one_blas_thread(1):
+        pass
+    assert len(searches) == 2
 
 
 def test_an_error_inside_restores_the_number():

@@ -35,13 +35,13 @@ def closed_bound(structure: Structure, minorants: list[cp.Expression | float]) -
     shares, rest = structure.objective.shares, structure.rest
     if shares is None or rest is None or structure.domains or any(structure.constrained):
         return None
+    if structure.lifted.constraints and not has_support_function(structure):
+        return None  # before the minorants are read, which takes longer than all else here
     objective = combined(rest, shares, minorants)
     if objective is None:
         return None
-    if not objective.matrices and not structure.lifted.constraints:
-        return ClosedBound(float(objective.constant[0]))
-    if len(structure.active) != 1:
-        return None
+    if not structure.lifted.constraints:
+        return None if objective.matrices else ClosedBound(float(objective.constant[0]))
     at = structure.active[0]
     sphere, edge = structure.spheres[at], structure.edges[at]
     if sphere is not None and set(objective.matrices) <= {sphere.variable} and sphere.variable.is_nonneg():
@@ -49,6 +49,15 @@ def closed_bound(structure: Structure, minorants: list[cp.Expression | float]) -
     if edge is None or not edge.bounds_all or not set(objective.matrices) <= set(edge.rows):
         return None
     return over_edge(objective, edge, at)
+
+
+def has_support_function(structure: Structure) -> bool:
+    """Whether one constraint beyond signs says: a ball, a simplex or a spectrahedron."""
+    if len(structure.active) != 1:
+        return False
+    at = structure.active[0]
+    edge = structure.edges[at]
+    return structure.spheres[at] is not None or (edge is not None and edge.bounds_all)
 
 
 def combined(
