@@ -74,7 +74,7 @@ def driven(structure: Structure, candidates: Sequence[Candidate], control: Contr
         outcome = known_outcome(structure)
         if outcome is not None:
             trial.take(control.method, outcome)
-    if trial.best is None:
+    if trial.best is None or (control.asked and not trial.best.certificate.feasible):
         raise trial.failure or nothing_found(control)
     tried = [c.method.name for c in candidates]
     return finished(structure, trial.best, control, trial.certifying, tried)
