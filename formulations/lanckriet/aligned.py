@@ -98,7 +98,7 @@ def alignment(
         data.check_psd()  # non-negative weights need positive semidefinite kernels
     units = powers(data)
     weights_of_all = (np.eye(len(data.grams))[:, data.used] * units) @ data.mu
-    K = ko.combine(weights_of_all, data.grams)
+    K: cp.Expression = ko.combine(weights_of_all, data.grams)
     measured = K[: data.n, : data.n] if norm == "train" else K
     q = data.grams.forms(data.y)[data.used]
     if not q.max() > 0:

@@ -6,7 +6,7 @@ from kernelopt.grams.evaluated import KernelGrams
 from kernelopt.grams.joined import ChosenGrams, JoinedGrams, join
 from kernelopt.grams.normalized import ScaledGrams, SphericalGrams
 from kernelopt.grams.stored import ArrayGrams, IdentityGrams, RankOneGrams
-from kernelopt.grams.triangle import triangle
+from kernelopt.grams.triangular import triangle
 
 __all__ = [
     "ArrayGrams",

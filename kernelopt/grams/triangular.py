@@ -7,7 +7,7 @@ from scipy.linalg import lapack
 
 from kernelopt.grams.base import Grams
 from kernelopt.grams.joined import JoinedGrams
-from kernelopt.grams.keeping import all_kept
+from kernelopt.grams.keeping import all_kept, chunks
 from kernelopt.grams.normalized import ScaledGrams
 from kernelopt.grams.stored import IdentityGrams, RankOneGrams
 from kernelopt.validation import Array
@@ -36,7 +36,7 @@ def triangle(grams: Grams) -> Array:
     small multiple of :math:`\varepsilon \sum_i |\mu_i| |K_i|_F`, whatever the scales of the kernels. A
     factor of their inner products has :math:`\sqrt{\varepsilon} \max_i |\mu_i| |K_i|_F` in the place of
     it. The rows of the matrix are factored block by block, each with the triangle of those before, so that
-    O(m^2) numbers and one block are held beside the stack: N^2 m^2 operations. Products of vectors, and of
+    O(m^2) numbers and some rows are held beside the stack: N^2 m^2 operations. Products of vectors, and of
     the identity with them, are known without the matrices; where the cosines between such kernels have
     eigenvalues above 0.01, their Cholesky factor is taken.
     """
@@ -50,13 +50,15 @@ def triangle(grams: Grams) -> Array:
     kept = list(grams) if all_kept(grams.shape) else None
     step = 1 + max(BLOCK_BYTES // (8 * m * N), TALL * m // N)
     R = np.zeros((0, m))
-    for start in range(0, N, step):
-        rows = slice(start, min(start + step, N))
-        R = extended(R, grams.rows(rows) if kept is None else [K[rows] for K in kept], start)
+    for chunk in chunks(grams.shape):
+        strips = grams.rows(chunk) if kept is None else [K[chunk] for K in kept]
+        for start in range(chunk.start, chunk.stop, step):
+            part = slice(start - chunk.start, start - chunk.start + step)
+            R = extended(R, [strip[part] for strip in strips], start)
     return R
 
 
-def extended(R: Array, strips: Array | list[Array], start: int) -> Array:
+def extended(R: Array, strips: list[Array], start: int) -> Array:
     """Return the triangle of R and of the rows from `start` on of each matrix.
 
     Their entries left of the diagonal block have been seen as mirror images; those right of it count twice.
