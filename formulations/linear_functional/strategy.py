@@ -18,6 +18,7 @@ from formulations.linear_functional.combination import RCOND, Combination, Direc
 from formulations.linear_functional.dual import dual
 from formulations.linear_functional.filters import Array, Filter, tikhonov
 from formulations.linear_functional.method import SecondStage
+from formulations.linear_functional.rounding import gamma
 from formulations.linear_functional.setting import Columns, Convention, Intercept, Weights, one_of, setting
 
 
@@ -267,7 +268,10 @@ def build(first: Candidates, weights: Weights, ridge: float) -> Strategy:
     v = data.v[data.judged]
     # A constant column without a price is eliminated: its coefficient makes the residuals sum to zero.
     means, mean = (X.mean(axis=0), float(v.mean())) if data.intercept == "column" else (0 * X[0], 0.0)
-    stage = Combination(X - means, v - mean, price, weights)
+    errors = first.errors
+    if data.intercept == "column" and errors.any():
+        errors = errors + gamma(len(X) + 8) * (np.linalg.norm(X, axis=0) + errors)
+    stage = Combination(X - means, v - mean, price, weights, errors, first.keys)
     c = cp.Variable(data.M, name="c", nonneg=weights != "free")
     objective = cp.sum_squares(stage.v - stage.X @ c) / stage.n
     if price > 0:
