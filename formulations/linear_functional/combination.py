@@ -89,7 +89,8 @@ class Combination:
         """Return v - X c and a bound of the error of each entry, that of the columns included."""
         r, error = dots(self.X, -c, self.v)
         if self.doubts.any():
-            error = inflated(error + float(np.abs(c) @ self.doubts), c.size + 2)
+            used = c != 0  # an error without a bound costs nothing at weight zero
+            error = inflated(error + float(np.abs(c[used]) @ self.doubts[used]), c.size + 2)
         return r, error
 
     def products(self, r: Array, error: Array | None = None) -> tuple[Array, Array]:
@@ -275,10 +276,21 @@ class Combination:
 def certificate(stage: Combination, c: Array) -> ko.Certificate:
     """Bound the optimum at weights: by them, and by the dual at their residual.
 
-    Both bounds hold in exact arithmetic for the doubles X, v and lambda of the stage.
+    Both bounds hold in exact arithmetic for lambda, v and all columns within the errors of X.
     """
     c = stage.feasible(c)
-    return ko.Certificate(stage.lower(c), stage.value(c), "closed", feasible=True)
+    return ko.Certificate(stage.lower(c), stage.value(c), "closed", reason=unknown(stage), feasible=True)
+
+
+def unknown(stage: Combination) -> str:
+    """Return what is said of columns that are nothing but rounding, where their weights have no price."""
+    lost = np.flatnonzero(~stage.X.any(axis=0) & (stage.doubts > 0))
+    if not lost.size or stage.ridge > 0 or stage.weights == "simplex":
+        return ""
+    return (
+        f"the function of kernel {lost[0]} is zero up to rounding, so that its weight is zero, and no bound "
+        "is known for larger ones: leave that kernel out, or take a ridge"
+    )
 
 
 def excess(c: Array) -> Fraction:

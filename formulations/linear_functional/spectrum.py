@@ -104,7 +104,7 @@ def candidate(part: ko.Grams, i: int, alpha: float | str, data: Setting) -> Cand
     error = 0.0
     if data.filter is tikhonov and data.columns != "leave-one-out":
         column, error = checked(K, column, b, v, level, spectrum, data)
-    key = hashlib.sha256(np.ascontiguousarray(K).tobytes() + np.float64(level).tobytes()).digest()
+    key = hashlib.blake2b(np.ascontiguousarray(K).tobytes() + np.float64(level).tobytes()).digest()
     return Candidate(column, b, level / data.multiple, error, key)
 
 
@@ -116,12 +116,13 @@ def checked(
     Notes
     -----
     Let :math:`\rho = v - (K + \sigma I) b` be the residual of the b that was computed, on the points of the
-    first stage. The exact one is :math:`(K + \sigma I)^{-1} \rho` away, at most
-    :math:`\delta = |\rho| / (\sigma + \lambda_{\min})`. The exact column is v less sigma times the exact b,
-    on held-out points their kernels times it. Sums of n products are in error by at most
-    :math:`\gamma_n` times the sum of their absolute values. A column that is no longer than this bound is
-    nothing but rounding, and zero in its place. It is so without error where K v is zero in exact
-    arithmetic, since :math:`K (K + \sigma I)^{-1} v = (K + \sigma I)^{-1} K v`.
+    first stage. The exact b is :math:`(K + \sigma I)^{-1} \rho` away, at most
+    :math:`\delta = |\rho| / (\sigma + \lambda_{\min})`. The exact column is K times the exact b, and also v
+    less sigma times it: the first says more of a small kernel, the second of a large one. Sums of n products
+    are in error by at most :math:`\gamma_n` times the sum of their absolute values.
+
+    A column no longer than this bound is nothing but rounding, and zero in its place. It is so without error
+    where K v is zero in exact arithmetic, since :math:`K (K + \sigma I)^{-1} v = (K + \sigma I)^{-1} K v`.
     """
     inner = K if data.trained.size == len(K) else K[np.ix_(data.trained, data.trained)]
     sizes = np.abs(inner) @ np.abs(b) + level * np.abs(b) + np.abs(v)
@@ -130,18 +131,19 @@ def checked(
     if not level + smallest > 0:
         return column, np.inf
     delta = length(left) / (level + smallest) * (1 + gamma(4))
-    if data.columns == "split":
-        cross = K[np.ix_(data.judged, data.trained)]
-        error = gamma(b.size + 2) * length(np.abs(cross) @ np.abs(b)) + length(cross) * delta
-    else:
-        away = np.abs(column - (v - level * b)) + 8 * UNIT * (np.abs(column) + np.abs(v) + level * np.abs(b))
-        error = length(away) + level * delta
+    other = K[np.ix_(data.judged, data.trained)] if data.columns == "split" else inner
+    rounding = gamma(b.size + 2) * (np.abs(other) @ np.abs(b) + np.abs(column))
+    error = length(np.abs(column - other @ b) + rounding) + length(other) * delta
+    if data.columns != "split":
+        rounding = 8 * UNIT * (np.abs(column) + np.abs(v) + level * np.abs(b))
+        error = min(error, length(np.abs(column - (v - level * b)) + rounding) + level * delta)
+    error *= 1 + gamma(4)
     size = length(column)
     if size > error:
-        return column, error * (1 + gamma(4))
+        return column, error
     exact, lost = dots(inner, v)
     vanishes = not exact.any() and not lost.any() and data.columns == "training"
-    return np.zeros_like(column), 0.0 if vanishes else (error + size) * (1 + gamma(4))
+    return np.zeros_like(column), 0.0 if vanishes else (error + size) * (1 + gamma(1))
 
 
 def levels(K: Array, data: Setting) -> Array:
