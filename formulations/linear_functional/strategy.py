@@ -227,7 +227,10 @@ def functional_strategy(
     Least squares, so a quadratic cone. The condition of :math:`\tilde G` is the square of that of X: it is
     never formed. Where M >= n the free weights interpolate the targets, and as x_j and c see the same
     points the free value says nothing of new ones: compare with `at(np.full(M, 1 / M))`, take a ridge, or
-    other columns. Kernels are evaluated a few at a time and let go: O(n^2) memory per job and O(n M) for
+    other columns. Bounds hold for the exact columns of the kernels as they are stored: what was computed is
+    known to a bound of its rounding, about :math:`n \varepsilon \|K_j\| \|b_j\|`, for `tikhonov` and columns
+    "training" or "split"; other columns are data as they were computed. A column within that bound of zero
+    has weight zero. Kernels are evaluated a few at a time and let go: O(n^2) memory per job and O(n M) for
     X and b. Every job has one thread of BLAS.
 
     Examples
