@@ -677,11 +677,25 @@ def test_only_problems_are_certified(problem):
 # ------------------------------------------------------------------ what a certificate says
 
 
-def test_the_gap_is_relative_to_the_upper_bound_where_that_is_large():
+def test_the_gap_is_relative_to_the_larger_bound_and_to_the_floor():
     large = ko.Certificate(lower=90.0, upper=100.0, route="closed")
     small = ko.Certificate(lower=0.1, upper=0.3, route="closed")
     negative = ko.Certificate(lower=-12.0, upper=-10.0, route="conic")
-    assert (large.gap, small.gap, negative.gap) == pytest.approx((0.1, 0.2, 0.2))
+    nothing = ko.Certificate(lower=0.0, upper=1e-9, route="closed", floor=1e-6)
+    found = (large.gap, small.gap, negative.gap, nothing.gap)
+    assert found == pytest.approx((0.1, 2 / 3, 1 / 6, 1e-3))
+
+
+def test_the_gap_does_not_depend_on_units():
+    """Kernels c K and weights C / c give c times smaller values: the gap stays."""
+    K, y = np.array([np.eye(3), np.ones((3, 3))]), [1, -1, 1]
+    gaps = []
+    for c in (2.0**-20, 1.0, 2.0**20):
+        theta = cp.Variable(2, nonneg=True)
+        risk = ko.risk(ko.combine(theta, c * K), y, ko.hinge(1 / c))
+        problem = cp.Problem(cp.Minimize(risk), [cp.norm(theta, 2) <= 1])
+        gaps.append(ko.certify(problem, weights=[0.5, 0.5]).gap)
+    assert gaps == pytest.approx([gaps[1]] * 3, rel=1e-6) and gaps[1] > 0.01
 
 
 @pytest.mark.parametrize("bounds", [(-np.inf, 1.0), (0.0, np.inf), (-np.inf, np.inf), (np.inf, np.inf)])
@@ -689,13 +703,14 @@ def test_the_gap_is_infinite_where_a_bound_is_missing(bounds):
     assert ko.Certificate(*bounds, route="none").gap == np.inf
 
 
-def test_round_off_is_no_negative_gap():
-    assert ko.Certificate(lower=1.0 + 1e-15, upper=1.0, route="closed").gap == 0.0
+def test_bounds_that_cross_have_no_gap():
+    """Both are moved outward by their rounding errors: where they cross one of them is false."""
+    assert ko.Certificate(lower=1.0 + 1e-15, upper=1.0, route="closed").gap == np.inf
 
 
 def test_a_certificate_prints_its_bounds_route_and_reason():
     text = str(ko.Certificate(lower=0.25, upper=0.5, route="closed"))
-    assert "0.25 <= optimum <= 0.5" in text and "closed" in text and "2.5e-01" in text
+    assert "0.25 <= optimum <= 0.5" in text and "closed" in text and "5.0e-01" in text
     assert str(ko.Certificate(-np.inf, 1.0, "none", reason="x needs bounds")).endswith("x needs bounds")
 
 
