@@ -1,0 +1,152 @@
+"""Sums with bounds of their errors, and the price of a machine, against exact fractions."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import cvxpy as cp
+import numpy as np
+import pytest
+
+import kernelopt as ko
+from kernelopt.certificates.minorants import gain_of, minorant
+from kernelopt.rounding import dot, form, gamma, upwards
+from kernelopt.structure.affine import affine
+from kernelopt.structure.evaluation import Evaluator
+from kernelopt.structure.structure import Structure
+
+LOSSES = {
+    "hinge": ko.hinge(3.0),
+    "squared_hinge": ko.squared_hinge(0.7),
+    "huberized": ko.huberized_hinge(2.0, 0.3),
+    "squared": ko.squared(5.0),
+    "epsilon": ko.epsilon_insensitive(2.0, 0.3),
+}
+
+
+def exact(array):
+    """Return an array of doubles as fractions."""
+    return [Fraction(float(x)) for x in np.ravel(array)]
+
+
+def exact_form(K, a):
+    a = exact(a)
+    return sum(a[i] * x * a[j] for i, row in enumerate(K) for j, x in enumerate(exact(row)))
+
+
+def far_kernel(rng, n, shift):
+    """Return a linear kernel of integers far from the origin, whose forms cancel where sum alpha = 0."""
+    x = shift + rng.integers(-3, 4, n)
+    return np.outer(x, x).astype(float)
+
+
+@pytest.mark.parametrize("shift", [0.0, 1e3, 1e6, 1e9])
+@pytest.mark.parametrize("size", [1e-8, 1.0, 1e8])
+def test_sums_are_within_their_errors(shift, size):
+    rng = np.random.default_rng(int(shift) + int(size))
+    for n in (1, 2, 7, 20):
+        K, a = far_kernel(rng, n, shift), size * rng.normal(size=n)
+        a -= a.mean()
+        found, truth = form(K, a), exact_form(K, a)
+        assert abs(Fraction(found.value) - truth) <= Fraction(found.error)
+        assert Fraction(found.below) <= truth <= Fraction(found.above)
+        assert (
+            found.error
+            <= 4e-16 * abs(found.value) + 1e-24 * float(np.abs(a) @ np.abs(K) @ np.abs(a)) + 1e-299
+        )
+        product, b = dot(K[0], a), exact(a)
+        assert abs(
+            Fraction(product.value) - sum(x * y for x, y in zip(exact(K[0]), b, strict=True))
+        ) <= Fraction(product.error)
+
+
+def test_higham_and_the_next_double():
+    assert gamma(1) == pytest.approx(2.0**-53, rel=1e-15)
+    assert upwards(1.0) == 1.0 + 2.0**-52
+
+
+def data(name, seed, n=9, shift=0.0):
+    rng = np.random.default_rng(seed)
+    loss = LOSSES[name]
+    y = rng.normal(size=n) if loss.kind == "targets" else np.where(np.arange(n) % 2, 1.0, -1.0)
+    Z = rng.normal(size=(n, n))
+    return np.array([Z @ Z.T, far_kernel(rng, n, shift)]), y, loss, rng
+
+
+def exact_loss(loss, t, y):
+    """Return the summed loss of exact predictions, by its dual: sample by sample a concave quadratic."""
+    linear, curvature, kink, lower, upper = loss.curve(y)
+    total = Fraction(0)
+    for i, s in enumerate(t):
+        best = Fraction(0)
+        pull = Fraction(float(linear[i])) - s
+        k, c = Fraction(float(kink[i])), Fraction(float(curvature[i]))
+        low, high = float(lower[i]), float(upper[i])
+        ends = [Fraction(e) for e in (low, high) if np.isfinite(e)]
+        if c:
+            ends += [(pull - k) / c, (pull + k) / c]
+        for a in ends:
+            inside = (np.isinf(low) or a >= Fraction(low)) and (np.isinf(high) or a <= Fraction(high))
+            if inside:
+                best = max(best, pull * a - k * abs(a) - c * a * a / 2)
+        total += best
+    return total
+
+
+@pytest.mark.parametrize("name", LOSSES)
+@pytest.mark.parametrize("shift", [0.0, 1e4, 1e7])
+def test_a_machine_costs_no_more_than_its_price(name, shift):
+    """The price is not below the primal value in exact arithmetic, and close to it."""
+    for seed in range(3):
+        Ks, y, loss, _ = data(name, seed, shift=shift)
+        weights = [0.3, 0.7]
+        mu = cp.Variable(2, nonneg=True)
+        structure = Structure(cp.Problem(cp.Minimize(ko.risk(ko.combine(mu, Ks), y, loss))))
+        evaluation = Evaluator(structure).at({mu.id: np.array(weights)})
+        (machine,) = evaluation.machines
+        a, b = exact(machine.alpha), Fraction(float(machine.intercept))
+        K = [[Fraction(0.3) * p + Fraction(0.7) * q for p, q in zip(exact(r), exact(s), strict=True)]
+             for r, s in zip(Ks[0], Ks[1], strict=True)]  # fmt: skip
+        f = [sum(x * c for x, c in zip(row, a, strict=True)) for row in K]
+        truth = exact_loss(loss, [v + b for v in f], y) + sum(x * v for x, v in zip(a, f, strict=True)) / 2
+        assert truth <= Fraction(machine.value)
+        # Weights that meet a constraint up to rounding may move by 1e-14 of themselves: that is paid too.
+        moved = 1e-14 * np.sqrt(np.mean(np.diag(Ks[1])))
+        assert machine.value <= float(truth) * (1 + 1e-9 + 20 * moved)
+
+
+@pytest.mark.parametrize("bias", [True, False], ids=["bias", "no bias"])
+@pytest.mark.parametrize("name", LOSSES)
+@pytest.mark.parametrize("shift", [0.0, 1e4, 1e7])
+@pytest.mark.parametrize("accurate", [False, True], ids=["plain", "accurate"])
+def test_a_minorant_is_below_its_exact_value(name, shift, bias, accurate):
+    """Its constant and its slopes are within their errors of those of an alpha that is exactly feasible."""
+    for seed in range(3):
+        Ks, y, loss, rng = data(name, seed, shift=shift)
+        mu = cp.Variable(2, nonneg=True)
+        structure = Structure(cp.Problem(cp.Minimize(ko.risk(ko.combine(mu, Ks), y, loss, bias))))
+        (term,) = structure.risks
+        alpha = loss.project(rng.normal(size=y.size), y, bias)
+        below = minorant(term, alpha, None, accurate)
+        gain, moved = gain_of(term.learner, alpha)
+        if bias:  # give what is left of the sum to the entry with the most room
+            _, _, _, lower, upper = loss.curve(y)
+            at = int(np.argmax(np.minimum(alpha - lower, upper - alpha)))
+            repaired = exact(alpha)
+            repaired[at] -= sum(repaired)
+            assert abs(repaired[at] - Fraction(float(alpha[at]))) <= Fraction(moved)
+        else:
+            repaired = exact(alpha)
+        linear, curvature, kink, _, _ = (
+            exact(part) if np.isfinite(part).all() else part for part in loss.curve(y)
+        )
+        truth = sum(
+            p * a - c * a * a / 2 - k * abs(a)
+            for p, c, k, a in zip(linear, curvature, kink, repaired, strict=True)
+        )
+        assert abs(Fraction(gain.value) - truth) <= Fraction(gain.error)
+        (slopes,) = [matrix.toarray()[0] for matrix in affine(below.expression).matrices.values()]
+        for K, slope, error in zip(Ks, slopes, below.slopes[structure.variables[0]], strict=True):
+            rows = [exact(row) for row in K]
+            square = sum(repaired[i] * rows[i][j] * repaired[j] for i in range(y.size) for j in range(y.size))
+            assert abs(Fraction(float(slope)) + square / 2) <= Fraction(float(error))
