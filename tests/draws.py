@@ -175,7 +175,8 @@ def blocks(
     rng: np.random.Generator, form: str, stack: np.ndarray, parts: tuple[Part, ...], numbers: dict[str, Any]
 ) -> tuple[Any, list[Any], None]:
     """Constant kernels under a block norm."""
-    numbers["norm"] = float(rng.choice([1.0, 4 / 3, 2.0, 3.0, np.inf]))
+    norm = numbers["norm"] = float(rng.choice([1.0, 4 / 3, 2.0, 3.0, np.inf]))
+    numbers["radius"], numbers["p"] = 1.0, norm / (2 - norm) if norm < 2 else np.inf
     return parts[0].risk(list(stack), norm=numbers["norm"]), [], None
 
 

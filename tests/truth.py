@@ -44,7 +44,7 @@ def p_norm(values: Any, p: float) -> mpf:
     """|values|_p; the exponent is the stored double."""
     values = [abs(v) for v in values]
     largest = max(values)
-    if largest == 0 or np.isinf(p):
+    if largest == 0 or p == np.inf:
         return largest
     return largest * sum((v / largest) ** mpf(p) for v in values) ** (1 / mpf(p))
 
@@ -53,7 +53,7 @@ def dual_norm(values: Any, p: float) -> mpf:
     """The norm dual to |.|_p."""
     if p == 1:
         return p_norm(values, np.inf)
-    return p_norm(values, 1.0) if np.isinf(p) else p_norm(values, mpf(p) / (mpf(p) - 1))
+    return p_norm(values, 1.0) if p == np.inf else p_norm(values, mpf(p) / (mpf(p) - 1))
 
 
 # ------------------------------------------------------------- losses
@@ -163,10 +163,7 @@ class Loss:
             return a
         room = a - self.lower if excess > 0 else self.upper - a
         endless = [r == INFINITE for r in room]
-        if any(endless):
-            share = np.array([ONE * e for e in endless])
-        else:
-            share = room
+        share = np.array([ONE * e for e in endless]) if any(endless) else room
         return a - excess * share / sum(share)
 
     def intercept(self, f: np.ndarray) -> mpf:
@@ -227,7 +224,7 @@ class Truth:
         """Exactly feasible weights near `mu`, on the boundary where every risk falls towards it."""
         if self.form in MATRICES:
             return np.asarray(mu, dtype=float)
-        if self.form in ("fixed", "blocks"):
+        if self.form == "fixed" or (self.form == "blocks" and self.numbers["norm"] >= 2):
             return np.array([ONE] * self.m)
         mu = exact(mu)
         if self.form == "free signs":
@@ -243,7 +240,7 @@ class Truth:
     def used(self, mu: np.ndarray) -> mpf | None:
         """The share of the set's bound that `mu` takes; None where the weights have no set."""
         match self.form:
-            case "ball" | "two risks" | "ridge" | "elastic":
+            case "ball" | "two risks" | "ridge" | "elastic" | "blocks":
                 return p_norm(mu, self.numbers["p"]) / self.radius
             case "trace" | "at most a trace" | "free signs":
                 return self.traces @ mu / mpf(self.numbers["total"])
@@ -375,7 +372,9 @@ class Truth:
         self.dual = max(self.dual, self.bound(alphas))
         if mu is None and self.form in ("fixed", "blocks"):
             mu = np.ones(self.m)
-        if mu is not None and self.form != "blocks":
+        if self.form == "blocks":  # f_m = mu_m K_m alpha, with mu in the ball that the block norm is dual to
+            self.primal = min(self.primal, self.blocks_value(np.outer(self.feasible(mu), exact(alphas[0]))))
+        elif mu is not None:
             self.primal = min(self.primal, self.value(mu, alphas, intercepts))
 
     @property
@@ -479,3 +478,25 @@ def eliminated(A: list[list[Fraction]], b: list[Fraction]) -> list[Fraction] | N
                 factor = M[r][i] / M[i][i]
                 M[r] = [u - factor * v for u, v in zip(M[r], M[i], strict=True)]
     return [M[i][n] / M[i][i] for i in range(n)]
+
+
+def solved(A: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """The solution of a square system, with rows scaled and exchanged.
+
+    Raises
+    ------
+    ZeroDivisionError
+        If it is singular.
+    """
+    n = len(b)
+    M = np.column_stack([A, b])
+    for i in range(n):
+        M[i] = M[i] / max(abs(v) for v in M[i, :n])
+    for i in range(n):
+        pivot = max(range(i, n), key=lambda r: abs(M[r, i]))
+        M[[i, pivot]] = M[[pivot, i]]
+        M[i + 1 :, i:] -= np.outer(M[i + 1 :, i] / M[i, i], M[i, i:])
+    x = np.array([ZERO] * n)
+    for i in reversed(range(n)):
+        x[i] = (M[i, n] - M[i, i + 1 : n] @ x[i + 1 :]) / M[i, i] if i + 1 < n else M[i, n] / M[i, i]
+    return x

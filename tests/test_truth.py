@@ -1,0 +1,177 @@
+"""No bound is false: hard random problems, every method, judged by exact points in 320 bits."""
+
+from __future__ import annotations
+
+import warnings
+from functools import cache
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+
+import kernelopt as ko
+from kernelopt.solvers.solve import applicable
+from tests.draws import Draw, draw
+from tests.polish import polished
+from tests.truth import Truth, mpf
+
+SECONDS = 2.0  # of one solve
+QUICK = range(60)
+CHUNK, CHUNKS = 50, 40
+
+
+class Claim(NamedTuple):
+    """What was said of a draw, as bounds of the minimum; or the error that came instead."""
+
+    method: str
+    lower: float
+    upper: float
+    status: str = ""
+    route: str = ""
+    error: str = ""
+    point: Any = None  # values of the variable, alphas and intercepts of the machines
+    alphas: Any = None
+    returned: Any = None  # the machine of the solution
+
+
+def claim(problem: Draw, method: str, found: Any) -> Claim:
+    """The bounds of a solution or of a certificate."""
+    certificate = getattr(found, "certificate", found)
+    lower, upper = (-found.upper, -found.lower) if problem.maximize else (found.lower, found.upper)
+    point = None
+    if certificate.machines:
+        mu = None if problem.variable is None else certificate.point[problem.variable]
+        machines = certificate.machines
+        point = mu, [m.alpha for m in machines], [m.intercept for m in machines], machines
+    returned = None
+    if point is not None and getattr(found, "learned", ()):
+        learned = found.learned
+        returned = point[0], [part.alpha for part in learned], [part.intercept for part in learned]
+    status = getattr(found, "status", "certified")
+    proof = "" if certificate.proof is None else "proof of infeasibility"
+    alphas = list(certificate.alphas) or None
+    return Claim(method, lower, upper, status, certificate.route, proof, point, alphas, returned)
+
+
+def garbage(problem: Draw) -> list[tuple[str, dict[str, Any]]]:
+    """Candidates of a stranger, with and without training."""
+    rng = np.random.default_rng(problem.seed)
+    alphas = [10 ** rng.uniform(-3, 9) * rng.normal(size=p.y.size) * np.abs(p.y) for p in problem.parts]
+    candidate = {}
+    if problem.variable is not None:
+        size = 10 ** rng.uniform(-6, 6)
+        value = size * rng.random(problem.variable.shape)
+        candidate[problem.variable] = value @ value.T if value.ndim == 2 else value
+    many = len(problem.parts) > 1
+    given = {"candidate": candidate or None, "alpha": alphas if many else alphas[0]}
+    return [("garbage", given), ("garbage, not trained", given | {"retrain": False})]
+
+
+def claims(problem: Draw) -> list[Claim]:
+    """What every method says of a draw, and `certify` of a stranger's candidates."""
+    said = []
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ko.ConvergenceWarning)
+        warnings.simplefilter("ignore", ko.ConditionWarning)
+        calls: list[tuple[str, Any]] = [
+            (name, lambda name=name: ko.solve(problem.problem, name, time_limit=SECONDS))
+            for name in sorted(c.method.name for c in applicable(ko.Structure(problem.problem)))
+        ]
+        calls += [
+            (name, lambda options=options: ko.certify(problem.problem, **options))
+            for name, options in garbage(problem)
+        ]
+        for name, call in calls:
+            try:
+                said.append(claim(problem, name, call()))
+            except (ko.InfeasibleError, ko.UnboundedError) as error:
+                said.append(Claim(name, np.nan, np.nan, error=f"{type(error).__name__}: {error}"[:120]))
+            except ko.SolverError as error:
+                said.append(Claim(name, -np.inf, np.inf, status=f"refused: {error}"[:120]))
+    return said
+
+
+def truth(problem: Draw, said: list[Claim]) -> Truth:
+    """The bracket that the points of all claims prove, after some steps of Newton's method."""
+    known = Truth(problem)
+    solved = [c for c in said if c.point is not None and not c.method.startswith("garbage")]
+    solved = sorted(solved, key=lambda c: c.upper - c.lower if np.isfinite(c.lower) else np.inf)
+    best = None
+    for c in solved[:2]:
+        mu, alphas, intercepts, machines = c.point
+        if problem.form == "blocks":
+            alphas = [machines[0].alpha]
+            if hasattr(machines[0], "coefficients"):
+                known.primal = min(known.primal, known.blocks_value(machines[0].coefficients))
+        before = known.primal
+        known.learn(mu, alphas, intercepts)
+        if c.alphas:
+            known.learn(mu, c.alphas)
+        if best is None or known.primal < before:
+            best = (np.ones(known.m) if mu is None else mu), alphas, intercepts
+    if best is not None:
+        if problem.form == "blocks" and problem.numbers["norm"] < 2:
+            forms = np.maximum(problem.stack @ best[1][0] @ best[1][0], 0)
+            best = forms ** (1 - problem.numbers["norm"] / 2), *best[1:]
+        polished(known, *best)
+    return known
+
+
+class Finding(NamedTuple):
+    """A claim that is false, and by how much relative to the value."""
+
+    seed: int
+    fault: str
+    claim: Claim
+    size: float
+
+
+def excess(claimed: float, proved: mpf) -> float:
+    return (
+        float(abs(mpf(claimed) - proved) / max(abs(proved), mpf(10) ** -300))
+        if np.isfinite(claimed)
+        else np.inf
+    )
+
+
+def judged(problem: Draw, said: list[Claim], known: Truth) -> list[Finding]:
+    """The false claims: every draw is feasible and bounded."""
+    assert known.width > -1e-60, f"the oracle contradicts itself by {known.width}: {problem}"
+    found = []
+    for c in said:
+        if c.error:
+            found.append(Finding(problem.seed, c.error, c, np.inf))
+            continue
+        if not c.lower <= known.primal:
+            found.append(Finding(problem.seed, "lower", c, excess(c.lower, known.primal)))
+        if not c.upper >= known.dual:
+            found.append(Finding(problem.seed, "upper", c, excess(c.upper, known.dual)))
+    return found
+
+
+@cache
+def findings(seed: int) -> list[Finding]:
+    problem = draw(seed)
+    said = claims(problem)
+    return judged(problem, said, truth(problem, said))
+
+
+def told(found: list[Finding]) -> str:
+    return "\n".join(
+        f"{draw(f.seed)}: {f.claim.method} ({f.claim.route}): {f.fault} by {f.size:.1e}, "
+        f"{f.claim.lower!r} <= minimum <= {f.claim.upper!r}"
+        for f in found
+    )
+
+
+@pytest.mark.parametrize("seed", QUICK)
+def test_no_bound_is_false(seed):
+    found = findings(seed)
+    assert not found, told(found)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("chunk", range(CHUNKS))
+def test_no_bound_of_two_thousand_problems_is_false(chunk):
+    found = [f for seed in range(1000 + CHUNK * chunk, 1000 + CHUNK * (chunk + 1)) for f in findings(seed)]
+    assert not found, told(found)
