@@ -155,7 +155,7 @@ class Newton:
 
     def _moved(self, d: np.ndarray, starts: np.ndarray, used: np.ndarray, first: int, last: int) -> bool:
         """Take a step; entries that leave their domain stop at its bound, and bounds that pull let go."""
-        truth, changed = self.truth, False
+        changed = False
         largest = ZERO
         for k, loss in enumerate(self.losses):
             moving, at = np.flatnonzero(self.moving[k]), int(starts[k])
@@ -178,7 +178,7 @@ class Newton:
         if self.free_weights:
             mu = self.mu.copy()
             mu[used] += d[first:last]
-            size = max(abs(v) for v in self.mu)
+            size = max(abs(v) for v in self.mu) or ONE
             for m in used:
                 if mu[m] < 0:
                     mu[m], changed = ZERO, True

@@ -88,6 +88,8 @@ def claims(problem: Draw) -> list[Claim]:
                 said.append(Claim(name, np.nan, np.nan, error=f"{type(error).__name__}: {error}"[:120]))
             except ko.SolverError as error:
                 said.append(Claim(name, -np.inf, np.inf, status=f"refused: {error}"[:120]))
+            except Exception as error:
+                said.append(Claim(name, np.nan, np.nan, error=f"foreign {type(error).__name__}: {error}"[:120]))
     return said
 
 
