@@ -133,12 +133,12 @@ def part(rng: np.random.Generator, points: np.ndarray, name: str | None = None) 
     return Part(name, y, C, float(extra), bias)
 
 
-def draw(seed: int) -> Draw:
-    """The problem of a seed."""
+def draw(seed: int, largest: int = 25) -> Draw:
+    """The problem of a seed, with 5 to `largest` points."""
     rng = np.random.default_rng(seed)
     form = str(rng.choice(FORMS))
     semidefinite = form in ("free signs", "spectrahedron", "near")
-    n = int(rng.integers(5, 13 if semidefinite else 26))
+    n = int(rng.integers(5, min(largest, 12 if semidefinite else largest) + 1))
     m = 1 if form in ("fixed", "spectrahedron", "near") else int(rng.integers(1, 7))
     points = rng.normal(size=(n, 3))
     first = part(rng, points)

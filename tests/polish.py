@@ -18,6 +18,7 @@ from tests.truth import INFINITE, ONE, ZERO, Truth, each, exact, solved
 PROXIMAL = mpf(10) ** -40  # of a block's size: where the conditions do not determine the point
 STEPS = 8
 CLOSE = (1e-6, 1e-3)
+LARGEST = 20  # dual variables: beyond, the points of the solvers must do
 
 
 def polished(truth: Truth, mu: Any, alphas: Any, intercepts: Any) -> None:
@@ -25,11 +26,16 @@ def polished(truth: Truth, mu: Any, alphas: Any, intercepts: Any) -> None:
     alone = truth.form in ("fixed", "spectrahedron", "constrained")
     if not (truth.form in SETS or alone) or truth.numbers.get("norm", 2) > 2:
         return
+    if truth.n * len(truth.losses) > LARGEST:
+        return
     for close in CLOSE:
-        newton = Newton(truth, mu, alphas, intercepts, close)
-        for _ in range(STEPS):
-            if not newton.step():
-                break
+        try:
+            newton = Newton(truth, mu, alphas, intercepts, close)
+            for _ in range(STEPS):
+                if not newton.step():
+                    break
+        except ZeroDivisionError:  # singular conditions: the next guess
+            continue
         newton.teach()
         if truth.width < 1e-9:
             return
@@ -147,10 +153,7 @@ class Newton:
                 right[first + j] = -slopes[m]
             for i in range(len(self.rows)):
                 J[last + i, last + i] -= PROXIMAL * (1 / (abs(self.nu[i]) + mpf(10) ** -300))
-        try:
-            d = solved(J, right)
-        except ZeroDivisionError:
-            return False
+        d = solved(J, right)
         return self._moved(d, starts, used, first, last)
 
     def _moved(self, d: np.ndarray, starts: np.ndarray, used: np.ndarray, first: int, last: int) -> bool:
