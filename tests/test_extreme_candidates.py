@@ -128,7 +128,7 @@ SEEN = [  # each ended in a foreign traceback, in NaN or in crossing bounds
     Extreme("ball", "hard_margin", "1e-300", "mixed", False),  # ZeroDivisionError
     Extreme("ball", "squared", "1e300", "1e160", False),  # NaN for a bound
     Extreme("caps", "squared", "1e300", "1e160", False),  # RuntimeError: Factor is exactly singular
-    Extreme("free signs", "hard_margin", "1", "1e20", True),  # lower > upper
+    Extreme("free signs", "hard_margin", "1", "1e20", True),  # a false proof of infeasibility
     Extreme("spectrahedron", "squared", "1e300", "1e160", False),  # LinAlgError
     Extreme("near", "logistic", "1e300", "1e20", False),  # brentq does not converge
     Extreme("square", "hard_margin", "1e-300", "y", True),  # Factor is exactly singular
@@ -138,6 +138,10 @@ SEEN = [  # each ended in a foreign traceback, in NaN or in crossing bounds
     Extreme("caps", "hard_margin", "-1e300", "largest", True),  # an infinite bound without a reason
     Extreme("price", "huberized_hinge", "1e300", "mixed", False),
     Extreme("near", "one_class", "1e300", "mixed", False),
+    Extreme("free signs", "squared", "1", "1e160", True),  # Factor is exactly singular
+    Extreme("blocks", "squared_hinge", "1", "1e160", False),  # NaN
+    Extreme("constrained", "logistic", "1e300", "1e12", True),  # SolverError of the machine
+    Extreme("square", "hard_margin", "1e-300", "mixed", False),  # ZeroDivisionError
 ]
 THIN = [
     Extreme(form, loss, weights, alpha, retrain)

@@ -7,193 +7,32 @@ point is false, and so is an upper bound below the value of a dual point, whoeve
 
 from __future__ import annotations
 
-import itertools
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
 from mpmath import mp, mpf
 
-from tests.draws import Draw, Part
+from tests.draws import Draw
+from tests.exact_algebra import (
+    INFINITE,
+    NEGLIGIBLE,
+    ONE,
+    ZERO,
+    corners,
+    definite,
+    double,
+    dual_norm,
+    each,
+    exact,
+    first_multiplier,
+    least_eigenvalue,
+    p_norm,
+    spanned,
+)
+from tests.exact_losses import Loss
 
-mp.prec = 320
-ZERO, ONE = mpf(0), mpf(1)
-INFINITE = mpf("inf")
-NEGLIGIBLE = mpf(2) ** -250  # of the terms: what rounding to 320 bits leaves
 MATRICES = ("spectrahedron", "near")
 PRICED = ("linear price", "square price", "elastic")
-
-
-def exact(values: Any) -> np.ndarray:
-    """An array of doubles as one of 320-bit numbers."""
-    array = np.asarray(values)
-    if array.dtype == object:
-        return array
-    return np.array([mpf(float(v)) for v in array.ravel()], dtype=object).reshape(array.shape)
-
-
-def double(values: np.ndarray) -> np.ndarray:
-    return np.array([float(v) for v in np.ravel(values)]).reshape(np.shape(values))
-
-
-def each(function: Any, *arrays: np.ndarray) -> np.ndarray:
-    return np.array([function(*entries) for entries in zip(*arrays, strict=True)], dtype=object)
-
-
-def p_norm(values: Any, p: float) -> mpf:
-    """|values|_p; the exponent is the stored double."""
-    values = [abs(v) for v in values]
-    largest = max(values)
-    if largest == 0 or p == np.inf:
-        return largest
-    return largest * sum((v / largest) ** mpf(p) for v in values) ** (1 / mpf(p))
-
-
-def dual_norm(values: Any, p: float) -> mpf:
-    """The norm dual to |.|_p."""
-    if p == 1:
-        return p_norm(values, np.inf)
-    return p_norm(values, 1.0) if p == np.inf else p_norm(values, mpf(p) / (mpf(p) - 1))
-
-
-# ------------------------------------------------------------- losses
-
-
-class Loss:
-    """A loss in 320 bits: its value, and its dual l(a) with l's slope and bend on [lower, upper]."""
-
-    def __init__(self, part: Part) -> None:
-        self.name, self.bias = part.loss, part.bias
-        self.y, self.C, self.extra = exact(part.y), exact(part.C), mpf(part.extra)
-        n = part.y.size
-        reach = {"squared": None, "epsilon_insensitive": None}.get(self.name, self.y)
-        top = self.C if self.name not in ("squared_hinge", "hard_margin", "squared") else [INFINITE] * n
-        two_sided = reach is None
-        self.lower = np.array([-c if two_sided or y < 0 else ZERO for c, y in zip(top, self.y, strict=True)])
-        self.upper = np.array([c if two_sided or y > 0 else ZERO for c, y in zip(top, self.y, strict=True)])
-
-    def value(self, t: np.ndarray) -> mpf:
-        return sum(each(self._value, t, self.y, self.C))
-
-    def _value(self, t: mpf, y: mpf, C: mpf) -> mpf:
-        short = max(1 - y * t, ZERO)
-        match self.name:
-            case "squared_hinge":
-                return C * short * short / 2
-            case "huberized_hinge":
-                tau = self.extra
-                return short * short / (2 * tau) if short <= tau * C else C * short - tau * C * C / 2
-            case "hard_margin":
-                return ZERO if short == 0 else INFINITE
-            case "logistic":
-                u = -y * t
-                return C * (max(u, ZERO) + mp.log1p(mp.exp(-abs(u))))
-            case "squared":
-                return C * (t - y) ** 2 / 2
-            case "epsilon_insensitive":
-                return C * max(abs(t - y) - self.extra, ZERO)
-        return C * short  # the hinge, and the one-class loss with y = 1
-
-    def response(self, t: np.ndarray) -> np.ndarray:
-        """Minus the derivative of the loss."""
-        return each(self._response, t, self.y, self.C)
-
-    def _response(self, t: mpf, y: mpf, C: mpf) -> mpf:
-        short = max(1 - y * t, ZERO)
-        match self.name:
-            case "squared_hinge":
-                return y * C * short
-            case "huberized_hinge":
-                return y * min(short / self.extra, C)
-            case "logistic":
-                return y * C / (1 + mp.exp(y * t))
-            case "squared":
-                return C * (y - t)
-            case "epsilon_insensitive":
-                return C * mp.sign(y - t) if abs(y - t) > self.extra else ZERO
-        return y * C if short > 0 else ZERO
-
-    def conjugate(self, a: np.ndarray) -> mpf:
-        """l(a), for a in the domain."""
-        return sum(each(self._conjugate, a, self.y, self.C))
-
-    def _conjugate(self, a: mpf, y: mpf, C: mpf) -> mpf:
-        match self.name:
-            case "squared_hinge" | "squared":
-                return y * a - a * a / (2 * C)
-            case "huberized_hinge":
-                return y * a - self.extra * a * a / 2
-            case "epsilon_insensitive":
-                return y * a - self.extra * abs(a)
-            case "logistic":
-                v = y * a / C
-                return -C * sum(u * mp.log(u) for u in (v, 1 - v) if u > 0)
-        return y * a
-
-    def slope(self, a: np.ndarray) -> np.ndarray:
-        match self.name:
-            case "squared_hinge" | "squared":
-                return self.y - a / self.C
-            case "huberized_hinge":
-                return self.y - self.extra * a
-            case "epsilon_insensitive":
-                return self.y - self.extra * each(mp.sign, a)
-            case "logistic":
-                v = self.y * a / self.C
-                return each(lambda y, u: -y * mp.log(u / (1 - u)) if 0 < u < 1 else ZERO, self.y, v)
-        return self.y + ZERO
-
-    def bend(self, a: np.ndarray) -> np.ndarray:
-        """Minus the second derivative of l."""
-        match self.name:
-            case "squared_hinge" | "squared":
-                return 1 / self.C
-            case "huberized_hinge":
-                return self.C * 0 + self.extra
-            case "logistic":
-                v = self.y * a / self.C
-                return each(lambda C, u: 1 / (C * u * (1 - u)) if 0 < u < 1 else ZERO, self.C, v)
-        return self.C * 0
-
-    def inside(self, a: np.ndarray) -> np.ndarray:
-        """A point of the domain near a: clipped, and with an intercept balanced in the room that is left."""
-        a = each(lambda v, low, high: min(max(v, low), high), exact(a), self.lower, self.upper)
-        excess = sum(a)
-        if not self.bias or excess == 0:
-            return a
-        room = a - self.lower if excess > 0 else self.upper - a
-        endless = [r == INFINITE for r in room]
-        share = np.array([ONE * e for e in endless]) if any(endless) else room
-        return a - excess * share / sum(share)
-
-    def intercept(self, f: np.ndarray) -> mpf:
-        """A minimiser of the loss of f + b over b, by bisection."""
-        if not self.bias:
-            return ZERO
-        if self.name == "hard_margin":
-            signed = list(zip(f, self.y, strict=True))
-            return -(min(v for v, y in signed if y > 0) + max(v for v, y in signed if y < 0)) / 2
-        if self.name == "squared":
-            return sum(self.C * (self.y - f)) / sum(self.C)
-        reach = max(abs(v) for v in f) + max(abs(v) for v in self.y) + self.extra + 1
-        while sum(self.response(f - reach)) < 0 or sum(self.response(f + reach)) > 0:
-            reach *= 8
-        low, high = -reach, reach
-        for _ in range(90):
-            b = (low + high) / 2
-            low, high = (b, high) if sum(self.response(f + b)) > 0 else (low, b)
-        return min((low, high), key=lambda b: self.value(f + b))
-
-    def machine(self, f: np.ndarray, half_square: mpf, b: mpf | None = None) -> mpf:
-        """The value of the machine f + b; for a hard margin, stretched until it meets it."""
-        b = self.intercept(f) if b is None else b
-        if self.name != "hard_margin":
-            return half_square + self.value(f + b)
-        reached = min(self.y * (f + b))
-        return half_square / reached**2 if reached > 0 else INFINITE
-
-
-# ------------------------------------------------------------- values of points
 
 
 class Truth:
@@ -220,8 +59,8 @@ class Truth:
         K = root @ root.T
         return K * (self.radius / np.trace(K)) if self.form == "spectrahedron" and np.trace(K) else K
 
-    def feasible(self, mu: Any) -> np.ndarray | None:
-        """Exactly feasible weights near `mu`, on the boundary where every risk falls towards it."""
+    def feasible(self, mu: Any, stretch: bool = True) -> np.ndarray | None:
+        """Exactly feasible weights near `mu`; stretched to the boundary where every risk falls towards it."""
         if self.form in MATRICES:
             return np.asarray(mu, dtype=float)
         if self.form == "fixed" or (self.form == "blocks" and self.numbers["norm"] >= 2):
@@ -231,11 +70,11 @@ class Truth:
             return self._definite(mu)
         mu = each(lambda v: max(v, ZERO), mu)
         used = self.used(mu)
-        if self.form in ("trace", "at most a trace"):
+        if self.form == "trace":
             return mu / used if used else None
         if used is None or used == 0:
             return mu
-        return mu / used * (1 - NEGLIGIBLE) if used > 1 or self.form not in PRICED else mu
+        return mu / used * (1 - NEGLIGIBLE) if used > 1 or (stretch and self.form not in PRICED) else mu
 
     def used(self, mu: np.ndarray) -> mpf | None:
         """The share of the set's bound that `mu` takes; None where the weights have no set."""
@@ -273,9 +112,9 @@ class Truth:
             return mpf(self.numbers["rho"]) * sum(((self.kernel(mu) - exact(self.numbers["S"])) ** 2).ravel())
         return ZERO
 
-    def value(self, mu: Any, alphas: Any, intercepts: Any = None) -> mpf:
+    def value(self, mu: Any, alphas: Any, intercepts: Any = None, stretch: bool = True) -> mpf:
         """The objective at a feasible point near mu, with the machines f = K alpha + b."""
-        mu = self.feasible(mu)
+        mu = self.feasible(mu, stretch)
         if mu is None:
             return INFINITE
         K, total, half = self.kernel(mu), self.price(mu), ZERO
@@ -382,121 +221,3 @@ class Truth:
         """The distance of the two values, relative to their size."""
         size = max(abs(self.primal), abs(self.dual))
         return float((self.primal - self.dual) / size) if size and size < INFINITE else float(size)
-
-
-# ------------------------------------------------------------- matrices and corners
-
-
-def definite(K: np.ndarray) -> bool:
-    """Whether a Cholesky factorisation in 320 bits goes through, zero pivots with zero rows included."""
-    K = K.copy()
-    size = max(abs(v) for v in K.ravel())
-    for i in range(len(K)):
-        if K[i, i] < -NEGLIGIBLE * size:
-            return False
-        if K[i, i] <= NEGLIGIBLE * size:
-            if max((abs(v) for v in K[i, i + 1 :]), default=ZERO) > mpf(2) ** -120 * size:
-                return False
-            continue
-        K[i + 1 :, i + 1 :] -= np.outer(K[i + 1 :, i], K[i + 1 :, i]) / K[i, i]
-    return True
-
-
-def least_eigenvalue(Z: np.ndarray) -> mpf:
-    """A number below the least eigenvalue, near it: a double, lowered until Z minus it is definite."""
-    scale = max(abs(v) for v in Z.ravel()) + mpf(10) ** -300
-    guess = mpf(float(np.linalg.eigvalsh(double(Z / scale))[0]))
-    step = mpf(10) ** -18
-    while not definite(Z / scale - (guess - step) * np.eye(len(Z), dtype=int)):
-        step *= 10
-    return (guess - step) * scale
-
-
-def spanned(S: np.ndarray, right: np.ndarray) -> np.ndarray:
-    """A solution of the consistent system S x = right with a PSD S, columns that depend on others unused."""
-    m = len(right)
-    M, x, rows = np.column_stack([S, right]), np.array([ZERO] * m), []
-    for i in range(m):
-        if abs(M[i, i]) > mpf(2) ** -150 * abs(S[i, i]):
-            rows.append(i)
-            for r in range(m):
-                if r != i:
-                    M[r] = M[r] - M[i] * (M[r, i] / M[i, i])
-    for i in rows:
-        x[i] = M[i, m] / M[i, i]
-    return x
-
-
-def first_multiplier(units: np.ndarray, a: np.ndarray) -> np.ndarray:
-    """A multiplier Z of the PSD constraint from a solver: only its quality depends on that solver."""
-    import cvxpy as cp
-
-    n = a.size
-    Z, nu = cp.Variable((n, n), PSD=True), cp.Variable()
-    size = max(float(a @ a), 1e-300)
-    rules = [cp.sum(cp.multiply(K, Z)) + nu * np.trace(K) == -a @ K @ a / (2 * size) for K in units]
-    try:
-        cp.Problem(cp.Maximize(nu), rules).solve(solver=cp.CLARABEL)
-    except cp.SolverError:
-        return np.zeros((n, n))
-    if Z.value is None or not np.isfinite(Z.value).all():
-        return np.zeros((n, n))
-    return size * (Z.value + Z.value.T) / 2
-
-
-def corners(numbers: dict[str, Any]) -> list[np.ndarray]:
-    """The corners of {mu >= 0, A mu <= b}, exact."""
-    A = [[Fraction(v) for v in row] for row in numbers["A"].tolist()]
-    b = [Fraction(v) for v in numbers["b"].tolist()]
-    rows, m = len(A), len(A[0])
-    found = [[Fraction(0)] * m]
-    for size in range(1, min(rows, m) + 1):
-        for R in itertools.combinations(range(rows), size):
-            for S in itertools.combinations(range(m), size):
-                x = eliminated([[A[i][j] for j in S] for i in R], [b[i] for i in R])
-                if x is None or min(x) < 0:
-                    continue
-                mu = [Fraction(0)] * m
-                for j, v in zip(S, x, strict=True):
-                    mu[j] = v
-                if all(sum(a * v for a, v in zip(A[i], mu, strict=True)) <= b[i] for i in range(rows)):
-                    found.append(mu)
-    return [np.array([mpf(v.numerator) / v.denominator for v in mu]) for mu in found]
-
-
-def eliminated(A: list[list[Fraction]], b: list[Fraction]) -> list[Fraction] | None:
-    """The solution of a square system, None where it is singular."""
-    n = len(b)
-    M = [[*row, right] for row, right in zip(A, b, strict=True)]
-    for i in range(n):
-        pivot = next((r for r in range(i, n) if M[r][i] != 0), None)
-        if pivot is None:
-            return None
-        M[i], M[pivot] = M[pivot], M[i]
-        for r in range(n):
-            if r != i:
-                factor = M[r][i] / M[i][i]
-                M[r] = [u - factor * v for u, v in zip(M[r], M[i], strict=True)]
-    return [M[i][n] / M[i][i] for i in range(n)]
-
-
-def solved(A: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """The solution of a square system, with rows scaled and exchanged.
-
-    Raises
-    ------
-    ZeroDivisionError
-        If it is singular.
-    """
-    n = len(b)
-    M = np.column_stack([A, b])
-    for i in range(n):
-        M[i] = M[i] / max(abs(v) for v in M[i, :n])
-    for i in range(n):
-        pivot = max(range(i, n), key=lambda r: abs(M[r, i]))
-        M[[i, pivot]] = M[[pivot, i]]
-        M[i + 1 :, i:] -= np.outer(M[i + 1 :, i] / M[i, i], M[i, i:])
-    x = np.array([ZERO] * n)
-    for i in reversed(range(n)):
-        x[i] = (M[i, n] - M[i, i + 1 : n] @ x[i + 1 :]) / M[i, i] if i + 1 < n else M[i, n] / M[i, i]
-    return x
