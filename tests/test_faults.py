@@ -22,6 +22,7 @@ from sklearn.datasets import load_breast_cancer
 
 import kernelopt as ko
 from formulations import lanckriet
+from tests.draws import draw
 
 X = np.array([[1.0, 2.0], [-1.0, 1.0], [3.0, 0.0], [2.0, -2.0]])
 Y = np.array([1.0, -1.0, 1.0, -1.0])
@@ -94,6 +95,13 @@ def test_certify_proves_no_infeasibility_where_zero_weights_are_feasible(radius)
     certificate = quietly(ko.certify, two_prices(1e6, radius), weights=[0, 0])
     assert certificate.proof is None
     assert certificate.lower <= 4e6 and certificate.upper >= least_of_two_prices(1e6, radius)
+
+
+def test_no_proof_of_infeasibility_of_a_risk_that_large_weights_meet():
+    """risk <= c with c > 0 and the identity among the kernels: some weight is large enough."""
+    problem = draw(1026).problem
+    solution = quietly(ko.solve, problem, method="cutting-plane", time_limit=2)
+    assert solution.lower <= solution.upper
 
 
 # ------------------------------------------------------------- 2. kernels of different scale
@@ -390,6 +398,12 @@ def test_a_deep_copy_of_a_solved_problem_is_solved():
         60,
     )
     assert out.split() == ["True"] * 3
+
+
+def test_a_panic_of_a_solver_written_in_rust_is_a_failure_of_that_solver():
+    """A PanicException is no Exception; a kernel of size 1e10 makes Clarabel raise it in the master problem."""
+    solution = quietly(ko.solve, draw(166).problem, method="cutting-plane", time_limit=2)
+    assert solution.lower <= solution.upper
 
 
 @pytest.mark.slow

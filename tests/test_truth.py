@@ -5,13 +5,14 @@ from __future__ import annotations
 import warnings
 from typing import Any, NamedTuple
 
+import cvxpy as cp
 import numpy as np
 import pytest
 from mpmath import mpf
 
 import kernelopt as ko
 from kernelopt.solvers.solve import applicable
-from tests.draws import Draw, draw
+from tests.draws import Draw, Part, draw
 from tests.polish import polished
 from tests.truth import Truth
 
@@ -46,8 +47,13 @@ def claim(problem: Draw, method: str, found: Any) -> Claim:
         point = mu, [m.alpha for m in machines], [m.intercept for m in machines], machines
     returned = None
     if point is not None and getattr(found, "learned", ()):
-        learned = found.learned
-        returned = point[0], [part.alpha for part in learned], [part.intercept for part in learned]
+        learned, weights = found.learned, found.weights
+        own = np.shape(weights) == (len(problem.stack),)  # without an identity kernel, which is told as tau
+        returned = (
+            weights if own else point[0],
+            [part.alpha for part in learned],
+            [part.intercept for part in learned],
+        )
     status = getattr(found, "status", "certified")
     proof = "" if certificate.proof is None else "proof of infeasibility"
     alphas = list(certificate.alphas) or None
@@ -189,3 +195,38 @@ def test_no_bound_of_two_thousand_problems_is_false(chunk):
     first = 1000 + CHUNK * chunk
     found = [f for seed in range(first, first + CHUNK) for f in findings(seed, methods=2)]
     assert not found, told(found)
+
+
+def ridge_on_points(n: int = 6) -> tuple[Draw, float]:
+    """Squared loss at K = I without intercept: f = C y / (1 + C), so the value is C y'y / (2 + 2 C)."""
+    y, C = np.arange(1.0, n + 1), 3.0
+    part = Part("squared", y, np.full(n, C), 1.0, False)
+    problem = cp.Problem(cp.Minimize(part.risk(np.eye(n))))
+    drawn = Draw(0, "fixed", np.eye(n)[None], (part,), {"p": np.inf, "radius": 1.0}, problem, None)
+    return drawn, C * float(y @ y) / (2 + 2 * C)
+
+
+def test_the_truth_of_a_ridge_regression_by_hand():
+    problem, value = ridge_on_points()
+    known = truth(problem, claims(problem))
+    assert known.width < 1e-30
+    assert abs(known.primal - mpf(value)) < 1e-14 * value
+
+
+@pytest.mark.parametrize("side", ["lower", "upper"])
+@pytest.mark.parametrize("lie", [1e-14, 1e-9, 0.5])
+def test_a_planted_lie_is_found(lie, side):
+    problem, value = ridge_on_points()
+    known = truth(problem, claims(problem))
+    honest = Claim("honest", 0.9 * value, 1.1 * value)
+    raised = honest._replace(lower=value * (1 + lie))
+    lowered = honest._replace(upper=value * (1 - lie))
+    assert judged(problem, [honest], known) == []
+    assert [f.fault for f in judged(problem, [raised if side == "lower" else lowered], known)] == [side]
+
+
+@pytest.mark.parametrize("seed", [5, 8, 13, 16, 24, 31, 34, 38])
+def test_the_bracket_of_the_truth_is_narrow(seed):
+    """Newton's method reaches the optimum of many draws; the bracket is then narrower than a rounding."""
+    problem = draw(seed, SMALL)
+    assert truth(problem, claims(problem)).width < 1e-12
