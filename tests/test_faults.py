@@ -401,7 +401,7 @@ def test_a_deep_copy_of_a_solved_problem_is_solved():
 
 
 def test_a_panic_of_a_solver_written_in_rust_is_a_failure_of_that_solver():
-    """A PanicException is no Exception; a kernel of size 1e10 makes Clarabel raise it in the master problem."""
+    """A PanicException is no Exception; a kernel of size 1e10 makes Clarabel raise it in the master."""
     solution = quietly(ko.solve, draw(166).problem, method="cutting-plane", time_limit=2)
     assert solution.lower <= solution.upper
 
