@@ -9,6 +9,7 @@ once: so a dot product that cancels is computed here with an error of u times it
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from typing import NamedTuple
 
 import numpy as np
@@ -37,6 +38,14 @@ class Bounded(NamedTuple):
     def below(self) -> float:
         """A double that is not above the exact number."""
         return -upwards(-self.value + self.error)
+
+
+def total(terms: Iterable[float]) -> float:
+    """Return the sum of doubles, rounded once; NaN where it overflows."""
+    try:
+        return math.fsum(terms)
+    except (OverflowError, ValueError):  # inf - inf
+        return math.nan
 
 
 def upwards(x: float) -> float:
@@ -75,8 +84,8 @@ def split_sums(A: Array, b: Array) -> tuple[Array, Array]:
     heads, tails = np.empty(len(A)), np.empty(len(A))
     for i, row in enumerate(np.hstack([products, errors])):
         terms = row.tolist()
-        heads[i] = math.fsum(terms)
-        tails[i] = math.fsum([*terms, -heads[i]])
+        heads[i] = total(terms)
+        tails[i] = total([*terms, -heads[i]])
     return heads, tails
 
 
@@ -89,6 +98,6 @@ def form(K: Array, a: Array) -> Bounded:
         return Bounded(float(a @ K @ a), math.inf)
     heads, tails = split_sums(K, a)
     products, errors = two_products(a, heads)
-    value = math.fsum([*products.tolist(), *errors.tolist(), *(a * tails).tolist()])
+    value = total([*products.tolist(), *errors.tolist(), *(a * tails).tolist()])
     small = float(np.abs(a) @ np.abs(tails))
     return Bounded(value, UNIT * abs(value) + gamma(4) * small + UNDERFLOW)

@@ -211,6 +211,8 @@ def certificate_at(
     if bound.ray is not None and np.isfinite(attained):
         bound = Bound(-np.inf, "a ray claims that the problem is infeasible, and a feasible point is known")
     reason = bound.reason if not np.isfinite(bound.value) else ""
+    if point is not None and not np.isfinite(attained):
+        reason = "; ".join(filter(None, [reason, "the objective at the feasible point is infinite"]))
     if point is None and bound.value < np.inf:
         reason = "; ".join(filter(None, [reason, "no feasible point: " + listed(left)]))
     lower, upper = (attained, -bound.value) if structure.maximize else (bound.value, attained)
@@ -270,6 +272,8 @@ def best_bound(
         route: Route = "closed"
         if closed is not None:
             bound = Bound(closed.value, rounding=closed.rounding)
+            if not np.isfinite(closed.value):
+                bound = Bound(-np.inf, "the bound of the dual variable overflows")
         elif not conic:
             bound = signed_bound(structure)
             route = "closed" if bound.value > -np.inf else "none"

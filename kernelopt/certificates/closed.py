@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from math import fsum
 from typing import NamedTuple
 
 import cvxpy as cp
@@ -11,6 +10,7 @@ import numpy as np
 from kernelopt.certificates.minorants import Minorant
 from kernelopt.norms import conjugate_exponent, lp_length
 from kernelopt.rounding import EIGENVALUE, UNIT, gamma, upwards
+from kernelopt.rounding import total as exact_sum
 from kernelopt.structure.affine import Affine, affine
 from kernelopt.structure.sizes import Edge, Sphere, traced
 from kernelopt.structure.structure import Structure
@@ -100,7 +100,7 @@ def combined(rest: Affine, shares: tuple[float, ...], minorants: list[Minorant])
     error += k * sum(map(abs, constants)) + k * error
     for variable, size in sizes.items():
         errors[variable] = errors.get(variable, 0.0) * (1 + k) + k * size
-    return Objective(fsum(constants), error, slopes, errors)
+    return Objective(exact_sum(constants), error, slopes, errors)
 
 
 def lowered(objective: Objective, change: float) -> float:
@@ -146,6 +146,8 @@ def least_slope(g: Array, error: Array, variable: cp.Variable, row: Array) -> fl
     """
     if traced(variable, row):
         G = g.reshape(variable.shape, order="F")
+        if not np.isfinite(G).all():
+            return -np.inf
         lost = EIGENVALUE * gamma(len(G)) * float(np.linalg.norm(G)) + float(np.linalg.norm(error))
         least = float(np.linalg.eigvalsh((G + G.T) / 2)[0]) - lost
         return (least - gamma(4) * abs(least)) / float(row[0])

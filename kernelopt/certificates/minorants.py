@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from math import fsum
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -17,6 +16,7 @@ from kernelopt.language.risk import Learner
 from kernelopt.language.terms import Term, terms
 from kernelopt.norms import conjugate_exponent, lp_length
 from kernelopt.rounding import UNIT, Bounded, form, gamma, upwards
+from kernelopt.rounding import total as exact_sum
 from kernelopt.structure.affine import Affine, affine
 from kernelopt.structure.prices import MOST, accurate_image, image, summands
 from kernelopt.structure.structure import RiskTerm, Structure
@@ -76,7 +76,7 @@ def gain_of(learner: Learner, alpha: Array) -> tuple[Bounded, float]:
     alpha by the sum, in the coordinate with the most room.
     """
     found = learner.loss.gain(alpha, learner.y)
-    excess = abs(fsum(alpha)) if learner.bias is not None else 0.0
+    excess = abs(exact_sum(alpha)) if learner.bias is not None else 0.0
     if excess == 0:
         return found, 0.0
     _, _, _, lower, upper = learner.loss.curve(learner.y)

@@ -201,9 +201,11 @@ class Loss(ABC):
             left = last_above(slope, knots)
             return (left + max(left, last_above(slope, knots, or_zero=True))) / 2
         reach = float(np.abs(f).max(initial=0.0) + np.abs(y).max(initial=1.0) + 1.0)
-        while slope(-reach) < 0 or slope(reach) > 0:
+        while (slope(-reach) < 0 or slope(reach) > 0) and np.isfinite(reach):
             reach *= 2
-        return float(brentq(slope, -reach, reach, xtol=1e-15))
+        if not np.isfinite(reach):
+            return 0.0
+        return float(brentq(slope, -reach, reach, xtol=1e-15, maxiter=2000))
 
     def _knots(self, y: Array) -> Array:
         """Return the predictions where the response bends or jumps, shape (k, n)."""

@@ -9,7 +9,7 @@ from typing import Self
 import cvxpy as cp
 import numpy as np
 from cvxpy.transforms.indicator import indicator
-from scipy.special import expit, logit, xlogy
+from scipy.special import expit, logit, xlog1py, xlogy
 
 from kernelopt.losses.base import Curve, Loss, Primal, Weight, per_sample, total, weight
 from kernelopt.rounding import UNIT, gamma, upwards
@@ -118,6 +118,12 @@ class huberized_hinge(Loss):
         return signed_box(y, self.tau, per_sample(self.C, y.size))
 
 
+def stretched(penalty: float, reached: float) -> float:
+    """Return penalty / reached^2, infinite where it overflows."""
+    with np.errstate(all="ignore"):
+        return float(np.float64(penalty) / np.float64(reached) / np.float64(reached))
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class hard_margin(Loss):
     """The hard margin: zero where y_i t_i >= 1 for all i, infinite elsewhere.
@@ -148,13 +154,13 @@ class hard_margin(Loss):
         reached = float((y * (f + b)).min())
         if reached <= 0:
             return Primal(np.inf, 1.0, b)
-        return Primal(penalty / reached**2, 1 / reached, b / reached)
+        return Primal(float(stretched(penalty, reached)), 1 / reached, b / reached)
 
     def above(self, f: Array, error: Array, penalty: float, y: Array, intercept: float) -> float:
         """Return an upper bound of the value of f + b stretched to margin one."""
         t = f + intercept
         reached = float((y * t - error - UNIT * np.abs(t)).min())
-        return upwards(penalty / reached**2 * (1 + gamma(8))) if reached > 0 else np.inf
+        return upwards(stretched(penalty, reached) * (1 + gamma(8))) if reached > 0 else np.inf
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -199,7 +205,7 @@ class logistic(Loss):
     def conjugate(self, alpha: Array, y: Array) -> float:
         C = per_sample(self.C, y.size)
         v = np.clip(y * alpha / C, 0.0, 1.0)
-        return float(-C @ (xlogy(v, v) + xlogy(1 - v, 1 - v)))
+        return float(-C @ (xlogy(v, v) + xlog1py(1 - v, -v)))
 
     def conjugate_gradient(self, alpha: Array, y: Array) -> Array:
         return np.asarray(-y * logit(y * alpha / per_sample(self.C, y.size)))

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from kernelopt.errors import SolverError
 from kernelopt.machine import BlockMachine, Machine
 from kernelopt.structure.prices import price, summands
 from kernelopt.structure.structure import Point, RiskTerm, Structure
@@ -70,7 +71,11 @@ class Evaluator:
     def _train(self, k: int, term: RiskTerm, Ks: list[Array]) -> Machine | BlockMachine:
         known = self._trained.get(k)
         if known is None or not all(np.array_equal(a, b) for a, b in zip(Ks, known[0], strict=True)):
-            self._trained[k] = known = (Ks, term.learner.train(Ks, self.watch))
+            try:
+                machine = term.learner.train(Ks, self.watch)
+            except SolverError:  # at kernels of extreme size: f = 0 has a value at least
+                machine = term.learner.at(Ks, np.zeros(term.learner.n), np.zeros(len(Ks)))
+            self._trained[k] = known = (Ks, machine)
         return known[1]
 
 

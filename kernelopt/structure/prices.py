@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import fsum
 from typing import Any, NamedTuple
 
 import cvxpy as cp
@@ -14,6 +13,7 @@ from kernelopt.language.terms import terms
 from kernelopt.machine import BlockMachine, Machine
 from kernelopt.norms import lp_length
 from kernelopt.rounding import Bounded, form, gamma, split_sums, two_products, upwards
+from kernelopt.rounding import total as exact_sum
 from kernelopt.validation import Array
 
 FEASIBLE = 1e-14  # relative change of a point that meets its constraints up to rounding
@@ -87,9 +87,9 @@ def accurate_image(kernel: Summands, c: Array) -> Image:
         tails += abs(w) * np.abs(tail)
         squares.append((w, form(K, c)))
     columns = np.array(heads).T if heads else np.zeros((c.size, 1))
-    values = np.array([fsum(row) for row in columns.tolist()])
+    values = np.array([exact_sum(row) for row in columns.tolist()])
     pairs = [two_products(np.array([w]), np.array([f.value])) for w, f in squares]
-    square = fsum([float(part[0]) for pair in pairs for part in pair])
+    square = exact_sum([float(part[0]) for pair in pairs for part in pair])
     lost = sum(abs(w) * f.error for w, f in squares) * (1 + 1e-12)
     size = np.sqrt(max(square + lost, 0.0))
     errors = gamma(2) * np.abs(values) + gamma(8) * tails + FEASIBLE * np.sqrt(kernel.d) * size
