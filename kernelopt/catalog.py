@@ -20,7 +20,7 @@ from kernelopt.solvers.programme import Claim, Programme
 from kernelopt.solvers.solution import Learned, Part, Solution
 from kernelopt.solvers.solve import SolveOptions, solve, solve_with
 from kernelopt.structure.trees import risks
-from kernelopt.validation import Array
+from kernelopt.validation import Array, shown
 
 GROUP = "kernelopt.formulations"
 Takes = Literal["labels", "targets", "triplets", "similarities", "none"]
@@ -118,11 +118,12 @@ class Formulation:
                 f"{', '.join(SolveOptions.__annotations__)}."
             )
         if programme is not None:
-            method = "exact" if method == "auto" else method
-            if (method.name if isinstance(method, Method) else method) != "exact":
+            method = "exact" if isinstance(method, str) and method == "auto" else method
+            name = method.name if isinstance(method, Method) else method
+            if not isinstance(name, str) or name != "exact":
                 raise ParameterError(
-                    f"a programme must be solved by the method 'exact', got programme={programme!r} and "
-                    f"method={method!r}. Leave one of them out."
+                    f"a programme must be solved by the method 'exact', got programme={shown(programme)} and "
+                    f"method={shown(method)}. Leave one of them out."
                 )
         solution = solve_with(self._programme(programme), self.problem, method, **options)
         for node, machine in zip(self.risks, solution.certificate.machines, strict=False):
@@ -145,9 +146,9 @@ class Formulation:
             name = next(iter(self.programmes), WORDS)
         if name == WORDS:
             return None
-        if name not in self.programmes:
+        if not isinstance(name, str) or name not in self.programmes:
             names = ", ".join(map(repr, (*self.programmes, WORDS)))
-            raise ParameterError(f"programme must be one of {names}, got {name!r}. Choose one of these.")
+            raise ParameterError(f"programme must be one of {names}, got {shown(name)}. Choose one of these.")
         return self.programmes[name]()
 
     def _learned(self) -> Learned:

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import numbers
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TypeAlias
 
 import networkx as nx
+import numpy as np
 from numpy.typing import ArrayLike
 
 from kernelopt.comparisons.digraphs import Arc, Arcs, feedback_arcs, implied_arcs, shortest_cycle
 from kernelopt.comparisons.triplets import Triplets, as_triplets
 from kernelopt.errors import ParameterError
+from kernelopt.validation import shown
 
 Rows: TypeAlias = tuple[int, ...]
 
@@ -197,11 +199,20 @@ class Comparisons:
         >>> compared.describe(compared.contradictions[0])
         '0 is closer to 1 than to 2 (row 0), 0 is closer to 2 than to 1 (row 1)'
         """
+        if isinstance(cycle, Set | Mapping) or not isinstance(cycle, Iterable):
+            raise ParameterError(
+                f"cycle must hold row numbers in order, got {shown(cycle)} ({type(cycle).__name__}). "
+                "Pass a member of `contradictions`, or any rows of the triplets."
+            )
         words: list[str] = []
         for row in cycle:
-            if not isinstance(row, numbers.Integral) or not 0 <= row < len(self.triplets):
+            if (
+                isinstance(row, bool | np.timedelta64)
+                or not isinstance(row, numbers.Integral)
+                or not 0 <= row < len(self.triplets)
+            ):
                 raise ParameterError(
-                    f"cycle must hold row numbers in 0..{len(self.triplets) - 1}, got {row!r}. "
+                    f"cycle must hold row numbers in 0..{len(self.triplets) - 1}, got {shown(row)}. "
                     "Pass a member of `contradictions`, or any rows of the triplets."
                 )
             i, j, k = self.triplets[row].tolist()

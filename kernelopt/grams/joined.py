@@ -176,7 +176,7 @@ class JoinedGrams(Grams):
         return tuple(bound for part in self.parts for bound in part.rank_bounds)
 
     def combine(self, weights: ArrayLike) -> Array:
-        w = np.ravel(np.asarray(weights, dtype=float))
+        w = self._weights(weights)
         sums = (part.combine(w[cut]) for part, cut in self.pieces() if w[cut].any())
         total = np.zeros(self.shape[1:])
         for each in sums:

@@ -109,7 +109,7 @@ class ScaledGrams(Grams):
         return self._base.rank_bounds
 
     def combine(self, weights: ArrayLike) -> Array:
-        return self._base.combine(np.ravel(np.asarray(weights, dtype=float)) / self.constants)
+        return self._base.combine(self._weights(weights) / self.constants)
 
     def apply(self, alpha: ArrayLike) -> Array:
         return self._base.apply(alpha) / self.constants[:, None]
@@ -182,7 +182,7 @@ class SphericalGrams(Grams):
         return self._base.rank_bounds
 
     def entries(self, rows: ArrayLike, columns: ArrayLike) -> Array:
-        i, j = np.asarray(rows), np.asarray(columns)
+        i, j = self._pairs(rows, columns)
         lengths: Array = self._lengths[:, i] * self._lengths[:, j]
         return self._base.entries(i, j) / lengths
 

@@ -25,7 +25,7 @@ from kernelopt.machine import (
     machine_at,
 )
 from kernelopt.threads import Watch
-from kernelopt.validation import Array
+from kernelopt.validation import Array, boolean, exponent, shown
 
 
 @dataclass(frozen=True, eq=False)
@@ -266,12 +266,14 @@ def risk(K: Any, y: ArrayLike | None, loss: Loss, bias: bool | None = None, norm
     1.0
     """
     if not isinstance(loss, Loss):
-        raise ParameterError(f"loss must be a loss such as hinge(C=1.0), got {loss!r}. Create one first.")
+        raise ParameterError(
+            f"loss must be a loss such as hinge(C=1.0), got {shown(loss)}. Create one first."
+        )
     several = isinstance(K, list | tuple)
     kernels = tuple(as_kernel(k, f"K[{i}]") for i, k in enumerate(K)) if several else (as_kernel(K),)
     if not kernels or len({k.shape for k in kernels}) > 1:
         raise ShapeError(
-            f"the kernels of a risk must have one shape, got {[k.shape for k in kernels]}. "
+            f"K, the kernels of a risk, must have one shape, got {[k.shape for k in kernels]}. "
             "Evaluate all of them on the same points."
         )
     for k in kernels:
@@ -281,17 +283,17 @@ def risk(K: Any, y: ArrayLike | None, loss: Loss, bias: bool | None = None, norm
                 f"a kernel must be symmetric, got the variable {loose[0].name()} without symmetry in risk. "
                 f"Create it with cp.Variable({loose[0].shape}, PSD=True) or symmetric=True."
             )
-    norm = float(norm)
+    norm = exponent(norm, "norm")
     fixed = all(k.is_constant() and not k.parameters() for k in kernels)
     least = 1.0 if fixed else 2.0
-    if not norm >= least:
+    if norm < least:
         raise ParameterError(
             f"norm must be at least {least:g} for {'constant' if fixed else 'variable'} kernels, got "
             f"{norm:g}. Below 2 the risk is not convex in the kernels: learn weights with combine() and "
             "lp_ball() instead."
         )
     targets = loss.targets(y, kernels[0].shape[0])
-    use_bias = loss.default_bias if bias is None else bool(bias)
+    use_bias = loss.default_bias if bias is None else boolean(bias, "bias")
     labels = [str(i) for i in range(len(kernels))] if several else [""]
     penalties = tuple(penalty(k, targets.size, label) for k, label in zip(kernels, labels, strict=True))
     b = cp.Variable(name="b") if use_bias else None

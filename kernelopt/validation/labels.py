@@ -1,0 +1,66 @@
+"""Labels and targets from outside, copied: what the caller does to them later changes nothing."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernelopt.errors import LabelError, NotFiniteError, ShapeError
+from kernelopt.validation.arrays import Array, as_float_array, plain
+from kernelopt.validation.messages import kind_of, shortened
+
+
+def as_labels(y: Any, what: str = "y") -> Array:
+    """Return labels in {-1, +1}, both present."""
+    given = plain(y, what, LabelError)
+    if given.dtype.kind in "OUS":
+        raise LabelError(
+            f"{what} must hold labels -1 and +1, got {shortened(given.ravel()[:1].tolist())} of type "
+            f"{given.dtype}. Map two classes with numpy.where(y == positive_class, 1.0, -1.0)."
+        )
+    array = as_float_array(given, what, ndim=1)
+    outside = np.flatnonzero(~np.isin(array, (-1.0, 1.0)))
+    if outside.size:
+        raise LabelError(
+            f"{what} must hold labels -1 and +1, got {array[outside[0]]:g} at index {outside[0]} "
+            f"(values {np.unique(array)[:5].tolist()}). Map two classes with "
+            "numpy.where(y == positive_class, 1.0, -1.0)."
+        )
+    if np.unique(array).size < 2:
+        raise LabelError(
+            f"{what} must hold both labels, got only {array[0]:+.0f} on {array.size} points. "
+            "With one class every kernel is optimal; use one_class(C) for novelty detection."
+            if array.size
+            else f"{what} must hold both labels, got no label at all. Pass at least one point of each class."
+        )
+    return array.copy()
+
+
+def as_targets(y: Any, what: str = "y") -> Array:
+    """Return finite real targets, at least one."""
+    array = as_float_array(y, what, ndim=1)
+    if array.size == 0:
+        raise LabelError(f"{what} must hold at least one target, got none. Pass the training targets.")
+    return array.copy()
+
+
+def as_sample_labels(y: Any, what: str = "y") -> NDArray[Any]:
+    """Return labels of any type, one per point, without missing ones."""
+    labels = plain(y, what)
+    if labels.ndim != 1:
+        raise ShapeError(
+            f"{what} must have one dimension, got shape {labels.shape}. Pass one label per point."
+        )
+    try:
+        missing = np.asarray(labels != labels, dtype=bool)
+    except Exception as error:  # of labels that do not compare, such as arrays
+        raise LabelError(
+            f"{what} must hold labels that compare, got {kind_of(labels[0])}: {error}. Convert them with astype(str)."
+        ) from error
+    for i in np.flatnonzero(missing)[:1]:
+        raise NotFiniteError(
+            f"{what} must hold labels, got {labels[i]!r} at index {i}. Drop the points without a label."
+        )
+    return labels
