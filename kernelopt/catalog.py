@@ -144,7 +144,7 @@ class Formulation:
     def _programme(self, name: str | None) -> Programme | None:
         if name is None:
             name = next(iter(self.programmes), WORDS)
-        if name == WORDS:
+        if isinstance(name, str) and name == WORDS:
             return None
         if not isinstance(name, str) or name not in self.programmes:
             names = ", ".join(map(repr, (*self.programmes, WORDS)))

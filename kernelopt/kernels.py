@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.metrics import pairwise
 
 from kernelopt.errors import InputError, NotFiniteError, ParameterError, ShapeError
-from kernelopt.validation import Array, as_float_array, plain, positive, shown, whole
+from kernelopt.validation import Array, as_float_array, as_list, plain, positive, shown, whole
 
 MANY = 10  # columns that a kernel's name lists; names of kernels on different columns should differ
 
@@ -286,11 +286,10 @@ def per_feature(kernels: Kernel | Iterable[Kernel], d: int) -> _PerFeature:
     >>> weak[3], weak.groups.tolist()
     (on_columns(kernel=linear(), columns=(1,)), [0, 0, 1, 1, 2, 2])
     """
-    if not isinstance(kernels, Kernel) and (isinstance(kernels, str) or not isinstance(kernels, Iterable)):
-        raise ParameterError(
-            f"kernels must be a kernel or a list of them, got {shown(kernels)}. Pass [gaussian(1.0), linear()]."
-        )
-    each = (kernels,) if isinstance(kernels, Kernel) else tuple(kernels)
+    wanted = "a kernel or a list of them"
+    each = (kernels,) if isinstance(kernels, Kernel) else as_list(kernels, "kernels", wanted)
+    if not each:
+        raise ShapeError("kernels must hold at least one kernel, got none. Pass [gaussian(1.0)], say.")
     features = range(whole(d, "d", wanted="an integer >= 1"))
     return _PerFeature(on_columns(kernel, j) for j in features for kernel in each)
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from kernelopt.errors import InputError, KerneloptError
 from kernelopt.solvers.solution import Learned, Solution, weights_of
-from kernelopt.validation import Array, as_float_array, shown
+from kernelopt.validation import Array, as_float_array, as_list, shown
 
 SMALLEST_GAP = 1e-12
 LEGIBLE = 16  # columns that have room for a number each
@@ -60,6 +60,7 @@ def plot_weights(
             f"plot_weights needs solutions with as many weights each, got {counts}. Draw those of the same "
             "kernels together."
         )
+    names = None if names is None else as_list(names, "names", "one name per kernel")
     m = rows[0].size if names is None else len(names)
     if set(counts.values()) != {m}:
         raise InputError(

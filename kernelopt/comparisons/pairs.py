@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numbers
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TypeAlias
@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 from kernelopt.comparisons.digraphs import Arc, Arcs, feedback_arcs, implied_arcs, shortest_cycle
 from kernelopt.comparisons.triplets import Triplets, as_triplets
 from kernelopt.errors import ParameterError
-from kernelopt.validation import shown
+from kernelopt.validation import as_list, shown
 
 Rows: TypeAlias = tuple[int, ...]
 
@@ -199,13 +199,9 @@ class Comparisons:
         >>> compared.describe(compared.contradictions[0])
         '0 is closer to 1 than to 2 (row 0), 0 is closer to 2 than to 1 (row 1)'
         """
-        if isinstance(cycle, Set | Mapping) or not isinstance(cycle, Iterable):
-            raise ParameterError(
-                f"cycle must hold row numbers in order, got {shown(cycle)} ({type(cycle).__name__}). "
-                "Pass a member of `contradictions`, or any rows of the triplets."
-            )
         words: list[str] = []
-        for row in cycle:
+        wanted = f"row numbers in 0..{len(self.triplets) - 1}, such as any rows of the triplets"
+        for row in [cycle] if isinstance(cycle, str) else as_list(cycle, "cycle", wanted):
             if (
                 isinstance(row, bool | np.timedelta64)
                 or not isinstance(row, numbers.Integral)

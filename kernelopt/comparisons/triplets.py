@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kernelopt.errors import LabelError, NotFiniteError, ParameterError, ShapeError
-from kernelopt.validation import as_generator, as_sample_labels, as_symmetric, boolean, plain, whole
+from kernelopt.validation import as_classes, as_generator, as_symmetric, boolean, plain, whole
 
 Triplets: TypeAlias = NDArray[np.intp]
 
@@ -114,14 +114,9 @@ def sample_triplets(
     >>> sample_triplets(["a", "b", "a"], 1, random_state=0, both_anchors=True).tolist()
     [[2, 0, 1], [0, 2, 1]]
     """
-    size, labels = whole(size, "size", wanted=SIZE), as_sample_labels(y)
+    size, labels = whole(size, "size", wanted=SIZE), as_classes(y)
     both_anchors = boolean(both_anchors, "both_anchors")
-    try:
-        _, classes, members = np.unique(labels, return_inverse=True, return_counts=True)
-    except TypeError as error:
-        raise LabelError(
-            f"y must hold labels of one type, got a mixture: {error}. Convert them with astype(str)."
-        ) from error
+    _, classes, members = np.unique(labels, return_inverse=True, return_counts=True)
     threes = members * (members - 1) // 2 * (len(labels) - members)
     if not threes.any():
         raise LabelError(

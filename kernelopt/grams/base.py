@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from kernelopt.errors import InputError, ParameterError, ShapeError
 from kernelopt.grams.keeping import positions
 from kernelopt.grams.matrices import Matrices
-from kernelopt.validation import Array, as_float_array, as_stack, as_symmetric, shown, whole
+from kernelopt.validation import Array, as_float_array, as_list, as_stack, as_symmetric, shown, whole
 
 if TYPE_CHECKING:
     from kernelopt.grams.evaluated import KernelFunction
@@ -245,8 +245,7 @@ class Grams(Matrices):
 
 def as_names(names: Sequence[str], m: int) -> tuple[str, ...]:
     """Return the names of m kernels, checked."""
-    listed = isinstance(names, Sequence | np.ndarray) or hasattr(names, "__array__")  # a pandas index too
-    words = tuple(names) if listed and np.ndim(names) == 1 else ()
+    words = as_list(names, "names", f"{m} strings, one per kernel")
     if len(words) != m or not all(isinstance(name, str) for name in words):
         raise ShapeError(
             f"names must be {m} strings, one per kernel, got {shown(names)}. Pass a list of words, or leave it out."
@@ -254,6 +253,8 @@ def as_names(names: Sequence[str], m: int) -> tuple[str, ...]:
     return tuple(str(name) for name in words)
 
 
-def as_grams(grams: Grams | ArrayLike) -> Grams:
-    """Return `grams` as a `Grams`, taking an (m, N, N) array as well."""
-    return grams if isinstance(grams, Grams) else Grams.from_array(grams)
+def as_grams(grams: Grams | ArrayLike, what: str = "grams") -> Grams:
+    """Return `grams` as a `Grams`, taking an (m, N, N) array as well; messages name the argument `what`."""
+    from kernelopt.grams.stored import ArrayGrams
+
+    return grams if isinstance(grams, Grams) else ArrayGrams(as_stack(grams, what))

@@ -14,17 +14,18 @@ from kernelopt.errors import InputError, NotPSDError, ParameterError
 from kernelopt.factors import RANK_TOLERANCE
 from kernelopt.grams.base import Grams
 from kernelopt.grams.keeping import Kept, once
-from kernelopt.validation import Array
+from kernelopt.validation import Array, shown
 
 
 def scaled(base: Grams, kind: str) -> Grams:
     """Return the scaled stack of a kind, as `Grams.normalize` says."""
-    if kind == "spherical":
+    word = kind if isinstance(kind, str) else ""
+    if word == "spherical":
         return SphericalGrams(base)
-    if kind in ("multiplicative", "trace"):
+    if word in ("multiplicative", "trace"):
         return ScaledGrams(base, variances if kind == "multiplicative" else mean_diagonals)
     raise ParameterError(
-        f"kind must be 'multiplicative', 'spherical' or 'trace', got {kind!r} in Grams.normalize. "
+        f"kind must be 'multiplicative', 'spherical' or 'trace', got {shown(kind)} in Grams.normalize. "
         "Choose 'multiplicative' for features of variance one, 'spherical' for a diagonal of ones, "
         "'trace' for a mean diagonal of one."
     )

@@ -25,7 +25,7 @@ from kernelopt.machine import (
     machine_at,
 )
 from kernelopt.threads import Watch
-from kernelopt.validation import Array, boolean, exponent, shown
+from kernelopt.validation import Array, as_vector, boolean, exponent, shown
 
 
 @dataclass(frozen=True, eq=False)
@@ -184,6 +184,8 @@ class Risk(ValuedWrap):
         Ks = self.learner.kernel_values()
         if Ks is None:
             raise ParameterError("the kernel must have a value, got None. Solve the problem first.")
+        alpha = as_vector(alpha, "alpha", size=self.learner.n)
+        scales = None if scales is None else as_vector(scales, "scales", size=len(Ks))
         if len(Ks) > 1 and scales is None and self.learner.norm != 2:
             return self.oracle()
         return self.learner.at(Ks, alpha, scales)

@@ -18,6 +18,8 @@ from kernelopt.validation import (
     PSD_TOLERANCE,
     Array,
     as_float_array,
+    bare,
+    is_real,
     numeric,
     shown,
     smallest_relative_eigenvalue,
@@ -204,8 +206,8 @@ class Solution:
                 f"risk must be given where there are several, got None for {last + 1} machines ({listed}). "
                 f"Pass risk=0..{last}."
             )
-        chosen = 0 if risk is None else risk
-        if isinstance(chosen, bool) or not isinstance(chosen, numbers.Integral) or not 0 <= chosen <= last:
+        chosen = 0 if risk is None else bare(risk)
+        if not is_real(chosen) or not isinstance(chosen, numbers.Integral) or not 0 <= chosen <= last:
             raise ParameterError(
                 f"risk must be an integer from 0 to {last}, got {shown(chosen)}. Pass risk=0..{last}."
                 if last

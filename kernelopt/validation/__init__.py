@@ -9,12 +9,13 @@ from kernelopt.validation.arrays import (
     Index,
     as_float_array,
     as_indices,
+    as_list,
     as_vector,
     numeric,
     plain,
 )
 from kernelopt.validation.expressions import as_expression
-from kernelopt.validation.labels import as_labels, as_sample_labels, as_targets
+from kernelopt.validation.labels import as_classes, as_labels, as_targets
 from kernelopt.validation.matrices import (
     PSD_TOLERANCE,
     as_stack,
@@ -23,25 +24,37 @@ from kernelopt.validation.matrices import (
     smallest_relative_eigenvalue,
 )
 from kernelopt.validation.messages import shown
-from kernelopt.validation.scalars import as_generator, boolean, exponent, one_of, positive, whole
+from kernelopt.validation.scalars import (
+    as_generator,
+    bare,
+    boolean,
+    exponent,
+    is_real,
+    one_of,
+    positive,
+    whole,
+)
 
 __all__ = [
     "PSD_TOLERANCE",
     "Array",
     "Index",
+    "as_classes",
     "as_expression",
     "as_float_array",
     "as_generator",
     "as_indices",
     "as_labels",
-    "as_sample_labels",
+    "as_list",
     "as_stack",
     "as_symmetric",
     "as_targets",
     "as_vector",
+    "bare",
     "boolean",
     "check_psd",
     "exponent",
+    "is_real",
     "numeric",
     "one_of",
     "plain",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numbers
+from collections.abc import Iterable, Mapping, Set
 from decimal import Decimal
 from typing import Any, TypeAlias
 
@@ -116,6 +117,31 @@ def of_objects(array: NDArray[Any], value: Any, what: str, error: type[InputErro
         ) from failure
 
 
+def as_list(value: Any, what: str, wanted: str) -> list[Any]:
+    """Return the members of a sequence of any kind, in its order.
+
+    Parameters
+    ----------
+    value : list, tuple, array, generator, ...
+        No text, and nothing without an order of its own, such as a set.
+    what, wanted : str
+        The name of the argument, and what it must be, for the message.
+
+    Raises
+    ------
+    ParameterError
+        If it is none.
+    """
+    unordered = isinstance(value, str | bytes | Set | Mapping | cp.Expression) or sp.issparse(value)
+    if unordered or not isinstance(value, Iterable) or (isinstance(value, np.ndarray) and not value.ndim):
+        raise ParameterError(
+            f"{what} must be {wanted}, got {shortened(value)} ({type(value).__name__}). Pass a list."
+        )
+    if masked_entries(value):
+        raise NotFiniteError(f"{what} must have no masked entries, got {shortened(value)}. Drop them.")
+    return list(value)
+
+
 def as_float_array(value: Any, what: str, ndim: int | tuple[int, ...] | None = None) -> Array:
     """Return `value` as a finite float64 array, or say what is wrong with it.
 
@@ -202,15 +228,17 @@ def as_indices(value: Any, count: int, what: str, things: str = "points", *, uni
     """
     array = np.atleast_1d(plain(value, what))
     got = f"{type(value).__name__} of dtype {array.dtype} and shape {array.shape}"
-    cure = f"Number the {things} from zero, in the order of the kernel."
+    wanted = (
+        f"{what} must be an integer vector with at least one entry (index vectors have one positive length)"
+    )
+    cure = f"Number the {things} from zero, in the order of the kernel"
     if array.ndim != 1 or not array.size:
-        raise ShapeError(
-            f"{what} must be an integer vector of one positive length, as index vectors are, got {got}. {cure}"
-        )
+        raise ShapeError(f"{wanted}, got {got}. {cure}.")
     if array.dtype.kind not in "iu":
-        raise ParameterError(f"{what} must be an integer vector, got {got}. {cure}")
+        raise ParameterError(f"{wanted}, got {got}. {cure}.")
     outside = array.min() < 0 or array.max() >= count
     if outside or (unique and np.unique(array).size < array.size):
         wanted = "different and in" if unique else "integers in"
+        cure += "; numpy.unique names each once." if unique else "."
         raise ParameterError(f"{what} must be {wanted} 0..{count - 1}, got {array[:6].tolist()}. {cure}")
     return array.astype(np.intp)

@@ -9,12 +9,15 @@ from numpy.typing import NDArray
 
 from kernelopt.errors import LabelError, NotFiniteError, ShapeError
 from kernelopt.validation.arrays import Array, as_float_array, plain
-from kernelopt.validation.messages import kind_of, shortened
+from kernelopt.validation.messages import shortened
+from kernelopt.validation.scalars import is_real
 
 
 def as_labels(y: Any, what: str = "y") -> Array:
     """Return labels in {-1, +1}, both present."""
     given = plain(y, what, LabelError)
+    if given.dtype.kind == "O" and all(is_real(label) for label in given.ravel()):
+        given = given.astype(float)
     if given.dtype.kind in "OUS":
         raise LabelError(
             f"{what} must hold labels -1 and +1, got {shortened(given.ravel()[:1].tolist())} of type "
@@ -46,8 +49,24 @@ def as_targets(y: Any, what: str = "y") -> Array:
     return array.copy()
 
 
-def as_sample_labels(y: Any, what: str = "y") -> NDArray[Any]:
-    """Return labels of any type, one per point, without missing ones."""
+def as_classes(y: Any, what: str = "y") -> NDArray[Any]:
+    """Return labels of any type that can be sorted, one per thing, without missing ones.
+
+    Parameters
+    ----------
+    y : array of shape (n,)
+    what : str, default "y"
+        The name of the argument, for the message.
+
+    Raises
+    ------
+    ShapeError
+        If it has not one dimension.
+    NotFiniteError
+        If a label is NaN, or masked.
+    LabelError
+        If the labels do not compare with each other.
+    """
     labels = plain(y, what)
     if labels.ndim != 1:
         raise ShapeError(
@@ -55,9 +74,11 @@ def as_sample_labels(y: Any, what: str = "y") -> NDArray[Any]:
         )
     try:
         missing = np.asarray(labels != labels, dtype=bool)
-    except Exception as error:  # of labels that do not compare, such as arrays
+        if not missing.any():
+            np.unique(labels)
+    except Exception as error:  # whatever the comparison of strange objects raises
         raise LabelError(
-            f"{what} must hold labels that compare, got {kind_of(labels[0])}: {error}. Convert them with astype(str)."
+            f"{what} must hold labels of one type, got a mixture: {error}. Convert them with astype(str)."
         ) from error
     for i in np.flatnonzero(missing)[:1]:
         raise NotFiniteError(

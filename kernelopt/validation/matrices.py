@@ -53,7 +53,7 @@ def as_stack(grams: Any, what: str = "grams") -> Array:
     array = as_float_array(grams, what)
     if array.ndim == 2 and array.shape[0] == array.shape[1]:
         raise ShapeError(
-            f"{what} must have shape (m, N, N), got {array.shape}. Wrap a single matrix with grams[None]."
+            f"{what} must have shape (m, N, N), got {array.shape}. Wrap a single matrix with {what}[None]."
         )
     if array.ndim != 3 or array.shape[1] != array.shape[2]:
         raise ShapeError(
