@@ -8,10 +8,12 @@ answer is that of the valid call.
 
 from __future__ import annotations
 
+import re
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache
+from inspect import isfunction
 from typing import Any
 
 import cvxpy as cp
@@ -199,6 +201,16 @@ SAME_NUMBER: dict[str, Callable[[Any], Any]] = {
     "array without axes": lambda v: np.array(v),
 }
 
+FEW_FORMS = {"list", "Series", "not contiguous"}  # for formulations, whose arrays meet the same functions
+
+LIKE_OTHERS = {  # left to the slow test where the arguments are those of a formulation
+    *("empty text", "bytes", "dict", "function", "type", "object", "Ellipsis", "date", "span of time"),
+    *("sparse matrix", "unset parameter vector", "variable matrix", "complex variable", "list of None"),
+    *("list of text", "nested", "real but complex", "list with a mask", "spans of time", "as bytes"),
+    *("as objects of text", "None entry", "text entry", "set of numbers", "list of expressions"),
+    *("list of sparse", "much longer", "numpy true", "array of one", "Series of one"),
+}
+
 KINDS: dict[str, dict[str, Callable[[Any], Any]]] = {
     "array": NOTHING | ARRAYS,
     "vector": NOTHING | ARRAYS | SHORTER,
@@ -260,13 +272,17 @@ TAKEN: dict[str, dict[str, Callable[[Any], Any]]] = {
 
 @dataclass(frozen=True)
 class Arg:
-    """A valid value of an argument, its kind, and the careless values that it may take."""
+    """A valid value of an argument, its kind, and what else is right here.
+
+    Names of careless values are separated by ", ".
+    """
 
     value: Any
     kind: str
-    takes: str = ""  # names of careless values, separated by ", ", that are an answer here and no error
-    named: str = ""  # how messages may name it, beside its own name
-    refuses: str = ""  # names of forms that are not taken here
+    takes: str = ""  # careless values that have an answer here
+    refuses: str = ""  # forms of the value that are not taken
+    skips: str = ""  # careless values that are none here: what they do is not ours
+    named: str = ""  # how messages may name the argument, beside its own name
 
 
 @dataclass(frozen=True)
@@ -275,8 +291,10 @@ class Call:
 
     function: Callable[..., Any]
     arguments: dict[str, Arg]
-    read: Callable[[Any], Any] = field(default=lambda result: result)
-    positional: tuple[str, ...] = ()
+    read: Callable[[Any], Any]
+
+    def __call__(self, **changed: Any) -> Any:
+        return self.read(self.function(**{name: a.value for name, a in self.arguments.items()} | changed))
 
 
 CALLS: dict[str, Call] = {}
@@ -286,40 +304,54 @@ def entry(name: str, function: Callable[..., Any], read: Any = lambda r: r, **ar
     CALLS[name] = Call(function, arguments, read)
 
 
-def number(value: float, **rest: Any) -> Arg:
-    return Arg(value, "number", **rest)
+DEFAULT = "None"  # where an argument may be left out
+THROUGH = "NaN entry, infinite entry"  # where what is not finite shows in the result
+CLASSES = (  # where labels may be of any type that can be sorted
+    "complex, real but complex, dates, spans of time, records, as text, as bytes, as objects of text, "
+    "infinite entry, huge entry"
+)
+SEEDS = "None, huge, zero, 1e30"
+ITEMS = (
+    "generator, list of None, list of text, nested, ragged, empty, empty array, array of objects, array, "
+    "Series"
+)
+UNSET = "unset parameter of its shape"  # where a cvxpy parameter may have its value later
 
 
-def indices(value: Any, **rest: Any) -> Arg:
-    return Arg(np.asarray(value), "indices", **rest)
+def number(value: float, takes: str = "", **rest: Any) -> Arg:
+    return Arg(value, "number", takes, **rest)
+
+
+def indices(value: Any, takes: str = "", **rest: Any) -> Arg:
+    return Arg(np.asarray(value), "indices", takes, **rest)
 
 
 def flag(value: bool, takes: str = "", **rest: Any) -> Arg:
-    return Arg(value, "flag", takes=takes, **rest)
+    return Arg(value, "flag", takes, **rest)
 
 
-def word(value: str, **rest: Any) -> Arg:
-    return Arg(value, "word", **rest)
+def word(value: str, takes: str = "", **rest: Any) -> Arg:
+    return Arg(value, "word", takes, **rest)
 
 
-def size(value: int, **rest: Any) -> Arg:
-    return Arg(value, "size", **rest)
+def size(value: int, takes: str = "", **rest: Any) -> Arg:
+    return Arg(value, "size", takes, **rest)
 
 
-def vector(value: Any, **rest: Any) -> Arg:
-    return Arg(value, "vector", **rest)
+def vector(value: Any, takes: str = "", **rest: Any) -> Arg:
+    return Arg(value, "vector", takes, **rest)
 
 
-def array(value: Any, **rest: Any) -> Arg:
-    return Arg(value, "array", **rest)
+def array(value: Any, takes: str = "", **rest: Any) -> Arg:
+    return Arg(value, "array", takes, **rest)
 
 
 def exponent(value: float = 1.5, **rest: Any) -> Arg:
     return Arg(value, "exponent", **rest)
 
 
-def thing(value: Any, **rest: Any) -> Arg:
-    return Arg(value, "thing", **rest)
+def thing(value: Any, takes: str = "", **rest: Any) -> Arg:
+    return Arg(value, "thing", takes, **rest)
 
 
 def evaluated(expression: Any) -> Any:
@@ -343,6 +375,7 @@ def value_of(problem: Any) -> Any:
 
 KERNELS = [ko.gaussian(1.0), ko.linear()]
 GRAPH = nx.path_graph(N)
+NODES = "generator, array, Series"  # any sequence of nodes
 
 for kernel in (ko.gaussian, ko.laplacian):
     entry(kernel.__name__, kernel, lambda k: k(X), width=number(2.0))
@@ -357,16 +390,21 @@ entry(
 )
 entry("per_feature", ko.per_feature, kernels=thing([ko.gaussian(1.0)], named="kernel"), d=size(3))
 entry("kernel(X)", lambda X: ko.gaussian(1.0)(X), X=array(X))
-entry("kernel(X, Z)", lambda X, Z: ko.gaussian(1.0)(X, Z), X=array(X, named="Z"), Z=array(X))
+entry("kernel(X, Z)", lambda X, Z: ko.gaussian(1.0)(X, Z), X=array(X, named="Z"), Z=array(X, DEFAULT))
 entry("kernel.diagonal", lambda X: ko.polynomial().diagonal(X), X=array(X))
 entry("kernel.rank", lambda X: ko.linear().rank(X), X=array(X))
-entry("empirical_map", ko.empirical_map, S=array(KS[0], named="S_new"), S_new=array(KS[0]))
+entry("empirical_map", ko.empirical_map, S=array(KS[0], named="S_new"), S_new=array(KS[0], DEFAULT))
 entry(
     "diffusion", lambda graph, beta: ko.diffusion(graph, beta)([0, 1]), graph=thing(GRAPH), beta=number(0.5)
 )
-entry("diffusion(X, Z)", lambda X, Z: ko.diffusion(GRAPH, 0.5)(X, Z), X=thing([0, 1]), Z=thing([0, 1]))
-entry("diffusion.diagonal", lambda X: ko.diffusion(GRAPH, 0.5).diagonal(X), X=thing([0, 1]))
-entry("diffusion.rank", lambda X: ko.diffusion(GRAPH, 0.5).rank(X), X=thing([0, 1]))
+entry(
+    "diffusion(X, Z)",
+    lambda X, Z: ko.diffusion(GRAPH, 0.5)(X, Z),
+    X=thing([0, 1], NODES),
+    Z=thing([0, 1], f"{DEFAULT}, {NODES}"),
+)
+entry("diffusion.diagonal", lambda X: ko.diffusion(GRAPH, 0.5).diagonal(X), X=thing([0, 1], NODES))
+entry("diffusion.rank", lambda X: ko.diffusion(GRAPH, 0.5).rank(X), X=thing([0, 1], NODES))
 
 # ----------------------------------------------------------------------------------------- stacks
 
@@ -375,7 +413,7 @@ entry("Grams.from_array", ko.Grams.from_array, np.asarray, array=array(KS, named
 entry(
     "Grams.from_array, named",
     lambda names: ko.Grams.from_array(KS, names).names,
-    names=thing(["a", "b", "c"]),
+    names=thing(["a", "b", "c"], DEFAULT),
 )
 entry(
     "Grams.from_kernels",
@@ -385,8 +423,9 @@ entry(
     X=array(X),
 )
 entry("Grams.rank_one", ko.Grams.rank_one, np.asarray, V=array(X))
-entry("Grams.from_eigenvectors", ko.Grams.from_eigenvectors, len, K0=array(K0), rank=size(2))
+entry("Grams.from_eigenvectors", ko.Grams.from_eigenvectors, len, K0=array(K0), rank=size(2, DEFAULT))
 entry("Grams.identity", ko.Grams.identity, np.asarray, n_points=size(3))
+SEVERAL = "list of None, list of text, nested, ragged, array of objects, array, Series"
 STACKS = {
     "array": ko.Grams.from_array(KS),
     "kernels": ko.Grams.from_kernels(KERNELS, X),
@@ -399,100 +438,160 @@ STACKS = {
     "joined": join([(2.0, ko.Grams.from_kernels(KERNELS, X)), (1.0, ko.Grams.rank_one(X))]),
 }
 for title, grams in STACKS.items():
-    entry(f"{title}.combine", grams.combine, weights=vector(np.arange(1.0, len(grams) + 1)))
-    entry(f"{title}.apply", grams.apply, alpha=vector(V))
-    entry(f"{title}.forms", grams.forms, alpha=vector(V))
-    entry(f"{title}.entries", grams.entries, rows=indices([0, 1]), columns=indices([1, 2], named="rows"))
-    entry(f"{title}.rows", grams.rows, indices=indices([0, 1]))
-    entry(f"{title}.block", grams.block, np.asarray, rows=indices([0, 1], named="indices"))
-    entry(f"{title}.subset", grams.subset, np.asarray, indices=indices([0]))
+    one_kernel = ", NaN, number" if len(grams) == 1 else ""
+    entry(
+        f"{title}.combine",
+        grams.combine,
+        weights=vector(np.arange(1.0, len(grams) + 1), THROUGH + one_kernel),
+    )
+    entry(f"{title}.apply", grams.apply, alpha=vector(V, "empty, " + THROUGH))
+    entry(f"{title}.forms", grams.forms, alpha=vector(V, "empty, " + THROUGH))
+    entry(
+        f"{title}.entries",
+        grams.entries,
+        rows=indices([0, 1], "negative"),
+        columns=indices([1, 2], "negative", named="rows"),
+    )
+    entry(f"{title}.rows", grams.rows, indices=indices([0, 1], "negative, empty, empty array"))
+    entry(f"{title}.block", grams.block, np.asarray, rows=indices([0, 1], "negative"))
+    entry(f"{title}.subset", grams.subset, np.asarray, indices=indices([0], "negative"))
     entry(f"{title}.normalize", grams.normalize, np.asarray, kind=word("trace"))
-for title in ("kernels", "identity", "centred", "scaled", "spherical", "subset"):
+for title in ("kernels", "centred", "scaled", "spherical", "subset"):
     entry(f"{title}.cross", STACKS[title].cross, X_new=array(X[:2]))
     entry(f"{title}.self_similarity", STACKS[title].self_similarity, X_new=array(X[:2]))
-entry("join", lambda factor: join([(factor, STACKS["array"])]), np.asarray, factor=vector(np.ones(M) * 2))
+entry("identity.cross", STACKS["identity"].cross, X_new=thing(X[:2], SEVERAL))  # it counts the points
+entry("identity.self_similarity", STACKS["identity"].self_similarity, X_new=thing(X[:2], SEVERAL))
+entry(
+    "join",
+    lambda factor: join([(factor, STACKS["array"])]),
+    np.asarray,
+    factor=vector(np.ones(M) * 2, "number"),
+)
 
 # ----------------------------------------------------------------------------------------- losses
 
 for loss in (ko.hinge, ko.squared_hinge, ko.huberized_hinge, ko.logistic):
     one = lambda made: made.value(np.linspace(-1, 1, N), Y)  # noqa: E731
     entry(f"{loss.__name__}, one C", loss, one, C=number(2.0))
-    entry(f"{loss.__name__}, C per sample", loss, one, C=vector(np.arange(1.0, N + 1)))
+    entry(
+        f"{loss.__name__}, C per sample",
+        loss,
+        one,
+        C=vector(np.arange(1.0, N + 1), "number"),
+    )
 for loss in (ko.squared, ko.epsilon_insensitive, ko.one_class):
-    entry(loss.__name__, loss, lambda made: made.value(V, V[::-1]), C=vector(np.arange(1.0, N + 1)))
+    entry(
+        loss.__name__,
+        loss,
+        lambda made: made.value(V, V[::-1]),
+        C=vector(np.arange(1.0, N + 1), "number"),
+    )
 entry("huberized_hinge, tau", lambda tau: ko.huberized_hinge(1.0, tau).value(V, Y), tau=number(0.5))
 entry("epsilon_insensitive, eps", lambda eps: ko.epsilon_insensitive(1.0, eps).value(V, Y), eps=number(0.5))
 entry("hinge.scaled", ko.hinge().scaled, lambda made: made.C, factor=number(2.0))
 entry("hard_margin.scaled", ko.hard_margin().scaled, repr, factor=number(2.0))
 entry("hinge.targets", lambda y: ko.hinge().targets(y, N), y=vector(Y))
 entry("squared.targets", lambda y: ko.squared().targets(y, N), y=vector(V))
-entry("one_class.targets", lambda y: ko.one_class().targets(y, N), y=vector(V))
+entry("one_class.targets", lambda y: ko.one_class().targets(y, N), y=vector(V, DEFAULT))
 
 # ------------------------------------------------------------------------------------ the language
 
 W = cp.Variable(M, nonneg=True, name="w")
 HINGE = ko.hinge(1.0)
-entry("lp_length", ko.lp_length, v=vector(V), p=exponent())
+entry("lp_length", ko.lp_length, v=vector(V, "empty, longer, much longer, " + THROUGH), p=exponent())
 entry("conjugate_exponent", ko.conjugate_exponent, p=exponent())
 entry("positive", lambda value: ko.positive(value, "value"), value=number(2.0))
 entry("exponent", lambda value: ko.exponent(value, "value"), value=exponent())
 entry("whole", lambda value: ko.whole(value, "value"), value=size(2))
 entry("boolean", lambda value: ko.boolean(value, "value"), value=flag(True))
 entry("one_of", lambda value: ko.one_of(value, "value", ("a", "b")), value=word("a"))
-entry("as_float_array", lambda value: ko.as_float_array(value, "value", 1), value=vector(V))
+entry(
+    "as_float_array",
+    lambda value: ko.as_float_array(value, "value", 1),
+    value=vector(V, "empty, longer, much longer"),
+)
+entry("as_vector", lambda value: ko.as_vector(value, "value", N), value=vector(V))
+entry(
+    "as_classes",
+    lambda value: ko.as_classes(value, "value"),
+    value=vector(Y, f"{CLASSES}, empty, list of text, longer, much longer"),
+)
+entry("as_list", lambda value: ko.as_list(value, "value", "a list"), value=thing([1], ITEMS))
+entry("as_generator", lambda value: ko.as_generator(value, "value").random(), value=size(0, SEEDS))
 entry("as_symmetric", lambda value: ko.as_symmetric(value, "value"), value=array(K0))
 entry("as_indices", lambda value: ko.as_indices(value, N, "value"), value=indices([1, 0]))
-entry("combine", ko.combine, evaluated, weights=vector(np.ones(M)), grams=array(KS))
+entry(
+    "combine",
+    ko.combine,
+    evaluated,
+    weights=vector(np.ones(M), f"{UNSET}, unset parameter vector"),
+    grams=array(KS),
+)
 entry("combine, a variable", lambda grams: ko.combine(W, grams), evaluated, grams=array(KS))
 for name, function in {"trace": ko.trace, "frobenius": ko.frobenius}.items():
-    entry(name, function, evaluated, K=array(K0))
+    entry(name, function, evaluated, K=array(K0, UNSET))
 entry(
     "entries",
     ko.entries,
     evaluated,
-    K=array(K0),
+    K=array(K0, UNSET),
     rows=indices([0, 1]),
     columns=indices([1, 2], named="rows"),
 )
-entry("alignment", ko.alignment, evaluated, K=array(K0), y=vector(Y))
-entry("p_norm", ko.p_norm, evaluated, x=vector(V), p=exponent())
+entry("alignment", ko.alignment, evaluated, K=array(K0, UNSET), y=vector(Y))
+entry(
+    "p_norm",
+    ko.p_norm,
+    evaluated,
+    x=vector(V, f"{UNSET}, unset parameter vector, longer, much longer"),
+    p=exponent(),
+)
 entry(
     "lp_ball",
     ko.lp_ball,
     lambda ball: value_of(cp.Problem(cp.Minimize(0), ball)),
-    theta=thing(W),
+    theta=thing(W, skips="unset parameter vector"),
     p=exponent(),
-    radius=number(2.0),
+    radius=number(2.0, "variable, set parameter, constant", skips="unset parameter"),
 )
-entry("triplet_gains", ko.triplet_gains, evaluated, K=array(K0), triplets=indices(TRIPLETS))
+entry("triplet_gains", ko.triplet_gains, evaluated, K=array(K0, UNSET), triplets=indices(TRIPLETS))
 entry(
-    "triplet_hinge", ko.triplet_hinge, evaluated, K=array(K0), triplets=indices(TRIPLETS), margin=number(1.0)
+    "triplet_hinge",
+    ko.triplet_hinge,
+    evaluated,
+    K=array(K0, UNSET),
+    triplets=indices(TRIPLETS),
+    margin=number(1.0),
 )
-entry("diagonally_dominant", ko.diagonally_dominant, len, K=array(K0), points=indices([0, 1]))
+entry("diagonally_dominant", ko.diagonally_dominant, len, K=array(K0, UNSET), points=indices([0, 1], DEFAULT))
 entry(
     "risk",
     ko.risk,
     evaluated,
-    K=array(K0),
+    K=array(K0, UNSET, refuses="list, tuple"),  # a list is one of several kernels
     y=vector(Y),
     loss=thing(HINGE),
-    bias=flag(True),
+    bias=flag(True, DEFAULT),
     norm=exponent(2.0),
 )
 entry("risk of targets", lambda y: ko.risk(K0, y, ko.squared()), evaluated, y=vector(V))
-entry("risk of a list", lambda K: ko.risk([K, K0], Y, HINGE), evaluated, K=array(K0))
+entry("risk of a list", lambda K: ko.risk([K, K0], Y, HINGE), evaluated, K=array(K0, UNSET))
 
 # ------------------------------------------------------------------------------------- comparisons
 
-entry("as_triplets", ko.as_triplets, triplets=indices(TRIPLETS), n_points=size(N))
-entry("comparisons", ko.comparisons, str, triplets=indices(TRIPLETS), n_points=size(N))
-entry("Comparisons.describe", ko.comparisons(TRIPLETS).describe, cycle=indices([0, 1]))
+entry("as_triplets", ko.as_triplets, triplets=indices(TRIPLETS), n_points=size(N, DEFAULT))
+entry("comparisons", ko.comparisons, str, triplets=indices(TRIPLETS), n_points=size(N, DEFAULT))
+entry(
+    "Comparisons.describe",
+    ko.comparisons(TRIPLETS).describe,
+    cycle=indices([0, 1], "empty, empty array, generator of it"),
+)
 entry(
     "sample_triplets",
     ko.sample_triplets,
-    y=vector(Y),
+    y=vector(Y, f"{CLASSES}, longer, much longer", skips="dates, spans of time"),  # one class
     size=size(3),
-    random_state=size(0),
+    random_state=size(0, SEEDS),
     both_anchors=flag(True),
 )
 entry("triplet_score", ko.triplet_score, K=array(K0), triplets=indices(TRIPLETS), distance=flag(True))
@@ -516,6 +615,9 @@ def solution() -> ko.Solution:
 CROSS = np.arange(M * 2 * N, dtype=float).reshape(M, 2, N)
 
 
+GARBAGE = f"{DEFAULT}, {THROUGH}"  # what is not finite proves nothing: the bracket is wide, and true
+
+
 def bracket(certificate: ko.Certificate) -> Any:
     return np.array([certificate.lower, certificate.upper])
 
@@ -527,28 +629,35 @@ entry(
     ),
     bracket,
     problem=thing(PROBLEM),
-    weights=vector(np.ones(M) / 2),
-    alpha=vector(Y / 2),
+    weights=vector(np.ones(M) / 2, GARBAGE),
+    alpha=vector(Y / 2, GARBAGE),
     retrain=flag(True),
 )
 entry(
-    "certify, a candidate", lambda candidate: ko.certify(PROBLEM, candidate), candidate=thing({W: np.ones(M)})
+    "certify, a candidate",
+    lambda candidate: ko.certify(PROBLEM, candidate),
+    candidate=thing({W: np.ones(M)}, DEFAULT),
 )
 entry(
     "certify, a value",
     lambda value: ko.certify(PROBLEM, {W: value}),
     bracket,
-    value=vector(np.ones(M), named="candidate"),
+    value=vector(np.ones(M), GARBAGE, named="candidate"),
 )
 entry(
-    "certify, several alphas", lambda alpha: ko.certify(PROBLEM, alpha=[alpha]), bracket, alpha=vector(Y / 2)
+    "certify, several alphas",
+    lambda alpha: ko.certify(PROBLEM, alpha=[alpha]),
+    bracket,
+    alpha=vector(Y / 2, THROUGH),
 )
-entry("certify, bounds", lambda bounds: ko.certify(PROBLEM, bounds=bounds), bounds=thing({W: (0, 1)}))
+entry(
+    "certify, bounds", lambda bounds: ko.certify(PROBLEM, bounds=bounds), bounds=thing({W: (0, 1)}, DEFAULT)
+)
 entry(
     "certify, a bound",
     lambda bound: ko.certify(PROBLEM, bounds={W: (0, bound)}),
     bracket,
-    bound=vector(np.ones(M), named="bounds"),
+    bound=vector(np.ones(M), "infinite entry, number", named="bounds"),
 )
 entry(
     "solve",
@@ -557,18 +666,22 @@ entry(
     problem=thing(PROBLEM),
     method=word("exact"),
     tol=number(1e-3),
-    time_limit=number(9.0),
-    memory=number(1e9),
-    callback=thing(lambda event: None),
+    time_limit=number(9.0, DEFAULT),
+    memory=number(1e9, DEFAULT),
+    callback=thing(lambda event: None, "None, function", skips="type"),
     verbose=flag(False),
-    solver=word("CLARABEL"),
-    solver_options=thing({"max_iter": 50}),
-    force=flag(True),
+    solver=word("CLARABEL", "None, capitals"),
+    solver_options=thing({"max_iter": 50}, DEFAULT, named="setting"),
+    force=flag(True, DEFAULT),
 )
 for method, options in {
-    "interleaved": {"max_chunks": size(50), "chunk": size(2)},
-    "cutting-plane": {"master": word("exact"), "stabilize": flag(True), "max_iterations": size(50)},
-    "block-descent": {"update": word("descent"), "max_iterations": size(50)},
+    "interleaved": {"max_chunks": size(50, DEFAULT), "chunk": size(2, DEFAULT)},
+    "cutting-plane": {
+        "master": word("exact", DEFAULT),
+        "stabilize": flag(True, DEFAULT),
+        "max_iterations": size(50, DEFAULT),
+    },
+    "block-descent": {"update": word("descent", DEFAULT), "max_iterations": size(50, DEFAULT)},
 }.items():
     entry(
         f"solve by {method}",
@@ -582,11 +695,14 @@ entry("register_method", ko.register_method, method=thing(METHODS["exact"]))
 entry(
     "decision_function",
     lambda cross, risk: solution().decision_function(cross, risk=risk),
-    cross=array(CROSS),
-    risk=size(0),
+    cross=array(CROSS, DEFAULT),
+    risk=size(0, "None, zero"),
 )
 entry(
-    "kernel_at", lambda cross, risk: solution().kernel_at(cross, risk=risk), cross=array(CROSS), risk=size(0)
+    "kernel_at",
+    lambda cross, risk: solution().kernel_at(cross, risk=risk),
+    cross=array(CROSS),
+    risk=size(0, "None, zero"),
 )
 entry("Risk.at", lambda alpha: risk_at().at(alpha).value, alpha=vector(Y / 2))
 entry(
@@ -594,14 +710,14 @@ entry(
     plot_weights,
     lambda ax: None,
     solutions=thing({"a": solution()}),
-    names=thing(list("abc")),
+    names=thing(list("abc"), "None, generator, array"),
 )
 entry(
     "plot_bounds",
     plot_bounds,
     lambda ax: None,
     solutions=thing({"a": solution()}),
-    references=thing({"b": 1.0}),
+    references=thing({"b": 1.0}, "None, dict"),
 )
 
 
@@ -615,15 +731,15 @@ GRAMS = KS + np.eye(N)
 RIDGE, TRACE = number(0.5, named="tau"), number(3.0)
 COMMON = {"grams": array(GRAMS), "y": vector(Y)}
 for name, more in {
-    "margin": {"C": number(1.0), "tau": RIDGE, "weights": word("nonnegative"), "trace": TRACE},
+    "margin": {"C": number(1.0, "infinite"), "tau": RIDGE, "weights": word("nonnegative"), "trace": TRACE},
     "hard_margin": {"weights": word("nonnegative"), "trace": TRACE},
     "soft_margin": {"C": number(1.0), "weights": word("nonnegative"), "trace": TRACE},
     "soft_margin_squared": {"C": number(1.0), "weights": word("nonnegative"), "trace": TRACE},
     "learned_tau": {"weights": word("nonnegative"), "trace": TRACE},
     "alignment": {"weights": word("free"), "norm": word("train"), "prediction": word("svm")},
-    "qcqp": {"C": number(1.0), "tau": RIDGE, "trace": TRACE},
-    "sdp": {"C": number(1.0), "tau": RIDGE, "weights": word("free"), "trace": TRACE},
-    "block_norm": {"C": number(1.0), "tau": RIDGE, "trace": TRACE},
+    "qcqp": {"C": number(1.0, "infinite"), "tau": RIDGE, "trace": TRACE},
+    "sdp": {"C": number(1.0, "infinite"), "tau": RIDGE, "weights": word("free"), "trace": TRACE},
+    "block_norm": {"C": number(1.0, "infinite"), "tau": RIDGE, "trace": TRACE},
 }.items():
     entry(f"lanckriet.{name}", getattr(lanckriet, name), value_of, **COMMON, **more)
 entry(
@@ -632,7 +748,7 @@ entry(
     value_of,
     V=array(X),
     y=vector(Y),
-    C=number(1.0),
+    C=number(1.0, "infinite"),
     tau=RIDGE,
     trace=TRACE,
 )
@@ -650,11 +766,11 @@ entry(
     lambda b: b.bound,
     solution=thing(transduced()),
     delta=number(0.1),
-    y=vector(np.array([1.0, -1, 1])),
+    y=vector(np.array([1.0, -1, 1]), DEFAULT),
     samples=size(10),
-    random_state=size(0),
+    random_state=size(0, SEEDS),
 )
-LOSS = {"loss": thing(HINGE), "bias": flag(True)}
+LOSS = {"loss": thing(HINGE), "bias": flag(True, DEFAULT)}
 E = np.eye(M) + 0.1
 for name, more in {
     "primal": {"p": exponent()},
@@ -672,7 +788,12 @@ for name, more in {
 for name in ("one_class", "dual_one_class"):
     function = getattr(lp_norm, name)
     entry(
-        f"lp_norm.{name}, C", function, value_of, grams=array(GRAMS), p=exponent(), C=vector(np.ones(N) * 2)
+        f"lp_norm.{name}, C",
+        function,
+        value_of,
+        grams=array(GRAMS),
+        p=exponent(),
+        C=vector(np.ones(N) * 2, "number"),
     )
     entry(f"lp_norm.{name}, nu", function, value_of, grams=array(GRAMS), p=exponent(), nu=number(0.5))
 entry(
@@ -697,7 +818,7 @@ NEAR = {
     "y": vector(Y),
     "C": number(2.0),
     "rho": number(0.5),
-    "trace": number(3.0),
+    "trace": number(3.0, DEFAULT),
     "fidelity": word("frobenius"),
 }
 for name in ("single_kernel", "kernel_per_similarity", "restricted_spectral"):
@@ -709,7 +830,7 @@ entry(
     "similarity.loss",
     lambda loss: similarity.single_kernel(S, Y, rho=1.0, trace=1.0, loss=loss),
     value_of,
-    loss=thing(HINGE),
+    loss=thing(HINGE, DEFAULT),
 )
 entry(
     "similarity.indefinite_svm",
@@ -723,7 +844,7 @@ entry(
     similarities=array(S),
     alpha=vector(V),
     rho=number(0.5),
-    trace=number(1.0),
+    trace=number(1.0, DEFAULT),
 )
 entry("similarity.gammas", similarity.gammas, kernels=array(GRAMS), alpha=vector(V))
 entry(
@@ -743,11 +864,11 @@ DESIGN = {
     "triplets": indices(TRIPLETS),
     "gamma2": number(0.1),
     "cone": word("dominant"),
-    "points": indices([0, 1, 2, 3]),
+    "points": indices([0, 1, 2, 3], DEFAULT),
     "margin": number(1.0),
 }
 entry("triplet_lp.kernel_design", triplet_lp.kernel_design, value_of, **DESIGN, gamma1=number(0.1))
-GROUPS = vector(np.array([0, 1, 1]))
+GROUPS = vector(np.array([0, 1, 1]), f"{DEFAULT}, {CLASSES}")
 entry(
     "triplet_lp.feature_selection",
     triplet_lp.feature_selection,
@@ -763,7 +884,7 @@ entry(
     lambda path: path.upper,
     **DESIGN,
     groups=GROUPS,
-    gamma1=vector([0.1, 0.2]),
+    gamma1=vector([0.1, 0.2], "generator of it, longer, much longer", skips="None"),  # None has a warning
 )
 entry(
     "triplet_lp.regularization_path, size",
@@ -774,7 +895,7 @@ entry(
     "triplet_lp.selected",
     triplet_lp.selected,
     solution=thing(solution()),
-    groups=GROUPS,
+    groups=vector(np.array([0, 1, 1]), CLASSES),
     tol=number(1e-6),
 )
 STRATEGY = {"grams": array(GRAMS), "targets": vector(V)}
@@ -783,15 +904,15 @@ entry(
     linear_functional.functional_strategy,
     value_of,
     **STRATEGY,
-    regularization=vector(np.ones(M)),
+    regularization=vector(np.ones(M), "number"),
     convention=word("mean"),
     ridge=number(0.5),
     weights=word("free"),
     columns=word("split"),
     filter=thing(linear_functional.cut_off),
     intercept=word("mean"),
-    held_out=indices([0, 2]),
-    n_jobs=size(1),
+    held_out=indices([0, 2], DEFAULT),
+    n_jobs=size(1, DEFAULT),
 )
 entry(
     "functional_strategy, a grid",
@@ -799,8 +920,8 @@ entry(
         GRAMS, V, regularization=regularization, grid=grid
     ),
     value_of,
-    grid=vector([0.1, 1.0]),
-    regularization=word("gcv"),
+    grid=vector([0.1, 1.0], "None, number, longer, much longer"),
+    regularization=word("gcv", "one"),
 )
 
 
@@ -823,7 +944,7 @@ entry(
     weights=word("simplex"),
     ridge=number(0.5),
 )
-LEVELS, LEVEL = array(np.array([0.5, 1.0, 2.0])), number(0.5)
+LEVELS, LEVEL = array(np.array([0.5, 1.0, 2.0]), "empty"), number(0.5)
 for name in ("tikhonov", "cut_off", "landweber"):
     entry(f"linear_functional.{name}", getattr(linear_functional, name), eigenvalues=LEVELS, level=LEVEL)
 entry(
@@ -837,5 +958,87 @@ entry(
     "Formulation.solve",
     lambda method, programme: lanckriet.qcqp(GRAMS, Y, C=1.0).solve(method, programme=programme).status,
     method=word("exact"),
-    programme=word("qcqp"),
+    programme=word("qcqp", DEFAULT),
 )
+
+# ------------------------------------------------------------------------------------------- tests
+
+CASES = [(call, argument) for call, made in CALLS.items() for argument in made.arguments]
+FORMULATIONS = ("lanckriet.", "lp_norm.", "similarity.", "triplet_lp.", "functional_strategy")
+NAMES = [f"{call}-{argument}" for call, argument in CASES]
+
+
+def outcome(call: Call, argument: str, value: Any) -> str:
+    """Return "" where a careless value has an answer, "refused" for a good error, else what is wrong."""
+    name = "|".join(filter(None, [argument, call.arguments[argument].named]))
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", RuntimeWarning)  # of sums with infinite numbers
+            warnings.simplefilter("error", np.exceptions.ComplexWarning)
+            call(**{argument: value})
+    except ko.KerneloptError as error:
+        message = str(error)
+        good = len(message.split()) >= 8 and re.search(rf"\b({name})\b", message)
+        return "refused" if good else f"does not name it: {message}"
+    except Exception as error:
+        return f"raises {type(error).__name__}: {error}"
+    return ""
+
+
+def answers(made: Call, argument: str, left_out: set[str]) -> tuple[dict[str, str], dict[str, str]]:
+    """Return what every careless value of an argument meets, and what it should meet."""
+    arg = made.arguments[argument]
+    names = KINDS[arg.kind].keys() - left_out - set(arg.skips.split(", "))
+    found = {name: outcome(made, argument, KINDS[arg.kind][name](arg.value)) for name in sorted(names)}
+    return found, {name: "" if name in arg.takes.split(", ") else "refused" for name in found}
+
+
+@pytest.mark.parametrize(("call", "argument"), CASES, ids=NAMES)
+def test_a_careless_value_is_refused_by_name_or_is_known_to_be_right(call, argument):
+    found, wanted = answers(CALLS[call], argument, LIKE_OTHERS if call.startswith(FORMULATIONS) else set())
+    assert found == wanted
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("call", [call for call in CALLS if call.startswith(FORMULATIONS)])
+def test_every_careless_value_is_refused_by_a_formulation(call):
+    for argument in CALLS[call].arguments:
+        found, wanted = answers(CALLS[call], argument, set())
+        assert found == wanted, argument
+
+
+@pytest.mark.parametrize(("call", "argument"), CASES, ids=NAMES)
+def test_other_forms_of_a_value_have_the_same_answer(call, argument):
+    made, arg = CALLS[call], CALLS[call].arguments[argument]
+    expected = made()
+    forms = TAKEN[arg.kind]
+    for name in (
+        FEW_FORMS.intersection(forms)
+        if call.startswith(FORMULATIONS) and arg.kind in ("array", "vector")
+        else forms
+    ):
+        make = forms[name]
+        if name in arg.refuses.split(", "):
+            assert outcome(made, argument, make(arg.value)) == "refused", name
+            continue
+        found = made(**{argument: make(arg.value)})
+        if isinstance(expected, float | np.ndarray) and np.asarray(expected).dtype.kind in "fiu":
+            assert np.asarray(found, dtype=float) == pytest.approx(expected, rel=1e-5, abs=1e-6), name
+
+
+def test_the_table_has_every_public_function():
+    """Those without arguments, records, and classes that only functions of ours make are not in it."""
+    listed = {getattr(made.function, "__name__", "") for made in CALLS.values()} | set(CALLS)
+    functions = {
+        f"{module.__name__.rpartition('.')[2]}.{name}": name
+        for module in (lanckriet, linear_functional, lp_norm, similarity, triplet_lp)
+        for name in module.__all__
+        if isfunction(getattr(module, name))
+    } | {name: name for name in ko.__all__ if isfunction(getattr(ko, name))}
+    whole_names = " ".join(CALLS)
+    missing = {
+        full
+        for full, name in functions.items()
+        if name not in listed and not re.search(rf"\b{name}\b", whole_names)
+    }
+    assert missing == {"catalogue", "shown"}

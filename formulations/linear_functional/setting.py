@@ -88,7 +88,7 @@ def setting(
 ) -> Setting:
     """Check the inputs of the first stage."""
     stack = ko.as_grams(grams)
-    v = ko.squared().targets(targets, stack.n_points)
+    v = ko.squared().targets(targets, stack.n_points, "targets")
     one_of(convention, ("mean", "sum"), "convention")
     one_of(columns, ("training", "leave-one-out", "split"), "columns")
     one_of(intercept, ("none", "mean", "column"), "intercept")

@@ -37,16 +37,17 @@ def starting_point(structure: Structure, candidate: Any, weights: ArrayLike | No
             f"the candidate must be for variables of the problem ({', '.join(v.name() for v in variables)}), "
             f"got {shown(strangers[0])}. Pass the variables that the problem was built from."
         )
+    kind = "the candidate of" if weights is None else "weights, the candidate of"
     point: Point = {}
     for variable in variables:
         value = variable.value if candidate is None else candidate.get(variable, variable.value)
         if value is None:
             return None
         dense = value.toarray() if hasattr(value, "toarray") else value
-        array = numeric(dense, f"the candidate of {variable.name()}", ParameterError).copy()
+        array = numeric(dense, f"{kind} {variable.name()}", ParameterError).copy()
         if array.shape != variable.shape:
             raise ShapeError(
-                f"the candidate of {variable.name()} must have shape {variable.shape}, got {array.shape}."
+                f"{kind} {variable.name()} must have shape {variable.shape}, got {array.shape}."
                 " Reshape it as the variable."
             )
         if not np.isfinite(flat(array)).all():

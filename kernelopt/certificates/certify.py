@@ -20,7 +20,7 @@ from kernelopt.errors import Stopped
 from kernelopt.machine import BlockMachine, Machine
 from kernelopt.structure.affine import flat
 from kernelopt.structure.evaluation import Evaluator, Given
-from kernelopt.structure.gate import check_problem
+from kernelopt.structure.gate import check_problem, check_values
 from kernelopt.structure.structure import Point, Structure
 from kernelopt.threads import Watch, quietly
 from kernelopt.validation import Array, boolean
@@ -133,6 +133,7 @@ def certify(
     (0.25, 0.25, 'closed')
     """
     check_problem(problem)
+    check_values(problem)
     retrain = boolean(retrain, "retrain")
     structure = Structure(problem)
     known = as_bounds(structure, bounds)

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from kernelopt.errors import ShapeError
+from kernelopt.errors import ParameterError, ShapeError
 from kernelopt.factors import pivoted_cholesky
 from kernelopt.grams.keeping import Kept, all_kept, chunks, once, positions
-from kernelopt.validation import Array, Index, numeric
+from kernelopt.validation import Array, Index, numeric, shown
 
 
 class Matrices(ABC):
@@ -102,15 +102,20 @@ class Matrices(ABC):
 
     def _block(self, rows: Any) -> slice | NDArray[np.intp]:
         """Return the points of a block: a slice as it is, anything else as an array of indices."""
-        chosen = positions(rows, self.n_points, "points", "Grams.block")
+        chosen = positions(rows, self.n_points, "points", "Grams.block", "rows")
+        if not chosen.size:
+            raise ParameterError(
+                f"rows must choose at least one point, got {shown(rows)} in Grams.block of {self!r}. "
+                "Pass the numbers of the points to keep."
+            )
         return rows if isinstance(rows, slice) else chosen
 
     def _weights(self, weights: Any) -> Array:
         """Return one number per matrix, shape (m,). What is not finite goes through, and shows in the result."""
-        w = numeric(weights, "weights").ravel()
-        if w.size != len(self):
+        w = np.atleast_1d(numeric(weights, "weights"))
+        if w.shape != (len(self),):
             raise ShapeError(
-                f"weights must have shape ({len(self)},), one per kernel, got {w.size} of them for {self!r}. "
+                f"weights must have shape ({len(self)},), one per kernel, got {w.shape} for {self!r}. "
                 "Take some of the kernels with grams.subset(indices)."
             )
         return w

@@ -76,20 +76,20 @@ class Loss(ABC):
         """Whether `curve` describes l(a) completely."""
         return True
 
-    def targets(self, y: ArrayLike | None, n: int) -> Array:
-        """Return `y` checked for this loss; `n` is the number of points of the kernel."""
+    def targets(self, y: ArrayLike | None, n: int, what: str = "y") -> Array:
+        """Return `y` checked for this loss; `n` is the number of points of the kernel, `what` its name."""
         if self.kind == "none" and y is None:
             return np.ones(n)
         if y is None:
             raise ShapeError(
-                f"{self!r} needs y, got None. Pass the {'labels' if self.kind == 'labels' else 'targets'}"
+                f"{self!r} needs {what}, got None. Pass the {'labels' if self.kind == 'labels' else 'targets'}"
                 " of the first points of the kernel."
             )
-        checked = as_labels(y) if self.kind == "labels" else as_targets(y)
+        checked = as_labels(y, what) if self.kind == "labels" else as_targets(y, what)
         checked = np.ones(checked.size) if self.kind == "none" else checked
         if checked.size > n:
             raise ShapeError(
-                f"y must have at most {n} entries (the points of the kernel), got {checked.size}. "
+                f"{what} must have at most {n} entries (the points of the kernel), got {checked.size}. "
                 "The labelled points come first."
             )
         return checked

@@ -17,7 +17,7 @@ from kernelopt.solvers.programme import Programme
 from kernelopt.solvers.registry import METHODS, named, with_options
 from kernelopt.solvers.sizing import CLOSED_SECONDS, size
 from kernelopt.solvers.solution import Solution
-from kernelopt.structure.gate import check_problem
+from kernelopt.structure.gate import check_problem, check_values
 from kernelopt.structure.structure import Structure
 from kernelopt.threads import one_blas_thread
 from kernelopt.validation import boolean, positive, shown
@@ -181,6 +181,7 @@ def solve_with(
 ) -> Solution:
     """Solve as `solve` does; the method "exact" solves the programme, where there is one."""
     check_problem(problem)
+    check_values(problem)
     tol = positive(options.get("tol", 1e-5), "tol")
     time_limit, memory = options.get("time_limit"), options.get("memory")
     callback = options.get("callback")

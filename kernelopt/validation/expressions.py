@@ -27,7 +27,10 @@ def as_expression(value: Any, what: str, ndim: int | tuple[int, ...]) -> cp.Expr
         If it is neither.
     """
     if not isinstance(value, cp.Expression):
-        return cp.Constant(as_float_array(value, what, ndim))
+        array = as_float_array(value, what, ndim)
+        if not array.size:
+            raise ShapeError(f"{what} must not be empty, got shape {array.shape}. Pass at least one number.")
+        return cp.Constant(array)
     allowed = (ndim,) if isinstance(ndim, int) else ndim
     if value.ndim not in allowed:
         wanted = " or ".join(map(str, allowed))

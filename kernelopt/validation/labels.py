@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelopt.errors import LabelError, NotFiniteError, ShapeError
-from kernelopt.validation.arrays import Array, as_float_array, plain
+from kernelopt.validation.arrays import Array, as_float_array, numeric, plain
 from kernelopt.validation.messages import shortened
 from kernelopt.validation.scalars import is_real
 
@@ -17,7 +17,7 @@ def as_labels(y: Any, what: str = "y") -> Array:
     """Return labels in {-1, +1}, both present."""
     given = plain(y, what, LabelError)
     if given.dtype.kind == "O" and all(is_real(label) for label in given.ravel()):
-        given = given.astype(float)
+        given = numeric(given, what, LabelError)
     if given.dtype.kind in "OUS":
         raise LabelError(
             f"{what} must hold labels -1 and +1, got {shortened(given.ravel()[:1].tolist())} of type "
