@@ -109,7 +109,8 @@ class diffusion:
         for i, node in enumerate(as_list(X, what, "a sequence of nodes of the graph")):
             if not isinstance(node, Hashable) or node not in self._index:
                 raise InputError(
-                    f"{what} must hold nodes of the graph, got {node!r:.60} at index {i}. Add that node to the "
+                    f"{what} must hold nodes of the graph, got {node!r:.60} at index {i}. Add that node "
+                    "to the "
                     f"graph before building the kernel; its nodes start with {list(self._index)[:3]}."
                 )
             rows.append(self._index[node])

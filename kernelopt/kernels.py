@@ -244,7 +244,8 @@ class on_columns(_Wrapper):
         chosen = np.atleast_1d(plain(self.columns, "columns"))
         if chosen.ndim != 1 or not chosen.size:
             raise ShapeError(
-                f"on_columns must see columns of X, got columns of shape {chosen.shape}. Pass one number or a list."
+                f"on_columns must see columns of X, got columns of shape {chosen.shape}. Pass one number "
+                "or a list."
             )
         wanted = "an integer >= 0"
         object.__setattr__(self, "columns", tuple(whole(c, "a column", 0, wanted) for c in chosen))

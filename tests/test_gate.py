@@ -665,7 +665,7 @@ entry(
     lambda s: s.status,
     problem=thing(PROBLEM),
     method=word("exact"),
-    tol=number(1e-3),
+    tol=number(0.3),
     time_limit=number(9.0, DEFAULT),
     memory=number(1e9, DEFAULT),
     callback=thing(lambda event: None, "None, function", skips="type"),
@@ -685,7 +685,7 @@ for method, options in {
 }.items():
     entry(
         f"solve by {method}",
-        lambda method=method, **options: ko.solve(learning(), method, **options),
+        lambda method=method, **options: ko.solve(learning(), method, tol=0.3, **options),
         lambda s: s.status,
         **options,
     )
@@ -1007,14 +1007,20 @@ def test_every_careless_value_is_refused_by_a_formulation(call):
         assert found == wanted, argument
 
 
+@cache
+def answer(call: str) -> Any:
+    """Return the answer of a valid call."""
+    return CALLS[call]()
+
+
 @pytest.mark.parametrize(("call", "argument"), CASES, ids=NAMES)
 def test_other_forms_of_a_value_have_the_same_answer(call, argument):
     made, arg = CALLS[call], CALLS[call].arguments[argument]
-    expected = made()
+    expected = answer(call)
     forms = TAKEN[arg.kind]
     for name in (
         FEW_FORMS.intersection(forms)
-        if call.startswith(FORMULATIONS) and arg.kind in ("array", "vector")
+        if call.startswith((*FORMULATIONS, "certify")) and arg.kind in ("array", "vector")
         else forms
     ):
         make = forms[name]

@@ -92,7 +92,8 @@ def transduction_bound(
     samples, rng = ko.whole(samples, "samples"), ko.as_generator(random_state)
     if not isinstance(solution, ko.Solution) or len(solution.learned) != 1:
         raise ko.InputError(
-            f"solution must be a Solution of a Lanckriet criterion, with one machine, got {ko.shown(solution)}. "
+            "solution must be a Solution of a Lanckriet criterion, with one machine, got "
+            f"{ko.shown(solution)}. "
             "Pass what soft_margin(...).solve() returns."
         )
     machine = solution.learned[0]

@@ -148,7 +148,8 @@ def points(held_out: ArrayLike, n: int) -> NDArray[np.intp]:
         array = ko.as_indices(held_out, n, "held_out", unique=True)
     except ko.InputError as error:
         raise ko.ParameterError(
-            f"held_out must be indices of points below {n}, each point once, got {ko.shown(held_out)}: {error} "
+            f"held_out must be indices of points below {n}, each point once, got {ko.shown(held_out)}: "
+            f"{error} "
             "Leave it out to hold out every third point."
         ) from error
     return np.sort(array)

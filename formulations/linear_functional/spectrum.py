@@ -47,7 +47,8 @@ class Spectrum:
             raise
         except Exception as error:  # whatever a stranger's function raises
             raise ko.ParameterError(
-                f"filter must be a function of (eigenvalues, level), got {ko.shown(filter)}, which fails: {error}. "
+                f"filter must be a function of (eigenvalues, level), got {ko.shown(filter)}, which "
+                f"fails: {error}. "
                 "Pass one such as linear_functional.cut_off."
             ) from error
         g = ko.as_float_array(found, "filter, at the eigenvalues,")

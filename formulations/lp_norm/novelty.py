@@ -142,7 +142,8 @@ def fraction(C: Any, nu: float | None) -> float | None:
     """Return nu, None in the C form, or say that exactly one must be given."""
     if (C is None) == (nu is None):
         raise ko.ParameterError(
-            f"exactly one of C and nu must be given, got C={ko.shown(C)} and nu={ko.shown(nu)}. Drop one: nu is a fraction "
+            f"exactly one of C and nu must be given, got C={ko.shown(C)} and nu={ko.shown(nu)}. Drop "
+            "one: nu is a fraction "
             "of points, C a weight per sample."
         )
     if nu is not None and ko.positive(nu, "nu") > 1:

@@ -193,11 +193,13 @@ def refuse_zero(solution: Any, loss: Any) -> None:
     """Raise unless the solution has one machine with f different from zero, and the loss is one."""
     if not isinstance(solution, ko.Solution):
         raise ko.InputError(
-            f"solution must be a Solution, got {ko.shown(solution)}. Pass what lp_norm.primal(...).solve() returns."
+            f"solution must be a Solution, got {ko.shown(solution)}. Pass what "
+            "lp_norm.primal(...).solve() returns."
         )
     if not isinstance(loss, ko.Loss):
         raise ko.ParameterError(
-            f"loss must be a loss such as kernelopt.hinge(1.0), got {ko.shown(loss)}. Pass the one that was learned with."
+            f"loss must be a loss such as kernelopt.hinge(1.0), got {ko.shown(loss)}. Pass the one that "
+            "was learned with."
         )
     if len(solution.learned) != 1 or solution.weights is None:
         raise ko.InputError(

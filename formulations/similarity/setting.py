@@ -102,7 +102,8 @@ class Setting:
             value = self.fidelity(X)
         except Exception as error:  # whatever a stranger's function raises on an expression
             raise ko.ParameterError(
-                f"fidelity must be a function of a cvxpy expression, got {ko.shown(self.fidelity)}, which fails: "
+                f"fidelity must be a function of a cvxpy expression, got {ko.shown(self.fidelity)}, "
+                "which fails: "
                 f"{error}. Such as lambda X: cp.sum(cp.abs(X))."
             ) from error
         if not (isinstance(value, cp.Expression) and value.size == 1 and value.is_convex()):
@@ -132,7 +133,8 @@ def setting(
         )
     elif not isinstance(C, int | float) or C != 1.0:
         raise ko.ParameterError(
-            f"C is that of the default loss hinge(C), got C = {ko.shown(C)} beside loss = {loss!r}. Write it into the "
+            f"C is that of the default loss hinge(C), got C = {ko.shown(C)} beside loss = {loss!r}. "
+            "Write it into the "
             "loss, such as kernelopt.logistic(C)."
         )
     rho = ko.positive(rho, "rho", allow_zero=True)
@@ -144,7 +146,8 @@ def setting(
         )
     if not callable(fidelity) and not (isinstance(fidelity, str) and fidelity in DISTANCES):
         raise ko.ParameterError(
-            f"fidelity must be {', '.join(map(repr, DISTANCES))} or a function of K - S, got {ko.shown(fidelity)}. "
+            f"fidelity must be {', '.join(map(repr, DISTANCES))} or a function of K - S, got "
+            f"{ko.shown(fidelity)}. "
             "Choose one of them."
         )
     return Setting(S, loss.targets(y, S.shape[1]), loss, rho, tau, fidelity)

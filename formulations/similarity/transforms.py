@@ -146,7 +146,8 @@ def learned_spectrum(learned: ko.Solution | ArrayLike | str, lam: Array, V: Arra
         mu = mu[None] if mu.ndim == 1 and len(lam) == 1 else mu
         if mu.shape != lam.shape:
             raise ko.ShapeError(
-                f"mu must be finite of shape (m, N) = {lam.shape}, got {mu.shape}. Pass learned= one eigenvalue "
+                f"mu must be finite of shape (m, N) = {lam.shape}, got {mu.shape}. Pass learned= one "
+                "eigenvalue "
                 "for each of the similarities, ascending as those of numpy.linalg.eigh."
             )
         return mu

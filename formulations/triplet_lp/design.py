@@ -199,7 +199,8 @@ def selected(solution: ko.Solution, groups: ArrayLike, tol: float = 1e-6) -> Any
     tol = ko.positive(tol, "tol", allow_zero=True)
     if labels.size != weights.size:
         raise ko.ShapeError(
-            f"groups must have one entry per kernel ({weights.size}), got shape {labels.shape}. Pass those that "
+            f"groups must have one entry per kernel ({weights.size}), got shape {labels.shape}. Pass "
+            "those that "
             "feature_selection was given."
         )
     return np.unique(labels[weights > tol * float(weights.max(initial=0.0))])

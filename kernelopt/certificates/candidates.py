@@ -27,7 +27,8 @@ def starting_point(structure: Structure, candidate: Any, weights: ArrayLike | No
     if weights is not None:
         if candidate is not None or len(variables) != 1:
             raise ParameterError(
-                f"weights are for problems with one variable outside the risks and no candidate, got {len(variables)} "
+                "weights are for problems with one variable outside the risks and no candidate, got "
+                f"{len(variables)} "
                 f"({', '.join(v.name() for v in variables)}). Pass candidate={{variable: value, ...}}."
             )
         candidate = {variables[0]: weights}
@@ -78,12 +79,14 @@ def as_bounds(structure: Structure, bounds: Any) -> Bounds | None:
         for side in (lower, upper):
             if side.shape not in ((), variable.shape) or np.isnan(side).any():
                 raise ShapeError(
-                    f"the bounds of {variable.name()} must be numbers or arrays of shape {variable.shape}, got "
+                    f"the bounds of {variable.name()} must be numbers or arrays of shape "
+                    f"{variable.shape}, got "
                     f"{shown(side)} of shape {side.shape}. Pass numpy.inf for no bound, never NaN."
                 )
         if (lower > upper).any():
             raise ParameterError(
-                f"the bounds of {variable.name()} must have lower <= upper, got {shown(lower)} and {shown(upper)}. "
+                f"the bounds of {variable.name()} must have lower <= upper, got {shown(lower)} and "
+                f"{shown(upper)}. "
                 "Swap them."
             )
         checked[variable] = (lower, upper)

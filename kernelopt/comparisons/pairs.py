@@ -9,13 +9,12 @@ from functools import cached_property
 from typing import TypeAlias
 
 import networkx as nx
-import numpy as np
 from numpy.typing import ArrayLike
 
 from kernelopt.comparisons.digraphs import Arc, Arcs, feedback_arcs, implied_arcs, shortest_cycle
 from kernelopt.comparisons.triplets import Triplets, as_triplets
 from kernelopt.errors import ParameterError
-from kernelopt.validation import as_list, shown
+from kernelopt.validation import as_list, is_real, shown
 
 Rows: TypeAlias = tuple[int, ...]
 
@@ -205,7 +204,7 @@ class Comparisons:
             if (
                 isinstance(row, bool | np.timedelta64)
                 or not isinstance(row, numbers.Integral)
-                or not 0 <= row < len(self.triplets)
+                or not 0 <= int(row) < len(self.triplets)
             ):
                 raise ParameterError(
                     f"cycle must hold row numbers in 0..{len(self.triplets) - 1}, got {shown(row)}. "

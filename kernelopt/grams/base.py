@@ -248,7 +248,8 @@ def as_names(names: Sequence[str], m: int) -> tuple[str, ...]:
     words = as_list(names, "names", f"{m} strings, one per kernel")
     if len(words) != m or not all(isinstance(name, str) for name in words):
         raise ShapeError(
-            f"names must be {m} strings, one per kernel, got {shown(names)}. Pass a list of words, or leave it out."
+            f"names must be {m} strings, one per kernel, got {shown(names)}. Pass a list of words, or "
+            "leave it out."
         )
     return tuple(str(name) for name in words)
 

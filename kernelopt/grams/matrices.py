@@ -111,7 +111,8 @@ class Matrices(ABC):
         return rows if isinstance(rows, slice) else chosen
 
     def _weights(self, weights: Any) -> Array:
-        """Return one number per matrix, shape (m,). What is not finite goes through, and shows in the result."""
+        """Return one number per matrix, shape (m,). What is not finite goes through, and shows in the "
+        "result."""
         w = np.atleast_1d(numeric(weights, "weights"))
         if w.shape != (len(self),):
             raise ShapeError(

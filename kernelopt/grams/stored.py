@@ -150,7 +150,8 @@ class IdentityGrams(Grams):
         points = X_new if isinstance(X_new, list | tuple) else plain(X_new, "X_new")
         if not (points if isinstance(points, list | tuple) else points.ndim and len(points)):
             raise ShapeError(
-                f"X_new must be a sequence of at least one point, got {shown(X_new)} ({type(X_new).__name__}). "
+                f"X_new must be a sequence of at least one point, got {shown(X_new)} "
+                f"({type(X_new).__name__}). "
                 "Pass an array of shape (n_new, d), or a list of nodes."
             )
         return len(points)

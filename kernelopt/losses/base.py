@@ -82,7 +82,8 @@ class Loss(ABC):
             return np.ones(n)
         if y is None:
             raise ShapeError(
-                f"{self!r} needs {what}, got None. Pass the {'labels' if self.kind == 'labels' else 'targets'}"
+                f"{self!r} needs {what}, got None. Pass the "
+                f"{'labels' if self.kind == 'labels' else 'targets'}"
                 " of the first points of the kernel."
             )
         checked = as_labels(y, what) if self.kind == "labels" else as_targets(y, what)

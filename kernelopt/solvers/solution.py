@@ -207,7 +207,7 @@ class Solution:
                 f"Pass risk=0..{last}."
             )
         chosen = 0 if risk is None else bare(risk)
-        if not is_real(chosen) or not isinstance(chosen, numbers.Integral) or not 0 <= chosen <= last:
+        if not is_real(chosen) or not isinstance(chosen, numbers.Integral) or not 0 <= int(chosen) <= last:
             raise ParameterError(
                 f"risk must be an integer from 0 to {last}, got {shown(chosen)}. Pass risk=0..{last}."
                 if last

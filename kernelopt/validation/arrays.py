@@ -30,14 +30,14 @@ CONVERT = "Convert it with numpy.asarray(..., dtype=float) first"
 def masked_entries(value: Any) -> int:
     """Return how many entries of a masked array, or of a list of them, are masked."""
     if isinstance(value, np.ma.MaskedArray):
-        return int(np.ma.count_masked(value))
+        return int(np.ma.getmaskarray(value).sum())
     if isinstance(value, list | tuple) and value and isinstance(value[0], list | tuple | np.ndarray):
         return sum(masked_entries(part) for part in value)
     return 0
 
 
 def plain(value: Any, what: str, error: type[InputError] = ShapeError) -> NDArray[Any]:
-    """Return a value as a numpy array of whatever it holds; masks, sparse matrices and expressions are refused.
+    """Return a value as a numpy array of whatever it holds, without masks, sparse matrices and expressions.
 
     Raises
     ------
@@ -88,7 +88,8 @@ def numeric(value: Any, what: str, error: type[InputError] = ShapeError) -> Arra
     if kind not in "biuf":
         cure = CURES.get(kind, CONVERT)
         raise error(
-            f"{what} must be an array of real numbers, got {type(value).__name__} of dtype {array.dtype}. {cure}."
+            f"{what} must be an array of real numbers, got {type(value).__name__} of dtype "
+            f"{array.dtype}. {cure}."
         )
     with np.errstate(over="ignore"):  # of longer floats; infinity is found where it is not wanted
         return np.asarray(array, dtype=np.float64)

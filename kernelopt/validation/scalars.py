@@ -104,11 +104,11 @@ def whole(value: Any, what: str, least: int = 1, wanted: str = "a positive whole
         If it is no whole number, too small, or no size that an array can have.
     """
     scalar = bare(value)
-    if not is_real(scalar) or not isinstance(scalar, numbers.Integral) or scalar < least:
+    if not is_real(scalar) or not isinstance(scalar, numbers.Integral) or int(scalar) < least:
         raise ParameterError(
             f"{what} must be {wanted}, got {shown(value)} ({type(value).__name__}). Pass an int."
         )
-    if scalar > LARGEST_SIZE:
+    if int(scalar) > LARGEST_SIZE:
         raise ParameterError(
             f"{what} must be {wanted} of at most {LARGEST_SIZE}, got {shown(value)}. Pass a smaller int."
         )
@@ -178,7 +178,7 @@ def as_generator(random_state: Any, what: str = "random_state") -> np.random.Gen
     if random_state is None or isinstance(random_state, np.random.Generator):
         return np.random.default_rng(random_state)
     seed = bare(random_state)
-    if not is_real(seed) or not isinstance(seed, numbers.Integral) or seed < 0:
+    if not is_real(seed) or not isinstance(seed, numbers.Integral) or int(seed) < 0:
         raise ParameterError(
             f"{what} must be None, an integer of at least 0 or a Generator, got {shown(random_state)}. "
             "Pass a seed, or numpy.random.default_rng(seed)."
