@@ -201,11 +201,8 @@ class Comparisons:
         words: list[str] = []
         wanted = f"row numbers in 0..{len(self.triplets) - 1}, such as any rows of the triplets"
         for row in [cycle] if isinstance(cycle, str) else as_list(cycle, "cycle", wanted):
-            if (
-                isinstance(row, bool | np.timedelta64)
-                or not isinstance(row, numbers.Integral)
-                or not 0 <= int(row) < len(self.triplets)
-            ):
+            integral = is_real(row) and isinstance(row, numbers.Integral)
+            if not integral or not 0 <= int(row) < len(self.triplets):
                 raise ParameterError(
                     f"cycle must hold row numbers in 0..{len(self.triplets) - 1}, got {shown(row)}. "
                     "Pass a member of `contradictions`, or any rows of the triplets."

@@ -138,8 +138,7 @@ class KernelGrams(Grams):
 
 
 def copied_points(X: Any, kernels: Sequence[KernelFunction]) -> Any:
-    """Return a copy of the points: an array of shape (N, d), or a list of nodes where a kernel may take "
-    "them."""
+    """Return a copy of the points: an array of shape (N, d), or the nodes that a graph kernel takes."""
     if (isinstance(X, list | tuple) and not X) or (isinstance(X, np.ndarray) and not X.size):
         raise ShapeError("X must hold at least one point, got none. Pass the data, shape (N, d).")
     if isinstance(X, list | tuple) and not all(isinstance(kernel, Kernel) for kernel in kernels):

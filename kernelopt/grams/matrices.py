@@ -111,8 +111,7 @@ class Matrices(ABC):
         return rows if isinstance(rows, slice) else chosen
 
     def _weights(self, weights: Any) -> Array:
-        """Return one number per matrix, shape (m,). What is not finite goes through, and shows in the "
-        "result."""
+        """Return one number per matrix, shape (m,); what is not finite shows in the result."""
         w = np.atleast_1d(numeric(weights, "weights"))
         if w.shape != (len(self),):
             raise ShapeError(
@@ -122,7 +121,7 @@ class Matrices(ABC):
         return w
 
     def _alpha(self, alpha: Any) -> Array:
-        """Return one number for each of the first n points, shape (n,). What is not finite goes through."""
+        """Return one number for each of the first n points, shape (n,), finite or not."""
         a = numeric(alpha, "alpha")
         if a.ndim != 1 or a.size > self.n_points:
             raise ShapeError(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numbers
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any
@@ -262,8 +262,7 @@ def crossed(cross: ArrayLike, machine: Learned, caller: str) -> tuple[Array, Arr
         got = f"an array of shape {stack.shape}"
     except ShapeError:  # points of another kind, such as the nodes of a graph
         stack = np.empty(0)
-        many = isinstance(cross, str | list | tuple | dict | set)
-        got = f"a {type(cross).__name__}" + (f" of {len(cross)}" if many else "")
+        got = f"a {type(cross).__name__}" + (f" of {len(cross)}" if isinstance(cross, Sequence) else "")
     if stack.ndim != 3 or len(stack) != weights.size or stack.shape[2] not in (n, n_points):
         cure = (
             "Use grams.cross(X_new)." if stack.ndim == 3 else f"For points X call {caller}(grams.cross(X))."

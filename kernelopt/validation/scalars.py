@@ -64,7 +64,7 @@ def positive(value: Any, what: str, *, allow_zero: bool = False, allow_inf: bool
     return number
 
 
-def exponent(value: Any, what: str = "p") -> float:
+def exponent(value: Any, what: str = "p", least: float = 1.0, where: str = "", below: str = "") -> float:
     """Return the exponent of a norm, a number in [1, inf].
 
     Parameters
@@ -72,6 +72,10 @@ def exponent(value: Any, what: str = "p") -> float:
     value : real number, or array of shape ()
     what : str, default "p"
         The name of the argument, for the message.
+    least : float, default 1.0
+        The least one that there may be.
+    where, below : str
+        Where it must be so, and what is wrong below it, for the message.
 
     Raises
     ------
@@ -79,10 +83,9 @@ def exponent(value: Any, what: str = "p") -> float:
         If it is no such number. An exponent is never a cvxpy parameter: it chooses the cone.
     """
     scalar = bare(value)
-    if is_real(scalar) and not scalar >= 1:
-        raise ParameterError(
-            f"{what} must be at least 1, got {scalar}. Below 1 the ball is not convex; {what} = 1 is sparse."
-        )
+    if is_real(scalar) and not scalar >= least:
+        reason = below or f"Below 1 the ball is not convex; {what} = 1 is sparse."
+        raise ParameterError(f"{what} must be at least {least:g}{where}, got {shown(scalar)}. {reason}")
     return positive(scalar, what, allow_inf=True)
 
 
