@@ -461,6 +461,7 @@ for title in ("kernels", "centred", "scaled", "spherical", "subset"):
     entry(f"{title}.self_similarity", STACKS[title].self_similarity, X_new=array(X[:2]))
 entry("identity.cross", STACKS["identity"].cross, X_new=thing(X[:2], SEVERAL))  # it counts the points
 entry("identity.self_similarity", STACKS["identity"].self_similarity, X_new=thing(X[:2], SEVERAL))
+entry("join, parts", lambda parts: join(parts), np.asarray, parts=thing([(2.0, STACKS["array"])]))
 entry(
     "join",
     lambda factor: join([(factor, STACKS["array"])]),

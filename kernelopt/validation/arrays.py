@@ -138,7 +138,7 @@ def as_list(value: Any, what: str, wanted: str) -> list[Any]:
         raise ParameterError(
             f"{what} must be {wanted}, got {shortened(value)} ({type(value).__name__}). Pass a list."
         )
-    if masked_entries(value):
+    if isinstance(value, np.ma.MaskedArray) and masked_entries(value):
         raise NotFiniteError(f"{what} must have no masked entries, got {shortened(value)}. Drop them.")
     return list(value)
 
