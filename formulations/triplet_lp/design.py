@@ -208,9 +208,10 @@ def selected(solution: ko.Solution, groups: ArrayLike, tol: float = 1e-6) -> Any
 
 def chosen_weights(solution: Any) -> Array:
     """Return the sizes of the weights of a solution."""
-    if not isinstance(solution, ko.Solution) or not isinstance(solution.weights, np.ndarray):
+    weights = getattr(solution, "weights", None)
+    if not isinstance(weights, np.ndarray):
         raise ko.InputError(
             f"solution must be a Solution with weights, got {ko.shown(solution)}. "
             "Pass what feature_selection(...).solve() returns."
         )
-    return np.abs(solution.weights)
+    return np.abs(weights)

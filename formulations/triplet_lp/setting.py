@@ -198,7 +198,7 @@ def as_groups(groups: ArrayLike | None, m: int) -> Index:
     """Return the number of the group of each kernel, numbered without gaps; each its own by default."""
     if groups is None:
         return np.arange(m)
-    labels = ko.as_classes(groups, "groups")
+    labels = ko.as_classes(groups, "groups", f"one entry per kernel ({m})")
     if labels.shape != (m,):
         raise ko.ShapeError(
             f"groups must have one entry per kernel ({m}), got shape {labels.shape}. For per-feature kernels "

@@ -49,14 +49,14 @@ def as_targets(y: Any, what: str = "y") -> Array:
     return array.copy()
 
 
-def as_classes(y: Any, what: str = "y") -> NDArray[Any]:
+def as_classes(y: Any, what: str = "y", wanted: str = "one dimension") -> NDArray[Any]:
     """Return labels of any type that can be sorted, one per thing, without missing ones.
 
     Parameters
     ----------
     y : array of shape (n,)
-    what : str, default "y"
-        The name of the argument, for the message.
+    what, wanted : str
+        The name of the argument and the shape that it must have, for the message.
 
     Raises
     ------
@@ -69,9 +69,7 @@ def as_classes(y: Any, what: str = "y") -> NDArray[Any]:
     """
     labels = plain(y, what)
     if labels.ndim != 1:
-        raise ShapeError(
-            f"{what} must have one dimension, got shape {labels.shape}. Pass one label per point."
-        )
+        raise ShapeError(f"{what} must have {wanted}, got shape {labels.shape}. Pass one label per point.")
     try:
         missing = np.asarray(labels != labels, dtype=bool)
         if not missing.any():
