@@ -1,9 +1,9 @@
 """Every public argument meets every careless value: a kernelopt error that names it, or the right answer.
 
-The table of `tests.public_calls` has one valid call of every public function. Each argument is replaced in turn by every
-careless value of its kind. What comes back must be an error of kernelopt, never one of Python, numpy or
-cvxpy, and its message must name the argument; or the value is listed as one that is taken, and then the
-answer is that of the valid call.
+The table of `tests.public_calls` has one valid call of every public function. Each argument is replaced in
+turn by every careless value of its kind. What comes back must be an error of kernelopt, never one of Python,
+numpy or cvxpy, and its message must name the argument; or the value is listed as one that is taken, and then
+the answer is that of the valid call.
 """
 
 from __future__ import annotations
