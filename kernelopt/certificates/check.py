@@ -69,7 +69,7 @@ def bounds(f: Any, Z: Any) -> tuple[Any, Any]:
     for k, p in enumerate(f["balls"]):
         B, radius, y, h, s, t = (A[f"{name}{k}"] for name in ("B", "radius", "y", "h", "s", "t"))
         rest, lower, q = rest + y @ B, lower - radius * h, {"1": "inf", "inf": "1"}.get(p)
-        dual += [float(p) >= 1, within(y, h, q or Fraction(p) / (Fraction(p) - 1), t)]
+        dual += [p == "inf" or Fraction(p) >= 1, within(y, h, q or Fraction(p) / (Fraction(p) - 1), t)]
         primal += [within(B @ x, radius, p, s)]
     for k, mix in enumerate(f["mix"]):
         G, Y, S, T = (A[f"{name}{k}"] for name in ("G", "Y", "S", "T"))

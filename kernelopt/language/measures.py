@@ -6,6 +6,7 @@ from typing import Any
 
 import cvxpy as cp
 import numpy as np
+from cvxpy.atoms.affine.wraps import Wrap
 from numpy.typing import ArrayLike
 
 from kernelopt.errors import ParameterError, ShapeError
@@ -92,6 +93,17 @@ def alignment(K: Any, y: ArrayLike) -> cp.Expression:
     return cp.sum([grams.forms(target) @ weights for weights, grams in parts])
 
 
+class FrobeniusNorm(Wrap):  # type: ignore[misc]
+    """|K|_F of a combination; made by `frobenius`, it remembers its kernel."""
+
+    def __init__(self, expression: cp.Expression, kernel: cp.Expression) -> None:
+        self.kernel = kernel
+        super().__init__(expression)
+
+    def get_data(self) -> list[Any]:
+        return [self.kernel]
+
+
 def frobenius(K: Any) -> cp.Expression:
     """The Frobenius norm, sqrt(mu'S mu) with S_ij = <K_i, K_j> for a combination.
 
@@ -114,4 +126,4 @@ def frobenius(K: Any) -> cp.Expression:
         products = flat.T @ flat
     eigenvalues, vectors = np.linalg.eigh(products)
     root = np.sqrt(np.maximum(eigenvalues, 0.0))[:, None] * vectors.T
-    return cp.norm2(root @ cp.hstack([weights for weights, _ in parts]))
+    return FrobeniusNorm(cp.norm2(root @ cp.hstack([weights for weights, _ in parts])), K)
