@@ -106,7 +106,7 @@ class Certificate:
         """
         if isinstance(self.source, str):
             raise MethodError(
-                "a certificate can be saved of one risk over an l_p ball or a trace, of an alignment and of a "
+                "a certificate can be saved of one risk over a ball or a trace, of an alignment and of a "
                 f"triplet programme, got another problem: {self.source}. Keep the problem itself instead."
             )
         return self.source.statement(self).save(path)

@@ -11,7 +11,7 @@ import numpy as np
 from cvxpy.constraints import Inequality
 from cvxpy.constraints.zero import Equality
 
-from kernelopt.certificates.lifting import give_multiplier, inside, linear_over_cone
+from kernelopt.certificates.lifting import give_multiplier, held, linear_over_cone
 from kernelopt.certificates.statement import Statement
 from kernelopt.certificates.witness import factor, fractions, in_ball, long_enough, on_grid, slacks
 from kernelopt.grams import Grams, join
@@ -22,6 +22,9 @@ from kernelopt.structure.ball import weighed
 from kernelopt.structure.structure import Structure, is_zero, once
 from kernelopt.structure.trees import short
 from kernelopt.validation import Array
+
+Variables = tuple[tuple[int, str, int, bool], ...]  # id, name, number of entries, whether they have a sign
+Cone = tuple[tuple[int, Grams], ...]  # columns, each with its matrix
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,16 +45,15 @@ class Learning:
     Attributes
     ----------
     words : str
-    variables : tuple of (id, name, number of entries, sign), whose entries are x in order
+    variables : those whose entries are x, in order
     kernels : Grams on the labelled points, one for each x_j
-    cone : tuple of (column, Grams of one matrix on all points)
-        sum_j x_j G_j >> 0 over these columns, empty where no cone is needed.
+    cone : the matrices G_j of sum_j x_j G_j >> 0 on all points, empty where no cone is needed
     """
 
     words: str
-    variables: tuple[tuple[int, str, int, bool], ...]
+    variables: Variables
     kernels: Grams
-    cone: tuple[tuple[int, Grams], ...]
+    cone: Cone
     y: Array
     loss: Loss
     bias: bool
@@ -61,10 +63,7 @@ class Learning:
 
     def statement(self, certificate: Any) -> Statement:
         """Return the problem with a witness near the point and the dual variable of a certificate."""
-        columns, signs = [], []
-        for _, name, entries, sign in self.variables:
-            columns += [f"{name}[{i}]" for i in range(entries)]
-            signs += [sign] * entries
+        columns, signs = column_names(self.variables)
         stated = Statement(self.words, columns, signs, offset=self.offset)
         linear, curvature, kink, low, high = self.loss.curve(self.y)
         K = np.asarray(self.kernels)
@@ -76,11 +75,7 @@ class Learning:
             row = self.size.row.tolist()
             stated.row(self.size.name, range(len(K)), row, self.size.total, self.size.equal)
         if self.cone:
-            order = self.cone[0][1].n_points
-            G = np.zeros((len(K), order, order))
-            for j, gram in self.cone:
-                G[j] = gram.gram(0)
-            stated.cone(G)
+            stated.cone(padded(self.cone, len(K)))
         if certificate.alphas:
             self.prove_lower(stated, np.asarray(certificate.alphas[0]))
         if certificate.feasible and certificate.machines:
@@ -130,10 +125,12 @@ class Learning:
         """Scale the weights into the set exactly, and show the kernels there positive semidefinite."""
         x = np.where(stated.signs, np.maximum(x, 0.0), x)
         if self.cone:
-            held = self.held(stated, x)
-            if held is None:
+            row = np.asarray(self.size.row)
+            centre = np.full(x.size, self.size.total / row.sum())
+            inner = held(stated.arrays["G0"], x, centre, self.sides(stated))
+            if inner is None:
                 return
-            x, T = held
+            x, T = inner
             stated.give(0, T=T)
         if self.size.row is None:
             x, s = in_ball(x, stated.arrays["B0"], self.size.total, stated.facts["balls"][0])
@@ -160,20 +157,6 @@ class Learning:
                 stated.give(0, beta=beta * scale, b=b * scale)
                 if reached <= 0 or stated.sense * stated.bounds()[1] < np.inf:
                     return
-
-    def held(self, stated: Statement, x: Array) -> tuple[Array, Array] | None:
-        """Return the weights moved into the cone, by equal weights where those are inside."""
-        G, row = stated.arrays["G0"], np.asarray(self.size.row)
-        centre = np.ones(x.size) * self.size.total / row.sum()
-        found = inside(G, x, centre)
-        if found is not None:
-            return found
-        # The deepest point: the largest t with sum_j x_j G_j - t I >> 0.
-        deeper = np.concatenate([G, -np.eye(len(G[0]))[None]])
-        depth = np.append(np.zeros(x.size), -1.0)
-        cap = float(np.abs(G).max()) * self.size.total / float(row.max())
-        solved = linear_over_cone(depth, deeper, lambda z: [*self.sides(stated)(z[:-1]), z[-1] <= cap])
-        return None if solved is None else inside(G, x, solved[0][:-1])
 
 
 def conjugate(p: str) -> str:
@@ -215,7 +198,7 @@ def read_learning(structure: Structure) -> Learning | str:
     whole = join([(1.0, found[v]) for v in variables])
     return Learning(
         words(structure),
-        tuple((v.id, v.name(), v.size, bool(v.is_nonneg())) for v in variables),
+        read_variables(structure),
         whole.block(slice(0, learner.n)) if learner.n < whole.n_points else whole,
         cone,
         learner.y,
@@ -264,7 +247,27 @@ def read_size(structure: Structure) -> Size | str:
     return Size(name, total, row, equal)
 
 
-def read_cone(structure: Structure) -> tuple[tuple[int, Grams], ...] | str:
+def column_names(variables: Variables) -> tuple[list[str], list[bool]]:
+    """Return the names and the signs of all entries."""
+    names = [f"{name}[{i}]" for _, name, entries, _ in variables for i in range(entries)]
+    return names, [sign for _, _, entries, sign in variables for _ in range(entries)]
+
+
+def padded(cone: Cone, size: int) -> Array:
+    """Return one matrix for every column, zero for those that do not stand in the cone."""
+    order = cone[0][1].n_points
+    G = np.zeros((size, order, order))
+    for j, gram in cone:
+        G[j] = gram.gram(0)
+    return G
+
+
+def read_variables(structure: Structure) -> Variables:
+    """Return what is kept of the variables."""
+    return tuple((v.id, v.name(), v.size, bool(v.is_nonneg())) for v in structure.variables)
+
+
+def read_cone(structure: Structure) -> Cone | str:
     """Return the columns and matrices of K >> 0, none where there is no such constraint."""
     cones = [c for c in structure.lifted.constraints if isinstance(c, cp.constraints.PSD)]
     cones = [c for c in [*cones, *structure.domains] if not c.args[0].is_psd()]
@@ -273,11 +276,16 @@ def read_cone(structure: Structure) -> tuple[tuple[int, Grams], ...] | str:
     found = combined(terms(cones[0].args[0])) if len(cones) == 1 else None
     if found is None or any(v.is_nonneg() for v in found):
         return "its semidefinite constraint must be one combination of kernels with weights of free sign"
-    ends = np.cumsum([v.size for v in structure.variables])
-    starts = {v: int(end) - v.size for v, end in zip(structure.variables, ends, strict=True)}
+    starts = first_columns(structure)
     if any(not v.is_nonneg() and v not in found for v in structure.variables):
         return "all weights of free sign must stand in K >> 0"
-    return tuple((starts[v] + i, grams.subset([i])) for v, grams in found.items() for i in range(v.size))
+    return tuple((starts[v.id] + i, grams.subset([i])) for v, grams in found.items() for i in range(v.size))
+
+
+def first_columns(structure: Structure) -> dict[int, int]:
+    """Return the place of the first entry of every variable, by id."""
+    ends = np.cumsum([v.size for v in structure.variables])
+    return {v.id: int(end) - v.size for v, end in zip(structure.variables, ends, strict=True)}
 
 
 def words(structure: Structure) -> str:

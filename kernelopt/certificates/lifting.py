@@ -20,7 +20,7 @@ ROUNDS = 50  # of alternating projections, which take a multiplier from 1e-8 to 
 
 
 def linear_over_cone(
-    cost: Array, G: Array, sides: Callable[[cp.Variable], list[cp.Constraint]]
+    cost: Array, G: Array, sides: Callable[[Any], list[cp.Constraint]]
 ) -> tuple[Array, Array] | None:
     """Return a solver's x and multiplier of the cone, for min cost'x over sum_j x_j G_j >> 0 and `sides`."""
     with quietly():
@@ -39,7 +39,8 @@ def give_multiplier(stated: Statement, k: int, Y: Array, free: Array, wanted: Ca
     """Give cone k a multiplier near Y with <Y, G_j> as wanted for the free columns, exactly.
 
     It is Y_0 + sum_j mix_j G_j, with fractions mix that solve the equations, and a multiple of I in Y_0
-    that keeps it in the cone. `wanted` maps the numbers <Y_0, G_j> to those that are to be.
+    that keeps it in the cone. `wanted` maps the numbers <Y_0, G_j> to those that are to be: an array of
+    doubles on the way, a list of fractions at last.
     """
     G = stated.arrays[f"G{k}"]
     at = np.flatnonzero(free)
@@ -58,7 +59,7 @@ def give_multiplier(stated: Statement, k: int, Y: Array, free: Array, wanted: Ca
     for factor_of_two in range(40):
         tilted = S @ S.T + least * 2.0**factor_of_two * np.eye(len(S))
         tilted = (tilted + tilted.T) / 2
-        forms = exact @ fractions(tilted.ravel())
+        forms = (exact @ fractions(tilted.ravel())).tolist()
         mix = solved(products, [w - v for w, v in zip(wanted(forms), forms, strict=True)])
         if mix is None:
             return
@@ -83,3 +84,18 @@ def inside(G: Array, x: Array, centre: Array) -> tuple[Array, Array] | None:
         if found is not None:
             return near, found[1]
     return None
+
+
+def held(
+    G: Array, x: Array, centre: Array | None, sides: Callable[[Any], list[cp.Constraint]]
+) -> tuple[Array, Array] | None:
+    """Return `inside` towards the centre, or towards the point whose smallest eigenvalue is largest."""
+    found = None if centre is None else inside(G, x, centre)
+    if found is not None:
+        return found
+    deeper = np.concatenate([G, -np.eye(len(G[0]))[None]])
+    cap = float(np.abs(np.tensordot(x, G, 1)).max())
+    deepest = linear_over_cone(
+        np.append(np.zeros(x.size), -1.0), deeper, lambda z: [*sides(z[:-1]), z[-1] <= cap]
+    )
+    return None if deepest is None else inside(G, x, deepest[0][:-1])

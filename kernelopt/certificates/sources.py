@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Protocol
 
+from kernelopt.certificates.aligned import read_alignment
 from kernelopt.certificates.learning import read_learning
 from kernelopt.certificates.statement import Statement
 from kernelopt.structure.structure import Structure
@@ -19,4 +20,8 @@ class Source(Protocol):
 
 def read_source(structure: Structure) -> Source | str:
     """Return the source of the certificates of a problem, or say why they cannot be saved."""
-    return read_learning(structure)
+    learning = read_learning(structure)
+    if not isinstance(learning, str) or structure.risks:
+        return learning
+    alignment = read_alignment(structure)
+    return alignment if not isinstance(alignment, str) else f"{learning}; {alignment}"
