@@ -52,8 +52,7 @@ class Alignment:
         if self.cone:
             stated.cone(padded(self.cone, len(K)))
         if certificate.feasible:
-            values = {variable.id: value for variable, value in certificate.point.items()}
-            x = np.concatenate([np.ravel(values[id_]) for id_, *_ in self.variables])
+            x = np.concatenate([np.ravel(value) for value in certificate.point.values()])
             self.prove(stated, x)
         return stated
 

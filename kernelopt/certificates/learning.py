@@ -23,7 +23,7 @@ from kernelopt.structure.structure import Structure, is_zero, once
 from kernelopt.structure.trees import short
 from kernelopt.validation import Array
 
-Variables = tuple[tuple[int, str, int, bool], ...]  # id, name, number of entries, whether they have a sign
+Variables = tuple[tuple[str, int, bool], ...]  # name, number of entries, whether they have a sign
 Cone = tuple[tuple[int, Grams], ...]  # columns, each with its matrix
 
 
@@ -79,8 +79,7 @@ class Learning:
         if certificate.alphas:
             self.prove_lower(stated, np.asarray(certificate.alphas[0]))
         if certificate.feasible and certificate.machines:
-            values = {variable.id: value for variable, value in certificate.point.items()}
-            x = np.concatenate([np.ravel(values[id_]) for id_, *_ in self.variables])
+            x = np.concatenate([np.ravel(value) for value in certificate.point.values()])
             self.prove_upper(stated, x, np.asarray(certificate.machines[0].alpha))
         return stated
 
@@ -249,8 +248,8 @@ def read_size(structure: Structure) -> Size | str:
 
 def column_names(variables: Variables) -> tuple[list[str], list[bool]]:
     """Return the names and the signs of all entries."""
-    names = [f"{name}[{i}]" for _, name, entries, _ in variables for i in range(entries)]
-    return names, [sign for _, _, entries, sign in variables for _ in range(entries)]
+    names = [f"{name}[{i}]" for name, entries, _ in variables for i in range(entries)]
+    return names, [sign for _, entries, sign in variables for _ in range(entries)]
 
 
 def padded(cone: Cone, size: int) -> Array:
@@ -264,7 +263,7 @@ def padded(cone: Cone, size: int) -> Array:
 
 def read_variables(structure: Structure) -> Variables:
     """Return what is kept of the variables."""
-    return tuple((v.id, v.name(), v.size, bool(v.is_nonneg())) for v in structure.variables)
+    return tuple((v.name(), v.size, bool(v.is_nonneg())) for v in structure.variables)
 
 
 def read_cone(structure: Structure) -> Cone | str:

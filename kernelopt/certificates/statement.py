@@ -185,7 +185,7 @@ def rounded(value: Any, towards: float) -> float:
     try:
         near = float(value)
     except OverflowError:
-        near = np.copysign(np.inf, value.numerator)
+        near = np.inf if value > 0 else -np.inf
     if near == towards or (near <= value if towards < 0 else near >= value):
         return float(near)
     return float(np.nextafter(near, towards))

@@ -49,8 +49,8 @@ def check_separable(learner: Learner, watch: Watch | None = None) -> None:
         told = "" if found is None else f"{found.text}, "
         raise InfeasibleError(
             f"a hard margin needs a kernel that separates the classes, got none in the set: {told}the convex "
-            f"hulls of the two classes meet (squared distance {distance:.1e} for the sum of the kernels, each "
-            f"scaled to a mean diagonal of one). proof['alpha'] shows it: {proof_text(learner.bias)}. "
+            f"hulls of the two classes meet (squared distance {distance:.1e} for the sum of the kernels, "
+            f"each scaled to a mean diagonal of one). proof['alpha'] shows it: {proof_text(learner.bias)}. "
             "Use soft_margin, soft_margin_squared or learned_tau (in words: hinge, squared_hinge, "
             "+ tau * I), or add a narrower kernel.",
             {"alpha": alpha, "squared_distance": distance, "scale": scale}
