@@ -17,13 +17,13 @@ def semidefinite(M: Any, L: Any) -> Any:
     """Whether R = M - LL' is symmetric with R_ii >= sum_j |R_ij|, so that M is positive semidefinite."""
     D = lcm(*(v.denominator for v in L.ravel()))
     R = M - (L * D // 1) @ (L.T * D // 1) * Fraction(1, D * D)  # the product is one of integers
-    return (R == R.T).all() and (2 * R.diagonal() >= abs(R).sum(axis=0)).all()
+    return R.shape == M.shape and (R == R.T).all() and (2 * R.diagonal() >= abs(R).sum(axis=0)).all()
 
 
 def within(x: Any, h: Any, p: Any, t: Any) -> Any:
     """Whether |x|_p <= h, which t shows: (|x_i| / h)^p <= t_i and sum t <= 1."""
     if p == "inf":
-        return (abs(x) <= h).all()
+        return h >= 0 and (abs(x) <= h).all()
     a, b = Fraction(p).as_integer_ratio()
     fits = [abs(v) ** a <= w**b * h**a for v, w in zip(x, t, strict=True)]
     return min(h, *t) >= 0 and sum(t) <= 1 and all(fits)
@@ -52,11 +52,9 @@ def bounds(f: Any, Z: Any) -> tuple[Any, Any]:
     for k, bias in enumerate(f["bias"]):
         names = ("price", "K", "curve", "ends", "alpha", "beta", "b", "ridge", "L")
         price, K, curve, (low, high), alpha, beta, b, ridge, L = (A[f"{name}{k}"] for name in names)
-        forms, M = (
-            K @ alpha @ alpha,
-            np.tensordot(x[Z[f"at{k}"]], K, 1) + ridge * np.eye(len(alpha), dtype=int),
-        )
-        np.subtract.at(rest, Z[f"at{k}"], price * forms / 2)
+        at, forms, one = Z[f"at{k}"], K @ alpha @ alpha, np.eye(len(alpha), dtype=int)
+        M = np.tensordot(x[at], K, 1) + ridge * one
+        np.subtract.at(rest, at, price * forms / 2)
         for a, t, (slope, curvature, kink), *box in zip(alpha, M @ beta + b, curve.T, low, high, strict=True):
             lower += price * peak(slope, curvature, kink, a, a)
             upper += price * peak(slope - t, curvature - ridge, kink, *box)
@@ -89,7 +87,7 @@ if __name__ == "__main__":
         f = json.loads(Z.pop("certificate.json"))
         intact = hashlib.sha256(raw[:-64]).hexdigest().encode() == raw[-64:]
         intact &= f["sha256"] == {k: hashlib.sha256(a.tobytes()).hexdigest() for k, a in Z.items()}
-        lower, upper = sorted(f["sense"] * bound for bound in bounds(f, Z))
+        lower, upper = sorted(bound if f["sense"] > 0 else -bound for bound in bounds(f, Z))
         low, high = (float.fromhex(f[k]) for k in ("lower", "upper"))
         valid, text = intact and low <= lower and upper <= high, f"{low!r} <= optimum <= {high!r}"
     except Exception as error:  # whatever is wrong with a file, it proves nothing

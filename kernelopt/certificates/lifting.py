@@ -9,9 +9,8 @@ from typing import Any
 import cvxpy as cp
 import numpy as np
 
-from kernelopt.certificates import check
 from kernelopt.certificates.statement import Statement
-from kernelopt.certificates.witness import EPS, factor, fractions, slacks, solved
+from kernelopt.certificates.witness import EPS, checker, factor, fractions, slacks, solved
 from kernelopt.conic import attempt, ladder
 from kernelopt.threads import quietly
 from kernelopt.validation import Array
@@ -67,7 +66,7 @@ def give_multiplier(stated: Statement, k: int, Y: Array, free: Array, wanted: Ca
         for j, v in zip(at.tolist(), mix, strict=True):
             whole[j] = v
         moved = fractions(tilted) + np.tensordot(np.array(whole), fractions(G), 1)
-        if check.semidefinite(moved, fractions(S)):
+        if checker().semidefinite(moved, fractions(S)):
             stated.give(k, Y=tilted, S=S)
             stated.facts["mix"][k] = whole
             return

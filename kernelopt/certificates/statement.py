@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import io
 import json
+import math
 import zipfile
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -14,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from kernelopt.certificates import check
+from kernelopt.certificates.witness import checker
 from kernelopt.errors import ParameterError
 from kernelopt.validation import Array
 
@@ -136,7 +137,7 @@ class Statement:
 
     def bounds(self) -> tuple[Any, Any]:
         """Return the bounds of the user's problem that the witness proves, as exact fractions."""
-        lower, upper = sorted(self.sense * bound for bound in check.bounds(*self.written()))
+        lower, upper = sorted(self.sense * bound for bound in checker().bounds(*self.written()))
         return lower, upper
 
     def save(self, path: str | Path) -> Path:
@@ -188,7 +189,7 @@ def rounded(value: Any, towards: float) -> float:
         near = np.inf if value > 0 else -np.inf
     if near == towards or (near <= value if towards < 0 else near >= value):
         return float(near)
-    return float(np.nextafter(near, towards))
+    return math.nextafter(near, towards)
 
 
 def exponent(p: float) -> str:

@@ -5,16 +5,23 @@ from __future__ import annotations
 from collections.abc import Iterator
 from fractions import Fraction
 from math import ceil, floor, frexp
+from types import ModuleType
 from typing import Any
 
 import numpy as np
 
-from kernelopt.certificates import check
 from kernelopt.norms import lp_length
 from kernelopt.validation import Array
 
 GRID = 46  # bits of the largest entry of an alpha: sums of up to 64 such numbers are doubles
 EPS = float(np.finfo(float).eps)
+
+
+def checker() -> ModuleType:
+    """Return the module `check`, imported when it is used: `python -m` warns of what is there before it."""
+    from kernelopt.certificates import check
+
+    return check
 
 
 def fractions(a: Any) -> Any:
@@ -59,7 +66,7 @@ def long_enough(v: Array, p: str) -> tuple[float, Array]:
     for slack in slacks():
         h = lp_length(v, np.inf) if p == "inf" else lp_length(v, float(Fraction(p))) * (1 + slack)
         t = shares(v, h, p, slack)
-        if check.within(fractions(v), Fraction(h), p, fractions(t)):
+        if checker().within(fractions(v), Fraction(h), p, fractions(t)):
             return h, t
     raise ValueError(f"no length of {v} could be shown")
 
@@ -70,7 +77,7 @@ def in_ball(x: Array, B: Array, radius: float, p: str) -> tuple[Array, Array]:
     for slack in slacks():
         near = x / max(1.0, length * (1 + slack))
         s = shares(B @ near, radius, p, slack)
-        if check.within(fractions(B) @ fractions(near), Fraction(radius), p, fractions(s)):
+        if checker().within(fractions(B) @ fractions(near), Fraction(radius), p, fractions(s)):
             return near, s
     raise ValueError(f"{x} could not be moved into the ball")
 
@@ -107,7 +114,7 @@ def factor(M: Array, exactly: Any, ridges: bool = True) -> tuple[float, Array] |
             L = np.linalg.cholesky(M + (ridge - shift) * np.eye(n))
         except np.linalg.LinAlgError:
             continue
-        if check.semidefinite(exactly + Fraction(ridge) * np.eye(n, dtype=int), fractions(L)):
+        if checker().semidefinite(exactly + Fraction(ridge) * np.eye(n, dtype=int), fractions(L)):
             return ridge, np.asarray(L)
     return None
 
