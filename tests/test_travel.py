@@ -435,6 +435,13 @@ def test_samples_that_no_kernel_separates_are_named(tmp_path):
     assert alpha.sum() == 0 and not (Ks @ alpha).any() and (alpha * [1, 1, -1, -1, 1] >= 0).all()
 
 
+def test_a_trace_that_no_psd_combination_has_is_told(tmp_path):
+    formulation = lanckriet.sdp([np.diag([2.0, -1, 0, 0]), np.diag([0, -1.0, 2, 0])], [1, -1, 1, -1], C=1.0)
+    error = infeasible(formulation.problem)
+    assert "no combination of the kernels with (trace) is positive semidefinite" in str(error)
+    proves_infeasibility(error, tmp_path / "c.npz")
+
+
 def test_a_separable_sample_is_not_shown_inseparable():
     """Rows 1e6 + {-1, 0, 1, 2}: separable by a threshold, though the hulls nearly meet."""
     from kernelopt.certificates.conflicts import inseparable

@@ -26,7 +26,7 @@ def within(x: Any, h: Any, p: Any, t: Any) -> Any:
         return h >= 0 and (abs(x) <= h).all()
     a, b = Fraction(p).as_integer_ratio()
     fits = [abs(v) ** a <= w**b * h**a for v, w in zip(x, t, strict=True)]
-    return min(h, *t) >= 0 and sum(t) <= 1 and all(fits)
+    return min([h, *t]) >= 0 and sum(t) <= 1 and all(fits)
 
 
 def peak(slope: Any, curvature: Any, kink: Any, low: Any, high: Any) -> Any:

@@ -12,6 +12,8 @@ from cvxpy.constraints import Inequality
 from cvxpy.constraints.zero import Equality
 from scipy.optimize import linprog
 
+from kernelopt.certificates.learning import column_names, padded, read_cone, read_size, read_variables
+from kernelopt.certificates.lifting import give_multiplier, linear_over_cone
 from kernelopt.certificates.statement import Statement
 from kernelopt.certificates.witness import fractions
 from kernelopt.comparisons import comparisons
@@ -34,7 +36,7 @@ class Conflict(NamedTuple):
 
 def conflict(structure: Structure) -> Conflict | None:
     """Return a contradiction of the constraints that is shown in exact arithmetic, the plainest first."""
-    return cycle(structure) or linear_conflict(structure)
+    return cycle(structure) or linear_conflict(structure) or cone_conflict(structure)
 
 
 def shown(statement: Statement) -> bool:
@@ -131,6 +133,38 @@ def linear_part(structure: Structure) -> Statement:
             label = name if read.constant.size == 1 else f"{name}[{r}]"
             stated.row(label, at, values, -constant, isinstance(constraint, Equality))
     return stated
+
+
+def cone_conflict(structure: Structure) -> Conflict | None:
+    """Return a trace that no positive semidefinite combination of kernels has.
+
+    Y >> 0 with <Y, G_j> = u r_j and u < 0 makes u c = <Y, sum_j x_j G_j> negative where r'x = c > 0.
+    """
+    size, cone = read_size(structure), read_cone(structure)
+    if isinstance(size, str) or isinstance(cone, str) or not cone or size.row is None or not size.equal:
+        return None
+    columns, signs = column_names(read_variables(structure))
+    if any(signs):
+        return None
+    text = f"no combination of the kernels with ({size.name}) is positive semidefinite"
+    stated = Statement(text, columns, signs, infeasible=True)
+    row = size.row
+    stated.row(size.name, range(row.size), row.tolist(), size.total, equal=True)
+    G = padded(cone, row.size)
+    stated.cone(G)
+    deeper = np.concatenate([G, -np.eye(len(G[0]))[None]])
+    found = linear_over_cone(np.eye(row.size + 1)[-1] * -1.0, deeper, lambda z: [row @ z[:-1] == size.total])
+
+    def wanted(forms: Any) -> Any:
+        stated.u[0] = Fraction(
+            float(sum(v * float(r) for v, r in zip(forms, row, strict=True)) / (row @ row))
+        )
+        return [stated.u[0] * Fraction(r) for r in row.tolist()]
+
+    if found is None:
+        return None
+    give_multiplier(stated, 0, found[1], np.ones(row.size, dtype=bool), wanted)
+    return Conflict(text, stated) if shown(stated) else None
 
 
 def farkas_multipliers(A: Array, right: Array, equal: Any, signs: Any) -> list[Fraction] | None:
