@@ -25,6 +25,7 @@ import kernelopt as ko
 from formulations import lanckriet, lp_norm, triplet_lp
 from kernelopt.certificates import check
 from kernelopt.certificates.statement import npy, rounded
+from kernelopt.losses.base import Curve
 
 CHECKER = Path(check.__file__)
 N = 12
@@ -352,6 +353,29 @@ def test_a_strangers_weights_travel_too(tmp_path):
     problem = cp.Problem(cp.Minimize(ko.risk(ko.combine(theta, GRAMS), Y, ko.hinge())), ko.lp_ball(theta, 2))
     certificate = ko.certify(problem, weights=[1.0, 1.0, 1.0])
     assert verdict(certificate.save(tmp_path / "c.npz"))[0] == 0
+
+
+class half_squares(ko.Loss):
+    """A loss of a user's, without C."""
+
+    kind = "targets"
+
+    def expression(self, fit, y):
+        return cp.sum_squares(fit - y) / 2
+
+    def curve(self, y):
+        zero, far = np.zeros(y.size), np.full(y.size, np.inf)
+        return Curve(y, zero + 1, zero, -far, far)
+
+
+def test_a_loss_of_ones_own_travels(tmp_path):
+    theta = cp.Variable(3, nonneg=True)
+    risk = ko.risk(ko.combine(theta, GRAMS), TARGETS, half_squares())
+    certificate = ko.solve(cp.Problem(cp.Minimize(risk), ko.lp_ball(theta, 2))).certificate
+    assert verdict(certificate.save(tmp_path / "c.npz"))[0] == 0
+    facts, _ = read(tmp_path / "c.npz")
+    known = lp_norm.primal(GRAMS, TARGETS, loss=ko.squared(1.0)).solve()
+    assert float.fromhex(facts["lower"]) == pytest.approx(known.value, rel=1e-6)
 
 
 def test_what_cannot_be_stated_says_why(tmp_path):

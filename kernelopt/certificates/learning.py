@@ -193,7 +193,9 @@ def read_learning(structure: Structure) -> Learning | str:
         return "weights of free sign need the constraint K >> 0"
     if cone and (size.row is None or not size.equal):
         return "weights of free sign need a trace, r'x == c"
-    loss = learner.loss if isinstance(learner.loss, hard_margin) else learner.loss.scaled(1.0)
+    # A parameter C is taken at its value of now, since the certificate is saved later.
+    moving = any(isinstance(v, cp.Parameter) for v in vars(learner.loss).values())
+    loss = learner.loss.scaled(1.0) if moving else learner.loss
     whole = join([(1.0, found[v]) for v in variables])
     return Learning(
         words(structure),
