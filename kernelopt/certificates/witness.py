@@ -107,7 +107,7 @@ def factor(M: Array, exactly: Any, ridges: bool = True) -> tuple[float, Array] |
     if size == 0:
         return None if np.any(exactly) else (0.0, np.zeros((n, n)))
     shift = 2 * (n + 2) * EPS * size
-    for ridge in (0.0, *(shift * 4.0**k for k in range(1, 40)))[: 40 if ridges else 1]:
+    for ridge in (0.0, *(shift * (1 + 4.0**k) for k in range(-2, 40)))[: 43 if ridges else 1]:
         if ridge > 1e-6 * size:
             return None
         try:
