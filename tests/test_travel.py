@@ -24,6 +24,7 @@ import pytest
 import kernelopt as ko
 from formulations import lanckriet, lp_norm, triplet_lp
 from kernelopt.certificates import check
+from kernelopt.certificates.conflicts import inseparable, linear_conflict
 from kernelopt.certificates.statement import npy, rounded
 from kernelopt.losses.base import Curve
 
@@ -467,16 +468,19 @@ def test_a_trace_that_no_psd_combination_has_is_told(tmp_path):
 
 def test_a_separable_sample_is_not_shown_inseparable():
     """Rows 1e6 + {-1, 0, 1, 2}: separable by a threshold, though the hulls nearly meet."""
-    from kernelopt.certificates.conflicts import inseparable
-
     x = 1e6 + np.array([-1.0, 0.0, 1.0, 2.0])
     y = np.array([-1.0, -1.0, 1.0, 1.0])
     assert inseparable([np.outer(x, x)], y, True, np.array([0.0, -1.0, 1.0, 0.0])) is None
 
 
-def test_a_feasible_point_far_away_is_no_conflict():
-    from kernelopt.certificates.conflicts import linear_conflict
+def test_large_conflicts_are_left_to_doubles():
+    """400 samples in one point: shown in fractions it would take minutes."""
+    y = np.tile([1.0, -1.0], 200)
+    assert inseparable([np.ones((400, 400))], y, True, y) is None
+    assert inseparable([np.ones((4, 4))], y[:4], True, y[:4]) is not None
 
+
+def test_a_feasible_point_far_away_is_no_conflict():
     x = cp.Variable(2)
     problem = cp.Problem(cp.Minimize(0), [x[0] - x[1] >= 1, x[0] - (1 + 1e-9) * x[1] <= 0.5])
     assert linear_conflict(ko.Structure(problem)) is None

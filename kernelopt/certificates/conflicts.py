@@ -25,6 +25,7 @@ from kernelopt.validation import Array
 TINY = 1e-9
 LARGEST = 3000  # rows and columns of a linear system that is looked at
 LISTED = 6
+WORK = 10**6  # multiplications of fractions in an elimination: a few seconds
 
 
 class Conflict(NamedTuple):
@@ -182,16 +183,18 @@ def farkas_multipliers(A: Array, right: Array, equal: Any, signs: Any) -> list[F
     used = np.flatnonzero(np.abs(found.x) > TINY)
     rest = scaled[used].T @ found.x[used]
     tight = ~signs | (np.abs(rest) <= TINY)
-    exact = null_vector(fractions(A[used][:, tight].T).tolist(), found.x[used] / size[used])
+    exact = null_vector(A[used][:, tight].T, found.x[used] / size[used])
     u = [Fraction(0)] * len(A)
     for i, v in zip(used.tolist(), exact or [], strict=False):
         u[i] = v
     return u if exact else None
 
 
-def null_vector(M: list[list[Fraction]], near: Array) -> list[Fraction] | None:
-    """Return v with Mv = 0 exactly, near a given vector; None where there is only zero."""
-    rows = [list(row) for row in M]
+def null_vector(M: Array, near: Array) -> list[Fraction] | None:
+    """Return v with Mv = 0 exactly, near a given vector; None where there is only zero, or too much work."""
+    if len(M) * near.size**2 > WORK:
+        return None
+    rows = fractions(M).tolist()
     pivots: list[int] = []
     for j in range(near.size):
         at = next((i for i in range(len(pivots), len(rows)) if rows[i][j]), None)
@@ -224,8 +227,8 @@ def inseparable(Ks: Sequence[Array], y: Array, bias: bool, alpha: Array) -> Conf
     of |alpha_i| y_i f(x_i) vanishes for every machine f, where a hard margin asks for at least |alpha|_1.
     """
     used = np.flatnonzero(np.abs(alpha) > TINY * np.abs(alpha).max())
-    M = [row for K in Ks for row in fractions(K[:, used]).tolist()]
-    exact = null_vector(M + ([[Fraction(1)] * used.size] if bias else []), alpha[used])
+    M = np.concatenate([*(K[:, used] for K in Ks), np.ones((int(bias), used.size))])
+    exact = null_vector(M, alpha[used])
     if exact is None or any(v * int(s) < 0 for v, s in zip(exact, y[used], strict=True)):
         return None
     whole = [v * lcm(*(w.denominator for w in exact)) for v in exact]
