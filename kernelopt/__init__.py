@@ -1,6 +1,6 @@
 """Kernel learning in the language of cvxpy: convex words for kernels, certified solves."""
 
-from kernelopt.catalog import Entry, Formulation, catalogue
+from kernelopt.catalog import Entry, Formulation, Planted, catalogue
 from kernelopt.certificates import Certificate, certify
 from kernelopt.certificates.bounded import BoundedProblem
 from kernelopt.comparisons import Comparisons, as_triplets, comparisons, sample_triplets, triplet_score
@@ -103,6 +103,7 @@ __all__ = [
     "NotSymmetricError",
     "Outcome",
     "ParameterError",
+    "Planted",
     "Programme",
     "Risk",
     "ShapeError",
