@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import cvxpy as cp
 import numpy as np
 import pytest
 
 import kernelopt as ko
-from formulations import lp_norm, similarity
-from formulations.lanckriet.planted import of_criterion
 from formulations.lp_norm.planted import of_ball, of_block_norm, of_tikhonov
 from formulations.similarity.planted import of_several, of_single
+from kernelopt.language.terms import terms
 from tests.problems import solved
 from tests.test_formulations import ENTRIES
 
@@ -132,13 +129,19 @@ def test_every_fidelity_is_planted(fidelity):
         assert found.lower == pytest.approx(planted.value, rel=1e-6)
 
 
-def test_the_smallest_eigenvalue_follows_the_condition():
-    spectra = []
-    for condition in (10.0, 1e6):
-        planted = plant(ENTRIES["lp_norm.primal"], condition=condition, unlabelled=0)
-        K = planted.formulation.kernel.args[1] if False else planted.formulation.problem
-        spectra.append(K)
-    assert len(spectra) == 2
+@pytest.mark.parametrize("condition", [10.0, 1e6])
+def test_the_spectrum_follows_the_condition(condition):
+    planted = plant(ENTRIES["lp_norm.primal"], condition=condition, unlabelled=0)
+    (term,) = terms(planted.formulation.kernel)
+    for K in term.grams:
+        spectrum = np.linalg.eigvalsh(K)  # of R and one more: they interlace
+        assert condition / 10 <= spectrum[-1] / spectrum[0] <= 100 * condition
+
+
+def test_degenerate_kernels_have_low_rank():
+    planted = plant(ENTRIES["lp_norm.primal"], degenerate=True)
+    (term,) = terms(planted.formulation.kernel)
+    assert [np.linalg.matrix_rank(K, tol=1e-9) for K in term.grams] == [3, 3, 3]
 
 
 WRONG_KNOBS = {

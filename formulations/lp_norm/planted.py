@@ -44,7 +44,7 @@ def stack_of(
     rng: np.random.Generator, knobs: Knobs, m: Machine, theta: Array, s: Array
 ) -> tuple[Array, Array]:
     """Return the kernels with duplicates, and the weight of each; theta and s include the duplicates."""
-    base = np.bincount(knobs.owners, weights=theta, minlength=knobs.m)
+    base: Array = np.bincount(knobs.owners, weights=theta).astype(float)
     return kernels(rng, knobs, m.z, m.g, base, s[: knobs.m])[knobs.owners], theta
 
 

@@ -30,9 +30,10 @@ def comparisons(rng: np.random.Generator, K: Array, count: int) -> tuple[Array, 
     """Return triplets on all points, oriented so that K gains by them, with their gains and multipliers."""
     n = len(K)
     rows = [(i, (i + 1) % n, (i + 2) % n) for i in range(n)]  # every point occurs
-    rows += [tuple(int(k) for k in rng.permutation(n)[:3]) for _ in range(count)]
-    rows = [(i, j, k) if K[i, j] >= K[i, k] else (i, k, j) for i, j, k in rows]
-    triplets = np.unique(np.array(rows), axis=0)
+    drawn = np.array([*rows, *(rng.permutation(n)[:3] for _ in range(count))])
+    turned = K[drawn[:, 0], drawn[:, 1]] < K[drawn[:, 0], drawn[:, 2]]
+    drawn[turned] = drawn[turned][:, [0, 2, 1]]
+    triplets = np.unique(drawn, axis=0)
     i, j, k = triplets.T
     gains = K[i, j] - K[i, k]
     triplets, gains = triplets[gains > 0], gains[gains > 0]
