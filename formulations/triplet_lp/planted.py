@@ -51,7 +51,7 @@ def plant(rng: np.random.Generator, asked: dict[str, Any], grouped: bool) -> ko.
     knobs = Knobs(**asked)
     knobs.always_feasible("a problem of comparisons")
     n, m = knobs.N, knobs.m
-    tight = np.arange(n) % 2 == 0
+    tight = (np.arange(n) % 2 == 0) & (m > 1)
     v = np.where(tight, 0.0 if knobs.degenerate else 0.02, 0.0)
     K = kernel(rng, n, tight)
     triplets, gains, u = comparisons(rng, K, 2 * n)
@@ -73,8 +73,10 @@ def plant(rng: np.random.Generator, asked: dict[str, Any], grouped: bool) -> ko.
     level = np.where(used, 1.0, 1.0 if knobs.degenerate else 0.5)
     alpha, z = signs * sizes, gamma1 * level * signs / members
     stack = [np.zeros_like(K)]
-    for target in z[1:]:
+    for p, target in enumerate(z[1:], 1):
         A = symmetric(rng.normal(size=K.shape))
+        if p == m - 1:  # deep in the cone: without such a kernel there may be no point inside it
+            A = 5 * np.eye(n) + 0.05 * A
         stack.append(A + (target - float((M * A).sum())) / float((M**2).sum()) * M)
     stack[0] = (K - np.tensordot(alpha[1:], np.array(stack[1:]), 1)) / alpha[0] if m > 1 else K / alpha[0]
     owners, labels = knobs.owners, groups
