@@ -51,9 +51,9 @@ def parser() -> argparse.ArgumentParser:
         help="run the conic solvers on problems with known optima, and judge their answers by certificates",
         description="Run every installed conic solver on problems whose optimum is known in closed form, of "
         "every formulation of the catalogue, and on two on which solvers have been wrong. Print the true "
-        "error, the certified gap, feasibility, complementarity, seconds, and a verdict that does not believe "
-        "the solver's status. About a minute. Exit status: 0 if every certified bracket holds the true value, "
-        "1 if not, 2 on wrong use.",
+        "error, the certified gap, feasibility, complementarity, seconds, and a verdict that does not "
+        "believe the solver's status. About a minute. Exit status: 0 if every certified bracket holds the "
+        "true value, 1 if not, 2 on wrong use.",
     )
     certify.add_argument(
         "--solver", nargs="+", metavar="NAME", help="solvers to run (default: all installed)"
@@ -136,8 +136,8 @@ def run_certify(chosen: Sequence[Case], solvers: Sequence[str], path: Path | Non
             progress.advance(bar)
     console.print(verdicts(rows))
     console.print(
-        "error: of the claimed value, relative to the true one. gap: certified, from the solver's own point and "
-        "multipliers. feas., compl.: largest violation, and largest product of a multiplier with its slack."
+        "error: of the claimed value, relative to the true one. gap: certified, from the solver's own point "
+        "and multipliers. feas., compl.: largest violation, largest product of a multiplier with its slack."
     )
     counts = Counter(row.verdict for row in rows)
     told = ", ".join(f"{count} {word}" for word, count in counts.most_common())

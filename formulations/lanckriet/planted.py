@@ -179,9 +179,14 @@ def of_alignment(rng: np.random.Generator, **asked: Any) -> ko.Planted:
     value = float(padded @ K @ padded)
     W = np.outer(padded, padded) - value * K
     targets = np.where(knobs.active | knobs.degenerate, 0.0, -0.5 * value)
-    # The first kernel is what is left of K: it stays positive definite where the other weights are small.
-    base = np.where(knobs.active, np.linalg.eigvalsh(K)[0] / (20 * knobs.N * knobs.m), 0.0)
+    # K_m = K^1/2 B_m K^1/2, and the first one is what is left of K: it stays positive definite.
+    curvature, basis = np.linalg.eigh(K)
+    root = (basis * np.sqrt(curvature)) @ basis.T
+    B = split(rng, knobs, np.eye(knobs.N), root @ W @ root, np.eye(knobs.m)[0], targets)
+    base = np.where(knobs.active, 0.8 / (knobs.m * np.linalg.eigvalsh(B)[:, -1]), 0.0)
     base[0] = 1.0
-    stack = split(rng, knobs, K, W, base, targets)[knobs.owners]
+    B[0] -= np.tensordot(base[1:], B[1:], 1)
+    stack = root @ B @ root
+    stack = ((stack + stack.transpose(0, 2, 1)) / 2)[knobs.owners]
     mu = (base / np.bincount(knobs.owners))[knobs.owners]
     return planted(alignment(stack, y), value, None, mu=mu)

@@ -52,8 +52,8 @@ class Answer:
     violated : str
         The label of that constraint.
     complementarity : float
-        The largest product of a multiplier with the slack of its constraint, relative to the value; nan
-        without multipliers.
+        The largest product of a multiplier with the slack of its constraint, relative to the value, or the
+        distance of a multiplier from its cone; nan without multipliers.
     seconds : float
         Of compiling and solving.
     certificate : Certificate or None
@@ -248,18 +248,36 @@ def largest_violation(problem: cp.Problem) -> tuple[float, str]:
 
 
 def largest_product(problem: cp.Problem) -> tuple[float, str]:
-    """Return the largest |<multiplier, slack>| of an inequality or cone, relative to max(1, |value|)."""
+    """Return how far the multipliers of inequalities and cones are from complementary, and whose that is.
+
+    It is the larger of |<multiplier, slack>| relative to max(1, |value|) and of the distance of the
+    multiplier from its dual cone relative to max(1, its size); inf for a multiplier that is not finite, nan
+    without multipliers.
+    """
     worst, where = 0.0, ""
     size = max(1.0, abs(number(problem.solution.opt_val)))
     for constraint in problem.constraints:
         if isinstance(constraint, cp.constraints.Zero | cp.constraints.Equality):
             continue
         duals = [dual.value for dual in constraint.dual_variables]
-        if not finite(duals):
+        if any(dual is None for dual in duals):
             return np.nan, ""
+        if not finite(duals):
+            return np.inf, str(constraint.label or constraint)
         slacks = [constraint.expr] if isinstance(constraint, cp.constraints.Inequality) else constraint.args
         pairs = zip(duals, slacks, strict=True)
         product = abs(sum(float(np.vdot(np.asarray(d), np.asarray(s.value))) for d, s in pairs)) / size
-        if not product <= worst:
-            worst, where = product, str(constraint.label or constraint)
+        missed = max(product, outside_dual_cone(constraint, [np.asarray(d, dtype=float) for d in duals]))
+        if not missed <= worst:
+            worst, where = missed, str(constraint.label or constraint)
     return worst, where
+
+
+def outside_dual_cone(constraint: cp.Constraint, duals: list[Array]) -> float:
+    """Return how far a multiplier is from its cone, relative to max(1, its size); 0 for other cones."""
+    size = max(1.0, *(float(np.abs(dual).max(initial=0.0)) for dual in duals))
+    if isinstance(constraint, cp.constraints.Inequality | cp.constraints.NonNeg):
+        return max(0.0, -float(duals[0].min(initial=0.0))) / size
+    if isinstance(constraint, cp.constraints.PSD):
+        return max(0.0, -float(np.linalg.eigvalsh((duals[0] + duals[0].T) / 2)[0])) / size
+    return 0.0
