@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 from functools import partial
+from pathlib import Path
 
 import cvxpy as cp
 import numpy as np
@@ -12,6 +14,8 @@ import pytest
 import kernelopt as ko
 from kernelopt.testing import assert_certified, check_formulation, check_loss, check_method
 from tests.test_formulations import ENTRIES
+
+ROOT = Path(__file__).parents[1]
 
 
 def points(rng):
@@ -317,3 +321,13 @@ WRONG_PROGRAMMES = {
 def test_a_wrong_programme_is_refused_when_made(fields, said):
     with pytest.raises(ko.ParameterError, match=said):
         ko.Programme(*fields)
+
+
+def test_the_page_on_testing_runs_and_prints_what_it_says(capsys):
+    page = (ROOT / "docs" / "testing.md").read_text(encoding="utf-8")
+    blocks = re.findall(r"^```python\n(.*?)^```\n\n```text\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    assert len(blocks) == 2
+    names = {"__name__": "builtins"}
+    for source, printed in blocks:
+        exec(compile(source, "testing.md", "exec", dont_inherit=True), names)  # noqa: S102
+        assert capsys.readouterr().out == printed
