@@ -24,11 +24,11 @@ def of_strategy(rng: np.random.Generator, *, regularization: float = 0.05, **ask
     Q, _ = np.linalg.qr(rng.normal(size=(n, 2)))
     p, r = 2.0 * Q[:, 0], rng.uniform(0.5, 1.0) * Q[:, 1]
     v = p + r
-    c = rng.uniform(0.5, 1.0, m)
-    c[-1] = -0.4 if m > 1 else c[-1]
+    c = rng.uniform(0.5, 1.0, m) / m
+    c[-1] *= -1.0 if m > 1 else 1.0
     share = rng.uniform(0.3, 0.7, m)  # x_j = share_j p + h_j
     share[0] = 0.5
-    c[0] = (1 - float(c[1:] @ share[1:])) / share[0]
+    c[0] = (1 - float(c[1:] @ share[1:])) / share[0]  # above 1: the other terms add up to less than 0.5
     off = 0.1 * rng.normal(size=(m, n)) / np.sqrt(n)
     off -= (off @ Q) @ Q.T
     off[0] = -(c[1:] @ off[1:]) / c[0]
