@@ -46,6 +46,8 @@ class Answer:
         What that says of the learning problem: an unbounded dual programme says that it is infeasible.
     value : float
         The optimal value that it claims, nan where it claims none.
+    attained : float
+        The objective of the conic problem at its point, nan without a point.
     infeasibility : float
         The largest violation of a constraint at its point, relative to the size of its sides; nan without a
         point.
@@ -67,6 +69,7 @@ class Answer:
     status: str
     claim: Claim
     value: float
+    attained: float
     infeasibility: float
     violated: str
     complementarity: float
@@ -158,14 +161,18 @@ def ask(form: Form, solver: Any, seconds: float = 30.0) -> Answer:
     status, value, failure = tried.status, np.nan, tried.failure
     if status != "failed" and form.conic.solution is not None:
         value = number(form.conic.solution.opt_val)
+    if status == "failed":
+        form.clear()  # what it left before it failed is no answer
     with np.errstate(all="ignore"):
         infeasibility, violated = measured(largest_violation, form.conic)
+        attained, _ = measured(value_at_point, form.conic)
         complementarity, _ = measured(largest_product, form.conic)
         certificate, missing = certified(form)
     return Answer(
         status,
         form.claim(status),
         value,
+        attained,
         infeasibility,
         violated,
         complementarity,
@@ -223,6 +230,11 @@ def measured(how: Callable[[cp.Problem], tuple[float, str]], problem: cp.Problem
         return how(problem)
     except FAILURES:
         return np.nan, ""
+
+
+def value_at_point(problem: cp.Problem) -> tuple[float, str]:
+    """Return the objective at the values of the variables."""
+    return number(problem.objective.value), ""
 
 
 def largest_violation(problem: cp.Problem) -> tuple[float, str]:

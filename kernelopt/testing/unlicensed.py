@@ -14,7 +14,15 @@ from cvxpy.reductions.cone2cone import affine2direct
 
 from kernelopt.conic import Rung, attempt
 from kernelopt.errors import SolverError
-from kernelopt.testing.answers import FAILURES, Answer, Form, certified, largest_violation, measured
+from kernelopt.testing.answers import (
+    FAILURES,
+    Answer,
+    Form,
+    certified,
+    largest_violation,
+    measured,
+    value_at_point,
+)
 from kernelopt.testing.answers import largest_product as product
 from kernelopt.validation import Array
 
@@ -32,10 +40,11 @@ def rebuilt_answer(form: Form) -> Answer:
             through_a_file(form)
     except FAILURES as error:
         spent, failure = time.perf_counter() - clock, f"{type(error).__name__}: {error}"
-        return Answer("failed", "none", np.nan, np.nan, "", np.nan, spent, None, failure=failure)
+        return Answer("failed", "none", np.nan, np.nan, np.nan, "", np.nan, spent, None, failure=failure)
     spent = time.perf_counter() - clock
     with np.errstate(all="ignore"):
         infeasibility, violated = measured(largest_violation, form.conic)
+        attained, _ = measured(value_at_point, form.conic)
         complementarity, _ = measured(product, form.conic)
         certificate, missing = certified(form)
     said = "the task was built, written and read back; Clarabel solved it"
@@ -44,6 +53,7 @@ def rebuilt_answer(form: Form) -> Answer:
         "no licence",
         "value",
         value,
+        attained,
         infeasibility,
         violated,
         complementarity,

@@ -88,6 +88,8 @@ def on_value(answer: Answer, certificate: Certificate, tol: float) -> Verdict:
     if not certificate.gap <= tol:
         why = certificate.reason or f"the gap is {certificate.gap:.1e}"
         return Verdict("not certified", why)
+    if np.isfinite(answer.attained) and abs(answer.attained - value) > slack:
+        return Verdict("refuted", f"claims {value:.6g}, and its point has {answer.attained:.6g}")
     if answer.complementarity > tol:
         return Verdict("not certified", f"complementarity is missed by {answer.complementarity:.1e}")
     return Verdict("certified")
