@@ -1,8 +1,9 @@
 """Kernel learning in the language of cvxpy: convex words for kernels, certified solves."""
 
-from kernelopt.catalog import Entry, Formulation, catalogue
+from kernelopt.catalog import Entry, Formulation, Planted, catalogue
 from kernelopt.certificates import Certificate, certify
 from kernelopt.certificates.bounded import BoundedProblem
+from kernelopt.certificates.gap import FLOOR_SHARE
 from kernelopt.certificates.statement import Statement
 from kernelopt.comparisons import Comparisons, as_triplets, comparisons, sample_triplets, triplet_score
 from kernelopt.errors import (
@@ -93,6 +94,7 @@ from kernelopt.validation import (
 __version__ = "0.1.0"
 
 __all__ = [
+    "FLOOR_SHARE",
     "BoundedProblem",
     "Certificate",
     "Combination",
@@ -118,6 +120,7 @@ __all__ = [
     "NotSymmetricError",
     "Outcome",
     "ParameterError",
+    "Planted",
     "Programme",
     "Risk",
     "ShapeError",

@@ -279,7 +279,14 @@ def certificate(stage: Combination, c: Array) -> ko.Certificate:
     Both bounds hold in exact arithmetic for lambda, v and all columns within the errors of X.
     """
     c = stage.feasible(c)
-    return ko.Certificate(stage.lower(c), stage.value(c), "closed", reason=unknown(stage), feasible=True)
+    return ko.Certificate(
+        stage.lower(c),
+        stage.value(c),
+        "closed",
+        reason=unknown(stage),
+        feasible=True,
+        floor=ko.FLOOR_SHARE * float(stage.v @ stage.v) / stage.n,
+    )
 
 
 def unknown(stage: Combination) -> str:

@@ -29,6 +29,8 @@ def certificate(
 ) -> ko.Certificate:
     """Bound the optimum at values and multipliers of the programme.
 
+    Both are moved outward by their rounding errors.
+
     * upper: the weights are moved into the cone along weights deep inside it, and the objective
       evaluated there; zero weights are taken where they are as good;
     * lower: `best_multipliers`. For "psd" with prices near zero it may say little: then `ko.certify` is
@@ -49,7 +51,17 @@ def certificate(
     values = data.point(alpha)
     point = {variable: values[name] for name, variable in variables.items()}
     stated: Any = Source(data, price, paid) if data.cone != "psd" else "its cone is semidefinite"
-    found = ko.Certificate(min(lower, upper), upper, "closed", feasible=True, point=point, source=stated)
+    # What sums of T terms of this size are wrong by, and what constraints may be violated by.
+    lost = ROUND_OFF * (nothing + data.T * data.scale(alpha))
+    found = ko.Certificate(
+        lower - lost,
+        upper + lost,
+        "closed",
+        feasible=True,
+        point=point,
+        floor=ko.FLOOR_SHARE * nothing,
+        source=stated,
+    )
     if data.cone != "psd" or found.gap <= LOOSE:
         return found
     other = ko.certify(problem, point)

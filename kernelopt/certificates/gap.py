@@ -10,7 +10,7 @@ from cvxpy.atoms.affine.unary_operators import NegExpression
 from kernelopt.structure.affine import affine, flat
 from kernelopt.structure.structure import Structure, once
 
-SHARE = 1e-6  # of the value at f = 0, below which a gap is not asked to be smaller
+FLOOR_SHARE = 1e-6  # of the value at f = 0, below which a gap is not asked to be smaller
 
 
 def relative_gap(lower: float, upper: float, floor: float = 0.0) -> float:
@@ -43,7 +43,7 @@ def floor(structure: Structure) -> float:
         variable.save_value(np.asarray(variable.project(np.zeros(variable.shape))))
     found = structure.lifted.objective.args[0].value
     value = 0.0 if found is None else abs(float(np.ravel(found)[0]))
-    return SHARE * value if np.isfinite(value) else 0.0
+    return FLOOR_SHARE * value if np.isfinite(value) else 0.0
 
 
 def magnitude(expression: cp.Expression) -> float:
