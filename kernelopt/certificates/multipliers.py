@@ -6,18 +6,19 @@ from typing import Any, NamedTuple
 
 import cvxpy as cp
 import numpy as np
-import scipy.sparse as sp
-from numpy.typing import NDArray
-from scipy.sparse.linalg import splu
 
+from kernelopt.certificates.balance import Repair
 from kernelopt.certificates.boxes import Boxes, plain
 from kernelopt.certificates.cones import ConeProgram, cone_program
+from kernelopt.certificates.dual_cones import interior
+from kernelopt.certificates.farkas import farkas
+from kernelopt.certificates.proofs import proof_near
+from kernelopt.certificates.tightening import Interval, tightened
 from kernelopt.threads import Watch, quietly
 from kernelopt.validation import Array
 
 CLOSE = 1e-6
-ROUND_OFF = 1e-12
-ALTERNATIONS = 20
+SHARE = 1e-3  # of the objective's terms, by which the optimum may be above what a solver says
 TILTS = (0.0, 1e-8, 1e-7, 1e-6, 1e-4)
 
 
@@ -105,77 +106,61 @@ def program_bound(
     found: list[Bound] | None = None,
 ) -> Bound:
     """Return the best bound over tilts and repairs, stopping at the first that meets the primal value."""
-    free = ~(np.isfinite(lower) & np.isfinite(upper))
-    e = program.interior()
+    known = Interval(lower, upper)
+    free = ~known.bounded
     repairs = [Repair(program.A, np.ones_like(free)), Repair(program.A, free)]
+    supposed = Supposed(program, known)
     scale = float(np.abs(program.c).max(initial=0.0)) or 1.0
     best = Bound(-np.inf, "no multiplier could be repaired")
     for tilt in TILTS:
-        shift = tilt * scale * e
+        shift = tilt * scale * interior(program)
         status, x, z = program.solve(program.A.T @ shift if tilt else None, watch, **options)
         if "nfeasible" in status and "Dual" not in status and z is not None:
-            proof = farkas(program, z, lower, upper, repairs)
-            if proof is not None:
-                return Bound(np.inf, "infeasible", proof)
+            ray = farkas(program, z, known, repairs)
+            if ray is not None:
+                return Bound(np.inf, "infeasible", ray)
         if x is not None and ("Dual" in status or "unbounded" in status):
             if tilt:  # it is the tilt that is too large, not the problem
                 break
             return Bound(-np.inf, f"{owner(program, names, x)} can run away: it needs bounds")
         if x is None or z is None:
             continue
-        slope = program.c + program.P @ x
+        goal = supposed.at(x)
         for repair in repairs:
-            mended = repair(program.push(z) + shift, -slope)
-            if mended is None or not program.holds(mended, 1e-13 * scale):
-                continue
-            r = slope + program.A.T @ mended
-            terms = np.abs(slope) + abs(program.A).T @ np.abs(mended)
-            if (np.abs(r) > ROUND_OFF * terms + 1e-16 * scale)[free].any():
-                if best.value == -np.inf:
-                    culprit = owner(program, names, np.where(free, r, 0.0))
-                    best = Bound(-np.inf, f"the multiplier of {culprit} cannot be balanced: it needs bounds")
-                continue
-            bound = Bound(dual_value(program, x, mended, r, lower, upper))
-            if bound.value > best.value:
-                best = bound
+            proof = proof_near(program, supposed.box, x, z, shift, repair)
+            value = min(proof.value, supposed.most)
+            if value > best.value:
+                best = Bound(value)
                 if found is not None:
-                    found.append(bound)
-        goal = float((program.c + program.P @ x / 2) @ x + program.offset)
+                    found.append(best)
+            elif best.value == -np.inf and proof.open_slopes.any():
+                culprit = owner(program, names, proof.open_slopes)
+                best = Bound(-np.inf, f"the multiplier of {culprit} cannot be balanced: it needs bounds")
         if goal - best.value <= CLOSE * max(1.0, abs(goal)):
             break
     return best
 
 
-def dual_value(program: ConeProgram, x: Array, z: Array, r: Array, lower: Array, upper: Array) -> float:
-    """Return offset - b'z - 1/2 x'Px + the least of r'x over the box."""
-    boxed = np.isfinite(lower) & np.isfinite(upper)
-    least = np.minimum(r[boxed] * lower[boxed], r[boxed] * upper[boxed]).sum()
-    return float(program.offset - program.b @ z - x @ (program.P @ x) / 2 + least)
+class Supposed:
+    """Bounds of the columns where the objective is `most` or less.
 
-
-def farkas(program: ConeProgram, z: Array, lower: Array, upper: Array, repairs: list[Repair]) -> Array | None:
-    """Return a ray near z that proves infeasibility, if one is found.
-
-    It is in the dual cone, A'z vanishes in the unbounded columns to round-off, and -b'z exceeds what
-    A'z can take back over the box.
+    A bound found with them holds, or no feasible point has such an objective: then `most` is a lower bound.
+    So the smaller of the two numbers is one in any case, whatever `most` is.
     """
-    z = program.push(z / max(float(np.abs(z).max()), 1e-300))
-    boxed = np.isfinite(lower) & np.isfinite(upper)
-    largest = np.asarray(abs(program.A).max(axis=0).todense()).ravel()
-    rays = [z]
-    for repair in repairs:
-        ray = z
-        for _ in range(ALTERNATIONS):
-            mended = repair(ray, np.zeros(program.c.size))
-            ray = ray if mended is None else program.push(mended)
-        rays.append(ray)
-    for ray in rays:
-        r = program.A.T @ ray
-        gain = -float(program.b @ ray)
-        gain += float(np.minimum(r[boxed] * lower[boxed], r[boxed] * upper[boxed]).sum())
-        if gain > 1e-9 and (np.abs(r) <= 1e-13 * largest)[~boxed].all():
-            return ray
-    return None
+
+    def __init__(self, program: ConeProgram, known: Interval) -> None:
+        self.program, self.known = program, known
+        self.most, self.box = -np.inf, known
+
+    def at(self, x: Array) -> float:
+        """Return the objective at x, and suppose that the optimum is not far above it."""
+        program = self.program
+        goal = float((program.c + program.P @ x / 2) @ x + program.offset)
+        if not goal < self.most:
+            terms = float(np.abs(program.c) @ np.abs(x)) + abs(program.offset)
+            self.most = goal + abs(goal) + SHARE * terms
+            self.box = tightened(program, self.known, self.most)[0]
+        return goal
 
 
 def owner(program: ConeProgram, names: dict[int, str], columns: Array) -> str:
@@ -184,22 +169,3 @@ def owner(program: ConeProgram, names: dict[int, str], columns: Array) -> str:
     starts = sorted((start, key) for key, start in program.columns.items())
     key = [key for start, key in starts if start <= column][-1]
     return f"variable {names[key]}" if key in names else "an auxiliary variable"
-
-
-class Repair:
-    """The least change of z that gives A'z a wanted value in chosen columns."""
-
-    def __init__(self, A: sp.csc_array, columns: NDArray[np.bool_]) -> None:
-        self.columns = np.flatnonzero(columns)
-        self.A = A[:, self.columns]
-        if self.columns.size:
-            normal = sp.csc_array(self.A.T @ self.A)
-            ridge = 1e-14 * max(float(normal.diagonal().max()), 1e-300)
-            self.solver = splu(sp.csc_array(normal + ridge * sp.eye_array(self.columns.size)))
-
-    def __call__(self, z: Array, wanted: Array) -> Array | None:
-        if not self.columns.size:
-            return z
-        for _ in range(4):
-            z = z + self.A @ self.solver.solve(wanted[self.columns] - self.A.T @ z)
-        return z if np.isfinite(z).all() else None

@@ -1,0 +1,254 @@
+"""Bounds of the columns of a cone program, by propagation of intervals through its rows and its objective."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+
+from kernelopt.certificates.cones import ConeProgram
+from kernelopt.certificates.rounding import UNIT, gamma
+from kernelopt.validation import Array
+
+SWEEPS = 30
+SETTLED = 2  # sweeps without a new finite bound that end the propagation
+ROOM = 4  # implied rows may have so many times the entries of A
+
+
+class Interval(NamedTuple):
+    """Lower and upper bounds, entry by entry."""
+
+    lower: Array
+    upper: Array
+
+    @property
+    def bounded(self) -> Array:
+        """Whether both bounds are finite."""
+        found: Array = np.isfinite(self.lower) & np.isfinite(self.upper)
+        return found
+
+    @property
+    def reach(self) -> Array:
+        """The largest absolute value."""
+        return np.maximum(np.abs(self.lower), np.abs(self.upper))
+
+
+def tightened(program: ConeProgram, box: Interval, most: float = np.inf) -> tuple[Interval, Interval]:
+    """Return bounds of x and of s = b - Ax, for all feasible x in `box` with an objective of `most` or less.
+
+    Rounding moves every bound outward. In each row, one column is bounded by the bounds of the others
+    and of s: s = 0, s >= 0, |s_i| <= s_0 in a second-order cone, s_ij^2 <= s_ii s_jj in a semidefinite
+    one. Rows that the cones imply are added: s_0 +- s_i >= 0 and, in an exponential cone, z - x - y >= 0.
+    Where no such x exists the bounds are of no meaning, and any are right.
+    """
+    rows = Rows(program)
+    x = Interval(box.lower.copy(), box.upper.copy())
+    s = rows.cone_bounds(Interval(np.full(rows.b.size, -np.inf), np.full(rows.b.size, np.inf)))
+    settled = 0
+    with np.errstate(all="ignore"):
+        for _ in range(SWEEPS):
+            before = np.isfinite(x.lower).sum() + np.isfinite(x.upper).sum()
+            x, s = rows.sweep(x, s)
+            if np.isfinite(most):
+                x = by_objective(program, x, most)
+            crossed = x.lower > x.upper
+            if crossed.any():  # there is no such x: whatever holds for none holds in between
+                x = Interval(np.minimum(x.lower, x.upper), np.maximum(x.lower, x.upper))
+                break
+            settled = 0 if np.isfinite(x.lower).sum() + np.isfinite(x.upper).sum() > before else settled + 1
+            if settled > SETTLED:
+                break
+    own = slice(0, program.b.size)
+    return x, Interval(np.minimum(s.lower, s.upper)[own], np.maximum(s.lower, s.upper)[own])
+
+
+class Rows:
+    """The rows s = b - Ax of a cone program with those that its cones imply, entry by entry."""
+
+    def __init__(self, program: ConeProgram) -> None:
+        extra, right = implied_rows(program)
+        A = sp.csc_array(sp.vstack([program.A, extra], format="csc"))
+        A.eliminate_zeros()
+        self.program, self.b = program, np.concatenate([program.b, right])
+        self.row, self.value = A.indices, A.data
+        self.column = np.repeat(np.arange(A.shape[1]), np.diff(A.indptr))
+        self.present = np.flatnonzero(np.diff(A.indptr))
+        self.starts = A.indptr[self.present]
+        counts = np.bincount(self.row, minlength=self.b.size)
+        self.rate = 1.1 * gamma(counts + 6)
+        self.implied = slice(program.b.size, self.b.size)
+
+    def sums(self, low: Array) -> tuple[Array, Array, Array]:
+        """Return for every row the sum of the finite entries, its error, and the number of infinite ones."""
+        n, finite = self.b.size, np.isfinite(low)
+        kept = np.where(finite, low, 0.0)
+        total = np.bincount(self.row, weights=kept, minlength=n)
+        error = self.rate * (np.bincount(self.row, weights=np.abs(kept), minlength=n) + np.abs(self.b))
+        return total, error, np.bincount(self.row[~finite], minlength=n)
+
+    def sweep(self, x: Interval, s: Interval) -> tuple[Interval, Interval]:
+        """Return the bounds after one propagation through all rows."""
+        a, i = self.value, self.row
+        low = np.where(a > 0, a * x.lower[self.column], a * x.upper[self.column])
+        high = np.where(a > 0, a * x.upper[self.column], a * x.lower[self.column])
+        least, least_error, least_open = self.sums(low)
+        most, most_error, most_open = self.sums(high)
+        s = self.cone_bounds(
+            Interval(
+                np.fmax(s.lower, np.where(most_open == 0, self.b - most - most_error, -np.inf)),
+                np.fmin(s.upper, np.where(least_open == 0, self.b - least + least_error, np.inf)),
+            )
+        )
+        # a_ij x_j = b_i - s_i - (the other entries of row i)
+        size = 4 * UNIT * (np.abs(self.b) + np.where(np.isfinite(s.lower), np.abs(s.lower), 0.0))
+        above = self.b - s.lower + size + least_error
+        others = without(low, least[i], least_open[i])
+        upper = outward(above[i] - others, np.abs(above[i]) + np.abs(least[i]) + np.abs(others), 1)
+        size = 4 * UNIT * (np.abs(self.b) + np.where(np.isfinite(s.upper), np.abs(s.upper), 0.0))
+        below = self.b - s.upper - size - most_error
+        others = without(high, most[i], most_open[i])
+        lower = outward(below[i] - others, np.abs(below[i]) + np.abs(most[i]) + np.abs(others), -1)
+        ends = lower / a, upper / a
+        new_lower, new_upper = np.where(a > 0, ends[0], ends[1]), np.where(a > 0, ends[1], ends[0])
+        # What is no number or has overflowed bounds nothing.
+        new_lower = np.where(new_lower < np.inf, new_lower - 2 * UNIT * np.abs(new_lower), -np.inf)
+        new_upper = np.where(new_upper > -np.inf, new_upper + 2 * UNIT * np.abs(new_upper), np.inf)
+        new_lower = np.where(np.isnan(new_lower), -np.inf, new_lower)
+        new_upper = np.where(np.isnan(new_upper), np.inf, new_upper)
+        lowest, highest = x.lower.copy(), x.upper.copy()
+        if self.present.size:
+            at = self.present
+            lowest[at] = np.maximum(lowest[at], np.maximum.reduceat(new_lower, self.starts))
+            highest[at] = np.minimum(highest[at], np.minimum.reduceat(new_upper, self.starts))
+        return Interval(lowest, highest), s
+
+    def cone_bounds(self, s: Interval) -> Interval:
+        """Return the bounds of s that its cones imply."""
+        lower, upper = s.lower.copy(), s.upper.copy()
+        lower[self.implied] = np.maximum(lower[self.implied], 0.0)
+        for kind, rows, parameter in self.program.blocks():
+            if kind == "zero":
+                lower[rows] = upper[rows] = 0.0
+            elif kind == "nonneg":
+                lower[rows] = np.maximum(lower[rows], 0.0)
+            elif kind == "soc":
+                lower[rows.start] = max(lower[rows.start], 0.0)
+                tail, reach = slice(rows.start + 1, rows.stop), upper[rows.start]
+                lower[tail] = np.maximum(lower[tail], -reach)
+                upper[tail] = np.minimum(upper[tail], reach)
+            elif kind == "psd":
+                first, second = self.program.triangle(parameter)
+                diagonal = np.empty(parameter, dtype=int)
+                diagonal[first[first == second]] = rows.start + np.flatnonzero(first == second)
+                lower[diagonal] = np.maximum(lower[diagonal], 0.0)
+                roots = np.sqrt(np.maximum(upper[diagonal], 0.0))
+                reach = 1.4142135623731 * roots[first] * roots[second]
+                reach = np.where(np.isnan(reach), np.inf, reach)
+                lower[rows] = np.where(first == second, lower[rows], np.maximum(lower[rows], -reach))
+                upper[rows] = np.where(first == second, upper[rows], np.minimum(upper[rows], reach))
+            elif kind == "exp":  # y exp(x / y) <= z, so that x <= y log(z / y) <= z / e
+                at = rows.start
+                lower[at + 1], lower[at + 2] = max(lower[at + 1], 0.0), max(lower[at + 2], 0.0)
+                upper[at] = min(upper[at], 0.36788 * max(upper[at + 2], 0.0))
+            elif kind == "power":  # |z| <= x^a y^(1 - a)
+                at = rows.start
+                lower[at], lower[at + 1] = max(lower[at], 0.0), max(lower[at + 1], 0.0)
+                reach = max(upper[at], upper[at + 1], 0.0)
+                lower[at + 2], upper[at + 2] = max(lower[at + 2], -reach), min(upper[at + 2], reach)
+        return Interval(lower, upper)
+
+
+def without(entry: Array, total: Array, infinite: Array) -> Array:
+    """Return the sum of the other entries of the row of a bound, NaN where one of them is infinite."""
+    finite = np.isfinite(entry)
+    rest: Array = np.where(infinite > ~finite, np.nan, np.where(finite, total - entry, total))
+    return rest
+
+
+def outward(bound: Array, size: Array, side: int) -> Array:
+    """Return a bound moved by the rounding of the few operations on numbers of this size."""
+    return bound + side * 8 * UNIT * size
+
+
+def implied_rows(program: ConeProgram) -> tuple[sp.csr_array, Array]:
+    """Return rows A, b with b - Ax >= 0 that follow from single cones, where their entries are exact.
+
+    They are s_0 +- s_i >= 0 in second-order cones, and z - x - y >= 0 in exponential ones, as
+    z >= y exp(x / y) >= y + x.
+    """
+    heads: list[Array] = []
+    tails: list[Array] = []
+    threes: list[int] = []
+    for kind, rows, _ in program.blocks():
+        if kind == "soc":
+            tail = np.arange(rows.start + 1, rows.stop)
+            heads += [np.full(tail.size, rows.start)]
+            tails += [tail]
+        elif kind == "exp":
+            threes.append(rows.start)
+    A = sp.csr_array(program.A)
+    if not heads and not threes:
+        return sp.csr_array((0, A.shape[1])), np.zeros(0)
+    head = np.concatenate([*heads, np.zeros(0, dtype=int)]).astype(int)
+    tail = np.concatenate([*tails, np.zeros(0, dtype=int)]).astype(int)
+    if np.diff(A.indptr)[head].sum() > ROOM * A.nnz + 1000:
+        head = tail = head[:0]
+    first = np.concatenate([head, head, np.array(threes, dtype=int) + 2])
+    second = np.concatenate([tail, tail, np.array(threes, dtype=int)])
+    signs = np.concatenate([np.ones(tail.size), -np.ones(tail.size), -np.ones(len(threes))])
+    total, exact = exactly_added(A[first], A[second] * signs[:, None])
+    right = program.b[first] + signs * program.b[second]
+    size = np.abs(program.b[first]) + np.abs(program.b[second])
+    if threes:
+        third = np.zeros(first.size, dtype=bool)
+        third[2 * tail.size :] = True
+        middle = np.where(third, np.concatenate([first[: 2 * tail.size], np.array(threes) + 1]), 0)
+        total, again = exactly_added(total, A[middle] * -third.astype(float)[:, None])
+        exact = exact & again
+        right = right - np.where(third, program.b[middle], 0.0)
+        size = size + np.where(third, np.abs(program.b[middle]), 0.0)
+    return sp.csr_array(total[exact]), (right + 4 * UNIT * size)[exact]
+
+
+def exactly_added(A: sp.csr_array, B: sp.csr_array) -> tuple[sp.csr_array, Array]:
+    """Return A + B and whether each row of it is exact, by Knuth's formula for the error of a sum."""
+    A, B = sp.csr_array(A), sp.csr_array(B)
+    total = sp.csr_array(A + B)
+    part = sp.csr_array(total - A)
+    error = sp.csr_array(abs(A - (total - part)) + abs(B - part))
+    exact: Array = np.asarray(error.sum(axis=1)).ravel() == 0
+    return total, exact
+
+
+def by_objective(program: ConeProgram, x: Interval, most: float) -> Interval:
+    """Return the bounds that c'x + 1/2 x'Px + offset <= most implies.
+
+    With P - D semidefinite and D diagonal, every column has a least value of c_j x_j + 1/2 d_j x_j^2 in its
+    box: what is left to one column is `most` less the others' least values.
+    """
+    c, d = program.c, program.curvature
+    square = d > 0
+    least = np.where(c == 0, 0.0, np.where(c > 0, c * x.lower, c * x.upper))
+    least = np.where(d < 0, least + 0.5 * d * x.reach**2, least)
+    least[square] = -(c[square] ** 2) / (2 * d[square])
+    finite = np.isfinite(least)
+    open_ends = np.flatnonzero(~finite)
+    if open_ends.size > 1:
+        return x
+    kept = np.where(finite, least, 0.0)
+    size = float(np.abs(kept).sum() + abs(most) + abs(program.offset))
+    room = most - program.offset - (kept.sum() - kept) + 2 * float(gamma(c.size + 8)) * size
+    if open_ends.size:
+        room[np.arange(c.size) != open_ends[0]] = np.inf
+    bound = (room + 8 * UNIT * np.abs(room)) / c
+    bound = bound + np.where(c > 0, 1, -1) * 4 * UNIT * np.abs(bound)
+    upper = np.where((c > 0) & (d == 0), np.fmin(x.upper, bound), x.upper)
+    lower = np.where((c < 0) & (d == 0), np.fmax(x.lower, bound), x.lower)
+    # d/2 (x + c/d)^2 <= room + c^2 / (2d)
+    centre = -c[square] / d[square]
+    radius = np.sqrt(np.maximum(2 * room[square] / d[square] + centre**2, 0.0))
+    radius = radius * (1 + 16 * UNIT) + 16 * UNIT * np.abs(centre)
+    upper[square] = np.fmin(upper[square], centre + radius)
+    lower[square] = np.fmax(lower[square], centre - radius)
+    return Interval(lower, upper)
