@@ -17,6 +17,7 @@ from kernelopt.validation import Array
 
 MOST_WORK = 1e9  # multiplications that the choice of the rows may cost
 CONTRACTION = 0.5
+AMPLE = 2.0**20
 
 
 class Balance(NamedTuple):
@@ -55,10 +56,13 @@ class Balance(NamedTuple):
         return room if np.isfinite(room).all() else None
 
 
-def balance(program: ConeProgram, z: Array, box: Interval) -> Balance | None:
-    """Return a well-conditioned system in the columns that are not bounded, in rows where z has room."""
+def balance(program: ConeProgram, z: Array, box: Interval, wanted: float) -> Balance | None:
+    """Return a well-conditioned system in the columns that are not bounded, in rows where z has room.
+
+    Rows with much more room than a change of size `wanted` takes are as good as each other.
+    """
     columns = np.flatnonzero(~box.bounded & (program.curvature <= 0))
-    weights = slack(program, z)
+    weights = np.minimum(slack(program, z), AMPLE * wanted)
     rows = np.flatnonzero(weights > 0)
     k = columns.size
     if not k or k > rows.size or float(k) ** 2 * rows.size > MOST_WORK:

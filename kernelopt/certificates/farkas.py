@@ -13,24 +13,41 @@ from kernelopt.certificates.proofs import proof_near
 from kernelopt.certificates.tightening import Interval, tightened
 from kernelopt.validation import Array
 
+ABSENT = (1e-6, 0.0)  # of the largest entry: cones with less take no part in a ray
 
-def farkas(program: ConeProgram, z: Array, known: Interval, repairs: list[Repair]) -> Array | None:
+
+def farkas(program: ConeProgram, z: Array, known: Interval) -> Array | None:
     """Return a ray near z that proves infeasibility, if one is found.
 
     A ray z of the dual cone proves it where zero, minimised over the feasible points, is at least
 
         -b'z + min over the box of (A'z)'x > 0,
 
-    all errors paid as in every bound. Rays have no scale, so none enters.
+    all errors paid as in every bound. Rays have no scale, so none enters. The ray may be corrected by a
+    change that is known to exist, as in every bound: the ray returned proves it up to that rounding.
     """
-    n = program.c.size
-    nothing = replace(program.with_objective(sp.csc_array((n, n)), np.zeros(n)), offset=0.0)
-    box = tightened(nothing, known)[0]
-    size = float(np.abs(z).max(initial=0.0))
+    n, size = program.c.size, float(np.abs(z).max(initial=0.0))
     if not 0.0 < size < np.inf:
         return None
-    for repair in repairs:
-        proof = proof_near(nothing, box, np.zeros(n), z / size, np.zeros(z.size), repair)
-        if proof.value > 0.0:
-            return proof.z
+    nothing = replace(program.with_objective(sp.csc_array((n, n)), np.zeros(n)), offset=0.0)
+    box = tightened(nothing, known)[0]
+    for least in ABSENT:
+        present = taking_part(program, z / size, least)
+        ray = np.where(present, z / size, 0.0)
+        A = sp.csc_array(sp.diags_array(present.astype(float)) @ program.A)
+        for columns in (np.ones(n, dtype=bool), ~known.bounded):
+            proof = proof_near(nothing, box, np.zeros(n), ray, np.zeros(z.size), Repair(A, columns))
+            if proof.value > 0.0:
+                return proof.z
     return None
+
+
+def taking_part(program: ConeProgram, z: Array, least: float) -> Array:
+    """Return for every row whether its cone has an entry of more than `least`."""
+    present = np.ones(z.size, dtype=bool)
+    for kind, rows, _ in program.blocks():
+        if kind == "nonneg":
+            present[rows] = np.abs(z[rows]) > least
+        elif kind != "zero":
+            present[rows] = float(np.abs(z[rows]).max()) > least
+    return present

@@ -116,13 +116,18 @@ def dual_value(program: ConeProgram, x: Array, z: Array, box: Interval) -> DualV
     """
     r = slopes(program, x, z, box)
     paid, less = payment(program, x, r, box), 0.0
-    system = balance(program, z, box) if paid.unpaid.size else None
+    system = None
+    if paid.unpaid.size:
+        off = float((np.abs(r.value) + r.error)[paid.unpaid].max())
+        system = balance(program, z, box, off)
     if system is not None:
         step = np.zeros(r.value.size)
         step[paid.unpaid] = -r.value[paid.unpaid]
         moved = system.step(z, step)
         at_moved = slopes(program, x, moved, box)
-        found = corrected(program, system, moved, at_moved, paid.unpaid)
+        # The step has rounded: a slope with one open side may now point to it.
+        unpaid = np.union1d(paid.unpaid, payment(program, x, at_moved, box).unpaid)
+        found = corrected(program, system, moved, at_moved, unpaid)
         if found is not None:
             z, (r, less) = moved, found
             paid = payment(program, x, r, box)

@@ -10,6 +10,7 @@ import numpy as np
 from kernelopt.certificates.balance import Repair
 from kernelopt.certificates.boxes import Boxes, plain
 from kernelopt.certificates.cones import ConeProgram, cone_program
+from kernelopt.certificates.dependence import restricted
 from kernelopt.certificates.dual_cones import interior
 from kernelopt.certificates.farkas import farkas
 from kernelopt.certificates.proofs import proof_near
@@ -18,12 +19,17 @@ from kernelopt.threads import Watch, quietly
 from kernelopt.validation import Array
 
 CLOSE = 1e-6
+DEAR = 1e-8  # a price that a multiplier further inside the cone may save
+NEAR = 1e-9  # a bound that no other repair could raise by much
 SHARE = 1e-3  # of the objective's terms, by which the optimum may be above what a solver says
 TILTS = (0.0, 1e-8, 1e-7, 1e-6, 1e-4)
 
 
 class Bound(NamedTuple):
-    """A lower bound of a minimisation problem; `reason` says what is missing where it is -inf."""
+    """A lower bound of a minimisation problem; `reason` says what is missing where it is -inf.
+
+    Of a finite bound it says what the bound supposes.
+    """
 
     value: float
     reason: str = ""
@@ -108,15 +114,16 @@ def program_bound(
     """Return the best bound over tilts and repairs, stopping at the first that meets the primal value."""
     known = Interval(lower, upper)
     free = ~known.bounded
-    repairs = [Repair(program.A, np.ones_like(free)), Repair(program.A, free)]
+    repairs = [Repair(program.A, columns) for columns in ([free] if free.all() else [np.ones_like(free), free])]
     supposed = Supposed(program, known)
     scale = float(np.abs(program.c).max(initial=0.0)) or 1.0
     best = Bound(-np.inf, "no multiplier could be repaired")
+    price = np.inf
     for tilt in TILTS:
         shift = tilt * scale * interior(program)
         status, x, z = program.solve(program.A.T @ shift if tilt else None, watch, **options)
         if "nfeasible" in status and "Dual" not in status and z is not None:
-            ray = farkas(program, z, known, repairs)
+            ray = farkas(program, z, known)
             if ray is not None:
                 return Bound(np.inf, "infeasible", ray)
         if x is not None and ("Dual" in status or "unbounded" in status):
@@ -127,16 +134,21 @@ def program_bound(
             continue
         goal = supposed.at(x)
         for repair in repairs:
+            if best.value > -np.inf and goal - best.value <= NEAR * abs(goal):
+                break
             proof = proof_near(program, supposed.box, x, z, shift, repair)
+            if proof.value == -np.inf and supposed.restrict(x):
+                proof = proof_near(program, supposed.box, x, z, shift, repair)
             value = min(proof.value, supposed.most)
             if value > best.value:
-                best = Bound(value)
+                best, price = Bound(value, supposed.condition(program, names)), proof.price
                 if found is not None:
                     found.append(best)
             elif best.value == -np.inf and proof.open_slopes.any():
                 culprit = owner(program, names, proof.open_slopes)
                 best = Bound(-np.inf, f"the multiplier of {culprit} cannot be balanced: it needs bounds")
-        if goal - best.value <= CLOSE * max(1.0, abs(goal)):
+        size = max(1.0, abs(goal))
+        if goal - best.value <= CLOSE * size and (tilt or price <= DEAR * size):
             break
     return best
 
@@ -151,6 +163,7 @@ class Supposed:
     def __init__(self, program: ConeProgram, known: Interval) -> None:
         self.program, self.known = program, known
         self.most, self.box = -np.inf, known
+        self.dependent: Array | None = None  # columns; None while it is not known whether there are any
 
     def at(self, x: Array) -> float:
         """Return the objective at x, and suppose that the optimum is not far above it."""
@@ -161,6 +174,30 @@ class Supposed:
             self.most = goal + abs(goal) + SHARE * terms
             self.box = tightened(program, self.known, self.most)[0]
         return goal
+
+    def restrict(self, x: Array) -> bool:
+        """Suppose bounds for columns that are dependent but for rounding; whether there are new ones."""
+        if self.dependent is not None:
+            return False
+        found = restricted(self.program, self.box, x)
+        self.dependent = np.zeros(0, dtype=int) if found is None else found[1]
+        if found is not None:
+            self.known = found[0]
+            self.box = tightened(self.program, self.known, self.most)[0]
+        return found is not None
+
+    def condition(self, program: ConeProgram, names: dict[int, str]) -> str:
+        """Return what a bound supposes beyond the program, as text; empty where it is nothing."""
+        if self.dependent is None or not self.dependent.size:
+            return ""
+        column = int(self.dependent[0])
+        reach = float(max(-self.known.lower[column], self.known.upper[column]))
+        columns = np.zeros(program.c.size)
+        columns[column] = 1.0
+        return (
+            f"it holds for entries of {owner(program, names, columns)} up to {reach:.0e}: their matrices are "
+            "linearly dependent but for rounding, and larger weights would use rounding errors as kernels"
+        )
 
 
 def owner(program: ConeProgram, names: dict[int, str], columns: Array) -> str:

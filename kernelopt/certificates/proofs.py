@@ -21,9 +21,10 @@ SPARE = 8.0  # rounding errors by which a slope is kept on its side
 
 
 class Proof(NamedTuple):
-    """A lower bound, the multiplier that proves it, and the slopes of columns that prevent a bound."""
+    """A lower bound, what rounding and repairs take from it, its multiplier, and slopes that prevent one."""
 
     value: float
+    price: float
     z: Array
     open_slopes: Array
 
@@ -34,7 +35,7 @@ def proof_near(program: ConeProgram, box: Interval, x: Array, z: Array, shift: A
     Repairs leave the cone and pushes into the cone spoil the repair: where what is left is dear, the next
     attempt starts further inside the cone than the last one was outside.
     """
-    best = Proof(-np.inf, z, np.zeros(program.c.size))
+    best = Proof(-np.inf, np.inf, z, np.zeros(program.c.size))
     near = pushed(program, z)
     if near is None:
         return best
@@ -48,9 +49,10 @@ def proof_near(program: ConeProgram, box: Interval, x: Array, z: Array, shift: A
         if mended is None or near is None:
             break
         found = dual_value(program, x, near, box)
+        worse = -np.inf < found.value <= best.value
         if found.value > best.value or best.value == -np.inf:
-            best = Proof(found.value, near, found.open_slopes)
-        if found.price <= CHEAP * abs(found.value):
+            best = Proof(found.value, found.price, near, found.open_slopes)
+        if worse or found.price <= CHEAP * abs(found.value):
             break
         extra = max(4 * float(np.abs(near - mended).max(initial=0.0)), 16 * extra)
         near = near + extra * e

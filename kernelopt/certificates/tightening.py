@@ -13,7 +13,7 @@ from kernelopt.validation import Array
 
 SWEEPS = 30
 SETTLED = 2  # sweeps without a new finite bound that end the propagation
-ROOM = 4  # implied rows may have so many times the entries of A
+WIDE = 8  # entries of the first row of a second-order cone that is added to the others
 
 
 class Interval(NamedTuple):
@@ -48,19 +48,23 @@ def tightened(program: ConeProgram, box: Interval, most: float = np.inf) -> tupl
     settled = 0
     with np.errstate(all="ignore"):
         for _ in range(SWEEPS):
-            before = np.isfinite(x.lower).sum() + np.isfinite(x.upper).sum()
-            x, s = rows.sweep(x, s)
+            before, (x, s) = x, rows.sweep(x, s)
             if np.isfinite(most):
                 x = by_objective(program, x, most)
             crossed = x.lower > x.upper
-            if crossed.any():  # there is no such x: whatever holds for none holds in between
-                x = Interval(np.minimum(x.lower, x.upper), np.maximum(x.lower, x.upper))
+            if crossed.any():  # there is no such x
+                x = Interval(*(np.where(crossed, old, new) for old, new in zip(before, x, strict=True)))
                 break
-            settled = 0 if np.isfinite(x.lower).sum() + np.isfinite(x.upper).sum() > before else settled + 1
+            settled = 0 if finite_sides(x) > finite_sides(before) else settled + 1
             if settled > SETTLED:
                 break
     own = slice(0, program.b.size)
     return x, Interval(np.minimum(s.lower, s.upper)[own], np.maximum(s.lower, s.upper)[own])
+
+
+def finite_sides(x: Interval) -> int:
+    """Return the number of finite bounds."""
+    return int(np.isfinite(x.lower).sum() + np.isfinite(x.upper).sum())
 
 
 class Rows:
@@ -172,43 +176,51 @@ def outward(bound: Array, size: Array, side: int) -> Array:
 
 
 def implied_rows(program: ConeProgram) -> tuple[sp.csr_array, Array]:
-    """Return rows A, b with b - Ax >= 0 that follow from single cones, where their entries are exact.
+    """Return rows A, b with b - Ax >= 0 that are sums of rows, where floating point adds exactly.
 
-    They are s_0 +- s_i >= 0 in second-order cones, and z - x - y >= 0 in exponential ones, as
-    z >= y exp(x / y) >= y + x.
+    They are s_0 +- s_i >= 0 in second-order cones, z - x - y >= 0 in exponential ones, as
+    z >= y exp(x / y) >= y + x, and s_i + s_k >= 0 of the two rows of an absolute value, t >= +-u.
     """
-    heads: list[Array] = []
-    tails: list[Array] = []
-    threes: list[int] = []
-    for kind, rows, _ in program.blocks():
-        if kind == "soc":
-            tail = np.arange(rows.start + 1, rows.stop)
-            heads += [np.full(tail.size, rows.start)]
-            tails += [tail]
-        elif kind == "exp":
-            threes.append(rows.start)
     A = sp.csr_array(program.A)
-    if not heads and not threes:
-        return sp.csr_array((0, A.shape[1])), np.zeros(0)
-    head = np.concatenate([*heads, np.zeros(0, dtype=int)]).astype(int)
-    tail = np.concatenate([*tails, np.zeros(0, dtype=int)]).astype(int)
-    if np.diff(A.indptr)[head].sum() > ROOM * A.nnz + 1000:
-        head = tail = head[:0]
-    first = np.concatenate([head, head, np.array(threes, dtype=int) + 2])
-    second = np.concatenate([tail, tail, np.array(threes, dtype=int)])
-    signs = np.concatenate([np.ones(tail.size), -np.ones(tail.size), -np.ones(len(threes))])
-    total, exact = exactly_added(A[first], A[second] * signs[:, None])
-    right = program.b[first] + signs * program.b[second]
-    size = np.abs(program.b[first]) + np.abs(program.b[second])
-    if threes:
-        third = np.zeros(first.size, dtype=bool)
-        third[2 * tail.size :] = True
-        middle = np.where(third, np.concatenate([first[: 2 * tail.size], np.array(threes) + 1]), 0)
-        total, again = exactly_added(total, A[middle] * -third.astype(float)[:, None])
-        exact = exact & again
-        right = right - np.where(third, program.b[middle], 0.0)
-        size = size + np.where(third, np.abs(program.b[middle]), 0.0)
-    return sp.csr_array(total[exact]), (right + 4 * UNIT * size)[exact]
+    first, second, third = [], [], []
+    for kind, rows, _ in program.blocks():
+        if kind == "soc" and A.indptr[rows.start + 1] - A.indptr[rows.start] <= WIDE:
+            tail = np.arange(rows.start + 1, rows.stop)
+            first += [np.repeat(rows.start, 2 * tail.size)]
+            second += [tail, ~tail]
+        elif kind == "exp":
+            third.append((rows.start + 2, ~rows.start, ~(rows.start + 1)))
+    pairs = opposite_rows(program)
+    blocks = [np.concatenate([*first, pairs[0]]), np.concatenate([*second, pairs[1]])]
+    A2, b2 = summed(A, program.b, blocks)
+    A3, b3 = summed(A, program.b, list(np.array(third, dtype=int).reshape(-1, 3).T))
+    return sp.csr_array(sp.vstack([A2, A3])), np.concatenate([b2, b3])
+
+
+def opposite_rows(program: ConeProgram) -> tuple[Array, Array]:
+    """Return pairs of non-negative rows that share a column with two negative entries, equal ones."""
+    dims = program.dims
+    part = sp.csr_array(program.A)[dims.zero : dims.zero + dims.nonneg]
+    below = sp.csc_array(part.multiply(part < 0))
+    below.eliminate_zeros()
+    below.sort_indices()
+    starts = below.indptr[:-1][np.diff(below.indptr) == 2]
+    starts = starts[below.data[starts] == below.data[starts + 1]]
+    return dims.zero + below.indices[starts], dims.zero + below.indices[starts + 1]
+
+
+def summed(A: sp.csr_array, b: Array, chosen: list[Array]) -> tuple[sp.csr_array, Array]:
+    """Return sums of rows, one of each list, a row ~i being less row i; those that are exact in A."""
+    total, right, size, exact = None, 0.0, 0.0, True
+    for rows in chosen:
+        sign, at = np.where(rows < 0, -1.0, 1.0), np.where(rows < 0, ~rows, rows)
+        signed = sp.csr_array(A[at] * sign[:, None])
+        right, size = right + sign * b[at], size + np.abs(b[at])
+        total, fits = (signed, True) if total is None else exactly_added(total, signed)
+        exact = exact & fits
+    total.eliminate_zeros()
+    exact = np.broadcast_to(exact, right.shape)
+    return total[exact], (right + 4 * UNIT * size)[exact]
 
 
 def exactly_added(A: sp.csr_array, B: sp.csr_array) -> tuple[sp.csr_array, Array]:
