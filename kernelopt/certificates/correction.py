@@ -12,7 +12,6 @@ import scipy.sparse as sp
 from kernelopt.certificates.cones import ConeProgram
 from kernelopt.certificates.dual_cones import pushed
 from kernelopt.certificates.rounding import TINY, Enclosure, gamma, norm_above
-from kernelopt.certificates.tightening import Interval
 from kernelopt.validation import Array
 
 MOST_WORK = 1e9  # multiplications that the choice of the rows may cost
@@ -47,7 +46,7 @@ class Balance(NamedTuple):
         k = self.columns.size
         grow = 1 + 4 * float(gamma(k + 4))
         near = (np.abs(self.R) @ (self.scale * size[self.columns])) * grow + k * TINY
-        v = near + 2 * (self.rest @ near)
+        v = near + 4 * (self.rest @ near)
         q = float(((self.rest @ v) / v).max()) * grow
         if not q <= CONTRACTION:
             return None
@@ -56,12 +55,11 @@ class Balance(NamedTuple):
         return room if np.isfinite(room).all() else None
 
 
-def balance(program: ConeProgram, z: Array, box: Interval, wanted: float) -> Balance | None:
-    """Return a well-conditioned system in the columns that are not bounded, in rows where z has room.
+def balance(program: ConeProgram, z: Array, columns: Array, wanted: float) -> Balance | None:
+    """Return a well-conditioned system in these columns, in rows where z has room; None if there is none.
 
     Rows with much more room than a change of size `wanted` takes are as good as each other.
     """
-    columns = np.flatnonzero(~box.bounded & (program.curvature <= 0))
     weights = np.minimum(slack(program, z), AMPLE * wanted)
     rows = np.flatnonzero(weights > 0)
     k = columns.size

@@ -50,7 +50,7 @@ def pushed(program: ConeProgram, z: Array, room: Array | None = None) -> Array |
                 reach = (reach + norm_above(around[1:]) + float(around[0])) * (1 + 4 * UNIT)
             v[0] = max(v[0], reach)
         elif kind == "psd":
-            moved = lifted(program, v, parameter, norm_above(around))
+            moved = lifted(program, v, parameter, around)
             if moved is None:
                 return None
             z[rows] = moved
@@ -63,21 +63,26 @@ def pushed(program: ConeProgram, z: Array, room: Array | None = None) -> Array |
     return z
 
 
-def lifted(program: ConeProgram, v: Array, order: int, room: float) -> Array | None:
-    """Return v plus a multiple of the identity that is verified to be PSD, with `room` in every direction."""
-    M = program.matrix(v, order)
-    if semidefinite(M, room):
+def lifted(program: ConeProgram, v: Array, order: int, around: Array) -> Array | None:
+    """Return v plus a multiple of the identity that is verified to be PSD, with all points around it.
+
+    Rows of zeros take no part, and stay as they are.
+    """
+    M, room = program.matrix(v, order), 0.0
+    used = M.any(axis=1)
+    if around.any():
+        used, room = used | program.matrix(around, order).any(axis=1), norm_above(around)
+    inner, one = np.ix_(used, used), program.vectorized(np.diag(used.astype(float)))
+    if semidefinite(M[inner], room):
         return v
     try:
-        least = float(np.linalg.eigvalsh(M)[0])
+        least = float(np.linalg.eigvalsh(M[inner])[0])
     except np.linalg.LinAlgError:
         return None
-    one = program.vectorized(np.eye(order))
-    trace = float(np.abs(np.diag(M)).sum())
-    extra = max(4 * order * UNIT * trace, TINY)
+    extra = max(4 * order * UNIT * float(np.abs(np.diag(M)).sum()), TINY)
     for _ in range(ATTEMPTS):
         moved = v + (max(room - least, 0.0) + extra) * one
-        if semidefinite(program.matrix(moved, order), room):
+        if semidefinite(program.matrix(moved, order)[inner], room):
             return moved
         extra *= 2
     return None

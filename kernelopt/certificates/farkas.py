@@ -30,7 +30,7 @@ def farkas(program: ConeProgram, z: Array, known: Interval) -> Array | None:
     if not 0.0 < size < np.inf:
         return None
     nothing = replace(program.with_objective(sp.csc_array((n, n)), np.zeros(n)), offset=0.0)
-    box = tightened(nothing, known)[0]
+    box = tightened(nothing, known)
     for least in ABSENT:
         present = taking_part(program, z / size, least)
         ray = np.where(present, z / size, 0.0)
@@ -43,11 +43,17 @@ def farkas(program: ConeProgram, z: Array, known: Interval) -> Array | None:
 
 
 def taking_part(program: ConeProgram, z: Array, least: float) -> Array:
-    """Return for every row whether its cone has an entry of more than `least`."""
+    """Return which entries belong to a cone, or to rows of a semidefinite one, with more than `least`."""
     present = np.ones(z.size, dtype=bool)
-    for kind, rows, _ in program.blocks():
+    for kind, rows, parameter in program.blocks():
+        v = np.abs(z[rows])
         if kind == "nonneg":
-            present[rows] = np.abs(z[rows]) > least
+            present[rows] = v > least
+        elif kind == "psd":
+            first, second = program.triangle(parameter)
+            kept = np.zeros(parameter, dtype=bool)
+            kept[first[first == second]] = v[first == second] > least
+            present[rows] = kept[first] & kept[second]
         elif kind != "zero":
-            present[rows] = float(np.abs(z[rows]).max()) > least
+            present[rows] = float(v.max()) > least
     return present

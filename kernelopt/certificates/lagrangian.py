@@ -116,27 +116,42 @@ def dual_value(program: ConeProgram, x: Array, z: Array, box: Interval) -> DualV
     """
     r = slopes(program, x, z, box)
     paid, less = payment(program, x, r, box), 0.0
-    system = None
-    if paid.unpaid.size:
-        off = float((np.abs(r.value) + r.error)[paid.unpaid].max())
-        system = balance(program, z, box, off)
-    if system is not None:
-        step = np.zeros(r.value.size)
-        step[paid.unpaid] = -r.value[paid.unpaid]
-        moved = system.step(z, step)
-        at_moved = slopes(program, x, moved, box)
-        # The step has rounded: a slope with one open side may now point to it.
-        unpaid = np.union1d(paid.unpaid, payment(program, x, at_moved, box).unpaid)
-        found = corrected(program, system, moved, at_moved, unpaid)
+    open_sides = np.flatnonzero(~box.bounded & (program.curvature <= 0))
+    for columns in (paid.unpaid, open_sides) if paid.unpaid.size else ():
+        found = balanced(program, x, z, r, box, paid.unpaid, columns)
         if found is not None:
-            z, (r, less) = moved, found
-            paid = payment(program, x, r, box)
+            z, paid, less = found
+            break
     if paid.unpaid.size:
         open_slopes = np.zeros(r.value.size)
         open_slopes[paid.unpaid] = np.abs(r.value[paid.unpaid]) + TINY
         return DualValue(-math.inf, math.inf, open_slopes)
     price = less - float(paid.least.sum())
     return DualValue(total(program, x, z, paid.least, less), price, np.zeros(0))
+
+
+def balanced(
+    program: ConeProgram, x: Array, z: Array, r: Enclosure, box: Interval, unpaid: Array, columns: Array
+) -> tuple[Array, Payment, float] | None:
+    """Return z corrected by a known step, and what the columns and a further step within a bound cost.
+
+    The second step balances the unpaid columns exactly, and leaves the others of `columns` as they are.
+    None where no such step is found, or where it spoils another column.
+    """
+    system = balance(program, z, columns, float((np.abs(r.value) + r.error)[unpaid].max()))
+    if system is None:
+        return None
+    step = np.zeros(r.value.size)
+    step[unpaid] = -r.value[unpaid]
+    moved = system.step(z, step)
+    at_moved = slopes(program, x, moved, box)
+    # The first step has rounded: a slope with one open side may now point to it.
+    unpaid = np.intersect1d(np.union1d(unpaid, payment(program, x, at_moved, box).unpaid), columns)
+    found = corrected(program, system, moved, at_moved, unpaid)
+    if found is None:
+        return None
+    paid = payment(program, x, found[0], box)
+    return None if paid.unpaid.size else (moved, paid, found[1])
 
 
 def total(program: ConeProgram, x: Array, z: Array, least: Array, less: float = 0.0) -> float:

@@ -172,7 +172,7 @@ class Supposed:
         if not goal < self.most:
             terms = float(np.abs(program.c) @ np.abs(x)) + abs(program.offset)
             self.most = goal + abs(goal) + SHARE * terms
-            self.box = tightened(program, self.known, self.most)[0]
+            self.box = tightened(program, self.known, self.most)
         return goal
 
     def restrict(self, x: Array) -> bool:
@@ -183,7 +183,7 @@ class Supposed:
         self.dependent = np.zeros(0, dtype=int) if found is None else found[1]
         if found is not None:
             self.known = found[0]
-            self.box = tightened(self.program, self.known, self.most)[0]
+            self.box = tightened(self.program, self.known, self.most)
         return found is not None
 
     def condition(self, program: ConeProgram, names: dict[int, str]) -> str:

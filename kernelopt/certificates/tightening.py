@@ -34,11 +34,11 @@ class Interval(NamedTuple):
         return np.maximum(np.abs(self.lower), np.abs(self.upper))
 
 
-def tightened(program: ConeProgram, box: Interval, most: float = np.inf) -> tuple[Interval, Interval]:
-    """Return bounds of x and of s = b - Ax, for all feasible x in `box` with an objective of `most` or less.
+def tightened(program: ConeProgram, box: Interval, most: float = np.inf) -> Interval:
+    """Return bounds of the columns for all feasible x in `box` with an objective of `most` or less.
 
-    Rounding moves every bound outward. In each row, one column is bounded by the bounds of the others
-    and of s: s = 0, s >= 0, |s_i| <= s_0 in a second-order cone, s_ij^2 <= s_ii s_jj in a semidefinite
+    Rounding moves every bound outward. In each row of s = b - Ax, one column is bounded by the bounds of
+    the others and of s: s = 0, s >= 0, |s_i| <= s_0 in a second-order cone, s_ij^2 <= s_ii s_jj in a semidefinite
     one. Rows that the cones imply are added: s_0 +- s_i >= 0 and, in an exponential cone, z - x - y >= 0.
     Where no such x exists the bounds are of no meaning, and any are right.
     """
@@ -52,14 +52,14 @@ def tightened(program: ConeProgram, box: Interval, most: float = np.inf) -> tupl
             if np.isfinite(most):
                 x = by_objective(program, x, most)
             crossed = x.lower > x.upper
-            if crossed.any():  # there is no such x
-                x = Interval(*(np.where(crossed, old, new) for old, new in zip(before, x, strict=True)))
-                break
+            if crossed.any():  # there is no such x: whatever holds for none holds in the old box, or between
+                lower = np.where(np.isfinite(before.lower), before.lower, np.minimum(x.lower, x.upper))
+                upper = np.where(np.isfinite(before.upper), before.upper, np.maximum(x.lower, x.upper))
+                return Interval(np.where(crossed, lower, x.lower), np.where(crossed, upper, x.upper))
             settled = 0 if finite_sides(x) > finite_sides(before) else settled + 1
             if settled > SETTLED:
                 break
-    own = slice(0, program.b.size)
-    return x, Interval(np.minimum(s.lower, s.upper)[own], np.maximum(s.lower, s.upper)[own])
+    return x
 
 
 def finite_sides(x: Interval) -> int:
@@ -72,7 +72,7 @@ class Rows:
 
     def __init__(self, program: ConeProgram) -> None:
         extra, right = implied_rows(program)
-        A = sp.csc_array(sp.vstack([program.A, extra], format="csc"))
+        A = sp.csc_array(sp.vstack([program.A, extra], format="csc")) if right.size else program.A.copy()
         A.eliminate_zeros()
         self.program, self.b = program, np.concatenate([program.b, right])
         self.row, self.value = A.indices, A.data
@@ -211,6 +211,8 @@ def opposite_rows(program: ConeProgram) -> tuple[Array, Array]:
 
 def summed(A: sp.csr_array, b: Array, chosen: list[Array]) -> tuple[sp.csr_array, Array]:
     """Return sums of rows, one of each list, a row ~i being less row i; those that are exact in A."""
+    if not chosen[0].size:
+        return sp.csr_array((0, A.shape[1])), np.zeros(0)
     total, right, size, exact = None, 0.0, 0.0, True
     for rows in chosen:
         sign, at = np.where(rows < 0, -1.0, 1.0), np.where(rows < 0, ~rows, rows)
