@@ -44,7 +44,7 @@ class Certificate:
     residuals : dict
         Constraints that the candidate violated, by name, relative to the size of their sides.
     reason : str
-        What was missing, where a bound is infinite.
+        What was missing, where a bound is infinite, or what a finite one supposes.
     feasible : bool
         Whether a feasible point was found.
     point : dict
@@ -197,7 +197,7 @@ def certificate_at(
         if structure.risks and given is None and machines:
             choices.append([machine.alpha for machine in machines])
         bound, route, used = best_bound(structure, choices or [[]], bounds, watch, conic)
-    reason = bound.reason if not np.isfinite(bound.value) else ""
+    reason = bound.reason
     if point is None and bound.value < np.inf:
         reason = "; ".join(filter(None, [reason, "no feasible point: " + listed(left)]))
     lower, upper = (attained, -bound.value) if structure.maximize else (bound.value, attained)

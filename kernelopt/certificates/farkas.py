@@ -9,11 +9,14 @@ import scipy.sparse as sp
 
 from kernelopt.certificates.balance import Repair
 from kernelopt.certificates.cones import ConeProgram
+from kernelopt.certificates.dual_cones import pushed
+from kernelopt.certificates.lagrangian import dual_value
 from kernelopt.certificates.proofs import proof_near
 from kernelopt.certificates.tightening import Interval, tightened
 from kernelopt.validation import Array
 
 ABSENT = (1e-6, 0.0)  # of the largest entry: cones with less take no part in a ray
+GRIDS = (6, 20, 30)  # bits of a ray with few digits
 
 
 def farkas(program: ConeProgram, z: Array, known: Interval) -> Array | None:
@@ -39,6 +42,11 @@ def farkas(program: ConeProgram, z: Array, known: Interval) -> Array | None:
             proof = proof_near(nothing, box, np.zeros(n), ray, np.zeros(z.size), Repair(A, columns))
             if proof.value > 0.0:
                 return proof.z
+    # Where columns are dependent no correction is known, but equal multipliers may balance them exactly.
+    for bits in GRIDS:
+        ray = pushed(program, np.ldexp(np.round(np.ldexp(z / size, bits)), -bits))
+        if ray is not None and dual_value(nothing, np.zeros(n), ray, box).value > 0.0:
+            return ray
     return None
 
 

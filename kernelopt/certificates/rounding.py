@@ -141,9 +141,9 @@ def least_eigenvalue(S: Array) -> float:
         return -size * (1 + 4 * (n + 2) * UNIT)
     if least > 0 and semidefinite(S, least / 2):
         return least / 2
-    below = min(least, 0.0) - 4 * n * UNIT * size
-    while below > -size:
-        if semidefinite(S, below):
-            return below
-        below *= 2
+    extra = 4 * n * UNIT * size
+    while least - extra > -size:
+        if semidefinite(S, min(least, 0.0) - extra):
+            return min(least, 0.0) - extra
+        extra *= 2
     return -size * (1 + 4 * (n + 2) * UNIT)
