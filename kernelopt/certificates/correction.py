@@ -11,7 +11,7 @@ import scipy.sparse as sp
 
 from kernelopt.certificates.cones import ConeProgram
 from kernelopt.certificates.dual_cones import pushed
-from kernelopt.certificates.rounding import TINY, Enclosure, gamma, norm_above
+from kernelopt.certificates.rounding import TINY, Enclosure, Indices, gamma, norm_above
 from kernelopt.validation import Array
 
 MOST_WORK = 1e9  # multiplications that the choice of the rows may cost
@@ -25,8 +25,8 @@ class Balance(NamedTuple):
     The scales are powers of two, so that the entries of M are those of A, exactly scaled.
     """
 
-    columns: Array
-    rows: Array
+    columns: Indices
+    rows: Indices
     power: Array
     scale: Array
     R: Array
@@ -55,7 +55,7 @@ class Balance(NamedTuple):
         return room if np.isfinite(room).all() else None
 
 
-def balance(program: ConeProgram, z: Array, columns: Array, wanted: float) -> Balance | None:
+def balance(program: ConeProgram, z: Array, columns: Indices, wanted: float) -> Balance | None:
     """Return a well-conditioned system in these columns, in rows where z has room; None if there is none.
 
     Rows with much more room than a change of size `wanted` takes are as good as each other.
@@ -83,7 +83,7 @@ def balance(program: ConeProgram, z: Array, columns: Array, wanted: float) -> Ba
 
 
 def corrected(
-    program: ConeProgram, system: Balance, z: Array, r: Enclosure, unpaid: Array
+    program: ConeProgram, system: Balance, z: Array, r: Enclosure, unpaid: Indices
 ) -> tuple[Enclosure, float] | None:
     """Return the slopes at z + Delta and the most that b'Delta can be, None where Delta may leave the cone.
 
@@ -129,4 +129,5 @@ def slack(program: ConeProgram, z: Array) -> Array:
 def powers_of_two(numbers: Array) -> Array:
     """Return the powers of two at positive numbers or below them; one where a number is not finite."""
     usable = np.where(np.isfinite(numbers) & (numbers > 0), numbers, 1.0)
-    return np.ldexp(1.0, np.frexp(usable)[1] - 1)
+    powers: Array = np.ldexp(1.0, np.frexp(usable)[1] - 1)
+    return powers

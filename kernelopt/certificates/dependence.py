@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from kernelopt.certificates.cones import ConeProgram
+from kernelopt.certificates.rounding import Indices
 from kernelopt.certificates.tightening import Interval
 from kernelopt.validation import Array
 
@@ -13,7 +14,7 @@ LARGEST = 500  # columns that are looked at
 REACH = 2.0**20
 
 
-def restricted(program: ConeProgram, box: Interval, x: Array) -> tuple[Interval, Array] | None:
+def restricted(program: ConeProgram, box: Interval, x: Array) -> tuple[Interval, Indices] | None:
     """Return a box for unbounded columns that are dependent but for rounding, and these columns.
 
     Where A d is of the size of rounding, no bound is true for all weights: the optimum of the stored

@@ -12,6 +12,7 @@ from kernelopt.certificates.cones import ConeProgram
 from kernelopt.certificates.dual_cones import pushed
 from kernelopt.certificates.lagrangian import dual_value
 from kernelopt.certificates.proofs import proof_near
+from kernelopt.certificates.rounding import Mask
 from kernelopt.certificates.tightening import Interval, tightened
 from kernelopt.validation import Array
 
@@ -38,21 +39,22 @@ def farkas(program: ConeProgram, z: Array, known: Interval) -> Array | None:
         present = taking_part(program, z / size, least)
         ray = np.where(present, z / size, 0.0)
         A = sp.csc_array(sp.diags_array(present.astype(float)) @ program.A)
-        for columns in (np.ones(n, dtype=bool), ~known.bounded):
+        every: Mask = np.ones(n, dtype=bool)
+        for columns in (every, ~known.bounded):
             proof = proof_near(nothing, box, np.zeros(n), ray, np.zeros(z.size), Repair(A, columns))
             if proof.value > 0.0:
                 return proof.z
     # Where columns are dependent no correction is known, but equal multipliers may balance them exactly.
     for bits in GRIDS:
-        ray = pushed(program, np.ldexp(np.round(np.ldexp(z / size, bits)), -bits))
-        if ray is not None and dual_value(nothing, np.zeros(n), ray, box).value > 0.0:
-            return ray
+        short = pushed(program, np.ldexp(np.round(np.ldexp(z / size, bits)), -bits))
+        if short is not None and dual_value(nothing, np.zeros(n), short, box).value > 0.0:
+            return short
     return None
 
 
-def taking_part(program: ConeProgram, z: Array, least: float) -> Array:
+def taking_part(program: ConeProgram, z: Array, least: float) -> Mask:
     """Return which entries belong to a cone, or to rows of a semidefinite one, with more than `least`."""
-    present = np.ones(z.size, dtype=bool)
+    present: Mask = np.ones(z.size, dtype=bool)
     for kind, rows, parameter in program.blocks():
         v = np.abs(z[rows])
         if kind == "nonneg":

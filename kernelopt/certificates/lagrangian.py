@@ -13,6 +13,7 @@ from kernelopt.certificates.rounding import (
     TINY,
     UNIT,
     Enclosure,
+    Indices,
     column_sums,
     exact_sum,
     gamma,
@@ -27,7 +28,7 @@ class Payment(NamedTuple):
     """Lower bounds of what the columns add to the Lagrangian, and those columns that have none."""
 
     least: Array
-    unpaid: Array  # indices
+    unpaid: Indices
 
 
 def slopes(program: ConeProgram, x: Array, z: Array, box: Interval) -> Enclosure:
@@ -38,8 +39,10 @@ def slopes(program: ConeProgram, x: Array, z: Array, box: Interval) -> Enclosure
     open_sides = ~box.bounded & (program.curvature <= 0)
     doubtful = np.flatnonzero(open_sides & (np.abs(r.value) <= 4 * r.error) & (r.error > 0))
     if doubtful.size:
-        exact = refined(c.value, program.A, z, doubtful, sums)
-        r = Enclosure(exact.value, np.where(np.isin(np.arange(c.value.size), doubtful), exact.error, sums.error) + c.error)
+        better = refined(c.value, program.A, z, doubtful, sums)
+        error = sums.error.copy()
+        error[doubtful] = better.error[doubtful]
+        r = Enclosure(better.value, error + c.error)
     return r
 
 
@@ -131,7 +134,7 @@ def dual_value(program: ConeProgram, x: Array, z: Array, box: Interval) -> DualV
 
 
 def balanced(
-    program: ConeProgram, x: Array, z: Array, r: Enclosure, box: Interval, unpaid: Array, columns: Array
+    program: ConeProgram, x: Array, z: Array, r: Enclosure, box: Interval, unpaid: Indices, columns: Indices
 ) -> tuple[Array, Payment, float] | None:
     """Return z corrected by a known step, and what the columns and a further step within a bound cost.
 

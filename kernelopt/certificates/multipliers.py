@@ -14,6 +14,7 @@ from kernelopt.certificates.dependence import restricted
 from kernelopt.certificates.dual_cones import interior
 from kernelopt.certificates.farkas import farkas
 from kernelopt.certificates.proofs import proof_near
+from kernelopt.certificates.rounding import Indices, Mask
 from kernelopt.certificates.tightening import Interval, tightened
 from kernelopt.threads import Watch, quietly
 from kernelopt.validation import Array
@@ -114,7 +115,8 @@ def program_bound(
     """Return the best bound over tilts and repairs, stopping at the first that meets the primal value."""
     known = Interval(lower, upper)
     free = ~known.bounded
-    repairs = [Repair(program.A, columns) for columns in ([free] if free.all() else [np.ones_like(free), free])]
+    every: Mask = np.ones(free.size, dtype=bool)
+    repairs = [Repair(program.A, columns) for columns in ((every,) if free.all() else (every, free))]
     supposed = Supposed(program, known)
     scale = float(np.abs(program.c).max(initial=0.0)) or 1.0
     best = Bound(-np.inf, "no multiplier could be repaired")
@@ -163,7 +165,7 @@ class Supposed:
     def __init__(self, program: ConeProgram, known: Interval) -> None:
         self.program, self.known = program, known
         self.most, self.box = -np.inf, known
-        self.dependent: Array | None = None  # columns; None while it is not known whether there are any
+        self.dependent: Indices | None = None  # columns; None while it is not known whether there are any
 
     def at(self, x: Array) -> float:
         """Return the objective at x, and suppose that the optimum is not far above it."""

@@ -29,7 +29,9 @@ class Proof(NamedTuple):
     open_slopes: Array
 
 
-def proof_near(program: ConeProgram, box: Interval, x: Array, z: Array, shift: Array, repair: Repair) -> Proof:
+def proof_near(
+    program: ConeProgram, box: Interval, x: Array, z: Array, shift: Array, repair: Repair
+) -> Proof:
     """Return the best bound found near z + shift, for points in `box`.
 
     Repairs leave the cone and pushes into the cone spoil the repair: where what is left is dear, the next

@@ -10,13 +10,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import NDArray
 from scipy.sparse.csgraph import connected_components
 
 from kernelopt.validation import Array
+
+Indices = NDArray[np.intp]
+Mask = NDArray[np.bool_]
 
 UNIT = 2.0**-53
 TINY = 1e-300  # far above what underflow can cost in any sum that fits into memory
@@ -30,7 +34,7 @@ class Enclosure(NamedTuple):
     error: Array
 
 
-def gamma(n: int | Array) -> Array:
+def gamma(n: int | NDArray[Any]) -> Array:
     """Return an upper bound of gamma_n = n u / (1 - n u), for the n far below 1 / u that occur."""
     return np.asarray(n * UNIT * (1 + 1e-3))
 
@@ -65,7 +69,7 @@ def column_sums(c: Array, A: sp.csc_array, z: Array) -> Enclosure:
     return Enclosure(c + A.T @ z, 1.01 * gamma(terms + 1) * size + TINY * terms)
 
 
-def refined(c: Array, A: sp.csc_array, z: Array, columns: Array, sums: Enclosure) -> Enclosure:
+def refined(c: Array, A: sp.csc_array, z: Array, columns: Indices, sums: Enclosure) -> Enclosure:
     """Return `sums` = c + A'z with some columns computed as if in twice the precision, and rounded once."""
     value, error = sums.value.copy(), sums.error.copy()
     for j in columns:

@@ -8,7 +8,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from kernelopt.certificates.cones import ConeProgram
-from kernelopt.certificates.rounding import UNIT, gamma
+from kernelopt.certificates.rounding import UNIT, Indices, Mask, gamma
 from kernelopt.validation import Array
 
 SWEEPS = 30
@@ -23,9 +23,9 @@ class Interval(NamedTuple):
     upper: Array
 
     @property
-    def bounded(self) -> Array:
+    def bounded(self) -> Mask:
         """Whether both bounds are finite."""
-        found: Array = np.isfinite(self.lower) & np.isfinite(self.upper)
+        found: Mask = np.isfinite(self.lower) & np.isfinite(self.upper)
         return found
 
     @property
@@ -38,9 +38,9 @@ def tightened(program: ConeProgram, box: Interval, most: float = np.inf) -> Inte
     """Return bounds of the columns for all feasible x in `box` with an objective of `most` or less.
 
     Rounding moves every bound outward. In each row of s = b - Ax, one column is bounded by the bounds of
-    the others and of s: s = 0, s >= 0, |s_i| <= s_0 in a second-order cone, s_ij^2 <= s_ii s_jj in a semidefinite
-    one. Rows that the cones imply are added: s_0 +- s_i >= 0 and, in an exponential cone, z - x - y >= 0.
-    Where no such x exists the bounds are of no meaning, and any are right.
+    the others and of s: s = 0, s >= 0, |s_i| <= s_0 in a second-order cone, s_ij^2 <= s_ii s_jj in a
+    semidefinite one. Rows that the cones imply are added, as `implied_rows` says. Where no such x
+    exists the bounds are of no meaning, and any are right.
     """
     rows = Rows(program)
     x = Interval(box.lower.copy(), box.upper.copy())
@@ -83,11 +83,11 @@ class Rows:
         self.rate = 1.1 * gamma(counts + 6)
         self.implied = slice(program.b.size, self.b.size)
 
-    def sums(self, low: Array) -> tuple[Array, Array, Array]:
+    def sums(self, low: Array) -> tuple[Array, Array, Indices]:
         """Return for every row the sum of the finite entries, its error, and the number of infinite ones."""
         n, finite = self.b.size, np.isfinite(low)
         kept = np.where(finite, low, 0.0)
-        total = np.bincount(self.row, weights=kept, minlength=n)
+        total: Array = np.bincount(self.row, weights=kept, minlength=n).astype(float)
         error = self.rate * (np.bincount(self.row, weights=np.abs(kept), minlength=n) + np.abs(self.b))
         return total, error, np.bincount(self.row[~finite], minlength=n)
 
@@ -163,7 +163,7 @@ class Rows:
         return Interval(lower, upper)
 
 
-def without(entry: Array, total: Array, infinite: Array) -> Array:
+def without(entry: Array, total: Array, infinite: Indices) -> Array:
     """Return the sum of the other entries of the row of a bound, NaN where one of them is infinite."""
     finite = np.isfinite(entry)
     rest: Array = np.where(infinite > ~finite, np.nan, np.where(finite, total - entry, total))
@@ -197,7 +197,7 @@ def implied_rows(program: ConeProgram) -> tuple[sp.csr_array, Array]:
     return sp.csr_array(sp.vstack([A2, A3])), np.concatenate([b2, b3])
 
 
-def opposite_rows(program: ConeProgram) -> tuple[Array, Array]:
+def opposite_rows(program: ConeProgram) -> tuple[Indices, Indices]:
     """Return pairs of non-negative rows that share a column with two negative entries, equal ones."""
     dims = program.dims
     part = sp.csr_array(program.A)[dims.zero : dims.zero + dims.nonneg]
@@ -209,29 +209,27 @@ def opposite_rows(program: ConeProgram) -> tuple[Array, Array]:
     return dims.zero + below.indices[starts], dims.zero + below.indices[starts + 1]
 
 
-def summed(A: sp.csr_array, b: Array, chosen: list[Array]) -> tuple[sp.csr_array, Array]:
+def summed(A: sp.csr_array, b: Array, chosen: list[Indices]) -> tuple[sp.csr_array, Array]:
     """Return sums of rows, one of each list, a row ~i being less row i; those that are exact in A."""
-    if not chosen[0].size:
-        return sp.csr_array((0, A.shape[1])), np.zeros(0)
-    total, right, size, exact = None, 0.0, 0.0, True
-    for rows in chosen:
+    count = chosen[0].size
+    total = sp.csr_array((count, A.shape[1]))
+    right, size, exact = np.zeros(count), np.zeros(count), np.ones(count, dtype=bool)
+    for rows in chosen if count else ():
         sign, at = np.where(rows < 0, -1.0, 1.0), np.where(rows < 0, ~rows, rows)
-        signed = sp.csr_array(A[at] * sign[:, None])
         right, size = right + sign * b[at], size + np.abs(b[at])
-        total, fits = (signed, True) if total is None else exactly_added(total, signed)
+        total, fits = exactly_added(total, sp.csr_array(A[at] * sign[:, None]))
         exact = exact & fits
     total.eliminate_zeros()
-    exact = np.broadcast_to(exact, right.shape)
     return total[exact], (right + 4 * UNIT * size)[exact]
 
 
-def exactly_added(A: sp.csr_array, B: sp.csr_array) -> tuple[sp.csr_array, Array]:
+def exactly_added(A: sp.csr_array, B: sp.csr_array) -> tuple[sp.csr_array, Mask]:
     """Return A + B and whether each row of it is exact, by Knuth's formula for the error of a sum."""
     A, B = sp.csr_array(A), sp.csr_array(B)
     total = sp.csr_array(A + B)
     part = sp.csr_array(total - A)
     error = sp.csr_array(abs(A - (total - part)) + abs(B - part))
-    exact: Array = np.asarray(error.sum(axis=1)).ravel() == 0
+    exact: Mask = np.asarray(error.sum(axis=1)).ravel() == 0
     return total, exact
 
 
