@@ -67,10 +67,10 @@ def balance(program: ConeProgram, z: Array, columns: Indices, wanted: float) -> 
         return None
     with np.errstate(all="ignore"):
         power = powers_of_two(weights[rows])
-        M = sp.csr_array(program.A[:, columns])[rows].T.toarray() * power
-        scale = powers_of_two(1 / np.abs(M).max(axis=1))
-        M = M * scale[:, None]
-        if not np.isfinite(M).all():
+        entries = sp.csr_array(program.A[:, columns])[rows].T.toarray()
+        scale = powers_of_two(1 / np.abs(entries * power).max(axis=1))
+        M = entries * power * scale[:, None]
+        if not np.array_equal(M / scale[:, None] / power, entries):  # it has overflowed, or underflowed
             return None
         try:
             chosen = scipy.linalg.qr(M, mode="r", pivoting=True)[1][:k]

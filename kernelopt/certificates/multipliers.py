@@ -103,6 +103,7 @@ def column_box(program: ConeProgram, variables: object, boxes: Boxes) -> tuple[A
     return lower, upper
 
 
+@np.errstate(all="ignore")  # what is not finite proves nothing, and is found in the end
 def program_bound(
     program: ConeProgram,
     lower: Array,
