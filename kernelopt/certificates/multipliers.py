@@ -117,7 +117,8 @@ def program_bound(
     known = Interval(lower, upper)
     free = ~known.bounded
     every: Mask = np.ones(free.size, dtype=bool)
-    repairs = [Repair(program.A, columns) for columns in ((every,) if free.all() else (every, free))]
+    choices = (every,) if free.all() else (every, free)
+    repairs: dict[int, Repair] = {}  # by choice, factored when first needed
     supposed = Supposed(program, known)
     scale = float(np.abs(program.c).max(initial=0.0)) or 1.0
     best = Bound(-np.inf, "no multiplier could be repaired")
@@ -136,9 +137,10 @@ def program_bound(
         if x is None or z is None:
             continue
         goal = supposed.at(x)
-        for repair in repairs:
+        for k, columns in enumerate(choices):
             if best.value > -np.inf and goal - best.value <= NEAR * abs(goal):
                 break
+            repair = repairs[k] = repairs.get(k) or Repair(program.A, columns)
             proof = proof_near(program, supposed.box, x, z, shift, repair)
             if proof.value == -np.inf and supposed.restrict(x):
                 proof = proof_near(program, supposed.box, x, z, shift, repair)
