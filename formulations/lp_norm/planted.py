@@ -17,7 +17,7 @@ from formulations.lp_norm.ellipsoid import non_isotropic
 from formulations.lp_norm.ivanov import primal
 from formulations.lp_norm.novelty import one_class
 from formulations.lp_norm.penalized import tikhonov
-from formulations.lp_norm.setting import HINGE, Array, exponent
+from formulations.lp_norm.setting import HINGE, Array
 from formulations.planting import Knobs, Machine, contradicting, kernels, machine, planted
 
 
@@ -104,7 +104,7 @@ def of_block_norm(
     loss = loss or ko.huberized_hinge(1.0, 0.5)
     m = machine(rng, loss, knobs)
     s = forms_of(rng, knobs)[knobs.owners]
-    if exponent(r, "r") <= 2:
+    if ko.exponent(r, "r") <= 2:
         theta = ball_weights(s, np.inf if r == 2 else r / (2 - r))
         stack, theta = stack_of(rng, knobs, m, theta, s)
         return planted(block_norm(stack, m.y, r=r, loss=loss), m.risk, m.alpha, theta=theta)

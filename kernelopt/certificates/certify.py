@@ -48,7 +48,7 @@ class Certificate:
     residuals : dict
         Constraints that the candidate violated, by name, relative to the size of their sides.
     reason : str
-        What was missing, where a bound is infinite.
+        What was missing, where a bound is infinite, or what a finite one supposes.
     feasible : bool
         Whether a feasible point was found.
     point : dict
@@ -248,7 +248,7 @@ def certificate_at(
         bound, route, used = best_bound(structure, choices or [[]], bounds, watch, conic)
     if bound.ray is not None and np.isfinite(attained):
         bound = Bound(-np.inf, "a ray claims that the problem is infeasible, and a feasible point is known")
-    reason = bound.reason if not np.isfinite(bound.value) else ""
+    reason = bound.reason
     if point is not None and not np.isfinite(attained):
         reason = "; ".join(filter(None, [reason, "the objective at the feasible point is infinite"]))
     if point is None and bound.value < np.inf:

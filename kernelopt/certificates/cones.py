@@ -1,10 +1,11 @@
-"""The standard cone form of a cvxpy problem, and its dual cones: interior points and membership."""
+"""The standard cone form of a cvxpy problem."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from copy import copy
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import cvxpy as cp
@@ -12,6 +13,7 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.linalg import solve_triangular
 
+from kernelopt.certificates.rounding import curvature
 from kernelopt.costs import Cones, compiled
 from kernelopt.errors import KerneloptError
 from kernelopt.solvercalls import TooLong, call
@@ -38,7 +40,7 @@ class ConeProgram:
     solver: str
     _data: Any
     _chain: Any
-    triangle: Array | None = None  # R, where the variables are R x
+    factor: Array | None = None  # R, where the variables are R x
 
     def solve(
         self, tilt: Array | None = None, watch: Watch | None = None, **options: Any
@@ -78,7 +80,7 @@ class ConeProgram:
 
     def _original(self, x: Array | None) -> Array | None:
         """Return x in the coordinates of the compiled problem."""
-        return x if x is None or self.triangle is None else solve_triangular(self.triangle, x)
+        return x if x is None or self.factor is None else solve_triangular(self.factor, x)
 
     def orthogonal(self) -> ConeProgram | None:
         """Return the program in the variables R x, A = QR with orthonormal columns Q.
@@ -100,7 +102,11 @@ class ConeProgram:
         P = sp.csc_array(solve_triangular(R, half.T, trans="T"))
         A = sp.csc_array(Q)
         data = {**self._data, "A": A, "c": c} | ({"P": P} if "P" in self._data else {})
-        return replace(self, P=P, c=c, A=A, _data=data, triangle=R)
+        return replace(self, P=P, c=c, A=A, _data=data, factor=R)
+
+    def terms(self, x: Array) -> float:
+        """Return the size of the terms of the objective at x."""
+        return float(np.abs(self.c) @ np.abs(x)) + abs(self.offset)
 
     def with_rows(self, rows: sp.csc_array, right: Array) -> ConeProgram:
         """Return the program with `rows @ x <= right` added, at the end of the non-negative cone."""
@@ -122,71 +128,31 @@ class ConeProgram:
             yield kind, slice(start, start + size), parameter
             start += size
 
+    @cached_property
+    def curvature(self) -> Array:
+        """The entries of a diagonal matrix D with P - D verified to be semidefinite."""
+        return curvature(self.P)
+
     def cones(self) -> Cones:
         """Return what predicts the cost of a solve."""
         return compiled(self.dims, self.A)
-
-    def interior(self) -> Array:
-        """Return a point e in the interior of the dual cone (zero in the free part)."""
-        e = np.zeros(self.b.size)
-        for kind, rows, parameter in self.blocks():
-            if kind == "nonneg":
-                e[rows] = 1.0
-            elif kind == "soc":
-                e[rows.start] = 1.0
-            elif kind == "psd":
-                e[rows] = self.vectorized(np.eye(parameter))
-            elif kind == "exp":
-                e[rows] = (-1.0, 0.0, 1.0)
-            elif kind == "power":
-                e[rows] = (1.0, 1.0, 0.0)
-        return e
-
-    def push(self, z: Array) -> Array:
-        """Return z moved into the dual cone, block by block, by the least multiple of an interior point."""
-        z = z.copy()
-        for kind, rows, parameter in self.blocks():
-            v = z[rows]
-            if kind == "nonneg":
-                z[rows] = np.maximum(v, 0.0)
-            elif kind == "soc":
-                v[0] = max(v[0], float(np.linalg.norm(v[1:])) * (1 + 1e-15))
-            elif kind == "psd":
-                smallest = float(np.linalg.eigvalsh(self.matrix(v, parameter))[0])
-                if smallest < 0:
-                    z[rows] = v - smallest * (1 + 1e-12) * self.vectorized(np.eye(parameter))
-            elif kind == "exp":
-                v[0] = min(v[0], -1e-12)
-                v[2] = max(v[2], -v[0] * np.exp(np.clip(v[1] / v[0] - 1, -700, 50)))
-            elif kind == "power":
-                v[:2] = np.maximum(v[:2], 1e-14)
-                a = parameter
-                size = (v[0] / a) ** a * (v[1] / (1 - a)) ** (1 - a)
-                if abs(v[2]) > size:
-                    v[:2] *= abs(v[2]) / size * (1 + 1e-14)
-        return z
-
-    def holds(self, z: Array, slack: float) -> bool:
-        """Whether z is in the dual cone, up to `slack` times an interior point."""
-        moved = self.push(z)
-        return bool(np.abs(moved - z).max(initial=0.0) <= slack)
 
     def vectorized(self, M: Array) -> Array:
         """Return the scaled triangle of a symmetric matrix, in the order of this program."""
         scaled = M * np.sqrt(2.0)
         np.fill_diagonal(scaled, np.diag(M))
-        rows, columns = self._triangle(len(M))
+        rows, columns = self.triangle(len(M))
         vector: Array = scaled[rows, columns]
         return vector
 
     def matrix(self, v: Array, order: int) -> Array:
         """Return the symmetric matrix of a scaled triangle."""
-        rows, columns = self._triangle(order)
+        rows, columns = self.triangle(order)
         M = np.zeros((order, order))
         M[rows, columns] = v / np.where(rows == columns, 1.0, np.sqrt(2.0))
         return M + M.T - np.diag(np.diag(M))
 
-    def _triangle(self, order: int) -> tuple[Any, Any]:
+    def triangle(self, order: int) -> tuple[Any, Any]:
         """Row and column of each entry, columns first: of the upper triangle or of the lower one."""
         second, first = np.tril_indices(order) if self.upper_triangle else np.triu_indices(order)[::-1]
         return first, second

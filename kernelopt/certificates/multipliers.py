@@ -6,23 +6,32 @@ from typing import Any, NamedTuple
 
 import cvxpy as cp
 import numpy as np
-import scipy.sparse as sp
-from numpy.typing import NDArray
-from scipy.sparse.linalg import splu
 
+from kernelopt.certificates.balance import Repair
 from kernelopt.certificates.boxes import Boxes, plain
 from kernelopt.certificates.cones import ConeProgram, cone_program
+from kernelopt.certificates.dependence import restricted
+from kernelopt.certificates.dual_cones import interior
+from kernelopt.certificates.farkas import farkas
+from kernelopt.certificates.proofs import proof_near
+from kernelopt.certificates.rounding import Indices, Mask
+from kernelopt.certificates.tightening import Interval, tightened
 from kernelopt.threads import Watch, quietly
 from kernelopt.validation import Array
 
 CLOSE = 1e-6
-ROUND_OFF = 1e-12
-ALTERNATIONS = 20
+DEAR = 1e-8  # a price that a multiplier further inside the cone may save
+NEAR = 1e-9  # a bound that no other repair could raise by much
+SHARE = 1e-3  # of the objective's terms, by which the optimum may be above what a solver says
+SMALL = 1e-3  # of the terms: a goal smaller than that is one that cancels
 TILTS = (0.0, 1e-8, 1e-7, 1e-6, 1e-4)
 
 
 class Bound(NamedTuple):
-    """A lower bound of a minimisation problem; `reason` says what is missing where it is -inf."""
+    """A lower bound of a minimisation problem; `reason` says what is missing where it is -inf.
+
+    Of a finite bound it says what the bound supposes.
+    """
 
     value: float
     reason: str = ""
@@ -96,6 +105,7 @@ def column_box(program: ConeProgram, variables: object, boxes: Boxes) -> tuple[A
     return lower, upper
 
 
+@np.errstate(all="ignore")  # what is not finite proves nothing, and is found in the end
 def program_bound(
     program: ConeProgram,
     lower: Array,
@@ -109,99 +119,121 @@ def program_bound(
 
     Where none does, the solver is asked again in coordinates in which A has orthonormal columns.
     """
-    best, final = tilted_bound(program, program, lower, upper, options, names, watch, found)
-    turned = None if final else program.orthogonal()
-    if turned is None:
-        return best
-    second, final = tilted_bound(program, turned, lower, upper, options, names, watch, found)
-    return second if final or second.value > best.value else best
+    search = Search(program, Interval(lower, upper), names, found)
+    if search.ask(program, options, watch):
+        return search.best
+    turned = program.orthogonal()
+    if turned is not None:
+        search.ask(turned, options, watch)
+    return search.best
 
 
-def tilted_bound(
-    program: ConeProgram,
-    asked: ConeProgram,
-    lower: Array,
-    upper: Array,
-    options: dict[str, Any],
-    names: dict[int, str],
-    watch: Watch | None = None,
-    found: list[Bound] | None = None,
-) -> tuple[Bound, bool]:
-    """Return the best bound from solutions of `asked`, the program in any coordinates, over all tilts.
+class Search:
+    """The best bound from the multipliers that solvers have proposed so far."""
 
-    And whether it is final: it meets the primal value, or the problem is infeasible or unbounded.
-    """
-    free = ~(np.isfinite(lower) & np.isfinite(upper))
-    e = program.interior()
-    repairs = [Repair(program.A, np.ones_like(free)), Repair(program.A, free)]
-    scale = float(np.abs(program.c).max(initial=0.0)) or 1.0
-    best = Bound(-np.inf, "no multiplier could be repaired")
-    for tilt in TILTS:
-        shift = tilt * scale * e
-        status, x, z = asked.solve(asked.A.T @ shift if tilt else None, watch, **options)
-        if "nfeasible" in status and "Dual" not in status and z is not None:
-            proof = farkas(program, z, lower, upper, repairs)
-            if proof is not None:
-                return Bound(np.inf, "infeasible", proof), True
-        if x is not None and ("Dual" in status or "unbounded" in status):
-            if tilt:  # it is the tilt that is too large, not the problem
+    def __init__(
+        self, program: ConeProgram, known: Interval, names: dict[int, str], found: list[Bound] | None
+    ) -> None:
+        self.program, self.known, self.names, self.found = program, known, names, found
+        free = ~known.bounded
+        every: Mask = np.ones(free.size, dtype=bool)
+        self.choices = (every,) if free.all() else (every, free)
+        self.repairs: dict[int, Repair] = {}  # by choice, factored when first needed
+        self.supposed = Supposed(program, known)
+        self.scale = float(np.abs(program.c).max(initial=0.0)) or 1.0
+        self.best, self.price = Bound(-np.inf, "no multiplier could be repaired"), np.inf
+
+    def ask(self, asked: ConeProgram, options: dict[str, Any], watch: Watch | None) -> bool:
+        """Ask the solver of a program, the own one in any coordinates, over all tilts; whether that is final.
+
+        It is where a bound meets the primal value, or the problem is infeasible or unbounded.
+        """
+        program = self.program
+        for tilt in TILTS:
+            shift = tilt * self.scale * interior(program)
+            status, x, z = asked.solve(asked.A.T @ shift if tilt else None, watch, **options)
+            if "nfeasible" in status and "Dual" not in status and z is not None:
+                ray = farkas(program, z, self.known)
+                if ray is not None:
+                    self.best = Bound(np.inf, "infeasible", ray)
+                    return True
+            if x is not None and ("Dual" in status or "unbounded" in status):
+                if tilt:  # it is the tilt that is too large, not the problem
+                    return False
+                self.best = Bound(-np.inf, f"{owner(program, self.names, x)} can run away: it needs bounds")
+                return True
+            if x is not None and z is not None and self.try_near(x, z, shift, bool(tilt)):
+                return True
+        return False
+
+    def try_near(self, x: Array, z: Array, shift: Array, tilted: bool) -> bool:
+        """Repair a multiplier, keep the bound if it is better; whether it meets the primal value."""
+        program, supposed = self.program, self.supposed
+        goal = supposed.at(x)
+        for k, columns in enumerate(self.choices):
+            if self.best.value > -np.inf and goal - self.best.value <= NEAR * abs(goal):
                 break
-            return Bound(-np.inf, f"{owner(program, names, x)} can run away: it needs bounds"), True
-        if x is None or z is None:
-            continue
-        slope = program.c + program.P @ x
-        for repair in repairs:
-            mended = repair(program.push(z) + shift, -slope)
-            if mended is None or not program.holds(mended, 1e-13 * scale):
-                continue
-            r = slope + program.A.T @ mended
-            terms = np.abs(slope) + abs(program.A).T @ np.abs(mended)
-            if (np.abs(r) > ROUND_OFF * terms + 1e-16 * scale)[free].any():
-                if best.value == -np.inf:
-                    culprit = owner(program, names, np.where(free, r, 0.0))
-                    best = Bound(-np.inf, f"the multiplier of {culprit} cannot be balanced: it needs bounds")
-                continue
-            bound = Bound(dual_value(program, x, mended, r, lower, upper))
-            if bound.value > best.value:
-                best = bound
-                if found is not None and not (found and found[-1].value >= bound.value):
-                    found.append(bound)
-        goal = float((program.c + program.P @ x / 2) @ x + program.offset)
-        if goal - best.value <= CLOSE * max(1.0, abs(goal)):
-            return best, True
-    return best, False
+            repair = self.repairs[k] = self.repairs.get(k) or Repair(program.A, columns)
+            proof = proof_near(program, supposed.box, x, z, shift, repair)
+            if proof.value == -np.inf and supposed.restrict(x):
+                proof = proof_near(program, supposed.box, x, z, shift, repair)
+            value = min(proof.value, supposed.most)
+            if value > self.best.value:
+                self.best, self.price = Bound(value, supposed.condition(program, self.names)), proof.price
+                if self.found is not None and not (self.found and self.found[-1].value >= value):
+                    self.found.append(self.best)
+            elif self.best.value == -np.inf and proof.open_slopes.any():
+                culprit = owner(program, self.names, proof.open_slopes)
+                why = f"the multiplier of {culprit} cannot be balanced: it needs bounds"
+                self.best = Bound(-np.inf, why)
+        size = max(abs(goal), SMALL * program.terms(x))
+        return goal - self.best.value <= CLOSE * size and (tilted or self.price <= DEAR * size)
 
 
-def dual_value(program: ConeProgram, x: Array, z: Array, r: Array, lower: Array, upper: Array) -> float:
-    """Return offset - b'z - 1/2 x'Px + the least of r'x over the box."""
-    boxed = np.isfinite(lower) & np.isfinite(upper)
-    least = np.minimum(r[boxed] * lower[boxed], r[boxed] * upper[boxed]).sum()
-    return float(program.offset - program.b @ z - x @ (program.P @ x) / 2 + least)
+class Supposed:
+    """Bounds of the columns where the objective is `most` or less.
 
-
-def farkas(program: ConeProgram, z: Array, lower: Array, upper: Array, repairs: list[Repair]) -> Array | None:
-    """Return a ray near z that proves infeasibility, if one is found.
-
-    It is in the dual cone, A'z vanishes in the unbounded columns to round-off, and -b'z exceeds what
-    A'z can take back over the box.
+    A bound found with them holds, or no feasible point has such an objective: then `most` is a lower bound.
+    So the smaller of the two numbers is one in any case, whatever `most` is.
     """
-    z = program.push(z / max(float(np.abs(z).max()), 1e-300))
-    boxed = np.isfinite(lower) & np.isfinite(upper)
-    largest = np.asarray(abs(program.A).max(axis=0).todense()).ravel()
-    rays = [z]
-    for repair in repairs:
-        ray = z
-        for _ in range(ALTERNATIONS):
-            mended = repair(ray, np.zeros(program.c.size))
-            ray = ray if mended is None else program.push(mended)
-        rays.append(ray)
-    for ray in rays:
-        r = program.A.T @ ray
-        gain = -float(program.b @ ray)
-        gain += float(np.minimum(r[boxed] * lower[boxed], r[boxed] * upper[boxed]).sum())
-        if gain > 1e-9 and (np.abs(r) <= 1e-13 * largest)[~boxed].all():
-            return ray
-    return None
+
+    def __init__(self, program: ConeProgram, known: Interval) -> None:
+        self.program, self.known = program, known
+        self.most, self.box = -np.inf, known
+        self.dependent: Indices | None = None  # columns; None while it is not known whether there are any
+
+    def at(self, x: Array) -> float:
+        """Return the objective at x, and suppose that the optimum is not far above it."""
+        program = self.program
+        goal = float((program.c + program.P @ x / 2) @ x + program.offset)
+        if not goal < self.most:
+            self.most = goal + abs(goal) + SHARE * program.terms(x)
+            self.box = tightened(program, self.known, self.most)
+        return goal
+
+    def restrict(self, x: Array) -> bool:
+        """Suppose bounds for columns that are dependent but for rounding; whether there are new ones."""
+        if self.dependent is not None:
+            return False
+        found = restricted(self.program, self.box, x)
+        self.dependent = np.zeros(0, dtype=int) if found is None else found[1]
+        if found is not None:
+            self.known = found[0]
+            self.box = tightened(self.program, self.known, self.most)
+        return found is not None
+
+    def condition(self, program: ConeProgram, names: dict[int, str]) -> str:
+        """Return what a bound supposes beyond the program, as text; empty where it is nothing."""
+        if self.dependent is None or not self.dependent.size:
+            return ""
+        column = int(self.dependent[0])
+        reach = float(max(-self.known.lower[column], self.known.upper[column]))
+        columns = np.zeros(program.c.size)
+        columns[column] = 1.0
+        return (
+            f"it holds for entries of {owner(program, names, columns)} up to {reach:.0e}: their matrices are "
+            "linearly dependent but for rounding, and larger weights would use rounding errors as kernels"
+        )
 
 
 def owner(program: ConeProgram, names: dict[int, str], columns: Array) -> str:
@@ -210,22 +242,3 @@ def owner(program: ConeProgram, names: dict[int, str], columns: Array) -> str:
     starts = sorted((start, key) for key, start in program.columns.items())
     key = [key for start, key in starts if start <= column][-1]
     return f"variable {names[key]}" if key in names else "an auxiliary variable"
-
-
-class Repair:
-    """The least change of z that gives A'z a wanted value in chosen columns."""
-
-    def __init__(self, A: sp.csc_array, columns: NDArray[np.bool_]) -> None:
-        self.columns = np.flatnonzero(columns)
-        self.A = A[:, self.columns]
-        if self.columns.size:
-            normal = sp.csc_array(self.A.T @ self.A)
-            ridge = 1e-14 * max(float(normal.diagonal().max()), 1e-300)
-            self.solver = splu(sp.csc_array(normal + ridge * sp.eye_array(self.columns.size)))
-
-    def __call__(self, z: Array, wanted: Array) -> Array | None:
-        if not self.columns.size:
-            return z
-        for _ in range(4):
-            z = z + self.A @ self.solver.solve(wanted[self.columns] - self.A.T @ z)
-        return z if np.isfinite(z).all() else None
