@@ -107,7 +107,7 @@ def moving(d: Array, alpha: Array, moved: float) -> float:
     if moved == 0:
         return 0.0
     roots = np.sqrt(d)
-    return float(2 * moved * roots.max() * (roots @ np.abs(alpha)) + moved**2 * d.max())
+    return float(2 * moved * roots.max() * (roots @ np.abs(alpha)) + moved * moved * d.max())
 
 
 def quadratic(K: cp.Expression, alpha: Array, moved: float, accurate: bool) -> Minorant:

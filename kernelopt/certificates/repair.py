@@ -21,6 +21,7 @@ from kernelopt.threads import Watch, quietly
 from kernelopt.validation import Array
 
 ROUND_OFF = 1e-14  # of the terms of a constraint; an eigenvalue decomposition gets 1e-13
+VANISHED = 1e-30  # of the largest entry: what is left of one that equalities make zero
 NEARLY_ZERO = (1e-9, 1e-6, 1e-4)
 
 
@@ -156,6 +157,7 @@ class FeasibleSet:
             tiny = 1e-12 * (float(np.abs(x).max(initial=0.0)) or 1.0)
             D = np.where(signed, np.maximum(x, tiny), 1.0)
             x = x - D * (A.T @ np.linalg.lstsq((A * D) @ A.T, constant + A @ x, rcond=1e-14)[0])
+            x = np.where(np.abs(x) <= VANISHED * np.abs(x).max(initial=0.0), 0.0, x)
             start = 0
             for variable in self.variables:
                 value = x[start : start + variable.size].reshape(variable.shape, order="F")
@@ -219,14 +221,11 @@ def negative_part(eigenvalues: Array) -> float:
 def magnitude(read: Affine | None) -> float:
     """Return what the rounding of an affine expression scales with.
 
-    It is the largest row of |constant| + |coefficients| |x|, each entry of x as large as the largest of its
-    variable: entries are differences of such numbers.
+    It is the largest row of |constant| + |coefficients| |x|.
     """
     if read is None or not read.matrices:
         return 0.0
-    total = np.abs(read.constant)
-    for variable, matrix in read.matrices.items():
-        total = total + abs(matrix).sum(axis=1) * float(np.abs(flat(variable.value)).max(initial=0.0))
+    total = np.abs(read.constant) + sum(abs(M) @ np.abs(flat(v.value)) for v, M in read.matrices.items())
     return float(np.max(total, initial=0.0))
 
 

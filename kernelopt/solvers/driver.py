@@ -70,12 +70,12 @@ def driven(structure: Structure, candidates: Sequence[Candidate], control: Contr
             break
     if not trial.done and trial.overran is not None:  # no other method was better: it gets its time
         trial.run(trial.overran, np.inf)
-    if control.asked and (trial.best is None or not trial.best.certificate.feasible):
+    if not trial.found and isinstance(trial.failure, SolverError | None):
         control.shield()
         outcome = known_outcome(structure)
         if outcome is not None:
             trial.take(control.method, outcome)
-    if trial.best is None or (control.asked and not trial.best.certificate.feasible):
+    if not trial.found or trial.best is None:
         raise trial.failure or nothing_found(control)
     tried = [c.method.name for c in candidates]
     return finished(structure, trial.best, control, trial.certifying, tried)
@@ -105,6 +105,11 @@ class Trial:
         """Whether the tolerance is met, or the caller has ended the call."""
         met = self.best is not None and self.best.certificate.gap <= self.control.tol
         return met or self.control.asked
+
+    @property
+    def found(self) -> bool:
+        """Whether there is a feasible point."""
+        return self.best is not None and self.best.certificate.feasible
 
     @property
     def first(self) -> bool:

@@ -21,7 +21,7 @@ def known_outcome(structure: Structure) -> Outcome | None:
     alphas = [np.zeros(term.learner.n) for term in structure.risks]
     if point is None or not np.isfinite(Evaluator(structure, [(a, None) for a in alphas]).at(point).value):
         return None
-    return Outcome(point, alphas, solver="none", remedy="Give it more time.")
+    return Outcome(point, alphas, solver="none", remedy="Give it more time, or try another method.")
 
 
 def middle(structure: Structure) -> Point | None:

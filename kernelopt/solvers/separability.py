@@ -14,10 +14,12 @@ from kernelopt.factors import pivoted_cholesky
 from kernelopt.language.risk import Learner
 from kernelopt.language.terms import terms
 from kernelopt.losses import hard_margin
+from kernelopt.rounding import form
 from kernelopt.threads import Watch, quietly
 from kernelopt.validation import Array
 
-INSEPARABLE = 1e-10
+INSEPARABLE = 1e-10  # a squared distance of the hulls, below which it is asked whether they meet exactly
+ROUNDED = 4e-15  # and below which the entries of the kernels do not tell it from zero
 MEANINGLESS = 1e-5
 
 
@@ -43,9 +45,11 @@ def check_separable(learner: Learner, watch: Watch | None = None) -> None:
     if alpha is None:
         return
     scale = float(np.trace(total)) / learner.n
-    distance = float(alpha @ total @ alpha)
+    distance = max(0.0, form(total, alpha).value)
+    found = None
     if distance <= INSEPARABLE * max(scale, 1e-300):
         found = inseparable(stacked, learner.y, learner.bias is not None, alpha)
+    if found is not None or distance <= ROUNDED * max(scale, 1e-300):
         told = "" if found is None else f"{found.text}, "
         raise InfeasibleError(
             f"a hard margin needs a kernel that separates the classes, got none in the set: {told}the convex "
