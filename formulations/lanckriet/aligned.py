@@ -74,6 +74,12 @@ def alignment(
     ----------
     .. [1] Lanckriet et al., JMLR 5 (2004), section 4.6, Theorem 23.
 
+    Notes
+    -----
+    The variable of the problem holds the weights times powers of two near the Frobenius norms of their
+    kernels. Raw kernels may differ in scale by 1e12, and no solver balances a matrix inequality with such
+    columns. `weights` are those of the kernels as they were given; multiplying by powers of two is exact.
+
     Examples
     --------
     >>> import numpy as np
@@ -90,7 +96,9 @@ def alignment(
     data = setting(grams, y, weights=weights)
     if not data.signed:
         data.check_psd()  # non-negative weights need positive semidefinite kernels
-    K = data.kernel
+    units = powers(data)
+    weights_of_all = (np.eye(len(data.grams))[:, data.used] * units) @ data.mu
+    K: cp.Expression = ko.combine(weights_of_all, data.grams)
     measured = K[: data.n, : data.n] if norm == "train" else K
     q = data.grams.forms(data.y)[data.used]
     if not q.max() > 0:
@@ -106,8 +114,8 @@ def alignment(
         name="lanckriet.alignment",
         problem=problem,
         kernel=K,
-        weights=data.weights,
-        dual=partial(dual, data, norm),
+        weights=weights_of_all,
+        dual=partial(dual, data, norm, units),
         claim="equal",
         reference="Lanckriet et al. (2004), Theorem 23",
         y=data.y,
@@ -115,15 +123,29 @@ def alignment(
     )
 
 
-def dual(data: Setting, norm: str) -> cp.Problem:
-    """Return min |U|_F s.t. <U, K_i> >= q_i (with free signs: == q_i + <Z, K_i>, Z PSD)."""
+def powers(data: Setting) -> NDArray[np.float64]:
+    """Return powers of two that bring the Frobenius norms of the used kernels between 1/2 and 1."""
+    norms = [np.linalg.norm(data.grams.gram(int(i))) for i in data.used]
+    return np.ldexp(1.0, -np.frexp(norms)[1])
+
+
+def dual(data: Setting, norm: str, units: NDArray[np.float64]) -> cp.Problem:
+    """Return min |U|_F s.t. <U, K_i> >= q_i (with free signs: == q_i + <Z, K_i>, Z PSD), each row scaled."""
     size = data.n if norm == "train" else data.N
-    q = data.grams.forms(data.y)[data.used]
+    q = units * data.grams.forms(data.y)[data.used]
     stack = data.grams.block(slice(0, size)) if size < data.N else data.grams
     U = cp.Variable((size, size), symmetric=True, name="U")
-    forms = cp.hstack([cp.sum(cp.multiply(stack.gram(int(i)), U)) for i in data.used])
+    forms = inner_products(data, stack, units, U)
     if not data.signed:
         return cp.Problem(cp.Minimize(cp.norm(U, "fro")), [forms >= q])
     Z = cp.Variable((data.N, data.N), PSD=True, name="Z")
-    slack = cp.hstack([cp.sum(cp.multiply(data.grams.gram(int(i)), Z)) for i in data.used])
+    slack = inner_products(data, data.grams, units, Z)
     return cp.Problem(cp.Minimize(cp.norm(U, "fro")), [forms == q + slack])
+
+
+def inner_products(
+    data: Setting, stack: ko.Grams, units: NDArray[np.float64], U: cp.Variable
+) -> cp.Expression:
+    """Return <U, K_i> times its unit for every used kernel."""
+    pairs = zip(units, data.used, strict=True)
+    return cp.hstack([cp.sum(cp.multiply(unit * stack.gram(int(i)), U)) for unit, i in pairs])

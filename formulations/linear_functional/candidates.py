@@ -32,12 +32,19 @@ class Candidates:
         x_j(u) = sum_i b_ji k_j(u, u_i); zero on the points that the first stage did not see.
     alpha : array of shape (M,)
         The regularisation of each, in the convention that was asked for.
+    errors : array of shape (M,)
+        Bounds of the distances of the columns from those of exact arithmetic, for Tikhonov's filter on
+        training or held-out points. Other columns are data as they were computed, with zeros here.
+    keys : tuple of M bytes
+        Equal where kernels and regularisation are, so that exact columns are the same.
     """
 
     data: Setting
     columns: Array
     coefficients: Array
     alpha: Array
+    errors: Array
+    keys: tuple[bytes, ...]
 
 
 def candidates(data: Setting, n_jobs: int | None) -> Candidates:
@@ -45,15 +52,17 @@ def candidates(data: Setting, n_jobs: int | None) -> Candidates:
     parallel = joblib.Parallel(n_jobs=n_jobs, prefer="threads", return_as="generator")
     columns = np.empty((data.judged.size, data.M))
     coefficients, alpha = np.zeros((data.M, data.n)), np.empty(data.M)
+    errors, keys = np.empty(data.M), list[bytes]()
     j = 0
     # The jobs are the parallelism: threads of BLAS wait for each other, forty times longer on a busy machine.
     with threadpool_limits(1, user_api="blas"):
         for found in parallel(tasks(data)):
             for one in found:
-                columns[:, j], alpha[j] = one.column, one.alpha
+                columns[:, j], alpha[j], errors[j] = one.column, one.alpha, one.error
+                keys.append(one.key)
                 coefficients[j, data.trained] = one.coefficients
                 j += 1
-    return Candidates(data, columns, coefficients, alpha)
+    return Candidates(data, columns, coefficients, alpha, errors, tuple(keys))
 
 
 def tasks(data: Setting) -> Iterator[Any]:

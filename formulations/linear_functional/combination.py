@@ -21,6 +21,7 @@ from formulations.linear_functional.rounding import (
     dots,
     inflated,
     interval,
+    length,
     outward,
     rounded_down,
     rounded_up,
@@ -50,12 +51,19 @@ class Combination:
     v : array of shape (n,)
     ridge : lambda >= 0
     weights : "free", "nonnegative" or "simplex"
+    errors : array of shape (M,), default zero
+        Bounds of the distances of the exact columns from X, which was computed. The bounds of the optimum
+        are for the exact ones.
+    keys : tuple of M bytes
+        Equal where the exact columns are, for errors that are not zero.
     """
 
     X: Array
     v: Array
     ridge: float
     weights: Weights
+    errors: Array | None = None
+    keys: tuple[bytes, ...] = ()
 
     @property
     def n(self) -> int:
@@ -70,7 +78,28 @@ class Combination:
     @cached_property
     def range_of_X(self) -> Range | None:
         """The range of X, where it is known."""
-        return Range.of(self.X)
+        return Range.of(self.X, self.errors, self.keys)
+
+    @cached_property
+    def doubts(self) -> Array:
+        """The errors of the columns as an array."""
+        return np.zeros(self.X.shape[1]) if self.errors is None else self.errors
+
+    def residual(self, c: Array) -> tuple[Array, Array]:
+        """Return v - X c and a bound of the error of each entry, that of the columns included."""
+        r, error = dots(self.X, -c, self.v)
+        if self.doubts.any():
+            used = c != 0  # an error without a bound costs nothing at weight zero
+            error = inflated(error + float(np.abs(c[used]) @ self.doubts[used]), c.size + 2)
+        return r, error
+
+    def products(self, r: Array, error: Array | None = None) -> tuple[Array, Array]:
+        """Return X'r and a bound of the error of each entry, that of the columns included."""
+        s, s_error = dots(self.X.T, r, error=error)
+        if self.doubts.any():
+            size = length(r) + (0.0 if error is None else length(error))
+            s_error = inflated(s_error + self.doubts * size, 4)
+        return s, s_error
 
     def value(self, c: Array) -> float:
         r"""Return an upper bound of the optimum: the objective at weights of the set, rounded up.
@@ -83,7 +112,7 @@ class Combination:
         """
         with np.errstate(all="ignore"):  # numbers that overflow give no bound
             try:
-                r, error = dots(self.X, -c, self.v)
+                r, error = self.residual(c)
                 off = excess(c) if self.weights == "simplex" else Fraction(0)
                 if off:
                     theta = rounded_up(off / (1 - off))
@@ -94,9 +123,10 @@ class Combination:
                 return np.inf
 
     def feasible(self, c: Array) -> Array:
-        """Return the weights of the set nearest to `c`."""
+        """Return the weights of the set nearest to `c`, with zeros where the columns are zero."""
         if self.weights == "simplex":
             return on_simplex(c)
+        c = np.where(self.X.any(axis=0), c, 0.0)
         return np.maximum(c, 0.0) if self.weights == "nonnegative" else c
 
     def lower(self, c: Array) -> float:
@@ -130,8 +160,8 @@ class Combination:
         t_- is zero. Without a ridge t_+ = 0 takes the place of its term. The terms that are taken off
         vanish at the optimum, so that little is lost by rounding; each is bounded with its errors.
         """
-        r, error = dots(self.X, -c, self.v)
-        s, s_error = dots(self.X.T, r, error=error)
+        r, error = self.residual(c)
+        s, s_error = self.products(r, error)
         g = 2 * s / self.n
         mu = self.multiplier(g)
         t = g - mu
@@ -168,7 +198,7 @@ class Combination:
         """
         if self.range_of_X is None:
             return Fraction(0)
-        r, error = dots(self.X, -c, self.v)
+        r, error = self.residual(c)
         return (square(r, error)[0] - Fraction(self.range_of_X.reach(r, error)) ** 2) / self.n
 
     def by_cone(self) -> Fraction:
@@ -182,22 +212,26 @@ class Combination:
         :math:`X'(r - \tau v) \le 0` is tried, which exists where X'v > 0.
         """
         lengths = np.linalg.norm(self.X, axis=0)
-        lengths[lengths == 0] = 1.0
+        seen = lengths > 0
         c = np.zeros(lengths.size)
-        with suppress(RuntimeError):  # no convergence: any weights give a bound
-            c = scipy.optimize.nnls(self.X / lengths, self.v)[0] / lengths  # each column counts the same
-        r, error = dots(self.X, -c, self.v)
+        if seen.any():  # scipy's nnls frees memory twice where there are no columns
+            with suppress(RuntimeError):  # no convergence: any weights give a bound
+                c[seen] = scipy.optimize.nnls(self.X[:, seen] / lengths[seen], self.v)[0] / lengths[seen]
+        r, error = self.residual(c)
         size = square(r, error)[0]
-        s, s_error = dots(self.X.T, r, error=error)
+        s, s_error = self.products(r, error)
         above = outward(s, s_error)
         active = (c > 0) | (above >= -ROUND_OFF * lengths * float(np.linalg.norm(self.v)))
-        basis = Range.of(self.X[:, active])
+        kept = np.flatnonzero(active)
+        keys = tuple(self.keys[j] for j in kept) if self.keys else ()
+        basis = Range.of(self.X[:, active], self.doubts[active], keys)
         if basis is not None:
             paid = basis.reach(r, error)
-            most = inflated(paid * np.abs(self.X[:, ~active]).sum(axis=0), self.n + 2)  # 1-norms are larger
+            sizes = np.abs(self.X[:, ~active]).sum(axis=0) + self.doubts[~active]  # 1-norms are larger
+            most = inflated(paid * sizes, self.n + 3)
             if (above[~active] <= -most).all():
                 return (size - Fraction(paid) ** 2) / self.n
-        along, along_error = dots(self.X.T, self.v)
+        along, along_error = self.products(self.v)
         along = -outward(-along, along_error)
         up = (above > 0) & (along > 0)
         tau = float(np.max(above[up] / along[up], initial=0.0)) * (1 + 16 * UNIT)
@@ -206,6 +240,11 @@ class Combination:
             return Fraction(0)
         t, gain = Fraction(tau), interval(r, self.v)[0]  # r in doubles is as good as the exact residual
         return (2 * (1 + t) * gain - square(r)[1] - (2 * t + t * t) * square(self.v)[1]) / self.n
+
+    def least(self, size: float) -> float:
+        """Return what a singular value must exceed to be kept: `size`, and the error of the columns."""
+        finite = self.doubts[np.isfinite(self.doubts)]
+        return max(size, float(np.linalg.norm(finite)))
 
     def directly(self, by: str, rcond: float) -> Direct:
         """Return the solution for free weights, never by the normal equations.
@@ -218,7 +257,7 @@ class Combination:
         X, v = self.X, self.v
         if by == "svd":
             U, s, Vt = self.svd
-            rank = int((s > rcond * s.max(initial=0.0)).sum())
+            rank = int((s > self.least(rcond * s.max(initial=0.0))).sum())
             kept = s[:rank]
             shrunk = kept / (np.square(kept) + self.n * self.ridge)
             return Direct(Vt[:rank].T @ (shrunk * (U[:, :rank].T @ v)), rank, ratio(kept))
@@ -228,7 +267,7 @@ class Combination:
             v = np.concatenate([v, np.zeros(M)])
         Q, R, pivots = scipy.linalg.qr(X, mode="economic", pivoting=True, check_finite=False)
         sizes = np.abs(np.diag(R))
-        rank = int((sizes > rcond * sizes.max(initial=0.0)).sum())
+        rank = int((sizes > self.least(rcond * sizes.max(initial=0.0))).sum())
         c = np.zeros(M)
         c[pivots[:rank]] = scipy.linalg.solve_triangular(R[:rank, :rank], Q[:, :rank].T @ v)
         return Direct(c, rank, ratio(sizes[:rank]))
@@ -237,10 +276,21 @@ class Combination:
 def certificate(stage: Combination, c: Array) -> ko.Certificate:
     """Bound the optimum at weights: by them, and by the dual at their residual.
 
-    Both bounds hold in exact arithmetic for the doubles X, v and lambda of the stage.
+    Both bounds hold in exact arithmetic for lambda, v and all columns within the errors of X.
     """
     c = stage.feasible(c)
-    return ko.Certificate(stage.lower(c), stage.value(c), "closed", feasible=True)
+    return ko.Certificate(stage.lower(c), stage.value(c), "closed", reason=unknown(stage), feasible=True)
+
+
+def unknown(stage: Combination) -> str:
+    """Return what is said of columns that are nothing but rounding, where their weights have no price."""
+    lost = np.flatnonzero(~stage.X.any(axis=0) & (stage.doubts > 0))
+    if not lost.size or stage.ridge > 0 or stage.weights == "simplex":
+        return ""
+    return (
+        f"the function of kernel {lost[0]} is zero up to rounding, so that its weight is zero, and no bound "
+        "is known for larger ones: leave that kernel out, or take a ridge"
+    )
 
 
 def excess(c: Array) -> Fraction:

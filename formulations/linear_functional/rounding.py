@@ -122,27 +122,45 @@ class Range:
         Y T is nearly orthonormal.
     smallest : float
         A lower bound of the singular values of Y T.
+    errors : array of shape (k,)
+        Bounds of the distances of the exact columns from Y. All else is for the exact ones.
     """
 
     columns: Array
     inverse: Array
     smallest: float
+    errors: Array
 
     @classmethod
-    def of(cls, X: Array) -> Range | None:
+    def of(cls, X: Array, errors: Array | None = None, keys: tuple[bytes, ...] = ()) -> Range | None:
         r"""Return the range of X; None where its columns are not shown to be independent.
+
+        Parameters
+        ----------
+        X : array of shape (n, M)
+        errors : array of shape (M,), default zero
+            Bounds of the distances of the exact columns.
+        keys : tuple of M bytes
+            Equal where the exact columns are; looked at where some error is not zero.
 
         Notes
         -----
         T is the inverse of R in Y = Q R, as doubles. The product W = fl(Y T) is in error by at most
         gamma_k |Y| |T|, and I - W'W by gamma_n |W'| |W|, in Frobenius norms. So the singular values of Y T
         are at least :math:`\sqrt{1 - \|I - W'W\| - \gamma_n \|W\|^2} - \gamma_k \|Y\| \|T\|`. This is
-        positive, which shows that Y T and Y have the same range, up to a condition of about 1e13.
+        positive, which shows that Y T and Y have the same range, up to a condition of about 1e13. Columns
+        that are off by E take at most :math:`\sum_j |E_j| |T_j|` from them, T_j row j of T.
         """
-        Y = distinct(X)
+        Y, off_by = distinct(X), np.zeros(0)
+        if errors is not None and errors.any():
+            first = [
+                j for j, key in enumerate(keys) if key not in keys[:j] and (X[:, j].any() or errors[j] > 0)
+            ]
+            Y, off_by = X[:, first], errors[first]
         n, k = Y.shape
+        off_by = off_by if off_by.size else np.zeros(k)
         if k == 0:
-            return cls(Y, np.zeros((0, 0)), 1.0)
+            return cls(Y, np.zeros((0, 0)), 1.0, off_by)
         R = scipy.linalg.qr(Y, mode="r")[0][:k]
         if k >= n or not np.diag(R).all():
             return None
@@ -153,7 +171,8 @@ class Range:
         if not off < 0.5:
             return None
         smallest = (1 - off) ** 0.5 - gamma(k + 2) * sizes[0] * sizes[1] - 1e-12
-        return cls(Y, T, smallest) if smallest > 0.1 else None
+        smallest -= float(off_by @ np.linalg.norm(T, axis=1)) * (1 + gamma(2 * k + 4))
+        return cls(Y, T, smallest, off_by) if smallest > 0.1 else None
 
     def reach(self, r: Array, error: Array) -> float:
         r"""Return an upper bound of |P x|, P the projection on the range, if |x - r| <= error.
@@ -164,6 +183,7 @@ class Range:
         """
         k = self.inverse.shape[0]
         s, s_error = dots(self.columns.T, r)
+        s_error = inflated(s_error + self.errors * length(r), 4)
         doubt = np.abs(self.inverse.T) @ (s_error + gamma(k) * np.abs(s))
         parts = inflated(np.abs(self.inverse.T @ s) + doubt, 2 * k + 6)
         return (length(parts) / self.smallest + length(error)) * (1 + gamma(4))

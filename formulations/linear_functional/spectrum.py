@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
 import kernelopt as ko
-from formulations.linear_functional.filters import Array, Filter
+from formulations.linear_functional.filters import Array, Filter, tikhonov
+from formulations.linear_functional.rounding import UNIT, dots, gamma, length
 from formulations.linear_functional.setting import Setting
 
 PSD_TOLERANCE = 1e-8
@@ -23,6 +25,8 @@ class Candidate(NamedTuple):
     column: Array
     coefficients: Array  # on the points of the first stage
     alpha: float
+    error: float  # bound of the distance of the column from the exact one, in the 2-norm
+    key: bytes  # equal for equal kernels with equal alpha
 
 
 @dataclass(frozen=True)
@@ -53,6 +57,17 @@ class Spectrum:
         """Return K b, on the points of the first stage."""
         g, _ = self.filtered(filter, level)
         return np.asarray(self.vectors @ (self.values * g * (self.vectors.T @ v)))
+
+    def smallest(self, K: Array) -> float:
+        """Return a lower bound of the eigenvalues of K, of which this is the spectrum up to rounding.
+
+        An eigendecomposition is that of a matrix within a small multiple of n u |K| of K; where the vectors
+        are fewer, the distance of K from U diag(values) U' is taken instead.
+        """
+        rounding = gamma(20 * len(K)) * length(K)
+        if self.values.size == len(K):
+            return float(self.values.min()) - rounding
+        return -length(K - (self.vectors * self.values) @ self.vectors.T) - rounding
 
     def leave_one_out(self, filter: Filter, level: float, v: Array) -> Array:
         """Return v_i - b_i / [(K + level I)^-1]_ii, what the others predict at point i; for Tikhonov."""
@@ -86,7 +101,49 @@ def candidate(part: ko.Grams, i: int, alpha: float | str, data: Setting) -> Cand
         column = spectrum.leave_one_out(data.filter, level, v)
     else:
         column = spectrum.fitted(data.filter, level, v)
-    return Candidate(column, b, level / data.multiple)
+    error = 0.0
+    if data.filter is tikhonov and data.columns != "leave-one-out":
+        column, error = checked(K, column, b, v, level, spectrum, data)
+    key = hashlib.blake2b(np.ascontiguousarray(K).tobytes() + np.float64(level).tobytes()).digest()
+    return Candidate(column, b, level / data.multiple, error, key)
+
+
+def checked(
+    K: Array, column: Array, b: Array, v: Array, level: float, spectrum: Spectrum, data: Setting
+) -> tuple[Array, float]:
+    r"""Return a column of Tikhonov's filter and a bound of its distance from the exact one.
+
+    Notes
+    -----
+    Let :math:`\rho = v - (K + \sigma I) b` be the residual of the b that was computed, on the points of the
+    first stage. The exact b is :math:`(K + \sigma I)^{-1} \rho` away, at most
+    :math:`\delta = |\rho| / (\sigma + \lambda_{\min})`. The exact column is K times the exact b, and also v
+    less sigma times it: the first says more of a small kernel, the second of a large one. Sums of n products
+    are in error by at most :math:`\gamma_n` times the sum of their absolute values.
+
+    A column no longer than this bound is nothing but rounding, and zero in its place. It is so without error
+    where K v is zero in exact arithmetic, since :math:`K (K + \sigma I)^{-1} v = (K + \sigma I)^{-1} K v`.
+    """
+    inner = K if data.trained.size == len(K) else K[np.ix_(data.trained, data.trained)]
+    sizes = np.abs(inner) @ np.abs(b) + level * np.abs(b) + np.abs(v)
+    left = np.abs(v - (inner @ b + level * b)) + gamma(b.size + 4) * sizes
+    smallest = spectrum.smallest(inner)
+    if not level + smallest > 0:
+        return column, np.inf
+    delta = length(left) / (level + smallest) * (1 + gamma(4))
+    other = K[np.ix_(data.judged, data.trained)] if data.columns == "split" else inner
+    rounding = gamma(b.size + 2) * (np.abs(other) @ np.abs(b) + np.abs(column))
+    error = length(np.abs(column - other @ b) + rounding) + length(other) * delta
+    if data.columns != "split":
+        rounding = 8 * UNIT * (np.abs(column) + np.abs(v) + level * np.abs(b))
+        error = min(error, length(np.abs(column - (v - level * b)) + rounding) + level * delta)
+    error *= 1 + gamma(4)
+    size = length(column)
+    if size > error:
+        return column, error
+    exact, lost = dots(inner, v)
+    vanishes = not exact.any() and not lost.any() and data.columns == "training"
+    return np.zeros_like(column), 0.0 if vanishes else (error + size) * (1 + gamma(1))
 
 
 def levels(K: Array, data: Setting) -> Array:

@@ -18,6 +18,7 @@ from formulations.linear_functional.combination import RCOND, Combination, Direc
 from formulations.linear_functional.dual import dual
 from formulations.linear_functional.filters import Array, Filter, tikhonov
 from formulations.linear_functional.method import SecondStage
+from formulations.linear_functional.rounding import gamma
 from formulations.linear_functional.setting import Columns, Convention, Intercept, Weights, one_of, setting
 
 
@@ -226,7 +227,10 @@ def functional_strategy(
     Least squares, so a quadratic cone. The condition of :math:`\tilde G` is the square of that of X: it is
     never formed. Where M >= n the free weights interpolate the targets, and as x_j and c see the same
     points the free value says nothing of new ones: compare with `at(np.full(M, 1 / M))`, take a ridge, or
-    other columns. Kernels are evaluated a few at a time and let go: O(n^2) memory per job and O(n M) for
+    other columns. Bounds hold for the exact columns of the kernels as they are stored: what was computed is
+    known to a bound of its rounding, about :math:`n \varepsilon \|K_j\| \|b_j\|`, for `tikhonov` and columns
+    "training" or "split"; other columns are data as they were computed. A column within that bound of zero
+    has weight zero. Kernels are evaluated a few at a time and let go: O(n^2) memory per job and O(n M) for
     X and b. Every job has one thread of BLAS.
 
     Examples
@@ -267,7 +271,10 @@ def build(first: Candidates, weights: Weights, ridge: float) -> Strategy:
     v = data.v[data.judged]
     # A constant column without a price is eliminated: its coefficient makes the residuals sum to zero.
     means, mean = (X.mean(axis=0), float(v.mean())) if data.intercept == "column" else (0 * X[0], 0.0)
-    stage = Combination(X - means, v - mean, price, weights)
+    errors = first.errors
+    if data.intercept == "column" and errors.any():
+        errors = errors + gamma(len(X) + 8) * (np.linalg.norm(X, axis=0) + errors)
+    stage = Combination(X - means, v - mean, price, weights, errors, first.keys)
     c = cp.Variable(data.M, name="c", nonneg=weights != "free")
     objective = cp.sum_squares(stage.v - stage.X @ c) / stage.n
     if price > 0:

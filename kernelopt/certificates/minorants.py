@@ -10,9 +10,10 @@ import numpy as np
 
 from kernelopt.language.faces import faced
 from kernelopt.language.measures import alignment
-from kernelopt.language.terms import terms
+from kernelopt.language.terms import Term, terms
 from kernelopt.machine import block_lower_bound
 from kernelopt.norms import lp_length
+from kernelopt.structure.affine import affine
 from kernelopt.structure.structure import RiskTerm, Structure
 from kernelopt.structure.trees import copied_constraint, replaced
 from kernelopt.validation import Array
@@ -95,5 +96,16 @@ def scaled(constraint: cp.Constraint) -> cp.Constraint:
     parts = terms(smaller.args[0]) if isinstance(smaller, cp.constraints.PSD) else None
     if parts is None:
         return smaller
-    size = max(float(np.abs(gram).max()) for _, grams in parts for gram in grams)
+    size = max(largest_coefficient(term) for term in parts)
     return smaller.args[0] / size >> 0 if size > 0 else smaller
+
+
+def largest_coefficient(term: Term) -> float:
+    """Return the largest entry of the matrices of a term, each times what its weight has for coefficients."""
+    read = affine(term.weights)
+    factors = np.ones(len(term.grams))
+    if read is not None:
+        factors = np.max(
+            [np.abs(read.constant), *(abs(M).max(axis=1).toarray() for M in read.matrices.values())], axis=0
+        )
+    return max(float(f * np.abs(K).max()) for f, K in zip(factors, term.grams, strict=True))

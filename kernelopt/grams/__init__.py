@@ -1,4 +1,4 @@
-"""Stacks of Gram matrices: given as an array, evaluated from kernels, of rank one, normalised. Numpy only."""
+"""Stacks of Gram matrices: given as an array, evaluated from kernels, of rank one, normalised."""
 
 from kernelopt.grams.base import Grams, as_grams
 from kernelopt.grams.centered import CenteredGrams
@@ -6,6 +6,7 @@ from kernelopt.grams.evaluated import KernelGrams
 from kernelopt.grams.joined import ChosenGrams, JoinedGrams, join
 from kernelopt.grams.normalized import ScaledGrams, SphericalGrams
 from kernelopt.grams.stored import ArrayGrams, IdentityGrams, RankOneGrams
+from kernelopt.grams.triangular import triangle
 
 __all__ = [
     "ArrayGrams",
@@ -20,4 +21,5 @@ __all__ = [
     "SphericalGrams",
     "as_grams",
     "join",
+    "triangle",
 ]

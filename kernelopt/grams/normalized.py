@@ -85,6 +85,10 @@ class ScaledGrams(Grams):
         """The constants c, shape (m,)."""
         return self._formula(self._whole)
 
+    def unscaled(self) -> tuple[Grams, Array]:
+        """Return the base and the constants c."""
+        return self._base, self.constants
+
     def block(self, rows: Any) -> Grams:
         return ScaledGrams(self._base.block(rows), self._formula, self._whole)
 
