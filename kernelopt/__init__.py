@@ -73,7 +73,21 @@ from kernelopt.solvers import (
     solve,
 )
 from kernelopt.structure import Expansion, Structure, expand
-from kernelopt.validation import positive
+from kernelopt.validation import (
+    as_classes,
+    as_float_array,
+    as_generator,
+    as_indices,
+    as_list,
+    as_symmetric,
+    as_vector,
+    boolean,
+    exponent,
+    one_of,
+    positive,
+    shown,
+    whole,
+)
 
 __version__ = "0.1.0"
 
@@ -111,8 +125,16 @@ __all__ = [
     "Structure",
     "UnboundedError",
     "alignment",
+    "as_classes",
+    "as_float_array",
+    "as_generator",
     "as_grams",
+    "as_indices",
+    "as_list",
+    "as_symmetric",
     "as_triplets",
+    "as_vector",
+    "boolean",
     "catalogue",
     "certify",
     "combine",
@@ -125,6 +147,7 @@ __all__ = [
     "epsilon_insensitive",
     "expand",
     "explain",
+    "exponent",
     "frobenius",
     "gaussian",
     "hard_margin",
@@ -139,6 +162,7 @@ __all__ = [
     "normalized",
     "on_columns",
     "one_class",
+    "one_of",
     "p_norm",
     "per_feature",
     "polynomial",
@@ -146,6 +170,7 @@ __all__ = [
     "register_method",
     "risk",
     "sample_triplets",
+    "shown",
     "solve",
     "squared",
     "squared_hinge",
@@ -153,4 +178,5 @@ __all__ = [
     "triplet_gains",
     "triplet_hinge",
     "triplet_score",
+    "whole",
 ]

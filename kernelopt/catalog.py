@@ -20,7 +20,7 @@ from kernelopt.solvers.programme import Claim, Programme
 from kernelopt.solvers.solution import Learned, Part, Solution
 from kernelopt.solvers.solve import SolveOptions, solve, solve_with
 from kernelopt.structure.trees import risks
-from kernelopt.validation import Array
+from kernelopt.validation import Array, shown
 
 GROUP = "kernelopt.formulations"
 Takes = Literal["labels", "targets", "triplets", "similarities", "none"]
@@ -118,11 +118,12 @@ class Formulation:
                 f"{', '.join(SolveOptions.__annotations__)}."
             )
         if programme is not None:
-            method = "exact" if method == "auto" else method
-            if (method.name if isinstance(method, Method) else method) != "exact":
+            method = "exact" if isinstance(method, str) and method == "auto" else method
+            name = method.name if isinstance(method, Method) else method
+            if not isinstance(name, str) or name != "exact":
                 raise ParameterError(
-                    f"a programme must be solved by the method 'exact', got programme={programme!r} and "
-                    f"method={method!r}. Leave one of them out."
+                    f"a programme must be solved by the method 'exact', got programme={shown(programme)} and "
+                    f"method={shown(method)}. Leave one of them out."
                 )
         chosen = self._programme(programme)
         solution = solve_with(chosen, self.problem, method, also=("programme",), **options)
@@ -144,11 +145,11 @@ class Formulation:
     def _programme(self, name: str | None) -> Programme | None:
         if name is None:
             name = next(iter(self.programmes), WORDS)
-        if name == WORDS:
+        if isinstance(name, str) and name == WORDS:
             return None
-        if name not in self.programmes:
+        if not isinstance(name, str) or name not in self.programmes:
             names = ", ".join(map(repr, (*self.programmes, WORDS)))
-            raise ParameterError(f"programme must be one of {names}, got {name!r}. Choose one of these.")
+            raise ParameterError(f"programme must be one of {names}, got {shown(name)}. Choose one of these.")
         return self.programmes[name]()
 
     def _learned(self) -> Learned:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from scipy.linalg import eigh
 
 from kernelopt.errors import InputError
-from kernelopt.validation import Array, as_float_array, positive
+from kernelopt.validation import Array, as_float_array, as_list, positive
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -101,15 +101,16 @@ class diffusion:
         return (K + K.T) / 2
 
     def _positions(self, X: Iterable[Hashable], what: str) -> NDArray[np.intp]:
-        if isinstance(X, str) or not isinstance(X, Iterable):
+        if isinstance(X, str):
             raise InputError(
                 f"{what} must be a sequence of nodes of the graph, got {X!r}. Write [{X!r}] for one node."
             )
         rows = []
-        for i, node in enumerate(X):
+        for i, node in enumerate(as_list(X, what, "a sequence of nodes of the graph")):
             if not isinstance(node, Hashable) or node not in self._index:
                 raise InputError(
-                    f"{what} must hold nodes of the graph, got {node!r} at index {i}. Add that node to the "
+                    f"{what} must hold nodes of the graph, got {node!r:.60} at index {i}. Add that node "
+                    "to the "
                     f"graph before building the kernel; its nodes start with {list(self._index)[:3]}."
                 )
             rows.append(self._index[node])

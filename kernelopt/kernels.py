@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.metrics import pairwise
 
 from kernelopt.errors import InputError, NotFiniteError, ParameterError, ShapeError
-from kernelopt.validation import Array, as_float_array, positive, shown
+from kernelopt.validation import Array, as_float_array, as_list, plain, positive, shown, whole
 
 MANY = 10  # columns that a kernel's name lists; names of kernels on different columns should differ
 
@@ -43,8 +43,8 @@ class Kernel(ABC):
 
     def __call__(self, X: ArrayLike, Z: ArrayLike | None = None) -> Array:
         """Return k(x_i, z_j), of shape (len(X), len(Z)); Z = None means X, exactly symmetric."""
-        points = _points(X, "X")
-        others = None if Z is None else _points(Z, "Z", points.shape[1])
+        points = as_points(X, "X")
+        others = None if Z is None else as_points(Z, "Z", points.shape[1])
         with np.errstate(all="ignore"), sklearn.config_context(assume_finite=True):
             K = self._gram(points, others)
             return self._finite((K + K.T) / 2 if others is None else K)
@@ -52,11 +52,11 @@ class Kernel(ABC):
     def diagonal(self, X: ArrayLike) -> Array:
         """Return the vector k(x_i, x_i), without the Gram matrix."""
         with np.errstate(all="ignore"), sklearn.config_context(assume_finite=True):
-            return self._finite(self._diagonal(_points(X, "X")))
+            return self._finite(self._diagonal(as_points(X, "X")))
 
     def rank(self, X: ArrayLike) -> int:
         """Return an upper bound of the rank of the Gram matrix on X, from the shape of X alone."""
-        return min(len(points := _points(X, "X")), self._rank(points))
+        return min(len(points := as_points(X, "X")), self._rank(points))
 
     def _finite(self, values: Array) -> Array:
         for where in np.argwhere(~np.isfinite(values))[:1].tolist():
@@ -77,7 +77,8 @@ class Kernel(ABC):
     __rmul__ = __mul__
 
 
-def _points(X: ArrayLike, what: str, columns: int | None = None) -> Array:
+def as_points(X: Any, what: str, columns: int | None = None) -> Array:
+    """Return points as rows of an array of shape (points, columns), not empty."""
     points = as_float_array(X, what)
     if points.ndim != 2 or points.size == 0 or points.shape[1] != (columns or points.shape[1]):
         raise ShapeError(
@@ -85,12 +86,6 @@ def _points(X: ArrayLike, what: str, columns: int | None = None) -> Array:
             f"Put points in rows: {what}.reshape(-1, 1) makes one column, {what}.reshape(1, -1) one point."
         )
     return points
-
-
-def _count(value: object, what: str, least: int = 1) -> int:
-    if isinstance(value, bool) or not isinstance(value, numbers.Integral) or value < least:
-        raise ParameterError(f"{what} must be an integer >= {least}, got {value!r}. Pass such a number.")
-    return int(value)
 
 
 @dataclass(frozen=True)
@@ -169,7 +164,7 @@ class polynomial(Kernel):
     offset: float = 1.0
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "degree", _count(self.degree, "degree"))
+        object.__setattr__(self, "degree", whole(self.degree, "degree", wanted="an integer >= 1"))
         object.__setattr__(self, "offset", positive(self.offset, "offset", allow_zero=True))
 
     def _gram(self, X: Array, Z: Array | None) -> Array:
@@ -206,7 +201,7 @@ class _Wrapper(Kernel):
     def __post_init__(self) -> None:
         if not isinstance(self.kernel, Kernel):
             raise ParameterError(
-                f"kernel must be a Kernel such as gaussian(1.0), got {self.kernel!r}. "
+                f"kernel must be a Kernel such as gaussian(1.0), got {shown(self.kernel)}. "
                 "Subclass kernelopt.kernels.Kernel for a function of your own."
             )
 
@@ -246,8 +241,14 @@ class on_columns(_Wrapper):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        chosen = np.atleast_1d(self.columns).tolist()
-        object.__setattr__(self, "columns", tuple(_count(c, "a column", 0) for c in chosen))
+        chosen = np.atleast_1d(plain(self.columns, "columns"))
+        if chosen.ndim != 1 or not chosen.size:
+            raise ShapeError(
+                f"on_columns must see columns of X, got columns of shape {chosen.shape}. Pass one number "
+                "or a list."
+            )
+        wanted = "an integer >= 0"
+        object.__setattr__(self, "columns", tuple(whole(c, "a column", 0, wanted) for c in chosen))
 
     def __repr__(self) -> str:
         chosen = np.asarray(self.columns)
@@ -286,8 +287,12 @@ def per_feature(kernels: Kernel | Iterable[Kernel], d: int) -> _PerFeature:
     >>> weak[3], weak.groups.tolist()
     (on_columns(kernel=linear(), columns=(1,)), [0, 0, 1, 1, 2, 2])
     """
-    each = (kernels,) if isinstance(kernels, Kernel) else tuple(kernels)
-    return _PerFeature(on_columns(kernel, j) for j in range(_count(d, "d")) for kernel in each)
+    wanted = "a kernel or a list of them"
+    each = (kernels,) if isinstance(kernels, Kernel) else as_list(kernels, "kernels", wanted)
+    if not each:
+        raise ShapeError("kernels must hold at least one kernel, got none. Pass [gaussian(1.0)], say.")
+    features = range(whole(d, "d", wanted="an integer >= 1"))
+    return _PerFeature(on_columns(kernel, j) for j in features for kernel in each)
 
 
 def empirical_map(S: ArrayLike, S_new: ArrayLike | None = None) -> Array:

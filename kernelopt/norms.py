@@ -5,12 +5,30 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from kernelopt.validation import Array
+from kernelopt.errors import ShapeError
+from kernelopt.validation import Array, exponent, numeric
 
 
 def lp_length(v: ArrayLike, p: float) -> float:
-    """Return |v|_p for p in [1, inf], scaled by the largest entry: powers of large p would underflow."""
-    sizes: Array = np.abs(np.asarray(v, dtype=float))
+    """Return |v|_p for p in [1, inf], scaled by the largest entry: powers of large p would underflow.
+
+    Parameters
+    ----------
+    v : array of shape (m,)
+        Where an entry is infinite so is the norm, and where one is NaN the norm is NaN.
+    p : float in [1, inf]
+
+    Raises
+    ------
+    ParameterError, ShapeError
+        If p is below 1, or v is no vector of real numbers.
+    """
+    p = exponent(p)
+    sizes: Array = np.abs(numeric(v, "v"))
+    if sizes.ndim != 1:
+        raise ShapeError(
+            f"v must have shape (m,), got {sizes.shape}. Pass v.ravel() for the entries of a matrix."
+        )
     largest = float(sizes.max(initial=0.0))
     if not 0 < largest < np.inf:
         return largest
@@ -18,7 +36,14 @@ def lp_length(v: ArrayLike, p: float) -> float:
 
 
 def conjugate_exponent(p: float) -> float:
-    """Return q with 1/p + 1/q = 1."""
+    """Return q with 1/p + 1/q = 1, for p in [1, inf].
+
+    Raises
+    ------
+    ParameterError
+        If p is no such number.
+    """
+    p = exponent(p)
     if p == 1:
         return np.inf
     return 1.0 if np.isinf(p) else p / (p - 1)

@@ -9,7 +9,7 @@ import numpy as np
 
 from kernelopt.errors import InputError, KerneloptError
 from kernelopt.solvers.solution import Learned, Solution, weights_of
-from kernelopt.validation import Array
+from kernelopt.validation import Array, as_float_array, as_list, shown
 
 SMALLEST_GAP = 1e-12
 LEGIBLE = 16  # columns that have room for a number each
@@ -52,8 +52,7 @@ def plot_weights(
         If there is no solution, if one has no weights or several arrays of them, or if their numbers
         differ from each other or from that of the names.
     """
-    if not solutions:
-        raise InputError("plot_weights needs at least one solution, got none. Pass {'label': solution}.")
+    check_solutions(solutions, "plot_weights", Solution | Learned)
     rows = [weight_row(label, solution) for label, solution in solutions.items()]
     counts = {label: row.size for label, row in zip(solutions, rows, strict=True)}
     if names is None and len(set(counts.values())) > 1:
@@ -61,6 +60,7 @@ def plot_weights(
             f"plot_weights needs solutions with as many weights each, got {counts}. Draw those of the same "
             "kernels together."
         )
+    names = None if names is None else as_list(names, "names", "one name per kernel")
     m = rows[0].size if names is None else len(names)
     if set(counts.values()) != {m}:
         raise InputError(
@@ -84,6 +84,29 @@ def plot_weights(
     ax.figure.colorbar(picture, ax=ax, label="share of the largest weight")
     ax.set_title("Kernel weights")
     return ax
+
+
+def check_solutions(solutions: Any, caller: str, kinds: Any) -> None:
+    """Raise unless `solutions` is a dict from label to solution, with at least one."""
+    if not isinstance(solutions, Mapping) or not all(isinstance(s, kinds) for s in solutions.values()):
+        raise InputError(
+            f"{caller} needs solutions as a dict from label to solution, got {shown(solutions)}. "
+            "Pass {'label': solution}."
+        )
+    if not solutions:
+        raise InputError(
+            f"{caller} needs solutions, at least one solution, got none. Pass {{'label': solution}}."
+        )
+
+
+def as_references(references: Any) -> dict[str, float]:
+    """Return the values to compare with, one finite number for each label."""
+    if not isinstance(references, Mapping):
+        raise InputError(
+            f"references must be a dict from label to value, got {shown(references)}. Pass {{'label': 1.0}}."
+        )
+    values = {str(k): as_float_array(v, f"references[{k!r}]", ndim=0) for k, v in references.items()}
+    return {label: float(value) for label, value in values.items()}
 
 
 def weight_row(label: str, solution: Solution | Learned) -> Array:
@@ -121,8 +144,8 @@ def plot_bounds(
     -------
     matplotlib axes
     """
-    if not solutions:
-        raise InputError("plot_bounds needs at least one solution, got none. Pass {'label': solution}.")
+    check_solutions(solutions, "plot_bounds", Solution)
+    lines = {} if references is None else as_references(references)
     ax = new_axes(ax)
     lower = np.array([s.lower for s in solutions.values()])
     upper = np.array([s.upper for s in solutions.values()])
@@ -135,7 +158,7 @@ def plot_bounds(
     for row, solution in zip(rows, solutions.values(), strict=True):
         text = f"  gap {max(solution.gap, SMALLEST_GAP):.0e}"
         ax.text(solution.upper, row, text, va="center", fontsize=8)
-    for (label, value), style in zip((references or {}).items(), ("--", ":", "-.") * 9, strict=False):
+    for (label, value), style in zip(lines.items(), ("--", ":", "-.") * 9, strict=False):
         ax.axvline(value, color="0.3", linestyle=style, linewidth=1, label=f"{label}: {value:.3g}")
         reach = max(reach, value)
     ax.set_xlim(0, 1.25 * reach)

@@ -356,7 +356,7 @@ K0 = positive_definite(N)
         (lambda: ko.diagonally_dominant(K0, [0, -1]), ParameterError, "different and in"),
         (lambda: ko.diagonally_dominant(K0, [0, 0, 1]), ParameterError, "numpy.unique"),
         (lambda: ko.diagonally_dominant(K0, []), ShapeError, "at least one entry"),
-        (lambda: ko.diagonally_dominant(K0, [0.0, 1.0]), ShapeError, "integer vector .* float64"),
+        (lambda: ko.diagonally_dominant(K0, [0.0, 1.0]), ParameterError, "integer vector .* float64"),
         (lambda: ko.diagonally_dominant(K0, [[0, 1]]), ShapeError, "integer vector .*shape .1, 2."),
         (lambda: ko.per_feature([ko.gaussian(1.0)], 0), ParameterError, "d must be an integer >= 1"),
         (lambda: ko.per_feature(["gaussian"], 2), ParameterError, "kernel must be a Kernel"),

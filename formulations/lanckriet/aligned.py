@@ -89,10 +89,8 @@ def alignment(
     >>> round(solution.value / 3, 5)
     1.0
     """
-    if norm not in ("full", "train"):
-        raise ko.ParameterError(f"norm must be 'full' or 'train', got {norm!r}.")
-    if prediction not in ("parzen", "svm"):
-        raise ko.ParameterError(f"prediction must be 'parzen' or 'svm', got {prediction!r}.")
+    ko.one_of(norm, "norm", ("full", "train"))
+    ko.one_of(prediction, "prediction", ("parzen", "svm"))
     data = setting(grams, y, weights=weights)
     if not data.signed:
         data.check_psd()  # non-negative weights need positive semidefinite kernels

@@ -89,6 +89,13 @@ def transduction_bound(
     delta = ko.positive(delta, "delta")
     if delta >= 1:
         raise ko.ParameterError(f"delta must be below 1, got {delta:g}. It is the probability of failure.")
+    samples, rng = ko.whole(samples, "samples"), ko.as_generator(random_state)
+    if not isinstance(solution, ko.Solution) or len(solution.learned) != 1:
+        raise ko.InputError(
+            "solution must be a Solution of a Lanckriet criterion, with one machine, got "
+            f"{ko.shown(solution)}. "
+            "Pass what soft_margin(...).solve() returns."
+        )
     machine = solution.learned[0]
     n, kernel = machine.alpha.size, machine.kernel
     labels = ko.hard_margin().targets(machine.y if y is None else y, n)
@@ -100,7 +107,7 @@ def transduction_bound(
     margins = labels * solution.decision_function()[:n]
     error = float(np.maximum(1 - margins, 0).mean())
     square = float(machine.alpha @ kernel[:n, :n] @ machine.alpha)
-    complexity, closed = complexities(machine, samples, np.random.default_rng(random_state))
+    complexity, closed = complexities(machine, samples, rng)
     confidence = float(np.sqrt(2 * np.log(1 / delta)))
     capacity = float(np.sqrt(complexity * square / n))
     bound = error + (4 + confidence + capacity) / np.sqrt(n)

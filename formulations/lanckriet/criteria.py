@@ -62,10 +62,8 @@ def margin(
     ----------
     .. [1] Lanckriet et al., JMLR 5 (2004), Proposition 15 and Theorems 16 to 22.
     """
-    if weights == "free":
+    if ko.one_of(weights, "weights", ("nonnegative", "free")) == "free":
         return sdp(grams, y, C=C, tau=tau, weights=weights, trace=trace)
-    if weights != "nonnegative":
-        raise ko.ParameterError(f"weights must be 'nonnegative' or 'free', got {weights!r}.")
     return qcqp(grams, y, C=C, tau=tau, trace=trace)
 
 

@@ -176,6 +176,7 @@ def rank_one(
     """
     if isinstance(tau, str):
         raise ko.ParameterError(f"tau must be a number for rank-one kernels, got {tau!r}. Use learned_tau.")
+    V = ko.as_float_array(V, "V", ndim=2).copy()
     data = setting(ko.Grams.rank_one(V), y, C, tau, trace)
     return ko.Formulation(
         name="lanckriet.rank_one",
@@ -189,9 +190,9 @@ def rank_one(
     )
 
 
-def rank_one_programme(data: Setting, V: ArrayLike) -> ko.Programme:
+def rank_one_programme(data: Setting, V: Array) -> ko.Programme:
     """Return the quadratic programme of checked data."""
-    vectors = np.asarray(V, dtype=float)[:, data.used]
+    vectors = V[:, data.used]
     directions = (vectors[: data.n] / np.sqrt(data.r)).T * data.y  # rows v_i / |v_i|, times the labels
     alpha, s = cp.Variable(data.n, nonneg=True, name="alpha"), cp.Variable(nonneg=True, name="s")
     above = (directions @ alpha <= s).set_label("above")
@@ -209,9 +210,9 @@ def rank_one_programme(data: Setting, V: ArrayLike) -> ko.Programme:
     return ko.Programme(problem, recover)
 
 
-def l1_machine(data: Setting, V: ArrayLike) -> cp.Problem:
+def l1_machine(data: Setting, V: Array) -> cp.Problem:
     """Return the squared l1-norm machine on the features V, the dual of the quadratic programme."""
     w, b = cp.Variable(data.used.size, name="w"), cp.Variable(name="b")
     penalty = cp.square(cp.sum(cp.multiply(np.sqrt(data.r), cp.abs(w)))) / data.c
-    fit = np.asarray(V, dtype=float)[: data.n, data.used] @ w + b
+    fit = V[: data.n, data.used] @ w + b
     return cp.Problem(cp.Minimize(penalty + 2 * data.criterion.expression(fit, data.y)))

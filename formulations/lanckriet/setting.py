@@ -117,8 +117,7 @@ def setting(
     """Check the inputs that all programmes share."""
     stack = ko.as_grams(grams)
     labels = ko.hard_margin().targets(y, stack.n_points)
-    if weights not in ("nonnegative", "free"):
-        raise ko.ParameterError(f"weights must be 'nonnegative' or 'free', got {weights!r}.")
+    ko.one_of(weights, "weights", ("nonnegative", "free"))
     learned = isinstance(tau, str) and tau == "learned"
     fixed_tau = 0.0 if learned else ko.positive(tau, "tau", allow_zero=True)
     traces = stack.traces
@@ -134,7 +133,7 @@ def setting(
     elif trace == "sum":
         c = float(traces.sum()) + (stack.n_points if learned else 0)
     else:
-        raise ko.ParameterError(f"trace must be 'sum' or a positive number, got {trace!r}.")
+        raise ko.ParameterError(f"trace must be 'sum' or a positive number, got {trace!r}. Choose one.")
     if not c > 0:
         raise ko.ParameterError(
             f"the sum of the traces must be positive, got {c:g}. Pass trace= as a positive number."

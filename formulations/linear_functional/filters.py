@@ -7,7 +7,7 @@ candidate of a kernel K = U diag(eigenvalues) U' is b = U diag(g) U' v, with K b
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +18,16 @@ Array: TypeAlias = NDArray[np.float64]
 Filter: TypeAlias = Callable[[Array, float], Array]
 
 
+def checked(eigenvalues: Any, level: Any) -> tuple[Array, float]:
+    """Return the arguments of a filter: non-negative eigenvalues, and a level above zero."""
+    values = ko.as_float_array(eigenvalues, "eigenvalues", ndim=1)
+    if (values < 0).any():
+        raise ko.ParameterError(
+            f"eigenvalues must be non-negative, got {values.min():g}. Clip them, if that is round-off."
+        )
+    return values, ko.positive(level, "level")
+
+
 def tikhonov(eigenvalues: Array, level: float) -> Array:
     r"""The filter of equation (1): :math:`g(\lambda) = 1 / (\lambda + \text{level})`.
 
@@ -26,6 +36,7 @@ def tikhonov(eigenvalues: Array, level: float) -> Array:
     >>> tikhonov(np.array([1.0, 0.0]), 0.5).round(4)
     array([0.6667, 2.    ])
     """
+    eigenvalues, level = checked(eigenvalues, level)
     return np.asarray(1.0 / (eigenvalues + level))
 
 
@@ -44,10 +55,10 @@ def iterated_tikhonov(times: int = 2) -> Filter:
     >>> iterated_tikhonov(2)(np.array([1.0, 0.0]), 0.5).round(4)
     array([0.8889, 4.    ])
     """
-    if isinstance(times, bool) or not isinstance(times, int | np.integer) or times < 1:
-        raise ko.ParameterError(f"times must be an integer >= 1, got {times!r}. Once is `tikhonov`.")
+    times = ko.whole(times, "times", wanted="an integer >= 1")
 
     def filtered(eigenvalues: Array, level: float) -> Array:
+        eigenvalues, level = checked(eigenvalues, level)
         gone = -np.expm1(-times * np.log1p(eigenvalues / level))
         zero = eigenvalues == 0
         return np.where(zero, times / level, gone / np.where(zero, 1.0, eigenvalues))
@@ -63,6 +74,7 @@ def cut_off(eigenvalues: Array, level: float) -> Array:
     >>> cut_off(np.array([2.0, 0.1]), 0.5)
     array([0.5, 0. ])
     """
+    eigenvalues, level = checked(eigenvalues, level)
     kept = eigenvalues >= level
     return np.where(kept, 1.0 / np.where(kept, eigenvalues, 1.0), 0.0)
 
@@ -81,6 +93,7 @@ def landweber(eigenvalues: Array, level: float) -> Array:
     >>> landweber(np.array([1.0, 0.5]), 0.5)
     array([1. , 1.5])
     """
+    eigenvalues, level = checked(eigenvalues, level)
     largest = float(eigenvalues.max(initial=0.0))
     if largest == 0:
         return np.zeros_like(eigenvalues)

@@ -88,13 +88,13 @@ def setting(
 ) -> Setting:
     """Check the inputs of the first stage."""
     stack = ko.as_grams(grams)
-    v = ko.squared().targets(targets, stack.n_points)
+    v = ko.squared().targets(targets, stack.n_points, "targets")
     one_of(convention, ("mean", "sum"), "convention")
     one_of(columns, ("training", "leave-one-out", "split"), "columns")
     one_of(intercept, ("none", "mean", "column"), "intercept")
     if not callable(filter):
         raise ko.ParameterError(
-            f"filter must be a function of (eigenvalues, level), got {filter!r}. Pass one of "
+            f"filter must be a function of (eigenvalues, level), got {ko.shown(filter)}. Pass one of "
             "linear_functional.tikhonov, cut_off, landweber or iterated_tikhonov(2)."
         )
     alpha = regularization
@@ -125,13 +125,14 @@ def setting(
 
 def alphas(values: Any, M: int | None, what: str = "regularization") -> Array:
     """Return positive values of alpha, one per kernel where M is given."""
-    array = np.atleast_1d(np.asarray(values))
-    good = array.ndim == 1 and array.dtype.kind in "iuf" and array.size and np.isfinite(array).all()
-    if not good or not (array > 0).all():
-        raise ko.ParameterError(
-            f"{what} must be positive and finite numbers, got {values!r}. It is alpha of equation (1): "
-            "without it the candidates interpolate."
-        )
+    wanted = f"{what} must be positive and finite numbers, got"
+    cure = "It is alpha of equation (1): without it the candidates interpolate."
+    try:
+        array = np.atleast_1d(ko.as_float_array(values, what, ndim=(0, 1)))
+    except ko.InputError as error:
+        raise ko.ParameterError(f"{wanted} {ko.shown(values)}: {error} {cure}") from error
+    if not array.size or not (array > 0).all() or isinstance(values, bool | np.bool_):
+        raise ko.ParameterError(f"{wanted} {ko.shown(values)}. {cure}")
     if M is not None and array.size not in (1, M):
         raise ko.ShapeError(
             f"{what} must be a number or one per kernel ({M}), got {array.size} values. To choose among "
@@ -143,21 +144,21 @@ def alphas(values: Any, M: int | None, what: str = "regularization") -> Array:
 
 def points(held_out: ArrayLike, n: int) -> NDArray[np.intp]:
     """Return the held-out points as increasing indices."""
-    array = np.asarray(held_out)
-    if array.ndim != 1 or array.dtype.kind not in "iu" or not array.size or not (array < n).all():
+    try:
+        array = ko.as_indices(held_out, n, "held_out", unique=True)
+    except ko.InputError as error:
         raise ko.ParameterError(
-            f"held_out must be indices of points below {n}, got {held_out!r}. Leave it out to hold out every "
-            "third point."
-        )
-    if (array < 0).any() or np.unique(array).size < array.size:
-        raise ko.ParameterError(
-            "held_out must name each point once, from zero on, got repeated or negative ones."
-        )
-    return np.sort(array).astype(np.intp)
+            f"held_out must be indices of points below {n}, each point once, got {ko.shown(held_out)}: "
+            f"{error} "
+            "Leave it out to hold out every third point."
+        ) from error
+    return np.sort(array)
 
 
 def one_of(value: Any, allowed: Sequence[str], what: str, other: str = "") -> None:
     """Raise unless `value` is one of the allowed words."""
-    if value not in allowed:
+    if not isinstance(value, str) or value not in allowed:
         words = ", ".join(repr(word) for word in allowed)
-        raise ko.ParameterError(f"{what} must be {other}one of {words}, got {value!r}. Choose one of these.")
+        raise ko.ParameterError(
+            f"{what} must be {other}one of {words}, got {ko.shown(value)}. Choose one of these."
+        )

@@ -44,7 +44,23 @@ class Spectrum:
 
     def filtered(self, filter: Filter, level: float) -> tuple[Array, float]:
         """Return g at the eigenvalues, and at the eigenvalue zero."""
-        g = filter(np.append(self.values, 0.0), level)
+        asked = np.append(self.values, 0.0)
+        try:
+            found = filter(asked, level)
+        except ko.InputError:
+            raise
+        except Exception as error:  # whatever a stranger's function raises
+            raise ko.ParameterError(
+                f"filter must be a function of (eigenvalues, level), got {ko.shown(filter)}, which "
+                f"fails: {error}. "
+                "Pass one such as linear_functional.cut_off."
+            ) from error
+        g = ko.as_float_array(found, "filter, at the eigenvalues,")
+        if g.shape != asked.shape:
+            raise ko.ShapeError(
+                f"filter must return one number per eigenvalue, shape {asked.shape}, got {g.shape}. "
+                "It is a function of (eigenvalues, level), such as linear_functional.cut_off."
+            )
         return g[:-1], float(g[-1])
 
     def coefficients(self, filter: Filter, level: float, v: Array) -> Array:

@@ -107,8 +107,8 @@ class Strategy(ko.Formulation):
             Moved into the set of the formulation where they are outside. Equal weights 1 / M are the
             plain average of the candidates.
         """
-        c = np.asarray(weights, dtype=float)
-        if c.shape != (self.stage.X.shape[1],) or not np.isfinite(c).all():
+        c = ko.as_float_array(weights, "weights")
+        if c.shape != (self.stage.X.shape[1],):
             raise ko.ShapeError(
                 f"weights must be {self.stage.X.shape[1]} finite numbers, one per kernel, got shape "
                 f"{c.shape}. Pass np.full(M, 1 / M) for the average."
@@ -255,7 +255,15 @@ def functional_strategy(
         held_out=held_out,
     )
     second_stage(weights, ridge)
-    return build(candidates(data, n_jobs), weights, ridge)
+    return build(candidates(data, as_jobs(n_jobs)), weights, ridge)
+
+
+def as_jobs(n_jobs: Any) -> int | None:
+    """Return a number of jobs as joblib takes it: from one on, or from -1 down for all cores but some."""
+    if n_jobs is None:
+        return None
+    backwards = isinstance(n_jobs, int) and not isinstance(n_jobs, bool) and n_jobs < 0
+    return n_jobs if backwards else ko.whole(n_jobs, "n_jobs", wanted="None or an integer that is not zero")
 
 
 def second_stage(weights: Any, ridge: Any) -> float:

@@ -17,7 +17,6 @@ from formulations.lp_norm.setting import (
     Array,
     Dual,
     Setting,
-    exponent,
     setting,
 )
 
@@ -86,8 +85,9 @@ def block_norm(
     >>> round(solution.value, 5), solution.weights.round(4)
     (0.70711, array([0.7071, 0.7071]))
     """
-    data, r = setting(grams, y, loss, bias), exponent(r, "r")
-    dual = partial(dual_block_norm, grams, y, r=r, loss=loss, bias=bias, squared=squared)
+    data, r = setting(grams, y, loss, bias), ko.exponent(r, "r")
+    squared = ko.boolean(squared, "squared")
+    dual = partial(dual_block_norm, data.grams, data.y, r=r, loss=loss, bias=data.bias, squared=squared)
     if not squared:
         return powers(data, r, dual)
     if r > 2:
@@ -172,8 +172,8 @@ def dual_block_norm(
     ----------
     .. [1] Kloft et al., JMLR 12 (2011), section 4.4; (33) for r > 2, with its theta eliminated.
     """
-    data, r = setting(grams, y, loss, bias), exponent(r, "r")
-    if not squared:
+    data, r = setting(grams, y, loss, bias), ko.exponent(r, "r")
+    if not ko.boolean(squared, "squared"):
         return dual_powers(data, r)
     side = Dual(data)
     return side.maximize(side.gain - cp.square(ko.p_norm(side.lengths(), ko.conjugate_exponent(r))) / 2, [])

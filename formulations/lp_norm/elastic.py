@@ -85,7 +85,7 @@ def elastic_net(
         problem=problem,
         kernel=K,
         weights=theta,
-        dual=partial(dual_elastic_net, grams, y, l1=l1, l2=l2, loss=loss, bias=bias),
+        dual=partial(dual_elastic_net, data.grams, data.y, l1=l1, l2=l2, loss=loss, bias=data.bias),
         claim="equal",
         reference="Suzuki and Tomioka (2011), the penalty of SpicyMKL",
     )

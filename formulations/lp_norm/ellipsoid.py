@@ -65,7 +65,7 @@ def non_isotropic(
     (1.22474, array([0.4082, 0.4082]))
     """
     data = setting(grams, y, loss, bias)
-    R = root(E, data.M)
+    R, E = root(E, data.M), np.array(E, dtype=float)
     theta, K = data.weights()
     ball = (cp.norm2(R @ theta) <= 1).set_label("ball")
     problem = cp.Problem(cp.Minimize(data.risk(K)), [ball])
@@ -74,7 +74,7 @@ def non_isotropic(
         problem=problem,
         kernel=K,
         weights=theta,
-        dual=partial(dual_non_isotropic, grams, y, E=E, loss=loss, bias=bias),
+        dual=partial(dual_non_isotropic, data.grams, data.y, E=E, loss=loss, bias=data.bias),
         claim="equal",
         reference=f"{PAPER}, section 3.6, corrected",
     )
@@ -105,20 +105,11 @@ def dual_non_isotropic(
 
 def root(E: ArrayLike, M: int) -> Array:
     """Return R with E = R'R, or say why E is not positive definite."""
-    try:
-        matrix = np.asarray(E, dtype=float)
-    except (TypeError, ValueError) as error:
-        raise ko.ShapeError(
-            f"E must be an array of real numbers of shape ({M}, {M}), got {type(E).__name__}: {error}. "
-            f"numpy.eye({M}) is p = 2."
-        ) from error
+    matrix = ko.as_float_array(E, "E")
     if matrix.shape != (M, M):
         raise ko.ShapeError(
             f"E must have shape ({M}, {M}), one row per kernel, got {matrix.shape}. numpy.eye({M}) is p = 2."
         )
-    if not np.isfinite(matrix).all():
-        where = tuple(int(i) for i in np.argwhere(~np.isfinite(matrix))[0])
-        raise ko.NotFiniteError(f"E must be finite, got {matrix[where]} at index {where}. Replace it.")
     skew = float(np.abs(matrix - matrix.T).max())
     if skew > 1e-8 * float(np.abs(matrix).max()):
         raise ko.NotSymmetricError(

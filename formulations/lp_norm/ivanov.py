@@ -8,7 +8,7 @@ import cvxpy as cp
 from numpy.typing import ArrayLike
 
 import kernelopt as ko
-from formulations.lp_norm.setting import HINGE, PAPER, Dual, exponent, setting
+from formulations.lp_norm.setting import HINGE, PAPER, Dual, setting
 
 
 def primal(
@@ -83,7 +83,7 @@ def primal(
         problem=problem,
         kernel=K,
         weights=theta,
-        dual=partial(dual, grams, y, p=p, loss=loss, bias=bias),
+        dual=partial(dual, data.grams, data.y, p=p, loss=loss, bias=data.bias),
         claim="equal",
         reference=f"{PAPER}, Optimization Problems (P) and (D)",
     )
@@ -106,7 +106,7 @@ def dual(
     ----------
     .. [1] Kloft et al., JMLR 12 (2011), Optimization Problem (D) and section 3.3.
     """
-    q = ko.conjugate_exponent(exponent(p))
+    q = ko.conjugate_exponent(ko.exponent(p))
     side = Dual(setting(grams, y, loss, bias))
     s, caps = side.forms()
     return side.maximize(side.gain - ko.p_norm(s, q) / 2, caps)

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 
 import kernelopt as ko
 from formulations.lp_norm.ivanov import dual, primal
-from formulations.lp_norm.setting import PAPER, Array, Dual, Setting, exponent, setting
+from formulations.lp_norm.setting import PAPER, Array, Dual, Setting, setting
 
 SMALLEST_LENGTH = 1e-150
 
@@ -72,7 +72,7 @@ def one_class(
     if share is None:
         machine = primal(grams, None, p=p, loss=ko.one_class(C))
         return replace(machine, name="lp_norm.one_class", reference=f"{PAPER}, section 3.5")
-    p, data = exponent(p), setting(grams, None, ko.one_class())
+    p, data = ko.exponent(p), setting(grams, None, ko.one_class())
     explicit = data.machine()
     rho = cp.Variable(name="rho", bounds=[0, reach(data, p)])
     outside = cp.sum(cp.pos(rho - explicit.predictions)) / (share * data.n)
@@ -85,7 +85,7 @@ def one_class(
         problem=problem,
         kernel=ko.combine(theta, data.grams),
         weights=theta,
-        dual=partial(dual_one_class, grams, p=p, nu=share),
+        dual=partial(dual_one_class, data.grams, p=p, nu=share),
         claim="equal",
         reference=f"{PAPER}, section 3.5",
         fit=explicit.fit,
@@ -127,7 +127,7 @@ def dual_one_class(
     share = fraction(C, nu)
     if share is None:
         return dual(grams, None, p=p, loss=ko.one_class(C))
-    stack, q = ko.as_grams(grams), ko.conjugate_exponent(exponent(p))
+    stack, q = ko.as_grams(grams), ko.conjugate_exponent(ko.exponent(p))
     side = Dual(setting(stack, None, ko.one_class(1 / (share * stack.n_points))))
     s, caps = side.forms()
     return side.maximize(-ko.p_norm(s, q) / 2, [cp.sum(side.alpha) == 1, *caps])
@@ -145,7 +145,8 @@ def fraction(C: Any, nu: float | None) -> float | None:
     """Return nu, None in the C form, or say that exactly one must be given."""
     if (C is None) == (nu is None):
         raise ko.ParameterError(
-            f"exactly one of C and nu must be given, got C={C!r} and nu={nu!r}. Drop one: nu is a fraction "
+            f"exactly one of C and nu must be given, got C={ko.shown(C)} and nu={ko.shown(nu)}. Drop "
+            "one: nu is a fraction "
             "of points, C a weight per sample."
         )
     if nu is not None and ko.positive(nu, "nu") > 1:

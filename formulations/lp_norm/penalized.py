@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import cvxpy as cp
 import numpy as np
 from numpy.typing import ArrayLike
 
 import kernelopt as ko
-from formulations.lp_norm.setting import HINGE, PAPER, Dual, exponent, setting
+from formulations.lp_norm.setting import HINGE, PAPER, Dual, setting
 
 
 def tikhonov(
@@ -63,14 +63,14 @@ def tikhonov(
     """
     data = setting(grams, y, loss, bias)
     theta, K = data.weights()
-    price = ko.positive(penalty, "penalty") * cp.square(ko.p_norm(theta, exponent(p)))
+    price = ko.positive(penalty, "penalty") * cp.square(ko.p_norm(theta, ko.exponent(p)))
     problem = cp.Problem(cp.Minimize(data.risk(K) + price))
     return ko.Formulation(
         name="lp_norm.tikhonov",
         problem=problem,
         kernel=K,
         weights=theta,
-        dual=partial(dual_tikhonov, grams, y, p=p, penalty=penalty, loss=loss, bias=bias),
+        dual=partial(dual_tikhonov, data.grams, data.y, p=p, penalty=penalty, loss=loss, bias=data.bias),
         claim="equal",
         reference=f"{PAPER}, equation (4)",
     )
@@ -93,7 +93,7 @@ def dual_tikhonov(
     ----------
     .. [1] Kloft et al., JMLR 12 (2011), equation (10), with the half of a squared norm for h.
     """
-    mu, q = ko.positive(penalty, "penalty"), ko.conjugate_exponent(exponent(p))
+    mu, q = ko.positive(penalty, "penalty"), ko.conjugate_exponent(ko.exponent(p))
     side = Dual(setting(grams, y, loss, bias))
     s, caps = side.forms()
     return side.maximize(side.gain - cp.square(ko.p_norm(s, q)) / (16 * mu), caps)
@@ -145,8 +145,8 @@ def ivanov_from_tikhonov(solution: ko.Solution, *, p: float, loss: ko.Loss) -> I
     ----------
     .. [1] Kloft et al., JMLR 12 (2011), Theorem 1.
     """
-    refuse_zero(solution)
-    tau = ko.lp_length(np.asarray(solution.weights), exponent(p))
+    refuse_zero(solution, loss)
+    tau = ko.lp_length(np.asarray(solution.weights), ko.exponent(p))
     return Ivanov(loss.scaled(tau), tau)
 
 
@@ -178,7 +178,7 @@ def tikhonov_from_ivanov(solution: ko.Solution, *, loss: ko.Loss, tau: float = 1
     ----------
     .. [1] Kloft et al., JMLR 12 (2011), Theorem 1.
     """
-    refuse_zero(solution)
+    refuse_zero(solution, loss)
     tau = ko.positive(tau, "tau")
     return Tikhonov(loss.scaled(1 / tau), half_norm(solution) / (2 * tau**3), tau)
 
@@ -189,8 +189,18 @@ def half_norm(solution: ko.Solution) -> float:
     return float(alpha @ solution.kernel[: alpha.size, : alpha.size] @ alpha) / 2
 
 
-def refuse_zero(solution: ko.Solution) -> None:
-    """Raise unless the solution has one machine with f different from zero."""
+def refuse_zero(solution: Any, loss: Any) -> None:
+    """Raise unless the solution has one machine with f different from zero, and the loss is one."""
+    if not isinstance(solution, ko.Solution):
+        raise ko.InputError(
+            f"solution must be a Solution, got {ko.shown(solution)}. Pass what "
+            "lp_norm.primal(...).solve() returns."
+        )
+    if not isinstance(loss, ko.Loss):
+        raise ko.ParameterError(
+            f"loss must be a loss such as kernelopt.hinge(1.0), got {ko.shown(loss)}. Pass the one that "
+            "was learned with."
+        )
     if len(solution.learned) != 1 or solution.weights is None:
         raise ko.InputError(
             f"the solution must have one machine with weights, got {len(solution.learned)} machine(s). "

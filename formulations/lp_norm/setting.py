@@ -111,9 +111,9 @@ def setting(
     stack = ko.as_grams(grams)
     if not isinstance(loss, ko.Loss):
         raise ko.ParameterError(
-            f"loss must be a loss such as kernelopt.hinge(1.0), got {loss!r}. Create one first."
+            f"loss must be a loss such as kernelopt.hinge(1.0), got {ko.shown(loss)}. Create one first."
         )
-    use_bias = loss.default_bias if bias is None else bool(bias)
+    use_bias = loss.default_bias if bias is None else ko.boolean(bias, "bias")
     if use_bias and isinstance(loss, ko.one_class):
         raise ko.ParameterError(
             "one-class learning has no intercept, got bias=True: b = 1 with f = 0 would be optimal. "
@@ -158,14 +158,3 @@ class Dual:
     def maximize(self, objective: cp.Expression, constraints: list[cp.Constraint]) -> cp.Problem:
         """Return the problem over the domain and the other constraints."""
         return cp.Problem(cp.Maximize(objective), [*self.domain, *constraints])
-
-
-def exponent(value: float, what: str = "p") -> float:
-    """Return the exponent of a norm, a number in [1, inf]."""
-    number = ko.positive(value, what, allow_inf=True)
-    if number < 1:
-        raise ko.ParameterError(
-            f"{what} must be at least 1, got {number:g}. Below 1 the norm is not convex; 1 gives sparse "
-            "weights."
-        )
-    return number

@@ -111,8 +111,8 @@ def optimal_kernel(
     array([[ 0.916 , -0.2774],
            [-0.2774,  0.084 ]])
     """
-    S, a = as_similarities(similarities), np.asarray(alpha, dtype=float)
-    if a.ndim != 1 or a.size > S.shape[1] or not np.isfinite(a).all():
+    S, a = as_similarities(similarities), ko.as_float_array(alpha, "alpha")
+    if a.ndim != 1 or not 0 < a.size <= S.shape[1]:
         raise ko.ShapeError(
             f"alpha must be finite of shape (n,) with n <= {S.shape[1]} points, got shape {a.shape}. "
             "The labelled points come first."

@@ -98,7 +98,14 @@ class Setting:
         """Return the fidelity of X, checked to be convex and a number."""
         if isinstance(self.fidelity, str):
             return DISTANCES[self.fidelity].expression(X)
-        value = self.fidelity(X)
+        try:
+            value = self.fidelity(X)
+        except Exception as error:  # whatever a stranger's function raises on an expression
+            raise ko.ParameterError(
+                f"fidelity must be a function of a cvxpy expression, got {ko.shown(self.fidelity)}, "
+                "which fails: "
+                f"{error}. Such as lambda X: cp.sum(cp.abs(X))."
+            ) from error
         if not (isinstance(value, cp.Expression) and value.size == 1 and value.is_convex()):
             raise ko.ParameterError(
                 f"fidelity must return a convex cvxpy expression of one entry, got {value!r:.80}. Such as "
@@ -122,11 +129,12 @@ def setting(
         loss = ko.hinge(C)
     elif not isinstance(loss, ko.Loss):
         raise ko.ParameterError(
-            f"loss must be a loss such as kernelopt.logistic(1.0), got {loss!r}. Create one first."
+            f"loss must be a loss such as kernelopt.logistic(1.0), got {ko.shown(loss)}. Create one first."
         )
-    elif np.ndim(C) or C != 1.0:
+    elif not isinstance(C, int | float) or C != 1.0:
         raise ko.ParameterError(
-            f"C is that of the default loss hinge(C), got C = {C} beside loss = {loss!r}. Write it into the "
+            f"C is that of the default loss hinge(C), got C = {ko.shown(C)} beside loss = {loss!r}. "
+            "Write it into the "
             "loss, such as kernelopt.logistic(C)."
         )
     rho = ko.positive(rho, "rho", allow_zero=True)
@@ -136,28 +144,27 @@ def setting(
             "trace must be given where rho is 0, got None: the kernel would grow without bound. Pass "
             "default_trace(similarities), or rho > 0."
         )
-    if not callable(fidelity) and fidelity not in DISTANCES:
+    if not callable(fidelity) and not (isinstance(fidelity, str) and fidelity in DISTANCES):
         raise ko.ParameterError(
-            f"fidelity must be {', '.join(map(repr, DISTANCES))} or a function of K - S, got {fidelity!r}."
+            f"fidelity must be {', '.join(map(repr, DISTANCES))} or a function of K - S, got "
+            f"{ko.shown(fidelity)}. "
+            "Choose one of them."
         )
     return Setting(S, loss.targets(y, S.shape[1]), loss, rho, tau, fidelity)
 
 
 def as_similarities(similarities: ko.Grams | ArrayLike) -> Array:
     """Return similarities of any signature as an array of shape (m, N, N); one matrix counts as m = 1."""
-    if not isinstance(similarities, ko.Grams):
-        try:
-            array = np.asarray(similarities, dtype=float)
-        except (TypeError, ValueError) as error:
-            raise ko.ShapeError(
-                f"similarities must be real matrices of one size, got {type(similarities).__name__}: {error}."
-                " Stack them with numpy.stack first."
-            ) from error
-        similarities = array[None] if array.ndim == 2 else array
+    if isinstance(similarities, ko.Grams):
+        return np.array(similarities)
     try:
-        return np.array(ko.as_grams(similarities))
-    except ko.InputError as error:  # the gate says "grams", the argument's name elsewhere
-        raise type(error)(str(error).replace("grams", "similarities")) from error
+        array = ko.as_float_array(similarities, "similarities")
+    except ko.ShapeError as error:
+        raise ko.ShapeError(
+            f"similarities must be real matrices of one size, got {type(similarities).__name__}: {error} "
+            "Stack them with numpy.stack."
+        ) from error
+    return np.array(ko.as_grams(array[None] if array.ndim == 2 else array, "similarities"))
 
 
 def default_trace(similarities: ko.Grams | ArrayLike) -> float:

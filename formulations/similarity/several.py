@@ -155,7 +155,9 @@ def gammas(kernels: ArrayLike, alpha: ArrayLike) -> Array:
     >>> similarity.gammas([np.eye(2), 9 * np.eye(2)], [1, -1])
     array([0.25, 0.75])
     """
-    q = np.sqrt(np.maximum(ko.as_grams(kernels).forms(np.asarray(alpha, dtype=float)), 0.0))
+    stack = ko.as_grams(kernels, "kernels")
+    a = ko.as_vector(alpha, "alpha", most=stack.n_points)
+    q = np.sqrt(np.maximum(stack.forms(a), 0.0))
     return np.asarray(q / q.sum() if q.any() else np.full(q.size, 1 / q.size))
 
 

@@ -115,12 +115,12 @@ def spectral_extension(
     """
     S = as_similarities(similarities)
     single = is_one_matrix(similarities)
-    new = np.asarray(S_new, dtype=float)
+    new = ko.as_float_array(S_new, "S_new")
     new = new[None] if single and new.ndim == 2 else new
-    if new.ndim != 3 or new.shape[::2] != (len(S), S.shape[1]) or not np.isfinite(new).all():
+    if new.ndim != 3 or new.shape[::2] != (len(S), S.shape[1]) or not new.size:
         raise ko.ShapeError(
             f"S_new must be finite of shape (m, n_new, N) with m = {len(S)} and N = {S.shape[1]}, got "
-            f"{np.shape(S_new)}. One row per new point: its similarities to the N points."
+            f"{new.shape}. One row per new point: its similarities to the N points."
         )
     lam, V = np.linalg.eigh(S)
     mu = learned_spectrum(learned, lam, V)
@@ -142,11 +142,12 @@ def learned_spectrum(learned: ko.Solution | ArrayLike | str, lam: Array, V: Arra
             )
         return spectrum(lam, learned)
     if not isinstance(learned, ko.Solution):
-        mu = np.asarray(learned, dtype=float)
+        mu = ko.as_float_array(learned, "mu, the learned spectrum,")
         mu = mu[None] if mu.ndim == 1 and len(lam) == 1 else mu
-        if mu.shape != lam.shape or not np.isfinite(mu).all():
+        if mu.shape != lam.shape:
             raise ko.ShapeError(
-                f"mu must be finite of shape (m, N) = {lam.shape}, got {np.shape(learned)}. One eigenvalue "
+                f"mu must be finite of shape (m, N) = {lam.shape}, got {mu.shape}. Pass learned= one "
+                "eigenvalue "
                 "for each of the similarities, ascending as those of numpy.linalg.eigh."
             )
         return mu

@@ -152,6 +152,7 @@ def regularization_path(
         If a certified gap is above 1e-5.
     """
     data = setting(grams, triplets, groups, gamma2, cone, points, margin)
+    size = ko.whole(size, "size", 2, "an integer >= 2")
     if gamma1 is None:
         free = float(data.by_group(data.sizes(data.D.sum(axis=0) - data.gamma2 * data.q), np.add).max())
         top = least_price(data)
@@ -160,7 +161,7 @@ def regularization_path(
             warnings.warn(ko.ConditionWarning(collapse(data, 0.0)), stacklevel=2)
         grid = top * np.geomspace(1.0, 1e-3, size)
     else:
-        grid = np.sort([ko.positive(value, "gamma1") for value in gamma1])[::-1]
+        grid = as_grid(gamma1)
     price = cp.Parameter(nonneg=True, name="gamma1")
     programme = build(data, price, "feature_selection")
     problem = programme.problem
@@ -183,7 +184,7 @@ def regularization_path(
         weights.append(by_name["alpha"])
         lower.append(found.lower)
         upper.append(found.upper)
-    labels = np.arange(data.m) if groups is None else np.asarray(groups)
+    labels = np.arange(data.m) if groups is None else np.array(groups)
     path = Path(np.asarray(grid), np.array(weights), np.array(lower), np.array(upper), labels)
     if not (path.gap <= LOOSE).all():
         worst = int(np.argmax(path.gap))
@@ -195,3 +196,15 @@ def regularization_path(
             stacklevel=2,
         )
     return path
+
+
+def as_grid(gamma1: Any) -> Array:
+    """Return the prices of a path, the largest first."""
+    prices = (
+        list(gamma1)
+        if isinstance(gamma1, str)
+        else ko.as_list(gamma1, "gamma1", "a list of positive numbers")
+    )
+    if not prices:
+        raise ko.ShapeError("gamma1 must hold at least one price, got none. Leave it out for a grid.")
+    return np.sort([ko.positive(price, "gamma1") for price in prices])[::-1]

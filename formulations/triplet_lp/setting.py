@@ -146,11 +146,7 @@ def setting(
     """Check the inputs that all programmes share, and evaluate the entries that they need."""
     stack = ko.as_grams(grams)
     rows = ko.as_triplets(triplets, stack.n_points)
-    if cone not in CONES:
-        raise ko.ParameterError(
-            f"cone must be 'dominant', 'psd' or 'nonnegative', got {cone!r}. Without one of them the trace "
-            "may run to minus infinity."
-        )
+    ko.one_of(cone, "cone", CONES, "Without one of them the trace may run to minus infinity.")
     S = np.unique(rows) if points is None else with_triplets(points, rows, stack.n_points)
     first, second = np.triu_indices(S.size, 1)
     D = stack.entries(rows[:, 0], rows[:, 1]) - stack.entries(rows[:, 0], rows[:, 2])
@@ -183,12 +179,12 @@ def setting(
 
 def with_triplets(points: ArrayLike, triplets: Index, n_points: int) -> Index:
     """Return the points S as given, which must hold those of the triplets."""
-    S = np.unique(np.asarray(points))
-    if not np.issubdtype(S.dtype, np.integer) or S.size == 0 or S[0] < 0 or S[-1] >= n_points:
+    try:
+        S = np.unique(ko.as_indices(points, n_points, "points"))
+    except ko.InputError as error:
         raise ko.ParameterError(
-            f"points must be integers in 0..{n_points - 1}, got {S[:5].tolist()} of {S.dtype}. Number the "
-            "points from zero."
-        )
+            f"points must be integers in 0..{n_points - 1}, a list of them, got something else: {error}"
+        ) from error
     missing = np.setdiff1d(triplets, S)
     if missing.size:
         raise ko.ParameterError(
@@ -202,7 +198,7 @@ def as_groups(groups: ArrayLike | None, m: int) -> Index:
     """Return the number of the group of each kernel, numbered without gaps; each its own by default."""
     if groups is None:
         return np.arange(m)
-    labels = np.asarray(groups)
+    labels = ko.as_classes(groups, "groups", f"one entry per kernel ({m})")
     if labels.shape != (m,):
         raise ko.ShapeError(
             f"groups must have one entry per kernel ({m}), got shape {labels.shape}. For per-feature kernels "

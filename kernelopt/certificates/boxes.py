@@ -9,7 +9,6 @@ import numpy as np
 import scipy.sparse as sp
 from cvxpy.atoms.affine.wraps import nonneg_wrap
 
-from kernelopt.errors import ParameterError
 from kernelopt.structure.affine import flat
 from kernelopt.structure.structure import Structure
 from kernelopt.structure.trees import copied_problem
@@ -34,13 +33,8 @@ def known_boxes(structure: Structure, extra: dict[Any, Any] | None) -> Boxes:
     """
     boxes = {v.id: attribute_box(v) for v in structure.variables}
     for variable, (lower, upper) in (extra or {}).items():
-        if variable.id not in boxes:
-            raise ParameterError(
-                f"bounds must be for variables of the problem, got {variable.name()}. "
-                f"Its variables are {', '.join(v.name() for v in structure.variables)}."
-            )
-        given = Box(*(np.broadcast_to(np.asarray(b, dtype=float), variable.shape) for b in (lower, upper)))
-        tighten(boxes, variable, flat(given.lower), flat(given.upper))
+        given = (flat(np.broadcast_to(side, variable.shape)) for side in (lower, upper))
+        tighten(boxes, variable, *given)
     for edge in filter(None, structure.edges):
         for variable in edge.rows:
             reach = np.broadcast_to(edge.reach(variable), (variable.size,))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -11,7 +11,9 @@ from numpy.typing import ArrayLike
 from kernelopt.errors import ParameterError, ShapeError
 from kernelopt.structure.affine import flat
 from kernelopt.structure.structure import Point, Structure
-from kernelopt.validation import Array
+from kernelopt.validation import Array, numeric, shown
+
+Bounds: TypeAlias = dict[Any, tuple[Array, Array]]
 
 
 def starting_point(structure: Structure, candidate: Any, weights: ArrayLike | None) -> Point | None:
@@ -25,7 +27,8 @@ def starting_point(structure: Structure, candidate: Any, weights: ArrayLike | No
     if weights is not None:
         if candidate is not None or len(variables) != 1:
             raise ParameterError(
-                f"weights are for problems with one variable outside the risks, got {len(variables)} "
+                "weights are for problems with one variable outside the risks and no candidate, got "
+                f"{len(variables)} "
                 f"({', '.join(v.name() for v in variables)}). Pass candidate={{variable: value, ...}}."
             )
         candidate = {variables[0]: weights}
@@ -33,20 +36,20 @@ def starting_point(structure: Structure, candidate: Any, weights: ArrayLike | No
     if strangers:
         raise ParameterError(
             f"the candidate must be for variables of the problem ({', '.join(v.name() for v in variables)}), "
-            f"got {strangers[0]}. Pass the variables that the problem was built from."
+            f"got {shown(strangers[0])}. Pass the variables that the problem was built from."
         )
+    kind = "the candidate of" if weights is None else "weights, the candidate of"
     point: Point = {}
     for variable in variables:
         value = variable.value if candidate is None else candidate.get(variable, variable.value)
         if value is None:
             return None
-        array = np.asarray(value.toarray() if hasattr(value, "toarray") else value)
-        if array.dtype.kind not in "biuf":
-            raise ParameterError(f"the candidate of {variable.name()} must be numbers, got {value!r}.")
-        array = array.astype(float)
+        dense = value.toarray() if hasattr(value, "toarray") else value
+        array = numeric(dense, f"{kind} {variable.name()}", ParameterError).copy()
         if array.shape != variable.shape:
             raise ShapeError(
-                f"the candidate of {variable.name()} must have shape {variable.shape}, got {array.shape}."
+                f"{kind} {variable.name()} must have shape {variable.shape}, got {array.shape}."
+                " Reshape it as the variable."
             )
         if not np.isfinite(flat(array)).all():
             return None
@@ -54,12 +57,48 @@ def starting_point(structure: Structure, candidate: Any, weights: ArrayLike | No
     return point
 
 
+def as_bounds(structure: Structure, bounds: Any) -> Bounds | None:
+    """Return the bounds of the caller, two arrays for each variable; infinite entries say nothing."""
+    if bounds is None:
+        return None
+    variables = structure.user_variables
+    names = ", ".join(v.name() for v in variables)
+    if not isinstance(bounds, Mapping) or not all(any(v is w for w in variables) for v in bounds):
+        raise ParameterError(
+            f"bounds must be for variables of the problem ({names}), a dict of pairs (lower, upper), got "
+            f"{shown(bounds)}. Pass the variables that the problem was built from."
+        )
+    checked: Bounds = {}
+    for variable, sides in bounds.items():
+        if not isinstance(sides, list | tuple | np.ndarray) or len(sides) != 2:
+            raise ShapeError(
+                f"the bounds of {variable.name()} must be a pair (lower, upper), got {shown(sides)}. "
+                "Pass -numpy.inf or numpy.inf for a side without a bound."
+            )
+        lower, upper = (numeric(side, f"the bounds of {variable.name()}") for side in sides)
+        for side in (lower, upper):
+            if side.shape not in ((), variable.shape) or np.isnan(side).any():
+                raise ShapeError(
+                    f"the bounds of {variable.name()} must be numbers or arrays of shape "
+                    f"{variable.shape}, got "
+                    f"{shown(side)} of shape {side.shape}. Pass numpy.inf for no bound, never NaN."
+                )
+        if (lower > upper).any():
+            raise ParameterError(
+                f"the bounds of {variable.name()} must have lower <= upper, got {shown(lower)} and "
+                f"{shown(upper)}. "
+                "Swap them."
+            )
+        checked[variable] = (lower, upper)
+    return checked
+
+
 def as_alphas(structure: Structure, alpha: Any) -> list[Array] | None:
     """Return one finite dual variable per risk, None where none is given."""
     if alpha is None or not structure.risks:
         return None
-    several = isinstance(alpha, list | tuple) and len(alpha) > 0 and np.ndim(alpha[0]) == 1
-    proposed = [np.asarray(a, dtype=float) for a in (alpha if several else [alpha])]
+    several = isinstance(alpha, list | tuple) and len(alpha) > 0 and hasattr(alpha[0], "__len__")
+    proposed = [numeric(a, "alpha") for a in (alpha if several else [alpha])]
     sizes = [term.learner.n for term in structure.risks]
     if [a.shape for a in proposed] != [(n,) for n in sizes]:
         raise ShapeError(

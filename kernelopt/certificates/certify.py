@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from kernelopt.certificates.boxes import Box, entry_bounds, known_boxes
-from kernelopt.certificates.candidates import as_alphas, needed, starting_point
+from kernelopt.certificates.candidates import Bounds, as_alphas, as_bounds, needed, starting_point
 from kernelopt.certificates.closed import closed_bound
 from kernelopt.certificates.minorants import minorants, relaxation
 from kernelopt.certificates.multipliers import Bound, conic_bound
@@ -20,15 +20,14 @@ from kernelopt.errors import Stopped
 from kernelopt.machine import BlockMachine, Machine
 from kernelopt.structure.affine import flat
 from kernelopt.structure.evaluation import Evaluator, Given
-from kernelopt.structure.gate import check_problem
+from kernelopt.structure.gate import check_problem, check_values
 from kernelopt.structure.structure import Point, Structure
 from kernelopt.threads import Watch, quietly
-from kernelopt.validation import Array
+from kernelopt.validation import Array, boolean
 
 CROSSING = 1e-9
 AS_GOOD = 1e-8
 Route = Literal["closed", "conic", "none"]
-Bounds = dict[Any, tuple[ArrayLike, ArrayLike]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -134,7 +133,10 @@ def certify(
     (0.25, 0.25, 'closed')
     """
     check_problem(problem)
+    check_values(problem)
+    retrain = boolean(retrain, "retrain")
     structure = Structure(problem)
+    known = as_bounds(structure, bounds)
     if hasattr(candidate, "certificate"):  # a Solution
         alpha = list(candidate.certificate.alphas) if alpha is None else alpha
         candidate = candidate.certificate.point
@@ -148,7 +150,7 @@ def certify(
     if structure.risks and alphas is None and fits:
         choices.append([np.asarray(a) for a in stored])
     given = None if retrain else [(a, None) for a in needed(alphas, structure)]
-    return certificate_at(structure, start, choices, given=given, bounds=bounds)
+    return certificate_at(structure, start, choices, given=given, bounds=known)
 
 
 def certificate_at(
@@ -289,7 +291,7 @@ def given_bounds(structure: Structure, bounds: Bounds | None) -> list[cp.Constra
     constraints: list[cp.Constraint] = []
     copies = {v.id: v for v in structure.variables}
     for variable, sides in (bounds or {}).items():
-        lower, upper = (flat(np.broadcast_to(np.asarray(s, dtype=float), variable.shape)) for s in sides)
+        lower, upper = (flat(np.broadcast_to(s, variable.shape)) for s in sides)
         constraints += entry_bounds(copies[variable.id], Box(lower, upper))
     return constraints
 

@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike
 from kernelopt.comparisons.digraphs import Arc, Arcs, feedback_arcs, implied_arcs, shortest_cycle
 from kernelopt.comparisons.triplets import Triplets, as_triplets
 from kernelopt.errors import ParameterError
+from kernelopt.validation import as_list, is_real, shown
 
 Rows: TypeAlias = tuple[int, ...]
 
@@ -198,10 +199,12 @@ class Comparisons:
         '0 is closer to 1 than to 2 (row 0), 0 is closer to 2 than to 1 (row 1)'
         """
         words: list[str] = []
-        for row in cycle:
-            if not isinstance(row, numbers.Integral) or not 0 <= row < len(self.triplets):
+        wanted = f"row numbers in 0..{len(self.triplets) - 1}, such as any rows of the triplets"
+        for row in [cycle] if isinstance(cycle, str) else as_list(cycle, "cycle", wanted):
+            integral = is_real(row) and isinstance(row, numbers.Integral)
+            if not integral or not 0 <= int(row) < len(self.triplets):
                 raise ParameterError(
-                    f"cycle must hold row numbers in 0..{len(self.triplets) - 1}, got {row!r}. "
+                    f"cycle must hold row numbers in 0..{len(self.triplets) - 1}, got {shown(row)}. "
                     "Pass a member of `contradictions`, or any rows of the triplets."
                 )
             i, j, k = self.triplets[row].tolist()

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import numbers
 from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kernelopt.errors import LabelError, NotFiniteError, ParameterError, ShapeError
-from kernelopt.validation import as_symmetric
+from kernelopt.validation import as_classes, as_generator, as_symmetric, boolean, plain, whole
 
 Triplets: TypeAlias = NDArray[np.intp]
 
+SIZE = "an integer of at least 1"
 LARGEST_INDEX = 2**53 - 1  # up to here floats are exact
 
 
@@ -39,11 +39,11 @@ def as_triplets(triplets: ArrayLike, n_points: int | None = None) -> Triplets:
 (1 such row). Drop it: a point compared with itself says nothing.
     """
     try:
-        array = np.asarray(triplets)
-    except ValueError as error:
+        array = plain(triplets, "triplets")
+    except ShapeError as error:
         raise ShapeError(
-            f"triplets must be an array of shape (T, 3), got a {type(triplets).__name__}: {error} "
-            "Give every row three points."
+            f"triplets must be an array of shape (T, 3), got a {type(triplets).__name__}: "
+            f"{error.__cause__ or error} Give every row three points."
         ) from error
     if array.ndim != 2 or array.shape[1] != 3 or len(array) == 0:
         raise ShapeError(
@@ -58,13 +58,13 @@ def as_triplets(triplets: ArrayLike, n_points: int | None = None) -> Triplets:
     finite = np.isfinite(array)
     if not finite.all():
         raise NotFiniteError(f"triplets must be finite, got {_first(array, ~finite)}. Drop such rows.")
-    whole = array == np.floor(array)
-    if not whole.all():
+    integral = array == np.floor(array)
+    if not integral.all():
         raise ParameterError(
-            f"triplets must hold whole numbers, got {_first(array, ~whole)}. "
+            f"triplets must hold whole numbers, got {_first(array, ~integral)}. "
             "They are indices of points: numpy.searchsorted finds them in a sorted list of names."
         )
-    largest = LARGEST_INDEX if n_points is None else _count(n_points, "n_points") - 1
+    largest = LARGEST_INDEX if n_points is None else whole(n_points, "n_points", wanted=SIZE) - 1
     outside = (array < 0) | (array > largest)
     if outside.any():
         raise ParameterError(
@@ -114,21 +114,9 @@ def sample_triplets(
     >>> sample_triplets(["a", "b", "a"], 1, random_state=0, both_anchors=True).tolist()
     [[2, 0, 1], [0, 2, 1]]
     """
-    size = _count(size, "size")
-    labels = np.asarray(y)
-    if labels.ndim != 1:
-        raise ShapeError(f"y must have one dimension, got shape {labels.shape}. Pass one label per point.")
-    if (labels != labels).any():
-        raise NotFiniteError(
-            f"y must hold labels, got {labels[labels != labels][0]!r} at index "
-            f"{int(np.flatnonzero(labels != labels)[0])}. Drop the points without a label."
-        )
-    try:
-        _, classes, members = np.unique(labels, return_inverse=True, return_counts=True)
-    except TypeError as error:
-        raise LabelError(
-            f"y must hold labels of one type, got a mixture: {error}. Convert them with astype(str)."
-        ) from error
+    size, labels = whole(size, "size", wanted=SIZE), as_classes(y)
+    both_anchors = boolean(both_anchors, "both_anchors")
+    _, classes, members = np.unique(labels, return_inverse=True, return_counts=True)
     threes = members * (members - 1) // 2 * (len(labels) - members)
     if not threes.any():
         raise LabelError(
@@ -136,7 +124,7 @@ def sample_triplets(
             f"{len(members)} class(es) on {len(labels)} point(s), the largest of {members.max(initial=0)}. "
             "Add points of another class, or threshold a real target: y > numpy.median(y)."
         )
-    rng = _generator(random_state)
+    rng = as_generator(random_state)
     ends = np.cumsum(threes)
     of = np.searchsorted(ends, rng.integers(ends[-1], size=size), side="right")
     n, start = members[of], (np.cumsum(members) - members)[of]
@@ -177,7 +165,7 @@ def triplet_score(K: ArrayLike, triplets: ArrayLike, distance: bool = False) -> 
     K = as_symmetric(K, "K")
     i, j, k = as_triplets(triplets, len(K)).T
     near, far = K[i, j], K[i, k]
-    if distance:
+    if boolean(distance, "distance"):
         diagonal = np.diag(K)
         near, far = 2 * near - diagonal[j], 2 * far - diagonal[k]
     return float(np.mean(near > far))
@@ -190,20 +178,3 @@ def _first(array: NDArray[np.generic], wrong: NDArray[np.bool_]) -> str:
 
 def _row(array: NDArray[np.generic], row: int) -> str:
     return f"({', '.join(str(x) for x in array[row].tolist())})"
-
-
-def _count(number: int, what: str) -> int:
-    if isinstance(number, bool) or not isinstance(number, numbers.Integral) or number < 1:
-        raise ParameterError(f"{what} must be an integer of at least 1, got {number!r}. Pass a whole number.")
-    return int(number)
-
-
-def _generator(random_state: int | np.random.Generator | None) -> np.random.Generator:
-    if random_state is None or isinstance(random_state, np.random.Generator):
-        return np.random.default_rng(random_state)
-    if isinstance(random_state, bool) or not isinstance(random_state, numbers.Integral) or random_state < 0:
-        raise ParameterError(
-            f"random_state must be None, an integer of at least 0 or a Generator, got {random_state!r}. "
-            "Pass a seed, or numpy.random.default_rng(seed)."
-        )
-    return np.random.default_rng(int(random_state))

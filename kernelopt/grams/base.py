@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from kernelopt.errors import InputError, ParameterError
+from kernelopt.errors import InputError, ParameterError, ShapeError
 from kernelopt.grams.keeping import positions
 from kernelopt.grams.matrices import Matrices
-from kernelopt.validation import Array, as_float_array, as_stack, as_symmetric
+from kernelopt.validation import Array, as_float_array, as_list, as_stack, as_symmetric, shown, whole
 
 if TYPE_CHECKING:
     from kernelopt.grams.evaluated import KernelFunction
@@ -46,7 +46,8 @@ class Grams(Matrices):
         """Return the stack of an (m, N, N) array of symmetric matrices, of any signature."""
         from kernelopt.grams.stored import ArrayGrams
 
-        return ArrayGrams(as_stack(array), names)
+        stack = as_stack(array)
+        return ArrayGrams(stack, None if names is None else as_names(names, len(stack)))
 
     @staticmethod
     def from_kernels(kernels: Sequence[KernelFunction], X: Any) -> Grams:
@@ -69,7 +70,12 @@ class Grams(Matrices):
         """Return the m matrices v_i v_i', where v_i is column i of V, shape (N, m)."""
         from kernelopt.grams.stored import RankOneGrams
 
-        return RankOneGrams(as_float_array(V, "V", ndim=2).copy())
+        vectors = as_float_array(V, "V", ndim=2)
+        if not vectors.size:
+            raise ShapeError(
+                f"V must hold at least one vector, got shape {vectors.shape}. Put one in each column."
+            )
+        return RankOneGrams(vectors.copy())
 
     @staticmethod
     def from_eigenvectors(K0: ArrayLike, rank: int | None = None) -> Grams:
@@ -82,8 +88,8 @@ class Grams(Matrices):
             How many to keep; by default all.
         """
         K0 = as_symmetric(K0, "K0")
-        keep = len(K0) if rank is None else rank
-        if not 1 <= keep <= len(K0):
+        keep = len(K0) if rank is None else whole(rank, "rank", wanted=f"an integer between 1 and {len(K0)}")
+        if keep > len(K0):
             raise ParameterError(
                 f"rank must be between 1 and {len(K0)}, got {rank}. Leave it out to keep all."
             )
@@ -95,7 +101,7 @@ class Grams(Matrices):
         """Return the stack of the one matrix I, the kernel whose weight is Lanckriet's tau."""
         from kernelopt.grams.stored import IdentityGrams
 
-        return IdentityGrams(n_points)
+        return IdentityGrams(whole(n_points, "n_points"))
 
     @abstractmethod
     def block(self, rows: Any) -> Grams:
@@ -132,7 +138,7 @@ class Grams(Matrices):
         chosen = positions(indices, len(self), "kernels", "Grams.subset")
         if not chosen.size:
             raise ParameterError(
-                f"indices must choose at least one kernel, got {indices!r} in Grams.subset of {self!r}. "
+                f"indices must choose at least one kernel, got {shown(indices)} in Grams.subset of {self!r}. "
                 "Pass the numbers of the kernels to keep."
             )
         if np.array_equal(chosen, np.arange(len(self))):
@@ -237,6 +243,19 @@ class Grams(Matrices):
         return scaled(self, kind)
 
 
-def as_grams(grams: Grams | ArrayLike) -> Grams:
-    """Return `grams` as a `Grams`, taking an (m, N, N) array as well."""
-    return grams if isinstance(grams, Grams) else Grams.from_array(grams)
+def as_names(names: Sequence[str], m: int) -> tuple[str, ...]:
+    """Return the names of m kernels, checked."""
+    words = as_list(names, "names", f"{m} strings, one per kernel")
+    if len(words) != m or not all(isinstance(name, str) for name in words):
+        raise ShapeError(
+            f"names must be {m} strings, one per kernel, got {shown(names)}. Pass a list of words, or "
+            "leave it out."
+        )
+    return tuple(str(name) for name in words)
+
+
+def as_grams(grams: Grams | ArrayLike, what: str = "grams") -> Grams:
+    """Return `grams` as a `Grams`, taking an (m, N, N) array as well; messages name the argument `what`."""
+    from kernelopt.grams.stored import ArrayGrams
+
+    return grams if isinstance(grams, Grams) else ArrayGrams(as_stack(grams, what))

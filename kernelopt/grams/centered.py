@@ -39,7 +39,8 @@ class CenteredGrams(Grams):
         return half
 
     def block(self, rows: Any) -> Grams:
-        return CenteredGrams(self._base.block(rows), self._whole, self._places[rows])
+        chosen = self._block(rows)
+        return CenteredGrams(self._base.block(chosen), self._whole, self._places[chosen])
 
     def _subset(self, chosen: NDArray[np.intp]) -> Grams:
         base = self._base.subset(chosen)
@@ -63,17 +64,17 @@ class CenteredGrams(Grams):
         return tuple(min(self.n_points, bound) for bound in self._whole.rank_bounds)
 
     def combine(self, weights: ArrayLike) -> Array:
-        w = np.ravel(np.asarray(weights, dtype=float))
+        w = self._weights(weights)
         shift = w @ self._shift
         return np.asarray(self._base.combine(w) - (shift[:, None] + shift))
 
     def apply(self, alpha: ArrayLike) -> Array:
-        a = np.asarray(alpha, dtype=float)
+        a = self._alpha(alpha)
         along = self._shift[:, : a.size] @ a
         return np.asarray(self._base.apply(a) - (self._shift * a.sum() + along[:, None]))
 
     def entries(self, rows: ArrayLike, columns: ArrayLike) -> Array:
-        i, j = np.asarray(rows), np.asarray(columns)
+        i, j = self._pairs(rows, columns)
         return np.asarray(self._base.entries(i, j) - (self._shift[:, i] + self._shift[:, j]))
 
     def factor(self, i: int) -> Array:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from copy import copy
+from copy import copy, deepcopy
 from typing import Any, Protocol
 
 import numpy as np
@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from kernelopt.errors import InputError, NotFiniteError, ShapeError
 from kernelopt.grams.base import Grams
 from kernelopt.grams.keeping import Kept, once
-from kernelopt.kernels import Kernel
-from kernelopt.validation import Array, as_float_array, as_symmetric
+from kernelopt.kernels import Kernel, as_points
+from kernelopt.validation import Array, as_float_array, as_symmetric, numeric, shown
 
 
 class KernelFunction(Protocol):
@@ -35,10 +35,13 @@ class KernelGrams(Grams):
     def __init__(self, kernels: Sequence[KernelFunction], X: Any) -> None:
         if callable(kernels):
             raise InputError(f"kernels must be a list of kernels, got {kernels!r}. Wrap it: [{kernels!r}].")
+        if isinstance(kernels, str) or not isinstance(kernels, Sequence):
+            raise InputError(
+                f"kernels must be a list of kernels, got {shown(kernels)} ({type(kernels).__name__}). "
+                "Pass kernels before the points: from_kernels([...], X)."
+            )
         if not len(kernels):
             raise ShapeError("kernels must hold at least one kernel, got none. Add one, such as linear().")
-        if len(X) == 0:
-            raise ShapeError("X must hold at least one point, got none. Pass the data, shape (N, d).")
         self.kernels = tuple(kernels)
         for kernel in self.kernels:
             if isinstance(kernel, type) or not (callable(kernel) and hasattr(kernel, "rank")):
@@ -46,7 +49,7 @@ class KernelGrams(Grams):
                     f"kernels must be kernel objects such as gaussian(1.0), got {kernel!r}. "
                     "Create it first, and pass kernels before the points: from_kernels([...], X)."
                 )
-        self.X = list(X) if isinstance(X, list | tuple) else as_float_array(X, "X", ndim=2).copy()
+        self.X = copied_points(X, self.kernels)
         super().__init__(len(self.kernels), len(self.X), [repr(k) for k in self.kernels])
         self._kept = Kept()
 
@@ -105,23 +108,41 @@ class KernelGrams(Grams):
         return self._sharing(part, chosen)
 
     def block(self, rows: Any) -> Grams:
-        return KernelGrams(self.kernels, self._points(rows))
+        return KernelGrams(self.kernels, self._points(self._block(rows)))
 
     def cross(self, X_new: Any) -> Array:
-        self._check_columns(X_new)
-        cross = np.stack([k(X_new, self.X) for k in self.kernels])
+        new = self._new(X_new)
+        cross = np.stack(
+            [numeric(k(new, self.X), name) for k, name in zip(self.kernels, self.names, strict=True)]
+        )
         if not np.isfinite(cross).all():
             raise NotFiniteError("cross kernels must be finite, got NaN or infinity. Check the new points.")
         return cross
 
     def self_similarity(self, X_new: Any) -> Array:
-        self._check_columns(X_new)
+        new = self._new(X_new)
         pairs = zip(self.kernels, self.names, strict=True)
-        return np.stack([as_float_array(k.diagonal(X_new), name, ndim=1) for k, name in pairs])
+        return np.stack([as_float_array(k.diagonal(new), name, ndim=1) for k, name in pairs])
 
-    def _check_columns(self, X_new: Any) -> None:
-        if isinstance(self.X, np.ndarray) and np.ndim(X_new) == 2 and np.shape(X_new)[1] != self.X.shape[1]:
+    def _new(self, X_new: Any) -> Any:
+        """Return new points checked: rows of numbers where the points of the stack are such."""
+        if not isinstance(self.X, np.ndarray):
+            return X_new
+        new = as_points(X_new, "X_new")
+        if new.shape[1] != self.X.shape[1]:
             raise ShapeError(
                 f"X_new must have {self.X.shape[1]} columns, as the points of the kernels, got shape "
-                f"{np.shape(X_new)}. Apply the same preprocessing to the new points."
+                f"{new.shape}. Apply the same preprocessing to the new points."
             )
+        return new
+
+
+def copied_points(X: Any, kernels: Sequence[KernelFunction]) -> Any:
+    """Return a copy of the points: an array of shape (N, d), or the nodes that a graph kernel takes."""
+    if (isinstance(X, list | tuple) and not X) or (isinstance(X, np.ndarray) and not X.size):
+        raise ShapeError("X must hold at least one point, got none. Pass the data, shape (N, d).")
+    if isinstance(X, list | tuple) and not all(isinstance(kernel, Kernel) for kernel in kernels):
+        return deepcopy(list(X))
+    points = as_points(X, "X").copy()
+    points.flags.writeable = False  # what is evaluated later is evaluated on these
+    return points

@@ -10,11 +10,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kernelopt.errors import ParameterError, ShapeError
-from kernelopt.grams.base import Grams
+from kernelopt.grams.base import Grams, as_grams
 from kernelopt.grams.keeping import once
 from kernelopt.grams.normalized import ScaledGrams, given
 from kernelopt.grams.stored import IdentityGrams, RankOneGrams
-from kernelopt.validation import Array, as_float_array
+from kernelopt.validation import Array, as_float_array, as_list, shown
 
 
 class ChosenGrams(Grams):
@@ -83,8 +83,15 @@ def join(parts: Sequence[tuple[ArrayLike, Grams]]) -> Grams:
     array([[13.,  6.],
            [ 6., 22.]])
     """
-    if not len(parts):
+    pairs = as_list(parts, "parts", "a list of pairs (factor, grams)")
+    if not pairs:
         raise ShapeError("parts must hold at least one stack, got none in join. Pass (factor, grams) pairs.")
+    for pair in pairs:
+        if not isinstance(pair, list | tuple) or len(pair) != 2:
+            raise ShapeError(
+                f"parts must hold pairs (factor, grams), got {shown(pair)} in join. Pass 1.0 for no factor."
+            )
+    parts = [(factor, as_grams(grams, "the stack of a pair in parts")) for factor, grams in pairs]
     sizes = sorted({grams.n_points for _, grams in parts})
     if len(sizes) > 1:
         raise ShapeError(
@@ -176,7 +183,7 @@ class JoinedGrams(Grams):
         return tuple(bound for part in self.parts for bound in part.rank_bounds)
 
     def combine(self, weights: ArrayLike) -> Array:
-        w = np.ravel(np.asarray(weights, dtype=float))
+        w = self._weights(weights)
         sums = (part.combine(w[cut]) for part, cut in self.pieces() if w[cut].any())
         total = np.zeros(self.shape[1:])
         for each in sums:

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelopt.errors import ParameterError
-from kernelopt.validation import Array
+from kernelopt.validation import Array, plain, shown
 
 CACHE_BYTES = 1_000_000_000
 """The most that one stack keeps of its evaluated matrices, and again of its factors."""
@@ -143,19 +143,21 @@ def chunks(shape: tuple[int, int, int]) -> Iterator[slice]:
     return (slice(start, min(start + step, n_points)) for start in range(0, n_points, step))
 
 
-def positions(indices: Any, count: int, things: str, where: str) -> NDArray[np.intp]:
+def positions(indices: Any, count: int, things: str, where: str, what: str = "indices") -> NDArray[np.intp]:
     """Return a slice, mask or sequence of indices of `count` things as an array of indices."""
-    key = indices if isinstance(indices, slice | np.ndarray) else np.atleast_1d(indices).tolist()
+    key = indices if isinstance(indices, slice) else np.atleast_1d(plain(indices, what, ParameterError))
     try:
-        chosen = np.arange(count)[key]
-    except IndexError as error:
+        if isinstance(key, np.ndarray) and key.size and key.dtype.kind not in "biu":
+            raise IndexError(f"of dtype {key.dtype}")
+        chosen = np.arange(count)[key if isinstance(key, slice) or key.size else []]
+    except (IndexError, TypeError, ValueError) as error:
         raise ParameterError(
-            f"indices must be integers below {count}, the number of {things}, got {indices!r} in {where} "
+            f"{what} must be integers below {count}, the number of {things}, got {shown(indices)} in {where} "
             f"({error}). Number the {things} from zero, in the order of the stack."
         ) from error
     if chosen.ndim > 1:
         raise ParameterError(
-            f"indices must be one list of integers, got shape {chosen.shape} in {where}. "
+            f"{what} must be one list of integers, got shape {chosen.shape} in {where}. "
             "Pass one after the other, such as indices.ravel()."
         )
     return np.atleast_1d(chosen)

@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from kernelopt.errors import ParameterError, ShapeError
 from kernelopt.factors import pivoted_cholesky
 from kernelopt.grams.keeping import Kept, all_kept, chunks, once, positions
-from kernelopt.validation import Array
+from kernelopt.validation import Array, Index, numeric, shown
 
 
 class Matrices(ABC):
@@ -99,6 +100,48 @@ class Matrices(ABC):
         """Return a slice or sequence of indices as an array of indices."""
         return positions(indices, self.n_points, "points", "Grams.rows")
 
+    def _block(self, rows: Any) -> slice | NDArray[np.intp]:
+        """Return the points of a block: a slice as it is, anything else as an array of indices."""
+        chosen = positions(rows, self.n_points, "points", "Grams.block", "rows")
+        if not chosen.size:
+            raise ParameterError(
+                f"rows must choose at least one point, got {shown(rows)} in Grams.block of {self!r}. "
+                "Pass the numbers of the points to keep."
+            )
+        return rows if isinstance(rows, slice) else chosen
+
+    def _weights(self, weights: Any) -> Array:
+        """Return one number per matrix, shape (m,); what is not finite shows in the result."""
+        w = np.atleast_1d(numeric(weights, "weights"))
+        if w.shape != (len(self),):
+            raise ShapeError(
+                f"weights must have shape ({len(self)},), one per kernel, got {w.shape} for {self!r}. "
+                "Take some of the kernels with grams.subset(indices)."
+            )
+        return w
+
+    def _alpha(self, alpha: Any) -> Array:
+        """Return one number for each of the first n points, shape (n,), finite or not."""
+        a = numeric(alpha, "alpha")
+        if a.ndim != 1 or a.size > self.n_points:
+            raise ShapeError(
+                f"alpha must have shape (n,) with n <= {self.n_points} points, got {a.shape} for {self!r}. "
+                "Pass one number per point, those of the first points first."
+            )
+        return a
+
+    def _pairs(self, rows: Any, columns: Any) -> tuple[Index, Index]:
+        """Return the places of entries as two index vectors of one length."""
+        where = "Grams.entries"
+        i = positions(rows, self.n_points, "points", where, "rows")
+        j = positions(columns, self.n_points, "points", where, "columns")
+        if i.size != j.size:
+            raise ShapeError(
+                f"rows and columns must have one length, got {i.size} and {j.size}. "
+                "Pass one row and one column per entry."
+            )
+        return i, j
+
     @once
     def diagonals(self) -> Array:
         """The diagonals, shape (m, N)."""
@@ -122,7 +165,7 @@ class Matrices(ABC):
 
     def combine(self, weights: ArrayLike) -> Array:
         """Return sum_i weights_i K_i, shape (N, N)."""
-        w = np.ravel(np.asarray(weights, dtype=float))
+        w = self._weights(weights)
         total = np.zeros(self.shape[1:])
         for i in np.flatnonzero(w):
             total += w[i] * self.gram(int(i))
@@ -130,7 +173,7 @@ class Matrices(ABC):
 
     def apply(self, alpha: ArrayLike) -> Array:
         """Return (K_i alpha)_i, shape (m, N); a shorter alpha belongs to the first points."""
-        a = np.asarray(alpha, dtype=float)
+        a = self._alpha(alpha)
         if all_kept(self.shape):
             return np.stack([K[:, : a.size] @ a for K in self])
         images = [self.rows(chunk)[:, :, : a.size] @ a for chunk in chunks(self.shape)]
@@ -138,7 +181,7 @@ class Matrices(ABC):
 
     def forms(self, alpha: ArrayLike) -> Array:
         """Return (alpha' K_i alpha)_i, shape (m,); a shorter alpha belongs to the first points."""
-        a = np.asarray(alpha, dtype=float)
+        a = self._alpha(alpha)
         total: Array = self.apply(a)[:, : a.size] @ a
         return total
 
@@ -149,7 +192,8 @@ class Matrices(ABC):
 
     def entries(self, rows: ArrayLike, columns: ArrayLike) -> Array:
         """Return (K_i)_{rows, columns}, shape (m, len(rows))."""
-        return np.stack([K[np.asarray(rows), np.asarray(columns)] for K in self])
+        i, j = self._pairs(rows, columns)
+        return np.stack([K[i, j] for K in self])
 
     def vectorized(self) -> Array:
         """Return the matrix with vec K_i as column i, shape (N^2, m)."""

@@ -14,17 +14,18 @@ from kernelopt.errors import InputError, NotPSDError, ParameterError
 from kernelopt.factors import RANK_TOLERANCE
 from kernelopt.grams.base import Grams
 from kernelopt.grams.keeping import Kept, once
-from kernelopt.validation import Array
+from kernelopt.validation import Array, shown
 
 
 def scaled(base: Grams, kind: str) -> Grams:
     """Return the scaled stack of a kind, as `Grams.normalize` says."""
-    if kind == "spherical":
+    word = kind if isinstance(kind, str) else ""
+    if word == "spherical":
         return SphericalGrams(base)
-    if kind in ("multiplicative", "trace"):
+    if word in ("multiplicative", "trace"):
         return ScaledGrams(base, variances if kind == "multiplicative" else mean_diagonals)
     raise ParameterError(
-        f"kind must be 'multiplicative', 'spherical' or 'trace', got {kind!r} in Grams.normalize. "
+        f"kind must be 'multiplicative', 'spherical' or 'trace', got {shown(kind)} in Grams.normalize. "
         "Choose 'multiplicative' for features of variance one, 'spherical' for a diagonal of ones, "
         "'trace' for a mean diagonal of one."
     )
@@ -113,7 +114,7 @@ class ScaledGrams(Grams):
         return self._base.rank_bounds
 
     def combine(self, weights: ArrayLike) -> Array:
-        return self._base.combine(np.ravel(np.asarray(weights, dtype=float)) / self.constants)
+        return self._base.combine(self._weights(weights) / self.constants)
 
     def apply(self, alpha: ArrayLike) -> Array:
         return self._base.apply(alpha) / self.constants[:, None]
@@ -186,7 +187,7 @@ class SphericalGrams(Grams):
         return self._base.rank_bounds
 
     def entries(self, rows: ArrayLike, columns: ArrayLike) -> Array:
-        i, j = np.asarray(rows), np.asarray(columns)
+        i, j = self._pairs(rows, columns)
         lengths: Array = self._lengths[:, i] * self._lengths[:, j]
         return self._base.entries(i, j) / lengths
 

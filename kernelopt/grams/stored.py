@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from kernelopt.errors import ShapeError
 from kernelopt.grams.base import Grams
 from kernelopt.grams.keeping import once, read_only
-from kernelopt.validation import Array
+from kernelopt.validation import Array, plain, shown
 
 
 class ArrayGrams(Grams):
@@ -41,15 +42,17 @@ class ArrayGrams(Grams):
         return tuple(self.n_points if K.any() else 0 for K in self._array)
 
     def block(self, rows: Any) -> Grams:
-        return ArrayGrams(self._array[:, rows][:, :, rows], self.names)
+        chosen = self._block(rows)
+        return ArrayGrams(self._array[:, chosen][:, :, chosen], self.names)
 
     def combine(self, weights: ArrayLike) -> Array:
-        total: Array = np.tensordot(np.ravel(np.asarray(weights, dtype=float)), self._array, 1)
+        total: Array = np.tensordot(self._weights(weights), self._array, 1)
         return total
 
     def apply(self, alpha: ArrayLike) -> Array:
+        a = self._alpha(alpha)
         padded = np.zeros(self.n_points)
-        padded[: np.size(alpha)] = alpha
+        padded[: a.size] = a
         images = self._array.reshape(-1, self.n_points) @ padded  # one product: numpy's stacked ones are slow
         return np.asarray(images.reshape(len(self), -1))
 
@@ -68,7 +71,7 @@ class RankOneGrams(Grams):
         return np.asarray(self.V[self._positions(indices)].T[:, :, None] * self.V.T[:, None, :])
 
     def block(self, rows: Any) -> Grams:
-        return RankOneGrams(self.V[rows], self.names)
+        return RankOneGrams(self.V[self._block(rows)], self.names)
 
     def _subset(self, chosen: NDArray[np.intp]) -> Grams:
         return self._sharing(RankOneGrams(self.V[:, chosen], [self.names[i] for i in chosen]), chosen)
@@ -82,14 +85,15 @@ class RankOneGrams(Grams):
         return (1,) * len(self)
 
     def combine(self, weights: ArrayLike) -> Array:
-        return np.asarray((self.V * np.ravel(np.asarray(weights, dtype=float))) @ self.V.T)
+        return np.asarray((self.V * self._weights(weights)) @ self.V.T)
 
     def apply(self, alpha: ArrayLike) -> Array:
-        a = np.asarray(alpha, dtype=float)
+        a = self._alpha(alpha)
         return (self.V * (a @ self.V[: a.size])).T
 
     def entries(self, rows: ArrayLike, columns: ArrayLike) -> Array:
-        return np.asarray((self.V[np.asarray(rows)] * self.V[np.asarray(columns)]).T)
+        i, j = self._pairs(rows, columns)
+        return np.asarray((self.V[i] * self.V[j]).T)
 
     def inner(self) -> Array:
         products: Array = (self.V.T @ self.V) ** 2
@@ -115,28 +119,39 @@ class IdentityGrams(Grams):
         return unit
 
     def block(self, rows: Any) -> Grams:
-        return IdentityGrams(len(np.arange(self.n_points)[rows]))
+        return IdentityGrams(len(np.arange(self.n_points)[self._block(rows)]))
 
     @once
     def diagonals(self) -> Array:
         return np.ones((1, self.n_points))
 
     def apply(self, alpha: ArrayLike) -> Array:
-        a = np.asarray(alpha, dtype=float)
+        a = self._alpha(alpha)
         return np.pad(a, (0, self.n_points - a.size))[None]
 
     def inner(self) -> Array:
         return np.full((1, 1), float(self.n_points))
 
     def entries(self, rows: ArrayLike, columns: ArrayLike) -> Array:
-        points = np.arange(self.n_points)
-        return np.asarray(points[np.asarray(rows)] == points[np.asarray(columns)], dtype=float)[None]
+        i, j = self._pairs(rows, columns)
+        return np.asarray(i == j, dtype=float)[None]
 
     def factor(self, i: int) -> Array:
         return np.eye(self.n_points)
 
     def cross(self, X_new: Any) -> Array:
-        return np.zeros((1, len(X_new), self.n_points))
+        return np.zeros((1, self._count(X_new), self.n_points))
 
     def self_similarity(self, X_new: Any) -> Array:
-        return np.ones((1, len(X_new)))
+        return np.ones((1, self._count(X_new)))
+
+    def _count(self, X_new: Any) -> int:
+        """Return how many new points there are."""
+        points = X_new if isinstance(X_new, list | tuple) else plain(X_new, "X_new")
+        if not (points if isinstance(points, list | tuple) else points.ndim and len(points)):
+            raise ShapeError(
+                f"X_new must be a sequence of at least one point, got {shown(X_new)} "
+                f"({type(X_new).__name__}). "
+                "Pass an array of shape (n_new, d), or a list of nodes."
+            )
+        return len(points)

@@ -6,13 +6,12 @@ from typing import Any
 
 import cvxpy as cp
 import cvxpy.lin_ops.lin_utils as lu
-import numpy as np
 from cvxpy.atoms.affine.affine_atom import AffAtom
 from numpy.typing import ArrayLike
 
 from kernelopt.errors import ShapeError
 from kernelopt.grams import Grams, as_grams
-from kernelopt.validation import Array, as_symmetric
+from kernelopt.validation import Array, as_expression, as_symmetric, numeric
 
 
 class Combination(AffAtom):  # type: ignore[misc]
@@ -91,7 +90,7 @@ def combine(weights: cp.Expression | ArrayLike, grams: Grams | ArrayLike) -> Com
     ((3, 3), True)
     """
     stack = as_grams(grams)
-    w = cp.Constant(weights) if not isinstance(weights, cp.Expression) else weights
+    w = as_expression(weights, "weights", ndim=(0, 1, 2))
     if w.ndim == 0 and len(stack) == 1:
         w = cp.reshape(w, (1,), order="F")
     if w.shape != (len(stack),):
@@ -108,12 +107,12 @@ def as_kernel(K: Any, what: str = "K") -> cp.Expression:
         raise ShapeError(
             f"{what} must be one kernel of shape (N, N), got a stack: {K!r}. Use combine(weights, grams)."
         )
-    expression = K if isinstance(K, cp.Expression) else cp.Constant(np.asarray(K, dtype=float))
-    if expression.ndim != 2 or expression.shape[0] != expression.shape[1]:
+    matrix = K if isinstance(K, cp.Expression) else numeric(K, what)
+    if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or not matrix.size:
         raise ShapeError(
-            f"{what} must be a square matrix or expression, got shape {expression.shape}. "
+            f"{what} must be a square matrix or expression, got shape {matrix.shape}. "
             "A stack of kernels is combined first: combine(weights, grams)."
         )
     if not isinstance(K, cp.Expression):
-        return cp.Constant(as_symmetric(K, what))
-    return expression
+        return cp.Constant(as_symmetric(matrix, what))
+    return as_expression(K, what, ndim=2)

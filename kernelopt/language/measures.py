@@ -8,11 +8,11 @@ import cvxpy as cp
 import numpy as np
 from numpy.typing import ArrayLike
 
-from kernelopt.errors import ParameterError, ShapeError
 from kernelopt.grams import join, triangle
+from kernelopt.errors import ShapeError
 from kernelopt.language.combination import as_kernel
 from kernelopt.language.terms import terms
-from kernelopt.validation import as_float_array
+from kernelopt.validation import as_indices, as_vector
 
 
 def trace(K: Any) -> cp.Expression:
@@ -47,18 +47,12 @@ def entries(K: Any, rows: ArrayLike, columns: ArrayLike) -> cp.Expression:
         If the index vectors differ in length or leave the kernel.
     """
     K = as_kernel(K)
-    i, j = np.atleast_1d(np.asarray(rows)), np.atleast_1d(np.asarray(columns))
-    if i.ndim != 1 or i.shape != j.shape or not i.size:
+    i, j = as_indices(rows, K.shape[0], "rows"), as_indices(columns, K.shape[0], "columns")
+    if i.size != j.size:
         raise ShapeError(
             f"rows and columns must be index vectors of one positive length, got shapes {i.shape} and "
             f"{j.shape}. Pass one row and one column per entry."
         )
-    for name, index in (("rows", i), ("columns", j)):
-        if not np.issubdtype(index.dtype, np.integer) or index.min() < 0 or index.max() >= K.shape[0]:
-            raise ParameterError(
-                f"{name} must be integers in 0..{K.shape[0] - 1}, got {index[:5].tolist()}. "
-                "Number the points from zero, in the order of the kernel."
-            )
     parts = terms(K)
     if parts is None:
         return K[i, j]
@@ -83,7 +77,7 @@ def alignment(K: Any, y: ArrayLike) -> cp.Expression:
     .. [1] Lanckriet et al., JMLR 5 (2004), section 4.6, Theorem 23.
     """
     K = as_kernel(K)
-    target = as_float_array(y, "y", ndim=1)
+    target = as_vector(y, "y")
     n = target.size
     if n > K.shape[0]:
         raise ShapeError(f"y must have at most {K.shape[0]} entries, got {n}. Labelled points come first.")

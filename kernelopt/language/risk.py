@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 
 from kernelopt.errors import ParameterError, ShapeError
 from kernelopt.factors import nearest_psd
+from kernelopt.grams.keeping import read_only
 from kernelopt.language.adapter import ValuedWrap
 from kernelopt.language.combination import Combination, as_kernel
 from kernelopt.language.penalty import Form, Penalty, penalty
@@ -25,7 +26,7 @@ from kernelopt.machine import (
     machine_at,
 )
 from kernelopt.threads import Watch
-from kernelopt.validation import Array
+from kernelopt.validation import Array, as_vector, boolean, exponent, shown
 
 
 @dataclass(frozen=True, eq=False)
@@ -159,7 +160,7 @@ class Risk(ValuedWrap):
             )
         key, known = self._key(Ks), self._known
         if known is None or not all(np.array_equal(a, b) for a, b in zip(key, known[0], strict=True)):
-            self._known = known = (key, self.learner.train(Ks))
+            self._known = known = (key, sealed(self.learner.train(Ks)))
         return known[1]
 
     def _key(self, Ks: list[Array]) -> list[Array]:
@@ -169,7 +170,7 @@ class Risk(ValuedWrap):
     def remember(self, machine: Machine | BlockMachine, Ks: list[Array] | None = None) -> None:
         """Take `machine` for the one at the kernels Ks on the labelled points (by default: now)."""
         Ks = self.learner.kernel_values() if Ks is None else Ks
-        self._known = None if Ks is None else (self._key(Ks), machine)
+        self._known = None if Ks is None else (self._key(Ks), sealed(machine))
 
     def forget(self) -> None:
         """Train anew the next time that a machine is asked for."""
@@ -184,6 +185,8 @@ class Risk(ValuedWrap):
         Ks = self.learner.kernel_values()
         if Ks is None:
             raise ParameterError("the kernel must have a value, got None. Solve the problem first.")
+        alpha = as_vector(alpha, "alpha", size=self.learner.n)
+        scales = None if scales is None else as_vector(scales, "scales", size=len(Ks))
         if len(Ks) > 1 and scales is None and self.learner.norm != 2:
             return self.oracle()
         return self.learner.at(Ks, alpha, scales)
@@ -208,6 +211,14 @@ class Risk(ValuedWrap):
                 slope = np.outer(machine.alpha, machine.alpha)
             slopes.append(-(scale if several and self.learner.norm != 2 else 1.0) * slope / 2)
         return slopes if several else slopes[0]
+
+
+def sealed(machine: Machine | BlockMachine) -> Machine | BlockMachine:
+    """Return a copy of a machine whose arrays refuse to be written to: a risk keeps it."""
+    alpha = read_only(machine.alpha.copy())
+    if isinstance(machine, BlockMachine):
+        return machine._replace(alpha=alpha, coefficients=read_only(machine.coefficients.copy()))
+    return machine._replace(alpha=alpha)
 
 
 def tree(expression: Any) -> Iterator[Any]:
@@ -266,12 +277,14 @@ def risk(K: Any, y: ArrayLike | None, loss: Loss, bias: bool | None = None, norm
     1.0
     """
     if not isinstance(loss, Loss):
-        raise ParameterError(f"loss must be a loss such as hinge(C=1.0), got {loss!r}. Create one first.")
+        raise ParameterError(
+            f"loss must be a loss such as hinge(C=1.0), got {shown(loss)}. Create one first."
+        )
     several = isinstance(K, list | tuple)
     kernels = tuple(as_kernel(k, f"K[{i}]") for i, k in enumerate(K)) if several else (as_kernel(K),)
     if not kernels or len({k.shape for k in kernels}) > 1:
         raise ShapeError(
-            f"the kernels of a risk must have one shape, got {[k.shape for k in kernels]}. "
+            f"K, the kernels of a risk, must have one shape, got {[k.shape for k in kernels]}. "
             "Evaluate all of them on the same points."
         )
     for k in kernels:
@@ -281,17 +294,16 @@ def risk(K: Any, y: ArrayLike | None, loss: Loss, bias: bool | None = None, norm
                 f"a kernel must be symmetric, got the variable {loose[0].name()} without symmetry in risk. "
                 f"Create it with cp.Variable({loose[0].shape}, PSD=True) or symmetric=True."
             )
-    norm = float(norm)
     fixed = all(k.is_constant() and not k.parameters() for k in kernels)
-    least = 1.0 if fixed else 2.0
-    if not norm >= least:
-        raise ParameterError(
-            f"norm must be at least {least:g} for {'constant' if fixed else 'variable'} kernels, got "
-            f"{norm:g}. Below 2 the risk is not convex in the kernels: learn weights with combine() and "
-            "lp_ball() instead."
-        )
+    norm = exponent(
+        norm,
+        "norm",
+        1.0 if fixed else 2.0,
+        f" for {'constant' if fixed else 'variable'} kernels",
+        "Below 2 the risk is not convex in the kernels: learn weights with combine() and lp_ball() instead.",
+    )
     targets = loss.targets(y, kernels[0].shape[0])
-    use_bias = loss.default_bias if bias is None else bool(bias)
+    use_bias = loss.default_bias if bias is None else boolean(bias, "bias")
     labels = [str(i) for i in range(len(kernels))] if several else [""]
     penalties = tuple(penalty(k, targets.size, label) for k, label in zip(kernels, labels, strict=True))
     b = cp.Variable(name="b") if use_bias else None

@@ -8,7 +8,7 @@ import cvxpy as cp
 import numpy as np
 
 from kernelopt.errors import ParameterError, ShapeError
-from kernelopt.validation import positive
+from kernelopt.validation import as_expression, exponent, positive
 
 
 def lp_ball(theta: cp.Expression, p: float, radius: Any = 1.0) -> list[cp.Constraint]:
@@ -36,7 +36,8 @@ def lp_ball(theta: cp.Expression, p: float, radius: Any = 1.0) -> list[cp.Constr
     if not isinstance(theta, cp.Expression) or theta.ndim != 1:
         shape = getattr(theta, "shape", type(theta).__name__)
         raise ShapeError(f"theta must be a cvxpy expression of shape (m,), got {shape}. Use cp.Variable(m).")
-    size = radius if isinstance(radius, cp.Expression) else positive(radius, "radius")
+    theta = as_expression(theta, "theta", ndim=1)
+    size = length(radius)
     signs = [] if theta.is_nonneg() else [(theta >= 0).set_label("weights >= 0")]
     p = exponent(p)
     norm = cp.max(theta) if np.isinf(p) else cp.sum(theta) if p == 1 else p_norm(theta, p)
@@ -62,7 +63,7 @@ def p_norm(x: cp.Expression, p: float) -> cp.Expression:
     >>> round(float(ko.p_norm(cp.Constant([3.0, 4.0]), 2).value), 6)
     5.0
     """
-    p = exponent(p)
+    p, x = exponent(p), as_expression(x, "x", ndim=1)
     if p == 1:
         return cp.sum(x) if x.is_nonneg() else cp.norm1(x)
     if np.isinf(p):
@@ -70,11 +71,13 @@ def p_norm(x: cp.Expression, p: float) -> cp.Expression:
     return cp.norm2(x) if p == 2 else cp.pnorm(x, p, approx=False)
 
 
-def exponent(p: float, what: str = "p") -> float:
-    """Return the exponent of a norm checked, a number in [1, inf]."""
-    number = positive(p, what, allow_inf=True) if p == p else p
-    if not number >= 1:
+def length(radius: Any) -> Any:
+    """Return the radius of a ball: a positive number, or a scalar expression such as a parameter."""
+    if not isinstance(radius, cp.Expression):
+        return positive(radius, "radius")
+    if radius.size != 1 or radius.is_complex() or radius.is_nonpos():
         raise ParameterError(
-            f"{what} must be at least 1, got {p}. Below 1 the ball is not convex; {what} = 1 is sparse."
+            f"radius must be a positive number or one real cvxpy scalar, got an expression of shape "
+            f"{radius.shape} and sign {radius.sign}. Create it with cp.Parameter(pos=True)."
         )
-    return number
+    return radius

@@ -9,16 +9,14 @@ import cvxpy as cp
 import numpy as np
 import scipy.sparse as sp
 from cvxpy.atoms.affine.wraps import Wrap
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from kernelopt.comparisons import as_triplets, comparisons
-from kernelopt.errors import ConditionWarning, ParameterError, ShapeError
+from kernelopt.errors import ConditionWarning
 from kernelopt.language.combination import as_kernel
 from kernelopt.language.measures import entries
 from kernelopt.language.terms import terms
-from kernelopt.validation import positive
-
-Index = NDArray[np.intp]
+from kernelopt.validation import Index, as_indices, positive
 
 
 class TripletGains(Wrap):  # type: ignore[misc]
@@ -133,7 +131,7 @@ def diagonally_dominant(K: Any, points: ArrayLike | None = None) -> list[cp.Cons
     1.0
     """
     K = as_kernel(K)
-    S = np.arange(K.shape[0]) if points is None else as_points(points, K.shape[0])
+    S = np.arange(K.shape[0]) if points is None else as_indices(points, K.shape[0], "points", unique=True)
     first, second = np.triu_indices(S.size, 1)
     diagonal = entries(K, S, S)
     if not first.size:
@@ -148,19 +146,3 @@ def diagonally_dominant(K: Any, points: ArrayLike | None = None) -> list[cp.Cons
         (-off <= r).set_label("below"),
         (incident @ r <= diagonal).set_label("dominance"),
     ]
-
-
-def as_points(points: ArrayLike, n_points: int) -> Index:
-    """Return different indices of points, checked."""
-    S = np.asarray(points)
-    if S.ndim != 1 or not S.size or not np.issubdtype(S.dtype, np.integer):
-        raise ShapeError(
-            f"points must be an integer vector with at least one entry, got {S.dtype} of shape {S.shape}. "
-            "Number the points from zero."
-        )
-    if S.min() < 0 or S.max() >= n_points or np.unique(S).size < S.size:
-        raise ParameterError(
-            f"points must be different and in 0..{n_points - 1}, got {S[:6].tolist()}. "
-            "Use numpy.unique(triplets) for the points of the triplets."
-        )
-    return S.astype(np.intp)

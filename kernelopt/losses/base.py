@@ -14,7 +14,14 @@ from scipy.optimize import brentq
 
 from kernelopt.errors import ParameterError, ShapeError
 from kernelopt.losses.roots import last_above
-from kernelopt.validation import Array, as_float_array, as_labels, as_targets, positive, shown
+from kernelopt.validation import (
+    Array,
+    as_float_array,
+    as_labels,
+    as_targets,
+    positive,
+    shown,
+)
 
 Weight: TypeAlias = float | Array | cp.Parameter
 
@@ -69,20 +76,21 @@ class Loss(ABC):
         """Whether `curve` describes l(a) completely."""
         return True
 
-    def targets(self, y: ArrayLike | None, n: int) -> Array:
-        """Return `y` checked for this loss; `n` is the number of points of the kernel."""
+    def targets(self, y: ArrayLike | None, n: int, what: str = "y") -> Array:
+        """Return `y` checked for this loss; `n` is the number of points of the kernel, `what` its name."""
         if self.kind == "none" and y is None:
             return np.ones(n)
         if y is None:
             raise ShapeError(
-                f"{self!r} needs y, got None. Pass the {'labels' if self.kind == 'labels' else 'targets'}"
+                f"{self!r} needs {what}, got None. Pass the "
+                f"{'labels' if self.kind == 'labels' else 'targets'}"
                 " of the first points of the kernel."
             )
-        checked = as_labels(y) if self.kind == "labels" else as_targets(y)
+        checked = as_labels(y, what) if self.kind == "labels" else as_targets(y, what)
         checked = np.ones(checked.size) if self.kind == "none" else checked
         if checked.size > n:
             raise ShapeError(
-                f"y must have at most {n} entries (the points of the kernel), got {checked.size}. "
+                f"{what} must have at most {n} entries (the points of the kernel), got {checked.size}. "
                 "The labelled points come first."
             )
         return checked
@@ -195,20 +203,30 @@ def weight(C: object, what: str) -> Weight:
     """Check a loss weight: a positive number, one per sample, or a scalar cvxpy parameter."""
     if isinstance(C, cp.Parameter):
         if C.size != 1 or not C.is_nonneg():
+            found = f"shape {C.shape}" if C.size != 1 else f"sign {C.sign}"
             raise ParameterError(
-                f"{what} as a cvxpy parameter must be a non-negative scalar, got shape {C.shape}. "
+                f"{what} as a cvxpy parameter must be a non-negative scalar, got {found}. "
                 "Create it with cp.Parameter(pos=True)."
             )
         return C
-    if np.ndim(C) == 0:  # type: ignore[arg-type]
+    if not is_vector(C):
         return positive(C, what)
-    array = as_float_array(C, what, ndim=1)  # type: ignore[arg-type]
+    array = as_float_array(C, what, ndim=1)
     if array.size == 0 or array.min() <= 0:
         raise ParameterError(
             f"{what} must be positive for every sample, got a smallest value of "
             f"{array.min(initial=np.inf):g}. Leave out the samples that should not count."
         )
-    return array
+    kept = array.copy()
+    kept.flags.writeable = False
+    return kept
+
+
+def is_vector(C: object) -> bool:
+    """Whether a loss weight is meant as one number per sample, and not as one for all."""
+    if isinstance(C, cp.Expression) or not hasattr(C, "__len__") or isinstance(C, str | bytes | dict | set):
+        return False
+    return not isinstance(C, np.ndarray) or C.ndim > 0 or isinstance(C, np.ma.MaskedArray)
 
 
 def per_sample(C: Weight, n: int) -> Array:
@@ -218,14 +236,14 @@ def per_sample(C: Weight, n: int) -> Array:
             raise ParameterError(
                 f"the parameter {C.name()} must have a value here, got None. Set its .value before solving."
             )
-        return np.full(n, positive(float(C.value), f"the parameter {C.name()}"))
+        return np.full(n, positive(np.asarray(C.value).reshape(()), f"the parameter {C.name()}"))
     if isinstance(C, np.ndarray):
         if C.size != n:
             raise ShapeError(
                 f"C must be a number or have one entry per labelled point ({n}), got {C.size}. "
                 "Cut the weights to the labelled points."
             )
-        return C
+        return C.copy()  # one that may be written to, as those of the other cases
     return np.full(n, C)
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from kernelopt.errors import MethodError, ParameterError
 from kernelopt.solvers.method import Method
+from kernelopt.validation import shown
 
 METHODS: dict[str, Method] = {}
 
@@ -16,7 +17,7 @@ def named(name: str) -> Method:
     """Return the method called `name`."""
     if not isinstance(name, str) or name not in METHODS:
         raise MethodError(
-            f"method must be 'auto' or one of {', '.join(map(repr, METHODS))}, got {name!r}. "
+            f"method must be 'auto' or one of {', '.join(map(repr, METHODS))}, got {shown(name)}. "
             "kernelopt.explain(problem) lists those that apply."
         )
     return METHODS[name]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numbers
-from collections.abc import Iterable, Sized
+from collections.abc import Iterable, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any
@@ -14,7 +14,16 @@ from numpy.typing import ArrayLike
 from kernelopt.certificates import Certificate
 from kernelopt.errors import InputError, ParameterError, ShapeError
 from kernelopt.solvers.learned import Learned, Part, weights_of
-from kernelopt.validation import PSD_TOLERANCE, Array, as_float_array, smallest_relative_eigenvalue
+from kernelopt.validation import (
+    PSD_TOLERANCE,
+    Array,
+    as_float_array,
+    bare,
+    is_real,
+    numeric,
+    shown,
+    smallest_relative_eigenvalue,
+)
 
 __all__ = ["Learned", "Part", "Solution", "weights_of"]
 
@@ -197,12 +206,12 @@ class Solution:
                 f"risk must be given where there are several, got None for {last + 1} machines ({listed}). "
                 f"Pass risk=0..{last}."
             )
-        chosen = 0 if risk is None else risk
-        if isinstance(chosen, bool) or not isinstance(chosen, numbers.Integral) or not 0 <= chosen <= last:
+        chosen = 0 if risk is None else bare(risk)
+        if not is_real(chosen) or not isinstance(chosen, numbers.Integral) or not 0 <= int(chosen) <= last:
             raise ParameterError(
-                f"risk must be an integer from 0 to {last}, got {chosen!r}. Pass risk=0..{last}."
+                f"risk must be an integer from 0 to {last}, got {shown(chosen)}. Pass risk=0..{last}."
                 if last
-                else f"risk must be 0, as there is one machine, got {chosen!r}. Leave it out."
+                else f"risk must be 0, as there is one machine, got {shown(chosen)}. Leave it out."
             )
         return self.learned[int(chosen)]
 
@@ -249,11 +258,11 @@ def crossed(cross: ArrayLike, machine: Learned, caller: str) -> tuple[Array, Arr
             "among the N and read `kernel`."
         )
     try:
-        stack = np.asarray(cross, dtype=float)
+        stack = numeric(cross, "cross")
         got = f"an array of shape {stack.shape}"
-    except (TypeError, ValueError):  # points of another kind, such as the nodes of a graph
+    except ShapeError:  # points of another kind, such as the nodes of a graph
         stack = np.empty(0)
-        got = f"a {type(cross).__name__}" + (f" of {len(cross)}" if isinstance(cross, Sized) else "")
+        got = f"a {type(cross).__name__}" + (f" of {len(cross)}" if isinstance(cross, Sequence) else "")
     if stack.ndim != 3 or len(stack) != weights.size or stack.shape[2] not in (n, n_points):
         cure = (
             "Use grams.cross(X_new)." if stack.ndim == 3 else f"For points X call {caller}(grams.cross(X))."

@@ -18,10 +18,10 @@ from kernelopt.solvers.programme import Programme
 from kernelopt.solvers.registry import METHODS, named, with_options
 from kernelopt.solvers.sizing import CLOSED_SECONDS, size
 from kernelopt.solvers.solution import Solution
-from kernelopt.structure.gate import check_problem
+from kernelopt.structure.gate import check_problem, check_values
 from kernelopt.structure.structure import Structure
 from kernelopt.threads import one_blas_thread
-from kernelopt.validation import boolean, positive
+from kernelopt.validation import boolean, positive, shown
 
 MODERATE = 1000  # points, up to which linear algebra is done by one thread: more wait for each other
 
@@ -191,12 +191,13 @@ def solve_with(
     `also` are options that the called function takes beside those of `solve`, for its messages.
     """
     check_problem(problem)
+    check_values(problem)
     tol = positive(options.get("tol", 1e-5), "tol")
     time_limit, memory = options.get("time_limit"), options.get("memory")
     callback = options.get("callback")
     if callback is not None and not callable(callback):
         raise ParameterError(
-            f"callback must be a function of a dict, got {callback!r} ({type(callback).__name__}). "
+            f"callback must be a function of a dict, got {shown(callback)} ({type(callback).__name__}). "
             "Pass for instance callback=print."
         )
     structure = Structure(problem)
@@ -238,7 +239,7 @@ def candidates(
     """
     found = applicable(structure)
     names = tuple(candidate.method.name for candidate in found)
-    if method == "auto":
+    if isinstance(method, str) and method == "auto":
         able = [c for c in found if set(options) <= set(c.method.options())]
         if not able:
             raise ParameterError(
@@ -286,6 +287,11 @@ def register_method(method: Method) -> None:
     method : Method
         With the default values of its options.
     """
+    if not isinstance(method, Method) or not isinstance(getattr(method, "name", None), str):
+        raise ParameterError(
+            f"method must be an object of a subclass of Method with a name, got {shown(method)}. "
+            "Register an instance, such as FrankWolfe(), not its class."
+        )
     METHODS[method.name] = method
 
     def solve_method(problem: cp.Problem, *_: Any, **options: Any) -> float:

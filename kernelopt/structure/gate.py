@@ -23,6 +23,16 @@ def check_is_problem(problem: Any) -> None:
         )
 
 
+def check_values(problem: cp.Problem) -> None:
+    """Raise unless every parameter of a problem has a value."""
+    names = [parameter.name() for parameter in problem.parameters() if parameter.value is None]
+    if names:
+        raise ParameterError(
+            f"the parameters of a problem must have values, got None for {', '.join(names)}. "
+            "Set the .value of each before solving."
+        )
+
+
 def check_problem(problem: Any) -> None:
     """Raise unless `problem` is a convex cp.Problem with real continuous variables."""
     check_is_problem(problem)

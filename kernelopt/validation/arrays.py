@@ -1,0 +1,245 @@
+"""Arrays from outside: what they may be made of, their shapes, and indices."""
+
+from __future__ import annotations
+
+import numbers
+from collections.abc import Iterable, Mapping, Set
+from decimal import Decimal
+from typing import Any, TypeAlias
+
+import cvxpy as cp
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from kernelopt.errors import InputError, NotFiniteError, ParameterError, ShapeError
+from kernelopt.validation.messages import kind_of, shortened
+
+Array: TypeAlias = NDArray[np.float64]
+Index: TypeAlias = NDArray[np.intp]
+
+CURES = {
+    "c": "Take .real if the imaginary parts are meant to go",
+    "M": "Count from a first date: (t - t.min()) / numpy.timedelta64(1, 'D')",
+    "m": "Divide by a unit of time, such as numpy.timedelta64(1, 'D')",
+    "V": "Take one field, array['name'], or numpy.lib.recfunctions.structured_to_unstructured(array)",
+}
+CONVERT = "Convert it with numpy.asarray(..., dtype=float) first"
+
+
+def masked_entries(value: Any) -> int:
+    """Return how many entries of a masked array, or of a list of them, are masked."""
+    if isinstance(value, np.ma.MaskedArray):
+        return int(np.ma.getmaskarray(value).sum())
+    if isinstance(value, list | tuple) and value and isinstance(value[0], list | tuple | np.ndarray):
+        return sum(masked_entries(part) for part in value)
+    return 0
+
+
+def plain(value: Any, what: str, error: type[InputError] = ShapeError) -> NDArray[Any]:
+    """Return a value as a numpy array of whatever it holds, without masks, sparse matrices and expressions.
+
+    Raises
+    ------
+    NotFiniteError
+        If entries are masked: what is under a mask is no datum.
+    ShapeError, or the class `error`
+        If it is no array.
+    """
+    wanted = f"{what} must be an array of real numbers, got"
+    if isinstance(value, cp.Expression):
+        raise error(f"{wanted} the cvxpy expression {shortened(value)}. Pass its .value, once it has one.")
+    if sp.issparse(value):
+        raise error(f"{wanted} a sparse {kind_of(value)}. Pass the dense array, {what}.toarray().")
+    hidden = masked_entries(value)
+    if hidden:
+        raise NotFiniteError(
+            f"{what} must have no masked entries, got {hidden} of them. Drop them, or say what they are: "
+            "numpy.ma.filled(array, number)."
+        )
+    try:
+        return np.asarray(value)
+    except Exception as failure:  # whatever the __array__ of a stranger raises
+        raise error(f"{wanted} {kind_of(value)}: {failure}. {CONVERT}.") from failure
+
+
+def numeric(value: Any, what: str, error: type[InputError] = ShapeError) -> Array:
+    """Return a value as a float64 array of any shape; nothing is looked at entry by entry but objects.
+
+    Parameters
+    ----------
+    value : array of real numbers, or what numpy makes one of
+        Truth values count as 0 and 1.
+    what : str
+        The name of the argument, for the message.
+    error : class of an InputError, default ShapeError
+
+    Raises
+    ------
+    NotFiniteError
+        If entries are masked, missing or too large for a double.
+    ShapeError, or the class `error`
+        If it holds complex numbers, dates, records, text or anything else.
+    """
+    array = plain(value, what, error)
+    kind = array.dtype.kind
+    if kind == "O":
+        return of_objects(array, value, what, error)
+    if kind not in "biuf":
+        cure = CURES.get(kind, CONVERT)
+        raise error(
+            f"{what} must be an array of real numbers, got {type(value).__name__} of dtype "
+            f"{array.dtype}. {cure}."
+        )
+    with np.errstate(over="ignore"):  # of longer floats; infinity is found where it is not wanted
+        return np.asarray(array, dtype=np.float64)
+
+
+def of_objects(array: NDArray[Any], value: Any, what: str, error: type[InputError]) -> Array:
+    """Return an array of Python objects as floats, if each is a real number."""
+    for where, entry in np.ndenumerate(array):
+        if entry is None and array.ndim:
+            raise NotFiniteError(
+                f"{what} must be finite, got None at index {where}. Impute or drop it first."
+            )
+        number = isinstance(entry, numbers.Real | Decimal | np.bool_) and not isinstance(
+            entry, np.timedelta64
+        )
+        if not number:
+            place = f" with {shortened(entry)} at index {where}" if array.ndim else ""
+            raise error(
+                f"{what} must be an array of real numbers, got {type(value).__name__}{place}. {CONVERT}."
+            )
+    try:
+        return np.asarray(array, dtype=np.float64)
+    except OverflowError as failure:
+        raise NotFiniteError(
+            f"{what} must be finite, got an integer too large for a double. Scale the numbers first."
+        ) from failure
+
+
+def as_list(value: Any, what: str, wanted: str) -> list[Any]:
+    """Return the members of a sequence of any kind, in its order.
+
+    Parameters
+    ----------
+    value : list, tuple, array, generator, ...
+        No text, and nothing without an order of its own, such as a set.
+    what, wanted : str
+        The name of the argument, and what it must be, for the message.
+
+    Raises
+    ------
+    ParameterError
+        If it is none.
+    """
+    unordered = isinstance(value, str | bytes | Set | Mapping | cp.Expression) or sp.issparse(value)
+    if unordered or not isinstance(value, Iterable) or (isinstance(value, np.ndarray) and not value.ndim):
+        raise ParameterError(
+            f"{what} must be {wanted}, got {shortened(value)} ({type(value).__name__}). Pass a list."
+        )
+    if isinstance(value, np.ma.MaskedArray) and masked_entries(value):
+        raise NotFiniteError(f"{what} must have no masked entries, got {shortened(value)}. Drop them.")
+    return list(value)
+
+
+def as_float_array(value: Any, what: str, ndim: int | tuple[int, ...] | None = None) -> Array:
+    """Return `value` as a finite float64 array, or say what is wrong with it.
+
+    Parameters
+    ----------
+    value : array of real numbers, or what numpy makes one of
+    what : str
+        The name of the argument, for the message.
+    ndim : int or tuple of int, optional
+        How many dimensions it may have.
+
+    Returns
+    -------
+    array
+        `value` itself where it is such an array already; copy what is to be kept.
+
+    Raises
+    ------
+    ShapeError
+        If it holds anything but real numbers, or has another number of dimensions.
+    NotFiniteError
+        If entries are NaN, infinite, missing or masked.
+    """
+    array = numeric(value, what)
+    allowed = (ndim,) if isinstance(ndim, int) else ndim
+    if allowed is not None and array.ndim not in allowed:
+        wanted = " or ".join(str(d) for d in allowed)
+        raise ShapeError(
+            f"{what} must have {wanted} dimension(s), got shape {array.shape}. Reshape it first."
+        )
+    if not np.isfinite(array).all():
+        where = tuple(int(i) for i in np.argwhere(~np.isfinite(array))[0])
+        raise NotFiniteError(
+            f"{what} must be finite, got {array[where]} at index {where} "
+            f"({int((~np.isfinite(array)).sum())} such entries). Impute or drop them first."
+        )
+    return array
+
+
+def as_vector(value: Any, what: str, size: int | None = None, most: int | None = None) -> Array:
+    """Return a finite vector of at least one entry, of `size` entries or at most `most` where that is given.
+
+    Parameters
+    ----------
+    value : array of shape (n,)
+    what : str
+        The name of the argument, for the message.
+    size, most : int, optional
+
+    Raises
+    ------
+    ShapeError, NotFiniteError
+        If it is no such vector.
+    """
+    array = as_float_array(value, what, ndim=1)
+    good = array.size == size if size is not None else 0 < array.size <= (most or array.size)
+    if not good:
+        wanted = (
+            f"({size},)" if size is not None else "(n,) with n >= 1" + (f" and n <= {most}" if most else "")
+        )
+        raise ShapeError(
+            f"{what} must have shape {wanted}, got {array.shape}. Pass one number for each of them, in order."
+        )
+    return array
+
+
+def as_indices(value: Any, count: int, what: str, things: str = "points", *, unique: bool = False) -> Index:
+    """Return a vector of indices in 0..count-1, as given: in any order.
+
+    Parameters
+    ----------
+    value : integer array of shape (k,), k >= 1
+    count : int
+        The number of things.
+    what, things : str
+        The name of the argument and of what it numbers, for the message.
+    unique : bool, default False
+        Whether they must be different.
+
+    Raises
+    ------
+    ShapeError, ParameterError
+        If it is no vector of integers, one is out of range, or two are the same and must not be.
+    """
+    array = np.atleast_1d(plain(value, what))
+    got = f"{type(value).__name__} of dtype {array.dtype} and shape {array.shape}"
+    wanted = (
+        f"{what} must be an integer vector with at least one entry (index vectors have one positive length)"
+    )
+    cure = f"Number the {things} from zero, in the order of the kernel"
+    if array.ndim != 1 or not array.size:
+        raise ShapeError(f"{wanted}, got {got}. {cure}.")
+    if array.dtype.kind not in "iu":
+        raise ParameterError(f"{wanted}, got {got}. {cure}.")
+    outside = array.min() < 0 or array.max() >= count
+    if outside or (unique and np.unique(array).size < array.size):
+        wanted = "different and in" if unique else "integers in"
+        cure += "; numpy.unique names each once." if unique else "."
+        raise ParameterError(f"{what} must be {wanted} 0..{count - 1}, got {array[:6].tolist()}. {cure}")
+    return array.astype(np.intp)

@@ -1,0 +1,85 @@
+"""Labels and targets from outside, copied: what the caller does to them later changes nothing."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernelopt.errors import LabelError, NotFiniteError, ShapeError
+from kernelopt.validation.arrays import Array, as_float_array, numeric, plain
+from kernelopt.validation.messages import shortened
+from kernelopt.validation.scalars import is_real
+
+
+def as_labels(y: Any, what: str = "y") -> Array:
+    """Return labels in {-1, +1}, both present."""
+    given = plain(y, what, LabelError)
+    if given.dtype.kind == "O" and all(is_real(label) for label in given.ravel()):
+        given = numeric(given, what, LabelError)
+    if given.dtype.kind in "OUS":
+        raise LabelError(
+            f"{what} must hold labels -1 and +1, got {shortened(given.ravel()[:1].tolist())} of type "
+            f"{given.dtype}. Map two classes with numpy.where(y == positive_class, 1.0, -1.0)."
+        )
+    array = as_float_array(given, what, ndim=1)
+    outside = np.flatnonzero(~np.isin(array, (-1.0, 1.0)))
+    if outside.size:
+        raise LabelError(
+            f"{what} must hold labels -1 and +1, got {array[outside[0]]:g} at index {outside[0]} "
+            f"(values {np.unique(array)[:5].tolist()}). Map two classes with "
+            "numpy.where(y == positive_class, 1.0, -1.0)."
+        )
+    if np.unique(array).size < 2:
+        raise LabelError(
+            f"{what} must hold both labels, got only {array[0]:+.0f} on {array.size} points. "
+            "With one class every kernel is optimal; use one_class(C) for novelty detection."
+            if array.size
+            else f"{what} must hold both labels, got no label at all. Pass at least one point of each class."
+        )
+    return array.copy()
+
+
+def as_targets(y: Any, what: str = "y") -> Array:
+    """Return finite real targets, at least one."""
+    array = as_float_array(y, what, ndim=1)
+    if array.size == 0:
+        raise LabelError(f"{what} must hold at least one target, got none. Pass the training targets.")
+    return array.copy()
+
+
+def as_classes(y: Any, what: str = "y", wanted: str = "one dimension") -> NDArray[Any]:
+    """Return labels of any type that can be sorted, one per thing, without missing ones.
+
+    Parameters
+    ----------
+    y : array of shape (n,)
+    what, wanted : str
+        The name of the argument and the shape that it must have, for the message.
+
+    Raises
+    ------
+    ShapeError
+        If it has not one dimension.
+    NotFiniteError
+        If a label is NaN, or masked.
+    LabelError
+        If the labels do not compare with each other.
+    """
+    labels = plain(y, what)
+    if labels.ndim != 1:
+        raise ShapeError(f"{what} must have {wanted}, got shape {labels.shape}. Pass one label per point.")
+    try:
+        missing = np.asarray(labels != labels, dtype=bool)
+        if not missing.any():
+            np.unique(labels)
+    except Exception as error:  # whatever the comparison of strange objects raises
+        raise LabelError(
+            f"{what} must hold labels of one type, got a mixture: {error}. Convert them with astype(str)."
+        ) from error
+    for i in np.flatnonzero(missing)[:1]:
+        raise NotFiniteError(
+            f"{what} must hold labels, got {labels[i]!r} at index {i}. Drop the points without a label."
+        )
+    return labels

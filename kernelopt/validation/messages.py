@@ -1,0 +1,38 @@
+"""How messages show a value that was given."""
+
+from __future__ import annotations
+
+import numpy as np
+
+FEW = 3  # numbers that a message prints one by one
+LONGEST = 80  # characters of a value
+
+
+def shown(value: object) -> str:
+    """Return a value as messages show it: a long array by the number and the range of its entries."""
+    if not isinstance(value, np.ndarray) or value.dtype.kind not in "biuf":
+        return shortened(value)
+    if value.size <= FEW:
+        return repr(value.tolist())
+    low, high = value.min(), value.max()
+    return f"[{value.size} values, " + (f"all {low:g}]" if low == high else f"{low:g} to {high:g}]")
+
+
+def shortened(value: object) -> str:
+    """Return the repr of a value on one line, cut where it is long."""
+    if isinstance(value, np.bool_ | np.number):
+        value = value.item()
+    try:
+        text = " ".join(repr(value).split())
+    except ValueError:  # Python does not print integers of more than 4300 digits
+        return "a number of thousands of digits"
+    return text if len(text) <= LONGEST else text[: LONGEST - 4] + " ..."
+
+
+def kind_of(value: object) -> str:
+    """Return what a value is, in a few words: its type, with its dtype or shape where it has one."""
+    name = type(value).__name__
+    if isinstance(value, np.ndarray | np.generic):
+        return f"{name} of dtype {value.dtype}"
+    shape = getattr(value, "shape", None)
+    return f"{name} of shape {shape}" if isinstance(shape, tuple) else name

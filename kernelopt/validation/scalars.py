@@ -1,0 +1,189 @@
+"""Single values from outside: numbers, exponents, sizes, flags, words and seeds."""
+
+from __future__ import annotations
+
+import numbers
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from kernelopt.errors import ParameterError
+from kernelopt.validation.messages import shown
+
+LARGEST_SIZE = int(np.iinfo(np.intp).max)
+
+
+def bare(value: Any) -> Any:
+    """Return the scalar inside an array without dimensions, such as the `.value` of a cvxpy scalar."""
+    if type(value) is np.ndarray and value.ndim == 0:  # not a masked array, which may hide its entry
+        return value[()]
+    return value
+
+
+def is_real(value: Any) -> bool:
+    """Whether a value is one real number: no truth value, and no span of time, which numpy calls a number."""
+    return isinstance(value, numbers.Real) and not isinstance(value, bool | np.timedelta64)
+
+
+def positive(value: Any, what: str, *, allow_zero: bool = False, allow_inf: bool = False) -> float:
+    """Return a positive real number.
+
+    Parameters
+    ----------
+    value : real number, or array of shape ()
+    what : str
+        The name of the argument, for the message.
+    allow_zero, allow_inf : bool, default False
+        Whether 0 and infinity are in the range.
+
+    Raises
+    ------
+    ParameterError
+        If it is no number, or outside the range.
+    """
+    wanted = "non-negative" if allow_zero else "positive"
+    wanted += " number" if allow_inf else " finite number"
+    scalar = bare(value)
+    if not is_real(scalar):
+        raise ParameterError(
+            f"{what} must be a {wanted}, got {shown(value)} ({type(value).__name__}). Pass one number."
+        )
+    try:
+        number = float(scalar)
+    except OverflowError as error:
+        raise ParameterError(
+            f"{what} must be a {wanted}, got {shown(value)}, which is too large for a double. "
+            "Choose a value below 1e308."
+        ) from error
+    if np.isinf(number) and what == "C" and not allow_inf:
+        raise ParameterError("C must be finite, got inf. The limit is hard_margin().")
+    good = number >= 0 if allow_zero else number > 0
+    if not good or (np.isinf(number) and not allow_inf):
+        raise ParameterError(f"{what} must be a {wanted}, got {number:g}. Choose a value in that range.")
+    return number
+
+
+def exponent(value: Any, what: str = "p", least: float = 1.0, where: str = "", below: str = "") -> float:
+    """Return the exponent of a norm, a number in [1, inf].
+
+    Parameters
+    ----------
+    value : real number, or array of shape ()
+    what : str, default "p"
+        The name of the argument, for the message.
+    least : float, default 1.0
+        The least one that there may be.
+    where, below : str
+        Where it must be so, and what is wrong below it, for the message.
+
+    Raises
+    ------
+    ParameterError
+        If it is no such number. An exponent is never a cvxpy parameter: it chooses the cone.
+    """
+    scalar = bare(value)
+    if is_real(scalar) and not scalar >= least:
+        reason = below or f"Below 1 the ball is not convex; {what} = 1 is sparse."
+        raise ParameterError(f"{what} must be at least {least:g}{where}, got {shown(scalar)}. {reason}")
+    return positive(scalar, what, allow_inf=True)
+
+
+def whole(value: Any, what: str, least: int = 1, wanted: str = "a positive whole number") -> int:
+    """Return a whole number of at least `least`, by default a positive one.
+
+    Parameters
+    ----------
+    value : int
+    what : str
+        The name of the argument, for the message.
+    least : int, default 1
+    wanted : str
+        What is expected, in the words of the message.
+
+    Raises
+    ------
+    ParameterError
+        If it is no whole number, too small, or no size that an array can have.
+    """
+    scalar = bare(value)
+    if not is_real(scalar) or not isinstance(scalar, numbers.Integral) or int(scalar) < least:
+        raise ParameterError(
+            f"{what} must be {wanted}, got {shown(value)} ({type(value).__name__}). Pass an int."
+        )
+    if int(scalar) > LARGEST_SIZE:
+        raise ParameterError(
+            f"{what} must be {wanted} of at most {LARGEST_SIZE}, got {shown(value)}. Pass a smaller int."
+        )
+    return int(scalar)
+
+
+def boolean(value: Any, what: str) -> bool:
+    """Return True or False; words and numbers are refused, as "no" would count as true.
+
+    Parameters
+    ----------
+    value : bool
+    what : str
+        The name of the argument, for the message.
+
+    Raises
+    ------
+    ParameterError
+        If it is neither.
+    """
+    scalar = bare(value)
+    if not isinstance(scalar, bool | np.bool_):
+        raise ParameterError(
+            f"{what} must be True or False, got {shown(value)} ({type(value).__name__}). Pass one of them."
+        )
+    return bool(scalar)
+
+
+def one_of(value: Any, what: str, choices: Iterable[str], hint: str = "Choose one of these.") -> str:
+    """Return a value that is one of the words `choices`.
+
+    Parameters
+    ----------
+    value : str
+    what : str
+        The name of the argument, for the message.
+    choices : words
+    hint : str
+        What to do, for the message.
+
+    Raises
+    ------
+    ParameterError
+        If it is none of them.
+    """
+    allowed = tuple(choices)
+    if not isinstance(value, str) or value not in allowed:
+        words = ", ".join(map(repr, allowed[:-1])) + f" or {allowed[-1]!r}"
+        raise ParameterError(f"{what} must be {words}, got {shown(value)}. {hint}")
+    return str(value)
+
+
+def as_generator(random_state: Any, what: str = "random_state") -> np.random.Generator:
+    """Return the generator of random numbers of a seed, of None, or a generator itself.
+
+    Parameters
+    ----------
+    random_state : int >= 0, Generator or None
+    what : str
+        The name of the argument, for the message.
+
+    Raises
+    ------
+    ParameterError
+        If it is something else.
+    """
+    if random_state is None or isinstance(random_state, np.random.Generator):
+        return np.random.default_rng(random_state)
+    seed = bare(random_state)
+    if not is_real(seed) or not isinstance(seed, numbers.Integral) or int(seed) < 0:
+        raise ParameterError(
+            f"{what} must be None, an integer of at least 0 or a Generator, got {shown(random_state)}. "
+            "Pass a seed, or numpy.random.default_rng(seed)."
+        )
+    return np.random.default_rng(int(seed))
