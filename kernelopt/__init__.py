@@ -3,6 +3,7 @@
 from kernelopt.catalog import Entry, Formulation, catalogue
 from kernelopt.certificates import Certificate, certify
 from kernelopt.certificates.bounded import BoundedProblem
+from kernelopt.certificates.statement import Statement
 from kernelopt.comparisons import Comparisons, as_triplets, comparisons, sample_triplets, triplet_score
 from kernelopt.errors import (
     ConditionWarning,
@@ -122,6 +123,7 @@ __all__ = [
     "ShapeError",
     "Solution",
     "SolverError",
+    "Statement",
     "Structure",
     "UnboundedError",
     "alignment",

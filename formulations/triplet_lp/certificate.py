@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator
-from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-import cvxpy as cp
 import numpy as np
 
 import kernelopt as ko
-from formulations.triplet_lp.multipliers import WILD, lower_bound
+from formulations.triplet_lp.interior import deep, numbers
+from formulations.triplet_lp.multipliers import best_multipliers
 from formulations.triplet_lp.setting import Array, Setting
+from formulations.triplet_lp.statement import Source
 
 if TYPE_CHECKING:
     from formulations.triplet_lp.method import TripletProgramme
@@ -31,11 +31,12 @@ def certificate(
 
     * upper: the weights are moved into the cone along weights deep inside it, and the objective
       evaluated there; zero weights are taken where they are as good;
-    * lower: `lower_bound`. For "psd" with prices near zero it may say little: then `ko.certify` is asked.
+    * lower: `best_multipliers`. For "psd" with prices near zero it may say little: then `ko.certify` is
+      asked.
     """
     data, price = problem.data, problem.gamma1
     variables = {v.name(): v for v in problem.variables()}
-    lower = lower_bound(data, price, multipliers)
+    lower, paid = best_multipliers(data, price, multipliers)
     alpha = inside(data, numbers(given.get(variables["alpha"].id), data.m))
     if not data.scale(alpha) <= LARGE * data.margin:  # round-off would decide
         alpha = np.zeros(data.m)
@@ -47,19 +48,12 @@ def certificate(
         warnings.warn(ko.ConditionWarning(collapse(data, price)), stacklevel=2)
     values = data.point(alpha)
     point = {variable: values[name] for name, variable in variables.items()}
-    found = ko.Certificate(min(lower, upper), upper, "closed", feasible=True, point=point)
+    stated: Any = Source(data, price, paid) if data.cone != "psd" else "its cone is semidefinite"
+    found = ko.Certificate(min(lower, upper), upper, "closed", feasible=True, point=point, source=stated)
     if data.cone != "psd" or found.gap <= LOOSE:
         return found
     other = ko.certify(problem, point)
     return other if other.gap < found.gap else found
-
-
-def numbers(values: Any, size: int) -> Array:
-    """Return what a solver left in the weights, zero where it is of no use."""
-    if values is None:
-        return np.zeros(size)
-    flat = np.asarray(values, dtype=float)
-    return np.where(np.abs(flat) < WILD, flat, 0.0)
 
 
 def inside(data: Setting, alpha: Array) -> Array:
@@ -84,22 +78,6 @@ def snapped(alpha: Array) -> Iterator[Array]:
     for sign in (-np.inf, 0.0):
         for least in NEARLY_ZERO:
             yield np.where(np.abs(alpha) > least * float(np.abs(alpha).max()), np.maximum(alpha, sign), 0.0)
-
-
-def deep(data: Setting) -> Array:
-    """Return weights inside the cone: those of one kernel, else the deepest up to one in size."""
-    depths = data.depths()
-    best = int(depths.argmax())
-    if depths[best] > 0:
-        return np.asarray(np.eye(data.m)[best])
-    alpha, depth = cp.Variable(data.m), cp.Variable()
-    constraints = [alpha <= 1, alpha >= -1, depth <= 1]
-    K = ko.combine(alpha, data.grams.block(data.points)) - depth * np.eye(data.points.size)
-    constraints += ko.diagonally_dominant(K) if data.cone == "dominant" else [K >> 0]
-    with warnings.catch_warnings(), suppress(ko.KerneloptError):  # what it finds is looked at
-        warnings.simplefilter("ignore")
-        ko.solve(cp.Problem(cp.Maximize(depth), constraints))
-    return numbers(alpha.value, data.m)
 
 
 def collapse(data: Setting, gamma1: float) -> str:

@@ -23,14 +23,16 @@ class Multipliers(NamedTuple):
     cone: Array
 
 
-def lower_bound(data: Setting, gamma1: float, given: dict[str, Any]) -> float:
+def best_multipliers(data: Setting, gamma1: float, given: dict[str, Any]) -> tuple[float, Multipliers]:
     """Return the best bound from the multipliers of the programme, cut to their bounds and balanced."""
     y = cut(data, read(data, given))
-    best = value(data, gamma1, y)
+    best = value(data, gamma1, y), y
     for away in AWAY:
-        if best >= data.margin * y.u.sum() * (1 - TIGHT):
+        if best[0] >= data.margin * y.u.sum() * (1 - TIGHT):
             break
-        best = max(best, value(data, gamma1, balanced(data, gamma1, y, away)))
+        other = balanced(data, gamma1, y, away)
+        bound = value(data, gamma1, other)
+        best = (bound, other) if bound > best[0] else best
     return best
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Literal
 
 import cvxpy as cp
@@ -16,7 +17,8 @@ from kernelopt.certificates.closed import closed_bound
 from kernelopt.certificates.minorants import minorants, relaxation
 from kernelopt.certificates.multipliers import Bound, conic_bound
 from kernelopt.certificates.repair import FeasibleSet, Violation
-from kernelopt.errors import Stopped
+from kernelopt.certificates.sources import Source, read_source
+from kernelopt.errors import MethodError, Stopped
 from kernelopt.machine import BlockMachine, Machine
 from kernelopt.structure.affine import flat
 from kernelopt.structure.evaluation import Evaluator, Given
@@ -54,6 +56,8 @@ class Certificate:
         Those that attain the value of the point, one per risk.
     proof : array or None
         A Farkas ray, where the problem is infeasible.
+    source : Source or str
+        What `save` states, or why it cannot.
     """
 
     lower: float
@@ -66,6 +70,7 @@ class Certificate:
     alphas: tuple[Array, ...] = field(default=(), repr=False)
     machines: tuple[Machine | BlockMachine, ...] = field(default=(), repr=False)
     proof: Array | None = field(default=None, repr=False)
+    source: Source | str = field(default="it was not made from a problem", repr=False)
 
     @property
     def gap(self) -> float:
@@ -73,6 +78,37 @@ class Certificate:
         if not np.isfinite(self.lower) or not np.isfinite(self.upper):
             return np.inf
         return max(0.0, self.upper - self.lower) / max(1.0, abs(self.upper))
+
+    def save(self, path: str | Path) -> Path:
+        """Write the problem, the bounds and their proof to a file that is checked without kernelopt.
+
+        `python -m kernelopt.certificates.check FILE` or a copy of that module, which needs numpy only,
+        recomputes the bounds in exact fractions: those of the file are true of the stored doubles
+        without rounding. They are computed for the file, and as a rule differ from `lower` and `upper`
+        in the last digits. See docs/certificates.md.
+
+        Parameters
+        ----------
+        path : str or Path
+            An NPZ archive; what is there is replaced.
+
+        Returns
+        -------
+        Path
+
+        Raises
+        ------
+        MethodError
+            If the problem is not of a form that can be stated.
+        ParameterError
+            If the exponent of a ball is not a fraction of small numbers.
+        """
+        if isinstance(self.source, str):
+            raise MethodError(
+                "a certificate can be saved of one risk over a ball or a trace, of an alignment and of a "
+                f"triplet programme, got another problem: {self.source}. Keep the problem itself instead."
+            )
+        return self.source.statement(self).save(path)
 
     def __str__(self) -> str:
         text = f"{self.lower:.9g} <= optimum <= {self.upper:.9g} (gap {self.gap:.1e}, {self.route})"
@@ -217,6 +253,7 @@ def certificate_at(
         alphas=tuple(used),
         machines=() if point is None else machines,
         proof=bound.ray,
+        source=read_source(structure),
     )
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import cvxpy as cp
 import numpy as np
+from cvxpy.atoms.affine.wraps import Wrap
 from numpy.typing import ArrayLike
 
 from kernelopt.grams import join, triangle
@@ -87,6 +88,17 @@ def alignment(K: Any, y: ArrayLike) -> cp.Expression:
     return cp.sum([grams.forms(target) @ weights for weights, grams in parts])
 
 
+class FrobeniusNorm(Wrap):  # type: ignore[misc]
+    """|K|_F of a combination; made by `frobenius`, it remembers its kernel."""
+
+    def __init__(self, expression: cp.Expression, kernel: cp.Expression) -> None:
+        self.kernel = kernel
+        super().__init__(expression)
+
+    def get_data(self) -> list[Any]:
+        return [self.kernel]
+
+
 def frobenius(K: Any) -> cp.Expression:
     """The Frobenius norm, |R mu| for a combination, R'R = S with S_ij = <K_i, K_j>.
 
@@ -117,4 +129,4 @@ def frobenius(K: Any) -> cp.Expression:
     if parts is None:
         return cp.norm(K, "fro")
     stack = join([(1.0, grams) for _, grams in parts])
-    return cp.norm2(triangle(stack) @ cp.hstack([weights for weights, _ in parts]))
+    return FrobeniusNorm(cp.norm2(triangle(stack) @ cp.hstack([weights for weights, _ in parts])), K)

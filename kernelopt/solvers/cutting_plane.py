@@ -190,7 +190,7 @@ def raise_if_impossible(
         if bound.ray is not None:
             raise contradiction(structure.problem, bound.ray)
     if "DualInfeasible" in str(failure):
-        raise_if_unbounded(expand(structure.explicit).problem, control.check)
+        raise_if_unbounded(structure, expand(structure.explicit).problem, control.check)
 
 
 def impossible(structure: Structure, failure: MasterFailure, control: Control) -> Exception:

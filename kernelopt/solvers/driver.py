@@ -15,6 +15,7 @@ from kernelopt.errors import ConvergenceWarning, KerneloptError, MethodError, So
 from kernelopt.solvers.control import Control
 from kernelopt.solvers.describe import learned_machine, only_vector, weights_are_unique, write_back
 from kernelopt.solvers.fallback import known_outcome
+from kernelopt.solvers.impossible import loose_weights, nothing_bounds
 from kernelopt.solvers.learned import weights_of
 from kernelopt.solvers.method import Method, Outcome
 from kernelopt.solvers.results import Result, attained, certified, merged
@@ -188,7 +189,9 @@ def finished(
     p = ball.p if isinstance(ball, Ball) else None
     if not optimal:
         text = f"the certified gap {certificate.gap:.1e} is above tol = {control.tol:g} ({certificate})."
-        warnings.warn(ConvergenceWarning(f"{text} {remedy(best, control, tried)}"), stacklevel=outside())
+        warnings.warn(
+            ConvergenceWarning(f"{text} {remedy(structure, best, control, tried)}"), stacklevel=outside()
+        )
     return Solution(
         status="optimal" if optimal else "inaccurate",
         method=best.method,
@@ -216,8 +219,12 @@ def outside() -> int:
     return level
 
 
-def remedy(best: Result, control: Control, tried: Sequence[str]) -> str:
+def remedy(structure: Structure, best: Result, control: Control, tried: Sequence[str]) -> str:
     """Return why the call ended, and what would help where it was not the caller who ended it."""
+    loose = loose_weights(structure)
+    if loose:
+        falls = "The risk falls as they grow, towards a value that is not attained."
+        return f"{nothing_bounds(structure, loose)} {falls}"
     why = f"The method ended because {best.stopped}. " if best.stopped else ""
     if control.asked:
         return why.strip()

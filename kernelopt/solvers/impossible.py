@@ -7,6 +7,7 @@ import numpy as np
 
 from kernelopt.certificates import Certificate
 from kernelopt.certificates.boxes import known_boxes
+from kernelopt.certificates.conflicts import conflict
 from kernelopt.certificates.multipliers import conic_bound
 from kernelopt.conic import Attempt, attempt, ladder
 from kernelopt.errors import InfeasibleError, KerneloptError, SolverError, UnboundedError
@@ -15,6 +16,7 @@ from kernelopt.threads import Watch
 from kernelopt.validation import Array
 
 REACHES = (1e3, 1e6)
+FAR = 0.1  # of the reach: a variable there has run away
 
 
 def raise_if_impossible(
@@ -28,25 +30,57 @@ def raise_if_impossible(
         if bound.ray is not None:
             raise contradiction(structure.problem, bound.ray)
     elif tried.status in (cp.UNBOUNDED, cp.UNBOUNDED_INACCURATE):
-        raise_if_unbounded(explicit, watch)
+        raise_if_unbounded(structure, explicit, watch)
 
 
-def raise_if_unbounded(explicit: cp.Problem, watch: Watch | None = None) -> None:
+def raise_if_unbounded(structure: Structure, explicit: cp.Problem, watch: Watch | None = None) -> None:
     """Raise where the objective falls in proportion to how far the variables may go."""
     near, far = (least_within(explicit, reach, watch) for reach in REACHES)
     if near is not None and far is not None and far < min(-1e3, 10 * near):
+        values = {v.id: np.abs(v.value).max() for v in explicit.variables() if v.value is not None}
+        loose = [v for v in structure.variables if values.get(v.id, 0.0) > FAR * REACHES[1]]
         raise UnboundedError(
             f"the objective must be bounded, got {far:.1e} (minimised) with variables up to "
-            f"{REACHES[1]:.0e}. Add the constraint that is missing, such as a trace."
+            f"{REACHES[1]:.0e}. {nothing_bounds(structure, loose) or 'Add the constraint that is missing.'}"
         )
+
+
+def loose_weights(structure: Structure) -> list[cp.Variable]:
+    """Return the variables of the risks' kernels that no constraint and no price holds back.
+
+    Along them every kernel grows and its risk falls, towards a value that it does not attain.
+    """
+    if structure.unset or structure.objective.rest is None:
+        return []
+    held = {v.id for v in structure.objective.rest.variables()}
+    for i in structure.active:
+        constraint = structure.lifted.constraints[i]
+        if not isinstance(constraint, cp.constraints.PSD):
+            held |= {v.id for v in constraint.variables()}
+    growing = {v.id for term in structure.risks for K in term.kernels for v in K.variables()}
+    return [v for v in structure.variables if v.id in growing and v.id not in held]
+
+
+def nothing_bounds(structure: Structure, loose: list[cp.Variable]) -> str:
+    """Return what is missing in words, empty where nothing is known to be."""
+    if not loose:
+        return ""
+    weights = {v.id for term in structure.risks for K in term.kernels for v in K.variables()}
+    n = structure.risks[0].kernels[0].shape[0] if structure.risks else 0
+    cure = (
+        f"trace(K) == {n}" if any(v.id in weights for v in loose) else "a bound, or a price in the objective"
+    )
+    return f"Nothing bounds {', '.join(v.name() for v in loose)}: add {cure}."
 
 
 def contradiction(problem: cp.Problem, ray: Array) -> InfeasibleError:
     """Return the error of a problem whose constraints have a Farkas ray."""
+    found = conflict(Structure(problem))
+    told, saved = ("", "") if found is None else (f": {found.text}", ", proof['certificate'].save(path)")
     return InfeasibleError(
-        "the constraints contradict each other, got a proof from their multipliers (proof['ray'], a Farkas "
-        "ray of the cone form). Loosen one of: " + ", ".join(names(problem)) + ".",
-        {"ray": ray},
+        f"the constraints contradict each other{told}, got a proof from their multipliers (proof['ray'], a "
+        f"Farkas ray of the cone form{saved}). Loosen one of: " + ", ".join(names(problem)) + ".",
+        {"ray": ray} | ({} if found is None else {"certificate": found.statement}),
     )
 
 

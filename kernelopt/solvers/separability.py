@@ -7,6 +7,7 @@ import warnings
 import cvxpy as cp
 import numpy as np
 
+from kernelopt.certificates.conflicts import inseparable
 from kernelopt.conic import attempt, ladder
 from kernelopt.errors import ConditionWarning, InfeasibleError
 from kernelopt.factors import pivoted_cholesky
@@ -29,27 +30,31 @@ def check_separable(learner: Learner, watch: Watch | None = None) -> None:
     """
     if not isinstance(learner.loss, hard_margin):
         return
-    total = np.zeros((learner.n, learner.n))
+    total, stacked = np.zeros((learner.n, learner.n)), []
     for K in learner.kernels:
         parts = terms(K)
         if parts is None:
             return
         for _, grams in parts:
             for i in range(len(grams)):
-                total += normalized(grams.gram(i)[: learner.n, : learner.n])
+                stacked.append(grams.gram(i)[: learner.n, : learner.n])
+                total += normalized(stacked[-1])
     alpha = nearest_hull_points(total, learner.y, learner.bias is not None, watch)
     if alpha is None:
         return
     scale = float(np.trace(total)) / learner.n
     distance = float(alpha @ total @ alpha)
     if distance <= INSEPARABLE * max(scale, 1e-300):
+        found = inseparable(stacked, learner.y, learner.bias is not None, alpha)
+        told = "" if found is None else f"{found.text}, "
         raise InfeasibleError(
-            "a hard margin needs a kernel that separates the classes, got none in the set: the convex hulls "
-            f"of the two classes meet (squared distance {distance:.1e} for the sum of the kernels, each "
-            f"scaled to a mean diagonal of one). proof['alpha'] shows it: {proof_text(learner.bias)}. "
+            f"a hard margin needs a kernel that separates the classes, got none in the set: {told}the convex "
+            f"hulls of the two classes meet (squared distance {distance:.1e} for the sum of the kernels, "
+            f"each scaled to a mean diagonal of one). proof['alpha'] shows it: {proof_text(learner.bias)}. "
             "Use soft_margin, soft_margin_squared or learned_tau (in words: hinge, squared_hinge, "
             "+ tau * I), or add a narrower kernel.",
-            {"alpha": alpha, "squared_distance": distance, "scale": scale},
+            {"alpha": alpha, "squared_distance": distance, "scale": scale}
+            | ({} if found is None else {"certificate": found.statement}),
         )
     if distance <= MEANINGLESS * scale:
         warnings.warn(
