@@ -1,6 +1,6 @@
 """Kernel learning in the language of cvxpy: convex words for kernels, certified solves."""
 
-from kernelopt.catalog import Entry, Formulation, catalogue
+from kernelopt.catalog import Entry, Formulation, Planted, catalogue
 from kernelopt.certificates import Certificate, certify
 from kernelopt.certificates.bounded import BoundedProblem
 from kernelopt.certificates.statement import Statement
@@ -118,6 +118,7 @@ __all__ = [
     "NotSymmetricError",
     "Outcome",
     "ParameterError",
+    "Planted",
     "Programme",
     "Risk",
     "ShapeError",

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from importlib.metadata import entry_points
 from inspect import Parameter, signature
-from typing import Any, Literal, Unpack
+from typing import Any, Literal, Unpack, get_args
 
 import cvxpy as cp
 import numpy as np
@@ -60,6 +60,17 @@ class Formulation:
     claim: Claim
     reference: str
     programmes: Mapping[str, Callable[[], Programme]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        instance(self.problem, cp.Problem, "problem", "a cp.Problem, the learning problem in words")
+        instance(self.kernel, cp.Expression, "kernel", "a cvxpy expression")
+        if self.weights is not None:
+            instance(self.weights, cp.Expression, "weights", "a cvxpy expression or None")
+        function(self.dual, "dual", "that builds the dual, without arguments")
+        one_of(self.claim, get_args(Claim), "claim")
+        instance(self.programmes, Mapping, "programmes", "a dict from name to function")
+        for name, make in self.programmes.items():
+            function(make, f"programmes[{name!r}]", "that makes a Programme, without arguments")
 
     def __repr__(self) -> str:
         constraints = len(self.problem.constraints)
@@ -181,6 +192,33 @@ def with_options_shown() -> None:
 with_options_shown()
 
 
+@dataclass(frozen=True, eq=False)
+class Planted:
+    """A formulation whose data were made so that its optimum is known in closed form.
+
+    Attributes
+    ----------
+    formulation : Formulation
+    value : float
+        The optimal value of its problem, exact up to the rounding of the data; inf where a minimisation is
+        infeasible.
+    point : dict from cvxpy variable to value
+        An optimal point; empty where there is none, or where it is only known up to hidden variables.
+    alphas : tuple of arrays
+        Optimal dual variables, one per risk; empty where there is no risk.
+    """
+
+    formulation: Formulation
+    value: float
+    point: Mapping[cp.Variable, Any] = field(default_factory=dict, repr=False)
+    alphas: tuple[Array, ...] = field(default=(), repr=False)
+
+    @property
+    def infeasible(self) -> bool:
+        """Whether the problem was made without a feasible point."""
+        return not np.isfinite(self.value)
+
+
 @dataclass(frozen=True)
 class Entry:
     """A formulation in the catalogue.
@@ -195,12 +233,54 @@ class Entry:
         What the builder takes beside kernels.
     example : function of a numpy Generator
         Returns a small `Formulation`; tests and benchmarks of the catalogue are driven by it.
+    planted : function of a numpy Generator and of knobs, or None
+        Returns a `Planted` problem with a known optimum. The knobs are keywords, for all of which there are
+        defaults: n, m, unlabelled, condition, degenerate, duplicates, infeasible.
     """
 
     name: str
     build: Callable[..., Formulation]
     takes: Takes
     example: Callable[[np.random.Generator], Formulation]
+    planted: Callable[..., Planted] | None = None
+
+    def __post_init__(self) -> None:
+        instance(self.name, str, "name", "text such as 'package.builder'")
+        if not all(self.name.partition(".")):
+            raise ParameterError(
+                f"name must be of the form 'package.builder', got {self.name!r}. Put the package "
+                "before a dot."
+            )
+        function(self.build, "build", "that returns a Formulation")
+        one_of(self.takes, get_args(Takes), "takes")
+        function(self.example, "example", "of a numpy Generator that returns a Formulation")
+        if self.planted is not None:
+            function(self.planted, "planted", "of a numpy Generator that returns a Planted")
+
+
+def instance(value: object, kind: type, what: str, wanted: str) -> None:
+    """Raise unless a field of a record is of its kind."""
+    if not isinstance(value, kind):
+        raise ParameterError(
+            f"{what} must be {wanted}, got {type(value).__name__}: {value!r:.60}. Correct the record."
+        )
+
+
+def function(value: object, what: str, wanted: str) -> None:
+    """Raise unless a field of a record can be called."""
+    if not callable(value):
+        raise ParameterError(
+            f"{what} must be a function {wanted}, got {type(value).__name__}: {value!r:.60}. Pass the "
+            "function itself, or functools.partial with its data."
+        )
+
+
+def one_of(value: object, words: tuple[str, ...], what: str) -> None:
+    """Raise unless a field of a record is one of its words."""
+    if value not in words:
+        raise ParameterError(
+            f"{what} must be one of {', '.join(map(repr, words))}, got {value!r}. Choose the one that holds."
+        )
 
 
 def catalogue() -> dict[str, Entry]:

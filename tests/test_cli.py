@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 
@@ -9,6 +10,7 @@ import pytest
 
 from kernelopt import catalog, cli, demo
 from kernelopt.errors import KerneloptError
+from kernelopt.testing import Row, suite
 
 CRITERIA = ("hard margin", "soft margin", "squared soft", "learned ridge", "alignment", "free signs")
 
@@ -61,6 +63,11 @@ def test_every_row_is_certified_and_learned_is_no_worse_than_single_or_average()
         (["demo", "--random-state", "-1"], "negative"),
         (["demo", "--out", "nowhere/at/all.png"], "existing folder"),
         (["demo", "--out", "picture.pdf"], "png"),
+        (["certify", "--size", "7"], "even and between 6 and 60"),
+        (["certify", "--size", "100"], "even and between 6 and 60"),
+        (["certify", "--solver", "CLARABELL"], "Did you mean CLARABEL?"),
+        (["certify", "--problem", "svm"], "must be the beginning of a name"),
+        (["certify", "--json", "nowhere/at/all.json"], "existing folder"),
     ],
 )
 def test_wrong_use_exits_with_two_and_says_why(arguments, said, capsys):
@@ -70,7 +77,7 @@ def test_wrong_use_exits_with_two_and_says_why(arguments, said, capsys):
     assert said in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("arguments", [["--help"], ["demo", "--help"], ["--version"]])
+@pytest.mark.parametrize("arguments", [["--help"], ["demo", "--help"], ["certify", "--help"], ["--version"]])
 def test_help_and_version_exit_with_zero(arguments, capsys):
     with pytest.raises(SystemExit) as stop:
         cli.main(arguments)
@@ -121,3 +128,54 @@ def test_two_packages_may_not_use_one_name(monkeypatch):
     monkeypatch.setattr(catalog, "entry_points", lambda group: [point, point])
     with pytest.raises(KerneloptError, match="unique"):
         catalog.catalogue()
+
+
+def rows_of(path):
+    return json.loads(path.read_text(encoding="utf-8"))["rows"]
+
+
+def test_certify_prints_and_saves_solvers_by_problems(tmp_path, capsys):
+    path = tmp_path / "rows.json"
+    arguments = ["--solver", "clarabel", "SCS", "--problem", "lp_norm.tikhonov"]
+    assert cli.main(["certify", *arguments, "--size", "6", "--json", str(path)]) == 0
+    out = capsys.readouterr().out
+    assert "4 rows: 4 certified" in out and "lp_norm" in out
+    rows = rows_of(path)
+    names = {"lp_norm.tikhonov", "lp_norm.tikhonov, harsh"}
+    assert {(r["solver"], r["problem"]) for r in rows} == {(s, n) for s in ("CLARABEL", "SCS") for n in names}
+    for row in rows:
+        assert row["status"] in ("optimal", "optimal_inaccurate") and row["error"] <= 1e-4
+        assert max(row["gap"], row["infeasibility"], row["complementarity"]) <= 1e-4 and row["seconds"] > 0
+
+
+def test_certify_never_calls_an_unbounded_problem_solved(tmp_path):
+    path = tmp_path / "rows.json"
+    assert (
+        cli.main(["certify", "--solver", "CLARABEL", "SCS", "--problem", "unbounded", "--json", str(path)])
+        == 0
+    )
+    rows = rows_of(path)
+    assert len(rows) == 2 and all(r["verdict"] in ("refuted", "not certified") for r in rows)
+    assert {r["truth"] for r in rows} == {"-inf"}  # JSON has no infinite numbers
+
+
+def test_a_false_bracket_is_an_exit_status_of_one(monkeypatch, capsys):
+    right = suite.planted
+    monkeypatch.setattr(suite, "planted", lambda *asked: (right(*asked)[0], 1.0))  # another true value
+    assert cli.main(["certify", "--solver", "CLARABEL", "--problem", "lanckriet.qcqp"]) == 1
+    captured = capsys.readouterr()
+    assert "excludes the true value" in captured.err and "false bracket" in captured.out
+
+
+def test_the_table_of_verdicts_fits_a_terminal_of_eighty_columns(monkeypatch, capsys):
+    monkeypatch.setenv("COLUMNS", "80")
+    numbers = dict.fromkeys(
+        ["truth", "value", "error", "gap", "infeasibility", "complementarity"], 1.23456e-7
+    )
+    why = "claims 1, outside of [2, 3]"
+    name = "similarity.kernel_per_similarity, harsh"
+    row = Row("CLARABEL", name, "optimal_inaccurate", **numbers, seconds=12.3, verdict="refuted", why=why)
+    cli.Console().print(cli.verdicts([row]))
+    printed = capsys.readouterr().out
+    assert "1.23456e-07" in printed and "12.30" in printed
+    assert max(map(len, printed.splitlines())) <= 80

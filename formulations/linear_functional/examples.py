@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 import kernelopt as ko
+from formulations.linear_functional.planted import of_strategy
 from formulations.linear_functional.strategy import Strategy, functional_strategy
 
 
@@ -17,4 +18,6 @@ def example(rng: np.random.Generator) -> Strategy:
     return functional_strategy(grams, v, regularization=0.05, ridge=0.01)
 
 
-CATALOGUE = [ko.Entry("linear_functional.functional_strategy", functional_strategy, "targets", example)]
+CATALOGUE = [
+    ko.Entry("linear_functional.functional_strategy", functional_strategy, "targets", example, of_strategy)
+]

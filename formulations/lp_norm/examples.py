@@ -11,6 +11,14 @@ from formulations.lp_norm.ellipsoid import non_isotropic
 from formulations.lp_norm.ivanov import primal
 from formulations.lp_norm.novelty import one_class
 from formulations.lp_norm.penalized import tikhonov
+from formulations.lp_norm.planted import (
+    of_ball,
+    of_block_norm,
+    of_elastic_net,
+    of_ellipsoid,
+    of_one_class,
+    of_tikhonov,
+)
 from formulations.lp_norm.setting import Array
 
 INTERACTIONS = np.array([[2.0, 0.8, -0.3], [0.8, 1.5, 0.4], [-0.3, 0.4, 1.0]])
@@ -25,30 +33,40 @@ def _data(rng: np.random.Generator) -> tuple[Array, Array]:
 
 
 CATALOGUE = [
-    ko.Entry("lp_norm.primal", primal, "labels", lambda rng: primal(*_data(rng), p=4 / 3)),
+    ko.Entry("lp_norm.primal", primal, "labels", lambda rng: primal(*_data(rng), p=4 / 3), of_ball),
     ko.Entry(
         "lp_norm.tikhonov",
         tikhonov,
         "labels",
         lambda rng: tikhonov(*_data(rng), p=3, penalty=0.5, loss=ko.logistic(1.0)),
+        of_tikhonov,
     ),
     ko.Entry(
         "lp_norm.block_norm",
         block_norm,
         "labels",
         lambda rng: block_norm(*_data(rng), r=1.5, loss=ko.huberized_hinge(1.0, 0.5)),
+        of_block_norm,
     ),
     ko.Entry(
         "lp_norm.non_isotropic",
         non_isotropic,
         "labels",
         lambda rng: non_isotropic(*_data(rng), E=INTERACTIONS),
+        of_ellipsoid,
     ),
     ko.Entry(
         "lp_norm.elastic_net",
         elastic_net,
         "labels",
         lambda rng: elastic_net(*_data(rng), l1=0.5, l2=0.5, loss=ko.squared_hinge(1.0)),
+        of_elastic_net,
     ),
-    ko.Entry("lp_norm.one_class", one_class, "none", lambda rng: one_class(_data(rng)[0], p=2, nu=0.3)),
+    ko.Entry(
+        "lp_norm.one_class",
+        one_class,
+        "none",
+        lambda rng: one_class(_data(rng)[0], p=2, nu=0.3),
+        of_one_class,
+    ),
 ]

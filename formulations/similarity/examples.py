@@ -6,6 +6,7 @@ import numpy as np
 
 import kernelopt as ko
 from formulations.similarity.indefinite import indefinite_svm
+from formulations.similarity.planted import of_indefinite_svm, of_several, of_single, of_spectral
 from formulations.similarity.setting import Array, default_trace
 from formulations.similarity.several import kernel_per_similarity
 from formulations.similarity.single import single_kernel
@@ -39,13 +40,14 @@ def _spectral(rng: np.random.Generator) -> ko.Formulation:
 
 
 CATALOGUE = [
-    ko.Entry("similarity.single_kernel", single_kernel, "similarities", _single),
-    ko.Entry("similarity.kernel_per_similarity", kernel_per_similarity, "similarities", _several),
-    ko.Entry("similarity.restricted_spectral", restricted_spectral, "similarities", _spectral),
+    ko.Entry("similarity.single_kernel", single_kernel, "similarities", _single, of_single),
+    ko.Entry("similarity.kernel_per_similarity", kernel_per_similarity, "similarities", _several, of_several),
+    ko.Entry("similarity.restricted_spectral", restricted_spectral, "similarities", _spectral, of_spectral),
     ko.Entry(
         "similarity.indefinite_svm",
         indefinite_svm,
         "similarities",
         lambda rng: indefinite_svm(*_data(rng), rho=0.2),
+        of_indefinite_svm,
     ),
 ]

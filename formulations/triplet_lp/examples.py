@@ -6,6 +6,7 @@ import numpy as np
 
 import kernelopt as ko
 from formulations.triplet_lp.design import feature_selection, kernel_design
+from formulations.triplet_lp.planted import of_design, of_selection
 
 
 def comparisons(rng: np.random.Generator, d: int) -> tuple[np.ndarray, np.ndarray]:
@@ -32,6 +33,6 @@ def selection_example(rng: np.random.Generator) -> ko.Formulation:
 
 
 CATALOGUE = [
-    ko.Entry("triplet_lp.kernel_design", kernel_design, "triplets", design_example),
-    ko.Entry("triplet_lp.feature_selection", feature_selection, "triplets", selection_example),
+    ko.Entry("triplet_lp.kernel_design", kernel_design, "triplets", design_example, of_design),
+    ko.Entry("triplet_lp.feature_selection", feature_selection, "triplets", selection_example, of_selection),
 ]

@@ -9,8 +9,8 @@ import numpy as np
 from cvxpy.atoms.affine.wraps import Wrap
 from numpy.typing import ArrayLike
 
-from kernelopt.grams import join, triangle
 from kernelopt.errors import ShapeError
+from kernelopt.grams import join, triangle
 from kernelopt.language.combination import as_kernel
 from kernelopt.language.terms import terms
 from kernelopt.validation import as_indices, as_vector

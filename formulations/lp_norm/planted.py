@@ -1,0 +1,178 @@
+"""Problems of l_p-norm multiple kernel learning with a known optimum.
+
+Each form of the kernel set relates the optimal weights theta to the numbers s_m = alpha'K_m alpha. One
+side is chosen, the other follows, and kernels with these s_m are made (`formulations.planting.kernels`).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+import kernelopt as ko
+from formulations.lp_norm.block import block_norm
+from formulations.lp_norm.elastic import elastic_net
+from formulations.lp_norm.ellipsoid import non_isotropic
+from formulations.lp_norm.ivanov import primal
+from formulations.lp_norm.novelty import one_class
+from formulations.lp_norm.penalized import tikhonov
+from formulations.lp_norm.setting import HINGE, Array
+from formulations.planting import Knobs, Machine, contradicting, kernels, machine, planted
+
+
+def forms_of(rng: np.random.Generator, knobs: Knobs) -> Array:
+    """Return positive numbers s_m, up to their common size, for the m kernels."""
+    return np.asarray(rng.uniform(0.5, 1.5, knobs.m))
+
+
+def ball_weights(s: Array, p: float) -> Array:
+    """Return the theta of the l_p ball with the largest theta's: (s_m / |s|_q)^(q - 1), and 1 at p = inf.
+
+    At p = 1 it is one of several where the largest s_m occurs more than once: equal shares.
+    """
+    if np.isinf(p):
+        return np.ones(s.size)
+    if p == 1:
+        largest = s == s.max()
+        return np.asarray(largest / largest.sum())
+    powers = (s / s.max()) ** (1 / (p - 1))  # q - 1 = 1 / (p - 1)
+    return np.asarray(powers / ko.lp_length(powers, p))
+
+
+def stack_of(
+    rng: np.random.Generator, knobs: Knobs, m: Machine, theta: Array, s: Array
+) -> tuple[Array, Array]:
+    """Return the kernels with duplicates, and the weight of each; theta and s include the duplicates."""
+    base: Array = np.bincount(knobs.owners, weights=theta).astype(float)
+    return kernels(rng, knobs, m.z, m.g, base, s[: knobs.m])[knobs.owners], theta
+
+
+def of_ball(rng: np.random.Generator, *, p: float = 4 / 3, loss: ko.Loss = HINGE, **asked: Any) -> ko.Planted:
+    """Return a constrained problem with a known optimum; its value is l(alpha) - 1/2 |s|_q."""
+    knobs = Knobs(**asked)
+    if knobs.infeasible:
+        loss = ko.hard_margin()
+    m = machine(rng, loss, knobs)
+    s = forms_of(rng, knobs)
+    if p == 1:  # weights where the forms are largest
+        s = np.where(knobs.active, s.max(), s if not knobs.degenerate else s.max())
+    s = s[knobs.owners]
+    theta = ball_weights(s, p)
+    if p == 1:
+        theta = np.where(knobs.active[knobs.owners], theta, 0.0)
+        theta /= theta.sum()
+    stack, theta = stack_of(rng, knobs, m, theta, s)
+    if knobs.infeasible:
+        return planted(primal(contradicting(stack), m.y, p=p, loss=loss), np.inf, None)
+    return planted(primal(stack, m.y, p=p, loss=loss), m.risk, m.alpha, theta=theta)
+
+
+def of_tikhonov(
+    rng: np.random.Generator,
+    *,
+    p: float = 3.0,
+    penalty: float = 0.5,
+    loss: ko.Loss | None = None,
+    **asked: Any,
+) -> ko.Planted:
+    """Return a penalised problem with a known optimum.
+
+    At theta = tau d with |d|_p = 1 it has s_m = 4 mu tau d_m^(p - 1), so that theta's = 4 mu tau^2.
+    """
+    knobs = Knobs(**asked)
+    knobs.always_feasible("tikhonov")
+    m = machine(rng, loss or ko.logistic(1.0), knobs)
+    d = forms_of(rng, knobs)[knobs.owners]
+    d /= ko.lp_length(d, p)
+    tau = np.sqrt(m.form / (4 * penalty))
+    stack, theta = stack_of(rng, knobs, m, tau * d, 4 * penalty * tau * d ** (p - 1))
+    formulation = tikhonov(stack, m.y, p=p, penalty=penalty, loss=loss or ko.logistic(1.0))
+    return planted(formulation, m.risk + penalty * tau**2, m.alpha, theta=theta)
+
+
+def of_block_norm(
+    rng: np.random.Generator, *, r: float = 1.5, loss: ko.Loss | None = None, **asked: Any
+) -> ko.Planted:
+    """Return a block-norm problem with a known optimum.
+
+    For r <= 2 it is that of the ball with p = r / (2 - r). For r > 2 the machine is f = sum_m K_m alpha /
+    theta_m with theta_m = s_m^(1 / (p + 1)), up to |theta|_p = 1, and p = r / (r - 2).
+    """
+    knobs = Knobs(**asked)
+    knobs.always_feasible("block_norm")
+    loss = loss or ko.huberized_hinge(1.0, 0.5)
+    m = machine(rng, loss, knobs)
+    s = forms_of(rng, knobs)[knobs.owners]
+    if ko.exponent(r, "r") <= 2:
+        theta = ball_weights(s, np.inf if r == 2 else r / (2 - r))
+        stack, theta = stack_of(rng, knobs, m, theta, s)
+        return planted(block_norm(stack, m.y, r=r, loss=loss), m.risk, m.alpha, theta=theta)
+    p = 1.0 if np.isinf(r) else r / (r - 2)
+    powers = s ** (1 / (p + 1))
+    stack, _ = stack_of(rng, knobs, m, ko.lp_length(powers, p) / powers, s)
+    return planted(block_norm(stack, m.y, r=r, loss=loss), m.risk, m.alpha)
+
+
+def of_ellipsoid(rng: np.random.Generator, **asked: Any) -> ko.Planted:
+    """Return a problem over an ellipsoid of weights with a known optimum.
+
+    With theta'E theta = 1 it has s_m = (E theta)_m theta's where theta_m > 0, and at most that elsewhere.
+    """
+    knobs = Knobs(**asked)
+    knobs.always_feasible("non_isotropic")
+    m = machine(rng, HINGE, knobs)
+    count = knobs.owners.size
+    root = rng.uniform(0.0, 1.0, (count, count))
+    E = root @ root.T / count + np.eye(count)
+    if knobs.duplicates:  # the same row and column, so that both copies are used alike
+        E = E[np.ix_(knobs.owners, knobs.owners)] + np.eye(count)
+    theta = np.where(knobs.active, rng.uniform(0.5, 1.5, knobs.m), 0.0)[knobs.owners]
+    theta /= np.sqrt(theta @ E @ theta)
+    level = np.where(knobs.active, 1.0, 1.0 if knobs.degenerate else 0.5)[knobs.owners]
+    stack, theta = stack_of(rng, knobs, m, theta, level * (E @ theta))
+    return planted(non_isotropic(stack, m.y, E=E), m.risk, m.alpha, theta=theta)
+
+
+def of_elastic_net(rng: np.random.Generator, *, l2: float = 0.5, **asked: Any) -> ko.Planted:
+    """Return an elastic-net problem with a known optimum.
+
+    It has s_m = (l1 / (1 - l2 theta_m))^2 where theta_m > 0, and at most l1^2 elsewhere; l1 follows from
+    theta's = alpha'K alpha.
+    """
+    knobs = Knobs(**asked)
+    knobs.always_feasible("elastic_net")
+    loss = ko.squared_hinge(1.0)
+    m = machine(rng, loss, knobs)
+    filled = np.where(knobs.active, rng.uniform(0.2, 0.6, knobs.m), 0.0)[knobs.owners]  # l2 theta
+    level = np.where(knobs.active, 1.0, 1.0 if knobs.degenerate else 0.5)[knobs.owners]
+    shape = level / (1 - filled) ** 2
+    theta = filled / l2
+    l1 = float(np.sqrt(m.form / (theta @ shape)))
+    stack, theta = stack_of(rng, knobs, m, theta, shape)
+    price = l1**2 / (2 * l2) * float((1 / (1 - filled) - 1).sum())
+    return planted(elastic_net(stack, m.y, l1=l1, l2=l2, loss=loss), m.risk + price, m.alpha, theta=theta)
+
+
+def of_one_class(rng: np.random.Generator, *, p: float = 2.0, nu: float = 0.5, **asked: Any) -> ko.Planted:
+    """Return a one-class problem in the nu form with a known value, - 1/2 alpha'K alpha.
+
+    rho = 1: f is 1 where alpha is between its bounds 0 and 1 / (nu n), above at 0 and below at the other.
+    """
+    knobs = Knobs(**asked)
+    knobs.always_feasible("one_class")
+    n = knobs.n
+    bound = 1 / (nu * n)
+    outside = int(nu * n) // 2
+    alpha, f = np.zeros(n), np.ones(n)
+    alpha[:outside] = bound
+    f[:outside] -= [knobs.sharp(rng) for _ in range(outside)]
+    free = slice(outside, outside + int(np.ceil((1 - outside * bound) / (0.7 * bound))))
+    between = rng.uniform(0.8, 1.2, alpha[free].size)
+    alpha[free] = between / between.sum() * (1 - outside * bound)
+    beyond = n - free.stop
+    f[free.stop :] += [knobs.sharp(rng) for _ in range(beyond)]
+    m = Machine(np.ones(n), alpha, alpha, f, float(alpha @ f), 0.0)
+    s = forms_of(rng, knobs)[knobs.owners]
+    stack, _ = stack_of(rng, knobs, m, ball_weights(s, p), s)
+    return planted(one_class(stack, p=p, nu=nu), m.risk, None)

@@ -1,0 +1,249 @@
+"""Planted optima: data made from a primal-dual pair, so that the optimal value is known in closed form.
+
+Every construction goes the same way. The dual variable alpha is chosen first, then predictions
+f = K alpha + b that make alpha a subgradient of the loss, and last the kernels, with K_m alpha prescribed:
+
+    K_m = g_m g_m' / s_m + R_m,    R_m alpha = 0,    s_m = g_m'alpha > 0,    hence    K_m alpha = g_m.
+
+The conditions on the weights are conditions on the numbers s_m = alpha'K_m alpha. The value is that of the
+dual, l(alpha) - 1/2 alpha'K alpha, plus what the kernel set costs.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+import kernelopt as ko
+
+Array = NDArray[np.float64]
+SMALLEST = 6  # points: one pair of every kind, free, at the bound and at zero
+
+
+@dataclass(frozen=True)
+class Knobs:
+    """What can be asked of a planted problem.
+
+    Attributes
+    ----------
+    n : int >= 6, even, default 10
+        Points with a label or target; the points of a problem without any.
+    m : int >= 1, default 3
+        Kernels, before duplicates. From three on the last one has weight zero at the optimum.
+    unlabelled : int >= 0, default 2
+        Further points, where the formulation takes them.
+    condition : float >= 1, default 100
+        Largest over smallest eigenvalue of the part R_m of every kernel.
+    degenerate : bool, default False
+        Whether kernels have low rank, and points and weights lie where two pieces meet: strict
+        complementarity fails.
+    duplicates : int from 0 to m, default 0
+        How many kernels occur twice.
+    infeasible : bool, default False
+        Whether two equal points have opposite labels, which no hard margin allows.
+    """
+
+    n: int = 10
+    m: int = 3
+    unlabelled: int = 2
+    condition: float = 100.0
+    degenerate: bool = False
+    duplicates: int = 0
+    infeasible: bool = False
+
+    def __post_init__(self) -> None:
+        least = {"n": SMALLEST, "m": 1, "unlabelled": 0, "duplicates": 0}
+        for name, low in least.items():
+            value = vars(self)[name]
+            if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < low:
+                raise ko.ParameterError(
+                    f"{name} must be an integer from {low} on, got {value!r}. Pass {name}={low} or more."
+                )
+        if self.n % 2:
+            raise ko.ParameterError(
+                f"n must be even, got {self.n}. Pass n={self.n + 1}: points come in pairs."
+            )
+        if self.duplicates > self.m:
+            raise ko.ParameterError(
+                f"duplicates must be at most m = {self.m}, got {self.duplicates}. No kernel "
+                "occurs three times."
+            )
+        if ko.positive(self.condition, "condition") < 1:
+            raise ko.ParameterError(
+                f"condition must be at least 1, got {self.condition:g}. Pass its inverse."
+            )
+        for name in ("degenerate", "infeasible"):
+            if not isinstance(vars(self)[name], bool | np.bool_):
+                raise ko.ParameterError(f"{name} must be True or False, got {vars(self)[name]!r}.")
+
+    @property
+    def N(self) -> int:
+        """The number of points."""
+        return self.n + self.unlabelled
+
+    @property
+    def owners(self) -> NDArray[np.intp]:
+        """For every kernel of the stack, duplicates included, the one of the m that it is."""
+        return np.concatenate([np.arange(self.m), np.arange(self.duplicates)])
+
+    @property
+    def active(self) -> NDArray[np.bool_]:
+        """Which of the m kernels have a weight."""
+        return (np.arange(self.m) < self.m - 1) | (self.m < 3)
+
+    def always_feasible(self, name: str) -> None:
+        """Raise if an infeasible problem is asked of a formulation that has none."""
+        if self.infeasible:
+            raise ko.ParameterError(
+                f"{name} has a feasible point for all data, got infeasible=True. Leave it out, or plant a "
+                "hard margin."
+            )
+
+    def sharp(self, rng: np.random.Generator) -> float:
+        """Return a distance from the next piece: positive, but zero where degenerate."""
+        return 0.0 if self.degenerate else float(rng.uniform(0.1, 0.5))
+
+
+@dataclass(frozen=True)
+class Machine:
+    """A learner at its optimum: f = g + b on the labelled points, where g = K alpha at the kernel to come.
+
+    Attributes
+    ----------
+    y : array of shape (n,), labels or targets
+    alpha : array of shape (n,)
+    z : array of shape (N,), alpha with zeros at the unlabelled points
+    g : array of shape (N,)
+    form : z'g = alpha'K alpha > 0
+    gain : l(alpha)
+    """
+
+    y: Array
+    alpha: Array
+    z: Array
+    g: Array
+    form: float
+    gain: float
+
+    @property
+    def risk(self) -> float:
+        """The risk at the optimum, l(alpha) - 1/2 alpha'K alpha."""
+        return self.gain - self.form / 2
+
+
+def machine(rng: np.random.Generator, loss: ko.Loss, knobs: Knobs) -> Machine:
+    """Return a learner at its optimum: pairs of points with alpha free, at its bound and at zero."""
+    n, bias = knobs.n, loss.default_bias
+    signs = np.where(np.arange(n) % 2, -1.0, 1.0) if bias else np.ones(n)
+    y = signs if loss.kind == "labels" else np.zeros(n) if loss.kind == "targets" else np.ones(n)
+    _, _, _, lower, upper = loss.curve(y)
+    reach = np.minimum(np.where(signs > 0, upper, -lower), 1e300)
+    bounded = bool((reach < 1e300).all())
+    unit = np.where(reach < 1e300, reach, 1.0)
+    share = np.repeat(rng.uniform(0.15, 0.45, n // 2), 2)
+    if loss.quadratic:
+        share[2:4] = 1.0 if bounded else share[2:4]
+        share[4:6] = 0.0
+    alpha = signs * share * unit
+    pushes = np.repeat([knobs.sharp(rng) for _ in range(n // 2)], 2)
+    f = loss.conjugate_gradient(alpha, y)
+    f = f + np.where(alpha <= lower, pushes, 0.0) - np.where(alpha >= upper, pushes, 0.0)
+    if loss.kind == "targets":  # the predictions are chosen, and the targets follow
+        wanted = alpha + rng.normal(scale=0.2, size=n)
+        y, f = wanted - f, wanted
+    g = np.concatenate(
+        [f - (rng.uniform(-0.3, 0.3) if bias else 0.0), 0.3 * rng.normal(size=knobs.unlabelled)]
+    )
+    z = np.pad(alpha, (0, knobs.unlabelled))
+    return Machine(y, alpha, z, g, float(z @ g), loss.conjugate(alpha, y))
+
+
+def orthogonal_part(
+    rng: np.random.Generator, knobs: Knobs, vectors: list[Array], trace: float | None = None
+) -> Array:
+    """Return a positive semidefinite matrix that maps the given vectors to zero."""
+    size, k = vectors[0].size, len(vectors)
+    Q, _ = np.linalg.qr(np.column_stack([*vectors, rng.normal(size=(size, size - k))]))
+    spectrum = np.geomspace(1.0, 1 / knobs.condition, size - k)
+    if knobs.degenerate:
+        spectrum[2:] = 0.0
+    R = (Q[:, k:] * spectrum) @ Q[:, k:].T
+    R = R if trace is None else R * (trace / spectrum.sum())
+    return np.asarray((R + R.T) / 2)
+
+
+def directions(
+    rng: np.random.Generator, z: Array, g: Array, weights: Array, forms: Array
+) -> tuple[Array, Array]:
+    """Return g_m with z'g_m = forms_m, the sum of weights_m g_m being g; `forms` are made to fit z'g.
+
+    Only kernels with a weight take part in the sum.
+    """
+    forms = forms * (float(z @ g) / float(weights @ forms))
+    spread = 0.2 * np.linalg.norm(g) / np.sqrt(g.size) * rng.normal(size=(weights.size, g.size))
+    spread -= np.outer(spread @ z, z) / (z @ z)
+    total = float(weights.sum())
+    spread -= (weights @ spread) / total if total > 0 else 0.0
+    return np.outer(forms / float(z @ g), g) + spread, forms
+
+
+def kernels(
+    rng: np.random.Generator,
+    knobs: Knobs,
+    z: Array,
+    g: Array,
+    weights: Array,
+    forms: Array,
+    trace: float | None = None,
+) -> Array:
+    """Return K_m with z'K_m z = forms_m, sum_m weights_m K_m z = g, and all traces equal to `trace`.
+
+    Weights and forms are those of the m kernels of `knobs`, with weights'forms = z'g. A trace must be at
+    least |g_m|^2 / forms_m; `None` leaves them free.
+    """
+    parts, forms = directions(rng, z, g, weights, forms)
+    stack = []
+    for part, form in zip(parts, forms, strict=True):
+        rest = None if trace is None else trace - part @ part / form
+        stack.append(np.outer(part, part) / form + orthogonal_part(rng, knobs, [z], rest))
+    return np.array(stack)
+
+
+def split(
+    rng: np.random.Generator, knobs: Knobs, K: Array, W: Array, weights: Array, targets: Array
+) -> Array:
+    """Return symmetric K_m with sum_m weights_m K_m = K and <W, K_m> = targets_m.
+
+    All but the first are positive semidefinite and of size one; weights'targets must be <W, K>. W needs
+    eigenvalues of both signs.
+    """
+    curvature, basis = np.linalg.eigh(W)
+    stack = [K]
+    for target in targets[1:]:
+        root = rng.normal(size=K.shape)
+        A = root @ root.T / len(K)
+        missing = target - float((W * A).sum())
+        k = -1 if missing > 0 else 0  # a direction in which W has the sign of what is missing
+        A = A + missing / curvature[k] * np.outer(basis[:, k], basis[:, k])
+        stack.append((A + A.T) / 2)
+    stack[0] = (
+        (K - np.tensordot(weights[1:], np.array([*stack[1:]]), 1)) / weights[0] if len(stack) > 1 else K
+    )
+    return np.array(stack)
+
+
+def planted(formulation: ko.Formulation, value: float, alpha: Array | None, /, **point: Any) -> ko.Planted:
+    """Return the record of a planted optimum; the keywords are values by the name of the variable."""
+    variables = {v.name(): v for v in ko.Structure(formulation.problem).user_variables}
+    values = {variables[name]: np.asarray(values, dtype=float) for name, values in point.items()}
+    return ko.Planted(formulation, float(value), values, () if alpha is None else (alpha,))
+
+
+def contradicting(stack: Array) -> Array:
+    """Return the kernels with the second point, of the other label, in the place of the first."""
+    order = np.arange(stack.shape[1])
+    order[0] = 1
+    return stack[:, order][:, :, order]

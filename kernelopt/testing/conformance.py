@@ -1,0 +1,144 @@
+"""Every conic solver on every problem of the suite: `kernelopt certify`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import cvxpy as cp
+import numpy as np
+from cvxpy.reductions.solvers.defines import INSTALLED_CONIC_SOLVERS
+
+from kernelopt.conic import checked_solver, mosek_is_licensed
+from kernelopt.testing.answers import Form, ask
+from kernelopt.testing.suite import Case
+from kernelopt.testing.unlicensed import rebuilt_answer
+from kernelopt.testing.verdicts import TOLERANCE, Verdict, audited, judge, true_error
+
+NOT_CONIC = ("GLPK_MI", "CBC", "SCIP", "XPRESS")  # for integers
+
+
+@dataclass(frozen=True)
+class Row:
+    """One solver on one problem.
+
+    Attributes
+    ----------
+    solver, problem, status : str
+        The status is what the solver says.
+    truth, value : float
+        The true optimal value, and the one that the solver claims.
+    error : float
+        |value - truth| relative to |truth|.
+    gap : float
+        Of the certificate of the solver's own point and multipliers.
+    infeasibility, complementarity : float
+        As in `Answer`.
+    seconds : float
+    verdict, why : str
+        As in `Verdict`.
+    """
+
+    solver: str
+    problem: str
+    status: str
+    truth: float
+    value: float
+    error: float
+    gap: float
+    infeasibility: float
+    complementarity: float
+    seconds: float
+    verdict: str
+    why: str
+
+
+def conic_solvers(names: Sequence[str] | None = None) -> list[str]:
+    """Return the conic solvers to run: those that are installed, or those that are named.
+
+    Raises
+    ------
+    ParameterError
+        If a named solver is not installed.
+    """
+    if names:
+        return list(dict.fromkeys(checked_solver(name, cp.installed_solvers()) for name in names))
+    return [name for name in INSTALLED_CONIC_SOLVERS if name not in NOT_CONIC]
+
+
+def fits(form: Form, solver: Any) -> bool:
+    """Whether the solver has the cones of the problem."""
+    try:
+        form.conic.get_problem_data(solver)
+    except cp.SolverError:
+        return False
+    return True
+
+
+def run(case: Case, solver: Any, tol: float = TOLERANCE) -> Row | None:
+    """Return the row of one solver on one problem, None where the solver lacks the cones."""
+    form, truth = case.make()
+    name = solver if isinstance(solver, str) else str(solver.name())
+    if not fits(form, solver):
+        return None
+    licensed = name != "MOSEK" or mosek_is_licensed()
+    answer = ask(form, solver) if licensed else rebuilt_answer(form)
+    maximize = isinstance(form.problem.objective, cp.Maximize)
+    found = judge(answer, maximize, tol) if licensed else Verdict("no licence", answer.failure)
+    verdict = audited(found, answer, truth, tol)
+    gap = np.nan if answer.certificate is None else answer.certificate.gap
+    return Row(
+        solver=name,
+        problem=case.name,
+        status=answer.status,
+        truth=truth,
+        value=answer.value,
+        error=true_error(answer.value, truth),
+        gap=gap,
+        infeasibility=answer.infeasibility,
+        complementarity=answer.complementarity,
+        seconds=answer.seconds,
+        verdict=verdict.word,
+        why=verdict.why,
+    )
+
+
+def conformance(
+    chosen: Iterable[Case], solvers: Sequence[Any], show: Callable[[str], None] | None = None
+) -> Iterator[Row]:
+    """Yield a row for every problem and every solver that has its cones.
+
+    Parameters
+    ----------
+    chosen : iterable of Case
+        Such as `kernelopt.testing.cases()`.
+    solvers : sequence of names or cvxpy solver objects
+    show : function of str, optional
+        Told what comes next.
+    """
+    for case in chosen:
+        for solver in solvers:
+            if show is not None:
+                show(f"{case.name}, {solver if isinstance(solver, str) else solver.name()}")
+            row = run(case, solver)
+            if row is not None:
+                yield row
+
+
+def save(rows: Sequence[Row], path: Path) -> None:
+    """Write the rows as JSON, with the versions that they belong to; infinite numbers become text."""
+    packages = {name: version(name) for name in ("kernelopt", "cvxpy", "numpy")}
+    content = {"versions": packages, "tolerance": TOLERANCE, "rows": [plain(row) for row in rows]}
+    path.write_text(json.dumps(content, indent=1, allow_nan=False) + "\n", encoding="utf-8")
+
+
+def plain(row: Row) -> dict[str, Any]:
+    """Return a row as JSON takes it."""
+    return {
+        name: str(value) if isinstance(value, float) and not np.isfinite(value) else value
+        for name, value in asdict(row).items()
+    }

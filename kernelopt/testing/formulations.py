@@ -1,0 +1,204 @@
+"""`check_formulation`: a formulation of one's own, tested as those of kernelopt are."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import cvxpy as cp
+import numpy as np
+
+from kernelopt.catalog import Entry, Formulation
+from kernelopt.certificates import certify
+from kernelopt.errors import ParameterError
+from kernelopt.solvers.solution import Solution
+from kernelopt.solvers.solve import applicable, solve
+from kernelopt.structure.structure import Structure
+from kernelopt.testing.findings import Findings
+
+RTOL = 1e-5
+
+
+def check_formulation(
+    entry: Entry, *, seeds: Sequence[int] = (0, 1, 2), rtol: float = RTOL, methods: bool = True
+) -> Findings:
+    """Check a formulation on its examples: certified, compared with its dual, its programmes and all methods.
+
+    The problem may have several risks, shared weights, no weights, no risk, and any sense. Stated are:
+
+    * record: the problem, the dual and the programmes are DCP, and made anew by every call;
+    * solved: the gap of `solve()` is at most rtol, and the variables hold the value;
+    * certified again: from the point alone;
+    * dual: its optimum, which is bracketed too, relates to that of the problem as `claim` says;
+    * programmes: each leads to a certified point of the learning problem with the same optimum;
+    * machines: kernels and predictions are finite and have the shapes of the points;
+    * methods: every one that applies brackets the same optimum;
+    * planted: where the entry plants optima, they lie in the bracket.
+
+    Parameters
+    ----------
+    entry : Entry
+    seeds : sequence of int, default (0, 1, 2)
+        Of the examples.
+    rtol : float > 0, default 1e-5
+        Of gaps and of differences between optima.
+    methods : bool, default True
+        Whether every method is tried, on the first seed.
+
+    Returns
+    -------
+    Findings
+        `print` lists the statements that hold.
+
+    Raises
+    ------
+    AssertionError
+        With every statement that fails, in words.
+    ParameterError
+        If it is not given an `Entry`.
+    """
+    if not isinstance(entry, Entry):
+        raise ParameterError(
+            f"check_formulation takes an Entry, got {type(entry).__name__}. Make one: "
+            "ko.Entry('package.builder', builder, 'labels', example); example(rng) returns a Formulation."
+        )
+    findings = Findings(entry.name)
+    for seed in seeds:
+        with findings.part(f"example {seed}"):
+            check_example(findings, entry, seed, rtol)
+    if methods and seeds:
+        with findings.part("methods"):
+            check_methods(findings, entry, seeds[0], rtol)
+    if entry.planted is not None:
+        with findings.part("planted"):
+            check_planted(findings, entry, rtol)
+    findings.raise_if_wrong()
+    return findings
+
+
+def example(entry: Entry, seed: int) -> Formulation:
+    """Return the example of a seed, or say that it is no formulation."""
+    made = entry.example(np.random.default_rng(seed))
+    if not isinstance(made, Formulation):
+        raise ParameterError(f"example(rng) must return a Formulation, got {type(made).__name__}.")
+    return made
+
+
+def check_example(findings: Findings, entry: Entry, seed: int, rtol: float) -> None:
+    """Check one example."""
+    formulation, at = example(entry, seed), f"seed {seed}"
+    check_record(findings, formulation, at)
+    solution = formulation.solve(tol=rtol)
+    certificate = solution.certificate
+    findings.state(f"{at}: the certified gap is at most {rtol:g}", solution.gap <= rtol, certificate)
+    slack = rtol * size(solution)
+    value = formulation.problem.value
+    findings.state(
+        f"{at}: the variables hold the value",
+        value is not None and abs(value - solution.value) <= slack,
+        value,
+    )
+    again = certify(formulation.problem, solution)
+    findings.state(f"{at}: the point is certified again", again.gap <= rtol, again)
+    overlaps = again.lower <= solution.upper + slack and solution.lower <= again.upper + slack
+    findings.state(f"{at}: both brackets overlap", overlaps, again)
+    with findings.part(f"{at}: the dual"):
+        check_dual(findings, formulation, solution, at, rtol)
+    for name in formulation.programmes:
+        with findings.part(f"{at}: the programme {name!r}"):
+            other = example(entry, seed).solve("exact", programme=name, tol=rtol)
+            agrees = abs(other.value - solution.value) <= 2 * slack
+            findings.state(f"{at}: the programme {name!r} has the same optimum", agrees, other.value)
+    with findings.part(f"{at}: the machines"):
+        check_machines(findings, formulation, solution, at)
+    twin = example(entry, seed).solve(tol=rtol)
+    same = abs(twin.value - solution.value) <= slack
+    findings.state(f"{at}: the example is that of its seed", same, twin.value)
+
+
+def check_record(findings: Findings, formulation: Formulation, at: str) -> None:
+    """Check that problems are convex and made anew."""
+    findings.state(f"{at}: the problem is DCP", formulation.problem.is_dcp())
+    with findings.part(f"{at}: dual()"):
+        dual = formulation.dual()
+        is_problem = isinstance(dual, cp.Problem)
+        findings.state(f"{at}: dual() returns a cp.Problem", is_problem, type(dual).__name__)
+        findings.state(f"{at}: the dual is DCP", is_problem and dual.is_dcp())
+        findings.state(f"{at}: dual() makes a new problem", formulation.dual() is not dual)
+    for name, make in formulation.programmes.items():
+        with findings.part(f"{at}: programmes[{name!r}]"):
+            one = make()
+            findings.state(f"{at}: the programme {name!r} is DCP", one.problem.is_dcp())
+            findings.state(f"{at}: programmes[{name!r}] makes a new one", make().problem is not one.problem)
+
+
+def check_dual(
+    findings: Findings, formulation: Formulation, solution: Solution, at: str, rtol: float
+) -> None:
+    """Compare the brackets of the dual's optimum and of the problem's, as the claim says."""
+    found = solve(formulation.dual(), tol=rtol)
+    # A dual by hand need not be of a form that closes as well as the problem in words.
+    findings.state(f"{at}: the dual is certified", found.gap <= 10 * rtol, found.certificate)
+    slack = rtol * max(size(solution), size(found))
+    above = found.upper >= solution.lower - slack  # the dual's optimum can be at least that of the problem
+    below = found.lower <= solution.upper + slack
+    minimises = isinstance(formulation.problem.objective, cp.Minimize)
+    holds = {
+        "equal": above and below,
+        "upper": above,
+        "lower": below,
+        "relaxation": below if minimises else above,
+    }[formulation.claim]
+    brackets = f"[{found.lower:.9g}, {found.upper:.9g}] against [{solution.lower:.9g}, {solution.upper:.9g}]"
+    findings.state(f"{at}: the dual is {formulation.claim!r}", holds, brackets)
+
+
+def check_machines(findings: Findings, formulation: Formulation, solution: Solution, at: str) -> None:
+    """Check kernels and predictions, one per risk; a kernel that is learned without one does not predict."""
+    for k, learned in enumerate(solution.learned):
+        which = f"{at}: " + (f"risk {k}: " if len(solution.learned) > 1 else "")
+        N, K = learned.n_points, learned.kernel
+        fits = K.shape == (N, N) and np.isfinite(K).all()
+        findings.state(f"{which}the kernel is finite, of shape {(N, N)}", fits, K.shape)
+        if not learned.n:
+            continue
+        values = solution.decision_function(risk=k)
+        fits = values.shape == (N,) and np.isfinite(values).all()
+        findings.state(f"{which}predictions are finite, of shape {(N,)}", fits, values.shape)
+    if formulation.weights is not None:
+        weights = formulation.weights.value
+        filled = weights is not None and np.isfinite(np.asarray(weights)).all()
+        findings.state(f"{at}: the weights are filled in", filled, weights)
+
+
+def check_methods(findings: Findings, entry: Entry, seed: int, rtol: float) -> None:
+    """Let every method that applies bracket the optimum, and compare with that of "auto"."""
+    expected = example(entry, seed).solve(tol=rtol)
+    slack = rtol * size(expected)
+    for candidate in applicable(Structure(example(entry, seed).problem)):
+        name = candidate.method.name
+        with findings.part(f"the method {name!r}"):
+            found = example(entry, seed).solve(name, tol=rtol)
+            overlaps = found.lower <= expected.upper + slack and expected.lower <= found.upper + slack
+            findings.state(f"{name!r} brackets the same optimum", overlaps, found.certificate)
+
+
+def check_planted(findings: Findings, entry: Entry, rtol: float) -> None:
+    """Compare a planted value with the certified bracket."""
+    make: Any = entry.planted
+    planted = make(np.random.default_rng(0))
+    found = planted.formulation.solve(tol=rtol)
+    slack = rtol * abs(planted.value)
+    inside = (
+        found.lower - 1e-9 * abs(planted.value) <= planted.value <= found.upper + 1e-9 * abs(planted.value)
+    )
+    findings.state(
+        "the planted value is in the bracket", inside, f"{planted.value!r} and {found.certificate}"
+    )
+    close = abs(found.value - planted.value) <= 2 * slack
+    findings.state("the planted value is reached", close, f"{found.value!r} for {planted.value!r}")
+
+
+def size(solution: Solution) -> float:
+    """Return the size of the terms that a tolerance is relative to."""
+    return max(abs(solution.lower), abs(solution.upper), 1e-3)

@@ -1,0 +1,167 @@
+"""`check_loss`: a loss of one's own, by the identities that tie its parts together."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import cvxpy as cp
+import numpy as np
+
+from kernelopt.errors import ParameterError
+from kernelopt.losses import Loss
+from kernelopt.machine import learn
+from kernelopt.solvers.solve import solve
+from kernelopt.testing.findings import Findings
+from kernelopt.validation import Array
+
+POINTS = 8
+TRIALS = 10
+CLOSE = 1e-7
+
+
+def check_loss(loss: Loss, y: Any = None, *, seed: int = 0) -> Findings:
+    """Check a loss: its value, its cvxpy form, its conjugate, its domain, its intercept and its machine.
+
+    Stated are, at random predictions t and dual variables a:
+
+    * form: `expression` is convex and has the value of `value`;
+    * Fenchel-Young: V(t) >= l(a) - a't on the domain, with equality at a(t) = `response`;
+    * conjugate: `conjugate_expression` is concave, has the value of `conjugate`, and its domain holds what
+      `project` returns;
+    * intercept: no other one has a smaller loss;
+    * machine: at a kernel the primal value and that of the dual of `conjugate_expression` are equal.
+
+    Parameters
+    ----------
+    loss : Loss
+    y : array of shape (n,), optional
+        Labels or targets; by default eight, of the loss's kind.
+    seed : int, default 0
+
+    Returns
+    -------
+    Findings
+        `print` lists the statements that hold.
+
+    Raises
+    ------
+    AssertionError
+        With every statement that fails, in words.
+    ParameterError
+        If it is not given a `Loss`.
+
+    Examples
+    --------
+    >>> import kernelopt as ko
+    >>> from kernelopt.testing import check_loss
+    >>> len(check_loss(ko.hinge(2.0)).stated)
+    9
+    """
+    if not isinstance(loss, Loss):
+        raise ParameterError(
+            f"check_loss takes a Loss, got {type(loss).__name__}: {loss!r:.60}. Create one, such as "
+            "kernelopt.hinge(1.0)."
+        )
+    rng = np.random.default_rng(seed)
+    given = y
+    if y is None and loss.kind != "none":
+        given = (
+            np.where(np.arange(POINTS) % 2, -1.0, 1.0) if loss.kind == "labels" else rng.normal(size=POINTS)
+        )
+    targets = loss.targets(given, POINTS if given is None else np.size(given))
+    findings = Findings(repr(loss))
+    for what, check in CHECKS.items():
+        with findings.part(what):
+            check(findings, loss, targets, rng)
+    findings.raise_if_wrong()
+    return findings
+
+
+def predictions(loss: Loss, y: Array, rng: np.random.Generator) -> Array:
+    """Return predictions of finite loss."""
+    t = 1.5 * rng.normal(size=y.size)
+    return t if np.isfinite(loss.value(t, y)) else y * (1 + np.abs(t))
+
+
+def near(one: float, two: float) -> bool:
+    """Whether two numbers agree to 1e-7, relative to max(1, size)."""
+    return abs(one - two) <= CLOSE * max(1.0, abs(one), abs(two))
+
+
+def check_form(findings: Findings, loss: Loss, y: Array, rng: np.random.Generator) -> None:
+    """Check the cvxpy form against the value."""
+    findings.state("the expression is convex", loss.expression(cp.Variable(y.size), y).is_convex())
+    worst = 0.0
+    for _ in range(TRIALS):
+        t = predictions(loss, y, rng)
+        summed = loss.expression(cp.Constant(t), y)
+        written = (
+            float(solve(cp.Problem(cp.Minimize(summed))).value) if summed.variables() else float(summed.value)
+        )
+        exact = loss.value(t, y)
+        worst = max(worst, abs(written - exact) / max(1.0, abs(exact)))
+    findings.state("the expression has the value of the loss", worst <= 1e-5, f"a difference of {worst:.1e}")
+
+
+def check_fenchel_young(findings: Findings, loss: Loss, y: Array, rng: np.random.Generator) -> None:
+    """Check V(t) >= l(a) - a't, with equality at the response."""
+    excess, gap = 0.0, 0.0
+    for _ in range(TRIALS):
+        t, a = predictions(loss, y, rng), loss.project(2 * rng.normal(size=y.size), y, bias=False)
+        value = loss.value(t, y)
+        scale = max(1.0, abs(value))
+        excess = max(excess, float(loss.conjugate(a, y) - a @ t - value) / scale)
+        best = loss.response(t, y)
+        gap = max(gap, abs(value - float(loss.conjugate(best, y) - best @ t)) / scale)
+    findings.state("V(t) >= l(a) - a't", excess <= CLOSE, f"an excess of {excess:.1e}")
+    findings.state("V(t) = l(a) - a't at the response", gap <= CLOSE, f"a gap of {gap:.1e}")
+
+
+def check_conjugate(findings: Findings, loss: Loss, y: Array, rng: np.random.Generator) -> None:
+    """Check the conjugate's expression and domain."""
+    alpha = cp.Variable(y.size)
+    gain, domain = loss.conjugate_expression(alpha, y)
+    findings.state("the conjugate's expression is concave", gain.is_concave())
+    worst, outside = 0.0, 0
+    for _ in range(TRIALS):
+        alpha.value = 0.999 * loss.project(2 * rng.normal(size=y.size), y, bias=False)
+        exact = loss.conjugate(alpha.value, y)
+        worst = max(worst, abs(float(gain.value) - exact) / max(1.0, abs(exact)))
+        outside += not all(np.max(c.violation(), initial=0.0) <= CLOSE for c in domain)
+    findings.state("the conjugate's expression has its value", worst <= CLOSE, f"a difference of {worst:.1e}")
+    findings.state("what is projected lies in the domain", outside == 0, f"{outside} of {TRIALS} outside")
+
+
+def check_intercept(findings: Findings, loss: Loss, y: Array, rng: np.random.Generator) -> None:
+    """Check that no other intercept has a smaller loss."""
+    gain = 0.0
+    for _ in range(TRIALS if loss.default_bias else 0):
+        f = predictions(loss, y, rng)
+        b = loss.intercept(f, y)
+        best = loss.value(f + b, y)
+        others = [loss.value(f + b + step, y) for step in (-1.0, -1e-3, 1e-3, 1.0)]
+        gain = max(gain, (best - min(others)) / max(1.0, abs(best)))
+    findings.state("no other intercept has a smaller loss", gain <= CLOSE, f"one is smaller by {gain:.1e}")
+
+
+def check_machine(findings: Findings, loss: Loss, y: Array, rng: np.random.Generator) -> None:
+    """Check the primal value at a kernel against the dual of the conjugate's expression."""
+    root = rng.normal(size=(y.size, y.size))
+    K = root @ root.T / y.size + 0.1 * np.eye(y.size)
+    found = learn(K, y, loss, loss.default_bias)
+    alpha = cp.Variable(y.size)
+    gain, domain = loss.conjugate_expression(alpha, y)
+    balanced = [cp.sum(alpha) == 0] if loss.default_bias else []
+    half = np.linalg.cholesky(K).T / np.sqrt(2)
+    dual = solve(cp.Problem(cp.Maximize(gain - cp.sum_squares(half @ alpha)), [*domain, *balanced]))
+    close = abs(found.value - dual.value) <= 1e-5 * max(1.0, abs(dual.value))
+    findings.state("primal and dual agree at a kernel", close, f"{found.value!r} and {dual.value!r}")
+
+
+CHECKS = {
+    "the expression": check_form,
+    "Fenchel-Young": check_fenchel_young,
+    "the conjugate": check_conjugate,
+    "the intercept": check_intercept,
+    "the machine": check_machine,
+}

@@ -1,0 +1,333 @@
+"""`kernelopt.testing`: what is right passes, what is wrong is said, and records refuse wrong fields."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+
+import cvxpy as cp
+import numpy as np
+import pytest
+
+import kernelopt as ko
+from kernelopt.testing import assert_certified, check_formulation, check_loss, check_method
+from tests.test_formulations import ENTRIES
+
+ROOT = Path(__file__).parents[1]
+
+
+def points(rng):
+    X = rng.normal(size=(8, 2))
+    return X, np.where(X[:, 0] > np.median(X[:, 0]), 1.0, -1.0)
+
+
+# --------------------------------------------------------------------------- assert_certified
+
+
+def small():
+    mu = cp.Variable(2, nonneg=True)
+    K = ko.combine(mu, np.array([[[2.0, 0], [0, 2]], [[1, -1], [-1, 1]]]))
+    return cp.Problem(cp.Minimize(ko.risk(K, [1, -1], ko.hinge())), [ko.trace(K) == 4]), mu
+
+
+def test_a_solution_a_problem_and_a_certificate_are_certified():
+    problem, _ = small()
+    solution = ko.solve(problem)
+    for result in (solution, problem, solution.certificate):
+        assert assert_certified(result).gap <= 1e-6
+    formulation = ENTRIES["lanckriet.qcqp"].example(np.random.default_rng(0))
+    formulation.solve()
+    assert assert_certified(formulation, rtol=1e-5).feasible
+
+
+def test_a_stranger_s_values_are_certified_too():
+    problem, mu = small()
+    problem.solve(solver=cp.CLARABEL)
+    assert_certified(problem, rtol=1e-5)
+    mu.value = [1.0, 1.0]
+    with pytest.raises(AssertionError, match="the gap must be at most 1e-05, got .* <= optimum <= "):
+        assert_certified(problem, rtol=1e-5)
+
+
+def test_a_value_outside_of_the_bracket_is_refused():
+    problem, _ = small()
+    solution = ko.solve(problem)
+    with pytest.raises(AssertionError, match="the claimed value must lie in the bracket, got 0.2600"):
+        assert_certified(replace(solution, value=0.26001))
+
+
+@pytest.mark.parametrize("wrong", [3.0, "optimal", None])
+def test_other_things_are_no_results(wrong):
+    with pytest.raises(ko.ParameterError, match="takes a cp.Problem, a Formulation, a Solution"):
+        assert_certified(wrong)
+
+
+# --------------------------------------------------------------------------- check_formulation
+
+
+def two_risks(grams, y, second):
+    """Two tasks that share the weights of their kernels."""
+    mu = cp.Variable(len(grams), nonneg=True, name="mu")
+    K = ko.combine(mu, grams)
+    risk = ko.risk(K, y, ko.hinge(1.0)) + 2 * ko.risk(K, second, ko.squared_hinge(1.0))
+    return ko.Formulation(
+        name="own.two_risks",
+        problem=cp.Problem(cp.Minimize(risk), [(ko.trace(K) == 8).set_label("trace")]),
+        kernel=K,
+        weights=mu,
+        dual=partial(two_risks_dual, grams, y, second),
+        claim="equal",
+        reference="own (2024)",
+    )
+
+
+def two_risks_dual(grams, y, second):
+    """max l1(a) + 2 l2(b) - t with 8 / r_i (a'K_i a / 2 + b'K_i b) <= t."""
+    a, b, t = cp.Variable(y.size), cp.Variable(y.size), cp.Variable()
+    one, domain = ko.hinge(1.0).conjugate_expression(a, y)
+    two, more = ko.squared_hinge(1.0).conjugate_expression(b, second)
+    caps = []
+    for K in np.asarray(grams):
+        L = np.linalg.cholesky(K + 1e-13 * np.eye(len(K)))
+        form = cp.sum_squares(L.T @ a) / 2 + cp.sum_squares(L.T @ b)
+        caps.append(8 / np.trace(K) * form <= t)
+    return cp.Problem(cp.Maximize(one + 2 * two - t), [*domain, *more, *caps, cp.sum(a) == 0, cp.sum(b) == 0])
+
+
+def two_risks_example(rng, build=two_risks):
+    X, y = points(rng)
+    K = np.array([np.exp(-((X[:, None] - X[None]) ** 2).sum(2) / w) for w in (0.5, 4.0)])
+    second = np.where(X[:, 1] > np.median(X[:, 1]), 1.0, -1.0)
+    return build(ko.as_grams(K), y, second)
+
+
+OWN = ko.Entry("own.two_risks", two_risks, "labels", two_risks_example)
+
+
+def test_an_own_formulation_with_two_risks_and_shared_weights_passes():
+    findings = check_formulation(OWN, seeds=(0, 1))
+    text = str(findings)
+    assert not findings.wrong and "seed 1: the dual is 'equal'" in text
+    assert "risk 0: predictions are finite" in text and "risk 1: predictions are finite" in text
+    assert "'exact' brackets the same optimum" in text
+
+
+def test_a_formulation_of_a_psd_kernel_in_an_expression_passes():
+    """No weights, a sense of its own, no programme, and a dual that is only a bound."""
+
+    def build(y):
+        K = cp.Variable((4, 4), PSD=True, name="K")
+        problem = cp.Problem(cp.Maximize(ko.alignment(K, y)), [(cp.trace(K) <= 1).set_label("trace")])
+        dual = partial(lambda n: cp.Problem(cp.Minimize(cp.Variable(nonneg=True, name="t") + n)), 4.0)
+        return ko.Formulation("own.nearest", problem, K, None, dual, "relaxation", "own (2024)")
+
+    y = np.array([1.0, -1, 1, -1])
+    entry = ko.Entry("own.nearest", build, "labels", lambda rng: build(y * (1 - 2 * rng.integers(0, 2))))
+    assert not check_formulation(entry, seeds=(0,)).wrong
+
+
+def test_all_that_is_wrong_is_said_at_once():
+    def build(grams, y, second):
+        right = two_risks(grams, y, second)
+        return replace(right, dual=partial(shifted, right))
+
+    def shifted(right):
+        dual = right.dual()
+        return cp.Problem(cp.Maximize(dual.objective.args[0] + 1), dual.constraints)
+
+    entry = ko.Entry("own.wrong", build, "labels", partial(two_risks_example, build=build))
+    with pytest.raises(AssertionError) as raised:
+        check_formulation(entry, seeds=(0, 1), methods=False)
+    text = str(raised.value)
+    assert "own.wrong: 2 of" in text and "statements fail" in text
+    assert all(f"seed {k}: the dual is 'equal': not so, got [" in text for k in (0, 1))
+
+
+def test_what_a_formulation_raises_is_said():
+    def build(grams, y, second):
+        return replace(two_risks(grams, y, second), programmes={"half": half})
+
+    def half():
+        raise ZeroDivisionError("half of nothing")
+
+    entry = ko.Entry("own.wrong", build, "labels", partial(two_risks_example, build=build))
+    with pytest.raises(AssertionError, match=r"programmes\['half'\]: raised ZeroDivisionError: half of noth"):
+        check_formulation(entry, seeds=(0,), methods=False)
+
+
+def test_a_planted_value_that_is_wrong_is_found():
+    entry = ENTRIES["lanckriet.alignment"]
+
+    def wrong(rng, **knobs):
+        right = entry.planted(rng, **knobs)
+        return replace(right, value=right.value * 1.01)
+
+    with pytest.raises(AssertionError, match="the planted value is in the bracket: not so"):
+        check_formulation(replace(entry, planted=wrong), seeds=(), methods=False)
+
+
+QUICK = ["lanckriet.alignment", "linear_functional.functional_strategy", "triplet_lp.kernel_design"]
+
+
+@pytest.mark.parametrize("name", QUICK)
+def test_the_formulations_of_the_catalogue_pass(name):
+    assert not check_formulation(ENTRIES[name], seeds=(0,)).wrong
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [name for name in ENTRIES if name not in QUICK])
+def test_all_other_formulations_of_the_catalogue_pass(name):
+    assert not check_formulation(ENTRIES[name], seeds=(0,)).wrong
+
+
+def test_a_formulation_is_checked_through_its_entry():
+    with pytest.raises(ko.ParameterError, match="check_formulation takes an Entry, got function"):
+        check_formulation(two_risks)
+
+
+# ---------------------------------------------------------------------------------- check_loss
+
+LOSSES = {
+    "squared_hinge": ko.squared_hinge(2.0),
+    "logistic": ko.logistic(1.0),
+    "hard_margin": ko.hard_margin(),
+    "squared": ko.squared(0.5),
+    "epsilon_insensitive": ko.epsilon_insensitive(1.0, 0.1),
+    "one_class": ko.one_class(1.0),
+}
+
+
+@pytest.mark.parametrize("loss", LOSSES.values(), ids=LOSSES)
+def test_our_losses_pass(loss):
+    assert len(check_loss(loss).stated) == 9
+
+
+@dataclass(frozen=True, repr=False)
+class Shifted(ko.hinge):
+    """A hinge whose expression and conjugate do not belong together."""
+
+    def expression(self, fit, y):
+        return super().expression(fit, y) + 0.1
+
+
+def test_a_loss_whose_parts_do_not_fit_is_found():
+    with pytest.raises(AssertionError, match="the expression has the value of the loss: not so, got a diff"):
+        check_loss(Shifted(1.0))
+
+
+@dataclass(frozen=True, repr=False)
+class Late(ko.hinge):
+    """A hinge with an intercept that is off."""
+
+    def intercept(self, f, y):
+        return super().intercept(f, y) + 3.0
+
+
+def test_an_intercept_that_is_not_the_best_is_found():
+    with pytest.raises(AssertionError, match="no other intercept has a smaller loss: not so"):
+        check_loss(Late(1.0))
+
+
+def test_what_is_no_loss_is_refused():
+    with pytest.raises(ko.ParameterError, match="check_loss takes a Loss, got str"):
+        check_loss("hinge")
+
+
+# -------------------------------------------------------------------------------- check_method
+
+TRIED = [ENTRIES[name] for name in ("lp_norm.primal", "lanckriet.qcqp", "triplet_lp.kernel_design")]
+
+
+@pytest.mark.parametrize("method", ["exact", "interleaved"])
+def test_our_methods_pass(method):
+    text = str(check_method(method, TRIED))
+    assert "lp_norm.primal: the bracket holds" in text and "lanckriet.qcqp: StopIteration ends it" in text
+
+
+class Optimist(type(ko.solvers.registry.METHODS["exact"])):  # type: ignore[misc]
+    """Tells brackets that are better than what it knows."""
+
+    name = "optimist"
+
+    def run(self, match, control):
+        control.report(1e6, 1e6 + 1, point={})
+        return super().run(match, control)
+
+
+def test_a_method_that_tells_false_brackets_is_found():
+    with pytest.raises(AssertionError, match="every bracket on the way holds .*: not so, got "):
+        check_method(Optimist(), TRIED[:1])
+
+
+def test_a_method_that_takes_nothing_is_found():
+    with pytest.raises(AssertionError, match="it takes at least one problem: not so"):
+        check_method("least-squares", TRIED)
+
+
+def test_an_unknown_method_is_refused():
+    with pytest.raises(ko.ParameterError, match="method must be an instance of Method or one of 'exact'"):
+        check_method("simplex")
+
+
+# ------------------------------------------------------------------------------------- records
+
+right = two_risks_example(np.random.default_rng(0))
+ALREADY_BUILT = cp.Problem(cp.Minimize(0))
+WRONG_FORMULATIONS = {
+    "claim": ({"claim": "eqal"}, "claim must be one of 'equal', 'upper', 'lower', 'relaxation', got 'eqal'"),
+    "dual is a problem": ({"dual": ALREADY_BUILT}, "dual must be a function .* got Problem"),
+    "problem is a function": ({"problem": two_risks_dual}, "problem must be a cp.Problem.* got function"),
+    "kernel is an array": ({"kernel": np.eye(2)}, "kernel must be a cvxpy expression, got ndarray"),
+    "weights are an array": ({"weights": np.ones(2)}, "weights must be a cvxpy expression or None"),
+    "programme is a problem": (
+        {"programmes": {"qp": ALREADY_BUILT}},
+        "programmes\\['qp'\\] must be a function",
+    ),
+    "programmes are a list": ({"programmes": [two_risks]}, "programmes must be a dict"),
+}
+
+
+@pytest.mark.parametrize(("fields", "said"), WRONG_FORMULATIONS.values(), ids=WRONG_FORMULATIONS)
+def test_a_wrong_formulation_is_refused_when_made(fields, said):
+    with pytest.raises(ko.ParameterError, match=said):
+        replace(right, **fields)
+
+
+WRONG_ENTRIES = {
+    "takes": ({"takes": "label"}, "takes must be one of 'labels', .* got 'label'"),
+    "name": ({"name": "two_risks"}, "name must be of the form 'package.builder', got 'two_risks'"),
+    "build": ({"build": right}, "build must be a function .* got Formulation"),
+    "example": ({"example": right}, "example must be a function of a numpy Generator"),
+    "planted": ({"planted": 3.0}, "planted must be a function of a numpy Generator"),
+}
+
+
+@pytest.mark.parametrize(("fields", "said"), WRONG_ENTRIES.values(), ids=WRONG_ENTRIES)
+def test_a_wrong_entry_is_refused_when_made(fields, said):
+    with pytest.raises(ko.ParameterError, match=said):
+        replace(OWN, **fields)
+
+
+WRONG_PROGRAMMES = {
+    "claim": ((ALREADY_BUILT, dict, "exact"), "claim must be one of"),
+    "problem": ((two_risks, dict), "problem must be a cp.Problem, got function"),
+    "recover": ((ALREADY_BUILT, {}), "recover must be a function without arguments, got dict"),
+}
+
+
+@pytest.mark.parametrize(("fields", "said"), WRONG_PROGRAMMES.values(), ids=WRONG_PROGRAMMES)
+def test_a_wrong_programme_is_refused_when_made(fields, said):
+    with pytest.raises(ko.ParameterError, match=said):
+        ko.Programme(*fields)
+
+
+def test_the_page_on_testing_runs_and_prints_what_it_says(capsys):
+    page = (ROOT / "docs" / "testing.md").read_text(encoding="utf-8")
+    blocks = re.findall(r"^```python\n(.*?)^```\n\n```text\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    assert len(blocks) == 2
+    names = {"__name__": "builtins"}
+    for source, printed in blocks:
+        exec(compile(source, "testing.md", "exec", dont_inherit=True), names)  # noqa: S102
+        assert capsys.readouterr().out == printed
