@@ -220,7 +220,6 @@ def largest_coefficient(term: Term) -> float:
     read = affine(term.weights)
     factors = np.ones(len(term.grams))
     if read is not None:
-        factors = np.max(
-            [np.abs(read.constant), *(abs(M).max(axis=1).toarray() for M in read.matrices.values())], axis=0
-        )
+        rows = [np.ravel(abs(M).max(axis=1).toarray()) for M in read.matrices.values()]
+        factors = np.max([np.abs(read.constant), *rows], axis=0)
     return max(float(f * np.abs(K).max()) for f, K in zip(factors, term.grams, strict=True))

@@ -130,13 +130,13 @@ class Trial:
 
     def run(self, candidate: Candidate, budget: float) -> None:
         """Run a method, from the best point so far, and certify what it leaves."""
-        control = self.control
+        control, first = self.control, self.first
         try:
             outcome = run(candidate, control, budget)
         except (MethodError, SolverError) as error:
             self.failure = self.failure or error
             return
-        if self.overran is None and control.late and not control.asked:
+        if first and control.late and not control.asked:
             self.overran = candidate
         if outcome is not None:
             self.take(candidate.method.name, outcome)

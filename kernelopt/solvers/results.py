@@ -9,7 +9,7 @@ import numpy as np
 
 from kernelopt.certificates import Certificate
 from kernelopt.certificates.bounded import BoundedProblem
-from kernelopt.certificates.certify import certificate_at
+from kernelopt.certificates.certify import certificate_at, signed_bound
 from kernelopt.errors import Stopped
 from kernelopt.solvers.control import Control
 from kernelopt.solvers.method import Outcome
@@ -37,7 +37,7 @@ def certified(structure: Structure, outcome: Outcome, control: Control) -> Certi
     The machines that the method trained are taken if their gap is small enough, else better ones trained.
     """
     if outcome.certificate is not None:
-        return outcome.certificate
+        return with_bound(structure, outcome.certificate, signed_bound(structure).value)
     control.extend()
     control.show("certifying")
     problem = structure.problem
