@@ -60,7 +60,7 @@ class Certificate:
     proof : array or None
         A Farkas ray, where the problem is infeasible.
     floor : float >= 0
-        What the gap is relative to at least: a share of 1e-6 of the objective's value at f = 0.
+        What the gap is relative to at least: a share of 1e-4 of the objective's value at f = 0.
     source : Source or str
         What `save` states, or why it cannot.
     """

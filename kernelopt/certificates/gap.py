@@ -10,7 +10,7 @@ from cvxpy.atoms.affine.unary_operators import NegExpression
 from kernelopt.structure.affine import affine, flat
 from kernelopt.structure.structure import Structure, once
 
-FLOOR_SHARE = 1e-6  # of the value at f = 0, below which a gap is not asked to be smaller
+FLOOR_SHARE = 1e-4  # of the value at f = 0, below which a gap is not asked to be smaller
 
 
 def relative_gap(lower: float, upper: float, floor: float = 0.0) -> float:
@@ -28,7 +28,7 @@ def relative_gap(lower: float, upper: float, floor: float = 0.0) -> float:
 def floor(structure: Structure) -> float:
     """Return a small share of the objective at f = 0, zero where it is not finite or there is no risk.
 
-    It is what a gap is relative to where the optimum vanishes: a share of 1e-6 of the value of the machine
+    It is what a gap is relative to where the optimum vanishes: a share of 1e-4 of the value of the machine
     f = 0 with its best intercept, and with the variables at zero.
     """
     if not structure.risks or structure.unset:
