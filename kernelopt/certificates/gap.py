@@ -7,10 +7,12 @@ import numpy as np
 from cvxpy.atoms.affine.add_expr import AddExpression
 from cvxpy.atoms.affine.unary_operators import NegExpression
 
+from kernelopt.language.risk import Learner
 from kernelopt.structure.affine import affine, flat
 from kernelopt.structure.structure import Structure, once
 
 FLOOR_SHARE = 1e-4  # of the value at f = 0, below which a gap is not asked to be smaller
+VANISHED = 1e-28  # a loss relative to that without an intercept, which squared rounding errors leave
 
 
 def relative_gap(lower: float, upper: float, floor: float = 0.0) -> float:
@@ -29,21 +31,29 @@ def floor(structure: Structure) -> float:
     """Return a small share of the objective at f = 0, zero where it is not finite or there is no risk.
 
     It is what a gap is relative to where the optimum vanishes: a share of 1e-4 of the value of the machine
-    f = 0 with its best intercept, and with the variables at zero.
+    f = 0 with its best intercept, and with the variables at zero. Where an intercept alone leaves no loss,
+    as in one-class learning, it is the machine without one.
     """
     if not structure.risks or structure.unset:
         return 0.0
     for term in structure.risks:
-        learner = term.learner
-        zero = np.zeros(learner.n)
         with np.errstate(all="ignore"):
-            value = learner.loss.primal(zero, 0.0, learner.y, learner.bias is not None).value
-        term.stand_in.save_value(np.asarray(value))
+            term.stand_in.save_value(np.asarray(at_zero(term.learner)))
     for variable in structure.variables:
         variable.save_value(np.asarray(variable.project(np.zeros(variable.shape))))
     found = structure.lifted.objective.args[0].value
     value = 0.0 if found is None else abs(float(np.ravel(found)[0]))
     return FLOOR_SHARE * value if np.isfinite(value) else 0.0
+
+
+def at_zero(learner: Learner) -> float:
+    """Return the loss of f = 0 with its best intercept, without one where that leaves nothing."""
+    zero = np.zeros(learner.n)
+    alone = float(learner.loss.primal(zero, 0.0, learner.y, False).value)
+    if learner.bias is None:
+        return alone
+    best = float(learner.loss.primal(zero, 0.0, learner.y, True).value)
+    return best if best > VANISHED * alone else alone
 
 
 def magnitude(expression: cp.Expression) -> float:
