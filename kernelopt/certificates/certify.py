@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 from kernelopt.certificates.boxes import Box, entry_bounds, known_boxes
 from kernelopt.certificates.candidates import Bounds, as_alphas, as_bounds, needed, starting_point
 from kernelopt.certificates.closed import closed_bound
-from kernelopt.certificates.gap import FLOOR_SHARE, floor, magnitude, relative_gap
+from kernelopt.certificates.gap import FLOOR_SHARE, floor, floor_of_coefficients, magnitude, relative_gap
 from kernelopt.certificates.minorants import minorants, relaxation
 from kernelopt.certificates.multipliers import Bound, conic_bound
 from kernelopt.certificates.repair import FeasibleSet, Violation
@@ -238,7 +238,8 @@ def certificate_at(
             size = magnitude(structure.lifted.objective.args[0])
             value += structure.sign * EVALUATION * size
             attained = value if np.isfinite(value) else attained
-            least = max(least, FLOOR_SHARE * size) if not structure.risks else least
+            if not structure.risks:
+                least = FLOOR_SHARE * size if size else floor_of_coefficients(structure)
         else:
             origin = {v.id: np.asarray(v.project(np.zeros(v.shape))) for v in structure.variables}
             evaluator.write(start or origin)

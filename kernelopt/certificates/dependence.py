@@ -5,16 +5,15 @@ from __future__ import annotations
 import numpy as np
 
 from kernelopt.certificates.cones import ConeProgram
-from kernelopt.certificates.rounding import Indices
 from kernelopt.certificates.tightening import Interval
-from kernelopt.validation import Array
+from kernelopt.validation import Array, Index
 
 DEPENDENT = 1e-13  # of the largest singular value of columns of length one
 LARGEST = 500  # columns that are looked at
 REACH = 2.0**20
 
 
-def restricted(program: ConeProgram, box: Interval, x: Array) -> tuple[Interval, Indices] | None:
+def restricted(program: ConeProgram, box: Interval, x: Array) -> tuple[Interval, Index] | None:
     """Return a box for unbounded columns that are dependent but for rounding, and these columns.
 
     Where A d is of the size of rounding, no bound is true for all weights: the optimum of the stored

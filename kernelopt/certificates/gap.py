@@ -27,23 +27,46 @@ def relative_gap(lower: float, upper: float, floor: float = 0.0) -> float:
 
 
 @once
+@np.errstate(all="ignore")
 def floor(structure: Structure) -> float:
     """Return a small share of the objective at f = 0, zero where it is not finite or there is no risk.
 
     It is what a gap is relative to where the optimum vanishes: a share of 1e-4 of the value of the machine
     f = 0 with its best intercept, and with the variables at zero. Where an intercept alone leaves no loss,
-    as in one-class learning, it is the machine without one.
+    as in one-class learning, it is the machine without one; and where all kernels are zero too, the terms
+    of the objective with the variables at one.
     """
     if not structure.risks or structure.unset:
         return 0.0
     for term in structure.risks:
-        with np.errstate(all="ignore"):
-            term.stand_in.save_value(np.asarray(at_zero(term.learner)))
-    for variable in structure.variables:
-        variable.save_value(np.asarray(variable.project(np.zeros(variable.shape))))
+        term.stand_in.save_value(np.asarray(at_zero(term.learner)))
+    set_all(structure, 0.0)
     found = structure.lifted.objective.args[0].value
     value = 0.0 if found is None else abs(float(np.ravel(found)[0]))
+    if value == 0:
+        set_all(structure, 1.0)
+        if not any(np.any(K) for term in structure.risks for K in term.values() or [np.ones(1)]):
+            return floor_of_coefficients(structure)
     return FLOOR_SHARE * value if np.isfinite(value) else 0.0
+
+
+@np.errstate(all="ignore")
+def floor_of_coefficients(structure: Structure) -> float:
+    """Return a small share of the objective's terms with all variables at one or at minus one.
+
+    For problems in which nothing has a size: all terms of the objective vanish at the optimum, exactly.
+    """
+    sizes = [0.0]
+    for value in (1.0, -1.0):
+        set_all(structure, value)
+        sizes.append(magnitude(structure.lifted.objective.args[0]))
+    return FLOOR_SHARE * max(size for size in sizes if np.isfinite(size))
+
+
+def set_all(structure: Structure, value: float) -> None:
+    """Give every entry of every variable a value, as far as its attributes allow."""
+    for variable in structure.variables:
+        variable.save_value(np.asarray(variable.project(np.full(variable.shape, value))))
 
 
 def at_zero(learner: Learner) -> float:

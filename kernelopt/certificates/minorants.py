@@ -15,8 +15,7 @@ from kernelopt.language.measures import alignment
 from kernelopt.language.risk import Learner
 from kernelopt.language.terms import Term, terms
 from kernelopt.norms import conjugate_exponent, lp_length
-from kernelopt.rounding import UNIT, Bounded, form, gamma, upwards
-from kernelopt.rounding import total as exact_sum
+from kernelopt.rounding import UNIT, Bounded, exact_sum, form, gamma, upwards
 from kernelopt.structure.affine import Affine, affine
 from kernelopt.structure.prices import MOST, accurate_image, image, summands
 from kernelopt.structure.structure import RiskTerm, Structure

@@ -14,10 +14,9 @@ from kernelopt.certificates.dependence import restricted
 from kernelopt.certificates.dual_cones import interior
 from kernelopt.certificates.farkas import farkas
 from kernelopt.certificates.proofs import proof_near
-from kernelopt.certificates.rounding import Indices, Mask
 from kernelopt.certificates.tightening import Interval, tightened
 from kernelopt.threads import Watch, quietly
-from kernelopt.validation import Array
+from kernelopt.validation import Array, Index, Mask
 
 CLOSE = 1e-6
 DEAR = 1e-8  # a price that a multiplier further inside the cone may save
@@ -200,7 +199,7 @@ class Supposed:
     def __init__(self, program: ConeProgram, known: Interval) -> None:
         self.program, self.known = program, known
         self.most, self.box = -np.inf, known
-        self.dependent: Indices | None = None  # columns; None while it is not known whether there are any
+        self.dependent: Index | None = None  # columns; None while it is not known whether there are any
 
     def at(self, x: Array) -> float:
         """Return the objective at x, and suppose that the optimum is not far above it."""
