@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import cvxpy as cp
 import numpy as np
-from cvxpy.atoms.affine.add_expr import AddExpression
-from cvxpy.atoms.affine.unary_operators import NegExpression
 
 from kernelopt.language.risk import Learner
-from kernelopt.structure.affine import affine, flat
+from kernelopt.structure.evaluation import magnitude
 from kernelopt.structure.structure import Structure, once
 
 FLOOR_SHARE = 1e-4  # of the value at f = 0, below which a gap is not asked to be smaller
@@ -77,17 +74,3 @@ def at_zero(learner: Learner) -> float:
         return alone
     best = float(learner.loss.primal(zero, 0.0, learner.y, True).value)
     return best if best > VANISHED * alone else alone
-
-
-def magnitude(expression: cp.Expression) -> float:
-    """Return the sum of the absolute values of the terms of a scalar expression at the current values."""
-    if isinstance(expression, AddExpression):
-        return sum(magnitude(arg) for arg in expression.args)
-    if isinstance(expression, NegExpression):
-        return magnitude(expression.args[0])
-    read = affine(expression) if expression.size == 1 else None
-    if read is None:
-        return float(np.abs(flat(expression.value)).sum())
-    values = {v.id: np.abs(flat(v.value)) for v in read.matrices}
-    terms = sum(float((abs(matrix) @ values[v.id]).sum()) for v, matrix in read.matrices.items())
-    return float(np.abs(read.constant).sum()) + terms
