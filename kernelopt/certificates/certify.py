@@ -85,6 +85,15 @@ class Certificate:
         """
         return np.inf if self.lower > self.upper else relative_gap(self.lower, self.upper, self.floor)
 
+    @property
+    def distance(self) -> float:
+        """Upper - lower, infinite where a bound is missing or the two contradict each other.
+
+        Of two certificates of a problem it tells the better one: the gap is one wherever a bound is zero.
+        """
+        found = self.upper - self.lower
+        return float(found) if 0 <= found < np.inf else np.inf
+
     def save(self, path: str | Path) -> Path:
         """Write the problem, the bounds and their proof to a file that is checked without kernelopt.
 

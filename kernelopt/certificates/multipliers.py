@@ -21,6 +21,7 @@ from kernelopt.validation import Array, Index, Mask
 CLOSE = 1e-6
 DEAR = 1e-8  # a price that a multiplier further inside the cone may save
 NEAR = 1e-9  # a bound that no other repair could raise by much
+POOR = 1e-3  # of the objective's terms: a bound further away is tried again for bounded weights
 SHARE = 1e-3  # of the objective's terms, by which the optimum may be above what a solver says
 SMALL = 1e-3  # of the terms: a goal smaller than that is one that cancels
 TILTS = (0.0, 1e-8, 1e-7, 1e-6, 1e-4)
@@ -174,7 +175,7 @@ class Search:
                 break
             repair = self.repairs[k] = self.repairs.get(k) or Repair(program.A, columns)
             proof = proof_near(program, supposed.box, x, z, shift, repair)
-            if proof.value == -np.inf and supposed.restrict(x):
+            if not goal - proof.value <= POOR * max(abs(goal), program.terms(x)) and supposed.restrict(x):
                 proof = proof_near(program, supposed.box, x, z, shift, repair)
             value = min(proof.value, supposed.most)
             if value > self.best.value:
