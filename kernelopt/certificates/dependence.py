@@ -10,7 +10,7 @@ from kernelopt.validation import Array, Index
 
 DEPENDENT = 1e-13  # of the largest singular value of columns of length one
 LARGEST = 500  # columns that are looked at
-REACH = 2.0**20
+REACH = 2.0**16
 
 
 def restricted(program: ConeProgram, box: Interval, x: Array) -> tuple[Interval, Index] | None:
