@@ -15,6 +15,7 @@ from kernelopt.certificates.dual_cones import interior
 from kernelopt.certificates.farkas import farkas
 from kernelopt.certificates.proofs import proof_near
 from kernelopt.certificates.tightening import Interval, tightened
+from kernelopt.structure.affine import flat
 from kernelopt.threads import Watch, quietly
 from kernelopt.validation import Array, Index, Mask
 
@@ -69,7 +70,8 @@ def conic_bound(
         if program is None:
             continue
         lower, upper = column_box(program, stripped.variables.values(), stripped.boxes)
-        best = program_bound(program, lower, upper, options, names, watch, found)
+        sizes = column_sizes(program, variables, stripped.variables)
+        best = program_bound(program, lower, upper, options, names, watch, found, sizes)
         if best.value > -np.inf:
             break
     return best
@@ -105,6 +107,18 @@ def column_box(program: ConeProgram, variables: object, boxes: Boxes) -> tuple[A
     return lower, upper
 
 
+def column_sizes(program: ConeProgram, variables: list[cp.Variable], copies: dict[int, cp.Variable]) -> Array:
+    """Return the absolute values of every column at the variables' values; zero where there is none."""
+    sizes = np.zeros(program.c.size)
+    for variable in variables:
+        copy = copies[variable.id]
+        start = program.columns.get(copy.id)
+        if start is not None and variable.value is not None:
+            values = np.abs(flat(variable.value))  # of a symmetric variable its copy holds a triangle
+            sizes[start : start + copy.size] = values if values.size == copy.size else values.max()
+    return np.where(np.isfinite(sizes), sizes, 0.0)
+
+
 @np.errstate(all="ignore")  # what is not finite proves nothing, and is found in the end
 def program_bound(
     program: ConeProgram,
@@ -114,12 +128,14 @@ def program_bound(
     names: dict[int, str],
     watch: Watch | None = None,
     found: list[Bound] | None = None,
+    sizes: Array | None = None,
 ) -> Bound:
     """Return the best bound over tilts and repairs, stopping at the first that meets the primal value.
 
-    Where none does, the solver is asked again in coordinates in which A has orthonormal columns.
+    Where none does, the solver is asked again in coordinates in which A has orthonormal columns. `sizes`
+    are those of the columns at a point that is known; whatever a bound supposes holds there.
     """
-    search = Search(program, Interval(lower, upper), names, found)
+    search = Search(program, Interval(lower, upper), names, found, sizes)
     if search.ask(program, options, watch):
         return search.best
     turned = program.orthogonal()
@@ -132,14 +148,19 @@ class Search:
     """The best bound from the multipliers that solvers have proposed so far."""
 
     def __init__(
-        self, program: ConeProgram, known: Interval, names: dict[int, str], found: list[Bound] | None
+        self,
+        program: ConeProgram,
+        known: Interval,
+        names: dict[int, str],
+        found: list[Bound] | None,
+        sizes: Array | None,
     ) -> None:
         self.program, self.known, self.names, self.found = program, known, names, found
         free = ~known.bounded
         every: Mask = np.ones(free.size, dtype=bool)
         self.choices = (every,) if free.all() else (every, free)
         self.repairs: dict[int, Repair] = {}  # by choice, factored when first needed
-        self.supposed = Supposed(program, known)
+        self.supposed = Supposed(program, known, np.zeros(free.size) if sizes is None else sizes)
         self.scale = float(np.abs(program.c).max(initial=0.0)) or 1.0
         self.best, self.price = Bound(-np.inf, "no multiplier could be repaired"), np.inf
 
@@ -197,8 +218,8 @@ class Supposed:
     So the smaller of the two numbers is one in any case, whatever `most` is.
     """
 
-    def __init__(self, program: ConeProgram, known: Interval) -> None:
-        self.program, self.known = program, known
+    def __init__(self, program: ConeProgram, known: Interval, sizes: Array) -> None:
+        self.program, self.known, self.sizes = program, known, sizes
         self.most, self.box = -np.inf, known
         self.dependent: Index | None = None  # columns; None while it is not known whether there are any
 
@@ -215,7 +236,7 @@ class Supposed:
         """Suppose bounds for columns that are dependent but for rounding; whether there are new ones."""
         if self.dependent is not None:
             return False
-        found = restricted(self.program, self.box, x)
+        found = restricted(self.program, self.box, np.maximum(np.abs(x), self.sizes))
         self.dependent = np.zeros(0, dtype=int) if found is None else found[1]
         if found is not None:
             self.known = found[0]
