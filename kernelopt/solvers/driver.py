@@ -70,8 +70,9 @@ def driven(structure: Structure, candidates: Sequence[Candidate], control: Contr
             break
     if not trial.done and trial.overran is not None:  # no other method was better: it gets its time
         trial.run(trial.overran, np.inf)
-    # Whoever names a solver that fails is told so.
-    named = any(getattr(c.method, "solver", None) is not None for c in candidates) and not control.asked
+    # Whoever names a solver or its options is told that it failed.
+    given = [getattr(c.method, name, None) for c in candidates for name in ("solver", "solver_options")]
+    named = any(value is not None for value in given) and not control.asked
     if not trial.found and isinstance(trial.failure, SolverError | None) and not named:
         control.shield()
         outcome = known_outcome(structure)
