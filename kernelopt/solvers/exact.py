@@ -130,7 +130,7 @@ class Search:
             raise_if_impossible(self.structure, self.expansion.problem, tried, self.control.check)
             found, certificate = self.judged(tried)
             if certificate.proof is not None:
-                raise contradiction(self.structure.problem, certificate.proof)
+                raise contradiction(self.structure, certificate.proof)
             if self.certificate is None or better(certificate, self.certificate):
                 self.best, self.certificate = found, certificate
             lower, upper = certificate.lower, certificate.upper
