@@ -13,6 +13,7 @@ from kernelopt.validation import Array, as_float_array, as_list, shown
 
 SMALLEST_GAP = 1e-12
 LEGIBLE = 16  # columns that have room for a number each
+BEHIND = {"facecolor": "white", "edgecolor": "none", "alpha": 0.8, "pad": 0.5}  # text that a line crosses
 
 
 def new_axes(ax: Any) -> Any:
@@ -157,7 +158,7 @@ def plot_bounds(
     reach = float(upper.max())
     for row, solution in zip(rows, solutions.values(), strict=True):
         text = f"  gap {max(solution.gap, SMALLEST_GAP):.0e}"
-        ax.text(solution.upper, row, text, va="center", fontsize=8)
+        ax.text(solution.upper, row, text, va="center", fontsize=8, bbox=BEHIND, zorder=3)
     for (label, value), style in zip(lines.items(), ("--", ":", "-.") * 9, strict=False):
         ax.axvline(value, color="0.3", linestyle=style, linewidth=1, label=f"{label}: {value:.3g}")
         reach = max(reach, value)
