@@ -206,6 +206,6 @@ def save_figure(rows: list[Row], names: tuple[str, ...], path: Path) -> None:
     left, right = figure.subplots(1, 2)
     plot_weights(full, names, ax=left)
     plot_bounds(bounded, references, ax=right)
-    right.set_xlabel("omega, twice the risk of each criterion: lower is better within one")
+    right.set_xlabel("omega, twice the risk (criteria do not compare)")
     figure.suptitle("Lanckriet's criteria on breast cancer data: one kernel learned from ten")
     figure.savefig(path, dpi=130)
