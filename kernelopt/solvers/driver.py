@@ -71,8 +71,9 @@ def driven(structure: Structure, candidates: Sequence[Candidate], control: Contr
     if not trial.done and trial.overran is not None:  # no other method was better: it gets its time
         trial.run(trial.overran, np.inf)
     if control.asked and (trial.best is None or not trial.best.certificate.feasible):
+        control.extend()
         control.shield()
-        outcome = known_outcome(structure)
+        outcome = known_outcome(structure, control.check)
         if outcome is not None:
             trial.take(control.method, outcome)
     if trial.best is None or (control.asked and not trial.best.certificate.feasible):
