@@ -5,7 +5,8 @@ from __future__ import annotations
 import signal
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from copy import deepcopy
 from types import FrameType, TracebackType
 from typing import Any
@@ -62,6 +63,8 @@ class Control:
         Whether that was by Ctrl-C or the callback: then the call is to return within a second.
     floor : float
         What the gap is relative to at least.
+    certify_seconds : float
+        Spent on certificates, those of a method's own included.
     start : the `Outcome` of an earlier method to go on from, or None
     alternatives : names of all methods that apply, the fastest first
     """
@@ -86,6 +89,7 @@ class Control:
         self.alternatives: tuple[str, ...] = ()
         self.interrupted = self.hurried = False
         self.method, self.iterations = "", 0
+        self.certify_seconds = 0.0
         self.stopped, self.asked = "", False
         self._known = (-np.inf, np.inf)  # the best bounds of all methods so far
         self._history: list[tuple[float, float, float]] = []
@@ -155,6 +159,17 @@ class Control:
             self._limited = limit <= self._deadline
             self._deadline = min(self._deadline, limit)
         return self
+
+    @contextmanager
+    def certifying(self) -> Iterator[None]:
+        """Count the time inside as that of certificates, and say so where progress is shown."""
+        method = f"{self.method}: " if self.method else ""
+        self.show(f"{method}certifying")
+        began = time.perf_counter()
+        try:
+            yield
+        finally:
+            self.certify_seconds += time.perf_counter() - began
 
     def check(self) -> None:
         """Raise `Stopped` if the time has passed; until then keep the line of progress shown."""

@@ -192,7 +192,7 @@ def raise_if_impossible(
     if failure.ray is not None:
         bound, _, _ = best_bound(structure, [model.averaged(failure.ray)], watch=control.check)
         if bound.ray is not None:
-            raise contradiction(structure.problem, bound.ray)
+            raise contradiction(structure, bound.ray)
     if "DualInfeasible" in str(failure):
         raise_if_unbounded(structure, expand(structure.explicit).problem, control.check)
 
@@ -204,5 +204,5 @@ def impossible(structure: Structure, failure: MasterFailure, control: Control) -
     given = [(a, None) for a in alphas]
     found = certificate_at(structure, zero, [alphas], given=given, watch=control.check)
     if found.proof is not None:
-        return contradiction(structure.problem, found.proof)
+        return contradiction(structure, found.proof)
     return SolverError(f"the master problem could not be solved ({failure}). Use method='exact'.")

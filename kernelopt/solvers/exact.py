@@ -128,9 +128,10 @@ class Search:
             tried = self.attempt(rung)
             self.claims.append(tried)
             raise_if_impossible(self.structure, self.expansion.problem, tried, self.control.check)
-            found, certificate = self.judged(tried)
+            with self.control.certifying():
+                found, certificate = self.judged(tried)
             if certificate.proof is not None:
-                raise contradiction(self.structure.problem, certificate.proof)
+                raise contradiction(self.structure, certificate.proof)
             if self.certificate is None or better(certificate, self.certificate):
                 self.best, self.certificate = found, certificate
             lower, upper = certificate.lower, certificate.upper
@@ -164,7 +165,6 @@ class Search:
     def judged(self, tried: Attempt) -> tuple[Outcome, Certificate]:
         """Certify the point that a rung left."""
         structure, check = self.structure, self.control.check
-        self.control.show("exact: certifying")
         self.expansion.bring_back()
         point, alphas = self.proposed()
         multipliers = None

@@ -28,7 +28,7 @@ def raise_if_impossible(
         read = Structure(feasibility)
         bound = conic_bound(read.lifted, list(read.variables), known_boxes(read, None), watch)
         if bound.ray is not None:
-            raise contradiction(structure.problem, bound.ray)
+            raise contradiction(structure, bound.ray)
     elif tried.status in (cp.UNBOUNDED, cp.UNBOUNDED_INACCURATE):
         raise_if_unbounded(structure, explicit, watch)
 
@@ -57,15 +57,20 @@ def loose_weights(structure: Structure) -> list[cp.Variable]:
         constraint = structure.lifted.constraints[i]
         if not isinstance(constraint, cp.constraints.PSD):
             held |= {v.id for v in constraint.variables()}
-    growing = {v.id for term in structure.risks for K in term.kernels for v in K.variables()}
+    growing = kernel_variables(structure)
     return [v for v in structure.variables if v.id in growing and v.id not in held]
+
+
+def kernel_variables(structure: Structure) -> set[int]:
+    """Return the ids of the variables that stand in the kernel of a risk."""
+    return {v.id for term in structure.risks for K in term.kernels for v in K.variables()}
 
 
 def nothing_bounds(structure: Structure, loose: list[cp.Variable]) -> str:
     """Return what is missing in words, empty where nothing is known to be."""
     if not loose:
         return ""
-    weights = {v.id for term in structure.risks for K in term.kernels for v in K.variables()}
+    weights = kernel_variables(structure)
     n = structure.risks[0].kernels[0].shape[0] if structure.risks else 0
     cure = (
         f"trace(K) == {n}" if any(v.id in weights for v in loose) else "a bound, or a price in the objective"
@@ -73,13 +78,13 @@ def nothing_bounds(structure: Structure, loose: list[cp.Variable]) -> str:
     return f"Nothing bounds {', '.join(v.name() for v in loose)}: add {cure}."
 
 
-def contradiction(problem: cp.Problem, ray: Array) -> InfeasibleError:
+def contradiction(structure: Structure, ray: Array) -> InfeasibleError:
     """Return the error of a problem whose constraints have a Farkas ray."""
-    found = conflict(Structure(problem))
+    found = conflict(structure)
     told, saved = ("", "") if found is None else (f": {found.text}", ", proof['certificate'].save(path)")
     return InfeasibleError(
         f"the constraints contradict each other{told}, got a proof from their multipliers (proof['ray'], a "
-        f"Farkas ray of the cone form{saved}). Loosen one of: " + ", ".join(names(problem)) + ".",
+        f"Farkas ray of the cone form{saved}). Loosen one of: " + ", ".join(names(structure.problem)) + ".",
         {"ray": ray} | ({} if found is None else {"certificate": found.statement}),
     )
 

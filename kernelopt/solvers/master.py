@@ -63,12 +63,6 @@ class Master:
         self.objective = start[v.id]
         self.cuts: list[Cut] = []
 
-    @property
-    def is_linear(self) -> bool:
-        """Whether the constraints are linear, so that the master's points are vertices."""
-        dims = self.program.dims
-        return not (dims.soc or dims.psd or dims.exp or dims.p3d)
-
     def add(self, k: int, alpha: Array) -> None:
         """Add the cut of risk k at alpha, which must be in the dual domain."""
         column, below = self.epigraphs[k], minorant(self.risks[k], alpha, self.risks[k].values()).expression

@@ -39,7 +39,6 @@ def certified(structure: Structure, outcome: Outcome, control: Control) -> Certi
     if outcome.certificate is not None:
         return with_bound(structure, outcome.certificate, signed_bound(structure).value)
     control.extend()
-    control.show("certifying")
     problem = structure.problem
     if isinstance(problem, BoundedProblem):
         labels = [c.label for c in problem.constraints]
