@@ -117,6 +117,11 @@ class ConeProgram:
         dims.nonneg += right.size
         return replace(self, A=A, b=b, dims=dims, _data={**self._data, "A": A, "b": b, "dims": dims})
 
+    def with_data(self, P: sp.csc_array, c: Array, A: sp.csc_array, b: Array) -> ConeProgram:
+        """Return the program with other numbers for the same cones."""
+        data = {**self._data, "A": A, "b": b, "c": c} | ({"P": P} if "P" in self._data else {})
+        return replace(self, P=P, c=c, A=A, b=b, _data=data)
+
     def with_objective(self, P: sp.csc_array, c: Array) -> ConeProgram:
         """Return the program with the objective 1/2 x'Px + c'x."""
         return replace(self, P=P, c=c, _data={**self._data, "P": P, "c": c})

@@ -23,6 +23,7 @@ from kernelopt.solvers.sizing import Size, compilation_seconds, size
 from kernelopt.structure.ball import Ball, read_ball
 from kernelopt.structure.expansion import Expansion, expand
 from kernelopt.structure.structure import Point, Structure
+from kernelopt.structure.units import units
 from kernelopt.threads import quietly
 from kernelopt.validation import Array, boolean
 
@@ -115,7 +116,11 @@ class Search:
     def __init__(self, structure: Structure, programme: Programme | None, control: Control) -> None:
         self.structure, self.programme, self.control = structure, programme, control
         with quietly(control.check):
-            self.expansion = expand(structure.explicit if programme is None else programme.problem)
+            self.expansion = (
+                expand(structure.explicit, units(structure))
+                if programme is None
+                else expand(programme.problem)
+            )
         self.compilation = compilation_seconds(size(structure).cones)  # of a programme it is about the same
         self.best: Outcome | None = None
         self.certificate: Certificate | None = None

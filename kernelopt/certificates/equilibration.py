@@ -1,0 +1,77 @@
+"""A cone program whose rows and auxiliary columns have entries of size one, in given units of its variables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+import cvxpy as cp
+import numpy as np
+import scipy.sparse as sp
+
+from kernelopt.certificates.cones import ConeProgram
+from kernelopt.validation import Array
+
+SWEEPS = 8  # from the variables through the rows to the auxiliary columns, and back
+LARGEST_EXPONENT = 300.0
+
+
+class Scaled(NamedTuple):
+    """The program of x' = x / columns with the rows of A and b times `rows`; z = rows * z'."""
+
+    program: ConeProgram
+    columns: Array
+    rows: Array
+
+
+def column_units(program: ConeProgram, variables: Iterable[tuple[cp.Variable, Array]]) -> Array:
+    """Return the unit of every column of these variables, NaN of auxiliary columns."""
+    found = np.full(program.c.size, np.nan)
+    for variable, unit in variables:
+        start = program.columns.get(variable.id)
+        if start is not None:
+            found[start : start + variable.size] = np.broadcast_to(unit, (variable.size,))
+    return found
+
+
+def equilibrated(program: ConeProgram, units: Array) -> Scaled:
+    """Return a program in units of its columns, which are chosen where they are NaN.
+
+    Each row, and each cone of several rows as a whole, is divided by its largest entry, and each auxiliary
+    column by that of its own. All factors are powers of two: the numbers of the scaled program are exact.
+    """
+    columns, rows = units.copy(), np.full(program.b.size, np.nan)
+    entries = abs(sp.coo_array(program.A))
+    first = np.array([block.start for block in cones_of(program)], dtype=int)
+    sizes = np.diff(np.append(first, program.b.size))
+    for _ in range(SWEEPS):
+        known = columns[entries.col]
+        largest = np.abs(program.b)
+        np.fmax.at(largest, entries.row, entries.data * known)
+        if first.size:
+            largest = np.repeat(np.fmax.reduceat(largest, first), sizes)
+        rows = np.where(largest > 0, 1 / np.where(largest > 0, largest, 1.0), np.nan)
+        heights = np.full(columns.size, np.nan)
+        np.fmax.at(heights, entries.col, entries.data * rows[entries.row])
+        with np.errstate(divide="ignore"):
+            columns = np.where(np.isnan(units), 1 / heights, units)
+        columns = np.where(np.isinf(columns), np.nan, columns)
+    columns, rows = powers(columns), powers(rows)
+    D, E = sp.diags_array(columns), sp.diags_array(rows)
+    P, A = sp.csc_array(D @ program.P @ D), sp.csc_array(E @ program.A @ D)
+    return Scaled(program.with_data(P, columns * program.c, A, rows * program.b), columns, rows)
+
+
+def cones_of(program: ConeProgram) -> list[slice]:
+    """Return the rows of every cone; those of the linear cones one by one."""
+    found: list[slice] = []
+    for kind, rows, _ in program.blocks():
+        single = kind in ("zero", "nonneg")
+        found += [slice(i, i + 1) for i in range(rows.start, rows.stop)] if single else [rows]
+    return found
+
+
+def powers(sizes: Array) -> Array:
+    """Return the nearest powers of two, one where a size is not known."""
+    exponents = np.round(np.log2(np.where(np.isnan(sizes), 1.0, sizes)))
+    return np.asarray(2.0 ** np.clip(exponents, -LARGEST_EXPONENT, LARGEST_EXPONENT))
