@@ -1,4 +1,4 @@
-"""A cone program whose rows and auxiliary columns have entries of size one, in given units of its variables."""
+"""A cone program with rows and auxiliary columns of size one, in given units of its variables."""
 
 from __future__ import annotations
 

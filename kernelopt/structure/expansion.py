@@ -16,6 +16,7 @@ from kernelopt.language.risk import Risk, half_square
 from kernelopt.losses import Loss
 from kernelopt.structure.affine import affine
 from kernelopt.structure.gate import check_problem
+from kernelopt.structure.sizes import read_sphere
 from kernelopt.structure.trees import (
     coefficient,
     copied_constraint,
@@ -130,7 +131,8 @@ def expand(problem: cp.Problem, units: Units | None = None) -> Expansion:
     own = Units() if units is None else units
     found = risks(problem)
     sign = -1.0 if isinstance(problem.objective, cp.Maximize) else 1.0
-    measured = [(v, in_unit(v, own.of(v))) for v in visible_variables(problem) if (own.of(v) != 1).any()]
+    leaves = {v: leaf(v, own.of(v)) for v in visible_variables(problem) if (own.of(v) != 1).any()}
+    measured = [(v, times(own.of(v), here)) for v, here in leaves.items()]
     substitutes: dict[int, Any] = {id(v): here for v, here in measured}
     added: list[cp.Constraint] = []
     written: list[ExpandedRisk] = []
@@ -171,7 +173,9 @@ def expand(problem: cp.Problem, units: Units | None = None) -> Expansion:
                 own.objective / unit.value,
             )
         )
-    copies = [copied(c, substitutes, own, i) for i, c in enumerate(problem.constraints)]
+    copies = [
+        ball(c, leaves, own) or copied(c, substitutes, own, i) for i, c in enumerate(problem.constraints)
+    ]
     if units is None and not found and all(c.basis is None for c in copies):
         return Expansion(problem, (), tuple(Copied(c, c) for c in problem.constraints), ())
     objective = times(1 / own.objective, replaced(problem.objective.args[0], substitutes))
@@ -234,7 +238,7 @@ def in_kernel_unit(
         size = np.ones(len(grams)) if read is None else reached(read, {})
         size = np.where(size > 0, size, 1.0)
         block = grams.block(slice(0, n)) if n < grams.n_points else grams
-        summands.append(combine(divided(weights, size), join([(size / unit.kernel, block)])))
+        summands.append(combine(times(1 / size, weights), join([(size / unit.kernel, block)])))
         if any(block.rank_bounds):
             sizes.append(np.repeat(np.sqrt(size), block.rank_bounds))
     return cp.sum(summands) if len(summands) > 1 else summands[0], sizes
@@ -257,13 +261,28 @@ def copied(constraint: cp.Constraint, substitutes: dict[int, Any], own: Units, p
     return Copied(constraint, copy, basis, own.objective / unit)
 
 
-def in_unit(variable: cp.Variable, unit: Array) -> cp.Expression:
-    """Return unit * x' with a variable x' of the same id, name and attributes."""
+def ball(constraint: cp.Constraint, leaves: dict[cp.Variable, cp.Variable], own: Units) -> Copied | None:
+    """Copy |x|_p <= R as |x'|_p <= R / unit, where x = unit * x' with one number; None for others.
+
+    Left to itself cvxpy gives |unit * x'|_p a variable of its own, which is in no unit.
+    """
+    sphere = read_sphere(constraint)
+    if sphere is None or sphere.variable not in leaves or np.ptp(own.of(sphere.variable)):
+        return None
+    unit = float(np.ravel(own.of(sphere.variable))[0])
+    norm, radius = constraint.args
+    copy = constraint.copy([norm.copy([leaves[sphere.variable]]), radius / unit])
+    if constraint.label is not None:
+        copy.set_label(constraint.label)
+    return Copied(constraint, copy, None, own.objective / unit)
+
+
+def leaf(variable: cp.Variable, unit: Array) -> cp.Variable:
+    """Return x' with x = unit * x', of the same id, name and attributes."""
     attributes = {k: v for k, v in variable.attributes.items() if v is not None and v is not False}
     if "bounds" in attributes:
         attributes["bounds"] = [np.broadcast_to(side, variable.shape) / unit for side in attributes["bounds"]]
-    here = cp.Variable(variable.shape, name=variable.name(), var_id=variable.id, **attributes)
-    return times(unit, here)
+    return cp.Variable(variable.shape, name=variable.name(), var_id=variable.id, **attributes)
 
 
 def times(factor: Any, expression: cp.Expression) -> cp.Expression:
@@ -271,8 +290,3 @@ def times(factor: Any, expression: cp.Expression) -> cp.Expression:
     if (np.asarray(factor) == 1).all():
         return expression
     return cp.multiply(factor, expression) if np.ndim(factor) else factor * expression
-
-
-def divided(weights: cp.Expression, size: Array) -> cp.Expression:
-    """Return weights divided by numbers."""
-    return times(1 / size, weights)

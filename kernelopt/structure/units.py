@@ -70,7 +70,8 @@ def units(structure: Structure) -> Units:
     held = [*structure.variables, *(term.stand_in for term in structure.risks)]
     before = [leaf.value for leaf in held]
     try:
-        return measured(structure)
+        with np.errstate(all="ignore"):  # an objective may be infinite where weights are zero
+            return measured(structure)
     finally:
         for leaf, value in zip(held, before, strict=True):
             leaf.save_value(value)
@@ -152,8 +153,7 @@ def risk_units(term: RiskTerm, sizes: dict[int, Array]) -> RiskUnits:
             float(np.std(learner.y)) if learner.bias is not None else float(np.sqrt(np.mean(learner.y**2)))
         )
         targets = spread if spread > 0 else 1.0
-    with np.errstate(all="ignore"):
-        zero = term.loss.primal(np.zeros(learner.n), 0.0, learner.y, learner.bias is not None).value
+    zero = term.loss.primal(np.zeros(learner.n), 0.0, learner.y, learner.bias is not None).value
     fitted = learner.n * targets**2 / kernel / 2
     return RiskUnits(kernel, targets, power_of_two(min(zero, fitted) if zero > 0 else fitted))
 
