@@ -59,10 +59,9 @@ def units(structure: Structure) -> Units:
 
     * A variable is measured by what bounds it: the radius of a ball, the most that a trace leaves to it.
       Where nothing does its unit is one.
-    * The kernels of a risk are measured by their largest mean diagonal at such weights, so that K' has a
-      mean diagonal of one; targets by their standard deviation t.
-    * A risk is measured by the smaller of its value at f = 0 and of n t^2 / (2 kernel), the half square of
-      a function that fits n targets of that size.
+    * Targets are measured by their standard deviation t, a risk by its value at simple predictors with such
+      weights, and its kernels by n t^2 / (2 value): so the value is that of a fit of n targets by a kernel
+      of mean diagonal one.
 
     Hence the problem in these units is the same for kernels c K with weights C / c, for theta / c in a ball
     of radius r / c, and for targets in any unit.
@@ -80,8 +79,10 @@ def units(structure: Structure) -> Units:
 def measured(structure: Structure) -> Units:
     """Return the units, with the structure's variables at theirs."""
     sizes = {variable.id: variable_unit(structure, variable) for variable in structure.variables}
+    write(structure, sizes)
     risks = tuple(risk_units(term, sizes) for term in structure.risks)
-    write(structure, sizes, risks)
+    for term, unit in zip(structure.risks, risks, strict=True):
+        term.stand_in.save_value(np.asarray(unit.value))
     constraints = tuple(
         power_of_two(largest([arg.value for arg in c.args])) if isinstance(c, HOMOGENEOUS) else 1.0
         for c in structure.lifted.constraints
@@ -89,14 +90,12 @@ def measured(structure: Structure) -> Units:
     return Units(sizes, risks, constraints, objective_unit(structure, sizes, risks))
 
 
-def write(structure: Structure, sizes: dict[int, Array], risks: tuple[RiskUnits, ...]) -> None:
-    """Set the variables and the values of the risks to their units; a matrix to a multiple of I."""
+def write(structure: Structure, sizes: dict[int, Array]) -> None:
+    """Set the variables to their units, a matrix to a multiple of I."""
     for variable in structure.variables:
         size = sizes[variable.id]
         square = variable.ndim == 2 and variable.shape[0] == variable.shape[1]
         variable.save_value(size * np.eye(variable.shape[0]) if square else size * np.ones(variable.shape))
-    for term, unit in zip(structure.risks, risks, strict=True):
-        term.stand_in.save_value(np.asarray(unit.value))
 
 
 def variable_unit(structure: Structure, variable: cp.Variable) -> Array:
@@ -143,33 +142,53 @@ def affine_reaches(constraint: Any, read: Affine, variable: cp.Variable) -> Iter
 
 
 def risk_units(term: RiskTerm, sizes: dict[int, Array]) -> RiskUnits:
-    """Return the units of a risk, where its variables have these sizes."""
-    learner = term.learner
-    found = [kernel_size(K, learner.n, sizes) for K in term.kernels]
-    kernel = max((size for size in found if 0 < size < np.inf), default=1.0)
+    """Return the units of a risk, where its variables have these sizes.
+
+    The value is the least of f = 0 and of one predictor K_m (y - mean(y)) for each kernel, of the targets'
+    size. A fit of n targets of size t by a kernel of mean diagonal s has 1/2 |f|^2 of about n t^2 / (2 s).
+    """
+    learner, y, bias = term.learner, term.learner.y, term.learner.bias is not None
     targets = 1.0
     if term.loss.dilated(1.0) is not None:
-        spread = (
-            float(np.std(learner.y)) if learner.bias is not None else float(np.sqrt(np.mean(learner.y**2)))
-        )
-        targets = spread if spread > 0 else 1.0
-    zero = term.loss.primal(np.zeros(learner.n), 0.0, learner.y, learner.bias is not None).value
-    fitted = learner.n * targets**2 / kernel / 2
-    return RiskUnits(kernel, targets, power_of_two(min(zero, fitted) if zero > 0 else fitted))
+        targets = length(y - y.mean() if bias else y) or 1.0
+    shape = y - y.mean() if bias and np.ptp(y) else y
+    values = [term.loss.primal(np.zeros(y.size), 0.0, y, bias).value]
+    for K in term.kernels:
+        for f in images(K, shape, sizes):
+            reach = length(f - f.mean() if bias else f)
+            if reach > 0:
+                scale = targets / reach
+                square = scale**2 * float(shape @ f) / 2
+                values.append(term.loss.primal(scale * f, square, y, bias).value)
+    value = min((v for v in values if 0 < v < np.inf), default=1.0)
+    kernel = learner.n * targets**2 / value / 2
+    if "semidefinite" in term.forms:
+        kernel = max((mean_diagonal(K, y.size) for K in term.kernels), default=0.0) or kernel
+    return RiskUnits(kernel, targets, power_of_two(value))
 
 
-def kernel_size(K: cp.Expression, n: int, sizes: dict[int, Array]) -> float:
-    """Return the largest mean diagonal of the summands of a kernel on its first n points."""
-    parts = terms(K)
+def mean_diagonal(K: cp.Expression, n: int) -> float:
+    """Return the mean diagonal of the current value of a kernel on its first n points."""
+    return float(np.mean(np.abs(np.diag(K.value)[:n])))
+
+
+def length(v: Array) -> float:
+    """Return the root mean square of a vector."""
+    return float(np.sqrt(np.mean(v**2)))
+
+
+def images(K: cp.Expression, a: Array, sizes: dict[int, Array]) -> list[Array]:
+    """Return K_m a for every summand of a kernel, with its weight where the variables have these sizes."""
+    parts, n = terms(K), a.size
     if parts is None:
-        read = affine(cp.diag(K)[:n])
-        return 1.0 if read is None else float(np.mean(reached(read, sizes)))
-    found = [0.0]
+        return [K.value[:n, :n] @ a]
+    found: list[Array] = []
     for weights, grams in parts:
         read = affine(weights)
+        block = grams.block(slice(0, n)) if n < grams.n_points else grams
         if read is not None:
-            found.append(float((reached(read, sizes) * np.abs(grams.diagonals[:, :n]).mean(axis=1)).max()))
-    return max(found)
+            found.extend(reached(read, sizes)[:, None] * block.apply(a))
+    return found
 
 
 def reached(read: Affine, sizes: dict[int, Array]) -> Array:
