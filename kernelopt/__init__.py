@@ -1,5 +1,6 @@
 """Kernel learning in the language of cvxpy: convex words for kernels, certified solves."""
 
+from kernelopt import rounding
 from kernelopt.catalog import Entry, Formulation, Planted, catalogue
 from kernelopt.certificates import Certificate, certify
 from kernelopt.certificates.bounded import BoundedProblem
@@ -174,6 +175,7 @@ __all__ = [
     "positive",
     "register_method",
     "risk",
+    "rounding",
     "sample_triplets",
     "shown",
     "solve",

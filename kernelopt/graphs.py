@@ -101,7 +101,7 @@ class diffusion:
         return (K + K.T) / 2
 
     def _positions(self, X: Iterable[Hashable], what: str) -> NDArray[np.intp]:
-        if isinstance(X, str):
+        if isinstance(X, str) or not isinstance(X, Iterable):
             raise InputError(
                 f"{what} must be a sequence of nodes of the graph, got {X!r}. Write [{X!r}] for one node."
             )

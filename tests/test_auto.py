@@ -192,13 +192,17 @@ class Poor(Refusing):
 def registered(monkeypatch):
     """Return a function that adds methods to the registry for the time of a test."""
     Refusing.asked.clear()
+    before = dict(METHODS)
 
     def register(*methods):
         for method in methods:
             monkeypatch.setitem(METHODS, method.name, method)
         return Refusing.asked
 
-    return register
+    yield register
+    monkeypatch.undo()
+    METHODS.clear()
+    METHODS.update(before)  # in their order, which messages show
 
 
 @pytest.mark.parametrize(

@@ -94,7 +94,7 @@ def test_settings_of_a_solver_are_handed_on():
 
 @pytest.mark.parametrize("kernels", [ko.linear(), [ko.linear], ["rbf"], X])
 def test_what_is_not_a_list_of_kernels_is_said_at_once(kernels):
-    with pytest.raises(ko.InputError, match="gaussian|Wrap"):
+    with pytest.raises(ko.InputError, match="gaussian|Wrap|kernels before the points"):
         ko.Grams.from_kernels(kernels, X)
 
 

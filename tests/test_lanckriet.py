@@ -416,8 +416,9 @@ def test_the_whole_psd_cone_has_a_closed_form(y, unlabelled):
     assert given.gap <= 1e-9 and given.upper == close(value)
     solution = ko.solve(problem)
     assert solution.gap <= 1e-6 and solution.value == close(value)
-    assert solution.alpha == pytest.approx(a * y, abs=1e-4)
-    assert K.value == pytest.approx(best, abs=1e-3)  # the test block is zero
+    # A gap of 1e-6 determines alpha and K to about its root; the test block is zero.
+    assert solution.alpha == pytest.approx(a * y, abs=1e-3)
+    assert K.value == pytest.approx(best, abs=1e-3)
 
 
 # ------------------------------------------------------------------------------ 3. free signs

@@ -493,7 +493,7 @@ def test_unknown_options_name_those_that_exist(method):
     option = {"chunk": 3} if method != "interleaved" else {"stabilize": True}
     with pytest.raises(ko.ParameterError, match=next(iter(option))) as error:
         ko.solve(learning(ko.squared_hinge()).problem, method, **option)
-    options = METHODS[method].options()
+    options = set(METHODS[method].options()) - {"programme"}  # which formulations take
     assert all(re.search(rf"\b{option}\b", str(error.value)) for option in options)
 
 

@@ -98,7 +98,7 @@ def shifted(trace=float(N), room=0.05, solver=None, full=False):
     problem = cp.Problem(cp.Minimize(ko.risk(K, Y, ko.hinge()) + 0.1 * cp.sum_squares(mu)), cons)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ko.ConvergenceWarning)
-        solution = ko.solve(problem, tol=1e-8, solver=solver)
+        solution = ko.solve(problem, "exact", tol=1e-8, solver=solver)
     return (solution, cons) if full else solution.value
 
 

@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 
 import kernelopt as ko
-from formulations.lanckriet.aligned import alignment
+from formulations.lanckriet.aligned import alignment, powers
 from formulations.lanckriet.quadratic import rank_one
 from formulations.lanckriet.semidefinite import sdp
-from formulations.lanckriet.setting import Array
+from formulations.lanckriet.setting import Array, setting
 from formulations.planting import (
     Knobs,
     contradicting,
@@ -189,4 +189,5 @@ def of_alignment(rng: np.random.Generator, **asked: Any) -> ko.Planted:
     stack = root @ B @ root
     stack = ((stack + stack.transpose(0, 2, 1)) / 2)[knobs.owners]
     mu = (base / np.bincount(knobs.owners))[knobs.owners]
-    return planted(alignment(stack, y), value, None, mu=mu)
+    # The variable of the problem counts kernels times powers of two.
+    return planted(alignment(stack, y), value, None, mu=mu / powers(setting(stack, y)))

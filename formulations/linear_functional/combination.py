@@ -16,9 +16,9 @@ import kernelopt as ko
 from formulations.linear_functional.filters import Array
 from formulations.linear_functional.rounding import (
     LOST,
-    UNIT,
     Range,
     dots,
+    gamma,
     inflated,
     interval,
     length,
@@ -165,14 +165,14 @@ class Combination:
         g = 2 * s / self.n
         mu = self.multiplier(g)
         t = g - mu
-        t_error = inflated(2 * s_error / self.n + 4 * UNIT * (np.abs(g) + abs(mu)), 6) + LOST
+        t_error = inflated(2 * s_error / self.n + gamma(4) * (np.abs(g) + abs(mu)), 6) + LOST
         found = square(r, error)[0] / self.n
         if self.weights == "simplex":
             found -= abs(Fraction(mu)) * excess(c)
         if self.ridge > 0:
             best = (t if self.weights == "free" else np.maximum(t, 0.0)) / (2 * self.ridge)
             off = c - best
-            off_error = inflated(t_error / (2 * self.ridge) + 2 * UNIT * (np.abs(best) + np.abs(off)), 6)
+            off_error = inflated(t_error / (2 * self.ridge) + gamma(2) * (np.abs(best) + np.abs(off)), 6)
             found += Fraction(self.ridge) * (square(c)[0] - square(off, off_error + LOST)[1])
         else:
             found -= Fraction(float(np.nextafter(t + t_error, np.inf).max(initial=0.0)))
@@ -234,9 +234,9 @@ class Combination:
         along, along_error = self.products(self.v)
         along = -outward(-along, along_error)
         up = (above > 0) & (along > 0)
-        tau = float(np.max(above[up] / along[up], initial=0.0)) * (1 + 16 * UNIT)
+        tau = float(np.max(above[up] / along[up], initial=0.0)) * (1 + gamma(16))
         moved = tau * along
-        if (above > moved - 4 * UNIT * np.abs(moved)).any():
+        if (above > moved - gamma(4) * np.abs(moved)).any():
             return Fraction(0)
         t, gain = Fraction(tau), interval(r, self.v)[0]  # r in doubles is as good as the exact residual
         return (2 * (1 + t) * gain - square(r)[1] - (2 * t + t * t) * square(self.v)[1]) / self.n
@@ -285,7 +285,7 @@ def certificate(stage: Combination, c: Array) -> ko.Certificate:
         "closed",
         reason=unknown(stage),
         feasible=True,
-        floor=ko.FLOOR_SHARE * float(stage.v @ stage.v) / stage.n,
+        floor=ko.FLOOR_SHARE * length(stage.v) * length(stage.v) / stage.n,
     )
 
 

@@ -1,68 +1,19 @@
-"""Sums of products of doubles with a bound of their rounding error, for bounds that hold in exact arithmetic.
-
-A product of doubles is the sum of two doubles without any error (Dekker), and `math.fsum` rounds a sum of
-doubles once. So a dot product is in error by at most u = 2^-53 times its own size, whatever cancels in it and
-whatever the BLAS of the machine does.
-"""
+"""Squares, intervals and ranges of matrices with bounds of their rounding errors, on `kernelopt.rounding`."""
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
 import scipy.linalg
 
+import kernelopt as ko
 from formulations.linear_functional.filters import Array
 
-UNIT = 2.0**-53
-SPLITTER = 2.0**27 + 1
-SMALL = 1e-280  # the error of a smaller product may underflow
-LOST = 1e-320  # and is then at most this
-TINY = 1e-150  # the square of a smaller number may underflow
-
-
-def dots(A: Array, b: Array, plus: Array | None = None, error: Array | None = None) -> tuple[Array, Array]:
-    r"""Return plus + A b, and a bound of the absolute error of each of its entries.
-
-    Parameters
-    ----------
-    A : array of shape (m, k)
-    b : array of shape (k,)
-    plus : array of shape (m,), default zero
-    error : array of shape (k,), default zero
-        A bound e of the error of b itself, which adds :math:`|A| e`.
-
-    Examples
-    --------
-    The products are 1e16, 1 and -1e16.
-
-    >>> dots(np.array([[1e8, 1.0, -1e8]]), np.array([1e8, 1.0, 1e8]))[0]
-    array([1.])
-    """
-    product, rest = two_products(A, b)
-    terms = [product, rest] if plus is None else [product, rest, plus[:, None]]
-    sums = np.array([math.fsum(row) for row in np.hstack(terms).tolist()])
-    underflows = ((np.abs(product) < SMALL) & (A != 0) & (b != 0)).sum(axis=1)
-    bound = UNIT * np.abs(sums) + LOST * underflows
-    if error is not None and error.any():
-        bound = inflated(bound + np.abs(A) @ error, b.size + 2) + LOST * b.size
-    return sums, bound
-
-
-def two_products(a: Array, b: Array) -> tuple[Array, Array]:
-    """Return fl(a b) and a b - fl(a b), which is a double where nothing under- or overflows."""
-    a_high, b_high = high(a), high(b)
-    a_low, b_low = a - a_high, b - b_high
-    product = a * b
-    return product, ((a_high * b_high - product) + a_high * b_low + a_low * b_high) + a_low * b_low
-
-
-def high(a: Array) -> Array:
-    """Return the leading 26 bits of a."""
-    scaled = SPLITTER * a
-    return np.asarray(scaled - (scaled - a))
+LOST = ko.rounding.LOST
+dots, gamma, length = ko.rounding.dots, ko.rounding.gamma, ko.rounding.norm_above
+rounded_down, rounded_up = ko.rounding.rounded_down, ko.rounding.rounded_up
 
 
 def square(a: Array, error: Array | None = None) -> tuple[Fraction, Fraction]:
@@ -90,24 +41,7 @@ def inflated(value: Array, operations: int) -> Array:
 
     Every operation loses at most the factor 1 - u; the factor below is at least (1 - u)^-operations.
     """
-    return value * (1 + 2 * gamma(operations))
-
-
-def gamma(operations: int) -> float:
-    """Return an upper bound of k u / (1 - k u) for k operations, Higham's gamma_k."""
-    return 2 * (operations + 2) * UNIT
-
-
-def rounded_down(value: Fraction) -> float:
-    """Return the largest double up to a value."""
-    nearest = float(value)
-    return nearest if Fraction(nearest) <= value else math.nextafter(nearest, -math.inf)
-
-
-def rounded_up(value: Fraction) -> float:
-    """Return the smallest double from a value on."""
-    nearest = float(value)
-    return nearest if Fraction(nearest) >= value else math.nextafter(nearest, math.inf)
+    return value * (1 + gamma(4 * operations + 8))
 
 
 @dataclass(frozen=True, eq=False)
@@ -167,11 +101,11 @@ class Range:
         T = scipy.linalg.solve_triangular(R, np.eye(k))
         W = Y @ T
         sizes = [length(A) for A in (Y, T, W, np.eye(k) - W.T @ W)]
-        off = sizes[3] + gamma(n + 2) * (sizes[2] ** 2 + k)
+        off = sizes[3] + gamma(2 * n + 8) * (sizes[2] ** 2 + k)
         if not off < 0.5:
             return None
-        smallest = (1 - off) ** 0.5 - gamma(k + 2) * sizes[0] * sizes[1] - 1e-12
-        smallest -= float(off_by @ np.linalg.norm(T, axis=1)) * (1 + gamma(2 * k + 4))
+        smallest = (1 - off) ** 0.5 - gamma(2 * k + 8) * sizes[0] * sizes[1] - 1e-12
+        smallest -= float(off_by @ np.linalg.norm(T, axis=1)) * (1 + gamma(4 * k + 12))
         return cls(Y, T, smallest, off_by) if smallest > 0.1 else None
 
     def reach(self, r: Array, error: Array) -> float:
@@ -184,15 +118,9 @@ class Range:
         k = self.inverse.shape[0]
         s, s_error = dots(self.columns.T, r)
         s_error = inflated(s_error + self.errors * length(r), 4)
-        doubt = np.abs(self.inverse.T) @ (s_error + gamma(k) * np.abs(s))
+        doubt = np.abs(self.inverse.T) @ (s_error + gamma(2 * k + 4) * np.abs(s))
         parts = inflated(np.abs(self.inverse.T @ s) + doubt, 2 * k + 6)
-        return (length(parts) / self.smallest + length(error)) * (1 + gamma(4))
-
-
-def length(a: Array) -> float:
-    """Return an upper bound of |a|, the root of the sum of all squares."""
-    below = TINY if a.any() else 0.0  # squares may underflow
-    return float(np.linalg.norm(a)) * (1 + 2 * gamma(a.size)) + below
+        return (length(parts) / self.smallest + length(error)) * (1 + gamma(12))
 
 
 def distinct(X: Array) -> Array:

@@ -10,7 +10,7 @@ import numpy as np
 
 import kernelopt as ko
 from formulations.linear_functional.filters import Array, Filter, tikhonov
-from formulations.linear_functional.rounding import UNIT, dots, gamma, length
+from formulations.linear_functional.rounding import dots, gamma, length
 from formulations.linear_functional.setting import Setting
 
 PSD_TOLERANCE = 1e-8
@@ -80,7 +80,7 @@ class Spectrum:
         An eigendecomposition is that of a matrix within a small multiple of n u |K| of K; where the vectors
         are fewer, the distance of K from U diag(values) U' is taken instead.
         """
-        rounding = gamma(20 * len(K)) * length(K)
+        rounding = gamma(40 * len(K) + 4) * length(K)
         if self.values.size == len(K):
             return float(self.values.min()) - rounding
         return -length(K - (self.vectors * self.values) @ self.vectors.T) - rounding
@@ -142,24 +142,24 @@ def checked(
     """
     inner = K if data.trained.size == len(K) else K[np.ix_(data.trained, data.trained)]
     sizes = np.abs(inner) @ np.abs(b) + level * np.abs(b) + np.abs(v)
-    left = np.abs(v - (inner @ b + level * b)) + gamma(b.size + 4) * sizes
+    left = np.abs(v - (inner @ b + level * b)) + gamma(2 * b.size + 12) * sizes
     smallest = spectrum.smallest(inner)
     if not level + smallest > 0:
         return column, np.inf
-    delta = length(left) / (level + smallest) * (1 + gamma(4))
+    delta = length(left) / (level + smallest) * (1 + gamma(12))
     other = K[np.ix_(data.judged, data.trained)] if data.columns == "split" else inner
-    rounding = gamma(b.size + 2) * (np.abs(other) @ np.abs(b) + np.abs(column))
+    rounding = gamma(2 * b.size + 8) * (np.abs(other) @ np.abs(b) + np.abs(column))
     error = length(np.abs(column - other @ b) + rounding) + length(other) * delta
     if data.columns != "split":
-        rounding = 8 * UNIT * (np.abs(column) + np.abs(v) + level * np.abs(b))
+        rounding = gamma(8) * (np.abs(column) + np.abs(v) + level * np.abs(b))
         error = min(error, length(np.abs(column - (v - level * b)) + rounding) + level * delta)
-    error *= 1 + gamma(4)
+    error *= 1 + gamma(12)
     size = length(column)
     if size > error:
         return column, error
     exact, lost = dots(inner, v)
     vanishes = not exact.any() and not lost.any() and data.columns == "training"
-    return np.zeros_like(column), 0.0 if vanishes else (error + size) * (1 + gamma(1))
+    return np.zeros_like(column), 0.0 if vanishes else (error + size) * (1 + gamma(6))
 
 
 def levels(K: Array, data: Setting) -> Array:

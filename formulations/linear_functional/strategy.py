@@ -281,7 +281,7 @@ def build(first: Candidates, weights: Weights, ridge: float) -> Strategy:
     means, mean = (X.mean(axis=0), float(v.mean())) if data.intercept == "column" else (0 * X[0], 0.0)
     errors = first.errors
     if data.intercept == "column" and errors.any():
-        errors = errors + gamma(len(X) + 8) * (np.linalg.norm(X, axis=0) + errors)
+        errors = errors + gamma(2 * len(X) + 20) * (np.linalg.norm(X, axis=0) + errors)
     stage = Combination(X - means, v - mean, price, weights, errors, first.keys)
     c = cp.Variable(data.M, name="c", nonneg=weights != "free")
     objective = cp.sum_squares(stage.v - stage.X @ c) / stage.n

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 from kernelopt.certificates.boxes import Box, entry_bounds, known_boxes
 from kernelopt.certificates.candidates import Bounds, as_alphas, as_bounds, needed, starting_point
 from kernelopt.certificates.closed import closed_bound
-from kernelopt.certificates.gap import FLOOR_SHARE, floor, magnitude, relative_gap
+from kernelopt.certificates.gap import FLOOR_SHARE, floor, floor_of_coefficients, relative_gap
 from kernelopt.certificates.minorants import minorants, relaxation
 from kernelopt.certificates.multipliers import Bound, conic_bound
 from kernelopt.certificates.repair import FeasibleSet, Violation
@@ -22,7 +22,7 @@ from kernelopt.certificates.sources import Source, read_source
 from kernelopt.errors import MethodError, Stopped
 from kernelopt.machine import BlockMachine, Machine
 from kernelopt.structure.affine import flat
-from kernelopt.structure.evaluation import Evaluator, Given
+from kernelopt.structure.evaluation import Evaluator, Given, magnitude
 from kernelopt.structure.gate import check_problem, check_values
 from kernelopt.structure.prices import WORTH
 from kernelopt.structure.structure import Point, Structure
@@ -31,7 +31,6 @@ from kernelopt.threads import Watch, quietly
 from kernelopt.validation import Array, boolean
 
 AS_GOOD = 1e-8
-EVALUATION = 2e-14  # of the terms of an objective: their rounding, and that of the constraints of the point
 LIMITED = 1e-8  # a gap from which it is said where rounding is the reason
 Route = Literal["closed", "conic", "none"]
 
@@ -61,7 +60,7 @@ class Certificate:
     proof : array or None
         A Farkas ray, where the problem is infeasible.
     floor : float >= 0
-        What the gap is relative to at least: a share of 1e-6 of the objective's value at f = 0.
+        What the gap is relative to at least: a share of 1e-4 of the objective's value at f = 0.
     source : Source or str
         What `save` states, or why it cannot.
     """
@@ -86,6 +85,15 @@ class Certificate:
         It is infinite where a bound is missing, and where the two contradict each other.
         """
         return np.inf if self.lower > self.upper else relative_gap(self.lower, self.upper, self.floor)
+
+    @property
+    def distance(self) -> float:
+        """Upper - lower, infinite where a bound is missing or the two contradict each other.
+
+        Of two certificates of a problem it tells the better one: the gap is one wherever a bound is zero.
+        """
+        found = self.upper - self.lower
+        return float(found) if 0 <= found < np.inf else np.inf
 
     def save(self, path: str | Path) -> Path:
         """Write the problem, the bounds and their proof to a file that is checked without kernelopt.
@@ -235,11 +243,11 @@ def certificate_at(
         point, left = allowed.nearest(start)
         attained, choices = structure.sign * np.inf, list(choices)
         if point is not None:
-            value, machines = evaluator.at(point)
-            size = magnitude(structure.lifted.objective.args[0])
-            value += structure.sign * EVALUATION * size
+            value, machines = evaluator.outward(point)
             attained = value if np.isfinite(value) else attained
-            least = max(least, FLOOR_SHARE * size) if not structure.risks else least
+            if not structure.risks:
+                size = magnitude(structure.lifted.objective.args[0])
+                least = FLOOR_SHARE * size if size else floor_of_coefficients(structure)
         else:
             origin = {v.id: np.asarray(v.project(np.zeros(v.shape))) for v in structure.variables}
             evaluator.write(start or origin)

@@ -9,8 +9,7 @@ import numpy as np
 
 from kernelopt.certificates.minorants import Minorant
 from kernelopt.norms import conjugate_exponent, lp_length
-from kernelopt.rounding import EIGENVALUE, UNIT, gamma, upwards
-from kernelopt.rounding import total as exact_sum
+from kernelopt.rounding import EIGENVALUE, UNIT, exact_sum, gamma, upwards
 from kernelopt.structure.affine import Affine, affine
 from kernelopt.structure.sizes import Edge, Sphere, traced
 from kernelopt.structure.structure import Structure

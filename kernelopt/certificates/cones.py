@@ -13,7 +13,7 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.linalg import solve_triangular
 
-from kernelopt.certificates.rounding import curvature
+from kernelopt.certificates.semidefinite import curvature
 from kernelopt.costs import Cones, compiled
 from kernelopt.errors import KerneloptError
 from kernelopt.solvercalls import TooLong, call

@@ -11,8 +11,8 @@ import scipy.sparse as sp
 
 from kernelopt.certificates.cones import ConeProgram
 from kernelopt.certificates.dual_cones import pushed
-from kernelopt.certificates.rounding import TINY, Enclosure, Indices, gamma, norm_above
-from kernelopt.validation import Array
+from kernelopt.rounding import TINY, Enclosure, gamma, norm_above
+from kernelopt.validation import Array, Index
 
 MOST_WORK = 1e9  # multiplications that the choice of the rows may cost
 CONTRACTION = 0.5
@@ -25,8 +25,8 @@ class Balance(NamedTuple):
     The scales are powers of two, so that the entries of M are those of A, exactly scaled.
     """
 
-    columns: Indices
-    rows: Indices
+    columns: Index
+    rows: Index
     power: Array
     scale: Array
     R: Array
@@ -44,7 +44,7 @@ class Balance(NamedTuple):
         With |I - RM| v <= q v, q < 1 and |R w| <= v, M is regular and |M^-1 w| <= v / (1 - q).
         """
         k = self.columns.size
-        grow = 1 + 4 * float(gamma(k + 4))
+        grow = 1 + 4 * gamma(k + 4)
         near = (np.abs(self.R) @ (self.scale * size[self.columns])) * grow + k * TINY
         v = near + 4 * (self.rest @ near)
         q = float(((self.rest @ v) / v).max()) * grow
@@ -55,7 +55,7 @@ class Balance(NamedTuple):
         return room if np.isfinite(room).all() else None
 
 
-def balance(program: ConeProgram, z: Array, columns: Indices, wanted: float) -> Balance | None:
+def balance(program: ConeProgram, z: Array, columns: Index, wanted: float) -> Balance | None:
     """Return a well-conditioned system in these columns, in rows where z has room; None if there is none.
 
     Rows with much more room than a change of size `wanted` takes are as good as each other.
@@ -83,7 +83,7 @@ def balance(program: ConeProgram, z: Array, columns: Indices, wanted: float) -> 
 
 
 def corrected(
-    program: ConeProgram, system: Balance, z: Array, r: Enclosure, unpaid: Indices
+    program: ConeProgram, system: Balance, z: Array, r: Enclosure, unpaid: Index
 ) -> tuple[Enclosure, float] | None:
     """Return the slopes at z + Delta and the most that b'Delta can be, None where Delta may leave the cone.
 
@@ -103,7 +103,7 @@ def corrected(
         change[system.columns] = 0.0
         value, error = r.value.copy(), (r.error + change) * (1 + 1e-15)
         value[unpaid] = error[unpaid] = 0.0
-        product = float(np.abs(program.b) @ room) * (1 + 4 * float(gamma(room.size + 4)))
+        product = float(np.abs(program.b) @ room) * (1 + 4 * gamma(room.size + 4))
     return Enclosure(value, error), math.nextafter(product + TINY * room.size, math.inf)
 
 

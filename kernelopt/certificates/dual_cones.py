@@ -7,7 +7,8 @@ import math
 import numpy as np
 
 from kernelopt.certificates.cones import ConeProgram
-from kernelopt.certificates.rounding import TINY, UNIT, norm_above, semidefinite
+from kernelopt.certificates.semidefinite import semidefinite
+from kernelopt.rounding import TINY, UNIT, norm_above
 from kernelopt.validation import Array
 
 STEEPEST = 50.0  # the largest exponent in a multiplier of an exponential cone

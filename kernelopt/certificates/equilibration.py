@@ -10,10 +10,10 @@ import numpy as np
 import scipy.sparse as sp
 
 from kernelopt.certificates.cones import ConeProgram
+from kernelopt.certificates.correction import powers_of_two
 from kernelopt.validation import Array
 
 SWEEPS = 8  # from the variables through the rows to the auxiliary columns, and back
-LARGEST_EXPONENT = 300.0
 
 
 class Scaled(NamedTuple):
@@ -56,10 +56,24 @@ def equilibrated(program: ConeProgram, units: Array) -> Scaled:
         with np.errstate(divide="ignore"):
             columns = np.where(np.isnan(units), 1 / heights, units)
         columns = np.where(np.isinf(columns), np.nan, columns)
-    columns, rows = powers(columns), powers(rows)
+    columns, rows = powers_of_two(columns), powers_of_two(rows)
+    found = multiplied(program, columns, rows)
+    if not same(multiplied(found, 1 / columns, 1 / rows), program):  # it has overflowed, or underflowed
+        return Scaled(program, np.ones(columns.size), np.ones(rows.size))
+    return Scaled(found, columns, rows)
+
+
+def multiplied(program: ConeProgram, columns: Array, rows: Array) -> ConeProgram:
+    """Return the program of x' = x / columns with its rows multiplied."""
     D, E = sp.diags_array(columns), sp.diags_array(rows)
     P, A = sp.csc_array(D @ program.P @ D), sp.csc_array(E @ program.A @ D)
-    return Scaled(program.with_data(P, columns * program.c, A, rows * program.b), columns, rows)
+    return program.with_data(P, columns * program.c, A, rows * program.b)
+
+
+def same(one: ConeProgram, other: ConeProgram) -> bool:
+    """Whether two programs have the same numbers."""
+    vectors = np.array_equal(one.b, other.b) and np.array_equal(one.c, other.c)
+    return vectors and not (one.A != other.A).nnz and not (one.P != other.P).nnz
 
 
 def cones_of(program: ConeProgram) -> list[slice]:
@@ -69,9 +83,3 @@ def cones_of(program: ConeProgram) -> list[slice]:
         single = kind in ("zero", "nonneg")
         found += [slice(i, i + 1) for i in range(rows.start, rows.stop)] if single else [rows]
     return found
-
-
-def powers(sizes: Array) -> Array:
-    """Return the nearest powers of two, one where a size is not known."""
-    exponents = np.round(np.log2(np.where(np.isnan(sizes), 1.0, sizes)))
-    return np.asarray(2.0 ** np.clip(exponents, -LARGEST_EXPONENT, LARGEST_EXPONENT))

@@ -12,9 +12,8 @@ from kernelopt.certificates.cones import ConeProgram
 from kernelopt.certificates.dual_cones import pushed
 from kernelopt.certificates.lagrangian import dual_value
 from kernelopt.certificates.proofs import proof_near
-from kernelopt.certificates.rounding import Mask
 from kernelopt.certificates.tightening import Interval, tightened
-from kernelopt.validation import Array
+from kernelopt.validation import Array, Mask
 
 ABSENT = (1e-6, 0.0)  # of the largest entry: cones with less take no part in a ray
 GRIDS = (6, 20, 30)  # bits of a ray with few digits

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import cvxpy as cp
 import numpy as np
-from cvxpy.atoms.affine.add_expr import AddExpression
-from cvxpy.atoms.affine.unary_operators import NegExpression
 
-from kernelopt.structure.affine import affine, flat
+from kernelopt.language.risk import Learner
+from kernelopt.structure.evaluation import magnitude
 from kernelopt.structure.structure import Structure, once
 
-FLOOR_SHARE = 1e-6  # of the value at f = 0, below which a gap is not asked to be smaller
+FLOOR_SHARE = 1e-4  # of the value at f = 0, below which a gap is not asked to be smaller
+VANISHED = 1e-28  # a loss relative to that without an intercept, which squared rounding errors leave
 
 
 def relative_gap(lower: float, upper: float, floor: float = 0.0) -> float:
@@ -25,36 +24,53 @@ def relative_gap(lower: float, upper: float, floor: float = 0.0) -> float:
 
 
 @once
+@np.errstate(all="ignore")
 def floor(structure: Structure) -> float:
     """Return a small share of the objective at f = 0, zero where it is not finite or there is no risk.
 
-    It is what a gap is relative to where the optimum vanishes: a share of 1e-6 of the value of the machine
-    f = 0 with its best intercept, and with the variables at zero.
+    It is what a gap is relative to where the optimum vanishes: a share of 1e-4 of the value of the machine
+    f = 0 with its best intercept, and with the variables at zero. Where an intercept alone leaves no loss,
+    as in one-class learning, it is the machine without one; and where all kernels are zero too, the terms
+    of the objective with the variables at one.
     """
     if not structure.risks or structure.unset:
         return 0.0
     for term in structure.risks:
-        learner = term.learner
-        zero = np.zeros(learner.n)
-        with np.errstate(all="ignore"):
-            value = learner.loss.primal(zero, 0.0, learner.y, learner.bias is not None).value
-        term.stand_in.save_value(np.asarray(value))
-    for variable in structure.variables:
-        variable.save_value(np.asarray(variable.project(np.zeros(variable.shape))))
+        term.stand_in.save_value(np.asarray(at_zero(term.learner)))
+    set_all(structure, 0.0)
     found = structure.lifted.objective.args[0].value
     value = 0.0 if found is None else abs(float(np.ravel(found)[0]))
+    if value == 0:
+        set_all(structure, 1.0)
+        if not any(np.any(K) for term in structure.risks for K in term.values() or [np.ones(1)]):
+            return floor_of_coefficients(structure)
     return FLOOR_SHARE * value if np.isfinite(value) else 0.0
 
 
-def magnitude(expression: cp.Expression) -> float:
-    """Return the sum of the absolute values of the terms of a scalar expression at the current values."""
-    if isinstance(expression, AddExpression):
-        return sum(magnitude(arg) for arg in expression.args)
-    if isinstance(expression, NegExpression):
-        return magnitude(expression.args[0])
-    read = affine(expression) if expression.size == 1 else None
-    if read is None:
-        return float(np.abs(flat(expression.value)).sum())
-    values = {v.id: np.abs(flat(v.value)) for v in read.matrices}
-    terms = sum(float((abs(matrix) @ values[v.id]).sum()) for v, matrix in read.matrices.items())
-    return float(np.abs(read.constant).sum()) + terms
+@np.errstate(all="ignore")
+def floor_of_coefficients(structure: Structure) -> float:
+    """Return a small share of the objective's terms with all variables at one or at minus one.
+
+    For problems in which nothing has a size: all terms of the objective vanish at the optimum, exactly.
+    """
+    sizes = [0.0]
+    for value in (1.0, -1.0):
+        set_all(structure, value)
+        sizes.append(magnitude(structure.lifted.objective.args[0]))
+    return FLOOR_SHARE * max(size for size in sizes if np.isfinite(size))
+
+
+def set_all(structure: Structure, value: float) -> None:
+    """Give every entry of every variable a value, as far as its attributes allow."""
+    for variable in structure.variables:
+        variable.save_value(np.asarray(variable.project(np.full(variable.shape, value))))
+
+
+def at_zero(learner: Learner) -> float:
+    """Return the loss of f = 0 with its best intercept, without one where that leaves nothing."""
+    zero = np.zeros(learner.n)
+    alone = float(learner.loss.primal(zero, 0.0, learner.y, False).value)
+    if learner.bias is None:
+        return alone
+    best = float(learner.loss.primal(zero, 0.0, learner.y, True).value)
+    return best if best > VANISHED * alone else alone

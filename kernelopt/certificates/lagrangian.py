@@ -9,26 +9,16 @@ import numpy as np
 
 from kernelopt.certificates.cones import ConeProgram
 from kernelopt.certificates.correction import balance, corrected
-from kernelopt.certificates.rounding import (
-    TINY,
-    UNIT,
-    Enclosure,
-    Indices,
-    column_sums,
-    exact_sum,
-    gamma,
-    refined,
-    two_product,
-)
 from kernelopt.certificates.tightening import Interval
-from kernelopt.validation import Array
+from kernelopt.rounding import TINY, UNIT, Enclosure, column_sums, exact_sum, gamma, refined, two_products
+from kernelopt.validation import Array, Index
 
 
 class Payment(NamedTuple):
     """Lower bounds of what the columns add to the Lagrangian, and those columns that have none."""
 
     least: Array
-    unpaid: Indices
+    unpaid: Index
 
 
 def slopes(program: ConeProgram, x: Array, z: Array, box: Interval) -> Enclosure:
@@ -95,8 +85,8 @@ def quadratic_part(program: ConeProgram, x: Array) -> tuple[float, float]:
     if not P.nnz:
         return 0.0, 0.0
     terms = x[P.indices] * P.data * np.repeat(x, np.diff(P.indptr)) / 2
-    total = exact_sum([terms])
-    return total, 8 * UNIT * float(np.abs(terms).sum()) * (1 + float(gamma(terms.size))) + TINY * terms.size
+    total = exact_sum(terms)
+    return total, 8 * UNIT * float(np.abs(terms).sum()) * (1 + gamma(terms.size)) + TINY * terms.size
 
 
 class DualValue(NamedTuple):
@@ -134,7 +124,7 @@ def dual_value(program: ConeProgram, x: Array, z: Array, box: Interval) -> DualV
 
 
 def balanced(
-    program: ConeProgram, x: Array, z: Array, r: Enclosure, box: Interval, unpaid: Indices, columns: Indices
+    program: ConeProgram, x: Array, z: Array, r: Enclosure, box: Interval, unpaid: Index, columns: Index
 ) -> tuple[Array, Payment, float] | None:
     """Return z corrected by a known step, and what the columns and a further step within a bound cost.
 
@@ -159,8 +149,8 @@ def balanced(
 
 def total(program: ConeProgram, x: Array, z: Array, least: Array, less: float = 0.0) -> float:
     """Return offset - b'z - 1/2 x'Px + sum(least) - less, rounded down; -inf where it overflows."""
-    high, low = two_product(program.b, z)
+    high, low = two_products(program.b, z)
     square, error = quadratic_part(program, x)
     rounding = TINY * high.size + error
-    value = exact_sum([program.offset, -high, -low, -square, -rounding, least, -less])
+    value = exact_sum(np.concatenate([[program.offset, -square, -rounding, -less], -high, -low, least]))
     return -math.inf if not math.isfinite(value) else math.nextafter(value - abs(value) * UNIT, -math.inf)

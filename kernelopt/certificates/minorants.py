@@ -15,8 +15,7 @@ from kernelopt.language.measures import alignment
 from kernelopt.language.risk import Learner
 from kernelopt.language.terms import Term, terms
 from kernelopt.norms import conjugate_exponent, lp_length
-from kernelopt.rounding import UNIT, Bounded, form, gamma, upwards
-from kernelopt.rounding import total as exact_sum
+from kernelopt.rounding import UNIT, Bounded, exact_sum, form, gamma, upwards
 from kernelopt.structure.affine import Affine, affine
 from kernelopt.structure.prices import MOST, accurate_image, image, summands
 from kernelopt.structure.structure import RiskTerm, Structure
@@ -220,7 +219,6 @@ def largest_coefficient(term: Term) -> float:
     read = affine(term.weights)
     factors = np.ones(len(term.grams))
     if read is not None:
-        factors = np.max(
-            [np.abs(read.constant), *(abs(M).max(axis=1).toarray() for M in read.matrices.values())], axis=0
-        )
+        rows = [np.ravel(abs(M).max(axis=1).toarray()) for M in read.matrices.values()]
+        factors = np.max([np.abs(read.constant), *rows], axis=0)
     return max(float(f * np.abs(K).max()) for f, K in zip(factors, term.grams, strict=True))

@@ -17,14 +17,15 @@ from kernelopt.certificates.dual_cones import interior
 from kernelopt.certificates.equilibration import Scaled, column_units, equilibrated
 from kernelopt.certificates.farkas import farkas
 from kernelopt.certificates.proofs import proof_near
-from kernelopt.certificates.rounding import Indices, Mask
 from kernelopt.certificates.tightening import Interval, tightened
+from kernelopt.structure.affine import flat
 from kernelopt.threads import Watch, quietly
-from kernelopt.validation import Array
+from kernelopt.validation import Array, Index, Mask
 
 CLOSE = 1e-6
 DEAR = 1e-8  # a price that a multiplier further inside the cone may save
 NEAR = 1e-9  # a bound that no other repair could raise by much
+POOR = 1e-3  # of the objective's terms: a bound further away is tried again for bounded weights
 SHARE = 1e-3  # of the objective's terms, by which the optimum may be above what a solver says
 SMALL = 1e-3  # of the terms: a goal smaller than that is one that cancels
 TILTS = (0.0, 1e-8, 1e-7, 1e-6, 1e-4)
@@ -48,7 +49,7 @@ def conic_bound(
     boxes: Boxes,
     watch: Watch | None = None,
     found: list[Bound] | None = None,
-    sizes: Mapping[int, Array] = MappingProxyType({}),
+    units: Mapping[int, Array] = MappingProxyType({}),
 ) -> Bound:
     """Return a lower bound of a minimisation problem in standard cone form.
 
@@ -60,7 +61,7 @@ def conic_bound(
     removed by least squares, and where that leaves the cone, the problem tilted by A'e with e inside
     the dual cone proposes another z, which e then moves inside.
 
-    All this is done in the units `sizes` of the variables, by id, powers of two.
+    All this is done in the units of the variables, by id, powers of two.
 
     `watch` is called while solvers work, as in `conic.attempt`. What it raises goes on to the caller, who
     finds the best bound so far at the end of `found`: every better one is appended as soon as it is known.
@@ -75,9 +76,10 @@ def conic_bound(
         if program is None:
             continue
         lower, upper = column_box(program, stripped.variables.values(), stripped.boxes)
-        measured = [(stripped.variables[v.id], sizes.get(v.id, np.ones(()))) for v in variables]
+        sizes = column_sizes(program, variables, stripped.variables)
+        measured = [(stripped.variables[v.id], units.get(v.id, np.ones(()))) for v in variables]
         scaled = equilibrated(program, column_units(program, measured))
-        best = program_bound(scaled, lower, upper, options, names, watch, found)
+        best = program_bound(scaled, lower, upper, options, names, watch, found, sizes)
         if best.value > -np.inf:
             break
     return best
@@ -113,6 +115,18 @@ def column_box(program: ConeProgram, variables: object, boxes: Boxes) -> tuple[A
     return lower, upper
 
 
+def column_sizes(program: ConeProgram, variables: list[cp.Variable], copies: dict[int, cp.Variable]) -> Array:
+    """Return the absolute values of every column at the variables' values; zero where there is none."""
+    sizes = np.zeros(program.c.size)
+    for variable in variables:
+        copy = copies[variable.id]
+        start = program.columns.get(copy.id)
+        if start is not None and variable.value is not None:
+            values = np.abs(flat(variable.value))  # of a symmetric variable its copy holds a triangle
+            sizes[start : start + copy.size] = values if values.size == copy.size else values.max()
+    return np.where(np.isfinite(sizes), sizes, 0.0)
+
+
 @np.errstate(all="ignore")  # what is not finite proves nothing, and is found in the end
 def program_bound(
     scaled: Scaled,
@@ -122,13 +136,16 @@ def program_bound(
     names: dict[int, str],
     watch: Watch | None = None,
     found: list[Bound] | None = None,
+    sizes: Array | None = None,
 ) -> Bound:
     """Return the best bound over tilts and repairs, stopping at the first that meets the primal value.
 
-    Where none does, the solver is asked again in coordinates in which A has orthonormal columns.
+    Where none does, the solver is asked again in coordinates in which A has orthonormal columns. `sizes`
+    are those of the columns at a point that is known; whatever a bound supposes holds there.
     """
-    program = scaled.program
-    search = Search(scaled, Interval(lower / scaled.columns, upper / scaled.columns), names, found)
+    program, unit = scaled.program, scaled.columns
+    sizes = None if sizes is None else sizes / unit
+    search = Search(scaled, Interval(lower / unit, upper / unit), names, found, sizes)
     if search.ask(program, options, watch):
         return search.best
     turned = program.orthogonal()
@@ -141,7 +158,12 @@ class Search:
     """The best bound from the multipliers that solvers have proposed so far."""
 
     def __init__(
-        self, scaled: Scaled, known: Interval, names: dict[int, str], found: list[Bound] | None
+        self,
+        scaled: Scaled,
+        known: Interval,
+        names: dict[int, str],
+        found: list[Bound] | None,
+        sizes: Array | None,
     ) -> None:
         program = scaled.program
         self.scaled, self.program, self.known, self.names, self.found = scaled, program, known, names, found
@@ -149,7 +171,7 @@ class Search:
         every: Mask = np.ones(free.size, dtype=bool)
         self.choices = (every,) if free.all() else (every, free)
         self.repairs: dict[int, Repair] = {}  # by choice, factored when first needed
-        self.supposed = Supposed(program, known)
+        self.supposed = Supposed(program, known, np.zeros(free.size) if sizes is None else sizes)
         self.scale = float(np.abs(program.c).max(initial=0.0)) or 1.0
         self.best, self.price = Bound(-np.inf, "no multiplier could be repaired"), np.inf
 
@@ -185,7 +207,7 @@ class Search:
                 break
             repair = self.repairs[k] = self.repairs.get(k) or Repair(program.A, columns)
             proof = proof_near(program, supposed.box, x, z, shift, repair)
-            if proof.value == -np.inf and supposed.restrict(x):
+            if not goal - proof.value <= POOR * max(abs(goal), program.terms(x)) and supposed.restrict(x):
                 proof = proof_near(program, supposed.box, x, z, shift, repair)
             value = min(proof.value, supposed.most)
             if value > self.best.value:
@@ -207,10 +229,10 @@ class Supposed:
     So the smaller of the two numbers is one in any case, whatever `most` is.
     """
 
-    def __init__(self, program: ConeProgram, known: Interval) -> None:
-        self.program, self.known = program, known
+    def __init__(self, program: ConeProgram, known: Interval, sizes: Array) -> None:
+        self.program, self.known, self.sizes = program, known, sizes
         self.most, self.box = -np.inf, known
-        self.dependent: Indices | None = None  # columns; None while it is not known whether there are any
+        self.dependent: Index | None = None  # columns; None while it is not known whether there are any
 
     def at(self, x: Array) -> float:
         """Return the objective at x, and suppose that the optimum is not far above it."""
@@ -225,7 +247,7 @@ class Supposed:
         """Suppose bounds for columns that are dependent but for rounding; whether there are new ones."""
         if self.dependent is not None:
             return False
-        found = restricted(self.program, self.box, x)
+        found = restricted(self.program, self.box, np.maximum(np.abs(x), self.sizes))
         self.dependent = np.zeros(0, dtype=int) if found is None else found[1]
         if found is not None:
             self.known = found[0]

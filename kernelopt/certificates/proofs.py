@@ -10,8 +10,8 @@ from kernelopt.certificates.balance import Repair
 from kernelopt.certificates.cones import ConeProgram
 from kernelopt.certificates.dual_cones import interior, pushed
 from kernelopt.certificates.lagrangian import dual_value, gradient
-from kernelopt.certificates.rounding import column_sums
 from kernelopt.certificates.tightening import Interval
+from kernelopt.rounding import column_sums
 from kernelopt.validation import Array
 
 ATTEMPTS = 5

@@ -8,8 +8,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from kernelopt.certificates.cones import ConeProgram
-from kernelopt.certificates.rounding import UNIT, Indices, Mask, gamma
-from kernelopt.validation import Array
+from kernelopt.rounding import UNIT, gamma
+from kernelopt.validation import Array, Index, Mask
 
 SWEEPS = 30
 SETTLED = 2  # sweeps without a new finite bound that end the propagation
@@ -83,7 +83,7 @@ class Rows:
         self.rate = 1.1 * gamma(counts + 6)
         self.implied = slice(program.b.size, self.b.size)
 
-    def sums(self, low: Array) -> tuple[Array, Array, Indices]:
+    def sums(self, low: Array) -> tuple[Array, Array, Index]:
         """Return for every row the sum of the finite entries, its error, and the number of infinite ones."""
         n, finite = self.b.size, np.isfinite(low)
         kept = np.where(finite, low, 0.0)
@@ -163,7 +163,7 @@ class Rows:
         return Interval(lower, upper)
 
 
-def without(entry: Array, total: Array, infinite: Indices) -> Array:
+def without(entry: Array, total: Array, infinite: Index) -> Array:
     """Return the sum of the other entries of the row of a bound, NaN where one of them is infinite."""
     finite = np.isfinite(entry)
     rest: Array = np.where(infinite > ~finite, np.nan, np.where(finite, total - entry, total))
@@ -197,7 +197,7 @@ def implied_rows(program: ConeProgram) -> tuple[sp.csr_array, Array]:
     return sp.csr_array(sp.vstack([A2, A3])), np.concatenate([b2, b3])
 
 
-def opposite_rows(program: ConeProgram) -> tuple[Indices, Indices]:
+def opposite_rows(program: ConeProgram) -> tuple[Index, Index]:
     """Return pairs of non-negative rows that share a column with two negative entries, equal ones."""
     dims = program.dims
     part = sp.csr_array(program.A)[dims.zero : dims.zero + dims.nonneg]
@@ -209,7 +209,7 @@ def opposite_rows(program: ConeProgram) -> tuple[Indices, Indices]:
     return dims.zero + below.indices[starts], dims.zero + below.indices[starts + 1]
 
 
-def summed(A: sp.csr_array, b: Array, chosen: list[Indices]) -> tuple[sp.csr_array, Array]:
+def summed(A: sp.csr_array, b: Array, chosen: list[Index]) -> tuple[sp.csr_array, Array]:
     """Return sums of rows, one of each list, a row ~i being less row i; those that are exact in A."""
     count = chosen[0].size
     total = sp.csr_array((count, A.shape[1]))
@@ -250,7 +250,7 @@ def by_objective(program: ConeProgram, x: Interval, most: float) -> Interval:
         return x
     kept = np.where(finite, least, 0.0)
     size = float(np.abs(kept).sum() + abs(most) + abs(program.offset))
-    room = most - program.offset - (kept.sum() - kept) + 2 * float(gamma(c.size + 8)) * size
+    room = most - program.offset - (kept.sum() - kept) + 2 * gamma(c.size + 8) * size
     if open_ends.size:
         room[np.arange(c.size) != open_ends[0]] = np.inf
     bound = (room + 8 * UNIT * np.abs(room)) / c

@@ -10,6 +10,7 @@ from cvxpy.reductions.solution import Solution as CvxpySolution
 
 from kernelopt.certificates import Certificate
 from kernelopt.grams import Grams, IdentityGrams
+from kernelopt.language.adapter import set_value
 from kernelopt.language.terms import terms
 from kernelopt.machine import BlockMachine, Machine
 from kernelopt.solvers.learned import Learned, Part
@@ -40,6 +41,7 @@ def write_back(
         term.node.remember(machine, term.values())  # cvxpy evaluates the objective in `unpack`
     status = cp.OPTIMAL if optimal else cp.OPTIMAL_INACCURATE
     problem.unpack(CvxpySolution(status, None, primal, {}, {"solver": solver}))
+    set_value(problem, certificate.lower if structure.maximize else certificate.upper)
     for term in structure.risks:
         term.node.forget()
     for i, constraint in enumerate(problem.constraints):

@@ -70,7 +70,10 @@ def driven(structure: Structure, candidates: Sequence[Candidate], control: Contr
             break
     if not trial.done and trial.overran is not None:  # no other method was better: it gets its time
         trial.run(trial.overran, np.inf)
-    if not trial.found and isinstance(trial.failure, SolverError | None):
+    # Whoever names a solver or its options is told that it failed.
+    given = [getattr(c.method, name, None) for c in candidates for name in ("solver", "solver_options")]
+    named = any(value is not None for value in given) and not control.asked
+    if not trial.found and isinstance(trial.failure, SolverError | None) and not named:
         control.shield()
         outcome = known_outcome(structure)
         if outcome is not None:
@@ -130,13 +133,13 @@ class Trial:
 
     def run(self, candidate: Candidate, budget: float) -> None:
         """Run a method, from the best point so far, and certify what it leaves."""
-        control = self.control
+        control, first = self.control, self.first
         try:
             outcome = run(candidate, control, budget)
         except (MethodError, SolverError) as error:
             self.failure = self.failure or error
             return
-        if self.overran is None and control.late and not control.asked:
+        if first and control.late and not control.asked:
             self.overran = candidate
         if outcome is not None:
             self.take(candidate.method.name, outcome)

@@ -253,9 +253,9 @@ def finite(variables: Sequence[cp.Variable]) -> bool:
 
 
 def better(new: Certificate, old: Certificate) -> bool:
-    """Whether a certificate is better: a smaller gap, or a feasible point where there was none."""
-    if new.gap != old.gap:
-        return new.gap < old.gap
+    """Whether a certificate is better: nearer bounds, or a feasible point where there was none."""
+    if new.distance != old.distance:
+        return new.distance < old.distance
     return new.feasible and not old.feasible
 
 

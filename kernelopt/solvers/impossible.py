@@ -27,8 +27,8 @@ def raise_if_impossible(
     if tried.status in (cp.INFEASIBLE, cp.INFEASIBLE_INACCURATE):
         feasibility = cp.Problem(cp.Minimize(0), [c.copy() for c in explicit.constraints])
         read = Structure(feasibility)
-        boxes, sizes = known_boxes(read, None), units(read).variables
-        bound = conic_bound(read.lifted, list(read.variables), boxes, watch, sizes=sizes)
+        boxes = known_boxes(read, None)
+        bound = conic_bound(read.lifted, list(read.variables), boxes, watch, units=units(read).variables)
         if bound.ray is not None:
             raise contradiction(structure.problem, bound.ray)
     elif tried.status in (cp.UNBOUNDED, cp.UNBOUNDED_INACCURATE):

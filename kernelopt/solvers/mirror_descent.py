@@ -171,7 +171,7 @@ class Search:
 def certified(read: Composite, best: Evaluation, proof: Dual) -> tuple[Certificate, list[float]]:
     """Return bounds from a point with its machines and from a dual alone, and the sigma of every piece."""
     point = {piece.variable.id: X for piece, X in zip(read.pieces, best.points, strict=True)}
-    upper, machines = Evaluator(read.structure, [m.machine for m in best.machines]).at(point)
+    upper, machines = Evaluator(read.structure, [m.machine for m in best.machines]).outward(point)
     lower, least = read.minorant(proof).bound(read.pieces)
     return Certificate(
         lower,

@@ -5,14 +5,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
+import cvxpy as cp
 import numpy as np
+from cvxpy.atoms.affine.add_expr import AddExpression
+from cvxpy.atoms.affine.unary_operators import NegExpression
 
 from kernelopt.errors import SolverError
 from kernelopt.machine import BlockMachine, Machine
+from kernelopt.structure.affine import affine, flat
 from kernelopt.structure.prices import price, summands
 from kernelopt.structure.structure import Point, RiskTerm, Structure
 from kernelopt.threads import Watch
 from kernelopt.validation import Array
+
+EVALUATION = 2e-14  # of the terms of an objective: their rounding, and that of the constraints of the point
 
 Given = tuple[Array, Array | None]  # alpha and scales of a machine, as `Learner.at` takes them
 
@@ -50,6 +56,15 @@ class Evaluator:
         value = self.structure.lifted.objective.args[0].value
         return Evaluation(np.nan if value is None else float(np.ravel(value)[0]), machines)
 
+    def outward(self, point: Point) -> Evaluation:
+        """Return the objective as a number that is attained in exact arithmetic, and the machines.
+
+        It is moved by the rounding of its terms: up where it is minimised, down where it is maximised.
+        """
+        value, machines = self.at(point)
+        size = magnitude(self.structure.lifted.objective.args[0])
+        return Evaluation(value + self.structure.sign * EVALUATION * size, machines)
+
     def machines(self) -> tuple[Machine | BlockMachine, ...]:
         """Return the machines at the current point, and set the values of the risks."""
         return tuple(self._machine(k, term) for k, term in enumerate(self.structure.risks))
@@ -82,3 +97,17 @@ class Evaluator:
 def determined(term: RiskTerm, given: Given) -> bool:
     """Whether an alpha and scales determine a machine."""
     return len(term.kernels) == 1 or term.learner.norm == 2 or given[1] is not None
+
+
+def magnitude(expression: cp.Expression) -> float:
+    """Return the sum of the absolute values of the terms of a scalar expression at the current values."""
+    if isinstance(expression, AddExpression):
+        return sum(magnitude(arg) for arg in expression.args)
+    if isinstance(expression, NegExpression):
+        return magnitude(expression.args[0])
+    read = affine(expression) if expression.size == 1 else None
+    if read is None:
+        return float(np.abs(flat(expression.value)).sum())
+    values = {v.id: np.abs(flat(v.value)) for v in read.matrices}
+    terms = sum(float((abs(matrix) @ values[v.id]).sum()) for v, matrix in read.matrices.items())
+    return float(np.abs(read.constant).sum()) + terms

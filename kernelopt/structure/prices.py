@@ -12,8 +12,7 @@ from kernelopt.language.risk import Learner
 from kernelopt.language.terms import terms
 from kernelopt.machine import BlockMachine, Machine
 from kernelopt.norms import lp_length
-from kernelopt.rounding import Bounded, form, gamma, split_sums, two_products, upwards
-from kernelopt.rounding import total as exact_sum
+from kernelopt.rounding import Bounded, exact_sum, form, gamma, split_sums, two_products, upwards
 from kernelopt.validation import Array
 
 FEASIBLE = 1e-14  # relative change of a point that meets its constraints up to rounding

@@ -7,6 +7,7 @@ what to do. None changes a number in silence, and none reads a stack more often 
 from kernelopt.validation.arrays import (
     Array,
     Index,
+    Mask,
     as_float_array,
     as_indices,
     as_list,
@@ -39,6 +40,7 @@ __all__ = [
     "PSD_TOLERANCE",
     "Array",
     "Index",
+    "Mask",
     "as_classes",
     "as_expression",
     "as_float_array",

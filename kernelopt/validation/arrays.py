@@ -17,6 +17,7 @@ from kernelopt.validation.messages import kind_of, shortened
 
 Array: TypeAlias = NDArray[np.float64]
 Index: TypeAlias = NDArray[np.intp]
+Mask: TypeAlias = NDArray[np.bool_]
 
 CURES = {
     "c": "Take .real if the imaginary parts are meant to go",

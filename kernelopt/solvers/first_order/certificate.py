@@ -29,7 +29,7 @@ def certificate(
     """
     X = [cleaned(block, x) for block, x in zip(read.blocks, best.X(), strict=True)]
     point = {block.piece.variable.id: x for block, x in zip(read.blocks, X, strict=True)}
-    upper, machines = Evaluator(structure, [(best.alpha, 1 / best.gamma)]).at(point)
+    upper, machines = Evaluator(structure, [(best.alpha, 1 / best.gamma)]).outward(point)
     lower, least = lower_bound(read, proof, upper)
     return Certificate(
         lower,
