@@ -70,8 +70,9 @@ class ConeProgram:
             )
         except TooLong:
             return TOO_LONG, None, None
-        except Exception as error:  # whatever a solver raises, it has proposed nothing
-            if look is not None and look.raised is error:
+        except BaseException as error:  # whatever a solver raises, it has proposed nothing
+            panic = type(error).__name__ == "PanicException"  # of Clarabel, and no Exception
+            if (look is not None and look.raised is error) or not (panic or isinstance(error, Exception)):
                 raise
             return "failed", None, None
         if isinstance(raw, dict):  # SCS
