@@ -22,6 +22,11 @@ History = tuple[tuple[float, float, float], ...]
 QUIET = 2.0  # seconds before the first line on a terminal
 GRACE_SECONDS, GRACE_SHARE = 0.7, 0.07  # of the second, or the tenth of the limit, that a call may be late
 RETURN = 1.0  # seconds, in which a call that was interrupted returns, undisturbed by another Ctrl-C
+STALL, PROGRESS = 50, 1e-3  # reports in which the distance of the bounds is to fall by this share
+STALLED = (
+    "its bounds no longer come nearer: it is limited by rounding. Rescale the kernels to a mean diagonal "
+    "near one, or centre them"
+)
 CERTIFYING = 0.3  # the largest share of a time limit that is kept for the certificate
 
 
@@ -125,6 +130,14 @@ class Control:
     def allowed(self) -> float:
         """The distance of the bounds that meets the tolerance at the best upper bound."""
         return self.tol * max(abs(self.upper), self.floor)
+
+    @property
+    def stalled(self) -> bool:
+        """Whether the bounds have come no nearer in the last reports of the running method."""
+        if self.iterations <= STALL:
+            return False
+        distances = [self._history[k][2] - self._history[k][1] for k in (-1 - STALL, -1)]
+        return bool(distances[1] > (1 - PROGRESS) * distances[0])
 
     def running(self, method: str, certification: float = 0.0, budget: float = np.inf) -> Control:
         """Begin a method that may take `budget` seconds; return the control itself, a context.

@@ -10,7 +10,7 @@ import numpy as np
 from kernelopt.certificates.certify import best_bound, certificate_at
 from kernelopt.certificates.repair import FeasibleSet
 from kernelopt.errors import MethodError, SolverError
-from kernelopt.solvers.control import Control
+from kernelopt.solvers.control import STALLED, Control
 from kernelopt.solvers.impossible import contradiction, raise_if_unbounded
 from kernelopt.solvers.master import Master, MasterFailure
 from kernelopt.solvers.method import Cost, Method, Outcome
@@ -24,6 +24,7 @@ from kernelopt.structure.structure import Point, Structure
 from kernelopt.validation import Array, boolean, one_of, whole
 
 FIRST_LEVEL = 0.3
+NEARLY = 1e-4  # a gap from which cuts that do not raise the bound are nothing but rounding
 DARING, CAREFUL = 0.1, 0.8
 HALVINGS = 30
 REMEDY = "Try more max_iterations, or method='exact'."
@@ -108,6 +109,9 @@ class Search:
             before = control.upper
             point, value = self.evaluate(point, inside)
             if control.report(lower, value, point=point, proof=alphas):
+                return
+            if control.gap <= NEARLY and control.stalled:
+                control.stopped = STALLED
                 return
             for k, alpha in enumerate(self.machines):
                 model.add(k, alpha)
