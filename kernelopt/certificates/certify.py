@@ -26,6 +26,7 @@ from kernelopt.structure.evaluation import Evaluator, Given, magnitude
 from kernelopt.structure.gate import check_problem, check_values
 from kernelopt.structure.prices import WORTH
 from kernelopt.structure.structure import Point, Structure
+from kernelopt.structure.units import units
 from kernelopt.threads import Watch, quietly
 from kernelopt.validation import Array, boolean
 
@@ -333,7 +334,8 @@ def best_bound(
             present = [v for v in structure.variables if any(v is w for w in relaxed.variables())]
             found: list[Bound] = []
             try:
-                bound = conic_bound(relaxed, present, boxes, watch, found)
+                sizes = units(structure).variables
+                bound = conic_bound(relaxed, present, boxes, watch, found, sizes)
             except Stopped:
                 if not found:
                     raise

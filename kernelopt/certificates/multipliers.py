@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import cvxpy as cp
@@ -12,6 +14,7 @@ from kernelopt.certificates.boxes import Boxes, plain
 from kernelopt.certificates.cones import ConeProgram, cone_program
 from kernelopt.certificates.dependence import restricted
 from kernelopt.certificates.dual_cones import interior
+from kernelopt.certificates.equilibration import Scaled, column_units, equilibrated
 from kernelopt.certificates.farkas import farkas
 from kernelopt.certificates.proofs import proof_near
 from kernelopt.certificates.tightening import Interval, tightened
@@ -46,6 +49,7 @@ def conic_bound(
     boxes: Boxes,
     watch: Watch | None = None,
     found: list[Bound] | None = None,
+    units: Mapping[int, Array] = MappingProxyType({}),
 ) -> Bound:
     """Return a lower bound of a minimisation problem in standard cone form.
 
@@ -56,6 +60,8 @@ def conic_bound(
     where a column without bounds needs r_j = 0. A solver proposes z; its residual in such columns is
     removed by least squares, and where that leaves the cone, the problem tilted by A'e with e inside
     the dual cone proposes another z, which e then moves inside.
+
+    All this is done in the units of the variables, by id, powers of two.
 
     `watch` is called while solvers work, as in `conic.attempt`. What it raises goes on to the caller, who
     finds the best bound so far at the end of `found`: every better one is appended as soon as it is known.
@@ -71,7 +77,9 @@ def conic_bound(
             continue
         lower, upper = column_box(program, stripped.variables.values(), stripped.boxes)
         sizes = column_sizes(program, variables, stripped.variables)
-        best = program_bound(program, lower, upper, options, names, watch, found, sizes)
+        measured = [(stripped.variables[v.id], units.get(v.id, np.ones(()))) for v in variables]
+        scaled = equilibrated(program, column_units(program, measured))
+        best = program_bound(scaled, lower, upper, options, names, watch, found, sizes)
         if best.value > -np.inf:
             break
     return best
@@ -121,7 +129,7 @@ def column_sizes(program: ConeProgram, variables: list[cp.Variable], copies: dic
 
 @np.errstate(all="ignore")  # what is not finite proves nothing, and is found in the end
 def program_bound(
-    program: ConeProgram,
+    scaled: Scaled,
     lower: Array,
     upper: Array,
     options: dict[str, Any],
@@ -135,7 +143,9 @@ def program_bound(
     Where none does, the solver is asked again in coordinates in which A has orthonormal columns. `sizes`
     are those of the columns at a point that is known; whatever a bound supposes holds there.
     """
-    search = Search(program, Interval(lower, upper), names, found, sizes)
+    program, unit = scaled.program, scaled.columns
+    sizes = None if sizes is None else sizes / unit
+    search = Search(scaled, Interval(lower / unit, upper / unit), names, found, sizes)
     if search.ask(program, options, watch):
         return search.best
     turned = program.orthogonal()
@@ -149,13 +159,14 @@ class Search:
 
     def __init__(
         self,
-        program: ConeProgram,
+        scaled: Scaled,
         known: Interval,
         names: dict[int, str],
         found: list[Bound] | None,
         sizes: Array | None,
     ) -> None:
-        self.program, self.known, self.names, self.found = program, known, names, found
+        program = scaled.program
+        self.scaled, self.program, self.known, self.names, self.found = scaled, program, known, names, found
         free = ~known.bounded
         every: Mask = np.ones(free.size, dtype=bool)
         self.choices = (every,) if free.all() else (every, free)
@@ -176,7 +187,7 @@ class Search:
             if "nfeasible" in status and "Dual" not in status and z is not None:
                 ray = farkas(program, z, self.known)
                 if ray is not None:
-                    self.best = Bound(np.inf, "infeasible", ray)
+                    self.best = Bound(np.inf, "infeasible", self.scaled.rows * ray)
                     return True
             if x is not None and ("Dual" in status or "unbounded" in status):
                 if tilt:  # it is the tilt that is too large, not the problem
@@ -200,7 +211,7 @@ class Search:
                 proof = proof_near(program, supposed.box, x, z, shift, repair)
             value = min(proof.value, supposed.most)
             if value > self.best.value:
-                self.best, self.price = Bound(value, supposed.condition(program, self.names)), proof.price
+                self.best, self.price = Bound(value, supposed.condition(self.scaled, self.names)), proof.price
                 if self.found is not None and not (self.found and self.found[-1].value >= value):
                     self.found.append(self.best)
             elif self.best.value == -np.inf and proof.open_slopes.any():
@@ -243,12 +254,13 @@ class Supposed:
             self.box = tightened(self.program, self.known, self.most)
         return found is not None
 
-    def condition(self, program: ConeProgram, names: dict[int, str]) -> str:
+    def condition(self, scaled: Scaled, names: dict[int, str]) -> str:
         """Return what a bound supposes beyond the program, as text; empty where it is nothing."""
+        program = scaled.program
         if self.dependent is None or not self.dependent.size:
             return ""
         column = int(self.dependent[0])
-        reach = float(max(-self.known.lower[column], self.known.upper[column]))
+        reach = float(max(-self.known.lower[column], self.known.upper[column]) * scaled.columns[column])
         columns = np.zeros(program.c.size)
         columns[column] = 1.0
         return (

@@ -12,6 +12,7 @@ from kernelopt.certificates.multipliers import conic_bound
 from kernelopt.conic import Attempt, attempt, ladder
 from kernelopt.errors import InfeasibleError, KerneloptError, SolverError, UnboundedError
 from kernelopt.structure.structure import Structure
+from kernelopt.structure.units import units
 from kernelopt.threads import Watch
 from kernelopt.validation import Array
 
@@ -26,7 +27,8 @@ def raise_if_impossible(
     if tried.status in (cp.INFEASIBLE, cp.INFEASIBLE_INACCURATE):
         feasibility = cp.Problem(cp.Minimize(0), [c.copy() for c in explicit.constraints])
         read = Structure(feasibility)
-        bound = conic_bound(read.lifted, list(read.variables), known_boxes(read, None), watch)
+        boxes = known_boxes(read, None)
+        bound = conic_bound(read.lifted, list(read.variables), boxes, watch, units=units(read).variables)
         if bound.ray is not None:
             raise contradiction(structure, bound.ray)
     elif tried.status in (cp.UNBOUNDED, cp.UNBOUNDED_INACCURATE):
