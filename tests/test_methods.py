@@ -887,6 +887,6 @@ def test_the_exact_method_tells_its_callback_the_same_and_can_be_ended():
         reports.append(report)
         raise StopIteration
 
-    solution = ko.solve(learning(ko.hinge(1.0))[0], callback=end)
+    solution = ko.solve(learning(ko.hinge(1.0))[0], "exact", callback=end)
     assert {"method", "iteration", "seconds", "lower", "upper", "gap", "point"} <= set(reports[0])
     assert len(reports) == 1 and solution.gap == reports[0]["gap"]

@@ -48,9 +48,13 @@ class FeasibleSet:
         if any(self.structure.constrained):
             self.evaluator.machines()
         found = []
-        reads = zip(self.structure.lifted.constraints, self.structure.affines, strict=True)
-        for i, (constraint, read) in enumerate(reads):
-            size = excess(constraint, read)
+        structure = self.structure
+        reads = zip(structure.lifted.constraints, structure.affines, structure.corners, strict=True)
+        for i, (constraint, read, corner) in enumerate(reads):
+            with np.errstate(over="ignore", invalid="ignore"):  # of values that have no square
+                size = excess(constraint, read)
+            if corner is not None and size < np.inf:
+                size = max(size, share_of_nonzero(corner))
             if not size <= ROUND_OFF:
                 found.append(Violation(size, constraint.label or f"constraint {i}: {short(constraint)}"))
         for variable in self.variables:
@@ -137,11 +141,9 @@ class FeasibleSet:
         """Move the values onto the affine equalities; a non-negative entry moves in proportion to itself."""
         pairs = zip(self.structure.lifted.constraints, self.structure.affines, strict=True)
         own = set(self.variables)
-        systems = [
-            read
-            for c, read in pairs
-            if isinstance(c, Equality | Zero) and read is not None and set(read.matrices) <= own
-        ]
+        equations = [read for c, read in pairs if isinstance(c, Equality | Zero) and read is not None]
+        equations += [corner for corner in self.structure.corners if corner is not None]
+        systems = [read for read in equations if set(read.matrices) <= own]
         if not systems:
             return
         blocks = []
@@ -211,6 +213,12 @@ def excess(constraint: Any, read: Affine | None) -> float:
     violation = constraint.residual if hasattr(constraint, "residual") else constraint.violation()
     worst = float(np.max(np.nan_to_num(violation, nan=np.inf), initial=0.0))
     return worst / scale if worst else 0.0
+
+
+def share_of_nonzero(corner: Affine) -> float:
+    """Return the largest entry that is to be zero, relative to its terms at the current values."""
+    value = corner.at({v.id: v.value for v in corner.matrices})
+    return float(np.abs(value).max()) / magnitude(corner) if value.any() else 0.0
 
 
 def negative_part(eigenvalues: Array) -> float:

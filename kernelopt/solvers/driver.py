@@ -12,6 +12,7 @@ import numpy as np
 
 from kernelopt.certificates.multiplier import constraint_multipliers
 from kernelopt.errors import ConvergenceWarning, KerneloptError, MethodError, SolverError
+from kernelopt.language.terms import terms
 from kernelopt.solvers.control import Control
 from kernelopt.solvers.describe import learned_machine, only_vector, weights_are_unique, write_back
 from kernelopt.solvers.fallback import known_outcome
@@ -62,6 +63,7 @@ def drive(structure: Structure, candidates: Sequence[Candidate], control: Contro
 
 def driven(structure: Structure, candidates: Sequence[Candidate], control: Control) -> Solution:
     """Run the methods, and put the best point into the user's problem."""
+    check_kernels(structure)
     trial = Trial(structure, control)
     for k, candidate in enumerate(candidates):
         if trial.worthwhile(candidate):
@@ -83,6 +85,14 @@ def driven(structure: Structure, candidates: Sequence[Candidate], control: Contr
         raise trial.failure or nothing_found(control)
     tried = [c.method.name for c in candidates]
     return finished(structure, trial.best, control, tried)
+
+
+def check_kernels(structure: Structure) -> None:
+    """Raise `NotPSDError` where kernels with non-negative weights are seen to be indefinite."""
+    for term in structure.risks:
+        for K, form in zip(term.kernels, term.forms, strict=True):
+            for _, grams in (terms(K) or ()) if form == "second-order cone" else ():
+                grams.check_corners()
 
 
 class Trial:

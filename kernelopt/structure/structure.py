@@ -15,6 +15,7 @@ from kernelopt.language.risk import Learner, Risk, on_labelled, risk
 from kernelopt.language.terms import FixedGrams, terms
 from kernelopt.losses import Loss
 from kernelopt.structure.affine import Affine, affine
+from kernelopt.structure.corners import read_corner
 from kernelopt.structure.gate import check_is_problem
 from kernelopt.structure.sizes import Edge, Sphere, read_edge, read_sphere, trivially_true
 from kernelopt.structure.trees import (
@@ -179,6 +180,11 @@ class Structure:
             affine(c.expr) if hasattr(c, "expr") and not isinstance(c, cp.constraints.PSD) else None
             for c in self.lifted.constraints
         )
+
+    @read_once
+    def corners(self) -> tuple[Affine | None, ...]:
+        """Of each matrix inequality the entries that it makes zero, None where there are none."""
+        return tuple(read_corner(c) for c in self.lifted.constraints)
 
     @read_once
     def edges(self) -> tuple[Edge | None, ...]:

@@ -13,6 +13,7 @@ from cvxpy.constraints.zero import Equality
 
 from kernelopt.language.terms import terms
 from kernelopt.structure.affine import Affine, affine, flat
+from kernelopt.structure.evaluation import magnitude
 from kernelopt.structure.structure import RiskTerm, Structure, once
 from kernelopt.validation import Array
 
@@ -109,7 +110,23 @@ def variable_unit(structure: Structure, variable: cp.Variable) -> Array:
     if variable.ndim != 1:
         return np.asarray(power_of_two(float(sizes[finite].min())))
     sizes = np.where(finite, sizes, sizes[finite].max())
+    scales = None if variable.is_nonneg() else kernel_scales(structure, variable)
+    if scales is not None:  # an equation bounds no entry of free sign: all x_m K_m are of the smallest size
+        sizes = float((sizes * scales).min()) / scales
     return np.array([power_of_two(size) for size in sizes])
+
+
+def kernel_scales(structure: Structure, variable: cp.Variable) -> Array | None:
+    """Return the largest entry of the matrix that each entry of a variable weighs, None unless all do."""
+    scales = np.zeros(variable.size)
+    for K in (K for term in structure.risks for K in term.kernels):
+        for weights, grams in terms(K) or ():
+            read = affine(weights)
+            if read is not None and variable in read.matrices:
+                sizes = np.array([np.abs(G).max() for G in grams])
+                weighed = abs(read.matrices[variable]).T.multiply(sizes)
+                scales = np.maximum(scales, weighed.max(axis=1).toarray())
+    return scales if (scales > 0).all() else None
 
 
 def reaches(structure: Structure, variable: cp.Variable) -> Iterator[Array]:
@@ -200,9 +217,9 @@ def reached(read: Affine, sizes: dict[int, Array]) -> Array:
 
 
 def objective_unit(structure: Structure, sizes: dict[int, Array], risks: tuple[RiskUnits, ...]) -> float:
-    """Return by how much the risks, or without risks the variables, change the objective."""
+    """Return by how much the risks change the objective, or without risks the size of its terms."""
     expression = structure.lifted.objective.args[0]
-    at_units = expression.value
+    terms_at_units = magnitude(expression) if expression.value is not None else 0.0
     if risks:
         for variable in structure.variables:
             variable.save_value(np.asarray(variable.project(np.zeros(variable.shape))))
@@ -214,7 +231,7 @@ def objective_unit(structure: Structure, sizes: dict[int, Array], risks: tuple[R
             found = power_of_two(largest([changed - unchanged]), otherwise=0.0)
             if found:
                 return found
-    return power_of_two(largest([at_units]))
+    return power_of_two(terms_at_units)
 
 
 def largest(values: list[Any]) -> float:

@@ -78,12 +78,10 @@ def check_psd(matrix: Array, what: str) -> None:
     """Raise `NotPSDError` unless lambda_min >= -1e-8 max |lambda|."""
     smallest = smallest_relative_eigenvalue(matrix)
     if smallest < -PSD_TOLERANCE:
-        cure = (
-            "It is as large as the rounding of single precision: compute the kernel in float64."
-            if smallest > -SINGLE * len(matrix)
-            else "Give the weights no sign and add K >> 0, or clip the spectrum yourself if that is meant."
-        )
+        hint = " It is no larger than the rounding of float32: compute the kernel in float64."
         raise NotPSDError(
             f"{what} must be positive semidefinite (smallest eigenvalue at least "
-            f"-{PSD_TOLERANCE:g} of the largest), got {smallest:.3g} of the largest. {cure}"
+            f"-{PSD_TOLERANCE:g} of the largest), got {smallest:.3g} of the largest. "
+            "Give the weights no sign and add K >> 0, or clip the spectrum yourself if that is meant."
+            + (hint if smallest > -SINGLE * len(matrix) else "")
         )
