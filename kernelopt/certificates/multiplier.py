@@ -34,8 +34,8 @@ def constraint_multipliers(
     constraints = structure.lifted.constraints
     if closed is not None:
         found = [[np.zeros(dual.shape) for dual in c.dual_variables] for c in constraints]
-        if closed.constraint is not None:
-            found[closed.constraint] = [np.full(constraints[closed.constraint].shape, closed.multiplier)]
+        for at, multiplier in closed.multipliers.items():
+            found[at] = [np.full(constraints[at].shape, multiplier)]
         return found
     if not conic:
         return None
