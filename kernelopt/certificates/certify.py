@@ -17,6 +17,7 @@ from kernelopt.certificates.closed import closed_bound
 from kernelopt.certificates.gap import FLOOR_SHARE, floor, floor_of_coefficients, relative_gap
 from kernelopt.certificates.minorants import minorants, relaxation
 from kernelopt.certificates.multipliers import Bound, conic_bound
+from kernelopt.certificates.near import near_bound
 from kernelopt.certificates.repair import FeasibleSet, Violation
 from kernelopt.certificates.sources import Source, read_source
 from kernelopt.errors import MethodError, Stopped
@@ -244,7 +245,9 @@ def certificate_at(
             machines = evaluator.machines() if not choices else ()
         if structure.risks and given is None and machines:
             choices.append([machine.alpha for machine in machines])
-        bound, route, used = best_bound(structure, choices or [[]], bounds, watch, conic)
+        bound, route, used = best_bound(
+            structure, choices or [[]], bounds, watch, conic, structure.sign * attained
+        )
     if bound.ray is not None and np.isfinite(attained):
         bound = Bound(-np.inf, "a ray claims that the problem is infeasible, and a feasible point is known")
     reason = bound.reason
@@ -293,43 +296,17 @@ def best_bound(
     bounds: Bounds | None = None,
     watch: Watch | None = None,
     conic: bool = True,
+    attained: float = np.inf,
 ) -> tuple[Bound, Route, list[Array]]:
     """Return the highest lower bound (of the minimisation) over the proposed dual variables.
 
-    Risks over several kernels take their shares at the current values of the structure's variables.
+    Risks over several kernels take their shares at the current values of the structure's variables, and
+    kernels near similarities are searched from there. `attained` is a value of the objective.
     """
     best: tuple[Bound, Route, list[Array]] = (Bound(-np.inf, "no dual variable was proposed"), "none", [])
     least, signed = floor(structure), signed_bound(structure).value
     for alphas in choices:
-        with quietly(watch):
-            below = minorants(structure, alphas)
-            closed = closed_bound(structure, below)
-            if closed is not None and closed.rounding > WORTH * max(abs(closed.value), least):
-                below = minorants(structure, alphas, accurate=True)
-                closed = closed_bound(structure, below) or closed
-        route: Route = "closed"
-        if closed is not None:
-            bound = Bound(closed.value, rounding=closed.rounding)
-            if not np.isfinite(closed.value):
-                bound = Bound(-np.inf, "the bound of the dual variable overflows")
-        elif not conic:
-            bound = signed_bound(structure)
-            route = "closed" if bound.value > -np.inf else "none"
-        else:
-            with quietly(watch):
-                boxes = known_boxes(structure, bounds)
-                relaxed = relaxation(structure, below, boxes)
-                extra = given_bounds(structure, bounds)
-                relaxed = cp.Problem(relaxed.objective, relaxed.constraints + extra)
-            present = [v for v in structure.variables if any(v is w for w in relaxed.variables())]
-            found: list[Bound] = []
-            try:
-                bound = conic_bound(relaxed, present, boxes, watch, found)
-            except Stopped:
-                if not found:
-                    raise
-                bound = found[-1]  # of the solves before; the next watched work ends the call
-            route = "conic" if bound.value > -np.inf else "none"
+        bound, route = bound_of(structure, alphas, bounds, watch, conic, attained)
         if -np.inf < bound.value < signed:  # of a poor dual variable, or by the rounding of a multiplier
             bound = Bound(signed)
         # The machines re-trained at the kernel come last and win where they prove as much: they predict best.
@@ -337,6 +314,52 @@ def best_bound(
         if bound.value > best[0].value - margin or not best[2]:
             best = (bound, route, alphas)
     return best
+
+
+def bound_of(
+    structure: Structure,
+    alphas: list[Array],
+    bounds: Bounds | None,
+    watch: Watch | None,
+    conic: bool,
+    attained: float,
+) -> tuple[Bound, Route]:
+    """Return the lower bound of one choice of dual variables: closed, by a search, or by a conic solve."""
+    least = floor(structure)
+    with quietly(watch):
+        below = minorants(structure, alphas)
+        closed = closed_bound(structure, below)
+        if closed is not None and closed.rounding > WORTH * max(abs(closed.value), least):
+            below = minorants(structure, alphas, accurate=True)
+            closed = closed_bound(structure, below) or closed
+    if closed is not None:
+        if not np.isfinite(closed.value):
+            return Bound(-np.inf, "the bound of the dual variable overflows"), "closed"
+        return Bound(closed.value, rounding=closed.rounding), "closed"
+    near = near_bound(structure, alphas[0], watch, attained, not conic) if len(alphas) == 1 else None
+    proved = -np.inf if near is None or not np.isfinite(near.value) else near.value
+    if near is not None and near.exhausted(least, attained):
+        return Bound(proved), "closed"
+    if not conic:
+        bound = signed_bound(structure)
+    else:
+        with quietly(watch):
+            boxes = known_boxes(structure, bounds)
+            relaxed = relaxation(structure, below, boxes)
+            extra = given_bounds(structure, bounds)
+            relaxed = cp.Problem(relaxed.objective, relaxed.constraints + extra)
+        present = [v for v in structure.variables if any(v is w for w in relaxed.variables())]
+        found: list[Bound] = []
+        try:
+            bound = conic_bound(relaxed, present, boxes, watch, found)
+        except Stopped:
+            if not found:
+                raise
+            bound = found[-1]  # of the solves before; the next watched work ends the call
+    if proved > bound.value:
+        return Bound(proved), "closed"
+    route: Route = "none" if bound.value == -np.inf else "conic" if conic else "closed"
+    return bound, route
 
 
 def signed_bound(structure: Structure) -> Bound:

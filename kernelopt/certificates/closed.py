@@ -52,8 +52,8 @@ def closed_bound(structure: Structure, minorants: list[Minorant]) -> ClosedBound
 
     It is known where the objective is affine in the risks and otherwise a sum of an affine function and of
     prices (`minima.minimum`), every constraint is a set of the kinds listed there, and no variable
-    stands in two of them. As no risk is negative, every multiple of its minorant in [0, 1] is one too:
-    with prices, where the minimum is concave in the multiple, the best one is taken.
+    stands in two of them. As no risk is negative, every multiple of its minorant in [0, 1] is one too.
+    The minimum is concave in the multiple, and the best one is taken.
 
     All roundings are paid for: in exact arithmetic the minimum is not below the value.
     """
@@ -71,11 +71,11 @@ def closed_bound(structure: Structure, minorants: list[Minorant]) -> ClosedBound
         return bound_at(read, combined(read.affine, known, multiple), signed)
 
     found = bound(1.0)
-    if not (read.prices or signed):
-        return found
+    if not (read.prices or signed or read.affine.matrices or read.affine.constant.any()):
+        return found  # the bound is linear in the multiple
     if not found.value > bound(SMALLER).value:
         found = bound(best_multiple(lambda t: bound(t).value))
-    return found if found.value > -np.inf else None
+    return None if found.value == -np.inf else found
 
 
 def bound_at(read: Separation, objective: Objective, signed: set[cp.Variable]) -> ClosedBound:
