@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
-from itertools import count
 from typing import NamedTuple
 
 import numpy as np
@@ -27,6 +26,7 @@ NOTHING, SHARE = 1e-8, 1e-2  # of the bound, and of the gap, that no other route
 SLACK = 1e-9  # by which the value of the relaxation is raised where it bounds traces
 SCALINGS, SPLITTINGS = 40, 400  # eigendecompositions for each kernel
 CHECK = 10  # splittings between two looks at the bound
+STALLED, FASTER = 0.1, 4.0  # a change that is too small, and the factor of sigma that follows
 LEAST_SCALE = 1e-9  # relative to the similarity
 
 
@@ -210,18 +210,31 @@ def lengths(D: Array) -> Array:
 
 
 def by_splitting(relaxed: Relaxed, X: list[Array]) -> Iterator[Near]:
-    """Absolute values: the alternating direction method, from the subgradient at X."""
+    """Absolute values: the alternating direction method, from X."""
     read, split = relaxed.read, Split(relaxed.read)
     split.X = list(X)
-    for iteration in count():
+    last: Near | None = None
+    for iteration in range(SPLITTINGS):
         pairs = zip(read.blocks, split.X, split.U, relaxed.P, strict=True)
         K = [block.piece.nearest(x - u + P / split.sigma) for block, x, u, P in pairs]
         residuals = split.step(K, iteration == 0)
         if iteration % CHECK == CHECK - 1:
-            yield relaxed.near(K, split.subgradients())
-        if iteration >= SPLITTINGS:
-            break
-        split.balance(iteration, *residuals)
+            found = relaxed.near(K, split.subgradients())
+            yield found
+            if last is not None and stalled(last, found):
+                split.rescale(
+                    FASTER if found.value - last.value > last.possible - found.possible else 1 / FASTER
+                )
+            last = found
+        else:
+            split.balance(iteration, *residuals)
+
+
+def stalled(last: Near, found: Near) -> bool:
+    """Whether the distance between the two values has hardly changed."""
+    return abs(last.possible - last.value - found.possible + found.value) < STALLED * (
+        found.possible - found.value
+    )
 
 
 SEARCHES: dict[Kind, Callable[[Relaxed, list[Array]], Iterator[Near]]] = {

@@ -47,7 +47,7 @@ class Split:
         apart = moved = 0.0
         for i, (k, X, U, S) in enumerate(zip(K, self.X, self.U, self.S, strict=True)):
             V = (k if first else RELAXATION * k + (1 - RELAXATION) * X) + U
-            new = np.empty_like(X)
+            new = np.empty(X.shape)  # not `empty_like`: the flat view of a transposed array is a copy
             step = self.read.price / self.sigma
             self.phi[i] = to_median(V.ravel(), S.reshape(len(S), -1), step, new.ravel())
             apart += float(((k - new) ** 2).sum())
@@ -63,10 +63,13 @@ class Split:
             return
         ratio = primal / max(dual, 1e-300)
         if not 1 / 3 <= ratio <= 3:
-            factor = min(max(ratio**0.5, 0.5), 2.0)
-            self.sigma *= factor
-            self.U = [U / factor for U in self.U]
+            self.rescale(min(max(ratio**0.5, 0.5), 2.0))
             self.changed = iteration
+
+    def rescale(self, factor: float) -> None:
+        """Multiply sigma, and keep the multipliers."""
+        self.sigma *= factor
+        self.U = [U / factor for U in self.U]
 
     def subgradients(self) -> Callable[[], list[list[Array]]]:
         """Return what makes U_ik of the last step for every fidelity of every block."""
