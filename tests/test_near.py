@@ -24,7 +24,8 @@ X = RNG.normal(size=(N, 2))
 Y = np.where(X[:, 0] > 0, 1.0, -1.0)[: N - 2]
 NOISE = 0.3 * RNG.normal(size=(2, N, N))
 S = np.exp(-((X[:, None] - X[None]) ** 2).sum(-1)) + NOISE + NOISE.transpose(0, 2, 1)
-KINDS = ["squared_frobenius", "frobenius", "l1"]
+SHORT = {"squared_frobenius": 1e-6, "frobenius": 1e-6, "l1": 1e-4}  # at any alpha; conic solves have 1e-7
+KINDS = list(SHORT)
 BUILDERS = {
     "one kernel": similarity.single_kernel,
     "a kernel for each": similarity.kernel_per_similarity,
@@ -60,7 +61,7 @@ def test_the_bound_is_the_minimum_of_the_relaxation(kind, builder):
     for alpha in (solution.alpha, solution.alpha * (1 + 0.05 * noise), 0.3 * solution.alpha):
         found, wanted = near_bound(structure, alpha), relaxed_value(structure, alpha)
         assert found.value <= wanted + 1e-6 * abs(wanted)
-        assert found.value >= wanted - 1e-5 * abs(wanted)
+        assert found.value >= wanted - SHORT[kind] * abs(wanted)
         assert found.possible >= wanted - 1e-6 * abs(wanted)
 
 
