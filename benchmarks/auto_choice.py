@@ -15,7 +15,7 @@ Three numbers are printed at the end: the total time of "auto" over the total of
 is 1.5); the worst cell (3), of those where "auto" takes more than 0.1 s and of all; and the share of the
 predictions that are right to a factor of four (90 %), of the first methods and of all that were run to an
 end of their own. In cells of a few hundredths of a second "auto" prefers "exact", whose weights are the most
-precise, to methods that are 0.025 s faster.
+precise, to methods that are 0.02 s faster.
 
     python benchmarks/auto_choice.py [--quick] [--only lp_norm] [--limit 60] [--json auto_choice.json]
 """

@@ -1,5 +1,7 @@
 """Kernel learning in the language of cvxpy: convex words for kernels, certified solves."""
 
+from importlib import import_module
+
 from kernelopt import rounding
 from kernelopt.catalog import Entry, Formulation, Planted, catalogue
 from kernelopt.certificates import Certificate, certify
@@ -93,6 +95,15 @@ from kernelopt.validation import (
 )
 
 __version__ = "0.1.0"
+
+_LAZY = ("plotting", "testing")  # modules that take long to import
+
+
+def __getattr__(name: str) -> object:
+    if name in _LAZY:
+        return import_module(f"kernelopt.{name}")
+    raise AttributeError(f"module 'kernelopt' has no attribute {name!r}")
+
 
 __all__ = [
     "FLOOR_SHARE",

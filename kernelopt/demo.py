@@ -153,8 +153,7 @@ def on_subset(data: Data, weights: str, tol: float) -> Row:
 
 def row(name: str, cone: str, solution: Solution, accuracy: float, built: float) -> Row:
     """Return the line of a certified solution."""
-    build_time = built + solution.build_time
-    method = f"{solution.method}, {solution.solver.lower()}"
+    build_time, method = built + solution.build_time, solution.method_and_solver
     return Row(name, cone, method, solution.value, accuracy, solution, build_time, solution.solve_time)
 
 
@@ -207,6 +206,6 @@ def save_figure(rows: list[Row], names: tuple[str, ...], path: Path) -> None:
     left, right = figure.subplots(1, 2)
     plot_weights(full, names, ax=left)
     plot_bounds(bounded, references, ax=right)
-    right.set_xlabel("omega, twice the risk (lower is better)")
+    right.set_xlabel("omega, twice the risk (criteria do not compare)")
     figure.suptitle("Lanckriet's criteria on breast cancer data: one kernel learned from ten")
     figure.savefig(path, dpi=130)

@@ -12,7 +12,9 @@ from kernelopt.solvers.solution import Learned, Solution, weights_of
 from kernelopt.validation import Array, as_float_array, as_list, shown
 
 SMALLEST_GAP = 1e-12
+CARETLEFT, CARETRIGHT = 4, 5  # matplotlib's names for markers that are centred at their tips
 LEGIBLE = 16  # columns that have room for a number each
+BEHIND = {"facecolor": "white", "edgecolor": "none", "alpha": 0.8, "pad": 0.5}  # text that a line crosses
 
 
 def new_axes(ax: Any) -> Any:
@@ -151,13 +153,14 @@ def plot_bounds(
     upper = np.array([s.upper for s in solutions.values()])
     rows = np.arange(len(lower))
     ax.barh(rows, upper, color="0.85")
-    ax.hlines(rows, lower, upper, color="tab:red", linewidth=4)
-    ax.plot(lower, rows, "|", color="tab:red", markersize=14, label="certified lower bound")
-    ax.plot(upper, rows, "|", color="tab:blue", markersize=9, label="certified upper bound")
+    ax.hlines(rows, lower, upper, color="0.3", linewidth=3)
+    tips = {"linestyle": "none", "markersize": 9, "zorder": 4}  # two arrows, whose tips are the bounds
+    ax.plot(lower, rows, marker=CARETRIGHT, color="tab:red", label="certified lower bound", **tips)
+    ax.plot(upper, rows, marker=CARETLEFT, color="tab:blue", label="certified upper bound", **tips)
     reach = float(upper.max())
     for row, solution in zip(rows, solutions.values(), strict=True):
-        text = f"  gap {max(solution.gap, SMALLEST_GAP):.0e}"
-        ax.text(solution.upper, row, text, va="center", fontsize=8)
+        text = f"     gap {max(solution.gap, SMALLEST_GAP):.0e}"
+        ax.text(solution.upper, row, text, va="center", fontsize=8, bbox=BEHIND, zorder=3)
     for (label, value), style in zip(lines.items(), ("--", ":", "-.") * 9, strict=False):
         ax.axvline(value, color="0.3", linestyle=style, linewidth=1, label=f"{label}: {value:.3g}")
         reach = max(reach, value)

@@ -12,6 +12,7 @@ product may underflow, `LOST` or `TINY` is added.
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 from typing import Any, NamedTuple, overload
 
 import numpy as np
@@ -55,6 +56,18 @@ class Enclosure(NamedTuple):
 def upwards(x: float) -> float:
     """Return the next double: not below the exact result of the one operation that gave x."""
     return math.nextafter(x, math.inf)
+
+
+def rounded_down(value: Fraction) -> float:
+    """Return the largest double up to a value."""
+    nearest = float(value)
+    return nearest if Fraction(nearest) <= value else math.nextafter(nearest, -math.inf)
+
+
+def rounded_up(value: Fraction) -> float:
+    """Return the smallest double from a value on."""
+    nearest = float(value)
+    return nearest if Fraction(nearest) >= value else math.nextafter(nearest, math.inf)
 
 
 @overload

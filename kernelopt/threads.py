@@ -48,9 +48,9 @@ def watched(work: Callable[[], T], watch: Watch, abandon: Callable[[], object]) 
 
     What `watch` raises, and a KeyboardInterrupt, end the wait at once: `abandon` is called, the exception
     goes on, and the thread is left behind. It is a daemon, so it does not keep the process alive. `work`
-    should release the lock of the interpreter, as compiled solvers do.
+    should release the lock of the interpreter, as compiled solvers do. `watch` is called first before the
+    thread is started, so `abandon` must do without one.
     """
-    watch()
     finished = threading.Event()
     results: list[T] = []
     errors: list[BaseException] = []
@@ -64,8 +64,9 @@ def watched(work: Callable[[], T], watch: Watch, abandon: Callable[[], object]) 
         finally:
             finished.set()
 
-    threading.Thread(target=run, name="kernelopt solver", daemon=True).start()
     try:
+        watch()
+        threading.Thread(target=run, name="kernelopt solver", daemon=True).start()
         while not finished.wait(POLL):  # returns as soon as the event is set
             watch()
     except BaseException:

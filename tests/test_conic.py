@@ -757,8 +757,8 @@ def test_a_cone_programme_in_orthogonal_coordinates_is_the_same_programme():
     assert np.linalg.cond(program.A.toarray()) > 1e4
     np.testing.assert_allclose(turned.A.T @ turned.A.toarray(), np.eye(3), atol=1e-12)
     x = np.array([1.0, -2.0, 3.0])
-    np.testing.assert_allclose(turned.A @ (turned.triangle @ x), program.A @ x, rtol=1e-10, atol=1e-10)
-    assert turned.c @ (turned.triangle @ x) == pytest.approx(program.c @ x, rel=1e-9)
+    np.testing.assert_allclose(turned.A @ (turned.factor @ x), program.A @ x, rtol=1e-10, atol=1e-10)
+    assert turned.c @ (turned.factor @ x) == pytest.approx(program.c @ x, rel=1e-9)
     status, x, z = turned.solve()
     assert status == "Solved"
     rest = program.A.T @ z + program.c  # z is a multiplier of the original, to its residual
@@ -775,7 +775,7 @@ def test_quadratic_objectives_turn_with_the_coordinates():
     M = np.array([[1.0, 2, 0], [0, 1, 1], [3, 0, 1], [1, 1, 1]])
     program = cone_program(cp.Problem(cp.Minimize(cp.sum_squares(x - 1)), [M @ x >= 1]))
     turned, at = program.orthogonal(), np.linspace(-1, 2, program.c.size)
-    inner = turned.triangle @ at
+    inner = turned.factor @ at
     assert inner @ (turned.P @ inner) == pytest.approx(at @ (program.P @ at), rel=1e-12)
     np.testing.assert_allclose(turned.solve()[1], program.solve()[1], atol=1e-6)
 

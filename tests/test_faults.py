@@ -427,3 +427,27 @@ def test_free_alignment_of_four_kernels_on_forty_raw_points_is_quick():
         60,
     )
     assert out.strip() == "True"
+
+
+# --------------------------------------------------------------------------- methods that rounding has ended
+
+
+def far_from_the_origin(shift, loss, n=20):
+    """A linear kernel of integers far from the origin, a Gaussian one and the identity."""
+    rng = np.random.default_rng(0)
+    x, z = shift + rng.integers(-5, 6, n).astype(float), rng.normal(size=n)
+    Ks = np.array([np.outer(x, x), np.exp(-((z[:, None] - z) ** 2)), np.eye(n)])
+    y = np.sign(z + 0.3 * rng.normal(size=n)) if loss.kind == "labels" else z
+    mu = cp.Variable(3, nonneg=True)
+    return cp.Problem(cp.Minimize(ko.risk(ko.combine(mu, Ks), y, loss)), ko.lp_ball(mu, 2))
+
+
+@pytest.mark.parametrize(
+    ("method", "shift", "loss"),
+    [("cutting-plane", 1e5, ko.squared()), ("block-descent", 1e7, ko.hinge())],
+    ids=["cutting-plane", "block-descent"],
+)
+def test_a_method_that_comes_no_nearer_ends_and_says_that_it_is_rounding(method, shift, loss):
+    with pytest.warns(ko.ConvergenceWarning, match="limited by rounding"):
+        solution = ko.solve(far_from_the_origin(shift, loss), method, tol=1e-9)
+    assert solution.iterations < 250 and solution.status == "inaccurate"

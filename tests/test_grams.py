@@ -397,6 +397,12 @@ def test_an_indefinite_kernel_is_named():
         function.factor(0)
 
 
+def test_kernels_in_single_precision_are_told_from_indefinite_ones():
+    X = np.random.default_rng(0).normal(size=(20, 3))
+    with pytest.raises(NotPSDError, match="compute the kernel in float64"):
+        ko.Grams.from_array(np.array([(X @ X.T).astype(np.float32)])).factor(0)
+
+
 @pytest.mark.parametrize(
     ("matrix", "error", "message"),
     [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import pydoc
 from inspect import Parameter, signature
 from typing import get_type_hints
@@ -137,6 +138,12 @@ def test_a_wrong_method_is_answered_with_the_names_of_all(solve, method):
         solve(method)
 
 
+@ways
+def test_a_misspelt_method_is_answered_with_the_nearest(solve):
+    with pytest.raises(ko.MethodError, match="got 'cutting_plane'. Did you mean 'cutting-plane'?"):
+        solve("cutting_plane")
+
+
 def test_a_programme_is_one_of_the_formulation_and_solved_by_exact():
     for name in ("no", 3):
         with pytest.raises(
@@ -151,3 +158,10 @@ def test_a_programme_is_one_of_the_formulation_and_solved_by_exact():
             learning().solve("interleaved", programme=name)
     with pytest.raises(TypeError, match="programme"):
         ko.solve(learning().problem, programme="words")
+
+
+def test_modules_that_take_long_to_import_are_there_when_asked_for():
+    assert ko.plotting.plot_weights is importlib.import_module("kernelopt.plotting").plot_weights
+    assert ko.testing.assert_certified is importlib.import_module("kernelopt.testing").assert_certified
+    with pytest.raises(AttributeError, match="'kernelopt' has no attribute 'plotted'"):
+        _ = ko.plotted

@@ -298,6 +298,16 @@ def test_the_bounds_of_a_short_call_contain_the_optimum(method, name, end):
     assert 0 <= bound <= attained < np.inf
 
 
+@pytest.mark.parametrize("name", SMALL)
+def test_a_call_that_ends_before_it_has_a_point_has_trained_machines_at_a_known_one(name):
+    problem = SMALL[name]()
+    with pytest.warns(ko.ConvergenceWarning, match="time limit"):
+        solution = ko.solve(problem, "exact", time_limit=1e-6)
+    trained = ko.certify(problem, solution.certificate.point)
+    assert solution.value == pytest.approx(trained.lower if name == "ball, maximised" else trained.upper)
+    assert solution.alpha.any()
+
+
 @pytest.mark.parametrize("last", [1, 2])
 def test_stop_iteration_ends_the_exact_method_after_that_solver(last):
     """The callback is told of every solver that ended: to 1e-15 none comes."""

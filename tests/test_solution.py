@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import copy
+import importlib
 import pickle
 import re
+import time
 
 import cvxpy as cp
 import numpy as np
@@ -357,3 +359,27 @@ def test_an_error_inside_a_property_is_not_hidden(one):
     object.__setattr__(broken, "certificate", None)
     with pytest.raises(AttributeError, match="'NoneType' object has no attribute 'lower'"):
         broken.lower  # noqa: B018
+
+
+@pytest.mark.parametrize(
+    ("method", "certifier"),
+    [
+        ("exact", "kernelopt.solvers.exact.certificate_at"),
+        ("first-order-dual", "kernelopt.solvers.first_order.method.certificate"),
+        ("mirror-descent", "kernelopt.solvers.mirror_descent.certified"),
+        ("cutting-plane", "kernelopt.solvers.results.certificate_at"),
+    ],
+)
+def test_the_time_of_certificates_counts_those_that_a_method_makes_itself(monkeypatch, method, certifier):
+    where, _, name = certifier.rpartition(".")
+    fast = getattr(importlib.import_module(where), name)
+
+    def slow(*args, **options):
+        time.sleep(0.3)
+        return fast(*args, **options)
+
+    monkeypatch.setattr(certifier, slow)
+    K = cp.Variable((6, 6), PSD=True)
+    nearness = ko.risk(K, labels(6), ko.hinge(C=1.0)) + cp.sum_squares(K - np.eye(6))
+    solution = ko.solve(cp.Problem(cp.Minimize(nearness), [cp.trace(K) == 6]), method)
+    assert solution.certify_time >= 0.3

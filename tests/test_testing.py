@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import kernelopt as ko
+from kernelopt.solvers.exact import Exact
 from kernelopt.testing import assert_certified, check_formulation, check_loss, check_method
 from tests.test_formulations import ENTRIES
 
@@ -246,7 +247,7 @@ def test_our_methods_pass(method):
     assert "lp_norm.primal: the bracket holds" in text and "lanckriet.qcqp: StopIteration ends it" in text
 
 
-class Optimist(type(ko.solvers.registry.METHODS["exact"])):  # type: ignore[misc]
+class Optimist(Exact):
     """Tells brackets that are better than what it knows."""
 
     name = "optimist"

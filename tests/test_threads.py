@@ -219,7 +219,8 @@ def test_a_watch_that_objects_at_once_starts_nothing():
     def watch():
         raise TimeoutError
 
-    ran = []
+    ran, abandoned = [], []
     with pytest.raises(TimeoutError):
-        watched(lambda: ran.append(True), watch, nothing)
+        watched(lambda: ran.append(True), watch, lambda: abandoned.append(True))
     assert ran == []
+    assert abandoned == [True]  # what waits for the work, such as a process, is told

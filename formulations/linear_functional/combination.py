@@ -285,7 +285,7 @@ def certificate(stage: Combination, c: Array) -> ko.Certificate:
         "closed",
         reason=unknown(stage),
         feasible=True,
-        floor=ko.FLOOR_SHARE * float(stage.v @ stage.v) / stage.n,
+        floor=ko.FLOOR_SHARE * length(stage.v) * length(stage.v) / stage.n,
     )
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -14,6 +13,7 @@ from formulations.linear_functional.filters import Array
 
 LOST = ko.rounding.LOST
 dots, gamma, length = ko.rounding.dots, ko.rounding.gamma, ko.rounding.norm_above
+rounded_down, rounded_up = ko.rounding.rounded_down, ko.rounding.rounded_up
 
 
 def square(a: Array, error: Array | None = None) -> tuple[Fraction, Fraction]:
@@ -42,18 +42,6 @@ def inflated(value: Array, operations: int) -> Array:
     Every operation loses at most the factor 1 - u; the factor below is at least (1 - u)^-operations.
     """
     return value * (1 + gamma(4 * operations + 8))
-
-
-def rounded_down(value: Fraction) -> float:
-    """Return the largest double up to a value."""
-    nearest = float(value)
-    return nearest if Fraction(nearest) <= value else math.nextafter(nearest, -math.inf)
-
-
-def rounded_up(value: Fraction) -> float:
-    """Return the smallest double from a value on."""
-    nearest = float(value)
-    return nearest if Fraction(nearest) >= value else math.nextafter(nearest, math.inf)
 
 
 @dataclass(frozen=True, eq=False)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator
+from dataclasses import replace
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -51,11 +53,12 @@ def certificate(
     values = data.point(alpha)
     point = {variable: values[name] for name, variable in variables.items()}
     stated: Any = Source(data, price, paid) if data.cone != "psd" else "its cone is semidefinite"
-    # What sums of T terms of this size are wrong by, and what constraints may be violated by.
+    # What sums of T terms of this size are wrong by, and what constraints may be violated by. The zero
+    # weights cost T margins, and no weights less than nothing.
     lost = ROUND_OFF * (nothing + data.T * data.scale(alpha))
     found = ko.Certificate(
-        lower - lost,
-        upper + lost,
+        max(lower - lost, 0.0),
+        upper + lost if alpha.any() else ko.rounding.rounded_up(Fraction(data.margin) * data.T),
         "closed",
         feasible=True,
         point=point,
@@ -65,7 +68,7 @@ def certificate(
     if data.cone != "psd" or found.gap <= LOOSE:
         return found
     other = ko.certify(problem, point)
-    return other if other.gap < found.gap else found
+    return replace(found, lower=other.lower, route=other.route) if other.lower > found.lower else found
 
 
 def inside(data: Setting, alpha: Array) -> Array:

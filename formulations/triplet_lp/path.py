@@ -88,6 +88,8 @@ class Path:
     lower, upper : arrays of shape (k,)
         Bounds of the value.
     groups : array of shape (m,)
+    floor : float
+        What a gap is relative to at least: a share of 1e-4 of the value of zero weights.
     """
 
     gamma1: Array
@@ -95,11 +97,13 @@ class Path:
     lower: Array
     upper: Array
     groups: NDArray[Any]
+    floor: float
 
     @property
     def gap(self) -> Array:
         """The certified gaps, relative to max(|upper|, |lower|, floor)."""
-        return np.asarray((self.upper - self.lower) / np.maximum(1.0, np.abs(self.upper)))
+        size = np.maximum(np.maximum(np.abs(self.upper), np.abs(self.lower)), self.floor)
+        return np.asarray((self.upper - self.lower) / size)
 
     def selected(self, tol: float = 1e-6) -> list[Any]:
         """Return for every gamma1 the groups whose weight exceeds `tol` times the largest."""
@@ -185,7 +189,8 @@ def regularization_path(
         lower.append(found.lower)
         upper.append(found.upper)
     labels = np.arange(data.m) if groups is None else np.array(groups)
-    path = Path(np.asarray(grid), np.array(weights), np.array(lower), np.array(upper), labels)
+    floor = ko.FLOOR_SHARE * data.margin * data.T
+    path = Path(np.asarray(grid), np.array(weights), np.array(lower), np.array(upper), labels, floor)
     if not (path.gap <= LOOSE).all():
         worst = int(np.argmax(path.gap))
         warnings.warn(

@@ -5,34 +5,27 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import cvxpy as cp
 import numpy as np
 from numpy.typing import ArrayLike
 
-from kernelopt.certificates.boxes import Box, entry_bounds, known_boxes
 from kernelopt.certificates.candidates import Bounds, as_alphas, as_bounds, needed, starting_point
-from kernelopt.certificates.closed import closed_bound
+from kernelopt.certificates.choices import Route, best_bound
 from kernelopt.certificates.gap import FLOOR_SHARE, floor, floor_of_coefficients, relative_gap
-from kernelopt.certificates.minorants import minorants, relaxation
-from kernelopt.certificates.multipliers import Bound, conic_bound
-from kernelopt.certificates.near import near_bound
+from kernelopt.certificates.multipliers import Bound
 from kernelopt.certificates.repair import FeasibleSet, Violation
 from kernelopt.certificates.sources import Source, read_source
-from kernelopt.errors import MethodError, Stopped
+from kernelopt.errors import MethodError
 from kernelopt.machine import BlockMachine, Machine
-from kernelopt.structure.affine import flat
 from kernelopt.structure.evaluation import Evaluator, Given, magnitude
 from kernelopt.structure.gate import check_problem, check_values
-from kernelopt.structure.prices import WORTH
 from kernelopt.structure.structure import Point, Structure
-from kernelopt.threads import Watch, quietly
+from kernelopt.threads import Watch
 from kernelopt.validation import Array, boolean
 
-AS_GOOD = 1e-8
 LIMITED = 1e-8  # a gap from which it is said where rounding is the reason
-Route = Literal["closed", "conic", "none"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,6 +79,15 @@ class Certificate:
         """
         return np.inf if self.lower > self.upper else relative_gap(self.lower, self.upper, self.floor)
 
+    @property
+    def distance(self) -> float:
+        """Upper - lower, infinite where a bound is missing or the two contradict each other.
+
+        Of two certificates of a problem it tells the better one: the gap is one wherever a bound is zero.
+        """
+        found = self.upper - self.lower
+        return float(found) if 0 <= found < np.inf else np.inf
+
     def save(self, path: str | Path) -> Path:
         """Write the problem, the bounds and their proof to a file that is checked without kernelopt.
 
@@ -137,7 +139,8 @@ def certify(
 
     * lower: every alpha is projected on the dual domain of its loss, and every risk replaced by
       l(alpha) - 1/2 <alpha alpha', K>, which is never above it. The relaxation is bounded in closed
-      form over simplices, l_p balls and spectrahedra, else by a repaired conic multiplier.
+      form over simplices, l_p balls, ellipsoids and spectrahedra and with prices of the weights, by a
+      search over kernels near similarities, else by a repaired conic multiplier.
     * upper: the candidate is projected on the equalities, moved towards a strictly feasible point as
       far as the other constraints ask, and evaluated, every risk by a primal value.
 
@@ -288,96 +291,6 @@ def explained(lower: float, upper: float, least: float, rounding: float) -> str:
             "kernels to a mean diagonal near one, or centre them"
         )
     return ""
-
-
-def best_bound(
-    structure: Structure,
-    choices: Sequence[list[Array]],
-    bounds: Bounds | None = None,
-    watch: Watch | None = None,
-    conic: bool = True,
-    attained: float = np.inf,
-) -> tuple[Bound, Route, list[Array]]:
-    """Return the highest lower bound (of the minimisation) over the proposed dual variables.
-
-    Risks over several kernels take their shares at the current values of the structure's variables, and
-    kernels near similarities are searched from there. `attained` is a value of the objective.
-    """
-    best: tuple[Bound, Route, list[Array]] = (Bound(-np.inf, "no dual variable was proposed"), "none", [])
-    least, signed = floor(structure), signed_bound(structure).value
-    for alphas in choices:
-        bound, route = bound_of(structure, alphas, bounds, watch, conic, attained)
-        if -np.inf < bound.value < signed:  # of a poor dual variable, or by the rounding of a multiplier
-            bound = Bound(signed)
-        # The machines re-trained at the kernel come last and win where they prove as much: they predict best.
-        margin = AS_GOOD * max(abs(bound.value), least) if np.isfinite(bound.value) else 0.0
-        if bound.value > best[0].value - margin or not best[2]:
-            best = (bound, route, alphas)
-    return best
-
-
-def bound_of(
-    structure: Structure,
-    alphas: list[Array],
-    bounds: Bounds | None,
-    watch: Watch | None,
-    conic: bool,
-    attained: float,
-) -> tuple[Bound, Route]:
-    """Return the lower bound of one choice of dual variables: closed, by a search, or by a conic solve."""
-    least = floor(structure)
-    with quietly(watch):
-        below = minorants(structure, alphas)
-        closed = closed_bound(structure, below)
-        if closed is not None and closed.rounding > WORTH * max(abs(closed.value), least):
-            below = minorants(structure, alphas, accurate=True)
-            closed = closed_bound(structure, below) or closed
-    if closed is not None:
-        if not np.isfinite(closed.value):
-            return Bound(-np.inf, "the bound of the dual variable overflows"), "closed"
-        return Bound(closed.value, rounding=closed.rounding), "closed"
-    near = near_bound(structure, alphas[0], watch, attained, not conic) if len(alphas) == 1 else None
-    proved = -np.inf if near is None or not np.isfinite(near.value) else near.value
-    if near is not None and near.exhausted(least, attained):
-        return Bound(proved), "closed"
-    if not conic:
-        bound = signed_bound(structure)
-    else:
-        with quietly(watch):
-            boxes = known_boxes(structure, bounds)
-            relaxed = relaxation(structure, below, boxes)
-            extra = given_bounds(structure, bounds)
-            relaxed = cp.Problem(relaxed.objective, relaxed.constraints + extra)
-        present = [v for v in structure.variables if any(v is w for w in relaxed.variables())]
-        found: list[Bound] = []
-        try:
-            bound = conic_bound(relaxed, present, boxes, watch, found)
-        except Stopped:
-            if not found:
-                raise
-            bound = found[-1]  # of the solves before; the next watched work ends the call
-    if proved > bound.value:
-        return Bound(proved), "closed"
-    route: Route = "none" if bound.value == -np.inf else "conic" if conic else "closed"
-    return bound, route
-
-
-def signed_bound(structure: Structure) -> Bound:
-    """Return zero, where the sign of the minimised objective says that it is never below."""
-    objective = structure.lifted.objective.args[0]
-    if objective.is_nonpos() if structure.maximize else objective.is_nonneg():
-        return Bound(0.0)
-    return Bound(-np.inf, "there was no time for a conic bound")
-
-
-def given_bounds(structure: Structure, bounds: Bounds | None) -> list[cp.Constraint]:
-    """Return the bounds of the caller as constraints: they are taken to hold at an optimum."""
-    constraints: list[cp.Constraint] = []
-    copies = {v.id: v for v in structure.variables}
-    for variable, sides in (bounds or {}).items():
-        lower, upper = (flat(np.broadcast_to(s, variable.shape)) for s in sides)
-        constraints += entry_bounds(copies[variable.id], Box(lower, upper))
-    return constraints
 
 
 def listed(left: list[Violation]) -> str:

@@ -70,8 +70,9 @@ class ConeProgram:
             )
         except TooLong:
             return TOO_LONG, None, None
-        except Exception as error:  # whatever a solver raises, it has proposed nothing
-            if look is not None and look.raised is error:
+        except BaseException as error:  # whatever a solver raises, it has proposed nothing
+            panic = type(error).__name__ == "PanicException"  # of Clarabel, and no Exception
+            if (look is not None and look.raised is error) or not (panic or isinstance(error, Exception)):
                 raise
             return "failed", None, None
         if isinstance(raw, dict):  # SCS
@@ -116,6 +117,11 @@ class ConeProgram:
         dims = copy(self.dims)
         dims.nonneg += right.size
         return replace(self, A=A, b=b, dims=dims, _data={**self._data, "A": A, "b": b, "dims": dims})
+
+    def with_data(self, P: sp.csc_array, c: Array, A: sp.csc_array, b: Array) -> ConeProgram:
+        """Return the program with other numbers for the same cones."""
+        data = {**self._data, "A": A, "b": b, "c": c} | ({"P": P} if "P" in self._data else {})
+        return replace(self, P=P, c=c, A=A, b=b, _data=data)
 
     def with_objective(self, P: sp.csc_array, c: Array) -> ConeProgram:
         """Return the program with the objective 1/2 x'Px + c'x."""

@@ -10,17 +10,18 @@ from kernelopt.validation import Array, Index
 
 DEPENDENT = 1e-13  # of the largest singular value of columns of length one
 LARGEST = 500  # columns that are looked at
-REACH = 2.0**20
+REACH = 2.0**16
 
 
 def restricted(program: ConeProgram, box: Interval, x: Array) -> tuple[Interval, Index] | None:
-    """Return a box for unbounded columns that are dependent but for rounding, and these columns.
+    """Return a box for columns without useful bounds that are dependent but for rounding, and these columns.
 
     Where A d is of the size of rounding, no bound is true for all weights: the optimum of the stored
     numbers may use their last digits, multiplied by 1e15. What is wanted is the optimum for weights of
     about the size of x, within `REACH` times its largest entry. None where no columns are dependent.
     """
-    columns = np.flatnonzero(~box.bounded & (program.curvature <= 0))
+    largest = REACH * max(float(np.abs(x).max(initial=0.0)), 1e-300)
+    columns = np.flatnonzero(~(box.reach <= largest) & (program.curvature <= 0))
     if not 1 < columns.size <= LARGEST:
         return None
     A = program.A[:, columns].toarray()

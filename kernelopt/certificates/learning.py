@@ -18,7 +18,7 @@ from kernelopt.grams import Grams, join
 from kernelopt.language.terms import Term, terms
 from kernelopt.losses import Loss, hard_margin
 from kernelopt.losses.base import balance
-from kernelopt.structure.ball import weighed
+from kernelopt.structure.ball import one_risk, weighed
 from kernelopt.structure.structure import Structure, is_zero, once
 from kernelopt.structure.trees import short
 from kernelopt.validation import Array
@@ -168,15 +168,10 @@ def conjugate(p: str) -> str:
 @once
 def read_learning(structure: Structure) -> Learning | str:
     """Read a problem of one risk, or say what stands in the way."""
-    if len(structure.risks) != 1:
-        return f"it needs one risk, the problem has {len(structure.risks)}"
-    if structure.unset:
-        return structure.unset
-    risk = structure.risks[0]
-    shares, rest = structure.objective.shares, structure.rest
-    if structure.maximize or shares is None or rest is None or rest.matrices or not shares[0] > 0:
-        return "its objective must be a positive multiple of the risk, plus a constant"
-    learner = risk.learner
+    single = one_risk(structure)
+    if isinstance(single, str):
+        return single
+    risk, learner = single.risk, single.risk.learner
     if not learner.loss.quadratic:
         return f"the conjugate of {learner.loss!r} has no exact value in fractions"
     found = combined(terms(risk.kernels[0])) if len(risk.kernels) == 1 else None
@@ -205,8 +200,8 @@ def read_learning(structure: Structure) -> Learning | str:
         learner.y,
         loss,
         learner.bias is not None,
-        float(shares[0]),
-        float(rest.constant[0]),
+        single.factor,
+        single.offset,
         size,
     )
 

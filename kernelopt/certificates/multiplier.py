@@ -17,6 +17,7 @@ from kernelopt.structure.expansion import copied
 from kernelopt.structure.pieces import read_pieces, size_multipliers
 from kernelopt.structure.structure import Structure
 from kernelopt.structure.trees import replaced
+from kernelopt.structure.units import Units
 from kernelopt.threads import Watch, quietly
 from kernelopt.validation import Array
 
@@ -51,7 +52,7 @@ def constraint_multipliers(
     }
     try:
         with quietly(watch):
-            copies = [copied(constraint, substitutes) for constraint in constraints]
+            copies = [copied(constraint, substitutes, Units(), i) for i, constraint in enumerate(constraints)]
             whole = structure.lifted.objective
             objective = type(whole)(replaced(whole.args[0], substitutes))
             relaxed = cp.Problem(objective, [c.copy for c in copies] + list(structure.domains))

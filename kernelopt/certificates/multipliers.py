@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import cvxpy as cp
@@ -12,15 +14,18 @@ from kernelopt.certificates.boxes import Boxes, plain
 from kernelopt.certificates.cones import ConeProgram, cone_program
 from kernelopt.certificates.dependence import restricted
 from kernelopt.certificates.dual_cones import interior
+from kernelopt.certificates.equilibration import Scaled, column_units, equilibrated
 from kernelopt.certificates.farkas import farkas
 from kernelopt.certificates.proofs import proof_near
 from kernelopt.certificates.tightening import Interval, tightened
+from kernelopt.structure.affine import flat
 from kernelopt.threads import Watch, quietly
 from kernelopt.validation import Array, Index, Mask
 
 CLOSE = 1e-6
 DEAR = 1e-8  # a price that a multiplier further inside the cone may save
 NEAR = 1e-9  # a bound that no other repair could raise by much
+POOR = 1e-3  # of the objective's terms: a bound further away is tried again for bounded weights
 SHARE = 1e-3  # of the objective's terms, by which the optimum may be above what a solver says
 SMALL = 1e-3  # of the terms: a goal smaller than that is one that cancels
 TILTS = (0.0, 1e-8, 1e-7, 1e-6, 1e-4)
@@ -44,6 +49,7 @@ def conic_bound(
     boxes: Boxes,
     watch: Watch | None = None,
     found: list[Bound] | None = None,
+    units: Mapping[int, Array] = MappingProxyType({}),
 ) -> Bound:
     """Return a lower bound of a minimisation problem in standard cone form.
 
@@ -54,6 +60,8 @@ def conic_bound(
     where a column without bounds needs r_j = 0. A solver proposes z; its residual in such columns is
     removed by least squares, and where that leaves the cone, the problem tilted by A'e with e inside
     the dual cone proposes another z, which e then moves inside.
+
+    All this is done in the units of the variables, by id, powers of two.
 
     `watch` is called while solvers work, as in `conic.attempt`. What it raises goes on to the caller, who
     finds the best bound so far at the end of `found`: every better one is appended as soon as it is known.
@@ -68,7 +76,10 @@ def conic_bound(
         if program is None:
             continue
         lower, upper = column_box(program, stripped.variables.values(), stripped.boxes)
-        best = program_bound(program, lower, upper, options, names, watch, found)
+        sizes = column_sizes(program, variables, stripped.variables)
+        measured = [(stripped.variables[v.id], units.get(v.id, np.ones(()))) for v in variables]
+        scaled = equilibrated(program, column_units(program, measured))
+        best = program_bound(scaled, lower, upper, options, names, watch, found, sizes)
         if best.value > -np.inf:
             break
     return best
@@ -104,21 +115,37 @@ def column_box(program: ConeProgram, variables: object, boxes: Boxes) -> tuple[A
     return lower, upper
 
 
+def column_sizes(program: ConeProgram, variables: list[cp.Variable], copies: dict[int, cp.Variable]) -> Array:
+    """Return the absolute values of every column at the variables' values; zero where there is none."""
+    sizes = np.zeros(program.c.size)
+    for variable in variables:
+        copy = copies[variable.id]
+        start = program.columns.get(copy.id)
+        if start is not None and variable.value is not None:
+            values = np.abs(flat(variable.value))  # of a symmetric variable its copy holds a triangle
+            sizes[start : start + copy.size] = values if values.size == copy.size else values.max()
+    return np.where(np.isfinite(sizes), sizes, 0.0)
+
+
 @np.errstate(all="ignore")  # what is not finite proves nothing, and is found in the end
 def program_bound(
-    program: ConeProgram,
+    scaled: Scaled,
     lower: Array,
     upper: Array,
     options: dict[str, Any],
     names: dict[int, str],
     watch: Watch | None = None,
     found: list[Bound] | None = None,
+    sizes: Array | None = None,
 ) -> Bound:
     """Return the best bound over tilts and repairs, stopping at the first that meets the primal value.
 
-    Where none does, the solver is asked again in coordinates in which A has orthonormal columns.
+    Where none does, the solver is asked again in coordinates in which A has orthonormal columns. `sizes`
+    are those of the columns at a point that is known; whatever a bound supposes holds there.
     """
-    search = Search(program, Interval(lower, upper), names, found)
+    program, unit = scaled.program, scaled.columns
+    sizes = None if sizes is None else sizes / unit
+    search = Search(scaled, Interval(lower / unit, upper / unit), names, found, sizes)
     if search.ask(program, options, watch):
         return search.best
     turned = program.orthogonal()
@@ -131,14 +158,20 @@ class Search:
     """The best bound from the multipliers that solvers have proposed so far."""
 
     def __init__(
-        self, program: ConeProgram, known: Interval, names: dict[int, str], found: list[Bound] | None
+        self,
+        scaled: Scaled,
+        known: Interval,
+        names: dict[int, str],
+        found: list[Bound] | None,
+        sizes: Array | None,
     ) -> None:
-        self.program, self.known, self.names, self.found = program, known, names, found
+        program = scaled.program
+        self.scaled, self.program, self.known, self.names, self.found = scaled, program, known, names, found
         free = ~known.bounded
         every: Mask = np.ones(free.size, dtype=bool)
         self.choices = (every,) if free.all() else (every, free)
         self.repairs: dict[int, Repair] = {}  # by choice, factored when first needed
-        self.supposed = Supposed(program, known)
+        self.supposed = Supposed(program, known, np.zeros(free.size) if sizes is None else sizes)
         self.scale = float(np.abs(program.c).max(initial=0.0)) or 1.0
         self.best, self.price = Bound(-np.inf, "no multiplier could be repaired"), np.inf
 
@@ -154,7 +187,7 @@ class Search:
             if "nfeasible" in status and "Dual" not in status and z is not None:
                 ray = farkas(program, z, self.known)
                 if ray is not None:
-                    self.best = Bound(np.inf, "infeasible", ray)
+                    self.best = Bound(np.inf, "infeasible", self.scaled.rows * ray)
                     return True
             if x is not None and ("Dual" in status or "unbounded" in status):
                 if tilt:  # it is the tilt that is too large, not the problem
@@ -174,11 +207,11 @@ class Search:
                 break
             repair = self.repairs[k] = self.repairs.get(k) or Repair(program.A, columns)
             proof = proof_near(program, supposed.box, x, z, shift, repair)
-            if proof.value == -np.inf and supposed.restrict(x):
+            if not goal - proof.value <= POOR * max(abs(goal), program.terms(x)) and supposed.restrict(x):
                 proof = proof_near(program, supposed.box, x, z, shift, repair)
             value = min(proof.value, supposed.most)
             if value > self.best.value:
-                self.best, self.price = Bound(value, supposed.condition(program, self.names)), proof.price
+                self.best, self.price = Bound(value, supposed.condition(self.scaled, self.names)), proof.price
                 if self.found is not None and not (self.found and self.found[-1].value >= value):
                     self.found.append(self.best)
             elif self.best.value == -np.inf and proof.open_slopes.any():
@@ -196,8 +229,8 @@ class Supposed:
     So the smaller of the two numbers is one in any case, whatever `most` is.
     """
 
-    def __init__(self, program: ConeProgram, known: Interval) -> None:
-        self.program, self.known = program, known
+    def __init__(self, program: ConeProgram, known: Interval, sizes: Array) -> None:
+        self.program, self.known, self.sizes = program, known, sizes
         self.most, self.box = -np.inf, known
         self.dependent: Index | None = None  # columns; None while it is not known whether there are any
 
@@ -214,19 +247,20 @@ class Supposed:
         """Suppose bounds for columns that are dependent but for rounding; whether there are new ones."""
         if self.dependent is not None:
             return False
-        found = restricted(self.program, self.box, x)
+        found = restricted(self.program, self.box, np.maximum(np.abs(x), self.sizes))
         self.dependent = np.zeros(0, dtype=int) if found is None else found[1]
         if found is not None:
             self.known = found[0]
             self.box = tightened(self.program, self.known, self.most)
         return found is not None
 
-    def condition(self, program: ConeProgram, names: dict[int, str]) -> str:
+    def condition(self, scaled: Scaled, names: dict[int, str]) -> str:
         """Return what a bound supposes beyond the program, as text; empty where it is nothing."""
+        program = scaled.program
         if self.dependent is None or not self.dependent.size:
             return ""
         column = int(self.dependent[0])
-        reach = float(max(-self.known.lower[column], self.known.upper[column]))
+        reach = float(max(-self.known.lower[column], self.known.upper[column]) * scaled.columns[column])
         columns = np.zeros(program.c.size)
         columns[column] = 1.0
         return (

@@ -99,6 +99,10 @@ class Loss(ABC):
         now = float(per_sample(C, 1)[0]) if isinstance(C, cp.Parameter) else C
         return replace(self, C=positive(factor, "factor") * now)  # type: ignore[type-var]
 
+    def dilated(self, unit: float) -> Self | None:
+        """Return the loss V' with V'(t / unit, y / unit) = V(t, y), None where targets have no unit."""
+        return None
+
     def responder(self, y: Array) -> Callable[[Array], Array]:
         """Return the function t -> a(t), the maximiser of l(a) - a't: minus the derivative of the loss."""
         linear, curvature, kink, lower, upper = self.curve(y)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import ClassVar, Literal
+from dataclasses import dataclass, replace
+from typing import ClassVar, Literal, Self
 
 import cvxpy as cp
 import numpy as np
@@ -29,6 +29,10 @@ class squared(Loss):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "C", weight(self.C, "C"))
+
+    def dilated(self, unit: float) -> Self:
+        """Return the loss of targets in another unit: C times its square."""
+        return self.scaled(unit**2)
 
     def expression(self, fit: cp.Expression, y: Array) -> cp.Expression:
         return total(self.C, cp.square(fit - y)) / 2
@@ -59,6 +63,10 @@ class epsilon_insensitive(Loss):
     def __post_init__(self) -> None:
         object.__setattr__(self, "C", weight(self.C, "C"))
         object.__setattr__(self, "eps", positive(self.eps, "eps", allow_zero=True))
+
+    def dilated(self, unit: float) -> Self:
+        """Return the loss of targets in another unit: C times it, and eps divided by it."""
+        return replace(self.scaled(unit), eps=self.eps / unit)
 
     def expression(self, fit: cp.Expression, y: Array) -> cp.Expression:
         return total(self.C, cp.pos(cp.abs(fit - y) - self.eps))

@@ -58,7 +58,7 @@ def learn_blocks(
         best = polished
     if norm > 2:
         lower = block_lower_bound(Ks, best.alpha, y, loss, norm)
-        if not best.value - lower <= 1e-7 * abs(best.value):
+        if not (np.isfinite(best.value) and best.value - lower <= 1e-7 * abs(best.value)):
             other = primal_blocks(Ks, factors, y, loss, bias, norm, watch)
             best = min(best, other, key=lambda machine: machine.value)
     return best

@@ -7,7 +7,7 @@ from typing import Literal
 
 from kernelopt.machine import learn
 from kernelopt.solvers.ball_methods import ball_cost, ball_outcome, warm_start
-from kernelopt.solvers.control import Control
+from kernelopt.solvers.control import STALLED, Control
 from kernelopt.solvers.method import Cost, Method, Outcome
 from kernelopt.solvers.separability import check_separable
 from kernelopt.structure.ball import Ball, read_ball
@@ -66,6 +66,9 @@ class BlockDescent(Method):
                 s = match.reach * match.grams.forms(alpha)
                 upper = match.offset + match.factor * machine.value
                 if control.report(match.lower(alpha, s), upper, point=match.reach * w, proof=alpha):
+                    break
+                if self.update == "descent" and control.stalled:
+                    control.stopped = STALLED
                     break
                 w = step(w, s)
             else:

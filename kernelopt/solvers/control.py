@@ -5,7 +5,8 @@ from __future__ import annotations
 import signal
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from copy import deepcopy
 from types import FrameType, TracebackType
 from typing import Any
@@ -22,6 +23,11 @@ History = tuple[tuple[float, float, float], ...]
 QUIET = 2.0  # seconds before the first line on a terminal
 GRACE_SECONDS, GRACE_SHARE = 0.7, 0.07  # of the second, or the tenth of the limit, that a call may be late
 RETURN = 1.0  # seconds, in which a call that was interrupted returns, undisturbed by another Ctrl-C
+STALL, PROGRESS = 50, 1e-3  # reports in which the distance of the bounds is to fall by this share
+STALLED = (
+    "its bounds no longer come nearer: it is limited by rounding. Rescale the kernels to a mean diagonal "
+    "near one, or centre them"
+)
 CERTIFYING = 0.3  # the largest share of a time limit that is kept for the certificate
 
 
@@ -57,6 +63,8 @@ class Control:
         Whether that was by Ctrl-C or the callback: then the call is to return within a second.
     floor : float
         What the gap is relative to at least.
+    certify_seconds : float
+        Spent on certificates, those of a method's own included.
     start : the `Outcome` of an earlier method to go on from, or None
     alternatives : names of all methods that apply, the fastest first
     """
@@ -81,6 +89,7 @@ class Control:
         self.alternatives: tuple[str, ...] = ()
         self.interrupted = self.hurried = False
         self.method, self.iterations = "", 0
+        self.certify_seconds = 0.0
         self.stopped, self.asked = "", False
         self._known = (-np.inf, np.inf)  # the best bounds of all methods so far
         self._history: list[tuple[float, float, float]] = []
@@ -126,6 +135,14 @@ class Control:
         """The distance of the bounds that meets the tolerance at the best upper bound."""
         return self.tol * max(abs(self.upper), self.floor)
 
+    @property
+    def stalled(self) -> bool:
+        """Whether the bounds have come no nearer in the last reports of the running method."""
+        if self.iterations <= STALL:
+            return False
+        distances = [self._history[k][2] - self._history[k][1] for k in (-1 - STALL, -1)]
+        return bool(distances[1] > (1 - PROGRESS) * distances[0])
+
     def running(self, method: str, certification: float = 0.0, budget: float = np.inf) -> Control:
         """Begin a method that may take `budget` seconds; return the control itself, a context.
 
@@ -142,6 +159,17 @@ class Control:
             self._limited = limit <= self._deadline
             self._deadline = min(self._deadline, limit)
         return self
+
+    @contextmanager
+    def certifying(self) -> Iterator[None]:
+        """Count the time inside as that of certificates, and say so where progress is shown."""
+        method = f"{self.method}: " if self.method else ""
+        self.show(f"{method}certifying")
+        began = time.perf_counter()
+        try:
+            yield
+        finally:
+            self.certify_seconds += time.perf_counter() - began
 
     def check(self) -> None:
         """Raise `Stopped` if the time has passed; until then keep the line of progress shown."""

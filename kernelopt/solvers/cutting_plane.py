@@ -7,10 +7,11 @@ from typing import Literal
 
 import numpy as np
 
-from kernelopt.certificates.certify import best_bound, certificate_at
+from kernelopt.certificates.certify import certificate_at
+from kernelopt.certificates.choices import best_bound
 from kernelopt.certificates.repair import FeasibleSet
 from kernelopt.errors import MethodError, SolverError
-from kernelopt.solvers.control import Control
+from kernelopt.solvers.control import STALLED, Control
 from kernelopt.solvers.impossible import contradiction, raise_if_unbounded
 from kernelopt.solvers.master import Master, MasterFailure
 from kernelopt.solvers.method import Cost, Method, Outcome
@@ -24,6 +25,7 @@ from kernelopt.structure.structure import Point, Structure
 from kernelopt.validation import Array, boolean, one_of, whole
 
 FIRST_LEVEL = 0.3
+NEARLY = 1e-4  # a gap from which cuts that do not raise the bound are nothing but rounding
 DARING, CAREFUL = 0.1, 0.8
 HALVINGS = 30
 REMEDY = "Try more max_iterations, or method='exact'."
@@ -109,6 +111,9 @@ class Search:
             point, value = self.evaluate(point, inside)
             if control.report(lower, value, point=point, proof=alphas):
                 return
+            if control.gap <= NEARLY and control.stalled:
+                control.stopped = STALLED
+                return
             for k, alpha in enumerate(self.machines):
                 model.add(k, alpha)
             try:
@@ -188,7 +193,7 @@ def raise_if_impossible(
     if failure.ray is not None:
         bound, _, _ = best_bound(structure, [model.averaged(failure.ray)], watch=control.check)
         if bound.ray is not None:
-            raise contradiction(structure.problem, bound.ray)
+            raise contradiction(structure, bound.ray)
     if "DualInfeasible" in str(failure):
         raise_if_unbounded(structure, expand(structure.explicit).problem, control.check)
 
@@ -200,5 +205,5 @@ def impossible(structure: Structure, failure: MasterFailure, control: Control) -
     given = [(a, None) for a in alphas]
     found = certificate_at(structure, zero, [alphas], given=given, watch=control.check)
     if found.proof is not None:
-        return contradiction(structure.problem, found.proof)
+        return contradiction(structure, found.proof)
     return SolverError(f"the master problem could not be solved ({failure}). Use method='exact'.")

@@ -70,15 +70,19 @@ def driven(structure: Structure, candidates: Sequence[Candidate], control: Contr
             break
     if not trial.done and trial.overran is not None:  # no other method was better: it gets its time
         trial.run(trial.overran, np.inf)
-    if not trial.found and isinstance(trial.failure, SolverError | None):
+    # Whoever names a solver or its options is told that it failed.
+    given = [getattr(c.method, name, None) for c in candidates for name in ("solver", "solver_options")]
+    named = any(value is not None for value in given) and not control.asked
+    if not trial.found and isinstance(trial.failure, SolverError | None) and not named:
+        control.extend()
         control.shield()
-        outcome = known_outcome(structure)
+        outcome = known_outcome(structure, control.check)
         if outcome is not None:
             trial.take(control.method, outcome)
     if not trial.found or trial.best is None:
         raise trial.failure or nothing_found(control)
     tried = [c.method.name for c in candidates]
-    return finished(structure, trial.best, control, trial.certifying, tried)
+    return finished(structure, trial.best, control, tried)
 
 
 class Trial:
@@ -89,8 +93,6 @@ class Trial:
     best : Result or None
     failure : the error of the first method that refused, or None
     overran : the first method that was ended because it took much longer than predicted, or None
-    certifying : float
-        Seconds that were spent on certificates.
     """
 
     def __init__(self, structure: Structure, control: Control) -> None:
@@ -98,7 +100,6 @@ class Trial:
         self.best: Result | None = None
         self.failure: KerneloptError | None = None
         self.overran: Candidate | None = None
-        self.certifying = 0.0
 
     @property
     def done(self) -> bool:
@@ -144,9 +145,9 @@ class Trial:
     def take(self, method: str, outcome: Outcome) -> None:
         """Certify an outcome, and keep the better point and the better bound."""
         structure, control = self.structure, self.control
-        clock = control.seconds
-        found = Result(method, outcome, certified(structure, outcome, control), control.stopped)
-        self.certifying += control.seconds - clock
+        with control.certifying():
+            certificate = certified(structure, outcome, control)
+        found = Result(method, outcome, certificate, control.stopped)
         self.best = found if self.best is None else merged(structure, self.best, found)
         control.start = self.best.outcome
 
@@ -168,9 +169,7 @@ def nothing_found(control: Control) -> BaseException:
     )
 
 
-def finished(
-    structure: Structure, best: Result, control: Control, certifying: float, tried: Sequence[str]
-) -> Solution:
+def finished(structure: Structure, best: Result, control: Control, tried: Sequence[str]) -> Solution:
     """Put the best point into the user's problem, and describe it."""
     certificate, outcome = best.certificate, best.outcome
     optimal = certificate.gap <= control.tol
@@ -211,8 +210,8 @@ def finished(
         iterations=outcome.iterations,
         history=control.history,
         build_time=outcome.build_time,
-        solve_time=max(0.0, control.seconds - certifying - outcome.build_time),
-        certify_time=certifying,
+        solve_time=max(0.0, control.seconds - control.certify_seconds - outcome.build_time),
+        certify_time=control.certify_seconds,
     )
 
 

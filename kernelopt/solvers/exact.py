@@ -23,6 +23,7 @@ from kernelopt.solvers.sizing import Size, compilation_seconds, size
 from kernelopt.structure.ball import Ball, read_ball
 from kernelopt.structure.expansion import Expansion, expand
 from kernelopt.structure.structure import Point, Structure
+from kernelopt.structure.units import units
 from kernelopt.threads import quietly
 from kernelopt.validation import Array, boolean
 
@@ -32,6 +33,7 @@ CLEARLY = 2.0  # times the time that is left a compilation may be predicted to t
 OWN_LIMIT = 0.8  # of the time, in which a solver is to return what it has: the certificate takes the rest
 VANISHED = 1e-12  # a squared norm of f, relative to the value, that counts as zero
 ALIKE = 1e-8  # gaps closer than this are the same
+IMPOSSIBLE = ("infeasible", "unbounded")  # in the status of a solver
 REMEDY = "Try another solver=, or accept the bounds."
 
 
@@ -115,7 +117,11 @@ class Search:
     def __init__(self, structure: Structure, programme: Programme | None, control: Control) -> None:
         self.structure, self.programme, self.control = structure, programme, control
         with quietly(control.check):
-            self.expansion = expand(structure.explicit if programme is None else programme.problem)
+            self.expansion = (
+                expand(structure.explicit, units(structure))
+                if programme is None
+                else expand(programme.problem)
+            )
         self.compilation = compilation_seconds(size(structure).cones)  # of a programme it is about the same
         self.best: Outcome | None = None
         self.certificate: Certificate | None = None
@@ -127,10 +133,12 @@ class Search:
         for rung in rungs:
             tried = self.attempt(rung)
             self.claims.append(tried)
-            raise_if_impossible(self.structure, self.expansion.problem, tried, self.control.check)
-            found, certificate = self.judged(tried)
+            if any(word in tried.status for word in IMPOSSIBLE):
+                raise_if_impossible(self.structure, self.without_units(), tried, self.control.check)
+            with self.control.certifying():
+                found, certificate = self.judged(tried)
             if certificate.proof is not None:
-                raise contradiction(self.structure.problem, certificate.proof)
+                raise contradiction(self.structure, certificate.proof)
             if self.certificate is None or better(certificate, self.certificate):
                 self.best, self.certificate = found, certificate
             lower, upper = certificate.lower, certificate.upper
@@ -141,6 +149,12 @@ class Search:
             self.control.floor = max(self.control.floor, certificate.floor)
             if self.control.report(lower, upper, point=point, proof=True, **more):
                 break
+
+    def without_units(self) -> cp.Problem:
+        """Return the explicit problem in the user's units, to which the ray of a proof belongs."""
+        return (
+            self.expansion.problem if self.programme is not None else expand(self.structure.explicit).problem
+        )
 
     def attempt(self, rung: Rung) -> Attempt:
         """Solve with one rung from a clean slate.
@@ -164,7 +178,6 @@ class Search:
     def judged(self, tried: Attempt) -> tuple[Outcome, Certificate]:
         """Certify the point that a rung left."""
         structure, check = self.structure, self.control.check
-        self.control.show("exact: certifying")
         self.expansion.bring_back()
         point, alphas = self.proposed()
         multipliers = None
@@ -248,9 +261,9 @@ def finite(variables: Sequence[cp.Variable]) -> bool:
 
 
 def better(new: Certificate, old: Certificate) -> bool:
-    """Whether a certificate is better: a smaller gap, or a feasible point where there was none."""
-    if new.gap != old.gap:
-        return new.gap < old.gap
+    """Whether a certificate is better: nearer bounds, or a feasible point where there was none."""
+    if new.distance != old.distance:
+        return new.distance < old.distance
     return new.feasible and not old.feasible
 
 

@@ -5,22 +5,29 @@ from __future__ import annotations
 import numpy as np
 
 from kernelopt.certificates.repair import FeasibleSet
+from kernelopt.errors import SolverError, Stopped
 from kernelopt.solvers.method import Outcome
 from kernelopt.structure.ball import Ball, read_ball
 from kernelopt.structure.evaluation import Evaluator
 from kernelopt.structure.pieces import centre, read_pieces
 from kernelopt.structure.structure import Point, Structure
+from kernelopt.threads import Watch
 
 
-def known_outcome(structure: Structure) -> Outcome | None:
-    """Return the middle of the set with the machines f = 0; None where it is not known, or has no value.
+def known_outcome(structure: Structure, watch: Watch) -> Outcome | None:
+    """Return the middle of the set with its machines; None where it is not known, or has no value.
 
-    It is what a call has to show that was ended before its method had a point.
+    It is what a call has to show that was ended before its method had a point. Where `watch` leaves no time
+    to train the machines, they are f = 0.
     """
     point = middle(structure)
-    alphas = [np.zeros(term.learner.n) for term in structure.risks]
-    if point is None or not np.isfinite(Evaluator(structure, [(a, None) for a in alphas]).at(point).value):
+    zero = [np.zeros(term.learner.n) for term in structure.risks]
+    if point is None or not np.isfinite(Evaluator(structure, [(a, None) for a in zero]).at(point).value):
         return None
+    try:
+        alphas = [machine.alpha for machine in Evaluator(structure, watch=watch).at(point).machines]
+    except (Stopped, SolverError):
+        alphas = zero
     return Outcome(point, alphas, solver="none", remedy="Give it more time, or try another method.")
 
 

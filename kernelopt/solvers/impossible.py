@@ -12,6 +12,7 @@ from kernelopt.certificates.multipliers import conic_bound
 from kernelopt.conic import Attempt, attempt, ladder
 from kernelopt.errors import InfeasibleError, KerneloptError, SolverError, UnboundedError
 from kernelopt.structure.structure import Structure
+from kernelopt.structure.units import units
 from kernelopt.threads import Watch
 from kernelopt.validation import Array
 
@@ -26,9 +27,10 @@ def raise_if_impossible(
     if tried.status in (cp.INFEASIBLE, cp.INFEASIBLE_INACCURATE):
         feasibility = cp.Problem(cp.Minimize(0), [c.copy() for c in explicit.constraints])
         read = Structure(feasibility)
-        bound = conic_bound(read.lifted, list(read.variables), known_boxes(read, None), watch)
+        boxes = known_boxes(read, None)
+        bound = conic_bound(read.lifted, list(read.variables), boxes, watch, units=units(read).variables)
         if bound.ray is not None:
-            raise contradiction(structure.problem, bound.ray)
+            raise contradiction(structure, bound.ray)
     elif tried.status in (cp.UNBOUNDED, cp.UNBOUNDED_INACCURATE):
         raise_if_unbounded(structure, explicit, watch)
 
@@ -57,15 +59,20 @@ def loose_weights(structure: Structure) -> list[cp.Variable]:
         constraint = structure.lifted.constraints[i]
         if not isinstance(constraint, cp.constraints.PSD):
             held |= {v.id for v in constraint.variables()}
-    growing = {v.id for term in structure.risks for K in term.kernels for v in K.variables()}
+    growing = kernel_variables(structure)
     return [v for v in structure.variables if v.id in growing and v.id not in held]
+
+
+def kernel_variables(structure: Structure) -> set[int]:
+    """Return the ids of the variables that stand in the kernel of a risk."""
+    return {v.id for term in structure.risks for K in term.kernels for v in K.variables()}
 
 
 def nothing_bounds(structure: Structure, loose: list[cp.Variable]) -> str:
     """Return what is missing in words, empty where nothing is known to be."""
     if not loose:
         return ""
-    weights = {v.id for term in structure.risks for K in term.kernels for v in K.variables()}
+    weights = kernel_variables(structure)
     n = structure.risks[0].kernels[0].shape[0] if structure.risks else 0
     cure = (
         f"trace(K) == {n}" if any(v.id in weights for v in loose) else "a bound, or a price in the objective"
@@ -73,13 +80,13 @@ def nothing_bounds(structure: Structure, loose: list[cp.Variable]) -> str:
     return f"Nothing bounds {', '.join(v.name() for v in loose)}: add {cure}."
 
 
-def contradiction(problem: cp.Problem, ray: Array) -> InfeasibleError:
+def contradiction(structure: Structure, ray: Array) -> InfeasibleError:
     """Return the error of a problem whose constraints have a Farkas ray."""
-    found = conflict(Structure(problem))
+    found = conflict(structure)
     told, saved = ("", "") if found is None else (f": {found.text}", ", proof['certificate'].save(path)")
     return InfeasibleError(
         f"the constraints contradict each other{told}, got a proof from their multipliers (proof['ray'], a "
-        f"Farkas ray of the cone form{saved}). Loosen one of: " + ", ".join(names(problem)) + ".",
+        f"Farkas ray of the cone form{saved}). Loosen one of: " + ", ".join(names(structure.problem)) + ".",
         {"ray": ray} | ({} if found is None else {"certificate": found.statement}),
     )
 

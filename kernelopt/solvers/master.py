@@ -10,10 +10,12 @@ import scipy.sparse as sp
 
 from kernelopt.certificates.boxes import attribute_box, duplication, is_triangular, plain
 from kernelopt.certificates.cones import TOO_LONG, ConeProgram, cone_program
+from kernelopt.certificates.equilibration import column_units, equilibrated
 from kernelopt.certificates.minorants import minorant, substituted
 from kernelopt.errors import SolverError, Stopped
 from kernelopt.structure.affine import affine, flat
 from kernelopt.structure.structure import Point, Structure
+from kernelopt.structure.units import units
 from kernelopt.threads import Watch, quietly
 from kernelopt.validation import Array
 
@@ -62,12 +64,10 @@ class Master:
         self.epigraphs = [start[t_k.id] for t_k in t]
         self.objective = start[v.id]
         self.cuts: list[Cut] = []
-
-    @property
-    def is_linear(self) -> bool:
-        """Whether the constraints are linear, so that the master's points are vertices."""
-        dims = self.program.dims
-        return not (dims.soc or dims.psd or dims.exp or dims.p3d)
+        sizes = units(structure)
+        values = [np.asarray(unit.value) for unit in sizes.risks] + [np.asarray(sizes.objective)]
+        measured = [*((x, sizes.of(x)) for x in self.variables), *zip((*t, v), values, strict=True)]
+        self.units = column_units(program, [(stripped.variables[x.id], unit) for x, unit in measured])
 
     def add(self, k: int, alpha: Array) -> None:
         """Add the cut of risk k at alpha, which must be in the dual domain."""
@@ -104,14 +104,15 @@ class Master:
         return Proposal(self._point(x), float(x[self.objective]), multipliers)
 
     def nearest(self, centre: Point, level: float) -> Point:
-        """Return the point nearest to `centre` where the model is at most `level`."""
+        """Return the point nearest to `centre`, in units, where the model is at most `level`."""
         c = np.zeros(self.program.c.size)
         diagonal = np.zeros(c.size)
         for variable in self.variables:
             first = self.columns[variable.id]
             columns = self._columns_of(centre[variable.id], variable)
-            diagonal[first : first + columns.size] = 1.0
-            c[first : first + columns.size] = -columns
+            own = slice(first, first + columns.size)
+            diagonal[own] = self.units[own] ** -2
+            c[own] = -columns * diagonal[own]
         row = sp.csr_array(([1.0], ([0], [self.objective])), shape=(1, c.size))
         program = self._with_cuts().with_rows(row, np.array([level]))
         return self._point(self._solve(program.with_objective(sp.csc_array(sp.diags_array(diagonal)), c))[0])
@@ -138,12 +139,14 @@ class Master:
         return self.program.with_rows(rows, np.array([cut.right for cut in self.cuts]))
 
     def _solve(self, program: ConeProgram) -> tuple[Array, Array]:
-        status, x, z = program.solve(watch=self.watch)
+        scaled = equilibrated(program, self.units)
+        status, x, z = scaled.program.solve(watch=self.watch)
         if status == TOO_LONG:
             raise Stopped
         if x is None or z is None or "nfeasible" in status:
-            raise MasterFailure(status, z if "PrimalInfeasible" in status else None)
-        return x, z
+            ray = scaled.rows * z if z is not None and "PrimalInfeasible" in status else None
+            raise MasterFailure(status, ray)
+        return scaled.columns * x, scaled.rows * z
 
     def _point(self, x: Array) -> Point:
         point = {}

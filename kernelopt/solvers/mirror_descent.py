@@ -106,7 +106,8 @@ class MirrorDescent(Method):
                 control.stopped = f"{self.max_iterations} iterations were made"
         if best is None:
             return None
-        certificate, least = certified(match, best, control.proof or best.dual)
+        with control.certifying():
+            certificate, least = certified(match, best, control.proof or best.dual)
         return Outcome(
             {piece.variable.id: X for piece, X in zip(match.pieces, best.points, strict=True)},
             multipliers=size_multipliers(match.structure, match.pieces, least),

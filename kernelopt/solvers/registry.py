@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import replace
+from difflib import get_close_matches
 from typing import Any
 
 from kernelopt.errors import MethodError, ParameterError
@@ -16,9 +17,11 @@ METHODS: dict[str, Method] = {}
 def named(name: str) -> Method:
     """Return the method called `name`."""
     if not isinstance(name, str) or name not in METHODS:
+        close = get_close_matches(name, METHODS, n=1) if isinstance(name, str) else []
+        meant = f"Did you mean {close[0]!r}? " if close else ""
         raise MethodError(
             f"method must be 'auto' or one of {', '.join(map(repr, METHODS))}, got {shown(name)}. "
-            "kernelopt.explain(problem) lists those that apply."
+            f"{meant}kernelopt.explain(problem) lists those that apply."
         )
     return METHODS[name]
 

@@ -9,7 +9,8 @@ import numpy as np
 
 from kernelopt.certificates import Certificate
 from kernelopt.certificates.bounded import BoundedProblem
-from kernelopt.certificates.certify import certificate_at, signed_bound
+from kernelopt.certificates.certify import certificate_at
+from kernelopt.certificates.choices import signed_bound
 from kernelopt.errors import Stopped
 from kernelopt.solvers.control import Control
 from kernelopt.solvers.method import Outcome
@@ -39,7 +40,6 @@ def certified(structure: Structure, outcome: Outcome, control: Control) -> Certi
     if outcome.certificate is not None:
         return with_bound(structure, outcome.certificate, signed_bound(structure).value)
     control.extend()
-    control.show("certifying")
     problem = structure.problem
     if isinstance(problem, BoundedProblem):
         labels = [c.label for c in problem.constraints]
@@ -85,9 +85,9 @@ def attained(structure: Structure, certificate: Certificate) -> float:
 
 
 def better(structure: Structure, new: Certificate, old: Certificate) -> bool:
-    """Whether a certificate has a smaller gap, or as small a one and a better point."""
+    """Whether a certificate has nearer bounds, or as near ones and a better point."""
     values = (structure.sign * attained(structure, c) for c in (new, old))
-    return (new.gap, next(values)) < (old.gap, next(values))
+    return (new.distance, next(values)) < (old.distance, next(values))
 
 
 def with_bound(structure: Structure, certificate: Certificate, lower: float) -> Certificate:
@@ -108,6 +108,6 @@ def merged(structure: Structure, one: Result, two: Result) -> Result:
     best, other = (two, one) if values[1] < values[0] else (one, two)
     bound = -other.certificate.upper if structure.maximize else other.certificate.lower
     certificate = with_bound(structure, best.certificate, bound)
-    if certificate.gap < best.certificate.gap:
+    if certificate.distance < best.certificate.distance:
         certificate = replace(certificate, alphas=other.certificate.alphas, route=other.certificate.route)
     return replace(best, certificate=certificate, stopped=two.stopped)

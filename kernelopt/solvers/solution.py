@@ -227,6 +227,11 @@ class Solution:
                 raise AttributeError(f"a Solution has no attribute {name!r}. {ELSEWHERE[name]}")
             return object.__getattribute__(self, name)  # again, for the error of a property
 
+    @property
+    def method_and_solver(self) -> str:
+        """The method, and the solver where it is another: "exact (CLARABEL)"."""
+        return self.method if self.solver == self.method else f"{self.method} ({self.solver})"
+
     def __repr__(self) -> str:
         return f"<Solution: {self}>"
 
@@ -237,7 +242,7 @@ class Solution:
             counts, sizes = (span(m.n for m in trained), span(m.n_points for m in trained))
             labelled = f"{counts} of {sizes} points labelled, "
         return (
-            f"{self.status} by {self.method} ({self.solver}): {self.certificate}, {labelled}"
+            f"{self.status} by {self.method_and_solver}: {self.certificate}, {labelled}"
             f"build {self.build_time:.2f} s, solve {self.solve_time:.2f} s, "
             f"certify {self.certify_time:.2f} s"
         )

@@ -27,7 +27,7 @@ from kernelopt.validation import boolean, positive, shown
 MODERATE = 1000  # points, up to which linear algebra is done by one thread: more wait for each other
 
 # Nobody notices so many seconds that "exact" takes more, and its weights are the most precise.
-PRECISE, PRECISE_SHARE = 0.025, 0.6
+PRECISE, PRECISE_SHARE = 0.02, 0.6
 
 
 def solve(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 import cvxpy as cp
 import numpy as np
@@ -117,22 +118,37 @@ def balanced(lengths: Array, p: float, otherwise: Array) -> Array:
 @once
 def read_ball(structure: Structure) -> Ball | str:
     """Read a problem as a `Ball`, or say what stands in the way."""
-    if len(structure.risks) != 1:
-        return f"it needs one risk, the problem has {len(structure.risks)}"
-    if structure.unset:
-        return structure.unset
-    risk = structure.risks[0]
-    shares, rest = structure.objective.shares, structure.rest
-    if structure.maximize or shares is None or rest is None or rest.matrices or not shares[0] > 0:
-        return "its objective must be a positive multiple of the risk, plus a constant"
+    single = one_risk(structure)
+    if isinstance(single, str):
+        return single
     size = read_set(structure)
     if isinstance(size, str):
         return size
     variables, p, reach = size
-    whole = read_kernels(risk, variables)
+    whole = read_kernels(single.risk, variables)
     if isinstance(whole, str):
         return whole
-    return Ball(risk.learner, whole, variables, p, reach, shares[0], float(rest.constant[0]))
+    return Ball(single.risk.learner, whole, variables, p, reach, single.factor, single.offset)
+
+
+class OneRisk(NamedTuple):
+    """min factor * risk + offset with factor > 0."""
+
+    risk: RiskTerm
+    factor: float
+    offset: float
+
+
+def one_risk(structure: Structure) -> OneRisk | str:
+    """Read the objective as a positive multiple of one risk plus a constant, or say what it is not."""
+    if len(structure.risks) != 1:
+        return f"it needs one risk, the problem has {len(structure.risks)}"
+    if structure.unset:
+        return structure.unset
+    shares, rest = structure.objective.shares, structure.rest
+    if structure.maximize or shares is None or rest is None or rest.matrices or not shares[0] > 0:
+        return "its objective must be a positive multiple of the risk, plus a constant"
+    return OneRisk(structure.risks[0], float(shares[0]), float(rest.constant[0]))
 
 
 def read_set(structure: Structure) -> tuple[tuple[cp.Variable, ...], float, Array] | str:

@@ -19,7 +19,7 @@ def check_is_problem(problem: Any) -> None:
             )
         raise ParameterError(
             f"problem must be a cvxpy.Problem, got {type(problem).__name__}. "
-            "Wrap an expression as cp.Problem(cp.Minimize(expression))."
+            "Wrap an expression as cp.Problem(cp.Minimize(expression)); what is solved has a .certificate."
         )
 
 

@@ -163,6 +163,13 @@ def ask(form: Form, solver: Any, seconds: float = 30.0) -> Answer:
         value = number(form.conic.solution.opt_val)
     if status == "failed":
         form.clear()  # what it left before it failed is no answer
+    return measured_answer(form, status, form.claim(status), value, spent, failure)
+
+
+def measured_answer(
+    form: Form, status: str, claim: Claim, value: float, seconds: float, failure: str = ""
+) -> Answer:
+    """Return what stands in the conic problem, measured and certified, beside what the solver claims."""
     with np.errstate(all="ignore"):
         infeasibility, violated = measured(largest_violation, form.conic)
         attained, _ = measured(value_at_point, form.conic)
@@ -170,13 +177,13 @@ def ask(form: Form, solver: Any, seconds: float = 30.0) -> Answer:
         certificate, missing = certified(form)
     return Answer(
         status,
-        form.claim(status),
+        claim,
         value,
         attained,
         infeasibility,
         violated,
         complementarity,
-        spent,
+        seconds,
         certificate,
         inseparable(form.problem),
         "; ".join(filter(None, [failure, missing])),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -14,16 +14,7 @@ from cvxpy.reductions.cone2cone import affine2direct
 
 from kernelopt.conic import Rung, attempt
 from kernelopt.errors import SolverError
-from kernelopt.testing.answers import (
-    FAILURES,
-    Answer,
-    Form,
-    certified,
-    largest_violation,
-    measured,
-    value_at_point,
-)
-from kernelopt.testing.answers import largest_product as product
+from kernelopt.testing.answers import FAILURES, Answer, Form, measured_answer
 from kernelopt.validation import Array
 
 
@@ -42,25 +33,10 @@ def rebuilt_answer(form: Form) -> Answer:
         spent, failure = time.perf_counter() - clock, f"{type(error).__name__}: {error}"
         return Answer("failed", "none", np.nan, np.nan, np.nan, "", np.nan, spent, None, failure=failure)
     spent = time.perf_counter() - clock
-    with np.errstate(all="ignore"):
-        infeasibility, violated = measured(largest_violation, form.conic)
-        attained, _ = measured(value_at_point, form.conic)
-        complementarity, _ = measured(product, form.conic)
-        certificate, missing = certified(form)
-    said = "the task was built, written and read back; Clarabel solved it"
     value = float(form.conic.solution.opt_val)
-    return Answer(
-        "no licence",
-        "value",
-        value,
-        attained,
-        infeasibility,
-        violated,
-        complementarity,
-        spent,
-        certificate,
-        failure=missing or said,
-    )
+    answer = measured_answer(form, "no licence", "value", value, spent)
+    said = "the task was built, written and read back; Clarabel solved it"
+    return answer if answer.failure else replace(answer, failure=said)
 
 
 def through_a_file(form: Form) -> None:

@@ -11,6 +11,7 @@ from kernelopt.validation.arrays import Array, as_float_array
 
 SYMMETRY_TOLERANCE = 1e-8
 PSD_TOLERANCE = 1e-8
+SINGLE = float(np.finfo(np.float32).eps)  # times n, of the largest eigenvalue: rounding to float32
 
 
 def as_symmetric(matrix: Any, what: str) -> Array:
@@ -77,8 +78,12 @@ def check_psd(matrix: Array, what: str) -> None:
     """Raise `NotPSDError` unless lambda_min >= -1e-8 max |lambda|."""
     smallest = smallest_relative_eigenvalue(matrix)
     if smallest < -PSD_TOLERANCE:
+        cure = (
+            "It is as large as the rounding of single precision: compute the kernel in float64."
+            if smallest > -SINGLE * len(matrix)
+            else "Give the weights no sign and add K >> 0, or clip the spectrum yourself if that is meant."
+        )
         raise NotPSDError(
             f"{what} must be positive semidefinite (smallest eigenvalue at least "
-            f"-{PSD_TOLERANCE:g} of the largest), got {smallest:.3g} of the largest. "
-            "Give the weights no sign and add K >> 0, or clip the spectrum yourself if that is meant."
+            f"-{PSD_TOLERANCE:g} of the largest), got {smallest:.3g} of the largest. {cure}"
         )

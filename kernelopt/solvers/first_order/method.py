@@ -94,7 +94,8 @@ class FirstOrderDual(Method):
                     break
         if best is None:
             return None
-        found, least = certificate(structure, read, best, control.proof or best.proof)
+        with control.certifying():
+            found, least = certificate(structure, read, best, control.proof or best.proof)
         return Outcome(
             {v.id: x for v, x in found.point.items()},
             multipliers=size_multipliers(structure, [block.piece for block in read.blocks], least),
