@@ -267,3 +267,13 @@ def test_a_free_variable_is_not_read():
 @pytest.mark.parametrize("at", [0.0, 1e-9, 0.3, 1 - 1e-9])
 def test_the_best_multiple_of_a_concave_function_with_an_end(at):
     assert best_multiple(lambda t: t if t <= at else -np.inf) == pytest.approx(at, abs=1e-11)
+
+
+def test_a_radius_that_cancels_is_moved_up():
+    """|x| + 1e8 <= 1e8 + 0.1 in doubles is not quite |x| <= 0.1: the sides are summed exactly."""
+    x = cp.Variable(2, nonneg=True, name="x")
+    right = 1e8 + 0.1
+    problem = cp.Problem(cp.Minimize(-x[0]), [cp.norm(x) + 1e8 <= right])
+    found = closed_bound(Structure(problem), [])
+    assert Fraction(found.value) <= -(Fraction(right) - Fraction(1e8))
+    assert found.value == pytest.approx(-(right - 1e8), rel=1e-6)

@@ -16,6 +16,7 @@ from cvxpy.atoms.affine.sum import Sum
 from cvxpy.atoms.affine.unary_operators import NegExpression
 from cvxpy.constraints import Inequality
 
+from kernelopt.rounding import UNIT, exact_sum, upwards
 from kernelopt.structure.affine import Affine, affine, flat
 from kernelopt.structure.inverses import read_inverses
 from kernelopt.structure.powers import POWER, Power, power_of, powered, read_power
@@ -23,6 +24,8 @@ from kernelopt.structure.sizes import Edge
 from kernelopt.structure.structure import Structure, once
 from kernelopt.structure.trees import number, summands
 from kernelopt.validation import Array
+
+LARGEST_POWER = 8  # of weighted entries
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,7 +113,10 @@ def read_ball_set(structure: Structure, at: int) -> Ball | None:
     if len(left) != 1 or not left[0][0] > 0:
         return None
     power = read_power(left[0][1])
-    level = -sum(number(c) * number(e) for c, e in pairs if e.is_constant())
+    terms = [-number(c) * number(e) for c, e in pairs if e.is_constant()]
+    level = exact_sum(terms)
+    if len(terms) > 1:  # a larger set has no larger minimum
+        level = upwards(level + 2 * UNIT * sum(map(abs, terms)))
     if power is None or not power.factor > 0 or not (level > 0 or (level == 0 and power.exponent == 1)):
         return None
     return Ball(power.times(left[0][0]), level)
@@ -176,9 +182,12 @@ def read_price(weights: Array, e: cp.Expression) -> Price | None:
     p = power_of(e) if isinstance(e, POWER) else 0.0
     if not (p > 1 and (weights > 0).all()):
         return None
-    roots = weights ** (1 / p)
-    found = powered(cp.multiply(roots, e.args[0]), p, p)
-    if found is None or (found.length.diagonal is None and np.ptp(roots) > 0):
+    if np.ptp(weights) == 0:
+        found = powered(e.args[0], p, p, float(weights[0]))
+        return None if found is None else Price(found)
+    # The roots are rounded, which the powers magnify: the price pays for small ones.
+    found = powered(cp.multiply(weights ** (1 / p), e.args[0]), p, p) if p <= LARGEST_POWER else None
+    if found is None or found.length.diagonal is None:
         return None
     return Price(found)
 
