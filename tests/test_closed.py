@@ -8,6 +8,7 @@ from fractions import Fraction
 import cvxpy as cp
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
 import kernelopt as ko
 from kernelopt.certificates import choices
@@ -277,3 +278,10 @@ def test_a_radius_that_cancels_is_moved_up():
     found = closed_bound(Structure(problem), [])
     assert Fraction(found.value) <= -(Fraction(right) - Fraction(1e8))
     assert found.value == pytest.approx(-(right - 1e8), rel=1e-6)
+
+
+def test_constants_may_be_sparse():
+    """A row of a sparse matrix is a sparse number where there is one entry."""
+    x = cp.Variable(1, nonneg=True, name="x")
+    problem = cp.Problem(cp.Minimize(-x[0]), [cp.norm(x) <= cp.Constant(sp.csr_array([[3.0]]))])
+    assert closed_bound(Structure(problem), []).value == pytest.approx(-3.0, rel=1e-12)
