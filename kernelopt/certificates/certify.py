@@ -5,34 +5,27 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import cvxpy as cp
 import numpy as np
 from numpy.typing import ArrayLike
 
-from kernelopt.certificates.boxes import Box, entry_bounds, known_boxes
 from kernelopt.certificates.candidates import Bounds, as_alphas, as_bounds, needed, starting_point
-from kernelopt.certificates.closed import closed_bound
+from kernelopt.certificates.choices import Route, best_bound
 from kernelopt.certificates.gap import FLOOR_SHARE, floor, floor_of_coefficients, relative_gap
-from kernelopt.certificates.minorants import minorants, relaxation
-from kernelopt.certificates.multipliers import Bound, conic_bound
+from kernelopt.certificates.multipliers import Bound
 from kernelopt.certificates.repair import FeasibleSet, Violation
 from kernelopt.certificates.sources import Source, read_source
-from kernelopt.errors import MethodError, Stopped
+from kernelopt.errors import MethodError
 from kernelopt.machine import BlockMachine, Machine
-from kernelopt.structure.affine import flat
 from kernelopt.structure.evaluation import Evaluator, Given, magnitude
 from kernelopt.structure.gate import check_problem, check_values
-from kernelopt.structure.prices import WORTH
 from kernelopt.structure.structure import Point, Structure
-from kernelopt.structure.units import units
-from kernelopt.threads import Watch, quietly
+from kernelopt.threads import Watch
 from kernelopt.validation import Array, boolean
 
-AS_GOOD = 1e-8
 LIMITED = 1e-8  # a gap from which it is said where rounding is the reason
-Route = Literal["closed", "conic", "none"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -146,7 +139,8 @@ def certify(
 
     * lower: every alpha is projected on the dual domain of its loss, and every risk replaced by
       l(alpha) - 1/2 <alpha alpha', K>, which is never above it. The relaxation is bounded in closed
-      form over simplices, l_p balls and spectrahedra, else by a repaired conic multiplier.
+      form over simplices, l_p balls, ellipsoids and spectrahedra and with prices of the weights, by a
+      search over kernels near similarities, else by a repaired conic multiplier.
     * upper: the candidate is projected on the equalities, moved towards a strictly feasible point as
       far as the other constraints ask, and evaluated, every risk by a primal value.
 
@@ -254,7 +248,9 @@ def certificate_at(
             machines = evaluator.machines() if not choices else ()
         if structure.risks and given is None and machines:
             choices.append([machine.alpha for machine in machines])
-        bound, route, used = best_bound(structure, choices or [[]], bounds, watch, conic)
+        bound, route, used = best_bound(
+            structure, choices or [[]], bounds, watch, conic, structure.sign * attained
+        )
     if bound.ray is not None and np.isfinite(attained):
         bound = Bound(-np.inf, "a ray claims that the problem is infeasible, and a feasible point is known")
     reason = bound.reason
@@ -295,77 +291,6 @@ def explained(lower: float, upper: float, least: float, rounding: float) -> str:
             "kernels to a mean diagonal near one, or centre them"
         )
     return ""
-
-
-def best_bound(
-    structure: Structure,
-    choices: Sequence[list[Array]],
-    bounds: Bounds | None = None,
-    watch: Watch | None = None,
-    conic: bool = True,
-) -> tuple[Bound, Route, list[Array]]:
-    """Return the highest lower bound (of the minimisation) over the proposed dual variables.
-
-    Risks over several kernels take their shares at the current values of the structure's variables.
-    """
-    best: tuple[Bound, Route, list[Array]] = (Bound(-np.inf, "no dual variable was proposed"), "none", [])
-    least, signed = floor(structure), signed_bound(structure).value
-    for alphas in choices:
-        with quietly(watch):
-            below = minorants(structure, alphas)
-            closed = closed_bound(structure, below)
-            if closed is not None and closed.rounding > WORTH * max(abs(closed.value), least):
-                below = minorants(structure, alphas, accurate=True)
-                closed = closed_bound(structure, below) or closed
-        route: Route = "closed"
-        if closed is not None:
-            bound = Bound(closed.value, rounding=closed.rounding)
-            if not np.isfinite(closed.value):
-                bound = Bound(-np.inf, "the bound of the dual variable overflows")
-        elif not conic:
-            bound = signed_bound(structure)
-            route = "closed" if bound.value > -np.inf else "none"
-        else:
-            with quietly(watch):
-                boxes = known_boxes(structure, bounds)
-                relaxed = relaxation(structure, below, boxes)
-                extra = given_bounds(structure, bounds)
-                relaxed = cp.Problem(relaxed.objective, relaxed.constraints + extra)
-            present = [v for v in structure.variables if any(v is w for w in relaxed.variables())]
-            found: list[Bound] = []
-            try:
-                sizes = units(structure).variables
-                bound = conic_bound(relaxed, present, boxes, watch, found, sizes)
-            except Stopped:
-                if not found:
-                    raise
-                bound = found[-1]  # of the solves before; the next watched work ends the call
-            route = "conic" if bound.value > -np.inf else "none"
-        if -np.inf < bound.value < signed:  # of a poor dual variable, or by the rounding of a multiplier
-            bound = Bound(signed)
-        # The machines re-trained at the kernel come last and win where they prove as much: they predict best.
-        margin = AS_GOOD * max(abs(bound.value), least) if np.isfinite(bound.value) else 0.0
-        if bound.value > best[0].value - margin or not best[2]:
-            best = (bound, route, alphas)
-    return best
-
-
-def signed_bound(structure: Structure) -> Bound:
-    """Return zero, where the sign of the minimised objective says that it is never below."""
-    objective = structure.lifted.objective.args[0]
-    if objective.is_nonpos() if structure.maximize else objective.is_nonneg():
-        return Bound(0.0)
-    return Bound(-np.inf, "there was no time for a conic bound")
-
-
-def given_bounds(structure: Structure, bounds: Bounds | None) -> list[cp.Constraint]:
-    """Return the bounds of the caller as constraints: they are taken to hold at an optimum."""
-    constraints: list[cp.Constraint] = []
-    copies = {v.id: v for v in structure.variables}
-    for variable, sides in (bounds or {}).items():
-        lower, upper = (flat(np.broadcast_to(s, variable.shape)) for s in sides)
-        constraints += entry_bounds(copies[variable.id], Box(lower, upper))
-    return constraints
 
 
 def listed(left: list[Violation]) -> str:

@@ -1,28 +1,42 @@
-"""Lower bounds in closed form, where the set of the variables has a support function."""
+"""Lower bounds in closed form, where the problem falls apart over disjoint variables."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import cvxpy as cp
 import numpy as np
 
+from kernelopt.certificates.minima import Slope, minimum, over_signs
 from kernelopt.certificates.minorants import Minorant
-from kernelopt.norms import conjugate_exponent, lp_length
-from kernelopt.rounding import EIGENVALUE, UNIT, exact_sum, gamma, upwards
+from kernelopt.rounding import UNIT, exact_sum, gamma, upwards
 from kernelopt.structure.affine import Affine, affine
-from kernelopt.structure.sizes import Edge, Sphere, traced
+from kernelopt.structure.separation import Separation, read_separation
 from kernelopt.structure.structure import Structure
 from kernelopt.validation import Array
 
+SMALLER = 0.999  # of the minorants: where that proves more, their best multiple is searched
+HALVINGS = 60
+GOLDEN = (5**0.5 - 1) / 2
+
 
 class ClosedBound(NamedTuple):
-    """The minimum of an affine minorant of the objective, and the multiplier of the one constraint."""
+    """The minimum of a minorant of the objective, and the multipliers of the constraints by position."""
 
     value: float
-    constraint: int | None = None
-    multiplier: float = 0.0
+    multipliers: dict[int, float]
     rounding: float = 0.0  # by how much the value was moved down for its rounding errors
+
+
+class Numbers(NamedTuple):
+    """A share of a risk's affine minorant, or the affine part of the objective, as numbers."""
+
+    share: float
+    constant: float
+    error: float
+    slopes: dict[cp.Variable, Array]
+    errors: dict[cp.Variable, Array]
 
 
 class Objective(NamedTuple):
@@ -30,125 +44,108 @@ class Objective(NamedTuple):
 
     constant: float
     error: float
-    slopes: dict[cp.Variable, Array]
-    errors: dict[cp.Variable, Array]
+    slopes: dict[cp.Variable, Slope]
 
 
 def closed_bound(structure: Structure, minorants: list[Minorant]) -> ClosedBound | None:
     """Return the minimum of the objective with every risk replaced by an affine minorant, else None.
 
-    It is known where the objective is affine in the risks and the variables, over
-
-    * no variables: the value;
-    * a simplex, x >= 0 and r'x = c (or <= c) with r > 0: c min_i g_i / r_i;
-    * a ball, x >= 0 and |x|_p <= R: -R |(-g)_+|_q;
-    * a spectrahedron, K PSD and tr K = c (or <= c): c lambda_min(G).
+    It is known where the objective is affine in the risks and otherwise a sum of an affine function and of
+    prices (`minima.minimum`), every constraint is a set of the kinds listed there, and no variable
+    stands in two of them. As no risk is negative, every multiple of its minorant in [0, 1] is one too.
+    The minimum is concave in the multiple, and the best one is taken.
 
     All roundings are paid for: in exact arithmetic the minimum is not below the value.
     """
-    shares, rest = structure.objective.shares, structure.rest
-    if shares is None or rest is None or structure.domains or any(structure.constrained):
+    read = read_separation(structure)
+    if read is None:
         return None
-    if structure.lifted.constraints and not has_support_function(structure):
-        return None  # before the minorants are read, which takes longer than all else here
-    objective = combined(rest, shares, minorants)
-    if objective is None:
+    parts = [numbers(share, below) for share, below in zip(read.shares, minorants, strict=True) if share > 0]
+    known = [part for part in parts if part is not None]
+    signed = {v for slopes in (read.affine.matrices, *(part.slopes for part in known)) for v in slopes}
+    signed -= set(read.used)  # bounded by their signs alone
+    if len(known) < len(parts) or not all(v.is_nonneg() for v in signed):
         return None
-    if not structure.lifted.constraints:
-        return None if objective.slopes else ClosedBound(lowered(objective, 0.0), rounding=objective.error)
-    at = structure.active[0]
-    sphere, edge = structure.spheres[at], structure.edges[at]
-    if sphere is not None and set(objective.slopes) <= {sphere.variable} and sphere.variable.is_nonneg():
-        return over_ball(objective, sphere, at)
-    if edge is None or not edge.bounds_all or not set(objective.slopes) <= set(edge.rows):
+
+    def bound(multiple: float) -> ClosedBound:
+        return bound_at(read, combined(read.affine, known, multiple), signed)
+
+    found = bound(1.0)
+    if not (read.prices or signed or read.affine.matrices or read.affine.constant.any()):
+        return found  # the bound is linear in the multiple
+    if not found.value > bound(SMALLER).value:
+        found = bound(best_multiple(lambda t: bound(t).value))
+    return None if found.value == -np.inf else found
+
+
+def bound_at(read: Separation, objective: Objective, signed: set[cp.Variable]) -> ClosedBound:
+    """Return the minimum of an affine objective and the prices over the sets, and x >= 0 for the others."""
+    minima = {i: minimum(part, objective.slopes) for i, part in read.sets.items()}
+    prices = [minimum(part, objective.slopes) for part in read.prices]
+    every = [*minima.values(), *prices]
+    change = exact_sum([found.value for found in every])
+    change += over_signs(signed, objective.slopes)
+    return ClosedBound(
+        lowered(objective, change, gamma(2) * sum(abs(found.value) for found in every)),
+        {i: found.multiplier for i, found in minima.items()},
+        objective.error + sum(found.rounding for found in every),
+    )
+
+
+def best_multiple(value: Callable[[float], float]) -> float:
+    """Return about the largest maximiser in [0, 1] of a concave function, -inf from somewhere on."""
+    low, high = 0.0, 1.0
+    left, right = high - GOLDEN, low + GOLDEN
+    at_left, at_right = value(left), value(right)
+    for _ in range(HALVINGS):
+        if at_right > at_left:
+            low, left, at_left = left, right, at_right
+            right = low + GOLDEN * (high - low)
+            at_right = value(right)
+        else:
+            high, right, at_right = right, left, at_left
+            left = high - GOLDEN * (high - low)
+            at_left = value(left)
+    return low
+
+
+def numbers(share: float, below: Minorant) -> Numbers | None:
+    """Return a minorant as numbers; None where it is not affine."""
+    if isinstance(below.expression, float):
+        read: Affine | None = Affine(np.array([below.expression]), {})
+    else:
+        read = affine(below.expression)
+    if read is None:
         return None
-    return over_edge(objective, edge, at)
+    slopes = {v: matrix.toarray()[0] for v, matrix in read.matrices.items()}
+    return Numbers(share, float(read.constant[0]), below.error, slopes, dict(below.slopes))
 
 
-def has_support_function(structure: Structure) -> bool:
-    """Whether one constraint beyond signs says: a ball, a simplex or a spectrahedron."""
-    if len(structure.active) != 1:
-        return False
-    at = structure.active[0]
-    edge = structure.edges[at]
-    return structure.spheres[at] is not None or (edge is not None and edge.bounds_all)
-
-
-def combined(rest: Affine, shares: tuple[float, ...], minorants: list[Minorant]) -> Objective | None:
-    """Return rest + sum of share * minorant; None where a share is negative or a minorant not affine."""
-    k = gamma(2 * len(shares) + 8)
+def combined(rest: Affine, parts: list[Numbers], multiple: float = 1.0) -> Objective:
+    """Return rest + multiple * sum of share * minorant."""
+    k = gamma(2 * len(parts) + 10)
     constants, error = [float(rest.constant[0])], 0.0
     slopes = {v: matrix.toarray()[0] for v, matrix in rest.matrices.items()}
     sizes = {v: np.abs(slope) for v, slope in slopes.items()}
     errors = {v: np.zeros(slope.size) for v, slope in slopes.items()}
-    for share, below in zip(shares, minorants, strict=True):
-        if share == 0:
-            continue
-        constant = isinstance(below.expression, float)
-        read = Affine(np.array([below.expression]), {}) if constant else affine(below.expression)
-        if read is None or share < 0:
-            return None
-        constants.append(share * float(read.constant[0]))
-        error += share * below.error
-        for variable, matrix in read.matrices.items():
-            slope = share * matrix.toarray()[0]
+    for part in parts:
+        share = multiple * part.share
+        constants.append(share * part.constant)
+        error += share * part.error
+        for variable, given in part.slopes.items():
+            slope = share * given
             slopes[variable] = slopes.get(variable, 0.0) + slope
             sizes[variable] = sizes.get(variable, 0.0) + np.abs(slope)
-        for variable, lost in below.slopes.items():
+        for variable, lost in part.errors.items():
             errors[variable] = errors.get(variable, 0.0) + share * lost
     error += k * sum(map(abs, constants)) + k * error
     for variable, size in sizes.items():
         errors[variable] = errors.get(variable, 0.0) * (1 + k) + k * size
-    return Objective(exact_sum(constants), error, slopes, errors)
+    return Objective(exact_sum(constants), error, {v: Slope(slope, errors[v]) for v, slope in slopes.items()})
 
 
-def lowered(objective: Objective, change: float) -> float:
-    """Return constant + change, moved down by the error of the constant and of the sum."""
+def lowered(objective: Objective, change: float, lost: float) -> float:
+    """Return constant + change, moved down by the errors of both and of the sum."""
     value = objective.constant + change
-    return -upwards(-value + objective.error + UNIT * (abs(objective.constant) + abs(change)))
-
-
-def over_ball(objective: Objective, sphere: Sphere, at: int) -> ClosedBound:
-    """Return the minimum over {x >= 0, |x|_p <= R}."""
-    zero = np.zeros(sphere.variable.size)
-    slope, error = (found.get(sphere.variable, zero) for found in (objective.slopes, objective.errors))
-    falling = np.maximum(error - slope, 0.0)
-    length = lp_length(falling, conjugate_exponent(sphere.p))
-    paid = upwards(sphere.radius * length * (1 + gamma(falling.size + 64)))
-    rounding = objective.error + sphere.radius * lp_length(error, conjugate_exponent(sphere.p))
-    return ClosedBound(lowered(objective, -paid), at, length, rounding)
-
-
-def over_edge(objective: Objective, edge: Edge, at: int) -> ClosedBound:
-    """Return the minimum over {x >= 0 or PSD: sum of <row, x> = total, or <= total}."""
-    least = min(
-        least_slope(
-            objective.slopes.get(variable, np.zeros(variable.size)),
-            objective.errors.get(variable, np.zeros(variable.size)),
-            variable,
-            row,
-        )
-        for variable, row in edge.rows.items()
-    )
-    paid = min(least, 0.0) if edge.at_most else least
-    change = edge.total * paid
-    lost = [float(np.linalg.norm(e) / np.abs(edge.rows[v]).max()) for v, e in objective.errors.items()]
-    rounding = objective.error + edge.total * max(lost, default=0.0)
-    value = lowered(objective, change - gamma(4) * abs(change))
-    return ClosedBound(value, at, -edge.sign * paid, rounding)
-
-
-def least_slope(g: Array, error: Array, variable: cp.Variable, row: Array) -> float:
-    """Return a number sigma with <g, x> >= sigma <row, x> for all x >= 0 or PSD, about the largest.
-
-    g is known up to `error`. Eigenvalues are computed up to a small multiple of u n |G|_F.
-    """
-    if traced(variable, row):
-        G = g.reshape(variable.shape, order="F")
-        if not np.isfinite(G).all():
-            return -np.inf
-        lost = EIGENVALUE * gamma(len(G)) * float(np.linalg.norm(G)) + float(np.linalg.norm(error))
-        least = float(np.linalg.eigvalsh((G + G.T) / 2)[0]) - lost
-        return (least - gamma(4) * abs(least)) / float(row[0])
-    ratios = (g - error) / row
-    return float((ratios - gamma(4) * np.abs(ratios)).min())
+    rounded = UNIT * (abs(objective.constant) + abs(change))
+    return -upwards(-value + (objective.error + lost + rounded) * (1 + gamma(4)))

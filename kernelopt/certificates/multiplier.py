@@ -8,10 +8,13 @@ import cvxpy as cp
 import numpy as np
 
 from kernelopt.certificates.closed import closed_bound
+from kernelopt.certificates.gap import floor
 from kernelopt.certificates.minorants import minorants
+from kernelopt.certificates.near import near_bound
 from kernelopt.conic import attempt, ladder
 from kernelopt.errors import Stopped
 from kernelopt.structure.expansion import copied
+from kernelopt.structure.pieces import read_pieces, size_multipliers
 from kernelopt.structure.structure import Structure
 from kernelopt.structure.trees import replaced
 from kernelopt.structure.units import Units
@@ -24,8 +27,8 @@ def constraint_multipliers(
 ) -> list[list[Any]] | None:
     """Return the multipliers of the relaxation at alpha, equal to the problem's at the optimum.
 
-    In closed form where the relaxation has one; else by one conic solve, if `conic`. None where there is
-    none, and where it was ended.
+    In closed form where the relaxation has one, or by the search of `near_bound`; else by one conic solve,
+    if `conic`. None where there is none, and where it was ended.
     """
     if len(alphas) != len(structure.risks):
         return None
@@ -35,9 +38,13 @@ def constraint_multipliers(
     constraints = structure.lifted.constraints
     if closed is not None:
         found = [[np.zeros(dual.shape) for dual in c.dual_variables] for c in constraints]
-        if closed.constraint is not None:
-            found[closed.constraint] = [np.full(constraints[closed.constraint].shape, closed.multiplier)]
+        for at, multiplier in closed.multipliers.items():
+            found[at] = [np.full(constraints[at].shape, multiplier)]
         return found
+    near = near_bound(structure, alphas[0], watch, quick=not conic) if len(alphas) == 1 else None
+    pieces = read_pieces(structure)
+    if near is not None and near.exhausted(floor(structure), np.inf) and not isinstance(pieces, str):
+        return size_multipliers(structure, pieces, near.least)
     if not conic:
         return None
     substitutes: dict[int, Any] = {

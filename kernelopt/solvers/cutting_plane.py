@@ -7,7 +7,8 @@ from typing import Literal
 
 import numpy as np
 
-from kernelopt.certificates.certify import best_bound, certificate_at
+from kernelopt.certificates.certify import certificate_at
+from kernelopt.certificates.choices import best_bound
 from kernelopt.certificates.repair import FeasibleSet
 from kernelopt.errors import MethodError, SolverError
 from kernelopt.solvers.control import STALLED, Control

@@ -9,7 +9,8 @@ import numpy as np
 
 from kernelopt.certificates import Certificate
 from kernelopt.certificates.bounded import BoundedProblem
-from kernelopt.certificates.certify import certificate_at, signed_bound
+from kernelopt.certificates.certify import certificate_at
+from kernelopt.certificates.choices import signed_bound
 from kernelopt.errors import Stopped
 from kernelopt.solvers.control import Control
 from kernelopt.solvers.method import Outcome

@@ -40,6 +40,11 @@ class Edge:
     at_most: bool
     sign: float
 
+    @property
+    def variables(self) -> tuple[cp.Variable, ...]:
+        """The variables that it sizes."""
+        return tuple(self.rows)
+
     @cached_property
     def bounds_all(self) -> bool:
         """Whether every entry of every variable is bounded by the constraint."""

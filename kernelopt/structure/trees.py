@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from typing import Any
 
 import cvxpy as cp
-import numpy as np
 from cvxpy.atoms.affine.add_expr import AddExpression
 from cvxpy.atoms.affine.binary_operators import DivExpression, MulExpression, multiply
 from cvxpy.atoms.affine.promote import Promote
@@ -14,6 +13,7 @@ from cvxpy.atoms.affine.sum import Sum
 from cvxpy.atoms.affine.unary_operators import NegExpression
 
 from kernelopt.language.risk import Risk
+from kernelopt.structure.affine import flat
 
 
 def risks(problem: cp.Problem) -> list[Risk]:
@@ -135,4 +135,4 @@ def short(node: Any) -> str:
 
 def number(value: Any) -> float:
     """Return the current value of a number or a constant scalar expression."""
-    return float(np.ravel(value.value if isinstance(value, cp.Expression) else value)[0])
+    return float(flat(value.value if isinstance(value, cp.Expression) else value)[0])

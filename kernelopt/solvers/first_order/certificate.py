@@ -6,10 +6,8 @@ import numpy as np
 
 from kernelopt.certificates import Certificate
 from kernelopt.certificates.gap import floor
-from kernelopt.certificates.minorants import gain_of
-from kernelopt.rounding import gamma as roundings
-from kernelopt.rounding import upwards
-from kernelopt.solvers.first_order.iterate import Iterate, Proof
+from kernelopt.certificates.near import Proof, lower_bound
+from kernelopt.solvers.first_order.iterate import Iterate
 from kernelopt.structure.evaluation import Evaluator
 from kernelopt.structure.nearness import Block, Nearness
 from kernelopt.structure.structure import Structure
@@ -41,37 +39,6 @@ def certificate(
         machines=machines,
         floor=floor(structure),
     ), least
-
-
-def lower_bound(read: Nearness, proof: Proof, upper: float) -> tuple[float, list[float]]:
-    """Return the bound of a dual point, and the sigma of every block; `upper` is any value attained.
-
-    All roundings are paid for.
-    """
-    learner = read.risk.learner
-    alpha = learner.loss.project(proof.alpha, learner.y, learner.bias is not None)
-    gamma = np.maximum(proof.gamma, 1e-12)
-    gamma = gamma / max(1.0, gamma.sum())
-    z, known = read.padded(alpha), (upper - read.offset) / read.factor
-    gain, _ = gain_of(learner, alpha)
-    bound, lost, least = gain.value, gain.error, list[float]()
-    for block, U, share in zip(read.blocks, proof.U(), gamma, strict=True):
-        pairs = list(zip(block.fidelities, U, strict=True))
-        G = -block.pull(z) / (2 * share)
-        size = float(np.linalg.norm(G))
-        for fidelity, u in pairs:
-            u = fidelity.admitted(u)
-            G += read.price * u
-            size += read.price * float(np.linalg.norm(u))
-            bound -= fidelity.paid(u) / read.factor
-            lost += (fidelity.paid_error(u) + roundings(4) * abs(fidelity.paid(u))) / read.factor
-        paid = block.least(G, read.price, known, roundings(16) * size)
-        bound += paid
-        lost += roundings(8) * (abs(bound) + abs(paid))
-        least.append(read.factor * block.piece.least(G))
-    value = read.offset + read.factor * bound
-    size = abs(read.offset) + abs(read.factor * bound)
-    return -upwards(-value + read.factor * lost + roundings(8) * size), least
 
 
 def cleaned(block: Block, X: Array) -> Array:

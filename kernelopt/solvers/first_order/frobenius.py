@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from kernelopt.certificates.near import Proof
 from kernelopt.solvers.control import Control
 from kernelopt.solvers.first_order.iterate import (
     Iterate,
-    Proof,
     Response,
     allowance,
     ascent,

@@ -8,19 +8,11 @@ from functools import cached_property
 
 import numpy as np
 
+from kernelopt.certificates.near import Proof
 from kernelopt.solvers.control import Control
 from kernelopt.spectra import Ascent
 from kernelopt.structure.nearness import Nearness
 from kernelopt.validation import Array
-
-
-@dataclass(frozen=True, eq=False)
-class Proof:
-    """A dual point: alpha, gamma, and U for every fidelity of every block, made when it is wanted."""
-
-    alpha: Array
-    gamma: Array
-    U: Callable[[], list[list[Array]]]
 
 
 @dataclass(frozen=True, eq=False)

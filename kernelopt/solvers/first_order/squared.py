@@ -6,8 +6,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from kernelopt.certificates.near import Proof
 from kernelopt.solvers.control import Control
-from kernelopt.solvers.first_order.iterate import Iterate, Proof, Response, allowance, ascent, place
+from kernelopt.solvers.first_order.iterate import Iterate, Response, allowance, ascent, place
 from kernelopt.structure.nearness import Nearness
 
 STEPS = 2000  # accelerated steps between two reports

@@ -1,0 +1,127 @@
+"""`certify` of kernels near similarities: the bound at an alpha, without a conic solve."""
+
+from __future__ import annotations
+
+import warnings
+
+import cvxpy as cp
+import numpy as np
+import pytest
+
+import kernelopt as ko
+from formulations import similarity
+from kernelopt.certificates import choices
+from kernelopt.certificates.boxes import known_boxes
+from kernelopt.certificates.gap import floor
+from kernelopt.certificates.minorants import minorants, relaxation
+from kernelopt.certificates.near import near_bound
+from kernelopt.structure.structure import Structure
+
+RNG = np.random.default_rng(0)
+N = 9
+X = RNG.normal(size=(N, 2))
+Y = np.where(X[:, 0] > 0, 1.0, -1.0)[: N - 2]
+NOISE = 0.3 * RNG.normal(size=(2, N, N))
+S = np.exp(-((X[:, None] - X[None]) ** 2).sum(-1)) + NOISE + NOISE.transpose(0, 2, 1)
+SHORT = {"squared_frobenius": 1e-6, "frobenius": 1e-6, "l1": 1e-4}  # at any alpha; conic solves have 1e-7
+KINDS = list(SHORT)
+BUILDERS = {
+    "one kernel": similarity.single_kernel,
+    "a kernel for each": similarity.kernel_per_similarity,
+    "spectra": similarity.restricted_spectral,
+}
+
+
+def solved(kind, trace=float(N), builder="one kernel"):
+    formulation = BUILDERS[builder](S, Y, rho=0.3, trace=trace, fidelity=kind)
+    solution = formulation.solve("first-order-dual", tol=1e-7)
+    structure = Structure(formulation.problem)
+    floor(structure)  # read once, at values of its own
+    for copy, user in zip(structure.variables, structure.user_variables, strict=True):
+        copy.save_value(user.value)
+    return formulation, solution, structure
+
+
+def relaxed_value(structure, alpha):
+    """The minimum of the relaxation at alpha by a conic solver, an independent computation."""
+    problem = relaxation(structure, minorants(structure, [alpha]), known_boxes(structure, None))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        problem.solve(solver=cp.CLARABEL)
+    return float(problem.value)
+
+
+@pytest.mark.parametrize("builder", BUILDERS)
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_bound_is_the_minimum_of_the_relaxation(kind, builder):
+    """At the optimal alpha, one near it, and one that is far too short."""
+    _, solution, structure = solved(kind, builder=builder)
+    noise = np.random.default_rng(1).normal(size=Y.size)
+    for alpha in (solution.alpha, solution.alpha * (1 + 0.05 * noise), 0.3 * solution.alpha):
+        found, wanted = near_bound(structure, alpha), relaxed_value(structure, alpha)
+        assert found.value <= wanted + 1e-6 * abs(wanted)
+        assert found.value >= wanted - SHORT[kind] * abs(wanted)
+        assert found.possible >= wanted - 1e-6 * abs(wanted)
+
+
+@pytest.mark.parametrize("trace", [float(N), None], ids=["traced", "free"])
+@pytest.mark.parametrize("kind", ["squared_frobenius", "frobenius"])
+def test_no_conic_problem_is_solved_at_an_optimal_candidate(kind, trace, monkeypatch):
+    formulation, _, _ = solved(kind, trace)
+
+    def refused(*args):
+        raise AssertionError("a conic solve")
+
+    monkeypatch.setattr(choices, "conic_bound", refused)
+    certificate = ko.certify(formulation.problem)
+    assert (certificate.route, certificate.gap <= 1e-6) == ("closed", True)
+
+
+def test_absolute_values_are_searched_from_kernels_of_any_memory_layout():
+    """Evaluated kernels are stored by columns: their flat views are copies."""
+    _, solution, structure = solved("l1")
+    for variable in structure.variables:
+        variable.save_value(np.asfortranarray(variable.value))
+    found = near_bound(structure, solution.alpha)
+    assert found.value == pytest.approx(solution.value, rel=1e-5)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_poor_alpha_has_a_bound_as_good_as_the_conic_one(kind, monkeypatch):
+    """The positive part of the minorant counts there, which the search leaves to the conic solve."""
+    formulation, solution, _ = solved(kind)
+    poor = ko.certify(formulation.problem, solution, alpha=5 * solution.alpha, retrain=True)
+    monkeypatch.setattr(choices, "near_bound", lambda *args: None)
+    conic = ko.certify(formulation.problem, solution, alpha=5 * solution.alpha, retrain=True)
+    assert poor.lower <= solution.value * (1 + 1e-7)
+    assert poor.lower >= conic.lower - 1e-6 * abs(conic.lower)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_garbage_alphas_give_true_bounds(kind):
+    _, solution, structure = solved(kind)
+    rng = np.random.default_rng(2)
+    for scale in (1e-8, 1.0, 1e6):
+        found = near_bound(structure, scale * rng.normal(size=Y.size))
+        assert found.value <= solution.certificate.upper
+    assert near_bound(structure, np.full(Y.size, np.nan)) is None
+
+
+@pytest.mark.parametrize("kind", ["squared_frobenius", "frobenius"])
+def test_the_multiplier_of_the_trace_is_the_slope_of_the_value(kind):
+    formulation, _, _ = solved(kind)
+    problem = formulation.problem
+    ko.solve(problem, "exact")
+    ours = float(problem.constraints[0].dual_value)
+    assert ours == pytest.approx(central_slope(kind), rel=1e-3)
+
+
+def central_slope(kind, h=1e-2):
+    """Minus the derivative of the value by the trace."""
+    values = [
+        similarity.single_kernel(S, Y, rho=0.3, trace=N + d, fidelity=kind)
+        .solve("first-order-dual", tol=1e-9)
+        .value
+        for d in (-h, h)
+    ]
+    return (values[0] - values[1]) / (2 * h)
