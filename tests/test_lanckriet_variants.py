@@ -411,7 +411,7 @@ def test_alignment_bounds_for_any_weights(norm, seed):
     rng = np.random.default_rng(seed)
     Ks = np.concatenate([KS, random_kernels(N, 2, 3, seed)])
     q, S = angles(Ks, Y, norm)
-    solution = learned(lanckriet.alignment(Ks, Y, norm=norm))
+    solution = lanckriet.alignment(Ks, Y, norm=norm).solve(tol=1e-9)
 
     def bounds(mu):
         length = np.sqrt(mu @ S @ mu)

@@ -147,7 +147,7 @@ def test_the_elastic_net_has_three_forms(kind, l1, l2):
 )
 def test_the_nu_form_has_the_value_of_its_dual(p, nu):
     machine = lp_norm.one_class(GRAMS, p=p, nu=nu)
-    found = optimum(machine, 1e-6)
+    found = optimum(machine, 5e-6)  # of values down to 0.18
     assert near(solved(machine.dual()), found.upper)
     # nu bounds the fraction of points outside, from both sides
     scores = found.decision_function()

@@ -423,7 +423,7 @@ def test_transduction_with_several_kernels(name):
         assert within(solved(dual(NINE, y, **given)), solution)
         values = solution.decision_function()
         machine = solution.kernel[:, :6] @ solution.alpha + solution.intercept
-        assert values == pytest.approx(machine, abs=1e-3)
+        assert values == pytest.approx(machine, abs=np.sqrt(5e-6))  # the root of the gap
         if name == "REKL":
             rows = similarity.spectral_extension(solution, NINE, NINE[:, 6:])
             assert rows == pytest.approx(solution.kernel[6:], abs=1e-9)
