@@ -154,7 +154,7 @@ def run_certify(chosen: Sequence[Case], solvers: Sequence[str], path: Path | Non
 def verdicts(rows: Sequence[Row]) -> Table:
     """Return the rows of the conformance suite as a rich table; what is certified needs no words."""
     drawn = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0))
-    for heading, width in (("solver", 8), ("problem", 24), ("says", 8)):
+    for heading, width in (("solver", 8), ("problem", 14), ("says", 8)):
         drawn.add_column(heading, overflow="fold", min_width=width)
     for heading in ("value", "error", "gap", "feas.", "compl.", "s"):
         drawn.add_column(heading, justify="right", no_wrap=True)

@@ -67,6 +67,10 @@ class CenteredGrams(Grams):
         return np.asarray(4 * base)
 
     @property
+    def known_semidefinite(self) -> bool:
+        return self._base.known_semidefinite
+
+    @property
     def rank_bounds(self) -> tuple[int, ...]:
         return tuple(min(self.n_points, bound) for bound in self._whole.rank_bounds)
 

@@ -91,6 +91,10 @@ class KernelGrams(Grams):
         return np.stack([np.asarray(k.diagonal(self.X)) for k in self.kernels])
 
     @property
+    def known_semidefinite(self) -> bool:
+        return True
+
+    @property
     def rank_bounds(self) -> tuple[int, ...]:
         return tuple(min(self.n_points, k.rank(self.X)) for k in self.kernels)
 

@@ -31,6 +31,10 @@ class ChosenGrams(Grams):
         return self._whole.factor(int(self._chosen[i]))
 
     @property
+    def known_semidefinite(self) -> bool:
+        return self._whole.known_semidefinite
+
+    @property
     def rank_bounds(self) -> tuple[int, ...]:
         bounds = self._whole.rank_bounds
         return tuple(bounds[i] for i in self._chosen)
@@ -181,6 +185,10 @@ class JoinedGrams(Grams):
     @once
     def row_means(self) -> Array:
         return np.concatenate([part.row_means for part in self.parts])
+
+    @property
+    def known_semidefinite(self) -> bool:
+        return all(part.known_semidefinite for part in self.parts)
 
     @property
     def rank_bounds(self) -> tuple[int, ...]:

@@ -114,6 +114,10 @@ class ScaledGrams(Grams):
         return self._base.magnitudes / self.constants[:, None]
 
     @property
+    def known_semidefinite(self) -> bool:
+        return self._base.known_semidefinite
+
+    @property
     def rank_bounds(self) -> tuple[int, ...]:
         return self._base.rank_bounds
 
@@ -189,6 +193,10 @@ class SphericalGrams(Grams):
     @property
     def magnitudes(self) -> Array:
         return np.asarray(self._base.magnitudes / self._lengths**2)
+
+    @property
+    def known_semidefinite(self) -> bool:
+        return self._base.known_semidefinite
 
     @property
     def rank_bounds(self) -> tuple[int, ...]:

@@ -81,6 +81,10 @@ class RankOneGrams(Grams):
         return (self.V**2).T
 
     @property
+    def known_semidefinite(self) -> bool:
+        return True
+
+    @property
     def rank_bounds(self) -> tuple[int, ...]:
         return (1,) * len(self)
 
@@ -135,6 +139,10 @@ class IdentityGrams(Grams):
     def entries(self, rows: ArrayLike, columns: ArrayLike) -> Array:
         i, j = self._pairs(rows, columns)
         return np.asarray(i == j, dtype=float)[None]
+
+    @property
+    def known_semidefinite(self) -> bool:
+        return True
 
     def factor(self, i: int) -> Array:
         return np.eye(self.n_points)
