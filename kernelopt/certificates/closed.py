@@ -11,7 +11,7 @@ import numpy as np
 from kernelopt.certificates.minima import Slope, minimum, over_signs
 from kernelopt.certificates.minorants import Minorant
 from kernelopt.rounding import UNIT, exact_sum, gamma, upwards
-from kernelopt.structure.affine import Affine, affine
+from kernelopt.structure.affine import Affine
 from kernelopt.structure.separation import Separation, read_separation
 from kernelopt.structure.structure import Structure
 from kernelopt.validation import Array
@@ -60,11 +60,10 @@ def closed_bound(structure: Structure, minorants: list[Minorant]) -> ClosedBound
     read = read_separation(structure)
     if read is None:
         return None
-    parts = [numbers(share, below) for share, below in zip(read.shares, minorants, strict=True) if share > 0]
-    known = [part for part in parts if part is not None]
+    known = [numbers(share, below) for share, below in zip(read.shares, minorants, strict=True) if share > 0]
     signed = {v for slopes in (read.affine.matrices, *(part.slopes for part in known)) for v in slopes}
     signed -= set(read.used)  # bounded by their signs alone
-    if len(known) < len(parts) or not all(v.is_nonneg() for v in signed):
+    if not all(v.is_nonneg() for v in signed):
         return None
 
     def bound(multiple: float) -> ClosedBound:
@@ -109,16 +108,10 @@ def best_multiple(value: Callable[[float], float]) -> float:
     return low
 
 
-def numbers(share: float, below: Minorant) -> Numbers | None:
-    """Return a minorant as numbers; None where it is not affine."""
-    if isinstance(below.expression, float):
-        read: Affine | None = Affine(np.array([below.expression]), {})
-    else:
-        read = affine(below.expression)
-    if read is None:
-        return None
-    slopes = {v: matrix.toarray()[0] for v, matrix in read.matrices.items()}
-    return Numbers(share, float(read.constant[0]), below.error, slopes, dict(below.slopes))
+def numbers(share: float, below: Minorant) -> Numbers:
+    """Return a share of a minorant as numbers."""
+    slopes = {v: row.toarray()[0] for v, row in below.read.matrices.items()}
+    return Numbers(share, float(below.read.constant[0]), below.error, slopes, dict(below.slopes))
 
 
 def combined(rest: Affine, parts: list[Numbers], multiple: float = 1.0) -> Objective:

@@ -8,10 +8,10 @@ from typing import Any, NamedTuple
 
 import cvxpy as cp
 import numpy as np
+import scipy.sparse as sp
 
 from kernelopt.certificates.boxes import Boxes
 from kernelopt.language.faces import faced
-from kernelopt.language.measures import alignment
 from kernelopt.language.risk import Learner
 from kernelopt.language.terms import Term, terms
 from kernelopt.norms import conjugate_exponent, lp_length
@@ -26,20 +26,34 @@ LEAST_SHARE = 1e-7
 
 
 class Minorant(NamedTuple):
-    """An affine expression below a risk, in exact numbers; computed, up to these errors.
+    """An affine function below a risk, in exact numbers; computed, up to these errors.
 
     Attributes
     ----------
-    expression : cvxpy expression, or float where the kernels are constant
+    read : Affine
+        Its constant and its coefficients.
     error : float
-        Of its constant.
+        Of the constant.
     slopes : dict from variable to array
-        Of its coefficients, flattened by columns.
+        Of the coefficients, flattened by columns.
     """
 
-    expression: cp.Expression | float
+    read: Affine
     error: float = 0.0
     slopes: Mapping[cp.Variable, Array] = MappingProxyType({})
+
+    @property
+    def expression(self) -> cp.Expression | float:
+        """The function as an expression of the variables, a number where it is constant."""
+        expression: Any = float(self.read.constant[0])
+        for variable, row in self.read.matrices.items():
+            expression = expression + row.toarray()[0] @ cp.vec(variable, order="F")
+        return expression
+
+
+def constant(value: float, error: float = 0.0) -> Minorant:
+    """Return a minorant without variables."""
+    return Minorant(Affine(np.array([value]), {}), error)
 
 
 def minorant(term: RiskTerm, alpha: Array, Ks: list[Array] | None, accurate: bool = False) -> Minorant:
@@ -54,18 +68,32 @@ def minorant(term: RiskTerm, alpha: Array, Ks: list[Array] | None, accurate: boo
     gain, moved = gain_of(learner, alpha)
     if all(form == "fixed" for form in term.forms) and Ks is not None:
         paid = fixed_penalty(term, alpha, Ks, moved, accurate)
-        return Minorant(gain.value - paid, gain.error + UNIT * (abs(gain.value) + paid))
+        return constant(gain.value - paid, gain.error + UNIT * (abs(gain.value) + paid))
     shares = np.ones(len(term.kernels))
     if len(term.kernels) > 1 and learner.norm != 2:
         shares = block_shares(learner.norm, alpha, Ks or [np.eye(alpha.size)] * len(term.kernels))
     parts = [quadratic(K, alpha, moved, accurate) for K in term.kernels]
-    error, slopes = gain.error, dict[cp.Variable, Array]()
-    for part, share in zip(parts, shares, strict=True):
-        error += part.error / (2 * share)
-        for variable, slope in part.slopes.items():
-            slopes[variable] = slopes.get(variable, 0.0) + slope / (2 * share)
-    forms = [part.expression / share for part, share in zip(parts, shares, strict=True)]
-    return Minorant(gain.value - cp.sum(forms) / 2, error * (1 + gamma(8)), slopes)
+    forms = summed(parts, 1 / (2 * shares))
+    rows = {v: -row for v, row in forms.read.matrices.items()}
+    rounding = UNIT * (abs(gain.value) + float(np.abs(forms.read.constant[0])))
+    error = (gain.error + forms.error + rounding) * (1 + gamma(8))
+    return Minorant(Affine(gain.value - forms.read.constant, rows), error, forms.slopes)
+
+
+def summed(parts: Sequence[Minorant], factors: Array) -> Minorant:
+    """Return the sum of affine functions times positive factors, each known up to a rounding."""
+    k = gamma(len(parts) + 4)
+    total, error, size = np.zeros(1), 0.0, 0.0
+    rows, slopes = dict[cp.Variable, Any](), dict[cp.Variable, Array]()
+    for part, factor in zip(parts, factors, strict=True):
+        total = total + factor * part.read.constant
+        size += factor * float(np.abs(part.read.constant[0]))
+        error += factor * part.error
+        for variable, row in part.read.matrices.items():
+            lost = part.slopes[variable] + k * abs(row).toarray()[0]
+            rows[variable] = rows[variable] + factor * row if variable in rows else factor * row
+            slopes[variable] = slopes.get(variable, 0.0) + factor * lost
+    return Minorant(Affine(total, rows), error + k * size, slopes)
 
 
 def gain_of(learner: Learner, alpha: Array) -> tuple[Bounded, float]:
@@ -110,38 +138,38 @@ def moving(d: Array, alpha: Array, moved: float) -> float:
 
 
 def quadratic(K: cp.Expression, alpha: Array, moved: float, accurate: bool) -> Minorant:
-    """Return alpha'K alpha as an expression of the variables of K, with the errors of its coefficients."""
+    """Return alpha'K alpha as an affine function of the variables of K, with its errors."""
     parts = terms(K)
     if parts is None:
         read = affine(cp.vec(K[: alpha.size, : alpha.size], order="F"))
         error = np.full(alpha.size**2, 2 * moved * float(np.abs(alpha).max(initial=0.0)) + moved**2)
-        error += UNIT * np.abs(np.outer(alpha, alpha)).ravel()
-        return with_errors(alignment(K, alpha), read, np.zeros(alpha.size**2), error)
-    expression: Any = 0.0
-    total, slopes = 0.0, dict[cp.Variable, Array]()
+        products = np.outer(alpha, alpha).ravel()
+        return weighed(read, products, error + UNIT * np.abs(products))
+    found = []
     for weights, grams in parts:
         sizes = grams.magnitudes[:, : alpha.size]
         if accurate and len(grams) * alpha.size**2 <= MOST:
-            found = [form(np.asarray(G)[: alpha.size, : alpha.size], alpha) for G in grams]
-            forms, errors = np.array([f.value for f in found]), np.array([f.error for f in found])
+            exact = [form(np.asarray(G)[: alpha.size, : alpha.size], alpha) for G in grams]
+            forms, errors = np.array([f.value for f in exact]), np.array([f.error for f in exact])
         else:
             forms = grams.forms(alpha)
             errors = gamma(2 * alpha.size + 16) * (np.sqrt(sizes) @ np.abs(alpha)) ** 2
         errors = errors + np.array([moving(d, alpha, moved) for d in sizes])
-        part = with_errors(forms @ weights, affine(weights), forms, errors)
-        expression, total = expression + part.expression, total + part.error
-        for variable, slope in part.slopes.items():
-            slopes[variable] = slopes.get(variable, 0.0) + slope
-    return Minorant(expression, total, slopes)
+        found.append(weighed(affine(weights), forms, errors))
+    return summed(found, np.ones(len(found)))
 
 
-def with_errors(expression: cp.Expression, read: Affine | None, c: Array, errors: Array) -> Minorant:
-    """Return c'x, x affine in the variables as it was read, with the errors that those of c cause."""
+def weighed(read: Affine | None, c: Array, errors: Array) -> Minorant:
+    """Return c'x, x affine in the variables as it was read, with the errors that those of c cause.
+
+    Where x could not be read, nothing is below it that is worth knowing.
+    """
     if read is None:
-        return Minorant(expression, np.inf)
-    wide = errors + gamma(8) * np.abs(c)
+        return constant(0.0, np.inf)
+    wide = errors + gamma(c.size + 8) * np.abs(c)
+    rows = {v: sp.csr_array(c @ matrix).reshape(1, -1) for v, matrix in read.matrices.items()}
     slopes = {v: np.asarray(abs(matrix).T @ wide) for v, matrix in read.matrices.items()}
-    return Minorant(expression, float(np.abs(read.constant) @ wide), slopes)
+    return Minorant(Affine(np.array([c @ read.constant]), rows), float(np.abs(read.constant) @ wide), slopes)
 
 
 def block_shares(norm: float, alpha: Array, Ks: list[Array]) -> Array:
@@ -158,8 +186,12 @@ def minorants(structure: Structure, alphas: Sequence[Array], accurate: bool = Fa
     """Return a minorant of every risk, at the current values of the structure's variables."""
     found = []
     for k, (term, alpha) in enumerate(zip(structure.risks, alphas, strict=True)):
-        below = Minorant(0.0) if absent(structure, k) else minorant(term, alpha, term.values(), accurate)
-        found.append(below)
+        if absent(structure, k):
+            found.append(constant(0.0))
+            continue
+        fixed = all(form == "fixed" for form in term.forms)
+        several = len(term.kernels) > 1 and term.learner.norm != 2
+        found.append(minorant(term, alpha, term.values() if fixed or several else None, accurate))
     return found
 
 

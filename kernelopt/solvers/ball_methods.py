@@ -33,10 +33,10 @@ def ball_outcome(read: Ball, control: Control, remedy: str) -> Outcome | None:
     """Return the best weights and alpha that were reported, None if there were none."""
     if control.best is None:
         return None
-    alphas = [control.proof]
     return Outcome(
         read.point(control.best),
-        alphas,
+        [control.proof],
+        [(control.machines[0], None)],
         solver=control.method,
         iterations=control.iterations,
         remedy=remedy,

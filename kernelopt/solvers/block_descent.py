@@ -65,7 +65,8 @@ class BlockDescent(Method):
                 alpha = machine.alpha
                 s = match.reach * match.grams.forms(alpha)
                 upper = match.offset + match.factor * machine.value
-                if control.report(match.lower(alpha, s), upper, point=match.reach * w, proof=alpha):
+                lower, theta = match.lower(alpha, s), match.reach * w
+                if control.report(lower, upper, point=theta, proof=alpha, machines=[alpha]):
                     break
                 if self.update == "descent" and control.stalled:
                     control.stopped = STALLED

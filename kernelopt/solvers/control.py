@@ -51,6 +51,8 @@ class Control:
         The point that attains the best upper bound of the running method; None before the first report.
     proof : anything
         What is behind its best lower bound, such as a dual variable.
+    machines : list of arrays, or None
+        The alpha of every risk's machine behind its best upper bound, where it said so.
     history : tuple of (seconds, lower, upper)
         The best bounds of the call at every report, in the user's sense.
     stopped : str
@@ -85,6 +87,7 @@ class Control:
         self.lower, self.upper = -np.inf, np.inf
         self.best: Any = None
         self.proof: Any = None
+        self.machines: Any = None
         self.start: Any = None
         self.alternatives: tuple[str, ...] = ()
         self.interrupted = self.hurried = False
@@ -149,7 +152,7 @@ class Control:
         Of a time limit the predicted seconds of the certificate are left, as far as it allows.
         """
         self.method, self.iterations = method, 0
-        self.best = self.proof = None
+        self.best = self.proof = self.machines = None
         self.lower, self.upper = -np.inf, np.inf
         self.stopped = ""
         self._deadline = time.perf_counter() + budget
@@ -187,7 +190,9 @@ class Control:
         self._deadline = min(limit, now + GRACE_SECONDS) if self.hurried else limit
         self._limited = self.time_limit is not None
 
-    def report(self, lower: float, upper: float, *, point: Any, proof: Any = None, **more: Any) -> bool:
+    def report(
+        self, lower: float, upper: float, *, point: Any, proof: Any = None, machines: Any = None, **more: Any
+    ) -> bool:
         """Take the bounds of an iteration and what attains them; return whether to stop.
 
         What is in `more` is handed to the callback.
@@ -196,7 +201,7 @@ class Control:
         if self.proof is None or lower > self.lower:
             self.proof = proof
         if self.best is None or upper < self.upper:
-            self.best = point
+            self.best, self.machines = point, machines
         self.lower, self.upper = max(lower, self.lower), min(upper, self.upper)
         self._known = low, high = max(self.lower, self._known[0]), min(self.upper, self._known[1])
         self._history.append((self.seconds, *((-high, -low) if self.maximize else (low, high))))

@@ -109,7 +109,7 @@ class Search:
         for _ in range(self.method.max_iterations):
             before = control.upper
             point, value = self.evaluate(point, inside)
-            if control.report(lower, value, point=point, proof=alphas):
+            if control.report(lower, value, point=point, proof=alphas, machines=self.machines):
                 return
             if control.gap <= NEARLY and control.stalled:
                 control.stopped = STALLED
@@ -160,6 +160,7 @@ class Search:
         return Outcome(
             control.best,
             control.proof or self.machines,
+            [(alpha, None) for alpha in control.machines] if control.machines else None,
             lower=control.lower,
             solver=control.method,
             iterations=control.iterations,

@@ -125,6 +125,11 @@ class Descent:
         s, f = self.forms(), self.weights @ self.images
         return self.read.lower(self.alpha, s), self.read.upper(f, self.w, s)
 
+    def report(self, control: Control) -> bool:
+        """Report the bounds; return whether to stop."""
+        alpha = self.alpha.copy()
+        return control.report(*self.bounds(), point=self.weights, proof=alpha, machines=[alpha])
+
     def reweigh(self) -> float:
         """Update the weights by (17); return the largest change."""
         before, self.w = self.w, self.read.analytic(self.w, self.forms())
@@ -175,13 +180,11 @@ class Interleaved(Method):
             descent = Descent(match, self.chunk, memory, *warm_start(match, control))
             for count in range(self.max_chunks):
                 violation = descent.step()
-                if (count % CHECK == 0 or control.late) and control.report(
-                    *descent.bounds(), point=descent.weights, proof=descent.alpha.copy()
-                ):
+                if (count % CHECK == 0 or control.late) and descent.report(control):
                     break
                 change = descent.reweigh() if count >= FIRST else np.inf
                 if max(violation, change) <= STALLED:
-                    control.report(*descent.bounds(), point=descent.weights, proof=descent.alpha.copy())
+                    descent.report(control)
                     break
             else:
                 control.stopped = f"{self.max_chunks} chunks were made"

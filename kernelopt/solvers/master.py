@@ -13,7 +13,7 @@ from kernelopt.certificates.cones import TOO_LONG, ConeProgram, cone_program
 from kernelopt.certificates.equilibration import column_units, equilibrated
 from kernelopt.certificates.minorants import minorant, substituted
 from kernelopt.errors import SolverError, Stopped
-from kernelopt.structure.affine import affine, flat
+from kernelopt.structure.affine import flat
 from kernelopt.structure.structure import Point, Structure
 from kernelopt.structure.units import units
 from kernelopt.threads import Watch, quietly
@@ -71,10 +71,9 @@ class Master:
 
     def add(self, k: int, alpha: Array) -> None:
         """Add the cut of risk k at alpha, which must be in the dual domain."""
-        column, below = self.epigraphs[k], minorant(self.risks[k], alpha, self.risks[k].values()).expression
-        read = affine(cp.Constant(below) if isinstance(below, float) else below)
+        column, read = self.epigraphs[k], minorant(self.risks[k], alpha, self.risks[k].values()).read
         row = sp.lil_array((1, self.program.c.size))
-        if column is None or read is None:  # a risk of weight zero
+        if column is None:  # a risk of weight zero
             self.cuts.append(Cut(k, alpha, sp.csr_array(row), 0.0))
             return
         row[0, column] = -1.0

@@ -109,7 +109,8 @@ class SmoothDual(Method):
                 return
             alpha = np.clip(loss.project(alpha, y, read.bias), dual.lower, dual.upper)
             s, w, f = dual.at(alpha)
-            if control.report(read.lower(alpha, s), read.upper(f, w, s), point=read.reach * w, proof=alpha):
+            lower, upper, theta = read.lower(alpha, s), read.upper(f, w, s), read.reach * w
+            if control.report(lower, upper, point=theta, proof=alpha, machines=[alpha]):
                 raise Done
             if count >= self.max_iterations:
                 control.stopped = f"{self.max_iterations} iterations were made"

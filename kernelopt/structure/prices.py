@@ -49,9 +49,11 @@ def summands(K: cp.Expression, value: Array) -> Summands:
         sizes = np.concatenate([grams.magnitudes[:, :n] for _, grams in parts])
         d, stacks = np.abs(weights) @ sizes, tuple(grams for _, grams in parts)
     roots = np.sqrt(np.maximum(d, 1e-16 * d.max(initial=0.0)))
-    with np.errstate(divide="ignore", invalid="ignore"):
-        largest = float(np.nan_to_num(np.abs(value) / roots / roots[:, None], posinf=1.0).max(initial=1.0))
-    return Summands(value, weights, stacks, largest * roots**2)
+    with np.errstate(all="ignore"):
+        shares = value / roots
+        shares /= roots[:, None]
+        largest = max(float(shares.max(initial=1.0)), -float(shares.min(initial=-1.0)))
+    return Summands(value, weights, stacks, (largest if np.isfinite(largest) else 1.0) * roots**2)
 
 
 class Image(NamedTuple):
