@@ -451,3 +451,22 @@ def test_a_method_that_comes_no_nearer_ends_and_says_that_it_is_rounding(method,
     with pytest.warns(ko.ConvergenceWarning, match="limited by rounding"):
         solution = ko.solve(far_from_the_origin(shift, loss), method, tol=1e-9)
     assert solution.iterations < 250 and solution.status == "inaccurate"
+
+
+# ------------------------------------------------------------------------------------ the domains of atoms
+
+
+def test_a_point_outside_of_the_domain_of_an_atom_is_not_feasible():
+    """cvxpy values inv_pos(-1) at -1, below every value of the problem, which is 1/2."""
+    x = cp.Variable(name="x")
+    problem = cp.Problem(cp.Minimize(cp.inv_pos(x)), [x <= 2])
+    for candidate in (-1.0, -1e-9, 1.0, None):
+        found = ko.certify(problem, None if candidate is None else {x: candidate})
+        assert found.upper >= 0.5 and found.lower <= 0.5
+    assert "domain" in next(iter(ko.certify(problem, {x: -1.0}).residuals))
+
+
+def test_a_constraint_is_not_met_outside_of_the_domain_of_its_atoms():
+    x = cp.Variable(name="x")
+    problem = cp.Problem(cp.Minimize(x), [cp.inv_pos(x) <= 4, x >= -3])
+    assert ko.certify(problem, {x: -2.0}).upper >= 0.25 * (1 - 1e-12)

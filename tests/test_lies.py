@@ -90,15 +90,11 @@ LIES = {
 lies = pytest.mark.parametrize("lie", LIES)
 # With these the value and the point stay right, which a certificate may say.
 OF_MULTIPLIERS = {lie for lie in LIES if lie.startswith("multipliers")}
-# `certify` without a candidate values a point outside of the domain of inv_pos, at less than the optimum.
-OUTSIDE_OF_A_DOMAIN = "lp_norm.elastic_net, harsh"
 
 
 def judged(name, lie):
     """The row of a lie: no bracket is false, and what is certified is right."""
     row = run(CASES[name], Liar(LIES[lie]))
-    if name == OUTSIDE_OF_A_DOMAIN and row.verdict == "false bracket":
-        pytest.xfail("certify values a point outside of the domain of an atom")
     assert row.verdict != "false bracket", row
     assert row.verdict != "certified" or (row.error <= 1e-4 and row.gap <= 1e-4), row
     return row

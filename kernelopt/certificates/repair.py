@@ -57,6 +57,11 @@ class FeasibleSet:
                 size = max(size, share_of_nonzero(corner))
             if not size <= ROUND_OFF:
                 found.append(Violation(size, constraint.label or f"constraint {i}: {short(constraint)}"))
+        for domain in structure.atom_domains:
+            with np.errstate(over="ignore", invalid="ignore"):
+                size = excess(domain, None)
+            if not size <= ROUND_OFF:
+                found.append(Violation(size, f"the domain {short(domain)}"))
         for variable in self.variables:
             size = attribute_excess(variable)
             if not size <= ROUND_OFF:
@@ -173,7 +178,7 @@ class FeasibleSet:
             slack = cp.Variable(name="slack")
             constraints: list[Any] = [slack <= 1]
             problem = self.structure.explicit if any(self.structure.constrained) else self.structure.lifted
-            for constraint in problem.constraints:
+            for constraint in (*problem.constraints, *self.structure.atom_domains):
                 constraints += slackened(faced(constraint)[0], slack)
             for variable in self.variables:
                 attributes = variable.attributes

@@ -182,6 +182,14 @@ class Structure:
         )
 
     @read_once
+    def atom_domains(self) -> tuple[cp.Constraint, ...]:
+        """The domains of the atoms of the problem; cvxpy gives values outside of them: inv_pos(-1) = -1."""
+        parts = [self.lifted.objective.args[0], *(arg for c in self.lifted.constraints for arg in c.args)]
+        found = (domain for part in parts for domain in part.domain)
+        own = {id(v) for v in self.variables if v.attributes["PSD"] or v.is_nonneg()}  # these say so already
+        return tuple(c for c in found if not any(id(arg) in own for arg in c.args))
+
+    @read_once
     def corners(self) -> tuple[Affine | None, ...]:
         """Of each matrix inequality the entries that it makes zero, None where there are none."""
         return tuple(read_corner(c) for c in self.lifted.constraints)
