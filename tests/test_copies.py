@@ -117,3 +117,12 @@ def test_a_solve_without_multipliers_leaves_none_of_an_earlier_one():
     with pytest.warns(ko.ConvergenceWarning, match="time limit"):
         ko.solve(problem, "exact", time_limit=1e-6)
     assert all(c.dual_value is None for c in problem.constraints)
+
+
+def test_the_explicit_problem_of_a_hard_margin_in_a_constraint_is_read():
+    """cvxpy's indicator, which stands for the margin, cannot be copied by its own `copy`."""
+    mu = cp.Variable(2, nonneg=True)
+    K = ko.combine(mu, np.array([np.eye(4), np.ones((4, 4))]))
+    problem = cp.Problem(cp.Minimize(cp.sum(mu)), [ko.risk(K, [1, -1, 1, -1], ko.hard_margin()) <= 3])
+    lifted = ko.Structure(ko.expand(problem).problem).lifted
+    assert lifted.is_dcp() and len(lifted.variables()) == len(ko.expand(problem).problem.variables())

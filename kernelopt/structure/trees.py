@@ -11,6 +11,7 @@ from cvxpy.atoms.affine.binary_operators import DivExpression, MulExpression, mu
 from cvxpy.atoms.affine.promote import Promote
 from cvxpy.atoms.affine.sum import Sum
 from cvxpy.atoms.affine.unary_operators import NegExpression
+from cvxpy.transforms.indicator import indicator
 
 from kernelopt.language.risk import Risk
 from kernelopt.structure.affine import flat
@@ -64,7 +65,10 @@ def replaced(node: Any, substitutes: dict[int, Any]) -> Any:
     args = getattr(node, "args", [])
     copies = [replaced(arg, substitutes) for arg in args]
     changed = any(copy is not arg for copy, arg in zip(copies, args, strict=True))
-    substitutes[id(node)] = node.copy(copies) if changed else node
+    if changed and isinstance(node, indicator):  # its own `copy` takes the list for one constraint
+        substitutes[id(node)] = indicator(copies, node.err_tol)
+    else:
+        substitutes[id(node)] = node.copy(copies) if changed else node
     return substitutes[id(node)]
 
 
