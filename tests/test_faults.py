@@ -470,3 +470,18 @@ def test_a_constraint_is_not_met_outside_of_the_domain_of_its_atoms():
     x = cp.Variable(name="x")
     problem = cp.Problem(cp.Minimize(x), [cp.inv_pos(x) <= 4, x >= -3])
     assert ko.certify(problem, {x: -2.0}).upper >= 0.25 * (1 - 1e-12)
+
+
+def test_signs_hold_exactly_beside_kernels_of_very_different_size():
+    """A weight of -6e-14 beside one of 1e8 is rounding, but its kernel is 1e13 times the other."""
+    rng = np.random.default_rng(3)
+    x = rng.normal(size=(11, 2))
+    squares = ((x[:, None] - x) ** 2).sum(2)
+    Ks = np.array([6e-8 * np.eye(11), 1.3e5 * np.exp(-squares)])
+    y = np.sign(rng.normal(size=11))
+    for total in (70.0, 7e3, 7e-3):
+        mu = cp.Variable(2, nonneg=True)
+        K = ko.combine(mu, Ks)
+        problem = cp.Problem(cp.Minimize(ko.risk(K, y, ko.hard_margin())), [ko.trace(K) == total])
+        solution = ko.solve(problem, "exact", tol=1e-9)
+        assert (mu.value >= 0).all() and solution.lower <= solution.upper

@@ -161,14 +161,17 @@ class FeasibleSet:
         signed = np.concatenate([np.full(v.size, v.is_nonneg()) for v in self.variables])
         for _ in range(2):
             x = np.concatenate([flat(v.value) for v in self.variables])
-            tiny = 1e-12 * (float(np.abs(x).max(initial=0.0)) or 1.0)
-            D = np.where(signed, np.maximum(x, tiny), 1.0)
+            D = np.where(signed, np.maximum(x, 0.0), 1.0)
+            if not np.any(A * D, axis=1).all():  # an equation in zeros alone: they have to move
+                D = np.where(signed, np.maximum(x, 1e-12 * (float(np.abs(x).max(initial=0.0)) or 1.0)), 1.0)
             x = x - D * (A.T @ np.linalg.lstsq((A * D) @ A.T, constant + A @ x, rcond=1e-14)[0])
             x = np.where(np.abs(x) <= VANISHED * np.abs(x).max(initial=0.0), 0.0, x)
             start = 0
             for variable in self.variables:
                 value = x[start : start + variable.size].reshape(variable.shape, order="F")
-                nearly = variable.is_nonneg() and float(value.min(initial=0.0)) > -ROUND_OFF
+                # A weight below zero by rounding may weigh a kernel of any size: signs hold exactly.
+                size = float(np.abs(value).max(initial=0.0))
+                nearly = variable.is_nonneg() and float(value.min(initial=0.0)) >= -ROUND_OFF * max(size, 1.0)
                 variable.save_value(np.maximum(value, 0.0) if nearly else value)
                 start += variable.size
 
@@ -210,7 +213,7 @@ def excess(constraint: Any, read: Affine | None) -> float:
         M = np.asarray(constraint.args[0].value)
         eigenvalues = np.linalg.eigvalsh((M + M.T) / 2)
         return negative_part(eigenvalues)
-    scale = max(float(np.abs(flat(arg.value)).max(initial=0.0)) for arg in constraint.args)
+    scale = float(np.max([np.abs(flat(arg.value)).max(initial=0.0) for arg in constraint.args]))  # NaN stays
     if isinstance(constraint, Equality | Zero | Inequality):
         scale = max(scale, magnitude(read))
     if not np.isfinite(scale):

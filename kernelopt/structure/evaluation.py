@@ -12,13 +12,15 @@ from cvxpy.atoms.affine.unary_operators import NegExpression
 
 from kernelopt.errors import SolverError
 from kernelopt.machine import BlockMachine, Machine
+from kernelopt.rounding import gamma
 from kernelopt.structure.affine import affine, flat
 from kernelopt.structure.prices import price, summands
 from kernelopt.structure.structure import Point, RiskTerm, Structure
+from kernelopt.structure.trees import nodes
 from kernelopt.threads import Watch
 from kernelopt.validation import Array
 
-EVALUATION = 2e-14  # of the terms of an objective: their rounding, and that of the constraints of the point
+EVALUATION = 2e-14  # of the terms of an objective: the rounding of a few numbers, and of the constraints
 
 Given = tuple[Array, Array | None]  # alpha and scales of a machine, as `Learner.at` takes them
 
@@ -62,8 +64,10 @@ class Evaluator:
         It is moved by the rounding of its terms: up where it is minimised, down where it is maximised.
         """
         value, machines = self.at(point)
-        size = magnitude(self.structure.lifted.objective.args[0])
-        return Evaluation(value + self.structure.sign * EVALUATION * size, machines)
+        objective = self.structure.lifted.objective.args[0]
+        entries = max(node.size for node in nodes(objective) if isinstance(node, cp.Expression))
+        lost = (EVALUATION + gamma(2 * entries)) * magnitude(objective)  # a sum of so many terms, and more
+        return Evaluation(value + self.structure.sign * lost, machines)
 
     def machines(self) -> tuple[Machine | BlockMachine, ...]:
         """Return the machines at the current point, and set the values of the risks."""
