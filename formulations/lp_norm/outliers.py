@@ -35,7 +35,8 @@ class Outliers(ko.BoundedProblem):
         + \tfrac1{\nu n} \sum_i (\varrho - z_i)_+, \qquad z = \sum_m L_m w_m
 
     Its numbers are of size one: with u a power of four near the diagonals of the kernels, the factors are
-    those of K_m / u and the objective is multiplied by u. The multiplier of the fit is u alpha.
+    those of K_m / u and the objective is multiplied by u. The multiplier of the fit is u alpha. The bounds
+    are those of the programme with the factors as they are stored, whose products are K_m up to rounding.
 
     Attributes
     ----------
