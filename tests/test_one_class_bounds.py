@@ -157,3 +157,11 @@ def test_the_bounds_survive_a_deep_copy_of_the_formulation():
     found = formulation.solve("exact", tol=1e-8)
     assert found.certificate.route == "closed" and found.gap <= 1e-8
     assert found.alpha.sum() == pytest.approx(1, abs=1e-7)
+
+
+def test_alpha_is_that_of_the_bound_and_not_of_a_solver_that_gave_up():
+    """K = I on two points: a solver leaves the multiplier zero, from which alpha is found again."""
+    for n in (2, 5):
+        found = lp_norm.one_class([np.eye(n)], p=2, nu=1.0).solve("exact")
+        assert found.alpha == pytest.approx(np.full(n, 1 / n), rel=1e-6)
+        assert found.intercept == pytest.approx(-1 / n, rel=1e-6)

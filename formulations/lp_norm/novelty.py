@@ -87,7 +87,6 @@ def one_class(
         claim="equal",
         reference=f"{PAPER}, section 3.5",
         fit=explicit.fit,
-        unit=problem.unit,
         share=share,
     )
 
@@ -96,15 +95,16 @@ def one_class(
 class Offset(ko.Formulation):
     """The nu form, whose intercept is - rho."""
 
+    problem: Outliers
     fit: cp.Constraint = field(kw_only=True)
-    unit: float = field(kw_only=True)
     share: float = field(kw_only=True)
 
     def machine(self) -> tuple[Array, float] | None:
-        """Return alpha from the multiplier of the fit; None where the call was ended before there was one."""
+        """Return the alpha of the lower bound; None where a call was ended before there was a multiplier."""
         if self.fit.dual_value is None:
             return None
-        alpha = np.asarray(self.fit.dual_value) / self.unit
+        values = {variable.id: variable.value for variable in self.problem.variables()}
+        _, alpha, _ = self.problem.proved(values, self.fit.dual_value)
         return alpha, -threshold(np.asarray(self.kernel.value) @ alpha, self.share)
 
 

@@ -92,29 +92,37 @@ class Outliers(ko.BoundedProblem):
         are not near each other, at the machine of the fixed kernel whose weights belong to w, and so on:
         Algorithm 1 of the paper, in which the value of w falls.
         """
+        lower, _, best = self.proved(values, multipliers.get("fit"))
         variables = {v.name(): v for v in self.variables()}
         names = [f"w{m}" for m in self.data.used]
-        w = np.concatenate([np.zeros(0), *(given(values, variables[name]) for name in names)])
-        with np.errstate(all="ignore"):  # numbers that overflow give no bound
-            alpha = self.in_set(multiplier(multipliers.get("fit"), self.data.n) / self.unit)
-            lower, best = self.below(alpha), self.above(w / max(float(np.abs(w).max(initial=0.0)), 1e-300))
-            trained = best.w
-            for _ in range(ROUNDS):
-                if not trained.any() or best.value - lower <= ENOUGH * abs(best.value):
-                    break
-                alpha, trained = self.trained(trained, alpha)
-                lower = max(lower, self.below(alpha))
-                best = min(best, self.above(trained), key=lambda machine: machine.value)
         point = dict(zip(names, self.parts(best.w), strict=True)) | {"z": best.z, "rho": np.asarray(best.rho)}
         return ko.Certificate(
-            lower * self.unit,
-            best.value * self.unit,
+            float(lower * self.unit),
+            float(best.value * self.unit),
             "closed",
             feasible=True,
             point={variable: point[name] for name, variable in variables.items()},
             floor=ko.FLOOR_SHARE * self.size,
             source="one-class learning in the nu form has no risk",
         )
+
+    def proved(self, values: dict[int, Any], fit: Any) -> tuple[float, Array, Attained]:
+        """Return the best lower bound over u with its alpha, and the best machine, of `bounds`."""
+        variables = {v.name(): v for v in self.variables()}
+        w = np.concatenate([np.zeros(0), *(given(values, variables[f"w{m}"]) for m in self.data.used)])
+        with np.errstate(all="ignore"):  # numbers that overflow give no bound
+            alpha = self.in_set(multiplier(fit, self.data.n) / self.unit)
+            lower, best = self.below(alpha), self.above(w / max(float(np.abs(w).max(initial=0.0)), 1e-300))
+            proof, trained = alpha, best.w
+            for _ in range(ROUNDS):
+                if not trained.any() or best.value - lower <= ENOUGH * abs(best.value):
+                    break
+                alpha, trained = self.trained(trained, alpha)
+                found = self.below(alpha)
+                if found > lower:
+                    lower, proof = found, alpha
+                best = min(best, self.above(trained), key=lambda machine: machine.value)
+        return lower, proof / proof.sum(), best
 
     @property
     def size(self) -> float:
