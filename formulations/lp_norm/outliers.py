@@ -57,8 +57,9 @@ class Outliers(ko.BoundedProblem):
         rho = cp.Variable(name="rho", bounds=[0, self.reach])
         outside = cp.sum(cp.pos(rho - explicit.predictions)) / self.most
         regularizer = cp.square(ko.p_norm(explicit.lengths, r)) / 2
-        objective = cp.Minimize(self.unit * (regularizer - rho + outside))
-        super().__init__(objective, [explicit.fit])
+        # Term by term: the size of an objective is read off its terms, which cancel in a product.
+        objective = self.unit * regularizer - self.unit * rho + self.unit * outside
+        super().__init__(cp.Minimize(objective), [explicit.fit])
         self.explicit: Explicit = explicit
 
     @property
