@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 
 import kernelopt as ko
 from formulations.lp_norm.ivanov import dual, primal
+from formulations.lp_norm.outliers import Outliers, threshold
 from formulations.lp_norm.setting import PAPER, Array, Dual, Setting, setting
 
 SMALLEST_LENGTH = 1e-150
@@ -73,11 +74,8 @@ def one_class(
         machine = primal(grams, None, p=p, loss=ko.one_class(C))
         return replace(machine, name="lp_norm.one_class", reference=f"{PAPER}, section 3.5")
     p, data = ko.exponent(p), setting(grams, None, ko.one_class())
-    explicit = data.machine()
-    rho = cp.Variable(name="rho", bounds=[0, reach(data, p)])
-    outside = cp.sum(cp.pos(rho - explicit.predictions)) / (share * data.n)
-    objective = cp.square(ko.p_norm(explicit.lengths, block_exponent(p))) / 2 - rho + outside
-    problem = cp.Problem(cp.Minimize(objective), [explicit.fit])
+    problem = Outliers(data, block_exponent(p), reach(data, p), share)
+    explicit = problem.explicit
     theta = weights_of(data, explicit.lengths, p)
 
     return Offset(
@@ -97,14 +95,16 @@ def one_class(
 class Offset(ko.Formulation):
     """The nu form, whose intercept is - rho."""
 
+    problem: Outliers
     fit: cp.Constraint = field(kw_only=True)
     share: float = field(kw_only=True)
 
     def machine(self) -> tuple[Array, float] | None:
-        """Return alpha, the multiplier of the fit; None where the call was ended before there was one."""
+        """Return the alpha of the lower bound; None where a call was ended before there was a multiplier."""
         if self.fit.dual_value is None:
             return None
-        alpha = np.asarray(self.fit.dual_value)
+        values = {variable.id: variable.value for variable in self.problem.variables()}
+        _, alpha, _ = self.problem.proved(values, self.fit.dual_value)
         return alpha, -threshold(np.asarray(self.kernel.value) @ alpha, self.share)
 
 
@@ -173,10 +173,3 @@ def reach(data: Setting, p: float) -> float:
     return float(np.sqrt(ko.lp_length(forms, ko.conjugate_exponent(p)))) * max(
         ko.lp_length(point, r_dual) for point in lengths.T
     )
-
-
-def threshold(f: Array, nu: float) -> float:
-    """Return the middle one of the rho that minimise sum_i (rho - f_i)_+ / (nu n) - rho."""
-    ordered, rank = np.sort(f), nu * f.size
-    low, high = int(np.ceil(rank - 1e-9)) - 1, int(np.floor(rank + 1e-9))
-    return float(ordered[low] + ordered[min(high, f.size - 1)]) / 2

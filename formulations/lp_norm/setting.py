@@ -86,9 +86,10 @@ class Setting:
         named = zip(self.grams, self.grams.names, strict=True)
         return [ko.combine([1.0], ko.Grams.from_array(K[None], [name])) for K, name in named]
 
-    def machine(self) -> Explicit:
-        """Return the machine written out, one weight vector per used kernel."""
-        blocks = [(self.factors[m], cp.Variable(self.factors[m].shape[1], name=f"w{m}")) for m in self.used]
+    def machine(self, length: float = 1.0) -> Explicit:
+        """Return the machine written out, one weight vector per used kernel, with factors L_m / length."""
+        factors = [(m, self.factors[m] / length) for m in self.used]
+        blocks = [(L, cp.Variable(L.shape[1], name=f"w{m}")) for m, L in factors]
         lengths = cp.hstack([cp.norm2(w) for _, w in blocks] or [0.0])
         b = cp.Variable(name="b") if self.bias else cp.Constant(0.0)
         z = cp.Variable(self.n, name="z")

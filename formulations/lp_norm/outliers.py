@@ -1,0 +1,281 @@
+"""The nu form of one-class learning as a problem with bounds of its own."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import cvxpy as cp
+import numpy as np
+
+import kernelopt as ko
+from formulations.lp_norm.setting import Array, Explicit, Setting
+
+ROUND_OFF = 1e-15
+ROUNDS = 12  # of weights, and of active sets, which are final after a few or not at all
+ENOUGH = 1e-9  # relative to the value: bounds this near each other are not improved
+
+
+class Attained(NamedTuple):
+    """A machine, its rho, and a number that is not below its objective."""
+
+    value: float
+    w: Array
+    z: Array
+    rho: float
+
+
+class Outliers(ko.BoundedProblem):
+    r"""The programme over w and rho, with bounds in closed form.
+
+    .. math::
+
+        \min_{w, \varrho}\ \tfrac12 \|(\|w_1\|, \dots, \|w_M\|)\|_r^2 - \varrho
+        + \tfrac1{\nu n} \sum_i (\varrho - z_i)_+, \qquad z = \sum_m L_m w_m
+
+    Its numbers are of size one: with u a power of four near the diagonals of the kernels, the factors are
+    those of K_m / u and the objective is multiplied by u. The multiplier of the fit is u alpha. The bounds
+    are those of the programme with the factors as they are stored, whose products are K_m up to rounding.
+
+    Attributes
+    ----------
+    data : Setting
+    r : float in [1, 2]
+    reach : float
+        The upper bound of rho.
+    share : float in (0, 1]
+        nu.
+    unit : float
+        u.
+    """
+
+    def __init__(self, data: Setting, r: float, reach: float, share: float) -> None:
+        self.data, self.r, self.share, self.unit = data, r, share, unit_of(data)
+        self.reach = reach / self.unit
+        explicit = data.machine(np.sqrt(self.unit))
+        rho = cp.Variable(name="rho", bounds=[0, self.reach])
+        outside = cp.sum(cp.pos(rho - explicit.predictions)) / self.most
+        regularizer = cp.square(ko.p_norm(explicit.lengths, r)) / 2
+        # Term by term: the size of an objective is read off its terms, which cancel in a product.
+        objective = self.unit * regularizer - self.unit * rho + self.unit * outside
+        super().__init__(cp.Minimize(objective), [explicit.fit])
+        self.explicit: Explicit = explicit
+
+    @property
+    def most(self) -> float:
+        """The number of points that may be outside, nu n as the programme has it."""
+        return self.share * self.data.n
+
+    @cached_property
+    def L(self) -> Array:
+        """The factors of all used kernels over sqrt(u), side by side."""
+        used = [self.data.factors[m] for m in self.data.used]
+        return np.asarray(np.hstack([np.zeros((self.data.n, 0)), *used]) / np.sqrt(self.unit))
+
+    @cached_property
+    def starts(self) -> Array:
+        """The first column of each used kernel."""
+        ranks = [self.data.factors[m].shape[1] for m in self.data.used]
+        return np.concatenate([[0], np.cumsum(ranks)[:-1]]).astype(int) if ranks else np.zeros(0, dtype=int)
+
+    def parts(self, w: Array) -> list[Array]:
+        """Return the part of a vector that belongs to each used kernel."""
+        return np.split(w, self.starts[1:]) if self.starts.size else []
+
+    def bounds(self, values: dict[int, Any], multipliers: dict[str, Any]) -> ko.Certificate:
+        """Return bounds from weight vectors and the multiplier of the fit, whatever is left of them.
+
+        * lower: :meth:`below`, at alpha moved into its set;
+        * upper: :meth:`above`, at w times its best factor and with its best rho.
+
+        Both are moved outward by their rounding errors. They are taken at what was given; and where these
+        are not near each other, at the machine of the fixed kernel whose weights belong to w, and so on:
+        Algorithm 1 of the paper, in which the value of w falls.
+        """
+        lower, _, best = self.proved(values, multipliers.get("fit"))
+        variables = {v.name(): v for v in self.variables()}
+        names = [f"w{m}" for m in self.data.used]
+        point = dict(zip(names, self.parts(best.w), strict=True)) | {"z": best.z, "rho": np.asarray(best.rho)}
+        return ko.Certificate(
+            float(lower * self.unit),
+            float(best.value * self.unit),
+            "closed",
+            feasible=True,
+            point={variable: point[name] for name, variable in variables.items()},
+            floor=ko.FLOOR_SHARE * self.size,
+            source="one-class learning in the nu form has no risk",
+        )
+
+    def proved(self, values: dict[int, Any], fit: Any) -> tuple[float, Array, Attained]:
+        """Return the best lower bound over u with its alpha, and the best machine, of `bounds`."""
+        variables = {v.name(): v for v in self.variables()}
+        w = np.concatenate([np.zeros(0), *(given(values, variables[f"w{m}"]) for m in self.data.used)])
+        with np.errstate(all="ignore"):  # numbers that overflow give no bound
+            alpha = self.in_set(multiplier(fit, self.data.n) / self.unit)
+            lower, best = self.below(alpha), self.above(w / max(float(np.abs(w).max(initial=0.0)), 1e-300))
+            proof, trained = alpha, best.w
+            for _ in range(ROUNDS):
+                if not trained.any() or best.value - lower <= ENOUGH * abs(best.value):
+                    break
+                alpha, trained = self.trained(trained, alpha)
+                found = self.below(alpha)
+                if found > lower:
+                    lower, proof = found, alpha
+                best = min(best, self.above(trained), key=lambda machine: machine.value)
+        return lower, proof / proof.sum(), best
+
+    @property
+    def size(self) -> float:
+        """What no absolute value of the optimum exceeds: alpha = 1/n, and alpha'K alpha is convex."""
+        diagonals = np.maximum(self.data.grams.diagonals.mean(axis=1), 0.0)
+        return ko.lp_length(np.sqrt(diagonals), ko.conjugate_exponent(self.r)) ** 2 / 2
+
+    def below(self, alpha: Array) -> float:
+        r"""Return a lower bound over u from alpha >= 0 with alpha_i <= S / (nu n), S = 1'alpha.
+
+        Notes
+        -----
+        alpha / S is a multiplier of the fit for which rho has no price, and the minimum over w is
+
+        .. math:: -\tfrac12 \|(\|L_1'\alpha\|, \dots, \|L_M'\alpha\|)\|_{r^*}^2 / S^2, \qquad 1/r + 1/r^* = 1
+        """
+        v, error = products(self.L.T, alpha)
+        total = ko.rounding.exact_sum(alpha)
+        largest = self.half_square(np.abs(v) + error, ko.conjugate_exponent(self.r))
+        found = -ko.rounding.upwards(largest / total**2 * (1 + ko.rounding.gamma(8)))
+        return found if largest > 0 and np.isfinite(found) else 0.0 if largest == 0 else -np.inf
+
+    def above(self, w: Array) -> Attained:
+        """Return the best multiple of w, with an upper bound over u of its objective."""
+        z = self.L @ w
+        rho = self.best_rho(z)
+        gain = rho - float(np.maximum(rho - z, 0.0).sum()) / self.most
+        square = 2 * self.half_square(w, self.r)
+        nothing = Attained(0.0, np.zeros(w.size), np.zeros(z.size), 0.0)
+        if not (gain > 0 and 0 < square < np.inf):
+            return nothing
+        w = gain / square * w
+        z, error = products(self.L, w)
+        rho = self.best_rho(z)
+        d = rho - z
+        short = np.maximum(d + (error + ko.rounding.gamma(4) * np.abs(d)), 0.0) * (1 + ko.rounding.gamma(4))
+        outside = ko.rounding.upwards(ko.rounding.exact_sum(short)) / self.most
+        terms = [self.half_square(w, self.r), ko.rounding.upwards(outside), -rho]
+        value = ko.rounding.upwards(ko.rounding.exact_sum(terms))
+        return Attained(value, w, z, rho) if value < 0 else nothing
+
+    def best_rho(self, z: Array) -> float:
+        """Return the rho between its bounds that is best for predictions."""
+        return min(max(threshold(z, self.share), 0.0), self.reach)
+
+    def half_square(self, w: Array, exponent: float) -> float:
+        """Return an upper bound of half the square of the norm of the lengths of the parts of w.
+
+        w may be in error by a rounding per entry. The powers of `lp_length` are in error by less than
+        64 roundings, that of the exponent included.
+        """
+        lengths = np.array([ko.rounding.norm_above(part) for part in self.parts(w)])
+        norm = ko.lp_length(lengths, exponent) * (1 + ko.rounding.gamma(lengths.size + 64))
+        return float(norm * norm / 2 * (1 + ko.rounding.gamma(8)))
+
+    def in_set(self, alpha: Array) -> Array:
+        """Return weights near alpha that, over their sum, are in [0, 1 / (nu n)] without rounding.
+
+        What doubles miss is made good by a share of equal weights, which are in the set exactly.
+        """
+        alpha, equal = on_capped_simplex(alpha, 1 / self.most), 1 / self.data.n
+        most = Fraction(self.most)
+        for share in (0.0, min(ROUND_OFF / max(1 - self.share, ROUND_OFF), 1.0)):
+            mixed = (1 - share) * alpha + share * equal
+            if Fraction(float(mixed.max())) * most <= sum(map(Fraction, mixed.tolist())):
+                return mixed
+        return np.full(self.data.n, equal)
+
+    def trained(self, w: Array, alpha: Array) -> tuple[Array, Array]:
+        r"""Return alpha and w of the fixed kernel sum_m theta_m K_m, theta from the lengths of w.
+
+        It minimises alpha'K alpha over the set by active sets: which alpha_i are zero, and which 1 / (nu n),
+        is read off alpha - (f - rho) / k, k a mean diagonal entry. Rounds may cycle; then nothing is lost.
+        """
+        lengths = np.array([np.linalg.norm(part) for part in self.parts(w)])
+        theta = best_weights(lengths, self.r)
+        theta = np.repeat(theta, np.diff([*self.starts, self.L.shape[1]]))
+        F = self.L * np.sqrt(theta)
+        cap, k = 1 / self.most, max(float(np.square(F).sum()) / self.data.n, 1e-300)
+        f = F @ (F.T @ alpha)
+        rho, before = threshold(f, self.share), np.zeros(0)
+        for _ in range(ROUNDS):
+            wished = alpha - (f - rho) / k
+            state = np.where(wished <= 0, 0, np.where(wished >= cap, 2, 1))
+            if np.array_equal(state, before) or not (state == 1).any():
+                break
+            before, free = state, state == 1
+            alpha = np.where(state == 2, cap, 0.0)
+            G = F[free]
+            system = np.block([[G @ G.T, -np.ones((len(G), 1))], [np.ones((1, len(G))), np.zeros((1, 1))]])
+            right = np.append(-G @ (F.T @ alpha), 1 - alpha.sum())
+            found = np.linalg.lstsq(system, right, rcond=None)[0]
+            alpha[free], rho = found[:-1], float(found[-1])
+            f = F @ (F.T @ alpha)
+        alpha = self.in_set(alpha)
+        return alpha, theta * (self.L.T @ alpha)
+
+
+def unit_of(data: Setting) -> float:
+    """Return the power of four below the largest mean diagonal entry, one where there is none."""
+    largest = float(data.grams.diagonals.mean(axis=1).max(initial=0.0))
+    return 4.0 ** np.floor(np.log2(largest) / 2) if 0 < largest < np.inf else 1.0
+
+
+def given(values: dict[int, Any], variable: cp.Variable) -> Array:
+    """Return the value of a vector, zero where it is missing or not finite."""
+    value = values.get(variable.id)
+    if value is None or not np.isfinite(value).all():
+        return np.zeros(variable.size)
+    return np.asarray(value, dtype=float).ravel()
+
+
+def multiplier(value: Any, n: int) -> Array:
+    """Return a multiplier of n equations, zero where it is missing or not finite."""
+    if value is None or np.size(value) != n or not np.isfinite(value).all():
+        return np.zeros(n)
+    return np.asarray(value, dtype=float).ravel()
+
+
+def products(A: Array, b: Array) -> tuple[Array, Array]:
+    """Return A b as BLAS computes it, and a bound of the error of each entry."""
+    size = np.abs(A) @ np.abs(b)
+    return A @ b, 1.01 * ko.rounding.gamma(b.size + 2) * size + ko.rounding.TINY * b.size
+
+
+def best_weights(lengths: Array, r: float) -> Array:
+    """Return theta of Proposition 2, |w_m|^(2/(p+1)) up to its norm; 2/(p+1) = 2 - r."""
+    if r == 2:
+        return np.ones(lengths.size)
+    powers = (lengths / lengths.max()) ** (2 - r)
+    return np.asarray(powers / ko.lp_length(powers, r / (2 - r)))
+
+
+def on_capped_simplex(alpha: Array, cap: float) -> Array:
+    """Return the point of {0 <= a <= cap, 1'a = 1} next to alpha, up to rounding.
+
+    It is alpha - t between the bounds, where t makes the sum one; the sum is linear between breakpoints.
+    """
+    alpha = np.clip(alpha, -1.0, 2.0)
+    breaks = np.unique(np.concatenate([alpha, alpha - cap]))
+    low, high = 0, breaks.size - 1  # the sum falls from n cap >= 1 to zero
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if np.clip(alpha - breaks[middle], 0, cap).sum() >= 1 else (low, middle)
+    sums = [float(np.clip(alpha - breaks[i], 0, cap).sum()) for i in (low, high)]
+    part = (sums[0] - 1) / (sums[0] - sums[1]) if sums[0] > sums[1] else 0.0
+    t = breaks[low] + min(max(part, 0.0), 1.0) * (breaks[high] - breaks[low])
+    return np.asarray(np.clip(alpha - t, 0, cap))
+
+
+def threshold(f: Array, nu: float) -> float:
+    """Return the middle one of the rho that minimise sum_i (rho - f_i)_+ / (nu n) - rho."""
+    ordered, rank = np.sort(f), nu * f.size
+    low, high = int(np.ceil(rank - 1e-9)) - 1, int(np.floor(rank + 1e-9))
+    return float(ordered[low] + ordered[min(high, f.size - 1)]) / 2
