@@ -104,7 +104,7 @@ def cases():
 @pytest.mark.parametrize(("method", "loss", "form", "sizes"), list(cases()))
 def test_the_unit_of_the_kernels_is_none_of_the_result(method, loss, form, sizes):
     share = 1.0 if form != "bounded risk" else 0.0  # that objective does not scale
-    tol = CONIC.get(form, TOLERANCE)
+    tol = CONIC.get(form, TOLERANCE) if method != "mirror-descent" else 1e-7  # its iterations end first
     problem, _ = learning(loss, form)
     reference = ko.solve(problem, method, tol=tol)
     assert reference.gap <= 10 * tol

@@ -170,7 +170,7 @@ class Interleaved(Method):
         # of the kernels that are left out vanish slowly, one after the other. A chunk takes 0.25 ms beside
         # reading its rows twice: for its block of the kernel, and to update the images.
         m, n = match.reach.size, match.y.size
-        chunks = 25 + 9 * n / self.chunk if match.p > 1 else 40 * m
+        chunks = 25 + 9 * n / self.chunk if match.p > 1 else 50 * m
         return ball_cost(match, chunks, 2.5e-4, rows=2 * min(self.chunk, n))
 
     def run(self, match: Ball, control: Control) -> Outcome | None:

@@ -70,7 +70,7 @@ def image(kernel: Summands, c: Array) -> Image:
     reach, k = float(roots @ np.abs(c)), c.size + kernel.weights.size + 8
     values = kernel.value @ c
     square = float(c @ values)
-    rounding = gamma(2 * k) * reach**2
+    rounding = gamma(2 * k) * (reach * reach)  # a power of a float overflows with an error
     size = np.sqrt(max(square + rounding, 0.0))
     errors = roots * (gamma(k) * reach + FEASIBLE * size)
     return Image(values, errors, Bounded(square, rounding + FEASIBLE * size**2))
