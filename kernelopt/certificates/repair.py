@@ -164,7 +164,11 @@ class FeasibleSet:
             D = np.where(signed, np.maximum(x, 0.0), 1.0)
             if not np.any(A * D, axis=1).all():  # an equation in zeros alone: they have to move
                 D = np.where(signed, np.maximum(x, 1e-12 * (float(np.abs(x).max(initial=0.0)) or 1.0)), 1.0)
-            x = x - D * (A.T @ np.linalg.lstsq((A * D) @ A.T, constant + A @ x, rcond=1e-14)[0])
+            D = D / D.max(initial=1e-300)  # the step is the same
+            missed = constant + A @ x
+            if not (np.isfinite(missed).all() and np.isfinite(D).all()):
+                return
+            x = x - D * (A.T @ np.linalg.lstsq((A * D) @ A.T, missed, rcond=1e-14)[0])
             x = np.where(np.abs(x) <= VANISHED * np.abs(x).max(initial=0.0), 0.0, x)
             start = 0
             for variable in self.variables:
