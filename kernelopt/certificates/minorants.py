@@ -167,7 +167,7 @@ def weighed(read: Affine | None, c: Array, errors: Array) -> Minorant:
     if read is None:
         return constant(0.0, np.inf)
     wide = errors + gamma(c.size + 8) * np.abs(c)
-    rows = {v: sp.csr_array(c @ matrix).reshape(1, -1) for v, matrix in read.matrices.items()}
+    rows = {v: sp.csr_array(np.atleast_2d(c @ matrix)) for v, matrix in read.matrices.items()}
     slopes = {v: np.asarray(abs(matrix).T @ wide) for v, matrix in read.matrices.items()}
     return Minorant(Affine(np.array([c @ read.constant]), rows), float(np.abs(read.constant) @ wide), slopes)
 

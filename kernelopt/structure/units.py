@@ -125,7 +125,7 @@ def kernel_scales(structure: Structure, variable: cp.Variable) -> Array | None:
             if read is not None and variable in read.matrices:
                 sizes = np.array([np.abs(G).max() for G in grams])
                 weighed = abs(read.matrices[variable]).T.multiply(sizes)
-                scales = np.maximum(scales, weighed.max(axis=1).toarray())
+                scales = np.maximum(scales, np.ravel(weighed.max(axis=1).toarray()))
     return scales if (scales > 0).all() else None
 
 
