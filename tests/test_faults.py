@@ -485,3 +485,12 @@ def test_signs_hold_exactly_beside_kernels_of_very_different_size():
         problem = cp.Problem(cp.Minimize(ko.risk(K, y, ko.hard_margin())), [ko.trace(K) == total])
         solution = ko.solve(problem, "exact", tol=1e-9)
         assert (mu.value >= 0).all() and solution.lower <= solution.upper
+
+
+@pytest.mark.parametrize(("seed", "method"), [(1052, "exact"), (2700, "cutting-plane")])
+def test_hard_margins_that_are_hardly_met_end_in_no_foreign_error(seed, method):
+    with warnings.catch_warnings(), contextlib.suppress(ko.KerneloptError):
+        warnings.simplefilter("ignore", ko.ConvergenceWarning)
+        warnings.simplefilter("ignore", ko.ConditionWarning)
+        solution = ko.solve(draw(seed).problem, method, time_limit=2)
+        assert solution.lower <= solution.upper

@@ -114,6 +114,11 @@ class Search:
             if control.gap <= NEARLY and control.stalled:
                 control.stopped = STALLED
                 return
+            if not self.machines:
+                raise SolverError(
+                    "cutting planes need a kernel at which every risk is finite, got none between the first "
+                    "point and one inside the constraints. Use method='exact'."
+                )
             for k, alpha in enumerate(self.machines):
                 model.add(k, alpha)
             try:
