@@ -18,6 +18,7 @@ from kernelopt.solvercalls import call
 from kernelopt.threads import Noted, Watch, quietly
 
 LARGEST_INTERIOR_POINT_ORDER = 70  # where nothing else is known of the cones
+TIGHT = ("tol_gap_rel", "tol_gap_abs", "tol_feas")  # Clarabel stops at 1e-8 of these by itself
 KNOWN = tuple(cp.settings.SOLVERS)
 """The names of all solvers that cvxpy has an interface for."""
 
@@ -103,7 +104,7 @@ def ladder(
     interior = [
         Rung("CLARABEL"),
         Rung("CLARABEL", {"use_quad_obj": False}),
-        Rung("CLARABEL", {"use_quad_obj": False, "tol_gap_rel": 1e-10, "tol_gap_abs": 1e-10}),
+        Rung("CLARABEL", {"use_quad_obj": False, **dict.fromkeys(TIGHT, 1e-11)}),
     ]
     first_order = [
         Rung("SCS", {"eps_abs": 1e-7, "eps_rel": 1e-7, "max_iters": 20000}),

@@ -387,6 +387,15 @@ def test_the_honest_point_stays_when_a_liar_comes_last(monkeypatch, truth):
     assert problem.value == pytest.approx(solution.value, rel=1e-9)
 
 
+@pytest.mark.parametrize("make", [simplex, free_sign], ids=lambda make: make.__name__)
+def test_a_point_of_one_solver_and_the_bound_of_another_are_put_together(make, truth, monkeypatch):
+    rungs = [Rung(WrongDual()), Rung(WrongPrimal())]
+    monkeypatch.setattr("kernelopt.solvers.exact.ladder", lambda **_: rungs)
+    solution = ko.solve(make(), "exact")
+    assert solution.status == "optimal" and solution.gap <= 1e-5
+    assert encloses(solution.certificate, truth[make])
+
+
 @pytest.mark.parametrize(
     "error",
     [

@@ -288,18 +288,3 @@ def test_what_was_wrong_in_silence_or_foreign_is_refused(call, message):
         warnings.simplefilter("ignore", RuntimeWarning)
         with pytest.raises(ko.InputError, match=message):
             call()
-
-
-def test_a_large_stack_is_read_no_more_often_than_before(monkeypatch):
-    """The gate of a stack is two passes for finiteness, and three for the symmetry of each matrix."""
-    passes = []
-    isfinite = np.isfinite
-
-    def counted(array, *rest, **more):
-        passes.append(np.size(array))
-        return isfinite(array, *rest, **more)
-
-    monkeypatch.setattr(np, "isfinite", counted)
-    grams = np.stack([np.eye(50)] * 4)
-    ko.as_grams(grams)
-    assert sum(size for size in passes if size > 1) == 2 * grams.size

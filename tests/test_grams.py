@@ -118,6 +118,30 @@ def test_rows_that_are_no_points_are_refused(grams, Ks, indices, message):
 
 
 @stacks
+def test_magnitudes_bound_the_entries_of_any_matrix(grams, Ks):
+    """Of indefinite ones too, whose diagonal may vanish: |K_ij| <= sqrt(d_i d_j)."""
+    hollow = Ks - Ks * np.eye(Ks.shape[1])
+    signed = ko.as_grams(hollow)
+    for each in (grams, signed, signed.subset([-1]), signed.block([2, 0])):
+        d = each.magnitudes
+        assert (np.abs(np.asarray(each)) <= np.sqrt(d[:, :, None] * d[:, None]) * (1 + 1e-12)).all()
+
+
+@stacks
+def test_images_belong_to_the_alpha_that_is_asked_for(grams, Ks):
+    """The last images are kept: a changed alpha, a copy and a part have their own."""
+    alpha = np.linspace(-1, 1, Ks.shape[1])
+    for _ in range(2):
+        assert grams.apply(alpha) == pytest.approx(Ks @ alpha, abs=1e-12)
+        alpha[0] += 1.0
+    assert grams.apply(alpha[:2]) == pytest.approx(Ks[:, :, :2] @ alpha[:2], abs=1e-12)
+    part = grams.subset([-1, 0])
+    assert part.apply(alpha[:2]) == pytest.approx(Ks[[-1, 0]][:, :, :2] @ alpha[:2], abs=1e-12)
+    with pytest.raises(ValueError, match="read-only"):
+        grams.apply(alpha)[0] = 0.0
+
+
+@stacks
 @pytest.mark.parametrize("rows", [slice(0, 4), slice(1, None, 2), np.array([5, 0, 2])], ids=str)
 def test_blocks(grams, Ks, rows):
     block = grams.block(rows)

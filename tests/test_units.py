@@ -42,8 +42,9 @@ QUICK = {("exact", loss, "ball") for loss in LOSSES} | {
 QUICK |= {("exact", "hinge", form) for form in FORMS}
 UNITS = (1e-10, 1e10)
 MORE_UNITS = (1e-5, 1e5)
-TOLERANCE = 1e-9  # of values; of gaps ten times that, since the last digit of a conic solver is luck
-CONIC = {"caps": 1e-7, "free signs": 1e-7, "bounded risk": 1e-7}  # proved by solvers that stop at 1e-8
+TOLERANCE = 1e-9
+GAPS = {"caps": 1e-7, "free signs": 2e-7, "bounded risk": 2e-7}  # what conic multipliers prove; else 1e-8
+AGREEMENT = {"bounded risk": 5e-9}  # a point on the boundary of what is allowed, by one of several solvers
 
 
 def sample(n=14):
@@ -104,16 +105,18 @@ def cases():
 @pytest.mark.parametrize(("method", "loss", "form", "sizes"), list(cases()))
 def test_the_unit_of_the_kernels_is_none_of_the_result(method, loss, form, sizes):
     share = 1.0 if form != "bounded risk" else 0.0  # that objective does not scale
-    tol = CONIC.get(form, TOLERANCE) if method != "mirror-descent" else 1e-7  # its iterations end first
+    slow = (method, loss) == ("mirror-descent", "huberized_hinge")  # its iterations end first
+    tol = 1e-7 if slow else TOLERANCE
+    largest_gap, agreement = GAPS.get(form, 10 * tol), AGREEMENT.get(form, tol)
     problem, _ = learning(loss, form)
     reference = ko.solve(problem, method, tol=tol)
-    assert reference.gap <= 10 * tol
+    assert reference.gap <= largest_gap
     for c in sizes:
         problem, _ = learning(loss, form, c)
         found = ko.solve(problem, method, tol=tol)
         factor = c**share
-        assert found.gap <= 10 * tol
-        assert found.value * factor == pytest.approx(reference.value, rel=tol)
+        assert found.gap <= largest_gap
+        assert found.value * factor == pytest.approx(reference.value, rel=agreement)
         assert found.lower * factor <= reference.upper * (1 + 1e-12)
         assert reference.lower <= found.upper * factor * (1 + 1e-12)
 

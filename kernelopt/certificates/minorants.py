@@ -117,7 +117,7 @@ def gain_of(learner: Learner, alpha: Array) -> tuple[Bounded, float]:
 
 def fixed_penalty(term: RiskTerm, alpha: Array, Ks: list[Array], moved: float, accurate: bool) -> float:
     """Return an upper bound of 1/2 |(sqrt(alpha'K_m alpha))_m|_s^2, 1/s + 1/norm = 1, at constant kernels."""
-    kernels = [summands(K, value) for K, value in zip(term.kernels, Ks, strict=True)]
+    kernels = [summands(K, alpha.size, value) for K, value in zip(term.kernels, Ks, strict=True)]
     images = [(accurate_image if accurate else image)(K, alpha) for K in kernels]
     squares = np.array(
         [max(at.square.above, 0.0) + moving(K.d, alpha, moved) for K, at in zip(kernels, images, strict=True)]

@@ -57,8 +57,8 @@ class Grams(Matrices):
         """Return the stack of an (m, N, N) array of symmetric matrices, of any signature."""
         from kernelopt.grams.stored import ArrayGrams
 
-        stack = as_stack(array)
-        return ArrayGrams(stack, None if names is None else as_names(names, len(stack)))
+        stack, largest = as_stack(array)
+        return ArrayGrams(stack, None if names is None else as_names(names, len(stack)), largest)
 
     @staticmethod
     def from_kernels(kernels: Sequence[KernelFunction], X: Any) -> Grams:
@@ -158,11 +158,6 @@ class Grams(Matrices):
             whole: Grams = self.origin[0]
             return whole.subset(self.origin[1][chosen])
         return self._subset(chosen)
-
-    @property
-    def known_semidefinite(self) -> bool:
-        """Whether the kernels are positive semidefinite by the way they were made, not by their numbers."""
-        return False
 
     def check_corners(self) -> None:
         """Raise `NotPSDError` for a kernel that is indefinite on the first hundred points.
@@ -292,4 +287,7 @@ def as_grams(grams: Grams | ArrayLike, what: str = "grams") -> Grams:
     """Return `grams` as a `Grams`, taking an (m, N, N) array as well; messages name the argument `what`."""
     from kernelopt.grams.stored import ArrayGrams
 
-    return grams if isinstance(grams, Grams) else ArrayGrams(as_stack(grams, what))
+    if isinstance(grams, Grams):
+        return grams
+    stack, largest = as_stack(grams, what)
+    return ArrayGrams(stack, largest=largest)

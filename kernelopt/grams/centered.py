@@ -79,8 +79,7 @@ class CenteredGrams(Grams):
         shift = w @ self._shift
         return np.asarray(self._base.combine(w) - (shift[:, None] + shift))
 
-    def apply(self, alpha: ArrayLike) -> Array:
-        a = self._alpha(alpha)
+    def _apply(self, a: Array) -> Array:
         along = self._shift[:, : a.size] @ a
         return np.asarray(self._base.apply(a) - (self._shift * a.sum() + along[:, None]))
 

@@ -202,8 +202,8 @@ class JoinedGrams(Grams):
             total += each
         return total
 
-    def apply(self, alpha: ArrayLike) -> Array:
-        return np.concatenate([part.apply(alpha) for part in self.parts])
+    def _apply(self, a: Array) -> Array:
+        return np.concatenate([part.apply(a) for part in self.parts])
 
     def forms(self, alpha: ArrayLike) -> Array:
         return np.concatenate([part.forms(alpha) for part in self.parts])

@@ -11,8 +11,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from kernelopt.errors import ParameterError, ShapeError
 from kernelopt.factors import pivoted_cholesky
-from kernelopt.grams.keeping import Kept, all_kept, chunks, once, positions
-from kernelopt.validation import Array, Index, numeric, shown
+from kernelopt.grams.keeping import Kept, all_kept, chunks, once, positions, read_only
+from kernelopt.validation import Array, Index, numeric, row_maxima, shown
 
 
 class Matrices(ABC):
@@ -26,6 +26,8 @@ class Matrices(ABC):
     origin: tuple[Any, NDArray[np.intp]] | None = None
     """For a subset the stack it was taken from, and which of its matrices it has."""
 
+    _applied: tuple[Array, Array] | None = None  # the last alpha, and its images
+
     def __init__(self, m: int, n_points: int, names: Sequence[str] | None = None) -> None:
         self.shape: tuple[int, int, int] = (m, n_points, n_points)
         self.names: tuple[str, ...] = tuple(names) if names else tuple(f"K[{i}]" for i in range(m))
@@ -37,7 +39,7 @@ class Matrices(ABC):
         return {
             k: v
             for k, v in state.items()
-            if k != "origin" and not isinstance(getattr(type(self), k, None), once)
+            if k not in ("origin", "_applied") and not isinstance(getattr(type(self), k, None), once)
         }
 
     @abstractmethod
@@ -148,12 +150,25 @@ class Matrices(ABC):
         return np.stack([np.diag(K).copy() for K in self])  # a view would keep its matrix alive
 
     @property
+    def known_semidefinite(self) -> bool:
+        """Whether the matrices are positive semidefinite by the way they were made, not by their numbers."""
+        return False
+
+    @property
     def magnitudes(self) -> Array:
         """Numbers d, shape (m, N): K_i alpha is computed from terms below sqrt(d_ij d_ik) |alpha_k|.
 
-        They are the diagonals where a PSD matrix is summed as it is, and bound its rounding errors.
+        They are the diagonals of matrices that are known to be PSD, else the largest entries of the rows.
+        They bound rounding errors.
         """
-        return np.abs(self.diagonals)
+        return np.abs(self.diagonals) if self.known_semidefinite else self.largest_entries
+
+    @once
+    def largest_entries(self) -> Array:
+        """The largest absolute value in each row, shape (m, N)."""
+        if all_kept(self.shape):
+            return np.stack([row_maxima(K) for K in self])
+        return np.concatenate([row_maxima(self.rows(chunk)) for chunk in chunks(self.shape)], axis=1)
 
     @property
     def traces(self) -> Array:
@@ -180,8 +195,19 @@ class Matrices(ABC):
         return total
 
     def apply(self, alpha: ArrayLike) -> Array:
-        """Return (K_i alpha)_i, shape (m, N); a shorter alpha belongs to the first points."""
-        a = self._alpha(alpha)
+        """Return (K_i alpha)_i, shape (m, N), read-only; a shorter alpha belongs to the first points.
+
+        The images of the last alpha are kept: certificates, multipliers and weights ask for the same ones.
+        """
+        a, last = self._alpha(alpha), self._applied
+        if last is not None and np.array_equal(a, last[0]):
+            return last[1]
+        images = read_only(self._apply(a))
+        self._applied = a.copy(), images
+        return images
+
+    def _apply(self, a: Array) -> Array:
+        """Compute what `apply` returns."""
         if all_kept(self.shape):
             return np.stack([K[:, : a.size] @ a for K in self])
         images = [self.rows(chunk)[:, :, : a.size] @ a for chunk in chunks(self.shape)]

@@ -124,8 +124,8 @@ class ScaledGrams(Grams):
     def combine(self, weights: ArrayLike) -> Array:
         return self._base.combine(self._weights(weights) / self.constants)
 
-    def apply(self, alpha: ArrayLike) -> Array:
-        return self._base.apply(alpha) / self.constants[:, None]
+    def _apply(self, a: Array) -> Array:
+        return self._base.apply(a) / self.constants[:, None]
 
     def inner(self) -> Array:
         return self._base.inner() / np.outer(self.constants, self.constants)

@@ -17,9 +17,13 @@ from kernelopt.validation import Array, plain, shown
 class ArrayGrams(Grams):
     """A stack held as an array."""
 
-    def __init__(self, array: Array, names: Sequence[str] | None = None) -> None:
+    def __init__(
+        self, array: Array, names: Sequence[str] | None = None, largest: Array | None = None
+    ) -> None:
         super().__init__(array.shape[0], array.shape[1], names)
         self._array = read_only(array)
+        if largest is not None:
+            self.largest_entries = read_only(largest)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
         return np.array(self._array, dtype=dtype, copy=copy)
@@ -50,8 +54,7 @@ class ArrayGrams(Grams):
         total: Array = np.tensordot(self._weights(weights), self._array, 1)
         return total
 
-    def apply(self, alpha: ArrayLike) -> Array:
-        a = self._alpha(alpha)
+    def _apply(self, a: Array) -> Array:
         padded = np.zeros(self.n_points)
         padded[: a.size] = a
         images = self._array.reshape(-1, self.n_points) @ padded  # one product: numpy's stacked ones are slow
@@ -92,8 +95,7 @@ class RankOneGrams(Grams):
     def combine(self, weights: ArrayLike) -> Array:
         return np.asarray((self.V * self._weights(weights)) @ self.V.T)
 
-    def apply(self, alpha: ArrayLike) -> Array:
-        a = self._alpha(alpha)
+    def _apply(self, a: Array) -> Array:
         return (self.V * (a @ self.V[: a.size])).T
 
     def entries(self, rows: ArrayLike, columns: ArrayLike) -> Array:
@@ -130,8 +132,7 @@ class IdentityGrams(Grams):
     def diagonals(self) -> Array:
         return np.ones((1, self.n_points))
 
-    def apply(self, alpha: ArrayLike) -> Array:
-        a = self._alpha(alpha)
+    def _apply(self, a: Array) -> Array:
         return np.pad(a, (0, self.n_points - a.size))[None]
 
     def inner(self) -> Array:

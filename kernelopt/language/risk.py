@@ -8,6 +8,7 @@ from typing import Any
 
 import cvxpy as cp
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
 from kernelopt.errors import ParameterError, ShapeError
@@ -72,18 +73,19 @@ class Learner:
         return learn_blocks(kernels, self.y, self.loss, self.bias is not None, self.norm, watch)
 
     def at(
-        self, Ks: list[Array], alpha: Array, scales: Array | None = None, watch: Watch | None = None
+        self, Ks: Sequence[Any], alpha: Array, scales: Array | None = None, watch: Watch | None = None
     ) -> Machine | BlockMachine:
-        """Return the machine of a given alpha at the kernels Ks, with its best intercept.
+        """Return the machine of a given alpha at the kernels Ks, arrays or what else gives K @ alpha.
 
-        It is f = sum_i scales_i K_i alpha + b, with all scales one by default. Several kernels under a
-        norm other than 2 need scales: without them alpha determines no machine, and one is trained.
+        It is f = sum_i scales_i K_i alpha + b, with all scales one by default and the best b. Several
+        kernels under a norm other than 2 need scales: without them alpha determines no machine, and one is
+        trained.
         """
         bias = self.bias is not None
         if len(Ks) == 1:
             return machine_at(Ks[0], alpha, self.y, self.loss, bias)
         if scales is None and self.norm != 2:
-            return self.train(Ks, watch)
+            return self.train(list(Ks), watch)
         scales = np.ones(len(Ks)) if scales is None else scales
         return blocks_at(Ks, alpha, scales, self.y, self.loss, bias, self.norm)
 
@@ -125,7 +127,7 @@ class Risk(ValuedWrap):
         self.learner = learner
         self.alpha: Array | None = None
         self.intercept: float | None = None
-        self._known: tuple[list[Array], Machine | BlockMachine] | None = None
+        self._known: tuple[list[Any], Machine | BlockMachine] | None = None
         super().__init__(expression)
 
     def get_data(self) -> list[Any]:
@@ -138,9 +140,7 @@ class Risk(ValuedWrap):
         return True, False
 
     def known_value(self) -> float | None:
-        if self.learner.kernel_values() is None:
-            return None
-        return self.oracle().value
+        return None if self._key() is None else self.oracle().value
 
     def oracle(self) -> Machine | BlockMachine:
         """Return the machine at the current value of the kernel: value, alpha, intercept, ...
@@ -153,24 +153,29 @@ class Risk(ValuedWrap):
         ParameterError
             If a variable of the kernel has no value.
         """
-        Ks = self.learner.kernel_values()
-        if Ks is None:
+        key, known = self._key(), self._known
+        if key is not None and known is not None and all(map(np.array_equal, key, known[0])):
+            return known[1]
+        Ks = None if key is None else self.learner.kernel_values()
+        if key is None or Ks is None:
             raise ParameterError(
                 "the kernel must have a value, got None. Solve the problem or set its variables' .value."
             )
-        key, known = self._key(Ks), self._known
-        if known is None or not all(np.array_equal(a, b) for a, b in zip(key, known[0], strict=True)):
-            self._known = known = (key, sealed(self.learner.train(Ks)))
-        return known[1]
+        machine = sealed(self.learner.train(Ks))
+        self._known = key, machine
+        return machine
 
-    def _key(self, Ks: list[Array]) -> list[Array]:
-        """Return what the machine depends on: the kernels and the parameters."""
-        return [*Ks, *(np.copy(p.value) for p in self.parameters())]
+    def _key(self) -> list[Any] | None:
+        """Return what the machine depends on, the values of variables and parameters; None without them."""
+        leaves = [v for K in self.learner.kernels for v in K.variables()] + self.parameters()
+        if any(leaf.value is None for leaf in leaves):
+            return None
+        return [np.array(leaf.value.toarray() if sp.issparse(leaf.value) else leaf.value) for leaf in leaves]
 
-    def remember(self, machine: Machine | BlockMachine, Ks: list[Array] | None = None) -> None:
-        """Take `machine` for the one at the kernels Ks on the labelled points (by default: now)."""
-        Ks = self.learner.kernel_values() if Ks is None else Ks
-        self._known = None if Ks is None else (self._key(Ks), sealed(machine))
+    def remember(self, machine: Machine | BlockMachine) -> None:
+        """Take `machine` for the one at the current values."""
+        key = self._key()
+        self._known = None if key is None else (key, sealed(machine))
 
     def forget(self) -> None:
         """Train anew the next time that a machine is asked for."""

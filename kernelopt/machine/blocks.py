@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import cvxpy as cp
 import numpy as np
@@ -93,7 +93,7 @@ def primal_blocks(
 
 
 def blocks_at(
-    Ks: Sequence[Array], alpha: Array, scales: Array, y: Array, loss: Loss, bias: bool, norm: float
+    Ks: Sequence[Any], alpha: Array, scales: Array, y: Array, loss: Loss, bias: bool, norm: float
 ) -> BlockMachine:
     """Return the machine of given alpha and scales with its best intercept."""
     alpha = loss.project(alpha, y, bias)
@@ -101,7 +101,7 @@ def blocks_at(
 
 
 def blocks_with(
-    Ks: Sequence[Array], alpha: Array, coefficients: Array, y: Array, loss: Loss, bias: bool, norm: float
+    Ks: Sequence[Any], alpha: Array, coefficients: Array, y: Array, loss: Loss, bias: bool, norm: float
 ) -> BlockMachine:
     """Return the machine of given coefficients with its best intercept."""
     parts = np.array([K @ c for K, c in zip(Ks, coefficients, strict=True)])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import chain
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -68,7 +68,7 @@ def learn(
     return best
 
 
-def machine_at(K: Array, alpha: Array, y: Array, loss: Loss, bias: bool) -> Machine:
+def machine_at(K: Any, alpha: Array, y: Array, loss: Loss, bias: bool) -> Machine:
     """Return the machine of a given alpha with its best intercept (and scale, for a hard margin)."""
     alpha = loss.project(alpha, y, bias)
     f = K @ alpha

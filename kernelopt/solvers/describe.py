@@ -36,9 +36,11 @@ def write_back(
     problem = structure.problem
     values = {**hidden, **{v.id: value for v, value in certificate.point.items()}}
     primal = {v.id: filled(v, values.get(v.id)) for v in problem.variables()}
+    for variable in problem.variables():
+        variable.save_value(primal[variable.id])
     for term, machine in zip(structure.risks, certificate.machines, strict=True):
         term.node.alpha, term.node.intercept = machine.alpha, float(machine.intercept)
-        term.node.remember(machine, term.values())  # cvxpy evaluates the objective in `unpack`
+        term.node.remember(machine)  # cvxpy evaluates the objective in `unpack`
     status = cp.OPTIMAL if optimal else cp.OPTIMAL_INACCURATE
     problem.unpack(CvxpySolution(status, None, primal, {}, {"solver": solver}))
     set_value(problem, certificate.lower if structure.maximize else certificate.upper)

@@ -18,6 +18,7 @@ from kernelopt.solvers.control import Control
 from kernelopt.solvers.impossible import contradiction, raise_if_impossible, without_point
 from kernelopt.solvers.method import Cost, Method, Outcome
 from kernelopt.solvers.programme import Programme
+from kernelopt.solvers.results import attained, united
 from kernelopt.solvers.separability import check_separable
 from kernelopt.solvers.sizing import Size, compilation_seconds, size
 from kernelopt.structure.ball import Ball, read_ball
@@ -112,7 +113,7 @@ def refuse_hopeless(expected: Size, control: Control) -> None:
 
 
 class Search:
-    """The explicit problem, and the best certified point that a solver left."""
+    """The explicit problem, and the best that solvers left: a certified point, bounds and multipliers."""
 
     def __init__(self, structure: Structure, programme: Programme | None, control: Control) -> None:
         self.structure, self.programme, self.control = structure, programme, control
@@ -125,6 +126,7 @@ class Search:
         self.compilation = compilation_seconds(size(structure).cones)  # of a programme it is about the same
         self.best: Outcome | None = None
         self.certificate: Certificate | None = None
+        self.distance = np.inf  # of the bounds of the attempt that `best` is taken from
         self.claims: list[Attempt] = []
         self.build_time = 0.0
 
@@ -139,8 +141,7 @@ class Search:
                 found, certificate = self.judged(tried)
             if certificate.proof is not None:
                 raise contradiction(self.structure, certificate.proof)
-            if self.certificate is None or better(certificate, self.certificate):
-                self.best, self.certificate = found, certificate
+            self.keep(found, certificate)
             lower, upper = certificate.lower, certificate.upper
             if self.structure.maximize:
                 lower, upper = -upper, -lower
@@ -149,6 +150,20 @@ class Search:
             self.control.floor = max(self.control.floor, certificate.floor)
             if self.control.report(lower, upper, point=point, proof=True, **more):
                 break
+
+    def keep(self, found: Outcome, certificate: Certificate) -> None:
+        """Keep the attempt with the nearer bounds, with the better point and the better bound of all."""
+        nearer = certificate.distance < self.distance
+        self.distance = min(certificate.distance, self.distance)
+        if self.best is not None and self.certificate is not None:
+            sign, old = self.structure.sign, self.certificate
+            lower = sign * attained(self.structure, certificate) < sign * attained(self.structure, old)
+            better, point = (found, certificate) if lower or not old.feasible else (self.best, old)
+            other = old if point is certificate else certificate
+            found = found if nearer else self.best
+            found = replace(found, point=better.point, hidden=better.hidden)
+            certificate = united(self.structure, point, other)
+        self.best, self.certificate = replace(found, certificate=certificate), certificate
 
     def without_units(self) -> cp.Problem:
         """Return the explicit problem in the user's units, to which the ray of a proof belongs."""
@@ -258,13 +273,6 @@ def same_places(node: cp.Expression, copy: cp.Expression) -> Point:
 def finite(variables: Sequence[cp.Variable]) -> bool:
     """Whether all variables have finite values."""
     return all(v.value is not None and np.isfinite(np.asarray(v.value)).all() for v in variables)
-
-
-def better(new: Certificate, old: Certificate) -> bool:
-    """Whether a certificate is better: nearer bounds, or a feasible point where there was none."""
-    if new.distance != old.distance:
-        return new.distance < old.distance
-    return new.feasible and not old.feasible
 
 
 def evened(structure: Structure, certificate: Certificate, watch: Any) -> Certificate:

@@ -102,12 +102,17 @@ def with_bound(structure: Structure, certificate: Certificate, lower: float) -> 
     return certificate
 
 
+def united(structure: Structure, best: Certificate, other: Certificate) -> Certificate:
+    """Return the first certificate with the bound by duality of the other where that is better."""
+    certificate = with_bound(structure, best, -other.upper if structure.maximize else other.lower)
+    if certificate.distance < best.distance:
+        return replace(certificate, alphas=other.alphas, route=other.route)
+    return certificate
+
+
 def merged(structure: Structure, one: Result, two: Result) -> Result:
     """Return the result with the better point, and the better of the two bounds by duality."""
     values = [structure.sign * attained(structure, r.certificate) for r in (one, two)]
     best, other = (two, one) if values[1] < values[0] else (one, two)
-    bound = -other.certificate.upper if structure.maximize else other.certificate.lower
-    certificate = with_bound(structure, best.certificate, bound)
-    if certificate.distance < best.certificate.distance:
-        certificate = replace(certificate, alphas=other.certificate.alphas, route=other.certificate.route)
+    certificate = united(structure, best.certificate, other.certificate)
     return replace(best, certificate=certificate, stopped=two.stopped)

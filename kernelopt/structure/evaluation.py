@@ -74,15 +74,17 @@ class Evaluator:
         return tuple(self._machine(k, term) for k, term in enumerate(self.structure.risks))
 
     def _machine(self, k: int, term: RiskTerm) -> Machine | BlockMachine:
-        Ks = term.values()
-        if Ks is None:
-            raise ValueError(f"the kernels of {term.node.name()} have no value")
+        n = term.learner.n
         if self.given is not None and determined(term, self.given[k]):
-            machine = term.learner.at(Ks, *self.given[k])
+            kernels = [summands(K, n) for K in term.kernels]
+            machine = term.learner.at(kernels, *self.given[k])
         else:
+            Ks = term.values()
+            if Ks is None:
+                raise ValueError(f"the kernels of {term.node.name()} have no value")
             machine = self._train(k, term, Ks)
+            kernels = [summands(K, n, value) for K, value in zip(term.kernels, Ks, strict=True)]
         if np.isfinite(machine.value):
-            kernels = [summands(K, value) for K, value in zip(term.kernels, Ks, strict=True)]
             machine = machine._replace(value=price(term.learner, kernels, machine))
         term.stand_in.save_value(np.asarray(machine.value))
         return machine

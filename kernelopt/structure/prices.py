@@ -3,33 +3,43 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import cvxpy as cp
 import numpy as np
 
-from kernelopt.language.risk import Learner
+from kernelopt.language.risk import Learner, on_labelled
 from kernelopt.language.terms import terms
 from kernelopt.machine import BlockMachine, Machine
 from kernelopt.norms import lp_length
 from kernelopt.rounding import Bounded, exact_sum, form, gamma, split_sums, two_products, upwards
-from kernelopt.validation import Array
+from kernelopt.structure.trees import short
+from kernelopt.validation import Array, row_maxima
 
 FEASIBLE = 1e-14  # relative change of a point that meets its constraints up to rounding
 WORTH = 1e-9  # a share of rounding above which a value is computed again with twice the digits
 MOST = 4_000_000  # products, for which that takes a second
 
 
-class Summands(NamedTuple):
+@dataclass(frozen=True)
+class Summands:
     """A kernel on the labelled points as sum_m w_m K_m, and what its roundings are relative to.
 
-    The terms of (K c)_i are below sqrt(d_i d_j) |c_j|.
+    The terms of (K c)_i are below sqrt(d_i d_j) |c_j|. `value` is the sum, where it has been computed.
     """
 
-    value: Array
     weights: Array
     stacks: tuple[Any, ...]
     d: Array
+    value: Array | None = None
+
+    def __matmul__(self, c: Array) -> Array:
+        """Return K c: without the sum it takes one product with the stacks."""
+        if self.value is not None:
+            return self.value @ c
+        images = np.concatenate([stack.apply(c)[:, : c.size] for stack in self.stacks])
+        return np.asarray(self.weights @ images)
 
     def matrices(self) -> list[Array]:
         """Return the matrices K_m on the labelled points."""
@@ -37,23 +47,17 @@ class Summands(NamedTuple):
         return [np.asarray(K)[:n, :n] for stack in self.stacks for K in stack]
 
 
-def summands(K: cp.Expression, value: Array) -> Summands:
-    """Return the summands of a kernel whose value on the n labelled points is `value`."""
-    n = len(value)
+def summands(K: cp.Expression, n: int, value: Array | None = None) -> Summands:
+    """Return the summands of a kernel on the first n points, where its value is `value` if that is known."""
     parts = terms(K)
     if parts is None or any(w.value is None for w, _ in parts):
-        d, weights = np.abs(np.diag(value)), np.ones(1)
-        stacks: tuple[Any, ...] = ([value],)
-    else:
-        weights = np.concatenate([np.ravel(w.value) for w, _ in parts])
-        sizes = np.concatenate([grams.magnitudes[:, :n] for _, grams in parts])
-        d, stacks = np.abs(weights) @ sizes, tuple(grams for _, grams in parts)
-    roots = np.sqrt(np.maximum(d, 1e-16 * d.max(initial=0.0)))
-    with np.errstate(all="ignore"):
-        shares = value / roots
-        shares /= roots[:, None]
-        largest = max(float(shares.max(initial=1.0)), -float(shares.min(initial=-1.0)))
-    return Summands(value, weights, stacks, (largest if np.isfinite(largest) else 1.0) * roots**2)
+        matrix = on_labelled([K], n) if value is None else [value]
+        if matrix is None:
+            raise ValueError(f"the kernel {short(K)} has no value")
+        return Summands(np.ones(1), (matrix,), row_maxima(matrix[0]), matrix[0])
+    weights = np.concatenate([np.ravel(w.value) for w, _ in parts])
+    sizes = np.concatenate([grams.magnitudes[:, :n] for _, grams in parts])
+    return Summands(weights, tuple(grams for _, grams in parts), np.abs(weights) @ sizes, value)
 
 
 class Image(NamedTuple):
@@ -68,7 +72,7 @@ def image(kernel: Summands, c: Array) -> Image:
     """Return the image of c as BLAS computes it, with a priori bounds of the rounding."""
     roots = np.sqrt(kernel.d)
     reach, k = float(roots @ np.abs(c)), c.size + kernel.weights.size + 8
-    values = kernel.value @ c
+    values = kernel @ c
     square = float(c @ values)
     rounding = gamma(2 * k) * (reach * reach)  # a power of a float overflows with an error
     size = np.sqrt(max(square + rounding, 0.0))

@@ -22,6 +22,7 @@ from kernelopt.validation.matrices import (
     as_stack,
     as_symmetric,
     check_psd,
+    row_maxima,
     smallest_relative_eigenvalue,
 )
 from kernelopt.validation.messages import shown
@@ -61,6 +62,7 @@ __all__ = [
     "one_of",
     "plain",
     "positive",
+    "row_maxima",
     "shown",
     "smallest_relative_eigenvalue",
     "whole",

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from scipy.linalg import issymmetric
 
 from kernelopt.errors import NotPSDError, NotSymmetricError, ShapeError
-from kernelopt.validation.arrays import Array, as_float_array
+from kernelopt.validation.arrays import Array, as_float_array, numeric
 
 SYMMETRY_TOLERANCE = 1e-8
 PSD_TOLERANCE = 1e-8
@@ -36,8 +37,15 @@ def as_symmetric(matrix: Any, what: str) -> Array:
         )
     if not array.size:
         raise ShapeError(f"{what} must hold at least one point, got shape {array.shape}. Pass the matrix.")
+    return averaged(array, what)
+
+
+def averaged(array: Array, what: str) -> Array:
+    """Return a finite square matrix that is symmetric but for round-off as the mean with its transpose."""
+    if issymmetric(array):
+        return array
     with np.errstate(over="ignore"):  # entries of 1e308 of different signs
-        scale = float(np.abs(array).max())
+        scale = float(row_maxima(array).max())
         skew = float(np.abs(array - array.T).max())
     if skew > SYMMETRY_TOLERANCE * scale:
         i, j = np.unravel_index(int(np.abs(array - array.T).argmax()), array.shape)
@@ -46,12 +54,18 @@ def as_symmetric(matrix: Any, what: str) -> Array:
             f"{array[i, j]:.6g} at ({i}, {j}) against {array[j, i]:.6g} at ({j}, {i}). "
             "If the average is what you mean, pass (K + K.T) / 2."
         )
-    return array if skew == 0.0 else (array + array.T) / 2
+    return (array + array.T) / 2
 
 
-def as_stack(grams: Any, what: str = "grams") -> Array:
-    """Return an (m, N, N) stack of symmetric matrices."""
-    array = as_float_array(grams, what)
+def row_maxima(array: Array) -> Array:
+    """Return the largest absolute value along the last axis, NaN where there is one."""
+    largest: Array = np.maximum(array.max(axis=-1), -array.min(axis=-1))
+    return largest
+
+
+def as_stack(grams: Any, what: str = "grams") -> tuple[Array, Array]:
+    """Return an (m, N, N) stack of symmetric matrices, and the largest absolute entries of rows, (m, N)."""
+    array = numeric(grams, what)
     if array.ndim == 2 and array.shape[0] == array.shape[1]:
         raise ShapeError(
             f"{what} must have shape (m, N, N), got {array.shape}. Wrap a single matrix with {what}[None]."
@@ -64,7 +78,15 @@ def as_stack(grams: Any, what: str = "grams") -> Array:
         raise ShapeError(
             f"{what} must hold at least one kernel on one point, got shape {array.shape}. Add a kernel."
         )
-    return np.stack([as_symmetric(K, f"{what}[{i}]") for i, K in enumerate(array)])
+    largest = row_maxima(array)
+    if not np.isfinite(largest).all():
+        as_float_array(array, what)  # says which entry is not finite
+    stack = np.empty(array.shape)
+    for i, K in enumerate(array):
+        stack[i] = mean = averaged(K, f"{what}[{i}]")
+        if mean is not K:
+            largest[i] = row_maxima(mean)
+    return stack, largest
 
 
 def smallest_relative_eigenvalue(matrix: Array) -> float:
