@@ -138,16 +138,21 @@ class Loss(ABC):
         reach = error + UNIT * np.abs(t)
         slopes = np.maximum(np.abs(self.response(t - reach, y)), np.abs(self.response(t + reach, y)))
         value, roundings = self.value(t, y), gamma(t.size + 32)
-        size = abs(value)
+        a = self.response(t, y)
+        size = abs(value) + float(np.abs(a * t).sum())
         if self.quadratic:
-            a = self.response(t, y)
             linear, curvature, kink, _, _ = self.curve(y)
             size = float((np.abs(a) * (np.abs(linear - t) + curvature * np.abs(a) / 2 + kink)).sum())
         return upwards(penalty + (value + (1 + roundings) * float(slopes @ reach) + roundings * size))
 
     def gain(self, alpha: Array, y: Array) -> Bounded:
-        """Return l(alpha) with a bound of its rounding error, for alpha in the dual domain."""
-        roundings = gamma(alpha.size + 32)
+        """Return l(alpha) with a bound of its rounding error, for alpha in the dual domain.
+
+        A conjugate that is not quadratic is taken to be a sum of terms of one sign, each in error by a few
+        units in the last place, at shares alpha_i / C_i that are rounded: where its slope is that of an
+        entropy, -log u < 37 at the most, the rounding of a share changes its term by at most 37 u |alpha_i|.
+        """
+        roundings = gamma(alpha.size + 64)
         if not self.quadratic:
             value = self.conjugate(alpha, y)
             return Bounded(value, roundings * (abs(value) + float(np.abs(alpha).sum())))
