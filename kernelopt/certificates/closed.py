@@ -70,8 +70,8 @@ def closed_bound(structure: Structure, minorants: list[Minorant]) -> ClosedBound
         return bound_at(read, combined(read.affine, known, multiple), signed)
 
     found = bound(1.0)
-    if not (read.prices or signed or read.affine.matrices or read.affine.constant.any()):
-        return found  # the bound is linear in the multiple
+    if not (known and (read.prices or signed or read.affine.matrices or read.affine.constant.any())):
+        return found  # the bound is linear in the multiple, or there is none
     if not found.value > bound(SMALLER).value:
         found = bound(best_multiple(lambda t: bound(t).value))
     return None if found.value == -np.inf else found
