@@ -1,9 +1,9 @@
-"""What a conic solve costs: predicted by `kernelopt.solvers.sizing.size`, and measured.
+"""What a conic solve costs: predicted by `kernelopt.methods.sizing.size`, and measured.
 
 Every cell is a problem in words. It is compiled and solved by Clarabel and by SCS, each on one thread and
 for at most --cap seconds. Times are processor seconds, so that other work on the machine matters less. With
 --bounds also the lower bound is timed that the certificate takes from multipliers. The constants of
-`kernelopt/costs.py` were fitted to this table.
+`kernelopt/conic/costs.py` were fitted to this table.
 
     python benchmarks/conic_cost.py [--cap 60] [--only signed,psd] [--solvers CLARABEL,SCS] [--bounds]
 """
@@ -27,10 +27,10 @@ import numpy as np
 
 import kernelopt as ko
 from kernelopt.certificates.boxes import known_boxes
-from kernelopt.certificates.minorants import minorants, relaxation
-from kernelopt.certificates.multipliers import conic_bound
-from kernelopt.solvers import sizing
-from kernelopt.solvers.sizing import Size
+from kernelopt.certificates.conic.multipliers import conic_bound
+from kernelopt.certificates.lower.minorants import minorants, relaxation
+from kernelopt.methods import sizing
+from kernelopt.methods.sizing import Size
 from kernelopt.structure import Structure
 
 FACTOR = 3.5  # a prediction counts as right within this factor

@@ -2,12 +2,11 @@
 
 from importlib import import_module
 
-from kernelopt import rounding
 from kernelopt.catalog import Entry, Formulation, Planted, catalogue
 from kernelopt.certificates import Certificate, certify
 from kernelopt.certificates.bounded import BoundedProblem
 from kernelopt.certificates.gap import FLOOR_SHARE
-from kernelopt.certificates.statement import Statement
+from kernelopt.certificates.statements.statement import Statement
 from kernelopt.comparisons import Comparisons, as_triplets, comparisons, sample_triplets, triplet_score
 from kernelopt.errors import (
     ConditionWarning,
@@ -65,8 +64,7 @@ from kernelopt.losses import (
     squared,
     squared_hinge,
 )
-from kernelopt.norms import conjugate_exponent, lp_length
-from kernelopt.solvers import (
+from kernelopt.methods import (
     Cost,
     Learned,
     Method,
@@ -77,6 +75,8 @@ from kernelopt.solvers import (
     register_method,
     solve,
 )
+from kernelopt.numerics import rounding
+from kernelopt.numerics.norms import conjugate_exponent, lp_length
 from kernelopt.structure import Expansion, Structure, expand
 from kernelopt.validation import (
     as_classes,

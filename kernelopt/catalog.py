@@ -15,10 +15,10 @@ from cvxpy.problems.problem import Cache
 from kernelopt.errors import InputError, ParameterError
 from kernelopt.language.risk import Risk
 from kernelopt.language.terms import terms
-from kernelopt.solvers.method import Method
-from kernelopt.solvers.programme import Claim, Programme
-from kernelopt.solvers.solution import Learned, Part, Solution
-from kernelopt.solvers.solve import SolveOptions, solve, solve_with
+from kernelopt.methods.exact.programme import Claim, Programme
+from kernelopt.methods.method import Method
+from kernelopt.methods.solution import Learned, Part, Solution
+from kernelopt.methods.solve import SolveOptions, solve, solve_with
 from kernelopt.structure.trees import risks
 from kernelopt.validation import Array, shown
 

@@ -18,10 +18,10 @@ from kernelopt.catalog import Formulation, catalogue
 from kernelopt.errors import KerneloptError
 from kernelopt.grams import Grams
 from kernelopt.kernels import Kernel, gaussian, laplacian, linear, normalized, polynomial
+from kernelopt.learner import Machine, learn
 from kernelopt.losses import hinge
-from kernelopt.machine import Machine, learn
+from kernelopt.methods.solution import Solution
 from kernelopt.plotting import plot_bounds, plot_weights
-from kernelopt.solvers.solution import Solution
 from kernelopt.validation import Array
 
 SUBSET = 40

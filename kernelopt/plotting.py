@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from kernelopt.errors import InputError, KerneloptError
-from kernelopt.solvers.solution import Learned, Solution, weights_of
+from kernelopt.methods.solution import Learned, Solution, weights_of
 from kernelopt.validation import Array, as_float_array, as_list, shown
 
 SMALLEST_GAP = 1e-12

@@ -28,7 +28,7 @@ def pytest_collection_modifyitems(items):
 def pytest_terminal_summary(terminalreporter):
     import cvxpy as cp
 
-    from kernelopt.conic import mosek_is_licensed
+    from kernelopt.conic.ladder import mosek_is_licensed
 
     if mosek_is_licensed():
         state = "licensed, tested"

@@ -12,8 +12,8 @@ from cvxpy.reductions.solvers.conic_solvers.clarabel_conif import CLARABEL
 from cvxpy.reductions.solvers.conic_solvers.scs_conif import SCS
 
 import kernelopt as ko
-from kernelopt.solvers.registry import METHODS
-from kernelopt.solvers.solve import applicable
+from kernelopt.methods.registry import METHODS
+from kernelopt.methods.solve import applicable
 
 TAU, EPS = 0.4, 0.2
 

@@ -15,8 +15,8 @@ import numpy as np
 import kernelopt as ko
 from formulations import lanckriet, linear_functional, lp_norm, similarity, triplet_lp
 from kernelopt.grams import join
+from kernelopt.methods.registry import METHODS
 from kernelopt.plotting import plot_bounds, plot_weights
-from kernelopt.solvers.registry import METHODS
 from tests.careless import (
     CLASSES,
     DEFAULT,

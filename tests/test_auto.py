@@ -17,9 +17,9 @@ import pytest
 
 import kernelopt as ko
 from formulations import lanckriet, lp_norm, similarity, triplet_lp
-from kernelopt.solvers import driver
-from kernelopt.solvers.registry import METHODS
-from kernelopt.solvers.solve import applicable, handicapped
+from kernelopt.methods import driver
+from kernelopt.methods.registry import METHODS
+from kernelopt.methods.solve import applicable, handicapped
 from kernelopt.structure.structure import Structure
 from tests.problems import points
 
@@ -279,7 +279,7 @@ class Nearly(Refusing):
     name: ClassVar[str] = "nearly"
 
     def run(self, match, control):
-        from kernelopt.solvers.exact import Exact
+        from kernelopt.methods.exact.method import Exact
 
         outcome = Exact().run(match, control)
         (theta,) = outcome.point.values()

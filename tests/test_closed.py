@@ -11,12 +11,12 @@ import pytest
 import scipy.sparse as sp
 
 import kernelopt as ko
-from kernelopt.certificates import choices
 from kernelopt.certificates.boxes import known_boxes
-from kernelopt.certificates.closed import best_multiple, closed_bound
-from kernelopt.certificates.dual_lengths import dual_length
-from kernelopt.certificates.minima import Slope, minimum
-from kernelopt.certificates.minorants import minorants, relaxation
+from kernelopt.certificates.lower import choices
+from kernelopt.certificates.lower.closed import best_multiple, closed_bound
+from kernelopt.certificates.lower.dual_lengths import dual_length
+from kernelopt.certificates.lower.minima import Slope, minimum
+from kernelopt.certificates.lower.minorants import minorants, relaxation
 from kernelopt.structure.powers import read_power
 from kernelopt.structure.separation import read_separation
 from kernelopt.structure.structure import Structure

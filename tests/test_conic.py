@@ -19,12 +19,12 @@ from cvxpy.reductions.solution import failure_solution
 from cvxpy.reductions.solvers.conic_solvers.clarabel_conif import CLARABEL
 
 import kernelopt as ko
-from kernelopt import conic
-from kernelopt.certificates import cones, multipliers
 from kernelopt.certificates.boxes import known_boxes
-from kernelopt.certificates.cones import cone_program
-from kernelopt.certificates.multipliers import conic_bound
-from kernelopt.conic import Rung, ladder
+from kernelopt.certificates.conic import cones, multipliers
+from kernelopt.certificates.conic.cones import cone_program
+from kernelopt.certificates.conic.multipliers import conic_bound
+from kernelopt.conic import ladder as conic
+from kernelopt.conic.ladder import Rung, ladder
 from tests.problems import labels, stack
 
 N = 8
@@ -359,7 +359,7 @@ def test_a_false_claim_of_optimality_is_refused(liar):
 @liars
 def test_an_honest_solver_after_the_liar_wins(make, liar, truth, monkeypatch):
     monkeypatch.setattr(
-        "kernelopt.solvers.exact.ladder",
+        "kernelopt.methods.exact.method.ladder",
         lambda **_: [Rung(liar()), Rung("CLARABEL"), Rung("CLARABEL", {"use_quad_obj": False})],
     )
     solution = ko.solve(make(), "exact")
@@ -375,7 +375,7 @@ def test_an_honest_solver_after_the_liar_wins(make, liar, truth, monkeypatch):
 def test_the_honest_point_stays_when_a_liar_comes_last(monkeypatch, truth):
     """No rung meets the tolerance: the best of them is put back, not the last one."""
     rungs = [Rung("CLARABEL"), Rung(Everything())]
-    monkeypatch.setattr("kernelopt.solvers.exact.ladder", lambda **_: rungs)
+    monkeypatch.setattr("kernelopt.methods.exact.method.ladder", lambda **_: rungs)
     problem = free_sign()
     with pytest.warns(ko.ConvergenceWarning):
         solution = ko.solve(problem, "exact", tol=1e-16)
@@ -390,7 +390,7 @@ def test_the_honest_point_stays_when_a_liar_comes_last(monkeypatch, truth):
 @pytest.mark.parametrize("make", [simplex, free_sign], ids=lambda make: make.__name__)
 def test_a_point_of_one_solver_and_the_bound_of_another_are_put_together(make, truth, monkeypatch):
     rungs = [Rung(WrongDual()), Rung(WrongPrimal())]
-    monkeypatch.setattr("kernelopt.solvers.exact.ladder", lambda **_: rungs)
+    monkeypatch.setattr("kernelopt.methods.exact.method.ladder", lambda **_: rungs)
     solution = ko.solve(make(), "exact")
     assert solution.status == "optimal" and solution.gap <= 1e-5
     assert encloses(solution.certificate, truth[make])
@@ -409,7 +409,7 @@ def test_a_point_of_one_solver_and_the_bound_of_another_are_put_together(make, t
 )
 def test_a_crash_of_a_solver_is_a_failed_attempt(error, monkeypatch, truth):
     monkeypatch.setattr(
-        "kernelopt.solvers.exact.ladder", lambda **_: [Rung(Crashing(error)), Rung("CLARABEL")]
+        "kernelopt.methods.exact.method.ladder", lambda **_: [Rung(Crashing(error)), Rung("CLARABEL")]
     )
     solution = ko.solve(simplex())
     assert solution.solver == "CLARABEL" and solution.gap <= 1e-5

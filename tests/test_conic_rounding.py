@@ -23,18 +23,18 @@ import pytest
 import scipy.sparse as sp
 
 import kernelopt as ko
-from kernelopt.certificates import multipliers
-from kernelopt.certificates.balance import Repair
 from kernelopt.certificates.boxes import known_boxes
-from kernelopt.certificates.cones import ConeProgram
-from kernelopt.certificates.correction import balance
-from kernelopt.certificates.dual_cones import interior, pushed
-from kernelopt.certificates.farkas import farkas
-from kernelopt.certificates.lagrangian import dual_value
-from kernelopt.certificates.proofs import proof_near
-from kernelopt.certificates.semidefinite import curvature, semidefinite
-from kernelopt.certificates.tightening import Interval, tightened
-from kernelopt.rounding import column_sums, exact_sum, norm_above, refined, two_products
+from kernelopt.certificates.conic import multipliers
+from kernelopt.certificates.conic.balance import Repair
+from kernelopt.certificates.conic.cones import ConeProgram
+from kernelopt.certificates.conic.correction import balance
+from kernelopt.certificates.conic.dual_cones import interior, pushed
+from kernelopt.certificates.conic.farkas import farkas
+from kernelopt.certificates.conic.lagrangian import dual_value
+from kernelopt.certificates.conic.proofs import proof_near
+from kernelopt.certificates.conic.semidefinite import curvature, semidefinite
+from kernelopt.certificates.conic.tightening import Interval, tightened
+from kernelopt.numerics.rounding import column_sums, exact_sum, norm_above, refined, two_products
 
 PAIRS = {
     "soc": ((5, 3, 4), (5, -3, -4)),

@@ -8,12 +8,12 @@ import pytest
 
 import kernelopt as ko
 from formulations import triplet_lp
-from kernelopt.certificates import multipliers
-from kernelopt.conic import ladder
-from kernelopt.costs import PATIENCE, ROOM, WORTH_WAITING, Cones, compiled
-from kernelopt.solvers import sizing
-from kernelopt.solvers.counting import ranks
+from kernelopt.certificates.conic import multipliers
+from kernelopt.conic.costs import PATIENCE, ROOM, WORTH_WAITING, Cones, compiled
+from kernelopt.conic.ladder import ladder
+from kernelopt.methods import sizing
 from kernelopt.structure import Structure
+from kernelopt.structure.counting import ranks
 from tests.problems import labels, stack
 
 N = 30

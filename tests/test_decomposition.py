@@ -12,9 +12,9 @@ from sklearn.kernel_ridge import KernelRidge
 from sklearn.svm import SVC, SVR
 
 import kernelopt as ko
-from kernelopt.machine import learn, lower_bound, machine_at
-from kernelopt.machine.decomposition import pivoted
-from kernelopt.machine.pivots import add_rows, combined_block, compiled, pair_pivots, single_pivots
+from kernelopt.learner import learn, lower_bound, machine_at
+from kernelopt.learner.decomposition import pivoted
+from kernelopt.learner.pivots import add_rows, combined_block, compiled, pair_pivots, single_pivots
 from tests.problems import (
     CASES,
     EPS,

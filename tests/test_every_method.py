@@ -18,7 +18,7 @@ import pytest
 
 import kernelopt as ko
 from formulations import lp_norm
-from kernelopt.solvers.registry import METHODS
+from kernelopt.methods.registry import METHODS
 from tests.test_formulations import ENTRIES
 
 ROOT = Path(__file__).parents[1]

@@ -12,8 +12,8 @@ import pytest
 
 import kernelopt as ko
 from formulations import lanckriet
-from kernelopt.solvers.registry import METHODS
-from kernelopt.solvers.solve import SolveOptions
+from kernelopt.methods.registry import METHODS
+from kernelopt.methods.solve import SolveOptions
 
 OPTIONS = {
     "tol": "float",

@@ -17,14 +17,14 @@ from rich.console import Console
 
 import kernelopt as ko
 from formulations import lanckriet
-from kernelopt import apart, solvercalls
-from kernelopt.conic import Rung, attempt
+from kernelopt.conic import calls, process
+from kernelopt.conic.ladder import Rung, attempt
 from kernelopt.errors import Stopped
-from kernelopt.machine import learn, learn_blocks
-from kernelopt.solvers import control as control_module
-from kernelopt.solvers import exact
-from kernelopt.solvers.control import Control
-from kernelopt.solvers.registry import METHODS
+from kernelopt.learner import learn, learn_blocks
+from kernelopt.methods import control as control_module
+from kernelopt.methods.control import Control
+from kernelopt.methods.exact import method as exact
+from kernelopt.methods.registry import METHODS
 from kernelopt.threads import Noted, seconds_left
 from tests.problems import labels, points
 
@@ -361,7 +361,7 @@ def test_control_c_in_a_conic_solve_returns_a_bounded_point():
 
 def test_control_c_in_the_certificate_keeps_the_point(monkeypatch):
     """The first certificate is ended by Ctrl-C: the point of the method stays, with bounds."""
-    from kernelopt.solvers import results
+    from kernelopt.methods import results
 
     calls, real = [], results.certificate_at
 
@@ -453,7 +453,7 @@ def test_where_nothing_is_known_the_limit_is_named():
 def test_a_large_set_up_goes_into_a_process_and_gives_the_same_bits(monkeypatch):
     values = []
     for longest in (np.inf, 0.0):
-        monkeypatch.setattr(solvercalls, "UNBROKEN", longest)
+        monkeypatch.setattr(calls, "UNBROKEN", longest)
         problem = ko.expand(free(12)).problem
         tried = attempt(problem, Rung("CLARABEL", {"max_iter": 60}), watch=lambda: None)
         assert tried.status == cp.OPTIMAL and tried.iterations > 5
@@ -466,12 +466,12 @@ def test_where_no_process_can_be_started_the_thread_does_the_work(monkeypatch):
     def refused(*_, **__):
         raise OSError("no processes here")
 
-    monkeypatch.setattr(solvercalls, "UNBROKEN", 0.0)
-    monkeypatch.setattr(apart.subprocess, "Popen", refused)
+    monkeypatch.setattr(calls, "UNBROKEN", 0.0)
+    monkeypatch.setattr(process.subprocess, "Popen", refused)
     problem = ko.expand(free(12)).problem
     assert attempt(problem, Rung("CLARABEL"), watch=lambda: None).status == cp.OPTIMAL
     control = Control(1e-5, time_limit=10.0)
-    monkeypatch.setattr(solvercalls, "SETUP", 1.0)  # seconds for an entry: it would take an hour
+    monkeypatch.setattr(calls, "SETUP", 1.0)  # seconds for an entry: it would take an hour
     tried = attempt(problem, Rung("CLARABEL"), watch=control.check)
     assert tried.status == "failed" and "no time to set up" in tried.failure
 

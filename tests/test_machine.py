@@ -10,7 +10,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.svm import SVC, SVR
 
 import kernelopt as ko
-from kernelopt.machine import block_lower_bound, learn, learn_blocks, lower_bound, single
+from kernelopt.learner import block_lower_bound, learn, learn_blocks, lower_bound, single
 from tests.problems import (
     CASES,
     EPS,

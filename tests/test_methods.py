@@ -17,8 +17,8 @@ import pytest
 
 import kernelopt as ko
 from kernelopt.grams.evaluated import KernelGrams
-from kernelopt.solvers.registry import METHODS
-from kernelopt.solvers.solve import applicable
+from kernelopt.methods.registry import METHODS
+from kernelopt.methods.solve import applicable
 from tests.problems import CASES, fastest, labels, points, solved, stack, why_not
 
 N = 14
@@ -429,7 +429,7 @@ def test_an_interrupt_leaves_the_best_point_so_far(method, k, act, said):
 @iterative
 def test_an_interrupt_before_the_first_point_leaves_one_that_is_known(method, monkeypatch):
     """Equal weights, whose machine f = 0 is bounded without solving anything."""
-    monkeypatch.setattr("kernelopt.solvers.control.Control.report", lambda *_, **__: press_ctrl_c())
+    monkeypatch.setattr("kernelopt.methods.control.Control.report", lambda *_, **__: press_ctrl_c())
     with pytest.warns(ko.ConvergenceWarning, match="interrupted"):
         solution = ko.solve(example(method), method)
     assert solution.status == "inaccurate" and solution.lower <= solution.upper < np.inf

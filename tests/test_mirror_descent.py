@@ -13,8 +13,8 @@ from scipy.linalg import expm, logm
 
 import kernelopt as ko
 from formulations import similarity
-from kernelopt.solvers.composite import read_composite
-from kernelopt.solvers.dual_averaging import Adaptive, Memory, Printed
+from kernelopt.methods.mirror_descent.composite import read_composite
+from kernelopt.methods.mirror_descent.dual_averaging import Adaptive, Memory, Printed
 from kernelopt.structure.pieces import Piece, read_pieces
 from tests.problems import CASES, labels, points, solved, stack, targets, why_not
 

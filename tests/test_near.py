@@ -10,11 +10,11 @@ import pytest
 
 import kernelopt as ko
 from formulations import similarity
-from kernelopt.certificates import choices
 from kernelopt.certificates.boxes import known_boxes
 from kernelopt.certificates.gap import floor
-from kernelopt.certificates.minorants import minorants, relaxation
-from kernelopt.certificates.near import near_bound
+from kernelopt.certificates.lower import choices
+from kernelopt.certificates.lower.minorants import minorants, relaxation
+from kernelopt.certificates.lower.near import near_bound
 from kernelopt.structure.structure import Structure
 
 RNG = np.random.default_rng(0)

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import kernelopt as ko
-from kernelopt.certificates.minorants import gain_of, minorant
-from kernelopt.rounding import dot, form, gamma, upwards
+from kernelopt.certificates.lower.minorants import gain_of, minorant
+from kernelopt.numerics.rounding import dot, form, gamma, upwards
 from kernelopt.structure.affine import affine
 from kernelopt.structure.evaluation import Evaluator
 from kernelopt.structure.structure import Structure

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import kernelopt as ko
-from kernelopt.solvers.solution import Learned, Part, Solution, weights_of
+from kernelopt.methods.solution import Learned, Part, Solution, weights_of
 from tests.problems import labels, points, targets
 
 N, LABELLED = 12, 9
@@ -364,10 +364,10 @@ def test_an_error_inside_a_property_is_not_hidden(one):
 @pytest.mark.parametrize(
     ("method", "certifier"),
     [
-        ("exact", "kernelopt.solvers.exact.certificate_at"),
-        ("first-order-dual", "kernelopt.solvers.first_order.method.certificate"),
-        ("mirror-descent", "kernelopt.solvers.mirror_descent.certified"),
-        ("cutting-plane", "kernelopt.solvers.results.certificate_at"),
+        ("exact", "kernelopt.methods.exact.method.certificate_at"),
+        ("first-order-dual", "kernelopt.methods.similarity.method.certificate"),
+        ("mirror-descent", "kernelopt.methods.mirror_descent.method.certified"),
+        ("cutting-plane", "kernelopt.methods.results.certificate_at"),
     ],
 )
 def test_the_time_of_certificates_counts_those_that_a_method_makes_itself(monkeypatch, method, certifier):

@@ -12,10 +12,11 @@ import pytest
 
 import kernelopt as ko
 from kernelopt.errors import InputError, ParameterError, ShapeError, SolverError
-from kernelopt.spectra import Ascent, on_simplex
-from kernelopt.spectra.offset import offset, respond
-from kernelopt.spectra.projection import Pairs, eigenvectors, project, project_diagonal
-from kernelopt.spectra.secular import image, root
+from kernelopt.methods.similarity.spectra import Ascent
+from kernelopt.methods.similarity.spectra.offset import offset, respond
+from kernelopt.methods.similarity.spectra.projection import Pairs, eigenvectors, project, project_diagonal
+from kernelopt.methods.similarity.spectra.secular import image, root
+from kernelopt.numerics.simplex import on_simplex
 from tests.problems import labels, sample_weights, solved, targets
 
 SIZES = [1, 2, 3, 4, 12, 40]
@@ -509,5 +510,5 @@ def test_wrong_input_says_what_is_wanted():
 
 
 def test_numba_is_not_imported_before_it_is_needed():
-    code = "import sys, kernelopt.spectra; assert 'numba' not in sys.modules"
+    code = "import sys, kernelopt.methods.similarity.spectra; assert 'numba' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True)  # noqa: S603

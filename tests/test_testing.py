@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import kernelopt as ko
-from kernelopt.solvers.exact import Exact
+from kernelopt.methods.exact.method import Exact
 from kernelopt.testing import assert_certified, check_formulation, check_loss, check_method
 from tests.test_formulations import ENTRIES
 

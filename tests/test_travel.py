@@ -24,8 +24,8 @@ import pytest
 import kernelopt as ko
 from formulations import lanckriet, lp_norm, triplet_lp
 from kernelopt.certificates import check
-from kernelopt.certificates.conflicts import inseparable, linear_conflict
-from kernelopt.certificates.statement import npy, rounded
+from kernelopt.certificates.statements.conflicts import inseparable, linear_conflict
+from kernelopt.certificates.statements.statement import npy, rounded
 from kernelopt.losses.base import Curve
 
 CHECKER = Path(check.__file__)

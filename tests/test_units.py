@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 import kernelopt as ko
-from kernelopt.certificates.cones import cone_program
-from kernelopt.certificates.equilibration import column_units, equilibrated
+from kernelopt.certificates.conic.cones import cone_program
+from kernelopt.certificates.conic.equilibration import column_units, equilibrated
 from kernelopt.structure.expansion import expand
 from kernelopt.structure.structure import Structure
 from kernelopt.structure.units import units

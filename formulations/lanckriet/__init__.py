@@ -9,8 +9,8 @@ References
    from Definition 3 (hard margin) to Theorem 24 (error bound).
 """
 
-from formulations.lanckriet.aligned import alignment
-from formulations.lanckriet.block import block_norm
+from formulations.lanckriet.alignment import alignment
+from formulations.lanckriet.block_norm import block_norm
 from formulations.lanckriet.bound import TransductionBound, transduction_bound
 from formulations.lanckriet.criteria import (
     CATALOGUE,

@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 import kernelopt as ko
-from formulations.lanckriet.aligned import alignment
-from formulations.lanckriet.block import block_norm
+from formulations.lanckriet.alignment import alignment
+from formulations.lanckriet.block_norm import block_norm
 from formulations.lanckriet.planted import (
     of_alignment,
     of_criterion,

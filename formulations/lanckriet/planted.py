@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 import kernelopt as ko
-from formulations.lanckriet.aligned import alignment, powers
+from formulations.lanckriet.alignment import alignment, powers
 from formulations.lanckriet.quadratic import rank_one
 from formulations.lanckriet.semidefinite import sdp
 from formulations.lanckriet.setting import Array, setting

@@ -11,13 +11,13 @@ References
    one, (28) to (33) and Proposition 7 for block norms.
 """
 
-from formulations.lp_norm.block import block_norm, dual_block_norm
-from formulations.lp_norm.elastic import dual_elastic_net, elastic_net
-from formulations.lp_norm.ellipsoid import dual_non_isotropic, non_isotropic
+from formulations.lp_norm.block_norm import block_norm, dual_block_norm
+from formulations.lp_norm.elastic_net import dual_elastic_net, elastic_net
 from formulations.lp_norm.examples import CATALOGUE
-from formulations.lp_norm.ivanov import dual, primal
-from formulations.lp_norm.novelty import dual_one_class, one_class
-from formulations.lp_norm.penalized import (
+from formulations.lp_norm.non_isotropic import dual_non_isotropic, non_isotropic
+from formulations.lp_norm.one_class import dual_one_class, one_class
+from formulations.lp_norm.primal import dual, primal
+from formulations.lp_norm.tikhonov import (
     Ivanov,
     Tikhonov,
     dual_tikhonov,

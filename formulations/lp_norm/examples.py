@@ -5,12 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 import kernelopt as ko
-from formulations.lp_norm.block import block_norm
-from formulations.lp_norm.elastic import elastic_net
-from formulations.lp_norm.ellipsoid import non_isotropic
-from formulations.lp_norm.ivanov import primal
-from formulations.lp_norm.novelty import one_class
-from formulations.lp_norm.penalized import tikhonov
+from formulations.lp_norm.block_norm import block_norm
+from formulations.lp_norm.elastic_net import elastic_net
+from formulations.lp_norm.non_isotropic import non_isotropic
+from formulations.lp_norm.one_class import one_class
 from formulations.lp_norm.planted import (
     of_ball,
     of_block_norm,
@@ -19,7 +17,9 @@ from formulations.lp_norm.planted import (
     of_one_class,
     of_tikhonov,
 )
+from formulations.lp_norm.primal import primal
 from formulations.lp_norm.setting import Array
+from formulations.lp_norm.tikhonov import tikhonov
 
 INTERACTIONS = np.array([[2.0, 0.8, -0.3], [0.8, 1.5, 0.4], [-0.3, 0.4, 1.0]])
 

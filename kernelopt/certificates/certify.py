@@ -11,14 +11,14 @@ import cvxpy as cp
 import numpy as np
 from numpy.typing import ArrayLike
 
-from kernelopt.certificates.candidates import Bounds, as_alphas, as_bounds, needed, starting_point
-from kernelopt.certificates.choices import Route, best_bound
+from kernelopt.certificates.conic.multipliers import Bound
 from kernelopt.certificates.gap import FLOOR_SHARE, floor, floor_of_coefficients, relative_gap
-from kernelopt.certificates.multipliers import Bound
-from kernelopt.certificates.repair import FeasibleSet, Violation
-from kernelopt.certificates.sources import Source, read_source
+from kernelopt.certificates.lower.choices import Route, best_bound
+from kernelopt.certificates.statements.sources import Source, read_source
+from kernelopt.certificates.upper.candidates import Bounds, as_alphas, as_bounds, needed, starting_point
+from kernelopt.certificates.upper.feasibility import FeasibleSet, Violation
 from kernelopt.errors import MethodError
-from kernelopt.machine import BlockMachine, Machine
+from kernelopt.learner import BlockMachine, Machine
 from kernelopt.structure.evaluation import Evaluator, Given, magnitude
 from kernelopt.structure.gate import check_problem, check_values
 from kernelopt.structure.structure import Point, Structure

@@ -7,11 +7,11 @@ from typing import Any
 import cvxpy as cp
 import numpy as np
 
-from kernelopt.certificates.closed import closed_bound
 from kernelopt.certificates.gap import floor
-from kernelopt.certificates.minorants import minorants
-from kernelopt.certificates.near import near_bound
-from kernelopt.conic import attempt, ladder
+from kernelopt.certificates.lower.closed import closed_bound
+from kernelopt.certificates.lower.minorants import minorants
+from kernelopt.certificates.lower.near import near_bound
+from kernelopt.conic.ladder import attempt, ladder
 from kernelopt.errors import Stopped
 from kernelopt.structure.expansion import copied
 from kernelopt.structure.pieces import read_pieces, size_multipliers

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from kernelopt.factors import RANK_TOLERANCE
 from kernelopt.grams.base import Grams
 from kernelopt.grams.keeping import once
+from kernelopt.numerics.factors import RANK_TOLERANCE
 from kernelopt.validation import Array
 
 

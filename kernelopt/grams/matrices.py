@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kernelopt.errors import ParameterError, ShapeError
-from kernelopt.factors import pivoted_cholesky
 from kernelopt.grams.keeping import Kept, all_kept, chunks, once, positions, read_only
+from kernelopt.numerics.factors import pivoted_cholesky
 from kernelopt.validation import Array, Index, numeric, row_maxima, shown
 
 

@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kernelopt.errors import InputError, NotPSDError, ParameterError
-from kernelopt.factors import RANK_TOLERANCE
 from kernelopt.grams.base import Grams
 from kernelopt.grams.keeping import Kept, once
+from kernelopt.numerics.factors import RANK_TOLERANCE
 from kernelopt.validation import Array, shown
 
 

@@ -12,13 +12,11 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
 from kernelopt.errors import ParameterError, ShapeError
-from kernelopt.factors import nearest_psd
 from kernelopt.grams.keeping import read_only
 from kernelopt.language.adapter import ValuedWrap
 from kernelopt.language.combination import Combination, as_kernel
 from kernelopt.language.penalty import Form, Penalty, penalty
-from kernelopt.losses import Loss
-from kernelopt.machine import (
+from kernelopt.learner import (
     BlockMachine,
     Machine,
     blocks_at,
@@ -26,6 +24,8 @@ from kernelopt.machine import (
     learn_blocks,
     machine_at,
 )
+from kernelopt.losses import Loss
+from kernelopt.numerics.factors import nearest_psd
 from kernelopt.threads import Watch
 from kernelopt.validation import Array, as_vector, boolean, exponent, shown
 

@@ -13,8 +13,8 @@ from numpy.typing import ArrayLike
 from scipy.optimize import brentq
 
 from kernelopt.errors import ParameterError, ShapeError
-from kernelopt.losses.roots import last_above
-from kernelopt.rounding import UNIT, Bounded, dot, gamma, upwards
+from kernelopt.numerics.roots import last_above
+from kernelopt.numerics.rounding import UNIT, Bounded, dot, gamma, upwards
 from kernelopt.validation import Array, as_float_array, as_labels, as_targets, positive, shown
 
 Weight: TypeAlias = float | Array | cp.Parameter

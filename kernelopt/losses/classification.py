@@ -12,7 +12,7 @@ from cvxpy.transforms.indicator import indicator
 from scipy.special import expit, logit, xlog1py, xlogy
 
 from kernelopt.losses.base import Curve, Loss, Primal, Weight, per_sample, total, weight
-from kernelopt.rounding import UNIT, gamma, upwards
+from kernelopt.numerics.rounding import UNIT, gamma, upwards
 from kernelopt.validation import Array, positive
 
 

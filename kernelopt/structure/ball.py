@@ -13,7 +13,7 @@ from kernelopt.grams import Grams, join
 from kernelopt.language.risk import Learner
 from kernelopt.language.terms import Term, terms
 from kernelopt.losses import Loss
-from kernelopt.norms import conjugate_exponent, lp_length
+from kernelopt.numerics.norms import conjugate_exponent, lp_length
 from kernelopt.structure.affine import affine
 from kernelopt.structure.structure import Point, RiskTerm, Structure, once
 from kernelopt.validation import Array

@@ -11,8 +11,8 @@ from cvxpy.atoms.affine.add_expr import AddExpression
 from cvxpy.atoms.affine.unary_operators import NegExpression
 
 from kernelopt.errors import SolverError
-from kernelopt.machine import BlockMachine, Machine
-from kernelopt.rounding import gamma
+from kernelopt.learner import BlockMachine, Machine
+from kernelopt.numerics.rounding import gamma
 from kernelopt.structure.affine import affine, flat
 from kernelopt.structure.prices import price, summands
 from kernelopt.structure.structure import Point, RiskTerm, Structure

@@ -13,7 +13,7 @@ from cvxpy.atoms.norm1 import norm1
 from cvxpy.atoms.pnorm import Pnorm
 from cvxpy.atoms.quad_over_lin import quad_over_lin
 
-from kernelopt.rounding import gamma
+from kernelopt.numerics.rounding import gamma
 from kernelopt.structure.trees import number, replaced
 from kernelopt.validation import Array
 

@@ -9,8 +9,8 @@ import cvxpy as cp
 import numpy as np
 import scipy.linalg
 
-from kernelopt.rounding import EIGENVALUE, gamma
-from kernelopt.spectra import on_simplex
+from kernelopt.numerics.rounding import EIGENVALUE, gamma
+from kernelopt.numerics.simplex import on_simplex
 from kernelopt.structure.structure import Structure, once
 from kernelopt.structure.trees import short
 from kernelopt.validation import Array

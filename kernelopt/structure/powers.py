@@ -18,7 +18,7 @@ from cvxpy.atoms.pnorm import Pnorm
 from cvxpy.atoms.quad_form import QuadForm
 from cvxpy.atoms.quad_over_lin import quad_over_lin
 
-from kernelopt.rounding import EIGENVALUE, gamma
+from kernelopt.numerics.rounding import EIGENVALUE, gamma
 from kernelopt.structure.affine import Affine, affine
 from kernelopt.structure.trees import number
 from kernelopt.validation import Array, Index

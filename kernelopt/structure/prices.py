@@ -11,9 +11,9 @@ import numpy as np
 
 from kernelopt.language.risk import Learner, on_labelled
 from kernelopt.language.terms import terms
-from kernelopt.machine import BlockMachine, Machine
-from kernelopt.norms import lp_length
-from kernelopt.rounding import Bounded, exact_sum, form, gamma, split_sums, two_products, upwards
+from kernelopt.learner import BlockMachine, Machine
+from kernelopt.numerics.norms import lp_length
+from kernelopt.numerics.rounding import Bounded, exact_sum, form, gamma, split_sums, two_products, upwards
 from kernelopt.structure.trees import short
 from kernelopt.validation import Array, row_maxima
 

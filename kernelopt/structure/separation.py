@@ -16,7 +16,7 @@ from cvxpy.atoms.affine.sum import Sum
 from cvxpy.atoms.affine.unary_operators import NegExpression
 from cvxpy.constraints import Inequality
 
-from kernelopt.rounding import UNIT, exact_sum, upwards
+from kernelopt.numerics.rounding import UNIT, exact_sum, upwards
 from kernelopt.structure.affine import Affine, affine, flat
 from kernelopt.structure.inverses import read_inverses
 from kernelopt.structure.powers import POWER, Power, power_of, powered, read_power

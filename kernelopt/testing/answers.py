@@ -13,10 +13,10 @@ import numpy as np
 
 from kernelopt.certificates import Certificate, certify
 from kernelopt.certificates.bounded import BoundedProblem
-from kernelopt.conic import Rung, attempt, ladder
+from kernelopt.certificates.separability import check_separable
+from kernelopt.conic.ladder import Rung, attempt, ladder
 from kernelopt.errors import ConditionWarning, InfeasibleError, KerneloptError
-from kernelopt.solvers.programme import Programme
-from kernelopt.solvers.separability import check_separable
+from kernelopt.methods.exact.programme import Programme
 from kernelopt.structure.expansion import Expansion, expand
 from kernelopt.structure.structure import Structure
 from kernelopt.validation import Array

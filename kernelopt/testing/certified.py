@@ -10,7 +10,7 @@ import numpy as np
 from kernelopt.catalog import Formulation
 from kernelopt.certificates import Certificate, certify
 from kernelopt.errors import ParameterError
-from kernelopt.solvers.solution import Solution
+from kernelopt.methods.solution import Solution
 from kernelopt.validation import positive
 
 

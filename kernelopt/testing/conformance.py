@@ -13,7 +13,7 @@ import cvxpy as cp
 import numpy as np
 from cvxpy.reductions.solvers.defines import INSTALLED_CONIC_SOLVERS
 
-from kernelopt.conic import checked_solver, mosek_is_licensed
+from kernelopt.conic.ladder import checked_solver, mosek_is_licensed
 from kernelopt.testing.answers import Form, ask
 from kernelopt.testing.suite import Case
 from kernelopt.testing.unlicensed import rebuilt_answer

@@ -11,8 +11,8 @@ import numpy as np
 from kernelopt.catalog import Entry, Formulation
 from kernelopt.certificates import certify
 from kernelopt.errors import ParameterError
-from kernelopt.solvers.solution import Solution
-from kernelopt.solvers.solve import applicable, solve
+from kernelopt.methods.solution import Solution
+from kernelopt.methods.solve import applicable, solve
 from kernelopt.structure.structure import Structure
 from kernelopt.testing.findings import Findings
 

@@ -8,9 +8,9 @@ import cvxpy as cp
 import numpy as np
 
 from kernelopt.errors import ParameterError
+from kernelopt.learner import learn
 from kernelopt.losses import Loss
-from kernelopt.machine import learn
-from kernelopt.solvers.solve import solve
+from kernelopt.methods.solve import solve
 from kernelopt.testing.findings import Findings
 from kernelopt.validation import Array
 

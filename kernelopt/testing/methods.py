@@ -9,8 +9,8 @@ import numpy as np
 
 from kernelopt.catalog import Entry, Formulation, catalogue
 from kernelopt.errors import ParameterError
-from kernelopt.solvers.method import Cost, Method
-from kernelopt.solvers.registry import METHODS
+from kernelopt.methods.method import Cost, Method
+from kernelopt.methods.registry import METHODS
 from kernelopt.structure.structure import Structure
 from kernelopt.testing.findings import Findings
 

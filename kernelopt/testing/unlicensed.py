@@ -12,7 +12,7 @@ import cvxpy as cp
 import numpy as np
 from cvxpy.reductions.cone2cone import affine2direct
 
-from kernelopt.conic import Rung, attempt
+from kernelopt.conic.ladder import Rung, attempt
 from kernelopt.errors import SolverError
 from kernelopt.testing.answers import FAILURES, Answer, Form, measured_answer
 from kernelopt.validation import Array

@@ -1,0 +1,175 @@
+"""One-class learning: the kernel in which most points lie far from the origin."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any
+
+import cvxpy as cp
+import numpy as np
+from numpy.typing import ArrayLike
+
+import kernelopt as ko
+from formulations.lp_norm.outliers import Outliers, threshold
+from formulations.lp_norm.primal import dual, primal
+from formulations.lp_norm.setting import PAPER, Array, Dual, Setting, setting
+
+SMALLEST_LENGTH = 1e-150
+
+
+def one_class(
+    grams: ko.Grams | ArrayLike, *, p: float, C: Any = None, nu: float | None = None
+) -> ko.Formulation:
+    r"""The one-class machine and its kernel, in the C form or in the nu form.
+
+    .. math::
+
+        \min\ C \sum_i (1 - f_i)_+ + \tfrac12 \sum_m \frac{\|w_m\|^2}{\theta_m}
+        \qquad\text{or}\qquad
+        \min\ \frac{1}{\nu n} \sum_i (\varrho - f_i)_+ - \varrho
+        + \tfrac12 \sum_m \frac{\|w_m\|^2}{\theta_m}
+
+    over w, rho and :math:`\theta \ge 0, \|\theta\|_p \le 1`, with f = sum_m L_m w_m and no intercept. In the
+    nu form theta is eliminated: the last sum is :math:`\|(\|w_1\|, \dots, \|w_M\|)\|_r^2`, r = 2 p / (p + 1).
+
+    Statement: the value is that of `dual_one_class`. A dual solution alpha of the C form gives
+    alpha / 1'alpha in the nu form at nu = 1'alpha / (C n). At least a fraction nu of the points has
+    f <= rho, and at most nu has f < rho.
+
+    Parameters
+    ----------
+    grams : Grams or array of shape (M, N, N)
+        Every point is used; there are no labels.
+    p : float in [1, inf]
+    C : float > 0 or array of shape (N,), optional
+        Weight of the loss per sample, not divided by n.
+    nu : float in (0, 1], optional
+        Instead of C: the fraction of points that may be outside.
+
+    Returns
+    -------
+    Formulation
+        claim "equal"; the weights are theta. In the nu form the intercept is -rho, so that outliers have
+        a negative decision function; in the C form it is zero, and inliers are near one or above.
+
+    References
+    ----------
+    .. [1] Kloft et al., JMLR 12 (2011), section 3.5; Proposition 2 for theta.
+    .. [2] Schölkopf et al., "Estimating the support of a high-dimensional distribution", Neural
+       Computation 13 (2001), for nu.
+
+    Examples
+    --------
+    Two points with K = I: alpha = (1/2, 1/2) and rho = 1/2.
+
+    >>> import numpy as np
+    >>> from formulations import lp_norm
+    >>> solution = lp_norm.one_class([np.eye(2)], p=2, nu=1.0).solve("exact")
+    >>> round(solution.value, 5), solution.alpha.round(4), round(solution.intercept, 4)
+    (-0.25, array([0.5, 0.5]), -0.5)
+    """
+    share = fraction(C, nu)
+    if share is None:
+        machine = primal(grams, None, p=p, loss=ko.one_class(C))
+        return replace(machine, name="lp_norm.one_class", reference=f"{PAPER}, section 3.5")
+    p, data = ko.exponent(p), setting(grams, None, ko.one_class())
+    problem = Outliers(data, block_exponent(p), reach(data, p), share)
+    explicit = problem.explicit
+    theta = weights_of(data, explicit.lengths, p)
+
+    return Offset(
+        name="lp_norm.one_class",
+        problem=problem,
+        kernel=ko.combine(theta, data.grams),
+        weights=theta,
+        dual=partial(dual_one_class, data.grams, p=p, nu=share),
+        claim="equal",
+        reference=f"{PAPER}, section 3.5",
+        fit=explicit.fit,
+        share=share,
+    )
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Offset(ko.Formulation):
+    """The nu form, whose intercept is - rho."""
+
+    problem: Outliers
+    fit: cp.Constraint = field(kw_only=True)
+    share: float = field(kw_only=True)
+
+    def machine(self) -> tuple[Array, float] | None:
+        """Return the alpha of the lower bound; None where a call was ended before there was a multiplier."""
+        if self.fit.dual_value is None:
+            return None
+        values = {variable.id: variable.value for variable in self.problem.variables()}
+        _, alpha, _ = self.problem.proved(values, self.fit.dual_value)
+        return alpha, -threshold(np.asarray(self.kernel.value) @ alpha, self.share)
+
+
+def dual_one_class(
+    grams: ko.Grams | ArrayLike, *, p: float, C: Any = None, nu: float | None = None
+) -> cp.Problem:
+    r"""The dual over alpha, with :math:`s_m = \alpha'K_m\alpha` and :math:`1/p + 1/q = 1`.
+
+    .. math::
+
+        \max_{0 \le \alpha \le C}\ 1'\alpha - \tfrac12 \|s\|_q \qquad\text{or}\qquad
+        \max_{0 \le \alpha \le 1/(\nu n),\ 1'\alpha = 1}\ - \tfrac12 \|s\|_q
+
+    Parameters as in `one_class`.
+
+    References
+    ----------
+    .. [1] Kloft et al., JMLR 12 (2011), section 3.5.
+    """
+    share = fraction(C, nu)
+    if share is None:
+        return dual(grams, None, p=p, loss=ko.one_class(C))
+    stack, q = ko.as_grams(grams), ko.conjugate_exponent(ko.exponent(p))
+    side = Dual(setting(stack, None, ko.one_class(1 / (share * stack.n_points))))
+    s, caps = side.forms()
+    return side.maximize(-ko.p_norm(s, q) / 2, [cp.sum(side.alpha) == 1, *caps])
+
+
+def weights_of(data: Setting, lengths: cp.Expression, p: float) -> cp.Expression:
+    """Return theta of Proposition 2; M^(-1/p) for every kernel where all lengths are zero."""
+    if np.isinf(p) or not data.used.size:
+        return cp.Constant(np.full(data.M, data.M ** (-1 / p)))
+    powers = cp.power(cp.maximum(lengths, SMALLEST_LENGTH), 2 / (p + 1), approx=False)
+    return data.everywhere(powers / cp.power(cp.sum(cp.power(powers, p, approx=False)), 1 / p, approx=False))
+
+
+def fraction(C: Any, nu: float | None) -> float | None:
+    """Return nu, None in the C form, or say that exactly one must be given."""
+    if (C is None) == (nu is None):
+        raise ko.ParameterError(
+            f"exactly one of C and nu must be given, got C={ko.shown(C)} and nu={ko.shown(nu)}. Drop "
+            "one: nu is a fraction "
+            "of points, C a weight per sample."
+        )
+    if nu is not None and ko.positive(nu, "nu") > 1:
+        raise ko.ParameterError(
+            f"nu must be a fraction in (0, 1], got {nu:g}. Divide the number of outliers by that of points."
+        )
+    return None if nu is None else float(nu)
+
+
+def block_exponent(p: float) -> float:
+    """Return r = 2 p / (p + 1)."""
+    return 2.0 if np.isinf(p) else 2 * p / (p + 1)
+
+
+def reach(data: Setting, p: float) -> float:
+    """Return an upper bound of some optimal rho, without which it can run away at nu = 1.
+
+    f is at most the r-norm of the |w_m| times the dual norm of sqrt(K_ii), and the square of the former
+    is at most the regulariser at the uniform alpha.
+    """
+    r_dual = ko.conjugate_exponent(block_exponent(p))
+    forms = np.maximum(data.grams.forms(np.full(data.n, 1 / data.n)), 0.0)
+    lengths = np.sqrt(np.maximum(data.grams.diagonals, 0.0))
+    return float(np.sqrt(ko.lp_length(forms, ko.conjugate_exponent(p)))) * max(
+        ko.lp_length(point, r_dual) for point in lengths.T
+    )

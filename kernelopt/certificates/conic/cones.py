@@ -1,0 +1,216 @@
+"""The standard cone form of a cvxpy problem."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from copy import copy
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import cvxpy as cp
+import numpy as np
+import scipy.sparse as sp
+from scipy.linalg import solve_triangular
+
+from kernelopt.certificates.conic.semidefinite import curvature
+from kernelopt.conic.calls import TooLong, call
+from kernelopt.conic.costs import Cones, compiled
+from kernelopt.errors import KerneloptError
+from kernelopt.threads import Noted, Watch, quietly
+from kernelopt.validation import Array
+
+TOO_LONG = "not started"  # a status: there is no time for the solver
+LARGEST_ROTATION = 1e9  # multiplications of a dense QR factorisation, a second or less
+DEPENDENT = 1e-12  # a diagonal entry of R, relative to the largest, of columns that depend on each other
+
+
+@dataclass(frozen=True)
+class ConeProgram:
+    """min 1/2 x'Px + c'x + offset  subject to  b - Ax in K, with its variables' columns."""
+
+    P: sp.csc_array
+    c: Array
+    A: sp.csc_array
+    b: Array
+    offset: float
+    dims: Any
+    upper_triangle: bool  # how semidefinite blocks are vectorised
+    columns: dict[int, int]  # variable id -> first column
+    solver: str
+    _data: Any
+    _chain: Any
+    factor: Array | None = None  # R, where the variables are R x
+
+    def solve(
+        self, tilt: Array | None = None, watch: Watch | None = None, **options: Any
+    ) -> tuple[str, Array | None, Array | None]:
+        """Return (status, x, z) as the solver says, with `tilt` added to c; trusted by nobody.
+
+        x is in the coordinates of the compiled problem, also where the program is `orthogonal`.
+
+        Solvers stop on absolute tolerances, so the objective is scaled to coefficients of size one.
+        `watch` is called while the solver works, as in `conic.attempt`; what it raises ends the solve.
+        """
+        data = dict(self._data)
+        c = self.c if tilt is None else self.c + tilt
+        size = float(np.abs(c).max(initial=0.0)) or 1.0
+        data["c"] = c / size
+        if "P" in data:
+            data["P"] = data["P"] / size
+        solver = self._chain.solver
+        look = None if watch is None else Noted(watch)
+        try:
+            raw = call(
+                solver,
+                data,
+                lambda: solver.solve_via_data(data, False, False, dict(options), None),
+                options,
+                watch=look,
+            )
+        except TooLong:
+            return TOO_LONG, None, None
+        except BaseException as error:  # whatever a solver raises, it has proposed nothing
+            panic = type(error).__name__ == "PanicException"  # of Clarabel, and no Exception
+            if (look is not None and look.raised is error) or not (panic or isinstance(error, Exception)):
+                raise
+            return "failed", None, None
+        if isinstance(raw, dict):  # SCS
+            return str(raw["info"]["status"]), self._original(usable(raw["x"])), usable(raw["y"], size)
+        return str(raw.status), self._original(usable(raw.x)), usable(raw.z, size)
+
+    def _original(self, x: Array | None) -> Array | None:
+        """Return x in the coordinates of the compiled problem."""
+        return x if x is None or self.factor is None else solve_triangular(self.factor, x)
+
+    def orthogonal(self) -> ConeProgram | None:
+        """Return the program in the variables R x, A = QR with orthonormal columns Q.
+
+        Where columns of A nearly depend on each other, as those of similar kernels do, solvers fail or
+        leave residuals that only a large change of z removes. In these coordinates the change of z that
+        removes a residual is as long as the residual. None where the factorisation would take long, or
+        where columns depend on each other.
+        """
+        rows, columns = self.A.shape
+        if rows < columns or rows * float(columns) ** 2 > LARGEST_ROTATION:
+            return None
+        Q, R = np.linalg.qr(self.A.toarray())
+        size = np.abs(np.diag(R))
+        if not size.min(initial=np.inf) > DEPENDENT * size.max(initial=0.0):
+            return None
+        c = solve_triangular(R, self.c, trans="T")
+        half = solve_triangular(R, self.P.toarray(), trans="T")
+        P = sp.csc_array(solve_triangular(R, half.T, trans="T"))
+        A = sp.csc_array(Q)
+        data = {**self._data, "A": A, "c": c} | ({"P": P} if "P" in self._data else {})
+        return replace(self, P=P, c=c, A=A, _data=data, factor=R)
+
+    def terms(self, x: Array) -> float:
+        """Return the size of the terms of the objective at x."""
+        return float(np.abs(self.c) @ np.abs(x)) + abs(self.offset)
+
+    def with_rows(self, rows: sp.csc_array, right: Array) -> ConeProgram:
+        """Return the program with `rows @ x <= right` added, at the end of the non-negative cone."""
+        at = self.dims.zero + self.dims.nonneg
+        A = sp.vstack([self.A[:at], rows, self.A[at:]], format="csc")
+        b = np.concatenate([self.b[:at], right, self.b[at:]])
+        dims = copy(self.dims)
+        dims.nonneg += right.size
+        return replace(self, A=A, b=b, dims=dims, _data={**self._data, "A": A, "b": b, "dims": dims})
+
+    def with_data(self, P: sp.csc_array, c: Array, A: sp.csc_array, b: Array) -> ConeProgram:
+        """Return the program with other numbers for the same cones."""
+        data = {**self._data, "A": A, "b": b, "c": c} | ({"P": P} if "P" in self._data else {})
+        return replace(self, P=P, c=c, A=A, b=b, _data=data)
+
+    def with_objective(self, P: sp.csc_array, c: Array) -> ConeProgram:
+        """Return the program with the objective 1/2 x'Px + c'x."""
+        return replace(self, P=P, c=c, _data={**self._data, "P": P, "c": c})
+
+    def blocks(self) -> Iterator[tuple[str, slice, Any]]:
+        """Yield (kind, rows, parameter) of every cone."""
+        start = 0
+        for kind, size, parameter in sizes(self.dims):
+            yield kind, slice(start, start + size), parameter
+            start += size
+
+    @cached_property
+    def curvature(self) -> Array:
+        """The entries of a diagonal matrix D with P - D verified to be semidefinite."""
+        return curvature(self.P)
+
+    def cones(self) -> Cones:
+        """Return what predicts the cost of a solve."""
+        return compiled(self.dims, self.A)
+
+    def vectorized(self, M: Array) -> Array:
+        """Return the scaled triangle of a symmetric matrix, in the order of this program."""
+        scaled = M * np.sqrt(2.0)
+        np.fill_diagonal(scaled, np.diag(M))
+        rows, columns = self.triangle(len(M))
+        vector: Array = scaled[rows, columns]
+        return vector
+
+    def matrix(self, v: Array, order: int) -> Array:
+        """Return the symmetric matrix of a scaled triangle."""
+        rows, columns = self.triangle(order)
+        M = np.zeros((order, order))
+        M[rows, columns] = v / np.where(rows == columns, 1.0, np.sqrt(2.0))
+        return M + M.T - np.diag(np.diag(M))
+
+    def triangle(self, order: int) -> tuple[Any, Any]:
+        """Row and column of each entry, columns first: of the upper triangle or of the lower one."""
+        second, first = np.tril_indices(order) if self.upper_triangle else np.triu_indices(order)[::-1]
+        return first, second
+
+
+def usable(values: Any, size: float = 1.0) -> Array | None:
+    """Return a finite array times `size`, or None."""
+    if values is None:
+        return None
+    array = size * np.asarray(values, dtype=float)
+    return array if array.size and np.isfinite(array).all() else None
+
+
+def sizes(dims: Any) -> Iterator[tuple[str, int, Any]]:
+    """Yield (kind, number of rows, parameter) of every cone in cvxpy's order."""
+    if dims.zero:
+        yield "zero", dims.zero, None
+    if dims.nonneg:
+        yield "nonneg", dims.nonneg, None
+    for size in dims.soc:
+        yield "soc", size, size
+    for order in dims.psd:
+        yield "psd", order * (order + 1) // 2, order
+    for _ in range(dims.exp):
+        yield "exp", 3, None
+    for exponent in dims.p3d:
+        yield "power", 3, float(np.ravel(exponent)[0])
+
+
+def cone_program(
+    problem: cp.Problem, solver: str = "CLARABEL", watch: Watch | None = None
+) -> ConeProgram | None:
+    """Return the cone form that cvxpy compiles for Clarabel or SCS, None if it has none.
+
+    The problem's variables must be without attributes (`plain`), so that columns are values. `watch` is
+    called while another thread compiles.
+    """
+    with quietly(watch):
+        try:
+            data, chain, inverse = problem.get_problem_data(solver)
+        except KerneloptError:
+            raise
+        except (cp.SolverError, ValueError):
+            return None
+    dims = data["dims"]
+    if getattr(dims, "pnd", None):
+        return None
+    n = data["c"].size
+    A = sp.csc_array(data["A"])
+    P = sp.csc_array(data["P"]) if "P" in data else sp.csc_array((n, n))
+    columns = dict(data["param_prob"].var_id_to_col)
+    return ConeProgram(
+        P, data["c"], A, data["b"], float(inverse[-1]["offset"]), dims, solver == "CLARABEL", columns, solver,
+        data, chain,
+    )  # fmt: skip

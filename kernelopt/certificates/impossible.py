@@ -1,0 +1,130 @@
+"""What a solver claims is impossible, shown without it: infeasible and unbounded problems."""
+
+from __future__ import annotations
+
+import cvxpy as cp
+import numpy as np
+
+from kernelopt.certificates import Certificate
+from kernelopt.certificates.boxes import known_boxes
+from kernelopt.certificates.conic.multipliers import conic_bound
+from kernelopt.certificates.statements.conflicts import conflict
+from kernelopt.conic.ladder import Attempt, attempt, ladder
+from kernelopt.errors import InfeasibleError, KerneloptError, SolverError, UnboundedError
+from kernelopt.structure.structure import Structure
+from kernelopt.structure.units import units
+from kernelopt.threads import Watch
+from kernelopt.validation import Array
+
+REACHES = (1e3, 1e6)
+FAR = 0.1  # of the reach: a variable there has run away
+
+
+def raise_if_impossible(
+    structure: Structure, explicit: cp.Problem, tried: Attempt, watch: Watch | None = None
+) -> None:
+    """Raise where a solver's claim of infeasibility or unboundedness can be shown without it."""
+    if tried.status in (cp.INFEASIBLE, cp.INFEASIBLE_INACCURATE):
+        feasibility = cp.Problem(cp.Minimize(0), [c.copy() for c in explicit.constraints])
+        read = Structure(feasibility)
+        boxes = known_boxes(read, None)
+        bound = conic_bound(read.lifted, list(read.variables), boxes, watch, units=units(read).variables)
+        if bound.ray is not None:
+            raise contradiction(structure, bound.ray)
+    elif tried.status in (cp.UNBOUNDED, cp.UNBOUNDED_INACCURATE):
+        raise_if_unbounded(structure, explicit, watch)
+
+
+def raise_if_unbounded(structure: Structure, explicit: cp.Problem, watch: Watch | None = None) -> None:
+    """Raise where the objective falls in proportion to how far the variables may go."""
+    near, far = (least_within(explicit, reach, watch) for reach in REACHES)
+    if near is not None and far is not None and far < min(-1e3, 10 * near):
+        values = {v.id: np.abs(v.value).max() for v in explicit.variables() if v.value is not None}
+        loose = [v for v in structure.variables if values.get(v.id, 0.0) > FAR * REACHES[1]]
+        raise UnboundedError(
+            f"the objective must be bounded, got {far:.1e} (minimised) with variables up to "
+            f"{REACHES[1]:.0e}. {nothing_bounds(structure, loose) or 'Add the constraint that is missing.'}"
+        )
+
+
+def loose_weights(structure: Structure) -> list[cp.Variable]:
+    """Return the variables of the risks' kernels that no constraint and no price holds back.
+
+    Along them every kernel grows and its risk falls, towards a value that it does not attain.
+    """
+    if structure.unset or structure.objective.rest is None:
+        return []
+    held = {v.id for v in structure.objective.rest.variables()}
+    for i in structure.active:
+        constraint = structure.lifted.constraints[i]
+        if not isinstance(constraint, cp.constraints.PSD):
+            held |= {v.id for v in constraint.variables()}
+    growing = kernel_variables(structure)
+    return [v for v in structure.variables if v.id in growing and v.id not in held]
+
+
+def kernel_variables(structure: Structure) -> set[int]:
+    """Return the ids of the variables that stand in the kernel of a risk."""
+    return {v.id for term in structure.risks for K in term.kernels for v in K.variables()}
+
+
+def nothing_bounds(structure: Structure, loose: list[cp.Variable]) -> str:
+    """Return what is missing in words, empty where nothing is known to be."""
+    if not loose:
+        return ""
+    weights = kernel_variables(structure)
+    n = structure.risks[0].kernels[0].shape[0] if structure.risks else 0
+    cure = (
+        f"trace(K) == {n}" if any(v.id in weights for v in loose) else "a bound, or a price in the objective"
+    )
+    return f"Nothing bounds {', '.join(v.name() for v in loose)}: add {cure}."
+
+
+def contradiction(structure: Structure, ray: Array) -> InfeasibleError:
+    """Return the error of a problem whose constraints have a Farkas ray."""
+    found = conflict(structure)
+    told, saved = ("", "") if found is None else (f": {found.text}", ", proof['certificate'].save(path)")
+    return InfeasibleError(
+        f"the constraints contradict each other{told}, got a proof from their multipliers (proof['ray'], a "
+        f"Farkas ray of the cone form{saved}). Loosen one of: " + ", ".join(names(structure.problem)) + ".",
+        {"ray": ray} | ({} if found is None else {"certificate": found.statement}),
+    )
+
+
+def least_within(problem: cp.Problem, reach: float, watch: Watch | None) -> float | None:
+    """Return the least objective (of the minimisation) found with all variables within `reach`."""
+    sign = -1.0 if isinstance(problem.objective, cp.Maximize) else 1.0
+    caps = [constraint for v in problem.variables() for constraint in (v <= reach, v >= -reach)]
+    capped = cp.Problem(cp.Minimize(sign * problem.objective.args[0]), [*problem.constraints, *caps])
+    capped = cp.Problem(capped.objective, [c.copy() for c in capped.constraints])
+    attempt(capped, ladder(linear=False, order=0)[0], watch=watch)
+    if capped.value is None or not np.isfinite(capped.value):
+        return None
+    worst = max((float(np.max(c.violation())) for c in capped.constraints), default=0.0)
+    return float(capped.value) if worst <= 1e-6 * reach else None
+
+
+def names(problem: cp.Problem) -> list[str]:
+    """Return the labels of the constraints, or their text."""
+    return [c.label or f"constraint {i}" for i, c in enumerate(problem.constraints)] or [
+        "the constraints of the risks"
+    ]
+
+
+def without_point(claims: list[Attempt], best: Certificate | None) -> KerneloptError:
+    """Return what the solvers agree on as an exception, when none left a feasible point."""
+    text = "; ".join(f"{a.rung.name}: {a.status}{' ' + a.failure[:120] if a.failure else ''}" for a in claims)
+    if claims and all("infeasible" in a.status for a in claims):
+        return InfeasibleError(
+            f"every solver calls the problem infeasible, without a proof in doubles ({text})."
+        )
+    if claims and all("unbounded" in a.status for a in claims):
+        return UnboundedError(
+            f"every solver calls the problem unbounded ({text}). Bound the weights or the kernel."
+        )
+    reason = f" {best.reason}." if best is not None and best.reason else ""
+    return SolverError(
+        f"no solver left a point that could be made feasible ({text}).{reason} Leave solver= out to try all "
+        "that are installed, scale the kernels to a mean diagonal of one, or install another "
+        "(pip install cvxopt)."
+    )

@@ -1,0 +1,117 @@
+"""The best lower bound over several choices of dual variables."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+import cvxpy as cp
+import numpy as np
+
+from kernelopt.certificates.boxes import Box, entry_bounds, known_boxes
+from kernelopt.certificates.conic.multipliers import Bound, conic_bound
+from kernelopt.certificates.gap import floor
+from kernelopt.certificates.lower.closed import closed_bound
+from kernelopt.certificates.lower.minorants import minorants, relaxation
+from kernelopt.certificates.lower.near import near_bound
+from kernelopt.certificates.upper.candidates import Bounds
+from kernelopt.errors import Stopped
+from kernelopt.structure.affine import flat
+from kernelopt.structure.prices import WORTH
+from kernelopt.structure.structure import Structure
+from kernelopt.structure.units import units
+from kernelopt.threads import Watch, quietly
+from kernelopt.validation import Array
+
+AS_GOOD = 1e-8
+Route = Literal["closed", "conic", "none"]
+
+
+def best_bound(
+    structure: Structure,
+    choices: Sequence[list[Array]],
+    bounds: Bounds | None = None,
+    watch: Watch | None = None,
+    conic: bool = True,
+    attained: float = np.inf,
+) -> tuple[Bound, Route, list[Array]]:
+    """Return the highest lower bound (of the minimisation) over the proposed dual variables.
+
+    Risks over several kernels take their shares at the current values of the structure's variables, and
+    kernels near similarities are searched from there. `attained` is a value of the objective.
+    """
+    best: tuple[Bound, Route, list[Array]] = (Bound(-np.inf, "no dual variable was proposed"), "none", [])
+    least, signed = floor(structure), signed_bound(structure).value
+    for alphas in choices:
+        bound, route = bound_of(structure, alphas, bounds, watch, conic, attained)
+        if -np.inf < bound.value < signed:  # of a poor dual variable, or by the rounding of a multiplier
+            bound = Bound(signed)
+        # The machines re-trained at the kernel come last and win where they prove as much: they predict best.
+        margin = AS_GOOD * max(abs(bound.value), least) if np.isfinite(bound.value) else 0.0
+        if bound.value > best[0].value - margin or not best[2]:
+            best = (bound, route, alphas)
+    return best
+
+
+def bound_of(
+    structure: Structure,
+    alphas: list[Array],
+    bounds: Bounds | None,
+    watch: Watch | None,
+    conic: bool,
+    attained: float,
+) -> tuple[Bound, Route]:
+    """Return the lower bound of one choice of dual variables: closed, by a search, or by a conic solve."""
+    least = floor(structure)
+    with quietly(watch):
+        below = minorants(structure, alphas)
+        closed = closed_bound(structure, below)
+        if closed is not None and closed.rounding > WORTH * max(abs(closed.value), least):
+            below = minorants(structure, alphas, accurate=True)
+            closed = closed_bound(structure, below) or closed
+    if closed is not None:
+        if not np.isfinite(closed.value):
+            return Bound(-np.inf, "the bound of the dual variable overflows"), "closed"
+        return Bound(closed.value, rounding=closed.rounding), "closed"
+    near = near_bound(structure, alphas[0], watch, attained, not conic) if len(alphas) == 1 else None
+    proved = -np.inf if near is None or not np.isfinite(near.value) else near.value
+    if near is not None and near.exhausted(least, attained):
+        return Bound(proved), "closed"
+    if not conic:
+        bound = signed_bound(structure)
+    else:
+        with quietly(watch):
+            boxes = known_boxes(structure, bounds)
+            relaxed = relaxation(structure, below, boxes)
+            extra = given_bounds(structure, bounds)
+            relaxed = cp.Problem(relaxed.objective, relaxed.constraints + extra)
+        present = [v for v in structure.variables if any(v is w for w in relaxed.variables())]
+        found: list[Bound] = []
+        try:
+            bound = conic_bound(relaxed, present, boxes, watch, found, units(structure).variables)
+        except Stopped:
+            if not found:
+                raise
+            bound = found[-1]  # of the solves before; the next watched work ends the call
+    if proved > bound.value:
+        return Bound(proved), "closed"
+    route: Route = "none" if bound.value == -np.inf else "conic" if conic else "closed"
+    return bound, route
+
+
+def signed_bound(structure: Structure) -> Bound:
+    """Return zero, where the sign of the minimised objective says that it is never below."""
+    objective = structure.lifted.objective.args[0]
+    if objective.is_nonpos() if structure.maximize else objective.is_nonneg():
+        return Bound(0.0)
+    return Bound(-np.inf, "there was no time for a conic bound")
+
+
+def given_bounds(structure: Structure, bounds: Bounds | None) -> list[cp.Constraint]:
+    """Return the bounds of the caller as constraints: they are taken to hold at an optimum."""
+    constraints: list[cp.Constraint] = []
+    copies = {v.id: v for v in structure.variables}
+    for variable, sides in (bounds or {}).items():
+        lower, upper = (flat(np.broadcast_to(s, variable.shape)) for s in sides)
+        constraints += entry_bounds(copies[variable.id], Box(lower, upper))
+    return constraints

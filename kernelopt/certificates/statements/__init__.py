@@ -1,0 +1,1 @@
+"""Problems as statements in plain numbers, saved with what proves their bounds."""

@@ -1,0 +1,1 @@
+"""Feasible points near a candidate."""

@@ -1,0 +1,223 @@
+"""The ladder of conic solvers: which are usable, with which options, and one attempt at a problem."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from functools import cache
+from importlib.metadata import metadata
+from typing import Any
+
+import cvxpy as cp
+from cvxpy.reductions.solvers.solver import Solver
+
+from kernelopt.conic.calls import call
+from kernelopt.conic.costs import LONGEST_ITERATIONS, Cones
+from kernelopt.errors import KerneloptError, ParameterError
+from kernelopt.threads import Noted, Watch, quietly
+
+LARGEST_INTERIOR_POINT_ORDER = 70  # where nothing else is known of the cones
+TIGHT = ("tol_gap_rel", "tol_gap_abs", "tol_feas")  # Clarabel stops at 1e-8 of these by itself
+KNOWN = tuple(cp.settings.SOLVERS)
+"""The names of all solvers that cvxpy has an interface for."""
+
+
+@dataclass(frozen=True)
+class Rung:
+    """One way to solve a conic problem."""
+
+    solver: Any  # the name of a solver, or a cvxpy solver object
+    options: dict[str, Any] = field(default_factory=dict)
+    route: Callable[[], int] | None = None  # instead of cvxpy: fills the problem, returns the iterations
+
+    @property
+    def name(self) -> str:
+        """The name of the solver."""
+        return self.solver if isinstance(self.solver, str) else str(self.solver.name())
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """What a rung returned; the values are in the variables of the problem."""
+
+    rung: Rung
+    status: str
+    iterations: int | None = None
+    failure: str = ""
+
+
+@cache
+def installed_solvers() -> tuple[str, ...]:
+    """Return the names of the solvers that cvxpy can import.
+
+    cvxpy tries to import all of them whenever it is asked, 1 to 2 ms each time. For its own solves
+    it goes by what it found when it was imported, so a later answer could only be the same.
+    """
+    return tuple(cp.installed_solvers())
+
+
+@cache
+def mosek_is_licensed() -> bool:
+    """Whether MOSEK is installed and a licence can be checked out."""
+    if "MOSEK" not in installed_solvers():
+        return False
+    import mosek
+
+    try:
+        with mosek.Env() as environment:
+            environment.checkoutlicense(mosek.feature.pts)
+    except mosek.Error:
+        return False
+    return True
+
+
+def ladder(
+    *,
+    linear: bool,
+    order: int = 0,
+    cones: Cones | None = None,
+    solver: Any = None,
+    time_limit: float | None = None,
+) -> list[Rung]:
+    """Return the rungs to walk, best first.
+
+    Parameters
+    ----------
+    linear : bool
+        Whether the problem is a linear programme.
+    order : int, default 0
+        Largest order of a semidefinite cone, for callers who know nothing else.
+    cones : Cones, optional
+        The numbers of the cone form, such as `size(problem).cones`. Interior-point methods come first
+        unless they are predicted to take more than a minute and ten times as long as a first-order
+        method; they are left out where they cannot finish.
+    solver : str or cvxpy solver object, optional
+        Use this one only.
+    time_limit : float, optional
+        Seconds for one rung.
+    """
+    installed = installed_solvers()
+    if solver is not None:
+        chosen = checked_solver(solver, installed)
+        return [Rung(chosen, timed(chosen, time_limit))]
+    interior = [
+        Rung("CLARABEL"),
+        Rung("CLARABEL", {"use_quad_obj": False}),
+        Rung("CLARABEL", {"use_quad_obj": False, **dict.fromkeys(TIGHT, 1e-11)}),
+    ]
+    first_order = [
+        Rung("SCS", {"eps_abs": 1e-7, "eps_rel": 1e-7, "max_iters": 20000}),
+        Rung("SCS", {"eps_abs": 1e-9, "eps_rel": 1e-9, "max_iters": LONGEST_ITERATIONS}),
+    ]
+    rungs = ordered(interior, first_order, order, cones)
+    order = order if cones is None else cones.order
+    if linear and "HIGHS" in installed:
+        rungs.insert(0, Rung("HIGHS"))
+    if "CVXOPT" in installed and order <= 3 * LARGEST_INTERIOR_POINT_ORDER:
+        rungs.append(Rung("CVXOPT", {"abstol": 1e-9, "reltol": 1e-9, "feastol": 1e-9}))
+    if mosek_is_licensed():
+        rungs.insert(0, Rung("MOSEK"))
+    return [Rung(r.solver, {**r.options, **timed(r.solver, time_limit)}) for r in rungs]
+
+
+def ordered(interior: list[Rung], first_order: list[Rung], order: int, cones: Cones | None) -> list[Rung]:
+    """Return the rungs of both kinds of method in the order of their predicted costs."""
+    if cones is None:
+        return [*interior, *first_order] if order <= LARGEST_INTERIOR_POINT_ORDER else first_order
+    if cones.hopeless:
+        return first_order
+    if not cones.first_order_first:
+        return [*interior, *first_order]
+    short, long = first_order
+    if cones.longest_first_order_seconds < cones.interior_seconds:
+        return [short, long, *interior]
+    return [short, *interior, long]
+
+
+def checked_solver(solver: Any, installed: Collection[str]) -> Any:
+    """Return the name of an installed solver in capitals, or a solver object as it is."""
+    if isinstance(solver, Solver):
+        return solver
+    if not isinstance(solver, str):
+        raise ParameterError(
+            f"solver must be the name of a solver or a cvxpy solver object, got {solver!r} "
+            f"({type(solver).__name__}). Pass a name, one of {', '.join(sorted(installed))}."
+        )
+    name = solver.strip().upper()
+    if name in installed:
+        return name
+    message = f"solver must be installed, got {solver!r}; installed are {', '.join(sorted(installed))}. "
+    if name in KNOWN:
+        how = f'pip install "cvxpy[{name}]"' if name.lower() in extras() else "cvxpy's manual says how"
+        raise ParameterError(message + f"Install it ({how}) or leave solver out.")
+    close = get_close_matches(name, [*installed, *KNOWN], n=1)
+    meant = f"Did you mean {close[0]}? Correct it" if close else "Pass one of these"
+    raise ParameterError(message + f"{meant}, or leave solver out.")
+
+
+def extras() -> set[str]:
+    """Return what can be named in `pip install "cvxpy[...]"`, in small letters."""
+    return {name.lower() for name in metadata("cvxpy").get_all("Provides-Extra") or []}
+
+
+def timed(solver: Any, seconds: float | None) -> dict[str, Any]:
+    """Return the option that limits the time of a solver, where it has one."""
+    if seconds is None:
+        return {}
+    options: dict[str, dict[str, Any]] = {
+        "CLARABEL": {"time_limit": float(seconds)},
+        "SCS": {"time_limit_secs": float(seconds)},
+        "HIGHS": {"time_limit": float(seconds)},
+        "MOSEK": {"mosek_params": {"MSK_DPAR_OPTIMIZER_MAX_TIME": float(seconds)}},
+    }
+    return options.get(solver, {}) if isinstance(solver, str) else {}
+
+
+def attempt(problem: cp.Problem, rung: Rung, verbose: bool = False, watch: Watch | None = None) -> Attempt:
+    """Solve a problem with one rung. Failures are reported, not raised; convexity errors are cvxpy's.
+
+    Parameters
+    ----------
+    problem : cp.Problem
+        Afterwards its variables hold the point of the solver; `solver_stats` and `compilation_time` are
+        those of this attempt.
+    rung : Rung
+    verbose : bool, default False
+        Print what cvxpy and the solver print.
+    watch : function without arguments, optional
+        Called in this thread about forty times a second while the solver works. When it raises, the
+        solver is abandoned at once, and what it raised goes on to the caller. Ctrl-C does the same. The
+        values in the problem are then those from before. Without it the solver works in this thread.
+    """
+    if rung.route is not None:
+        try:
+            return Attempt(rung, cp.OPTIMAL, rung.route())
+        except KerneloptError as error:
+            return Attempt(rung, "failed", failure=str(error))
+    look = None if watch is None else Noted(watch)
+    try:
+        # The certificate judges: cvxpy's remarks on accuracy would only be noise.
+        with quietly(look):
+            data, chain, inverse = problem.get_problem_data(
+                rung.solver, verbose=verbose, solver_opts=dict(rung.options)
+            )
+        options = dict(rung.options)
+        raw = call(
+            chain.solver,
+            data,
+            lambda: chain.solve_via_data(problem, data, False, verbose, options),
+            options,
+            verbose,
+            look,
+        )
+        with quietly(look):
+            problem.unpack_results(raw, chain, inverse)
+    except (KerneloptError, cp.DCPError):
+        raise
+    except Exception as error:  # solvers raise what they like, mosek.Error and KeyError among them
+        if look is not None and look.raised is error:
+            raise
+        return Attempt(rung, "failed", failure=f"{type(error).__name__}: {error}")
+    statistics = problem.solver_stats
+    return Attempt(rung, str(problem.status), getattr(statistics, "num_iters", None))

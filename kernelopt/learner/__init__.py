@@ -1,0 +1,15 @@
+"""The learner at fixed kernels, one or several: value, signed alpha, intercept."""
+
+from kernelopt.learner.blocks import BlockMachine, block_lower_bound, blocks_at, learn_blocks
+from kernelopt.learner.single import Machine, learn, lower_bound, machine_at
+
+__all__ = [
+    "BlockMachine",
+    "Machine",
+    "block_lower_bound",
+    "blocks_at",
+    "learn",
+    "learn_blocks",
+    "lower_bound",
+    "machine_at",
+]

@@ -1,0 +1,97 @@
+"""The dual at fixed kernels as a conic programme: for losses and block norms that are not a QP."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import cvxpy as cp
+import numpy as np
+
+from kernelopt.conic.calls import call
+from kernelopt.errors import SolverError
+from kernelopt.losses import Loss
+from kernelopt.numerics.norms import conjugate_exponent, lp_length
+from kernelopt.threads import Watch, quietly
+from kernelopt.validation import Array
+
+
+def dual_program(
+    factors: Sequence[Array], y: Array, loss: Loss, bias: bool, norm: float, watch: Watch | None = None
+) -> tuple[Array, Array]:
+    """Maximise l(alpha) - 1/2 |(|L_m' alpha|)_m|_s^2 with 1/s + 1/norm = 1 (s = 1 for `norm=inf`).
+
+    Returns alpha and the scales of f = sum_m scales_m K_m alpha. For `norm=1` the scales are the
+    multipliers of 1/2 |L_m' alpha|^2 <= xi, which alpha alone does not determine.
+    """
+    with quietly(watch):
+        alpha = cp.Variable(y.size, name="alpha")
+        gain, constraints = loss.conjugate_expression(alpha, y)
+        if bias:
+            constraints = [*constraints, cp.sum(alpha) == 0]
+        present = [m for m, L in enumerate(factors) if L.shape[1]]
+        forms = [cp.sum_squares(factors[m].T @ alpha) for m in present]
+        caps: list[cp.Constraint] = []
+        if norm == 2 or len(present) <= 1:
+            problem = cp.Problem(cp.Maximize(gain - sum(forms) / 2), constraints)
+        elif norm == 1:
+            top = cp.Variable(name="top")
+            caps = [form / 2 <= top for form in forms]
+            problem = cp.Problem(cp.Maximize(gain - top), [*constraints, *caps])
+        else:
+            lengths = cp.hstack([cp.norm2(factors[m].T @ alpha) for m in present])
+            s = conjugate_exponent(norm)
+            size = cp.sum(lengths) if s == 1 else cp.pnorm(lengths, s, approx=False)
+            problem = cp.Problem(cp.Maximize(gain - cp.square(size) / 2), constraints)
+    conic(problem, loss, watch)
+    scales = np.zeros(len(factors))
+    if norm == 2 or len(present) <= 1:
+        scales[present] = 1.0
+    elif norm == 1:
+        scales[present] = [float(np.ravel(cap.dual_value)[0]) for cap in caps]
+    else:
+        scales[present] = block_scales(np.array([float(form.value) for form in forms]), norm)
+    return np.asarray(alpha.value, dtype=float), scales
+
+
+def conic(problem: cp.Problem, loss: Loss, watch: Watch | None = None) -> None:
+    """Solve a small auxiliary problem; its accuracy is measured by the machine that comes out.
+
+    The lock on cvxpy is not held while the solver runs, and a `watch` is called then.
+    """
+    try:
+        solve(problem, cp.CLARABEL, {"max_threads": 1}, watch)
+    except cp.SolverError:
+        solve(problem, cp.SCS, {"eps_abs": 1e-9, "eps_rel": 1e-9}, watch)
+    if problem.value is None or not np.isfinite(problem.value):
+        raise SolverError(
+            f"the machine at a fixed kernel must have a solution, got status {problem.status} for {loss!r}. "
+            "Scale the kernels to a mean diagonal of one, or change C."
+        )
+
+
+def solve(problem: cp.Problem, solver: str, options: dict[str, Any], watch: Watch | None) -> None:
+    """Solve a problem as its own `solve` does, in a thread where it is watched."""
+    with quietly(watch):
+        data, chain, inverse = problem.get_problem_data(solver, solver_opts=dict(options))
+    raw = call(
+        chain.solver,
+        data,
+        lambda: chain.solve_via_data(problem, data, False, False, dict(options)),
+        options,
+        watch=watch,
+    )
+    with quietly(watch):
+        problem.unpack_results(raw, chain, inverse)
+
+
+def block_scales(forms: Array, norm: float) -> Array:
+    """Return |f_m| / sqrt(alpha'K_m alpha) at the optimum, from the quadratic forms, for `norm` > 1."""
+    if norm == 2:
+        return np.ones(forms.size)
+    q = np.sqrt(np.maximum(forms, 0.0))
+    s = conjugate_exponent(norm)
+    length = lp_length(q, s)
+    safe = np.where(q > 0, q, 1.0)
+    scales: Array = np.where(q > 0, (safe / max(length, 1e-300)) ** (s - 2), 0.0)
+    return scales

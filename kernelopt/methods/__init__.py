@@ -1,0 +1,39 @@
+"""Methods and the driver that runs them: `solve`, `explain` and `Solution`."""
+
+from kernelopt.methods.cutting_plane.method import CuttingPlane
+from kernelopt.methods.exact.method import Exact
+from kernelopt.methods.exact.programme import Programme
+from kernelopt.methods.explain import Explanation, explain
+from kernelopt.methods.lp_ball.block_descent import BlockDescent
+from kernelopt.methods.lp_ball.interleaved import Interleaved
+from kernelopt.methods.lp_ball.smooth_dual import SmoothDual
+from kernelopt.methods.method import Cost, Method, Outcome
+from kernelopt.methods.mirror_descent.method import MirrorDescent
+from kernelopt.methods.similarity import FirstOrderDual
+from kernelopt.methods.solution import Learned, Solution
+from kernelopt.methods.solve import SolveOptions, register_method, solve
+
+for method in (
+    Exact(),
+    BlockDescent(),
+    SmoothDual(),
+    MirrorDescent(),
+    CuttingPlane(),
+    Interleaved(),
+    FirstOrderDual(),
+):
+    register_method(method)
+
+__all__ = [
+    "Cost",
+    "Explanation",
+    "Learned",
+    "Method",
+    "Outcome",
+    "Programme",
+    "Solution",
+    "SolveOptions",
+    "explain",
+    "register_method",
+    "solve",
+]

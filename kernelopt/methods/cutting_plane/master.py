@@ -1,0 +1,182 @@
+"""The master problem of the cutting planes: the user's problem with every risk replaced by its cuts."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import cvxpy as cp
+import numpy as np
+import scipy.sparse as sp
+
+from kernelopt.certificates.boxes import attribute_box, duplication, is_triangular, plain
+from kernelopt.certificates.conic.cones import TOO_LONG, ConeProgram, cone_program
+from kernelopt.certificates.conic.equilibration import column_units, equilibrated
+from kernelopt.certificates.lower.minorants import minorant, substituted
+from kernelopt.errors import SolverError, Stopped
+from kernelopt.structure.affine import flat
+from kernelopt.structure.structure import Point, Structure
+from kernelopt.structure.units import units
+from kernelopt.threads import Watch, quietly
+from kernelopt.validation import Array
+
+INACTIVE = 1e-12
+
+
+class Cut(NamedTuple):
+    """t_k >= l(alpha) - 1/2 <alpha alpha', K>, as a row on the columns of the master."""
+
+    risk: int
+    alpha: Array
+    row: sp.csr_array
+    right: float
+
+
+class Proposal(NamedTuple):
+    """What the master says: a point, its value, and the multiplier of every cut."""
+
+    point: Point
+    value: float
+    multipliers: Array
+
+
+class Master:
+    """min v subject to the user's constraints, objective(t) <= v, and cuts below every t_k.
+
+    The cone form is compiled once; cuts are rows that are appended to it.
+    """
+
+    def __init__(self, structure: Structure, watch: Watch | None = None) -> None:
+        self.risks, self.watch = structure.risks, watch
+        self.variables = list(structure.variables)
+        t = [term.stand_in for term in structure.risks]
+        with quietly(watch):
+            v = cp.Variable(name="v")
+            lifted = substituted(structure, {})
+            epigraph = cp.Problem(cp.Minimize(v), [lifted.objective.args[0] <= v, *lifted.constraints])
+            everything = [*self.variables, *t, v]
+            stripped = plain(epigraph, everything, {x.id: attribute_box(x) for x in everything})
+        program = cone_program(stripped.problem, watch=watch)
+        if program is None:
+            raise SolverError("the master problem must compile for Clarabel. Use method='exact'.")
+        self.program: ConeProgram = program
+        start = {x.id: program.columns.get(stripped.variables[x.id].id) for x in everything}
+        self.columns = {x.id: program.columns[stripped.variables[x.id].id] for x in self.variables}
+        self.epigraphs = [start[t_k.id] for t_k in t]
+        self.objective = start[v.id]
+        self.cuts: list[Cut] = []
+        sizes = units(structure)
+        values = [np.asarray(unit.value) for unit in sizes.risks] + [np.asarray(sizes.objective)]
+        measured = [*((x, sizes.of(x)) for x in self.variables), *zip((*t, v), values, strict=True)]
+        self.units = column_units(program, [(stripped.variables[x.id], unit) for x, unit in measured])
+
+    def add(self, k: int, alpha: Array) -> None:
+        """Add the cut of risk k at alpha, which must be in the dual domain."""
+        column, read = self.epigraphs[k], minorant(self.risks[k], alpha, self.risks[k].values()).read
+        row = sp.lil_array((1, self.program.c.size))
+        if column is None:  # a risk of weight zero
+            self.cuts.append(Cut(k, alpha, sp.csr_array(row), 0.0))
+            return
+        row[0, column] = -1.0
+        for variable, matrix in read.matrices.items():
+            first = self.columns[variable.id]
+            entries = matrix @ duplication(variable.shape[0]) if is_triangular(variable) else matrix
+            row[0, first : first + entries.shape[1]] = entries.toarray()
+        self.cuts.append(Cut(k, alpha, sp.csr_array(row), -float(read.constant[0])))
+
+    def start(self) -> Point:
+        """Return a point well inside the user's constraints: where the solver lands without an objective."""
+        return self._point(self._solve(self.program.with_objective(*self._no_objective()))[0])
+
+    def solve(self) -> Proposal:
+        """Minimise the model."""
+        P, c = self._no_objective()
+        c[self.objective] = 1.0
+        first = self.program.dims.zero + self.program.dims.nonneg
+        own = slice(first, first + len(self.cuts))
+        try:
+            x, z = self._solve(self._with_cuts().with_objective(P, c))
+        except MasterFailure as failure:
+            if failure.ray is not None:
+                failure.ray = np.maximum(failure.ray[own], 0.0)
+            raise
+        multipliers = np.maximum(z[own], 0.0)
+        return Proposal(self._point(x), float(x[self.objective]), multipliers)
+
+    def nearest(self, centre: Point, level: float) -> Point:
+        """Return the point nearest to `centre`, in units, where the model is at most `level`."""
+        c = np.zeros(self.program.c.size)
+        diagonal = np.zeros(c.size)
+        for variable in self.variables:
+            first = self.columns[variable.id]
+            columns = self._columns_of(centre[variable.id], variable)
+            own = slice(first, first + columns.size)
+            diagonal[own] = self.units[own] ** -2
+            c[own] = -columns * diagonal[own]
+        row = sp.csr_array(([1.0], ([0], [self.objective])), shape=(1, c.size))
+        program = self._with_cuts().with_rows(row, np.array([level]))
+        return self._point(self._solve(program.with_objective(sp.csc_array(sp.diags_array(diagonal)), c))[0])
+
+    def averaged(self, multipliers: Array) -> list[Array]:
+        """Return for every risk the average of its cuts' alphas, weighted by their multipliers.
+
+        By concavity in alpha the bound of the average is at least that of the cuts together.
+        """
+        alphas = []
+        for k in range(len(self.risks)):
+            own = [i for i, cut in enumerate(self.cuts) if cut.risk == k]
+            alphas.append(averaged([self.cuts[i].alpha for i in own], multipliers[own]))
+        return alphas
+
+    def _no_objective(self) -> tuple[sp.csc_array, Array]:
+        size = self.program.c.size
+        return sp.csc_array((size, size)), np.zeros(size)
+
+    def _with_cuts(self) -> ConeProgram:
+        if not self.cuts:
+            return self.program
+        rows = sp.vstack([cut.row for cut in self.cuts], format="csc")
+        return self.program.with_rows(rows, np.array([cut.right for cut in self.cuts]))
+
+    def _solve(self, program: ConeProgram) -> tuple[Array, Array]:
+        scaled = equilibrated(program, self.units)
+        status, x, z = scaled.program.solve(watch=self.watch)
+        if status == TOO_LONG:
+            raise Stopped
+        if x is None or z is None or "nfeasible" in status:
+            ray = scaled.rows * z if z is not None and "PrimalInfeasible" in status else None
+            raise MasterFailure(status, ray)
+        return scaled.columns * x, scaled.rows * z
+
+    def _point(self, x: Array) -> Point:
+        point = {}
+        for variable in self.variables:
+            first, order = self.columns[variable.id], variable.shape
+            if is_triangular(variable):
+                whole = duplication(order[0])
+                values = whole @ x[first : first + whole.shape[1]]
+            else:
+                values = x[first : first + variable.size]
+            point[variable.id] = np.reshape(values, order, order="F")
+        return point
+
+    def _columns_of(self, value: Array, variable: cp.Variable) -> Array:
+        if is_triangular(variable):
+            return np.asarray(value[np.triu_indices(len(value))])
+        return flat(value)
+
+
+def averaged(alphas: list[Array], multipliers: Array) -> Array:
+    """Return the average with these multipliers, or the last alpha where all of them vanish."""
+    total = float(multipliers.sum())
+    if not total > INACTIVE:
+        return alphas[-1]
+    mean: Array = multipliers @ np.array(alphas) / total
+    return mean
+
+
+class MasterFailure(Exception):
+    """The solver left no point: the status says whether the master is infeasible or unbounded."""
+
+    def __init__(self, status: str, ray: Array | None = None) -> None:
+        super().__init__(status)
+        self.ray = ray

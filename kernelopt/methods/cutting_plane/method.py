@@ -1,0 +1,215 @@
+"""Cutting planes for any problem with risks: machines at the master's kernels bound it from below."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from kernelopt.certificates.certify import certificate_at
+from kernelopt.certificates.impossible import contradiction, raise_if_unbounded
+from kernelopt.certificates.lower.choices import best_bound
+from kernelopt.certificates.separability import check_separable
+from kernelopt.certificates.upper.feasibility import FeasibleSet
+from kernelopt.errors import MethodError, SolverError
+from kernelopt.methods.control import STALLED, Control
+from kernelopt.methods.cutting_plane.master import Master, MasterFailure
+from kernelopt.methods.cutting_plane.taylor import TaylorMaster
+from kernelopt.methods.method import Cost, Method, Outcome
+from kernelopt.methods.sizing import size
+from kernelopt.structure.ball import read_ball
+from kernelopt.structure.evaluation import Evaluator
+from kernelopt.structure.expansion import expand
+from kernelopt.structure.structure import Point, Structure
+from kernelopt.validation import Array, boolean, one_of, whole
+
+FIRST_LEVEL = 0.3
+NEARLY = 1e-4  # a gap from which cuts that do not raise the bound are nothing but rounding
+DARING, CAREFUL = 0.1, 0.8
+HALVINGS = 30
+REMEDY = "Try more max_iterations, or method='exact'."
+
+
+@dataclass(frozen=True)
+class CuttingPlane(Method):
+    """Alternates between machines at a kernel, which cut, and the master problem, which moves the kernel.
+
+    Every risk is replaced by a variable t above its cuts l(alpha) - 1/2 <alpha alpha', K>. The lower
+    bound is that of the average of all alphas with the multipliers of their cuts: it is never below the
+    master's value. With `stabilize` the next kernel is the one nearest to the best so far where the model
+    promises a share of the gap, larger after steps that kept their promise (a level method).
+
+    `master="taylor"` is Algorithm 3 of Kloft et al. (2011), for one risk with weights in an l_p ball and
+    1 < p < inf: the norm constraint is expanded to second order and the result projected on the sphere.
+
+    Parameters
+    ----------
+    master : "exact" or "taylor", default "exact"
+    stabilize : bool, default True
+    max_iterations : int > 0, default 500
+    """
+
+    name = "cutting-plane"
+    master: Literal["exact", "taylor"] = "exact"
+    stabilize: bool = True
+    max_iterations: int = 500
+
+    def __post_init__(self) -> None:
+        one_of(self.master, "master", ("exact", "taylor"))
+        boolean(self.stabilize, "stabilize")
+        whole(self.max_iterations, "max_iterations")
+
+    def match(self, structure: Structure) -> Structure | str:
+        """Take any problem with a risk."""
+        if not structure.risks:
+            return "it needs a risk, the problem has none"
+        return structure.unset or structure
+
+    def cost(self, match: Structure) -> Cost:
+        n = max(term.learner.n for term in match.risks)
+        weights = sum(v.size for v in match.variables)
+        # A cut more for every number that is learned; an iteration trains the machines, compiles nothing and
+        # solves the master twice: 14 ms, and a share of the exact problem's time where it is semidefinite.
+        machines = len(match.risks) * (3e-3 + 2e-8 * n**2.3)
+        master = 1.4e-2 + 1e-5 * weights + (size(match).seconds / 10 if size(match).order else 0.0)
+        return Cost(min(self.max_iterations, 12 + weights) * (machines + master))
+
+    def run(self, match: Structure, control: Control) -> Outcome | None:
+        for term in match.risks:
+            check_separable(term.learner, control.check)
+        search = Search(match, self, control)
+        with control:
+            search.run()
+        return search.outcome()
+
+
+class Search:
+    """The cuts, the point where the next ones are made, and what they have proved."""
+
+    def __init__(self, structure: Structure, method: CuttingPlane, control: Control) -> None:
+        self.structure, self.method, self.control = structure, method, control
+        self.evaluator = Evaluator(structure, watch=control.check)
+        self.feasible = FeasibleSet(self.evaluator, control.check)
+        self.share = FIRST_LEVEL
+        self.machines: list[Array] = []  # the alphas at the last point
+
+    def run(self) -> None:
+        """Cut and move until the bounds meet."""
+        structure, control = self.structure, self.control
+        try:
+            model = build(structure, self.method.master, control)
+            inside = point = model.start()
+        except MasterFailure as failure:
+            raise impossible(structure, failure, control) from failure
+        if control.start is not None:
+            point = control.start.point
+        lower: float = -np.inf
+        alphas: list[Array] | None = None
+        for _ in range(self.method.max_iterations):
+            before = control.upper
+            point, value = self.evaluate(point, inside)
+            if control.report(lower, value, point=point, proof=alphas, machines=self.machines):
+                return
+            if control.gap <= NEARLY and control.stalled:
+                control.stopped = STALLED
+                return
+            if not self.machines:
+                raise SolverError(
+                    "cutting planes need a kernel at which every risk is finite, got none between the first "
+                    "point and one inside the constraints. Use method='exact'."
+                )
+            for k, alpha in enumerate(self.machines):
+                model.add(k, alpha)
+            try:
+                proposal = model.solve()
+                alphas = model.averaged(proposal.multipliers)
+                lower = best_bound(structure, [alphas], watch=control.check)[0].value
+                point = proposal.point
+                if self.method.stabilize and isinstance(model, Master) and np.isfinite(control.upper):
+                    kept = value < before
+                    self.share = max(DARING, 0.8 * self.share) if kept else min(CAREFUL, 1.2 * self.share)
+                    level = proposal.value + self.share * (control.upper - proposal.value)
+                    point = nearest(model, control.best, level, otherwise=point)
+            except MasterFailure as failure:
+                raise_if_impossible(structure, model, failure, control)
+                control.stopped = f"the master problem could not be solved ({failure})"
+                return
+            if lower >= control.upper - control.allowed:
+                control.report(lower, np.inf, point=point, proof=alphas)
+                return
+        control.stopped = f"{self.method.max_iterations} iterations were made"
+
+    def evaluate(self, point: Point, inside: Point) -> tuple[Point, float]:
+        """Return the point made feasible, and its value for the minimisation, infinite where it cannot be.
+
+        Where a risk is infinite, as a hard margin is at a kernel that does not separate, the point moves
+        towards `inside`, since there is no machine to cut with.
+        """
+        for _ in range(HALVINGS):
+            repaired, _ = self.feasible.nearest(point)
+            value, machines = self.evaluator.at(point if repaired is None else repaired)
+            if all(np.isfinite(machine.value) for machine in machines):
+                self.machines = [machine.alpha for machine in machines]
+                if repaired is None:
+                    return point, np.inf
+                return repaired, self.structure.sign * value if np.isfinite(value) else np.inf
+            point = {key: (point[key] + inside[key]) / 2 for key in point}
+        return point, np.inf
+
+    def outcome(self) -> Outcome | None:
+        """Return the best point."""
+        control = self.control
+        if control.best is None:
+            return None
+        return Outcome(
+            control.best,
+            control.proof or self.machines,
+            [(alpha, None) for alpha in control.machines] if control.machines else None,
+            lower=control.lower,
+            solver=control.method,
+            iterations=control.iterations,
+            remedy=REMEDY,
+        )
+
+
+def build(structure: Structure, master: str, control: Control) -> Master | TaylorMaster:
+    """Return the master problem of the kind asked for."""
+    if master == "exact":
+        return Master(structure, control.check)
+    read = read_ball(structure)
+    if isinstance(read, str) or read.p == 1 or np.isinf(read.p):
+        why = read if isinstance(read, str) else f"p must be between 1 and infinity, got {read.p:g}"
+        raise MethodError(f"master='taylor' does not apply: {why}. Use master='exact'.")
+    return TaylorMaster(read, control.check)
+
+
+def nearest(model: Master, centre: Point, level: float, *, otherwise: Point) -> Point:
+    """Return the point of the level set nearest to `centre`, another where rounding leaves the set empty."""
+    try:
+        return model.nearest(centre, level)
+    except MasterFailure:
+        return otherwise
+
+
+def raise_if_impossible(
+    structure: Structure, model: Master | TaylorMaster, failure: MasterFailure, control: Control
+) -> None:
+    """Raise where the master has a ray, and the problem itself can be shown to have it too."""
+    if failure.ray is not None:
+        bound, _, _ = best_bound(structure, [model.averaged(failure.ray)], watch=control.check)
+        if bound.ray is not None:
+            raise contradiction(structure, bound.ray)
+    if "DualInfeasible" in str(failure):
+        raise_if_unbounded(structure, expand(structure.explicit).problem, control.check)
+
+
+def impossible(structure: Structure, failure: MasterFailure, control: Control) -> Exception:
+    """Return the error of a problem whose constraints alone cannot be met, with the proof if there is one."""
+    zero = {v.id: np.zeros(v.shape) for v in structure.variables}
+    alphas = [np.zeros(term.learner.n) for term in structure.risks]
+    given = [(a, None) for a in alphas]
+    found = certificate_at(structure, zero, [alphas], given=given, watch=control.check)
+    if found.proof is not None:
+        return contradiction(structure, found.proof)
+    return SolverError(f"the master problem could not be solved ({failure}). Use method='exact'.")

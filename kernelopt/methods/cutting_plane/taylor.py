@@ -1,0 +1,66 @@
+"""The master problem of Algorithm 3: the l_p norm expanded to second order, and projection on its sphere."""
+
+from __future__ import annotations
+
+import cvxpy as cp
+import numpy as np
+
+from kernelopt.conic.ladder import attempt, ladder
+from kernelopt.methods.cutting_plane.master import MasterFailure, Proposal, averaged
+from kernelopt.numerics.norms import lp_length
+from kernelopt.structure.ball import Ball
+from kernelopt.structure.structure import Point
+from kernelopt.threads import Watch
+from kernelopt.validation import Array
+
+FLOOR = 1e-7  # the curvature of the norm blows up at zero weights for p < 2, and vanishes for p > 2
+STATIONARY = 1e-7
+EXPANSIONS = 50
+
+
+class TaylorMaster:
+    """max over the unit l_p sphere of the least cut, by a sequence of quadratic constraints."""
+
+    def __init__(self, read: Ball, watch: Watch | None = None) -> None:
+        self.read, self.watch = read, watch
+        self.alphas: list[Array] = []
+        self.gains: list[float] = []
+        self.forms: list[Array] = []
+        self.w = read.start
+
+    def start(self) -> Point:
+        """Return equal weights."""
+        return self.read.point(self.read.reach * self.w)
+
+    def add(self, k: int, alpha: Array) -> None:
+        """Add the cut at alpha."""
+        self.alphas.append(alpha)
+        self.gains.append(self.read.loss.conjugate(alpha, self.read.y))
+        self.forms.append(self.read.reach * self.read.grams.forms(alpha))
+
+    def solve(self) -> Proposal:
+        """Expand, solve and project until the weights are stationary."""
+        p, M = self.read.p, self.read.reach.size
+        w, t = cp.Variable(M, nonneg=True), cp.Variable()
+        cuts = np.array(self.gains) - np.array(self.forms) @ w / 2 <= t
+        for _ in range(EXPANSIONS):
+            at = np.maximum(self.w, FLOOR)
+            bend = p * (p - 1) / 2 * cp.sum_squares(cp.multiply(at ** ((p - 2) / 2), w))
+            ball = bend - p * (p - 2) * at ** (p - 1) @ w <= p * (3 - p) / 2
+            attempt(
+                cp.Problem(cp.Minimize(t), [cuts, ball, w <= 1]),
+                ladder(linear=False, order=0)[0],
+                watch=self.watch,
+            )
+            if w.value is None or not np.isfinite(w.value).all() or not w.value.max() > 0:
+                raise MasterFailure("the expanded master has no solution")
+            last, values = self.w, np.maximum(w.value, 0.0)
+            self.w = values / lp_length(values, p)
+            if np.abs(self.w - last).max() <= STATIONARY:
+                break
+        point = self.read.point(self.read.reach * self.w)
+        return Proposal(point, float(t.value), np.maximum(cuts.dual_value, 0.0))
+
+    def averaged(self, multipliers: Array) -> list[Array]:
+        """Return the average of the alphas of the cuts."""
+        return [averaged(self.alphas, multipliers)]

@@ -1,0 +1,1 @@
+"""The explicit conic problem, solved by the solvers that are installed."""

@@ -1,0 +1,110 @@
+"""`explain`: how a problem is understood, what it costs, and which methods apply."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import cvxpy as cp
+
+from kernelopt.comparisons import comparisons
+from kernelopt.language.terms import terms
+from kernelopt.language.triplets import TripletGains
+from kernelopt.methods.hints import hints
+from kernelopt.methods.registry import METHODS
+from kernelopt.methods.sizing import Size, size
+from kernelopt.methods.solve import applicable
+from kernelopt.structure.structure import Structure
+from kernelopt.structure.trees import nodes
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """What `explain` found; print it."""
+
+    size: Size
+    lines: tuple[str, ...]
+    hints: tuple[str, ...]
+
+    def __str__(self) -> str:
+        hints = [f"hint: {hint}" for hint in self.hints]
+        return "\n".join([*self.lines, *hints])
+
+
+def explain(problem: cp.Problem) -> Explanation:
+    """Say how a problem is understood: its risks, cones, size, cost, and which methods apply.
+
+    Parameters
+    ----------
+    problem : cp.Problem
+
+    Returns
+    -------
+    Explanation
+        Prints as text. Nothing is evaluated or compiled.
+    """
+    structure = Structure(problem)
+    expected = size(structure)
+    variables = structure.user_variables
+    lines = [f"{len(variables)} variable(s): " + ", ".join(map(described, variables))]
+    for i, term in enumerate(structure.risks):
+        learner = term.learner
+        forms = ", ".join(
+            f"{reason(K, form)}" for K, form in zip(learner.kernels, learner.forms, strict=True)
+        )
+        bias = "with" if learner.bias is not None else "without"
+        lines.append(f"risk {i + 1}: {learner.loss!r} on {learner.n} points {bias} intercept; {forms}")
+    lines += list(compared(problem))
+    cones = [f"semidefinite of orders {', '.join(map(str, expected.semidefinite))}"] if expected.order else []
+    if expected.coordinates:
+        cones.append(
+            f"second-order cones over {expected.coordinates} coordinates ({expected.nonzeros} non-zeros)"
+        )
+    lines.append("cones of method 'exact': " + ("; ".join(cones) or "those of the constraints"))
+    lines.append(
+        f"predicted for 'exact': about {expected.seconds:.1f} s and {expected.memory / 1e9:.1f} GB, and "
+        f"{expected.certification_seconds:.1f} s for the certificate of any method, to a factor of four"
+    )
+    if problem.is_dcp():
+        lines += list(methods(structure))
+    if not problem.is_dcp():
+        lines.append("not DCP: cvxpy will refuse it; a risk is convex and decreasing in its kernel")
+    return Explanation(expected, tuple(lines), tuple(hints(structure)))
+
+
+def methods(structure: Structure) -> Iterator[str]:
+    """Yield a line on every method: those that apply with their seconds, the fastest first, then why not."""
+    for found in applicable(structure):
+        yield f"method {found.method.name!r}: applies, about {found.seconds:.2g} s"
+    for method in METHODS.values():
+        why_not = method.match(structure)
+        if isinstance(why_not, str):
+            yield f"method {method.name!r}: no: {why_not}"
+
+
+def compared(problem: cp.Problem) -> Iterator[str]:
+    """Yield a line on every set of triplets in a problem, and how it contradicts itself."""
+    for root in (problem.objective, *problem.constraints):
+        for node in nodes(root):
+            if isinstance(node, TripletGains):
+                yield f"comparisons: {comparisons(node.triplets)}"
+
+
+def described(variable: cp.Variable) -> str:
+    """Return name, shape and attributes of a variable."""
+    attributes = [k for k, v in variable.attributes.items() if v is not None and v is not False]
+    return f"{variable.name()} {variable.shape}" + (f" {'/'.join(attributes)}" if attributes else "")
+
+
+def reason(K: cp.Expression, form: str) -> str:
+    """Return which cone a kernel goes to, and why."""
+    parts = terms(K)
+    count = 0 if parts is None else sum(len(grams) for _, grams in parts)
+    why = {
+        "fixed": "constant kernel, quadratic",
+        "second-order cone": f"{count} Gram matrices with non-negative weights, second-order cones",
+        "semidefinite": f"{count} Gram matrices with weights of unknown sign, semidefinite form"
+        if parts is not None
+        else "a kernel that is not a combination, semidefinite form",
+    }
+    return why[form]

@@ -1,0 +1,1 @@
+"""Mirror descent over semidefinite matrices and simplices."""

@@ -1,0 +1,244 @@
+"""Risks, fidelities and convex terms over spectrahedra and simplices: values, subgradients and bounds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import cvxpy as cp
+import numpy as np
+
+from kernelopt.certificates.lower.minorants import gain_of
+from kernelopt.errors import MethodError
+from kernelopt.methods.mirror_descent.minorant import Minorant
+from kernelopt.methods.mirror_descent.training import Trained, Trainer, read_kernel
+from kernelopt.numerics.rounding import gamma
+from kernelopt.structure.affine import flat
+from kernelopt.structure.fidelities import Fidelity, read_fidelity
+from kernelopt.structure.pieces import Piece, centre, read_pieces
+from kernelopt.structure.structure import Structure, once
+from kernelopt.structure.trees import nodes, number, short, summands
+from kernelopt.threads import Watch
+from kernelopt.validation import Array
+
+PROJECTIONS = 3  # for the weights of the squares that stand for Frobenius norms
+SHORT = 1e-9  # a distance, relative to its target, below which a Frobenius norm has a weight no more
+
+
+class Dual(NamedTuple):
+    """What a minorant is made of: members of convex sets, on which the minorant is concave.
+
+    So an average of duals makes a minorant that is nowhere below the average of theirs.
+    """
+
+    alphas: list[Array]
+    shares: list[Array]
+    slopes: list[Array]  # of the fidelities, without their prices
+    plane: list[Array]  # below the other terms: a constant, and a gradient for every piece
+
+    def towards(self, other: Dual, share: float) -> Dual:
+        """Return (1 - share) self + share other."""
+        mixed = [
+            [np.asarray((1 - share) * a + share * b) for a, b in zip(mine, others, strict=True)]
+            for mine, others in zip(self, other, strict=True)
+        ]
+        return Dual(*mixed)
+
+
+class Evaluation(NamedTuple):
+    """The objective at a point: its value, the dual of a subgradient, and the machines trained there."""
+
+    points: list[Array]
+    value: float
+    dual: Dual
+    machines: list[Trained]
+
+
+@dataclass(frozen=True, eq=False)
+class Composite:
+    """offset + sum of factor * risk + price * fidelity + c * convex term, over a product of pieces."""
+
+    structure: Structure
+    pieces: list[Piece]
+    trainers: list[Trainer]
+    fidelities: list[tuple[int, Fidelity]]  # each with the position of its piece
+    others: list[tuple[float, cp.Expression]]
+    offset: float
+
+    def evaluate(
+        self, points: list[Array], last: Evaluation | None, slack: float, watch: Watch | None = None
+    ) -> Evaluation:
+        """Return the objective at a point, every machine trained from the last, up to a gap of `slack`."""
+        starts = [None] * len(self.trainers) if last is None else last.machines
+        machines = [
+            trainer.train(points, start, slack, watch)
+            for trainer, start in zip(self.trainers, starts, strict=True)
+        ]
+        value, plane = self.others_at(points)
+        value += self.offset + sum(f.value(points[k]) for k, f in self.fidelities)
+        value += sum(t.factor * m.value for t, m in zip(self.trainers, machines, strict=True))
+        slopes = [f.subgradient(points[k]) for k, f in self.fidelities]
+        dual = Dual([m.alpha for m in machines], [m.shares for m in machines], slopes, plane)
+        return Evaluation(points, value, dual, machines)
+
+    def others_at(self, points: list[Array]) -> tuple[float, list[Array]]:
+        """Return the value of the other terms, and the affine function below them of cvxpy's subgradients."""
+        value, gradients = 0.0, [np.zeros(X.shape) for X in points]
+        if self.others:
+            self.write(points)
+        for c, term in self.others:
+            value += c * number(term)
+            for G, slope in zip(gradients, subgradient(term, self.pieces), strict=True):
+                G += c * slope
+        constant = value - sum(float(np.vdot(G, X)) for G, X in zip(gradients, points, strict=True))
+        return value, [np.asarray(constant), *gradients]
+
+    def write(self, points: list[Array]) -> None:
+        """Give the variables their values."""
+        for piece, X in zip(self.pieces, points, strict=True):
+            piece.variable.save_value(X)
+
+    def minorant(self, dual: Dual) -> Minorant:
+        """Return the affine function below the objective that a dual stands for."""
+        constant, gradients = self.offset + float(dual.plane[0]), [G.copy() for G in dual.plane[1:]]
+        size, error = abs(self.offset) + abs(float(dual.plane[0])), 0.0
+        sizes = [float(np.linalg.norm(G)) for G in gradients]
+        for trainer, alpha, shares in zip(self.trainers, dual.alphas, dual.shares, strict=True):
+            below = trainer.below(alpha, shares, gradients)
+            constant += below
+            gain, _ = gain_of(trainer.risk.learner, trainer.admitted(alpha))
+            size, error = size + abs(below), error + trainer.factor * gain.error
+        for (k, fidelity), U in zip(self.fidelities, dual.slopes, strict=True):
+            U = fidelity.admitted(U)
+            paid = fidelity.paid(U)
+            constant -= paid
+            gradients[k] += fidelity.price * U
+            sizes[k] += fidelity.price * float(np.linalg.norm(U))
+            size, error = size + abs(paid), error + fidelity.paid_error(U)
+        # What the risks added to a gradient is no larger than the gradient and all else in it.
+        errors = [gamma(64) * (s + float(np.linalg.norm(G))) for s, G in zip(sizes, gradients, strict=True)]
+        return Minorant(constant, tuple(gradients), error + gamma(64) * size, tuple(errors))
+
+    def lower(self, dual: Dual) -> float:
+        """Return the bound that a dual proves."""
+        return self.minorant(dual).bound(self.pieces)[0]
+
+    def sharpened(self, dual: Dual, points: list[Array]) -> tuple[Dual, list[Array]]:
+        r"""Return a dual with the best slopes for its alphas, and the points that they belong to.
+
+        That is for the pieces whose fidelities are all Frobenius norms or their squares. There the minorant
+        of the rest, <A, X>, leaves min <A, X> + sum_i w_i |X - S_i|^2: a projection of the weighted mean of
+        the S_i less A / 2w. Its slopes 2 (X - S_i) make a minorant whose minimum is that minimum. A norm is
+        a square with w = 1 / (2 |X - S_i|), for which X is iterated, from `points`.
+        """
+        bare = dual._replace(slopes=[np.zeros_like(U) for U in dual.slopes])
+        gradients, slopes, points = self.minorant(bare).gradients, list(dual.slopes), list(points)
+        for k, piece in enumerate(self.pieces):
+            near = [(i, f) for i, (place, f) in enumerate(self.fidelities) if place == k]
+            kinds = {f.kind for _, f in near}
+            if not kinds or "l1" in kinds:
+                continue
+            for _ in range(PROJECTIONS if "frobenius" in kinds else 1):
+                weights = [curvature(f, points[k]) for _, f in near]
+                total = sum(f.price * w for w, (_, f) in zip(weights, near, strict=True))
+                mean = sum(f.price * w * f.target for w, (_, f) in zip(weights, near, strict=True)) / total
+                points[k] = piece.nearest(mean - gradients[k] / (2 * total))
+                for w, (i, f) in zip(weights, near, strict=True):
+                    slopes[i] = 2 * w * (points[k] - f.target)
+        return dual._replace(slopes=slopes), points
+
+
+def curvature(fidelity: Fidelity, X: Array) -> float:
+    """Return the weight of the square that stands for a fidelity at X."""
+    if fidelity.kind == "squared_frobenius":
+        return 1.0
+    length, size = (float(np.linalg.norm(D)) for D in (X - fidelity.target, fidelity.target))
+    return 1 / (2 * max(length, SHORT * (size or 1.0)))
+
+
+def subgradient(term: cp.Expression, pieces: list[Piece]) -> list[Array]:
+    """Return a subgradient of a convex term at the current point, by every piece."""
+    slopes, found = term.grad, []
+    for piece in pieces:
+        slope, shape = slopes.get(piece.variable, 0.0), piece.variable.shape
+        if slope is None:
+            raise MethodError(f"{short(term)} has no subgradient at a point that it was asked for.")
+        G = np.broadcast_to(flat(slope), piece.variable.size).reshape(shape, order="F")
+        found.append((G + G.T) / 2)
+    return found
+
+
+@once
+def read_composite(structure: Structure) -> Composite | str:
+    """Read a problem as a `Composite` over bounded pieces, or say what stands in the way."""
+    if structure.maximize:
+        return "its objective must be minimised"
+    if structure.unset:
+        return structure.unset
+    pieces = read_pieces(structure)
+    if isinstance(pieces, str):
+        return pieces
+    if not pieces:
+        return "it has no variable"
+    free = [piece.variable.name() for piece in pieces if piece.reach is None]
+    if free:
+        return f"no constraint fixes or bounds the trace or the sum of {', '.join(free)}"
+    places = {piece.variable.id: k for k, piece in enumerate(pieces)}
+    factors = {id(term.stand_in): 0.0 for term in structure.risks}
+    fidelities, others, offset = list[tuple[int, Fidelity]](), list[tuple[float, cp.Expression]](), 0.0
+    for c, term in summands(structure.lifted.objective.args[0]):
+        price = number(c)
+        near = None if id(term) in factors else read_fidelity(price, term)
+        if id(term) in factors:
+            factors[id(term)] += price
+        elif term.is_constant():
+            offset += price * number(term)
+        elif near is not None:
+            fidelities += [(places[near.variable.id], near)] if near.price > 0 else []
+        elif any(id(node) in factors for node in nodes(term)):
+            return f"a risk must enter the objective times a positive number, not inside {short(term)}"
+        else:
+            others.append((price, term))
+    trainers = read_trainers(structure, factors, pieces)
+    if isinstance(trainers, str):
+        return trainers
+    rough = [short(term) for _, term in others if not has_subgradient(term, pieces)]
+    if rough:
+        return (
+            f"cvxpy has no subgradient of {', '.join(rough)} in the middle of the set: write it with other "
+            "atoms, as max(abs(X)) for norm_inf(X)"
+        )
+    return Composite(structure, pieces, trainers, fidelities, others, offset)
+
+
+def read_trainers(
+    structure: Structure, factors: dict[int, float], pieces: list[Piece]
+) -> list[Trainer] | str:
+    """Read the risks with their factors, or say what stands in the way."""
+    trainers = []
+    for term in structure.risks:
+        factor = factors[id(term.stand_in)]
+        if not factor > 0:
+            return f"{term.node.name()} must have a positive factor in the objective"
+        kernels = []
+        for K in term.kernels:
+            kernel = read_kernel(K, term.learner.n, pieces)
+            if kernel is None:
+                return (
+                    f"the kernel {short(K)} must be a PSD variable or a combination with non-negative "
+                    "weights, or a sum of these"
+                )
+            kernels.append(kernel)
+        trainers.append(Trainer(factor, term, kernels))
+    return trainers
+
+
+def has_subgradient(term: cp.Expression, pieces: list[Piece]) -> bool:
+    """Whether cvxpy knows a value and a subgradient of a term in the middle of the set."""
+    for piece in pieces:
+        piece.variable.save_value(centre(piece))
+    try:
+        slopes, value = term.grad.values(), term.value
+    except NotImplementedError:
+        return False
+    return value is not None and bool(np.isfinite(value).all()) and all(s is not None for s in slopes)

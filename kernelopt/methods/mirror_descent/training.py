@@ -1,0 +1,184 @@
+"""Machines of a risk whose kernels move a little from step to step, and affine functions below the risk."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import cvxpy as cp
+import numpy as np
+from cvxpy.atoms.affine.add_expr import AddExpression
+
+from kernelopt.grams import Grams
+from kernelopt.language.penalty import weighted
+from kernelopt.learner import blocks_at, learn
+from kernelopt.numerics.norms import lp_length
+from kernelopt.structure.affine import Affine, affine
+from kernelopt.structure.pieces import Piece
+from kernelopt.structure.structure import RiskTerm
+from kernelopt.threads import Watch
+from kernelopt.validation import Array
+
+LEAST_SHARE = 1e-12
+LOOSEST = 1e-2  # accuracy of a machine, relative
+ROUNDS = 2  # of a machine and its shares: they are taken up again at the next point
+
+
+class Part(NamedTuple):
+    """A summand of a kernel, linear in one variable: the matrix itself, or weights M x of Gram matrices."""
+
+    place: int  # of the variable among the pieces
+    grams: Grams | None = None
+    M: Any = None
+
+
+@dataclass(frozen=True, eq=False)
+class Kernel:
+    """A kernel on the n labelled points as a function of the pieces: its parts and what is constant."""
+
+    n: int
+    parts: list[Part]
+    fixed: list[tuple[Array, Grams]]  # weights and Gram matrices
+
+    @cached_property
+    def constant(self) -> Array:
+        """The constant part, shape (n, n)."""
+        return np.asarray(sum((grams.combine(w) for w, grams in self.fixed), np.zeros((self.n, self.n))))
+
+    def at(self, points: list[Array]) -> Array:
+        """Return the kernel, shape (n, n)."""
+        K = self.constant.copy()
+        for place, grams, M in self.parts:
+            X = points[place]
+            K += X[: self.n, : self.n] if grams is None else grams.combine(M @ X)
+        return K
+
+    def pull(self, alpha: Array, weight: float, gradients: list[Array]) -> float:
+        """Add weight times the derivative of alpha'K alpha to the gradients; return what is constant."""
+        for place, grams, M in self.parts:
+            if grams is None:
+                gradients[place][: self.n, : self.n] += weight * np.outer(alpha, alpha)
+            else:
+                gradients[place] += weight * (M.T @ grams.forms(alpha))
+        return weight * float(alpha @ self.constant @ alpha)
+
+
+class Trained(NamedTuple):
+    """A machine: what it attains and by what, and the alpha and shares of an affine function below."""
+
+    value: float
+    alpha: Array
+    shares: Array
+    machine: tuple[Array, Array | None]  # alpha and scales, as `Risk.at` takes them
+
+
+@dataclass(frozen=True, eq=False)
+class Trainer:
+    """factor * risk, above factor * (l(alpha) - 1/2 sum_i alpha'K_i alpha / gamma_i), gamma the shares.
+
+    They are gamma = 1 for one kernel or norm 2; else |gamma|_p <= 1 with p = norm / (norm - 2), which
+    is 1 for norm=inf.
+    """
+
+    factor: float
+    risk: RiskTerm
+    kernels: list[Kernel]
+
+    @cached_property
+    def p(self) -> float:
+        """The exponent of the shares, infinite where they are all one."""
+        norm = self.risk.learner.norm
+        if len(self.kernels) == 1 or norm == 2:
+            return np.inf
+        return 1.0 if np.isinf(norm) else norm / (norm - 2)
+
+    def admitted(self, alpha: Array) -> Array:
+        """Return alpha brought into the dual domain."""
+        learner = self.risk.learner
+        return learner.loss.project(alpha, learner.y, learner.bias is not None)
+
+    def below(self, alpha: Array, shares: Array, gradients: list[Array]) -> float:
+        """Add the gradient of the affine function below to the gradients; return its constant."""
+        alpha, learner = self.admitted(alpha), self.risk.learner
+        constant = self.factor * learner.loss.conjugate(alpha, learner.y)
+        for kernel, share in zip(self.kernels, shares, strict=True):
+            constant += kernel.pull(alpha, -self.factor / (2 * share), gradients)
+        return constant
+
+    def train(
+        self, points: list[Array], last: Trained | None, slack: float, watch: Watch | None = None
+    ) -> Trained:
+        """Return the machine at a point, starting from the last one, whose share of a gap may be `slack`."""
+        learner = self.risk.learner
+        size = 0.0 if last is None else self.factor * abs(last.value)
+        accuracy = min(LOOSEST, slack / size) if 0 < size < np.inf else LOOSEST
+        Ks = [kernel.at(points) for kernel in self.kernels]
+        start = None if last is None else last.alpha
+        if self.p < np.inf:
+            shares = self.shares(np.ones(len(Ks))) if last is None else last.shares
+            return self._alternate(Ks, start, shares, accuracy, watch)
+        K, bias = np.asarray(sum(Ks)), learner.bias is not None
+        one = learn(K, learner.y, learner.loss, bias, start=start, tol=accuracy, watch=watch)
+        return Trained(one.value, one.alpha, np.ones(len(Ks)), (one.alpha, None))
+
+    def _alternate(
+        self, Ks: list[Array], alpha: Array | None, shares: Array, accuracy: float, watch: Watch | None
+    ) -> Trained:
+        """Train at sum_i K_i / gamma_i and take the best gamma for it, in turn.
+
+        That is block ascent on a function which is concave in alpha and gamma; wherever it ends, both
+        bounds hold.
+        """
+        learner = self.risk.learner
+        y, loss, bias = learner.y, learner.loss, learner.bias is not None
+        value, attained = np.inf, (np.zeros(y.size), np.ones(len(Ks)))
+        alpha = np.zeros(y.size) if alpha is None else alpha
+        for _ in range(ROUNDS):
+            K = np.tensordot(1 / shares, np.asarray(Ks), 1)
+            alpha = learn(K, y, loss, bias, start=alpha, tol=accuracy / 2, watch=watch).alpha
+            machine = blocks_at(Ks, alpha, 1 / shares, y, loss, bias, learner.norm)
+            if machine.value < value:
+                value, attained = machine.value, (machine.alpha, 1 / shares)
+            forms = np.array([float(alpha @ K @ alpha) for K in Ks])
+            shares = self.shares(forms)
+            bound = loss.conjugate(alpha, y) - float(forms @ (1 / shares)) / 2
+            if value - bound <= accuracy * abs(value):
+                break
+        return Trained(value, alpha, shares, attained)
+
+    def shares(self, forms: Array) -> Array:
+        """Return the gamma with |gamma|_p = 1 for which sum_i forms_i / gamma_i is least."""
+        forms = np.maximum(forms, 0.0)
+        largest = float(forms.max())
+        powers = (forms / largest) ** (1 / (self.p + 1)) if largest > 0 else np.ones(forms.size)
+        gamma = np.maximum(powers, LEAST_SHARE)
+        return np.asarray(gamma / lp_length(gamma, self.p))
+
+
+def read_kernel(K: cp.Expression, n: int, pieces: list[Piece]) -> Kernel | None:
+    """Read a kernel as PSD variables, Gram matrices with non-negative weights, and constants, else None."""
+    places = {piece.variable.id: k for k, piece in enumerate(pieces)}
+    kernel = Kernel(n, [], [])
+    for arg in K.args if isinstance(K, AddExpression) else [K]:
+        if isinstance(arg, cp.Variable):
+            kernel.parts.append(Part(places[arg.id]))
+            continue
+        terms = weighted(arg)
+        if terms is None:
+            return None
+        for weights, grams in terms:
+            block = grams.block(slice(0, n)) if n < grams.n_points else grams
+            read = read_weights(weights)
+            if read is None:
+                return None
+            kernel.parts.extend(Part(places[v.id], block, M) for v, M in read.matrices.items())
+            if read.constant.any():
+                kernel.fixed.append((read.constant, block))
+    return kernel
+
+
+def read_weights(weights: cp.Expression) -> Affine | None:
+    """Read affine weights whose variables are all vectors; None if they are not."""
+    read = affine(weights)
+    return None if read is None or any(v.ndim != 1 for v in read.matrices) else read

@@ -1,0 +1,260 @@
+"""The learner and the kernels nearest to given matrices, together, from one decomposition of each matrix."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from kernelopt.errors import InputError, ParameterError, ShapeError, SolverError, Stopped
+from kernelopt.losses import Loss
+from kernelopt.losses.base import Curve
+from kernelopt.threads import Watch, watched
+from kernelopt.validation import Array, positive
+
+if TYPE_CHECKING:
+    from kernelopt.methods.similarity.spectra.projection import Pairs
+
+UNBROKEN = 1e7  # steps times entries of the kernels, that need no watch: some hundredths of a second
+LAST_STEP = 0.5  # seconds, for which the end of a step is waited for
+BEGIN = 0.05  # of the way to the largest alpha
+COARSE = 1e-6  # of |B|^2: below it, |K - B|^2 as a difference of sums is not accurate
+
+
+class Ascent:
+    """The ascent to the learner and the kernels near given matrices B_i, which are learned together.
+
+        max over alpha, gamma  l(alpha) + sum_i min over K_i [ -z'K_i z / (2 gamma_i) + W_i |K_i - B_i|_F^2 ]
+
+    with alpha in the dual domain of the loss, gamma in the simplex, and K_i positive semidefinite with a
+    given trace or any; z is alpha, and zeros for the points without a label. This is the dual of
+
+        min over b, f_i, K_i   loss(sum_i f_i + b) + 1/2 max_i |f_i|^2 + sum_i W_i |K_i - B_i|_F^2
+
+    with the norm of f_i that of K_i. The best K_i is the projection of B_i + z z' / (4 W_i gamma_i), which
+    changes a matrix of known spectrum by rank one: a point costs O(N^2), and no decomposition.
+
+    Parameters
+    ----------
+    loss : Loss
+        One whose dual is quadratic on a box: hinge, squared hinge, squared.
+    y : array of shape (n,)
+        Labels or targets of the first n points.
+    bias : bool
+        Whether there is an intercept, that is sum alpha = 0.
+    n_points : int
+        N >= n, the order of the kernels.
+    totals : sequence of m floats > 0 or None
+        The trace of each K_i; None: any.
+    diagonal : bool
+        Whether K_i = basis_i diag(mu_i) basis_i', so that only the spectrum is learned.
+
+    Attributes
+    ----------
+    alpha : array of shape (n,)
+        The signed dual variable. This and the following are of the last point; `solve` writes over them.
+    gamma : array of shape (m,)
+    forms, distances, squares, shifts, ranks : arrays of shape (m,)
+        z'K_i z, |K_i - B_i|_F^2, |K_i|_F^2, what was taken off the spectrum to reach the trace, rank K_i.
+    predictor : array of shape (n,)
+        sum_i (K_i z) / gamma_i at the first n points.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import kernelopt as ko
+    >>> from kernelopt.methods.similarity.spectra import Ascent
+    >>> y = np.array([1.0, 1.0, -1.0, -1.0])
+    >>> ascent = Ascent(ko.hinge(C=1.0), y, bias=True, n_points=4, totals=[4.0], diagonal=False)
+    >>> ascent.place(0, np.eye(4), np.ones(4))  # B = I
+    >>> value, gap = ascent.solve(np.array([0.5]), tol=1e-6, steps=100)
+    >>> print(round(value, 4), gap <= 1e-6, ascent.alpha.round(4))
+    1.4899 True [ 0.6282  0.6282 -0.6282 -0.6282]
+    """
+
+    def __init__(
+        self,
+        loss: Loss,
+        y: Array,
+        bias: bool,
+        n_points: int,
+        totals: Sequence[float | None],
+        diagonal: bool,
+    ) -> None:
+        from kernelopt.methods.similarity.spectra.climb import Given, State  # numba, which is slow to import
+        from kernelopt.methods.similarity.spectra.projection import Pairs
+
+        curve = quadratic_curve(loss, y)
+        m, n, N = len(totals), y.size, n_points
+        if n > N:
+            raise ShapeError(
+                f"n_points must be at least the number of labels ({n}), got {N}. "
+                "The labelled points are the first ones."
+            )
+        traces = [np.nan if t is None else positive(t, f"totals[{i}]") for i, t in enumerate(totals)]
+        self._given = Given(
+            linear=np.array(curve.linear),
+            curvature=np.array(curve.curvature),
+            lower=np.array(curve.lower),
+            upper=np.array(curve.upper),
+            bias=bool(bias),
+            bases=np.zeros((m, N, N)),
+            spectra=np.zeros((m, N)),
+            totals=np.array(traces),
+            diagonal=bool(diagonal),
+        )
+        self._state = State(
+            alpha=np.array(loss.project(beginning(curve), y, bias)),
+            predictor=np.zeros(n),
+            gamma=np.full(m, 1 / m),
+            falls=np.full(m, 0.5),
+            forms=np.zeros(m),
+            distances=np.zeros(m),
+            squares=np.zeros(m),
+            shifts=np.zeros(m),
+            pairs=Pairs.room(m, N),
+            memory=np.zeros(3),
+            counts=np.zeros(3, dtype=np.intp),
+        )
+        state = self._state
+        self.alpha, self.gamma, self.predictor = state.alpha, state.gamma, state.predictor
+        self.forms, self.distances = state.forms, state.distances
+        self.squares, self.shifts = state.squares, state.shifts
+        self.ranks = state.pairs.counts[:, 0]
+
+    def place(self, i: int, basis: Array, spectrum: Array) -> None:
+        """Set B_i = basis diag(spectrum) basis', ascending unless the problem is diagonal.
+
+        The basis is orthogonal, as `numpy.linalg.eigh` returns it. K_i is not known until the next `solve`.
+        """
+        N = self._given.spectra.shape[1]
+        if basis.shape != (N, N) or spectrum.shape != (N,):
+            raise ShapeError(
+                f"B_{i} must have a basis of shape {(N, N)} and a spectrum of shape {(N,)}, got "
+                f"{basis.shape} and {spectrum.shape}. Decompose it with numpy.linalg.eigh."
+            )
+        if not np.isfinite(spectrum).all() or not (self._given.diagonal or (np.diff(spectrum) >= 0).all()):
+            raise InputError(
+                f"the spectrum of B_{i} must be finite and ascending, got {spectrum}. "
+                "numpy.linalg.eigh returns it so; an infinite B needs mending first."
+            )
+        self._given.bases[i] = basis
+        self._given.spectra[i] = spectrum
+
+    def solve(
+        self, weights: Array, tol: float, steps: int, watch: Watch | None = None
+    ) -> tuple[float, float]:
+        """Ascend from the last point with the weights W until the inner gap is `tol`, or for `steps` steps.
+
+        Returns d(alpha, gamma) and the inner gap: how much larger than d the objective is at these
+        kernels, which is an upper bound of its minimum. A `watch` that raises `Stopped` ends the ascent
+        early; what else it raises goes on.
+        """
+        weights = np.ascontiguousarray(weights, dtype=float)
+        if weights.shape != self.gamma.shape or not (weights > 0).all() or not np.isfinite(weights).all():
+            raise ParameterError(
+                f"the weights must be {self.gamma.size} positive finite numbers, one per kernel, got "
+                f"{weights}. Leave out a kernel that is tied to nothing."
+            )
+        value, gap = self._climb(weights, float(tol), max(int(steps), 1), watch)
+        if not np.isfinite(value):
+            raise SolverError(
+                f"the ascent must end at a finite value, got {value} at weights {weights}. "
+                "Look for NaN in the bases, or scale the matrices to entries near 1."
+            )
+        return float(value) + self._sharpen(weights), float(gap)
+
+    def _climb(self, weights: Array, tol: float, steps: int, watch: Watch | None) -> tuple[float, float]:
+        """Return the value and the gap of `climb`, which is watched where it may take long."""
+        from kernelopt.methods.similarity.spectra.climb import climb
+
+        counts, entries = self._state.counts, self._given.bases.size
+        counts[2] = 0
+        if watch is not None:
+            watch()
+        if watch is None or steps * entries < UNBROKEN:
+            found: tuple[float, float] = climb(self._given, weights, tol, steps, self._state)
+            return found
+        ended, results = threading.Event(), list[tuple[float, float]]()
+
+        def work() -> None:
+            try:
+                results.append(climb(self._given, weights, tol, steps, self._state))
+            finally:
+                ended.set()
+
+        def end() -> None:
+            counts[2] = 1
+            ended.wait(LAST_STEP)
+
+        try:
+            watched(work, watch, end)
+        except Stopped:
+            if not results:
+                raise
+        return results[0]
+
+    def kernel(self, i: int) -> Array:
+        """Return K_i, shape (N, N): positive semidefinite, and of its trace, to rounding."""
+        from kernelopt.methods.similarity.spectra.projection import eigenvectors
+
+        basis, pairs = self._given.bases[i], self._pairs(i)
+        if self._given.diagonal:
+            half = (basis * np.sqrt(pairs.weights)).T
+        else:
+            half = np.sqrt(pairs.weights[: self.ranks[i], None]) * (eigenvectors(pairs) @ basis.T)
+        return np.asarray(half.T @ half)
+
+    def spectrum(self, i: int) -> Array:
+        """Return the N eigenvalues of K_i: of the columns of its basis if diagonal, else descending."""
+        return np.array(self._state.pairs.weights[i])
+
+    @property
+    def steps(self) -> int:
+        """How many steps were taken in all."""
+        return int(self._state.counts[0])
+
+    @property
+    def evaluations(self) -> int:
+        """How many projections were made in all, of one matrix each."""
+        return int(self._state.counts[1])
+
+    def _pairs(self, i: int) -> Pairs:
+        return type(self._state.pairs)(*(part[i] for part in self._state.pairs))
+
+    def _sharpen(self, weights: Array) -> float:
+        """Recompute the distances that are small beside |B_i|; return what that adds to d."""
+        from kernelopt.methods.similarity.spectra.projection import eigenvectors
+
+        added = 0.0
+        if not self._given.diagonal:
+            for i, spectrum in enumerate(self._given.spectra):
+                if self.distances[i] < COARSE * float(spectrum @ spectrum):
+                    pairs = self._pairs(i)
+                    half = np.sqrt(pairs.weights[: self.ranks[i], None]) * eigenvectors(pairs)
+                    exact = float(((half.T @ half - np.diag(spectrum)) ** 2).sum())
+                    added += float(weights[i]) * (exact - float(self.distances[i]))
+                    self.distances[i] = exact
+        return added
+
+
+def quadratic_curve(loss: Loss, y: Array) -> Curve:
+    """Return the dual of the loss, if it is quadratic on a box."""
+    curve = loss.curve(y)
+    reachable = np.isfinite(curve.lower) & np.isfinite(curve.upper)
+    if not loss.quadratic or curve.kink.any() or not (reachable | (curve.curvature > 0)).all():
+        raise InputError(
+            f"the loss must have a finite value and a dual that is quadratic on a box, got {loss!r}. "
+            "Take the hinge, squared hinge or squared loss."
+        )
+    return curve
+
+
+def beginning(curve: Curve) -> Array:
+    """Return a point a little way from zero to where alpha is largest; at zero no kernel has a say."""
+    bound = np.where(curve.linear > 0, curve.upper, -curve.lower)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        best = np.where(curve.curvature > 0, np.abs(curve.linear) / curve.curvature, np.inf)
+    return np.asarray(BEGIN * np.sign(curve.linear) * np.minimum(bound, best))

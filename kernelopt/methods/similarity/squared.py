@@ -1,0 +1,39 @@
+"""Squared Frobenius fidelities: one eigendecomposition per kernel, all in all."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from kernelopt.certificates.lower.near import Proof
+from kernelopt.methods.control import Control
+from kernelopt.methods.similarity.iterate import Iterate, Response, allowance, ascent, place
+from kernelopt.structure.nearness import Nearness
+
+STEPS = 2000  # accelerated steps between two reports
+SHARE = 0.1  # of the gap, that the next report asks for
+ACCURACY = 0.9  # of the tolerance
+
+
+def squared(read: Nearness, control: Control) -> Iterator[Iterate]:
+    """Maximise l(alpha) + sum_i min_K [ -z'Kz / (2 gamma_i) + price sum_k |K - S_ik|^2 ].
+
+    The sum of squares is k |K - mean|^2 plus a constant, so that the inner problem is the whole problem.
+    """
+    inner = ascent(read)
+    means = [block.targets.mean(axis=0) for block in read.blocks]
+    W = read.price * np.array([len(block.fidelities) for block in read.blocks])
+    halves = [np.full(len(block.fidelities), 0.5) for block in read.blocks]
+    constant = 0.0
+    for i, (block, mean) in enumerate(zip(read.blocks, means, strict=True)):
+        place(inner, read, i, mean)
+        constant += read.price * float(((block.targets - mean) ** 2).sum())
+    tol, steps = np.inf, 1
+    while True:
+        value, gap = inner.solve(W, tol, steps, control.check)
+        lower, upper = value + constant, value + constant + gap
+        alpha, gamma = inner.alpha.copy(), inner.gamma.copy()
+        made = Response(read, means, W, alpha, gamma, halves)
+        yield Iterate(lower, upper, made.X, alpha, gamma, Proof(alpha, gamma, made.U))
+        tol, steps = max(ACCURACY * allowance(read, control, upper), SHARE * gap), STEPS

@@ -1,0 +1,286 @@
+"""What a solve returns: the certified value, the kernel, the machine, and how it was found."""
+
+from __future__ import annotations
+
+import numbers
+from collections.abc import Iterable, Sequence
+from copy import deepcopy
+from dataclasses import dataclass, fields, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from kernelopt.certificates import Certificate
+from kernelopt.errors import InputError, ParameterError, ShapeError
+from kernelopt.methods.learned import Learned, Part, weights_of
+from kernelopt.validation import (
+    PSD_TOLERANCE,
+    Array,
+    as_float_array,
+    bare,
+    is_real,
+    numeric,
+    shown,
+    smallest_relative_eigenvalue,
+)
+
+__all__ = ["Learned", "Part", "Solution", "weights_of"]
+
+MODERATE = 500  # points, up to which a machine is trained once more for the value of its risk
+VANISHED = 1e-12  # a squared norm of f, relative to the value of the risk, that counts as zero
+
+ELSEWHERE = dict.fromkeys(["theta", "mu", "beta", "eta", "coef_"], "The kernel weights are `weights`.") | {
+    "predict": "The predictions are those of `decision_function`; for labels take their sign.",
+    "bias": "The bias is `intercept`.",
+    "bounds": "The bounds are `lower` and `upper`.",
+}
+"""Where to find what other libraries and the papers know by another name."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Solution:
+    """A certified solution. It pickles and copies; two are equal where they are one object.
+
+    Attributes
+    ----------
+    status : "optimal" if the gap meets the tolerance, else "inaccurate"
+    method, solver : str
+        The route, and the solver whose point was taken.
+    value : float
+        The objective at the returned point: `upper` for Minimize, `lower` for Maximize.
+    lower, upper, gap : float
+        Certified bounds, and their distance relative to max(|upper|, |lower|, floor).
+    weights : array, tuple of arrays or None
+        Kernel weights of shape (m,), without that of the identity: one array where all risks share
+        them, else one per risk.
+    weights_unique : bool or None
+        Whether the optimum determines them; None where that is not known.
+    kernel : array of shape (N, N), tuple, or None
+        The learned kernel for prediction, without the ridge tau I.
+    alpha : array of shape (n,), of shape (m, n) where every kernel has its own, tuple, or None
+        Signed dual variables: f = K alpha + intercept for one kernel (or a list with norm 2).
+    intercept : float, tuple, or None
+    tau : float or None
+        Weight of the identity kernel: Lanckriet's ridge.
+    iterations : int or None
+    history : tuple of (seconds, lower, upper)
+        One entry per point that was certified.
+    build_time, solve_time, certify_time : float
+        Seconds spent compiling, in solvers, and on certificates.
+    certificate : Certificate
+    """
+
+    status: str
+    method: str
+    solver: str
+    value: float
+    certificate: Certificate
+    weights: Any = None
+    weights_unique: bool | None = None
+    learned: tuple[Learned, ...] = ()
+    iterations: int | None = None
+    history: tuple[tuple[float, float, float], ...] = ()
+    build_time: float = 0.0
+    solve_time: float = 0.0
+    certify_time: float = 0.0
+
+    @property
+    def lower(self) -> float:
+        """The certified lower bound of the optimum."""
+        return self.certificate.lower
+
+    @property
+    def upper(self) -> float:
+        """The certified upper bound of the optimum."""
+        return self.certificate.upper
+
+    @property
+    def gap(self) -> float:
+        """The certified gap, relative to max(|upper|, |lower|, floor)."""
+        return self.certificate.gap
+
+    @property
+    def kernel(self) -> Any:
+        """The learned kernel on all N points without tau I, one per risk where there are several."""
+        return single([part.kernel for part in self.learned])
+
+    @property
+    def is_psd(self) -> Any:
+        """Whether the learned kernel is positive semidefinite on all N points, to 1e-8 of its size.
+
+        With weights of one sign it is so at any points; with others it need not be so at new ones.
+        """
+        return single([smallest_relative_eigenvalue(part.kernel) >= -PSD_TOLERANCE for part in self.learned])
+
+    @property
+    def alpha(self) -> Any:
+        """The signed dual variables, one array per risk where there are several."""
+        return single([part.alpha for part in self.learned])
+
+    @property
+    def intercept(self) -> Any:
+        """The intercept, one per risk where there are several."""
+        return single([part.intercept for part in self.learned])
+
+    @property
+    def tau(self) -> Any:
+        """The weight of the identity kernel, None where there is none."""
+        return single([part.tau for part in self.learned])
+
+    @property
+    def margin(self) -> float:
+        """omega^(-1/2) with omega = 2 x risk: for a hard margin the geometric margin."""
+        values = [machine.value for machine in self.learned if np.isfinite(machine.value)]
+        if len(values) != 1:
+            raise InputError(f"margin needs a problem with one risk, got {len(values)}. Read `risk.value`.")
+        return float((2 * values[0]) ** -0.5)
+
+    def decision_function(self, cross: ArrayLike | None = None, *, risk: int | None = None) -> Array:
+        """Return the predictions of the learned machine; classify by their sign.
+
+        Parameters
+        ----------
+        cross : array of shape (m, n_new, N), optional
+            The m kernels between new points and the N points (or their first n, the labelled ones).
+            Without it the predictions are for all N points: the labelled ones and, by transduction,
+            the others.
+        risk : int from 0 to k - 1, optional
+            Which machine; needed where the problem has k > 1 risks.
+
+        Returns
+        -------
+        array of shape (N,) or (n_new,)
+
+        Raises
+        ------
+        InputError
+            With `cross`, if the weights have no sign or the kernel is not a combination: it need not
+            be positive semidefinite at new points. Learn with the new points among the N instead.
+            Also if `risk` is missing, and of class ParameterError if there is no such risk.
+        ShapeError
+            If `cross` has another shape: points are passed as `grams.cross(X)`.
+        """
+        machine = self._machine(risk) if self.learned else None
+        if machine is None or not machine.n:
+            raise InputError(
+                "this problem has no risk, so no machine was learned. Train one on `kernel`, or use the "
+                "formulation's own prediction."
+            )
+        n = machine.n
+        parts = [part for part in machine.parts if not part.is_ridge]
+        if cross is None:
+            return machine.intercept + np.asarray(sum(part.predictions(n) for part in parts))
+        if not machine.extends:
+            raise InputError(
+                "new points need a combination with non-negative weights, got a kernel with free signs or "
+                "without kernel functions: it need not be positive semidefinite there. Learn with the new "
+                "points among the N (unlabelled, after the labelled ones) and call decision_function()."
+            )
+        stack, weights = crossed(cross, machine, "decision_function")
+        images = [np.broadcast_to(part.coefficients, (part.weights.size, n)) for part in parts]
+        weighted = weights[:, None] * np.concatenate(images)
+        return np.asarray(machine.intercept + np.einsum("mij,mj->i", stack[:, :, :n], weighted))
+
+    def kernel_at(self, cross: ArrayLike, *, risk: int | None = None) -> Array:
+        """Return the learned kernel between new points and the N, shape (n_new, N), without the ridge.
+
+        Parameters
+        ----------
+        cross : array of shape (m, n_new, N)
+            The m kernels between them.
+        risk : int from 0 to k - 1, optional
+            Whose kernel; needed where the problem has k > 1 risks.
+        """
+        if not self.learned:
+            raise InputError("this problem has no combination of kernels, so there is none at new points.")
+        stack, weights = crossed(cross, self._machine(risk), "kernel_at")
+        return np.asarray(np.tensordot(weights, stack, 1))
+
+    def _machine(self, risk: int | None) -> Learned:
+        """Return the machine of one of the risks, the only one if `risk` is None."""
+        last = len(self.learned) - 1
+        if risk is None and last > 0:
+            listed = "; ".join(f"{i}: {machine}" for i, machine in enumerate(self.learned))
+            raise InputError(
+                f"risk must be given where there are several, got None for {last + 1} machines ({listed}). "
+                f"Pass risk=0..{last}."
+            )
+        chosen = 0 if risk is None else bare(risk)
+        if not is_real(chosen) or not isinstance(chosen, numbers.Integral) or not 0 <= int(chosen) <= last:
+            raise ParameterError(
+                f"risk must be an integer from 0 to {last}, got {shown(chosen)}. Pass risk=0..{last}."
+                if last
+                else f"risk must be 0, as there is one machine, got {shown(chosen)}. Leave it out."
+            )
+        return self.learned[int(chosen)]
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Solution:
+        """Copy all but the variables, by which the values in `certificate.point` are known."""
+        known = memo | {id(v): memo.get(id(v), v) for v in self.certificate.point}
+        return replace(self, **{f.name: deepcopy(getattr(self, f.name), known) for f in fields(self)})
+
+    if not TYPE_CHECKING:  # else a misspelt name would pass the type checks
+
+        def __getattr__(self, name: str) -> Any:
+            if name in ELSEWHERE:
+                raise AttributeError(f"a Solution has no attribute {name!r}. {ELSEWHERE[name]}")
+            return object.__getattribute__(self, name)  # again, for the error of a property
+
+    @property
+    def method_and_solver(self) -> str:
+        """The method, and the solver where it is another: "exact (CLARABEL)"."""
+        return self.method if self.solver == self.method else f"{self.method} ({self.solver})"
+
+    def __repr__(self) -> str:
+        return f"<Solution: {self}>"
+
+    def __str__(self) -> str:
+        trained = [machine for machine in self.learned if machine.n]
+        labelled = ""
+        if any(machine.n < machine.n_points for machine in trained):
+            counts, sizes = (span(m.n for m in trained), span(m.n_points for m in trained))
+            labelled = f"{counts} of {sizes} points labelled, "
+        return (
+            f"{self.status} by {self.method_and_solver}: {self.certificate}, {labelled}"
+            f"build {self.build_time:.2f} s, solve {self.solve_time:.2f} s, "
+            f"certify {self.certify_time:.2f} s"
+        )
+
+
+def span(counts: Iterable[int]) -> str:
+    """Return "9" where all counts are 9, else "9 to 12", the least and the largest."""
+    ordered = sorted(set(counts))
+    return " to ".join(str(count) for count in dict.fromkeys([ordered[0], ordered[-1]]))
+
+
+def crossed(cross: ArrayLike, machine: Learned, caller: str) -> tuple[Array, Array]:
+    """Return cross kernels and the weights that they belong to, checked; `caller` is what was called."""
+    weights, n, n_points = machine.weights, machine.n or machine.n_points, machine.n_points
+    if weights is None:
+        raise InputError(
+            "new points need a combination of kernels, got a kernel that is none. Learn with the new points "
+            "among the N and read `kernel`."
+        )
+    try:
+        stack = numeric(cross, "cross")
+        got = f"an array of shape {stack.shape}"
+    except ShapeError:  # points of another kind, such as the nodes of a graph
+        stack = np.empty(0)
+        got = f"a {type(cross).__name__}" + (f" of {len(cross)}" if isinstance(cross, Sequence) else "")
+    if stack.ndim != 3 or len(stack) != weights.size or stack.shape[2] not in (n, n_points):
+        cure = (
+            "Use grams.cross(X_new)." if stack.ndim == 3 else f"For points X call {caller}(grams.cross(X))."
+        )
+        raise ShapeError(
+            f"cross must have shape (m, n_new, N) with m = {weights.size} and N = {n_points} (or the first "
+            f"{n}), got {got}. {cure}"
+        )
+    return as_float_array(stack, "cross"), weights
+
+
+def single(values: list[Any]) -> Any:
+    """Return the one value, a tuple of several, or None of none."""
+    if not values:
+        return None
+    return values[0] if len(values) == 1 else tuple(values)

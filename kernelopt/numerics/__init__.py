@@ -1,0 +1,1 @@
+"""Plain functions of arrays: norms, factors, roots, projections, rounding errors, compiled loops."""

@@ -1,0 +1,230 @@
+"""Counting the cones of a problem on its expressions, before anything is compiled or evaluated."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+import cvxpy as cp
+import numpy as np
+import scipy.sparse as sp
+from cvxpy.atoms.affine.affine_atom import AffAtom
+from cvxpy.atoms.affine.binary_operators import MulExpression
+from cvxpy.atoms.atom import Atom
+from cvxpy.constraints import SOC, ExpCone, PowCone3D
+
+from kernelopt.conic.costs import DENSE_RATE, SPARSE_RATE, Cones
+from kernelopt.grams import Grams
+from kernelopt.grams.stored import ArrayGrams
+from kernelopt.language.combination import Combination
+from kernelopt.language.penalty import weighted
+from kernelopt.language.risk import Risk
+from kernelopt.language.terms import FixedGrams, terms
+from kernelopt.language.triplets import TripletGains
+from kernelopt.losses import logistic
+from kernelopt.structure.trees import nodes
+
+SAMPLE = 32  # points, on which the rank of a given matrix is tried
+EXPONENTIAL = {
+    "exp": 1,
+    "log": 1,
+    "entr": 1,
+    "log1p": 1,
+    "kl_div": 1,
+    "rel_entr": 1,
+    "xexp": 1,
+    "logistic": 2,
+}
+"""Atoms and their exponential cones for an entry of the result."""
+SPECTRAL = {"lambda_max", "lambda_sum_largest", "sigma_max", "normNuc", "log_det", "tr_inv"}
+
+
+@dataclass
+class Count:
+    """Running totals, as in `Cones`."""
+
+    semidefinite: list[int] = field(default_factory=list)
+    second_order: int = 0
+    exponential: int = 0
+    power: int = 0
+    rows: int = 0
+    columns: int = 0
+    nonzeros: int = 0
+    fill: float = 0.0
+
+    def cones(self) -> Cones:
+        """Return the totals."""
+        curved = self.exponential + self.power  # three rows and a helper for each
+        return Cones(
+            tuple(self.semidefinite), self.second_order, self.exponential, self.power,
+            self.rows + 3 * curved, self.columns + curved, int(self.nonzeros), float(self.fill),
+        )  # fmt: skip
+
+    def dense(self, rows: int, columns: int, nonzeros: float) -> None:
+        """Count a matrix that couples `columns` variables in `rows` rows."""
+        self.nonzeros += int(nonzeros)
+        self.fill += 2 * nonzeros * min(nonzeros / max(columns, 1), nonzeros / max(rows, 1))
+
+    def matrix(self, order: int, dense_columns: int) -> None:
+        """Count a semidefinite cone whose entries depend on so many weights each."""
+        triangle = order * (order + 1) // 2
+        self.semidefinite.append(order)
+        self.rows += triangle
+        self.nonzeros += triangle * max(dense_columns, 1)
+        # These columns are eliminated together with the dense block, and at its speed.
+        self.fill += triangle**2 * dense_columns * SPARSE_RATE / DENSE_RATE
+
+    def risk(self, risk: Risk) -> None:
+        """Count the explicit form of a risk."""
+        learner = risk.learner
+        n = learner.n
+        self.rows += 3 * n
+        self.columns += 2 * n
+        self.nonzeros += 4 * n
+        if isinstance(learner.loss, logistic):
+            self.exponential += 2 * n
+        for stack in risk_stacks(risk):
+            self.factors(n, stack)
+        for K, form in zip(learner.kernels, learner.forms, strict=True):
+            if form == "semidefinite":
+                order, weights = spanned(K, n)
+                self.matrix(order + 1, weights)
+                self.columns += order
+
+    def factors(self, n: int, stack: list[tuple[int, int]]) -> None:
+        """Count a stack of kernels that enter by factors, each with its columns and its rank."""
+        bounds, ranks = [bound for bound, _ in stack], [rank for _, rank in stack]
+        total = sum(ranks)
+        self.second_order += len(stack)
+        self.columns += sum(bounds)
+        self.rows += sum(bound + 2 for bound in bounds)
+        # A factor with pivots is a trapezoid: its column j has n - j entries.
+        self.nonzeros += int(sum(rank * n - rank**2 / 2 for rank in ranks)) + 2 * sum(bounds)
+        by_columns = 2 * sum(n**3 - (n - rank) ** 3 for rank in ranks) / 3 + n**3 / 3
+        if 2 * max(ranks, default=0) > n:
+            self.fill += by_columns
+        else:  # the points may be eliminated first, and short columns are slow
+            self.fill += min(3 * by_columns, 2 * n * total**2 + 2 * total**3)
+
+    def constraint(self, constraint: Any) -> None:
+        """Count a constraint of the user without the atoms in it."""
+        if isinstance(constraint, cp.constraints.PSD):
+            self.matrix(*spanned(constraint.args[0], constraint.shape[0]))
+        elif isinstance(constraint, SOC):
+            self.second_order += constraint.args[0].size
+            self.rows += constraint.size
+        elif isinstance(constraint, ExpCone):
+            self.exponential += constraint.args[0].size
+        elif isinstance(constraint, PowCone3D):
+            self.power += constraint.args[0].size
+        else:
+            self.rows += constraint.size
+            self.nonzeros += constraint.size
+
+    def atom(self, node: Any) -> None:
+        """Count what an atom outside the risks becomes."""
+        name, inner = type(node).__name__, sum(arg.size for arg in node.args)
+        if isinstance(node, AffAtom):
+            self.affine(node)
+        elif name in SPECTRAL:
+            shape = node.args[0].shape
+            self.matrix(sum(shape) if name in ("sigma_max", "normNuc") else shape[0], 0)
+        elif name == "MatrixFrac":
+            self.matrix(node.args[1].shape[0] + 1, 0)
+        elif name in EXPONENTIAL:
+            self.exponential += EXPONENTIAL[name] * node.size
+        elif name == "log_sum_exp":
+            self.exponential += inner
+        elif name in ("Pnorm", "PnormApprox", "geo_mean") and getattr(node, "p", 0) != 2:
+            self.power += inner
+        elif name in ("quad_over_lin", "Pnorm", "PnormApprox"):
+            self.second_order += 1
+            self.rows += inner + 2
+            self.columns += 1
+            self.nonzeros += inner + 2
+        else:  # maxima, absolute values
+            self.rows += 2 * inner
+            self.columns += inner + node.size
+            self.nonzeros += 3 * inner
+
+    def affine(self, node: Any) -> None:
+        """Count the entries of a matrix that multiplies variables, without evaluating a kernel."""
+        if isinstance(node, MulExpression):
+            left, right = node.args
+            constant, other = (left, right) if left.is_constant() else (right, left)
+            if constant.is_constant() and not other.is_constant() and constant.ndim == 2:
+                entries = entry_count(constant)
+                rows, columns = constant.shape
+                self.dense(rows, columns, entries * max(1, other.size // max(columns, 1)))
+        elif isinstance(node, TripletGains):
+            weights = sum(v.size for v in node.variables())
+            self.dense(node.size, weights, node.size * weights)
+
+
+def entry_count(matrix: cp.Expression) -> int:
+    """Return the entries of a constant matrix that are not zero; all, where it is not given in numbers."""
+    if not isinstance(matrix, cp.Constant):
+        return int(matrix.size)
+    return int(matrix.value.nnz if sp.issparse(matrix.value) else np.count_nonzero(matrix.value))
+
+
+def spanned(K: cp.Expression, n: int) -> tuple[int, int]:
+    """Return the order of K on the range of its base kernels, and how many weights each entry has."""
+    parts = terms(K)
+    if parts is None:
+        return n, 0
+    parts = [part for part in parts if not vanishes(part.grams)]
+    weights = sum(len(grams) for w, grams in parts if not w.is_constant())
+    return min(n, sum(sum(ranks(grams, n)) for _, grams in parts)), weights
+
+
+def vanishes(grams: Grams) -> bool:
+    """Whether this is a given matrix of zeros: cvxpy reads `K >> 0` as K - 0."""
+    if not isinstance(grams, FixedGrams) or any(isinstance(n, Combination) for n in nodes(grams.expression)):
+        return False
+    return not np.any(grams.gram(0))
+
+
+def ranks(grams: Grams, n: int) -> list[int]:
+    """Return upper bounds of the ranks on the first n points; a given matrix is tried on a sample."""
+    bounds = [min(bound, n) for bound in grams.rank_bounds]
+    if not isinstance(grams, ArrayGrams) or grams.n_points <= 2 * SAMPLE:
+        return bounds
+    points = np.random.default_rng(0).choice(grams.n_points, SAMPLE, replace=False)
+    eigenvalues = np.abs(np.linalg.eigvalsh(np.asarray(grams.block(points))))
+    seen = (eigenvalues > 1e-11 * eigenvalues.max(axis=1, keepdims=True).clip(1e-300)).sum(axis=1)
+    # A matrix of rank r up to half the sample shows it there; a smooth one of full rank shows more.
+    return [int(s) if s <= SAMPLE // 2 else bound for s, bound in zip(seen, bounds, strict=True)]
+
+
+def risk_stacks(risk: Risk) -> list[list[tuple[int, int]]]:
+    """Return (columns of the factor, rank) of the kernels that enter by factors, a list for each stack."""
+    n, found = risk.learner.n, []
+    for K, form in zip(risk.learner.kernels, risk.learner.forms, strict=True):
+        if form == "fixed":
+            found.append([(n, n)])
+        elif form == "second-order cone":
+            for _, grams in weighted(K) or []:
+                bounds = [min(bound, n) for bound in grams.rank_bounds]
+                found.append(list(zip(bounds, ranks(grams, n), strict=True)))
+    return found
+
+
+def count_user(problem: cp.Problem, variables: Iterable[cp.Variable]) -> Count:
+    """Return the count of everything outside the risks."""
+    count = Count()
+    for variable in variables:
+        count.columns += variable.size
+        if variable.attributes["PSD"] or variable.attributes["NSD"]:
+            count.matrix(variable.shape[0], 0)
+        elif variable.is_nonneg():
+            count.rows += variable.size
+            count.nonzeros += variable.size
+    for constraint in problem.constraints:
+        count.constraint(constraint)
+    for root in (problem.objective, *problem.constraints):
+        for node in nodes(root):
+            if isinstance(node, Atom) and not isinstance(node, Risk | Combination) and node.variables():
+                count.atom(node)
+    return count
