@@ -145,7 +145,7 @@ def evaluate(name, fidelity, S, y, parts, grid, folds):
     """Choose C and rho on the training points, learn on all of them, and judge on the test points."""
     started, gaps = time.perf_counter(), []
 
-    def attempt(known, asked, C, rho):
+    def run_solver(known, asked, C, rho):
         order = np.concatenate([known, asked])
         scores, solution = predict(name, fidelity, S[:, order][:, :, order], y[known], C, rho)
         gaps.append(solution.gap)
@@ -157,10 +157,10 @@ def evaluate(name, fidelity, S, y, parts, grid, folds):
     inner = [(train[known], train[asked]) for known, asked in inner] if len(candidates) > 1 else []
 
     def validated(candidate):
-        return sum((attempt(known, asked, *candidate)[0] == y[asked]).sum() for known, asked in inner)
+        return sum((run_solver(known, asked, *candidate)[0] == y[asked]).sum() for known, asked in inner)
 
     C, rho = max(candidates, key=validated)  # the first of the best: small C, then large rho
-    predicted, solution = attempt(train, test, C, rho)
+    predicted, solution = run_solver(train, test, C, rho)
     accuracy, f_score = (predicted == y[test]).mean(), f1_score(y[test], predicted, zero_division=0.0)
     spectrum = np.linalg.eigvalsh(solution.kernel)[::-1]
     return Outcome(accuracy, f_score, C, rho, gaps, time.perf_counter() - started, spectrum)

@@ -149,7 +149,7 @@ def machine(rng: np.random.Generator, loss: ko.Loss, knobs: Knobs) -> Machine:
         share[4:6] = 0.0
     alpha = signs * share * unit
     pushes = np.repeat([knobs.sharp(rng) for _ in range(n // 2)], 2)
-    f = loss.conjugate_gradient(alpha, y)
+    f = loss.dual_gradient(alpha, y)
     f = f + np.where(alpha <= lower, pushes, 0.0) - np.where(alpha >= upper, pushes, 0.0)
     if loss.kind == "targets":  # the predictions are chosen, and the targets follow
         wanted = alpha + rng.normal(scale=0.2, size=n)
@@ -158,7 +158,7 @@ def machine(rng: np.random.Generator, loss: ko.Loss, knobs: Knobs) -> Machine:
         [f - (rng.uniform(-0.3, 0.3) if bias else 0.0), 0.3 * rng.normal(size=knobs.unlabelled)]
     )
     z = np.pad(alpha, (0, knobs.unlabelled))
-    return Machine(y, alpha, z, g, float(z @ g), loss.conjugate(alpha, y))
+    return Machine(y, alpha, z, g, float(z @ g), loss.dual_value(alpha, y))
 
 
 def orthogonal_part(

@@ -167,8 +167,8 @@ class Formulation:
         """Return the learned kernel with its machine, if there is one."""
         alpha, intercept = self.machine() or (np.zeros(0), np.nan)
         parts = tuple(Part(np.ravel(w.value), grams, alpha) for w, grams in terms(self.kernel) or [])
-        extends = alpha.ndim == 2 or (self.weights is not None and bool(self.weights.is_nonneg()))
-        return Learned(alpha, intercept, parts, True, extends)
+        inductive = alpha.ndim == 2 or (self.weights is not None and bool(self.weights.is_nonneg()))
+        return Learned(alpha, intercept, parts, True, inductive)
 
 
 def without_compiled(problem: cp.Problem) -> cp.Problem:

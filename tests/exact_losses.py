@@ -63,7 +63,7 @@ class Loss:
                 return C * mp.sign(y - t) if abs(y - t) > self.extra else ZERO
         return y * C if short > 0 else ZERO
 
-    def conjugate(self, a: np.ndarray) -> mpf:
+    def dual_value(self, a: np.ndarray) -> mpf:
         """l(a), for a in the domain."""
         return sum(each(self._conjugate, a, self.y, self.C))
 

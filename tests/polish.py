@@ -195,21 +195,21 @@ class Newton:
         return (largest > mpf(10) ** -25 or changed) and largest < mpf(10) ** 30
 
     def _let_go(self) -> bool:
-        """Free the entries at a bound that the gradient pulls inside."""
+        """Free the entries at a bound that the gradient adjoints inside."""
         K = self.truth.kernel(self.mu) if self.free_weights else self.K
         changed = False
         for k, loss in enumerate(self.losses):
             a = self.alphas[k]
             pull = -(K @ a) - self.intercepts[k]
-            kink = loss.extra if loss.name == "epsilon_insensitive" else ZERO
+            l1 = loss.extra if loss.name == "epsilon_insensitive" else ZERO
             for i in np.flatnonzero(~self.moving[k]):
-                p = pull[i] + (loss.y[i] if kink else loss.slope(a)[i])
-                if kink and a[i] == 0:
-                    inside = abs(p) > kink * (1 + mpf(10) ** -30)
+                p = pull[i] + (loss.y[i] if l1 else loss.slope(a)[i])
+                if l1 and a[i] == 0:
+                    inside = abs(p) > l1 * (1 + mpf(10) ** -30)
                     if inside:
                         self.alphas[k][i] = mp.sign(p) * mpf(10) ** -40 * loss.C[i]
                 else:
-                    p = p - kink * mp.sign(a[i])
+                    p = p - l1 * mp.sign(a[i])
                     tiny = mpf(10) ** -30 * (abs(pull[i]) + abs(loss.y[i]))
                     inside = (a[i] == loss.lower[i] and p > tiny) or (a[i] == loss.upper[i] and p < -tiny)
                 if inside:

@@ -248,12 +248,12 @@ SCS_RUNGS = ((VerifiedSCS, {"eps": 1e-9, "max_iters": 200_000}, 1e-6),)
 MULTIPLIER_RUNGS = ((VerifiedClarabel, WAYS[0], 1e-6), *SCS_RUNGS)
 
 
-def solved(problem, rungs=(*CLARABEL_RUNGS, *SCS_RUNGS), **options):
+def solved(problem, attempts=(*CLARABEL_RUNGS, *SCS_RUNGS), **options):
     """The optimal value of a reference, by the first solver whose error is small by a primal-dual pair.
 
     Variables and multipliers are left in the problem. Never compare with what one solver calls optimal.
     """
-    for solver, settings, accuracy in rungs:
+    for solver, settings, accuracy in attempts:
         with suppress(cp.SolverError), np.errstate(all="ignore"):  # cvxpy evaluates |u|^2 / w at zero
             problem.solve(solver=solver(accuracy), warm_start=False, **settings, **options)
             return float(problem.solution.opt_val)

@@ -24,7 +24,7 @@ from kernelopt.certificates.conic import cones, multipliers
 from kernelopt.certificates.conic.cones import cone_program
 from kernelopt.certificates.conic.multipliers import conic_bound
 from kernelopt.conic import ladder as conic
-from kernelopt.conic.ladder import Rung, ladder
+from kernelopt.conic.ladder import SolverAttempt, ladder
 from tests.problems import labels, stack
 
 N = 8
@@ -360,7 +360,11 @@ def test_a_false_claim_of_optimality_is_refused(liar):
 def test_an_honest_solver_after_the_liar_wins(make, liar, truth, monkeypatch):
     monkeypatch.setattr(
         "kernelopt.methods.exact.method.ladder",
-        lambda **_: [Rung(liar()), Rung("CLARABEL"), Rung("CLARABEL", {"use_quad_obj": False})],
+        lambda **_: [
+            SolverAttempt(liar()),
+            SolverAttempt("CLARABEL"),
+            SolverAttempt("CLARABEL", {"use_quad_obj": False}),
+        ],
     )
     solution = ko.solve(make(), "exact")
     assert solution.status == "optimal" and solution.gap <= 1e-5
@@ -373,9 +377,9 @@ def test_an_honest_solver_after_the_liar_wins(make, liar, truth, monkeypatch):
 
 
 def test_the_honest_point_stays_when_a_liar_comes_last(monkeypatch, truth):
-    """No rung meets the tolerance: the best of them is put back, not the last one."""
-    rungs = [Rung("CLARABEL"), Rung(Everything())]
-    monkeypatch.setattr("kernelopt.methods.exact.method.ladder", lambda **_: rungs)
+    """No attempt meets the tolerance: the best of them is put back, not the last one."""
+    attempts = [SolverAttempt("CLARABEL"), SolverAttempt(Everything())]
+    monkeypatch.setattr("kernelopt.methods.exact.method.ladder", lambda **_: attempts)
     problem = free_sign()
     with pytest.warns(ko.ConvergenceWarning):
         solution = ko.solve(problem, "exact", tol=1e-16)
@@ -389,8 +393,8 @@ def test_the_honest_point_stays_when_a_liar_comes_last(monkeypatch, truth):
 
 @pytest.mark.parametrize("make", [simplex, free_sign], ids=lambda make: make.__name__)
 def test_a_point_of_one_solver_and_the_bound_of_another_are_put_together(make, truth, monkeypatch):
-    rungs = [Rung(WrongDual()), Rung(WrongPrimal())]
-    monkeypatch.setattr("kernelopt.methods.exact.method.ladder", lambda **_: rungs)
+    attempts = [SolverAttempt(WrongDual()), SolverAttempt(WrongPrimal())]
+    monkeypatch.setattr("kernelopt.methods.exact.method.ladder", lambda **_: attempts)
     solution = ko.solve(make(), "exact")
     assert solution.status == "optimal" and solution.gap <= 1e-5
     assert encloses(solution.certificate, truth[make])
@@ -409,7 +413,8 @@ def test_a_point_of_one_solver_and_the_bound_of_another_are_put_together(make, t
 )
 def test_a_crash_of_a_solver_is_a_failed_attempt(error, monkeypatch, truth):
     monkeypatch.setattr(
-        "kernelopt.methods.exact.method.ladder", lambda **_: [Rung(Crashing(error)), Rung("CLARABEL")]
+        "kernelopt.methods.exact.method.ladder",
+        lambda **_: [SolverAttempt(Crashing(error)), SolverAttempt("CLARABEL")],
     )
     solution = ko.solve(simplex())
     assert solution.solver == "CLARABEL" and solution.gap <= 1e-5
@@ -425,8 +430,8 @@ def test_a_crash_of_the_only_solver_is_told():
 # ------------------------------------------------------------------------------ the ladder
 
 
-def names(rungs):
-    return [rung.name for rung in rungs]
+def names(attempts):
+    return [attempt.name for attempt in attempts]
 
 
 def test_clarabel_and_scs_are_always_there():
@@ -443,7 +448,7 @@ def test_mosek_comes_first_with_a_licence_and_not_at_all_without(licensed, monke
     monkeypatch.setattr(conic, "installed_solvers", lambda: [*real, "MOSEK"])
     monkeypatch.setattr(conic, "mosek_is_licensed", lambda: licensed)
     after = ladder(linear=False, order=20)
-    assert after == ([Rung("MOSEK"), *before] if licensed else before)
+    assert after == ([SolverAttempt("MOSEK"), *before] if licensed else before)
 
 
 @pytest.mark.parametrize("licensed", [False, True])
@@ -493,10 +498,10 @@ def test_highs_solves_linear_programmes():
 
 
 def test_cvxopt_is_a_later_opinion_where_it_is_installed():
-    rungs = names(ladder(linear=False, order=20))
-    assert ("CVXOPT" in rungs) == ("CVXOPT" in cp.installed_solvers())
-    if "CVXOPT" in rungs:
-        assert rungs[-1] == "CVXOPT"
+    attempts = names(ladder(linear=False, order=20))
+    assert ("CVXOPT" in attempts) == ("CVXOPT" in cp.installed_solvers())
+    if "CVXOPT" in attempts:
+        assert attempts[-1] == "CVXOPT"
 
 
 @pytest.mark.parametrize("solver", ["CLARABEL", "clarabel", "SCS"])
@@ -505,27 +510,27 @@ def test_a_named_solver_is_the_only_one(solver):
 
 
 def test_a_time_limit_reaches_every_solver():
-    for rung in ladder(linear=True, order=0, time_limit=7.0):
-        if rung.name in ("CLARABEL", "HIGHS"):
-            assert rung.options["time_limit"] == 7.0
-        if rung.name == "SCS":
-            assert rung.options["time_limit_secs"] == 7.0
-    assert all("time" not in str(rung.options) for rung in ladder(linear=True, order=0))
+    for attempt in ladder(linear=True, order=0, time_limit=7.0):
+        if attempt.name in ("CLARABEL", "HIGHS"):
+            assert attempt.options["time_limit"] == 7.0
+        if attempt.name == "SCS":
+            assert attempt.options["time_limit_secs"] == 7.0
+    assert all("time" not in str(attempt.options) for attempt in ladder(linear=True, order=0))
 
 
 def test_rungs_can_be_attempted_one_by_one():
     problem = linear_programme()
-    for rung in ladder(linear=True, order=0):
-        attempt = conic.attempt(problem, rung)
-        assert (attempt.rung, attempt.failure) == (rung, "")
-        assert attempt.status in (cp.OPTIMAL, cp.OPTIMAL_INACCURATE)
+    for attempt in ladder(linear=True, order=0):
+        result = conic.run_solver(problem, attempt)
+        assert (result.attempt, result.failure) == (attempt, "")
+        assert result.status in (cp.OPTIMAL, cp.OPTIMAL_INACCURATE)
         assert problem.value == pytest.approx(1.6, abs=1e-4)
 
 
 def test_convexity_errors_are_not_swallowed():
     problem = cp.Problem(cp.Maximize(cp.square(cp.Variable())))
     with pytest.raises(cp.DCPError):
-        conic.attempt(problem, Rung("CLARABEL"))
+        conic.run_solver(problem, SolverAttempt("CLARABEL"))
 
 
 # ------------------------------------------------------------------------------- names of solvers
@@ -585,23 +590,27 @@ TIGHT = {"eps_abs": 1e-14, "eps_rel": 1e-14, "max_iters": 4000}
 SLOW = [
     (
         lambda: slow(55),
-        Rung("CLARABEL", {"time_limit": 60.0}),
+        SolverAttempt("CLARABEL", {"time_limit": 60.0}),
     ),  # building its matrices cannot be ended: 0.2 s
-    (lambda: slow(70), Rung("SCS", {**TIGHT, "time_limit_secs": 2.5})),
-    (lambda: slow(30), Rung("CVXOPT")),
-    (slow_linear, Rung("HIGHS", {"time_limit": 2.5})),
+    (lambda: slow(70), SolverAttempt("SCS", {**TIGHT, "time_limit_secs": 2.5})),
+    (lambda: slow(30), SolverAttempt("CVXOPT")),
+    (slow_linear, SolverAttempt("HIGHS", {"time_limit": 2.5})),
 ]
 
 
 def installed(case):
-    make, rung = case
-    missing = rung.name not in cp.installed_solvers()
+    make, attempt = case
+    missing = attempt.name not in cp.installed_solvers()
     return pytest.param(
-        rung.name, make, rung, id=rung.name, marks=pytest.mark.skipif(missing, reason="not installed")
+        attempt.name,
+        make,
+        attempt,
+        id=attempt.name,
+        marks=pytest.mark.skipif(missing, reason="not installed"),
     )
 
 
-slow_solves = pytest.mark.parametrize(("name", "make", "rung"), [installed(case) for case in SLOW])
+slow_solves = pytest.mark.parametrize(("name", "make", "attempt"), [installed(case) for case in SLOW])
 
 
 def after(seconds, error):
@@ -634,8 +643,8 @@ def test_a_watched_solve_is_the_same_solve(solver):
         pytest.skip(f"{solver} is not installed")
     plain, watched = linear_programme(), linear_programme()
     first, second = (
-        conic.attempt(plain, Rung(solver)),
-        conic.attempt(watched, Rung(solver), watch=lambda: None),
+        conic.run_solver(plain, SolverAttempt(solver)),
+        conic.run_solver(watched, SolverAttempt(solver), watch=lambda: None),
     )
     assert (first.status, first.iterations, first.failure) == (second.status, second.iterations, "")
     for one, other in zip(plain.variables(), watched.variables(), strict=True):
@@ -649,17 +658,17 @@ def test_a_watched_solve_is_the_same_solve(solver):
 @problems
 def test_a_watched_problem_has_the_same_answer(make):
     plain, watched = (ko.expand(make()).problem for _ in range(2))
-    conic.attempt(plain, Rung("CLARABEL"))
-    conic.attempt(watched, Rung("CLARABEL"), watch=lambda: None)
+    conic.run_solver(plain, SolverAttempt("CLARABEL"))
+    conic.run_solver(watched, SolverAttempt("CLARABEL"), watch=lambda: None)
     assert watched.value == pytest.approx(plain.value, rel=1e-12)
 
 
 @slow_solves
-def test_what_a_watch_raises_ends_the_solve_at_once(name, make, rung):
+def test_what_a_watch_raises_ends_the_solve_at_once(name, make, attempt):
     problem = make()
     watch = after(0.8, Ended("enough"))
     with pytest.raises(Ended, match="enough"):
-        conic.attempt(problem, rung, watch=watch)
+        conic.run_solver(problem, attempt, watch=watch)
     calls = np.diff(watch.calls)
     assert len(calls) >= 3
     assert np.median(calls) < 0.06
@@ -669,7 +678,7 @@ def test_what_a_watch_raises_ends_the_solve_at_once(name, make, rung):
 
 
 @slow_solves
-def test_control_c_ends_the_solve_at_once(name, make, rung):
+def test_control_c_ends_the_solve_at_once(name, make, attempt):
     """SCS takes the signal for itself while it works."""
     problem = make()
     pressed = threading.Timer(0.7, os.kill, [os.getpid(), signal.SIGINT])
@@ -682,7 +691,7 @@ def test_control_c_ends_the_solve_at_once(name, make, rung):
             pressed.start()
 
     with pytest.raises(KeyboardInterrupt):
-        conic.attempt(problem, rung, watch=watch)
+        conic.run_solver(problem, attempt, watch=watch)
     assert time.perf_counter() - started < 5
     assert time.perf_counter() - compiled[0] < 1.7
     assert no_worker_is_left(30)
@@ -695,14 +704,14 @@ def test_control_c_is_not_kept_by_scs_without_a_watch():
     problem = slow(60)
     pressed.start()
     with pytest.raises(KeyboardInterrupt):
-        conic.attempt(problem, Rung("SCS", {**TIGHT, "time_limit_secs": 20.0}))
+        conic.run_solver(problem, SolverAttempt("SCS", {**TIGHT, "time_limit_secs": 20.0}))
 
 
 def test_an_abandoned_problem_can_be_solved_again():
     problem = slow(20)
     with pytest.raises(Ended):
-        conic.attempt(problem, Rung("CLARABEL"), watch=after(0.0, Ended()))
-    assert conic.attempt(problem, Rung("CLARABEL"), watch=lambda: None).status == cp.OPTIMAL
+        conic.run_solver(problem, SolverAttempt("CLARABEL"), watch=after(0.0, Ended()))
+    assert conic.run_solver(problem, SolverAttempt("CLARABEL"), watch=lambda: None).status == cp.OPTIMAL
     assert no_worker_is_left(5)
 
 
@@ -710,29 +719,33 @@ def test_cvxopt_keeps_its_options_when_it_is_abandoned():
     solvers = pytest.importorskip("cvxopt.solvers")
     before = dict(solvers.options)
     with pytest.raises(Ended):
-        conic.attempt(slow(25), Rung("CVXOPT", {"abstol": 1e-3}), watch=after(0.1, Ended()))
+        conic.run_solver(slow(25), SolverAttempt("CVXOPT", {"abstol": 1e-3}), watch=after(0.1, Ended()))
     assert no_worker_is_left(5)
     assert solvers.options == before
 
 
 def test_a_failure_of_the_solver_is_reported_under_a_watch_too():
-    tried = conic.attempt(linear_programme(), Rung(Crashing(Mishap("broken"))), watch=lambda: None)
+    tried = conic.run_solver(
+        linear_programme(), SolverAttempt(Crashing(Mishap("broken"))), watch=lambda: None
+    )
     assert (tried.status, tried.failure) == ("failed", "Mishap: broken")
-    tried = conic.attempt(linear_programme(), Rung("CLARABEL", {"no_such": 1}), watch=lambda: None)
+    tried = conic.run_solver(
+        linear_programme(), SolverAttempt("CLARABEL", {"no_such": 1}), watch=lambda: None
+    )
     assert tried.status == "failed"
     assert "no_such" in tried.failure
 
 
 def test_a_liar_is_not_replaced_by_clarabel_itself():
     """A solver object that inherits from cvxpy's Clarabel keeps its own call."""
-    tried = conic.attempt(linear_programme(), Rung(Crashing(Mishap("mine"))), watch=lambda: None)
+    tried = conic.run_solver(linear_programme(), SolverAttempt(Crashing(Mishap("mine"))), watch=lambda: None)
     assert "mine" in tried.failure
 
 
 def test_convexity_errors_are_not_swallowed_under_a_watch():
     problem = cp.Problem(cp.Maximize(cp.square(cp.Variable())))
     with pytest.raises(cp.DCPError):
-        conic.attempt(problem, Rung("CLARABEL"), watch=lambda: None)
+        conic.run_solver(problem, SolverAttempt("CLARABEL"), watch=lambda: None)
 
 
 @pytest.mark.parametrize("solver", ["CLARABEL", "SCS"])
@@ -846,7 +859,9 @@ def test_two_threads_solve_without_disturbing_each_other():
             for i in range(12):
                 problem = linear_programme()
                 watch = (lambda: None) if i % 2 else None
-                tried = conic.attempt(problem, Rung(solvers[(turn + i) % len(solvers)]), watch=watch)
+                tried = conic.run_solver(
+                    problem, SolverAttempt(solvers[(turn + i) % len(solvers)]), watch=watch
+                )
                 values.append(problem.value if tried.failure == "" else tried.failure)
         except BaseException as error:
             errors.append(error)

@@ -151,8 +151,8 @@ def test_the_better_solver_is_predicted():
 # -------------------------------------------------------------------------------- the ladder
 
 
-def names(rungs):
-    return [rung.name for rung in rungs if rung.name in ("CLARABEL", "SCS")]
+def names(attempts):
+    return [attempt.name for attempt in attempts if attempt.name in ("CLARABEL", "SCS")]
 
 
 @pytest.mark.parametrize("order", [20, 70, 85])

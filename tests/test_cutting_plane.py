@@ -307,7 +307,7 @@ def test_the_lower_bound_is_never_below_the_model(stabilize):
             checked += 1
         theta.value = report["point"][theta.id]
         alpha = risk.oracle().alpha
-        gains.append(risk.learner.loss.conjugate(alpha, risk.learner.y))
+        gains.append(risk.learner.loss.dual_value(alpha, risk.learner.y))
         forms.append(risk.learner.kernels[0].grams.forms(alpha))
     assert checked > 10
     lower = [entry[1] for entry in solution.history]

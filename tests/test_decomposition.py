@@ -76,11 +76,11 @@ def violation(K, alpha, y, loss, bias):
     With an intercept: no pair of entries can move against each other with profit, the steepest slope of
     an entry that can grow is not below that of one that can shrink. Without: no entry can move.
     """
-    linear, curvature, kink, lower, upper = loss.curve(y)
+    linear, curvature, l1, lower, upper = loss.curve(y)
     g = K @ alpha + curvature * alpha - linear
-    near = 1e-9 * np.abs(alpha).max(initial=0.0)  # an entry this near to a bound or a kink is there
-    grows = np.where(alpha >= -near, g + kink, g - kink)[alpha < upper - near]
-    shrinks = np.where(alpha > near, g + kink, g - kink)[alpha > lower + near]
+    near = 1e-9 * np.abs(alpha).max(initial=0.0)  # an entry this near to a bound or a l1 is there
+    grows = np.where(alpha >= -near, g + l1, g - l1)[alpha < upper - near]
+    shrinks = np.where(alpha > near, g + l1, g - l1)[alpha > lower + near]
     if bias:
         return max(0.0, shrinks.max(initial=-np.inf) - grows.min(initial=np.inf))
     return max(0.0, shrinks.max(initial=0.0), -grows.min(initial=0.0))
@@ -382,7 +382,7 @@ def arguments(case, bias, K):
     curve = loss.curve(y)
     a = np.ascontiguousarray(loss.project(0.3 * y, y, bias))
     g = K @ a + curve.curvature * a - curve.linear
-    return K, curve.curvature, curve.kink, curve.lower, curve.upper, a, g
+    return K, curve.curvature, curve.l1, curve.lower, curve.upper, a, g
 
 
 @cases
@@ -403,9 +403,9 @@ def test_the_compiled_pivots_are_those_of_python(case, bias, kernel, tol, most):
 @biases
 def test_the_pivots_keep_their_word(case, bias, kernel):
     """The violation returned is the true one, the gradient is kept, the sum too, and a stays in its box."""
-    K, curvature, kink, lower, upper, a, g = arguments(case, bias, KERNELS[kernel](N))
+    K, curvature, l1, lower, upper, a, g = arguments(case, bias, KERNELS[kernel](N))
     y, total = case.y(N), a.sum()
-    left = (pair_pivots if bias else single_pivots)(K, curvature, kink, lower, upper, a, g, 1e-8, 20_000)
+    left = (pair_pivots if bias else single_pivots)(K, curvature, l1, lower, upper, a, g, 1e-8, 20_000)
     assert left <= 1e-8
     linear = case.loss(1.3).curve(y).linear
     np.testing.assert_allclose(g, K @ a + curvature * a - linear, atol=1e-9)

@@ -16,7 +16,7 @@ from kernelopt.errors import (
     ParameterError,
     ShapeError,
 )
-from kernelopt.grams import as_grams, keeping
+from kernelopt.grams import as_grams, caching
 from kernelopt.language.terms import FixedGrams
 from tests.problems import labels, points, solved, stack
 
@@ -309,7 +309,7 @@ def test_rows_of_kernels_do_not_evaluate_the_matrices():
 @pytest.mark.parametrize(("room", "evaluations"), [(3, 3), (2, 5), (1, 7), (0, 9)])
 def test_matrices_beyond_the_limit_are_evaluated_anew(room, evaluations, monkeypatch):
     """Three kernels asked for three times each; as many are kept as there is room for."""
-    monkeypatch.setattr(keeping, "CACHE_BYTES", room * 8 * N**2)
+    monkeypatch.setattr(caching, "CACHE_BYTES", room * 8 * N**2)
     counting = [Counting() for _ in range(3)]
     grams = ko.Grams.from_kernels(counting, X)
     for _ in range(3):
@@ -319,7 +319,7 @@ def test_matrices_beyond_the_limit_are_evaluated_anew(room, evaluations, monkeyp
 
 
 def test_factors_beyond_the_limit_are_computed_anew(monkeypatch):
-    monkeypatch.setattr(keeping, "CACHE_BYTES", 2 * 8 * N**2)
+    monkeypatch.setattr(caching, "CACHE_BYTES", 2 * 8 * N**2)
     grams = ko.Grams.from_array(np.stack([np.eye(N)] * 3))
     assert [grams.factor(i) is grams.factor(i) for i in range(3)] == [True, True, False]
     assert np.array_equal(grams.factor(2), np.eye(N))
@@ -328,8 +328,8 @@ def test_factors_beyond_the_limit_are_computed_anew(monkeypatch):
 @stacks
 @pytest.mark.parametrize("rows_at_a_time", [1, 3, N])
 def test_images_of_stacks_too_large_to_keep(grams, Ks, rows_at_a_time, monkeypatch):
-    monkeypatch.setattr(keeping, "CACHE_BYTES", 0)
-    monkeypatch.setattr(keeping, "CHUNK_BYTES", rows_at_a_time * 8 * len(Ks) * N)
+    monkeypatch.setattr(caching, "CACHE_BYTES", 0)
+    monkeypatch.setattr(caching, "CHUNK_BYTES", rows_at_a_time * 8 * len(Ks) * N)
     for size in (N, 4):
         a = np.random.default_rng(3).normal(size=size)
         assert grams.apply(a) == pytest.approx(Ks[:, :, :size] @ a)

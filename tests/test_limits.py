@@ -18,7 +18,7 @@ from rich.console import Console
 import kernelopt as ko
 from formulations import lanckriet
 from kernelopt.conic import calls, process
-from kernelopt.conic.ladder import Rung, attempt
+from kernelopt.conic.ladder import SolverAttempt, run_solver
 from kernelopt.errors import Stopped
 from kernelopt.learner import learn, learn_blocks
 from kernelopt.methods import control as control_module
@@ -455,7 +455,7 @@ def test_a_large_set_up_goes_into_a_process_and_gives_the_same_bits(monkeypatch)
     for longest in (np.inf, 0.0):
         monkeypatch.setattr(calls, "UNBROKEN", longest)
         problem = ko.expand(free(12)).problem
-        tried = attempt(problem, Rung("CLARABEL", {"max_iter": 60}), watch=lambda: None)
+        tried = run_solver(problem, SolverAttempt("CLARABEL", {"max_iter": 60}), watch=lambda: None)
         assert tried.status == cp.OPTIMAL and tried.iterations > 5
         values.append([variable.value for variable in problem.variables()])
     for one, other in zip(*values, strict=True):
@@ -469,10 +469,10 @@ def test_where_no_process_can_be_started_the_thread_does_the_work(monkeypatch):
     monkeypatch.setattr(calls, "UNBROKEN", 0.0)
     monkeypatch.setattr(process.subprocess, "Popen", refused)
     problem = ko.expand(free(12)).problem
-    assert attempt(problem, Rung("CLARABEL"), watch=lambda: None).status == cp.OPTIMAL
+    assert run_solver(problem, SolverAttempt("CLARABEL"), watch=lambda: None).status == cp.OPTIMAL
     control = Control(1e-5, time_limit=10.0)
     monkeypatch.setattr(calls, "SETUP", 1.0)  # seconds for an entry: it would take an hour
-    tried = attempt(problem, Rung("CLARABEL"), watch=control.check)
+    tried = run_solver(problem, SolverAttempt("CLARABEL"), watch=control.check)
     assert tried.status == "failed" and "no time to set up" in tried.failure
 
 

@@ -65,10 +65,10 @@ def test_fenchel_young(case, C):
     t = predictions(case)
     for _ in range(20):
         a = loss.project(2 * rng.normal(size=N), y, bias=False)
-        assert loss.value(t, y) >= loss.conjugate(a, y) - a @ t - 1e-12
+        assert loss.value(t, y) >= loss.dual_value(a, y) - a @ t - 1e-12
     best = loss.response(t, y)
     assert loss.project(best, y, bias=False) == pytest.approx(best, abs=1e-14)
-    assert loss.value(t, y) == pytest.approx(loss.conjugate(best, y) - best @ t, rel=1e-12, abs=1e-13)
+    assert loss.value(t, y) == pytest.approx(loss.dual_value(best, y) - best @ t, rel=1e-12, abs=1e-13)
 
 
 @bounded
@@ -84,23 +84,23 @@ def test_response_is_minus_the_derivative(case, C):
 def test_conjugate_is_its_cvxpy_form_and_the_textbook_dual(case, C):
     loss, y, rng = case.loss(C), case.y(N), np.random.default_rng(4)
     alpha = cp.Variable(N)
-    concave, domain = loss.conjugate_expression(alpha, y)
+    concave, domain = loss.dual_expression(alpha, y)
     written, _ = case.dual(alpha, y, each(C))
     assert concave.is_concave() and concave.shape == ()
     for _ in range(5):
         alpha.value = 0.999 * loss.project(2 * rng.normal(size=N), y, bias=False)
-        assert concave.value == pytest.approx(loss.conjugate(alpha.value, y), rel=1e-12, abs=1e-13)
-        assert written.value == pytest.approx(loss.conjugate(alpha.value, y), rel=1e-12, abs=1e-13)
+        assert concave.value == pytest.approx(loss.dual_value(alpha.value, y), rel=1e-12, abs=1e-13)
+        assert written.value == pytest.approx(loss.dual_value(alpha.value, y), rel=1e-12, abs=1e-13)
         assert all(constraint.value(1e-12) for constraint in domain)
 
 
 @cases
 @weights
 @pytest.mark.parametrize("bias", [False, True], ids=["no bias", "bias"])
-def test_conjugate_expression_has_the_textbook_optimum(case, C, bias):
+def test_dual_expression_has_the_textbook_optimum(case, C, bias):
     """Its domain is the domain: maximising l(a) - |a|^2/2 gives the textbook's number."""
     y, alpha, values = case.y(N), cp.Variable(N), []
-    for gain, domain in (case.loss(C).conjugate_expression(alpha, y), case.dual(alpha, y, each(C))):
+    for gain, domain in (case.loss(C).dual_expression(alpha, y), case.dual(alpha, y, each(C))):
         balance = [cp.sum(alpha) == 0] if bias else []
         values.append(solved(cp.Problem(cp.Maximize(gain - cp.sum_squares(alpha) / 2), domain + balance)))
     assert values[0] == pytest.approx(values[1], rel=1e-7, abs=1e-8)
@@ -206,8 +206,8 @@ def test_a_scaled_loss_is_the_loss_times_a_number(case, C, factor):
     assert value == pytest.approx(factor * loss.value(t, y), rel=1e-7, abs=1e-12)
     a = loss.project(2 * np.random.default_rng(6).normal(size=N), y, bias=False)
     assert scaled.project(factor * a, y, bias=False) == pytest.approx(factor * a, abs=1e-14)
-    assert scaled.conjugate(factor * a, y) == pytest.approx(
-        factor * loss.conjugate(a, y), rel=1e-12, abs=1e-14
+    assert scaled.dual_value(factor * a, y) == pytest.approx(
+        factor * loss.dual_value(a, y), rel=1e-12, abs=1e-14
     )
     if case.name != "hard_margin":
         assert scaled.response(t, y) == pytest.approx(factor * loss.response(t, y), rel=1e-12, abs=1e-13)

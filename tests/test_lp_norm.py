@@ -283,7 +283,7 @@ def test_r_above_2_is_a_maximum_over_weights(kind, r):
     found = optimum(machine)
     p = 1.0 if np.isinf(r) else r / (r - 2)
     alpha, theta, u = cp.Variable(N), cp.Variable(3, nonneg=True), cp.Variable(3)
-    gain, domain = loss.conjugate_expression(alpha, loss.targets(y, N))
+    gain, domain = loss.dual_expression(alpha, loss.targets(y, N))
     domain = [*domain, cp.sum(alpha) == 0] if loss.default_bias else domain
     for m, L in enumerate(factors()):  # s_m <= u_m theta_m
         domain.append(cp.SOC(u[m] + theta[m], cp.hstack([2 * L.T @ alpha, u[m] - theta[m]])))
@@ -305,7 +305,7 @@ def test_the_identity_is_p_2_and_a_diagonal_rescales_the_kernels():
 
 def printed_dual(alpha, E, y, loss):
     s = forms(alpha)
-    return loss.conjugate(alpha, y) - np.sqrt(s @ np.linalg.solve(E, s)) / 2
+    return loss.dual_value(alpha, y) - np.sqrt(s @ np.linalg.solve(E, s)) / 2
 
 
 @pytest.mark.parametrize("kind", SMOOTH)
@@ -442,7 +442,7 @@ def test_the_certificate_is_the_duality_gap(kind, p):
     y = loss.targets(y_of(kind), N)
     s, alpha = forms(found.alpha), found.certificate.alphas[0]
     assert found.lower <= found.upper + 1e-12
-    lower = loss.conjugate(alpha, y) - np.linalg.norm(forms(alpha), conjugate(p)) / 2
+    lower = loss.dual_value(alpha, y) - np.linalg.norm(forms(alpha), conjugate(p)) / 2
     assert near(lower, found.lower, 1e-7)
     upper = loss.value(found.decision_function(), y) if kind != "hard_margin" else 0.0
     assert near(upper + found.weights @ s / 2, found.upper, 1e-6)

@@ -11,7 +11,7 @@ import pytest
 
 import kernelopt as ko
 from kernelopt.errors import InputError, NotPSDError, ParameterError, ShapeError
-from kernelopt.grams import keeping
+from kernelopt.grams import caching
 from tests.problems import labels, points, solved, stack
 
 N, NEW = 7, 4
@@ -319,8 +319,8 @@ def test_each_matrix_is_evaluated_once_where_it_can_be_kept(chain):
 @chains
 def test_rows_of_stacks_too_large_to_keep_come_without_whole_matrices(chain, monkeypatch):
     kernel = Counting()
-    monkeypatch.setattr(keeping, "CACHE_BYTES", 0)
-    monkeypatch.setattr(keeping, "CHUNK_BYTES", 8 * 2 * N)  # two rows of the one kernel
+    monkeypatch.setattr(caching, "CACHE_BYTES", 0)
+    monkeypatch.setattr(caching, "CHUNK_BYTES", 8 * 2 * N)  # two rows of the one kernel
     grams = ours(ko.Grams.from_kernels([kernel], X), chain)
     rows = grams.rows([3, 0])
     after_constants = kernel.entries
@@ -337,7 +337,7 @@ def test_rows_of_stacks_too_large_to_keep_come_without_whole_matrices(chain, mon
 def test_scaled_matrices_are_kept_up_to_the_limit(monkeypatch):
     base = ko.Grams.from_kernels([Counting(), Counting(), Counting()], X)
     grams = base.normalize("spherical")
-    monkeypatch.setattr(keeping, "CACHE_BYTES", 2 * 8 * N**2)
+    monkeypatch.setattr(caching, "CACHE_BYTES", 2 * 8 * N**2)
     assert [grams.gram(i) is grams.gram(i) for i in range(3)] == [True, True, False]
     assert np.array_equal(grams.gram(2), grams.gram(2))
 

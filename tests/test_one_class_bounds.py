@@ -163,7 +163,7 @@ def test_alpha_is_that_of_the_bound_whatever_multiplier_a_solver_left():
     for n in (2, 5):
         formulation = lp_norm.one_class([np.eye(n)], p=2, nu=1.0)
         found = formulation.solve("exact")
-        assert found.solver == "CLARABEL"  # the first rung: it fails where the objective's unit is misread
+        assert found.solver == "CLARABEL"  # the first attempt: it fails where the objective's unit is misread
         formulation.fit.save_dual_value(np.zeros(n))
         assert formulation.machine()[0] == pytest.approx(np.full(n, 1 / n), rel=1e-6)
         assert found.alpha == pytest.approx(np.full(n, 1 / n), rel=1e-6)

@@ -50,10 +50,10 @@ problems = pytest.mark.parametrize("make", PROBLEMS, ids=lambda make: make.__nam
 
 
 @problems
-@pytest.mark.parametrize("rungs", [CLARABEL_RUNGS, SCS_RUNGS], ids=["Clarabel", "SCS"])
-def test_a_value_is_proven_and_right(make, rungs):
+@pytest.mark.parametrize("attempts", [CLARABEL_RUNGS, SCS_RUNGS], ids=["Clarabel", "SCS"])
+def test_a_value_is_proven_and_right(make, attempts):
     problem, value = make()
-    assert solved(problem, rungs) == pytest.approx(value, abs=1e-6)
+    assert solved(problem, attempts) == pytest.approx(value, abs=1e-6)
     assert problem.status == cp.OPTIMAL
 
 

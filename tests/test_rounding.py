@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import kernelopt as ko
-from kernelopt.certificates.lower.minorants import gain_of, minorant
+from kernelopt.certificates.lower.minorants import dual_value_of, minorant
 from kernelopt.numerics.rounding import dot, form, gamma, upwards
 from kernelopt.structure.affine import affine
 from kernelopt.structure.evaluation import Evaluator
@@ -75,12 +75,12 @@ def data(name, seed, n=9, shift=0.0):
 
 def exact_loss(loss, t, y):
     """Return the summed loss of exact predictions, by its dual: sample by sample a concave quadratic."""
-    linear, curvature, kink, lower, upper = loss.curve(y)
+    linear, curvature, l1, lower, upper = loss.curve(y)
     total = Fraction(0)
     for i, s in enumerate(t):
         best = Fraction(0)
         pull = Fraction(float(linear[i])) - s
-        k, c = Fraction(float(kink[i])), Fraction(float(curvature[i]))
+        k, c = Fraction(float(l1[i])), Fraction(float(curvature[i]))
         low, high = float(lower[i]), float(upper[i])
         ends = [Fraction(e) for e in (low, high) if np.isfinite(e)]
         if c:
@@ -128,7 +128,7 @@ def test_a_minorant_is_below_its_exact_value(name, shift, bias, accurate):
         (term,) = structure.risks
         alpha = loss.project(rng.normal(size=y.size), y, bias)
         below = minorant(term, alpha, None, accurate)
-        gain, moved = gain_of(term.learner, alpha)
+        gain, moved = dual_value_of(term.learner, alpha)
         if bias:  # give what is left of the sum to the entry with the most room
             _, _, _, lower, upper = loss.curve(y)
             at = int(np.argmax(np.minimum(alpha - lower, upper - alpha)))
@@ -137,12 +137,12 @@ def test_a_minorant_is_below_its_exact_value(name, shift, bias, accurate):
             assert abs(repaired[at] - Fraction(float(alpha[at]))) <= Fraction(moved)
         else:
             repaired = exact(alpha)
-        linear, curvature, kink, _, _ = (
+        linear, curvature, l1, _, _ = (
             exact(part) if np.isfinite(part).all() else part for part in loss.curve(y)
         )
         truth = sum(
             p * a - c * a * a / 2 - k * abs(a)
-            for p, c, k, a in zip(linear, curvature, kink, repaired, strict=True)
+            for p, c, k, a in zip(linear, curvature, l1, repaired, strict=True)
         )
         assert abs(Fraction(gain.value) - truth) <= Fraction(gain.error)
         (slopes,) = [matrix.toarray()[0] for matrix in affine(below.expression).matrices.values()]

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import kernelopt as ko
-from kernelopt.grams import join, keeping
+from kernelopt.grams import caching, join
 from kernelopt.language.terms import FixedGrams
 from tests.problems import labels, points, stack
 
@@ -100,7 +100,7 @@ def test_threads_find_what_one_finds_alone(make, room, monkeypatch, quick_switch
     round-off. So where some matrices are kept, what goes through rows depends on who came first, also
     in one thread; anything else is the same to the last bit.
     """
-    monkeypatch.setattr(keeping, "CACHE_BYTES", room * 8 * N**2)
+    monkeypatch.setattr(caching, "CACHE_BYTES", room * 8 * N**2)
     alone = make()
     expected = [{name: ask() for name, ask in asked(alone, i).items()} for i in range(len(alone))]
     everything = make().rows(slice(None))
@@ -157,7 +157,7 @@ def test_different_kernels_are_evaluated_side_by_side(wrap):
 
 @pytest.mark.parametrize("room", [0, 10])
 def test_threads_that_ask_for_one_kernel_at_once_share_its_evaluation(room, monkeypatch):
-    monkeypatch.setattr(keeping, "CACHE_BYTES", room * 8 * N**2)
+    monkeypatch.setattr(caching, "CACHE_BYTES", room * 8 * N**2)
     go = threading.Event()
 
     class Held(Slow):
@@ -200,20 +200,20 @@ def test_a_failed_evaluation_is_told_to_each_thread_and_not_kept():
 def test_a_kernel_may_be_asked_for_after_ctrl_c():
     """An evaluation that was cut off, even before it could say so, does not keep this thread waiting."""
     grams = kernels()
-    shelf = grams._kept._shelf
-    shelf.turns[0] = keeping._Turn(threading.get_ident())
-    assert np.array_equal(grams.gram(0), KERNELS[0](X)) and 0 in shelf.arrays and not shelf.turns
+    entries = grams._kept._entries
+    entries.pending[0] = caching._Pending(threading.get_ident())
+    assert np.array_equal(grams.gram(0), KERNELS[0](X)) and 0 in entries.arrays and not entries.pending
 
 
 def test_the_bytes_that_are_kept_are_counted_right(monkeypatch, quick_switches):
-    monkeypatch.setattr(keeping, "CACHE_BYTES", 3 * 8 * N**2)
+    monkeypatch.setattr(caching, "CACHE_BYTES", 3 * 8 * N**2)
     for _ in range(20):
         grams = ko.Grams.from_kernels([ko.gaussian(w) for w in range(1, 9)], X)
         parts = [grams, grams.subset([7, 0, 3, 5]), grams.subset(slice(None, None, -1))]
         together(lambda k, parts=parts: [parts[k % 3].gram(i) for i in range(4)])
-        shelf = grams._kept._shelf
-        assert shelf.bytes == sum(K.nbytes for K in shelf.arrays.values()) == 3 * 8 * N**2
-        assert not shelf.turns
+        entries = grams._kept._entries
+        assert entries.bytes == sum(K.nbytes for K in entries.arrays.values()) == 3 * 8 * N**2
+        assert not entries.pending
 
 
 def test_properties_of_stacks_on_stacks_do_not_wait_for_each_other():

@@ -155,7 +155,7 @@ def test_the_machine_is_the_svm_at_the_kernel():
         _, solution = learned("ESKL", fidelity)
         svm = SVC(C=1.0, kernel="precomputed", tol=1e-10).fit(solution.kernel, Y)
         assert solution.decision_function() == pytest.approx(svm.decision_function(solution.kernel), abs=2e-3)
-        assert solution.weights is None and not solution.learned[0].extends
+        assert solution.weights is None and not solution.learned[0].inductive
 
 
 @builders

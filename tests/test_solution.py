@@ -284,7 +284,7 @@ def usable(solution, original):
     for k, learned in enumerate(original.learned):
         ask = {"risk": k}
         np.testing.assert_array_equal(solution.decision_function(**ask), original.decision_function(**ask))
-        if learned.extends and len(learned.weights) == len(CROSS):
+        if learned.inductive and len(learned.weights) == len(CROSS):
             for name in ("decision_function", "kernel_at"):
                 new, old = getattr(solution, name), getattr(original, name)
                 np.testing.assert_array_equal(new(CROSS, **ask), old(CROSS, **ask))

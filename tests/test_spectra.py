@@ -250,7 +250,7 @@ class Problem(NamedTuple):
         )
         for i, B in enumerate(self.B):
             spectrum, Q = np.linalg.eigh(B)
-            made.place(i, Q, spectrum)
+            made.set_spectrum(i, Q, spectrum)
         return made
 
     def optimum(self):
@@ -281,7 +281,7 @@ class Problem(NamedTuple):
         distance = sum(w * ((k - B) ** 2).sum() for w, k, B in zip(self.W, K, self.B, strict=True))
         f = sum(k @ z / g for k, g in zip(K, ascent.gamma, strict=True))[: self.y.size]
         b = self.loss.intercept(f, self.y) if self.bias else 0.0
-        lower = self.loss.conjugate(ascent.alpha, self.y) - (forms / ascent.gamma).sum() / 2
+        lower = self.loss.dual_value(ascent.alpha, self.y) - (forms / ascent.gamma).sum() / 2
         upper = self.loss.value(f + b, self.y) + (forms / ascent.gamma**2).max() / 2
         return lower + distance, upper + distance
 
@@ -405,7 +405,7 @@ def test_a_matrix_can_be_placed_anew():
     ascent.solve(given.W, 1e-9, 1000)
     for i, B in enumerate(moved.B):
         spectrum, Q = np.linalg.eigh(B)
-        ascent.place(i, Q, spectrum)
+        ascent.set_spectrum(i, Q, spectrum)
     value, gap = ascent.solve(given.W, 1e-9, 5000)
     fresh, _ = moved.ascent().solve(given.W, 1e-9, 5000)
     assert gap <= 1e-9 and value == pytest.approx(fresh, abs=3e-9)
@@ -449,7 +449,7 @@ def test_small_distances_are_accurate():
 
 
 def test_a_kernel_that_wakes_up_late_gets_its_share():
-    # z'K_2 z is zero until gamma_2 is so small that c z z' outweighs B_2 = -I: a kink, and a steep one.
+    # z'K_2 z is zero until gamma_2 is so small that c z z' outweighs B_2 = -I: a l1, and a steep one.
     given = Problem(
         ko.squared(C=0.1),
         targets(17),
@@ -467,7 +467,7 @@ def test_a_kernel_that_wakes_up_late_gets_its_share():
 def test_no_target_no_ascent():
     ascent = Ascent(ko.squared(C=1.0), np.full(4, 2.5), True, 5, totals=[2.0, None], diagonal=False)
     for i in range(2):
-        ascent.place(i, np.eye(5), np.arange(5.0) - 2)
+        ascent.set_spectrum(i, np.eye(5), np.arange(5.0) - 2)
     value, gap = ascent.solve(np.ones(2), 1e-12, 10)
     assert ascent.alpha.tolist() == [0.0] * 4 and ascent.forms.tolist() == [0.0] * 2
     assert ascent.kernel(1) == pytest.approx(np.diag([0, 0, 0, 1, 2.0]), abs=1e-14)
@@ -481,7 +481,7 @@ def test_no_target_no_ascent():
 @pytest.mark.parametrize(
     "loss",
     [ko.logistic(), ko.losses.epsilon_insensitive(eps=0.1), ko.losses.hard_margin()],
-    ids=["not quadratic", "a kink", "no bound"],
+    ids=["not quadratic", "a l1", "no bound"],
 )
 def test_a_loss_without_a_quadratic_dual_on_a_box_is_refused(loss):
     with pytest.raises(InputError, match="squared hinge"):
@@ -498,13 +498,13 @@ def test_wrong_input_says_what_is_wanted():
         make(totals=[0.0])
     ascent = make()
     with pytest.raises(ShapeError, match="numpy.linalg.eigh"):
-        ascent.place(0, np.eye(5), np.ones(5))
+        ascent.set_spectrum(0, np.eye(5), np.ones(5))
     with pytest.raises(InputError, match="ascending"):
-        ascent.place(0, np.eye(6), -np.arange(6.0))
-    make(diagonal=True).place(0, np.eye(6), -np.arange(6.0))
+        ascent.set_spectrum(0, np.eye(6), -np.arange(6.0))
+    make(diagonal=True).set_spectrum(0, np.eye(6), -np.arange(6.0))
     with pytest.raises(ParameterError, match="weights"):
         ascent.solve(np.array([0.0]), 1e-3, 10)
-    ascent.place(0, np.full((6, 6), np.nan), np.ones(6))
+    ascent.set_spectrum(0, np.full((6, 6), np.nan), np.ones(6))
     with pytest.raises(SolverError, match="NaN"):
         ascent.solve(np.ones(1), 1e-3, 10)
 

@@ -87,8 +87,8 @@ def two_risks(grams, y, second):
 def two_risks_dual(grams, y, second):
     """max l1(a) + 2 l2(b) - t with 8 / r_i (a'K_i a / 2 + b'K_i b) <= t."""
     a, b, t = cp.Variable(y.size), cp.Variable(y.size), cp.Variable()
-    one, domain = ko.hinge(1.0).conjugate_expression(a, y)
-    two, more = ko.squared_hinge(1.0).conjugate_expression(b, second)
+    one, domain = ko.hinge(1.0).dual_expression(a, y)
+    two, more = ko.squared_hinge(1.0).dual_expression(b, second)
     caps = []
     for K in np.asarray(grams):
         L = np.linalg.cholesky(K + 1e-13 * np.eye(len(K)))

@@ -307,16 +307,16 @@ def test_shapes_that_numpy_would_stretch_prove_nothing():
 @pytest.mark.parametrize("seed", range(20))
 def test_peak_is_the_largest_value_on_a_grid(seed):
     rng = np.random.default_rng(seed)
-    slope, kink = Fraction(int(rng.integers(-4, 5)), 2), Fraction(int(rng.integers(0, 3)), 2)
+    slope, l1 = Fraction(int(rng.integers(-4, 5)), 2), Fraction(int(rng.integers(0, 3)), 2)
     curvature = Fraction(int(rng.integers(-2, 5)), 2)
     low, high = -float(rng.integers(0, 3)), float(rng.integers(0, 3))
-    found = check.peak(slope, curvature, kink, low, high)
+    found = check.peak(slope, curvature, l1, low, high)
     grid = [low + (high - low) * Fraction(i, 240) for i in range(241)] if high > low else [Fraction(low)]
-    values = [slope * a - curvature * a * a / 2 - kink * abs(a) for a in map(Fraction, grid)]
+    values = [slope * a - curvature * a * a / 2 - l1 * abs(a) for a in map(Fraction, grid)]
     assert max(values) <= found <= max(values) + Fraction(1, 1000)
-    assert check.peak(slope, curvature, kink, low, np.inf) >= found
-    expected_infinite = curvature < 0 or (curvature == 0 and slope > kink)
-    assert (check.peak(slope, curvature, kink, low, np.inf) == np.inf) == expected_infinite
+    assert check.peak(slope, curvature, l1, low, np.inf) >= found
+    expected_infinite = curvature < 0 or (curvature == 0 and slope > l1)
+    assert (check.peak(slope, curvature, l1, low, np.inf) == np.inf) == expected_infinite
 
 
 @pytest.mark.parametrize("value", [Fraction(1, 3), Fraction(-1, 3), Fraction(1, 2), Fraction(10) ** 400])

@@ -142,7 +142,9 @@ class Truth:
     def bound(self, alphas: Any) -> mpf:
         """A lower bound of the optimum from dual variables near `alphas`."""
         alphas = [loss.inside(a) for loss, a in zip(self.losses, alphas, strict=True)]
-        gain = sum(s * loss.conjugate(a) for s, loss, a in zip(self.shares, self.losses, alphas, strict=True))
+        gain = sum(
+            s * loss.dual_value(a) for s, loss, a in zip(self.shares, self.losses, alphas, strict=True)
+        )
         forms = sum(
             s * np.array([a @ K @ a for K in self.stack]) for s, a in zip(self.shares, alphas, strict=True)
         )
@@ -163,7 +165,7 @@ class Truth:
                 return gain - slope * size + price * size * size / 2
             case "linear price":
                 scale = mp.sqrt(min([ONE, *(2 * price / f for f in forms if f > 0)]))
-                return self.losses[0].conjugate(scale * alphas[0])
+                return self.losses[0].dual_value(scale * alphas[0])
             case "constrained":
                 share = min(2 * price / f for f in forms if f > 0) if any(f > 0 for f in forms) else ZERO
                 return max(share * (gain - mpf(self.numbers["limit"])), ZERO)

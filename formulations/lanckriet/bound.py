@@ -118,7 +118,7 @@ def complexities(machine: ko.Learned, samples: int, rng: np.random.Generator) ->
     """Return the complexity of the kernel set of the machine, and its closed upper bound."""
     kernel = machine.kernel
     N, c = len(kernel), float(np.trace(kernel)) + (machine.tau or 0.0) * len(kernel)
-    if not machine.extends:
+    if not machine.inductive:
         return c * N, c * N
     grams = [K for part in machine.parts for K in part.grams]
     traces = np.array([float(np.trace(K)) for K in grams])

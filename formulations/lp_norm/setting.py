@@ -136,7 +136,7 @@ class Dual:
     def __init__(self, data: Setting) -> None:
         self.data = data
         self.alpha = cp.Variable(data.n, name="alpha")
-        self.gain, self.domain = data.loss.conjugate_expression(self.alpha, data.y)
+        self.gain, self.domain = data.loss.dual_expression(self.alpha, data.y)
         if data.bias:
             self.domain = [*self.domain, (cp.sum(self.alpha) == 0).set_label("bias")]
 

@@ -220,7 +220,7 @@ class Dual:
         self.data = data
         self.alpha = cp.Variable(data.n, name="alpha")
         self.z = cp.hstack([self.alpha, np.zeros(data.N - data.n)]) if data.n < data.N else self.alpha
-        self.value, self.constraints = data.loss.conjugate_expression(self.alpha, data.y)
+        self.value, self.constraints = data.loss.dual_expression(self.alpha, data.y)
         if data.loss.default_bias:
             self.constraints = [*self.constraints, (cp.sum(self.alpha) == 0).set_label("bias")]
         self.U: list[cp.Variable] = []

@@ -9,7 +9,7 @@ from kernelopt.certificates import Certificate
 from kernelopt.certificates.boxes import known_boxes
 from kernelopt.certificates.conic.multipliers import conic_bound
 from kernelopt.certificates.statements.conflicts import conflict
-from kernelopt.conic.ladder import Attempt, attempt, ladder
+from kernelopt.conic.ladder import AttemptResult, ladder, run_solver
 from kernelopt.errors import InfeasibleError, KerneloptError, SolverError, UnboundedError
 from kernelopt.structure.structure import Structure
 from kernelopt.structure.units import units
@@ -21,7 +21,7 @@ FAR = 0.1  # of the reach: a variable there has run away
 
 
 def raise_if_impossible(
-    structure: Structure, explicit: cp.Problem, tried: Attempt, watch: Watch | None = None
+    structure: Structure, explicit: cp.Problem, tried: AttemptResult, watch: Watch | None = None
 ) -> None:
     """Raise where a solver's claim of infeasibility or unboundedness can be shown without it."""
     if tried.status in (cp.INFEASIBLE, cp.INFEASIBLE_INACCURATE):
@@ -97,7 +97,7 @@ def least_within(problem: cp.Problem, reach: float, watch: Watch | None) -> floa
     caps = [constraint for v in problem.variables() for constraint in (v <= reach, v >= -reach)]
     capped = cp.Problem(cp.Minimize(sign * problem.objective.args[0]), [*problem.constraints, *caps])
     capped = cp.Problem(capped.objective, [c.copy() for c in capped.constraints])
-    attempt(capped, ladder(linear=False, order=0)[0], watch=watch)
+    run_solver(capped, ladder(linear=False, order=0)[0], watch=watch)
     if capped.value is None or not np.isfinite(capped.value):
         return None
     worst = max((float(np.max(c.violation())) for c in capped.constraints), default=0.0)
@@ -111,9 +111,11 @@ def names(problem: cp.Problem) -> list[str]:
     ]
 
 
-def without_point(claims: list[Attempt], best: Certificate | None) -> KerneloptError:
+def without_point(claims: list[AttemptResult], best: Certificate | None) -> KerneloptError:
     """Return what the solvers agree on as an exception, when none left a feasible point."""
-    text = "; ".join(f"{a.rung.name}: {a.status}{' ' + a.failure[:120] if a.failure else ''}" for a in claims)
+    text = "; ".join(
+        f"{a.attempt.name}: {a.status}{' ' + a.failure[:120] if a.failure else ''}" for a in claims
+    )
     if claims and all("infeasible" in a.status for a in claims):
         return InfeasibleError(
             f"every solver calls the problem infeasible, without a proof in doubles ({text})."

@@ -11,7 +11,7 @@ from kernelopt.certificates.gap import floor
 from kernelopt.certificates.lower.closed import closed_bound
 from kernelopt.certificates.lower.minorants import minorants
 from kernelopt.certificates.lower.near import near_bound
-from kernelopt.conic.ladder import attempt, ladder
+from kernelopt.conic.ladder import ladder, run_solver
 from kernelopt.errors import Stopped
 from kernelopt.structure.expansion import copied
 from kernelopt.structure.pieces import read_pieces, size_multipliers
@@ -56,7 +56,7 @@ def constraint_multipliers(
             whole = structure.lifted.objective
             objective = type(whole)(replaced(whole.args[0], substitutes))
             relaxed = cp.Problem(objective, [c.copy for c in copies] + list(structure.domains))
-        attempt(relaxed, ladder(linear=relaxed.is_lp(), order=0)[0], watch=watch)
+        run_solver(relaxed, ladder(linear=relaxed.is_lp(), order=0)[0], watch=watch)
     except Stopped:
         return None
     for constraint in copies:

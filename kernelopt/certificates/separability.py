@@ -8,7 +8,7 @@ import cvxpy as cp
 import numpy as np
 
 from kernelopt.certificates.statements.conflicts import inseparable
-from kernelopt.conic.ladder import attempt, ladder
+from kernelopt.conic.ladder import ladder, run_solver
 from kernelopt.errors import ConditionWarning, InfeasibleError
 from kernelopt.language.risk import Learner
 from kernelopt.language.terms import terms
@@ -90,8 +90,8 @@ def nearest_hull_points(K: Array, y: Array, bias: bool, watch: Watch | None) -> 
         constraints = [cp.sum(a) == 2, *([y @ a == 0] if bias else [])]
         # The distance and not its square: at zero that is told apart to round-off, not to its root.
         problem = cp.Problem(cp.Minimize(cp.norm2(L.T @ cp.multiply(y, a))), constraints)
-    for rung in ladder(linear=False, order=0):
-        attempt(problem, rung, watch=watch)
+    for attempt in ladder(linear=False, order=0):
+        run_solver(problem, attempt, watch=watch)
         if a.value is not None and np.isfinite(a.value).all():
             weights = np.maximum(np.asarray(a.value), 0.0)
             for sign in (1.0, -1.0) if bias else ():

@@ -85,7 +85,7 @@ class Cones:
         return 1e8 + 400 * sum(blocks) + 100 * self.nonzeros
 
     @property
-    def hopeless(self) -> bool:
+    def intractable(self) -> bool:
         """Whether an interior-point method cannot finish, for its time or its memory."""
         return self.interior_seconds > PATIENCE or self.interior_memory > ROOM
 
@@ -93,7 +93,7 @@ class Cones:
     def first_order_first(self) -> bool:
         """Whether a first-order method should be tried before an interior-point method."""
         slow = self.interior_seconds > max(WORTH_WAITING, FASTER * self.first_order_seconds)
-        return slow or self.hopeless
+        return slow or self.intractable
 
     @property
     def solve_seconds(self) -> float:

@@ -24,7 +24,7 @@ KNOWN = tuple(cp.settings.SOLVERS)
 
 
 @dataclass(frozen=True)
-class Rung:
+class SolverAttempt:
     """One way to solve a conic problem."""
 
     solver: Any  # the name of a solver, or a cvxpy solver object
@@ -38,10 +38,10 @@ class Rung:
 
 
 @dataclass(frozen=True)
-class Attempt:
-    """What a rung returned; the values are in the variables of the problem."""
+class AttemptResult:
+    """What a attempt returned; the values are in the variables of the problem."""
 
-    rung: Rung
+    attempt: SolverAttempt
     status: str
     iterations: int | None = None
     failure: str = ""
@@ -79,8 +79,8 @@ def ladder(
     cones: Cones | None = None,
     solver: Any = None,
     time_limit: float | None = None,
-) -> list[Rung]:
-    """Return the rungs to walk, best first.
+) -> list[SolverAttempt]:
+    """Return the attempts to walk, best first.
 
     Parameters
     ----------
@@ -95,37 +95,39 @@ def ladder(
     solver : str or cvxpy solver object, optional
         Use this one only.
     time_limit : float, optional
-        Seconds for one rung.
+        Seconds for one attempt.
     """
     installed = installed_solvers()
     if solver is not None:
         chosen = checked_solver(solver, installed)
-        return [Rung(chosen, timed(chosen, time_limit))]
+        return [SolverAttempt(chosen, timed(chosen, time_limit))]
     interior = [
-        Rung("CLARABEL"),
-        Rung("CLARABEL", {"use_quad_obj": False}),
-        Rung("CLARABEL", {"use_quad_obj": False, **dict.fromkeys(TIGHT, 1e-11)}),
+        SolverAttempt("CLARABEL"),
+        SolverAttempt("CLARABEL", {"use_quad_obj": False}),
+        SolverAttempt("CLARABEL", {"use_quad_obj": False, **dict.fromkeys(TIGHT, 1e-11)}),
     ]
     first_order = [
-        Rung("SCS", {"eps_abs": 1e-7, "eps_rel": 1e-7, "max_iters": 20000}),
-        Rung("SCS", {"eps_abs": 1e-9, "eps_rel": 1e-9, "max_iters": LONGEST_ITERATIONS}),
+        SolverAttempt("SCS", {"eps_abs": 1e-7, "eps_rel": 1e-7, "max_iters": 20000}),
+        SolverAttempt("SCS", {"eps_abs": 1e-9, "eps_rel": 1e-9, "max_iters": LONGEST_ITERATIONS}),
     ]
-    rungs = ordered(interior, first_order, order, cones)
+    attempts = ordered(interior, first_order, order, cones)
     order = order if cones is None else cones.order
     if linear and "HIGHS" in installed:
-        rungs.insert(0, Rung("HIGHS"))
+        attempts.insert(0, SolverAttempt("HIGHS"))
     if "CVXOPT" in installed and order <= 3 * LARGEST_INTERIOR_POINT_ORDER:
-        rungs.append(Rung("CVXOPT", {"abstol": 1e-9, "reltol": 1e-9, "feastol": 1e-9}))
+        attempts.append(SolverAttempt("CVXOPT", {"abstol": 1e-9, "reltol": 1e-9, "feastol": 1e-9}))
     if mosek_is_licensed():
-        rungs.insert(0, Rung("MOSEK"))
-    return [Rung(r.solver, {**r.options, **timed(r.solver, time_limit)}) for r in rungs]
+        attempts.insert(0, SolverAttempt("MOSEK"))
+    return [SolverAttempt(r.solver, {**r.options, **timed(r.solver, time_limit)}) for r in attempts]
 
 
-def ordered(interior: list[Rung], first_order: list[Rung], order: int, cones: Cones | None) -> list[Rung]:
-    """Return the rungs of both kinds of method in the order of their predicted costs."""
+def ordered(
+    interior: list[SolverAttempt], first_order: list[SolverAttempt], order: int, cones: Cones | None
+) -> list[SolverAttempt]:
+    """Return the attempts of both kinds of method in the order of their predicted costs."""
     if cones is None:
         return [*interior, *first_order] if order <= LARGEST_INTERIOR_POINT_ORDER else first_order
-    if cones.hopeless:
+    if cones.intractable:
         return first_order
     if not cones.first_order_first:
         return [*interior, *first_order]
@@ -174,15 +176,17 @@ def timed(solver: Any, seconds: float | None) -> dict[str, Any]:
     return options.get(solver, {}) if isinstance(solver, str) else {}
 
 
-def attempt(problem: cp.Problem, rung: Rung, verbose: bool = False, watch: Watch | None = None) -> Attempt:
-    """Solve a problem with one rung. Failures are reported, not raised; convexity errors are cvxpy's.
+def run_solver(
+    problem: cp.Problem, attempt: SolverAttempt, verbose: bool = False, watch: Watch | None = None
+) -> AttemptResult:
+    """Solve a problem with one attempt. Failures are reported, not raised; convexity errors are cvxpy's.
 
     Parameters
     ----------
     problem : cp.Problem
         Afterwards its variables hold the point of the solver; `solver_stats` and `compilation_time` are
         those of this attempt.
-    rung : Rung
+    attempt : SolverAttempt
     verbose : bool, default False
         Print what cvxpy and the solver print.
     watch : function without arguments, optional
@@ -190,19 +194,19 @@ def attempt(problem: cp.Problem, rung: Rung, verbose: bool = False, watch: Watch
         solver is abandoned at once, and what it raised goes on to the caller. Ctrl-C does the same. The
         values in the problem are then those from before. Without it the solver works in this thread.
     """
-    if rung.route is not None:
+    if attempt.route is not None:
         try:
-            return Attempt(rung, cp.OPTIMAL, rung.route())
+            return AttemptResult(attempt, cp.OPTIMAL, attempt.route())
         except KerneloptError as error:
-            return Attempt(rung, "failed", failure=str(error))
+            return AttemptResult(attempt, "failed", failure=str(error))
     look = None if watch is None else Noted(watch)
     try:
         # The certificate judges: cvxpy's remarks on accuracy would only be noise.
         with quietly(look):
             data, chain, inverse = problem.get_problem_data(
-                rung.solver, verbose=verbose, solver_opts=dict(rung.options)
+                attempt.solver, verbose=verbose, solver_opts=dict(attempt.options)
             )
-        options = dict(rung.options)
+        options = dict(attempt.options)
         raw = call(
             chain.solver,
             data,
@@ -218,6 +222,6 @@ def attempt(problem: cp.Problem, rung: Rung, verbose: bool = False, watch: Watch
     except Exception as error:  # solvers raise what they like, mosek.Error and KeyError among them
         if look is not None and look.raised is error:
             raise
-        return Attempt(rung, "failed", failure=f"{type(error).__name__}: {error}")
+        return AttemptResult(attempt, "failed", failure=f"{type(error).__name__}: {error}")
     statistics = problem.solver_stats
-    return Attempt(rung, str(problem.status), getattr(statistics, "num_iters", None))
+    return AttemptResult(attempt, str(problem.status), getattr(statistics, "num_iters", None))

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kernelopt.errors import InputError, ParameterError, ShapeError
-from kernelopt.grams.keeping import positions
+from kernelopt.grams.caching import positions
 from kernelopt.grams.matrices import Matrices
 from kernelopt.validation import (
     PSD_TOLERANCE,

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kernelopt.grams.base import Grams
-from kernelopt.grams.keeping import once
+from kernelopt.grams.caching import once
 from kernelopt.numerics.factors import RANK_TOLERANCE
 from kernelopt.validation import Array
 

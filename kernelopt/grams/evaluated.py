@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from kernelopt.errors import InputError, NotFiniteError, ShapeError
 from kernelopt.grams.base import Grams
-from kernelopt.grams.keeping import Kept, once
+from kernelopt.grams.caching import BoundedCache, once
 from kernelopt.kernels import Kernel, as_points
 from kernelopt.validation import Array, as_float_array, as_symmetric, numeric, shown
 
@@ -51,7 +51,7 @@ class KernelGrams(Grams):
                 )
         self.X = copied_points(X, self.kernels)
         super().__init__(len(self.kernels), len(self.X), [repr(k) for k in self.kernels])
-        self._kept = Kept()
+        self._kept = BoundedCache()
 
     def gram(self, i: int) -> Array:
         return self._kept.get(i, self._evaluated)

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from kernelopt.errors import ParameterError, ShapeError
 from kernelopt.grams.base import Grams, as_grams
-from kernelopt.grams.keeping import once
+from kernelopt.grams.caching import once
 from kernelopt.grams.normalized import ScaledGrams, given
 from kernelopt.grams.stored import IdentityGrams, RankOneGrams
 from kernelopt.validation import Array, as_float_array, as_list, shown

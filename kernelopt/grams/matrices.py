@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kernelopt.errors import ParameterError, ShapeError
-from kernelopt.grams.keeping import Kept, all_kept, chunks, once, positions, read_only
+from kernelopt.grams.caching import BoundedCache, all_kept, chunks, once, positions, read_only
 from kernelopt.numerics.factors import pivoted_cholesky
 from kernelopt.validation import Array, Index, numeric, row_maxima, shown
 
@@ -31,7 +31,7 @@ class Matrices(ABC):
     def __init__(self, m: int, n_points: int, names: Sequence[str] | None = None) -> None:
         self.shape: tuple[int, int, int] = (m, n_points, n_points)
         self.names: tuple[str, ...] = tuple(names) if names else tuple(f"K[{i}]" for i in range(m))
-        self._factors = Kept()
+        self._factors = BoundedCache()
 
     def __getstate__(self) -> dict[str, Any]:
         """Return what a copy needs: not what is computed from it, nor the stack a subset came from."""

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from kernelopt.errors import InputError, NotPSDError, ParameterError
 from kernelopt.grams.base import Grams
-from kernelopt.grams.keeping import Kept, once
+from kernelopt.grams.caching import BoundedCache, once
 from kernelopt.numerics.factors import RANK_TOLERANCE
 from kernelopt.validation import Array, shown
 
@@ -149,7 +149,7 @@ class SphericalGrams(Grams):
     def __init__(self, base: Grams) -> None:
         super().__init__(len(base), base.n_points, base.names)
         self._base = base
-        self._kept = Kept()
+        self._kept = BoundedCache()
 
     @once
     def _lengths(self) -> Array:

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from kernelopt.errors import ShapeError
 from kernelopt.grams.base import Grams
-from kernelopt.grams.keeping import once, read_only
+from kernelopt.grams.caching import once, read_only
 from kernelopt.validation import Array, plain, shown
 
 

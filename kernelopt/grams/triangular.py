@@ -6,8 +6,8 @@ import numpy as np
 from scipy.linalg import lapack
 
 from kernelopt.grams.base import Grams
+from kernelopt.grams.caching import all_kept, chunks
 from kernelopt.grams.joined import JoinedGrams
-from kernelopt.grams.keeping import all_kept, chunks
 from kernelopt.grams.normalized import ScaledGrams
 from kernelopt.grams.stored import IdentityGrams, RankOneGrams
 from kernelopt.validation import Array

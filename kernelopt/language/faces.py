@@ -47,7 +47,7 @@ def restricted(K: cp.Expression, Q: Array) -> cp.Expression:
     return pieces[0] if len(pieces) == 1 else sum(pieces[1:], pieces[0])
 
 
-def faced(constraint: Any) -> tuple[Any, Array | None]:
+def facial_reduction(constraint: Any) -> tuple[Any, Array | None]:
     """Return a constraint K >> 0 on the range of K with its basis, any other constraint with None."""
     if not isinstance(constraint, cp.constraints.PSD):
         return constraint, None

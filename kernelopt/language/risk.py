@@ -12,7 +12,7 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
 from kernelopt.errors import ParameterError, ShapeError
-from kernelopt.grams.keeping import read_only
+from kernelopt.grams.caching import read_only
 from kernelopt.language.adapter import ValuedWrap
 from kernelopt.language.combination import Combination, as_kernel
 from kernelopt.language.penalty import Form, Penalty, penalty

@@ -15,7 +15,7 @@ from cvxpy.atoms.affine.reshape import reshape
 from cvxpy.atoms.affine.unary_operators import NegExpression
 
 from kernelopt.grams import Grams, IdentityGrams
-from kernelopt.grams.keeping import once
+from kernelopt.grams.caching import once
 from kernelopt.language.combination import Combination
 from kernelopt.validation import Array, as_symmetric
 

@@ -114,4 +114,4 @@ def blocks_with(
 def block_lower_bound(Ks: Sequence[Array], alpha: Array, y: Array, loss: Loss, norm: float) -> float:
     """Return l(alpha) - 1/2 |(sqrt(alpha'K_m alpha))_m|_s^2 with 1/s + 1/norm = 1."""
     q = np.sqrt([max(float(alpha @ K @ alpha), 0.0) for K in Ks])
-    return loss.conjugate(alpha, y) - lp_length(q, conjugate_exponent(norm)) ** 2 / 2
+    return loss.dual_value(alpha, y) - lp_length(q, conjugate_exponent(norm)) ** 2 / 2

@@ -29,20 +29,20 @@ def pivoted(
     often; what it raises goes on.
     """
     curve = loss.curve(y)
-    if not (np.isfinite(curve.lower).any() or np.isfinite(curve.upper).any() or curve.kink.any()):
+    if not (np.isfinite(curve.lower).any() or np.isfinite(curve.upper).any() or curve.l1.any()):
         yield stationary(K, curve, bias)
         return
     a = np.ascontiguousarray(loss.project(alpha, y, bias))
     K = np.ascontiguousarray(K, dtype=float)
     g = K @ a + curve.curvature * a - curve.linear
     pivots = compiled(pair_pivots if bias else single_pivots)
-    scale = float(np.abs(curve.linear).max(initial=0.0) + curve.kink.max(initial=0.0)) or 1.0
+    scale = float(np.abs(curve.linear).max(initial=0.0) + curve.l1.max(initial=0.0)) or 1.0
     tol = FIRST * scale
     for _ in range(ROUNDS):
         for most in portions(y.size):
             if watch is not None:
                 watch()
-            violation = pivots(K, curve.curvature, curve.kink, curve.lower, curve.upper, a, g, tol, most)
+            violation = pivots(K, curve.curvature, curve.l1, curve.lower, curve.upper, a, g, tol, most)
             if violation <= tol:
                 break
         yield a.copy()

@@ -28,7 +28,7 @@ def compiled(loop: Callable[..., Any]) -> Callable[..., Any]:
 def pair_pivots(
     K: Array,
     curvature: Array,
-    kink: Array,
+    l1: Array,
     lower: Array,
     upper: Array,
     a: Array,
@@ -36,7 +36,7 @@ def pair_pivots(
     tol: float,
     most: int,
 ) -> float:
-    """Minimise 1/2 a'(K + D)a - l'a + kink'|a| over a box at constant sum a, in place; g = (K + D)a - l.
+    """Minimise 1/2 a'(K + D)a - l'a + l1'|a| over a box at constant sum a, in place; g = (K + D)a - l.
 
     Each pivot moves two entries against each other. The first has the steepest slope, the second the
     largest decrease to second order (Fan, Chen, Lin, JMLR 6 (2005)). Returns the last violation of the
@@ -48,7 +48,7 @@ def pair_pivots(
         i, steepest = -1, np.inf
         for k in range(n):
             if a[k] < upper[k]:
-                slope = g[k] + (kink[k] if a[k] >= 0 else -kink[k])
+                slope = g[k] + (l1[k] if a[k] >= 0 else -l1[k])
                 if slope < steepest:
                     i, steepest = k, slope
         if i < 0:
@@ -56,7 +56,7 @@ def pair_pivots(
         j, largest, violation = -1, 0.0, 0.0
         for k in range(n):
             if a[k] > lower[k]:
-                excess = g[k] + (kink[k] if a[k] > 0 else -kink[k]) - steepest
+                excess = g[k] + (l1[k] if a[k] > 0 else -l1[k]) - steepest
                 if excess > 0:
                     violation = max(violation, excess)
                     bend = K[i, i] + K[k, k] - 2 * K[i, k] + curvature[i] + curvature[k]
@@ -65,12 +65,12 @@ def pair_pivots(
                         j, largest = k, decrease
         if j < 0 or violation <= tol:
             return violation
-        excess = g[j] + (kink[j] if a[j] > 0 else -kink[j]) - steepest
+        excess = g[j] + (l1[j] if a[j] > 0 else -l1[j]) - steepest
         bend = K[i, i] + K[j, j] - 2 * K[i, j] + curvature[i] + curvature[j]
         step = min(excess / max(bend, FLAT), upper[i] - a[i], a[j] - lower[j])
-        if kink[i] > 0 and a[i] < 0:
+        if l1[i] > 0 and a[i] < 0:
             step = min(step, -a[i])
-        if kink[j] > 0 and a[j] > 0:
+        if l1[j] > 0 and a[j] > 0:
             step = min(step, a[j])
         # At a bound exactly: what is left by round-off would be pivoted on for ever.
         a[i] = upper[i] if step == upper[i] - a[i] else (0.0 if step == -a[i] else a[i] + step)
@@ -85,7 +85,7 @@ def pair_pivots(
 def single_pivots(
     K: Array,
     curvature: Array,
-    kink: Array,
+    l1: Array,
     lower: Array,
     upper: Array,
     a: Array,
@@ -97,21 +97,21 @@ def single_pivots(
     n = a.size
     violation = np.inf
     for _ in range(most):
-        i, largest, violation, pull = -1, 0.0, 0.0, 0.0
+        i, largest, violation, step = -1, 0.0, 0.0, 0.0
         for k in range(n):
-            up = -(g[k] + (kink[k] if a[k] >= 0 else -kink[k])) if a[k] < upper[k] else 0.0
-            down = g[k] + (kink[k] if a[k] > 0 else -kink[k]) if a[k] > lower[k] else 0.0
+            up = -(g[k] + (l1[k] if a[k] >= 0 else -l1[k])) if a[k] < upper[k] else 0.0
+            down = g[k] + (l1[k] if a[k] > 0 else -l1[k]) if a[k] > lower[k] else 0.0
             size = max(up, down)
             if size > 0:
                 violation = max(violation, size)
                 decrease = size * size / max(K[k, k] + curvature[k], FLAT)
                 if decrease > largest:
-                    i, largest, pull = k, decrease, (up if up > down else -down)
+                    i, largest, step = k, decrease, (up if up > down else -down)
         if i < 0 or violation <= tol:
             return violation
-        target = a[i] + pull / max(K[i, i] + curvature[i], FLAT)
+        target = a[i] + step / max(K[i, i] + curvature[i], FLAT)
         target = min(max(target, lower[i]), upper[i])
-        if kink[i] > 0 and a[i] * target < 0:
+        if l1[i] > 0 and a[i] * target < 0:
             target = 0.0
         step = target - a[i]
         a[i] = target

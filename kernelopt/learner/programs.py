@@ -26,7 +26,7 @@ def dual_program(
     """
     with quietly(watch):
         alpha = cp.Variable(y.size, name="alpha")
-        gain, constraints = loss.conjugate_expression(alpha, y)
+        gain, constraints = loss.dual_expression(alpha, y)
         if bias:
             constraints = [*constraints, cp.sum(alpha) == 0]
         present = [m for m, L in enumerate(factors) if L.shape[1]]

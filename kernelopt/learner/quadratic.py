@@ -30,7 +30,7 @@ def proposals(K: Array, y: Array, loss: Loss, bias: bool, watch: Watch | None = 
     curve = loss.curve(y)
     size = float(np.mean(np.diag(K) + curve.curvature))
     scale = 1 / size if size > 0 else 1.0
-    unit = Curve(curve.linear, scale * curve.curvature, curve.kink, curve.lower / scale, curve.upper / scale)
+    unit = Curve(curve.linear, scale * curve.curvature, curve.l1, curve.lower / scale, curve.upper / scale)
     for factored in (False, True):
         beta = interior_point(scale * K, unit, bias, factored, watch)
         if beta is not None:
@@ -46,7 +46,7 @@ def proposals(K: Array, y: Array, loss: Loss, bias: bool, watch: Watch | None = 
 def interior_point(
     K: Array, curve: Curve, bias: bool, factored: bool, watch: Watch | None = None
 ) -> Array | None:
-    """Return Clarabel's point, in the variables (a) or (a, w = L'a), with |a| <= t where there is a kink."""
+    """Return Clarabel's point, in the variables (a) or (a, w = L'a), with |a| <= t where there is a l1."""
     n = curve.linear.size
     eye = sp.eye_array(n, format="csc")
     rows: list[Any] = []
@@ -68,9 +68,9 @@ def interior_point(
     bounds = [sp.hstack([eye, pad], format="csc")[above], sp.hstack([-eye, pad], format="csc")[below]]
     limits = [curve.upper[above], -curve.lower[below]]
     q = np.concatenate([-curve.linear, np.zeros(extra)])
-    if curve.kink.any():
+    if curve.l1.any():
         P = sp.block_diag([P, sp.csc_array((n, n))], format="csc")
-        q = np.concatenate([q, curve.kink])
+        q = np.concatenate([q, curve.l1])
         rows = [sp.hstack([row, sp.csc_array((row.shape[0], n))]) for row in rows]
         bounds = [sp.hstack([row, sp.csc_array((row.shape[0], n))]) for row in bounds]
         bounds += [sp.hstack([eye, pad, -eye]), sp.hstack([-eye, pad, -eye])]
@@ -104,14 +104,14 @@ def active_set(K: Array, curve: Curve, bias: bool, a: Array, boundary: float) ->
     near = boundary * float(np.abs(a).max(initial=0.0))
     low = np.isfinite(curve.lower) & (a - curve.lower <= near)
     high = np.isfinite(curve.upper) & (curve.upper - a <= near)
-    flat = (curve.kink > 0) & (np.abs(a) <= near)
+    flat = (curve.l1 > 0) & (np.abs(a) <= near)
     free = ~(low | high | flat)
     if not free.any():
         return None
     x = np.where(high, curve.upper, np.where(low, curve.lower, 0.0))
     x[free | flat] = 0.0
     M = K[np.ix_(free, free)] + np.diag(curve.curvature[free])
-    right = (curve.linear - curve.kink * np.sign(a) - K @ x)[free]
+    right = (curve.linear - curve.l1 * np.sign(a) - K @ x)[free]
     if bias:
         ones = np.ones((len(M), 1))
         M = np.block([[M, ones], [ones.T, np.zeros((1, 1))]])

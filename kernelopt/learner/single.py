@@ -78,7 +78,7 @@ def machine_at(K: Any, alpha: Array, y: Array, loss: Loss, bias: bool) -> Machin
 
 def lower_bound(K: Array, alpha: Array, y: Array, loss: Loss) -> float:
     """Return l(alpha) - 1/2 alpha'K alpha, below the optimum for every alpha in the dual domain."""
-    return loss.conjugate(alpha, y) - float(alpha @ K @ alpha) / 2
+    return loss.dual_value(alpha, y) - float(alpha @ K @ alpha) / 2
 
 
 def smooth_proposals(
@@ -93,7 +93,7 @@ def smooth_proposals(
     value, alpha, b = machine_at(K, start, y, loss, bias)
     for _ in range(NEWTON_STEPS):
         f = K @ alpha + b
-        W = loss.stiffness(f, y)
+        W = loss.hessian_diag(f, y)
         if W is None:
             break
         M = np.eye(n) + W[:, None] * K

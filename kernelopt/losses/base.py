@@ -29,11 +29,11 @@ class Primal(NamedTuple):
 
 
 class Curve(NamedTuple):
-    """The dual of a loss, sample by sample: linear * a - curvature/2 * a^2 - kink * |a| on [lower, upper]."""
+    """The dual of a loss, sample by sample: linear * a - curvature/2 * a^2 - l1 * |a| on [lower, upper]."""
 
     linear: Array
     curvature: Array
-    kink: Array
+    l1: Array
     lower: Array
     upper: Array
 
@@ -46,8 +46,8 @@ class Loss(ABC):
         sum_i V(t_i, y_i) = max_a  l(a) - a't,        l(a) = -sum_i V*(-a_i, y_i),
 
     where the maximiser a(t) is minus the derivative of the loss. A new loss states `expression` and
-    `curve`; one whose dual is not piecewise quadratic states `responder`, `conjugate` and
-    `conjugate_expression` as well. As a dataclass with `repr=False` it is printed on one short line.
+    `curve`; one whose dual is not piecewise quadratic states `responder`, `dual_value` and
+    `dual_expression` as well. As a dataclass with `repr=False` it is printed on one short line.
     """
 
     kind: ClassVar[Literal["labels", "targets", "none"]] = "labels"
@@ -105,13 +105,13 @@ class Loss(ABC):
 
     def responder(self, y: Array) -> Callable[[Array], Array]:
         """Return the function t -> a(t), the maximiser of l(a) - a't: minus the derivative of the loss."""
-        linear, curvature, kink, lower, upper = self.curve(y)
+        linear, curvature, l1, lower, upper = self.curve(y)
 
         def respond(t: Array) -> Array:
-            pull = linear - t
-            pull = np.sign(pull) * np.maximum(np.abs(pull) - kink, 0.0)
+            residual = linear - t
+            residual = np.sign(residual) * np.maximum(np.abs(residual) - l1, 0.0)
             with np.errstate(divide="ignore", invalid="ignore"):
-                free = np.where(pull == 0, 0.0, pull / curvature)
+                free = np.where(residual == 0, 0.0, residual / curvature)
             return np.clip(free, lower, upper)
 
         return respond
@@ -120,7 +120,7 @@ class Loss(ABC):
         """Return a(t), minus the derivative of the loss at t."""
         return self.responder(y)(t)
 
-    def stiffness(self, t: Array, y: Array) -> Array | None:
+    def hessian_diag(self, t: Array, y: Array) -> Array | None:
         """Return the second derivative of a smooth loss at t, None for a loss that is not smooth."""
         return None
 
@@ -128,9 +128,9 @@ class Loss(ABC):
         """Return the summed loss of the predictions `t`."""
         a = self.response(t, y)
         if not self.quadratic:
-            return self.conjugate(a, y) - float(a @ t)
-        linear, curvature, kink, _, _ = self.curve(y)  # linear - t first: it cancels where t is near y
-        return float((a * (linear - t) - curvature * a**2 / 2 - kink * np.abs(a)).sum())
+            return self.dual_value(a, y) - float(a @ t)
+        linear, curvature, l1, _, _ = self.curve(y)  # linear - t first: it cancels where t is near y
+        return float((a * (linear - t) - curvature * a**2 / 2 - l1 * np.abs(a)).sum())
 
     def above(self, f: Array, error: Array, penalty: float, y: Array, intercept: float) -> float:
         """Return an upper bound of penalty + loss(f + b), where f is known up to `error`, shape (n,)."""
@@ -141,11 +141,11 @@ class Loss(ABC):
         a = self.response(t, y)
         size = abs(value) + float(np.abs(a * t).sum())
         if self.quadratic:
-            linear, curvature, kink, _, _ = self.curve(y)
-            size = float((np.abs(a) * (np.abs(linear - t) + curvature * np.abs(a) / 2 + kink)).sum())
+            linear, curvature, l1, _, _ = self.curve(y)
+            size = float((np.abs(a) * (np.abs(linear - t) + curvature * np.abs(a) / 2 + l1)).sum())
         return upwards(penalty + (value + (1 + roundings) * float(slopes @ reach) + roundings * size))
 
-    def gain(self, alpha: Array, y: Array) -> Bounded:
+    def bounded_dual_value(self, alpha: Array, y: Array) -> Bounded:
         """Return l(alpha) with a bound of its rounding error, for alpha in the dual domain.
 
         A conjugate that is not quadratic is taken to be a sum of terms of one sign, each in error by a few
@@ -154,35 +154,33 @@ class Loss(ABC):
         """
         roundings = gamma(alpha.size + 64)
         if not self.quadratic:
-            value = self.conjugate(alpha, y)
+            value = self.dual_value(alpha, y)
             return Bounded(value, roundings * (abs(value) + float(np.abs(alpha).sum())))
-        linear, curvature, kink, _, _ = self.curve(y)
+        linear, curvature, l1, _, _ = self.curve(y)
         first = dot(linear, alpha)
-        rest = float(curvature @ alpha**2) / 2 + float(kink @ np.abs(alpha))
+        rest = float(curvature @ alpha**2) / 2 + float(l1 @ np.abs(alpha))
         value = first.value - rest
         return Bounded(value, first.error + roundings * rest + UNIT * abs(value))
 
-    def conjugate(self, alpha: Array, y: Array) -> float:
+    def dual_value(self, alpha: Array, y: Array) -> float:
         """Return l(alpha), for alpha in the dual domain."""
-        linear, curvature, kink, _, _ = self.curve(y)
+        linear, curvature, l1, _, _ = self.curve(y)
         square = curvature @ alpha**2 / 2 if curvature.any() else 0.0
-        return float(linear @ alpha - square - kink @ np.abs(alpha))
+        return float(linear @ alpha - square - l1 @ np.abs(alpha))
 
-    def conjugate_gradient(self, alpha: Array, y: Array) -> Array:
+    def dual_gradient(self, alpha: Array, y: Array) -> Array:
         """Return the gradient of l at a point inside the dual domain, where it has one."""
-        linear, curvature, kink, _, _ = self.curve(y)
-        return np.asarray(linear - curvature * alpha - kink * np.sign(alpha))
+        linear, curvature, l1, _, _ = self.curve(y)
+        return np.asarray(linear - curvature * alpha - l1 * np.sign(alpha))
 
-    def conjugate_expression(
-        self, alpha: cp.Expression, y: Array
-    ) -> tuple[cp.Expression, list[cp.Constraint]]:
+    def dual_expression(self, alpha: cp.Expression, y: Array) -> tuple[cp.Expression, list[cp.Constraint]]:
         """Return l(alpha) as a concave cvxpy expression, and the constraints of its domain."""
-        linear, curvature, kink, lower, upper = self.curve(y)
+        linear, curvature, l1, lower, upper = self.curve(y)
         concave = linear @ alpha
         if curvature.any():
             concave -= cp.sum_squares(cp.multiply(np.sqrt(curvature / 2), alpha))
-        if kink.any():
-            concave -= kink @ cp.abs(alpha)
+        if l1.any():
+            concave -= l1 @ cp.abs(alpha)
         below, above = np.isfinite(lower), np.isfinite(upper)
         domain: list[cp.Constraint] = []
         if below.any():
@@ -219,11 +217,11 @@ class Loss(ABC):
 
     def _knots(self, y: Array) -> Array:
         """Return the predictions where the response bends or jumps, shape (k, n)."""
-        linear, curvature, kink, lower, upper = self.curve(y)
-        knots = [linear - kink, linear + kink]
+        linear, curvature, l1, lower, upper = self.curve(y)
+        knots = [linear - l1, linear + l1]
         for bound in (lower, upper):
             finite = np.where(np.isfinite(bound), bound, 0.0)
-            knots.append(linear - curvature * finite - np.sign(finite) * kink)
+            knots.append(linear - curvature * finite - np.sign(finite) * l1)
         return np.array(knots)
 
     def primal(self, f: Array, penalty: float, y: Array, bias: bool) -> Primal:

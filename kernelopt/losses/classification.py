@@ -195,24 +195,22 @@ class logistic(Loss):
         reach = y * per_sample(self.C, y.size)
         return lambda t: np.asarray(reach * expit(-y * t))
 
-    def stiffness(self, t: Array, y: Array) -> Array:
+    def hessian_diag(self, t: Array, y: Array) -> Array:
         slope = expit(-y * t)
         return np.asarray(per_sample(self.C, y.size) * slope * (1 - slope))
 
     def value(self, t: Array, y: Array) -> float:
         return float(per_sample(self.C, y.size) @ np.logaddexp(0.0, -y * t))
 
-    def conjugate(self, alpha: Array, y: Array) -> float:
+    def dual_value(self, alpha: Array, y: Array) -> float:
         C = per_sample(self.C, y.size)
         v = np.clip(y * alpha / C, 0.0, 1.0)
         return float(-C @ (xlogy(v, v) + xlog1py(1 - v, -v)))
 
-    def conjugate_gradient(self, alpha: Array, y: Array) -> Array:
+    def dual_gradient(self, alpha: Array, y: Array) -> Array:
         return np.asarray(-y * logit(y * alpha / per_sample(self.C, y.size)))
 
-    def conjugate_expression(
-        self, alpha: cp.Expression, y: Array
-    ) -> tuple[cp.Expression, list[cp.Constraint]]:
+    def dual_expression(self, alpha: cp.Expression, y: Array) -> tuple[cp.Expression, list[cp.Constraint]]:
         C = per_sample(self.C, y.size)
         a = cp.multiply(y, alpha)
         return -cp.sum(cp.rel_entr(a, C)) - cp.sum(cp.rel_entr(C - a, C)), []

@@ -62,22 +62,22 @@ def learned_machine(term: RiskTerm, machine: Machine | BlockMachine) -> Learned:
     several = isinstance(machine, BlockMachine)
     coefficients = machine.coefficients if several else machine.alpha[None]  # type: ignore[union-attr]
     parts: list[Part] = []
-    combined = extends = True
+    combined = inductive = True
     for K, c in zip(term.kernels, coefficients, strict=True):
         length = float(np.linalg.norm(machine.alpha))
         scale = float(np.linalg.norm(c)) / length if length > 0 else 1.0
         c = c / scale if scale > 0 else machine.alpha
         pieces = terms(K)
         if pieces is None:
-            combined = extends = False
+            combined = inductive = False
             parts.append(Part(np.array([scale]), Grams.from_array(np.asarray(K.value)[None]), c))
             continue
-        extends = extends and all(weights.is_nonneg() for weights, _ in pieces)
+        inductive = inductive and all(weights.is_nonneg() for weights, _ in pieces)
         for weights, grams in pieces:
             ridge = isinstance(grams, IdentityGrams) and len(pieces) > 1  # alone it is a kernel like others
             parts.append(Part(scale * np.ravel(weights.value), grams, c, ridge))
     b, y, loss = float(machine.intercept), term.learner.y, repr(term.learner.loss)
-    return Learned(machine.alpha, b, tuple(parts), combined, extends, y, float(machine.value), loss)
+    return Learned(machine.alpha, b, tuple(parts), combined, inductive, y, float(machine.value), loss)
 
 
 def weights_are_unique(machine: Learned, p: float | None) -> bool | None:
@@ -89,7 +89,7 @@ def weights_are_unique(machine: Learned, p: float | None) -> bool | None:
     optimum if f is not zero; another set may have one for reasons that are not looked at here.
     """
     weights = machine.weights
-    if not machine.extends or weights is None:
+    if not machine.inductive or weights is None:
         return None
     used = [p.grams for p in machine.parts if not p.is_ridge]
     images = np.concatenate([grams.apply(machine.alpha)[:, : machine.alpha.size] for grams in used])

@@ -39,7 +39,7 @@ class Learned:
     intercept: float
     parts: tuple[Part, ...]
     combined: bool  # whether the kernel is a combination of Gram matrices
-    extends: bool  # whether its weights carry a sign, so that it is a kernel at new points too
+    inductive: bool  # whether its weights carry a sign, so that it is a kernel at new points too
     y: Array | None = None  # the labels or targets it was trained on
     value: float = np.nan  # of its risk
     loss: str = ""  # as it is printed

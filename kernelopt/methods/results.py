@@ -51,7 +51,7 @@ def certified(structure: Structure, outcome: Outcome, control: Control) -> Certi
     best: Certificate | None = None
     # What cvxpy compiles cannot be ended: it is not begun where there may be no time for it.
     if CAUTION * size(structure).certification_seconds > control.remaining:
-        return hasty(structure, outcome, given, control)
+        return without_solver(structure, outcome, given, control)
     try:
         if given is not None:
             best = certificate_at(structure, outcome.point, choices, given=given, watch=control.check)
@@ -63,11 +63,11 @@ def certified(structure: Structure, outcome: Outcome, control: Control) -> Certi
     except (Stopped, KeyboardInterrupt) as ended:
         control.note(ended)
         if best is None:
-            return hasty(structure, outcome, given, control)
+            return without_solver(structure, outcome, given, control)
         return with_bound(structure, best, outcome.lower)
 
 
-def hasty(
+def without_solver(
     structure: Structure, outcome: Outcome, given: Sequence[Given] | None, control: Control
 ) -> Certificate:
     """Return bounds of the optimum at an outcome without a conic solve and without training."""

@@ -171,7 +171,7 @@ class Solution:
         parts = [part for part in machine.parts if not part.is_ridge]
         if cross is None:
             return machine.intercept + np.asarray(sum(part.predictions(n) for part in parts))
-        if not machine.extends:
+        if not machine.inductive:
             raise InputError(
                 "new points need a combination with non-negative weights, got a kernel with free signs or "
                 "without kernel functions: it need not be positive semidefinite there. Learn with the new "

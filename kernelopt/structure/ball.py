@@ -78,7 +78,7 @@ class Ball:
     def lower(self, alpha: Array, s: Array) -> float:
         """Return the lower bound of the problem from alpha in the dual domain and its forms s."""
         return self.offset + self.factor * (
-            self.loss.conjugate(alpha, self.y) - lp_length(s, conjugate_exponent(self.p)) / 2
+            self.loss.dual_value(alpha, self.y) - lp_length(s, conjugate_exponent(self.p)) / 2
         )
 
     def upper(self, f: Array, w: Array, s: Array) -> float:

@@ -10,7 +10,7 @@ import numpy as np
 
 from kernelopt.grams import join
 from kernelopt.language.combination import combine
-from kernelopt.language.faces import faced, faced_penalty
+from kernelopt.language.faces import faced_penalty, facial_reduction
 from kernelopt.language.penalty import Penalty, penalty, weighted
 from kernelopt.language.risk import Risk, half_square
 from kernelopt.losses import Loss
@@ -251,7 +251,7 @@ def loss_variables(summed: cp.Expression, fit: cp.Expression) -> list[cp.Variabl
 
 def copied(constraint: cp.Constraint, substitutes: dict[int, Any], own: Units, place: int) -> Copied:
     """Copy a constraint with nodes replaced, on its face, in its unit and with its label."""
-    smaller, basis = faced(constraint)
+    smaller, basis = facial_reduction(constraint)
     unit = own.of_constraint(place)
     copy = copied_constraint(smaller, substitutes)
     if unit != 1 and isinstance(copy, HOMOGENEOUS):

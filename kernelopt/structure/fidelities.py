@@ -54,7 +54,7 @@ class Fidelity:
         size = float(np.vdot(np.abs(U), np.abs(self.target))) + float(np.vdot(U, U)) / 4
         return gamma(U.size + 8) * self.price * size
 
-    def admitted(self, U: Array) -> Array:
+    def project(self, U: Array) -> Array:
         """Return U brought into the domain of L*."""
         if self.kind == "l1":
             return np.clip(U, -1.0, 1.0)

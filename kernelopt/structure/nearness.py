@@ -40,7 +40,7 @@ class Block:
         """Return the kernel on all points at a value of the variable."""
         return X if self.V is None else np.asarray((self.V * X) @ self.V.T)
 
-    def pull(self, z: Array) -> Array:
+    def adjoint(self, z: Array) -> Array:
         """Return the derivative of z'Kz by the variable."""
         return np.outer(z, z) if self.V is None else np.asarray((self.V.T @ z) ** 2)
 

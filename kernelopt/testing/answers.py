@@ -14,7 +14,7 @@ import numpy as np
 from kernelopt.certificates import Certificate, certify
 from kernelopt.certificates.bounded import BoundedProblem
 from kernelopt.certificates.separability import check_separable
-from kernelopt.conic.ladder import Rung, attempt, ladder
+from kernelopt.conic.ladder import SolverAttempt, ladder, run_solver
 from kernelopt.errors import ConditionWarning, InfeasibleError, KerneloptError
 from kernelopt.methods.exact.programme import Programme
 from kernelopt.structure.expansion import Expansion, expand
@@ -137,10 +137,10 @@ def finite(values: Any) -> bool:
     return all(v is not None and np.isfinite(np.asarray(v, dtype=float)).all() for v in values)
 
 
-def settings(solver: Any, seconds: float) -> Rung:
+def settings(solver: Any, seconds: float) -> SolverAttempt:
     """Return a solver with its own settings and a time limit; SCS, whose are coarse, with finer ones."""
-    (rung,) = ladder(linear=False, solver=solver, time_limit=seconds)
-    return Rung(rung.solver, {**FINER.get(rung.name, {}), **rung.options})
+    (attempt,) = ladder(linear=False, solver=solver, time_limit=seconds)
+    return SolverAttempt(attempt.solver, {**FINER.get(attempt.name, {}), **attempt.options})
 
 
 def ask(form: Form, solver: Any, seconds: float = 30.0) -> Answer:
@@ -156,7 +156,7 @@ def ask(form: Form, solver: Any, seconds: float = 30.0) -> Answer:
     form.clear()
     clock = time.perf_counter()
     with np.errstate(all="ignore"):
-        tried = attempt(form.conic, settings(solver, seconds))
+        tried = run_solver(form.conic, settings(solver, seconds))
     spent = time.perf_counter() - clock
     status, value, failure = tried.status, np.nan, tried.failure
     if status != "failed" and form.conic.solution is not None:

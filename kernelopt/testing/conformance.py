@@ -17,7 +17,7 @@ from kernelopt.conic.ladder import checked_solver, mosek_is_licensed
 from kernelopt.testing.answers import Form, ask
 from kernelopt.testing.suite import Case
 from kernelopt.testing.unlicensed import rebuilt_answer
-from kernelopt.testing.verdicts import TOLERANCE, Verdict, audited, judge, true_error
+from kernelopt.testing.verdicts import TOLERANCE, Verdict, assess, audited, true_error
 
 NOT_CONIC = ("GLPK_MI", "CBC", "SCIP", "XPRESS")  # for integers
 
@@ -88,7 +88,7 @@ def run(case: Case, solver: Any, tol: float = TOLERANCE) -> Row | None:
     licensed = name != "MOSEK" or mosek_is_licensed()
     answer = ask(form, solver) if licensed else rebuilt_answer(form)
     maximize = isinstance(form.problem.objective, cp.Maximize)
-    found = judge(answer, maximize, tol) if licensed else Verdict("no licence", answer.failure)
+    found = assess(answer, maximize, tol) if licensed else Verdict("no licence", answer.failure)
     verdict = audited(found, answer, truth, tol)
     gap = np.nan if answer.certificate is None else answer.certificate.gap
     return Row(

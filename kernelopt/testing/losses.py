@@ -20,16 +20,16 @@ CLOSE = 1e-7
 
 
 def check_loss(loss: Loss, y: Any = None, *, seed: int = 0) -> Findings:
-    """Check a loss: its value, its cvxpy form, its conjugate, its domain, its intercept and its machine.
+    """Check a loss: its value, its cvxpy form, its dual, its domain, its intercept and its machine.
 
     Stated are, at random predictions t and dual variables a:
 
     * form: `expression` is convex and has the value of `value`;
     * Fenchel-Young: V(t) >= l(a) - a't on the domain, with equality at a(t) = `response`;
-    * conjugate: `conjugate_expression` is concave, has the value of `conjugate`, and its domain holds what
+    * dual: `dual_expression` is concave, has the value of `dual_value`, and its domain holds what
       `project` returns;
     * intercept: no other one has a smaller loss;
-    * machine: at a kernel the primal value and that of the dual of `conjugate_expression` are equal.
+    * machine: at a kernel the primal value and that of the dual of `dual_expression` are equal.
 
     Parameters
     ----------
@@ -110,25 +110,25 @@ def check_fenchel_young(findings: Findings, loss: Loss, y: Array, rng: np.random
         t, a = predictions(loss, y, rng), loss.project(2 * rng.normal(size=y.size), y, bias=False)
         value = loss.value(t, y)
         scale = max(1.0, abs(value))
-        excess = max(excess, float(loss.conjugate(a, y) - a @ t - value) / scale)
+        excess = max(excess, float(loss.dual_value(a, y) - a @ t - value) / scale)
         best = loss.response(t, y)
-        gap = max(gap, abs(value - float(loss.conjugate(best, y) - best @ t)) / scale)
+        gap = max(gap, abs(value - float(loss.dual_value(best, y) - best @ t)) / scale)
     findings.state("V(t) >= l(a) - a't", excess <= CLOSE, f"an excess of {excess:.1e}")
     findings.state("V(t) = l(a) - a't at the response", gap <= CLOSE, f"a gap of {gap:.1e}")
 
 
-def check_conjugate(findings: Findings, loss: Loss, y: Array, rng: np.random.Generator) -> None:
-    """Check the conjugate's expression and domain."""
+def check_dual(findings: Findings, loss: Loss, y: Array, rng: np.random.Generator) -> None:
+    """Check the dual's expression and domain."""
     alpha = cp.Variable(y.size)
-    gain, domain = loss.conjugate_expression(alpha, y)
-    findings.state("the conjugate's expression is concave", gain.is_concave())
+    gain, domain = loss.dual_expression(alpha, y)
+    findings.state("the dual's expression is concave", gain.is_concave())
     worst, outside = 0.0, 0
     for _ in range(TRIALS):
         alpha.value = 0.999 * loss.project(2 * rng.normal(size=y.size), y, bias=False)
-        exact = loss.conjugate(alpha.value, y)
+        exact = loss.dual_value(alpha.value, y)
         worst = max(worst, abs(float(gain.value) - exact) / max(1.0, abs(exact)))
         outside += not all(np.max(c.violation(), initial=0.0) <= CLOSE for c in domain)
-    findings.state("the conjugate's expression has its value", worst <= CLOSE, f"a difference of {worst:.1e}")
+    findings.state("the dual's expression has its value", worst <= CLOSE, f"a difference of {worst:.1e}")
     findings.state("what is projected lies in the domain", outside == 0, f"{outside} of {TRIALS} outside")
 
 
@@ -145,12 +145,12 @@ def check_intercept(findings: Findings, loss: Loss, y: Array, rng: np.random.Gen
 
 
 def check_machine(findings: Findings, loss: Loss, y: Array, rng: np.random.Generator) -> None:
-    """Check the primal value at a kernel against the dual of the conjugate's expression."""
+    """Check the primal value at a kernel against the dual of the dual's expression."""
     root = rng.normal(size=(y.size, y.size))
     K = root @ root.T / y.size + 0.1 * np.eye(y.size)
     found = learn(K, y, loss, loss.default_bias)
     alpha = cp.Variable(y.size)
-    gain, domain = loss.conjugate_expression(alpha, y)
+    gain, domain = loss.dual_expression(alpha, y)
     balanced = [cp.sum(alpha) == 0] if loss.default_bias else []
     half = np.linalg.cholesky(K).T / np.sqrt(2)
     dual = solve(cp.Problem(cp.Maximize(gain - cp.sum_squares(half @ alpha)), [*domain, *balanced]))
@@ -161,7 +161,7 @@ def check_machine(findings: Findings, loss: Loss, y: Array, rng: np.random.Gener
 CHECKS = {
     "the expression": check_form,
     "Fenchel-Young": check_fenchel_young,
-    "the conjugate": check_conjugate,
+    "the dual": check_dual,
     "the intercept": check_intercept,
     "the machine": check_machine,
 }

@@ -12,7 +12,7 @@ import cvxpy as cp
 import numpy as np
 from cvxpy.reductions.cone2cone import affine2direct
 
-from kernelopt.conic.ladder import Rung, attempt
+from kernelopt.conic.ladder import SolverAttempt, run_solver
 from kernelopt.errors import SolverError
 from kernelopt.testing.answers import FAILURES, Answer, Form, measured_answer
 from kernelopt.validation import Array
@@ -61,7 +61,7 @@ def through_a_file(form: Form) -> None:
             task.readdata(str(path))
             compared(task, data)
             read = as_problem(task)
-            tried = attempt(read.problem, Rung("CLARABEL"))
+            tried = run_solver(read.problem, SolverAttempt("CLARABEL"))
             if tried.status not in (cp.OPTIMAL, cp.OPTIMAL_INACCURATE):
                 raise SolverError(f"Clarabel left the task {tried.status}: {tried.failure}. Try another.")
             options = {"accept_unknown": False, "bfs": False, "save_file": str(path)}

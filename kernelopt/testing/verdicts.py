@@ -36,7 +36,7 @@ class Verdict:
     why: str = ""
 
 
-def judge(answer: Answer, maximize: bool = False, tol: float = TOLERANCE) -> Verdict:
+def assess(answer: Answer, maximize: bool = False, tol: float = TOLERANCE) -> Verdict:
     """Return the verdict on an answer from its certificate alone; the status only says what is claimed.
 
     Parameters

@@ -50,7 +50,7 @@ class ConeProgram:
         x is in the coordinates of the compiled problem, also where the program is `orthogonal`.
 
         Solvers stop on absolute tolerances, so the objective is scaled to coefficients of size one.
-        `watch` is called while the solver works, as in `conic.attempt`; what it raises ends the solve.
+        `watch` is called while the solver works, as in `run_solver`; what it raises ends the solve.
         """
         data = dict(self._data)
         c = self.c if tilt is None else self.c + tilt

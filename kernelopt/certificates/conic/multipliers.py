@@ -63,7 +63,7 @@ def conic_bound(
 
     All this is done in the units of the variables, by id, powers of two.
 
-    `watch` is called while solvers work, as in `conic.attempt`. What it raises goes on to the caller, who
+    `watch` is called while solvers work, as in `run_solver`. What it raises goes on to the caller, who
     finds the best bound so far at the end of `found`: every better one is appended as soon as it is known.
     """
     with quietly(watch):
@@ -101,7 +101,7 @@ def proposers(
     if not cones.first_order_first:
         return [interior, ("SCS", exact)]
     quick = ("SCS", {"eps_abs": 1e-7, "eps_rel": 1e-7, "max_iters": 20000})
-    return [quick] if cones.hopeless else [quick, interior]
+    return [quick] if cones.intractable else [quick, interior]
 
 
 def column_box(program: ConeProgram, variables: object, boxes: Boxes) -> tuple[Array, Array]:

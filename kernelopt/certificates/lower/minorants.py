@@ -11,7 +11,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from kernelopt.certificates.boxes import Boxes
-from kernelopt.language.faces import faced
+from kernelopt.language.faces import facial_reduction
 from kernelopt.language.risk import Learner
 from kernelopt.language.terms import Term, terms
 from kernelopt.numerics.norms import conjugate_exponent, lp_length
@@ -65,7 +65,7 @@ def minorant(term: RiskTerm, alpha: Array, Ks: list[Array] | None, accurate: boo
     """
     learner = term.learner
     alpha = learner.loss.project(alpha, learner.y, learner.bias is not None)
-    gain, moved = gain_of(learner, alpha)
+    gain, moved = dual_value_of(learner, alpha)
     if all(form == "fixed" for form in term.forms) and Ks is not None:
         paid = fixed_penalty(term, alpha, Ks, moved, accurate)
         return constant(gain.value - paid, gain.error + UNIT * (abs(gain.value) + paid))
@@ -96,20 +96,20 @@ def summed(parts: Sequence[Minorant], factors: Array) -> Minorant:
     return Minorant(Affine(total, rows), error + k * size, slopes)
 
 
-def gain_of(learner: Learner, alpha: Array) -> tuple[Bounded, float]:
+def dual_value_of(learner: Learner, alpha: Array) -> tuple[Bounded, float]:
     """Return l at the point of the dual domain next to alpha, and how far from alpha that is.
 
     With an intercept the domain asks for sum alpha = 0, which doubles seldom meet. The point differs from
     alpha by the sum, in the coordinate with the most room.
     """
-    found = learner.loss.gain(alpha, learner.y)
+    found = learner.loss.bounded_dual_value(alpha, learner.y)
     excess = abs(exact_sum(alpha)) if learner.bias is not None else 0.0
     if excess == 0:
         return found, 0.0
     _, _, _, lower, upper = learner.loss.curve(learner.y)
     room = np.minimum(alpha - lower, upper - alpha)
     with np.errstate(divide="ignore", invalid="ignore"):
-        slopes = np.abs(learner.loss.conjugate_gradient(alpha, learner.y))
+        slopes = np.abs(learner.loss.dual_gradient(alpha, learner.y))
     at = int(np.argmax(room))
     slope = float(slopes[at] if room[at] > 2 * excess else slopes.max())
     return Bounded(found.value, found.error + 2 * excess * slope), 2 * excess
@@ -238,7 +238,7 @@ def substituted(structure: Structure, substitutes: dict[int, Any]) -> cp.Problem
 
 def scaled(constraint: cp.Constraint) -> cp.Constraint:
     """Return a semidefinite constraint on its face and with entries of size one."""
-    smaller = faced(constraint)[0]
+    smaller = facial_reduction(constraint)[0]
     parts = terms(smaller.args[0]) if isinstance(smaller, cp.constraints.PSD) else None
     if parts is None:
         return smaller

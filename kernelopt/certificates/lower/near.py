@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from kernelopt.certificates.gap import floor
-from kernelopt.certificates.lower.minorants import gain_of
+from kernelopt.certificates.lower.minorants import dual_value_of
 from kernelopt.certificates.lower.splitting import Split
 from kernelopt.errors import Stopped
 from kernelopt.numerics.rounding import gamma as roundings
@@ -49,14 +49,14 @@ def lower_bound(read: Nearness, proof: Proof, upper: float) -> tuple[float, list
     gamma = np.maximum(proof.gamma, 1e-12)
     gamma = gamma / max(1.0, gamma.sum())
     z, known = read.padded(alpha), (upper - read.offset) / read.factor
-    gain, _ = gain_of(learner, alpha)
+    gain, _ = dual_value_of(learner, alpha)
     bound, lost, least = gain.value, gain.error, list[float]()
     for block, U, share in zip(read.blocks, proof.U(), gamma, strict=True):
         pairs = list(zip(block.fidelities, U, strict=True))
-        G = -block.pull(z) / (2 * share)
+        G = -block.adjoint(z) / (2 * share)
         size = float(np.linalg.norm(G))
         for fidelity, u in pairs:
-            u = fidelity.admitted(u)
+            u = fidelity.project(u)
             G += read.price * u
             size += read.price * float(np.linalg.norm(u))
             bound -= fidelity.paid(u) / read.factor
@@ -97,12 +97,12 @@ class Relaxed:
         self.read = read
         self.alpha = learner.loss.project(alpha, learner.y, learner.bias is not None)
         self.z = read.padded(self.alpha)
-        pulls = [block.pull(self.z) for block in read.blocks]
-        forms = np.array([max(float(np.vdot(P, x)), 0.0) for P, x in zip(pulls, X, strict=True)])
+        adjoints = [block.adjoint(self.z) for block in read.blocks]
+        forms = np.array([max(float(np.vdot(P, x)), 0.0) for P, x in zip(adjoints, X, strict=True)])
         shares = np.sqrt(forms / max(float(forms.max()), 1e-300)) + LEAST_SHARE
-        self.gamma = np.asarray(shares / shares.sum() if len(pulls) > 1 else np.ones(1))
-        self.P = [P / (2 * gamma) for P, gamma in zip(pulls, self.gamma, strict=True)]
-        self.gain = gain_of(learner, self.alpha)[0].value
+        self.gamma = np.asarray(shares / shares.sum() if len(adjoints) > 1 else np.ones(1))
+        self.P = [P / (2 * gamma) for P, gamma in zip(adjoints, self.gamma, strict=True)]
+        self.gain = dual_value_of(learner, self.alpha)[0].value
 
     def value(self, X: list[Array]) -> float:
         """Return the objective of the relaxation."""

@@ -54,8 +54,8 @@ class Split:
             moved += float(((new - X) ** 2).sum())
             self.X[i], self.U[i] = new, V - new
         size = sum(float((k**2).sum()) for k in K)
-        pull = sum(float((U**2).sum()) for U in self.U)
-        return (apart / max(size, 1e-300)) ** 0.5, (moved / max(pull, 1e-300)) ** 0.5
+        change = sum(float((U**2).sum()) for U in self.U)
+        return (apart / max(size, 1e-300)) ** 0.5, (moved / max(change, 1e-300)) ** 0.5
 
     def balance(self, iteration: int, primal: float, dual: float) -> None:
         """Change sigma where one residual is over three times the other."""

@@ -65,9 +65,9 @@ class Learning:
         """Return the problem with a witness near the point and the dual variable of a certificate."""
         columns, signs = column_names(self.variables)
         stated = Statement(self.words, columns, signs, offset=self.offset)
-        linear, curvature, kink, low, high = self.loss.curve(self.y)
+        linear, curvature, l1, low, high = self.loss.curve(self.y)
         K = np.asarray(self.kernels)
-        curve, ends = np.array([linear, curvature, kink]), np.array([low, high])
+        curve, ends = np.array([linear, curvature, l1]), np.array([low, high])
         stated.risk(K, range(len(K)), curve, ends, self.price, self.bias)
         if self.size.row is None:
             stated.ball(np.eye(len(K)), self.size.total, self.size.p)

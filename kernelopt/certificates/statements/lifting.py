@@ -11,7 +11,7 @@ import numpy as np
 
 from kernelopt.certificates.statements.statement import Statement
 from kernelopt.certificates.statements.witness import EPS, checker, factor, fractions, slacks, solved
-from kernelopt.conic.ladder import attempt, ladder
+from kernelopt.conic.ladder import ladder, run_solver
 from kernelopt.threads import quietly
 from kernelopt.validation import Array
 
@@ -27,8 +27,8 @@ def linear_over_cone(
         size = float(np.abs(G).max())
         cone = cp.reshape((G.reshape(len(G), -1) / size).T @ x, G.shape[1:], order="C") >> 0
         problem = cp.Problem(cp.Minimize(cost @ x), [cone, *sides(x)])
-    for rung in ladder(linear=False, order=len(G[0])):
-        attempt(problem, rung)
+    for attempt in ladder(linear=False, order=len(G[0])):
+        run_solver(problem, attempt)
         if x.value is not None and cone.dual_value is not None and np.isfinite(cone.dual_value).all():
             return np.asarray(x.value), np.asarray(cone.dual_value) / size
     return None

@@ -76,7 +76,7 @@ class Statement:
     ) -> int:
         """Add price * max_a l(a) - a'(sum_j x[at_j] K_j)a / 2, with 1'a = 0 where there is an intercept.
 
-        l(a) = linear * a - curvature/2 a^2 - kink |a|, with these three in the rows of `curve`, on the
+        l(a) = linear * a - curvature/2 a^2 - l1 |a|, with these three in the rows of `curve`, on the
         intervals between the two rows of `ends`.
         """
         k, n = len(self.facts["bias"]), K.shape[1]

@@ -11,8 +11,8 @@ from cvxpy.constraints import SOC, ExpCone, Inequality, NonNeg, NonPos, PowCone3
 from cvxpy.constraints.zero import Equality
 
 from kernelopt.certificates.boxes import attribute_box
-from kernelopt.conic.ladder import attempt, ladder
-from kernelopt.language.faces import faced
+from kernelopt.conic.ladder import ladder, run_solver
+from kernelopt.language.faces import facial_reduction
 from kernelopt.structure.affine import Affine, flat
 from kernelopt.structure.evaluation import Evaluator
 from kernelopt.structure.structure import Point
@@ -186,7 +186,7 @@ class FeasibleSet:
             constraints: list[Any] = [slack <= 1]
             problem = self.structure.explicit if any(self.structure.constrained) else self.structure.lifted
             for constraint in (*problem.constraints, *self.structure.atom_domains):
-                constraints += slackened(faced(constraint)[0], slack)
+                constraints += slackened(facial_reduction(constraint)[0], slack)
             for variable in self.variables:
                 attributes = variable.attributes
                 if attributes["nonneg"] or attributes["pos"]:
@@ -199,8 +199,8 @@ class FeasibleSet:
         order = max((v.shape[0] for v in self.variables if v.attributes["PSD"]), default=0)
         cones = [c for c in problem.constraints if isinstance(c, cp.constraints.PSD)]
         order = max([order, *(c.shape[0] for c in cones)])
-        for rung in ladder(linear=False, order=order)[:3]:
-            attempt(phase_one, rung, watch=self.watch)
+        for attempt in ladder(linear=False, order=order)[:3]:
+            run_solver(phase_one, attempt, watch=self.watch)
             if slack.value is None or not np.isfinite(slack.value) or self._read() is None:
                 continue
             self._project_on_equalities()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import cvxpy as cp
 import numpy as np
 
-from kernelopt.conic.ladder import attempt, ladder
+from kernelopt.conic.ladder import ladder, run_solver
 from kernelopt.methods.cutting_plane.master import MasterFailure, Proposal, averaged
 from kernelopt.numerics.norms import lp_length
 from kernelopt.structure.ball import Ball
@@ -35,7 +35,7 @@ class TaylorMaster:
     def add(self, k: int, alpha: Array) -> None:
         """Add the cut at alpha."""
         self.alphas.append(alpha)
-        self.gains.append(self.read.loss.conjugate(alpha, self.read.y))
+        self.gains.append(self.read.loss.dual_value(alpha, self.read.y))
         self.forms.append(self.read.reach * self.read.grams.forms(alpha))
 
     def solve(self) -> Proposal:
@@ -47,7 +47,7 @@ class TaylorMaster:
             at = np.maximum(self.w, FLOOR)
             bend = p * (p - 1) / 2 * cp.sum_squares(cp.multiply(at ** ((p - 2) / 2), w))
             ball = bend - p * (p - 2) * at ** (p - 1) @ w <= p * (3 - p) / 2
-            attempt(
+            run_solver(
                 cp.Problem(cp.Minimize(t), [cuts, ball, w <= 1]),
                 ladder(linear=False, order=0)[0],
                 watch=self.watch,

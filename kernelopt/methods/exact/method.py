@@ -14,7 +14,7 @@ from kernelopt.certificates.bounded import BoundedProblem
 from kernelopt.certificates.certify import certificate_at
 from kernelopt.certificates.impossible import contradiction, raise_if_impossible, without_point
 from kernelopt.certificates.separability import check_separable
-from kernelopt.conic.ladder import Attempt, Rung, attempt, ladder
+from kernelopt.conic.ladder import AttemptResult, SolverAttempt, ladder, run_solver
 from kernelopt.errors import MethodError, ParameterError, Stopped
 from kernelopt.methods.control import Control
 from kernelopt.methods.exact.programme import Programme
@@ -84,23 +84,23 @@ class Exact(Method):
 
     def run(self, match: Structure, control: Control) -> Outcome | None:
         if not self.force:
-            refuse_hopeless(size(match), control)
+            check_size(size(match), control)
         for term in match.risks:
             check_separable(term.learner, control.check)
         search = Search(match, self.programme, control)
         with control:
-            search.try_solvers(self.rungs(match, search.expansion, control))
+            search.try_solvers(self.attempts(match, search.expansion, control))
         return search.outcome()
 
-    def rungs(self, structure: Structure, expansion: Expansion, control: Control) -> list[Rung]:
+    def attempts(self, structure: Structure, expansion: Expansion, control: Control) -> list[SolverAttempt]:
         """Return the solvers to try, with their options."""
         limit = None if np.isinf(control.remaining) else OWN_LIMIT * control.remaining
         linear, cones = expansion.problem.is_lp(), size(structure).cones
-        rungs = ladder(linear=linear, cones=cones, solver=self.solver, time_limit=limit)
-        return [replace(r, options={**r.options, **(self.solver_options or {})}) for r in rungs]
+        attempts = ladder(linear=linear, cones=cones, solver=self.solver, time_limit=limit)
+        return [replace(r, options={**r.options, **(self.solver_options or {})}) for r in attempts]
 
 
-def refuse_hopeless(expected: Size, control: Control) -> None:
+def check_size(expected: Size, control: Control) -> None:
     """Raise for a semidefinite problem that cannot be finished."""
     patience = max(PATIENCE, control.time_limit or 0.0)  # a limit ends the call, with the best point so far
     room = MEMORY if control.memory is None else control.memory
@@ -127,25 +127,25 @@ class Search:
         self.best: Outcome | None = None
         self.certificate: Certificate | None = None
         self.distance = np.inf  # of the bounds of the attempt that `best` is taken from
-        self.claims: list[Attempt] = []
+        self.claims: list[AttemptResult] = []
         self.build_time = 0.0
 
-    def try_solvers(self, rungs: Sequence[Rung]) -> None:
+    def try_solvers(self, attempts: Sequence[SolverAttempt]) -> None:
         """Try solvers until the certificate meets the tolerance."""
-        for rung in rungs:
-            tried = self.attempt(rung)
+        for attempt in attempts:
+            tried = self.tried(attempt)
             self.claims.append(tried)
             if any(word in tried.status for word in IMPOSSIBLE):
                 raise_if_impossible(self.structure, self.without_units(), tried, self.control.check)
             with self.control.certifying():
-                found, certificate = self.judged(tried)
+                found, certificate = self.certified(tried)
             if certificate.proof is not None:
                 raise contradiction(self.structure, certificate.proof)
             self.keep(found, certificate)
             lower, upper = certificate.lower, certificate.upper
             if self.structure.maximize:
                 lower, upper = -upper, -lower
-            more = {"solver": rung.name, "status": tried.status, "certificate": certificate}
+            more = {"solver": attempt.name, "status": tried.status, "certificate": certificate}
             point = {v.id: np.copy(value) for v, value in certificate.point.items()}
             self.control.floor = max(self.control.floor, certificate.floor)
             if self.control.report(lower, upper, point=point, proof=True, **more):
@@ -171,8 +171,8 @@ class Search:
             self.expansion.problem if self.programme is not None else expand(self.structure.explicit).problem
         )
 
-    def attempt(self, rung: Rung) -> Attempt:
-        """Solve with one rung from a clean slate.
+    def tried(self, attempt: SolverAttempt) -> AttemptResult:
+        """Solve with one attempt from a clean slate.
 
         Raises
         ------
@@ -184,14 +184,14 @@ class Search:
         problem = self.expansion.problem
         for variable in problem.variables():
             variable.save_value(None)
-        self.control.show(f"exact: {rung.name}")
+        self.control.show(f"exact: {attempt.name}")
         clock = self.control.seconds
-        tried = attempt(problem, rung, self.control.verbose, self.control.check)
+        tried = run_solver(problem, attempt, self.control.verbose, self.control.check)
         self.build_time += min(problem.compilation_time or 0.0, self.control.seconds - clock)
         return tried
 
-    def judged(self, tried: Attempt) -> tuple[Outcome, Certificate]:
-        """Certify the point that a rung left."""
+    def certified(self, tried: AttemptResult) -> tuple[Outcome, Certificate]:
+        """Certify the point that a attempt left."""
         structure, check = self.structure, self.control.check
         self.expansion.bring_back()
         point, alphas = self.proposed()
@@ -208,14 +208,14 @@ class Search:
         else:
             choices = [alphas] if alphas else []
             certificate = certificate_at(structure, point, choices, watch=check)
-            certificate = evened(structure, certificate, check)
+            certificate = with_equal_weights(structure, certificate, check)
         found = Outcome(
             {v.id: value for v, value in certificate.point.items()},
             list(certificate.alphas),
             multipliers=multipliers,
             hidden=self.hidden(),
             certificate=certificate,
-            solver=tried.rung.name,
+            solver=tried.attempt.name,
             iterations=tried.iterations,
             remedy=REMEDY,
         )
@@ -275,7 +275,7 @@ def finite(variables: Sequence[cp.Variable]) -> bool:
     return all(v.value is not None and np.isfinite(np.asarray(v.value)).all() for v in variables)
 
 
-def evened(structure: Structure, certificate: Certificate, watch: Any) -> Certificate:
+def with_equal_weights(structure: Structure, certificate: Certificate, watch: Any) -> Certificate:
     """Return the certificate at equal weights where f = 0 is optimal, so that any weights are."""
     read = read_ball(structure)
     if not isinstance(read, Ball) or not certificate.feasible:

@@ -62,8 +62,8 @@ class Rows:
 
 def slopes(curve: Curve, a: Array, g: Array) -> tuple[Array, Array]:
     """Return the slopes upwards and downwards, infinite where a bound forbids to move."""
-    up = np.where(a < curve.upper, g + np.where(a >= 0, curve.kink, -curve.kink), np.inf)
-    down = np.where(a > curve.lower, g + np.where(a > 0, curve.kink, -curve.kink), -np.inf)
+    up = np.where(a < curve.upper, g + np.where(a >= 0, curve.l1, -curve.l1), np.inf)
+    down = np.where(a > curve.lower, g + np.where(a > 0, curve.l1, -curve.l1), -np.inf)
     return up, down
 
 

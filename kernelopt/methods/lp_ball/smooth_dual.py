@@ -50,8 +50,8 @@ class Dual:
         """Return the value to minimise and its gradient."""
         loss, y = self.read.loss, self.read.y
         s, _, f = self.at(alpha)
-        value = lp_length(s, conjugate_exponent(self.read.p)) / 2 - loss.conjugate(alpha, y)
-        gradient = f - loss.conjugate_gradient(alpha, y)
+        value = lp_length(s, conjugate_exponent(self.read.p)) / 2 - loss.dual_value(alpha, y)
+        gradient = f - loss.dual_gradient(alpha, y)
         if self.read.bias:
             total = float(alpha.sum())
             value += self.intercept * total + self.penalty / 2 * total**2
@@ -85,7 +85,7 @@ class SmoothDual(Method):
             return read
         found = ["p must be above 1, where |s|_q is smooth"] if read.p == 1 else []
         curve = read.loss.curve(read.y)
-        if read.loss.quadratic and (curve.kink.any() or not curve.curvature.all()):
+        if read.loss.quadratic and (curve.l1.any() or not curve.curvature.all()):
             found.append(f"its loss must have a smooth and curved dual, {read.loss!r} has not")
         return "; ".join(found) or read
 

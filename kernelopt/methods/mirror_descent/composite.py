@@ -8,7 +8,7 @@ from typing import NamedTuple
 import cvxpy as cp
 import numpy as np
 
-from kernelopt.certificates.lower.minorants import gain_of
+from kernelopt.certificates.lower.minorants import dual_value_of
 from kernelopt.errors import MethodError
 from kernelopt.methods.mirror_descent.minorant import Minorant
 from kernelopt.methods.mirror_descent.training import Trained, Trainer, read_kernel
@@ -106,10 +106,10 @@ class Composite:
         for trainer, alpha, shares in zip(self.trainers, dual.alphas, dual.shares, strict=True):
             below = trainer.below(alpha, shares, gradients)
             constant += below
-            gain, _ = gain_of(trainer.risk.learner, trainer.admitted(alpha))
+            gain, _ = dual_value_of(trainer.risk.learner, trainer.project(alpha))
             size, error = size + abs(below), error + trainer.factor * gain.error
         for (k, fidelity), U in zip(self.fidelities, dual.slopes, strict=True):
-            U = fidelity.admitted(U)
+            U = fidelity.project(U)
             paid = fidelity.paid(U)
             constant -= paid
             gradients[k] += fidelity.price * U

@@ -76,7 +76,7 @@ class Printed(Memory):
         return self.values + ahead * self.added, self.vectors
 
 
-class Walk(ABC):
+class StepRule(ABC):
     """A sequence of points, driven by gradients.
 
     Attributes
@@ -96,7 +96,7 @@ class Walk(ABC):
         """Take the gradients at `points`, go to the next, and return the weight of those left."""
 
 
-class Constant(Walk):
+class Constant(StepRule):
     """The step of the theorem: eta = sqrt(2 log n / T) / Lambda for T iterations, the same for all pieces.
 
     Lambda is the largest half range of the spectrum of a gradient so far (risks of several kernels have no
@@ -120,7 +120,7 @@ class Constant(Walk):
         return eta
 
 
-class Adaptive(Walk):
+class Adaptive(StepRule):
     r"""Dual averaging whose gradients are taken at the averages Z_t of its points X_t, both with weights t.
 
     X_{t+1} has the gradients G_1, ..., G_t in its memory and G_t once more, for G_{t+1} to come, at the rate

@@ -13,7 +13,7 @@ from kernelopt.certificates.separability import check_separable
 from kernelopt.methods.control import Control
 from kernelopt.methods.method import Cost, Method, Outcome
 from kernelopt.methods.mirror_descent.composite import Composite, Dual, Evaluation, read_composite
-from kernelopt.methods.mirror_descent.dual_averaging import Adaptive, Constant, Memory, Printed, Walk
+from kernelopt.methods.mirror_descent.dual_averaging import Adaptive, Constant, Memory, Printed, StepRule
 from kernelopt.structure.evaluation import Evaluator
 from kernelopt.structure.pieces import size_multipliers
 from kernelopt.structure.structure import RiskTerm, Structure
@@ -28,7 +28,7 @@ REMEDY = (
     "Sums of absolute values have bounds that come in like 1 / sqrt(iterations): try 'first-order-dual' or "
     "'exact' where they apply, or more max_iterations."
 )
-STEPS: dict[str, type[Walk]] = {"adaptive": Adaptive, "theorem": Constant}
+STEPS: dict[str, type[StepRule]] = {"adaptive": Adaptive, "theorem": Constant}
 UPDATES: dict[str, type[Memory]] = {"averaging": Memory, "as-printed": Printed}
 
 
@@ -88,9 +88,9 @@ class MirrorDescent(Method):
         for trainer in match.trainers:
             check_separable(trainer.risk.learner, control.check)
         memories = [UPDATES[self.update](piece) for piece in match.pieces]
-        walk = STEPS[self.step](memories, self.max_iterations)
+        steps = STEPS[self.step](memories, self.max_iterations)
         beside = (self.step, self.update) == ("adaptive", "averaging")
-        search = Search(match, walk, beside, control.check)
+        search = Search(match, steps, beside, control.check)
         best: Evaluation | None = None
         with control:
             for count in range(self.max_iterations):
@@ -125,10 +125,10 @@ def has_smooth_loss(term: RiskTerm) -> bool:
 
 
 class Search:
-    """A walk, the average of its duals, and points beside it."""
+    """A sequence of points, the average of its duals, and points beside it."""
 
-    def __init__(self, read: Composite, walk: Walk, beside: bool, watch: Watch) -> None:
-        self.read, self.walk, self.watch = read, walk, watch
+    def __init__(self, read: Composite, steps: StepRule, beside: bool, watch: Watch) -> None:
+        self.read, self.steps, self.watch = read, steps, watch
         self.here: Evaluation | None = None
         self.average: Dual | None = None
         self.weight = 0.0
@@ -137,20 +137,20 @@ class Search:
 
     def step(self, slack: float, looking: bool) -> tuple[Evaluation, float, Dual]:
         """Go a step, and return the best point seen; when looking a bound too, and the dual behind it."""
-        self.here = here = self.read.evaluate(self.walk.points, self.here, slack, self.watch)
+        self.here = here = self.read.evaluate(self.steps.points, self.here, slack, self.watch)
         self.watch()
-        weight = self.walk.move(self.read.minorant(here.dual).gradients)
+        weight = self.steps.move(self.read.minorant(here.dual).gradients)
         self.weight += weight
         share = weight / self.weight if self.weight > 0 else 1.0
         self.average = here.dual if self.average is None else self.average.towards(here.dual, share)
         return self._look(here, self.average, slack) if looking else (here, -np.inf, self.average)
 
     def _look(self, here: Evaluation, average: Dual, slack: float) -> tuple[Evaluation, float, Dual]:
-        """Bound the optimum by the averaged dual and by those of points; try a point beside the walk.
+        """Bound the optimum by the averaged dual and by those of points; try a point beside the sequence.
 
         That is its newest point, with the kernels that the averaged dual asks for where there are such.
         """
-        start = self.walk.newest if self.with_beside else here.points
+        start = self.steps.newest if self.with_beside else here.points
         self.watch()
         proof, points = self.read.sharpened(average, start)
         seen = [here]
@@ -180,7 +180,7 @@ def certified(read: Composite, best: Evaluation, proof: Dual) -> tuple[Certifica
         "closed",
         feasible=True,
         point={variable: point[variable.id] for variable in read.structure.user_variables},
-        alphas=tuple(t.admitted(alpha) for t, alpha in zip(read.trainers, proof.alphas, strict=True)),
+        alphas=tuple(t.project(alpha) for t, alpha in zip(read.trainers, proof.alphas, strict=True)),
         machines=machines,
         floor=floor(read.structure),
     ), least

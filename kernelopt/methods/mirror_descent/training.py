@@ -28,7 +28,7 @@ ROUNDS = 2  # of a machine and its shares: they are taken up again at the next p
 class Part(NamedTuple):
     """A summand of a kernel, linear in one variable: the matrix itself, or weights M x of Gram matrices."""
 
-    place: int  # of the variable among the pieces
+    position: int  # of the variable among the pieces
     grams: Grams | None = None
     M: Any = None
 
@@ -49,18 +49,18 @@ class Kernel:
     def at(self, points: list[Array]) -> Array:
         """Return the kernel, shape (n, n)."""
         K = self.constant.copy()
-        for place, grams, M in self.parts:
-            X = points[place]
+        for position, grams, M in self.parts:
+            X = points[position]
             K += X[: self.n, : self.n] if grams is None else grams.combine(M @ X)
         return K
 
-    def pull(self, alpha: Array, weight: float, gradients: list[Array]) -> float:
+    def add_adjoint(self, alpha: Array, weight: float, gradients: list[Array]) -> float:
         """Add weight times the derivative of alpha'K alpha to the gradients; return what is constant."""
-        for place, grams, M in self.parts:
+        for position, grams, M in self.parts:
             if grams is None:
-                gradients[place][: self.n, : self.n] += weight * np.outer(alpha, alpha)
+                gradients[position][: self.n, : self.n] += weight * np.outer(alpha, alpha)
             else:
-                gradients[place] += weight * (M.T @ grams.forms(alpha))
+                gradients[position] += weight * (M.T @ grams.forms(alpha))
         return weight * float(alpha @ self.constant @ alpha)
 
 
@@ -93,17 +93,17 @@ class Trainer:
             return np.inf
         return 1.0 if np.isinf(norm) else norm / (norm - 2)
 
-    def admitted(self, alpha: Array) -> Array:
+    def project(self, alpha: Array) -> Array:
         """Return alpha brought into the dual domain."""
         learner = self.risk.learner
         return learner.loss.project(alpha, learner.y, learner.bias is not None)
 
     def below(self, alpha: Array, shares: Array, gradients: list[Array]) -> float:
         """Add the gradient of the affine function below to the gradients; return its constant."""
-        alpha, learner = self.admitted(alpha), self.risk.learner
-        constant = self.factor * learner.loss.conjugate(alpha, learner.y)
+        alpha, learner = self.project(alpha), self.risk.learner
+        constant = self.factor * learner.loss.dual_value(alpha, learner.y)
         for kernel, share in zip(self.kernels, shares, strict=True):
-            constant += kernel.pull(alpha, -self.factor / (2 * share), gradients)
+            constant += kernel.add_adjoint(alpha, -self.factor / (2 * share), gradients)
         return constant
 
     def train(
@@ -142,7 +142,7 @@ class Trainer:
                 value, attained = machine.value, (machine.alpha, 1 / shares)
             forms = np.array([float(alpha @ K @ alpha) for K in Ks])
             shares = self.shares(forms)
-            bound = loss.conjugate(alpha, y) - float(forms @ (1 / shares)) / 2
+            bound = loss.dual_value(alpha, y) - float(forms @ (1 / shares)) / 2
             if value - bound <= accuracy * abs(value):
                 break
         return Trained(value, alpha, shares, attained)

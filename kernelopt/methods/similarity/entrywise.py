@@ -15,9 +15,9 @@ from kernelopt.methods.similarity.iterate import (
     Iterate,
     allowance,
     ascent,
-    place,
     point,
     risk_bounds,
+    set_matrix,
 )
 from kernelopt.structure.nearness import Nearness
 from kernelopt.threads import Watch
@@ -39,7 +39,7 @@ class Inner:
         """Return the K_i nearest to X_i - U_i together with the risk, and the gap of that problem."""
         for i, (X, U) in enumerate(zip(split.X, split.U, strict=True)):
             watch()  # a decomposition follows
-            place(self.inner, self.read, i, X - U)
+            set_matrix(self.inner, self.read, i, X - U)
         _, gap = self.inner.solve(np.full(len(split.X), split.sigma / 2), tol, STEPS, watch)
         return point(self.inner, self.read), gap
 
@@ -47,9 +47,9 @@ class Inner:
         """Return the bound of U, alpha and gamma; `upper` bounds the traces where they are free."""
         alpha, gamma, learner = self.inner.alpha, self.inner.gamma, self.read.risk.learner
         z = self.read.padded(alpha)
-        bound = learner.loss.conjugate(alpha, learner.y)
+        bound = learner.loss.dual_value(alpha, learner.y)
         for i, block in enumerate(self.read.blocks):
-            G = split.sigma * split.U[i] - block.pull(z) / (2 * gamma[i])
+            G = split.sigma * split.U[i] - block.adjoint(z) / (2 * gamma[i])
             bound += self.read.price * split.phi[i] - split.sigma * float(np.vdot(split.U[i], split.X[i]))
             bound += block.least(G, self.read.price, upper)
         return bound

@@ -13,9 +13,9 @@ from kernelopt.methods.similarity.iterate import (
     Response,
     allowance,
     ascent,
-    place,
     point,
     risk_bounds,
+    set_matrix,
 )
 from kernelopt.methods.similarity.spectra import Ascent
 from kernelopt.structure.nearness import Nearness
@@ -38,7 +38,7 @@ class Scales:
         self.W = np.zeros(len(self.S))
         self.s = []
         for i, block in enumerate(read.blocks):
-            place(inner, read, i, self.B[i])
+            set_matrix(inner, read, i, self.B[i])
             apart = lengths(block.piece.nearest(self.B[i]) - self.S[i])
             self.s.append(np.where(apart > self.least[i], apart, START * sizes[i]))
 
@@ -48,7 +48,7 @@ class Scales:
         for i, (s, S) in enumerate(zip(self.s, self.S, strict=True)):
             if len(s) > 1:
                 self.B[i] = np.tensordot(1 / s, S, 1) / (1 / s).sum()
-                place(self.inner, self.read, i, self.B[i])
+                set_matrix(self.inner, self.read, i, self.B[i])
 
     def distances(self) -> tuple[list[Array], list[Array]]:
         """Return |X - S| and <X - S, S> of every fidelity, without X where it stands alone."""
@@ -90,7 +90,7 @@ def frobenius(read: Nearness, control: Control) -> Iterator[Iterate]:
         alpha, gamma = inner.alpha.copy(), inner.gamma.copy()
         paid = read.price * sum(float((p / a).sum()) for p, a in zip(products, s, strict=True))
         below = -paid - 2 * float(totals @ (W * inner.shifts))
-        lower = learner.loss.conjugate(kappa**0.5 * alpha, learner.y) + kappa * below
+        lower = learner.loss.dual_value(kappa**0.5 * alpha, learner.y) + kappa * below
         upper = risk_bounds(inner, read, gap)[1] + read.price * sum(float(each.sum()) for each in d)
         made = Response(read, B, W, alpha, gamma, s, kappa)
         yield Iterate(lower, upper, made.X, alpha, gamma, Proof(kappa**0.5 * alpha, gamma, made.U))

@@ -38,14 +38,14 @@ def ascent(read: Nearness) -> Ascent:
     return Ascent(learner.loss, learner.y, learner.bias is not None, read.n_points, totals, diagonal)
 
 
-def place(inner: Ascent, read: Nearness, i: int, B: Array) -> None:
+def set_matrix(inner: Ascent, read: Nearness, i: int, B: Array) -> None:
     """Put B_i, a matrix or a spectrum, into the inner problem: one eigendecomposition for a matrix."""
     V = read.blocks[i].V
     if V is None:
         lam, Q = np.linalg.eigh(B)
-        inner.place(i, Q, lam)
+        inner.set_spectrum(i, Q, lam)
     else:
-        inner.place(i, V, B)
+        inner.set_spectrum(i, V, B)
 
 
 def point(inner: Ascent, read: Nearness) -> list[Array]:
@@ -77,7 +77,7 @@ class Response:
     def _X(self) -> list[Array]:
         z = self.read.padded(self.alpha)
         each = zip(self.read.blocks, self.B, 4 * self.W * self.gamma, strict=True)
-        return [block.piece.nearest(B + block.pull(z) / c) for block, B, c in each]
+        return [block.piece.nearest(B + block.adjoint(z) / c) for block, B, c in each]
 
     def U(self) -> list[list[Array]]:
         """Return U for every fidelity of every block."""
@@ -90,7 +90,7 @@ class Response:
 def risk_bounds(inner: Ascent, read: Nearness, gap: float) -> tuple[float, float]:
     """Return l(alpha), and the value of the risk's machine: the primal value of the inner problem."""
     learner = read.risk.learner
-    linear = learner.loss.conjugate(inner.alpha, learner.y)
+    linear = learner.loss.dual_value(inner.alpha, learner.y)
     return linear, gap + linear - float((inner.forms / inner.gamma).sum()) / 2
 
 

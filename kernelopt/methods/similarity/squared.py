@@ -8,7 +8,7 @@ import numpy as np
 
 from kernelopt.certificates.lower.near import Proof
 from kernelopt.methods.control import Control
-from kernelopt.methods.similarity.iterate import Iterate, Response, allowance, ascent, place
+from kernelopt.methods.similarity.iterate import Iterate, Response, allowance, ascent, set_matrix
 from kernelopt.structure.nearness import Nearness
 
 STEPS = 2000  # accelerated steps between two reports
@@ -27,7 +27,7 @@ def squared(read: Nearness, control: Control) -> Iterator[Iterate]:
     halves = [np.full(len(block.fidelities), 0.5) for block in read.blocks]
     constant = 0.0
     for i, (block, mean) in enumerate(zip(read.blocks, means, strict=True)):
-        place(inner, read, i, mean)
+        set_matrix(inner, read, i, mean)
         constant += read.price * float(((block.targets - mean) ** 2).sum())
     tol, steps = np.inf, 1
     while True:

@@ -68,7 +68,7 @@ class Ascent:
     >>> from kernelopt.methods.similarity.spectra import Ascent
     >>> y = np.array([1.0, 1.0, -1.0, -1.0])
     >>> ascent = Ascent(ko.hinge(C=1.0), y, bias=True, n_points=4, totals=[4.0], diagonal=False)
-    >>> ascent.place(0, np.eye(4), np.ones(4))  # B = I
+    >>> ascent.set_spectrum(0, np.eye(4), np.ones(4))  # B = I
     >>> value, gap = ascent.solve(np.array([0.5]), tol=1e-6, steps=100)
     >>> print(round(value, 4), gap <= 1e-6, ascent.alpha.round(4))
     1.4899 True [ 0.6282  0.6282 -0.6282 -0.6282]
@@ -83,7 +83,11 @@ class Ascent:
         totals: Sequence[float | None],
         diagonal: bool,
     ) -> None:
-        from kernelopt.methods.similarity.spectra.climb import Given, State  # numba, which is slow to import
+        # Here, since numba is slow to import.
+        from kernelopt.methods.similarity.spectra.accelerated_ascent import (
+            Given,
+            State,
+        )
         from kernelopt.methods.similarity.spectra.projection import Pairs
 
         curve = quadratic_curve(loss, y)
@@ -124,7 +128,7 @@ class Ascent:
         self.squares, self.shifts = state.squares, state.shifts
         self.ranks = state.pairs.counts[:, 0]
 
-    def place(self, i: int, basis: Array, spectrum: Array) -> None:
+    def set_spectrum(self, i: int, basis: Array, spectrum: Array) -> None:
         """Set B_i = basis diag(spectrum) basis', ascending unless the problem is diagonal.
 
         The basis is orthogonal, as `numpy.linalg.eigh` returns it. K_i is not known until the next `solve`.
@@ -158,7 +162,7 @@ class Ascent:
                 f"the weights must be {self.gamma.size} positive finite numbers, one per kernel, got "
                 f"{weights}. Leave out a kernel that is tied to nothing."
             )
-        value, gap = self._climb(weights, float(tol), max(int(steps), 1), watch)
+        value, gap = self._maximize(weights, float(tol), max(int(steps), 1), watch)
         if not np.isfinite(value):
             raise SolverError(
                 f"the ascent must end at a finite value, got {value} at weights {weights}. "
@@ -166,22 +170,22 @@ class Ascent:
             )
         return float(value) + self._sharpen(weights), float(gap)
 
-    def _climb(self, weights: Array, tol: float, steps: int, watch: Watch | None) -> tuple[float, float]:
-        """Return the value and the gap of `climb`, which is watched where it may take long."""
-        from kernelopt.methods.similarity.spectra.climb import climb
+    def _maximize(self, weights: Array, tol: float, steps: int, watch: Watch | None) -> tuple[float, float]:
+        """Return the value and the gap of `maximize`, which is watched where it may take long."""
+        from kernelopt.methods.similarity.spectra.accelerated_ascent import maximize
 
         counts, entries = self._state.counts, self._given.bases.size
         counts[2] = 0
         if watch is not None:
             watch()
         if watch is None or steps * entries < UNBROKEN:
-            found: tuple[float, float] = climb(self._given, weights, tol, steps, self._state)
+            found: tuple[float, float] = maximize(self._given, weights, tol, steps, self._state)
             return found
         ended, results = threading.Event(), list[tuple[float, float]]()
 
         def work() -> None:
             try:
-                results.append(climb(self._given, weights, tol, steps, self._state))
+                results.append(maximize(self._given, weights, tol, steps, self._state))
             finally:
                 ended.set()
 
@@ -244,7 +248,7 @@ def quadratic_curve(loss: Loss, y: Array) -> Curve:
     """Return the dual of the loss, if it is quadratic on a box."""
     curve = loss.curve(y)
     reachable = np.isfinite(curve.lower) & np.isfinite(curve.upper)
-    if not loss.quadratic or curve.kink.any() or not (reachable | (curve.curvature > 0)).all():
+    if not loss.quadratic or curve.l1.any() or not (reachable | (curve.curvature > 0)).all():
         raise InputError(
             f"the loss must have a finite value and a dual that is quadratic on a box, got {loss!r}. "
             "Take the hinge, squared hinge or squared loss."

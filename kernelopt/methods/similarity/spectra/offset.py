@@ -13,26 +13,26 @@ ROUNDS = 200
 
 @summed
 def response(
-    nu: float, pull: Array, stiffness: Array, lower: Array, upper: Array
+    nu: float, linear: Array, curvature: Array, lower: Array, upper: Array
 ) -> tuple[float, float, float, float]:
-    """Return g(nu) = max over lower <= a <= upper of sum (pull - nu) a - stiffness/2 a^2.
+    """Return g(nu) = max over lower <= a <= upper of sum (linear - nu) a - curvature/2 a^2.
 
     And of the maximiser a: sum a = -g'(nu), the rate at which that falls, and sum |a|.
     """
     value, total, rate, size = 0.0, 0.0, 0.0, 0.0
-    for k in range(pull.size):
-        slope = pull[k] - nu
-        if stiffness[k] > 0:
-            a = slope / stiffness[k]
+    for k in range(linear.size):
+        slope = linear[k] - nu
+        if curvature[k] > 0:
+            a = slope / curvature[k]
             if a < lower[k]:
                 a = lower[k]
             elif a > upper[k]:
                 a = upper[k]
             else:
-                rate += 1 / stiffness[k]
+                rate += 1 / curvature[k]
         else:
             a = upper[k] if slope > 0 else lower[k]
-        value += (slope - stiffness[k] * a / 2) * a
+        value += (slope - curvature[k] * a / 2) * a
         total += a
         size += abs(a)
     return value, total, rate, size
@@ -40,7 +40,7 @@ def response(
 
 @compiled
 def offset(
-    pull: Array, stiffness: Array, lower: Array, upper: Array, start: float, slack: float
+    linear: Array, curvature: Array, lower: Array, upper: Array, start: float, slack: float
 ) -> tuple[float, float]:
     """Return a minimiser nu of g, to `slack` in g, and g(nu); where `slack` < 0, to rounding in g'.
 
@@ -50,10 +50,10 @@ def offset(
     low, high, g_low, g_high, s_low, s_high = -np.inf, np.inf, np.inf, np.inf, 0.0, 0.0
     nu, best, lowest = start, start, np.inf
     reach = EPS * abs(start) + 1e-300
-    for k in range(pull.size):
-        reach = max(reach, 1e-3 * abs(pull[k]))
+    for k in range(linear.size):
+        reach = max(reach, 1e-3 * abs(linear[k]))
     for rounds in range(ROUNDS):
-        value, total, rate, size = response(nu, pull, stiffness, lower, upper)
+        value, total, rate, size = response(nu, linear, curvature, lower, upper)
         if value <= lowest or slack < 0:
             best, lowest = nu, value
         if abs(total) <= 4 * EPS * size:
@@ -84,16 +84,16 @@ def offset(
 
 @compiled
 def respond(
-    nu: float, pull: Array, stiffness: Array, lower: Array, upper: Array, balanced: bool, out: Array
+    nu: float, linear: Array, curvature: Array, lower: Array, upper: Array, balanced: bool, out: Array
 ) -> None:
     """Fill in the response to nu, all being stiff; where `balanced`, of sum zero but for rounding."""
     excess, rate = 0.0, 0.0
-    for k in range(pull.size):
-        out[k] = min(max((pull[k] - nu) / stiffness[k], lower[k]), upper[k])
+    for k in range(linear.size):
+        out[k] = min(max((linear[k] - nu) / curvature[k], lower[k]), upper[k])
         excess += out[k]
         if lower[k] < out[k] < upper[k]:
-            rate += 1 / stiffness[k]
+            rate += 1 / curvature[k]
     if balanced and rate > 0:
-        for k in range(pull.size):
+        for k in range(linear.size):
             if lower[k] < out[k] < upper[k]:
-                out[k] = min(max(out[k] - excess / (rate * stiffness[k]), lower[k]), upper[k])
+                out[k] = min(max(out[k] - excess / (rate * curvature[k]), lower[k]), upper[k])

@@ -105,20 +105,20 @@ def descend(
     origin, eta, mu = 0, 0.0, 0.0
     while rank < n:
         bound = -np.inf if j < 0 else (np.inf if j == live - 1 else poles[j + 1])
-        settled = done < n and poles[done] >= (mu if found else bound)
-        if not settled and not found:
+        balanced = done < n and poles[done] >= (mu if found else bound)
+        if not balanced and not found:
             if top - bound >= height:
                 break
             origin, eta = root(j, heads, parts, rho, gaps)
             mu, found = poles[origin] + eta, True
             continue
-        value = poles[done] if settled else mu
+        value = poles[done] if balanced else mu
         if top - value >= height:
             break
         row = pairs.vectors[rank]
         for k in range(live, n):
             row[k] = 0.0
-        if settled:
+        if balanced:
             for k in range(live):
                 row[k] = 0.0
             row[done] = 1.0

@@ -19,7 +19,7 @@ def deflate(
     u: Array,
     c: float,
     poles: Array,
-    pulls: Array,
+    components: Array,
     order: NDArray[np.intp],
     turns: NDArray[np.intp],
     angles: Array,
@@ -29,7 +29,8 @@ def deflate(
     An entry of u that moves nothing by more than rounding is left out. Of two poles whose coupling is
     rounding, a plane rotation gives all of u to one. Position k then stands for coordinate `order[k]`,
     after the rotations: the first positions hold the poles that remain, ascending, the others the
-    eigenvalues that are done, descending; `pulls` holds u. Returns the numbers of poles and of rotations.
+    eigenvalues that are done, descending; `components` holds u. Returns the numbers of poles and of
+    rotations.
     """
     n = spectrum.size
     largest, square = 0.0, 0.0
@@ -39,42 +40,48 @@ def deflate(
     tol = 8 * EPS * largest
     strength = c * np.sqrt(square)
     live, front, turned, held = 0, n, 0, -1
-    held_pole, held_pull = 0.0, 0.0
+    held_pole, held_component = 0.0, 0.0
     for k in range(n):
-        pole, pull = spectrum[k], u[k]
-        if strength * abs(pull) <= tol:
-            front = settle(poles, pulls, order, front, pole, pull, k)
+        pole, component = spectrum[k], u[k]
+        if strength * abs(component) <= tol:
+            front = insert_pole(poles, components, order, front, pole, component, k)
             continue
         if held >= 0:
-            gap, both = pole - held_pole, pull * pull + held_pull * held_pull
-            if gap * abs(pull * held_pull) <= tol * both:
+            gap, both = pole - held_pole, component * component + held_component * held_component
+            if gap * abs(component * held_component) <= tol * both:
                 length = np.sqrt(both)
-                cosine, sine = pull / length, held_pull / length
+                cosine, sine = component / length, held_component / length
                 turns[turned, 0], turns[turned, 1] = held, k
                 angles[turned, 0], angles[turned, 1] = cosine, sine
                 turned += 1
-                front = settle(poles, pulls, order, front, held_pole + gap * sine * sine, 0.0, held)
-                pole, pull = pole - gap * sine * sine, length
+                front = insert_pole(poles, components, order, front, held_pole + gap * sine * sine, 0.0, held)
+                pole, component = pole - gap * sine * sine, length
             else:
-                poles[live], pulls[live], order[live] = held_pole, held_pull, held
+                poles[live], components[live], order[live] = held_pole, held_component, held
                 live += 1
-        held, held_pole, held_pull = k, pole, pull
+        held, held_pole, held_component = k, pole, component
     if held >= 0:
-        poles[live], pulls[live], order[live] = held_pole, held_pull, held
+        poles[live], components[live], order[live] = held_pole, held_component, held
         live += 1
     return live, turned
 
 
 @compiled
-def settle(
-    poles: Array, pulls: Array, order: NDArray[np.intp], front: int, pole: float, pull: float, k: int
+def insert_pole(
+    poles: Array,
+    components: Array,
+    order: NDArray[np.intp],
+    front: int,
+    pole: float,
+    component: float,
+    k: int,
 ) -> int:
     """Put an eigenvalue that is done among the others, which start at `front`; return the new start."""
     spot = front
     while spot < poles.size and poles[spot] > pole:  # rarely: they come ascending, but for rotations
-        poles[spot - 1], pulls[spot - 1], order[spot - 1] = poles[spot], pulls[spot], order[spot]
+        poles[spot - 1], components[spot - 1], order[spot - 1] = poles[spot], components[spot], order[spot]
         spot += 1
-    poles[spot - 1], pulls[spot - 1], order[spot - 1] = pole, pull, k
+    poles[spot - 1], components[spot - 1], order[spot - 1] = pole, component, k
     return front - 1
 
 

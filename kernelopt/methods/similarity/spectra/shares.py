@@ -31,7 +31,7 @@ def begin(m: int) -> Search:
 
 
 @compiled
-def settled(gamma: Array, forms: Array, tol: float) -> bool:
+def balanced(gamma: Array, forms: Array, tol: float) -> bool:
     """Whether gamma is within `tol` of the best for these kernels."""
     if gamma.size == 1:
         return True

@@ -58,7 +58,7 @@ else:
             return vars(stack).setdefault(self.name, read_only(array))
 
 
-class _Turn:
+class _Pending:
     """An array that a thread is computing; its result is None where that failed."""
 
     def __init__(self, owner: int) -> None:
@@ -66,17 +66,17 @@ class _Turn:
         self.result: Future[Array | None] = Future()
 
 
-class _Shelf:
+class _Entries:
     """The kept arrays by number, their bytes, those that a thread is computing, and the lock of all three."""
 
     def __init__(self) -> None:
         self.arrays: dict[int, Array] = {}
         self.bytes = 0
-        self.turns: dict[int, _Turn] = {}
+        self.pending: dict[int, _Pending] = {}
         self.lock = Lock()
 
 
-class Kept:
+class BoundedCache:
     """Arrays by number, kept while their total is at most CACHE_BYTES, computed anew each time beyond.
 
     What came first stays: solvers ask for all matrices in turn, and giving up the oldest for the newest
@@ -85,16 +85,16 @@ class Kept:
     """
 
     def __init__(self) -> None:
-        self._shelf = _Shelf()
-        self._numbers: NDArray[np.intp] | None = None  # on the shelf, where they are not 0, 1, ...
+        self._entries = _Entries()
+        self._numbers: NDArray[np.intp] | None = None  # on the entries, where they are not 0, 1, ...
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Kept, ()
+        return BoundedCache, ()
 
-    def part(self, chosen: NDArray[np.intp]) -> Kept:
+    def part(self, chosen: NDArray[np.intp]) -> BoundedCache:
         """Return what is kept of some arrays only, numbered anew: one total, whoever asks."""
-        part = Kept()
-        part._shelf = self._shelf
+        part = BoundedCache()
+        part._entries = self._entries
         part._numbers = chosen if self._numbers is None else self._numbers[chosen]
         return part
 
@@ -102,32 +102,32 @@ class Kept:
         return i if self._numbers is None else int(self._numbers[i])
 
     def __contains__(self, i: int) -> bool:
-        return self._number(i) in self._shelf.arrays
+        return self._number(i) in self._entries.arrays
 
     def get(self, i: int, compute: Callable[[int], Array]) -> Array:
         """Return array i, from `compute(i)` unless it is kept."""
-        shelf, number, me = self._shelf, self._number(i), get_ident()
-        with shelf.lock:
-            if number in shelf.arrays:
-                return shelf.arrays[number]
-            turn = shelf.turns.setdefault(number, _Turn(me))
-        if turn.owner != me:
-            found = turn.result.result()
+        entries, number, me = self._entries, self._number(i), get_ident()
+        with entries.lock:
+            if number in entries.arrays:
+                return entries.arrays[number]
+            waiting = entries.pending.setdefault(number, _Pending(me))
+        if waiting.owner != me:
+            found = waiting.result.result()
             return self.get(i, compute) if found is None else found  # what failed there may fail here
-        # An earlier turn of this thread, which Ctrl-C has ended between two lines, is taken up again.
+        # An earlier computation of this thread, which Ctrl-C has ended between two lines, is taken up again.
         array = None
         try:
             array = read_only(compute(i))
             return array
         finally:
-            with shelf.lock:
-                shelf.turns.pop(number, None)
-                if array is not None and number not in shelf.arrays:
-                    total = shelf.bytes + array.nbytes
+            with entries.lock:
+                entries.pending.pop(number, None)
+                if array is not None and number not in entries.arrays:
+                    total = entries.bytes + array.nbytes
                     if total <= CACHE_BYTES:
-                        shelf.arrays[number], shelf.bytes = array, total
-                if not turn.result.done():
-                    turn.result.set_result(array)
+                        entries.arrays[number], entries.bytes = array, total
+                if not waiting.result.done():
+                    waiting.result.set_result(array)
 
 
 def all_kept(shape: tuple[int, int, int]) -> bool:

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from kernelopt.methods.similarity.spectra.offset import offset, respond, response
 from kernelopt.methods.similarity.spectra.projection import Pairs, project, project_diagonal
-from kernelopt.methods.similarity.spectra.shares import begin, settled, share
+from kernelopt.methods.similarity.spectra.shares import balanced, begin, share
 from kernelopt.numerics.compiling import compiled, summed
 from kernelopt.validation import Array
 
@@ -53,7 +53,7 @@ class State(NamedTuple):
 
 
 @compiled
-def climb(given: Given, weights: Array, tol: float, steps: int, state: State) -> tuple[float, float]:
+def maximize(given: Given, weights: Array, tol: float, steps: int, state: State) -> tuple[float, float]:
     """Ascend until the inner gap is `tol`, or rounding, or `steps` steps are done; return value and gap.
 
     Another thread may end it after the next step, by `counts`.
@@ -65,70 +65,70 @@ def climb(given: Given, weights: Array, tol: float, steps: int, state: State) ->
     """
     x = state.alpha.copy()
     if state.memory[0] == 0:
-        x = begun(x, given, weights, SHARE * tol, state)
-    place, point, f, rest, trial = x, x, x, 0.0, False
+        x = scaled_start(x, given, weights, SHARE * tol, state)
+    candidate, point, f, rest, trial = x, x, x, 0.0, False
     momentum, taken = 1.0, 0
     while True:
-        value = evaluate(place, given, weights, SHARE * tol, state)
+        value = evaluate(candidate, given, weights, SHARE * tol, state)
         here = state.predictor.copy()
         if not trial:
             f, rest = here, value
             if state.memory[0] == 0:
                 state.memory[0] = stretch(x, f)
-        elif refused(state.memory[0], point, place, value - rest, f, here):
+        elif refused(state.memory[0], point, candidate, value - rest, f, here):
             state.memory[0] *= GROW
         else:
             taken += 1
             state.memory[0] = max(SHRINK * state.memory[0], TINY)
-            loss = dual_loss(place, given)
+            loss = dual_loss(candidate, given)
             gap = inner_gap(loss, given, SLACK * tol, state)
             if gap <= max(tol, ROUNDING * abs(loss)) or taken == steps or state.counts[2] > 0:
                 state.counts[0] += taken
                 for k in range(x.size):
-                    state.alpha[k] = place[k]
+                    state.alpha[k] = candidate[k]
                 return loss + value, gap
-            if downhill(x, point, place):
+            if overshoots(x, point, candidate):
                 momentum = 1.0
             following = (1 + np.sqrt(1 + 4 * momentum * momentum)) / 2
-            point = beyond(x, place, (momentum - 1) / following)
-            x, f, rest, trial = place, here, value, momentum == 1
+            point = extrapolated(x, candidate, (momentum - 1) / following)
+            x, f, rest, trial = candidate, here, value, momentum == 1
             momentum = following
             if not trial:
-                place = point
+                candidate = point
                 continue
-        place, trial = propose(point, f, given, state), True
+        candidate, trial = propose(point, f, given, state), True
 
 
 @compiled
-def begun(alpha: Array, given: Given, weights: Array, tol: float, state: State) -> Array:
+def scaled_start(alpha: Array, given: Given, weights: Array, tol: float, state: State) -> Array:
     """Return a first point: one where C is large is brought to the scale of the best on its ray."""
     for _ in range(ROUNDS):
         evaluate(alpha, given, weights, tol, state)
-        pull, form = 0.0, 0.0
+        inner, form = 0.0, 0.0
         for k in range(alpha.size):
-            pull += given.linear[k] * alpha[k]
+            inner += given.linear[k] * alpha[k]
             form += (state.predictor[k] + given.curvature[k] * alpha[k]) * alpha[k]
-        if not 0 < pull < FAR * form:
+        if not 0 < inner < FAR * form:
             break
-        alpha = alpha * (pull / form)
+        alpha = alpha * (inner / form)
     return alpha
 
 
 @summed
-def downhill(x: Array, point: Array, place: Array) -> bool:
-    """Whether the way from x to the new place is against the step that was taken to it."""
+def overshoots(x: Array, point: Array, candidate: Array) -> bool:
+    """Whether the way from x to the new candidate is against the step that was taken to it."""
     total = 0.0
     for k in range(x.size):
-        total += (point[k] - place[k]) * (place[k] - x[k])
+        total += (point[k] - candidate[k]) * (candidate[k] - x[k])
     return total > 0
 
 
 @summed
-def beyond(x: Array, place: Array, share: float) -> Array:
-    """Return the point on the way from x to the new place that is further by a share of it."""
+def extrapolated(x: Array, candidate: Array, share: float) -> Array:
+    """Return the point on the way from x to the new candidate that is further by a share of it."""
     point = np.empty(x.size)
     for k in range(x.size):
-        point[k] = place[k] + share * (place[k] - x[k])
+        point[k] = candidate[k] + share * (candidate[k] - x[k])
     return point
 
 
@@ -139,16 +139,16 @@ def evaluate(alpha: Array, given: Given, weights: Array, tol: float, state: Stat
     Minus its gradient is the predictor, sum_i K_i z / gamma_i at the points of alpha.
     """
     m, n, order = given.totals.size, alpha.size, given.spectra.shape[1]
-    pulls, images = np.empty((m, order)), np.empty((m, order))
+    rotated, images = np.empty((m, order)), np.empty((m, order))
     search, value = begin(m), 0.0
     for i in range(m):
-        np.dot(alpha, given.bases[i, :n], pulls[i])
+        np.dot(alpha, given.bases[i, :n], rotated[i])
     for rounds in range(ROUNDS):
         value = 0.0
         for i in range(m):
-            value += term(i, pulls[i], images[i], weights[i], given, state)
+            value += term(i, rotated[i], images[i], weights[i], given, state)
         state.counts[1] += m
-        if rounds == ROUNDS - 1 or settled(state.gamma, state.forms, tol):
+        if rounds == ROUNDS - 1 or balanced(state.gamma, state.forms, tol):
             break
         share(state.gamma, state.forms, state.falls, search)
     for k in range(n):
@@ -161,8 +161,8 @@ def evaluate(alpha: Array, given: Given, weights: Array, tol: float, state: Stat
 
 
 @compiled
-def term(i: int, pull: Array, image: Array, weight: float, given: Given, state: State) -> float:
-    """Return the i-th term of `evaluate` at this gamma; `pull` is Q'z, and `image` becomes Q'K z."""
+def term(i: int, rotated: Array, image: Array, weight: float, given: Given, state: State) -> float:
+    """Return the i-th term of `evaluate` at this gamma; `rotated` is Q'z, and `image` becomes Q'K z."""
     gamma, stack = state.gamma[i], state.pairs
     pairs = Pairs(
         stack.vectors[i],
@@ -175,9 +175,9 @@ def term(i: int, pull: Array, image: Array, weight: float, given: Given, state: 
     )
     c = 1 / (4 * weight * gamma)
     if given.diagonal:
-        values = project_diagonal(given.spectra[i], pull, c, given.totals[i], pairs, image)
+        values = project_diagonal(given.spectra[i], rotated, c, given.totals[i], pairs, image)
     else:
-        values = project(given.spectra[i], pull, c, given.totals[i], pairs, image)
+        values = project(given.spectra[i], rotated, c, given.totals[i], pairs, image)
     state.forms[i], state.distances[i] = values.form, values.distance
     state.squares[i], state.shifts[i] = values.square, values.shift
     return float(weight * values.distance - values.form / (2 * gamma))
@@ -198,13 +198,13 @@ def inner_gap(loss: float, given: Given, slack: float, state: State) -> float:
 
     min_b loss(f + b) + 1/2 max_i q_i / gamma_i^2 - (l(alpha) - 1/2 sum_i q_i / gamma_i), q_i = z'K_i z.
     """
-    pull = given.linear - state.predictor
+    residual = given.linear - state.predictor
     if given.bias:
         state.memory[2], primal = offset(
-            pull, given.curvature, given.lower, given.upper, state.memory[2], min(slack, 1e-9 * abs(loss))
+            residual, given.curvature, given.lower, given.upper, state.memory[2], min(slack, 1e-9 * abs(loss))
         )
     else:
-        primal = response(0.0, pull, given.curvature, given.lower, given.upper)[0]
+        primal = response(0.0, residual, given.curvature, given.lower, given.upper)[0]
     most, now = 0.0, 0.0
     for i in range(state.gamma.size):
         most = max(most, state.forms[i] / state.gamma[i] ** 2)
@@ -223,14 +223,14 @@ def stretch(x: Array, f: Array) -> float:
 
 
 @summed
-def refused(lipschitz: float, point: Array, place: Array, gain: float, f: Array, here: Array) -> bool:
+def refused(lipschitz: float, point: Array, candidate: Array, gain: float, f: Array, here: Array) -> bool:
     """Whether a step gains less than its quadratic model, by the values and by the gradients at its ends.
 
     The gradients ask for more, but still tell where the values differ by rounding.
     """
     square, slope, bend = 0.0, 0.0, 0.0
     for k in range(point.size):
-        moved = place[k] - point[k]
+        moved = candidate[k] - point[k]
         square += moved * moved
         slope += f[k] * moved
         bend += (here[k] - f[k]) * moved
@@ -242,12 +242,12 @@ def refused(lipschitz: float, point: Array, place: Array, gain: float, f: Array,
 def propose(point: Array, f: Array, given: Given, state: State) -> Array:
     """Return the maximiser of l(a) - f'a - lipschitz/2 |a - point|^2 on the dual domain."""
     n, lipschitz, nu = point.size, state.memory[0], 0.0
-    pull, stiffness, new = np.empty(n), np.empty(n), np.empty(n)
+    linear, curvature, new = np.empty(n), np.empty(n), np.empty(n)
     for k in range(n):
-        pull[k] = given.linear[k] - f[k] + lipschitz * point[k]
-        stiffness[k] = given.curvature[k] + lipschitz
+        linear[k] = given.linear[k] - f[k] + lipschitz * point[k]
+        curvature[k] = given.curvature[k] + lipschitz
     if given.bias:
-        nu = offset(pull, stiffness, given.lower, given.upper, state.memory[1], -1.0)[0]
+        nu = offset(linear, curvature, given.lower, given.upper, state.memory[1], -1.0)[0]
         state.memory[1] = nu
-    respond(nu, pull, stiffness, given.lower, given.upper, given.bias, new)
+    respond(nu, linear, curvature, given.lower, given.upper, given.bias, new)
     return new
