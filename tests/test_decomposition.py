@@ -15,6 +15,7 @@ import kernelopt as ko
 from kernelopt.learner import learn, lower_bound, machine_at
 from kernelopt.learner.decomposition import pivoted
 from kernelopt.learner.pivots import add_rows, combined_block, compiled, pair_pivots, single_pivots
+from tests.every import every
 from tests.problems import (
     CASES,
     EPS,
@@ -31,16 +32,14 @@ N, LARGE = 14, 520
 QUADRATIC = [case for case in CASES if case.loss(1.0).quadratic]
 cases = pytest.mark.parametrize("case", QUADRATIC, ids=lambda case: case.name)
 biases = pytest.mark.parametrize("bias", [False, True], ids=["no bias", "bias"])
-weights = pytest.mark.parametrize(
-    "C", [1.3, sample_weights(N), 1e-3, 1e3], ids=["scalar", "per sample", "small", "large"]
-)
+weights = every("C", [1.3, sample_weights(N), 1e-3, 1e3], ids=["scalar", "per sample", "small", "large"])
 KERNELS = {
     "full rank": lambda n: positive_definite(n) + 0.2 * np.eye(n),
     "rank 2": lambda n: stack(n)[1],
     "rank 1": lambda n: stack(n)[2],
     "zero": lambda n: np.zeros((n, n)),
 }
-kernels = pytest.mark.parametrize("kernel", KERNELS)
+kernels = every("kernel", KERNELS)
 FINITE = [  # a hard margin needs a kernel that separates
     pytest.param(case, kernel, id=f"{case.name}-{kernel}")
     for case in QUADRATIC
@@ -138,7 +137,7 @@ GARBAGE = {
 
 @cases
 @biases
-@pytest.mark.parametrize("start", GARBAGE)
+@every("start", GARBAGE)
 def test_garbage_to_start_from_does_no_harm(case, bias, start):
     K, y, loss = KERNELS["full rank"](N), case.y(N), case.loss(1.3)
     cold = learn(K, y, loss, bias)
@@ -190,8 +189,8 @@ def test_duplicated_samples_share_the_weight_of_one(case, bias):
 
 @pytest.mark.parametrize("case", [c for c in QUADRATIC if c.name != "hard_margin"], ids=lambda c: c.name)
 @biases
-@pytest.mark.parametrize("scale", [1e-8, 1e-12, 1e-40])
-@pytest.mark.parametrize("start", [None, 0.0], ids=["cold", "start"])
+@every("scale", [1e-8, 1e-12, 1e-40])
+@every("start", [None, 0.0], ids=["cold", "start"])
 def test_a_kernel_that_is_nearly_zero_is_learned_as_zero(case, bias, scale, start):
     """At C fixed: f is nearly constant, and alpha still proves that this is the best there is."""
     K, y, loss = scale * positive_definite(N), case.y(N), case.loss(1.3)
@@ -388,7 +387,7 @@ def arguments(case, bias, K):
 @cases
 @biases
 @kernels
-@pytest.mark.parametrize(("tol", "most"), [(1e-10, 500), (1e-10, 7), (1e-1, 500)])
+@every(("tol", "most"), [(1e-10, 500), (1e-10, 7), (1e-1, 500)])
 def test_the_compiled_pivots_are_those_of_python(case, bias, kernel, tol, most):
     """To the last bit, wherever they end: the same pivots in the same order."""
     pivots, K = pair_pivots if bias else single_pivots, KERNELS[kernel](N)

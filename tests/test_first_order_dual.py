@@ -11,6 +11,7 @@ from sklearn.datasets import load_digits
 
 import kernelopt as ko
 from formulations import similarity
+from tests.every import every
 from tests.problems import solved
 
 FORMS = {
@@ -98,8 +99,8 @@ def check_point(formulation, solution):
 
 @forms
 @fidelities
-@pytest.mark.parametrize("m", [1, 2, 3])
-@pytest.mark.parametrize("seed", [0, 1])
+@every("m", [1, 2, 3])
+@every("seed", [0, 1])
 def test_it_reaches_the_exact_optimum(form, fidelity, m, seed):
     formulation, dual = learning(form, fidelity, m=m, seed=seed)
     check(formulation, optimum(dual))
@@ -107,7 +108,7 @@ def test_it_reaches_the_exact_optimum(form, fidelity, m, seed):
 
 @forms
 @fidelities
-@pytest.mark.parametrize("loss", [ko.squared_hinge(2.0), ko.huberized_hinge(), ko.squared(0.5)], ids=repr)
+@every("loss", [ko.squared_hinge(2.0), ko.huberized_hinge(), ko.squared(0.5)], ids=repr)
 def test_losses_with_a_quadratic_dual(form, fidelity, loss):
     formulation, dual = learning(form, fidelity, loss=loss)
     check(formulation, optimum(dual))
@@ -219,7 +220,7 @@ def blocks(n=30):
 
 @forms
 @fidelities
-@pytest.mark.parametrize("kind", ["blocks", "duplicates", "identity", "zero", "noise"])
+@every("kind", ["blocks", "duplicates", "identity", "zero", "noise"])
 def test_special_similarities(form, fidelity, kind):
     S, y = digits(30)
     S = {
@@ -237,8 +238,8 @@ def test_special_similarities(form, fidelity, kind):
 
 
 @forms
-@pytest.mark.parametrize("trace", [None, 12.0])
-@pytest.mark.parametrize("kind", ["zero", "zero and noise", "a kernel of the labels"])
+@every("trace", [None, 12.0])
+@every("kind", ["zero", "zero and noise", "a kernel of the labels"])
 def test_norms_of_nothing_at_all(form, trace, kind):
     """S = 0, or S = K at the optimum: a Frobenius norm of zero has no weight as a square."""
     noise, y = digits(12, 1)

@@ -21,6 +21,7 @@ import kernelopt as ko
 import kernelopt.catalog
 from formulations import lanckriet, linear_functional, lp_norm, similarity, triplet_lp
 from kernelopt.language.terms import terms
+from tests.every import every
 from tests.problems import CLARABEL_RUNGS, SCS_RUNGS, solved
 
 MODULES = (lanckriet, linear_functional, lp_norm, similarity, triplet_lp)
@@ -39,7 +40,7 @@ MACHINES = {name: entry for name, entry in ENTRIES.items() if name not in KERNEL
 entries = pytest.mark.parametrize("entry", ENTRIES.values(), ids=ENTRIES)
 machines = pytest.mark.parametrize("entry", MACHINES.values(), ids=MACHINES)
 kernels = pytest.mark.parametrize("entry", KERNEL_ONLY.values(), ids=KERNEL_ONLY)
-seeds = pytest.mark.parametrize("seed", SEEDS)
+seeds = every("seed", SEEDS)
 
 
 def example(entry, seed):
@@ -254,8 +255,8 @@ def exactly(name):
     return example(ENTRIES[name], 0).solve("exact")
 
 
-@pytest.mark.parametrize("state", STATES)
-@pytest.mark.parametrize("duplicate", COPIES.values(), ids=COPIES)
+@every("state", STATES)
+@every("duplicate", COPIES.values(), ids=COPIES)
 @entries
 def test_a_formulation_is_duplicated_with_its_values_and_shares_nothing(entry, duplicate, state):
     """A solved problem of cvxpy holds its solver, which does not pickle; a duplicate leaves it behind."""
@@ -269,7 +270,7 @@ def test_a_formulation_is_duplicated_with_its_values_and_shares_nothing(entry, d
         assert v.name() == w.name() and np.array_equal(v.value, w.value)
 
 
-@pytest.mark.parametrize("duplicate", COPIES.values(), ids=COPIES)
+@every("duplicate", COPIES.values(), ids=COPIES)
 @entries
 def test_a_duplicate_is_solved_like_the_original(entry, duplicate):
     two = duplicate(example(entry, 0))

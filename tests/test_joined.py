@@ -10,6 +10,7 @@ import kernelopt as ko
 from kernelopt.errors import InputError, NotPSDError, ParameterError, ShapeError
 from kernelopt.grams import ArrayGrams, Grams, IdentityGrams, KernelGrams, RankOneGrams, join
 from kernelopt.language.terms import FixedGrams
+from tests.every import every
 from tests.problems import labels, points, stack
 
 N = 9
@@ -105,10 +106,8 @@ def test_a_stack_of_stacks_is_its_matrices(make):
 
 
 @stacks
-@pytest.mark.parametrize(
-    "indices", [[0], [-1], [-1, 0], [0, 0], slice(None, None, -1), slice(1), "mask"], ids=str
-)
-@pytest.mark.parametrize("warm", [False, True], ids=["cold", "warm"])
+@every("indices", [[0], [-1], [-1, 0], [0, 0], slice(None, None, -1), slice(1), "mask"], ids=str)
+@every("warm", [False, True], ids=["cold", "warm"])
 def test_a_subset_has_the_matrices_it_names(make, indices, warm):
     grams, Ks = make(), np.asarray(make())
     if warm:
@@ -188,7 +187,7 @@ def test_a_subset_names_its_kernel_in_errors():
 
 
 @stacks
-@pytest.mark.parametrize(
+@every(
     ("indices", "message"),
     [
         ([99], r"integers below \d+, the number of kernels, got \[99\] in Grams.subset .* from zero"),

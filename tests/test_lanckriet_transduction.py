@@ -44,6 +44,7 @@ import pytest
 
 import kernelopt as ko
 from formulations import lanckriet
+from tests.every import every
 from tests.test_lanckriet import (
     CRITERIA,
     KS,
@@ -126,7 +127,7 @@ BAD_LABELS = {
 
 
 @builders
-@pytest.mark.parametrize("bad", BAD_KERNELS)
+@every("bad", BAD_KERNELS)
 def test_bad_kernels(build, bad):
     grams, message = BAD_KERNELS[bad]
     with pytest.raises(ko.InputError, match=message):
@@ -134,7 +135,7 @@ def test_bad_kernels(build, bad):
 
 
 @builders
-@pytest.mark.parametrize("bad", BAD_LABELS)
+@every("bad", BAD_LABELS)
 def test_bad_labels(build, bad):
     y, message = BAD_LABELS[bad]
     with pytest.raises(ko.InputError, match=message):
@@ -142,7 +143,7 @@ def test_bad_labels(build, bad):
 
 
 @pytest.mark.parametrize("name", NONNEGATIVE)
-@pytest.mark.parametrize("block", ["labelled", "whole"])
+@every("block", ["labelled", "whole"])
 def test_nonnegative_weights_need_psd_kernels(name, block):
     # "whole": positive semidefinite on the labelled points, indefinite with the others
     Ks = KS.copy()
@@ -211,7 +212,7 @@ BAD_NUMBERS = [
 ]
 
 
-@pytest.mark.parametrize(("build", "options", "message"), BAD_NUMBERS)
+@every(("build", "options", "message"), BAD_NUMBERS)
 def test_bad_numbers(build, options, message):
     with pytest.raises(ko.ParameterError, match=message):
         build(KS, Y, **options)

@@ -9,6 +9,7 @@ from scipy.optimize import minimize_scalar
 
 import kernelopt as ko
 from kernelopt.errors import InputError, LabelError, NotFiniteError, ParameterError, ShapeError
+from tests.every import every
 from tests.problems import CASES, labels, points, positive_definite, sample_weights, solved, stack, targets
 
 N = 9
@@ -18,7 +19,7 @@ HINGES = [case for case in CASES if case.name in ("hinge", "squared_hinge", "hub
 
 cases = pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 bounded = pytest.mark.parametrize("case", BOUNDED, ids=lambda case: case.name)
-weights = pytest.mark.parametrize("C", WEIGHTS.values(), ids=WEIGHTS)
+weights = every("C", WEIGHTS.values(), ids=WEIGHTS)
 
 
 def predictions(case, seed=1):
@@ -33,7 +34,7 @@ def each(C):
 
 @cases
 @weights
-@pytest.mark.parametrize("seed", range(4))
+@every("seed", range(4))
 def test_value_is_the_textbook_formula(case, C, seed):
     t, y = predictions(case, seed), case.y(N)
     assert case.loss(C).value(t, y) == pytest.approx(case.value(t, y, each(C)), rel=1e-12, abs=1e-14)
@@ -96,7 +97,7 @@ def test_conjugate_is_its_cvxpy_form_and_the_textbook_dual(case, C):
 
 @cases
 @weights
-@pytest.mark.parametrize("bias", [False, True], ids=["no bias", "bias"])
+@every("bias", [False, True], ids=["no bias", "bias"])
 def test_dual_expression_has_the_textbook_optimum(case, C, bias):
     """Its domain is the domain: maximising l(a) - |a|^2/2 gives the textbook's number."""
     y, alpha, values = case.y(N), cp.Variable(N), []
@@ -108,7 +109,7 @@ def test_dual_expression_has_the_textbook_optimum(case, C, bias):
 
 @cases
 @weights
-@pytest.mark.parametrize("bias", [False, True], ids=["no bias", "bias"])
+@every("bias", [False, True], ids=["no bias", "bias"])
 def test_projection_is_the_nearest_point_of_the_domain(case, C, bias):
     loss, y = case.loss(C), case.y(N)
     given = 3 * np.random.default_rng(5).normal(size=N)
@@ -125,7 +126,7 @@ def test_projection_is_the_nearest_point_of_the_domain(case, C, bias):
 
 
 @cases
-@pytest.mark.parametrize("bias", [False, True], ids=["no bias", "bias"])
+@every("bias", [False, True], ids=["no bias", "bias"])
 def test_projection_of_garbage_is_finite_and_in_the_domain(case, bias):
     garbage = np.array([np.nan, np.inf, -np.inf, 1e300, -1e300, 0.0, 1.0, -1.0, 1e-300])
     y = case.y(N)
@@ -138,7 +139,7 @@ def test_projection_of_garbage_is_finite_and_in_the_domain(case, bias):
 
 @bounded
 @weights
-@pytest.mark.parametrize("seed", range(3))
+@every("seed", range(3))
 def test_intercept_minimises_the_loss(case, C, seed):
     f, y, loss = predictions(case, seed), case.y(N), case.loss(C)
     b = loss.intercept(f, y)
@@ -194,7 +195,7 @@ def test_a_double_weight_is_a_repeated_sample(case):
 
 @cases
 @weights
-@pytest.mark.parametrize("factor", [0.3, 1.0, 4.0])
+@every("factor", [0.3, 1.0, 4.0])
 def test_a_scaled_loss_is_the_loss_times_a_number(case, C, factor):
     """Value, expression, response and conjugate: l of c V at c a is c times l of V at a."""
     loss, y, t = case.loss(C), case.y(N), predictions(case)
@@ -234,7 +235,7 @@ def test_a_scaled_loss_takes_a_parameter_at_its_value(case):
 
 
 @cases
-@pytest.mark.parametrize("factor", [0.0, -1.0, np.nan, np.inf, "2"])
+@every("factor", [0.0, -1.0, np.nan, np.inf, "2"])
 def test_a_loss_is_scaled_by_a_positive_number(case, factor):
     with pytest.raises(ParameterError, match="factor must be a positive finite number, got"):
         case.loss(1.5).scaled(factor)
@@ -290,7 +291,7 @@ def test_a_parameter_of_zero_means_no_loss_or_is_refused(case):
 
 
 @bounded
-@pytest.mark.parametrize(
+@every(
     ("C", "error", "message"),
     [
         (0.0, ParameterError, "C must be a positive finite number, got 0"),
@@ -314,13 +315,13 @@ def test_bad_weights_are_refused_with_a_remedy(case, C, error, message):
         case.loss(C)
 
 
-@pytest.mark.parametrize("tau", [0.0, -1.0, np.nan, np.inf])
+@every("tau", [0.0, -1.0, np.nan, np.inf])
 def test_tau_must_be_positive(tau):
     with pytest.raises(ParameterError, match="tau must be a positive finite number"):
         ko.huberized_hinge(1.0, tau)
 
 
-@pytest.mark.parametrize("eps", [-0.1, np.nan, np.inf])
+@every("eps", [-0.1, np.nan, np.inf])
 def test_eps_must_not_be_negative(eps):
     with pytest.raises(ParameterError, match="eps must be a non-negative finite number"):
         ko.epsilon_insensitive(1.0, eps)
@@ -334,7 +335,7 @@ def test_weights_of_the_wrong_length_are_refused(case):
 
 
 @pytest.mark.parametrize("case", [c for c in CASES if c.kind == "labels"], ids=lambda case: case.name)
-@pytest.mark.parametrize(
+@every(
     ("y", "error", "message"),
     [
         ([0, 1, 1], LabelError, r"got 0 at index 0 .*numpy.where"),
@@ -354,7 +355,7 @@ def test_bad_labels_are_refused_with_a_remedy(case, y, error, message):
 
 
 @pytest.mark.parametrize("loss", [ko.squared(), ko.epsilon_insensitive()], ids=repr)
-@pytest.mark.parametrize(
+@every(
     ("y", "error", "message"),
     [
         ([1.0, np.inf, 0.0], NotFiniteError, "got inf at index"),

@@ -11,6 +11,7 @@ from sklearn.svm import SVC, SVR, OneClassSVM
 
 import kernelopt as ko
 from formulations import lanckriet, lp_norm
+from tests.every import every
 from tests.problems import CASES, EPS, crossed, labels, solved, stack, targets
 
 N = 12
@@ -84,7 +85,7 @@ def test_primal_dual_and_block_norm_have_one_value(kind, p):
 
 
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "one_class"])
-@pytest.mark.parametrize("p", [1.0, 4 / 3, np.inf])
+@every("p", [1.0, 4 / 3, np.inf])
 def test_without_intercept(kind, p):
     y, loss = y_of(kind), loss_of(kind)
     found = optimum(lp_norm.primal(GRAMS, y, p=p, loss=loss, bias=False))
@@ -113,7 +114,7 @@ def test_the_sum_of_powers_has_the_value_of_its_dual(kind, r):
 
 
 @kinds
-@pytest.mark.parametrize("E", [APART, TOGETHER], ids=["apart", "together"])
+@every("E", [APART, TOGETHER], ids=["apart", "together"])
 def test_the_ellipsoid_has_the_value_of_its_corrected_dual(kind, E):
     machine = lp_norm.non_isotropic(GRAMS, y_of(kind), E=E, loss=loss_of(kind))
     found = optimum(machine)
@@ -122,7 +123,7 @@ def test_the_ellipsoid_has_the_value_of_its_corrected_dual(kind, E):
 
 
 @kinds
-@pytest.mark.parametrize(("l1", "l2"), [(0.5, 0.0), (0.5, 0.5), (0.2, 2.0)])
+@every(("l1", "l2"), [(0.5, 0.0), (0.5, 0.5), (0.2, 2.0)])
 def test_the_elastic_net_has_three_forms(kind, l1, l2):
     """Over functions, over weights, and the dual; theta_m = |w_m| / (l1 + l2 |w_m|)."""
     y, loss = y_of(kind), loss_of(kind)
@@ -258,7 +259,7 @@ def test_close_exponents_have_close_values():
 
 
 @pytest.mark.parametrize("kind", SMOOTH)
-@pytest.mark.parametrize("p", [1.0, 4 / 3, 3.0, np.inf])
+@every("p", [1.0, 4 / 3, 3.0, np.inf])
 def test_proposition_7_has_one_machine(kind, p):
     """The weights of the block-norm machine are theta, and the predictions are the same."""
     found = learned(kind, p)
@@ -275,7 +276,7 @@ def test_the_sum_kernel_is_r_2_and_p_inf():
 
 
 @pytest.mark.parametrize("kind", ["hinge", "squared", "epsilon_insensitive", "one_class"])
-@pytest.mark.parametrize("r", [2.5, 4.0, np.inf])
+@every("r", [2.5, 4.0, np.inf])
 def test_r_above_2_is_a_maximum_over_weights(kind, r):
     """Equations (32)-(33): jointly concave in (alpha, theta), p = r / (r - 2); omega = 1 / theta."""
     y, loss = y_of(kind), loss_of(kind)
@@ -379,7 +380,7 @@ def test_the_two_maps_of_theorem_1_are_inverse():
 
 
 @kinds
-@pytest.mark.parametrize("r", [1.0, 4 / 3, 1.5, 2.0, 3.0])
+@every("r", [1.0, 4 / 3, 1.5, 2.0, 3.0])
 def test_the_sum_of_powers_is_the_squared_norm_at_another_C(kind, r):
     """Form (29) at C (r/2) B^(r-2), with B the r-norm of the lengths = the dual norm of the sqrt(s_m)."""
     y, loss = y_of(kind), loss_of(kind)
@@ -412,7 +413,7 @@ def test_the_machine_of_the_sum_of_powers_attains_its_value(r):
 
 
 @kinds
-@pytest.mark.parametrize("p", [4 / 3, 2.0, 3.0, 10.0])
+@every("p", [4 / 3, 2.0, 3.0, 10.0])
 def test_the_weights_follow_from_alpha_and_from_w(kind, p):
     """Corollary 3, (21), at a dual solution; Proposition 2, (17), at |w_m| = theta_m sqrt(s_m)."""
     found, q = learned(kind, p), conjugate(p)
@@ -435,7 +436,7 @@ def test_sparse_weights_are_on_the_largest_forms(kind):
 
 
 @kinds
-@pytest.mark.parametrize("p", [4 / 3, 3.0])
+@every("p", [4 / 3, 3.0])
 def test_the_certificate_is_the_duality_gap(kind, p):
     """lower = l - 1/2 |s|_q and upper = C sum V + 1/2 theta's, at the alpha and theta returned."""
     found, loss = learned(kind, p), loss_of(kind)
@@ -452,7 +453,7 @@ def test_the_certificate_is_the_duality_gap(kind, p):
 
 
 @pytest.mark.parametrize("kind", ["hinge", "squared"])
-@pytest.mark.parametrize("p", [1.0, 4 / 3, 2.0, np.inf])
+@every("p", [1.0, 4 / 3, 2.0, np.inf])
 def test_copies_count_as_one_scaled_copy(kind, p):
     y, loss, k = y_of(kind), loss_of(kind), 3
     copies = lp_norm.primal(np.concatenate([GRAMS, GRAMS[:1], GRAMS[:1]]), y, p=p, loss=loss)
@@ -462,7 +463,7 @@ def test_copies_count_as_one_scaled_copy(kind, p):
 
 
 @kinds
-@pytest.mark.parametrize("p", [1.0, 2.0, np.inf])
+@every("p", [1.0, 2.0, np.inf])
 def test_a_zero_kernel_changes_nothing(kind, p):
     y, loss = y_of(kind), loss_of(kind)
     grams = np.concatenate([GRAMS[:1], 0 * GRAMS[:1], GRAMS[1:]])
@@ -495,7 +496,7 @@ def test_one_kernel_is_the_plain_machine_for_every_norm(kind):
 
 
 @pytest.mark.parametrize("kind", ["hinge", "logistic", "epsilon_insensitive"])
-@pytest.mark.parametrize("p", [1.0, 3.0])
+@every("p", [1.0, 3.0])
 def test_permuted_kernels_have_permuted_weights(kind, p):
     order = [2, 0, 1]
     found = optimum(lp_norm.primal(GRAMS[order], y_of(kind), p=p, loss=loss_of(kind)), TIGHT)
@@ -504,7 +505,7 @@ def test_permuted_kernels_have_permuted_weights(kind, p):
 
 
 @kinds
-@pytest.mark.parametrize("c", [0.3, 4.0])
+@every("c", [0.3, 4.0])
 def test_scaled_kernels_are_a_scaled_loss(kind, c):
     """P(cK; C) = P(K; cC) / c, and a budget tau is P_tau(C) = P_1(C tau) / tau."""
     y, loss, p = y_of(kind), loss_of(kind), 1.5

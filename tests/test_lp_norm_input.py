@@ -18,6 +18,7 @@ from kernelopt.errors import (
     ParameterError,
     ShapeError,
 )
+from tests.every import every
 from tests.problems import labels, solved, stack
 
 N = 6
@@ -59,7 +60,7 @@ def indefinite():
 
 
 @builders
-@pytest.mark.parametrize(
+@every(
     ("grams", "error", "message"),
     [
         (changed((0, 0), np.nan), NotFiniteError, r"must be finite, got nan at index \(1, 0, 0\)"),
@@ -94,7 +95,7 @@ def test_a_kernel_must_be_positive_semidefinite_on_the_unlabelled_points_too():
 
 
 @builders
-@pytest.mark.parametrize(
+@every(
     ("y", "error", "message"),
     [
         (np.arange(6.0), LabelError, r"must hold labels -1 and \+1, got 0 at index 0"),
@@ -114,7 +115,7 @@ def test_bad_labels_are_refused_at_building(build, y, error, message):
 
 
 @builders
-@pytest.mark.parametrize(
+@every(
     ("y", "error", "message"),
     [
         ([1.0, np.inf, 0, 0, 0, 0], NotFiniteError, "got inf at index"),
@@ -128,7 +129,7 @@ def test_bad_targets_are_refused_at_building(build, y, error, message):
 
 
 @pytest.mark.parametrize("build", [*BUILDERS.values(), *DUALS.values()], ids=[*BUILDERS, *DUALS])
-@pytest.mark.parametrize("loss", [ko.hinge, "hinge", None, 1.0])
+@every("loss", [ko.hinge, "hinge", None, 1.0])
 def test_what_is_no_loss_is_refused(build, loss):
     with pytest.raises(
         ParameterError, match=r"loss must be a loss such as kernelopt.hinge\(1.0\), got .*Create"
@@ -136,7 +137,7 @@ def test_what_is_no_loss_is_refused(build, loss):
         build(loss=loss)
 
 
-@pytest.mark.parametrize("C", [0.0, -1.0, np.nan, np.inf])
+@every("C", [0.0, -1.0, np.nan, np.inf])
 def test_a_loss_needs_a_positive_weight(C):
     with pytest.raises(ParameterError, match="C must be .*, got"):
         lp_norm.primal(GRAMS, Y, loss=ko.hinge(C))
@@ -161,7 +162,7 @@ def test_one_class_learning_with_an_intercept_is_refused(build):
 BAD_EXPONENTS = (0.5, 0.999, 0.0, -1.0, np.nan, -np.inf, "2", None, True)
 
 
-@pytest.mark.parametrize("p", BAD_EXPONENTS)
+@every("p", BAD_EXPONENTS)
 @pytest.mark.parametrize(
     "build",
     [
@@ -180,8 +181,8 @@ def test_p_below_1_is_refused(build, p):
         build(p=p)
 
 
-@pytest.mark.parametrize("r", BAD_EXPONENTS)
-@pytest.mark.parametrize("squared", [True, False])
+@every("r", BAD_EXPONENTS)
+@every("squared", [True, False])
 def test_r_below_1_is_refused(r, squared):
     for build in (lp_norm.block_norm, lp_norm.dual_block_norm):
         with pytest.raises(ParameterError, match="r must be (at least 1|a positive number), got"):
@@ -196,7 +197,7 @@ def test_the_sum_of_powers_has_no_limit():
             build(GRAMS, Y, r=np.inf, squared=False)
 
 
-@pytest.mark.parametrize("penalty", [0.0, -1.0, np.nan, np.inf, None])
+@every("penalty", [0.0, -1.0, np.nan, np.inf, None])
 def test_a_penalty_must_be_positive(penalty):
     for build in (lp_norm.tikhonov, lp_norm.dual_tikhonov):
         with pytest.raises(ParameterError, match="penalty must be a positive finite number, got"):
@@ -204,7 +205,7 @@ def test_a_penalty_must_be_positive(penalty):
 
 
 @pytest.mark.parametrize("build", [lp_norm.non_isotropic, lp_norm.dual_non_isotropic])
-@pytest.mark.parametrize(
+@every(
     ("bad", "error", "message"),
     [
         (np.eye(2), ShapeError, r"E must have shape \(3, 3\), one row per kernel, got \(2, 2\)"),
@@ -223,7 +224,7 @@ def test_a_matrix_that_is_no_norm_is_refused(build, bad, error, message):
 
 
 @pytest.mark.parametrize("build", [lp_norm.elastic_net, lp_norm.dual_elastic_net])
-@pytest.mark.parametrize(
+@every(
     ("l1", "l2", "message"),
     [
         (0.0, 1.0, r"l1 must be a positive finite number, got 0: .* Use primal\(p=numpy.inf\)"),
@@ -252,7 +253,7 @@ def test_without_l1_the_elastic_net_is_the_machine_that_the_error_names():
 
 
 @pytest.mark.parametrize("build", [lp_norm.one_class, lp_norm.dual_one_class])
-@pytest.mark.parametrize(
+@every(
     ("C", "nu", "message"),
     [
         (1.0, 0.5, "exactly one of C and nu must be given, got C=1.0 and nu=0.5. Drop one"),

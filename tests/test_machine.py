@@ -11,6 +11,7 @@ from sklearn.svm import SVC, SVR
 
 import kernelopt as ko
 from kernelopt.learner import block_lower_bound, learn, learn_blocks, lower_bound, single
+from tests.every import every
 from tests.problems import (
     CASES,
     EPS,
@@ -26,7 +27,7 @@ from tests.problems import (
 N = 24
 WEIGHTS = {"scalar": 1.3, "per sample": sample_weights(N)}
 cases = pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-weights = pytest.mark.parametrize("C", WEIGHTS.values(), ids=WEIGHTS)
+weights = every("C", WEIGHTS.values(), ids=WEIGHTS)
 biases = pytest.mark.parametrize("bias", [False, True], ids=["no bias", "bias"])
 norms = pytest.mark.parametrize("norm", [1, 1.5, 2, 3, np.inf])
 
@@ -143,7 +144,7 @@ def test_two_points_by_hand():
 @cases
 @weights
 @biases
-@pytest.mark.parametrize("kernel", [0, 1, 2], ids=["full rank", "rank 2", "rank 1"])
+@every("kernel", [0, 1, 2], ids=["full rank", "rank 2", "rank 1"])
 def test_value_is_attained_and_optimal(case, C, bias, kernel):
     """The value is that of f = K alpha + b, alpha is in the dual domain, and its bound meets the value."""
     K, y, loss = stack(N)[kernel], case.y(N), case.loss(C)
@@ -178,7 +179,7 @@ def test_value_is_optimal_at_awkward_scales(name, n, seed, scale, C, bias):
     assert gap <= 1e-6 * max(1.0, trained.value)
 
 
-@pytest.mark.parametrize("scale", [1e-6, 1e-3, 1e3, 1e6])
+@every("scale", [1e-6, 1e-3, 1e3, 1e6])
 @cases
 def test_units_of_the_kernel_do_not_matter(case, scale):
     """With f in the same units: risk(sK, C/s) = risk(K, C) / s."""

@@ -115,20 +115,25 @@ def outcome(method, name, p, bias):
 
 
 @rows
-def test_bounds_overlap_with_those_of_the_exact_method(method, name, p, bias):
-    exact = outcome("exact", name, p, bias).solution
-    solution = outcome(method, name, p, bias).solution
-    assert exact.gap <= TOL
-    slack = 1e-9 * max(1.0, abs(exact.upper))
-    assert solution.lower <= exact.upper + slack and solution.upper >= exact.lower - slack
-    assert solution.status == "optimal" and solution.gap <= tolerance(method, p)
+def test_a_method_ends_at_the_optimum(method, name, p, bias):
+    """Its bounds overlap with those of "exact", and all that it leaves behind fits together."""
+    exact, found = outcome("exact", name, p, bias), outcome(method, name, p, bias)
+    tol, solution = tolerance(method, p), found.solution
+    assert exact.solution.gap <= TOL
+    slack = 1e-9 * max(1.0, abs(exact.solution.upper))
+    assert solution.lower <= exact.solution.upper + slack and solution.upper >= exact.solution.lower - slack
+    assert solution.status == "optimal" and solution.gap <= tol
     assert solution.method == method and solution.iterations >= 1
+    check_variables(found, p, bias)
+    check_machine(solution, LOSSES[name], tol)
+    check_multiplier(found, exact.problem, p, 1e-2 if tol == TOL else 1e-1)
 
 
-@rows
-def test_what_is_left_in_the_problem_fits_together(method, name, p, bias):
-    problem, theta, risk, solution = outcome(method, name, p, bias)
+def check_variables(found, p, bias):
+    """What stands in the cvxpy problem is what the solution says."""
+    problem, theta, risk, solution = found
     assert problem.status == cp.OPTIMAL
+    assert problem.value == pytest.approx(solution.value, rel=1e-9, abs=1e-12)
     assert all(v.value is not None and np.isfinite(v.value).all() for v in problem.variables())
     np.testing.assert_array_equal(solution.weights, theta.value)
     assert theta.value.min() >= 0 and np.linalg.norm(theta.value, p) <= 1 + 1e-12
@@ -140,38 +145,28 @@ def test_what_is_left_in_the_problem_fits_together(method, name, p, bias):
     np.testing.assert_allclose(solution.decision_function(), predicted, rtol=1e-9, atol=1e-9)
 
 
-@rows
-def test_the_value_of_the_problem_is_that_of_the_solution(method, name, p, bias):
-    """As cvxpy keeps it, as the objective is evaluated, and as it was returned."""
-    problem, _, _, solution = outcome(method, name, p, bias)
-    assert problem.value == pytest.approx(solution.value, rel=1e-9, abs=1e-12)
-
-
-@rows
-def test_the_multiplier_of_the_ball_is_half_the_dual_norm(method, name, p, bias):
-    """d value / d radius = -1/2 |s|_q; alpha is not unique at low rank, |s|_q is."""
-    problem, _, _, solution = outcome(method, name, p, bias)
-    exact = outcome("exact", name, p, bias).problem
-    multiplier = float(np.squeeze(problem.constraints[-1].dual_value))
-    known = float(np.squeeze(exact.constraints[-1].dual_value))
-    near = 1e-2 if tolerance(method, p) == TOL else 1e-1  # of first order in alpha, the gap of second
-    assert multiplier == pytest.approx(known, rel=near, abs=1e-7)
-    (alpha,) = solution.certificate.alphas
-    s = np.einsum("i,mij,j->m", alpha, KS, alpha)
-    assert multiplier == pytest.approx(np.linalg.norm(s, conjugate(p)) / 2, rel=1e-6, abs=1e-7)
-
-
-@rows
-def test_the_machine_attains_the_value(method, name, p, bias):
-    """Its loss and its norm by the textbook's formula: what predicts is as good as the weights are."""
-    solution = outcome(method, name, p, bias).solution
+def check_machine(solution, case, tol):
+    """The machine attains the value: its loss and its norm by the textbook's formula."""
     f = solution.decision_function()
-    if name == "hard_margin":
+    if case.name == "hard_margin":
         f = (1 + 1e-9) * f  # a margin of one is met up to round-off
     size = solution.alpha @ solution.kernel @ solution.alpha / 2
-    attained = LOSSES[name].value(f, LOSSES[name].y(N), np.full(N, 1.3)) + size
+    attained = case.value(f, case.y(N), np.full(N, 1.3)) + size
     scale = max(1.0, abs(solution.value))
-    assert solution.lower - 1e-9 * scale <= attained <= solution.value + 2 * tolerance(method, p) * scale
+    assert solution.lower - 1e-9 * scale <= attained <= solution.value + 2 * tol * scale
+
+
+def check_multiplier(found, exact, p, near):
+    """d value / d radius = -1/2 |s|_q; alpha is not unique at low rank, |s|_q is.
+
+    The multiplier is `near` to that of "exact": its error is of first order in alpha, the gap of second.
+    """
+    multiplier = float(np.squeeze(found.problem.constraints[-1].dual_value))
+    known = float(np.squeeze(exact.constraints[-1].dual_value))
+    assert multiplier == pytest.approx(known, rel=near, abs=1e-7)
+    (alpha,) = found.solution.certificate.alphas
+    s = np.einsum("i,mij,j->m", alpha, KS, alpha)
+    assert multiplier == pytest.approx(np.linalg.norm(s, conjugate(p)) / 2, rel=1e-6, abs=1e-7)
 
 
 def test_methods_apply_where_the_theory_says():

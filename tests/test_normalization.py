@@ -12,6 +12,7 @@ import pytest
 import kernelopt as ko
 from kernelopt.errors import InputError, NotPSDError, ParameterError, ShapeError
 from kernelopt.grams import caching
+from tests.every import every
 from tests.problems import labels, points, solved, stack
 
 N, NEW = 7, 4
@@ -23,7 +24,7 @@ STEPS = ("center", *KINDS)
 CHAINS = [chain for length in (1, 2) for chain in itertools.product(STEPS, repeat=length)]
 LONG_CHAINS = CHAINS + list(itertools.product(STEPS, repeat=3))
 chains = pytest.mark.parametrize("chain", CHAINS, ids=".".join)
-long_chains = pytest.mark.parametrize("chain", LONG_CHAINS, ids=".".join)
+long_chains = every("chain", LONG_CHAINS, ids=".".join)
 
 
 def ours(grams, chain):
@@ -124,7 +125,7 @@ def test_new_points_meet_the_training_constants(chain):
 
 
 @chains
-@pytest.mark.parametrize("rows", [slice(0, 4), np.array([5, 0, 2])], ids=["slice", "indices"])
+@every("rows", [slice(0, 4), np.array([5, 0, 2])], ids=["slice", "indices"])
 def test_a_block_keeps_the_constants_of_all_points(chain, rows):
     grams, found = ours(ko.Grams.from_kernels(KERNELS, X), chain), expected(chain)
     block = grams.block(rows)
@@ -138,7 +139,7 @@ def test_a_block_keeps_the_constants_of_all_points(chain, rows):
     assert inner.cross(X_NEW) == pytest.approx(cross[:, :, [2, 0]], rel=1e-8, abs=1e-9)
 
 
-@pytest.mark.parametrize("later", STEPS)
+@every("later", STEPS)
 @pytest.mark.parametrize("first", STEPS)
 def test_a_step_on_a_block_has_the_constants_of_the_block(first, later):
     rows = np.array([6, 1, 3, 4])
@@ -164,7 +165,7 @@ STORED = {
 
 
 @chains
-@pytest.mark.parametrize(("grams", "Ks"), STORED.values(), ids=STORED)
+@every(("grams", "Ks"), STORED.values(), ids=STORED)
 def test_matrices_without_kernels_are_scaled_by_the_formulas(grams, Ks, chain):
     Ks = Ks.astype(float)
     for step in chain:
@@ -345,7 +346,7 @@ def test_scaled_matrices_are_kept_up_to_the_limit(monkeypatch):
 # ------------------------------------------------------------------ inputs that must be refused
 
 
-@pytest.mark.parametrize("kind", ["multiplicatve", "Spherical", "", None, 2, ["trace"], ("trace",)])
+@every("kind", ["multiplicatve", "Spherical", "", None, 2, ["trace"], ("trace",)])
 def test_an_unknown_kind_is_refused_at_once(kind):
     with pytest.raises(
         ParameterError,
@@ -367,13 +368,11 @@ class Constant(ko.Kernel):
         return f"constant {self.value:g}"
 
 
-STRETCHES = pytest.mark.parametrize("value", [1.0, 0.1, 1e-7, 12345.678])
+STRETCHES = every("value", [1.0, 0.1, 1e-7, 12345.678])
 
 
 @STRETCHES
-@pytest.mark.parametrize(
-    "chain", [(), ("center",), ("trace",), ("spherical",), ("spherical", "center")], ids=str
-)
+@every("chain", [(), ("center",), ("trace",), ("spherical",), ("spherical", "center")], ids=str)
 def test_a_constant_kernel_has_no_variance(value, chain):
     grams = ours(ko.Grams.from_kernels([ko.linear(), Constant(value)], points(50)), chain)
     grams = grams.normalize("multiplicative")

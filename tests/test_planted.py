@@ -10,6 +10,7 @@ import kernelopt as ko
 from formulations.lp_norm.planted import of_ball, of_block_norm, of_tikhonov
 from formulations.similarity.planted import of_several, of_single
 from kernelopt.language.terms import terms
+from tests.every import every
 from tests.problems import solved
 from tests.test_formulations import ENTRIES
 
@@ -21,7 +22,7 @@ KNOBS = {
 }
 HARD = ("lanckriet.hard_margin", "lanckriet.sdp", "lp_norm.primal")  # those that can be infeasible
 entries = pytest.mark.parametrize("entry", ENTRIES.values(), ids=ENTRIES)
-knobs = pytest.mark.parametrize("knobs", KNOBS.values(), ids=KNOBS)
+knobs = every("knobs", KNOBS.values(), ids=KNOBS)
 
 
 def plant(entry, seed=0, **knobs):

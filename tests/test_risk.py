@@ -15,6 +15,7 @@ from scipy.optimize import minimize_scalar
 import kernelopt as ko
 from kernelopt.errors import NotPSDError, ParameterError
 from kernelopt.structure import expand
+from tests.every import every
 from tests.problems import (
     CASES,
     MULTIPLIER_RUNGS,
@@ -40,7 +41,7 @@ RANK_ONES = (V * SPECTRUM) @ V.T
 
 cases = pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 finite = pytest.mark.parametrize("case", [c for c in CASES if c.name != "hard_margin"], ids=lambda c: c.name)
-biases = pytest.mark.parametrize("bias", [False, True], ids=["no bias", "bias"])
+biases = every("bias", [False, True], ids=["no bias", "bias"])
 
 
 # ------------------------------------------------------------------------------------ the table
@@ -197,7 +198,7 @@ def test_value_is_that_of_the_dual(loss, bias, name):
 
 
 @cases
-@pytest.mark.parametrize("p", [1, 1.5, 2, np.inf])
+@every("p", [1, 1.5, 2, np.inf])
 def test_learned_weights_in_a_ball(case, p):
     """min over |theta|_p <= 1 is max l(a) - 1/2 |(a'K_m a)_m|_q, 1/p + 1/q = 1."""
     theta, a, s = weights(nonneg=True), cp.Variable(N), cp.Variable(3)
@@ -240,7 +241,7 @@ def test_learned_matrix_of_given_trace_is_of_rank_one(case):
 
 @cases
 @biases
-@pytest.mark.parametrize("name", ["combination", "spectral", "with ridge", "free sign", "PSD variable"])
+@every("name", ["combination", "spectral", "with ridge", "free sign", "PSD variable"])
 def test_zero_weights_leave_the_best_constant(case, bias, name):
     form = FORMS[name]()
     risk = ko.risk(form.kernel, case.y(N), case.loss(C), bias)
@@ -362,7 +363,7 @@ def test_gradient_in_a_matrix(case):
 
 
 @cases
-@pytest.mark.parametrize("norm", [2, 3, np.inf])
+@every("norm", [2, 3, np.inf])
 def test_gradient_of_a_list(case, norm):
     mu, K = cp.Variable(2, nonneg=True), cp.Variable((N, N), PSD=True)
     risk = ko.risk([ko.combine(mu, RIDGED[:2]), K], case.y(N), case.loss(C), norm=norm)
@@ -390,7 +391,7 @@ def test_scaling_the_kernel_scales_the_weight(case, bias):
 
 @cases
 @biases
-@pytest.mark.parametrize("norm", [2, np.inf])
+@every("norm", [2, np.inf])
 def test_convex_along_segments_and_decreasing_in_the_psd_order(case, bias, norm):
     rng = np.random.default_rng(6)
     A, B = (RIDGED * rng.uniform(0.3, 2, (3, 1, 1)) for _ in range(2))
@@ -497,7 +498,7 @@ def test_a_bounded_risk(least):
         (lambda r: cp.Minimize(r), lambda r: r == 1),
     ],
 )
-@pytest.mark.parametrize("name", ["combination", "free sign", "PSD variable", "variable list, norm 3"])
+@every("name", ["combination", "free sign", "PSD variable", "variable list, norm 3"])
 def test_misuse_is_not_dcp(objective, constraint, name):
     form = FORMS[name]()
     risk = ko.risk(form.kernel, labels(N), ko.hinge(), norm=form.norm)
@@ -507,14 +508,14 @@ def test_misuse_is_not_dcp(objective, constraint, name):
         problem.solve(solver=cp.CLARABEL)
 
 
-@pytest.mark.parametrize("norm", [1, 1.5, 1.999, 0.5, np.nan])
+@every("norm", [1, 1.5, 1.999, 0.5, np.nan])
 def test_norms_below_two_of_variable_kernels_are_refused(norm):
     kernels = [ko.combine(weights(nonneg=True), KS), SUM]
     with pytest.raises(ParameterError, match=r"at least 2 for variable kernels.*combine\(\) and lp_ball\(\)"):
         ko.risk(kernels, labels(N), ko.hinge(), norm=norm)
 
 
-@pytest.mark.parametrize("norm", [0.5, -1, np.nan])
+@every("norm", [0.5, -1, np.nan])
 def test_norms_below_one_are_refused(norm):
     with pytest.raises(ParameterError, match="at least 1 for constant kernels"):
         ko.risk(list(KS), labels(N), ko.hinge(), norm=norm)
@@ -640,7 +641,7 @@ def test_a_hard_margin_that_no_weights_meet_is_infeasible():
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-@pytest.mark.parametrize("name", ["combination", "with ridge", "free sign", "variable list, norm 3"])
+@every("name", ["combination", "with ridge", "free sign", "variable list, norm 3"])
 def test_expanded_problem_has_the_same_value(case, name):
     form = FORMS[name]()
     risk = ko.risk(form.kernel, case.y(N), case.loss(C), norm=form.norm)

@@ -13,6 +13,7 @@ from sklearn.svm import SVC
 import kernelopt as ko
 from formulations import lp_norm, similarity
 from kernelopt import InputError, LabelError, NotFiniteError, NotSymmetricError, ParameterError, ShapeError
+from tests.every import every
 from tests.problems import CASES, labels, points, solved
 
 N = 8
@@ -37,7 +38,7 @@ LOSSES = (
 
 builders = pytest.mark.parametrize("name", BUILDERS)
 fidelities = pytest.mark.parametrize("fidelity", FIDELITIES)
-traces = pytest.mark.parametrize("traced", [True, False], ids=["traced", "free"])
+traces = every("traced", [True, False], ids=["traced", "free"])
 
 
 def similarities(m=2, n=N, seed=0):
@@ -126,7 +127,7 @@ def psd(seed, n=N, rank=None):
 @builders
 @fidelities
 @traces
-@pytest.mark.parametrize("m", [1, 2])
+@every("m", [1, 2])
 def test_primal_and_dual_have_one_value(name, fidelity, traced, m):
     """(4), (6) with (10), and (7), against their duals by hand."""
     _, solution = learned(name, fidelity, m, traced)
@@ -188,7 +189,7 @@ def test_without_fidelity_the_labels_are_fitted():
 
 
 @traces
-@pytest.mark.parametrize("m", [1, 2])
+@every("m", [1, 2])
 def test_the_kernel_is_a_projection_at_alpha(m, traced):
     """K(a) of section 2; the bound that it gives is tight, and below the optimum at any alpha."""
     _, solution = learned("ESKL", "squared_frobenius", m, traced)
@@ -431,7 +432,7 @@ def test_transduction_with_several_kernels(name):
 
 
 @fidelities
-@pytest.mark.parametrize("m", [1, 2])
+@every("m", [1, 2])
 def test_the_spectral_extension_reproduces_the_training_rows(fidelity, m):
     """And predicts: f(x_i) from the rows is the decision function."""
     _, solution = learned("REKL", fidelity, m)

@@ -29,6 +29,7 @@ from kernelopt.errors import (
     ParameterError,
     ShapeError,
 )
+from tests.every import every
 from tests.problems import points, solved
 
 CONES = ("dominant", "psd", "nonnegative")
@@ -374,7 +375,7 @@ def test_the_optimum_is_between_zero_and_the_margin_of_every_triplet(seed, expon
 
 
 @cones
-@pytest.mark.parametrize("kind", ["plain", "semidefinite"])
+@every("kind", ["plain", "semidefinite"])
 def test_without_prices_it_is_solved_and_never_called_optimal_wrongly(kind, cone):
     grams, triplets, groups = DATA[kind](1, *((8, 10) if cone == "psd" else ()))
     formulation = formulated(grams, triplets, groups, gamma1=0.0, gamma2=0.0, cone=cone)
@@ -495,8 +496,8 @@ def test_contradictions_warn_when_built_and_explain_shows_the_cycle():
 
 
 @cones
-@pytest.mark.parametrize("kind", ["plain", "semidefinite"])
-@pytest.mark.parametrize("gamma2", [0.0, 0.02])
+@every("kind", ["plain", "semidefinite"])
+@every("gamma2", [0.0, 0.02])
 def test_zero_weights_are_optimal_exactly_above_gamma1_max(kind, cone, gamma2):
     grams, triplets, groups = DATA[kind](0, 8, 10)
     options = {"gamma2": gamma2, "cone": cone}
@@ -618,8 +619,8 @@ TWINS = {  # name: what changes, by how much the value, and what the weights bec
 
 
 @cones
-@pytest.mark.parametrize("twin", TWINS.values(), ids=TWINS)
-@pytest.mark.parametrize("kind", ["plain", "semidefinite"])
+@every("twin", TWINS.values(), ids=TWINS)
+@every("kind", ["plain", "semidefinite"])
 def test_a_clumsy_twin_has_the_same_optimum(kind, cone, twin):
     grams, triplets, groups = DATA[kind](2, 8, 9)
     options = {"gamma1": 0.05, "gamma2": 0.02}
@@ -636,7 +637,7 @@ def test_a_clumsy_twin_has_the_same_optimum(kind, cone, twin):
     assert near(phi(weights, *there, **kept), other.value, tolerance(cone))
 
 
-@pytest.mark.parametrize("kind", ["plain", "semidefinite"])
+@every("kind", ["plain", "semidefinite"])
 @cones
 def test_duplicate_kernels(kind, cone):
     """In a group of its own a copy changes nothing; inside a group the price of the first covers it."""
@@ -666,7 +667,7 @@ def test_one_kernel_scaled_is_not_invariant():
 
 
 @pytest.mark.parametrize("kind", ["plain", "semidefinite"])
-@pytest.mark.parametrize("seed", range(4))
+@every("seed", range(4))
 def test_values_are_ordered_as_the_sets_are(kind, seed):
     grams, triplets, groups = DATA[kind](seed, 9, 10)
     prices = (0.05, 0.02)
@@ -678,7 +679,7 @@ def test_values_are_ordered_as_the_sets_are(kind, seed):
 
 
 @cones
-@pytest.mark.parametrize("kind", ["plain", "semidefinite"])
+@every("kind", ["plain", "semidefinite"])
 def test_more_points_cost_more(kind, cone):
     grams, triplets, groups = DATA[kind](1)
     triplets = triplets[np.all(triplets < 8, axis=1)]
@@ -1194,8 +1195,8 @@ ONLY = {  # name: (what is wrong, error, message, which functions)
 }
 
 
-@pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
-@pytest.mark.parametrize(("wrong", "error", "message"), BAD.values(), ids=BAD)
+@every("call", CALLS.values(), ids=CALLS)
+@every(("wrong", "error", "message"), BAD.values(), ids=BAD)
 def test_bad_input_is_named(call, wrong, error, message):
     with pytest.raises(error, match=message) as raised:
         call(**{**GOOD, **wrong})
