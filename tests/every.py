@@ -10,7 +10,7 @@ def every(names, values, ids=None):
     """Run a test for all `values` of the arguments `names`, as one test.
 
     It is written like `pytest.mark.parametrize`, for values at which one fact is stated again: they make one
-    test and not many. The first failure ends it, and a note names the values.
+    test instead of many. The first failure ends it, and a note names the values.
     """
     names = [name.strip() for name in names.split(",")] if isinstance(names, str) else list(names)
     rows = [tuple(row) if len(names) > 1 else (row,) for row in values]

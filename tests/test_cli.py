@@ -11,6 +11,7 @@ import pytest
 from kernelopt import catalog, cli, demo
 from kernelopt.errors import KerneloptError
 from kernelopt.testing import Row, suite
+from tests.every import every
 
 CRITERIA = ("hard margin", "soft margin", "squared soft", "learned ridge", "alignment", "free signs")
 
@@ -53,7 +54,7 @@ def test_every_row_is_certified_and_learned_is_no_worse_than_single_or_average()
     assert soft <= rows["hard margin"].value + 1e-6
 
 
-@pytest.mark.parametrize(
+@every(
     ("arguments", "said"),
     [
         ([], "required"),

@@ -20,6 +20,7 @@ from kernelopt.certificates.lower.minorants import minorants, relaxation
 from kernelopt.structure.powers import read_power
 from kernelopt.structure.separation import read_separation
 from kernelopt.structure.structure import Structure
+from tests.every import every
 
 RNG = np.random.default_rng(1)
 X = RNG.normal(size=(10, 2))
@@ -171,7 +172,7 @@ def rational(a):
     return [Fraction(float(x)) for x in np.ravel(a)]
 
 
-@pytest.mark.parametrize("seed", range(6))
+@every("seed", range(6))
 @pytest.mark.parametrize("form", ["norm", "quadratic form", "uneven norm"])
 def test_the_minimum_over_an_ellipsoid_is_below_every_feasible_value_in_fractions(form, seed):
     """Points next to the minimiser that are feasible in exact arithmetic: the bound may touch, not pass."""

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from kernelopt.comparisons import as_triplets, comparisons, sample_triplets, triplet_score
 from kernelopt.comparisons.digraphs import feedback_arcs, feedback_order, shortest_cycle
 from kernelopt.errors import LabelError, NotFiniteError, NotSymmetricError, ParameterError, ShapeError
+from tests.every import every
 
 FOUR, FIVE = (list(permutations(range(n), 3)) for n in (4, 5))
 tiny_sets = st.lists(st.sampled_from(FOUR), min_size=1, max_size=10)  # six pairs: cycles are common
@@ -413,7 +414,7 @@ def test_the_checked_triplets_are_a_copy():
     assert rows.tolist() == [[0, 1, 2]]
 
 
-@pytest.mark.parametrize(
+@every(
     ("triplets", "n_points", "error", "message"),
     [
         ([0, 1, 2], None, ShapeError, r"shape \(T, 3\) with T >= 1, got \(3,\).*\[\[i, j, k\]\]"),
@@ -556,7 +557,7 @@ def test_labels_never_contradict_themselves(y, seed):
     assert triplet_score(same, compared.triplets) == 1.0
 
 
-@pytest.mark.parametrize(
+@every(
     ("arguments", "error", "message"),
     [
         (([1, 1, 1], 5), LabelError, r"got 1 class\(es\) on 3 point\(s\), the largest of 3.*median"),

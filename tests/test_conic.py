@@ -25,6 +25,7 @@ from kernelopt.certificates.conic.cones import cone_program
 from kernelopt.certificates.conic.multipliers import conic_bound
 from kernelopt.conic import ladder as conic
 from kernelopt.conic.ladder import SolverAttempt, ladder
+from tests.every import every
 from tests.problems import labels, stack
 
 N = 8
@@ -214,7 +215,7 @@ LIARS = [
     TooGood,
     Silent,
 ]
-liars = pytest.mark.parametrize("liar", LIARS, ids=lambda liar: liar.lie)
+liars = every("liar", LIARS, ids=lambda liar: liar.lie)
 
 
 def simplex():

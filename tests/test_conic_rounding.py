@@ -35,6 +35,7 @@ from kernelopt.certificates.conic.proofs import proof_near
 from kernelopt.certificates.conic.semidefinite import curvature, semidefinite
 from kernelopt.certificates.conic.tightening import Interval, tightened
 from kernelopt.numerics.rounding import column_sums, exact_sum, norm_above, refined, two_products
+from tests.every import every
 
 PAIRS = {
     "soc": ((5, 3, 4), (5, -3, -4)),
@@ -191,7 +192,7 @@ def inside(kind, v):
     return v[0] < 0 and v[2] >= -v[0] * value * (1 - Fraction(1, 10**30))
 
 
-@pytest.mark.parametrize("scale", [1e-200, 1e-12, 1.0, 1e12])
+@every("scale", [1e-200, 1e-12, 1.0, 1e12])
 @pytest.mark.parametrize("kind", PAIRS)
 def test_pushed_points_are_in_the_dual_cone(kind, scale):
     rng = np.random.default_rng(3)
@@ -223,7 +224,7 @@ def test_pushed_points_have_the_room_that_is_asked_for():
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("curved", [False, True])
+@every("curved", [False, True])
 def test_boxes_contain_the_optimum(kind, curved):
     rng = np.random.default_rng(5)
     for _ in range(10):
@@ -269,8 +270,8 @@ def test_boxes_of_a_semidefinite_and_of_an_exponential_cone():
 # --------------------------------------------------------------------------------------- the bounds
 
 
-@pytest.mark.parametrize("scale", [2.0**-40, 1.0, 2.0**40])
-@pytest.mark.parametrize("curved", [False, True])
+@every("scale", [2.0**-40, 1.0, 2.0**40])
+@every("curved", [False, True])
 @pytest.mark.parametrize("kind", KINDS)
 def test_no_bound_is_above_the_true_optimum(kind, curved, scale):
     """Multipliers from exact to garbage; the good ones prove the optimum to eleven digits."""

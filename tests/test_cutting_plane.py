@@ -74,18 +74,20 @@ def test_every_problem_with_risks_is_solved(name, stabilize):
     assert solution.value == pytest.approx(known.value, rel=2 * TOL, abs=2 * TOL)
     assert all(v.value is not None and np.isfinite(v.value).all() for v in problem.variables())
     assert all(c.violation().max() <= 1e-8 for c in problem.constraints)
+    for check in (check_value, check_multipliers, check_machines, check_history):
+        check(name, stabilize)
 
 
-@runs
-def test_the_value_of_the_problem_is_that_of_the_solution(name, stabilize):
+def check_value(name, stabilize):
+    """The problem's value is that of the solution."""
     problem, solution = cut(name, stabilize)
     assert problem.value == pytest.approx(solution.value, rel=1e-9, abs=1e-12)
     slack = 1e-8 * max(1.0, abs(solution.value))  # a machine trained anew may be better, within the bounds
     assert solution.lower - slack <= float(problem.objective.value) <= solution.upper + slack
 
 
-@runs
-def test_the_multipliers_are_those_of_the_exact_method(name, stabilize):
+def check_multipliers(name, stabilize):
+    """They are those of the exact method."""
     if name in SHARED:
         assert all(np.isfinite(z).all() for z in multipliers(cut(name, stabilize)[0]))
         return
@@ -93,8 +95,8 @@ def test_the_multipliers_are_those_of_the_exact_method(name, stabilize):
         np.testing.assert_allclose(ours, known, rtol=1e-2, atol=1e-2)
 
 
-@runs
-def test_every_risk_has_its_machine(name, stabilize):
+def check_machines(name, stabilize):
+    """Every risk has the machine that its alpha stands for."""
     problem, solution = cut(name, stabilize)
     found = [written.risk for written in ko.expand(problem).risks]
     assert len(solution.learned) == len(found)
@@ -108,9 +110,8 @@ def test_every_risk_has_its_machine(name, stabilize):
             assert machine.value <= float(risk.value) * (1 + 10 * TOL)
 
 
-@runs
-def test_the_history_brackets_the_optimum_ever_closer(name, stabilize):
-    """For `Maximize` as for `Minimize`: the bounds are those of the user's objective."""
+def check_history(name, stabilize):
+    """It brackets the optimum ever closer, for `Maximize` as for `Minimize`, in the user's objective."""
     _, solution = cut(name, stabilize)
     _, known = exact(name)
     seconds, lower, upper = np.array(solution.history).T

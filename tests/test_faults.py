@@ -24,6 +24,7 @@ from sklearn.datasets import load_breast_cancer
 import kernelopt as ko
 from formulations import lanckriet
 from tests.draws import draw
+from tests.every import every
 
 X = np.array([[1.0, 2.0], [-1.0, 1.0], [3.0, 0.0], [2.0, -2.0]])
 Y = np.array([1.0, -1.0, 1.0, -1.0])
@@ -179,7 +180,7 @@ def best_alignment(grams, y, with_first):
 
 @pytest.mark.parametrize("signs", ["nonnegative", "free"])
 @pytest.mark.parametrize("kernels", ["linear", "widths"])
-@pytest.mark.parametrize("rows", [8, 12, 16])
+@every("rows", [8, 12, 16])
 def test_alignment_on_raw_rows(rows, kernels, signs):
     points, y = classes(rows)
     grams = ko.Grams.from_kernels(SCALES[kernels], points)
@@ -208,7 +209,7 @@ def squared_hinge_value(K, alpha, b, y=Y):
     return alpha @ f / 2 + sum(s * s for s in slack) / 2
 
 
-@pytest.mark.parametrize("size", [1e6, 1e8, 1e9, 1e10, 1e12])
+@every("size", [1e6, 1e8, 1e9, 1e10, 1e12])
 @pytest.mark.parametrize(
     "direction", [Y, [1, -1, 2, -2], [3, -1, 1, -3], [1, -2, 3, -4]], ids=["even", "2", "3", "4"]
 )
@@ -232,9 +233,9 @@ def ridge(x, t, bias):
     return (t @ t - (x @ t) ** 2 / (1 + x @ x)) / 2
 
 
-@pytest.mark.parametrize("bias", [True, False], ids=["bias", "no-bias"])
+@every("bias", [True, False], ids=["bias", "no-bias"])
 @pytest.mark.parametrize("shift", [1e3, 1e4, 1e5, 1e6])
-@pytest.mark.parametrize("seed", range(2))
+@every("seed", range(2))
 def test_squared_loss_on_points_far_from_the_origin(seed, shift, bias):
     rng = np.random.default_rng(seed)
     x = shift + rng.integers(-5, 6, size=6)
@@ -254,7 +255,7 @@ def test_a_hard_margin_far_from_the_origin(shift):
 
 
 @pytest.mark.parametrize("size", [1e14, 1e15, 1e16, 1e17])
-@pytest.mark.parametrize("seed", [13, 96, 172, 192])
+@every("seed", [13, 96, 172, 192])
 def test_rounding_noise_of_an_alpha_in_the_null_space_predicts_nothing(seed, size):
     rng = np.random.default_rng(seed)
     x = rng.integers(-4, 5, size=5).astype(float)
@@ -282,8 +283,8 @@ def tiny(kind, radius, scale):
 
 
 @pytest.mark.parametrize("kind", ["sum", "ball", "power", "two"])
-@pytest.mark.parametrize("candidate", [1e-15, 5e-15, 1.0], ids=["10-radii", "50-radii", "one"])
-@pytest.mark.parametrize("scale", [1e15, 1e16])
+@every("candidate", [1e-15, 5e-15, 1.0], ids=["10-radii", "50-radii", "one"])
+@every("scale", [1e15, 1e16])
 def test_a_tiny_radius_is_not_overstepped(scale, candidate, kind):
     """Every weight is at most the radius, and alpha = y proves the bound; f = 0 attains 4."""
     radius = Fraction(1e-16)
@@ -296,7 +297,7 @@ def test_a_tiny_radius_is_not_overstepped(scale, candidate, kind):
 # ------------------------------------------------------------- 6. contradictions
 
 
-@pytest.mark.parametrize("seed", range(4))
+@every("seed", range(4))
 @pytest.mark.parametrize("method", ["exact", "cutting-plane", "interleaved"])
 def test_no_bracket_of_width_zero_where_sums_cancel(method, seed):
     """A crossing of bounds by rounding is paid for by both sides, not settled in favour of the upper one."""
@@ -337,7 +338,7 @@ def small(seed, loss_scale=1e-4):
 
 
 @pytest.mark.parametrize("method", ["exact", "interleaved", "cutting-plane"])
-@pytest.mark.parametrize("seed", [1, 3, 4, 14, 27])
+@every("seed", [1, 3, 4, 14, 27])
 def test_optimal_is_said_of_a_small_gap_in_units_of_the_problem(seed, method):
     """The floor of the gap's denominator is at most a thousandth of the value at f = 0."""
     problem, at_zero = small(seed)

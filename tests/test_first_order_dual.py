@@ -267,7 +267,7 @@ SLOW = (  # not certified to 1e-4 within 100 reports, that is 500 iterations, no
 
 @forms
 @fidelities
-@pytest.mark.parametrize(
+@every(
     "change",
     [
         {"C": 10.0},

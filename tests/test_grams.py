@@ -18,6 +18,7 @@ from kernelopt.errors import (
 )
 from kernelopt.grams import as_grams, caching
 from kernelopt.language.terms import FixedGrams
+from tests.every import every
 from tests.problems import labels, points, solved, stack
 
 N = 7
@@ -83,7 +84,7 @@ def test_traces_products_and_entries(grams, Ks):
 
 
 @stacks
-@pytest.mark.parametrize(
+@every(
     "indices",
     [slice(1, None, 2), np.array([5, 0, 5]), [3], 2, -1, range(2), (0, 6), [], np.arange(N) > 4],
     ids=str,
@@ -103,7 +104,7 @@ def test_row_means(grams, Ks):
 
 
 @stacks
-@pytest.mark.parametrize(
+@every(
     ("indices", "message"),
     [
         ([N], rf"integers below {N}, the number of points, got \[7\] in Grams.rows .* from zero"),
@@ -142,7 +143,7 @@ def test_images_belong_to_the_alpha_that_is_asked_for(grams, Ks):
 
 
 @stacks
-@pytest.mark.parametrize("rows", [slice(0, 4), slice(1, None, 2), np.array([5, 0, 2])], ids=str)
+@every("rows", [slice(0, 4), slice(1, None, 2), np.array([5, 0, 2])], ids=str)
 def test_blocks(grams, Ks, rows):
     block = grams.block(rows)
     assert block.shape == Ks[:, rows][:, :, rows].shape
@@ -326,7 +327,7 @@ def test_factors_beyond_the_limit_are_computed_anew(monkeypatch):
 
 
 @stacks
-@pytest.mark.parametrize("rows_at_a_time", [1, 3, N])
+@every("rows_at_a_time", [1, 3, N])
 def test_images_of_stacks_too_large_to_keep(grams, Ks, rows_at_a_time, monkeypatch):
     monkeypatch.setattr(caching, "CACHE_BYTES", 0)
     monkeypatch.setattr(caching, "CHUNK_BYTES", rows_at_a_time * 8 * len(Ks) * N)

@@ -13,6 +13,7 @@ from scipy.linalg import expm
 
 from kernelopt.errors import InputError, NotFiniteError, ParameterError
 from kernelopt.graphs import diffusion
+from tests.every import every
 
 
 def random_graph(n, seed, density=0.4):
@@ -129,7 +130,7 @@ def edge(weight):
 PATH = nx.path_graph(["a", "b"])
 
 
-@pytest.mark.parametrize(
+@every(
     ("call", "error", "remedy"),
     [
         (lambda: diffusion(nx.DiGraph([(0, 1)]), 1.0), InputError, r"got DiGraph.*graph\.to_undirected\(\)"),

@@ -14,6 +14,7 @@ import kernelopt as ko
 from formulations import lanckriet
 from kernelopt.methods.registry import METHODS
 from kernelopt.methods.solve import SolveOptions
+from tests.every import every
 
 OPTIONS = {
     "tol": "float",
@@ -88,7 +89,7 @@ def test_a_wrong_name_is_a_type_error(solve, option):
 
 
 @ways
-@pytest.mark.parametrize(
+@every(
     ("options", "message"),
     [
         ({"max_iterations": 2.5}, r"max_iterations must be a positive whole number, got 2.5 \(float\)"),

@@ -62,7 +62,7 @@ STACKS = {
     "centred after": lambda: join([(2.0, lazy()), (1.0, ko.Grams.identity(N))]).center(),
     "joined twice": lambda: join([(3.0, join([(2.0, lazy()), (1.0, ko.Grams.rank_one(V))])), (1.0, lazy())]),
 }
-stacks = pytest.mark.parametrize("make", STACKS.values(), ids=STACKS)
+stacks = every("make", STACKS.values(), ids=STACKS)
 
 
 def near(found, expected):

@@ -24,6 +24,7 @@ from kernelopt.kernels import (
     per_feature,
     polynomial,
 )
+from tests.every import every
 
 
 def dot(x, z):
@@ -215,7 +216,7 @@ def test_empirical_map():
 X23 = [[1.0, 2.0, 3.0], [0.0, 0.0, 0.0]]
 
 
-@pytest.mark.parametrize(
+@every(
     ("call", "error", "remedy"),
     [
         (lambda: linear()([1.0, 2.0]), ShapeError, r"got \(2,\).*X\.reshape\(-1, 1\) makes one column"),

@@ -47,6 +47,7 @@ from sklearn.svm import SVC
 import kernelopt as ko
 from formulations import lanckriet
 from tests import problems
+from tests.every import every
 from tests.problems import positive_definite, solved
 
 n, N = 14, 18
@@ -295,7 +296,7 @@ def test_constants_are_free_but_not_for_the_trace(criterion):
 
 
 @with_learned
-@pytest.mark.parametrize("weights", ["nonnegative", "free"])
+@every("weights", ["nonnegative", "free"])
 def test_flipping_the_labels_flips_the_intercept(criterion, weights):
     one = learned(lanckriet.margin(KS, Y, **criterion, weights=weights))
     two = learned(lanckriet.margin(KS, -Y, **criterion, weights=weights))
@@ -483,8 +484,8 @@ def test_free_signs_are_never_worse_and_sometimes_better(criterion):
 
 
 @with_learned
-@pytest.mark.parametrize("seed", [0, 5, 6])
-@pytest.mark.parametrize("rank", [5, 2])
+@every("seed", [0, 5, 6])
+@every("rank", [5, 2])
 def test_the_bounds_of_section_3_bracket_the_optimum(criterion, seed, rank):
     # Rank 2: the kernels span six of eight dimensions, so that Q is a true basis.
     rng = np.random.default_rng(seed)
@@ -639,7 +640,7 @@ def test_kernels_with_weight_have_the_largest_form(criterion):
 
 
 @with_learned
-@pytest.mark.parametrize("weights", ["nonnegative", "free"])
+@every("weights", ["nonnegative", "free"])
 def test_zero_kernels_are_dropped(criterion, weights):
     plain = learned(lanckriet.margin(KS[:2], Y, **criterion, weights=weights))
     Ks = np.stack([KS[0], np.zeros((N, N)), KS[1]])
@@ -717,7 +718,7 @@ CHANGES = [rescaled, permuted_kernels, permuted_points, split_in_two, with_zero,
 
 
 @with_learned
-@pytest.mark.parametrize("change", CHANGES)
+@every("change", CHANGES)
 def test_invariances_of_learned_weights(criterion, change):
     plain = learned(lanckriet.margin(KS, Y, **criterion, trace=TRACE))
     Ks, y, back = change()
@@ -733,7 +734,7 @@ def test_invariances_of_learned_weights(criterion, change):
 
 
 @with_learned
-@pytest.mark.parametrize("kappa", [0.3, 5.0])
+@every("kappa", [0.3, 5.0])
 def test_budget_scaling(criterion, kappa):
     left = learned(lanckriet.margin(KS, Y, **criterion, trace=kappa * TRACE))
     other = dict(criterion)

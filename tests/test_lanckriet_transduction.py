@@ -655,7 +655,7 @@ def test_free_signs_have_complexity_c_N():
 
 
 @with_learned
-@pytest.mark.parametrize("delta", [0.05, 0.5])
+@every("delta", [0.05, 0.5])
 def test_the_bound_is_the_sum_of_its_parts(criterion, delta):
     Ks, y = halves(12, seed=2)
     solution = learned(lanckriet.margin(Ks, y, **criterion, trace=12.0))

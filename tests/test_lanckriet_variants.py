@@ -35,6 +35,7 @@ from scipy.optimize import linprog, minimize_scalar
 
 import kernelopt as ko
 from formulations import lanckriet
+from tests.every import every
 from tests.problems import labels, points
 from tests.test_lanckriet import (
     KS,
@@ -516,7 +517,7 @@ def bracket(alpha, mu, tau, C, c, ridge=None):
 
 
 @with_learned
-@pytest.mark.parametrize("noise", [0.0, 1e-3, 0.1])
+@every("noise", [0.0, 1e-3, 0.1])
 def test_the_bounds_of_section_6_bracket_the_optimum(criterion, noise):
     rng = np.random.default_rng(int(1e4 * noise))
     c, C = TRACE, criterion.get("C", np.inf)

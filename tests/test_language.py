@@ -9,6 +9,7 @@ import pytest
 import kernelopt as ko
 from kernelopt.errors import NotFiniteError, NotSymmetricError, ParameterError, ShapeError
 from kernelopt.language.terms import terms
+from tests.every import every
 from tests.problems import labels, points, solved, stack
 
 N, TRAINING = 8, 5
@@ -202,7 +203,7 @@ def test_combine_refuses_other_shapes(weights):
         ko.combine(weights, GRAMS)
 
 
-@pytest.mark.parametrize(
+@every(
     ("call", "error", "message"),
     [
         (lambda: ko.trace(GRAMS), ShapeError, r"got a stack.*combine\(weights, grams\)"),
@@ -239,9 +240,9 @@ def test_no_entries_are_refused_like_other_bad_indices(index):
 G = np.array([2.0, -1.0, 0.5, 3.0])
 
 
-@pytest.mark.parametrize("radius", [1.0, 2.5, cp.Parameter(nonneg=True, value=2.5)], ids=str)
+@every("radius", [1.0, 2.5, cp.Parameter(nonneg=True, value=2.5)], ids=str)
 @pytest.mark.parametrize("p", [1, 1.5, 2, 3, 17.3, np.inf])
-@pytest.mark.parametrize("nonneg", [False, True])
+@every("nonneg", [False, True])
 def test_the_ball_has_its_support_function(p, radius, nonneg):
     """max g'theta over theta >= 0, |theta|_p <= R is R |g_+|_q with 1/p + 1/q = 1."""
     theta = cp.Variable(4, nonneg=nonneg)
@@ -260,7 +261,7 @@ def test_the_ball_names_its_constraints_and_adds_signs_once():
     assert len(shifted) == 2 and all(c.is_dcp() for c in shifted)
 
 
-@pytest.mark.parametrize(
+@every(
     ("call", "error", "message"),
     [
         (lambda t: ko.lp_ball(t, 0.5), ParameterError, "p must be at least 1, got 0.5.*p = 1 is sparse"),

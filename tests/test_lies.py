@@ -10,6 +10,7 @@ from cvxpy.reductions.solvers.conic_solvers.clarabel_conif import CLARABEL
 
 from kernelopt.testing.conformance import run
 from kernelopt.testing.suite import cases
+from tests.every import every
 from tests.test_formulations import ENTRIES
 
 CASES = {case.name: case for case in cases(entries=ENTRIES)}
@@ -87,7 +88,7 @@ LIES = {
         x=lambda a: np.resize(a.z, a.x.size), z=lambda a: np.resize(a.x, a.z.size)
     ),
 }
-lies = pytest.mark.parametrize("lie", LIES)
+lies = every("lie", LIES)
 # With these the value and the point stay right, which a certificate may say.
 OF_MULTIPLIERS = {lie for lie in LIES if lie.startswith("multipliers")}
 
@@ -121,7 +122,7 @@ def test_nothing_wrong_is_certified_on_any_problem(name, lie):
 
 
 @pytest.mark.parametrize("name", PATHOLOGICAL)
-@pytest.mark.parametrize("lie", ["honest", *LIES])
+@every("lie", ["honest", *LIES])
 def test_what_solvers_cannot_solve_is_never_reported_as_solved(name, lie):
     """The strong-duality failure and the unbounded log-determinant, whatever is said of them."""
     row = run(CASES[name], Liar(LIES.get(lie, lambda answer, data, solve: None)))

@@ -18,6 +18,7 @@ from formulations import linear_functional as lf
 from formulations.linear_functional.combination import Combination, certificate, on_simplex
 from formulations.linear_functional.filters import cut_off, iterated_tikhonov, landweber, tikhonov
 from formulations.linear_functional.spectrum import decomposed, levels
+from tests.every import every
 from tests.problems import points, solved, targets
 
 N, ALPHA = 20, 0.03
@@ -206,7 +207,7 @@ def test_the_default_grid_follows_the_scale_of_the_kernel():
 
 
 @cases
-@pytest.mark.parametrize("columns", COLUMNS)
+@every("columns", COLUMNS)
 def test_primal_is_dual_and_certified(weights, ridge, columns):
     strategy = learn(weights=weights, ridge=ridge, columns=columns)
     plain = solved(strategy.problem)
@@ -389,7 +390,7 @@ def good_weights(stage):
 
 
 @cases
-@pytest.mark.parametrize("kind", KINDS)
+@every("kind", KINDS)
 def test_bounds_hold_in_exact_arithmetic(kind, weights, ridge):
     for seed in range(7):
         X, v = small_problem(kind, seed)
@@ -404,7 +405,7 @@ def test_bounds_hold_in_exact_arithmetic(kind, weights, ridge):
 
 
 @cases
-@pytest.mark.parametrize("kind", ["tall", "square", "repeated", "zero column"])
+@every("kind", ["tall", "square", "repeated", "zero column"])
 def test_bounds_are_tight_where_the_columns_allow_it(kind, weights, ridge):
     """A gap of a few roundings of |v|^2 at good weights; on the simplex they are good to 1e-8 here."""
     for seed in range(7):
@@ -545,7 +546,7 @@ def test_jobs_change_nothing_and_kernels_are_let_go():
     assert peak < 45 * 8 * 300**2  # sixteen matrices and factors at a time, and a few to work with
 
 
-@pytest.mark.parametrize(
+@every(
     ("options", "error", "match"),
     [
         ({"regularization": 0.0}, ko.ParameterError, "regularization must be positive"),

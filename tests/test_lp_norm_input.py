@@ -45,7 +45,7 @@ DUALS = {
     "dual_non_isotropic": lambda **rest: lp_norm.dual_non_isotropic(GRAMS, Y, **{"E": E, **rest}),
     "dual_elastic_net": lambda **rest: lp_norm.dual_elastic_net(GRAMS, Y, **{"l1": 0.5, "l2": 0.5, **rest}),
 }
-builders = pytest.mark.parametrize("build", BUILDERS.values(), ids=BUILDERS)
+builders = every("build", BUILDERS.values(), ids=BUILDERS)
 duals = pytest.mark.parametrize("build", DUALS.values(), ids=DUALS)
 
 
@@ -128,7 +128,7 @@ def test_bad_targets_are_refused_at_building(build, y, error, message):
         build(GRAMS, y, loss=ko.epsilon_insensitive(1.0, 0.1))
 
 
-@pytest.mark.parametrize("build", [*BUILDERS.values(), *DUALS.values()], ids=[*BUILDERS, *DUALS])
+@every("build", [*BUILDERS.values(), *DUALS.values()], ids=[*BUILDERS, *DUALS])
 @every("loss", [ko.hinge, "hinge", None, 1.0])
 def test_what_is_no_loss_is_refused(build, loss):
     with pytest.raises(
@@ -151,7 +151,7 @@ def test_weights_per_sample_must_match_the_labels(build):
         build(loss=ko.hinge(np.ones(5)))
 
 
-@pytest.mark.parametrize("build", [*BUILDERS.values(), *DUALS.values()], ids=[*BUILDERS, *DUALS])
+@every("build", [*BUILDERS.values(), *DUALS.values()], ids=[*BUILDERS, *DUALS])
 def test_one_class_learning_with_an_intercept_is_refused(build):
     with pytest.raises(
         ParameterError, match="one-class learning has no intercept, got bias=True.* Leave bias out"

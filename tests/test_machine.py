@@ -29,7 +29,7 @@ WEIGHTS = {"scalar": 1.3, "per sample": sample_weights(N)}
 cases = pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 weights = every("C", WEIGHTS.values(), ids=WEIGHTS)
 biases = pytest.mark.parametrize("bias", [False, True], ids=["no bias", "bias"])
-norms = pytest.mark.parametrize("norm", [1, 1.5, 2, 3, np.inf])
+norms = every("norm", [1, 1.5, 2, 3, np.inf])
 
 
 def ridged(K):
@@ -214,7 +214,7 @@ def test_the_zero_kernel_learns_the_best_constant(case, bias):
 
 @cases
 @norms
-@pytest.mark.parametrize(
+@every(
     ("ridge", "bias"),
     [(0.0, True), (0.2, False)],
     ids=["low rank", "full rank, no bias"],

@@ -19,6 +19,7 @@ import kernelopt as ko
 from kernelopt.grams.evaluated import KernelGrams
 from kernelopt.methods.registry import METHODS
 from kernelopt.methods.solve import applicable
+from tests.every import every
 from tests.problems import CASES, fastest, labels, points, solved, stack, why_not
 
 N = 14
@@ -221,7 +222,7 @@ def test_the_radius_of_the_ball_counts(method, radius):
 
 
 @iterative
-@pytest.mark.parametrize("written", ["2 r + 3", "r + r + 3", "parameter"])
+@every("written", ["2 r + 3", "r + r + 3", "parameter"])
 def test_a_factor_and_an_offset(method, written):
     theta = cp.Variable(3, nonneg=True)
     risk = ko.risk(ko.combine(theta, KS), Y, ko.squared_hinge(1.3))
@@ -242,8 +243,8 @@ def test_a_factor_and_an_offset(method, written):
 
 
 @iterative
-@pytest.mark.parametrize("kernels", ["array", "functions"])
-@pytest.mark.parametrize("constraint", ["ball", "trace"])
+@every("kernels", ["array", "functions"])
+@every("constraint", ["ball", "trace"])
 def test_points_without_labels_are_predicted(method, kernels, constraint):
     """N > n: the risk sees the labelled points, a trace all of them."""
     n, X = 10, points(N)
@@ -268,7 +269,7 @@ def test_points_without_labels_are_predicted(method, kernels, constraint):
 
 
 @iterative
-@pytest.mark.parametrize("p", [1.01, 4 / 3, np.inf])
+@every("p", [1.01, 4 / 3, np.inf])
 def test_zero_kernels_change_nothing(method, p):
     padded = np.concatenate([KS, np.zeros((1, N, N))])
     solution = ko.solve(learning(ko.squared_hinge(1.3), p, grams=padded).problem, method)
@@ -403,7 +404,7 @@ class Trigger:
 
 
 @iterative
-@pytest.mark.parametrize("k", [1, 2])
+@every("k", [1, 2])
 @pytest.mark.parametrize(
     ("act", "said"),
     [(interrupt, "interrupted"), (press_ctrl_c, "interrupted"), (enough, "callback")],
@@ -494,7 +495,7 @@ def test_unknown_options_name_those_that_exist(method):
 
 
 @pytest.mark.parametrize("method", [*METHODS, "auto"])
-@pytest.mark.parametrize("option", [{"tol": 0.0}, {"time_limit": -1.0}], ids=str)
+@every("option", [{"tol": 0.0}, {"time_limit": -1.0}], ids=str)
 def test_common_options_are_checked(method, option):
     with pytest.raises(ko.ParameterError, match=next(iter(option))):
         ko.solve(learning(ko.squared_hinge()).problem, method, **option)
@@ -570,7 +571,7 @@ OBSTACLES = {
 
 
 @pytest.mark.parametrize("method", BALL)
-@pytest.mark.parametrize("kind", OBSTACLES)
+@every("kind", OBSTACLES)
 def test_what_stands_in_the_way_is_named(method, kind):
     problem = obstructed(kind)
     with pytest.raises(ko.MethodError, match=f"{method}.*{OBSTACLES[kind]}"):
@@ -694,7 +695,7 @@ def test_the_memory_of_solve_is_taken_by_every_choice_of_auto():
 # --------------------------------------------------------------------------- block-descent
 
 
-@pytest.mark.parametrize("p", [1.0, 1.2, 4 / 3, 2.0, 3.0])
+@every("p", [1.0, 1.2, 4 / 3, 2.0, 3.0])
 @pytest.mark.parametrize("name", ["hinge", "squared", "epsilon_insensitive", "logistic"])
 def test_block_descent_descends(name, p):
     """Every upper bound is below the last: also after the best so far, since the method is a descent."""
@@ -773,8 +774,8 @@ def counted(loss, p, bias=True):
 
 
 @pytest.mark.parametrize("bias", [False, True], ids=["no bias", "bias"])
-@pytest.mark.parametrize("memory", [5e8, 1e4])
-@pytest.mark.parametrize("p", [1.0, 4 / 3, np.inf])
+@every("memory", [5e8, 1e4])
+@every("p", [1.0, 4 / 3, np.inf])
 def test_kernels_as_functions_and_as_an_array_give_the_same(p, memory, bias):
     """1e4 bytes are the rows of 7 points, of 40: the smallest cache holds two chunks."""
     X, loss = points(MANY), ko.hinge(1.3)
@@ -808,7 +809,7 @@ def test_no_gram_matrix_is_evaluated_before_the_certificate(memory, monkeypatch)
 
 
 @pytest.mark.parametrize("bias", [False, True], ids=["no bias", "bias"])
-@pytest.mark.parametrize("chunk", [1, 2, 7, 20, MANY, 3 * MANY])
+@every("chunk", [1, 2, 7, 20, MANY, 3 * MANY])
 def test_the_size_of_a_chunk_does_not_matter(chunk, bias):
     X, loss = points(MANY), ko.epsilon_insensitive(1.0, 0.1)
     y = X[:, 0] + 0.3 * labels(MANY)

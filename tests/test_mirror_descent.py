@@ -16,6 +16,7 @@ from formulations import similarity
 from kernelopt.methods.mirror_descent.composite import read_composite
 from kernelopt.methods.mirror_descent.dual_averaging import Adaptive, Memory, Printed
 from kernelopt.structure.pieces import Piece, read_pieces
+from tests.every import every
 from tests.problems import CASES, labels, points, solved, stack, targets, why_not
 
 METHOD = "mirror-descent"
@@ -108,7 +109,7 @@ LOSSES = {
 }
 
 
-@pytest.mark.parametrize("form", ["ESKL", "EMKL"])
+@every("form", ["ESKL", "EMKL"])
 @pytest.mark.parametrize("name", LOSSES)
 def test_any_loss(form, name):
     loss, make = LOSSES[name]
@@ -186,7 +187,7 @@ MU = {
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-@pytest.mark.parametrize("name", MU)
+@every("name", MU)
 def test_weights_of_kernels(case, name):
     """l1-MKL is mirror descent with the entropy of vectors."""
     mu = cp.Variable(3, nonneg=True, name="mu")
@@ -337,7 +338,7 @@ def test_a_bounded_trace_has_a_coordinate_of_gradient_zero():
 
 @pytest.mark.parametrize("form", ["ESKL", "EMKL"])
 @fidelities
-@pytest.mark.parametrize("T", [10, 40])
+@every("T", [10, 40])
 def test_the_bound_of_the_corrected_theorem(form, fidelity, T):
     """min_t f(K_t) - f* <= m tau Lambda sqrt(2 log n / T), Lambda the largest half range of a gradient."""
     formulation, dual = learning(form, fidelity)

@@ -23,7 +23,7 @@ KINDS = ("multiplicative", "spherical", "trace")
 STEPS = ("center", *KINDS)
 CHAINS = [chain for length in (1, 2) for chain in itertools.product(STEPS, repeat=length)]
 LONG_CHAINS = CHAINS + list(itertools.product(STEPS, repeat=3))
-chains = pytest.mark.parametrize("chain", CHAINS, ids=".".join)
+chains = every("chain", CHAINS, ids=".".join)
 long_chains = every("chain", LONG_CHAINS, ids=".".join)
 
 

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from formulations import lp_norm
+from tests.every import every
 from tests.problems import stack
 
 GRAMS = stack(12)
@@ -57,7 +58,7 @@ def identities(p, nu):
 
 
 @pytest.mark.parametrize("kind", numbers)
-@pytest.mark.parametrize("p", EXPONENTS)
+@every("p", EXPONENTS)
 def test_bounds_hold_the_exact_optimum_at_any_candidate(p, kind):
     q = CONJUGATES[p]
     for nu, other in product((0.2, 1.0), numbers):
@@ -77,7 +78,7 @@ def test_bounds_hold_the_exact_optimum_at_any_candidate(p, kind):
     ("nu", "exact"),
     [(0.1, Fraction(8, 21)), (0.4, Fraction(8, 21)), (0.5, Fraction(2, 5)), (1.0, Fraction(21, 18))],
 )
-@pytest.mark.parametrize("other", numbers)
+@every("other", numbers)
 def test_the_box_counts(nu, exact, other):
     """K = diag(1, 4, 16): alpha is (16, 4, 1) / 21, at nu = 1/2 (10, 4, 1) / 15, and equal at nu = 1."""
     problem = lp_norm.one_class([np.diag([1.0, 4.0, 16.0])], p=2, nu=nu).problem

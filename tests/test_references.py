@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from cvxpy.reductions.solvers.conic_solvers.clarabel_conif import CLARABEL
 
+from tests.every import every
 from tests.problems import CLARABEL_RUNGS, SCS_RUNGS, VerifiedClarabel, solved, value_error
 
 A = np.array([3.0, -1.0, 2.0])
@@ -58,7 +59,7 @@ def test_a_value_is_proven_and_right(make, attempts):
 
 
 @problems
-@pytest.mark.parametrize("side", ["x", "s", "z"])
+@every("side", ["x", "s", "z"])
 def test_a_wrong_pair_is_no_proof(make, side):
     """Moved by 1e-3 in any coordinate, up or down."""
 

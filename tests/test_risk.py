@@ -522,9 +522,7 @@ def test_norms_below_one_are_refused(norm):
 
 
 @pytest.mark.parametrize("backend", ["SCIPY", "CPP", "COO"])
-@pytest.mark.parametrize(
-    "name", ["combination", "spectral", "with ridge", "free sign", "variable list, norm inf"]
-)
+@every("name", ["combination", "spectral", "with ridge", "free sign", "variable list, norm inf"])
 def test_every_backend_compiles_it(backend, name):
     form = FORMS[name]()
     risk = ko.risk(form.kernel, labels(N), ko.hinge(C), norm=form.norm)
@@ -683,7 +681,7 @@ COMPOSED = {
 
 
 @pytest.mark.parametrize(("objective", "weight"), COMPOSED.values(), ids=COMPOSED)
-@pytest.mark.parametrize("loss", [ko.hinge(C), ko.squared_hinge(C)], ids=["hinge", "squared_hinge"])
+@every("loss", [ko.hinge(C), ko.squared_hinge(C)], ids=["hinge", "squared_hinge"])
 def test_alpha_is_the_multiplier_divided_by_the_weight(objective, weight, loss):
     expansion, risk = alphas(objective, loss=loss)
     (written,) = expansion.risks

@@ -14,6 +14,7 @@ from kernelopt.numerics.rounding import dot, form, gamma, upwards
 from kernelopt.structure.affine import affine
 from kernelopt.structure.evaluation import Evaluator
 from kernelopt.structure.structure import Structure
+from tests.every import every
 
 LOSSES = {
     "hinge": ko.hinge(3.0),
@@ -40,8 +41,8 @@ def far_kernel(rng, n, shift):
     return np.outer(x, x).astype(float)
 
 
-@pytest.mark.parametrize("shift", [0.0, 1e3, 1e6, 1e9])
-@pytest.mark.parametrize("size", [1e-8, 1.0, 1e8])
+@every("shift", [0.0, 1e3, 1e6, 1e9])
+@every("size", [1e-8, 1.0, 1e8])
 def test_sums_are_within_their_errors(shift, size):
     rng = np.random.default_rng(int(shift) + int(size))
     for n in (1, 2, 7, 20):
@@ -94,7 +95,7 @@ def exact_loss(loss, t, y):
 
 
 @pytest.mark.parametrize("name", LOSSES)
-@pytest.mark.parametrize("shift", [0.0, 1e4, 1e7])
+@every("shift", [0.0, 1e4, 1e7])
 def test_a_machine_costs_no_more_than_its_price(name, shift):
     """The price is not below the primal value in exact arithmetic, and close to it."""
     for seed in range(3):
@@ -115,10 +116,10 @@ def test_a_machine_costs_no_more_than_its_price(name, shift):
         assert machine.value <= float(truth) * (1 + 1e-9 + 20 * moved)
 
 
-@pytest.mark.parametrize("bias", [True, False], ids=["bias", "no bias"])
+@every("bias", [True, False], ids=["bias", "no bias"])
 @pytest.mark.parametrize("name", LOSSES)
-@pytest.mark.parametrize("shift", [0.0, 1e4, 1e7])
-@pytest.mark.parametrize("accurate", [False, True], ids=["plain", "accurate"])
+@every("shift", [0.0, 1e4, 1e7])
+@every("accurate", [False, True], ids=["plain", "accurate"])
 def test_a_minorant_is_below_its_exact_value(name, shift, bias, accurate):
     """Its constant and its slopes are within their errors of those of an alpha that is exactly feasible."""
     for seed in range(3):

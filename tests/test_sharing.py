@@ -17,6 +17,7 @@ import pytest
 import kernelopt as ko
 from kernelopt.grams import caching, join
 from kernelopt.language.terms import FixedGrams
+from tests.every import every
 from tests.problems import labels, points, stack
 
 N, THREADS = 12, 5
@@ -92,7 +93,7 @@ def together(work, threads=THREADS):
 
 
 @stacks
-@pytest.mark.parametrize("room", [0, 2, 10**6])
+@every("room", [0, 2, 10**6])
 def test_threads_find_what_one_finds_alone(make, room, monkeypatch, quick_switches):
     """Five threads ask for everything in different orders; the store holds none, two or all matrices.
 
@@ -274,13 +275,11 @@ def pickled(grams):
     return pickle.loads(pickle.dumps(grams))  # noqa: S301
 
 
-copies = pytest.mark.parametrize(
-    "how", [copy.copy, copy.deepcopy, pickled], ids=["copy", "deepcopy", "pickle"]
-)
+copies = every("how", [copy.copy, copy.deepcopy, pickled], ids=["copy", "deepcopy", "pickle"])
 
 
 @stacks
-@pytest.mark.parametrize("warm", [False, True], ids=["cold", "warm"])
+@every("warm", [False, True], ids=["cold", "warm"])
 @copies
 def test_copies_are_the_same_stack(make, warm, how):
     grams = make()

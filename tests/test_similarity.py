@@ -160,7 +160,7 @@ def test_the_machine_is_the_svm_at_the_kernel():
 
 
 @builders
-@pytest.mark.parametrize("kind", LOSSES)
+@every("kind", LOSSES)
 def test_other_losses_have_the_value_of_their_duals(name, kind):
     case = KINDS[kind]
     y, loss = (None if kind == "one_class" else case.y(N)), case.loss(0.7)
@@ -567,7 +567,7 @@ def test_kernels_among_the_similarities_are_kept(name):
 
 
 @builders
-@pytest.mark.parametrize(
+@every(
     ("given", "error", "message"),
     [
         (

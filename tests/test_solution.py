@@ -14,6 +14,7 @@ import pytest
 
 import kernelopt as ko
 from kernelopt.methods.solution import Learned, Part, Solution, weights_of
+from tests.every import every
 from tests.problems import labels, points, targets
 
 N, LABELLED = 12, 9
@@ -173,7 +174,7 @@ def test_a_risk_is_chosen_by_its_number(two, ask):
 
 
 @asking
-@pytest.mark.parametrize("risk", [2, -1, 0.0, "0", True, [0]])
+@every("risk", [2, -1, 0.0, "0", True, [0]])
 def test_what_is_no_number_of_a_risk_is_refused(two, ask, risk):
     with pytest.raises(ko.ParameterError, match=r"risk must be an integer from 0 to 1, got .*risk=0..1"):
         ask(two, risk=risk)

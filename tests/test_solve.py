@@ -10,6 +10,7 @@ import pytest
 from sklearn.svm import SVC
 
 import kernelopt as ko
+from tests.every import every
 from tests.problems import labels, points, solved, stack, targets
 
 N = 10
@@ -546,9 +547,7 @@ def test_integers_are_refused():
             solve(problem)
 
 
-@pytest.mark.parametrize(
-    "solve", [ko.solve, lambda p: p.solve(method="exact"), ko.certify], ids=["ours", "cvxpy's", "certify"]
-)
+@every("solve", [ko.solve, lambda p: p.solve(method="exact"), ko.certify], ids=["ours", "cvxpy's", "certify"])
 @pytest.mark.parametrize(
     "make",
     [

@@ -17,6 +17,7 @@ from kernelopt.methods.similarity.spectra.offset import offset, respond
 from kernelopt.methods.similarity.spectra.projection import Pairs, eigenvectors, project, project_diagonal
 from kernelopt.methods.similarity.spectra.secular import image, root
 from kernelopt.numerics.simplex import on_simplex
+from tests.every import every
 from tests.problems import labels, sample_weights, solved, targets
 
 SIZES = [1, 2, 3, 4, 12, 40]
@@ -96,7 +97,7 @@ def check_projection(B, z, c, total):
 
 
 @pytest.mark.parametrize("total", TOTALS)
-@pytest.mark.parametrize("kind", MATRICES)
+@every("kind", MATRICES)
 def test_the_projection_is_that_of_a_full_decomposition(kind, total):
     rng = np.random.default_rng(0)
     for n in SIZES:

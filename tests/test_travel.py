@@ -27,6 +27,7 @@ from kernelopt.certificates import check
 from kernelopt.certificates.statements.conflicts import inseparable, linear_conflict
 from kernelopt.certificates.statements.statement import npy, rounded
 from kernelopt.losses.base import Curve
+from tests.every import every
 
 CHECKER = Path(check.__file__)
 N = 10
@@ -304,7 +305,7 @@ def test_shapes_that_numpy_would_stretch_prove_nothing():
     assert not check.semidefinite(exactly(-np.eye(2)), exactly(np.ones((1, 1))))
 
 
-@pytest.mark.parametrize("seed", range(20))
+@every("seed", range(20))
 def test_peak_is_the_largest_value_on_a_grid(seed):
     rng = np.random.default_rng(seed)
     slope, l1 = Fraction(int(rng.integers(-4, 5)), 2), Fraction(int(rng.integers(0, 3)), 2)

@@ -738,7 +738,7 @@ def check_attained(formulation, certificate):
     assert (formulation.problem.objective.value) == pytest.approx(certificate.upper, rel=1e-9)
 
 
-@pytest.mark.parametrize("garbage", GARBAGE.values(), ids=GARBAGE)
+@every("garbage", GARBAGE.values(), ids=GARBAGE)
 @cones
 def test_bounds_hold_for_whatever_is_left_in_the_problem(cone, garbage):
     grams, triplets, groups = semidefinite(0, 7, 8)

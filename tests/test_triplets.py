@@ -11,6 +11,7 @@ import pytest
 
 import kernelopt as ko
 from kernelopt.errors import ConditionWarning, InputError, NotFiniteError, ParameterError, ShapeError
+from tests.every import every
 from tests.problems import labels, points, positive_definite, solved, stack
 
 N = 7
@@ -93,9 +94,7 @@ def test_gains_and_hinges_are_those_of_the_matrix(make):
 
 
 @kernels
-@pytest.mark.parametrize(
-    "S", [S, None, np.array([4]), np.array([6, 0, 3])], ids=["S", "all", "one", "unsorted"]
-)
+@every("S", [S, None, np.array([4]), np.array([6, 0, 3])], ids=["S", "all", "one", "unsorted"])
 def test_dominance_holds_exactly_where_numpy_says_so(make, S):
     """With r at |K_ij| the residuals of the constraints are those of the definition."""
     K, matrix = make()
@@ -336,7 +335,7 @@ def test_the_identity_kernel_changes_no_comparison():
 K0 = positive_definite(N)
 
 
-@pytest.mark.parametrize(
+@every(
     ("call", "error", "message"),
     [
         (lambda: ko.triplet_gains(KS, TRIPLETS), ShapeError, "K must be a square matrix .*combine"),

@@ -16,6 +16,7 @@ from kernelopt.certificates.conic.equilibration import column_units, equilibrate
 from kernelopt.structure.expansion import expand
 from kernelopt.structure.structure import Structure
 from kernelopt.structure.units import units
+from tests.every import every
 
 LOSSES = {
     "hinge": lambda c: ko.hinge(1 / c),
@@ -122,7 +123,7 @@ def test_the_unit_of_the_kernels_is_none_of_the_result(method, loss, form, sizes
 
 
 @pytest.mark.parametrize("form", ["ball", "trace", "free signs"])
-@pytest.mark.parametrize("loss", LOSSES)
+@every("loss", LOSSES)
 def test_the_explicit_problem_is_the_same_in_every_unit(loss, form):
     """An even power of two leaves every double of the compiled problem as it is, any other its rounding."""
 
@@ -164,7 +165,7 @@ def test_the_unit_of_the_weights_is_none_of_the_result(method, radius):
 
 
 @pytest.mark.parametrize("method", ["exact", "cutting-plane", "interleaved"])
-@pytest.mark.parametrize("unit", [1e-6, 1e6])
+@every("unit", [1e-6, 1e6])
 @pytest.mark.parametrize(
     "loss",
     [lambda t: ko.squared(3.0), lambda t: ko.epsilon_insensitive(3.0 * t, 0.1 * t)],
