@@ -161,7 +161,7 @@ def judged(problem: Draw, said: list[Claim], known: Truth) -> list[Finding]:
         if not c.upper >= known.dual:
             found.append(Finding(problem, "upper", c, excess(c.upper, known.dual)))
         if c.returned is not None and problem.form not in ("blocks", "constrained"):
-            value = known.value(*c.returned, stretch=False)
+            value = known.returned_value(*c.returned)
             if value > mpf(c.upper) + mpf(FAITHFUL) * abs(mpf(c.upper)):
                 found.append(Finding(problem, "returned machine", c, excess(c.upper, value)))
     return found

@@ -112,11 +112,23 @@ class Truth:
             return mpf(self.numbers["rho"]) * sum(((self.kernel(mu) - exact(self.numbers["S"])) ** 2).ravel())
         return ZERO
 
-    def value(self, mu: Any, alphas: Any, intercepts: Any = None, stretch: bool = True) -> mpf:
+    def value(self, mu: Any, alphas: Any, intercepts: Any = None) -> mpf:
         """The objective at a feasible point near mu, with the machines f = K alpha + b."""
-        mu = self.feasible(mu, stretch)
-        if mu is None:
+        mu = self.feasible(mu)
+        return INFINITE if mu is None else self._value_at(mu, alphas, intercepts)
+
+    def returned_value(self, mu: Any, alphas: Any, intercepts: Any) -> mpf:
+        """The objective at weights that were returned, with the machines that were returned.
+
+        Weights of free signs stay as they are if a feasible point is near. `value` would mix them with the
+        identity until K is positive definite, by a power of ten: a change of 1e-12 in f costs C times that.
+        """
+        near = self.feasible(mu, stretch=False)
+        if near is None:
             return INFINITE
+        return self._value_at(exact(mu) if self.form == "free signs" else near, alphas, intercepts)
+
+    def _value_at(self, mu: np.ndarray, alphas: Any, intercepts: Any) -> mpf:
         K, total, half = self.kernel(mu), self.price(mu), ZERO
         for k, loss in enumerate(self.losses):
             a = exact(alphas[k])
