@@ -15,9 +15,10 @@ from scipy.optimize import nnls
 
 import kernelopt as ko
 from formulations import linear_functional as lf
-from formulations.linear_functional.combination import Combination, certificate, on_simplex
-from formulations.linear_functional.filters import cut_off, iterated_tikhonov, landweber, tikhonov
-from formulations.linear_functional.spectrum import decomposed, levels
+from formulations.linear_functional.method.certificate import certificate
+from formulations.linear_functional.method.combination import Combination, on_simplex
+from formulations.linear_functional.method.filters import cut_off, iterated_tikhonov, landweber, tikhonov
+from formulations.linear_functional.method.spectrum import decomposed, levels
 from tests.problems import points, solved, targets
 
 N, ALPHA = 20, 0.03
@@ -94,7 +95,7 @@ def test_low_rank_is_read_from_a_factor_and_changes_nothing(name, monkeypatch):
     one = learn(grams, v, filter=FILTERS[name])
     data = one.candidates.data
     assert all(decomposed(grams, j, data, 60 * ALPHA).values.size <= 20 for j in range(3))
-    monkeypatch.setattr("formulations.linear_functional.spectrum.FACTOR_TOLERANCE", -1.0)
+    monkeypatch.setattr("formulations.linear_functional.method.spectrum.FACTOR_TOLERANCE", -1.0)
     two = learn(grams, v, filter=FILTERS[name])
     assert decomposed(grams, 0, data, 60 * ALPHA).values.size == 60
     assert one.candidates.columns == pytest.approx(two.candidates.columns, abs=1e-7)

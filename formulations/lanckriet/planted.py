@@ -13,9 +13,9 @@ import numpy as np
 
 import kernelopt as ko
 from formulations.lanckriet.alignment import alignment, powers
-from formulations.lanckriet.quadratic import rank_one
-from formulations.lanckriet.semidefinite import sdp
-from formulations.lanckriet.setting import Array, setting
+from formulations.lanckriet.rank_one import rank_one
+from formulations.lanckriet.sdp import sdp
+from formulations.lanckriet.setting import Array, criterion, setting
 from formulations.planting import (
     Knobs,
     contradicting,
@@ -28,13 +28,6 @@ from formulations.planting import (
 )
 
 Plant = Callable[..., ko.Planted]
-
-
-def criterion(C: float, tau: float) -> ko.Loss:
-    """Return the loss of which omega is twice the risk."""
-    if np.isinf(C):
-        return ko.squared_hinge(1 / tau) if tau > 0 else ko.hard_margin()
-    return ko.huberized_hinge(C, tau) if tau > 0 else ko.hinge(C)
 
 
 def shares(rng: np.random.Generator, knobs: Knobs) -> tuple[Array, Array]:

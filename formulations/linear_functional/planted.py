@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 import kernelopt as ko
-from formulations.linear_functional.strategy import functional_strategy
+from formulations.linear_functional.functional_strategy import functional_strategy
 from formulations.planting import Knobs, orthogonal_part, planted
 
 

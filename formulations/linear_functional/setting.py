@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 import kernelopt as ko
-from formulations.linear_functional.filters import Array, Filter, tikhonov
+from formulations.linear_functional.method.filters import Array, Filter, tikhonov
 
 Columns = Literal["training", "leave-one-out", "split"]
 Convention = Literal["mean", "sum"]

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 import kernelopt as ko
-from formulations.lp_norm.setting import HINGE, PAPER, Array, Dual, setting
+from formulations.lp_norm.setting import HINGE, PAPER, Array, DualOverAlpha, Setting, dual_of, setting
 
 
 def non_isotropic(
@@ -65,7 +65,7 @@ def non_isotropic(
     (1.22474, array([0.4082, 0.4082]))
     """
     data = setting(grams, y, loss, bias)
-    R, E = root(E, data.M), np.array(E, dtype=float)
+    R = root(E, data.M)
     theta, K = data.weights()
     ball = (cp.norm2(R @ theta) <= 1).set_label("ball")
     problem = cp.Problem(cp.Minimize(data.risk(K)), [ball])
@@ -74,33 +74,28 @@ def non_isotropic(
         problem=problem,
         kernel=K,
         weights=theta,
-        dual=partial(dual_non_isotropic, data.grams, data.y, E=E, loss=loss, bias=data.bias),
+        dual=partial(checked_dual, data, R),
         claim="equal",
         reference=f"{PAPER}, section 3.6, corrected",
     )
 
 
-def dual_non_isotropic(
-    grams: ko.Grams | ArrayLike,
-    y: ArrayLike | None,
-    *,
-    E: ArrayLike,
-    loss: ko.Loss = HINGE,
-    bias: bool | None = None,
-) -> cp.Problem:
+def checked_dual(data: Setting, R: Array) -> cp.Problem:
     r"""The dual over alpha and :math:`v \ge s`: :math:`\max \ell(\alpha) - \tfrac12 \sqrt{v'E^{-1}v}`.
 
-    With :math:`s_m = \alpha'K_m\alpha`; v is where theta >= 0 enters. Parameters as in `non_isotropic`.
+    With :math:`s_m = \alpha'K_m\alpha`; v is where theta >= 0 enters.
 
     References
     ----------
     .. [1] Kloft et al., JMLR 12 (2011), section 3.6, corrected.
     """
-    data = setting(grams, y, loss, bias)
-    side = Dual(data)
+    side = DualOverAlpha(data)
     v, caps = side.forms("v")  # v_m >= |L_m' alpha|^2 = s_m
-    half = np.linalg.inv(root(E, data.M)).T  # half' half = E^-1
+    half = np.linalg.inv(R).T  # half' half = E^-1, since E = R'R
     return side.maximize(side.gain - cp.norm2(half @ v) / 2, caps)
+
+
+dual_non_isotropic = dual_of(non_isotropic, "dual_non_isotropic", checked_dual)
 
 
 def root(E: ArrayLike, M: int) -> Array:

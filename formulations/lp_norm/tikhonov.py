@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 import kernelopt as ko
-from formulations.lp_norm.setting import HINGE, PAPER, Dual, setting
+from formulations.lp_norm.setting import HINGE, PAPER, DualOverAlpha, Setting, dual_of, setting
 
 
 def tikhonov(
@@ -61,42 +61,36 @@ def tikhonov(
     >>> round(solution.value, 5), solution.weights.round(4)
     (1.5, array([1.]))
     """
-    data = setting(grams, y, loss, bias)
+    data, p = setting(grams, y, loss, bias), ko.exponent(p)
+    mu = ko.positive(penalty, "penalty")
     theta, K = data.weights()
-    price = ko.positive(penalty, "penalty") * cp.square(ko.p_norm(theta, ko.exponent(p)))
-    problem = cp.Problem(cp.Minimize(data.risk(K) + price))
+    problem = cp.Problem(cp.Minimize(data.risk(K) + mu * cp.square(ko.p_norm(theta, p))))
     return ko.Formulation(
         name="lp_norm.tikhonov",
         problem=problem,
         kernel=K,
         weights=theta,
-        dual=partial(dual_tikhonov, data.grams, data.y, p=p, penalty=penalty, loss=loss, bias=data.bias),
+        dual=partial(checked_dual, data, p, mu),
         claim="equal",
         reference=f"{PAPER}, equation (4)",
     )
 
 
-def dual_tikhonov(
-    grams: ko.Grams | ArrayLike,
-    y: ArrayLike | None,
-    *,
-    p: float,
-    penalty: float,
-    loss: ko.Loss = HINGE,
-    bias: bool | None = None,
-) -> cp.Problem:
+def checked_dual(data: Setting, p: float, mu: float) -> cp.Problem:
     r"""The dual over alpha: :math:`\max \ell(\alpha) - \|(\alpha'K_m\alpha)_m\|_q^2 / (16 \mu)`.
 
-    Parameters as in `tikhonov`.
+    Over the domain of :math:`\ell` and, with an intercept, 1'alpha = 0; :math:`1/p + 1/q = 1`.
 
     References
     ----------
     .. [1] Kloft et al., JMLR 12 (2011), equation (10), with the half of a squared norm for h.
     """
-    mu, q = ko.positive(penalty, "penalty"), ko.conjugate_exponent(ko.exponent(p))
-    side = Dual(setting(grams, y, loss, bias))
+    side = DualOverAlpha(data)
     s, caps = side.forms()
-    return side.maximize(side.gain - cp.square(ko.p_norm(s, q)) / (16 * mu), caps)
+    return side.maximize(side.gain - cp.square(ko.p_norm(s, ko.conjugate_exponent(p))) / (16 * mu), caps)
+
+
+dual_tikhonov = dual_of(tikhonov, "dual_tikhonov", checked_dual)
 
 
 class Ivanov(NamedTuple):

@@ -16,7 +16,8 @@ import numpy as np
 
 import kernelopt as ko
 from formulations.planting import Array, Knobs, planted
-from formulations.triplet_lp.design import feature_selection, kernel_design
+from formulations.triplet_lp.feature_selection import feature_selection
+from formulations.triplet_lp.kernel_design import kernel_design
 
 
 def kernel(rng: np.random.Generator, n: int, tight: Array) -> Array:

@@ -10,7 +10,7 @@ import cvxpy as cp
 import numpy as np
 
 import kernelopt as ko
-from formulations.triplet_lp.multipliers import WILD
+from formulations.triplet_lp.method.multipliers import WILD
 from formulations.triplet_lp.setting import Array, Setting
 
 

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 import kernelopt as ko
 
-ENUMERATED = 12
+ENUMERATED = 12  # points up to which all 2^N <= 4096 sign vectors are looked at, about as many as are sampled
 
 
 @dataclass(frozen=True)

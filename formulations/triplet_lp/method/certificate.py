@@ -6,53 +6,50 @@ import warnings
 from collections.abc import Iterator
 from dataclasses import replace
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import cvxpy as cp
 import numpy as np
 
 import kernelopt as ko
-from formulations.triplet_lp.interior import deep, numbers
-from formulations.triplet_lp.multipliers import best_multipliers
+from formulations.triplet_lp.method.interior import deep, numbers
+from formulations.triplet_lp.method.multipliers import best_multipliers
+from formulations.triplet_lp.method.statement import Source
 from formulations.triplet_lp.setting import Array, Setting
-from formulations.triplet_lp.statement import Source
 
-if TYPE_CHECKING:
-    from formulations.triplet_lp.method import TripletProgramme
-
-ROUND_OFF = 1e-13
-COLLAPSED = 1e-6
-LOOSE = 1e-6
-NEARLY_ZERO = (1e-9, 1e-6, 1e-4)
-LARGE = 1e7
+ROUND_OFF = 1e-13  # what sums of up to some hundred terms are wrong by, relative to the terms
+COLLAPSED = 1e-6  # relative to the cost of zero weights: a lower bound this near it proves them optimal
+LOOSE = 1e-6  # a gap above this, a tenth of the default tolerance, is worth a general certificate
+NEARLY_ZERO = (1e-9, 1e-6, 1e-4)  # shares of the largest weight that noise of a solver stays below, in turn
+LARGE = 1e7  # terms of K_ii this much above the margin leave less than 1e-6 of it after round-off
 
 
 def certificate(
-    problem: TripletProgramme, given: dict[int, Any], multipliers: dict[str, Any]
+    problem: cp.Problem, data: Setting, gamma1: float, given: dict[int, Any], multipliers: dict[str, Any]
 ) -> ko.Certificate:
-    """Bound the optimum at values and multipliers of the programme.
+    """Bound the optimum of the programme of checked data, at values and multipliers of its constraints.
 
-    Both are moved outward by their rounding errors.
+    Both bounds are moved outward by their rounding errors.
 
     * upper: the weights are moved into the cone along weights deep inside it, and the objective
       evaluated there; zero weights are taken where they are as good;
     * lower: `best_multipliers`. For "psd" with prices near zero it may say little: then `ko.certify` is
       asked.
     """
-    data, price = problem.data, problem.gamma1
     variables = {v.name(): v for v in problem.variables()}
-    lower, paid = best_multipliers(data, price, multipliers)
+    lower, paid = best_multipliers(data, gamma1, multipliers)
     alpha = inside(data, numbers(given.get(variables["alpha"].id), data.m))
     if not data.scale(alpha) <= LARGE * data.margin:  # round-off would decide
         alpha = np.zeros(data.m)
-    upper, nothing = data.value(alpha, price), data.margin * data.T
+    upper, nothing = data.value(alpha, gamma1), data.margin * data.T
     collapsed = nothing - lower <= COLLAPSED * nothing
     if collapsed or not upper < nothing:
         alpha, upper = np.zeros(data.m), nothing
     if collapsed:
-        warnings.warn(ko.ConditionWarning(collapse(data, price)), stacklevel=2)
+        warnings.warn(ko.ConditionWarning(collapse(data, gamma1)), stacklevel=2)
     values = data.point(alpha)
     point = {variable: values[name] for name, variable in variables.items()}
-    stated: Any = Source(data, price, paid) if data.cone != "psd" else "its cone is semidefinite"
+    stated: Any = Source(data, gamma1, paid) if data.cone != "psd" else "its cone is semidefinite"
     # What sums of T terms of this size are wrong by, and what constraints may be violated by. The zero
     # weights cost T margins, and no weights less than nothing.
     lost = ROUND_OFF * (nothing + data.T * data.scale(alpha))

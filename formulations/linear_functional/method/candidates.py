@@ -11,9 +11,9 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 import kernelopt as ko
-from formulations.linear_functional.filters import Array
+from formulations.linear_functional.method.filters import Array
+from formulations.linear_functional.method.spectrum import Candidate, candidate
 from formulations.linear_functional.setting import Setting
-from formulations.linear_functional.spectrum import Candidate, candidate
 
 PART_BYTES = 32_000_000
 PART_KERNELS = 16

@@ -9,7 +9,7 @@ import numpy as np
 import scipy.linalg
 
 import kernelopt as ko
-from formulations.linear_functional.filters import Array
+from formulations.linear_functional.method.filters import Array
 
 LOST = ko.rounding.LOST
 dots, gamma, length = ko.rounding.dots, ko.rounding.gamma, ko.rounding.norm_above

@@ -9,8 +9,9 @@ import cvxpy as cp
 import numpy as np
 
 import kernelopt as ko
-from formulations.linear_functional.combination import RCOND, Combination, certificate
-from formulations.linear_functional.filters import Array
+from formulations.linear_functional.method.certificate import certificate
+from formulations.linear_functional.method.combination import RCOND, Combination
+from formulations.linear_functional.method.filters import Array
 
 RCONDS = (RCOND, 1e-12, 1e-14)  # tried in turn: what is dropped may be what fits the targets
 CLOSE = 1e-6

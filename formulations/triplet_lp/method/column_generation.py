@@ -8,8 +8,8 @@ from typing import Any
 import cvxpy as cp
 
 import kernelopt as ko
-from formulations.triplet_lp.certificate import certificate
-from formulations.triplet_lp.columns import Columns
+from formulations.triplet_lp.method.certificate import certificate
+from formulations.triplet_lp.method.columns import Columns
 from formulations.triplet_lp.setting import Setting
 
 
@@ -34,7 +34,7 @@ class TripletProgramme(ko.BoundedProblem):
         return float(self.price.value) if isinstance(self.price, cp.Parameter) else float(self.price)
 
     def bounds(self, values: dict[int, Any], multipliers: dict[str, Any]) -> ko.Certificate:
-        return certificate(self, values, multipliers)
+        return certificate(self, self.data, self.gamma1, values, multipliers)
 
 
 @dataclass(frozen=True)

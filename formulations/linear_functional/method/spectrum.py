@@ -9,8 +9,8 @@ from typing import NamedTuple
 import numpy as np
 
 import kernelopt as ko
-from formulations.linear_functional.filters import Array, Filter, tikhonov
-from formulations.linear_functional.rounding import dots, gamma, length
+from formulations.linear_functional.method.filters import Array, Filter, tikhonov
+from formulations.linear_functional.method.rounding import dots, gamma, length
 from formulations.linear_functional.setting import Setting
 
 PSD_TOLERANCE = 1e-8

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 import kernelopt as ko
-from formulations.triplet_lp.interior import deep
-from formulations.triplet_lp.multipliers import Multipliers
+from formulations.triplet_lp.method.interior import deep
+from formulations.triplet_lp.method.multipliers import Multipliers
 from formulations.triplet_lp.setting import Array, Setting
 
 TRIES = 40  # of amounts by which a witness is moved to the safe side, from round-off on
