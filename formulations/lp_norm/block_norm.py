@@ -12,6 +12,8 @@ import kernelopt as ko
 from formulations.lp_norm.powers import powers
 from formulations.lp_norm.setting import HINGE, PAPER, Array, DualOverAlpha, Setting, dual_of, setting
 
+SMALLEST = 1e-300  # the divisor at alpha = 0, where the coefficients are zero too
+
 
 def block_norm(
     grams: ko.Grams | ArrayLike,
@@ -98,7 +100,7 @@ def block_norm(
 
 
 def programme(data: Setting, r: float, theta: cp.Variable) -> ko.Programme:
-    """Return the primal over functions for r <= 2, whose lengths give the weights by Proposition 2."""
+    """Return the primal over functions for r <= 2; by Proposition 2 its lengths give the weights."""
     machine = data.machine()
     objective = cp.square(ko.p_norm(machine.lengths, r)) / 2 + machine.loss
     problem = cp.Problem(cp.Minimize(objective), machine.constraints)
@@ -132,15 +134,15 @@ def above_two(data: Setting, r: float) -> ko.Formulation:
 
 
 def machine_weights(data: Setting, risk: ko.Risk) -> cp.Expression:
-    """Return omega of the machine at the kernels: the lengths of its coefficients over that of alpha."""
+    """Return omega as a parameter: its value is that of the machine at the kernels."""
     return cp.CallbackParam(partial(scales_of, risk), (data.M,), nonneg=True)
 
 
 def scales_of(risk: ko.Risk) -> Array:
-    """Return the lengths of the coefficients of the machine over that of alpha."""
+    """Return omega_m = |omega_m alpha| / |alpha|; the machine holds the coefficients omega_m alpha."""
     learned = risk.oracle()
     coefficients = np.atleast_2d(getattr(learned, "coefficients", learned.alpha))
-    length = max(float(np.linalg.norm(learned.alpha)), 1e-300)
+    length = max(float(np.linalg.norm(learned.alpha)), SMALLEST)
     return np.asarray(np.linalg.norm(coefficients, axis=1) / length)
 
 

@@ -15,7 +15,7 @@ from formulations.lp_norm.method.outliers import Outliers, threshold
 from formulations.lp_norm.primal import primal
 from formulations.lp_norm.setting import PAPER, Array, DualOverAlpha, Setting, dual_of, setting
 
-SMALLEST_LENGTH = 1e-150
+SMALLEST_LENGTH = 1e-150  # so that the powers below, of exponents up to 2, neither vanish nor underflow
 
 
 def one_class(
@@ -75,7 +75,7 @@ def one_class(
         return replace(machine, name="lp_norm.one_class", reference=f"{PAPER}, section 3.5")
     p, stack = ko.exponent(p), ko.as_grams(grams)
     data = setting(stack, None, ko.one_class(1 / (share * stack.n_points)))
-    problem = Outliers(data, block_exponent(p), reach(data, p), share)
+    problem = Outliers(data, block_exponent(p), largest_rho(data, p), share)
     explicit = problem.explicit
     theta = weights_of(data, explicit.lengths, p)
 
@@ -159,11 +159,11 @@ def block_exponent(p: float) -> float:
     return 2.0 if np.isinf(p) else 2 * p / (p + 1)
 
 
-def reach(data: Setting, p: float) -> float:
-    """Return an upper bound of some optimal rho, without which it can run away at nu = 1.
+def largest_rho(data: Setting, p: float) -> float:
+    """Return an upper bound of an optimal rho; at nu = 1 every rho above all f is optimal.
 
-    f is at most the r-norm of the |w_m| times the dual norm of sqrt(K_ii), and the square of the former
-    is at most the regulariser at the uniform alpha.
+    f is at most the r-norm of the |w_m| times the dual norm of the sqrt(K_m,ii). The square of the r-norm
+    is minus twice the optimum, and so at most the |s|_q of the uniform alpha, which is feasible for the dual.
     """
     r_dual = ko.conjugate_exponent(block_exponent(p))
     forms = np.maximum(data.grams.forms(np.full(data.n, 1 / data.n)), 0.0)

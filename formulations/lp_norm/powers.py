@@ -11,20 +11,20 @@ import numpy as np
 import kernelopt as ko
 from formulations.lp_norm.setting import PAPER, Array, DualOverAlpha, Setting
 
-LARGEST_RATIO = 1e8  # of two weights: what vanishes is then lost in the rounding of the kernel
+LARGEST_RATIO = 1e8  # of two weights; at it a part of the kernel keeps half of the digits of a double
 
 
 def powers(data: Setting, r: float) -> ko.Formulation:
     r"""The machine of equation (29), :math:`\sum_i V(f_i, y_i) + \tfrac12 \sum_m \|w_m\|^r`.
 
-    In words for r < 2, by
+    For r < 2 it is a problem of risks, by
 
     .. math::
 
         \tfrac12 t^r = \min_{\theta > 0}\ \frac{t^2}{2 \theta} + \kappa \theta^p, \qquad
         p = \frac{r}{2 - r},\quad \kappa = \frac{p^p}{2 (p + 1)^{p + 1}}
 
-    whose theta is the weight of the kernel. At r = 2 it is the machine of the sum of the kernels.
+    where theta is the weight of the kernel. At r = 2 it is the machine of the sum of the kernels.
     """
     if np.isinf(r):
         raise ko.ParameterError(
@@ -77,7 +77,7 @@ def dual_powers(data: Setting, r: float) -> cp.Problem:
 def powers_above_two(data: Setting, r: float) -> ko.Formulation:
     r"""The explicit programme for r > 2, with :math:`\omega_m = \tfrac2r \|w_m\|^{2 - r}`.
 
-    A part that vanishes would have an infinite weight; weights are cut at 1e8 times the smallest.
+    A part that vanishes would have an infinite weight: weights are at most 1e8 times the smallest.
     """
     machine = data.machine()
     objective = sum_of_powers(machine.lengths, r) / 2 + machine.loss

@@ -77,7 +77,7 @@ class Setting:
         return np.flatnonzero([L.shape[1] > 0 for L in self.factors])
 
     def everywhere(self, values: cp.Expression) -> cp.Expression:
-        """Return values of the used kernels as a vector over all M, zero for the others."""
+        """Return a vector over all M kernels: the values of the used ones, and zero for the others."""
         return np.eye(self.M)[:, self.used] @ values
 
     def risk(self, K: Any, norm: float = 2) -> ko.Risk:
@@ -85,7 +85,7 @@ class Setting:
         return ko.risk(K, self.y, self.loss, self.bias, norm)
 
     def kernels(self) -> list[ko.Combination]:
-        """Return each kernel by itself. Not as a matrix: in words a multiple of I would be a ridge."""
+        """Return each kernel as a combination of one: a matrix c I would be taken for a ridge."""
         named = zip(self.grams, self.grams.names, strict=True)
         return [ko.combine([1.0], ko.Grams.from_array(K[None], [name])) for K, name in named]
 

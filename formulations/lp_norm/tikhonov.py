@@ -12,6 +12,8 @@ from numpy.typing import ArrayLike
 import kernelopt as ko
 from formulations.lp_norm.setting import HINGE, PAPER, DualOverAlpha, Setting, dual_of, setting
 
+NEARLY_ZERO = 1e-12  # half a squared norm below this share of the value is rounding of a solver
+
 
 def tikhonov(
     grams: ko.Grams | ArrayLike,
@@ -111,12 +113,13 @@ class Tikhonov(NamedTuple):
 def ivanov_from_tikhonov(solution: ko.Solution, *, p: float, loss: ko.Loss) -> Ivanov:
     r"""The constrained form that a solution of `tikhonov` solves.
 
-    Statement: with tau the p-norm of the weights, `primal` with tau times the loss has the same (w, b),
-    the weights theta / tau, tau times the alpha, and the value :math:`P` with
+    Statement: let tau be the p-norm of the weights. Then `primal` with tau times the loss has the same
+    (w, b), the weights theta / tau and tau times the alpha. The values T of the penalised form and P of the
+    constrained one satisfy
 
     .. math:: T(V, \mu) = P(\tau V) / \tau + \mu \tau^2
 
-    where T is the value of the penalised form. The map needs the solution: tau is not known before.
+    The map takes the solution, since tau is not known before.
 
     Parameters
     ----------
@@ -184,7 +187,7 @@ def half_norm(solution: ko.Solution) -> float:
 
 
 def refuse_zero(solution: Any, loss: Any) -> None:
-    """Raise unless the solution has one machine with f different from zero, and the loss is one."""
+    """Raise unless the solution has one machine, which is not zero, and `loss` is a loss."""
     if not isinstance(solution, ko.Solution):
         raise ko.InputError(
             f"solution must be a Solution, got {ko.shown(solution)}. Pass what "
@@ -200,7 +203,7 @@ def refuse_zero(solution: Any, loss: Any) -> None:
             f"the solution must have one machine with weights, got {len(solution.learned)} machine(s). "
             "Pass one of lp_norm.primal or lp_norm.tikhonov."
         )
-    if not half_norm(solution) > 1e-12 * max(1.0, abs(solution.value)):
+    if not half_norm(solution) > NEARLY_ZERO * max(1.0, abs(solution.value)):
         raise ko.InputError(
             f"the machine must be different from zero, got 1/2 |f|^2 = {half_norm(solution):.1e}: Theorem 1 "
             "needs w != 0, and the weights are not determined. Increase C."

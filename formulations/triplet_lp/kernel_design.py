@@ -37,7 +37,8 @@ def kernel_design(
     Parameters
     ----------
     grams : Grams or array of shape (m, N, N)
-        Symmetric, of any signature. A kernel multiplied by a number counts differently: normalise them.
+        Symmetric, of any signature. The price of a weight does not depend on the size of its kernel, so
+        kernels should be normalised.
     triplets : integer array of shape (T, 3)
         Rows (i, j, k): i is more similar to j than to k.
     gamma1 : float >= 0, or a non-negative scalar cp.Parameter
@@ -46,9 +47,9 @@ def kernel_design(
         Price of the trace over S.
     cone : "dominant", "psd" or "nonnegative", default "dominant"
         What keeps K positive semidefinite: dominance on S; K >> 0 on S, a semidefinite programme; or
-        alpha >= 0 with positive semidefinite kernels, which is so at every point.
+        alpha >= 0 with positive semidefinite kernels, so that K is positive semidefinite on all points.
     points : integer array, optional
-        S; by default the points of the triplets. A larger set can only cost more.
+        S; by default the points of the triplets. A larger set gives the same value or a larger one.
     margin : float > 0, default 1.0
         rho. Value and weights are proportional to it.
 
@@ -56,8 +57,8 @@ def kernel_design(
     -------
     Formulation
         claim "equal". After `solve()`, `solution.weights` are alpha, `solution.kernel` is K on all
-        points, and `solution.is_psd` says whether K is positive semidefinite there: outside of S it need
-        not be, but with cone="nonnegative".
+        points, and `solution.is_psd` says whether K is positive semidefinite there. With
+        cone="nonnegative" it is; with the other cones it may not be, where S is not all points.
 
     Raises
     ------
@@ -77,8 +78,8 @@ def kernel_design(
     Notes
     -----
     A linear programme with m + n_S (n_S - 1) / 2 + T + F variables; the matrix has m (T + n_S^2) numbers.
-    `solve()` generates the rows of dominance as they are needed, as columns of the dual in HiGHS, and never
-    solves the whole programme; `solve(solver="HIGHS")`, or any other solver, does.
+    `solve()` generates the rows of dominance as they are needed, as columns of the dual in HiGHS.
+    `solve(solver="HIGHS")`, or any other solver, solves the programme with all rows.
 
     Examples
     --------

@@ -21,7 +21,7 @@ from formulations.triplet_lp.kernel_design import kernel_design
 
 
 def kernel(rng: np.random.Generator, n: int, tight: Array) -> Array:
-    """Return K with entries in multiples of 1/8, exact in doubles, dominant, and barely so where `tight`."""
+    """Return a dominant K with entries in multiples of 1/8, exact in doubles; with equality where `tight`."""
     off = rng.integers(-6, 15, (n, n)) / 8
     off = np.triu(off, 1) + np.triu(off, 1).T
     return np.asarray(off + np.diag(np.abs(off).sum(axis=1) + np.where(tight, 0.0, 0.5)))
@@ -76,7 +76,7 @@ def plant(rng: np.random.Generator, asked: dict[str, Any], grouped: bool) -> ko.
     stack = [np.zeros_like(K)]
     for p, target in enumerate(z[1:], 1):
         A = symmetric(rng.normal(size=K.shape))
-        if p == m - 1:  # deep in the cone: without such a kernel there may be no point inside it
+        if p == m - 1:  # in the interior of the cone: without such a kernel the cone may have none
             A = 5 * np.eye(n) + 0.05 * A
         stack.append(A + (target - float((M * A).sum())) / float((M**2).sum()) * M)
     stack[0] = (K - np.tensordot(alpha[1:], np.array(stack[1:]), 1)) / alpha[0] if m > 1 else K / alpha[0]

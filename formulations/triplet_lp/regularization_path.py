@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 import kernelopt as ko
 from formulations.triplet_lp.gamma1_max import least_price
-from formulations.triplet_lp.method.certificate import certificate, collapse
+from formulations.triplet_lp.method.certificate import certificate, zero_is_optimal
 from formulations.triplet_lp.method.columns import Columns
 from formulations.triplet_lp.programme import build
 from formulations.triplet_lp.setting import Array, Cone, Setting, setting
@@ -157,7 +157,7 @@ def default_grid(data: Setting, size: int) -> Array:
     top = least_price(data)
     if top <= NEVER * free:
         top = free or 1.0
-        warnings.warn(ko.ConditionWarning(collapse(data, 0.0)), stacklevel=3)
+        warnings.warn(ko.ConditionWarning(zero_is_optimal(data, 0.0)), stacklevel=3)
     return np.asarray(top * np.geomspace(1.0, 1e-3, size))
 
 

@@ -1,4 +1,4 @@
-"""Bounds of the linear programme in closed form, from whatever weights and multipliers a solver left."""
+"""Bounds of the linear programme in closed form, from any weights and multipliers."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import cvxpy as cp
 import numpy as np
 
 import kernelopt as ko
-from formulations.triplet_lp.method.interior import deep, numbers
+from formulations.triplet_lp.method.interior import interior_weights, numbers
 from formulations.triplet_lp.method.multipliers import best_multipliers
 from formulations.triplet_lp.method.statement import Source
 from formulations.triplet_lp.setting import Array, Setting
@@ -21,7 +21,7 @@ ROUND_OFF = 1e-13  # what sums of up to some hundred terms are wrong by, relativ
 COLLAPSED = 1e-6  # relative to the cost of zero weights: a lower bound this near it proves them optimal
 LOOSE = 1e-6  # a gap above this, a tenth of the default tolerance, is worth a general certificate
 NEARLY_ZERO = (1e-9, 1e-6, 1e-4)  # shares of the largest weight that noise of a solver stays below, in turn
-LARGE = 1e7  # terms of K_ii this much above the margin leave less than 1e-6 of it after round-off
+LARGE = 1e7  # terms of K_ii this many times the margin have a round-off of 1e-6 of the margin
 
 
 def certificate(
@@ -31,14 +31,14 @@ def certificate(
 
     Both bounds are moved outward by their rounding errors.
 
-    * upper: the weights are moved into the cone along weights deep inside it, and the objective
-      evaluated there; zero weights are taken where they are as good;
-    * lower: `best_multipliers`. For "psd" with prices near zero it may say little: then `ko.certify` is
-      asked.
+    * upper: the objective at the given weights plus a multiple of weights in the interior of the cone, which
+      makes them feasible; or at zero weights, where these are as good.
+    * lower: `best_multipliers`. For "psd" it may be far from the optimum where prices are near zero; then
+      `ko.certify` computes another one, and the larger is kept.
     """
     variables = {v.name(): v for v in problem.variables()}
     lower, paid = best_multipliers(data, gamma1, multipliers)
-    alpha = inside(data, numbers(given.get(variables["alpha"].id), data.m))
+    alpha = in_cone(data, numbers(given.get(variables["alpha"].id), data.m))
     if not data.scale(alpha) <= LARGE * data.margin:  # round-off would decide
         alpha = np.zeros(data.m)
     upper, nothing = data.value(alpha, gamma1), data.margin * data.T
@@ -46,12 +46,12 @@ def certificate(
     if collapsed or not upper < nothing:
         alpha, upper = np.zeros(data.m), nothing
     if collapsed:
-        warnings.warn(ko.ConditionWarning(collapse(data, gamma1)), stacklevel=2)
+        warnings.warn(ko.ConditionWarning(zero_is_optimal(data, gamma1)), stacklevel=2)
     values = data.point(alpha)
     point = {variable: values[name] for name, variable in variables.items()}
     stated: Any = Source(data, gamma1, paid) if data.cone != "psd" else "its cone is semidefinite"
-    # What sums of T terms of this size are wrong by, and what constraints may be violated by. The zero
-    # weights cost T margins, and no weights less than nothing.
+    # A bound of the rounding errors of the sums, and of what the violations of constraints that are within
+    # round-off can save. Zero weights cost T margins, exactly, and the optimum is not negative.
     lost = ROUND_OFF * (nothing + data.T * data.scale(alpha))
     found = ko.Certificate(
         max(lower - lost, 0.0),
@@ -68,32 +68,36 @@ def certificate(
     return replace(found, lower=other.lower, route=other.route) if other.lower > found.lower else found
 
 
-def inside(data: Setting, alpha: Array) -> Array:
-    """Return weights in the cone near `alpha`: zero where no weights are deep inside."""
+def in_cone(data: Setting, alpha: Array) -> Array:
+    """Return weights in the cone near `alpha`; zero where none are found."""
     if data.cone == "nonnegative":
         return np.maximum(alpha, 0.0)
     short = data.depth(alpha)
     if short.min() >= -ROUND_OFF * data.scale(alpha):
         return alpha
-    e = deep(data)
-    room = data.depth(e)
-    if room.min() > 0:
-        return alpha + float(np.max(-short / room)) * e
-    for near in snapped(alpha):
+    e = interior_weights(data)
+    depth = data.depth(e)
+    if depth.min() > 0:  # depths are concave and homogeneous: depth(alpha + t e) >= depth(alpha) + t depth(e)
+        return alpha + float(np.max(-short / depth)) * e
+    for near in without_small_weights(alpha):
         if data.depth(near).min() >= -ROUND_OFF * data.scale(near):
             return near
     return np.zeros(data.m)
 
 
-def snapped(alpha: Array) -> Iterator[Array]:
-    """Yield weights without the smallest ones, then positive parts: noise may leave a cone without inside."""
-    for sign in (-np.inf, 0.0):
-        for least in NEARLY_ZERO:
-            yield np.where(np.abs(alpha) > least * float(np.abs(alpha).max()), np.maximum(alpha, sign), 0.0)
+def without_small_weights(alpha: Array) -> Iterator[Array]:
+    """Yield the weights without the smallest ones, then the positive parts of these.
+
+    A cone without interior holds only weights with exact zeros, which a solver misses by its noise.
+    """
+    largest = float(np.abs(alpha).max())
+    for smallest in (-np.inf, 0.0):
+        for share in NEARLY_ZERO:
+            yield np.where(np.abs(alpha) > share * largest, np.maximum(alpha, smallest), 0.0)
 
 
-def collapse(data: Setting, gamma1: float) -> str:
-    """Say that zero weights are optimal, and what helps."""
+def zero_is_optimal(data: Setting, gamma1: float) -> str:
+    """Return the text of the warning that zero weights are optimal, with the remedies."""
     causes = f"gamma1 = {gamma1:g} and gamma2 = {data.gamma2:g}"
     text = (
         f"zero weights are optimal for these {data.T} triplets with {causes}: no kernel is worth its price. "
