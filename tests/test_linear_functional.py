@@ -173,7 +173,7 @@ def test_split_columns_are_predictions_of_held_out_points():
         assert not found.coefficients[j, held].any()
     c = strategy.solve(solver=cp.CLARABEL).weights
     assert strategy.stage.value(c) == pytest.approx(np.mean((V[held] - found.columns @ c) ** 2))
-    assert (learn(columns="split").candidates.data.judged == np.arange(2, N, 3)).all()
+    assert (learn(columns="split").candidates.data.evaluated == np.arange(2, N, 3)).all()
 
 
 @pytest.mark.parametrize("rule", ["gcv", "leave-one-out"])

@@ -52,7 +52,7 @@ def functional_strategy(
     targets : array of shape (n,), n <= N
         v, real numbers of the first n points; for two classes -1 and +1, predicted by sign.
     regularization : float > 0, array of shape (M,), "gcv" or "leave-one-out"
-        The paper's alpha. The words choose it for each kernel on `grid`.
+        The paper's alpha. "gcv" and "leave-one-out" choose it for each kernel on `grid`.
     convention : "mean" or "sum", default "mean"
         Whether the level is n alpha, as in (1), or alpha, with the loss summed. The paper's alpha =
         1 / (2 C) is (1) for a *sum*; 1 / (2 C n) is the matching alpha of a mean.
@@ -66,8 +66,8 @@ def functional_strategy(
     filter : function of (eigenvalues, level) -> g, default tikhonov
         Or `cut_off`, `landweber`, `iterated_tikhonov(2)`: b_j = U diag(g) U'v.
     intercept : "none", "mean" or "column", default "none"
-        "mean" takes the mean off v and adds it to the predictions; "column" appends a constant to X,
-        without ridge or sign.
+        "mean" subtracts the mean from v and adds it to the predictions; "column" appends a constant column
+        to X, whose weight is free and without ridge.
     grid : array of positive numbers, optional
         What "gcv" and "leave-one-out" try; by default 37 values from 10 to 1e-8 times the mean of the
         diagonal (for "sum", n times that).
@@ -79,10 +79,10 @@ def functional_strategy(
     Returns
     -------
     Strategy
-        A `Formulation` with claim "equal". `solve()` takes the direct route where weights are free, with
-        rcond = 1e-10 or less where that leaves a gap, and else (or with `solver=`) a conic solver;
-        `solve_directly` reports the numerical rank; `with_weights` gives another second stage on the
-        same candidates, `at` their average.
+        A `Formulation` with claim "equal". Where weights are free, `solve()` is an SVD with rcond = 1e-10,
+        and a smaller one where that leaves a gap; elsewhere, and with `solver=`, it is a conic solver.
+        `solve_directly` reports the numerical rank too. `with_weights` gives another second stage on the
+        same candidates, and `at` the function at given weights.
 
     Raises
     ------
@@ -97,14 +97,18 @@ def functional_strategy(
 
     Notes
     -----
-    Least squares, so a quadratic cone. The condition of :math:`\tilde G` is the square of that of X: it is
-    never formed. Where M >= n the free weights interpolate the targets, and as x_j and c see the same
-    points the free value says nothing of new ones: compare with `at(np.full(M, 1 / M))`, take a ridge, or
-    other columns. Bounds hold for the exact columns of the kernels as they are stored: what was computed is
-    known to a bound of its rounding, about :math:`n \varepsilon \|K_j\| \|b_j\|`, for `tikhonov` and columns
-    "training" or "split"; other columns are data as they were computed. A column within that bound of zero
-    has weight zero. Kernels are evaluated a few at a time and let go: O(n^2) memory per job and O(n M) for
-    X and b. Every job has one thread of BLAS.
+    Least squares, so a quadratic cone. :math:`\tilde G` is never formed, since its condition is the square of
+    that of X. Where M >= n, free weights interpolate the targets in general. The x_j and c are learned from
+    the same points, so the value does not estimate the error on new ones: compare with
+    `at(np.full(M, 1 / M))`, take a ridge, or other columns.
+
+    For `tikhonov` and columns "training" or "split", the bounds hold for the exact columns of the kernels as
+    they are stored: the rounding of the computed ones is bounded, by about
+    :math:`n \varepsilon \|K_j\| \|b_j\|`. A column that is within this bound of zero has weight zero. All
+    other columns count as exact as they were computed.
+
+    Kernels are evaluated a few at a time and freed: the memory is O(n^2) per job, and O(n M) for X and b.
+    Every job has one thread of BLAS.
 
     Examples
     --------
@@ -127,7 +131,7 @@ def functional_strategy(
         intercept=intercept,
         held_out=held_out,
     )
-    second_stage(weights, ridge)
+    ridge = second_stage(weights, ridge)  # before the candidates, which take time
     return build(candidates(data, as_jobs(n_jobs)), weights, ridge)
 
 

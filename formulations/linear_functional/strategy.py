@@ -25,7 +25,7 @@ from formulations.linear_functional.setting import Weights, one_of
 
 @dataclass(frozen=True, repr=False)
 class DirectSolution(ko.Solution):
-    """A solution without a conic solver: all of `Solution`, and how well the columns told themselves apart.
+    """A solution by a factorisation: all of `Solution`, and the rank and the condition of the columns.
 
     Attributes
     ----------
@@ -34,7 +34,7 @@ class DirectSolution(ko.Solution):
     condition : float
         The largest over the smallest singular value (by QR: diagonal entry of R) that was kept.
     rcond : float
-        Those up to rcond times the largest were not.
+        Singular values up to this times the largest were dropped.
     """
 
     rank: int = 0
@@ -79,7 +79,7 @@ class Strategy(ko.Formulation):
         Returns
         -------
         DirectSolution
-            Its gap shows what the drop costs: bounds are those of the problem without it.
+            Its bounds are those of the problem in which nothing is dropped.
 
         Raises
         ------
@@ -100,13 +100,13 @@ class Strategy(ko.Formulation):
         return self._solution(found, by, rcond, time.perf_counter() - clock)
 
     def at(self, weights: ArrayLike) -> DirectSolution:
-        """The machine at given weights c, with the bounds that they prove: a baseline.
+        """The function at given weights c, with the bounds that they prove.
 
         Parameters
         ----------
         weights : array of shape (M,)
-            Moved into the set of the formulation where they are outside. Equal weights 1 / M are the
-            plain average of the candidates.
+            Projected on the set of the formulation where they are outside. Equal weights 1 / M give the
+            average of the candidates, a baseline.
         """
         c = ko.as_float_array(weights, "weights")
         if c.shape != (self.stage.X.shape[1],):
@@ -117,8 +117,8 @@ class Strategy(ko.Formulation):
         return self._solution(Direct(self.stage.feasible(c), 0, np.nan), "given weights", np.nan, 0.0)
 
     def with_weights(self, weights: Weights = "free", *, ridge: float = 0.0) -> Strategy:
-        """The strategy with the same candidates and another second stage; nothing is computed again."""
-        return build(self.candidates, weights, ridge)
+        """The strategy with the same candidates and another second stage."""
+        return build(self.candidates, weights, second_stage(weights, ridge))
 
     def _solution(self, found: Direct, by: str, rcond: float, seconds: float) -> DirectSolution:
         clock = time.perf_counter()
@@ -148,20 +148,20 @@ def second_stage(weights: Any, ridge: Any) -> float:
 
 
 def build(first: Candidates, weights: Weights, ridge: float) -> Strategy:
-    """Return the strategy with these candidates."""
-    price = second_stage(weights, ridge)
+    """Return the strategy with these candidates, for a checked second stage."""
     data, X = first.data, first.columns
-    v = data.v[data.judged]
-    # A constant column without a price is eliminated: its coefficient makes the residuals sum to zero.
+    v = data.v[data.evaluated]
+    # The constant column has no ridge, so that its best coefficient makes the residuals sum to zero: it is
+    # eliminated by centring the other columns and the targets.
     means, mean = (X.mean(axis=0), float(v.mean())) if data.intercept == "column" else (0 * X[0], 0.0)
     errors = first.errors
     if data.intercept == "column" and errors.any():
         errors = errors + gamma(2 * len(X) + 20) * (np.linalg.norm(X, axis=0) + errors)
-    stage = Combination(X - means, v - mean, price, weights, errors, first.keys)
+    stage = Combination(X - means, v - mean, ridge, weights, errors, first.keys)
     c = cp.Variable(data.M, name="c", nonneg=weights != "free")
     objective = cp.sum_squares(stage.v - stage.X @ c) / stage.n
-    if price > 0:
-        objective += price * cp.sum_squares(c)
+    if ridge > 0:
+        objective += ridge * cp.sum_squares(c)
     constraints = [(cp.sum(c) == 1).set_label("simplex")] if weights == "simplex" else []
     return Strategy(
         name="linear_functional.functional_strategy",

@@ -43,7 +43,7 @@ def certificate(stage: Combination, c: Array) -> ko.Certificate:
 
 
 def unknown(stage: Combination) -> str:
-    """Return what is said of columns that are nothing but rounding, where their weights have no price."""
+    """Return why the bound may be loose: columns that are zero up to rounding, at weights without a price."""
     lost = np.flatnonzero(~stage.X.any(axis=0) & (stage.doubts > 0))
     if not lost.size or stage.ridge > 0 or stage.weights == "simplex":
         return ""
@@ -81,9 +81,10 @@ def by_residual(stage: Combination, c: Array) -> Fraction:
         \tfrac1n \|r\|^2 + \lambda \|c\|^2 + \mu (1'c - 1) - \lambda \|c - t_+ / (2 \lambda)\|^2
         - c't_-.
 
-    On the simplex any mu will do; elsewhere mu = 0. For free weights t stands for both t_+ and t, and
-    t_- is zero. Without a ridge t_+ = 0 takes the place of its term. The terms that are taken off
-    vanish at the optimum, so that little is lost by rounding; each is bounded with its errors.
+    On the simplex every mu is feasible; for other sets mu = 0. For free weights t takes the place of t_+, and
+    the last term is left out. Without a ridge, t_+ = 0 is a constraint: what violates it is subtracted. All
+    terms with a minus vanish at the optimum, so that little is lost by rounding; each is bounded with its
+    errors.
     """
     r, error = stage.residual(c)
     s, s_error = stage.products(r, error)
@@ -107,7 +108,7 @@ def by_residual(stage: Combination, c: Array) -> Fraction:
 
 
 def multiplier(stage: Combination, g: Array) -> float:
-    """Return the mu of 1'c = 1, zero where there is no such constraint."""
+    """Return the multiplier mu of 1'c = 1, zero where there is no such constraint."""
     if stage.weights != "simplex":
         return 0.0
     if stage.ridge == 0:
@@ -121,7 +122,7 @@ def by_range(stage: Combination, c: Array) -> Fraction:
     Notes
     -----
     With P the projection on the range of X, the minimum is :math:`(\|r\|^2 - \|P r\|^2) / n` for the
-    residual r = v - X c of any c. So X'r need not be zero: what is left of it is paid.
+    residual r = v - X c of any c: r need not be orthogonal to X, since its part P r is subtracted.
     """
     if stage.range_of_X is None:
         return Fraction(0)
@@ -134,10 +135,10 @@ def by_cone(stage: Combination) -> Fraction:
 
     Notes
     -----
-    Take P as in `by_range`, but for the columns A that the weights use or that are nearly orthogonal to
-    their residual r. Then r - P r is orthogonal to A. It proves :math:`(\|r\|^2 - \|P r\|^2) / n` if
-    :math:`x_j'r + \|x_j\| \|P r\| \le 0` for all other columns. Where this fails, r - tau v with
-    :math:`X'(r - \tau v) \le 0` is tried, which exists where X'v > 0.
+    Let A be the columns that the weights use or that are nearly orthogonal to their residual r, and P the
+    projection on the range of A. Then r - P r is orthogonal to A, and it is feasible for the dual if
+    :math:`x_j'r + \|x_j\| \|P r\| \le 0` for all other columns. It proves :math:`(\|r\|^2 - \|P r\|^2) / n`.
+    Where this condition fails, the bound is that of `by_shift`.
     """
     lengths = np.linalg.norm(stage.X, axis=0)
     seen = lengths > 0
@@ -154,17 +155,28 @@ def by_cone(stage: Combination) -> Fraction:
     keys = tuple(stage.keys[j] for j in kept) if stage.keys else ()
     basis = Range.of(stage.X[:, active], stage.doubts[active], keys)
     if basis is not None:
-        paid = basis.reach(r, error)
-        sizes = np.abs(stage.X[:, ~active]).sum(axis=0) + stage.doubts[~active]  # 1-norms are larger
-        most = inflated(paid * sizes, stage.n + 3)
+        projected = basis.reach(r, error)  # at least |P r|
+        sizes = np.abs(stage.X[:, ~active]).sum(axis=0) + stage.doubts[~active]  # 1-norms bound |x_j|
+        most = inflated(projected * sizes, stage.n + 3)
         if (above[~active] <= -most).all():
-            return (size - Fraction(paid) ** 2) / stage.n
+            return (size - Fraction(projected) ** 2) / stage.n
+    return by_shift(stage, r, above)
+
+
+def by_shift(stage: Combination, r: Array, above: Array) -> Fraction:
+    r"""Return a lower bound for c >= 0 from r - tau v, given upper bounds of X'r.
+
+    Notes
+    -----
+    tau >= 0 is the smallest number with :math:`X'(r - \tau v) \le 0`, which makes r - tau v feasible for the
+    dual. It exists where X'v > 0; where there is none the bound is zero.
+    """
     along, along_error = stage.products(stage.v)
     along = -outward(-along, along_error)
     up = (above > 0) & (along > 0)
     tau = float(np.max(above[up] / along[up], initial=0.0)) * (1 + gamma(16))
-    moved = tau * along
-    if (above > moved - gamma(4) * np.abs(moved)).any():
+    shift = tau * along
+    if (above > shift - gamma(4) * np.abs(shift)).any():
         return Fraction(0)
-    t, gain = Fraction(tau), interval(r, stage.v)[0]  # r in doubles is as good as the exact residual
+    t, gain = Fraction(tau), interval(r, stage.v)[0]  # of r as it is stored, which need not be a residual
     return (2 * (1 + t) * gain - square(r)[1] - (2 * t + t * t) * square(stage.v)[1]) / stage.n

@@ -25,11 +25,11 @@ RCOND = 1e-10  # singular values below this share of the largest are mostly roun
 
 
 class Direct(NamedTuple):
-    """Weights without an iterative solver, and the numbers that say how far to trust them."""
+    """Weights by a factorisation, with the numerical rank and the condition of the columns."""
 
     c: Array
     rank: int
-    condition: float  # of the columns (by QR: of R) that were kept
+    condition: float  # of the columns that were kept, by QR of R
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,10 +43,10 @@ class Combination:
     ridge : lambda >= 0
     weights : "free", "nonnegative" or "simplex"
     errors : array of shape (M,), default zero
-        Bounds of the distances of the exact columns from X, which was computed. The bounds of the optimum
-        are for the exact ones.
+        Bounds of the distances between the computed columns X and the exact ones. The bounds of the optimum
+        hold for the exact ones.
     keys : tuple of M bytes
-        Equal where the exact columns are, for errors that are not zero.
+        Equal keys mean equal exact columns; used where some error is not zero.
     """
 
     X: Array
@@ -80,7 +80,7 @@ class Combination:
         """Return v - X c and a bound of the error of each entry, that of the columns included."""
         r, error = dots(self.X, -c, self.v)
         if self.doubts.any():
-            used = c != 0  # an error without a bound costs nothing at weight zero
+            used = c != 0  # an infinite error does not matter at weight zero
             error = inflated(error + float(np.abs(c[used]) @ self.doubts[used]), c.size + 2)
         return r, error
 
@@ -121,7 +121,7 @@ class Combination:
         return np.maximum(c, 0.0) if self.weights == "nonnegative" else c
 
     def least(self, size: float) -> float:
-        """Return what a singular value must exceed to be kept: `size`, and the error of the columns."""
+        """Return the threshold of singular values: the larger of `size` and the error of the columns."""
         finite = self.doubts[np.isfinite(self.doubts)]
         return max(size, float(np.linalg.norm(finite)))
 
@@ -130,8 +130,8 @@ class Combination:
 
         Notes
         -----
-        By SVD the one of minimum norm, without singular values up to rcond times the largest; by QR with
-        pivoting one that is zero on the columns that depend on others, so far as R shows it.
+        By SVD it is the solution of minimum norm, without the singular values up to rcond times the largest.
+        By QR with pivoting it is zero on the columns that depend on others up to rcond, as R shows.
         """
         X, v = self.X, self.v
         if by == "svd":
@@ -141,7 +141,7 @@ class Combination:
             shrunk = kept / (np.square(kept) + self.n * self.ridge)
             return Direct(Vt[:rank].T @ (shrunk * (U[:, :rank].T @ v)), rank, ratio(kept))
         M = X.shape[1]
-        if self.ridge > 0:  # as more rows of the same least squares
+        if self.ridge > 0:  # M more rows of the same least squares
             X = np.vstack([X, np.sqrt(self.n * self.ridge) * np.eye(M)])
             v = np.concatenate([v, np.zeros(M)])
         Q, R, pivots = scipy.linalg.qr(X, mode="economic", pivoting=True, check_finite=False)
@@ -160,7 +160,7 @@ def excess(c: Array) -> Fraction:
 
 def on_simplex(c: Array) -> Array:
     """Return the point of {c >= 0, 1'c = 1} nearest to `c`."""
-    c = c - c.max()  # the same point; in large numbers the sum of one would be lost
+    c = c - c.max()  # does not change the point; subtracting 1 from a sum of large numbers would be lost
     ordered = np.sort(c)[::-1]
     shifts = (np.cumsum(ordered) - 1) / np.arange(1, c.size + 1)
     inside = np.maximum(c - shifts[np.flatnonzero(ordered > shifts)[-1]], 0.0)

@@ -13,8 +13,8 @@ from formulations.linear_functional.method.certificate import certificate
 from formulations.linear_functional.method.combination import RCOND, Combination
 from formulations.linear_functional.method.filters import Array
 
-RCONDS = (RCOND, 1e-12, 1e-14)  # tried in turn: what is dropped may be what fits the targets
-CLOSE = 1e-6
+RCONDS = (RCOND, 1e-12, 1e-14)  # tried in turn: the directions that are dropped may be those of the targets
+CLOSE = 1e-6  # a gap, a tenth of the default tolerance, at which no smaller rcond is tried
 
 
 class SecondStage(ko.BoundedProblem):
@@ -57,7 +57,7 @@ class LeastSquares(ko.Method):
         return problem if free else f'it takes weights="free", got {problem.stage.weights!r}'
 
     def cost(self, match: SecondStage) -> ko.Cost:
-        n, M = match.stage.X.shape
+        n, M = match.stage.X.shape  # n M min(n, M) operations of a decomposition, and what a call costs
         return ko.Cost(1e-3 + 1e-9 * n * M * min(n, M))
 
     def run(self, match: SecondStage, control: Any) -> ko.Outcome:
