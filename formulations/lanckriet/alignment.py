@@ -63,7 +63,8 @@ def alignment(
     Returns
     -------
     Formulation
-        claim "equal"; `.dual()` is the least length of a matrix that is as aligned as the labels.
+        claim "equal"; `.dual()` is the smallest Frobenius norm of a matrix U with <U, K_i> >= q_i or,
+        for free signs, with <U - Z, K_i> = q_i for some Z >> 0.
 
     Raises
     ------
@@ -77,8 +78,8 @@ def alignment(
     Notes
     -----
     The variable of the problem holds the weights times powers of two near the Frobenius norms of their
-    kernels. Raw kernels may differ in scale by 1e12, and no solver balances a matrix inequality with such
-    columns. `weights` are those of the kernels as they were given; multiplying by powers of two is exact.
+    kernels, since solvers fail on matrix inequalities whose kernels differ in size by many powers of ten.
+    `weights` are those of the kernels as they were given; multiplying by powers of two is exact.
 
     Examples
     --------
@@ -122,7 +123,7 @@ def alignment(
 
 
 def powers(data: Setting) -> Array:
-    """Return powers of two that bring the Frobenius norms of the used kernels between 1/2 and 1."""
+    """Return powers of two that bring the Frobenius norms of the used kernels into [1/2, 1)."""
     norms = [np.linalg.norm(data.grams.gram(int(i))) for i in data.used]
     return np.ldexp(1.0, -np.frexp(norms)[1])
 

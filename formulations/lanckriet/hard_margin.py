@@ -1,4 +1,4 @@
-"""The hard margin: every labelled point on its side."""
+"""The hard margin, which every labelled point must keep."""
 
 from __future__ import annotations
 

@@ -91,7 +91,10 @@ def programme(data: Setting, V: Array) -> ko.Programme:
 
 
 def l1_machine(data: Setting, V: Array) -> cp.Problem:
-    """Return the squared l1-norm machine on the features V, the dual of the quadratic programme."""
+    """Return the dual of the quadratic programme: a machine on the features V with a squared l1-norm.
+
+    min over w, b of (sum_i |v_i| |w_i|)^2 / c + sum_j h(1 - y_j (V w + b)_j), h the loss of omega.
+    """
     w, b = cp.Variable(data.used.size, name="w"), cp.Variable(name="b")
     penalty = cp.square(cp.sum(cp.multiply(np.sqrt(data.r), cp.abs(w)))) / data.c
     fit = V[: data.n, data.used] @ w + b

@@ -75,7 +75,7 @@ class Setting:
         return criterion(self.C, self.tau)
 
     def problem(self) -> cp.Problem:
-        """Return min 2 risk(K(mu) + tau I) over the kernel set: the learning problem in kernelopt's words."""
+        """Return min 2 risk(K(mu) + tau I) over the kernel set, the learning problem."""
         K = self.kernel
         learned = K if self.ridge is None else K + self.ridge * np.eye(self.N)
         risk = ko.risk(learned, self.y, self.criterion)

@@ -1,4 +1,4 @@
-"""The 1-norm soft margin: every labelled point pays for what it misses of the margin."""
+"""The 1-norm soft margin, whose loss is the sum of the slacks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The 2-norm soft margin: every labelled point pays for the square of what it misses of the margin."""
+"""The 2-norm soft margin, whose loss is the sum of the squared slacks."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ def elastic_net(
         \min_{w, b}\ \sum_i V(f_i, y_i) + \lambda_1 \sum_m \|w_m\|
         + \tfrac{\lambda_2}{2} \sum_m \|w_m\|^2, \qquad f = \sum_m L_m w_m + b
 
-    Programme, in words:
+    The lengths are eliminated by weights, and the problem that is solved is
 
     .. math::
 

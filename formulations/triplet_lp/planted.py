@@ -47,9 +47,9 @@ def symmetric(M: Array) -> Array:
     return np.asarray((M + M.T) / 2)
 
 
-def plant(rng: np.random.Generator, asked: dict[str, Any], grouped: bool) -> ko.Planted:
+def plant(rng: np.random.Generator, chosen: dict[str, Any], grouped: bool) -> ko.Planted:
     """Return a problem with a known optimum, by kernels alone or in groups of two."""
-    knobs = Knobs(**asked)
+    knobs = Knobs(**chosen)
     knobs.always_feasible("a problem of comparisons")
     n, m = knobs.N, knobs.m
     tight = (np.arange(n) % 2 == 0) & (m > 1)
@@ -92,11 +92,11 @@ def plant(rng: np.random.Generator, asked: dict[str, Any], grouped: bool) -> ko.
     return planted(formulation, float(u.sum()), None, **formulation.problem.data.point(weights))
 
 
-def of_design(rng: np.random.Generator, **asked: Any) -> ko.Planted:
+def of_design(rng: np.random.Generator, **chosen: Any) -> ko.Planted:
     """Return a problem of kernel weights with a known optimum; see `formulations.planting.Knobs`."""
-    return plant(rng, asked, grouped=False)
+    return plant(rng, chosen, grouped=False)
 
 
-def of_selection(rng: np.random.Generator, **asked: Any) -> ko.Planted:
+def of_selection(rng: np.random.Generator, **chosen: Any) -> ko.Planted:
     """Return a problem with kernels in groups of two and a known optimum; a duplicate is one of a group."""
-    return plant(rng, asked, grouped=True)
+    return plant(rng, chosen, grouped=True)

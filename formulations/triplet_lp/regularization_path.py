@@ -34,7 +34,7 @@ class Path:
         Bounds of the value.
     groups : array of shape (m,)
     floor : float
-        What a gap is relative to at least: a share of 1e-4 of the value of zero weights.
+        The smallest number that a gap is relative to: 1e-4 of the value of zero weights.
     """
 
     gamma1: Array
@@ -149,8 +149,8 @@ def certificates(
 def default_grid(data: Setting, size: int) -> Array:
     """Return prices from gamma1_max down to a thousandth of it, in equal ratios.
 
-    Where gamma1_max is zero up to rounding, nothing is selected at any price. The grid shows that at the
-    prices that the first weight would pay without a cone.
+    Where gamma1_max is zero up to rounding, nothing is selected at any price. The grid shows that,
+    at prices from the one at which the first weight would appear without a cone.
     """
     without_cone = data.D.sum(axis=0) - data.gamma2 * data.q  # the z of the dual at u = 1
     free = float(data.by_group(data.sizes(without_cone), np.add).max())

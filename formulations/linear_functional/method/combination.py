@@ -120,7 +120,7 @@ class Combination:
         c = np.where(self.X.any(axis=0), c, 0.0)
         return np.maximum(c, 0.0) if self.weights == "nonnegative" else c
 
-    def least(self, size: float) -> float:
+    def threshold(self, size: float) -> float:
         """Return the threshold of singular values: the larger of `size` and the error of the columns."""
         finite = self.doubts[np.isfinite(self.doubts)]
         return max(size, float(np.linalg.norm(finite)))
@@ -136,7 +136,7 @@ class Combination:
         X, v = self.X, self.v
         if by == "svd":
             U, s, Vt = self.svd
-            rank = int((s > self.least(rcond * s.max(initial=0.0))).sum())
+            rank = int((s > self.threshold(rcond * s.max(initial=0.0))).sum())
             kept = s[:rank]
             shrunk = kept / (np.square(kept) + self.n * self.ridge)
             return Direct(Vt[:rank].T @ (shrunk * (U[:, :rank].T @ v)), rank, ratio(kept))
@@ -146,7 +146,7 @@ class Combination:
             v = np.concatenate([v, np.zeros(M)])
         Q, R, pivots = scipy.linalg.qr(X, mode="economic", pivoting=True, check_finite=False)
         sizes = np.abs(np.diag(R))
-        rank = int((sizes > self.least(rcond * sizes.max(initial=0.0))).sum())
+        rank = int((sizes > self.threshold(rcond * sizes.max(initial=0.0))).sum())
         c = np.zeros(M)
         c[pivots[:rank]] = scipy.linalg.solve_triangular(R[:rank, :rank], Q[:, :rank].T @ v)
         return Direct(c, rank, ratio(sizes[:rank]))

@@ -63,13 +63,13 @@ class LeastSquares(ko.Method):
     def run(self, match: SecondStage, control: Any) -> ko.Outcome:
         tried = 0
         c: Array = np.zeros(match.c.size)
-        least = np.inf
+        smallest = np.inf
         for rcond in RCONDS:
             tried += 1
             found = match.stage.directly("svd", rcond).c
             gap = match.bounds({match.c.id: found}, {}).gap
-            if gap < least or tried == 1:
-                c, least = found, gap
+            if gap < smallest or tried == 1:
+                c, smallest = found, gap
             if gap <= CLOSE:
                 break
         return ko.Outcome({match.c.id: c}, solver="svd", iterations=tried)

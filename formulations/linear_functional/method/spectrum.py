@@ -46,9 +46,9 @@ class Spectrum:
 
     def filtered(self, filter: Filter, level: float) -> tuple[Array, float]:
         """Return g at the eigenvalues, and at the eigenvalue zero."""
-        asked = np.append(self.values, 0.0)
+        eigenvalues = np.append(self.values, 0.0)
         try:
-            found = filter(asked, level)
+            found = filter(eigenvalues, level)
         except ko.InputError:
             raise
         except Exception as error:  # a filter may be anyone's function, and raise anything
@@ -58,9 +58,9 @@ class Spectrum:
                 "Pass one such as linear_functional.cut_off."
             ) from error
         g = ko.as_float_array(found, "filter, at the eigenvalues,")
-        if g.shape != asked.shape:
+        if g.shape != eigenvalues.shape:
             raise ko.ShapeError(
-                f"filter must return one number per eigenvalue, shape {asked.shape}, got {g.shape}. "
+                f"filter must return one number per eigenvalue, shape {eigenvalues.shape}, got {g.shape}. "
                 "It is a function of (eigenvalues, level), such as linear_functional.cut_off."
             )
         return g[:-1], float(g[-1])

@@ -14,7 +14,7 @@ from formulations.lp_norm.setting import Array, Explicit, Setting
 
 ROUND_OFF = 1e-15  # a few units in the last place, by which a projection may leave its set
 ROUNDS = 12  # of weights, and of active sets: both are final after a few rounds, or cycle
-ENOUGH = 1e-9  # a gap, relative to the value, far below any tolerance that is asked for
+ENOUGH = 1e-9  # a gap, relative to the value, far below the default tolerance 1e-5
 TIES = 1e-9  # nu n within this of an integer counts as that integer
 POWER_ROUNDINGS = 64  # more than `lp_length` loses by its powers, that of the exponent included
 

@@ -37,7 +37,7 @@ def certificate(
       `ko.certify` computes another one, and the larger is kept.
     """
     variables = {v.name(): v for v in problem.variables()}
-    lower, paid = best_multipliers(data, gamma1, multipliers)
+    lower, best = best_multipliers(data, gamma1, multipliers)
     alpha = in_cone(data, numbers(given.get(variables["alpha"].id), data.m))
     if not data.scale(alpha) <= LARGE * data.margin:  # round-off would decide
         alpha = np.zeros(data.m)
@@ -49,7 +49,7 @@ def certificate(
         warnings.warn(ko.ConditionWarning(zero_is_optimal(data, gamma1)), stacklevel=2)
     values = data.point(alpha)
     point = {variable: values[name] for name, variable in variables.items()}
-    stated: Any = Source(data, gamma1, paid) if data.cone != "psd" else "its cone is semidefinite"
+    stated: Any = Source(data, gamma1, best) if data.cone != "psd" else "its cone is semidefinite"
     # A bound of the rounding errors of the sums, and of what the violations of constraints that are within
     # round-off can save. Zero weights cost T margins, exactly, and the optimum is not negative.
     lost = ROUND_OFF * (nothing + data.T * data.scale(alpha))

@@ -19,7 +19,7 @@ from formulations.triplet_lp.setting import Array, Setting
 
 VIOLATED = 1e-9  # relative to the terms of K_ii: ten times what the tolerance of HiGHS below leaves
 ACCURACY, USUAL = 1e-10, 1e-7  # tolerances of HiGHS: the smallest that it takes, and its default
-SMALLEST_ENTRY = 1e-12  # of the matrix of HiGHS, the least that may be asked for; its default is 1e-9
+SMALLEST_ENTRY = 1e-12  # of the matrix of HiGHS, the smallest that it takes; its default is 1e-9
 ROUNDS = 500  # an end to the loop; what is still violated then is made up for in the certificate
 
 

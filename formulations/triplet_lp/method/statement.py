@@ -40,9 +40,9 @@ class Source:
         sizes = {"alpha": data.m, "s": data.F, "r": data.first.size, "eps": data.T}
         columns = [f"{name}[{i}]" for name, size in sizes.items() for i in range(size)]
         signs = [name != "r" and (name != "alpha" or data.cone == "nonnegative") for name in sizes]
-        words = f"kernel weights from {data.T} triplets at gamma1 = {self.gamma1:g}, gamma2 = {data.gamma2:g}"
+        title = f"kernel weights from {data.T} triplets at gamma1 = {self.gamma1:g}, gamma2 = {data.gamma2:g}"
         repeated = np.repeat(signs, list(sizes.values())).tolist()
-        stated = ko.Statement(f"{words}, cone {data.cone}", columns, repeated)
+        stated = ko.Statement(f"{title}, cone {data.cone}", columns, repeated)
         starts = dict(zip(sizes, np.cumsum([0, *sizes.values()])[:-1].tolist(), strict=True))
         stated.cost[: data.m] = data.gamma2 * data.q
         stated.cost[starts["s"] : starts["r"]] = self.gamma1
