@@ -54,9 +54,31 @@ def block_norm(
     Formulation
         claim "equal"; `.dual()` is the programme of `qcqp`.
 
+    Raises
+    ------
+    InputError
+        For kernels, labels and numbers that are not as above.
+    InfeasibleError
+        On solving, with a proof, for a hard margin that no kernel of the set can meet.
+
     References
     ----------
     .. [1] Lanckriet et al., JMLR 5 (2004), the primal of Theorems 17 and 20.
+
+    Notes
+    -----
+    One second-order cone per kernel of size rank + 1.
+
+    Examples
+    --------
+    K_1 = 2 I and K_2 = 2 yy' both have trace 4; the second separates better: w_2 has the length 1 / sqrt(2).
+
+    >>> import numpy as np
+    >>> from formulations import lanckriet
+    >>> K = np.array([[[2.0, 0], [0, 2]], [[2, -2], [-2, 2]]])
+    >>> solution = lanckriet.block_norm(K, [1, -1], trace=4).solve()
+    >>> round(solution.value, 5), solution.weights.round(4) + 0.0
+    (0.5, array([0., 1.]))
     """
     data = setting(grams, y, C, tau, trace)
     data.check_psd()

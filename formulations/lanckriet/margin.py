@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 from numpy.typing import ArrayLike
 
@@ -83,5 +85,7 @@ def margin(
     (0.3, array([0., 1.]), array([ 0.1, -0.1]))
     """
     if ko.one_of(weights, "weights", ("nonnegative", "free")) == "free":
-        return sdp(grams, y, C=C, tau=tau, weights=weights, trace=trace)
-    return qcqp(grams, y, C=C, tau=tau, trace=trace)
+        formulation = sdp(grams, y, C=C, tau=tau, weights=weights, trace=trace)
+    else:
+        formulation = qcqp(grams, y, C=C, tau=tau, trace=trace)
+    return replace(formulation, name="lanckriet.margin")

@@ -53,6 +53,13 @@ def qcqp(
     Formulation
         claim "equal"; `.dual()` is the minimisation over the kernel, with the inverse written out.
 
+    Raises
+    ------
+    InputError
+        For kernels, labels and numbers that are not as above.
+    InfeasibleError
+        On solving, with a proof, for a hard margin that no kernel of the set can meet.
+
     References
     ----------
     .. [1] Lanckriet et al., JMLR 5 (2004), Theorems 17 and 20; section 4.5 for a learned tau.
@@ -63,7 +70,7 @@ def qcqp(
 
     Examples
     --------
-    K_1 = 2 I and K_2 = yy' both have trace 4; the second separates better.
+    K_1 = 2 I and K_2 = 2 yy' both have trace 4; the second separates better.
 
     >>> import numpy as np
     >>> from formulations import lanckriet

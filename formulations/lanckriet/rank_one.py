@@ -52,9 +52,32 @@ def rank_one(
     Formulation
         claim "equal"; `.dual()` is the squared l1-norm machine on the features V.
 
+    Raises
+    ------
+    InputError
+        For vectors, labels and numbers that are not as above.
+    InfeasibleError
+        On solving, with a proof, for a hard margin that no kernel of the set can meet.
+
     References
     ----------
     .. [1] Lanckriet et al., JMLR 5 (2004), the special case K_i = v_i v_i' after Theorem 17.
+
+    Notes
+    -----
+    A quadratic programme with 2 m linear constraints.
+
+    Examples
+    --------
+    v_1 = (1, -1) separates the labels and v_2 = (1, 1) does not. With alpha = (a, a) and c = 2 the programme
+    is max 4 a - 2 s^2 with 2 a <= sqrt(2) s, which is 1 at a = 1/2.
+
+    >>> import numpy as np
+    >>> from formulations import lanckriet
+    >>> V = np.array([[1.0, 1], [-1, 1]])
+    >>> solution = lanckriet.rank_one(V, [1, -1], trace=2).solve()
+    >>> round(solution.value, 5), solution.weights.round(4) + 0.0
+    (1.0, array([1., 0.]))
     """
     if isinstance(tau, str):
         raise ko.ParameterError(f"tau must be a number for rank-one kernels, got {tau!r}. Use learned_tau.")

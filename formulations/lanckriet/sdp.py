@@ -55,6 +55,13 @@ def sdp(
         claim "equal"; `.dual()` is the lifted dual, with U in the place of alpha alpha'. With free signs
         it is never above `qcqp`.
 
+    Raises
+    ------
+    InputError
+        For kernels, labels and numbers that are not as above.
+    InfeasibleError
+        On solving, with a proof, for a hard margin that no kernel of the set can meet.
+
     References
     ----------
     .. [1] Lanckriet et al., JMLR 5 (2004), Theorem 16, with the special cases 19, 21 and 22.
@@ -62,6 +69,17 @@ def sdp(
     Notes
     -----
     Matrix inequalities of order n + 1 and N: a few seconds at N = 60, minutes at 100.
+
+    Examples
+    --------
+    K = mu_1 I + mu_2 ee' has the eigenvalues mu_1, on which the hard margin depends alone, and
+    mu_1 + 2 mu_2. With mu_1 + mu_2 = 1 the first is at most 2, at a negative mu_2:
+
+    >>> import numpy as np
+    >>> from formulations import lanckriet
+    >>> solution = lanckriet.sdp([np.eye(2), np.ones((2, 2))], [1, -1], trace=2).solve()
+    >>> round(solution.value, 4), solution.weights.round(3)
+    (1.0, array([ 2., -1.]))
     """
     data = setting(grams, y, C, tau, trace, weights)
     if not data.signed:
