@@ -15,7 +15,7 @@ from formulations.linear_functional.setting import Setting
 
 PSD_TOLERANCE = 1e-8  # of the largest eigenvalue, as for all kernels
 FACTOR_TOLERANCE = 1e-9  # of the level: the trace that a factor may miss, see `decomposed`
-LOW_RANK = 3  # a factor of fewer than n / 3 columns is decomposed faster than the kernel
+LOW_RANK = 3  # a factor of at most n / 3 columns is decomposed faster than the kernel
 GRID = np.logspace(1, -8, 37)  # four values of alpha in every decade
 NO_FREEDOM = 1e-12  # of the degrees of freedom: the residual is then rounding, and says nothing
 EIGENDECOMPOSITION = 40  # times n roundings of |K| are more than LAPACK loses

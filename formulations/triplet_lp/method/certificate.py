@@ -18,7 +18,7 @@ from formulations.triplet_lp.method.statement import Source
 from formulations.triplet_lp.setting import Array, Setting
 
 ROUND_OFF = 1e-13  # what sums of up to some hundred terms are wrong by, relative to the terms
-COLLAPSED = 1e-6  # relative to the cost of zero weights: a lower bound this near it proves them optimal
+ZERO_OPTIMAL = 1e-6  # relative to the cost of zero weights: a lower bound this near it proves them optimal
 LOOSE = 1e-6  # a gap above this, a tenth of the default tolerance, is worth a general certificate
 NEARLY_ZERO = (1e-9, 1e-6, 1e-4)  # shares of the largest weight that noise of a solver stays below, in turn
 LARGE = 1e7  # terms of K_ii this many times the margin have a round-off of 1e-6 of the margin
@@ -41,25 +41,25 @@ def certificate(
     alpha = in_cone(data, numbers(given.get(variables["alpha"].id), data.m))
     if not data.scale(alpha) <= LARGE * data.margin:  # round-off would decide
         alpha = np.zeros(data.m)
-    upper, nothing = data.value(alpha, gamma1), data.margin * data.T
-    collapsed = nothing - lower <= COLLAPSED * nothing
-    if collapsed or not upper < nothing:
-        alpha, upper = np.zeros(data.m), nothing
-    if collapsed:
+    upper, at_zero = data.value(alpha, gamma1), data.margin * data.T
+    is_zero = at_zero - lower <= ZERO_OPTIMAL * at_zero
+    if is_zero or not upper < at_zero:
+        alpha, upper = np.zeros(data.m), at_zero
+    if is_zero:
         warnings.warn(ko.ConditionWarning(zero_is_optimal(data, gamma1)), stacklevel=2)
     values = data.point(alpha)
     point = {variable: values[name] for name, variable in variables.items()}
     stated: Any = Source(data, gamma1, best) if data.cone != "psd" else "its cone is semidefinite"
     # A bound of the rounding errors of the sums, and of what the violations of constraints that are within
     # round-off can save. Zero weights cost T margins, exactly, and the optimum is not negative.
-    lost = ROUND_OFF * (nothing + data.T * data.scale(alpha))
+    lost = ROUND_OFF * (at_zero + data.T * data.scale(alpha))
     found = ko.Certificate(
         max(lower - lost, 0.0),
         upper + lost if alpha.any() else ko.rounding.rounded_up(Fraction(data.margin) * data.T),
         "closed",
         feasible=True,
         point=point,
-        floor=ko.FLOOR_SHARE * nothing,
+        floor=ko.FLOOR_SHARE * at_zero,
         source=stated,
     )
     if data.cone != "psd" or found.gap <= LOOSE:
