@@ -1,7 +1,7 @@
 """Planted optima: data made from a primal-dual pair, so that the optimal value is known in closed form.
 
-Every construction goes the same way. The dual variable alpha is chosen first, then predictions
-f = K alpha + b that make alpha a subgradient of the loss, and last the kernels, with K_m alpha prescribed:
+Every construction has three steps. The dual variable alpha is chosen first, then predictions f = K alpha + b
+for which alpha is minus a subgradient of the loss, and last the kernels, with K_m alpha prescribed:
 
     K_m = g_m g_m' / s_m + R_m,    R_m alpha = 0,    s_m = g_m'alpha > 0,    hence    K_m alpha = g_m.
 
@@ -21,11 +21,12 @@ import kernelopt as ko
 
 Array = NDArray[np.float64]
 SMALLEST = 6  # points: one pair of every kind, free, at the bound and at zero
+UNBOUNDED = 1e300  # larger bounds of a dual variable count as none
 
 
 @dataclass(frozen=True)
 class Knobs:
-    """What can be asked of a planted problem.
+    """The options of a planted problem.
 
     Attributes
     ----------
@@ -38,8 +39,8 @@ class Knobs:
     condition : float >= 1, default 100
         Largest over smallest eigenvalue of the part R_m of every kernel.
     degenerate : bool, default False
-        Whether kernels have low rank, and points and weights lie where two pieces meet: strict
-        complementarity fails.
+        Whether kernels have low rank, and strict complementarity fails: points lie where two pieces of the
+        loss meet, and kernels without a weight satisfy their condition with equality.
     duplicates : int from 0 to m, default 0
         How many kernels occur twice.
     infeasible : bool, default False
@@ -55,8 +56,8 @@ class Knobs:
     infeasible: bool = False
 
     def __post_init__(self) -> None:
-        least = {"n": SMALLEST, "m": 1, "unlabelled": 0, "duplicates": 0}
-        for name, low in least.items():
+        smallest = {"n": SMALLEST, "m": 1, "unlabelled": 0, "duplicates": 0}
+        for name, low in smallest.items():
             value = vars(self)[name]
             if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < low:
                 raise ko.ParameterError(
@@ -95,7 +96,7 @@ class Knobs:
         return (np.arange(self.m) < self.m - 1) | (self.m < 3)
 
     def always_feasible(self, name: str) -> None:
-        """Raise if an infeasible problem is asked of a formulation that has none."""
+        """Raise if the problem is to be infeasible and the formulation always has a feasible point."""
         if self.infeasible:
             raise ko.ParameterError(
                 f"{name} has a feasible point for all data, got infeasible=True. Leave it out, or plant a "
@@ -103,7 +104,7 @@ class Knobs:
             )
 
     def sharp(self, rng: np.random.Generator) -> float:
-        """Return a distance from the next piece: positive, but zero where degenerate."""
+        """Return the distance of a point from the next piece of its loss: positive, or zero if degenerate."""
         return 0.0 if self.degenerate else float(rng.uniform(0.1, 0.5))
 
 
@@ -140,17 +141,17 @@ def machine(rng: np.random.Generator, loss: ko.Loss, knobs: Knobs) -> Machine:
     signs = np.where(np.arange(n) % 2, -1.0, 1.0) if bias else np.ones(n)
     y = signs if loss.kind == "labels" else np.zeros(n) if loss.kind == "targets" else np.ones(n)
     _, _, _, lower, upper = loss.curve(y)
-    reach = np.minimum(np.where(signs > 0, upper, -lower), 1e300)
-    bounded = bool((reach < 1e300).all())
-    unit = np.where(reach < 1e300, reach, 1.0)
+    bound = np.where(signs > 0, upper, -lower)
+    bounded = bool((bound < UNBOUNDED).all())
+    unit = np.where(bound < UNBOUNDED, bound, 1.0)
     share = np.repeat(rng.uniform(0.15, 0.45, n // 2), 2)
     if loss.quadratic:
         share[2:4] = 1.0 if bounded else share[2:4]
         share[4:6] = 0.0
     alpha = signs * share * unit
-    pushes = np.repeat([knobs.sharp(rng) for _ in range(n // 2)], 2)
+    distances = np.repeat([knobs.sharp(rng) for _ in range(n // 2)], 2)
     f = loss.dual_gradient(alpha, y)
-    f = f + np.where(alpha <= lower, pushes, 0.0) - np.where(alpha >= upper, pushes, 0.0)
+    f = f + np.where(alpha <= lower, distances, 0.0) - np.where(alpha >= upper, distances, 0.0)
     if loss.kind == "targets":  # the predictions are chosen, and the targets follow
         wanted = alpha + rng.normal(scale=0.2, size=n)
         y, f = wanted - f, wanted
@@ -178,9 +179,9 @@ def orthogonal_part(
 def directions(
     rng: np.random.Generator, z: Array, g: Array, weights: Array, forms: Array
 ) -> tuple[Array, Array]:
-    """Return g_m with z'g_m = forms_m, the sum of weights_m g_m being g; `forms` are made to fit z'g.
+    """Return vectors g_m and numbers forms_m with z'g_m = forms_m and sum_m weights_m g_m = g.
 
-    Only kernels with a weight take part in the sum.
+    The forms are the given ones times the number for which weights'forms = z'g.
     """
     forms = forms * (float(z @ g) / float(weights @ forms))
     spread = 0.2 * np.linalg.norm(g) / np.sqrt(g.size) * rng.normal(size=(weights.size, g.size))

@@ -83,16 +83,28 @@ def test_an_entry_is_complete(entry):
     formulation = example(entry, 0)
     package, _, name = entry.name.partition(".")
     assert package and name and entry.build.__name__ == name
-    assert isinstance(formulation, ko.Formulation) and formulation.name.startswith(f"{package}.")
+    assert isinstance(formulation, ko.Formulation) and formulation.name == entry.name
     assert entry.takes in ("labels", "targets", "triplets", "similarities", "none")
     assert formulation.claim in CLAIMS and any(c.isdigit() for c in formulation.reference)
-    assert ".. [1]" in entry.build.__doc__  # a theorem card
+    card = entry.build.__doc__
+    assert ".. [1]" in card and all(part in card for part in ("Parameters", "Returns", "References"))
     assert formulation.problem.is_dcp() and formulation.dual().is_dcp()
     for name, make in formulation.programmes.items():
         programme = make()
         assert isinstance(name, str) and isinstance(programme, ko.Programme)
         assert programme.problem.is_dcp() and programme.claim in CLAIMS
         assert make().problem is not programme.problem  # made anew
+
+
+NAMED = [name for name in sorted(ENTRIES) if not name.startswith("similarity.")]
+
+
+@pytest.mark.parametrize("name", NAMED)
+def test_a_formulation_stands_in_the_file_of_its_name(name):
+    """And its card has its own display and example, which the doctests run."""
+    build = ENTRIES[name].build
+    assert build.__module__ == f"formulations.{name}"
+    assert ".. math::" in build.__doc__ and ">>> " in build.__doc__
 
 
 @entries

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from formulations import linear_functional as lf
-from formulations.linear_functional.combination import certificate
+from formulations.linear_functional.method.certificate import certificate
 
 # ----------------------------------------------------------------- the same problem in rational arithmetic
 

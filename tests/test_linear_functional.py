@@ -15,9 +15,10 @@ from scipy.optimize import nnls
 
 import kernelopt as ko
 from formulations import linear_functional as lf
-from formulations.linear_functional.combination import Combination, certificate, on_simplex
-from formulations.linear_functional.filters import cut_off, iterated_tikhonov, landweber, tikhonov
-from formulations.linear_functional.spectrum import decomposed, levels
+from formulations.linear_functional.method.certificate import certificate
+from formulations.linear_functional.method.combination import Combination, on_simplex
+from formulations.linear_functional.method.filters import cut_off, iterated_tikhonov, landweber, tikhonov
+from formulations.linear_functional.method.spectrum import decomposed, levels
 from tests.every import every
 from tests.problems import points, solved, targets
 
@@ -95,7 +96,7 @@ def test_low_rank_is_read_from_a_factor_and_changes_nothing(name, monkeypatch):
     one = learn(grams, v, filter=FILTERS[name])
     data = one.candidates.data
     assert all(decomposed(grams, j, data, 60 * ALPHA).values.size <= 20 for j in range(3))
-    monkeypatch.setattr("formulations.linear_functional.spectrum.FACTOR_TOLERANCE", -1.0)
+    monkeypatch.setattr("formulations.linear_functional.method.spectrum.FACTOR_TOLERANCE", -1.0)
     two = learn(grams, v, filter=FILTERS[name])
     assert decomposed(grams, 0, data, 60 * ALPHA).values.size == 60
     assert one.candidates.columns == pytest.approx(two.candidates.columns, abs=1e-7)
@@ -173,7 +174,7 @@ def test_split_columns_are_predictions_of_held_out_points():
         assert not found.coefficients[j, held].any()
     c = strategy.solve(solver=cp.CLARABEL).weights
     assert strategy.stage.value(c) == pytest.approx(np.mean((V[held] - found.columns @ c) ** 2))
-    assert (learn(columns="split").candidates.data.judged == np.arange(2, N, 3)).all()
+    assert (learn(columns="split").candidates.data.evaluated == np.arange(2, N, 3)).all()
 
 
 @pytest.mark.parametrize("rule", ["gcv", "leave-one-out"])

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import pickle
+from inspect import signature
+
 import cvxpy as cp
 import numpy as np
 import pytest
@@ -47,6 +50,14 @@ DUALS = {
 }
 builders = every("build", BUILDERS.values(), ids=BUILDERS)
 duals = pytest.mark.parametrize("build", DUALS.values(), ids=DUALS)
+OF_BUILDERS = {
+    "dual": "primal",
+    "dual_tikhonov": "tikhonov",
+    "dual_block_norm": "block_norm",
+    "dual_non_isotropic": "non_isotropic",
+    "dual_elastic_net": "elastic_net",
+    "dual_one_class": "one_class",
+}
 
 
 def changed(entry, value):
@@ -76,6 +87,15 @@ def indefinite():
 def test_bad_kernels_are_refused_at_building(build, grams, error, message):
     with pytest.raises(error, match=message):
         build(grams)
+
+
+@pytest.mark.parametrize("name", OF_BUILDERS)
+def test_a_dual_takes_the_arguments_of_its_builder(name):
+    """They are listed once; the function pickles by its name, and shows its formula."""
+    dual, build = getattr(lp_norm, name), getattr(lp_norm, OF_BUILDERS[name])
+    assert list(signature(dual).parameters.values()) == list(signature(build).parameters.values())
+    assert pickle.loads(pickle.dumps(dual)) is dual  # noqa: S301 - our own
+    assert dual.__doc__.startswith("The dual over alpha") and f"those of `{build.__name__}`" in dual.__doc__
 
 
 @builders

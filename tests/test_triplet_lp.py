@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import warnings
 from functools import cache
+from importlib import import_module
 
 import cvxpy as cp
 import numpy as np
@@ -18,7 +19,6 @@ from scipy.optimize import linprog
 
 import kernelopt as ko
 from formulations import triplet_lp
-from formulations.triplet_lp import path as path_module
 from kernelopt.errors import (
     ConditionWarning,
     ConvergenceWarning,
@@ -31,6 +31,8 @@ from kernelopt.errors import (
 )
 from tests.every import every
 from tests.problems import points, solved
+
+path_module = import_module("formulations.triplet_lp.regularization_path")  # the function hides it
 
 CONES = ("dominant", "psd", "nonnegative")
 LINEAR = ("dominant", "nonnegative")

@@ -11,17 +11,16 @@ References
 
 from formulations.lanckriet.alignment import alignment
 from formulations.lanckriet.block_norm import block_norm
-from formulations.lanckriet.bound import TransductionBound, transduction_bound
-from formulations.lanckriet.criteria import (
-    CATALOGUE,
-    hard_margin,
-    learned_tau,
-    margin,
-    soft_margin,
-    soft_margin_squared,
-)
-from formulations.lanckriet.quadratic import qcqp, rank_one
-from formulations.lanckriet.semidefinite import sdp
+from formulations.lanckriet.examples import CATALOGUE
+from formulations.lanckriet.hard_margin import hard_margin
+from formulations.lanckriet.learned_tau import learned_tau
+from formulations.lanckriet.margin import margin
+from formulations.lanckriet.qcqp import qcqp
+from formulations.lanckriet.rank_one import rank_one
+from formulations.lanckriet.sdp import sdp
+from formulations.lanckriet.soft_margin import soft_margin
+from formulations.lanckriet.soft_margin_squared import soft_margin_squared
+from formulations.lanckriet.transduction_bound import TransductionBound, transduction_bound
 
 __all__ = [
     "CATALOGUE",

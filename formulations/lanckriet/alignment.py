@@ -8,20 +8,20 @@ from typing import Literal
 
 import cvxpy as cp
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 import kernelopt as ko
-from formulations.lanckriet.setting import Setting, Weights, setting
+from formulations.lanckriet.setting import Array, Setting, Weights, setting
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Aligned(ko.Formulation):
     """The formulation of `alignment`, which learns a kernel, with the machine that predicts by it."""
 
-    y: NDArray[np.float64] = field(kw_only=True)
+    y: Array = field(kw_only=True)
     prediction: Literal["parzen", "svm"] = field(kw_only=True)
 
-    def machine(self) -> tuple[NDArray[np.float64], float]:
+    def machine(self) -> tuple[Array, float]:
         if self.prediction == "parzen":
             counts = np.where(self.y > 0, (self.y > 0).sum(), (self.y < 0).sum())
             return self.y / counts, 0.0
@@ -63,7 +63,8 @@ def alignment(
     Returns
     -------
     Formulation
-        claim "equal"; `.dual()` is the least length of a matrix that is as aligned as the labels.
+        claim "equal"; `.dual()` is the smallest Frobenius norm of a matrix U with <U, K_i> >= q_i or,
+        for free signs, with <U - Z, K_i> = q_i for some Z >> 0.
 
     Raises
     ------
@@ -77,8 +78,8 @@ def alignment(
     Notes
     -----
     The variable of the problem holds the weights times powers of two near the Frobenius norms of their
-    kernels. Raw kernels may differ in scale by 1e12, and no solver balances a matrix inequality with such
-    columns. `weights` are those of the kernels as they were given; multiplying by powers of two is exact.
+    kernels, since solvers fail on matrix inequalities whose kernels differ in size by many powers of ten.
+    `weights` are those of the kernels as they were given; multiplying by powers of two is exact.
 
     Examples
     --------
@@ -121,13 +122,13 @@ def alignment(
     )
 
 
-def powers(data: Setting) -> NDArray[np.float64]:
-    """Return powers of two that bring the Frobenius norms of the used kernels between 1/2 and 1."""
+def powers(data: Setting) -> Array:
+    """Return powers of two that bring the Frobenius norms of the used kernels into [1/2, 1)."""
     norms = [np.linalg.norm(data.grams.gram(int(i))) for i in data.used]
     return np.ldexp(1.0, -np.frexp(norms)[1])
 
 
-def dual(data: Setting, norm: str, units: NDArray[np.float64]) -> cp.Problem:
+def dual(data: Setting, norm: str, units: Array) -> cp.Problem:
     """Return min |U|_F s.t. <U, K_i> >= q_i (with free signs: == q_i + <Z, K_i>, Z PSD), each row scaled."""
     size = data.n if norm == "train" else data.N
     q = units * data.grams.forms(data.y)[data.used]
@@ -141,9 +142,7 @@ def dual(data: Setting, norm: str, units: NDArray[np.float64]) -> cp.Problem:
     return cp.Problem(cp.Minimize(cp.norm(U, "fro")), [forms == q + slack])
 
 
-def inner_products(
-    data: Setting, stack: ko.Grams, units: NDArray[np.float64], U: cp.Variable
-) -> cp.Expression:
+def inner_products(data: Setting, stack: ko.Grams, units: Array, U: cp.Variable) -> cp.Expression:
     """Return <U, K_i> times its unit for every used kernel."""
     pairs = zip(units, data.used, strict=True)
     return cp.hstack([cp.sum(cp.multiply(unit * stack.gram(int(i)), U)) for unit, i in pairs])

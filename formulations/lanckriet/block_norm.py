@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 import kernelopt as ko
-from formulations.lanckriet import quadratic
+from formulations.lanckriet.qcqp import programme as qcqp_programme
 from formulations.lanckriet.setting import Array, Point, Ridge, Setting, Trace, setting
 
 
@@ -23,36 +23,68 @@ def block_norm(
 ) -> ko.Formulation:
     r"""The primal over functions, with the weights eliminated.
 
+    Programme:
+
     .. math::
 
         \min_{w_i, b}\ \tfrac1c \Big(\sum_i \sqrt{r_i} \|w_i\|\Big)^2
         + \sum_j h_{C,\tau}\big(1 - y_j f(x_j)\big), \qquad f = \sum_i F_i w_i + b
 
-    with K_i = F_i F_i' and h the loss behind omega. A learned tau adds sqrt(N) |xi| to the sum, with
-    f + y xi in the place of f.
+    with K_i = F_i F_i' and :math:`h_{C,\tau}(s) = \max_{0 \le a \le C} 2 a s - \tau a^2`. For a learned
+    tau, f + xi takes the place of f in a hard margin, and :math:`\sqrt N \|\xi\|` is added to the sum.
 
     Statement: its value is that of `qcqp`, and
     :math:`\mu_i = c \|w_i\| / (\sqrt{r_i} \sum_l \sqrt{r_l} \|w_l\|)`.
 
     Parameters
     ----------
-    grams, y, C, tau, trace
-        As in `qcqp`.
+    grams : Grams or array of shape (m, N, N)
+        Positive semidefinite. Zero kernels get weight 0.
+    y : array of shape (n,), n <= N
+        Labels in {-1, +1} of the first n points, both present.
+    C : float in (0, inf], default inf
+        Largest dual variable.
+    tau : float >= 0 or "learned", default 0
+        Ridge of the criterion. When learned it counts N tau towards the trace.
+    trace : "sum" or float > 0, default "sum"
+        c; "sum" is the sum of the traces, plus N where tau is learned.
 
     Returns
     -------
     Formulation
         claim "equal"; `.dual()` is the programme of `qcqp`.
 
+    Raises
+    ------
+    InputError
+        For kernels, labels and numbers that are not as above.
+    InfeasibleError
+        On solving, with a proof, for a hard margin that no kernel of the set can meet.
+
     References
     ----------
     .. [1] Lanckriet et al., JMLR 5 (2004), the primal of Theorems 17 and 20.
+
+    Notes
+    -----
+    One second-order cone per kernel of size rank + 1.
+
+    Examples
+    --------
+    K_1 = 2 I and K_2 = 2 yy' both have trace 4; the second separates better: w_2 has the length 1 / sqrt(2).
+
+    >>> import numpy as np
+    >>> from formulations import lanckriet
+    >>> K = np.array([[[2.0, 0], [0, 2]], [[2, -2], [-2, 2]]])
+    >>> solution = lanckriet.block_norm(K, [1, -1], trace=4).solve()
+    >>> round(solution.value, 5), solution.weights.round(4) + 0.0
+    (0.5, array([0., 1.]))
     """
     data = setting(grams, y, C, tau, trace)
     data.check_psd()
     return ko.Formulation(
         name="lanckriet.block_norm",
-        problem=data.words(),
+        problem=data.problem(),
         kernel=data.kernel,
         weights=data.weights,
         dual=partial(dual, data),
@@ -64,22 +96,17 @@ def block_norm(
 
 def dual(data: Setting) -> cp.Problem:
     """Return the quadratically constrained programme, the dual of the block-norm form."""
-    return quadratic.programme(data).problem
+    return qcqp_programme(data).problem
 
 
 def programme(data: Setting) -> ko.Programme:
     """Return the primal over functions of checked data."""
-    roots = np.sqrt(data.r)
-    blocks = [
-        (F, cp.Variable(F.shape[1], name=f"w{i}"))
-        for i, F in zip(data.used, data.factors(), strict=True)
-        if F.size
-    ]
-    lengths = [cp.norm2(w) for _, w in blocks]
-    present = [k for k, F in enumerate(data.factors()) if F.size]
+    roots, factors = np.sqrt(data.r), data.factors()
+    present = [k for k, F in enumerate(factors) if F.size]  # a kernel may be zero on the labelled points
+    blocks = [(factors[k], cp.Variable(factors[k].shape[1], name=f"w{data.used[k]}")) for k in present]
     b, z = cp.Variable(name="b"), cp.Variable(data.n, name="z")
     f = cp.sum([F @ w for F, w in blocks]) + b
-    total = cp.sum([roots[k] * length for k, length in zip(present, lengths, strict=True)])
+    total = cp.sum([roots[k] * cp.norm2(w) for k, (_, w) in zip(present, blocks, strict=True)])
     if data.ridge is not None:
         xi = cp.Variable(data.n, name="xi")
         f, total = f + xi, total + np.sqrt(data.N) * cp.norm2(xi)

@@ -13,9 +13,9 @@ import numpy as np
 
 import kernelopt as ko
 from formulations.lanckriet.alignment import alignment, powers
-from formulations.lanckriet.quadratic import rank_one
-from formulations.lanckriet.semidefinite import sdp
-from formulations.lanckriet.setting import Array, setting
+from formulations.lanckriet.rank_one import rank_one
+from formulations.lanckriet.sdp import sdp
+from formulations.lanckriet.setting import Array, criterion, setting
 from formulations.planting import (
     Knobs,
     contradicting,
@@ -28,13 +28,6 @@ from formulations.planting import (
 )
 
 Plant = Callable[..., ko.Planted]
-
-
-def criterion(C: float, tau: float) -> ko.Loss:
-    """Return the loss of which omega is twice the risk."""
-    if np.isinf(C):
-        return ko.squared_hinge(1 / tau) if tau > 0 else ko.hard_margin()
-    return ko.huberized_hinge(C, tau) if tau > 0 else ko.hinge(C)
 
 
 def shares(rng: np.random.Generator, knobs: Knobs) -> tuple[Array, Array]:
@@ -51,11 +44,12 @@ def traced(
     """Return kernels, optimal weights and the trace c, for non-negative weights."""
     form = float(z @ g)
     base, full = shares(rng, knobs)
-    level = 1.0 if knobs.degenerate else 0.5  # of the kernel without a weight
+    level = 1.0 if knobs.degenerate else 0.5  # form of the kernel without a weight, over that of the others
     forms = form * np.where(knobs.active, 1.0, level)
     state = rng.bit_generator.state
     parts, _ = directions(rng, z, g, base, forms)
-    rng.bit_generator.state = state  # the same once more, now with the trace that they need
+    rng.bit_generator.state = state  # the same draws again below, at a trace that is large enough
+    # Every kernel needs a trace of |g_i|^2 / s_i at least: what is left is that of its other part.
     c = 1.2 * float(((parts**2).sum(axis=1) / forms).max()) + 1.0 if c is None else c
     sizes = rng.uniform(0.5, 2.0, knobs.m)
     rng.bit_generator.state = state
@@ -66,9 +60,9 @@ def traced(
 def of_criterion(build: Callable[..., ko.Formulation], C: float, tau: float, /, **options: Any) -> Plant:
     """Return the function that plants optima of a builder at C and tau, for non-negative weights."""
 
-    def plant(rng: np.random.Generator, **asked: Any) -> ko.Planted:
+    def plant(rng: np.random.Generator, **chosen: Any) -> ko.Planted:
         """Return a problem with a known optimum; see `formulations.planting.Knobs`."""
-        knobs = Knobs(**asked)
+        knobs = Knobs(**chosen)
         hard = np.isinf(C) and tau == 0
         if not hard:
             knobs.always_feasible(build.__name__)
@@ -84,13 +78,13 @@ def of_criterion(build: Callable[..., ko.Formulation], C: float, tau: float, /, 
 def of_learned_tau(build: Callable[..., ko.Formulation]) -> Plant:
     """Return the function that plants optima with a learned ridge: a hard margin with the identity."""
 
-    def plant(rng: np.random.Generator, **asked: Any) -> ko.Planted:
+    def plant(rng: np.random.Generator, **chosen: Any) -> ko.Planted:
         """Return a problem with a known optimum; see `formulations.planting.Knobs`."""
-        knobs = Knobs(**asked)
+        knobs = Knobs(**chosen)
         knobs.always_feasible(build.__name__)
         m = machine(rng, ko.hard_margin(), knobs)
         slope = m.form / float(m.z @ m.z)  # alpha'I alpha / N = alpha'K alpha / c for the whole kernel
-        tau = 0.2 * slope
+        tau = 0.2 * slope  # a fifth of the whole kernel's trace
         c = knobs.N * slope
         stack, mu, _ = traced(rng, knobs, m.z, m.g - tau * m.z, c - knobs.N * tau)
         return planted(build(stack, m.y, trace=c), 2 * m.risk, m.alpha, mu=mu, tau=tau)
@@ -98,14 +92,14 @@ def of_learned_tau(build: Callable[..., ko.Formulation]) -> Plant:
     return plant
 
 
-def of_rank_one(rng: np.random.Generator, **asked: Any) -> ko.Planted:
+def of_rank_one(rng: np.random.Generator, **chosen: Any) -> ko.Planted:
     """Return a problem with kernels of rank one and a known optimum, at C = 1.
 
     With |v_i| = 1 the weights are optimal where v_i'alpha is one number t for all kernels with a weight,
     and t^2 = alpha'K alpha / c. Such v_i are t alpha / |alpha|^2 + h_i with h_i orthogonal to alpha, of one
     length, and with a mean that makes the sum of mu_i t v_i equal to g.
     """
-    knobs = Knobs(**asked)
+    knobs = Knobs(**chosen)
     knobs.always_feasible("rank_one")
     m = machine(rng, ko.hinge(1.0), knobs)
     size = float(m.z @ m.z)
@@ -136,13 +130,13 @@ def of_rank_one(rng: np.random.Generator, **asked: Any) -> ko.Planted:
     return planted(rank_one(V, m.y, C=1.0, trace=c), 2 * m.risk, m.alpha, mu=weights)
 
 
-def of_free_signs(rng: np.random.Generator, **asked: Any) -> ko.Planted:
+def of_free_signs(rng: np.random.Generator, **chosen: Any) -> ko.Planted:
     """Return a semidefinite problem with a known optimum, whose kernels after the first have weights < 0.
 
     K has a null vector u, and Z = zeta uu' is the multiplier of K >> 0: the weights are optimal where
     <zz' + Z, K_i> = (z'Kz / c) r_i for every kernel.
     """
-    knobs = Knobs(**asked)
+    knobs = Knobs(**chosen)
     m = machine(rng, ko.hard_margin() if knobs.infeasible else ko.hinge(1.0), knobs)
     u = rng.normal(size=knobs.N)
     frame, _ = np.linalg.qr(np.column_stack([m.z, m.g]))
@@ -160,13 +154,13 @@ def of_free_signs(rng: np.random.Generator, **asked: Any) -> ko.Planted:
     return planted(sdp(stack, m.y, C=1.0, trace=c), 2 * m.risk, m.alpha, mu=mu[knobs.owners])
 
 
-def of_alignment(rng: np.random.Generator, **asked: Any) -> ko.Planted:
+def of_alignment(rng: np.random.Generator, **chosen: Any) -> ko.Planted:
     """Return an alignment problem with a known optimum.
 
     K with |K|_F = 1 is best where <yy' - vK, K_i> = 0 at every kernel with a weight and is at most 0 at the
     others, v = y'Ky being the value.
     """
-    knobs = Knobs(**asked)
+    knobs = Knobs(**chosen)
     knobs.always_feasible("alignment")
     y = np.where(np.arange(knobs.n) % 2, -1.0, 1.0)
     padded = np.pad(y, (0, knobs.unlabelled))

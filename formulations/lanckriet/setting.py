@@ -1,4 +1,4 @@
-"""What the programmes of the paper share: checked data, and the learning problem in words."""
+"""What the programmes of the paper share: the checked data, and the learning problem that they pose."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Point = dict[cp.Variable, Any]  # values of the learning problem's variables
 
 @dataclass(frozen=True, eq=False)
 class Setting:
-    """Checked data of one learning problem, and its kernel in words.
+    """Checked data of one learning problem, with its variables.
 
     Attributes
     ----------
@@ -33,12 +33,13 @@ class Setting:
     tau : ridge of the criterion; 0 where it is learned
     mu : weights of the used kernels
     ridge : weight of the identity, None where tau is fixed
+    signed : whether weights may be negative, so that K(mu) >> 0 is a constraint
     """
 
     grams: ko.Grams
-    y: NDArray[np.float64]
+    y: Array
     used: NDArray[np.intp]
-    r: NDArray[np.float64]
+    r: Array
     c: float
     C: float
     tau: float
@@ -70,23 +71,50 @@ class Setting:
 
     @property
     def criterion(self) -> ko.Loss:
-        """The loss of which omega is twice the risk (sections 4.1 to 4.4)."""
-        if np.isinf(self.C):
-            return ko.squared_hinge(1 / self.tau) if self.tau > 0 else ko.hard_margin()
-        return ko.huberized_hinge(self.C, self.tau) if self.tau > 0 else ko.hinge(self.C)
+        """The loss of which omega is twice the risk."""
+        return criterion(self.C, self.tau)
 
-    def words(self) -> cp.Problem:
-        """Return min 2 risk(K(mu) + tau I) over the kernel set, in the words of the language."""
+    def problem(self) -> cp.Problem:
+        """Return min 2 risk(K(mu) + tau I) over the kernel set, the learning problem."""
         K = self.kernel
         learned = K if self.ridge is None else K + self.ridge * np.eye(self.N)
+        risk = ko.risk(learned, self.y, self.criterion)
+        return cp.Problem(cp.Minimize(2 * risk), self.kernel_set())
+
+    def kernel_set(self) -> list[cp.Constraint]:
+        """Return r'mu (+ N tau) = c and, for weights of free sign, K(mu) >> 0 on all N points."""
         total = self.r @ self.mu if self.ridge is None else self.r @ self.mu + self.N * self.ridge
-        constraints = [(total == self.c).set_label("trace")]
-        if self.signed:
-            constraints.append((K >> 0).set_label("K >> 0"))
-        return cp.Problem(cp.Minimize(2 * ko.risk(learned, self.y, self.criterion)), constraints)
+        constraints: list[cp.Constraint] = [(total == self.c).set_label("trace")]
+        return [*constraints, (self.kernel >> 0).set_label("K >> 0")] if self.signed else constraints
+
+    def dual_domain(self, alpha: cp.Variable) -> list[cp.Constraint]:
+        """Return y'alpha = 0 and alpha <= C; alpha >= 0 is an attribute of the variable."""
+        domain: list[cp.Constraint] = [(self.y @ alpha == 0).set_label("bias")]
+        return domain if np.isinf(self.C) else [*domain, (alpha <= self.C).set_label("box")]
+
+    def minus_ridge(self, objective: cp.Expression, alpha: cp.Variable) -> cp.Expression:
+        """Return the objective of a dual less tau alpha'alpha, which is zero where tau is learned."""
+        return objective - self.tau * cp.sum_squares(alpha) if self.tau else objective
+
+    def lagrangian(self) -> tuple[cp.Expression, cp.Expression, cp.Expression]:
+        """Return the three terms of the Lagrangian of omega, in the multipliers lambda, nu and delta.
+
+        They are G(K) + tau I, the vector e + nu - delta + lambda y and the number 2 C e'delta, without
+        delta where C is infinite. The maximum over alpha is the number plus the vector's quadratic form in
+        the inverse of the matrix.
+        """
+        lam, nu = cp.Variable(name="lambda"), cp.Variable(self.n, nonneg=True, name="nu")
+        vector, number = 1 + nu + lam * self.y, cp.Constant(0.0)
+        if not np.isinf(self.C):
+            delta = cp.Variable(self.n, nonneg=True, name="delta")
+            vector, number = vector - delta, 2 * self.C * cp.sum(delta)
+        tau = self.tau if self.ridge is None else self.ridge
+        labels = np.outer(self.y, self.y)
+        G = cp.multiply(labels, self.kernel[: self.n, : self.n]) + tau * np.eye(self.n)
+        return G, vector, number
 
     def fresh(self) -> Setting:
-        """Return the same data with weights of its own."""
+        """Return the same data with new weights."""
         mu = cp.Variable(self.used.size, nonneg=not self.signed, name="mu")
         ridge = None if self.ridge is None else cp.Variable(nonneg=True, name="tau")
         return replace(self, mu=mu, ridge=ridge)
@@ -100,10 +128,17 @@ class Setting:
         for i in self.used:
             self.grams.factor(int(i))
 
-    def factors(self) -> list[NDArray[np.float64]]:
+    def factors(self) -> list[Array]:
         """Return F_i with K_i = F_i F_i' on the labelled points, for the used kernels."""
         labelled = self.grams.block(slice(0, self.n)) if self.n < self.N else self.grams
         return [labelled.factor(int(i)) for i in self.used]
+
+
+def criterion(C: float, tau: float) -> ko.Loss:
+    """Return the loss of which omega is twice the risk (sections 4.1 to 4.4 of the paper)."""
+    if np.isinf(C):
+        return ko.squared_hinge(1 / tau) if tau > 0 else ko.hard_margin()
+    return ko.huberized_hinge(C, tau) if tau > 0 else ko.hinge(C)
 
 
 def setting(

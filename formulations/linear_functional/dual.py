@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import cvxpy as cp
 
-from formulations.linear_functional.combination import Combination
+from formulations.linear_functional.method.combination import Combination
 
 
 def dual(stage: Combination) -> cp.Problem:

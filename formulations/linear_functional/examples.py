@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 import kernelopt as ko
+from formulations.linear_functional.functional_strategy import functional_strategy
 from formulations.linear_functional.planted import of_strategy
-from formulations.linear_functional.strategy import Strategy, functional_strategy
+from formulations.linear_functional.strategy import Strategy
 
 
 def example(rng: np.random.Generator) -> Strategy:

@@ -7,18 +7,18 @@ from typing import Any
 import numpy as np
 
 import kernelopt as ko
-from formulations.linear_functional.strategy import functional_strategy
+from formulations.linear_functional.functional_strategy import functional_strategy
 from formulations.planting import Knobs, orthogonal_part, planted
 
 
-def of_strategy(rng: np.random.Generator, *, regularization: float = 0.05, **asked: Any) -> ko.Planted:
+def of_strategy(rng: np.random.Generator, *, regularization: float = 0.05, **chosen: Any) -> ko.Planted:
     r"""Return a problem with a known optimum: free weights without a ridge, residual r, value \|r\|^2 / n.
 
     With v = p + r and columns x_j orthogonal to r whose combination is p, c is optimal. A column x_j comes
     from a kernel with K_j b_j = x_j and b_j = (v - x_j) / (n alpha); one exists where x_j'(v - x_j) > 0. The
     last weight is negative.
     """
-    knobs = Knobs(**asked)
+    knobs = Knobs(**chosen)
     knobs.always_feasible("functional_strategy")
     n, m = knobs.n, knobs.m
     Q, _ = np.linalg.qr(rng.normal(size=(n, 2)))

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 import kernelopt as ko
-from formulations.linear_functional.filters import Array, Filter, tikhonov
+from formulations.linear_functional.method.filters import Array, Filter, tikhonov
 
 Columns = Literal["training", "leave-one-out", "split"]
 Convention = Literal["mean", "sum"]
@@ -33,8 +33,9 @@ class Setting:
     filter : function of (eigenvalues, level)
     columns : "training", "leave-one-out" or "split"
     intercept : "none", "mean" or "column"
-    trained, judged : integer arrays
-        The points of the first and of the second stage; the same ones, but for "split".
+    trained, evaluated : integer arrays
+        The points on which the x_j are trained, and those on which they are combined: all labelled points
+        for both, except with "split".
     """
 
     grams: ko.Grams
@@ -46,7 +47,7 @@ class Setting:
     columns: Columns
     intercept: Intercept
     trained: NDArray[np.intp]
-    judged: NDArray[np.intp]
+    evaluated: NDArray[np.intp]
 
     @property
     def M(self) -> int:
@@ -60,12 +61,12 @@ class Setting:
 
     @property
     def offset(self) -> float:
-        """What is subtracted from the targets before the first stage, and added to every prediction."""
+        """The number that is subtracted from the targets before the first stage and added to predictions."""
         return float(self.targets[self.trained].mean()) if self.intercept == "mean" else 0.0
 
     @property
     def v(self) -> Array:
-        """The targets that both stages see, shape (n,)."""
+        """The targets of both stages, less the offset, shape (n,)."""
         return self.targets - self.offset
 
     @property
@@ -108,19 +109,19 @@ def setting(
             'columns="split" and regularization="gcv", which take every filter.'
         )
     everyone = np.arange(v.size)
-    judged = everyone
+    evaluated = everyone
     if columns == "split":
-        judged = everyone[2::3] if held_out is None else points(held_out, v.size)
+        evaluated = everyone[2::3] if held_out is None else points(held_out, v.size)
     elif held_out is not None:
         raise ko.ParameterError(f'held_out belongs to columns="split", got columns={columns!r}.')
-    trained = np.setdiff1d(everyone, judged) if columns == "split" else everyone
-    if columns != "training" and (not trained.size or not judged.size or v.size < 2):
+    trained = np.setdiff1d(everyone, evaluated) if columns == "split" else everyone
+    if columns != "training" and (not trained.size or not evaluated.size or v.size < 2):
         raise ko.ShapeError(
-            f"columns={columns!r} need points for both stages, got {trained.size} to train and {judged.size} "
-            "held out. Give more targets, or another held_out."
+            f"columns={columns!r} need points for both stages, got {trained.size} to train and "
+            f"{evaluated.size} held out. Give more targets, or another held_out."
         )
     tried = None if grid is None else np.sort(alphas(grid, None, "grid"))[::-1]
-    return Setting(stack, v, alpha, tried, convention, filter, columns, intercept, trained, judged)  # type: ignore[arg-type]
+    return Setting(stack, v, alpha, tried, convention, filter, columns, intercept, trained, evaluated)  # type: ignore[arg-type]
 
 
 def alphas(values: Any, M: int | None, what: str = "regularization") -> Array:

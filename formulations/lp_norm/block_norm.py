@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
 
 import cvxpy as cp
@@ -10,15 +9,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 import kernelopt as ko
-from formulations.lp_norm.powers import dual_powers, powers
-from formulations.lp_norm.setting import (
-    HINGE,
-    PAPER,
-    Array,
-    Dual,
-    Setting,
-    setting,
-)
+from formulations.lp_norm.powers import powers
+from formulations.lp_norm.setting import HINGE, PAPER, Array, DualOverAlpha, Setting, dual_of, setting
+
+SMALLEST = 1e-300  # the divisor at alpha = 0, where the coefficients are zero too
 
 
 def block_norm(
@@ -86,12 +80,10 @@ def block_norm(
     (0.70711, array([0.7071, 0.7071]))
     """
     data, r = setting(grams, y, loss, bias), ko.exponent(r, "r")
-    squared = ko.boolean(squared, "squared")
-    dual = partial(dual_block_norm, data.grams, data.y, r=r, loss=loss, bias=data.bias, squared=squared)
-    if not squared:
-        return powers(data, r, dual)
+    if not ko.boolean(squared, "squared"):
+        return powers(data, r)
     if r > 2:
-        return steep_block_norm(data, r, dual)
+        return above_two(data, r)
     data.check_psd()
     theta, K = data.weights()
     p = np.inf if r == 2 else r / (2 - r)
@@ -100,7 +92,7 @@ def block_norm(
         problem=cp.Problem(cp.Minimize(data.risk(K)), ko.lp_ball(theta, p)),
         kernel=K,
         weights=theta,
-        dual=dual,
+        dual=partial(checked_dual, data, r),
         claim="equal",
         reference=f"{PAPER}, Proposition 7",
         programmes={"block norm": partial(programme, data, r, theta)},
@@ -108,7 +100,7 @@ def block_norm(
 
 
 def programme(data: Setting, r: float, theta: cp.Variable) -> ko.Programme:
-    """Return the primal over functions for r <= 2, whose lengths give the weights by Proposition 2."""
+    """Return the primal over functions for r <= 2; by Proposition 2 its lengths give the weights."""
     machine = data.machine()
     objective = cp.square(ko.p_norm(machine.lengths, r)) / 2 + machine.loss
     problem = cp.Problem(cp.Minimize(objective), machine.constraints)
@@ -126,7 +118,7 @@ def programme(data: Setting, r: float, theta: cp.Variable) -> ko.Programme:
     return ko.Programme(problem, recover)
 
 
-def steep_block_norm(data: Setting, r: float, dual: Callable[[], cp.Problem]) -> ko.Formulation:
+def above_two(data: Setting, r: float) -> ko.Formulation:
     """Return the formulation for r > 2: a risk with a block norm over constant kernels."""
     risk = data.risk(data.kernels(), norm=r)
     omega = machine_weights(data, risk)
@@ -135,45 +127,38 @@ def steep_block_norm(data: Setting, r: float, dual: Callable[[], cp.Problem]) ->
         problem=cp.Problem(cp.Minimize(risk)),
         kernel=ko.combine(omega, data.grams),
         weights=omega,
-        dual=dual,
+        dual=partial(checked_dual, data, r),
         claim="equal",
         reference=f"{PAPER}, equations (32)-(33)",
     )
 
 
 def machine_weights(data: Setting, risk: ko.Risk) -> cp.Expression:
-    """Return omega of the machine at the kernels: the lengths of its coefficients over that of alpha."""
+    """Return omega as a parameter: its value is that of the machine at the kernels."""
     return cp.CallbackParam(partial(scales_of, risk), (data.M,), nonneg=True)
 
 
 def scales_of(risk: ko.Risk) -> Array:
-    """Return the lengths of the coefficients of the machine over that of alpha."""
+    """Return omega_m = |omega_m alpha| / |alpha|; the machine holds the coefficients omega_m alpha."""
     learned = risk.oracle()
     coefficients = np.atleast_2d(getattr(learned, "coefficients", learned.alpha))
-    length = max(float(np.linalg.norm(learned.alpha)), 1e-300)
+    length = max(float(np.linalg.norm(learned.alpha)), SMALLEST)
     return np.asarray(np.linalg.norm(coefficients, axis=1) / length)
 
 
-def dual_block_norm(
-    grams: ko.Grams | ArrayLike,
-    y: ArrayLike | None,
-    *,
-    r: float,
-    loss: ko.Loss = HINGE,
-    bias: bool | None = None,
-    squared: bool = True,
-) -> cp.Problem:
+def checked_dual(data: Setting, r: float) -> cp.Problem:
     r"""The dual over alpha: :math:`\max \ell(\alpha) - \tfrac12 \|(\sqrt{\alpha'K_m\alpha})_m\|_{r^*}^2`.
 
-    :math:`1/r + 1/r^* = 1`, for every r in [1, inf]; for `squared=False` as in `dual_powers`. Parameters
-    as in `block_norm`.
+    :math:`1/r + 1/r^* = 1`, for every r in [1, inf]. For `squared=False` the dual has other terms: see
+    `formulations.lp_norm.powers`.
 
     References
     ----------
     .. [1] Kloft et al., JMLR 12 (2011), section 4.4; (33) for r > 2, with its theta eliminated.
     """
-    data, r = setting(grams, y, loss, bias), ko.exponent(r, "r")
-    if not ko.boolean(squared, "squared"):
-        return dual_powers(data, r)
-    side = Dual(data)
-    return side.maximize(side.gain - cp.square(ko.p_norm(side.lengths(), ko.conjugate_exponent(r))) / 2, [])
+    side = DualOverAlpha(data)
+    norm = ko.p_norm(side.lengths(), ko.conjugate_exponent(r))
+    return side.maximize(side.gain - cp.square(norm) / 2, [])
+
+
+dual_block_norm = dual_of(block_norm, "dual_block_norm", checked_dual)

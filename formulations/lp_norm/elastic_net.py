@@ -8,7 +8,7 @@ import cvxpy as cp
 from numpy.typing import ArrayLike
 
 import kernelopt as ko
-from formulations.lp_norm.setting import HINGE, Dual, setting
+from formulations.lp_norm.setting import HINGE, DualOverAlpha, Setting, dual_of, setting
 
 
 def elastic_net(
@@ -27,7 +27,7 @@ def elastic_net(
         \min_{w, b}\ \sum_i V(f_i, y_i) + \lambda_1 \sum_m \|w_m\|
         + \tfrac{\lambda_2}{2} \sum_m \|w_m\|^2, \qquad f = \sum_m L_m w_m + b
 
-    Programme, in words:
+    The lengths are eliminated by weights, and the problem that is solved is
 
     .. math::
 
@@ -85,34 +85,27 @@ def elastic_net(
         problem=problem,
         kernel=K,
         weights=theta,
-        dual=partial(dual_elastic_net, data.grams, data.y, l1=l1, l2=l2, loss=loss, bias=data.bias),
+        dual=partial(checked_dual, data, l1, l2),
         claim="equal",
         reference="Suzuki and Tomioka (2011), the penalty of SpicyMKL",
     )
 
 
-def dual_elastic_net(
-    grams: ko.Grams | ArrayLike,
-    y: ArrayLike | None,
-    *,
-    l1: float,
-    l2: float,
-    loss: ko.Loss = HINGE,
-    bias: bool | None = None,
-) -> cp.Problem:
+def checked_dual(data: Setting, l1: float, l2: float) -> cp.Problem:
     r"""The dual over alpha, with :math:`s_m = \alpha'K_m\alpha`.
 
     .. math:: \max\ \ell(\alpha) - \frac{1}{2 \lambda_2} \sum_m (\sqrt{s_m} - \lambda_1)_+^2
 
-    and for l2 = 0, :math:`\sqrt{s_m} \le \lambda_1` in the place of the sum. Parameters as in
-    `elastic_net`.
+    and for l2 = 0, :math:`\sqrt{s_m} \le \lambda_1` in the place of the sum.
     """
-    l1, l2 = prices(l1, l2)
-    side = Dual(setting(grams, y, loss, bias))
+    side = DualOverAlpha(data)
     lengths = side.lengths()
     if l2 == 0:
         return side.maximize(side.gain, [lengths <= l1])
     return side.maximize(side.gain - cp.sum_squares(cp.pos(lengths - l1)) / (2 * l2), [])
+
+
+dual_elastic_net = dual_of(elastic_net, "dual_elastic_net", checked_dual)
 
 
 def prices(l1: float, l2: float) -> tuple[float, float]:

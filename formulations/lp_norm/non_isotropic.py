@@ -9,7 +9,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 import kernelopt as ko
-from formulations.lp_norm.setting import HINGE, PAPER, Array, Dual, setting
+from formulations.lp_norm.setting import HINGE, PAPER, Array, DualOverAlpha, Setting, dual_of, setting
+
+SYMMETRIC = 1e-8  # of the largest entry, as for kernels
+DEFINITE = 1e-12  # of the largest eigenvalue: the inverse then has four digits at least
 
 
 def non_isotropic(
@@ -29,16 +32,17 @@ def non_isotropic(
     Statement: its value is that of `dual_non_isotropic`, and
     :math:`\theta = Fv / \sqrt{v'Fv}` at a dual solution, F = E^-1.
 
-    The dual of the paper has :math:`\sqrt{s'Fs}` in the place of the minimum over v >= s, which forgets
-    theta >= 0. It is the same where Fs >= 0, for instance for F >= 0 in every entry (E an M-matrix);
-    with positive entries of E off the diagonal it can be below the optimum, and not concave.
+    The dual of the paper has :math:`\sqrt{s'Fs}` in the place of the minimum over v >= s: it leaves the
+    constraint theta >= 0 out. The two are equal where Fs >= 0, for instance where no entry of F is negative
+    (E an M-matrix). Where E has positive entries off the diagonal, the dual of the paper can be below the
+    optimum, and it need not be concave.
 
     Parameters
     ----------
     grams, y, loss, bias
         As in `primal`.
     E : array of shape (M, M), symmetric positive definite
-        The identity gives `primal` at p = 2. A large E_jk keeps kernels j and k from being used together.
+        The identity gives `primal` at p = 2. The larger E_jk, the less weight kernels j and k have together.
 
     Returns
     -------
@@ -65,7 +69,7 @@ def non_isotropic(
     (1.22474, array([0.4082, 0.4082]))
     """
     data = setting(grams, y, loss, bias)
-    R, E = root(E, data.M), np.array(E, dtype=float)
+    R = root(E, data.M)
     theta, K = data.weights()
     ball = (cp.norm2(R @ theta) <= 1).set_label("ball")
     problem = cp.Problem(cp.Minimize(data.risk(K)), [ball])
@@ -74,33 +78,28 @@ def non_isotropic(
         problem=problem,
         kernel=K,
         weights=theta,
-        dual=partial(dual_non_isotropic, data.grams, data.y, E=E, loss=loss, bias=data.bias),
+        dual=partial(checked_dual, data, R),
         claim="equal",
         reference=f"{PAPER}, section 3.6, corrected",
     )
 
 
-def dual_non_isotropic(
-    grams: ko.Grams | ArrayLike,
-    y: ArrayLike | None,
-    *,
-    E: ArrayLike,
-    loss: ko.Loss = HINGE,
-    bias: bool | None = None,
-) -> cp.Problem:
+def checked_dual(data: Setting, R: Array) -> cp.Problem:
     r"""The dual over alpha and :math:`v \ge s`: :math:`\max \ell(\alpha) - \tfrac12 \sqrt{v'E^{-1}v}`.
 
-    With :math:`s_m = \alpha'K_m\alpha`; v is where theta >= 0 enters. Parameters as in `non_isotropic`.
+    With :math:`s_m = \alpha'K_m\alpha`; v is where theta >= 0 enters.
 
     References
     ----------
     .. [1] Kloft et al., JMLR 12 (2011), section 3.6, corrected.
     """
-    data = setting(grams, y, loss, bias)
-    side = Dual(data)
+    side = DualOverAlpha(data)
     v, caps = side.forms("v")  # v_m >= |L_m' alpha|^2 = s_m
-    half = np.linalg.inv(root(E, data.M)).T  # half' half = E^-1
+    half = np.linalg.inv(R).T  # half' half = E^-1, since E = R'R
     return side.maximize(side.gain - cp.norm2(half @ v) / 2, caps)
+
+
+dual_non_isotropic = dual_of(non_isotropic, "dual_non_isotropic", checked_dual)
 
 
 def root(E: ArrayLike, M: int) -> Array:
@@ -111,13 +110,13 @@ def root(E: ArrayLike, M: int) -> Array:
             f"E must have shape ({M}, {M}), one row per kernel, got {matrix.shape}. numpy.eye({M}) is p = 2."
         )
     skew = float(np.abs(matrix - matrix.T).max())
-    if skew > 1e-8 * float(np.abs(matrix).max()):
+    if skew > SYMMETRIC * float(np.abs(matrix).max()):
         raise ko.NotSymmetricError(
             f"E must be symmetric to 1e-8 relative, got entries that differ by {skew:.3g} from their "
             "transpose. Pass (E + E.T) / 2."
         )
     eigenvalues = np.linalg.eigvalsh(matrix)
-    if not eigenvalues[0] > 1e-12 * eigenvalues[-1]:
+    if not eigenvalues[0] > DEFINITE * eigenvalues[-1]:
         raise ko.NotPSDError(
             f"E must be positive definite, got a smallest eigenvalue of {eigenvalues[0]:.3g} against the "
             f"largest {eigenvalues[-1]:.3g}. Add a multiple of the identity."

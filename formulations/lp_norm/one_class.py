@@ -11,11 +11,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 import kernelopt as ko
-from formulations.lp_norm.outliers import Outliers, threshold
-from formulations.lp_norm.primal import dual, primal
-from formulations.lp_norm.setting import PAPER, Array, Dual, Setting, setting
+from formulations.lp_norm.method.outliers import Outliers, threshold
+from formulations.lp_norm.primal import primal
+from formulations.lp_norm.setting import PAPER, Array, DualOverAlpha, Setting, dual_of, setting
 
-SMALLEST_LENGTH = 1e-150
+SMALLEST_LENGTH = 1e-150  # so that the powers below, of exponents up to 2, neither vanish nor underflow
 
 
 def one_class(
@@ -73,8 +73,9 @@ def one_class(
     if share is None:
         machine = primal(grams, None, p=p, loss=ko.one_class(C))
         return replace(machine, name="lp_norm.one_class", reference=f"{PAPER}, section 3.5")
-    p, data = ko.exponent(p), setting(grams, None, ko.one_class())
-    problem = Outliers(data, block_exponent(p), reach(data, p), share)
+    p, stack = ko.exponent(p), ko.as_grams(grams)
+    data = setting(stack, None, ko.one_class(1 / (share * stack.n_points)))
+    problem = Outliers(data, block_exponent(p), largest_rho(data, p), share)
     explicit = problem.explicit
     theta = weights_of(data, explicit.lengths, p)
 
@@ -83,7 +84,7 @@ def one_class(
         problem=problem,
         kernel=ko.combine(theta, data.grams),
         weights=theta,
-        dual=partial(dual_one_class, data.grams, p=p, nu=share),
+        dual=partial(checked_dual, data, p),
         claim="equal",
         reference=f"{PAPER}, section 3.5",
         fit=explicit.fit,
@@ -108,9 +109,7 @@ class Offset(ko.Formulation):
         return alpha, -threshold(np.asarray(self.kernel.value) @ alpha, self.share)
 
 
-def dual_one_class(
-    grams: ko.Grams | ArrayLike, *, p: float, C: Any = None, nu: float | None = None
-) -> cp.Problem:
+def checked_dual(data: Setting, p: float) -> cp.Problem:
     r"""The dual over alpha, with :math:`s_m = \alpha'K_m\alpha` and :math:`1/p + 1/q = 1`.
 
     .. math::
@@ -118,19 +117,18 @@ def dual_one_class(
         \max_{0 \le \alpha \le C}\ 1'\alpha - \tfrac12 \|s\|_q \qquad\text{or}\qquad
         \max_{0 \le \alpha \le 1/(\nu n),\ 1'\alpha = 1}\ - \tfrac12 \|s\|_q
 
-    Parameters as in `one_class`.
+    The first is that of `primal`; the second is made here, from data whose C is 1 / (nu n).
 
     References
     ----------
     .. [1] Kloft et al., JMLR 12 (2011), section 3.5.
     """
-    share = fraction(C, nu)
-    if share is None:
-        return dual(grams, None, p=p, loss=ko.one_class(C))
-    stack, q = ko.as_grams(grams), ko.conjugate_exponent(ko.exponent(p))
-    side = Dual(setting(stack, None, ko.one_class(1 / (share * stack.n_points))))
+    side = DualOverAlpha(data)
     s, caps = side.forms()
-    return side.maximize(-ko.p_norm(s, q) / 2, [cp.sum(side.alpha) == 1, *caps])
+    return side.maximize(-ko.p_norm(s, ko.conjugate_exponent(p)) / 2, [cp.sum(side.alpha) == 1, *caps])
+
+
+dual_one_class = dual_of(one_class, "dual_one_class", checked_dual)
 
 
 def weights_of(data: Setting, lengths: cp.Expression, p: float) -> cp.Expression:
@@ -161,11 +159,11 @@ def block_exponent(p: float) -> float:
     return 2.0 if np.isinf(p) else 2 * p / (p + 1)
 
 
-def reach(data: Setting, p: float) -> float:
-    """Return an upper bound of some optimal rho, without which it can run away at nu = 1.
+def largest_rho(data: Setting, p: float) -> float:
+    """Return an upper bound of an optimal rho; at nu = 1 every rho above all f is optimal.
 
-    f is at most the r-norm of the |w_m| times the dual norm of sqrt(K_ii), and the square of the former
-    is at most the regulariser at the uniform alpha.
+    f is at most the r-norm of the |w_m| times the dual norm of the sqrt(K_m,ii). The square of the r-norm
+    is minus twice the optimum, and so at most the |s|_q of the uniform alpha, which is feasible for the dual.
     """
     r_dual = ko.conjugate_exponent(block_exponent(p))
     forms = np.maximum(data.grams.forms(np.full(data.n, 1 / data.n)), 0.0)

@@ -48,9 +48,11 @@ def stack_of(
     return kernels(rng, knobs, m.z, m.g, base, s[: knobs.m])[knobs.owners], theta
 
 
-def of_ball(rng: np.random.Generator, *, p: float = 4 / 3, loss: ko.Loss = HINGE, **asked: Any) -> ko.Planted:
+def of_ball(
+    rng: np.random.Generator, *, p: float = 4 / 3, loss: ko.Loss = HINGE, **chosen: Any
+) -> ko.Planted:
     """Return a constrained problem with a known optimum; its value is l(alpha) - 1/2 |s|_q."""
-    knobs = Knobs(**asked)
+    knobs = Knobs(**chosen)
     if knobs.infeasible:
         loss = ko.hard_margin()
     m = machine(rng, loss, knobs)
@@ -74,13 +76,13 @@ def of_tikhonov(
     p: float = 3.0,
     penalty: float = 0.5,
     loss: ko.Loss | None = None,
-    **asked: Any,
+    **chosen: Any,
 ) -> ko.Planted:
     """Return a penalised problem with a known optimum.
 
     At theta = tau d with |d|_p = 1 it has s_m = 4 mu tau d_m^(p - 1), so that theta's = 4 mu tau^2.
     """
-    knobs = Knobs(**asked)
+    knobs = Knobs(**chosen)
     knobs.always_feasible("tikhonov")
     m = machine(rng, loss or ko.logistic(1.0), knobs)
     d = forms_of(rng, knobs)[knobs.owners]
@@ -92,14 +94,14 @@ def of_tikhonov(
 
 
 def of_block_norm(
-    rng: np.random.Generator, *, r: float = 1.5, loss: ko.Loss | None = None, **asked: Any
+    rng: np.random.Generator, *, r: float = 1.5, loss: ko.Loss | None = None, **chosen: Any
 ) -> ko.Planted:
     """Return a block-norm problem with a known optimum.
 
     For r <= 2 it is that of the ball with p = r / (2 - r). For r > 2 the machine is f = sum_m K_m alpha /
     theta_m with theta_m = s_m^(1 / (p + 1)), up to |theta|_p = 1, and p = r / (r - 2).
     """
-    knobs = Knobs(**asked)
+    knobs = Knobs(**chosen)
     knobs.always_feasible("block_norm")
     loss = loss or ko.huberized_hinge(1.0, 0.5)
     m = machine(rng, loss, knobs)
@@ -114,12 +116,12 @@ def of_block_norm(
     return planted(block_norm(stack, m.y, r=r, loss=loss), m.risk, m.alpha)
 
 
-def of_ellipsoid(rng: np.random.Generator, **asked: Any) -> ko.Planted:
+def of_ellipsoid(rng: np.random.Generator, **chosen: Any) -> ko.Planted:
     """Return a problem over an ellipsoid of weights with a known optimum.
 
     With theta'E theta = 1 it has s_m = (E theta)_m theta's where theta_m > 0, and at most that elsewhere.
     """
-    knobs = Knobs(**asked)
+    knobs = Knobs(**chosen)
     knobs.always_feasible("non_isotropic")
     m = machine(rng, HINGE, knobs)
     count = knobs.owners.size
@@ -134,13 +136,13 @@ def of_ellipsoid(rng: np.random.Generator, **asked: Any) -> ko.Planted:
     return planted(non_isotropic(stack, m.y, E=E), m.risk, m.alpha, theta=theta)
 
 
-def of_elastic_net(rng: np.random.Generator, *, l2: float = 0.5, **asked: Any) -> ko.Planted:
+def of_elastic_net(rng: np.random.Generator, *, l2: float = 0.5, **chosen: Any) -> ko.Planted:
     """Return an elastic-net problem with a known optimum.
 
     It has s_m = (l1 / (1 - l2 theta_m))^2 where theta_m > 0, and at most l1^2 elsewhere; l1 follows from
     theta's = alpha'K alpha.
     """
-    knobs = Knobs(**asked)
+    knobs = Knobs(**chosen)
     knobs.always_feasible("elastic_net")
     loss = ko.squared_hinge(1.0)
     m = machine(rng, loss, knobs)
@@ -154,12 +156,12 @@ def of_elastic_net(rng: np.random.Generator, *, l2: float = 0.5, **asked: Any) -
     return planted(elastic_net(stack, m.y, l1=l1, l2=l2, loss=loss), m.risk + price, m.alpha, theta=theta)
 
 
-def of_one_class(rng: np.random.Generator, *, p: float = 2.0, nu: float = 0.5, **asked: Any) -> ko.Planted:
+def of_one_class(rng: np.random.Generator, *, p: float = 2.0, nu: float = 0.5, **chosen: Any) -> ko.Planted:
     """Return a one-class problem in the nu form with a known value, - 1/2 alpha'K alpha.
 
     rho = 1: f is 1 where alpha is between its bounds 0 and 1 / (nu n), above at 0 and below at the other.
     """
-    knobs = Knobs(**asked)
+    knobs = Knobs(**chosen)
     knobs.always_feasible("one_class")
     n = knobs.n
     bound = 1 / (nu * n)
@@ -170,8 +172,7 @@ def of_one_class(rng: np.random.Generator, *, p: float = 2.0, nu: float = 0.5, *
     free = slice(outside, outside + int(np.ceil((1 - outside * bound) / (0.7 * bound))))
     between = rng.uniform(0.8, 1.2, alpha[free].size)
     alpha[free] = between / between.sum() * (1 - outside * bound)
-    beyond = n - free.stop
-    f[free.stop :] += [knobs.sharp(rng) for _ in range(beyond)]
+    f[free.stop :] += [knobs.sharp(rng) for _ in range(n - free.stop)]
     m = Machine(np.ones(n), alpha, alpha, f, float(alpha @ f), 0.0)
     s = forms_of(rng, knobs)[knobs.owners]
     stack, _ = stack_of(rng, knobs, m, ball_weights(s, p), s)

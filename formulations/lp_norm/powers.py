@@ -2,33 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 
 import cvxpy as cp
 import numpy as np
 
 import kernelopt as ko
-from formulations.lp_norm.setting import PAPER, Array, Dual, Setting
+from formulations.lp_norm.setting import PAPER, Array, DualOverAlpha, Setting
 
-LARGEST_RATIO = 1e8
+LARGEST_RATIO = 1e8  # of two weights; at it a part of the kernel keeps half of the digits of a double
 
 
-def powers(data: Setting, r: float, dual: Callable[[], cp.Problem]) -> ko.Formulation:
+def powers(data: Setting, r: float) -> ko.Formulation:
     r"""The machine of equation (29), :math:`\sum_i V(f_i, y_i) + \tfrac12 \sum_m \|w_m\|^r`.
 
-    In words for r < 2, by
+    For r < 2 it is a problem of risks, by
 
     .. math::
 
         \tfrac12 t^r = \min_{\theta > 0}\ \frac{t^2}{2 \theta} + \kappa \theta^p, \qquad
         p = \frac{r}{2 - r},\quad \kappa = \frac{p^p}{2 (p + 1)^{p + 1}}
 
-    whose theta is the weight of the kernel. At r = 2 it is the machine of the sum of the kernels.
+    where theta is the weight of the kernel. At r = 2 it is the machine of the sum of the kernels.
     """
-    refuse_infinite(r)
+    if np.isinf(r):
+        raise ko.ParameterError(
+            "r must be finite for squared=False, got inf: the sum of powers has no limit. Use squared=True."
+        )
     if r > 2:
-        return steep(data, r, dual)
+        return powers_above_two(data, r)
     theta, K = data.weights()
     weights: cp.Expression = theta
     if r == 2:
@@ -44,18 +47,10 @@ def powers(data: Setting, r: float, dual: Callable[[], cp.Problem]) -> ko.Formul
         problem=problem,
         kernel=K,
         weights=weights,
-        dual=dual,
+        dual=partial(dual_powers, data, r),
         claim="equal",
         reference=f"{PAPER}, equation (29)",
     )
-
-
-def refuse_infinite(r: float) -> None:
-    """Raise for r = inf."""
-    if np.isinf(r):
-        raise ko.ParameterError(
-            "r must be finite for squared=False, got inf: the sum of powers has no limit. Use squared=True."
-        )
 
 
 def sum_of_powers(x: cp.Expression, p: float) -> cp.Expression:
@@ -72,18 +67,17 @@ def dual_powers(data: Setting, r: float) -> cp.Problem:
 
     and at r = 1, :math:`\sqrt{s_m} \le \tfrac12` in the place of the sum.
     """
-    refuse_infinite(r)
-    side = Dual(data)
+    side = DualOverAlpha(data)
     if r == 1:
         return side.maximize(side.gain, [side.lengths() <= 1 / 2])
     penalty = (r - 1) / 2 * sum_of_powers(2 / r * side.lengths(), ko.conjugate_exponent(r))
     return side.maximize(side.gain - penalty, [])
 
 
-def steep(data: Setting, r: float, dual: Callable[[], cp.Problem]) -> ko.Formulation:
+def powers_above_two(data: Setting, r: float) -> ko.Formulation:
     r"""The explicit programme for r > 2, with :math:`\omega_m = \tfrac2r \|w_m\|^{2 - r}`.
 
-    A part that vanishes would have an infinite weight; weights are cut at 1e8 times the smallest.
+    A part that vanishes would have an infinite weight: weights are at most 1e8 times the smallest.
     """
     machine = data.machine()
     objective = sum_of_powers(machine.lengths, r) / 2 + machine.loss
@@ -97,7 +91,7 @@ def steep(data: Setting, r: float, dual: Callable[[], cp.Problem]) -> ko.Formula
         problem=problem,
         kernel=ko.combine(omega, data.grams),
         weights=omega,
-        dual=dual,
+        dual=partial(dual_powers, data, r),
         claim="equal",
         reference=f"{PAPER}, equation (29)",
         data=data,

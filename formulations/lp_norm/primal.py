@@ -8,7 +8,7 @@ import cvxpy as cp
 from numpy.typing import ArrayLike
 
 import kernelopt as ko
-from formulations.lp_norm.setting import HINGE, PAPER, Dual, setting
+from formulations.lp_norm.setting import HINGE, PAPER, DualOverAlpha, Setting, dual_of, setting
 
 
 def primal(
@@ -75,7 +75,7 @@ def primal(
     >>> round(solution.value, 5), solution.weights.round(4)
     (0.70711, array([0.7071, 0.7071]))
     """
-    data = setting(grams, y, loss, bias)
+    data, p = setting(grams, y, loss, bias), ko.exponent(p)
     theta, K = data.weights()
     problem = cp.Problem(cp.Minimize(data.risk(K)), ko.lp_ball(theta, p))
     return ko.Formulation(
@@ -83,30 +83,24 @@ def primal(
         problem=problem,
         kernel=K,
         weights=theta,
-        dual=partial(dual, data.grams, data.y, p=p, loss=loss, bias=data.bias),
+        dual=partial(checked_dual, data, p),
         claim="equal",
         reference=f"{PAPER}, Optimization Problems (P) and (D)",
     )
 
 
-def dual(
-    grams: ko.Grams | ArrayLike,
-    y: ArrayLike | None,
-    *,
-    p: float = 2.0,
-    loss: ko.Loss = HINGE,
-    bias: bool | None = None,
-) -> cp.Problem:
+def checked_dual(data: Setting, p: float) -> cp.Problem:
     r"""The dual over alpha: :math:`\max \ell(\alpha) - \tfrac12 \|(\alpha'K_m\alpha)_m\|_q`.
 
     Over the domain of :math:`\ell` and, with an intercept, 1'alpha = 0; :math:`1/p + 1/q = 1`.
-    Parameters as in `primal`.
 
     References
     ----------
     .. [1] Kloft et al., JMLR 12 (2011), Optimization Problem (D) and section 3.3.
     """
-    q = ko.conjugate_exponent(ko.exponent(p))
-    side = Dual(setting(grams, y, loss, bias))
+    side = DualOverAlpha(data)
     s, caps = side.forms()
-    return side.maximize(side.gain - ko.p_norm(s, q) / 2, caps)
+    return side.maximize(side.gain - ko.p_norm(s, ko.conjugate_exponent(p)) / 2, caps)
+
+
+dual = dual_of(primal, "dual", checked_dual)

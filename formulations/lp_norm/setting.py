@@ -1,10 +1,12 @@
-"""What the programmes of the paper share: checked data, norms, and the two halves of a dual."""
+"""What the programmes of the paper share: the checked data, and the part of a dual that is alike in all."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from inspect import getdoc, signature
+from typing import Any, NamedTuple, ParamSpec
 
 import cvxpy as cp
 import numpy as np
@@ -16,6 +18,7 @@ Array = NDArray[np.float64]
 
 HINGE = ko.hinge(1.0)
 PAPER = "Kloft et al. (2011)"
+P = ParamSpec("P")
 
 
 class Explicit(NamedTuple):
@@ -74,7 +77,7 @@ class Setting:
         return np.flatnonzero([L.shape[1] > 0 for L in self.factors])
 
     def everywhere(self, values: cp.Expression) -> cp.Expression:
-        """Return values of the used kernels as a vector over all M, zero for the others."""
+        """Return a vector over all M kernels: the values of the used ones, and zero for the others."""
         return np.eye(self.M)[:, self.used] @ values
 
     def risk(self, K: Any, norm: float = 2) -> ko.Risk:
@@ -82,7 +85,7 @@ class Setting:
         return ko.risk(K, self.y, self.loss, self.bias, norm)
 
     def kernels(self) -> list[ko.Combination]:
-        """Return each kernel by itself. Not as a matrix: in words a multiple of I would be a ridge."""
+        """Return each kernel as a combination of one: a matrix c I would be taken for a ridge."""
         named = zip(self.grams, self.grams.names, strict=True)
         return [ko.combine([1.0], ko.Grams.from_array(K[None], [name])) for K, name in named]
 
@@ -123,8 +126,8 @@ def setting(
     return Setting(stack, loss.targets(y, stack.n_points), loss, use_bias)
 
 
-class Dual:
-    """The half of a dual that all regularisers share: alpha, l(alpha) and its domain.
+class DualOverAlpha:
+    """The part of a dual that all regularisers share: alpha, l(alpha) and its domain.
 
     Attributes
     ----------
@@ -159,3 +162,28 @@ class Dual:
     def maximize(self, objective: cp.Expression, constraints: list[cp.Constraint]) -> cp.Problem:
         """Return the problem over the domain and the other constraints."""
         return cp.Problem(cp.Maximize(objective), [*self.domain, *constraints])
+
+
+def dual_of(
+    build: Callable[P, ko.Formulation], name: str, checked: Callable[..., cp.Problem]
+) -> Callable[P, cp.Problem]:
+    """Return the dual as a function of the arguments of a builder, which lists and checks them.
+
+    Parameters
+    ----------
+    build : function of the arguments
+    name : str
+        The name of the function to be returned, in the module of the builder.
+    checked : function of the checked data
+        The dual by hand, which `build` puts into its formulation, and whose formula is shown.
+    """
+
+    def dual(*arguments: P.args, **options: P.kwargs) -> cp.Problem:
+        return build(*arguments, **options).dual()
+
+    dual.__name__ = dual.__qualname__ = name
+    dual.__module__ = build.__module__
+    text, references, source = (getdoc(checked) or "").partition("\n\nReferences\n")
+    dual.__doc__ = f"{text}\n\nThe arguments are those of `{build.__name__}`.{references}{source}\n"
+    dual.__signature__ = signature(build).replace(return_annotation="cp.Problem")  # type: ignore[attr-defined]
+    return dual

@@ -10,7 +10,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 import kernelopt as ko
-from formulations.lp_norm.setting import HINGE, PAPER, Dual, setting
+from formulations.lp_norm.setting import HINGE, PAPER, DualOverAlpha, Setting, dual_of, setting
+
+NEARLY_ZERO = 1e-12  # half a squared norm below this share of the value is rounding of a solver
 
 
 def tikhonov(
@@ -61,42 +63,36 @@ def tikhonov(
     >>> round(solution.value, 5), solution.weights.round(4)
     (1.5, array([1.]))
     """
-    data = setting(grams, y, loss, bias)
+    data, p = setting(grams, y, loss, bias), ko.exponent(p)
+    mu = ko.positive(penalty, "penalty")
     theta, K = data.weights()
-    price = ko.positive(penalty, "penalty") * cp.square(ko.p_norm(theta, ko.exponent(p)))
-    problem = cp.Problem(cp.Minimize(data.risk(K) + price))
+    problem = cp.Problem(cp.Minimize(data.risk(K) + mu * cp.square(ko.p_norm(theta, p))))
     return ko.Formulation(
         name="lp_norm.tikhonov",
         problem=problem,
         kernel=K,
         weights=theta,
-        dual=partial(dual_tikhonov, data.grams, data.y, p=p, penalty=penalty, loss=loss, bias=data.bias),
+        dual=partial(checked_dual, data, p, mu),
         claim="equal",
         reference=f"{PAPER}, equation (4)",
     )
 
 
-def dual_tikhonov(
-    grams: ko.Grams | ArrayLike,
-    y: ArrayLike | None,
-    *,
-    p: float,
-    penalty: float,
-    loss: ko.Loss = HINGE,
-    bias: bool | None = None,
-) -> cp.Problem:
+def checked_dual(data: Setting, p: float, mu: float) -> cp.Problem:
     r"""The dual over alpha: :math:`\max \ell(\alpha) - \|(\alpha'K_m\alpha)_m\|_q^2 / (16 \mu)`.
 
-    Parameters as in `tikhonov`.
+    Over the domain of :math:`\ell` and, with an intercept, 1'alpha = 0; :math:`1/p + 1/q = 1`.
 
     References
     ----------
     .. [1] Kloft et al., JMLR 12 (2011), equation (10), with the half of a squared norm for h.
     """
-    mu, q = ko.positive(penalty, "penalty"), ko.conjugate_exponent(ko.exponent(p))
-    side = Dual(setting(grams, y, loss, bias))
+    side = DualOverAlpha(data)
     s, caps = side.forms()
-    return side.maximize(side.gain - cp.square(ko.p_norm(s, q)) / (16 * mu), caps)
+    return side.maximize(side.gain - cp.square(ko.p_norm(s, ko.conjugate_exponent(p))) / (16 * mu), caps)
+
+
+dual_tikhonov = dual_of(tikhonov, "dual_tikhonov", checked_dual)
 
 
 class Ivanov(NamedTuple):
@@ -117,12 +113,13 @@ class Tikhonov(NamedTuple):
 def ivanov_from_tikhonov(solution: ko.Solution, *, p: float, loss: ko.Loss) -> Ivanov:
     r"""The constrained form that a solution of `tikhonov` solves.
 
-    Statement: with tau the p-norm of the weights, `primal` with tau times the loss has the same (w, b),
-    the weights theta / tau, tau times the alpha, and the value :math:`P` with
+    Statement: let tau be the p-norm of the weights. Then `primal` with tau times the loss has the same
+    (w, b), the weights theta / tau and tau times the alpha. The values T of the penalised form and P of the
+    constrained one satisfy
 
     .. math:: T(V, \mu) = P(\tau V) / \tau + \mu \tau^2
 
-    where T is the value of the penalised form. The map needs the solution: tau is not known before.
+    The map takes the solution, since tau is not known before.
 
     Parameters
     ----------
@@ -190,7 +187,7 @@ def half_norm(solution: ko.Solution) -> float:
 
 
 def refuse_zero(solution: Any, loss: Any) -> None:
-    """Raise unless the solution has one machine with f different from zero, and the loss is one."""
+    """Raise unless the solution has one machine, which is not zero, and `loss` is a loss."""
     if not isinstance(solution, ko.Solution):
         raise ko.InputError(
             f"solution must be a Solution, got {ko.shown(solution)}. Pass what "
@@ -206,7 +203,7 @@ def refuse_zero(solution: Any, loss: Any) -> None:
             f"the solution must have one machine with weights, got {len(solution.learned)} machine(s). "
             "Pass one of lp_norm.primal or lp_norm.tikhonov."
         )
-    if not half_norm(solution) > 1e-12 * max(1.0, abs(solution.value)):
+    if not half_norm(solution) > NEARLY_ZERO * max(1.0, abs(solution.value)):
         raise ko.InputError(
             f"the machine must be different from zero, got 1/2 |f|^2 = {half_norm(solution):.1e}: Theorem 1 "
             "needs w != 0, and the weights are not determined. Increase C."

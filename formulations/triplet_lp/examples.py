@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 import kernelopt as ko
-from formulations.triplet_lp.design import feature_selection, kernel_design
+from formulations.triplet_lp.feature_selection import feature_selection
+from formulations.triplet_lp.kernel_design import kernel_design
 from formulations.triplet_lp.planted import of_design, of_selection
 
 

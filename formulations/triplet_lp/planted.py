@@ -16,11 +16,12 @@ import numpy as np
 
 import kernelopt as ko
 from formulations.planting import Array, Knobs, planted
-from formulations.triplet_lp.design import feature_selection, kernel_design
+from formulations.triplet_lp.feature_selection import feature_selection
+from formulations.triplet_lp.kernel_design import kernel_design
 
 
 def kernel(rng: np.random.Generator, n: int, tight: Array) -> Array:
-    """Return K with entries in multiples of 1/8, exact in doubles, dominant, and barely so where `tight`."""
+    """Return a dominant K with entries in multiples of 1/8, exact in doubles; with equality where `tight`."""
     off = rng.integers(-6, 15, (n, n)) / 8
     off = np.triu(off, 1) + np.triu(off, 1).T
     return np.asarray(off + np.diag(np.abs(off).sum(axis=1) + np.where(tight, 0.0, 0.5)))
@@ -46,9 +47,9 @@ def symmetric(M: Array) -> Array:
     return np.asarray((M + M.T) / 2)
 
 
-def plant(rng: np.random.Generator, asked: dict[str, Any], grouped: bool) -> ko.Planted:
+def plant(rng: np.random.Generator, chosen: dict[str, Any], grouped: bool) -> ko.Planted:
     """Return a problem with a known optimum, by kernels alone or in groups of two."""
-    knobs = Knobs(**asked)
+    knobs = Knobs(**chosen)
     knobs.always_feasible("a problem of comparisons")
     n, m = knobs.N, knobs.m
     tight = (np.arange(n) % 2 == 0) & (m > 1)
@@ -75,7 +76,7 @@ def plant(rng: np.random.Generator, asked: dict[str, Any], grouped: bool) -> ko.
     stack = [np.zeros_like(K)]
     for p, target in enumerate(z[1:], 1):
         A = symmetric(rng.normal(size=K.shape))
-        if p == m - 1:  # deep in the cone: without such a kernel there may be no point inside it
+        if p == m - 1:  # in the interior of the cone: without such a kernel the cone may have none
             A = 5 * np.eye(n) + 0.05 * A
         stack.append(A + (target - float((M * A).sum())) / float((M**2).sum()) * M)
     stack[0] = (K - np.tensordot(alpha[1:], np.array(stack[1:]), 1)) / alpha[0] if m > 1 else K / alpha[0]
@@ -91,11 +92,11 @@ def plant(rng: np.random.Generator, asked: dict[str, Any], grouped: bool) -> ko.
     return planted(formulation, float(u.sum()), None, **formulation.problem.data.point(weights))
 
 
-def of_design(rng: np.random.Generator, **asked: Any) -> ko.Planted:
+def of_design(rng: np.random.Generator, **chosen: Any) -> ko.Planted:
     """Return a problem of kernel weights with a known optimum; see `formulations.planting.Knobs`."""
-    return plant(rng, asked, grouped=False)
+    return plant(rng, chosen, grouped=False)
 
 
-def of_selection(rng: np.random.Generator, **asked: Any) -> ko.Planted:
+def of_selection(rng: np.random.Generator, **chosen: Any) -> ko.Planted:
     """Return a problem with kernels in groups of two and a known optimum; a duplicate is one of a group."""
-    return plant(rng, asked, grouped=True)
+    return plant(rng, chosen, grouped=True)

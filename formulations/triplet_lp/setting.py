@@ -33,8 +33,8 @@ class Setting:
     D : array of shape (T, m), K_p(i, j) - K_p(i, k)
     diagonal : array of shape (n_S, m)
     cone_entries : array of shape (., m)
-        The entries that the cone looks at: the diagonal and what is above it for "dominant", vec K_p on
-        S for "psd", nothing for "nonnegative".
+        The entries of the kernels that the cone constrains: on S, the diagonal and what is above it for
+        "dominant", all of vec K_p for "psd", none for "nonnegative".
     first, second : for each of the entries above the diagonal, the two places in S
     """
 
@@ -98,9 +98,10 @@ class Setting:
         return np.asarray(self.diagonal @ alpha - self.incidence @ np.abs(self.off @ alpha))
 
     def depth(self, alpha: Array) -> Array:
-        """Return numbers that are non-negative in the cone, concave in the weights, and scale with them.
+        """Return numbers that are non-negative exactly where the weights are in the cone.
 
-        The dominance, the smallest eigenvalue on S, or the weights.
+        They are the dominance, the smallest eigenvalue on S, or the weights: concave functions of the weights
+        that are multiplied by t > 0 where the weights are.
         """
         if self.cone == "dominant":
             return self.dominance(alpha)
@@ -116,7 +117,7 @@ class Setting:
         return np.array([self.depth(e).min() for e in np.eye(self.m)])
 
     def scale(self, alpha: Array) -> float:
-        """Return the largest sum_p |alpha_p K_p(i, i)|: what round-off in K_ii goes with."""
+        """Return the largest sum_p |alpha_p K_p(i, i)|, to which the round-off in K_ii is proportional."""
         return float((np.abs(self.diagonal) @ np.abs(alpha)).max())
 
     def point(self, alpha: Array) -> dict[str, Array]:

@@ -39,15 +39,28 @@ def sdp(
     ----------
     grams : Grams or array of shape (m, N, N)
         Of any signature for free signs, as long as some combination is positive semidefinite.
-    y, C, tau, trace
-        As in `qcqp`.
+    y : array of shape (n,), n <= N
+        Labels in {-1, +1} of the first n points, both present.
+    C : float in (0, inf], default inf
+        Largest dual variable.
+    tau : float >= 0 or "learned", default 0
+        Ridge of the criterion. When learned it counts N tau towards the trace.
     weights : "free" or "nonnegative", default "free"
+    trace : "sum" or float > 0, default "sum"
+        c; "sum" is the sum of the traces, plus N where tau is learned.
 
     Returns
     -------
     Formulation
         claim "equal"; `.dual()` is the lifted dual, with U in the place of alpha alpha'. With free signs
         it is never above `qcqp`.
+
+    Raises
+    ------
+    InputError
+        For kernels, labels and numbers that are not as above.
+    InfeasibleError
+        On solving, with a proof, for a hard margin that no kernel of the set can meet.
 
     References
     ----------
@@ -56,13 +69,24 @@ def sdp(
     Notes
     -----
     Matrix inequalities of order n + 1 and N: a few seconds at N = 60, minutes at 100.
+
+    Examples
+    --------
+    K = mu_1 I + mu_2 ee' has the eigenvalues mu_1, on which the hard margin depends alone, and
+    mu_1 + 2 mu_2. With mu_1 + mu_2 = 1 the first is at most 2, at a negative mu_2:
+
+    >>> import numpy as np
+    >>> from formulations import lanckriet
+    >>> solution = lanckriet.sdp([np.eye(2), np.ones((2, 2))], [1, -1], trace=2).solve()
+    >>> round(solution.value, 4), solution.weights.round(3)
+    (1.0, array([ 2., -1.]))
     """
     data = setting(grams, y, C, tau, trace, weights)
     if not data.signed:
         data.check_psd()  # non-negative weights need positive semidefinite kernels
     return ko.Formulation(
         name="lanckriet.sdp",
-        problem=data.words(),
+        problem=data.problem(),
         kernel=data.kernel,
         weights=data.weights,
         dual=partial(lifted_dual, data),
@@ -75,22 +99,12 @@ def sdp(
 def programme(data: Setting) -> ko.Programme:
     """Return the semidefinite programme, on weights of its own, read as a point of `data`."""
     own = data.fresh()
-    t, lam = cp.Variable(name="t"), cp.Variable(name="lambda")
-    nu = cp.Variable(own.n, nonneg=True, name="nu")
-    push, corner = 1 + nu + lam * own.y, t
-    if not np.isinf(own.C):
-        delta = cp.Variable(own.n, nonneg=True, name="delta")
-        push, corner = push - delta, t - 2 * own.C * cp.sum(delta)
-    ridge = own.tau if own.ridge is None else own.ridge
-    K = own.kernel
-    labels = np.outer(own.y, own.y)
-    G = cp.multiply(labels, K[: own.n, : own.n]) + ridge * np.eye(own.n)
-    column = cp.reshape(push, (own.n, 1), order="F")
-    lmi = cp.bmat([[G, column], [column.T, cp.reshape(corner, (1, 1), order="F")]]) >> 0
-    total = own.r @ own.mu if own.ridge is None else own.r @ own.mu + own.N * own.ridge
-    constraints = [lmi.set_label("margin"), (total == own.c).set_label("trace")]
-    if own.signed:
-        constraints.append((K >> 0).set_label("K >> 0"))
+    t = cp.Variable(name="t")
+    G, vector, number = own.lagrangian()
+    column = cp.reshape(vector, (own.n, 1), order="F")
+    corner = cp.reshape(t - number, (1, 1), order="F")
+    lmi = (cp.bmat([[G, column], [column.T, corner]]) >> 0).set_label("margin")
+    constraints = [lmi, *own.kernel_set()]
 
     def recover() -> tuple[Point, list[Array]]:
         Z = np.asarray(lmi.dual_value)
@@ -111,15 +125,11 @@ def lifted_dual(data: Setting) -> cp.Problem:
     eta = cp.Variable(name="eta")
     lifted = cp.Variable((data.N + 1, data.N + 1), PSD=True, name="U")
     padded = cp.hstack([cp.multiply(data.y, alpha), np.zeros(data.N - data.n)])
-    constraints = [data.y @ alpha == 0, lifted[:-1, -1] == padded, lifted[-1, -1] == 1]
-    if not np.isinf(data.C):
-        constraints.append(alpha <= data.C)
+    constraints = [*data.dual_domain(alpha), lifted[:-1, -1] == padded, lifted[-1, -1] == 1]
     U = lifted[:-1, :-1]
     forms = cp.hstack([cp.sum(cp.multiply(data.grams.gram(int(i)), U)) for i in data.used])
     constraints.append(forms == eta * data.r if data.signed else forms <= eta * data.r)
-    objective = 2 * cp.sum(alpha) - data.c * eta
     if data.ridge is not None:
         constraints.append(cp.sum_squares(alpha) <= eta * data.N)
-    elif data.tau:
-        objective -= data.tau * cp.sum_squares(alpha)
+    objective = data.minus_ridge(2 * cp.sum(alpha) - data.c * eta, alpha)
     return cp.Problem(cp.Maximize(objective), constraints)

@@ -9,14 +9,16 @@ from typing import NamedTuple
 import numpy as np
 
 import kernelopt as ko
-from formulations.linear_functional.filters import Array, Filter, tikhonov
-from formulations.linear_functional.rounding import dots, gamma, length
+from formulations.linear_functional.method.filters import Array, Filter, tikhonov
+from formulations.linear_functional.method.rounding import dots, gamma, length
 from formulations.linear_functional.setting import Setting
 
-PSD_TOLERANCE = 1e-8
-FACTOR_TOLERANCE = 1e-9
-LOW_RANK = 3
-GRID = np.logspace(1, -8, 37)
+PSD_TOLERANCE = 1e-8  # of the largest eigenvalue, as for all kernels
+FACTOR_TOLERANCE = 1e-9  # of the level: the trace that a factor may miss, see `decomposed`
+LOW_RANK = 3  # a factor of at most n / 3 columns is decomposed faster than the kernel
+GRID = np.logspace(1, -8, 37)  # four values of alpha in every decade
+NO_FREEDOM = 1e-12  # of the degrees of freedom: the residual is then rounding, and says nothing
+EIGENDECOMPOSITION = 40  # times n roundings of |K| are more than LAPACK loses
 
 
 class Candidate(NamedTuple):
@@ -31,7 +33,7 @@ class Candidate(NamedTuple):
 
 @dataclass(frozen=True)
 class Spectrum:
-    """K = U diag(values) U', without what belongs to eigenvalues that are zero.
+    """K = U diag(values) U', where eigenvectors of the eigenvalue zero may be left out.
 
     Attributes
     ----------
@@ -44,21 +46,21 @@ class Spectrum:
 
     def filtered(self, filter: Filter, level: float) -> tuple[Array, float]:
         """Return g at the eigenvalues, and at the eigenvalue zero."""
-        asked = np.append(self.values, 0.0)
+        eigenvalues = np.append(self.values, 0.0)
         try:
-            found = filter(asked, level)
+            found = filter(eigenvalues, level)
         except ko.InputError:
             raise
-        except Exception as error:  # whatever a stranger's function raises
+        except Exception as error:  # a filter may be anyone's function, and raise anything
             raise ko.ParameterError(
                 f"filter must be a function of (eigenvalues, level), got {ko.shown(filter)}, which "
                 f"fails: {error}. "
                 "Pass one such as linear_functional.cut_off."
             ) from error
         g = ko.as_float_array(found, "filter, at the eigenvalues,")
-        if g.shape != asked.shape:
+        if g.shape != eigenvalues.shape:
             raise ko.ShapeError(
-                f"filter must return one number per eigenvalue, shape {asked.shape}, got {g.shape}. "
+                f"filter must return one number per eigenvalue, shape {eigenvalues.shape}, got {g.shape}. "
                 "It is a function of (eigenvalues, level), such as linear_functional.cut_off."
             )
         return g[:-1], float(g[-1])
@@ -80,7 +82,7 @@ class Spectrum:
         An eigendecomposition is that of a matrix within a small multiple of n u |K| of K; where the vectors
         are fewer, the distance of K from U diag(values) U' is taken instead.
         """
-        rounding = gamma(40 * len(K) + 4) * length(K)
+        rounding = gamma(EIGENDECOMPOSITION * len(K) + 4) * length(K)
         if self.values.size == len(K):
             return float(self.values.min()) - rounding
         return -length(K - (self.vectors * self.values) @ self.vectors.T) - rounding
@@ -95,7 +97,7 @@ class Spectrum:
         """Return |v - K b|^2 / n / (1 - tr H / n)^2, H the matrix that maps v to K b."""
         g, _ = self.filtered(filter, level)
         freedom = 1 - float(self.values @ g) / v.size
-        if freedom <= 1e-12:  # nothing is left to judge by
+        if freedom <= NO_FREEDOM:
             return np.inf
         residual = v - self.fitted(filter, level, v)
         return float(residual @ residual) / v.size / freedom**2
@@ -112,7 +114,7 @@ def candidate(part: ko.Grams, i: int, alpha: float | str, data: Setting) -> Cand
         level = float(tried[int(np.argmin([score(spectrum, alpha, one, v, data) for one in tried]))])
     b = spectrum.coefficients(data.filter, level, v)
     if data.columns == "split":
-        column = K[np.ix_(data.judged, data.trained)] @ b
+        column = K[np.ix_(data.evaluated, data.trained)] @ b
     elif data.columns == "leave-one-out":
         column = spectrum.leave_one_out(data.filter, level, v)
     else:
@@ -134,11 +136,11 @@ def checked(
     Let :math:`\rho = v - (K + \sigma I) b` be the residual of the b that was computed, on the points of the
     first stage. The exact b is :math:`(K + \sigma I)^{-1} \rho` away, at most
     :math:`\delta = |\rho| / (\sigma + \lambda_{\min})`. The exact column is K times the exact b, and also v
-    less sigma times it: the first says more of a small kernel, the second of a large one. Sums of n products
-    are in error by at most :math:`\gamma_n` times the sum of their absolute values.
+    less sigma times it: the first has the smaller error for small kernels, the second for large ones. Sums of
+    n products are in error by at most :math:`\gamma_n` times the sum of their absolute values.
 
-    A column no longer than this bound is nothing but rounding, and zero in its place. It is so without error
-    where K v is zero in exact arithmetic, since :math:`K (K + \sigma I)^{-1} v = (K + \sigma I)^{-1} K v`.
+    A column that is not longer than this bound may be rounding alone, and zero is returned in its place. Zero
+    is the exact column where K v is zero, since :math:`K (K + \sigma I)^{-1} v = (K + \sigma I)^{-1} K v`.
     """
     inner = K if data.trained.size == len(K) else K[np.ix_(data.trained, data.trained)]
     sizes = np.abs(inner) @ np.abs(b) + level * np.abs(b) + np.abs(v)
@@ -147,7 +149,7 @@ def checked(
     if not level + smallest > 0:
         return column, np.inf
     delta = length(left) / (level + smallest) * (1 + gamma(12))
-    other = K[np.ix_(data.judged, data.trained)] if data.columns == "split" else inner
+    other = K[np.ix_(data.evaluated, data.trained)] if data.columns == "split" else inner
     rounding = gamma(2 * b.size + 8) * (np.abs(other) @ np.abs(b) + np.abs(column))
     error = length(np.abs(column - other @ b) + rounding) + length(other) * delta
     if data.columns != "split":
@@ -163,7 +165,7 @@ def checked(
 
 
 def levels(K: Array, data: Setting) -> Array:
-    """Return the levels that are tried, largest first: for a choice that is as good the smoother one."""
+    """Return the levels that are tried, largest first: of equal scores, the smoothest function is taken."""
     if data.grid is not None:
         return data.multiple * data.grid
     mean = float(np.diag(K)[data.trained].mean())
@@ -181,9 +183,9 @@ def score(spectrum: Spectrum, rule: str, level: float, v: Array, data: Setting) 
 def decomposed(part: ko.Grams, i: int, data: Setting, level: float) -> Spectrum:
     """Return the spectrum of kernel i on the points of the first stage.
 
-    Where a pivoted Cholesky factor L of few columns has all but 1e-9 of the level of the trace, that of
-    L L' is taken, n r^2 operations in the place of n^3: the values of the candidate move by less than
-    1e-9 |v|.
+    Where a pivoted Cholesky factor L has few columns, and tr K - tr L L' is at most 1e-9 of the level, it is
+    the spectrum of L L', by n r^2 operations in the place of n^3. The values of the candidate then change by
+    less than 1e-9 |v|.
     """
     K = part.gram(i)
     L = part.factor(i)

@@ -1,4 +1,4 @@
-"""The price at which the first weight appears, and the optimum along a grid of prices."""
+"""The optimum along a grid of prices of the weights."""
 
 from __future__ import annotations
 
@@ -12,69 +12,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 import kernelopt as ko
-from formulations.triplet_lp.certificate import certificate, collapse
-from formulations.triplet_lp.columns import Columns
-from formulations.triplet_lp.design import build
-from formulations.triplet_lp.dual import priced
+from formulations.triplet_lp.gamma1_max import least_price
+from formulations.triplet_lp.method.certificate import certificate, zero_is_optimal
+from formulations.triplet_lp.method.columns import Columns
+from formulations.triplet_lp.programme import build
 from formulations.triplet_lp.setting import Array, Cone, Setting, setting
 
-LOOSE = 1e-5
-NEVER = 1e-9  # relative to the price without the cone
-
-
-def gamma1_max(
-    grams: ko.Grams | ArrayLike,
-    triplets: ArrayLike,
-    *,
-    gamma2: float,
-    groups: ArrayLike | None = None,
-    cone: Cone = "dominant",
-    points: ArrayLike | None = None,
-    margin: float = 1.0,
-) -> float:
-    r"""The price above which nothing is selected: alpha = 0 is optimal exactly for gamma1 >= gamma1_max.
-
-    .. math::
-
-        \gamma_1^{\max} = \min_{v \ge 0,\ |w_{ij}| \le v_i + v_j}\ \max_f \sum_{p \in I_f} |z_p|
-
-    with the z of `dual` at u = 1.
-
-    Parameters
-    ----------
-    grams, triplets, gamma2, groups, cone, points, margin
-        As in `kernel_design` and `feature_selection`.
-
-    Returns
-    -------
-    float
-
-    References
-    ----------
-    .. [1] From the dual of Fung, Rosales, Rao, IJCAI 2007.
-
-    Examples
-    --------
-    One comparison that K respects by 1, at a trace of 3: z = 1 - 3 gamma2.
-
-    >>> import numpy as np
-    >>> from formulations import triplet_lp
-    >>> K = np.array([[[1.0, 1, 0], [1, 1, 0], [0, 0, 1]]])
-    >>> round(triplet_lp.gamma1_max(K, [[0, 1, 2]], gamma2=0.1), 6)
-    0.7
-    """
-    return least_price(setting(grams, triplets, groups, gamma2, cone, points, margin))
-
-
-def least_price(data: Setting) -> float:
-    """Return `gamma1_max` of checked data."""
-    if data.cone != "psd":
-        columns = Columns(data, None)
-        columns.solve()
-        return max(0.0, float(columns.highs.getObjectiveValue()))
-    price = cp.Variable(nonneg=True, name="gamma1")
-    problem = cp.Problem(cp.Minimize(price), priced(data, np.ones(data.T), price))
-    return ko.solve(problem, force=True).upper
+LOOSE = 1e-5  # a certified gap above the default tolerance of `kernelopt.solve` is warned of
+NEVER = 1e-9  # a price gamma1_max below this share of the one without a cone is zero up to rounding
 
 
 @dataclass(frozen=True)
@@ -89,7 +34,7 @@ class Path:
         Bounds of the value.
     groups : array of shape (m,)
     floor : float
-        What a gap is relative to at least: a share of 1e-4 of the value of zero weights.
+        The smallest number that a gap is relative to: 1e-4 of the value of zero weights.
     """
 
     gamma1: Array
@@ -157,40 +102,18 @@ def regularization_path(
     """
     data = setting(grams, triplets, groups, gamma2, cone, points, margin)
     size = ko.whole(size, "size", 2, "an integer >= 2")
-    if gamma1 is None:
-        free = float(data.by_group(data.sizes(data.D.sum(axis=0) - data.gamma2 * data.q), np.add).max())
-        top = least_price(data)
-        if top <= NEVER * free:  # nothing is selected at any price: the grid only shows it
-            top = free or 1.0
-            warnings.warn(ko.ConditionWarning(collapse(data, 0.0)), stacklevel=2)
-        grid = top * np.geomspace(1.0, 1e-3, size)
-    else:
-        grid = as_grid(gamma1)
+    grid = default_grid(data, size) if gamma1 is None else as_grid(gamma1)
     price = cp.Parameter(nonneg=True, name="gamma1")
-    programme = build(data, price, "feature_selection")
-    problem = programme.problem
-    columns = None if cone == "psd" else Columns(data, float(grid[0]))
-    weights, lower, upper = [], [], []
-    for value in grid:
-        price.value = value
-        with warnings.catch_warnings():  # the path begins where nothing is selected, and looks at gaps below
-            warnings.simplefilter("ignore", (ko.ConditionWarning, ko.ConvergenceWarning))
-            if columns is None:
-                found = programme.solve().certificate
-            else:
-                columns.reprice(value)
-                columns.solve()
-                values, multipliers = columns.found(problem)
-                labels_of = [constraint.label for constraint in problem.constraints]
-                prices = {k: d[0] for k, d in zip(labels_of, multipliers, strict=True)}
-                found = certificate(problem, values, prices)
-        by_name = {variable.name(): number for variable, number in found.point.items()}
-        weights.append(by_name["alpha"])
-        lower.append(found.lower)
-        upper.append(found.upper)
+    programme = build(data, price, "feature_selection")  # warns of contradictions
+    with warnings.catch_warnings():  # the path begins where nothing is selected, and its gaps are read below
+        warnings.simplefilter("ignore", (ko.ConditionWarning, ko.ConvergenceWarning))
+        found = certificates(data, programme, price, grid)
+    weights = [{v.name(): value for v, value in one.point.items()}["alpha"] for one in found]
+    lower = np.array([one.lower for one in found])
+    upper = np.array([one.upper for one in found])
     labels = np.arange(data.m) if groups is None else np.array(groups)
     floor = ko.FLOOR_SHARE * data.margin * data.T
-    path = Path(np.asarray(grid), np.array(weights), np.array(lower), np.array(upper), labels, floor)
+    path = Path(grid, np.array(weights), lower, upper, labels, floor)
     if not (path.gap <= LOOSE).all():
         worst = int(np.argmax(path.gap))
         warnings.warn(
@@ -201,6 +124,41 @@ def regularization_path(
             stacklevel=2,
         )
     return path
+
+
+def certificates(
+    data: Setting, programme: ko.Formulation, price: cp.Parameter, grid: Array
+) -> list[ko.Certificate]:
+    """Return the certificate at every price of the grid; every solve starts from the last basis."""
+    problem, found = programme.problem, []
+    columns = None if data.cone == "psd" else Columns(data, float(grid[0]))
+    for value in grid.tolist():
+        price.value = value
+        if columns is None:
+            found.append(programme.solve().certificate)
+            continue
+        columns.reprice(value)
+        columns.solve()
+        values, multipliers = columns.found(problem)
+        labels = [constraint.label for constraint in problem.constraints]
+        prices = {label: dual[0] for label, dual in zip(labels, multipliers, strict=True)}
+        found.append(certificate(problem, data, value, values, prices))
+    return found
+
+
+def default_grid(data: Setting, size: int) -> Array:
+    """Return prices from gamma1_max down to a thousandth of it, in equal ratios.
+
+    Where gamma1_max is zero up to rounding, nothing is selected at any price. The grid shows that,
+    at prices from the one at which the first weight would appear without a cone.
+    """
+    without_cone = data.D.sum(axis=0) - data.gamma2 * data.q  # the z of the dual at u = 1
+    free = float(data.by_group(data.sizes(without_cone), np.add).max())
+    top = least_price(data)
+    if top <= NEVER * free:
+        top = free or 1.0
+        warnings.warn(ko.ConditionWarning(zero_is_optimal(data, 0.0)), stacklevel=3)
+    return np.asarray(top * np.geomspace(1.0, 1e-3, size))
 
 
 def as_grid(gamma1: Any) -> Array:

@@ -1,4 +1,4 @@
-"""The linear programme of triplets in plain numbers, with multipliers that balance it exactly."""
+"""The linear programme of triplets in plain numbers, with multipliers that are feasible in fractions."""
 
 from __future__ import annotations
 
@@ -9,11 +9,13 @@ from typing import Any
 import numpy as np
 
 import kernelopt as ko
-from formulations.triplet_lp.interior import deep
-from formulations.triplet_lp.multipliers import Multipliers
+from formulations.triplet_lp.method.interior import interior_weights
+from formulations.triplet_lp.method.multipliers import Multipliers
 from formulations.triplet_lp.setting import Array, Setting
 
-TRIES = 40  # of amounts by which a witness is moved to the safe side, from round-off on
+TRIES = 40  # of a correction of the witness, each four times the last; the last ones give the zero witness
+SHARES = 25  # tries after which the share is zero: 4^25 roundings of 2^-52 are a quarter
+MOVES = 30  # tries after which the weights are zero: 4^(30 - 26) is larger than the weights themselves
 
 
 def fractions(a: Any) -> Any:
@@ -38,15 +40,15 @@ class Source:
         sizes = {"alpha": data.m, "s": data.F, "r": data.first.size, "eps": data.T}
         columns = [f"{name}[{i}]" for name, size in sizes.items() for i in range(size)]
         signs = [name != "r" and (name != "alpha" or data.cone == "nonnegative") for name in sizes]
-        words = f"kernel weights from {data.T} triplets at gamma1 = {self.gamma1:g}, gamma2 = {data.gamma2:g}"
+        title = f"kernel weights from {data.T} triplets at gamma1 = {self.gamma1:g}, gamma2 = {data.gamma2:g}"
         repeated = np.repeat(signs, list(sizes.values())).tolist()
-        stated = ko.Statement(f"{words}, cone {data.cone}", columns, repeated)
+        stated = ko.Statement(f"{title}, cone {data.cone}", columns, repeated)
         starts = dict(zip(sizes, np.cumsum([0, *sizes.values()])[:-1].tolist(), strict=True))
         stated.cost[: data.m] = data.gamma2 * data.q
         stated.cost[starts["s"] : starts["r"]] = self.gamma1
         stated.cost[starts["eps"] :] = 1.0
         self.rows(stated, starts)
-        self.pay(stated)
+        self.set_multipliers(stated)
         given = {variable.name(): value for variable, value in certificate.point.items()}
         stated.x = self.point(np.asarray(given["alpha"], dtype=float))
         return stated
@@ -72,11 +74,12 @@ class Source:
                     f"dominance of {point}", [*alphas, *ends], [*-data.diagonal[i], *(1.0 for _ in ends)], 0.0
                 )
 
-    def pay(self, stated: ko.Statement) -> None:
-        """Scale the multipliers until gamma1 pays for the weights, and balance all columns exactly.
+    def set_multipliers(self, stated: ko.Statement) -> None:
+        """Set multipliers that are feasible for the dual exactly: sum_f |z| <= gamma1, and all columns agree.
 
-        With z = 0 at (u, v, w) = (0, gamma2 e, 0), mixing it in scales z and u alike, up to the rounding
-        of the stored traces.
+        The multipliers (u, v, w) = (0, gamma2 e, 0) have z = 0 up to the rounding of the stored traces. A
+        convex combination with them multiplies z and u by the same share, which is lowered until
+        sum_f |z| <= gamma1 holds in fractions.
         """
         data, one, n = self.data, Fraction(1), self.data.points.size
         dominant = data.cone == "dominant"
@@ -87,13 +90,13 @@ class Source:
         centre = np.full(v.size, Fraction(data.gamma2))
         full = D.T @ u + (diagonal.T @ v + off.T @ w if dominant else 0)
         none = diagonal.T @ centre if dominant else np.zeros(data.m, dtype=int)
-        largest = max(float(v) for v in self.charges(full - cost))
+        largest = max(float(v) for v in self.group_sums(full - cost))
         share = Fraction(min(1.0, self.gamma1 / largest)) if largest > 0 else one
         for k in range(TRIES):
             z = share * full + (1 - share) * none - cost
-            if all(charge <= Fraction(self.gamma1) for charge in self.charges(z)):
+            if all(total <= Fraction(self.gamma1) for total in self.group_sums(z)):
                 break
-            share *= 1 - Fraction(4) ** k * Fraction(1, 2**52) if k < 25 else 0
+            share *= 1 - Fraction(4) ** k * Fraction(1, 2**52) if k < SHARES else 0
         above, below = np.maximum(z, 0), np.maximum(-z, 0)
         if not dominant:
             stated.u = [*(share * u), *above, *(0 * below)]
@@ -102,8 +105,8 @@ class Source:
         reach = v[data.first] + v[data.second]
         stated.u = [*(share * u), *above, *below, *((reach - w) / 2), *((reach + w) / 2), *v]
 
-    def charges(self, z: Any) -> list[Any]:
-        """Return what every group is charged for z: the sums of |z_p|, or of their positive parts."""
+    def group_sums(self, z: Any) -> list[Any]:
+        """Return the sum over every group of |z_p|, or of its positive part for non-negative weights."""
         sizes = np.maximum(z, 0) if self.data.cone == "nonnegative" else abs(z)
         return [sum(sizes[self.data.groups == f]) for f in range(self.data.F)]
 
@@ -119,8 +122,8 @@ class Source:
                 r, room = abs(fractions(data.off) @ near), fractions(data.diagonal) @ near
                 if all(sum(r[ends]) <= room[i] for i, ends in enumerate(incidence)):
                     break
-                inner = deep(data) if k == 0 else inner
-                near = fractions(alpha + size * 4.0 ** (k - 26) * inner) if k < 30 else 0 * near
+                inner = interior_weights(data) if k == 0 else inner
+                near = fractions(alpha + size * 4.0 ** (k - 26) * inner) if k < MOVES else 0 * near
         s = [max(abs(near[data.groups == f])) for f in range(data.F)]
         eps = np.maximum(Fraction(data.margin) - fractions(data.D) @ near, 0)
         return [*near, *s, *r, *eps]

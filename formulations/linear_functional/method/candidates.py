@@ -11,12 +11,12 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 import kernelopt as ko
-from formulations.linear_functional.filters import Array
+from formulations.linear_functional.method.filters import Array
+from formulations.linear_functional.method.spectrum import Candidate, candidate
 from formulations.linear_functional.setting import Setting
-from formulations.linear_functional.spectrum import Candidate, candidate
 
-PART_BYTES = 32_000_000
-PART_KERNELS = 16
+PART_BYTES = 32_000_000  # of the kernel matrices that a job holds at a time
+PART_KERNELS = 16  # that a job takes at a time at most, so that there are tasks for every job
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,12 +29,12 @@ class Candidates:
     columns : array of shape (n_2, M), X
         Their values on the points of the second stage.
     coefficients : array of shape (M, n), b
-        x_j(u) = sum_i b_ji k_j(u, u_i); zero on the points that the first stage did not see.
+        x_j(u) = sum_i b_ji k_j(u, u_i); zero on the points that are not trained on.
     alpha : array of shape (M,)
-        The regularisation of each, in the convention that was asked for.
+        The regularisation of each, in the convention of the data.
     errors : array of shape (M,)
         Bounds of the distances of the columns from those of exact arithmetic, for Tikhonov's filter on
-        training or held-out points. Other columns are data as they were computed, with zeros here.
+        training or held-out points. All other columns count as exact, with errors of zero.
     keys : tuple of M bytes
         Equal where kernels and regularisation are, so that exact columns are the same.
     """
@@ -50,11 +50,11 @@ class Candidates:
 def candidates(data: Setting, n_jobs: int | None) -> Candidates:
     """Return the candidates; at most one part of the kernels per job is held at a time."""
     parallel = joblib.Parallel(n_jobs=n_jobs, prefer="threads", return_as="generator")
-    columns = np.empty((data.judged.size, data.M))
+    columns = np.empty((data.evaluated.size, data.M))
     coefficients, alpha = np.zeros((data.M, data.n)), np.empty(data.M)
     errors, keys = np.empty(data.M), list[bytes]()
     j = 0
-    # The jobs are the parallelism: threads of BLAS wait for each other, forty times longer on a busy machine.
+    # One thread of BLAS per job: more threads than cores wait for each other, forty times longer if busy.
     with threadpool_limits(1, user_api="blas"):
         for found in parallel(tasks(data)):
             for one in found:
@@ -66,10 +66,10 @@ def candidates(data: Setting, n_jobs: int | None) -> Candidates:
 
 
 def tasks(data: Setting) -> Iterator[Any]:
-    """Yield the work on a few kernels at a time, each on a stack of its own.
+    """Yield tasks of a few kernels each.
 
-    A stack keeps what it evaluated (up to 1 GB), and is not to be read by two threads: the block of all
-    labelled points is a new stack, which is let go with its task.
+    A stack keeps the matrices that it evaluated (up to 1 GB), and two threads must not read one stack.
+    So every task makes a stack of its own, the block of all labelled points, which is freed at its end.
     """
     step = int(np.clip(PART_BYTES // (8 * data.n**2), 1, PART_KERNELS))
     for start in range(0, data.M, step):

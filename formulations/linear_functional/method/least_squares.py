@@ -9,11 +9,12 @@ import cvxpy as cp
 import numpy as np
 
 import kernelopt as ko
-from formulations.linear_functional.combination import RCOND, Combination, certificate
-from formulations.linear_functional.filters import Array
+from formulations.linear_functional.method.certificate import certificate
+from formulations.linear_functional.method.combination import RCOND, Combination
+from formulations.linear_functional.method.filters import Array
 
-RCONDS = (RCOND, 1e-12, 1e-14)  # tried in turn: what is dropped may be what fits the targets
-CLOSE = 1e-6
+RCONDS = (RCOND, 1e-12, 1e-14)  # tried in turn: the directions that are dropped may be those of the targets
+CLOSE = 1e-6  # a gap, a tenth of the default tolerance, at which no smaller rcond is tried
 
 
 class SecondStage(ko.BoundedProblem):
@@ -56,19 +57,19 @@ class LeastSquares(ko.Method):
         return problem if free else f'it takes weights="free", got {problem.stage.weights!r}'
 
     def cost(self, match: SecondStage) -> ko.Cost:
-        n, M = match.stage.X.shape
+        n, M = match.stage.X.shape  # n M min(n, M) operations of a decomposition, and what a call costs
         return ko.Cost(1e-3 + 1e-9 * n * M * min(n, M))
 
     def run(self, match: SecondStage, control: Any) -> ko.Outcome:
         tried = 0
         c: Array = np.zeros(match.c.size)
-        least = np.inf
+        smallest = np.inf
         for rcond in RCONDS:
             tried += 1
             found = match.stage.directly("svd", rcond).c
             gap = match.bounds({match.c.id: found}, {}).gap
-            if gap < least or tried == 1:
-                c, least = found, gap
+            if gap < smallest or tried == 1:
+                c, smallest = found, gap
             if gap <= CLOSE:
                 break
         return ko.Outcome({match.c.id: c}, solver="svd", iterations=tried)

@@ -12,9 +12,11 @@ import numpy as np
 import kernelopt as ko
 from formulations.lp_norm.setting import Array, Explicit, Setting
 
-ROUND_OFF = 1e-15
-ROUNDS = 12  # of weights, and of active sets, which are final after a few or not at all
-ENOUGH = 1e-9  # relative to the value: bounds this near each other are not improved
+ROUND_OFF = 1e-15  # a few units in the last place, by which a projection may leave its set
+ROUNDS = 12  # of weights, and of active sets: both are final after a few rounds, or cycle
+ENOUGH = 1e-9  # a gap, relative to the value, far below the default tolerance 1e-5
+TIES = 1e-9  # nu n within this of an integer counts as that integer
+POWER_ROUNDINGS = 64  # more than `lp_length` loses by its powers, that of the exponent included
 
 
 class Attained(NamedTuple):
@@ -34,37 +36,38 @@ class Outliers(ko.BoundedProblem):
         \min_{w, \varrho}\ \tfrac12 \|(\|w_1\|, \dots, \|w_M\|)\|_r^2 - \varrho
         + \tfrac1{\nu n} \sum_i (\varrho - z_i)_+, \qquad z = \sum_m L_m w_m
 
-    Its numbers are of size one: with u a power of four near the diagonals of the kernels, the factors are
-    those of K_m / u and the objective is multiplied by u. The multiplier of the fit is u alpha. The bounds
-    are those of the programme with the factors as they are stored, whose products are K_m up to rounding.
+    The numbers of the programme are near one. With u a power of four near the diagonals of the kernels, its
+    factors are those of K_m / u, and its objective is multiplied by u, so that the multiplier of the fit is
+    u alpha. The bounds are those of the programme with the factors as they are stored, whose products are
+    K_m up to rounding.
 
     Attributes
     ----------
     data : Setting
     r : float in [1, 2]
-    reach : float
-        The upper bound of rho.
+    largest_rho : float
+        The upper bound of rho / u.
     share : float in (0, 1]
         nu.
     unit : float
         u.
     """
 
-    def __init__(self, data: Setting, r: float, reach: float, share: float) -> None:
+    def __init__(self, data: Setting, r: float, largest_rho: float, share: float) -> None:
         self.data, self.r, self.share, self.unit = data, r, share, unit_of(data)
-        self.reach = reach / self.unit
+        self.largest_rho = largest_rho / self.unit
         explicit = data.machine(np.sqrt(self.unit))
-        rho = cp.Variable(name="rho", bounds=[0, self.reach])
+        rho = cp.Variable(name="rho", bounds=[0, self.largest_rho])
         outside = cp.sum(cp.pos(rho - explicit.predictions)) / self.most
         regularizer = cp.square(ko.p_norm(explicit.lengths, r)) / 2
-        # Term by term: the size of an objective is read off its terms, which cancel in a product.
+        # Term by term, since the size of an objective is read off its terms: u times their sum would be one.
         objective = self.unit * regularizer - self.unit * rho + self.unit * outside
         super().__init__(cp.Minimize(objective), [explicit.fit])
         self.explicit: Explicit = explicit
 
     @property
     def most(self) -> float:
-        """The number of points that may be outside, nu n as the programme has it."""
+        """The number of points that may be outside: nu n, as the programme has it."""
         return self.share * self.data.n
 
     @cached_property
@@ -84,14 +87,14 @@ class Outliers(ko.BoundedProblem):
         return np.split(w, self.starts[1:]) if self.starts.size else []
 
     def bounds(self, values: dict[int, Any], multipliers: dict[str, Any]) -> ko.Certificate:
-        """Return bounds from weight vectors and the multiplier of the fit, whatever is left of them.
+        """Return bounds from any weight vectors and any multiplier of the fit.
 
         * lower: :meth:`below`, at alpha moved into its set;
         * upper: :meth:`above`, at w times its best factor and with its best rho.
 
-        Both are moved outward by their rounding errors. They are taken at what was given; and where these
-        are not near each other, at the machine of the fixed kernel whose weights belong to w, and so on:
-        Algorithm 1 of the paper, in which the value of w falls.
+        Both are moved outward by their rounding errors. They are computed at the given vectors. While they
+        are not near each other, the machine at the weights that belong to w is trained, and they are computed
+        at that machine: these are steps of Algorithm 1 of the paper, which never increase the value.
         """
         lower, _, best = self.proved(values, multipliers.get("fit"))
         variables = {v.name(): v for v in self.variables()}
@@ -127,7 +130,7 @@ class Outliers(ko.BoundedProblem):
 
     @property
     def size(self) -> float:
-        """What no absolute value of the optimum exceeds: alpha = 1/n, and alpha'K alpha is convex."""
+        """An upper bound of |optimum|: that of the dual at alpha = 1/n, where alpha'K alpha <= mean K_ii."""
         diagonals = np.maximum(self.data.grams.diagonals.mean(axis=1), 0.0)
         return ko.lp_length(np.sqrt(diagonals), ko.conjugate_exponent(self.r)) ** 2 / 2
 
@@ -167,22 +170,22 @@ class Outliers(ko.BoundedProblem):
 
     def best_rho(self, z: Array) -> float:
         """Return the rho between its bounds that is best for predictions."""
-        return min(max(threshold(z, self.share), 0.0), self.reach)
+        return min(max(threshold(z, self.share), 0.0), self.largest_rho)
 
     def half_square(self, w: Array, exponent: float) -> float:
         """Return an upper bound of half the square of the norm of the lengths of the parts of w.
 
-        w may be in error by a rounding per entry. The powers of `lp_length` are in error by less than
-        64 roundings, that of the exponent included.
+        w may be in error by a rounding per entry.
         """
         lengths = np.array([ko.rounding.norm_above(part) for part in self.parts(w)])
-        norm = ko.lp_length(lengths, exponent) * (1 + ko.rounding.gamma(lengths.size + 64))
+        norm = ko.lp_length(lengths, exponent) * (1 + ko.rounding.gamma(lengths.size + POWER_ROUNDINGS))
         return float(norm * norm / 2 * (1 + ko.rounding.gamma(8)))
 
     def in_set(self, alpha: Array) -> Array:
         """Return weights near alpha that, over their sum, are in [0, 1 / (nu n)] without rounding.
 
-        What doubles miss is made good by a share of equal weights, which are in the set exactly.
+        Where rounding leaves a weight above 1 / (nu n), a share of equal weights is added, which are in the
+        set exactly.
         """
         alpha, equal = on_capped_simplex(alpha, 1 / self.most), 1 / self.data.n
         most = Fraction(self.most)
@@ -195,8 +198,9 @@ class Outliers(ko.BoundedProblem):
     def trained(self, w: Array, alpha: Array) -> tuple[Array, Array]:
         r"""Return alpha and w of the fixed kernel sum_m theta_m K_m, theta from the lengths of w.
 
-        It minimises alpha'K alpha over the set by active sets: which alpha_i are zero, and which 1 / (nu n),
-        is read off alpha - (f - rho) / k, k a mean diagonal entry. Rounds may cycle; then nothing is lost.
+        alpha minimises alpha'K alpha over the set. The method is one of active sets: alpha_i is zero or
+        1 / (nu n) where a step alpha - (f - rho) / k, k the mean of the diagonal, leaves the interval between
+        them. The rounds may cycle; what is returned is in the set in any case.
         """
         lengths = np.array([np.linalg.norm(part) for part in self.parts(w)])
         theta = best_weights(lengths, self.r)
@@ -206,8 +210,8 @@ class Outliers(ko.BoundedProblem):
         f = F @ (F.T @ alpha)
         rho, before = threshold(f, self.share), np.zeros(0)
         for _ in range(ROUNDS):
-            wished = alpha - (f - rho) / k
-            state = np.where(wished <= 0, 0, np.where(wished >= cap, 2, 1))
+            step = alpha - (f - rho) / k
+            state = np.where(step <= 0, 0, np.where(step >= cap, 2, 1))
             if np.array_equal(state, before) or not (state == 1).any():
                 break
             before, free = state, state == 1
@@ -244,7 +248,10 @@ def multiplier(value: Any, n: int) -> Array:
 
 
 def products(A: Array, b: Array) -> tuple[Array, Array]:
-    """Return A b as BLAS computes it, and a bound of the error of each entry."""
+    """Return A b as BLAS computes it, and a bound of the error of each entry.
+
+    The factor 1.01 covers the rounding of |A| |b|, a sum of non-negative terms.
+    """
     size = np.abs(A) @ np.abs(b)
     return A @ b, 1.01 * ko.rounding.gamma(b.size + 2) * size + ko.rounding.TINY * b.size
 
@@ -275,7 +282,10 @@ def on_capped_simplex(alpha: Array, cap: float) -> Array:
 
 
 def threshold(f: Array, nu: float) -> float:
-    """Return the middle one of the rho that minimise sum_i (rho - f_i)_+ / (nu n) - rho."""
+    """Return the middle of the interval of rho that minimise sum_i (rho - f_i)_+ / (nu n) - rho.
+
+    It is the interval between the order statistics of f next to nu n.
+    """
     ordered, rank = np.sort(f), nu * f.size
-    low, high = int(np.ceil(rank - 1e-9)) - 1, int(np.floor(rank + 1e-9))
+    low, high = int(np.ceil(rank - TIES)) - 1, int(np.floor(rank + TIES))
     return float(ordered[low] + ordered[min(high, f.size - 1)]) / 2

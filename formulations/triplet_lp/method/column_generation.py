@@ -8,8 +8,8 @@ from typing import Any
 import cvxpy as cp
 
 import kernelopt as ko
-from formulations.triplet_lp.certificate import certificate
-from formulations.triplet_lp.columns import Columns
+from formulations.triplet_lp.method.certificate import certificate
+from formulations.triplet_lp.method.columns import Columns
 from formulations.triplet_lp.setting import Setting
 
 
@@ -34,7 +34,7 @@ class TripletProgramme(ko.BoundedProblem):
         return float(self.price.value) if isinstance(self.price, cp.Parameter) else float(self.price)
 
     def bounds(self, values: dict[int, Any], multipliers: dict[str, Any]) -> ko.Certificate:
-        return certificate(self, values, multipliers)
+        return certificate(self, self.data, self.gamma1, values, multipliers)
 
 
 @dataclass(frozen=True)
@@ -42,13 +42,13 @@ class ColumnGeneration(ko.Method):
     """Generates the rows of dominance as they are needed, as columns of the dual in HiGHS.
 
     For the programmes of `kernel_design` and `feature_selection` over the cones "dominant" and
-    "nonnegative". It never solves the whole programme.
+    "nonnegative". The programme with all rows is never built.
     """
 
     name = "column-generation"
 
     def match(self, structure: ko.Structure) -> TripletProgramme | str:
-        """Take the programmes of this package."""
+        """Match the programmes of this package over the two linear cones."""
         problem = structure.problem
         if not isinstance(problem, TripletProgramme):
             return "it is for the programmes of triplet_lp.kernel_design and feature_selection"
@@ -59,8 +59,8 @@ class ColumnGeneration(ko.Method):
     def cost(self, match: TripletProgramme) -> ko.Cost:
         data = match.data
         n = data.points.size
-        # A simplex method on m rows; for dominance the rows that are violated are sought in all n^2 entries
-        # of the m kernels, round after round.
+        # The seconds of a simplex method on m rows and, for dominance, of the search for violated rows in all
+        # n^2 entries of the m kernels, in every round.
         rows = 3e-7 * data.m * n**2 if data.cone == "dominant" else 0.0
         return ko.Cost(0.01 + 2e-8 * data.m**2 * (data.T + 10 * n) + rows)
 

@@ -1,4 +1,4 @@
-"""The lower bound of the linear programme, from whatever multipliers a solver left."""
+"""The lower bound of the linear programme, from any multipliers of its constraints."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ import scipy.sparse as sp
 
 from formulations.triplet_lp.setting import Array, Setting
 
-AWAY = (1e-7, 1e-5, 1e-3)  # how far from its bounds a multiplier is moved freely, tried in turn
-CLOSE = 1e-6  # a sum so near gamma1 is at gamma1
-TIGHT = 1e-8  # a bound so near rho sum(u), relatively, needs no balancing
-ROUND_OFF = 1e-12  # relative to the terms of a sum: less counts as zero
-WILD = 1e100
+AWAY = (1e-7, 1e-5, 1e-3)  # distances from the bounds from which a multiplier counts as free, tried in turn
+CLOSE = 1e-6  # sums within this of gamma1 count as equal to it: what conic solvers leave
+TIGHT = 1e-8  # a bound within this share of rho sum(u), which no multipliers exceed, needs no balancing
+ROUND_OFF = 1e-12  # relative to the terms of a sum: what thousands of roundings of doubles can add up to
+LARGEST = 1e100  # larger numbers of a solver mean that it diverged; their squares would overflow
 
 
 class Multipliers(NamedTuple):
@@ -24,7 +24,7 @@ class Multipliers(NamedTuple):
 
 
 def best_multipliers(data: Setting, gamma1: float, given: dict[str, Any]) -> tuple[float, Multipliers]:
-    """Return the best bound from the multipliers of the programme, cut to their bounds and balanced."""
+    """Return the largest bound from the multipliers, projected on their domain and balanced."""
     y = cut(data, read(data, given))
     best = value(data, gamma1, y), y
     for away in AWAY:
@@ -37,7 +37,7 @@ def best_multipliers(data: Setting, gamma1: float, given: dict[str, Any]) -> tup
 
 
 def read(data: Setting, given: dict[str, Any]) -> Multipliers:
-    """Return the multipliers as they are, zero where there are none."""
+    """Return the multipliers of the programme as u and the multipliers of the cone."""
     u = multiplier(given, "comparisons", data.T)
     if data.cone == "psd":
         Z = multiplier(given, "K >> 0", data.points.size**2).reshape(data.points.size, -1)
@@ -50,12 +50,12 @@ def read(data: Setting, given: dict[str, Any]) -> Multipliers:
 
 
 def multiplier(given: dict[str, Any], label: str, size: int) -> Array:
-    """Return the multiplier of a constraint, zero where a solver left nothing of use."""
+    """Return the multiplier of a constraint, zero where it is missing, not finite or too large."""
     dual = given.get(label)
     if dual is None:
         return np.zeros(size)
     flat = np.ravel(np.asarray(dual, dtype=float))
-    return np.where(np.abs(flat) < WILD, flat, 0.0)
+    return np.where(np.abs(flat) < LARGEST, flat, 0.0)
 
 
 def cut(data: Setting, y: Multipliers) -> Multipliers:
@@ -79,8 +79,9 @@ def slopes(data: Setting, y: Multipliers) -> Array:
 def value(data: Setting, gamma1: float, y: Multipliers) -> float:
     """Return the bound rho sum(u) min(1, gamma1 / max_f sum_{I_f} |z_p|) of multipliers in their domain.
 
-    (u, v, w) = (0, gamma2 e, 0), or Z = gamma2 I, has z = 0: mixing it in scales z and u alike. A sum
-    above gamma1 by the round-off of its terms is not above it.
+    The multipliers (u, v, w) = (0, gamma2 e, 0), or Z = gamma2 I, have z = 0, so that a convex combination
+    with them multiplies z and u by the same share. A sum counts as larger than gamma1 where it exceeds
+    gamma1 by more than the round-off of its terms.
     """
     sizes = data.by_group(data.sizes(slopes(data, y)), np.add)
     above = sizes > gamma1
@@ -95,8 +96,9 @@ def value(data: Setting, gamma1: float, y: Multipliers) -> float:
 def balanced(data: Setting, gamma1: float, y: Multipliers, away: float) -> Multipliers:
     """Return multipliers in their domain, near the given ones, with sum_{I_f} |z_p| near gamma1 at most.
 
-    What is too much in z is removed by least squares, in the multipliers that are away from their
-    bounds. Those that leave their domain by it are cut, but for Z, to which as much of gamma2 I is mixed.
+    The excess of z is removed by a least-squares step in the multipliers that are away from their bounds.
+    Multipliers that leave their domain by this step are projected on it. Z is made positive semidefinite by
+    a convex combination with gamma2 I.
     """
     z = slopes(data, y)
     sizes = data.by_group(data.sizes(z), np.add)
@@ -118,10 +120,10 @@ def balanced(data: Setting, gamma1: float, y: Multipliers, away: float) -> Multi
 
 
 def directions(data: Setting, cone: Array, away: float) -> Any:
-    """Return in columns the directions in which the multipliers of the cone may be moved.
+    """Return in columns the directions in which the multipliers of the cone are free.
 
-    For dominance v_i and w_ij away from their bounds, w_ij with its bound v_i + v_j where it is there;
-    all of Z.
+    For dominance they are the v_i and w_ij that are away from their bounds. A w_ij at its bound v_i + v_j
+    changes together with v_i and v_j. For "psd" they are all entries of Z.
     """
     n = data.points.size
     if data.cone != "dominant":

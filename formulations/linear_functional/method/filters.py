@@ -16,6 +16,7 @@ import kernelopt as ko
 
 Array: TypeAlias = NDArray[np.float64]
 Filter: TypeAlias = Callable[[Array, float], Array]
+LAST_DIGITS = 1e-12  # of a quotient, so that one that should be an integer is not rounded up
 
 
 def checked(eigenvalues: Any, level: Any) -> tuple[Array, float]:
@@ -82,8 +83,9 @@ def cut_off(eigenvalues: Array, level: float) -> Array:
 def landweber(eigenvalues: Array, level: float) -> Array:
     r"""Landweber's iteration, stopped early: :math:`b \leftarrow b + (v - K b) / \lambda_{\max}` from zero.
 
-    The number of steps t is :math:`\lambda_{\max} / \text{level}`, rounded up: one over alpha and the step,
-    since Tikhonov's alpha acts as 1 / (step t). With it
+    The number of steps t is :math:`\lambda_{\max} / \text{level}`, rounded up, since t steps of length
+    :math:`1 / \lambda_{\max}` regularise as Tikhonov's filter does at the level
+    :math:`\lambda_{\max} / t`. The filter is
     :math:`g(\lambda) = (1 - (1 - \lambda/\lambda_{\max})^t) / \lambda`.
 
     Examples
@@ -97,8 +99,8 @@ def landweber(eigenvalues: Array, level: float) -> Array:
     largest = float(eigenvalues.max(initial=0.0))
     if largest == 0:
         return np.zeros_like(eigenvalues)
-    steps = np.ceil(largest / level * (1 - 1e-12))  # an integer is not to be rounded up for its last digit
-    with np.errstate(divide="ignore"):  # log 0 at the largest eigenvalue: done after one step
+    steps = np.ceil(largest / level * (1 - LAST_DIGITS))
+    with np.errstate(divide="ignore"):  # log 0 at the largest eigenvalue, which one step fits
         gone = -np.expm1(max(steps, 1.0) * np.log1p(-eigenvalues / largest))
     zero = eigenvalues == 0
     g: Array = np.where(zero, max(steps, 1.0) / largest, gone / np.where(zero, 1.0, eigenvalues))

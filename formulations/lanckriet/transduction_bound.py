@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 import kernelopt as ko
 
-ENUMERATED = 12
+ENUMERATED = 12  # points up to which all 2^N <= 4096 sign vectors are looked at, about as many as are sampled
 
 
 @dataclass(frozen=True)
@@ -74,8 +74,9 @@ def transduction_bound(
     Returns
     -------
     TransductionBound
-        For machines without intercept in the theorem; the intercept of the solution is used in f and
-        not paid for. The paper prints n for N in the complexity, which is too small: N = 2 n is used.
+        The theorem is for machines without intercept. The intercept of the solution is part of f here, and
+        does not enter the bound otherwise. The paper prints n for N in the complexity, which is too small:
+        N = 2 n is used.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Weights deep inside the cone of a triplet programme."""
+"""Weights in the interior of the cone of a triplet programme."""
 
 from __future__ import annotations
 
@@ -10,20 +10,23 @@ import cvxpy as cp
 import numpy as np
 
 import kernelopt as ko
-from formulations.triplet_lp.multipliers import WILD
+from formulations.triplet_lp.method.multipliers import LARGEST
 from formulations.triplet_lp.setting import Array, Setting
 
 
 def numbers(values: Any, size: int) -> Array:
-    """Return what a solver left in the weights, zero where it is of no use."""
+    """Return the weights of a solver, zero where they are missing, not finite or too large."""
     if values is None:
         return np.zeros(size)
     flat = np.asarray(values, dtype=float)
-    return np.where(np.abs(flat) < WILD, flat, 0.0)
+    return np.where(np.abs(flat) < LARGEST, flat, 0.0)
 
 
-def deep(data: Setting) -> Array:
-    """Return weights inside the cone: those of one kernel, else the deepest up to one in size."""
+def interior_weights(data: Setting) -> Array:
+    """Return weights in the interior: one kernel alone, else those of largest depth with |alpha| <= 1.
+
+    Where the cone has no interior the depth of what is returned is not positive.
+    """
     depths = data.depths()
     best = int(depths.argmax())
     if depths[best] > 0:
@@ -32,7 +35,7 @@ def deep(data: Setting) -> Array:
     constraints = [alpha <= 1, alpha >= -1, depth <= 1]
     K = ko.combine(alpha, data.grams.block(data.points)) - depth * np.eye(data.points.size)
     constraints += ko.diagonally_dominant(K) if data.cone == "dominant" else [K >> 0]
-    with warnings.catch_warnings(), suppress(ko.KerneloptError):  # what it finds is looked at
+    with warnings.catch_warnings(), suppress(ko.KerneloptError):  # the caller computes the depth
         warnings.simplefilter("ignore")
         ko.solve(cp.Problem(cp.Maximize(depth), constraints))
     return numbers(alpha.value, data.m)

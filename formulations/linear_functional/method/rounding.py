@@ -9,9 +9,12 @@ import numpy as np
 import scipy.linalg
 
 import kernelopt as ko
-from formulations.linear_functional.filters import Array
+from formulations.linear_functional.method.filters import Array
 
 LOST = ko.rounding.LOST
+INDEPENDENT = 0.5  # |I - W'W| below this shows that the columns are independent; any number below 1 would do
+SMALLEST = 0.1  # singular value of Y T: below it the bounds would be ten times too large to be of use
+LAST_ROUNDINGS = 1e-12  # more than the few operations that compute `smallest` lose
 dots, gamma, length = ko.rounding.dots, ko.rounding.gamma, ko.rounding.norm_above
 rounded_down, rounded_up = ko.rounding.rounded_down, ko.rounding.rounded_up
 
@@ -53,11 +56,11 @@ class Range:
     columns : array of shape (n, k), Y
         Independent columns with the same range.
     inverse : array of shape (k, k), T
-        Y T is nearly orthonormal.
+        Y T is orthonormal up to rounding.
     smallest : float
         A lower bound of the singular values of Y T.
     errors : array of shape (k,)
-        Bounds of the distances of the exact columns from Y. All else is for the exact ones.
+        Bounds of the distances between Y and the exact columns, for which `smallest` and `reach` hold.
     """
 
     columns: Array
@@ -75,15 +78,15 @@ class Range:
         errors : array of shape (M,), default zero
             Bounds of the distances of the exact columns.
         keys : tuple of M bytes
-            Equal where the exact columns are; looked at where some error is not zero.
+            Equal keys mean equal exact columns; used where some error is not zero.
 
         Notes
         -----
         T is the inverse of R in Y = Q R, as doubles. The product W = fl(Y T) is in error by at most
         gamma_k |Y| |T|, and I - W'W by gamma_n |W'| |W|, in Frobenius norms. So the singular values of Y T
         are at least :math:`\sqrt{1 - \|I - W'W\| - \gamma_n \|W\|^2} - \gamma_k \|Y\| \|T\|`. This is
-        positive, which shows that Y T and Y have the same range, up to a condition of about 1e13. Columns
-        that are off by E take at most :math:`\sum_j |E_j| |T_j|` from them, T_j row j of T.
+        positive, which shows that Y T and Y have the same range, up to a condition of about 1e13. Errors E of
+        the columns lower them by at most :math:`\sum_j |E_j| |T_j|`, T_j row j of T.
         """
         Y, off_by = distinct(X), np.zeros(0)
         if errors is not None and errors.any():
@@ -102,11 +105,11 @@ class Range:
         W = Y @ T
         sizes = [length(A) for A in (Y, T, W, np.eye(k) - W.T @ W)]
         off = sizes[3] + gamma(2 * n + 8) * (sizes[2] ** 2 + k)
-        if not off < 0.5:
+        if not off < INDEPENDENT:
             return None
-        smallest = (1 - off) ** 0.5 - gamma(2 * k + 8) * sizes[0] * sizes[1] - 1e-12
+        smallest = (1 - off) ** 0.5 - gamma(2 * k + 8) * sizes[0] * sizes[1] - LAST_ROUNDINGS
         smallest -= float(off_by @ np.linalg.norm(T, axis=1)) * (1 + gamma(4 * k + 12))
-        return cls(Y, T, smallest, off_by) if smallest > 0.1 else None
+        return cls(Y, T, smallest, off_by) if smallest > SMALLEST else None
 
     def reach(self, r: Array, error: Array) -> float:
         r"""Return an upper bound of |P x|, P the projection on the range, if |x - r| <= error.
@@ -127,7 +130,7 @@ def distinct(X: Array) -> Array:
     """Return the columns of X without zeros and repetitions, up to signs and powers of two."""
     powers = np.frexp(np.abs(X).max(axis=0, initial=0.0))[1]
     scaled = np.ldexp(X, -powers)
-    Y = np.where((np.ldexp(scaled, powers) == X).all(axis=0), scaled, X)  # unless digits underflow
+    Y = np.where((np.ldexp(scaled, powers) == X).all(axis=0), scaled, X)  # where no digit underflows
     first = np.argmax(Y != 0, axis=0)
     Y = Y * np.sign(Y[first, np.arange(Y.shape[1])]) + 0.0  # zeros have one sign
     found = {column.tobytes(): column for column in Y.T if column.any()}

@@ -1,8 +1,9 @@
 """Diagonal dominance by column generation: the linear programme without its n_S^2 rows.
 
-Dominance at point i is K_ii >= sum_j sigma_j K_ij for every choice of signs: linear rows in the weights, of
-which few matter. The dual of the programme has one column per triplet and one per row in use, and only
-m + F rows of its own, however many triplets there are; HiGHS starts every time from its last basis.
+Dominance at point i is K_ii >= sum_j sigma_j K_ij for every choice of signs sigma: rows that are linear in
+the weights, few of which are active. The dual of the programme has one column per triplet, one column per
+row that has been generated, and m + F rows, however many triplets there are. HiGHS starts every solve from
+its last basis.
 """
 
 from __future__ import annotations
@@ -16,16 +17,17 @@ import numpy as np
 import kernelopt as ko
 from formulations.triplet_lp.setting import Array, Setting
 
-VIOLATED = 1e-9
-ACCURACY, USUAL = 1e-10, 1e-7  # tolerances of HiGHS: the least that it takes, and its own
-ROUNDS = 500
+VIOLATED = 1e-9  # relative to the terms of K_ii: ten times what the tolerance of HiGHS below leaves
+ACCURACY, USUAL = 1e-10, 1e-7  # tolerances of HiGHS: the smallest that it takes, and its default
+SMALLEST_ENTRY = 1e-12  # of the matrix of HiGHS, the smallest that it takes; its default is 1e-9
+ROUNDS = 500  # an end to the loop; what is still violated then is made up for in the certificate
 
 
 class Columns:
     """max rho sum u over u in [0, 1], lam >= 0 and z with sum_f |z| <= gamma1, as columns of HiGHS.
 
-    Row p says sum_t u_t d_tp + sum_c lam_c G_cp - z_p = gamma2 q_p; its multiplier is alpha_p. Without a
-    gamma1 it is the least one for u = 1.
+    Row p says sum_t u_t d_tp + sum_c lam_c G_cp - z_p = gamma2 q_p; its multiplier is alpha_p. Where
+    gamma1 is None, u = 1 is fixed, and the smallest gamma1 with sum_f |z| <= gamma1 is computed.
     """
 
     def __init__(self, data: Setting, gamma1: float | None) -> None:
@@ -34,16 +36,16 @@ class Columns:
         self.highs: Any = highspy.Highs()  # type: ignore[no-untyped-call]
         self.highs.setOptionValue("output_flag", False)
         self.highs.setOptionValue("threads", 1)
-        self.highs.setOptionValue("small_matrix_value", 1e-12)  # its least; by default less than 1e-9 is zero
+        self.highs.setOptionValue("small_matrix_value", SMALLEST_ENTRY)
         m, F, infinity = data.m, data.F, highspy.kHighsInf
-        nothing = np.zeros(0)
-        right = np.concatenate([data.gamma2 * data.q, np.full(F, -infinity)])
-        caps = np.concatenate([data.gamma2 * data.q, np.full(F, gamma1 or 0.0)])
+        empty = np.zeros(0)
+        lower = np.concatenate([data.gamma2 * data.q, np.full(F, -infinity)])
+        upper = np.concatenate([data.gamma2 * data.q, np.full(F, gamma1 or 0.0)])
         starts = np.zeros(m + F, dtype=np.int32)
-        self.highs.addRows(m + F, right, caps, 0, starts, nothing.astype(np.int32), nothing)
+        self.highs.addRows(m + F, lower, upper, 0, starts, empty.astype(np.int32), empty)
         counted = np.zeros((m, F))
         counted[np.arange(m), data.groups] = 1.0
-        above = np.hstack([-np.eye(m), counted])  # z = above - below; only what is priced counts
+        above = np.hstack([-np.eye(m), counted])  # z = above - below; what the cone leaves free has no price
         below = np.hstack([np.eye(m), counted if data.cone == "dominant" else 0 * counted])
         self._add(above, 0.0, infinity)
         self._add(below, 0.0, infinity)
@@ -94,7 +96,7 @@ class Columns:
             self.highs.changeRowBounds(self.data.m + f, -highspy.kHighsInf, gamma1)
 
     def solve(self) -> int:
-        """Generate columns until none is worth it; return the number of rounds."""
+        """Generate columns until no row of dominance is violated; return the number of rounds."""
         for count in range(ROUNDS):
             self._run()
             if not self._violated():
@@ -102,7 +104,7 @@ class Columns:
         return ROUNDS
 
     def _run(self) -> None:
-        """Solve from the last basis; where round-off stops HiGHS, from none and to its own tolerances."""
+        """Solve from the last basis; where that fails, from none and to the default tolerances of HiGHS."""
         for accuracy in (ACCURACY, USUAL):
             for kind in ("primal", "dual"):
                 self.highs.setOptionValue(f"{kind}_feasibility_tolerance", accuracy)

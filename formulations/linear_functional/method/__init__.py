@@ -1,0 +1,1 @@
+"""How both stages are computed and bounded: filters, spectra, candidates, least squares."""

@@ -1,0 +1,182 @@
+"""Bounds of the optimum of the second stage, from any weights: the dual objective at their residual."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from fractions import Fraction
+
+import numpy as np
+import scipy.optimize
+
+import kernelopt as ko
+from formulations.linear_functional.method.combination import Combination, excess, on_simplex
+from formulations.linear_functional.method.filters import Array
+from formulations.linear_functional.method.rounding import (
+    LOST,
+    Range,
+    gamma,
+    inflated,
+    interval,
+    length,
+    outward,
+    rounded_down,
+    square,
+)
+
+ROUND_OFF = 1e-14  # cosines this far below zero count as orthogonal: some dozens of roundings of a double
+
+
+def certificate(stage: Combination, c: Array) -> ko.Certificate:
+    """Bound the optimum at weights: by them, and by the dual at their residual.
+
+    Both bounds hold in exact arithmetic for lambda, v and all columns within the errors of X.
+    """
+    c = stage.feasible(c)
+    return ko.Certificate(
+        lower(stage, c),
+        stage.value(c),
+        "closed",
+        reason=unknown(stage),
+        feasible=True,
+        floor=ko.FLOOR_SHARE * length(stage.v) * length(stage.v) / stage.n,
+    )
+
+
+def unknown(stage: Combination) -> str:
+    """Return why the bound may be loose: columns that are zero up to rounding, at weights without a price."""
+    lost = np.flatnonzero(~stage.X.any(axis=0) & (stage.doubts > 0))
+    if not lost.size or stage.ridge > 0 or stage.weights == "simplex":
+        return ""
+    return (
+        f"the function of kernel {lost[0]} is zero up to rounding, so that its weight is zero, and no bound "
+        "is known for larger ones: leave that kernel out, or take a ridge"
+    )
+
+
+def lower(stage: Combination, c: Array) -> float:
+    """Return a lower bound of the optimum: the dual objective at the residual of c, rounded down.
+
+    The value is never negative, so that zero bounds it where the residual proves less.
+    """
+    with np.errstate(all="ignore"):  # numbers that overflow give no bound
+        try:
+            if stage.ridge > 0 or stage.weights == "simplex":
+                found = by_residual(stage, c)
+            else:
+                found = by_range(stage, c) if stage.weights == "free" else by_cone(stage)
+            return max(rounded_down(found), 0.0)
+        except (OverflowError, ValueError):
+            return 0.0
+
+
+def by_residual(stage: Combination, c: Array) -> Fraction:
+    r"""Return a lower bound of the dual objective at r = v - X c, where every r is feasible.
+
+    Notes
+    -----
+    With s = X'r and t = 2 s / n - mu the dual objective is
+
+    .. math::
+
+        \tfrac1n \|r\|^2 + \lambda \|c\|^2 + \mu (1'c - 1) - \lambda \|c - t_+ / (2 \lambda)\|^2
+        - c't_-.
+
+    On the simplex every mu is feasible; for other sets mu = 0. For free weights t takes the place of t_+, and
+    the last term is left out. Without a ridge, t_+ = 0 is a constraint: what violates it is subtracted. All
+    terms with a minus vanish at the optimum, so that little is lost by rounding; each is bounded with its
+    errors.
+    """
+    r, error = stage.residual(c)
+    s, s_error = stage.products(r, error)
+    g = 2 * s / stage.n
+    mu = multiplier(stage, g)
+    t = g - mu
+    t_error = inflated(2 * s_error / stage.n + gamma(4) * (np.abs(g) + abs(mu)), 6) + LOST
+    found = square(r, error)[0] / stage.n
+    if stage.weights == "simplex":
+        found -= abs(Fraction(mu)) * excess(c)
+    if stage.ridge > 0:
+        best = (t if stage.weights == "free" else np.maximum(t, 0.0)) / (2 * stage.ridge)
+        off = c - best
+        off_error = inflated(t_error / (2 * stage.ridge) + gamma(2) * (np.abs(best) + np.abs(off)), 6)
+        found += Fraction(stage.ridge) * (square(c)[0] - square(off, off_error + LOST)[1])
+    else:
+        found -= Fraction(float(np.nextafter(t + t_error, np.inf).max(initial=0.0)))
+    if stage.weights != "free":
+        found -= interval(c, np.maximum(np.nextafter(t_error - t, np.inf), 0.0))[1]
+    return found
+
+
+def multiplier(stage: Combination, g: Array) -> float:
+    """Return the multiplier mu of 1'c = 1, zero where there is no such constraint."""
+    if stage.weights != "simplex":
+        return 0.0
+    if stage.ridge == 0:
+        return float(g.max())
+    return float((g - 2 * stage.ridge * on_simplex(g / (2 * stage.ridge))).max())
+
+
+def by_range(stage: Combination, c: Array) -> Fraction:
+    r"""Return a lower bound of the minimum over free c without a ridge.
+
+    Notes
+    -----
+    With P the projection on the range of X, the minimum is :math:`(\|r\|^2 - \|P r\|^2) / n` for the
+    residual r = v - X c of any c: r need not be orthogonal to X, since its part P r is subtracted.
+    """
+    if stage.range_of_X is None:
+        return Fraction(0)
+    r, error = stage.residual(c)
+    return (square(r, error)[0] - Fraction(stage.range_of_X.reach(r, error)) ** 2) / stage.n
+
+
+def by_cone(stage: Combination) -> Fraction:
+    r"""Return a lower bound of the minimum over c >= 0 without a ridge, from weights by `nnls`.
+
+    Notes
+    -----
+    Let A be the columns that the weights use or that are nearly orthogonal to their residual r, and P the
+    projection on the range of A. Then r - P r is orthogonal to A, and it is feasible for the dual if
+    :math:`x_j'r + \|x_j\| \|P r\| \le 0` for all other columns. It proves :math:`(\|r\|^2 - \|P r\|^2) / n`.
+    Where this condition fails, the bound is that of `by_shift`.
+    """
+    lengths = np.linalg.norm(stage.X, axis=0)
+    seen = lengths > 0
+    c = np.zeros(lengths.size)
+    if seen.any():  # scipy's nnls frees memory twice where there are no columns
+        with suppress(RuntimeError):  # no convergence: any weights give a bound
+            c[seen] = scipy.optimize.nnls(stage.X[:, seen] / lengths[seen], stage.v)[0] / lengths[seen]
+    r, error = stage.residual(c)
+    size = square(r, error)[0]
+    s, s_error = stage.products(r, error)
+    above = outward(s, s_error)
+    active = (c > 0) | (above >= -ROUND_OFF * lengths * float(np.linalg.norm(stage.v)))
+    kept = np.flatnonzero(active)
+    keys = tuple(stage.keys[j] for j in kept) if stage.keys else ()
+    basis = Range.of(stage.X[:, active], stage.doubts[active], keys)
+    if basis is not None:
+        projected = basis.reach(r, error)  # at least |P r|
+        sizes = np.abs(stage.X[:, ~active]).sum(axis=0) + stage.doubts[~active]  # 1-norms bound |x_j|
+        most = inflated(projected * sizes, stage.n + 3)
+        if (above[~active] <= -most).all():
+            return (size - Fraction(projected) ** 2) / stage.n
+    return by_shift(stage, r, above)
+
+
+def by_shift(stage: Combination, r: Array, above: Array) -> Fraction:
+    r"""Return a lower bound for c >= 0 from r - tau v, given upper bounds of X'r.
+
+    Notes
+    -----
+    tau >= 0 is the smallest number with :math:`X'(r - \tau v) \le 0`, which makes r - tau v feasible for the
+    dual. It exists where X'v > 0; where there is none the bound is zero.
+    """
+    along, along_error = stage.products(stage.v)
+    along = -outward(-along, along_error)
+    up = (above > 0) & (along > 0)
+    tau = float(np.max(above[up] / along[up], initial=0.0)) * (1 + gamma(16))
+    shift = tau * along
+    if (above > shift - gamma(4) * np.abs(shift)).any():
+        return Fraction(0)
+    t, gain = Fraction(tau), interval(r, stage.v)[0]  # of r as it is stored, which need not be a residual
+    return (2 * (1 + t) * gain - square(r)[1] - (2 * t + t * t) * square(stage.v)[1]) / stage.n

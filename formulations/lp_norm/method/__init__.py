@@ -1,0 +1,1 @@
+"""How the nu form of one-class learning is bounded."""

@@ -1,0 +1,92 @@
+"""The linear programme over groups of kernels: features from relative comparisons."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from numpy.typing import ArrayLike
+
+import kernelopt as ko
+from formulations.triplet_lp.programme import build
+from formulations.triplet_lp.setting import Cone, setting
+
+
+def feature_selection(
+    grams: ko.Grams | ArrayLike,
+    triplets: ArrayLike,
+    groups: ArrayLike,
+    *,
+    gamma1: Any,
+    gamma2: float,
+    cone: Cone = "dominant",
+    points: ArrayLike | None = None,
+    margin: float = 1.0,
+) -> ko.Formulation:
+    r"""The kernel that respects relative comparisons, from the kernels of few features.
+
+    .. math::
+
+        \min_{\alpha}\ \sum_{t = (i, j, k)} \big(\rho - K_{ij} + K_{ik}\big)_+
+        + \gamma_1 \sum_f \max_{p \in I_f} |\alpha_p| + \gamma_2 \sum_{i \in S} K_{ii},
+        \qquad K = \sum_p \alpha_p K_p
+
+    over weights of any sign for which K is diagonally dominant on S. I_f holds the kernels of one feature.
+    The largest weight of a group is what costs: once one of its kernels has a weight, the others may have
+    weights of the same size without a further price. `selected` lists the groups with a weight.
+
+    Statement: its value, between 0 and rho T, is that of `dual`. alpha = 0 is optimal exactly for
+    gamma1 >= `gamma1_max`.
+
+    Parameters
+    ----------
+    grams : Grams or array of shape (m, N, N)
+        Symmetric, of any signature; for instance of ``ko.per_feature([ko.gaussian(1.0)], d)``.
+    triplets : integer array of shape (T, 3)
+        Rows (i, j, k): i is more similar to j than to k.
+    groups : array of shape (m,)
+        The group of each kernel: the `.groups` of `per_feature`.
+    gamma1 : float >= 0, or a non-negative scalar cp.Parameter
+        Price of the largest weight of each group.
+    gamma2, cone, points, margin
+        As in `kernel_design`.
+
+    Returns
+    -------
+    Formulation
+        claim "equal".
+
+    Raises
+    ------
+    InputError
+        For kernels, triplets, groups and numbers that are not as above.
+
+    Warns
+    -----
+    ConditionWarning
+        If triplets contradict each other; on solving, if alpha = 0 is optimal.
+
+    References
+    ----------
+    .. [1] Fung, Rosales, Rao, IJCAI 2007, section 4.
+
+    Notes
+    -----
+    Under dominance a group may also have weights, of both signs, because they lower the sums off the
+    diagonal. A large identity in a group of its own, ``n * ko.identity()``, makes dominance cheap, so that
+    the comparisons decide which groups have weights.
+
+    Examples
+    --------
+    The kernel of feature 0 respects the comparison by 1 at weight 1, at a price of 0.1 and a trace of 3;
+    the identity of feature 1 does not distinguish the points.
+
+    >>> import numpy as np
+    >>> from formulations import triplet_lp
+    >>> K = np.array([[[1.0, 1, 0], [1, 1, 0], [0, 0, 1]], np.eye(3)])
+    >>> problem = triplet_lp.feature_selection(K, [[0, 1, 2]], groups=[0, 1], gamma1=0.1, gamma2=0.1)
+    >>> solution = problem.solve()
+    >>> round(solution.value, 6), triplet_lp.selected(solution, [0, 1])
+    (0.4, array([0]))
+    """
+    data = setting(grams, triplets, groups, gamma2, cone, points, margin)
+    return build(data, gamma1, "feature_selection")

@@ -1,0 +1,95 @@
+"""The linear programme over kernel weights: a kernel from relative comparisons."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from numpy.typing import ArrayLike
+
+import kernelopt as ko
+from formulations.triplet_lp.programme import build
+from formulations.triplet_lp.setting import Cone, setting
+
+
+def kernel_design(
+    grams: ko.Grams | ArrayLike,
+    triplets: ArrayLike,
+    *,
+    gamma1: Any,
+    gamma2: float,
+    cone: Cone = "dominant",
+    points: ArrayLike | None = None,
+    margin: float = 1.0,
+) -> ko.Formulation:
+    r"""The kernel that respects relative comparisons, with few weights and a small trace.
+
+    .. math::
+
+        \min_{\alpha}\ \sum_{t = (i, j, k)} \big(\rho - K_{ij} + K_{ik}\big)_+ + \gamma_1 \|\alpha\|_1
+        + \gamma_2 \sum_{i \in S} K_{ii}, \qquad K = \sum_p \alpha_p K_p
+
+    over weights of any sign for which K is diagonally dominant on S,
+    :math:`K_{ii} \ge \sum_{j \ne i} |K_{ij}|`, and so positive semidefinite there.
+
+    Statement: its value, between 0 and rho T, is that of `dual`. alpha = 0 is optimal exactly for
+    gamma1 >= `gamma1_max`.
+
+    Parameters
+    ----------
+    grams : Grams or array of shape (m, N, N)
+        Symmetric, of any signature. The price of a weight does not depend on the size of its kernel, so
+        kernels should be normalised.
+    triplets : integer array of shape (T, 3)
+        Rows (i, j, k): i is more similar to j than to k.
+    gamma1 : float >= 0, or a non-negative scalar cp.Parameter
+        Price of the weights.
+    gamma2 : float >= 0
+        Price of the trace over S.
+    cone : "dominant", "psd" or "nonnegative", default "dominant"
+        What keeps K positive semidefinite: dominance on S; K >> 0 on S, a semidefinite programme; or
+        alpha >= 0 with positive semidefinite kernels, so that K is positive semidefinite on all points.
+    points : integer array, optional
+        S; by default the points of the triplets. A larger set gives the same value or a larger one.
+    margin : float > 0, default 1.0
+        rho. Value and weights are proportional to it.
+
+    Returns
+    -------
+    Formulation
+        claim "equal". After `solve()`, `solution.weights` are alpha, `solution.kernel` is K on all
+        points, and `solution.is_psd` says whether K is positive semidefinite there. With
+        cone="nonnegative" it is; with the other cones it may not be, where S is not all points.
+
+    Raises
+    ------
+    InputError
+        For kernels, triplets and numbers that are not as above.
+
+    Warns
+    -----
+    ConditionWarning
+        If triplets contradict each other; on solving, if alpha = 0 is optimal.
+
+    References
+    ----------
+    .. [1] Fung, Rosales, Rao, "Feature Selection and Kernel Design via Linear Programming", IJCAI 2007,
+       section 3 (their formulas are lost in our copy and were reconstructed from the argument).
+
+    Notes
+    -----
+    A linear programme with m + n_S (n_S - 1) / 2 + T + F variables; the matrix has m (T + n_S^2) numbers.
+    `solve()` generates the rows of dominance as they are needed, as columns of the dual in HiGHS.
+    `solve(solver="HIGHS")`, or any other solver, solves the programme with all rows.
+
+    Examples
+    --------
+    Two points of a kind and one apart; the second kernel sees it:
+
+    >>> import numpy as np
+    >>> from formulations import triplet_lp
+    >>> K = np.array([np.eye(3), [[1.0, 1, 0], [1, 1, 0], [0, 0, 1]]])
+    >>> solution = triplet_lp.kernel_design(K, [[0, 1, 2]], gamma1=0.1, gamma2=0.1).solve()
+    >>> round(solution.value, 6), solution.weights.round(6) + 0.0, solution.is_psd
+    (0.4, array([0., 1.]), True)
+    """
+    return build(setting(grams, triplets, None, gamma2, cone, points, margin), gamma1, "kernel_design")

@@ -1,0 +1,1 @@
+"""How the linear programmes are solved and bounded: columns, multipliers, certificates."""

@@ -1,0 +1,59 @@
+"""The linear programme of checked data, which `kernel_design` and `feature_selection` share."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import cvxpy as cp
+import numpy as np
+import scipy.sparse as sp
+
+import kernelopt as ko
+from formulations.triplet_lp.dual import dual
+from formulations.triplet_lp.method.column_generation import TripletProgramme
+from formulations.triplet_lp.setting import Setting
+
+PAPER = "Fung, Rosales, Rao (2007)"
+
+
+def build(data: Setting, gamma1: Any, name: str) -> ko.Formulation:
+    """Return the programme of the checked data."""
+    price = as_price(gamma1)
+    alpha = cp.Variable(data.m, name="alpha", nonneg=data.cone == "nonnegative")
+    eps, s = cp.Variable(data.T, nonneg=True, name="eps"), cp.Variable(data.F, nonneg=True, name="s")
+    member = sp.csr_array((np.ones(data.m), (np.arange(data.m), data.groups)), shape=(data.m, data.F))
+    K = ko.combine(alpha, data.grams)
+    constraints = [
+        (ko.triplet_gains(K, data.triplets) + eps >= data.margin).set_label("comparisons"),
+        (alpha <= member @ s).set_label("group above"),
+        (-alpha <= member @ s).set_label("group below"),
+    ]
+    if data.cone == "dominant":
+        constraints += ko.diagonally_dominant(K, data.points)
+    elif data.cone == "psd":
+        on_points: cp.Expression = ko.combine(alpha, data.grams.block(data.points))
+        constraints.append((on_points >> 0).set_label("K >> 0"))
+    objective = cp.sum(eps) + price * cp.sum(s) + data.gamma2 * (data.q @ alpha)
+    problem = TripletProgramme(cp.Minimize(objective), constraints, data, price)
+    return ko.Formulation(
+        name=f"triplet_lp.{name}",
+        problem=problem,
+        kernel=K,
+        weights=alpha,
+        dual=partial(dual, data, price),
+        claim="equal",
+        reference=f"{PAPER}, section {3 if name == 'kernel_design' else 4}",
+    )
+
+
+def as_price(gamma1: Any) -> Any:
+    """Return a non-negative number or scalar parameter."""
+    if not isinstance(gamma1, cp.Parameter):
+        return ko.positive(gamma1, "gamma1", allow_zero=True)
+    if gamma1.shape != () or not gamma1.is_nonneg():
+        raise ko.ParameterError(
+            f"gamma1 must be a non-negative scalar, got the parameter {gamma1.name()} of shape "
+            f"{gamma1.shape} and sign {gamma1.sign}. Make it with cp.Parameter(nonneg=True)."
+        )
+    return gamma1
