@@ -19,6 +19,7 @@ from kernelopt.errors import (
     NotFiniteError,
     NotPSDError,
     NotSymmetricError,
+    PackageWarning,
     ParameterError,
     ShapeError,
     SolverError,
@@ -96,7 +97,7 @@ from kernelopt.validation import (
 
 __version__ = "0.1.0"
 
-_LAZY = ("plotting", "testing")  # modules that take long to import
+_LAZY = ("extend", "plotting", "testing")  # modules that few need or that take long to import
 
 
 def __getattr__(name: str) -> object:
@@ -131,6 +132,7 @@ __all__ = [
     "NotPSDError",
     "NotSymmetricError",
     "Outcome",
+    "PackageWarning",
     "ParameterError",
     "Planted",
     "Programme",
