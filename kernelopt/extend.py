@@ -1,8 +1,8 @@
 """The public names for authors of losses, kernels, methods and formulations, in packages of their own.
 
-Everything that such a package needs is here or in `kernelopt` itself, whose other modules are private. A
-package names what it brings in its entry points, and is found from then on: `installed(kind)` and
-`kernelopt list` show it, and a method is considered by "auto". CONTRIBUTING.md has the steps.
+Everything that such a package needs is here or in `kernelopt` itself; other modules may change. A package
+names what it brings in its entry points, and is found from then on: `installed(kind)` and `kernelopt list`
+show it, and a method is considered by "auto". CONTRIBUTING.md has the steps.
 
 ======================== =========================== ==============================================
 brings                   is                          group of entry points
@@ -15,7 +15,8 @@ formulations             a module with a list        "kernelopt.formulations"
 ======================== =========================== ==============================================
 
 **A loss** states `expression` and `curve`, which returns a `Curve`; `weight` checks C, a `Weight`, and
-`per_sample` and `total` apply it. `check_loss` tests it.
+`per_sample` and `total` apply it. The docstring of `Loss` says what one states whose dual is not piecewise
+quadratic. `check_loss` tests it.
 
 **A kernel** states `gram`, for checked points, and may sharpen `gram_diagonal` and `gram_rank`.
 `check_kernel` tests it.

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import ast
+import configparser
 import json
 import os
 import re
 import subprocess
 import sys
+import tomllib
 import warnings
+from dataclasses import dataclass
 from pathlib import Path
 
 import cvxpy as cp
 import numpy as np
 import pytest
+from scipy.special import xlog1py
 
 import kernelopt as ko
 from kernelopt import cli, extend
@@ -25,7 +29,7 @@ from kernelopt.testing import check_formulation, check_kernel, check_loss, check
 
 OUTSIDE = Path(__file__).parent / "outside"
 SOURCES = {path.stem: path for path in (OUTSIDE / "outsider").glob("*.py")}
-LONGEST = {"loss": 25, "kernel": 10, "formulation": 30, "method": 60}  # lines of what an author writes
+LONGEST = {"loss": 25, "kernel": 10, "method": 60, "formulation": 30}  # lines of what an author writes
 NAMES = {
     "losses": "quantile",
     "kernels": "cauchy",
@@ -216,6 +220,82 @@ def test_it_is_imported_when_it_is_needed_and_known_to_cvxpy():
     before, method, loss, value = json.loads(run.stdout)
     assert (before, method, loss) == (False, True, False)
     assert value == pytest.approx(2.0, rel=1e-5)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class log_cosh(extend.Loss):
+    """sum_i C log cosh(y_i - t_i), whose dual is y'a less the entropies of (C + a)/2 and (C - a)/2 to C/2."""
+
+    kind = "targets"
+    quadratic = False
+    C: float = 1.0
+
+    def expression(self, fit, y):
+        return self.C * cp.sum(cp.logistic(2 * (y - fit)) - (y - fit) - np.log(2))
+
+    def curve(self, y):
+        zero = np.zeros(y.size)
+        return extend.Curve(y, zero, zero, zero - self.C, zero + self.C)
+
+    def responder(self, y):
+        return lambda t: self.C * np.tanh(y - t)
+
+    def dual_value(self, alpha, y):
+        u = np.clip(alpha / self.C, -1.0, 1.0)
+        return float(y @ alpha - self.C * (xlog1py((1 + u) / 2, u) + xlog1py((1 - u) / 2, -u)).sum())
+
+    def dual_gradient(self, alpha, y):
+        return y - np.arctanh(alpha / self.C)
+
+    def dual_expression(self, alpha, y):
+        half = np.full(y.size, self.C / 2)
+        entropies = cp.rel_entr(half + alpha / 2, half) + cp.rel_entr(half - alpha / 2, half)
+        return y @ alpha - cp.sum(entropies), []
+
+
+def test_a_loss_whose_dual_is_not_quadratic_is_solved_and_certified():
+    """With nothing but what the docstring of `Loss` asks for; the second opinion is cvxpy on the dual."""
+    rng = np.random.default_rng(0)
+    X, loss = rng.normal(size=(12, 2)), log_cosh(3.0)
+    y = np.sin(2 * X[:, 0]) + 0.2 * rng.normal(size=12)
+    assert not check_loss(loss).wrong
+    grams = ko.Grams.from_kernels([ko.gaussian(0.5), ko.linear()], X)
+    theta = cp.Variable(2, nonneg=True)
+    problem = cp.Problem(cp.Minimize(ko.risk(ko.combine(theta, grams), y, loss)), ko.lp_ball(theta, 2))
+    alpha = cp.Variable(12)
+    gain, domain = loss.dual_expression(alpha, y)
+    forms = cp.hstack([cp.sum_squares(grams.factor(m).T @ alpha) for m in range(2)])
+    dual = cp.Problem(cp.Maximize(gain - cp.norm(forms, 2) / 2), [*domain, cp.sum(alpha) == 0])
+    expected = dual.solve(solver=cp.CLARABEL)
+    for method in ("exact", "smooth-dual", "block-descent"):
+        solution = ko.solve(problem, method)
+        assert solution.gap <= 1e-5 and solution.lower - 1e-6 <= expected <= solution.upper + 1e-6
+
+
+# ------------------------------------------------------------------------------------- CONTRIBUTING.md
+
+PAGE = (OUTSIDE.parents[1] / "CONTRIBUTING.md").read_text(encoding="utf-8")
+RECIPES = dict(re.findall(r"^### Add a (\w+)\n(.*?)(?=^##)", PAGE, re.MULTILINE | re.DOTALL))
+
+
+def test_the_page_has_a_recipe_for_each_kind_and_their_entry_points():
+    assert list(RECIPES) == list(LONGEST)
+    (block,) = re.findall(r"^```toml\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
+    written = tomllib.loads(block)["project"]["entry-points"]
+    metadata = OUTSIDE / "outsider-1.0.dist-info" / "entry_points.txt"
+    parser = configparser.ConfigParser()
+    parser.read(metadata, encoding="utf-8")
+    assert written == {group: dict(parser[group]) for group in parser.sections()}
+    assert list(written) == [f"kernelopt.{kind}" for kind in KINDS]
+
+
+@pytest.mark.parametrize("name", LONGEST)
+def test_a_recipe_has_at_most_five_steps_and_its_example(name):
+    steps = re.findall(r"^(\d)\. (.*?)(?=^\d\. |^$)", RECIPES[name], re.MULTILINE | re.DOTALL)
+    assert [int(number) for number, _ in steps] == list(range(1, len(steps) + 1)) and 3 <= len(steps) <= 5
+    assert f"`tests/outside/outsider/{name}.py`, at most {LONGEST[name]} lines" in RECIPES[name]
+    calls = "\n".join(text for _, text in steps)
+    assert "entry points" in calls and f"check_{name}(" in calls
 
 
 # ------------------------------------------------------------------------------- packages that are wrong
