@@ -2,6 +2,7 @@
 
 from importlib import import_module
 
+from kernelopt import fidelities
 from kernelopt.catalog import Entry, Formulation, Planted, catalogue
 from kernelopt.certificates import Certificate, certify
 from kernelopt.certificates.bounded import BoundedProblem
@@ -24,6 +25,7 @@ from kernelopt.errors import (
     SolverError,
     UnboundedError,
 )
+from kernelopt.fidelities import Fidelity, as_fidelity
 from kernelopt.grams import Grams, as_grams
 from kernelopt.graphs import diffusion
 from kernelopt.kernels import (
@@ -45,6 +47,7 @@ from kernelopt.language import (
     combine,
     diagonally_dominant,
     entries,
+    fidelity,
     frobenius,
     lp_ball,
     p_norm,
@@ -116,6 +119,7 @@ __all__ = [
     "Cost",
     "Entry",
     "Expansion",
+    "Fidelity",
     "Formulation",
     "Grams",
     "InfeasibleError",
@@ -143,6 +147,7 @@ __all__ = [
     "UnboundedError",
     "alignment",
     "as_classes",
+    "as_fidelity",
     "as_float_array",
     "as_generator",
     "as_grams",
@@ -165,6 +170,8 @@ __all__ = [
     "expand",
     "explain",
     "exponent",
+    "fidelities",
+    "fidelity",
     "frobenius",
     "gaussian",
     "hard_margin",
