@@ -122,9 +122,9 @@ def setting(
             "trace must be given where rho is 0, got None: the kernel would grow without bound. Pass "
             "default_trace(similarities), or rho > 0."
         )
-    function = callable(fidelity) and not isinstance(fidelity, ko.Fidelity)
-    L = fidelity if function else ko.as_fidelity(fidelity, "fidelity")
-    return Setting(S, loss.targets(y, S.shape[1]), loss, rho, tau, L)
+    if isinstance(fidelity, ko.Fidelity) or not callable(fidelity):
+        fidelity = ko.as_fidelity(fidelity, "fidelity")
+    return Setting(S, loss.targets(y, S.shape[1]), loss, rho, tau, fidelity)
 
 
 def as_similarities(similarities: ko.Grams | ArrayLike) -> Array:
@@ -204,8 +204,9 @@ class Dual:
             stated = data.fidelity.conjugate_expression(U)
             if stated is None:
                 raise ko.InputError(
-                    f"the dual by hand needs the conjugate as an expression, got none from {data.fidelity!r}. "
-                    "State `conjugate_expression` in its class, or read the bound of `solve`."
+                    "the dual by hand needs the conjugate as an expression, got none from "
+                    f"{data.fidelity!r}. State `conjugate_expression` in its class, or read the bound of "
+                    "`solve`."
                 )
             conjugate, domain = stated
             self.value = self.value - data.rho * (cp.sum(cp.multiply(U, target)) + conjugate)
