@@ -251,6 +251,14 @@ def test_the_nearest_combination_by_two_spellings():
         assert ours == pytest.approx(theirs, rel=1e-6)
 
 
+def test_the_target_is_copied():
+    given = S[0].copy()
+    distance = ko.fidelity(np.eye(N), given, "l1")
+    before = float(distance.value)
+    given[:] = 0.0
+    assert float(distance.value) == before == pytest.approx(np.abs(np.eye(N) - S[0]).sum())
+
+
 class curved(entrywise_huber):
     def expression(self, D):
         return -cp.sum_squares(D)
@@ -273,7 +281,8 @@ class constant(entrywise_huber):
         ((K, np.arange(N * N).reshape(N, N)), ko.NotSymmetricError, "S must be symmetric"),
         ((K, np.full((N, N), np.nan)), ko.NotFiniteError, "S must be finite"),
         ((K[:3], S[0]), ko.ShapeError, "K must be a square matrix"),
-        ((K, S), ko.ShapeError, "S must"),
+        ((K, S), ko.ShapeError, r"S must have the shape of K, \(8, 8\), got \(2, 8, 8\)"),
+        ((cp.diag(K), S[0]), ko.ShapeError, r"S must have the shape of K, \(8,\), got \(8, 8\)"),
         (
             (K, S[0], "l2"),
             ko.ParameterError,

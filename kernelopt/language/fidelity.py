@@ -11,10 +11,11 @@ from numpy.typing import ArrayLike
 
 from kernelopt.errors import ParameterError, ShapeError
 from kernelopt.fidelities import Fidelity, Radial, as_fidelity
+from kernelopt.grams import Grams
 from kernelopt.language.combination import as_kernel
 from kernelopt.language.measures import stacked
 from kernelopt.language.terms import terms
-from kernelopt.validation import as_expression, as_symmetric, as_vector
+from kernelopt.validation import as_expression, as_float_array, as_symmetric, numeric
 
 
 class Difference(Wrap):  # type: ignore[misc]
@@ -106,15 +107,15 @@ def fidelity(K: Any, S: ArrayLike, kind: str | Fidelity = "squared_frobenius") -
     3.0
     """
     L = as_fidelity(kind)
-    spectrum = getattr(K, "ndim", 2) == 1
+    spectrum = not isinstance(K, Grams) and (K if isinstance(K, cp.Expression) else numeric(K, "K")).ndim == 1
     kernel = as_expression(K, "K", ndim=1) if spectrum else as_kernel(K)
-    target = as_vector(S, "S") if spectrum else as_symmetric(S, "S")
+    target = as_float_array(S, "S").copy()
     if target.shape != kernel.shape:
         raise ShapeError(
             f"S must have the shape of K, {kernel.shape}, got {target.shape} in fidelity. Pass the matrix on "
             "the points of the kernel."
         )
-    D = kernel - target
+    D = kernel - (target if spectrum else as_symmetric(target, "S"))
     if isinstance(L, Radial) and not (spectrum or kernel.is_constant()) and terms(kernel) is not None:
         D = stacked(D)
     marked = Difference(D)
