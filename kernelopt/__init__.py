@@ -2,6 +2,7 @@
 
 from importlib import import_module
 
+from kernelopt import fidelities
 from kernelopt.catalog import Entry, Formulation, Planted, catalogue
 from kernelopt.certificates import Certificate, certify
 from kernelopt.certificates.bounded import BoundedProblem
@@ -25,6 +26,7 @@ from kernelopt.errors import (
     SolverError,
     UnboundedError,
 )
+from kernelopt.fidelities import Fidelity, as_fidelity
 from kernelopt.grams import Grams, as_grams
 from kernelopt.graphs import diffusion
 from kernelopt.kernels import (
@@ -46,6 +48,7 @@ from kernelopt.language import (
     combine,
     diagonally_dominant,
     entries,
+    fidelity,
     frobenius,
     lp_ball,
     p_norm,
@@ -117,6 +120,7 @@ __all__ = [
     "Cost",
     "Entry",
     "Expansion",
+    "Fidelity",
     "Formulation",
     "Grams",
     "InfeasibleError",
@@ -145,6 +149,7 @@ __all__ = [
     "UnboundedError",
     "alignment",
     "as_classes",
+    "as_fidelity",
     "as_float_array",
     "as_generator",
     "as_grams",
@@ -167,6 +172,8 @@ __all__ = [
     "expand",
     "explain",
     "exponent",
+    "fidelities",
+    "fidelity",
     "frobenius",
     "gaussian",
     "hard_margin",
