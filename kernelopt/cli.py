@@ -72,12 +72,13 @@ def parser() -> argparse.ArgumentParser:
     certify.add_argument("--json", type=Path, metavar="FILE", help="also save the rows, as JSON")
     listing = commands.add_parser(
         "list",
-        help="list the losses, kernels, methods and formulations that are installed",
-        description="List the losses, kernels, methods and formulations that are installed, those of other "
-        "packages too. Exit status: 0 if all can be used, 1 if a package brings what cannot, 2 on wrong use.",
+        help="list the losses, kernels, fidelities, methods and formulations that are installed",
+        description="List the losses, kernels, fidelities, methods and formulations that are installed, "
+        "those of other packages too. Exit status: 0 if all can be used, 1 if a package brings what cannot, "
+        "2 on wrong use.",
     )
     listing.add_argument(
-        "kind", nargs="*", help="losses, kernels, methods or formulations (default: all of them)"
+        "kind", nargs="*", help="losses, kernels, fidelities, methods or formulations (default: all)"
     )
     return top
 

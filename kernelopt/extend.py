@@ -1,4 +1,4 @@
-"""The public names for authors of losses, kernels, methods and formulations, in packages of their own.
+"""The public names for authors of losses, kernels, fidelities, methods and formulations, in packages.
 
 Everything that such a package needs is here or in `kernelopt` itself; other modules may change. A package
 names what it brings in its entry points, and is found from then on: `installed(kind)` and `kernelopt list`
@@ -9,6 +9,7 @@ brings                   is                          group of entry points
 ======================== =========================== ==============================================
 a loss                   a subclass of `Loss`        "kernelopt.losses"
 a kernel                 a subclass of `Kernel`      "kernelopt.kernels"
+a fidelity               a subclass of `Fidelity`    "kernelopt.fidelities"
 a method                 a subclass of `Method`      "kernelopt.methods", under the method's name
 formulations             a module with a list        "kernelopt.formulations"
                          `CATALOGUE` of `Entry`
@@ -20,6 +21,9 @@ quadratic. `check_loss` tests it.
 
 **A kernel** states `gram`, for checked points, and may sharpen `gram_diagonal` and `gram_rank`.
 `check_kernel` tests it.
+
+**A fidelity** states `expression`, `subgradient` and `conjugate`, and `project` where the conjugate has
+infinite values. The docstring of `Fidelity` says what single methods ask for. `check_fidelity` tests it.
 
 **A method** states `match`, `cost` and `run`: it reads a `Structure`, predicts a `Cost`, reports to a
 `Control`, and returns an `Outcome`. `read_ball` reads one risk with weights in an l_p ball as a `Ball`, which
@@ -45,6 +49,7 @@ from kernelopt.catalog import Entry, Formulation, Planted
 from kernelopt.certificates import Certificate
 from kernelopt.certificates.bounded import BoundedProblem
 from kernelopt.certificates.statements.statement import Statement
+from kernelopt.fidelities import Fidelity
 from kernelopt.grams import Grams, as_grams
 from kernelopt.installed import installed
 from kernelopt.kernels import Kernel
@@ -78,13 +83,21 @@ from kernelopt.validation import (
 if TYPE_CHECKING:  # at run time they are imported when they are asked for: a package needs them in tests only
     from kernelopt.testing import (
         assert_certified,
+        check_fidelity,
         check_formulation,
         check_kernel,
         check_loss,
         check_method,
     )
 
-CHECKS = ("assert_certified", "check_formulation", "check_kernel", "check_loss", "check_method")
+CHECKS = (
+    "assert_certified",
+    "check_fidelity",
+    "check_formulation",
+    "check_kernel",
+    "check_loss",
+    "check_method",
+)
 
 
 def __getattr__(name: str) -> object:
@@ -102,6 +115,7 @@ __all__ = [
     "Cost",
     "Curve",
     "Entry",
+    "Fidelity",
     "Formulation",
     "Grams",
     "Kernel",
@@ -126,6 +140,7 @@ __all__ = [
     "assert_certified",
     "balance",
     "boolean",
+    "check_fidelity",
     "check_formulation",
     "check_kernel",
     "check_loss",

@@ -5,11 +5,13 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import cvxpy as cp
 import numpy as np
 
+from kernelopt.entry_points import subclasses
 from kernelopt.errors import ParameterError
 from kernelopt.numerics.rounding import UNIT, Bounded, gamma, norm_above
 from kernelopt.validation import Array, shown
@@ -254,12 +256,20 @@ FIDELITIES: dict[str, type[Fidelity]] = {
 }
 
 
+@cache
+def known() -> dict[str, type[Fidelity]]:
+    """Return the classes by name: ours, and those that other packages name in their entry points."""
+    found = subclasses("kernelopt.fidelities", Fidelity, FIDELITIES)
+    return FIDELITIES | {point.name: fidelity for point, fidelity in found}
+
+
 def as_fidelity(kind: Any, what: str = "kind") -> Fidelity:
     """Return a fidelity as it is, or that of a name.
 
     Parameters
     ----------
     kind : "l1", "frobenius", "squared_frobenius", or an object of a class of `Fidelity`
+        Also the name of a fidelity of another package, whose parameters have defaults.
     what : str, default "kind"
         The name of the argument, for the message.
 
@@ -276,9 +286,16 @@ def as_fidelity(kind: Any, what: str = "kind") -> Fidelity:
     """
     if isinstance(kind, Fidelity):
         return kind
-    if isinstance(kind, str) and kind in FIDELITIES:
-        return FIDELITIES[kind]()
+    names = FIDELITIES if isinstance(kind, str) and kind in FIDELITIES else known()
+    if isinstance(kind, str) and kind in names:
+        try:
+            return names[kind]()
+        except TypeError as error:
+            raise ParameterError(
+                f"{what} must be an object of {kind}, got its name, and its parameters have no defaults "
+                f"({error}). Pass {kind}(...) with its parameters."
+            ) from error
     raise ParameterError(
-        f"{what} must be {', '.join(map(repr, FIDELITIES))} or an object of a class of Fidelity, got "
+        f"{what} must be {', '.join(map(repr, names))} or an object of a class of Fidelity, got "
         f"{shown(kind)}. Choose one of these names, or pass an object, such as kernelopt.fidelities.l1()."
     )

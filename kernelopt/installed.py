@@ -1,4 +1,4 @@
-"""What is installed: losses, kernels, methods and formulations, ours and those of other packages."""
+"""What is installed: losses, kernels, fidelities, methods and formulations, ours and those of others."""
 
 from __future__ import annotations
 
@@ -8,14 +8,19 @@ from typing import Any, Literal, NamedTuple, get_args
 
 from kernelopt.catalog import catalogue
 from kernelopt.entry_points import subclasses
+from kernelopt.fidelities import Fidelity
 from kernelopt.kernels import Kernel
 from kernelopt.losses import Loss
 from kernelopt.methods.registry import registered
 from kernelopt.validation import one_of
 
-Kind = Literal["losses", "kernels", "methods", "formulations"]
+Kind = Literal["losses", "kernels", "fidelities", "methods", "formulations"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
-CLASSES: dict[str, type] = {"losses": Loss, "kernels": Kernel}  # ours stand in the module named as the group
+CLASSES: dict[str, type] = {  # ours stand in the module that has the name of the group
+    "losses": Loss,
+    "kernels": Kernel,
+    "fidelities": Fidelity,
+}
 
 
 def installed(kind: Kind) -> dict[str, Any]:
@@ -25,12 +30,13 @@ def installed(kind: Kind) -> dict[str, Any]:
 
     Parameters
     ----------
-    kind : "losses", "kernels", "methods" or "formulations"
+    kind : "losses", "kernels", "fidelities", "methods" or "formulations"
 
     Returns
     -------
     dict
-        Of losses and kernels the classes, of methods the objects, of formulations their `Entry` records.
+        Of losses, kernels and fidelities the classes, of methods the objects, of formulations their `Entry`
+        records.
 
     Raises
     ------

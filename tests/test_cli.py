@@ -67,7 +67,7 @@ def test_every_row_is_certified_and_learned_is_no_worse_than_single_or_average()
         (["certify", "--solver", "CLARABELL"], "Did you mean CLARABEL?"),
         (["certify", "--problem", "svm"], "must be the beginning of a name"),
         (["certify", "--json", "nowhere/at/all.json"], "existing folder"),
-        (["list", "losses", "loss"], "must be one of losses, kernels, methods, formulations, got loss"),
+        (["list", "losses", "loss"], "must be one of losses, kernels, fidelities, methods, formulations, g"),
     ],
 )
 def test_wrong_use_exits_with_two_and_says_why(arguments, said, capsys):

@@ -22,39 +22,53 @@ from scipy.special import xlog1py
 import kernelopt as ko
 from kernelopt import cli, extend
 from kernelopt.catalog import Entry
+from kernelopt.fidelities import known
 from kernelopt.installed import KINDS, installed, listed
 from kernelopt.methods import registry
 from kernelopt.methods.solve import applicable
-from kernelopt.testing import check_formulation, check_kernel, check_loss, check_method
+from kernelopt.testing import check_fidelity, check_formulation, check_kernel, check_loss, check_method
 
 OUTSIDE = Path(__file__).parent / "outside"
 SOURCES = {path.stem: path for path in (OUTSIDE / "outsider").glob("*.py")}
-LONGEST = {"loss": 25, "kernel": 10, "method": 60, "formulation": 30}  # lines of what an author writes
+LONGEST = {
+    "loss": 25,
+    "kernel": 10,
+    "fidelity": 25,
+    "method": 60,
+    "formulation": 30,
+}  # lines of what an author writes
 NAMES = {
     "losses": "quantile",
     "kernels": "cauchy",
+    "fidelities": "huber",
     "methods": "semi-infinite",
     "formulations": "outsider.quantile_regression",
 }
+
+
+def forget():
+    """Forget what is installed, which is read once in a process."""
+    registry._add_installed.cache_clear()
+    known.cache_clear()
 
 
 @pytest.fixture
 def packages(monkeypatch):
     """Return a function that installs the packages of a folder for the time of a test."""
     ko.catalogue()  # whose formulations register methods
-    methods, known = dict(registry.METHODS), dict(cp.Problem.REGISTERED_SOLVE_METHODS)
+    methods, names = dict(registry.METHODS), dict(cp.Problem.REGISTERED_SOLVE_METHODS)
     modules = set(sys.modules)
 
     def install(folder):
         monkeypatch.syspath_prepend(str(folder))
-        registry._add_installed.cache_clear()
+        forget()
 
     yield install
     monkeypatch.undo()
-    for kept, before in ((registry.METHODS, methods), (cp.Problem.REGISTERED_SOLVE_METHODS, known)):
+    for kept, before in ((registry.METHODS, methods), (cp.Problem.REGISTERED_SOLVE_METHODS, names)):
         kept.clear()
         kept.update(before)
-    registry._add_installed.cache_clear()
+    forget()
     for name in set(sys.modules) - modules:
         if name.partition(".")[0] in ("outsider", "stranger", "neighbour"):
             del sys.modules[name]
@@ -133,6 +147,67 @@ def test_the_kernel_passes_its_check_and_has_its_own_values(outsider):
     kernel = installed("kernels")["cauchy"](2.0)
     assert not check_kernel(kernel).wrong
     assert kernel([[0.0], [2.0]]) == pytest.approx(np.array([[1.0, 0.5], [0.5, 1.0]]))
+
+
+def test_the_fidelity_passes_its_check_and_has_its_own_values(outsider):
+    huber = installed("fidelities")["huber"]
+    assert not check_fidelity(huber(0.4)).wrong
+    assert huber(0.5).value(np.array([0.25, -2.0])) == pytest.approx(0.25**2 / 2 + 0.5 * 2 - 0.5**2 / 2)
+    with pytest.raises(ko.ParameterError, match="delta must be a positive"):
+        huber(-1.0)
+
+
+@pytest.mark.parametrize("kind", [str, type], ids=["by its name", "an object"])
+def test_the_fidelity_is_solved_by_two_methods_and_certified(outsider, kind):
+    """By its name delta is 1; the second opinion is the problem without a word of the language."""
+    rng = np.random.default_rng(0)
+    G = rng.normal(size=(5, 5))
+    S, y, delta = G + G.T, np.array([1.0, -1, 1, -1, 1]), 1.0 if kind is str else 0.4
+    given = "huber" if kind is str else installed("fidelities")["huber"](delta)
+    K = cp.Variable((5, 5), PSD=True, name="K")
+    objective = ko.risk(K, y, ko.squared(1.0), bias=False) + 0.3 * ko.fidelity(K, S, given)
+    problem = cp.Problem(cp.Minimize(objective), [cp.trace(K) == 5])
+    inverse = cp.matrix_frac(y, K + np.eye(5)) / 2  # min over f of |y - f|^2/2 + f'K^-1 f/2
+    plain = inverse + 0.3 * cp.sum(cp.huber(K - S, delta)) / 2
+    optimum = cp.Problem(cp.Minimize(plain), [cp.trace(K) == 5]).solve(solver=cp.CLARABEL)
+    for method, tol in (("exact", 1e-5), ("mirror-descent", 1e-3)):
+        solution = ko.solve(problem, method, tol=tol)
+        assert solution.gap <= tol
+        assert solution.lower <= optimum * (1 + 1e-6) and optimum * (1 - 1e-6) <= solution.upper
+        assert extend.assert_certified(problem, rtol=2 * tol).feasible
+
+
+def test_a_fidelity_is_known_by_name_where_its_parameters_have_defaults(packages, tmp_path):
+    source = (
+        (OUTSIDE / "outsider" / "fidelity.py")
+        .read_text(encoding="utf-8")
+        .replace("delta: float = 1.0", "delta: float")
+    )
+    stranger(tmp_path, "fidelities", "needy", "stranger:huber", source=source)
+    with pytest.raises(
+        ko.ParameterError, match="kind must be 'l1', 'frobenius', 'squared_frobenius' or an ob"
+    ):
+        ko.fidelity(np.eye(2), np.eye(2), "needy")
+    packages(tmp_path)
+    with pytest.raises(
+        ko.ParameterError, match=r"kind must be an object of needy, .* Pass needy\(\.\.\.\) with"
+    ):
+        ko.fidelity(np.eye(2), np.eye(2), "needy")
+    with pytest.raises(
+        ko.ParameterError, match="kind must be 'l1', .*, 'needy' or an object of a class of Fid"
+    ):
+        ko.fidelity(np.eye(2), np.eye(2), "nedy")
+
+
+def test_a_name_of_ours_imports_no_other_package(packages, tmp_path):
+    stranger(tmp_path, "fidelities", "broken", "stranger:broken", source="raise RuntimeError('no licence')")
+    packages(tmp_path)
+    assert ko.as_fidelity("l1") == ko.fidelities.l1()
+    with (
+        pytest.warns(ko.PackageWarning, match="stranger must be .*, got RuntimeError: no licence"),
+        pytest.raises(ko.ParameterError, match="got 'broken'"),
+    ):
+        ko.as_fidelity("broken")
 
 
 def test_the_method_passes_its_check(outsider):
@@ -451,4 +526,5 @@ def test_what_is_ours_is_found_too():
     assert set(installed("losses")) == {name for name in ko.losses.__all__ if name not in ("Loss", "Primal")}
     assert {"gaussian", "linear", "normalized"} <= set(installed("kernels"))
     assert set(installed("methods")) >= {"exact", "column-generation", "least-squares"}
+    assert set(installed("fidelities")) == {"l1", "frobenius", "squared_frobenius"}
     assert all(isinstance(entry, Entry) for entry in installed("formulations").values())

@@ -1,1 +1,1 @@
-"""A package that extends kernelopt from outside: a loss, a kernel, a method and a formulation."""
+"""A package that extends kernelopt from outside: a loss, a kernel, a fidelity, a method and a formulation."""
