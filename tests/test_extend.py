@@ -147,6 +147,8 @@ def test_the_kernel_passes_its_check_and_has_its_own_values(outsider):
     kernel = installed("kernels")["cauchy"](2.0)
     assert not check_kernel(kernel).wrong
     assert kernel([[0.0], [2.0]]) == pytest.approx(np.array([[1.0, 0.5], [0.5, 1.0]]))
+    with pytest.raises(ko.ParameterError, match="width must be a positive finite number, got 0"):
+        type(kernel)(0.0)([[0.0]])
 
 
 def test_the_fidelity_passes_its_check_and_has_its_own_values(outsider):

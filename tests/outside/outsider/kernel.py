@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from kernelopt.extend import Kernel
+from kernelopt.extend import Kernel, positive
 
 
 @dataclass(frozen=True)
@@ -13,4 +13,4 @@ class cauchy(Kernel):
 
     def gram(self, X, Z):
         differences = X[:, None] - (X if Z is None else Z)[None]
-        return 1 / (1 + (differences**2).sum(axis=2) / self.width**2)
+        return 1 / (1 + (differences**2).sum(axis=2) / positive(self.width, "width") ** 2)
