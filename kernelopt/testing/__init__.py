@@ -1,11 +1,12 @@
-"""Checks for the tests of your own problems, losses, methods and formulations, and the conformance suite.
+"""Checks for the tests of your own problems and extensions, and the conformance suite.
 
-`assert_certified`, `check_formulation`, `check_loss` and `check_method` raise AssertionError with all that is
-wrong, in words. `cases` and `conformance` are what `kernelopt certify` runs.
+`assert_certified`, `check_formulation`, `check_loss`, `check_fidelity` and `check_method` raise
+AssertionError with all that is wrong, in words. `cases` and `conformance` are what `kernelopt certify` runs.
 """
 
 from kernelopt.testing.certified import assert_certified
 from kernelopt.testing.conformance import Row, conformance, conic_solvers
+from kernelopt.testing.fidelities import check_fidelity
 from kernelopt.testing.formulations import check_formulation
 from kernelopt.testing.losses import check_loss
 from kernelopt.testing.methods import check_method
@@ -18,6 +19,7 @@ __all__ = [
     "Verdict",
     "assert_certified",
     "cases",
+    "check_fidelity",
     "check_formulation",
     "check_loss",
     "check_method",
