@@ -51,7 +51,10 @@ class Fidelity(ABC):
         """Return L*(U), for U in the domain of L*."""
 
     def project(self, U: Array) -> Array:
-        """Return a point of the domain of L* near U: U itself where U belongs to it."""
+        """Return a point of the domain of L* near U, U itself where it belongs there.
+
+        A bound is true only if the point is in the domain after the roundings of this computation.
+        """
         return U
 
     def value(self, D: Array) -> float:

@@ -15,7 +15,6 @@ import kernelopt as ko
 from kernelopt.methods.exact.method import Exact
 from kernelopt.testing import (
     assert_certified,
-    check_fidelity,
     check_formulation,
     check_kernel,
     check_loss,
@@ -358,79 +357,6 @@ def test_what_is_no_kernel_and_too_few_points_are_refused():
         check_kernel("gaussian")
     with pytest.raises(ko.ParameterError, match="X must have at least four points, got 2"):
         check_kernel(ko.linear(), [[1.0], [2.0]])
-
-
-# ------------------------------------------------------------------------------ check_fidelity
-
-
-@pytest.mark.parametrize("name", ["l1", "frobenius", "squared_frobenius"])
-def test_our_fidelities_pass(name):
-    assert not check_fidelity(ko.as_fidelity(name)).wrong
-
-
-def fidelity_of(base=ko.fidelities.l1, **hooks):
-    """An object of a fidelity with other hooks."""
-    return type("own", (base,), hooks)()
-
-
-def l1_subgradient(self, D):
-    return np.sign(D) + np.triu(np.ones_like(D), 1) * 1e-9 if D.ndim == 2 else np.sign(D)
-
-
-WRONG_FIDELITIES = {
-    "concave": ({"expression": lambda self, D: -cp.sum(cp.abs(D))}, "the expression is convex: not so"),
-    "other value": (
-        {"expression": lambda self, D: cp.sum(cp.abs(D)) + 1e-4},
-        "has the value of the fidelity: not",
-    ),
-    "not of D": ({"expression": lambda self, D: cp.Constant(1.0)}, "must be made of D = K - S alone"),
-    "negative": (
-        {"value": lambda self, D: float(np.abs(D).sum()) - 1e-3},
-        "no value is negative: not so, got -0.0",
-    ),
-    "not symmetric": ({"subgradient": l1_subgradient}, "the shape and the symmetry of D: not so"),
-    "conjugate too small": ({"conjugate": lambda self, U: -0.1}, "L.D. . L..U. >= <U, D>: not so"),
-    "conjugate too large": ({"conjugate": lambda self, U: 0.1}, "= <U, D> at the subgradient: not so"),
-    "conjugate no number": (
-        {"conjugate": lambda self, U: np.nan},
-        "= <U, D> at the subgradient: not so, got an error of nan",
-    ),
-    "domain too large": (
-        {"project": lambda self, U: np.clip(U, -1.1, 1.1)},
-        "L.D. . L..U. >= <U, D>: not so",
-    ),
-    "domain too small": (
-        {"project": lambda self, U: np.clip(U, -0.9, 0.9)},
-        "the domain stays where it is: not so",
-    ),
-    "trace": ({"trace_bound": lambda self, value, identity: 0.9 * value}, "a value bounds the trace: not so"),
-    "dual": (
-        {"conjugate_expression": lambda self, U: (cp.Constant(0.1), [])},
-        "the conjugate's expression has its value: not so",
-    ),
-    "dual domain": (
-        {"conjugate_expression": lambda self, U: (cp.Constant(0.0), [cp.abs(U) <= 0.9])},
-        "what is projected lies in its domain: not so",
-    ),
-    "shares": ({"shares": lambda self, P, X, S: [P / len(S) for _ in S]}, "around 2 is optimal: not so"),
-}
-
-
-@pytest.mark.parametrize(("hooks", "said"), WRONG_FIDELITIES.values(), ids=WRONG_FIDELITIES)
-def test_a_fidelity_whose_parts_do_not_fit_is_found(hooks, said):
-    with pytest.raises(AssertionError, match=said):
-        check_fidelity(fidelity_of(**hooks))
-
-
-def test_a_scale_that_is_too_large_is_found():
-    wrong = fidelity_of(ko.fidelities.squared_frobenius, scale=lambda self, lengths: 0.0 * lengths + 0.6)
-    with pytest.raises(AssertionError, match="squares by the scale lie above: not so"):
-        check_fidelity(wrong)
-
-
-def test_what_is_no_fidelity_is_refused():
-    with pytest.raises(ko.ParameterError, match="check_fidelity takes a Fidelity, got str"):
-        check_fidelity("l1")
 
 
 # -------------------------------------------------------------------------------- check_method
