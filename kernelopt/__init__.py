@@ -2,6 +2,7 @@
 
 from importlib import import_module
 
+from kernelopt import fidelities
 from kernelopt.catalog import Entry, Formulation, Planted, catalogue
 from kernelopt.certificates import Certificate, certify
 from kernelopt.certificates.bounded import BoundedProblem
@@ -19,11 +20,13 @@ from kernelopt.errors import (
     NotFiniteError,
     NotPSDError,
     NotSymmetricError,
+    PackageWarning,
     ParameterError,
     ShapeError,
     SolverError,
     UnboundedError,
 )
+from kernelopt.fidelities import Fidelity, as_fidelity
 from kernelopt.grams import Grams, as_grams
 from kernelopt.graphs import diffusion
 from kernelopt.kernels import (
@@ -45,6 +48,7 @@ from kernelopt.language import (
     combine,
     diagonally_dominant,
     entries,
+    fidelity,
     frobenius,
     lp_ball,
     p_norm,
@@ -96,7 +100,7 @@ from kernelopt.validation import (
 
 __version__ = "0.1.0"
 
-_LAZY = ("plotting", "testing")  # modules that take long to import
+_LAZY = ("extend", "plotting", "testing")  # modules that few need or that take long to import
 
 
 def __getattr__(name: str) -> object:
@@ -116,6 +120,7 @@ __all__ = [
     "Cost",
     "Entry",
     "Expansion",
+    "Fidelity",
     "Formulation",
     "Grams",
     "InfeasibleError",
@@ -131,6 +136,7 @@ __all__ = [
     "NotPSDError",
     "NotSymmetricError",
     "Outcome",
+    "PackageWarning",
     "ParameterError",
     "Planted",
     "Programme",
@@ -143,6 +149,7 @@ __all__ = [
     "UnboundedError",
     "alignment",
     "as_classes",
+    "as_fidelity",
     "as_float_array",
     "as_generator",
     "as_grams",
@@ -165,6 +172,8 @@ __all__ = [
     "expand",
     "explain",
     "exponent",
+    "fidelities",
+    "fidelity",
     "frobenius",
     "gaussian",
     "hard_margin",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from importlib.metadata import entry_points
 from inspect import Parameter, signature
 from typing import Any, Literal, Unpack, get_args
 
@@ -12,7 +11,8 @@ import cvxpy as cp
 import numpy as np
 from cvxpy.problems.problem import Cache
 
-from kernelopt.errors import InputError, ParameterError
+from kernelopt.entry_points import leave_out, loaded
+from kernelopt.errors import ParameterError
 from kernelopt.language.risk import Risk
 from kernelopt.language.terms import terms
 from kernelopt.methods.exact.programme import Claim, Programme
@@ -289,15 +289,21 @@ def catalogue() -> dict[str, Entry]:
     A package adds its own through the entry-point group "kernelopt.formulations", whose entries are
     modules with a list `CATALOGUE` of `Entry` records.
 
-    Raises
-    ------
-    InputError
-        If two packages use one name.
+    Warns
+    -----
+    PackageWarning
+        If a package cannot be imported, has no such list, or uses a name of another one: what is wrong of it
+        is left out.
     """
     found: dict[str, Entry] = {}
-    for point in sorted(entry_points(group=GROUP), key=lambda p: p.name):
-        for entry in point.load().CATALOGUE:
-            if entry.name in found:
-                raise InputError(f"formulation names must be unique, got {entry.name!r} twice. Rename one.")
-            found[entry.name] = entry
+    for point, module in loaded(GROUP):
+        listed = getattr(module, "CATALOGUE", None)
+        if not isinstance(listed, list | tuple) or not all(isinstance(entry, Entry) for entry in listed):
+            leave_out(point, "a module with a list CATALOGUE of Entry records", shown(listed))
+            continue
+        for entry in listed:
+            if found.setdefault(entry.name, entry) is not entry:
+                other = found[entry.name].build
+                what = f"{entry.name!r}, which is one of {other.__module__}"
+                leave_out(point, "a module whose formulations have names of their own", what)
     return found

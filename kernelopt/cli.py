@@ -1,4 +1,4 @@
-"""The command line: `kernelopt demo` and `kernelopt certify`."""
+"""The command line: `kernelopt demo`, `kernelopt certify` and `kernelopt list`."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rich.console import Console
+from rich.markup import escape
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
@@ -69,6 +70,16 @@ def parser() -> argparse.ArgumentParser:
         "--size", type=int, default=10, help="points of the problems, even, 6 to 60 (default 10)"
     )
     certify.add_argument("--json", type=Path, metavar="FILE", help="also save the rows, as JSON")
+    listing = commands.add_parser(
+        "list",
+        help="list the losses, kernels, fidelities, methods and formulations that are installed",
+        description="List the losses, kernels, fidelities, methods and formulations that are installed, "
+        "those of other packages too. Exit status: 0 if all can be used, 1 if a package brings what cannot, "
+        "2 on wrong use.",
+    )
+    listing.add_argument(
+        "kind", nargs="*", help="losses, kernels, fidelities, methods or formulations (default: all)"
+    )
     return top
 
 
@@ -77,7 +88,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     top = parser()
     options = top.parse_args(arguments)
     try:
-        return certify(top, options) if options.command == "certify" else demonstrate(top, options)
+        return COMMANDS[options.command](top, options)
     except KerneloptError as error:
         print(f"kernelopt: {error}", file=sys.stderr)
         return 1
@@ -114,6 +125,27 @@ def certify(top: argparse.ArgumentParser, options: argparse.Namespace) -> int:
         names = ", ".join(case.name for case in cases(options.size))
         top.error(f"--problem must be the beginning of a name, got {options.problem}; there are {names}")
     return run_certify(chosen, solvers, options.json)
+
+
+def list_installed(top: argparse.ArgumentParser, options: argparse.Namespace) -> int:
+    """Check the kinds of `kernelopt list` and print what is installed of them."""
+    from kernelopt.installed import KINDS, listed
+
+    wrong = sorted(set(options.kind) - set(KINDS))
+    if wrong:
+        top.error(f"a kind must be one of {', '.join(KINDS)}, got {', '.join(wrong)}")
+    drawn = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0))
+    for heading in ("kind", "name", "package", "what it is"):
+        drawn.add_column(heading, overflow="fold")
+    with warnings.catch_warnings(record=True) as left_out:
+        warnings.simplefilter("always")
+        for kind in (kind for kind in KINDS if kind in (options.kind or KINDS)):
+            for line in listed(kind):
+                drawn.add_row(*map(escape, line))
+    Console().print(drawn)
+    for warning in left_out:
+        print(f"kernelopt: {warning.message}", file=sys.stderr)
+    return 1 if left_out else 0
 
 
 def run_certify(chosen: Sequence[Case], solvers: Sequence[str], path: Path | None) -> int:
@@ -254,6 +286,8 @@ def number(value: float | None, style: str) -> str:
     """Return a formatted number, or a dash."""
     return "–" if value is None else format(value, style)
 
+
+COMMANDS = {"demo": demonstrate, "certify": certify, "list": list_installed}
 
 if __name__ == "__main__":
     sys.exit(main())

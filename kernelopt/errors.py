@@ -76,3 +76,7 @@ class ConvergenceWarning(UserWarning):
 
 class ConditionWarning(UserWarning):
     """The problem is so badly conditioned that its optimum means little."""
+
+
+class PackageWarning(UserWarning):
+    """What a package brings through an entry point cannot be used."""

@@ -24,20 +24,20 @@ class Kernel(ABC):
     """A positive semidefinite function k(x, z) of two points, called on the rows of arrays.
 
     `+` and `*` join two kernels entry by entry; a positive number scales one. A new kernel writes
-    `_gram`, which receives checked arrays, and may sharpen `_diagonal` and `_rank`.
+    `gram`, which receives checked arrays, and may sharpen `gram_diagonal` and `gram_rank`.
     """
 
     __array_ufunc__: ClassVar[None] = None  # numpy scalars leave `*` to `__rmul__`
 
     @abstractmethod
-    def _gram(self, X: Array, Z: Array | None) -> Array:
+    def gram(self, X: Array, Z: Array | None) -> Array:
         """Return k between the rows of X and those of Z, or of X where Z is None."""
 
-    def _diagonal(self, X: Array) -> Array:
+    def gram_diagonal(self, X: Array) -> Array:
         """Return k(x, x) for each row x of X, from Gram matrices of 64 points at a time."""
-        return np.concatenate([np.diag(self._gram(X[i : i + 64], None)) for i in range(0, len(X), 64)])
+        return np.concatenate([np.diag(self.gram(X[i : i + 64], None)) for i in range(0, len(X), 64)])
 
-    def _rank(self, X: Array) -> int:
+    def gram_rank(self, X: Array) -> int:
         """Return a bound on the rank of the Gram matrix; `rank` cuts it at len(X)."""
         return len(X)
 
@@ -46,17 +46,17 @@ class Kernel(ABC):
         points = as_points(X, "X")
         others = None if Z is None else as_points(Z, "Z", points.shape[1])
         with np.errstate(all="ignore"), sklearn.config_context(assume_finite=True):
-            K = self._gram(points, others)
+            K = self.gram(points, others)
             return self._finite((K + K.T) / 2 if others is None else K)
 
     def diagonal(self, X: ArrayLike) -> Array:
         """Return the vector k(x_i, x_i), without the Gram matrix."""
         with np.errstate(all="ignore"), sklearn.config_context(assume_finite=True):
-            return self._finite(self._diagonal(as_points(X, "X")))
+            return self._finite(self.gram_diagonal(as_points(X, "X")))
 
     def rank(self, X: ArrayLike) -> int:
         """Return an upper bound of the rank of the Gram matrix on X, from the shape of X alone."""
-        return min(len(points := as_points(X, "X")), self._rank(points))
+        return min(len(points := as_points(X, "X")), self.gram_rank(points))
 
     def _finite(self, values: Array) -> Array:
         for where in np.argwhere(~np.isfinite(values))[:1].tolist():
@@ -103,11 +103,11 @@ class _Joined(Kernel):
     def _total(self, values: Iterable[Any]) -> Any:
         return sum(values) if self.operator == "+" else math.prod(values)
 
-    def _gram(self, X: Array, Z: Array | None) -> Array:
-        return np.asarray(self.factor * self._total(part._gram(X, Z) for part in self.parts))
+    def gram(self, X: Array, Z: Array | None) -> Array:
+        return np.asarray(self.factor * self._total(part.gram(X, Z) for part in self.parts))
 
-    def _rank(self, X: Array) -> int:
-        return int(self._total(part._rank(X) for part in self.parts))
+    def gram_rank(self, X: Array) -> int:
+        return int(self._total(part.gram_rank(X) for part in self.parts))
 
 
 def _join(op: str, *kernels: Kernel) -> Kernel:
@@ -140,7 +140,7 @@ class gaussian(_Radial):
     [[1.0, 0.6065], [0.6065, 1.0]]
     """
 
-    def _gram(self, X: Array, Z: Array | None) -> Array:
+    def gram(self, X: Array, Z: Array | None) -> Array:
         return np.asarray(pairwise.rbf_kernel(*self._reduced(X, Z), gamma=0.5))
 
 
@@ -148,7 +148,7 @@ class gaussian(_Radial):
 class laplacian(_Radial):
     """The Laplacian kernel, k(x, z) = exp(-|x - z|_1 / width), width > 0 in units of x."""
 
-    def _gram(self, X: Array, Z: Array | None) -> Array:
+    def gram(self, X: Array, Z: Array | None) -> Array:
         return np.asarray(pairwise.laplacian_kernel(*self._reduced(X, Z), gamma=1.0))
 
 
@@ -167,10 +167,10 @@ class polynomial(Kernel):
         object.__setattr__(self, "degree", whole(self.degree, "degree", wanted="an integer >= 1"))
         object.__setattr__(self, "offset", positive(self.offset, "offset", allow_zero=True))
 
-    def _gram(self, X: Array, Z: Array | None) -> Array:
+    def gram(self, X: Array, Z: Array | None) -> Array:
         return np.asarray(pairwise.polynomial_kernel(X, Z, degree=self.degree, gamma=1.0, coef0=self.offset))
 
-    def _rank(self, X: Array) -> int:
+    def gram_rank(self, X: Array) -> int:
         return math.comb(X.shape[1] + self.degree - (self.offset == 0), self.degree)
 
 
@@ -190,7 +190,7 @@ class identity(Kernel):
     rows are equal, and `identity()(X, Z)` is zero, even where Z is X: new points are other points.
     """
 
-    def _gram(self, X: Array, Z: Array | None) -> Array:
+    def gram(self, X: Array, Z: Array | None) -> Array:
         return np.eye(len(X)) if Z is None else np.zeros((len(X), len(Z)))
 
 
@@ -211,7 +211,7 @@ class normalized(_Wrapper):
     """A kernel scaled to unit diagonal, k(x, z) / sqrt(k(x, x) k(z, z)), on new points too."""
 
     def _lengths(self, X: Array, what: str) -> Array:
-        diagonal = self.kernel._finite(self.kernel._diagonal(X))
+        diagonal = self.kernel._finite(self.kernel.gram_diagonal(X))
         for i in np.flatnonzero(diagonal <= 0)[:1]:
             raise InputError(
                 f"{self.kernel!r} must be positive between a point and itself, got {diagonal[i]:g} at "
@@ -219,18 +219,18 @@ class normalized(_Wrapper):
             )
         return np.sqrt(diagonal)
 
-    def _gram(self, X: Array, Z: Array | None) -> Array:
+    def gram(self, X: Array, Z: Array | None) -> Array:
         left = self._lengths(X, "X")
-        K = self.kernel._gram(X, Z) / left[:, None] / (left if Z is None else self._lengths(Z, "Z"))
+        K = self.kernel.gram(X, Z) / left[:, None] / (left if Z is None else self._lengths(Z, "Z"))
         if Z is None:
             np.fill_diagonal(K, 1.0)
         return K
 
-    def _diagonal(self, X: Array) -> Array:
+    def gram_diagonal(self, X: Array) -> Array:
         return np.ones_like(self._lengths(X, "X"))
 
-    def _rank(self, X: Array) -> int:
-        return self.kernel._rank(X)
+    def gram_rank(self, X: Array) -> int:
+        return self.kernel.gram_rank(X)
 
 
 @dataclass(frozen=True)
@@ -263,11 +263,11 @@ class on_columns(_Wrapper):
             )
         return X[:, chosen]
 
-    def _gram(self, X: Array, Z: Array | None) -> Array:
-        return self.kernel._gram(self._view(X), None if Z is None else self._view(Z))
+    def gram(self, X: Array, Z: Array | None) -> Array:
+        return self.kernel.gram(self._view(X), None if Z is None else self._view(Z))
 
-    def _rank(self, X: Array) -> int:
-        return self.kernel._rank(self._view(X))
+    def gram_rank(self, X: Array) -> int:
+        return self.kernel.gram_rank(self._view(X))
 
 
 class _PerFeature(tuple[on_columns, ...]):

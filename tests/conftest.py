@@ -11,6 +11,8 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 import pytest
 from hypothesis import settings
 
+collect_ignore = ["outside"]  # a package of its own, which is imported as one that is installed
+
 # A run in the background of a shell starts with Ctrl-C ignored; tests press it.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 

@@ -213,6 +213,9 @@ entry(
     rows=indices([0, 1]),
     columns=indices([1, 2], named="rows"),
 )
+entry("fidelity", ko.fidelity, evaluated, K=array(K0, UNSET), S=array(np.eye(N)), kind=word("l1"))
+entry("fidelity, a spectrum", ko.fidelity, evaluated, K=vector(V, UNSET), S=vector(V), kind=word("l1"))
+entry("as_fidelity", lambda value: ko.as_fidelity(value, "value").value(V), value=word("l1"))
 entry("alignment", ko.alignment, evaluated, K=array(K0, UNSET), y=vector(Y))
 entry(
     "p_norm",

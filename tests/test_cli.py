@@ -8,8 +8,7 @@ import sys
 
 import pytest
 
-from kernelopt import catalog, cli, demo
-from kernelopt.errors import KerneloptError
+from kernelopt import cli, demo
 from kernelopt.testing import Row, suite
 from tests.every import every
 
@@ -69,6 +68,7 @@ def test_every_row_is_certified_and_learned_is_no_worse_than_single_or_average()
         (["certify", "--solver", "CLARABELL"], "Did you mean CLARABEL?"),
         (["certify", "--problem", "svm"], "must be the beginning of a name"),
         (["certify", "--json", "nowhere/at/all.json"], "existing folder"),
+        (["list", "losses", "loss"], "must be one of losses, kernels, fidelities, methods, formulations, g"),
     ],
 )
 def test_wrong_use_exits_with_two_and_says_why(arguments, said, capsys):
@@ -78,7 +78,9 @@ def test_wrong_use_exits_with_two_and_says_why(arguments, said, capsys):
     assert said in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("arguments", [["--help"], ["demo", "--help"], ["certify", "--help"], ["--version"]])
+@pytest.mark.parametrize(
+    "arguments", [["--help"], ["demo", "--help"], ["certify", "--help"], ["list", "--help"], ["--version"]]
+)
 def test_help_and_version_exit_with_zero(arguments, capsys):
     with pytest.raises(SystemExit) as stop:
         cli.main(arguments)
@@ -122,13 +124,6 @@ def test_module_runs_as_a_script():
         [sys.executable, "-m", "kernelopt.cli", "--version"], capture_output=True, text=True, check=True
     )
     assert done.stdout.startswith("kernelopt 0.")
-
-
-def test_two_packages_may_not_use_one_name(monkeypatch):
-    point = next(iter(catalog.entry_points(group=catalog.GROUP)))
-    monkeypatch.setattr(catalog, "entry_points", lambda group: [point, point])
-    with pytest.raises(KerneloptError, match="unique"):
-        catalog.catalogue()
 
 
 def rows_of(path):

@@ -18,7 +18,6 @@ import numpy as np
 import pytest
 
 import kernelopt as ko
-import kernelopt.catalog
 from formulations import lanckriet, linear_functional, lp_norm, similarity, triplet_lp
 from kernelopt.language.terms import terms
 from tests.every import every
@@ -321,18 +320,3 @@ def test_every_builder_is_in_the_catalogue(module):
     kinds = ("ko.Formulation", "Strategy")  # the latter is one, with routes of its own
     builders = {f for f in public if isfunction(f) and signature(f).return_annotation in kinds}
     assert builders == {entry.build for entry in module.CATALOGUE}
-
-
-def test_a_name_is_used_once(monkeypatch):
-    class Point:
-        name = "one"
-
-        @staticmethod
-        def load():
-            return lanckriet
-
-    monkeypatch.setattr(kernelopt.catalog, "entry_points", lambda group: [Point])
-    assert list(ko.catalogue()) == [entry.name for entry in lanckriet.CATALOGUE]
-    monkeypatch.setattr(kernelopt.catalog, "entry_points", lambda group: [Point, Point])
-    with pytest.raises(ko.InputError, match="formulation names must be unique, got .* twice. Rename one"):
-        ko.catalogue()

@@ -264,9 +264,9 @@ class Counting(ko.kernels.Kernel):
     def __init__(self):
         self.calls = 0
 
-    def _gram(self, A, B):
+    def gram(self, A, B):
         self.calls += 1
-        return ko.gaussian(1.0)._gram(A, B)
+        return ko.gaussian(1.0).gram(A, B)
 
     def __repr__(self):
         return "counting"
@@ -293,11 +293,11 @@ def test_nothing_is_evaluated_before_the_solve_and_once_by_it(free, listed):
 
 def test_rows_of_kernels_do_not_evaluate_the_matrices():
     class RowsOnly(Counting):
-        def _gram(self, A, B):
+        def gram(self, A, B):
             assert B is not None and len(A) == 2
-            return super()._gram(A, B)
+            return super().gram(A, B)
 
-        def _diagonal(self, A):
+        def gram_diagonal(self, A):
             return np.ones(len(A))
 
     kernel = RowsOnly()
@@ -450,7 +450,7 @@ def test_round_off_below_1e_8_is_no_indefiniteness():
 
 def test_a_rank_that_lies_is_named_by_the_solve():
     class Liar(Counting):
-        def _rank(self, A):
+        def gram_rank(self, A):
             return 1
 
     mu = cp.Variable(1, nonneg=True)

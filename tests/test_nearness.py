@@ -41,7 +41,7 @@ ANY = ANY + ANY.T
 )
 def test_fidelities_are_recognised_and_have_the_values_of_cvxpy(term, kind):
     read = read_fidelity(3.0, term)
-    assert read is not None and read.kind == kind and read.variable is K
+    assert read is not None and read.fidelity == ko.as_fidelity(kind) and read.variable is K
     assert read.target == pytest.approx(S[0])
     K.save_value(ANY)
     assert read.value(ANY) == pytest.approx(3 * float(term.value))
@@ -82,7 +82,7 @@ def test_a_problem_written_by_hand_is_read():
     doubled = 2 * ko.risk(K, Y, ko.hinge()) + 0.5 * (NEAR + cp.sum(cp.abs(K - S[1]))) / 2 + 7
     read = read_nearness(ko.Structure(problem(doubled, 2 * cp.trace(K) == 6)))
     assert not isinstance(read, str)
-    assert (read.factor, read.offset, read.kind, read.price) == (2.0, 7.0, "l1", 0.125)
+    assert (read.factor, read.offset, read.fidelity, read.price) == (2.0, 7.0, ko.fidelities.l1(), 0.125)
     assert read.blocks[0].total == 3.0 and read.blocks[0].targets == pytest.approx(S)
     spectral = ko.risk(V @ cp.diag(MU) @ V.T, Y, ko.hinge()) + cp.norm(MU - LAM)
     read = read_nearness(ko.Structure(problem(spectral, 4 == cp.sum(MU))))
@@ -142,5 +142,5 @@ def test_every_similarity_formulation_is_read():
                 learning = build(S, Y[:3], rho=0.3, trace=trace, fidelity=fidelity)
                 read = read_nearness(ko.Structure(learning.problem))
                 assert not isinstance(read, str)
-                assert (read.kind, read.price, read.n_points) == (fidelity, 0.3, N)
+                assert (read.fidelity, read.price, read.n_points) == (ko.as_fidelity(fidelity), 0.3, N)
                 assert sum(len(block.targets) for block in read.blocks) == 2

@@ -134,11 +134,11 @@ class Slow(ko.kernels.Kernel):
     def __init__(self, parties=1):
         self.barrier, self.calls, self.lock = threading.Barrier(parties), 0, threading.Lock()
 
-    def _gram(self, A, B):
+    def gram(self, A, B):
         with self.lock:
             self.calls += 1
         self.barrier.wait(timeout=20)
-        return ko.linear()._gram(A, B)
+        return ko.linear().gram(A, B)
 
     def __repr__(self):
         return "slow"
@@ -150,7 +150,7 @@ class Slow(ko.kernels.Kernel):
 def test_different_kernels_are_evaluated_side_by_side(wrap):
     """Four evaluations that wait for each other end: no lock is held while a kernel is evaluated."""
     slow = Slow(parties=4)
-    slow._diagonal = lambda A: np.einsum("ij,ij->i", A, A)
+    slow.gram_diagonal = lambda A: np.einsum("ij,ij->i", A, A)
     grams = wrap(ko.Grams.from_kernels([slow] * 4, X))
     found = together(grams.gram, 4)
     assert slow.calls == 4 and all(np.array_equal(K, found[0]) for K in found)
@@ -162,9 +162,9 @@ def test_threads_that_ask_for_one_kernel_at_once_share_its_evaluation(room, monk
     go = threading.Event()
 
     class Held(Slow):
-        def _gram(self, A, B):
+        def gram(self, A, B):
             go.wait(timeout=20)
-            return super()._gram(A, B)
+            return super().gram(A, B)
 
     held = Held()
     grams = ko.Grams.from_kernels([held], X)
@@ -182,8 +182,8 @@ def test_threads_that_ask_for_one_kernel_at_once_share_its_evaluation(room, monk
 
 def test_a_failed_evaluation_is_told_to_each_thread_and_not_kept():
     class Failing(Slow):
-        def _gram(self, A, B):
-            super()._gram(A, B)
+        def gram(self, A, B):
+            super().gram(A, B)
             raise ZeroDivisionError
 
     failing = Failing()
@@ -225,9 +225,9 @@ def test_properties_of_stacks_on_stacks_do_not_wait_for_each_other():
     """
 
     class Sleeping(ko.gaussian):
-        def _diagonal(self, A):
+        def gram_diagonal(self, A):
             time.sleep(0.05)
-            return super()._diagonal(A)
+            return super().gram_diagonal(A)
 
     grams = ko.Grams.from_kernels([Sleeping(1.0)], X).normalize("trace").center().normalize("multiplicative")
     asks = [lambda: grams._base.diagonals, lambda: grams.constants]

@@ -13,7 +13,13 @@ import pytest
 
 import kernelopt as ko
 from kernelopt.methods.exact.method import Exact
-from kernelopt.testing import assert_certified, check_formulation, check_loss, check_method
+from kernelopt.testing import (
+    assert_certified,
+    check_formulation,
+    check_kernel,
+    check_loss,
+    check_method,
+)
 from tests.test_formulations import ENTRIES
 
 ROOT = Path(__file__).parents[1]
@@ -202,7 +208,8 @@ LOSSES = {
 
 @pytest.mark.parametrize("loss", LOSSES.values(), ids=LOSSES)
 def test_our_losses_pass(loss):
-    assert len(check_loss(loss).stated) == 9
+    smooth = loss.hessian_diag(np.zeros(2), np.ones(2)) is not None
+    assert len(check_loss(loss).stated) == 10 + smooth
 
 
 @dataclass(frozen=True, repr=False)
@@ -226,6 +233,44 @@ class Late(ko.hinge):
         return super().intercept(f, y) + 3.0
 
 
+@dataclass(frozen=True, repr=False)
+class Steep(ko.logistic):
+    """A logistic loss with derivatives that are off."""
+
+    def dual_gradient(self, alpha, y):
+        return super().dual_gradient(alpha, y) + 1e-4
+
+    def hessian_diag(self, t, y):
+        return 1.01 * super().hessian_diag(t, y)
+
+
+def test_derivatives_that_are_off_are_found():
+    with pytest.raises(AssertionError) as raised:
+        check_loss(Steep(1.0))
+    said = (
+        "2 of 11",
+        "the dual's gradient is its derivative: not so",
+        "the second derivative is that of the",
+    )
+    assert all(text in str(raised.value) for text in said)
+
+
+def test_a_dual_that_is_not_quadratic_is_not_taken_from_the_curve():
+    """It would be another function, and every bound from it would be false."""
+    with pytest.raises(
+        ko.InputError, match="Curved, .* must state .*, got none for dual_value, dual_express"
+    ):
+
+        class Curved(ko.hinge):
+            quadratic = False
+
+            def responder(self, y):
+                return lambda t: t
+
+            def dual_gradient(self, alpha, y):
+                return alpha
+
+
 def test_an_intercept_that_is_not_the_best_is_found():
     with pytest.raises(AssertionError, match="no other intercept has a smaller loss: not so"):
         check_loss(Late(1.0))
@@ -234,6 +279,84 @@ def test_an_intercept_that_is_not_the_best_is_found():
 def test_what_is_no_loss_is_refused():
     with pytest.raises(ko.ParameterError, match="check_loss takes a Loss, got str"):
         check_loss("hinge")
+
+
+# -------------------------------------------------------------------------------- check_kernel
+
+OUR_KERNELS = [
+    ko.laplacian(0.5),
+    ko.polynomial(3),
+    ko.linear(),
+    ko.identity(),
+    ko.normalized(ko.polynomial(2)),
+    ko.on_columns(ko.gaussian(1.0), [0, 2]),
+    ko.linear() + 2 * ko.gaussian(1.0) * ko.linear(),
+]
+
+
+@pytest.mark.parametrize("kernel", OUR_KERNELS, ids=repr)
+def test_our_kernels_pass(kernel):
+    assert len(check_kernel(kernel).stated) == 8
+
+
+def kernel_of(gram, **hooks):
+    """An object of a kernel with other hooks."""
+    return type("own", (ko.Kernel,), {"gram": gram, "__repr__": lambda self: "own()", **hooks})()
+
+
+def inner(self, X, Z):
+    return X @ (X if Z is None else Z).T
+
+
+def shifting(self, X, Z):
+    X += 1.0
+    return inner(self, X, Z)
+
+
+WRONG_KERNELS = {
+    "indefinite": (kernel_of(lambda self, X, Z: -inner(self, X, Z)), "is positive semidefinite: not so"),
+    "not symmetric": (
+        kernel_of(lambda self, X, Z: (X + 1) @ (X if Z is None else Z).T),
+        "k\\(X, Z\\) is a block of the Gram matrix of X and Z: not so",
+    ),
+    "of the sample": (
+        kernel_of(
+            lambda self, X, Z: inner(self, X - X.mean(0), X - X.mean(0) if Z is None else Z - Z.mean(0))
+        ),
+        "k\\(X, Z\\) is a block of the Gram matrix of X and Z: not so",
+    ),
+    "of the order": (
+        kernel_of(lambda self, X, Z: inner(self, X - X[0], (X if Z is None else Z) - X[0])),
+        "the order of the points is no matter: not so",
+    ),
+    "shape": (
+        kernel_of(lambda self, X, Z: inner(self, X, Z)[1:, 1:]),
+        "the Gram matrix has shape .12, 12.: not",
+    ),
+    "diagonal": (
+        kernel_of(inner, gram_diagonal=lambda self, X: (X**2).sum(1) + 1e-6),
+        "the diagonal is that of the Gram matrix: not so",
+    ),
+    "rank": (
+        kernel_of(inner, gram_rank=lambda self, X: 2),
+        "the rank is at most its bound: not so, got 3 for the",
+    ),
+    "changed points": (kernel_of(shifting), "X is left as it was: not so"),
+    "infinite": (kernel_of(lambda self, X, Z: inner(self, X, Z) / 0), "raised NotFiniteError: values of own"),
+}
+
+
+@pytest.mark.parametrize(("kernel", "said"), WRONG_KERNELS.values(), ids=WRONG_KERNELS)
+def test_a_kernel_that_is_none_is_found(kernel, said):
+    with pytest.raises(AssertionError, match=said):
+        check_kernel(kernel)
+
+
+def test_what_is_no_kernel_and_too_few_points_are_refused():
+    with pytest.raises(ko.ParameterError, match="check_kernel takes a Kernel, got str"):
+        check_kernel("gaussian")
+    with pytest.raises(ko.ParameterError, match="X must have at least four points, got 2"):
+        check_kernel(ko.linear(), [[1.0], [2.0]])
 
 
 # -------------------------------------------------------------------------------- check_method

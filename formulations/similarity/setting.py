@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import Literal, TypeAlias
 
 import cvxpy as cp
 import numpy as np
@@ -13,32 +13,10 @@ from numpy.typing import ArrayLike, NDArray
 import kernelopt as ko
 
 Array = NDArray[np.float64]
-Fidelity = Literal["l1", "frobenius", "squared_frobenius"] | Callable[[cp.Expression], cp.Expression]
+Function: TypeAlias = Callable[[cp.Expression], cp.Expression]
+Fidelity: TypeAlias = Literal["l1", "frobenius", "squared_frobenius"] | ko.Fidelity | Function
 
 PAPER = "Kundu et al. (2010)"
-
-
-class Distance(NamedTuple):
-    """A fidelity L(X) of a matrix or a vector: itself, and its conjugate L*(U) with the domain."""
-
-    expression: Callable[[cp.Expression], cp.Expression]
-    conjugate: Callable[[cp.Variable], tuple[cp.Expression, list[cp.Constraint]]]
-
-
-DISTANCES = {
-    "l1": Distance(
-        lambda X: cp.sum(cp.abs(X)),
-        lambda U: (cp.Constant(0.0), [cp.abs(U) <= 1]),
-    ),
-    "frobenius": Distance(
-        lambda X: cp.pnorm(X, 2),
-        lambda U: (cp.Constant(0.0), [cp.pnorm(U, 2) <= 1]),
-    ),
-    "squared_frobenius": Distance(
-        cp.sum_squares,
-        lambda U: (cp.sum_squares(cp.vec(U, order="F")) / 4, []),  # cvxpy 1.8.0 errs on symmetric U itself
-    ),
-}
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,7 +30,7 @@ class Setting:
     loss : Loss
     rho : price of the fidelities
     trace : trace of each kernel over all N points, None where it is free
-    fidelity : "l1", "frobenius", "squared_frobenius" or a function
+    fidelity : kernelopt.Fidelity or a function of K - S
     """
 
     S: Array
@@ -60,7 +38,7 @@ class Setting:
     loss: ko.Loss
     rho: float
     trace: float | None
-    fidelity: Fidelity
+    fidelity: ko.Fidelity | Function
 
     @property
     def m(self) -> int:
@@ -82,24 +60,24 @@ class Setting:
         return ko.risk(list(kernels), self.y, self.loss, norm=np.inf)
 
     def learn(
-        self, risk: ko.Risk, traces: Sequence[cp.Expression], differences: Sequence[cp.Expression]
+        self, risk: ko.Risk, traces: Sequence[cp.Expression], pairs: Iterable[tuple[cp.Expression, Array]]
     ) -> cp.Problem:
-        """Return min risk + rho sum of the fidelities of `differences`, with every trace tau."""
+        """Return min risk + rho sum of the fidelities of pairs (K, S), with every trace tau."""
         objective: cp.Expression = risk
         if self.rho > 0:
-            objective = objective + self.rho * cp.sum([self.distance(X) for X in differences])
+            objective = objective + self.rho * cp.sum([self.distance(K, S) for K, S in pairs])
         if self.trace is None:
             return cp.Problem(cp.Minimize(objective))
         labels = [f"trace {i}" if len(traces) > 1 else "trace" for i in range(len(traces))]
         fixed = [(t == self.trace).set_label(label) for t, label in zip(traces, labels, strict=True)]
         return cp.Problem(cp.Minimize(objective), fixed)
 
-    def distance(self, X: cp.Expression) -> cp.Expression:
-        """Return the fidelity of X, checked to be convex and a number."""
-        if isinstance(self.fidelity, str):
-            return DISTANCES[self.fidelity].expression(X)
+    def distance(self, K: cp.Expression, S: Array) -> cp.Expression:
+        """Return the fidelity of K to S; that of a function is checked to be convex with one entry."""
+        if isinstance(self.fidelity, ko.Fidelity):
+            return ko.fidelity(K, S, self.fidelity)
         try:
-            value = self.fidelity(X)
+            value = self.fidelity(K - S)
         except Exception as error:  # whatever a stranger's function raises on an expression
             raise ko.ParameterError(
                 f"fidelity must be a function of a cvxpy expression, got {ko.shown(self.fidelity)}, "
@@ -144,12 +122,8 @@ def setting(
             "trace must be given where rho is 0, got None: the kernel would grow without bound. Pass "
             "default_trace(similarities), or rho > 0."
         )
-    if not callable(fidelity) and not (isinstance(fidelity, str) and fidelity in DISTANCES):
-        raise ko.ParameterError(
-            f"fidelity must be {', '.join(map(repr, DISTANCES))} or a function of K - S, got "
-            f"{ko.shown(fidelity)}. "
-            "Choose one of them."
-        )
+    if isinstance(fidelity, ko.Fidelity) or not callable(fidelity):
+        fidelity = ko.as_fidelity(fidelity, "fidelity")
     return Setting(S, loss.targets(y, S.shape[1]), loss, rho, tau, fidelity)
 
 
@@ -212,10 +186,11 @@ class Dual:
     """
 
     def __init__(self, data: Setting, S: Sequence[Array]) -> None:
-        if not isinstance(data.fidelity, str):
+        if not isinstance(data.fidelity, ko.Fidelity):
             raise ko.InputError(
                 "the dual by hand needs the conjugate of the fidelity, got a function. Use one of "
-                f"{', '.join(map(repr, DISTANCES))}, or read the bound of `solve`."
+                f"{', '.join(map(repr, ko.fidelities.FIDELITIES))} or a class of Fidelity, or read the bound "
+                "of `solve`."
             )
         self.data = data
         self.alpha = cp.Variable(data.n, name="alpha")
@@ -226,7 +201,14 @@ class Dual:
         self.U: list[cp.Variable] = []
         for i, target in enumerate(S if data.rho > 0 else ()):
             U = cp.Variable(target.shape, symmetric=target.ndim == 2, name=f"U{i}")
-            conjugate, domain = DISTANCES[data.fidelity].conjugate(U)
+            stated = data.fidelity.conjugate_expression(U)
+            if stated is None:
+                raise ko.InputError(
+                    "the dual by hand needs the conjugate as an expression, got none from "
+                    f"{data.fidelity!r}. State `conjugate_expression` in its class, or read the bound of "
+                    "`solve`."
+                )
+            conjugate, domain = stated
             self.value = self.value - data.rho * (cp.sum(cp.multiply(U, target)) + conjugate)
             self.constraints += domain
             self.U.append(U)

@@ -76,8 +76,7 @@ def kernel_per_similarity(
     data = setting(similarities, y, C, rho, trace, fidelity, loss)
     kernels = [cp.Variable((data.N, data.N), PSD=True, name=f"K{i}") for i in range(data.m)]
     risk = data.risk(kernels)
-    differences = [K - S for K, S in zip(kernels, data.S, strict=True)]
-    problem = data.learn(risk, [cp.trace(K) for K in kernels], differences)
+    problem = data.learn(risk, [cp.trace(K) for K in kernels], zip(kernels, data.S, strict=True))
     return ko.Formulation(
         name="similarity.kernel_per_similarity",
         problem=problem,

@@ -46,7 +46,7 @@ def single_kernel(
         Price of the fidelity. At 0 the kernel is fitted to the labels alone, with rank one.
     trace : float > 0 or None
         tau, over all N points, or None for no constraint, which needs rho > 0.
-    fidelity : "l1", "frobenius", "squared_frobenius", or a function, default "l1"
+    fidelity : "l1", "frobenius", "squared_frobenius", Fidelity, or a function, default "l1"
         L; a function takes the expression K - S_i to a convex cvxpy expression, and has no dual by hand.
     loss : Loss, optional
         Another loss V in the place of hinge(C).
@@ -89,7 +89,7 @@ def single_kernel(
     """
     data = setting(similarities, y, C, rho, trace, fidelity, loss)
     K = cp.Variable((data.N, data.N), PSD=True, name="K")
-    problem = data.learn(data.risk([K]), [cp.trace(K)], [K - S for S in data.S])
+    problem = data.learn(data.risk([K]), [cp.trace(K)], [(K, S) for S in data.S])
     return ko.Formulation(
         name="similarity.single_kernel",
         problem=problem,

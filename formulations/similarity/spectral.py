@@ -75,8 +75,8 @@ def restricted_spectral(
     mus = [cp.Variable(data.N, nonneg=True, name=f"mu{i}") for i in range(data.m)]
     kernels = [ko.combine(mu, ko.Grams.rank_one(V)) for mu, (_, V) in zip(mus, spectra, strict=True)]
     risk = data.risk(kernels)
-    differences = [mu - lam for mu, (lam, _) in zip(mus, spectra, strict=True)]
-    problem = data.learn(risk, [cp.sum(mu) for mu in mus], differences)
+    pairs = [(mu, lam) for mu, (lam, _) in zip(mus, spectra, strict=True)]
+    problem = data.learn(risk, [cp.sum(mu) for mu in mus], pairs)
     scales = machine_scales(risk, data.m)
     return ko.Formulation(
         name="similarity.restricted_spectral",

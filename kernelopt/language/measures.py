@@ -125,8 +125,11 @@ def frobenius(K: Any) -> cp.Expression:
     5.0
     """
     K = as_kernel(K)
-    parts = terms(K)
-    if parts is None:
-        return cp.norm(K, "fro")
+    return cp.norm(K, "fro") if terms(K) is None else FrobeniusNorm(cp.norm2(stacked(K)), K)
+
+
+def stacked(K: cp.Expression) -> cp.Expression:
+    """Return R mu for a combination K, a vector whose length is the Frobenius norm of K."""
+    parts = terms(K) or []
     stack = join([(1.0, grams) for _, grams in parts])
-    return FrobeniusNorm(cp.norm2(triangle(stack) @ cp.hstack([weights for weights, _ in parts])), K)
+    return triangle(stack) @ cp.hstack([weights for weights, _ in parts])

@@ -5,14 +5,14 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import replace
-from typing import ClassVar, Literal, NamedTuple, Self, TypeAlias
+from typing import Any, ClassVar, Literal, NamedTuple, Self, TypeAlias
 
 import cvxpy as cp
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.optimize import brentq
 
-from kernelopt.errors import ParameterError, ShapeError
+from kernelopt.errors import InputError, ParameterError, ShapeError
 from kernelopt.numerics.roots import last_above
 from kernelopt.numerics.rounding import UNIT, Bounded, dot, gamma, upwards
 from kernelopt.validation import Array, as_float_array, as_labels, as_targets, positive, shown
@@ -38,6 +38,9 @@ class Curve(NamedTuple):
     upper: Array
 
 
+OF_THE_CURVE = ("responder", "dual_value", "dual_gradient", "dual_expression")  # where l is quadratic
+
+
 class Loss(ABC):
     """A convex loss V(t, y), summed over samples with its own weights.
 
@@ -46,12 +49,24 @@ class Loss(ABC):
         sum_i V(t_i, y_i) = max_a  l(a) - a't,        l(a) = -sum_i V*(-a_i, y_i),
 
     where the maximiser a(t) is minus the derivative of the loss. A new loss states `expression` and
-    `curve`; one whose dual is not piecewise quadratic states `responder`, `dual_value` and
-    `dual_expression` as well. As a dataclass with `repr=False` it is printed on one short line.
+    `curve`; one whose dual is not piecewise quadratic has `quadratic = False`, and states `responder`,
+    `dual_value`, `dual_gradient` and `dual_expression` as well. As a dataclass with `repr=False` it is
+    printed on one short line.
     """
 
     kind: ClassVar[Literal["labels", "targets", "none"]] = "labels"
     default_bias: ClassVar[bool] = True
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        """Raise where a dual that is not quadratic would be taken from the curve: bounds would be false."""
+        super().__init_subclass__(**options)
+        missing = [name for name in OF_THE_CURVE if getattr(cls, name) is getattr(Loss, name)]
+        if missing and cls.quadratic is not Loss.quadratic:
+            raise InputError(
+                f"the loss {cls.__name__}, whose dual is not piecewise quadratic, must state "
+                f"{', '.join(OF_THE_CURVE)}, got none for {', '.join(missing)}. State them, or leave out "
+                "`quadratic`."
+            )
 
     @abstractmethod
     def expression(self, fit: cp.Expression, y: Array) -> cp.Expression:

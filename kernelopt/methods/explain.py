@@ -11,7 +11,7 @@ from kernelopt.comparisons import comparisons
 from kernelopt.language.terms import terms
 from kernelopt.language.triplets import TripletGains
 from kernelopt.methods.hints import hints
-from kernelopt.methods.registry import METHODS
+from kernelopt.methods.registry import registered
 from kernelopt.methods.sizing import Size, size
 from kernelopt.methods.solve import applicable
 from kernelopt.structure.structure import Structure
@@ -76,7 +76,7 @@ def methods(structure: Structure) -> Iterator[str]:
     """Yield a line on every method: those that apply with their seconds, the fastest first, then why not."""
     for found in applicable(structure):
         yield f"method {found.method.name!r}: applies, about {found.seconds:.2g} s"
-    for method in METHODS.values():
+    for method in registered().values():
         why_not = method.match(structure)
         if isinstance(why_not, str):
             yield f"method {method.name!r}: no: {why_not}"

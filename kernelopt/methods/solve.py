@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import replace
+from importlib.metadata import entry_points
 from typing import Any, Literal, TypedDict, Unpack
 
 import cvxpy as cp
@@ -16,7 +17,7 @@ from kernelopt.methods.exact.method import Exact
 from kernelopt.methods.exact.programme import Programme
 from kernelopt.methods.hints import warn_of_cost
 from kernelopt.methods.method import Method
-from kernelopt.methods.registry import METHODS, named, with_options
+from kernelopt.methods.registry import GROUP, add, named, registered, with_options
 from kernelopt.methods.sizing import CLOSED_SECONDS, size
 from kernelopt.methods.solution import Solution
 from kernelopt.structure.gate import check_problem, check_values
@@ -260,7 +261,7 @@ def candidates(
 
 def applicable(structure: Structure) -> list[Candidate]:
     """Return the registered methods that apply, the fastest first; "exact" is preferred by a short time."""
-    found = [(method, method.match(structure)) for method in list(METHODS.values())]
+    found = [(method, method.match(structure)) for method in list(registered().values())]
     able = [candidate(structure, method, match) for method, match in found if not isinstance(match, str)]
     return sorted(able, key=handicapped)
 
@@ -289,17 +290,19 @@ def register_method(method: Method) -> None:
     method : Method
         With the default values of its options.
     """
-    if not isinstance(method, Method) or not isinstance(getattr(method, "name", None), str):
-        raise ParameterError(
-            f"method must be an object of a subclass of Method with a name, got {shown(method)}. "
-            "Register an instance, such as FrankWolfe(), not its class."
-        )
-    METHODS[method.name] = method
+    add(method)
+    give_to_cvxpy(method.name)
+
+
+def give_to_cvxpy(name: str) -> None:
+    """Let cvxpy's `problem.solve(method=name)` be `solve(problem, name)`."""
 
     def solve_method(problem: cp.Problem, *_: Any, **options: Any) -> float:
-        return solve(problem, method.name, **options).value
+        return solve(problem, name, **options).value
 
-    cp.Problem.register_solve(method.name, solve_method)
+    cp.Problem.register_solve(name, solve_method)
 
 
-cp.Problem.register_solve("auto", lambda problem, *_, **options: solve(problem, **options).value)
+give_to_cvxpy("auto")
+for installed in entry_points(group=GROUP).names:  # metadata alone: the packages are imported by a solve
+    give_to_cvxpy(installed)

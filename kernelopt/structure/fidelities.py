@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
 
 import cvxpy as cp
 import numpy as np
@@ -13,80 +12,65 @@ from cvxpy.atoms.norm1 import norm1
 from cvxpy.atoms.pnorm import Pnorm
 from cvxpy.atoms.quad_over_lin import quad_over_lin
 
+from kernelopt.fidelities import Fidelity, frobenius, l1, squared_frobenius
+from kernelopt.language.fidelity import Distance
 from kernelopt.numerics.rounding import gamma
 from kernelopt.structure.trees import number, replaced
 from kernelopt.validation import Array
 
-Kind = Literal["l1", "frobenius", "squared_frobenius"]
 EXACT = 1e-12
 
 
 @dataclass(frozen=True, eq=False)
-class Fidelity:
-    """price * L(X - target), with L the sum of absolute values, the l2 norm of all entries, or its square."""
+class FidelityTerm:
+    """price * L(X - target) of one variable X: a summand of an objective."""
 
-    kind: Kind
+    fidelity: Fidelity
     price: float
     variable: cp.Variable
     target: Array
 
     def value(self, X: Array) -> float:
         """Return the term at X."""
-        return self.price * distance(self.kind, X - self.target)
+        return self.price * self.fidelity.value(X - self.target)
 
     def subgradient(self, X: Array) -> Array:
         """Return U in the subdifferential of L at X - target, without the price."""
-        D = X - self.target
-        if self.kind == "l1":
-            return np.sign(D)
-        if self.kind == "squared_frobenius":
-            return np.asarray(2 * D)
-        length = float(np.linalg.norm(D))
-        return D / length if length > 0 else np.zeros_like(D)
+        return self.fidelity.subgradient(X - self.target)
 
     def paid(self, U: Array) -> float:
         """Return price * (<U, target> + L*(U)), for U in the domain of L*."""
-        conjugate = float(np.vdot(U, U)) / 4 if self.kind == "squared_frobenius" else 0.0
-        return self.price * (float(np.vdot(U, self.target)) + conjugate)
+        return self.price * (float(np.vdot(U, self.target)) + self.fidelity.conjugate(U))
 
     def paid_error(self, U: Array) -> float:
         """Return a bound of the rounding error of `paid`."""
-        size = float(np.vdot(np.abs(U), np.abs(self.target))) + float(np.vdot(U, U)) / 4
-        return gamma(U.size + 8) * self.price * size
-
-    def project(self, U: Array) -> Array:
-        """Return U brought into the domain of L*."""
-        if self.kind == "l1":
-            return np.clip(U, -1.0, 1.0)
-        if self.kind == "frobenius":
-            return np.asarray(U / max(1.0, float(np.linalg.norm(U))))
-        return U
+        products = gamma(U.size + 8) * float(np.vdot(np.abs(U), np.abs(self.target)))
+        return self.price * (products + self.fidelity.bounded_conjugate(U).error) * (1 + gamma(8))
 
 
-def distance(kind: Kind, D: Array) -> float:
-    """Return L(D)."""
-    if kind == "l1":
-        return float(np.abs(D).sum())
-    square = float(np.vdot(D, D))
-    return square if kind == "squared_frobenius" else square**0.5
-
-
-def read_fidelity(price: float, term: cp.Expression) -> Fidelity | None:
-    """Read price * term as a `Fidelity` of one variable, None if it is something else."""
-    kind: Kind
-    if isinstance(term, Sum) and term.axis is None and isinstance(term.args[0], abs_atom):
-        kind, inside = "l1", term.args[0].args[0]
-    elif isinstance(term, norm1) and term.axis is None:
-        kind, inside = "l1", term.args[0]
-    elif isinstance(term, Pnorm) and term.axis is None and term.p == 2:
-        kind, inside = "frobenius", term.args[0]
-    elif isinstance(term, quad_over_lin) and term.args[1].is_constant() and price >= 0:
-        kind, inside = "squared_frobenius", term.args[0]
-        price = price / number(term.args[1])
-    else:
+def read_fidelity(price: float, term: cp.Expression) -> FidelityTerm | None:
+    """Read price * term as a `FidelityTerm` of one variable, None if it is something else."""
+    spelled = read_spelling(term)
+    if spelled is None:
         return None
+    fidelity, divisor, inside = spelled
     target = read_target(inside)
-    return None if target is None or not price >= 0 else Fidelity(kind, price, *target)
+    return None if target is None or not price >= 0 else FidelityTerm(fidelity, price / divisor, *target)
+
+
+def read_spelling(term: cp.Expression) -> tuple[Fidelity, float, cp.Expression] | None:
+    """Read L(D) / c as (L, c, D), for an L written as `fidelity` or with the atoms of cvxpy."""
+    if isinstance(term, Distance):
+        return term.fidelity, 1.0, term.difference
+    if isinstance(term, Sum) and term.axis is None and isinstance(term.args[0], abs_atom):
+        return l1(), 1.0, term.args[0].args[0]
+    if isinstance(term, norm1) and term.axis is None:
+        return l1(), 1.0, term.args[0]
+    if isinstance(term, Pnorm) and term.axis is None and term.p == 2:
+        return frobenius(), 1.0, term.args[0]
+    if isinstance(term, quad_over_lin) and term.args[1].is_constant():
+        return squared_frobenius(), number(term.args[1]), term.args[0]
+    return None
 
 
 def read_target(D: cp.Expression) -> tuple[cp.Variable, Array] | None:

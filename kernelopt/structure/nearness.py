@@ -7,9 +7,10 @@ from dataclasses import dataclass
 import cvxpy as cp
 import numpy as np
 
+from kernelopt.fidelities import Fidelity
 from kernelopt.grams.stored import RankOneGrams
 from kernelopt.language.terms import terms
-from kernelopt.structure.fidelities import Fidelity, Kind, read_fidelity
+from kernelopt.structure.fidelities import FidelityTerm, read_fidelity
 from kernelopt.structure.pieces import Piece, read_pieces
 from kernelopt.structure.structure import RiskTerm, Structure, once
 from kernelopt.structure.trees import number, short, summands
@@ -23,7 +24,7 @@ class Block:
     """One kernel of the risk: a PSD variable, or V diag(mu) V' with a variable mu and orthonormal V."""
 
     piece: Piece
-    fidelities: tuple[Fidelity, ...]
+    fidelities: tuple[FidelityTerm, ...]
     V: Array | None = None
 
     @property
@@ -56,24 +57,27 @@ class Block:
         sigma = self.piece.least(G) - error * (
             1.0 if self.piece.reach is None else float(np.max(self.piece.reach))
         )
-        return sigma if self.total is not None else self._largest_trace(price, upper) * min(sigma, 0.0)
+        if self.total is not None:
+            return sigma
+        return self._largest_trace(price, upper) * sigma if sigma < 0 else 0.0
 
     def _largest_trace(self, price: float, upper: float) -> float:
         """Return a bound of tr X where price * sum_k L(X - S_k) is at most `upper`.
 
-        For D = X - S the trace is at most the l1 norm of D, and sqrt(N) times its l2 norm.
+        With D the mean of the X - S_k the trace is tr D and the mean of the tr S_k, and L(D) is at most the
+        mean of the L(X - S_k).
         """
         S = self.targets
         count, N = S.shape[:2]
-        mean = float(np.trace(S, axis1=1, axis2=2).mean() if S.ndim == 3 else S.sum(axis=1).mean())
-        each = upper / (price * count)
-        reach = {"l1": each, "frobenius": N**0.5 * each, "squared_frobenius": (N * each) ** 0.5}
-        return float(max(mean + reach[self.fidelities[0].kind], 0.0))
+        identity = np.eye(N) if S.ndim == 3 else np.ones(N)
+        mean = float(np.vdot(identity, S.mean(axis=0)))
+        reach = self.fidelities[0].fidelity.trace_bound(max(upper, 0.0) / (price * count), identity)
+        return max(mean + reach, 0.0)
 
 
 @dataclass(frozen=True, eq=False)
 class Nearness:
-    """min factor * (risk(K_1, ..., K_m) + price * sum of L(X_i - S_ik)) + offset: one kind, one price.
+    """min factor * (risk(K_1, ..., K_m) + price * sum of L(X_i - S_ik)) + offset: one L, one price.
 
     X_i is K_i itself or its spectrum; each has a fixed trace, or is free; for m > 1 the risk has norm=inf.
     """
@@ -81,7 +85,7 @@ class Nearness:
     risk: RiskTerm
     factor: float
     offset: float
-    kind: Kind
+    fidelity: Fidelity
     price: float
     blocks: tuple[Block, ...]
 
@@ -107,9 +111,8 @@ def read_nearness(structure: Structure) -> Nearness | str:
     pieces = read_pieces(structure)
     if isinstance(pieces, str):
         return pieces
-    factor, offset, fidelities = 0.0, 0.0, list[Fidelity]()
+    factor, offset, fidelities = 0.0, 0.0, list[FidelityTerm]()
     for c, term in summands(structure.lifted.objective.args[0]):
-        near = None
         if term is risk.stand_in:
             factor += number(c)
         elif term.is_constant():
@@ -117,19 +120,24 @@ def read_nearness(structure: Structure) -> Nearness | str:
         else:
             near = read_fidelity(number(c), term)
             if near is None:
-                return f"{short(term)} is not a price times the l1, Frobenius or squared distance to a matrix"
+                return (
+                    f"{short(term)} is not a price times a fidelity, the distance of a variable to a matrix"
+                )
             fidelities.append(near)
-    if not factor > 0 or len({(near.kind, near.price) for near in fidelities}) != 1:
+    alike = all((f.fidelity, f.price) == (fidelities[0].fidelity, fidelities[0].price) for f in fidelities)
+    if not (factor > 0 and fidelities and alike):
         return "its objective must be the risk plus fidelities of one kind and price"
     if len(risk.kernels) > 1 and not np.isinf(risk.learner.norm):
         return "several kernels must have norm=inf"
     blocks = read_blocks(risk, pieces, fidelities)
     if isinstance(blocks, str):
         return blocks
-    return Nearness(risk, factor, offset, fidelities[0].kind, fidelities[0].price / factor, blocks)
+    return Nearness(risk, factor, offset, fidelities[0].fidelity, fidelities[0].price / factor, blocks)
 
 
-def read_blocks(risk: RiskTerm, pieces: list[Piece], fidelities: list[Fidelity]) -> tuple[Block, ...] | str:
+def read_blocks(
+    risk: RiskTerm, pieces: list[Piece], fidelities: list[FidelityTerm]
+) -> tuple[Block, ...] | str:
     """Read each kernel of the risk as a `Block`, or say what stands in the way."""
     by_variable = {piece.variable.id: piece for piece in pieces}
     blocks = []

@@ -1,12 +1,15 @@
-"""Checks for the tests of your own problems, losses, methods and formulations, and the conformance suite.
+"""Checks for the tests of your own problems and of what you add to kernelopt, and the conformance suite.
 
-`assert_certified`, `check_formulation`, `check_loss` and `check_method` raise AssertionError with all that is
-wrong, in words. `cases` and `conformance` are what `kernelopt certify` runs.
+`assert_certified`, `check_fidelity`, `check_formulation`, `check_kernel`, `check_loss` and `check_method`
+raise AssertionError with all that is wrong, in words. `cases` and `conformance` are what `kernelopt certify`
+runs.
 """
 
 from kernelopt.testing.certified import assert_certified
 from kernelopt.testing.conformance import Row, conformance, conic_solvers
+from kernelopt.testing.fidelities import check_fidelity
 from kernelopt.testing.formulations import check_formulation
+from kernelopt.testing.kernels import check_kernel
 from kernelopt.testing.losses import check_loss
 from kernelopt.testing.methods import check_method
 from kernelopt.testing.suite import Case, cases
@@ -18,7 +21,9 @@ __all__ = [
     "Verdict",
     "assert_certified",
     "cases",
+    "check_fidelity",
     "check_formulation",
+    "check_kernel",
     "check_loss",
     "check_method",
     "conformance",

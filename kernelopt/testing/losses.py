@@ -17,6 +17,7 @@ from kernelopt.validation import Array
 POINTS = 8
 TRIALS = 10
 CLOSE = 1e-7
+STEP, SLOPE = 1e-5, 1e-6  # of central differences, whose error is about STEP^2 and u / STEP, both below 1e-9
 
 
 def check_loss(loss: Loss, y: Any = None, *, seed: int = 0) -> Findings:
@@ -28,6 +29,7 @@ def check_loss(loss: Loss, y: Any = None, *, seed: int = 0) -> Findings:
     * Fenchel-Young: V(t) >= l(a) - a't on the domain, with equality at a(t) = `response`;
     * dual: `dual_expression` is concave, has the value of `dual_value`, and its domain holds what
       `project` returns;
+    * derivatives: `dual_gradient` and, where it is given, `hessian_diag` agree with differences;
     * intercept: no other one has a smaller loss;
     * machine: at a kernel the primal value and that of the dual of `dual_expression` are equal.
 
@@ -55,7 +57,7 @@ def check_loss(loss: Loss, y: Any = None, *, seed: int = 0) -> Findings:
     >>> import kernelopt as ko
     >>> from kernelopt.testing import check_loss
     >>> len(check_loss(ko.hinge(2.0)).stated)
-    9
+    10
     """
     if not isinstance(loss, Loss):
         raise ParameterError(
@@ -132,6 +134,33 @@ def check_dual(findings: Findings, loss: Loss, y: Array, rng: np.random.Generato
     findings.state("what is projected lies in the domain", outside == 0, f"{outside} of {TRIALS} outside")
 
 
+def inside(loss: Loss, y: Array, rng: np.random.Generator) -> Array:
+    """Return dual variables inside their bounds."""
+    _, _, _, lower, upper = loss.curve(y)
+    low, share = np.maximum(lower, -1 - np.abs(y)), rng.uniform(0.2, 0.8, size=y.size)
+    return np.asarray(low + share * (np.minimum(upper, low + 3) - low))
+
+
+def check_derivatives(findings: Findings, loss: Loss, y: Array, rng: np.random.Generator) -> None:
+    """Check the derivatives against central differences."""
+    errors = []
+    for _ in range(TRIALS):
+        a, along = inside(loss, y, rng), rng.normal(size=y.size)
+        difference = loss.dual_value(a + STEP * along, y) - loss.dual_value(a - STEP * along, y)
+        slopes = loss.dual_gradient(a, y) * along
+        missed = abs(difference / (2 * STEP) - float(slopes.sum()))
+        errors.append(missed / max(1.0, float(np.abs(slopes).sum())))
+    worst = float(np.max(errors))  # of which NaN is the worst
+    findings.state("the dual's gradient is its derivative", worst <= SLOPE, f"a difference of {worst:.1e}")
+    t = predictions(loss, y, rng)
+    second = loss.hessian_diag(t, y)
+    if second is not None:
+        differences = (loss.response(t - STEP, y) - loss.response(t + STEP, y)) / (2 * STEP)
+        missed = float(np.abs(differences - second).max()) / max(1.0, float(np.abs(second).max()))
+        shown = f"a difference of {missed:.1e}"
+        findings.state("the second derivative is that of the loss", missed <= SLOPE, shown)
+
+
 def check_intercept(findings: Findings, loss: Loss, y: Array, rng: np.random.Generator) -> None:
     """Check that no other intercept has a smaller loss."""
     gain = 0.0
@@ -162,6 +191,7 @@ CHECKS = {
     "the expression": check_form,
     "Fenchel-Young": check_fenchel_young,
     "the dual": check_dual,
+    "the derivatives": check_derivatives,
     "the intercept": check_intercept,
     "the machine": check_machine,
 }

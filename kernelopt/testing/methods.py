@@ -10,7 +10,7 @@ import numpy as np
 from kernelopt.catalog import Entry, Formulation, catalogue
 from kernelopt.errors import ParameterError
 from kernelopt.methods.method import Cost, Method
-from kernelopt.methods.registry import METHODS
+from kernelopt.methods.registry import registered
 from kernelopt.structure.structure import Structure
 from kernelopt.testing.findings import Findings
 
@@ -72,12 +72,13 @@ def as_method(method: str | Method) -> Method:
     """Return the method of a name, or the instance."""
     if isinstance(method, Method):
         return method
-    if method not in METHODS:
+    methods = registered()
+    if method not in methods:
         raise ParameterError(
-            f"method must be an instance of Method or one of {', '.join(map(repr, METHODS))}, got "
+            f"method must be an instance of Method or one of {', '.join(map(repr, methods))}, got "
             f"{method!r}. Register it with ko.register_method, or pass the instance."
         )
-    return METHODS[method]
+    return methods[method]
 
 
 def check_entry(

@@ -13,9 +13,9 @@ from kernelopt.certificates.gap import floor
 from kernelopt.certificates.lower.minorants import dual_value_of
 from kernelopt.certificates.lower.splitting import Split
 from kernelopt.errors import Stopped
+from kernelopt.fidelities import Fidelity, Proximal, Radial
 from kernelopt.numerics.rounding import gamma as roundings
 from kernelopt.numerics.rounding import upwards
-from kernelopt.structure.fidelities import Kind
 from kernelopt.structure.nearness import Nearness, read_nearness
 from kernelopt.structure.structure import Structure
 from kernelopt.threads import Watch, one_blas_thread
@@ -55,12 +55,12 @@ def lower_bound(read: Nearness, proof: Proof, upper: float) -> tuple[float, list
         pairs = list(zip(block.fidelities, U, strict=True))
         G = -block.adjoint(z) / (2 * share)
         size = float(np.linalg.norm(G))
-        for fidelity, u in pairs:
-            u = fidelity.project(u)
+        for term, u in pairs:
+            u = read.fidelity.project(u)
             G += read.price * u
             size += read.price * float(np.linalg.norm(u))
-            bound -= fidelity.paid(u) / read.factor
-            lost += (fidelity.paid_error(u) + roundings(4) * abs(fidelity.paid(u))) / read.factor
+            bound -= term.paid(u) / read.factor
+            lost += (term.paid_error(u) + roundings(4) * abs(term.paid(u))) / read.factor
         paid = block.least(G, read.price, known, roundings(16) * size)
         bound += paid
         lost += roundings(8) * (abs(bound) + abs(paid))
@@ -128,8 +128,9 @@ def near_bound(
 ) -> Near | None:
     """Return about the best bound at an alpha, None where the problem is not of kernels near similarities.
 
-    The kernels at the current values of the structure's variables are where the search begins. It ends
-    where the bound is exhausted beside the value `attained`, or with its first bound if `quick`.
+    Nor is there one for a fidelity that is neither `Radial` nor `Proximal`. The search
+    begins at the current values of the structure's variables. It ends where the bound is exhausted beside
+    the value `attained`, or with its first bound if `quick`.
     """
     read = read_nearness(structure)
     if isinstance(read, str):
@@ -141,7 +142,7 @@ def near_bound(
     best: Near | None = None
     try:
         with one_blas_thread():
-            for found in SEARCHES[read.kind](Relaxed(read, alpha, X), X):
+            for found in searched(Relaxed(read, alpha, X), X):
                 best = better(best, found)
                 if quick or best.exhausted(floor(structure), attained):
                     break
@@ -163,12 +164,13 @@ def better(best: Near | None, found: Near) -> Near:
     return higher._replace(possible=min(found.possible, best.possible))
 
 
-def by_projection(relaxed: Relaxed, X: list[Array]) -> Iterator[Near]:
-    """Squares: X_i is the projection of the mean of the similarities plus P_i / (2 W_i)."""
-    read = relaxed.read
-    halves = [np.full(len(block.fidelities), 0.5) for block in read.blocks]
-    found = projected(relaxed, halves)
-    yield relaxed.near(found, partial(scaled_differences, read, found, halves, 1.0))
+def searched(relaxed: Relaxed, X: list[Array]) -> Iterator[Near]:
+    """Return bounds by the search that the fidelity has methods for, none where it has not."""
+    fidelity = relaxed.read.fidelity
+    if isinstance(fidelity, Radial):
+        yield from by_scales(relaxed, X, fidelity)
+    elif isinstance(fidelity, Proximal):
+        yield from by_splitting(relaxed, X, fidelity)
 
 
 def projected(relaxed: Relaxed, s: list[Array]) -> list[Array]:
@@ -189,19 +191,34 @@ def scaled_differences(read: Nearness, X: list[Array], s: list[Array], kappa: fl
     ]
 
 
-def by_scales(relaxed: Relaxed, X: list[Array]) -> Iterator[Near]:
-    """Frobenius norms: |D| is the least |D|^2 / (2 s) + s / 2, a fixed point on the scales s."""
+def by_scales(relaxed: Relaxed, X: list[Array], radial: Radial) -> Iterator[Near]:
+    """Functions of |D|: L is replaced by the |D|^2 / (2 s) that touches it at X, a fixed point on s.
+
+    X is then a projection, of the weighted mean of the similarities plus P_i / (2 W_i).
+    """
     read = relaxed.read
     sizes = [lengths(block.targets) for block in read.blocks]
+    last: list[Array] = []
     for _ in range(SCALINGS):
         far = [lengths(x - block.targets) for block, x in zip(read.blocks, X, strict=True)]
-        s = [
-            np.maximum(d, LEAST_SCALE * np.maximum(size, 1e-300)) for d, size in zip(far, sizes, strict=True)
-        ]
-        X = projected(relaxed, s)
+        least = [LEAST_SCALE * np.maximum(size, 1e-300) for size in sizes]
+        s = [radial.scale(np.maximum(d, small)) for d, small in zip(far, least, strict=True)]
+        if last and all(np.array_equal(old, new) for old, new in zip(last, s, strict=True)):
+            return
+        X, last = projected(relaxed, s), s
         d = [lengths(x - block.targets) for block, x in zip(read.blocks, X, strict=True)]
-        kappa = min(1.0, *(float((a / np.maximum(b, 1e-300)).min()) for a, b in zip(s, d, strict=True)))
+        kappa = dual_factor(read.fidelity, d, s)
         yield relaxed.near(X, partial(scaled_differences, read, X, s, kappa), kappa)
+
+
+def dual_factor(fidelity: Fidelity, d: list[Array], s: list[Array]) -> float:
+    """Return the largest kappa <= 1 with all kappa (X_i - S_ik) / s_ik in the domain of L*.
+
+    The fidelity is a function of |D|, so that only the lengths d_ik / s_ik count.
+    """
+    ratios = np.concatenate([a / b for a, b in zip(d, s, strict=True)])
+    inside = [float(fidelity.project(np.array([ratio]))[0]) / ratio for ratio in ratios if ratio > 0]
+    return min(1.0, *inside) if inside else 1.0
 
 
 def lengths(D: Array) -> Array:
@@ -209,9 +226,9 @@ def lengths(D: Array) -> Array:
     return np.asarray(np.linalg.norm(D.reshape(len(D), -1), axis=1))
 
 
-def by_splitting(relaxed: Relaxed, X: list[Array]) -> Iterator[Near]:
-    """Absolute values: the alternating direction method, from X."""
-    read, split = relaxed.read, Split(relaxed.read)
+def by_splitting(relaxed: Relaxed, X: list[Array], proximal: Proximal) -> Iterator[Near]:
+    """Fidelities with a proximal operator: the alternating direction method, from X."""
+    read, split = relaxed.read, Split(relaxed.read, proximal)
     split.X = list(X)
     last: Near | None = None
     for iteration in range(SPLITTINGS):
@@ -235,10 +252,3 @@ def stalled(last: Near, found: Near) -> bool:
     return abs(last.possible - last.value - found.possible + found.value) < STALLED * (
         found.possible - found.value
     )
-
-
-SEARCHES: dict[Kind, Callable[[Relaxed, list[Array]], Iterator[Near]]] = {
-    "l1": by_splitting,
-    "frobenius": by_scales,
-    "squared_frobenius": by_projection,
-}

@@ -1,4 +1,4 @@
-"""Sums of absolute values split off from kernels: the steps of the alternating direction method."""
+"""Fidelities split off from kernels: the steps of the alternating direction method."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from functools import partial
 
 import numpy as np
 
+from kernelopt.fidelities import Proximal
 from kernelopt.structure.nearness import Nearness
 from kernelopt.validation import Array
 
@@ -19,12 +20,12 @@ LEAST = 0.02
 class Split:
     """The variables X_i beside the kernels K_i, with scaled multipliers U_i.
 
-    After every step sigma U_i / price is in the subdifferential of sum_k |X_i - S_ik|: dual feasible
-    without clipping.
+    After every step sigma U_i / price is in the subdifferential of sum_k L(X_i - S_ik): dual feasible
+    without projection. phi_i is that sum.
     """
 
-    def __init__(self, read: Nearness) -> None:
-        self.read = read
+    def __init__(self, read: Nearness, proximal: Proximal) -> None:
+        self.read, self.proximal = read, proximal
         self.S = [block.targets for block in read.blocks]
         self.X = [S.mean(axis=0) for S in self.S]
         self.U = [np.zeros_like(X) for X in self.X]
@@ -42,14 +43,10 @@ class Split:
 
     def step(self, K: list[Array], first: bool) -> tuple[float, float]:
         """Move X and U; return the primal and the dual residual, both relative."""
-        from kernelopt.certificates.lower.median import to_median  # imports a compiler
-
         apart = moved = 0.0
         for i, (k, X, U, S) in enumerate(zip(K, self.X, self.U, self.S, strict=True)):
             V = (k if first else RELAXATION * k + (1 - RELAXATION) * X) + U
-            new = np.empty(X.shape)  # not `empty_like`: the flat view of a transposed array is a copy
-            step = self.read.price / self.sigma
-            self.phi[i] = to_median(V.ravel(), S.reshape(len(S), -1), step, new.ravel())
+            new, self.phi[i] = self.proximal.proximal(V, S, self.read.price / self.sigma)
             apart += float(((k - new) ** 2).sum())
             moved += float(((new - X) ** 2).sum())
             self.X[i], self.U[i] = new, V - new
@@ -74,17 +71,11 @@ class Split:
     def subgradients(self) -> Callable[[], list[list[Array]]]:
         """Return what makes U_ik of the last step for every fidelity of every block."""
         X, U, scale = list(self.X), list(self.U), self.sigma / self.read.price
-        return partial(all_shares, scale, U, X, self.S)
+        return partial(all_shares, self.proximal, scale, U, X, self.S)
 
 
-def all_shares(scale: float, U: list[Array], X: list[Array], S: list[Array]) -> list[list[Array]]:
-    """Return `shares` of scale * U_i for every block."""
-    return [shares(scale * u, x, s) for u, x, s in zip(U, X, S, strict=True)]
-
-
-def shares(P: Array, X: Array, S: Array) -> list[Array]:
-    """Return U_k in the subdifferential of |X - S_k| with sum P: the ties share what is left equally."""
-    signs = np.sign(X - S)
-    ties = signs == 0
-    left = (P - signs.sum(axis=0)) / np.maximum(ties.sum(axis=0), 1)
-    return list(np.where(ties, left, signs))
+def all_shares(
+    proximal: Proximal, scale: float, U: list[Array], X: list[Array], S: list[Array]
+) -> list[list[Array]]:
+    """Return `Proximal.shares` of scale * U_i for every block."""
+    return [proximal.shares(scale * u, x, s) for u, x, s in zip(U, X, S, strict=True)]

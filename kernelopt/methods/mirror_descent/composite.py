@@ -10,11 +10,12 @@ import numpy as np
 
 from kernelopt.certificates.lower.minorants import dual_value_of
 from kernelopt.errors import MethodError
+from kernelopt.fidelities import Radial
 from kernelopt.methods.mirror_descent.minorant import Minorant
 from kernelopt.methods.mirror_descent.training import Trained, Trainer, read_kernel
 from kernelopt.numerics.rounding import gamma
 from kernelopt.structure.affine import flat
-from kernelopt.structure.fidelities import Fidelity, read_fidelity
+from kernelopt.structure.fidelities import FidelityTerm, read_fidelity
 from kernelopt.structure.pieces import Piece, centre, read_pieces
 from kernelopt.structure.structure import Structure, once
 from kernelopt.structure.trees import nodes, number, short, summands
@@ -22,7 +23,7 @@ from kernelopt.threads import Watch
 from kernelopt.validation import Array
 
 PROJECTIONS = 3  # for the weights of the squares that stand for Frobenius norms
-SHORT = 1e-9  # a distance, relative to its target, below which a Frobenius norm has a weight no more
+SHORT = 1e-9  # a distance, relative to its target, below which the weight of a norm grows no more
 
 
 class Dual(NamedTuple):
@@ -61,7 +62,7 @@ class Composite:
     structure: Structure
     pieces: list[Piece]
     trainers: list[Trainer]
-    fidelities: list[tuple[int, Fidelity]]  # each with the position of its piece
+    fidelities: list[tuple[int, FidelityTerm]]  # each with the position of its piece
     others: list[tuple[float, cp.Expression]]
     offset: float
 
@@ -108,13 +109,13 @@ class Composite:
             constant += below
             gain, _ = dual_value_of(trainer.risk.learner, trainer.project(alpha))
             size, error = size + abs(below), error + trainer.factor * gain.error
-        for (k, fidelity), U in zip(self.fidelities, dual.slopes, strict=True):
-            U = fidelity.project(U)
-            paid = fidelity.paid(U)
+        for (k, term), U in zip(self.fidelities, dual.slopes, strict=True):
+            U = term.fidelity.project(U)
+            paid = term.paid(U)
             constant -= paid
-            gradients[k] += fidelity.price * U
-            sizes[k] += fidelity.price * float(np.linalg.norm(U))
-            size, error = size + abs(paid), error + fidelity.paid_error(U)
+            gradients[k] += term.price * U
+            sizes[k] += term.price * float(np.linalg.norm(U))
+            size, error = size + abs(paid), error + term.paid_error(U)
         # What the risks added to a gradient is no larger than the gradient and all else in it.
         errors = [gamma(64) * (s + float(np.linalg.norm(G))) for s, G in zip(sizes, gradients, strict=True)]
         return Minorant(constant, tuple(gradients), error + gamma(64) * size, tuple(errors))
@@ -126,20 +127,20 @@ class Composite:
     def sharpened(self, dual: Dual, points: list[Array]) -> tuple[Dual, list[Array]]:
         r"""Return a dual with the best slopes for its alphas, and the points that they belong to.
 
-        That is for the pieces whose fidelities are all Frobenius norms or their squares. There the minorant
-        of the rest, <A, X>, leaves min <A, X> + sum_i w_i |X - S_i|^2: a projection of the weighted mean of
-        the S_i less A / 2w. Its slopes 2 (X - S_i) make a minorant whose minimum is that minimum. A norm is
-        a square with w = 1 / (2 |X - S_i|), for which X is iterated, from `points`.
+        That is for the pieces whose fidelities are all `Radial`: norms |X - S_i| or squares of them. There
+        the minorant of the rest, <A, X>, leaves min <A, X> + sum_i w_i |X - S_i|^2: a projection of the
+        weighted mean of the S_i less A / 2w. Its slopes 2 (X - S_i) make a minorant whose minimum is that
+        minimum. A norm is a square with w = 1 / (2 |X - S_i|), for which X is iterated, from `points`.
         """
         bare = dual._replace(slopes=[np.zeros_like(U) for U in dual.slopes])
         gradients, slopes, points = self.minorant(bare).gradients, list(dual.slopes), list(points)
         for k, piece in enumerate(self.pieces):
             near = [(i, f) for i, (place, f) in enumerate(self.fidelities) if place == k]
-            kinds = {f.kind for _, f in near}
-            if not kinds or "l1" in kinds:
+            radial = [f.fidelity for _, f in near if isinstance(f.fidelity, Radial)]
+            if not near or len(radial) < len(near):
                 continue
-            for _ in range(PROJECTIONS if "frobenius" in kinds else 1):
-                weights = [curvature(f, points[k]) for _, f in near]
+            for _ in range(1 if all(L.quadratic for L in radial) else PROJECTIONS):
+                weights = [curvature(f, L, points[k]) for L, (_, f) in zip(radial, near, strict=True)]
                 total = sum(f.price * w for w, (_, f) in zip(weights, near, strict=True))
                 mean = sum(f.price * w * f.target for w, (_, f) in zip(weights, near, strict=True)) / total
                 points[k] = piece.nearest(mean - gradients[k] / (2 * total))
@@ -148,12 +149,10 @@ class Composite:
         return dual._replace(slopes=slopes), points
 
 
-def curvature(fidelity: Fidelity, X: Array) -> float:
-    """Return the weight of the square that stands for a fidelity at X."""
-    if fidelity.kind == "squared_frobenius":
-        return 1.0
-    length, size = (float(np.linalg.norm(D)) for D in (X - fidelity.target, fidelity.target))
-    return 1 / (2 * max(length, SHORT * (size or 1.0)))
+def curvature(term: FidelityTerm, radial: Radial, X: Array) -> float:
+    """Return the weight w of the square w |X - S|^2 that stands for a fidelity at X."""
+    length, size = (float(np.linalg.norm(D)) for D in (X - term.target, term.target))
+    return float(1 / (2 * radial.scale(np.array([max(length, SHORT * (size or 1.0))]))[0]))
 
 
 def subgradient(term: cp.Expression, pieces: list[Piece]) -> list[Array]:
@@ -185,7 +184,7 @@ def read_composite(structure: Structure) -> Composite | str:
         return f"no constraint fixes or bounds the trace or the sum of {', '.join(free)}"
     places = {piece.variable.id: k for k, piece in enumerate(pieces)}
     factors = {id(term.stand_in): 0.0 for term in structure.risks}
-    fidelities, others, offset = list[tuple[int, Fidelity]](), list[tuple[float, cp.Expression]](), 0.0
+    fidelities, others, offset = list[tuple[int, FidelityTerm]](), list[tuple[float, cp.Expression]](), 0.0
     for c, term in summands(structure.lifted.objective.args[0]):
         price = number(c)
         near = None if id(term) in factors else read_fidelity(price, term)

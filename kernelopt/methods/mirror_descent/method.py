@@ -78,7 +78,7 @@ class MirrorDescent(Method):
         # Risks over weights alone took 80 to 330 iterations to 1e-5, smooth losses beside squared distances
         # about 100; other problems seldom reach it at all.
         weighing = not (order or match.fidelities or match.others)
-        squares = not match.others and all(f.kind == "squared_frobenius" for _, f in match.fidelities)
+        squares = not match.others and all(f.fidelity.quadratic for _, f in match.fidelities)
         smooth = squares and all(has_smooth_loss(trainer.risk) for trainer in match.trainers)
         few = SMOOTH_ITERATIONS if smooth else WEIGHT_ITERATIONS
         iterations = min(self.max_iterations, few if weighing or smooth else self.max_iterations)

@@ -1,4 +1,4 @@
-"""Sums of absolute values: the alternating direction method, with one splitting variable per kernel."""
+"""Fidelities with a proximal operator: the alternating direction method, a splitting variable per kernel."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import numpy as np
 
 from kernelopt.certificates.lower.near import Proof
 from kernelopt.certificates.lower.splitting import Split
+from kernelopt.fidelities import Proximal
 from kernelopt.methods.control import Control
 from kernelopt.methods.similarity.iterate import (
     Iterate,
@@ -59,9 +60,9 @@ class Inner:
         return Proof(self.inner.alpha.copy(), self.inner.gamma.copy(), split.subgradients())
 
 
-def entrywise(read: Nearness, control: Control) -> Iterator[Iterate]:
-    """Split K_i = X_i: the K-step is the inner problem, the X-step a median of every entry."""
-    split, step = Split(read), Inner(read)
+def by_splitting(read: Nearness, control: Control, proximal: Proximal) -> Iterator[Iterate]:
+    """Split K_i = X_i: the K-step is the inner problem, the X-step the proximal operator."""
+    split, step = Split(read, proximal), Inner(read)
     inner = step.inner
     tol = np.inf
     for iteration in count():

@@ -1,4 +1,4 @@
-"""Frobenius fidelities: |D| is the least |D|^2 / (2 s) + s / 2, a fixed point on the scales s."""
+"""Fidelities h(|D|): each is replaced by the square |D|^2 / (2 s) that touches it, a fixed point on s."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from kernelopt.certificates.lower.near import Proof
+from kernelopt.certificates.lower.near import Proof, dual_factor, lengths
+from kernelopt.fidelities import Radial
 from kernelopt.methods.control import Control
 from kernelopt.methods.similarity.iterate import (
     Iterate,
@@ -23,14 +24,14 @@ from kernelopt.validation import Array
 
 FIRST_STEPS, STEPS = 3, 200
 SHARE = 0.3  # accuracy of the inner problem, as a share of the tolerance and of the gap
-LEAST, START = 1e-6, 1e-2  # scale, relative to the similarity: always, and where K = S to begin with
+LEAST, START = 1e-6, 1e-2  # length |K - S|, relative to |S|, of a scale: always, and where K = S at first
 
 
 class Scales:
-    """The scales s_ik ~ |X_i - S_ik| of every fidelity, and the means B_i of weights W_i that they make."""
+    """The scales s_ik of the fidelities at |X_i - S_ik|, and the means B_i of weights W_i that they make."""
 
-    def __init__(self, read: Nearness, inner: Ascent) -> None:
-        self.read, self.inner = read, inner
+    def __init__(self, read: Nearness, inner: Ascent, radial: Radial) -> None:
+        self.read, self.inner, self.radial = read, inner, radial
         self.S = [block.targets for block in read.blocks]
         sizes = [np.where(lengths(S) > 0, lengths(S), 1.0) for S in self.S]
         self.least = [LEAST * size for size in sizes]
@@ -40,7 +41,7 @@ class Scales:
         for i, block in enumerate(read.blocks):
             set_matrix(inner, read, i, self.B[i])
             apart = lengths(block.piece.nearest(self.B[i]) - self.S[i])
-            self.s.append(np.where(apart > self.least[i], apart, START * sizes[i]))
+            self.s.append(radial.scale(np.where(apart > self.least[i], apart, START * sizes[i])))
 
     def apply(self) -> None:
         """Put the weights price / (2 s) into the inner problem: a decomposition where a mean moved."""
@@ -65,19 +66,20 @@ class Scales:
         return [lengths(D) for D in differences], inner
 
     def move(self, d: list[Array]) -> None:
-        """Take the distances as the next scales."""
-        self.s = [np.maximum(new, least) for new, least in zip(d, self.least, strict=True)]
+        """Take the scales at the distances as the next ones."""
+        pairs = zip(d, self.least, strict=True)
+        self.s = [self.radial.scale(np.maximum(new, least)) for new, least in pairs]
 
 
-def frobenius(read: Nearness, control: Control) -> Iterator[Iterate]:
-    """Alternate between the inner problem with squares over 2 s, and s = |X - S|.
+def by_scales(read: Nearness, control: Control, radial: Radial) -> Iterator[Iterate]:
+    """Alternate between the inner problem with squares over 2 s, and the scales s of |X - S|.
 
-    Lower bound, free of eigenvalues: U = kappa (X - S) / s with kappa = min(1, min s / |X - S|) is in the
-    unit ball, and then price sum U - kappa zz' / (2 gamma) = 2 kappa W (K - B - c zz'), whose least
-    eigenvalue is - 2 kappa W theta by the optimality of the projection; so sqrt(kappa) alpha is proved.
+    Lower bound, free of eigenvalues: U = kappa (X - S) / s is in the domain of L*, and then price sum U -
+    kappa zz' / (2 gamma) = 2 kappa W (K - B - c zz'), whose least eigenvalue is - 2 kappa W theta by the
+    optimality of the projection; so sqrt(kappa) alpha is proved.
     """
     inner = ascent(read)
-    scales = Scales(read, inner)
+    scales = Scales(read, inner, radial)
     tol, steps = np.inf, FIRST_STEPS
     totals = np.array([block.total or 0.0 for block in read.blocks])
     learner = read.risk.learner
@@ -86,19 +88,17 @@ def frobenius(read: Nearness, control: Control) -> Iterator[Iterate]:
         _, gap = inner.solve(scales.W, tol, steps, control.check)
         d, products = scales.distances()
         s, B, W = scales.s, list(scales.B), scales.W
-        kappa = min(1.0, *(float((a / np.maximum(b, 1e-300)).min()) for a, b in zip(s, d, strict=True)))
+        kappa = dual_factor(read.fidelity, d, s)
         alpha, gamma = inner.alpha.copy(), inner.gamma.copy()
         paid = read.price * sum(float((p / a).sum()) for p, a in zip(products, s, strict=True))
         below = -paid - 2 * float(totals @ (W * inner.shifts))
-        lower = learner.loss.dual_value(kappa**0.5 * alpha, learner.y) + kappa * below
-        upper = risk_bounds(inner, read, gap)[1] + read.price * sum(float(each.sum()) for each in d)
+        slopes = np.concatenate([kappa * a / b for a, b in zip(d, s, strict=True)])
+        conjugates = read.price * sum(read.fidelity.conjugate(np.array([slope])) for slope in slopes)
+        lower = learner.loss.dual_value(kappa**0.5 * alpha, learner.y) + kappa * below - conjugates
+        far = sum(read.fidelity.value(np.array([length])) for length in np.concatenate(d))
+        upper = risk_bounds(inner, read, gap)[1] + read.price * far
         made = Response(read, B, W, alpha, gamma, s, kappa)
         yield Iterate(lower, upper, made.X, alpha, gamma, Proof(kappa**0.5 * alpha, gamma, made.U))
         scales.move(d)
         open_gap = (control.upper - control.lower) / read.factor
         tol, steps = SHARE * max(allowance(read, control, upper), open_gap), STEPS
-
-
-def lengths(D: Array) -> Array:
-    """Return the l2 norms of all entries of D[0], D[1], ..."""
-    return np.asarray(np.linalg.norm(D.reshape(len(D), -1), axis=1))

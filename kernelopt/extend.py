@@ -1,0 +1,163 @@
+"""The public names for authors of losses, kernels, fidelities, methods and formulations, in packages.
+
+Everything that such a package needs is here or in `kernelopt` itself; other modules may change. A package
+names what it brings in its entry points, and is found from then on: `installed(kind)` and `kernelopt list`
+show it, and a method is considered by "auto". CONTRIBUTING.md has the steps.
+
+======================== =========================== ==============================================
+brings                   is                          group of entry points
+======================== =========================== ==============================================
+a loss                   a subclass of `Loss`        "kernelopt.losses"
+a kernel                 a subclass of `Kernel`      "kernelopt.kernels"
+a fidelity               a subclass of `Fidelity`    "kernelopt.fidelities"
+a method                 a subclass of `Method`      "kernelopt.methods", under the method's name
+formulations             a module with a list        "kernelopt.formulations"
+                         `CATALOGUE` of `Entry`
+======================== =========================== ==============================================
+
+**A loss** states `expression` and `curve`, which returns a `Curve`; `weight` checks C, a `Weight`, and
+`per_sample` and `total` apply it. The docstring of `Loss` says what one states whose dual is not piecewise
+quadratic. `check_loss` tests it.
+
+**A kernel** states `gram`, for checked points, and may sharpen `gram_diagonal` and `gram_rank`.
+`check_kernel` tests it.
+
+**A fidelity** states `expression`, `subgradient` and `conjugate`, and `project` where the conjugate has
+infinite values. The docstring of `Fidelity` says what single methods ask for. `check_fidelity` tests it.
+
+**A method** states `match`, `cost` and `run`: it reads a `Structure`, predicts a `Cost`, reports to a
+`Control`, and returns an `Outcome`. `read_ball` reads one risk with weights in an l_p ball as a `Ball`, which
+has the bounds. `on_simplex` and `balance` are projections, on a simplex and on a box with entries of sum
+zero; `lp_length` is |v|_p, and `conjugate_exponent` its q. `rounding` bounds the rounding errors of sums and
+products. `register_method` adds a method that is in no package; `check_method` tests it.
+
+**A formulation** is a function that returns a `Formulation`, with its dual and, where the paper prints some,
+a `Programme` each; an `Entry` puts it into the catalogue, a `Planted` problem has a known optimum. A problem
+whose bounds are known in closed form is a `BoundedProblem`, which returns a `Certificate`; its arithmetic may
+stand in a `Statement`. `check_formulation` tests it, and `assert_certified` a problem.
+
+Arguments go through the gate first, which says what is wrong with them: `positive`, `whole`, `exponent`,
+`boolean`, `one_of` and `as_generator` for single values; `as_float_array`, `as_vector`, `as_symmetric`,
+`as_indices`, `as_labels`, `as_targets` and `as_classes` for arrays, of type `Array`; `as_list` for sequences,
+and `as_grams` for stacks of Gram matrices, which are `Grams`. `shown` is a value as messages show it.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+from kernelopt.catalog import Entry, Formulation, Planted
+from kernelopt.certificates import Certificate
+from kernelopt.certificates.bounded import BoundedProblem
+from kernelopt.certificates.statements.statement import Statement
+from kernelopt.fidelities import Fidelity
+from kernelopt.grams import Grams, as_grams
+from kernelopt.installed import installed
+from kernelopt.kernels import Kernel
+from kernelopt.losses.base import Curve, Loss, Weight, balance, per_sample, total, weight
+from kernelopt.methods import Cost, Method, Outcome, Programme, register_method
+from kernelopt.methods.control import Control
+from kernelopt.numerics import rounding
+from kernelopt.numerics.norms import conjugate_exponent, lp_length
+from kernelopt.numerics.simplex import on_simplex
+from kernelopt.structure import Structure
+from kernelopt.structure.ball import Ball, read_ball
+from kernelopt.validation import (
+    Array,
+    as_classes,
+    as_float_array,
+    as_generator,
+    as_indices,
+    as_labels,
+    as_list,
+    as_symmetric,
+    as_targets,
+    as_vector,
+    boolean,
+    exponent,
+    one_of,
+    positive,
+    shown,
+    whole,
+)
+
+if TYPE_CHECKING:  # at run time they are imported when they are asked for: a package needs them in tests only
+    from kernelopt.testing import (
+        assert_certified,
+        check_fidelity,
+        check_formulation,
+        check_kernel,
+        check_loss,
+        check_method,
+    )
+
+CHECKS = (
+    "assert_certified",
+    "check_fidelity",
+    "check_formulation",
+    "check_kernel",
+    "check_loss",
+    "check_method",
+)
+
+
+def __getattr__(name: str) -> object:
+    if name in CHECKS:
+        return getattr(import_module("kernelopt.testing"), name)
+    raise AttributeError(f"module 'kernelopt.extend' has no attribute {name!r}")
+
+
+__all__ = [
+    "Array",
+    "Ball",
+    "BoundedProblem",
+    "Certificate",
+    "Control",
+    "Cost",
+    "Curve",
+    "Entry",
+    "Fidelity",
+    "Formulation",
+    "Grams",
+    "Kernel",
+    "Loss",
+    "Method",
+    "Outcome",
+    "Planted",
+    "Programme",
+    "Statement",
+    "Structure",
+    "Weight",
+    "as_classes",
+    "as_float_array",
+    "as_generator",
+    "as_grams",
+    "as_indices",
+    "as_labels",
+    "as_list",
+    "as_symmetric",
+    "as_targets",
+    "as_vector",
+    "assert_certified",
+    "balance",
+    "boolean",
+    "check_fidelity",
+    "check_formulation",
+    "check_kernel",
+    "check_loss",
+    "check_method",
+    "conjugate_exponent",
+    "exponent",
+    "installed",
+    "lp_length",
+    "on_simplex",
+    "one_of",
+    "per_sample",
+    "positive",
+    "read_ball",
+    "register_method",
+    "rounding",
+    "shown",
+    "total",
+    "weight",
+    "whole",
+]

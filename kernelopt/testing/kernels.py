@@ -1,0 +1,136 @@
+"""`check_kernel`: a kernel of one's own, by what every kernel and its three hooks satisfy."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from kernelopt.errors import ParameterError
+from kernelopt.kernels import Kernel, as_points
+from kernelopt.testing.findings import Findings
+from kernelopt.validation import Array
+
+POINTS, COLUMNS = 12, 3
+CLOSE = 1e-10  # of entries, relative to the largest one: they are made of some hundred operations
+NEGATIVE = 1e-8  # of eigenvalues, relative to the largest one: the limit of `solve`
+
+
+def check_kernel(kernel: Kernel, X: Any = None, *, seed: int = 0) -> Findings:
+    """Check a kernel: its Gram matrix, its values at new points, its diagonal and its rank.
+
+    Stated are:
+
+    * Gram matrix: finite, the same at every call, and positive semidefinite up to 1e-8 of its largest
+      eigenvalue;
+    * new points: k(X, Z) and k(Z, X) are the blocks of the Gram matrix of X and Z together;
+    * order: rows in another order give the entries in that order;
+    * diagonal: `gram_diagonal` is that of the Gram matrix;
+    * rank: `gram_rank` bounds the number of eigenvalues above 1e-8 of the largest one;
+    * points: X is left as it was.
+
+    Parameters
+    ----------
+    kernel : Kernel
+    X : array of shape (points, columns), at least four points, optional
+        By default twelve normal points with three columns, of which two are equal.
+    seed : int, default 0
+
+    Returns
+    -------
+    Findings
+        `print` lists the statements that hold.
+
+    Raises
+    ------
+    AssertionError
+        With every statement that fails, in words.
+    ParameterError
+        If it is not given a `Kernel`, or fewer than four points.
+
+    Examples
+    --------
+    >>> import kernelopt as ko
+    >>> from kernelopt.testing import check_kernel
+    >>> len(check_kernel(ko.gaussian(1.0)).stated)
+    8
+    """
+    if not isinstance(kernel, Kernel):
+        raise ParameterError(
+            f"check_kernel takes a Kernel, got {type(kernel).__name__}: {kernel!r:.60}. Create one, such as "
+            "kernelopt.gaussian(1.0)."
+        )
+    if X is None:
+        X = np.random.default_rng(seed).normal(size=(POINTS, COLUMNS))
+        X[-1] = X[0]  # as data sets have it
+    points = as_points(X, "X")
+    if len(points) < 4:
+        raise ParameterError(f"X must have at least four points, got {len(points)}. Pass more rows.")
+    findings = Findings(repr(kernel))
+    for what, check in CHECKS.items():
+        with findings.part(what):
+            check(findings, kernel, points.copy())
+    findings.raise_if_wrong()
+    return findings
+
+
+def difference(one: Array, two: Array) -> float:
+    """Return the largest difference of two arrays, relative to their largest entry."""
+    if one.shape != two.shape:
+        return np.inf
+    return float(np.abs(one - two).max()) / (float(np.abs(two).max()) or 1.0)
+
+
+def check_gram(findings: Findings, kernel: Kernel, X: Array) -> None:
+    """Check that the Gram matrix is finite, repeatable and positive semidefinite, and leaves X alone."""
+    before = X.copy()
+    K = kernel(X)
+    shape = (len(X), len(X))
+    findings.state("X is left as it was", np.array_equal(X, before), "changed points")
+    if not findings.state(f"the Gram matrix has shape {shape}", K.shape == shape, K.shape):
+        return
+    findings.state("the Gram matrix is that of every call", np.array_equal(K, kernel(X)), "another one")
+    values = np.linalg.eigvalsh(K)
+    least, largest = float(values[0]), float(np.abs(values).max())
+    shown = f"an eigenvalue of {least:.1e} beside {largest:.1e}"
+    findings.state("the Gram matrix is positive semidefinite", least >= -NEGATIVE * largest, shown)
+
+
+def check_new_points(findings: Findings, kernel: Kernel, X: Array) -> None:
+    """Check values between two sets of points against the Gram matrix of both."""
+    K, half = kernel(X), len(X) // 2
+    missed = difference(kernel(X[:half], X[half:]), K[:half, half:])
+    missed = max(missed, difference(kernel(X[half:], X[:half]), K[half:, :half]))
+    shown = f"a difference of {missed:.1e}"
+    findings.state("k(X, Z) is a block of the Gram matrix of X and Z", missed <= CLOSE, shown)
+
+
+def check_order(findings: Findings, kernel: Kernel, X: Array) -> None:
+    """Check that another order of the points gives the same entries."""
+    order = np.roll(np.arange(len(X))[::-1], len(X) // 2)
+    missed = difference(kernel(X[order]), kernel(X)[np.ix_(order, order)])
+    findings.state("the order of the points is no matter", missed <= CLOSE, f"a difference of {missed:.1e}")
+
+
+def check_diagonal(findings: Findings, kernel: Kernel, X: Array) -> None:
+    """Check the diagonal against the Gram matrix."""
+    missed = difference(kernel.diagonal(X), np.diag(kernel(X)))
+    shown = f"a difference of {missed:.1e}"
+    findings.state("the diagonal is that of the Gram matrix", missed <= CLOSE, shown)
+
+
+def check_rank(findings: Findings, kernel: Kernel, X: Array) -> None:
+    """Check the bound of the rank."""
+    values = np.abs(np.linalg.eigvalsh(kernel(X)))
+    found = int((values > NEGATIVE * values.max()).sum())
+    bound = kernel.rank(X)
+    findings.state("the rank is at most its bound", found <= bound, f"{found} for the bound {bound}")
+
+
+CHECKS = {
+    "the Gram matrix": check_gram,
+    "new points": check_new_points,
+    "the order": check_order,
+    "the diagonal": check_diagonal,
+    "the rank": check_rank,
+}

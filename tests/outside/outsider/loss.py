@@ -1,0 +1,33 @@
+"""The loss of quantile regression."""
+
+from dataclasses import dataclass
+
+import cvxpy as cp
+import numpy as np
+
+from kernelopt import ParameterError
+from kernelopt.extend import Curve, Loss, Weight, per_sample, positive, total, weight
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class quantile(Loss):
+    """The loss of quantile regression, sum_i C_i (share (y_i - t_i)_+ + (1 - share) (t_i - y_i)_+).
+
+    Its dual is l(a) = y'a on -(1 - share) C_i <= a_i <= share C_i.
+    """
+
+    kind = "targets"
+    C: Weight = 1.0
+    share: float = 0.5
+
+    def __post_init__(self):
+        object.__setattr__(self, "C", weight(self.C, "C"))
+        if not positive(self.share, "share") < 1:
+            raise ParameterError(f"share must be below 1, got {self.share}. The median has share=0.5.")
+
+    def expression(self, fit, y):
+        return total(self.C, self.share * cp.pos(y - fit) + (1 - self.share) * cp.pos(fit - y))
+
+    def curve(self, y):
+        C, zero = per_sample(self.C, y.size), np.zeros(y.size)
+        return Curve(y, zero, zero, -(1 - self.share) * C, self.share * C)

@@ -1,0 +1,443 @@
+"""Fidelities: their identities, the word `fidelity`, and a new one that is a class and nothing else."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from fractions import Fraction
+
+import cvxpy as cp
+import numpy as np
+import pytest
+
+import kernelopt as ko
+from formulations import similarity
+from kernelopt.structure.fidelities import read_fidelity
+from kernelopt.testing import check_fidelity
+from tests.problems import why_not
+
+RNG = np.random.default_rng(0)
+N = 8
+X = RNG.normal(size=(N, 2))
+Y = np.where(X[:, 0] + 0.3 * RNG.normal(size=N) > 0, 1.0, -1.0)
+NOISE = 0.3 * RNG.normal(size=(2, N, N))
+S = np.exp(-((X[:, None] - X[None]) ** 2).sum(-1)) + (NOISE + NOISE.transpose(0, 2, 1))
+RHO, TRACE, DELTA = 0.3, float(N), 0.4
+SOLVER = 1e-6  # relative, of an optimum by Clarabel at its own tolerances
+
+
+@dataclass(frozen=True)
+class entrywise_huber(ko.Fidelity):  # a fidelity of a user's own: all that it takes
+    """The sum of d^2 / 2 where |d| <= delta, and of delta |d| - delta^2 / 2 elsewhere."""
+
+    delta: float
+
+    def expression(self, D):
+        return cp.sum(cp.huber(D, self.delta)) / 2
+
+    def subgradient(self, D):
+        return np.clip(D, -self.delta, self.delta)
+
+    def conjugate(self, U):
+        return float(np.vdot(U, U)) / 2
+
+    def project(self, U):
+        return np.clip(U, -self.delta, self.delta)
+
+    def conjugate_expression(self, U):
+        return cp.sum_squares(cp.vec(U, order="F")) / 2, [cp.abs(U) <= self.delta]
+
+
+@dataclass(frozen=True)
+class proximal_huber(entrywise_huber):
+    """The same with its proximal operator, around one matrix."""
+
+    def proximal(self, V, S, step):
+        D = V - S[0]
+        D = np.where(np.abs(D) <= self.delta * (1 + step), D / (1 + step), D - step * self.delta * np.sign(D))
+        return S[0] + D, self.value(D)
+
+    def shares(self, P, X, S):
+        return [P]
+
+
+@dataclass(frozen=True)
+class radial_huber(ko.Fidelity):
+    """The function of Huber at the Frobenius norm of D."""
+
+    delta: float
+
+    def expression(self, D):
+        return cp.huber(cp.pnorm(D, 2), self.delta) / 2
+
+    def subgradient(self, D):
+        return D / self.scale(np.linalg.norm(D))
+
+    def conjugate(self, U):
+        return float(np.vdot(U, U)) / 2
+
+    def project(self, U):
+        return U / max(1.0, (1 + 1e-12) * float(np.linalg.norm(U)) / self.delta)
+
+    def conjugate_expression(self, U):
+        return cp.sum_squares(cp.vec(U, order="F")) / 2, [cp.pnorm(U, 2) <= self.delta]
+
+    def scale(self, lengths):
+        return np.maximum(1.0, lengths / self.delta)
+
+
+GIVEN = [ko.as_fidelity(name) for name in ("l1", "frobenius", "squared_frobenius")]
+OWN = [entrywise_huber(DELTA), radial_huber(DELTA)]
+every = pytest.mark.parametrize("L", [*GIVEN, *OWN, proximal_huber(DELTA)], ids=repr)
+
+
+def symmetric(rng, scale=1.0):
+    D = scale * rng.normal(size=(4, 4))
+    return D + D.T
+
+
+@every
+def test_the_parts_belong_together(L):
+    assert "subgradient" in str(check_fidelity(L, seed=1))
+
+
+class valued(entrywise_huber):
+    """With a value that does not come from the subgradient and the conjugate."""
+
+    def value(self, D):
+        return float(self.expression(cp.Constant(D)).value)
+
+
+class steep(valued):
+    def subgradient(self, D):
+        return np.clip(2 * D, -self.delta, self.delta)
+
+
+class cheap(valued):
+    def conjugate(self, U):
+        return 0.9 * super().conjugate(U)
+
+
+class undefined(entrywise_huber):
+    def conjugate(self, U):
+        return np.nan
+
+
+class unbounded(entrywise_huber):
+    def project(self, U):
+        return U
+
+
+class far(entrywise_huber):
+    def expression(self, D):
+        return 2 * super().expression(D)
+
+
+class loose(entrywise_huber):
+    def conjugate_expression(self, U):
+        return cp.sum_squares(cp.vec(U, order="F")) / 2, [cp.abs(U) <= self.delta / 2]
+
+
+class small(entrywise_huber):
+    def trace_bound(self, value, identity):
+        return 0.5 * super().trace_bound(value, identity)
+
+
+class flat(radial_huber):
+    def scale(self, lengths):
+        return 2 * super().scale(lengths)
+
+
+class short(proximal_huber):
+    def proximal(self, V, S, step):
+        return super().proximal(V, S, 0.9 * step)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        (steep, "= <U, D> at the subgradient: not so"),
+        (cheap, r"L\(D\) \+ L\*\(U\) >= <U, D> for projected U: not so"),
+        (undefined, "= <U, D> at the subgradient: not so, got a gap of inf"),
+        (unbounded, r"L\(D\) \+ L\*\(U\) >= <U, D> for projected U: not so"),
+        (far, "the expression has the value of L: not so"),
+        (loose, "what is projected lies in its domain: not so"),
+        (small, "`trace_bound` is not below <I, D>: not so"),
+        (flat, "the square of a `scale` touches L from above: not so"),
+        (short, "the proximal operator finds the minimum: not so"),
+    ],
+)
+def test_what_does_not_belong_together_is_found(wrong, said):
+    with pytest.raises(AssertionError, match=said):
+        check_fidelity(wrong(DELTA))
+    with pytest.raises(ko.ParameterError, match="takes a Fidelity, got <class"):
+        check_fidelity(wrong)
+
+
+@every
+def test_conjugates_are_within_their_bound(L):
+    """Of what the built-in ones and Huber's are, sums of squares: against exact arithmetic."""
+    G = np.random.default_rng(3).normal(size=(9, 9))
+    U = L.project(G + G.T)
+    square = sum(Fraction(float(u)) ** 2 for u in U.flat)
+    exact = {ko.fidelities.l1: 0, ko.fidelities.frobenius: 0, ko.fidelities.squared_frobenius: square / 4}
+    known = L.bounded_conjugate(U)
+    assert known.below <= exact.get(type(L), square / 2) <= known.above
+    assert known.error <= 1e-13 * known.value
+
+
+@pytest.mark.parametrize("L", GIVEN, ids=repr)
+def test_the_bound_by_the_conjugate_is_about_that_in_closed_form(L):
+    for value in (1e-3, 1.0, 50.0):
+        closed, found = (f(L, value, np.eye(5)) for f in (type(L).trace_bound, ko.Fidelity.trace_bound))
+        assert closed * (1 - 1e-12) <= found <= 2 * closed
+
+
+@pytest.mark.parametrize(("L", "m"), [(GIVEN[0], 2), (GIVEN[0], 3), (proximal_huber(DELTA), 1)])
+def test_the_proximal_operator(L, m):
+    V, T = (
+        symmetric(np.random.default_rng(7)),
+        np.array([symmetric(np.random.default_rng(k)) for k in range(m)]),
+    )
+    Z = cp.Variable((4, 4))
+    distance = sum(L.expression(Z - target) for target in T)
+    cp.Problem(cp.Minimize(0.7 * distance + cp.sum_squares(Z - V) / 2)).solve(solver=cp.CLARABEL)
+    found, value = L.proximal(V, T, 0.7)
+    assert found == pytest.approx(Z.value, abs=1e-5)
+    assert value == pytest.approx(sum(L.value(found - target) for target in T))
+    P = (V - found) / 0.7  # the optimality condition: a sum of subgradients
+    U = L.shares(P, found, T)
+    assert sum(U) == pytest.approx(P)
+    for u, target in zip(U, T, strict=True):
+        D = found - target
+        assert L.project(u) == pytest.approx(u)
+        assert L.value(D) + L.conjugate(u) == pytest.approx(float(np.vdot(u, D)))
+
+
+def test_projected_matrices_are_in_the_unit_ball_in_exact_arithmetic():
+    for seed in range(40):
+        G = np.random.default_rng(seed).normal(size=(7, 7))
+        for given in (G, G / np.linalg.norm(G), 1e9 * G):
+            U = ko.fidelities.frobenius().project(given)
+            square = sum(Fraction(float(u)) ** 2 for u in U.flat)
+            assert 1 - 1e-12 < square <= 1 or np.array_equal(U, given)
+            assert square <= 1
+
+
+# ------------------------------------------------------------------------------------------ the word
+
+K = cp.Variable((N, N), PSD=True, name="K")
+PLAIN = {
+    "l1": lambda D: cp.sum(cp.abs(D)),
+    "frobenius": lambda D: cp.norm(D, "fro"),
+    "squared_frobenius": cp.sum_squares,
+}
+
+
+@pytest.mark.parametrize("name", PLAIN)
+def test_both_spellings_are_read_alike(name):
+    word, plain = ko.fidelity(K, S[0], name), PLAIN[name](K - S[0])
+    assert word.is_convex() and word.is_nonneg() and word.is_dcp()
+    ours, theirs = read_fidelity(3.0, word), read_fidelity(3.0, plain)
+    assert (
+        (ours.fidelity, ours.price, ours.variable)
+        == (theirs.fidelity, 3.0, K)
+        == (ko.as_fidelity(name), 3.0, K)
+    )
+    assert np.array_equal(ours.target, theirs.target) and ours.target == pytest.approx(S[0])
+    with pytest.raises(cp.error.DCPError):
+        cp.Problem(cp.Maximize(word)).solve()
+
+
+def test_an_object_of_ones_own_is_read_with_its_target():
+    L = entrywise_huber(DELTA)
+    read = read_fidelity(2.0, ko.fidelity(K, S[0], L))
+    assert (read.fidelity, read.price, read.variable) == (L, 2.0, K)
+    assert read.target == pytest.approx(S[0])
+    mu, lam = cp.Variable(N, nonneg=True), np.linalg.eigvalsh(S[0])
+    spectral = read_fidelity(2.0, ko.fidelity(mu, lam, L))
+    assert spectral.variable is mu and spectral.target == pytest.approx(lam)
+    assert "K + " in str(ko.fidelity(K, S[0], L)) and "entrywise_huber(delta=0.4)" in str(
+        ko.fidelity(K, S[0], L)
+    )
+
+
+@pytest.mark.parametrize("L", [*GIVEN, *OWN], ids=repr)
+def test_the_distance_of_combinations(L):
+    """For functions of the Frobenius norm it is made of few numbers, and has the same value."""
+    grams = np.array([np.eye(N), X @ X.T])
+    V = np.linalg.qr(np.random.default_rng(1).normal(size=(N, N)))[0]
+    for shape, kernel in ((2, lambda w: ko.combine(w, grams)), (N, lambda w: V @ cp.diag(w) @ V.T)):
+        mu = cp.Variable(shape, nonneg=True)
+        for expression in (kernel(mu), kernel(mu) + 0.5 * np.eye(N)):
+            distance = ko.fidelity(expression, S[0], L)
+            mu.value = np.linspace(0.3, 0.8, shape)
+            assert float(distance.value) == pytest.approx(L.value(expression.value - S[0]))
+            few = isinstance(L, ko.fidelities.Radial)
+            assert distance.difference.size <= shape + 2 if few else distance.difference.shape == (N, N)
+
+
+def test_the_nearest_combination_by_two_spellings():
+    grams, mu = np.array([np.eye(N), X @ X.T, S[1] @ S[1]]), cp.Variable(3, nonneg=True)
+    target, kernel = S[0], ko.combine(mu, grams)
+    for name, plain in PLAIN.items():
+        ours = cp.Problem(cp.Minimize(ko.fidelity(kernel, target, name))).solve(solver=cp.CLARABEL)
+        matrix = sum(mu[i] * G for i, G in enumerate(grams))
+        theirs = cp.Problem(cp.Minimize(plain(matrix - target))).solve(solver=cp.CLARABEL)
+        assert ours == pytest.approx(theirs, rel=1e-6)
+
+
+def test_the_target_is_copied():
+    given = S[0].copy()
+    distance = ko.fidelity(np.eye(N), given, "l1")
+    before = float(distance.value)
+    given[:] = 0.0
+    assert float(distance.value) == before == pytest.approx(np.abs(np.eye(N) - S[0]).sum())
+
+
+class curved(entrywise_huber):
+    def expression(self, D):
+        return -cp.sum_squares(D)
+
+
+class hidden(entrywise_huber):
+    def expression(self, D):
+        return cp.sum(cp.Variable(nonneg=True, name="t")) + cp.sum(cp.abs(D))
+
+
+class constant(entrywise_huber):
+    def expression(self, D):
+        return cp.Constant(1.0)
+
+
+@pytest.mark.parametrize(
+    ("given", "error", "said"),
+    [
+        ((K, S[0][:3, :3]), ko.ShapeError, r"S must have the shape of K, \(8, 8\), got \(3, 3\) in fidelity"),
+        ((K, np.arange(N * N).reshape(N, N)), ko.NotSymmetricError, "S must be symmetric"),
+        ((K, np.full((N, N), np.nan)), ko.NotFiniteError, "S must be finite"),
+        ((K[:3], S[0]), ko.ShapeError, "K must be a square matrix"),
+        ((K, S), ko.ShapeError, r"S must have the shape of K, \(8, 8\), got \(2, 8, 8\)"),
+        ((cp.diag(K), S[0]), ko.ShapeError, r"S must have the shape of K, \(8,\), got \(8, 8\)"),
+        (
+            (K, S[0], "l2"),
+            ko.ParameterError,
+            "kind must be 'l1', 'frobenius', 'squared_frobenius' or .* got 'l2'",
+        ),
+        ((K, S[0], cp.sum_squares), ko.ParameterError, "an object of a class of Fidelity, got <function"),
+        (
+            (K, S[0], ko.fidelities.l1),
+            ko.ParameterError,
+            "got <class .*l1.*such as kernelopt.fidelities.l1()",
+        ),
+        ((K, S[0], curved(1.0)), ko.ParameterError, "must be convex with one entry"),
+        ((K, S[0], hidden(1.0)), ko.ParameterError, "without variables of its own"),
+        ((K, S[0], constant(1.0)), ko.ParameterError, "must be made of D = K - S alone"),
+    ],
+)
+def test_what_is_wrong_is_said(given, error, said):
+    with pytest.raises(error, match=said):
+        ko.fidelity(*given)
+
+
+# ------------------------------------------------------------------ the seam: a fidelity of one's own
+
+
+def spelled_out(L, targets, trace=TRACE):
+    """The optimum of the learning problem without a word of the language."""
+    kernel, f, b, t = cp.Variable((N, N), PSD=True), cp.Variable(N), cp.Variable(), cp.Variable((1, 1))
+    column = cp.reshape(f, (N, 1), order="F")
+    below = cp.bmat([[kernel, column], [column.T, t]]) >> 0
+    far = sum(cp.sum(cp.huber(kernel - target, L.delta)) / 2 for target in targets)
+    objective = cp.sum(cp.pos(1 - cp.multiply(Y, f + b))) + t[0, 0] / 2 + RHO * far
+    problem = cp.Problem(cp.Minimize(objective), [below, cp.trace(kernel) == trace])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # its last digits are not asked for: see SOLVER
+        return float(problem.solve(solver=cp.CLARABEL))
+
+
+def learning(L, targets, trace=TRACE):
+    kernel = cp.Variable((N, N), PSD=True, name="K")
+    objective = ko.risk(kernel, Y, ko.hinge()) + RHO * sum(
+        ko.fidelity(kernel, target, L) for target in targets
+    )
+    return cp.Problem(cp.Minimize(objective), [] if trace is None else [cp.trace(kernel) == trace])
+
+
+@pytest.mark.parametrize(("m", "delta"), [(1, 1.0), (2, DELTA)])
+def test_a_new_fidelity_is_one_class(m, delta):
+    L = entrywise_huber(delta)
+    optimum, problem = spelled_out(L, S[:m]), learning(L, S[:m])
+    exact = ko.solve(problem, "exact")
+    assert exact.value == pytest.approx(optimum, rel=SOLVER) and exact.gap <= 1e-5
+    steps = ko.solve(problem, "mirror-descent", tol=1e-3)
+    assert steps.gap <= 1e-3 and steps.value == pytest.approx(optimum, rel=1e-3)
+    certificates = (
+        exact.certificate,
+        steps.certificate,
+        ko.certify(problem, exact),
+        ko.certify(problem, alpha=steps.certificate.alphas[0]),
+    )
+    for certificate in certificates:
+        assert optimum * (1 - 2e-3) <= certificate.lower <= optimum * (1 + SOLVER)
+        assert optimum * (1 - SOLVER) <= certificate.upper
+
+
+def test_poor_duals_of_a_new_fidelity_are_true_bounds():
+    from kernelopt.methods.mirror_descent.composite import read_composite
+
+    L, rng = entrywise_huber(DELTA), np.random.default_rng(3)
+    optimum, read = spelled_out(L, S), read_composite(ko.Structure(learning(L, S)))
+    for scale in (1e-3, 0.1, 1.0, 30.0):
+        kernel = rng.normal(size=(N, N))
+        kernel = kernel @ kernel.T
+        found = read.evaluate([kernel * TRACE / np.trace(kernel)], None, 1e-3)
+        slopes = [
+            U + scale * (noise + noise.T)
+            for U, noise in zip(found.dual.slopes, rng.normal(size=S.shape), strict=True)
+        ]
+        assert read.lower(found.dual) <= found.value
+        assert read.lower(found.dual._replace(slopes=slopes)) <= optimum <= found.value * (1 + SOLVER)
+
+
+@pytest.mark.parametrize("L", OWN, ids=repr)
+def test_a_new_fidelity_has_the_duals_by_hand(L):
+    for primal, dual, targets in (
+        (similarity.single_kernel, similarity.dual_single_kernel, S),
+        (similarity.restricted_spectral, similarity.dual_restricted_spectral, S[:1]),
+    ):
+        given = {"rho": RHO, "trace": TRACE, "fidelity": L}
+        solution = primal(targets, Y, **given).solve("exact")
+        bound = dual(targets, Y, **given).solve(solver=cp.CLARABEL)
+        assert bound == pytest.approx(solution.value, rel=2e-5)
+
+
+def test_a_fidelity_without_a_conjugate_expression_says_so():
+    class bare(entrywise_huber):
+        def conjugate_expression(self, U):
+            return None
+
+    with pytest.raises(ko.InputError, match=r"got none from .*State `conjugate_expression` in its class"):
+        similarity.dual_single_kernel(S, Y, rho=RHO, trace=TRACE, fidelity=bare(DELTA))
+
+
+def test_first_order_dual_asks_what_a_class_states():
+    missing = why_not("first-order-dual", learning(entrywise_huber(DELTA), S))
+    assert "entrywise_huber(delta=0.4) states neither a scale nor a proximal operator" in missing
+    near = RHO * (ko.fidelity(K, S[0], proximal_huber(DELTA)) + ko.fidelity(K, S[1], proximal_huber(1.0)))
+    mixed = cp.Problem(cp.Minimize(ko.risk(K, Y, ko.hinge()) + near), [cp.trace(K) == TRACE])
+    assert "fidelities of one kind and price" in why_not("first-order-dual", mixed)
+
+
+@pytest.mark.parametrize("trace", [TRACE, None], ids=["traced", "free"])
+@pytest.mark.parametrize(
+    ("L", "m"), [(radial_huber(DELTA), 2), (radial_huber(30.0), 1), (proximal_huber(DELTA), 1)], ids=repr
+)
+def test_first_order_dual_solves_what_has_a_scale_or_a_proximal_operator(L, m, trace):
+    problem = learning(L, S[:m], trace)
+    optimum = ko.solve(learning(L, S[:m], trace), "exact")
+    solution = ko.solve(problem, "first-order-dual", tol=1e-5)
+    assert solution.gap <= 1e-5
+    assert solution.lower <= optimum.upper and optimum.lower <= solution.upper
+    again = ko.certify(problem, solution)
+    assert again.lower <= optimum.upper and again.gap <= 1e-4
