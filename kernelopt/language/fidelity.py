@@ -107,8 +107,9 @@ def fidelity(K: Any, S: ArrayLike, kind: str | Fidelity = "squared_frobenius") -
     3.0
     """
     L = as_fidelity(kind)
-    spectrum = not isinstance(K, Grams) and (K if isinstance(K, cp.Expression) else numeric(K, "K")).ndim == 1
-    kernel = as_expression(K, "K", ndim=1) if spectrum else as_kernel(K)
+    given = K if isinstance(K, cp.Expression | Grams) else numeric(K, "K")
+    spectrum = len(given.shape) == 1
+    kernel = as_expression(given, "K", ndim=1) if spectrum else as_kernel(given)
     target = as_float_array(S, "S").copy()
     if target.shape != kernel.shape:
         raise ShapeError(
