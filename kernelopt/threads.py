@@ -23,7 +23,7 @@ Watch: TypeAlias = Callable[[], object]
 """A function that raises when the work should end, at a time limit or at the request of the caller."""
 
 POLL = 0.025
-"""Seconds between two calls of a watch: a delay that a user does not notice, a thousand times their cost."""
+"""Seconds between two calls of a watch: not noticeable as a delay, and a thousand times what a call takes."""
 
 COMPILING = threading.RLock()
 """The lock for compiling and unpacking cvxpy problems and for changing the warning filters."""

@@ -15,7 +15,7 @@ import scipy.optimize
 import kernelopt as ko
 from formulations.linear_functional.filters import Array
 from formulations.linear_functional.rounding import (
-    LOST,
+    UNDERFLOW,
     Range,
     dots,
     gamma,
@@ -165,7 +165,7 @@ class Combination:
         g = 2 * s / self.n
         mu = self.multiplier(g)
         t = g - mu
-        t_error = inflated(2 * s_error / self.n + gamma(4) * (np.abs(g) + abs(mu)), 6) + LOST
+        t_error = inflated(2 * s_error / self.n + gamma(4) * (np.abs(g) + abs(mu)), 6) + UNDERFLOW
         found = square(r, error)[0] / self.n
         if self.weights == "simplex":
             found -= abs(Fraction(mu)) * excess(c)
@@ -173,7 +173,7 @@ class Combination:
             best = (t if self.weights == "free" else np.maximum(t, 0.0)) / (2 * self.ridge)
             off = c - best
             off_error = inflated(t_error / (2 * self.ridge) + gamma(2) * (np.abs(best) + np.abs(off)), 6)
-            found += Fraction(self.ridge) * (square(c)[0] - square(off, off_error + LOST)[1])
+            found += Fraction(self.ridge) * (square(c)[0] - square(off, off_error + UNDERFLOW)[1])
         else:
             found -= Fraction(float(np.nextafter(t + t_error, np.inf).max(initial=0.0)))
         if self.weights != "free":

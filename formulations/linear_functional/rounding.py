@@ -11,7 +11,7 @@ import scipy.linalg
 import kernelopt as ko
 from formulations.linear_functional.filters import Array
 
-LOST = ko.rounding.LOST
+UNDERFLOW = ko.rounding.UNDERFLOW
 dots, gamma, length = ko.rounding.dots, ko.rounding.gamma, ko.rounding.norm_above
 rounded_down, rounded_up = ko.rounding.rounded_down, ko.rounding.rounded_up
 
