@@ -45,11 +45,11 @@ def bounds(f: Any, Z: Any) -> tuple[Any, Any]:
     exact = np.frompyfunc(Fraction, 1, 1)
     A = {k: a if k[:4] == "ends" else exact(a) for k, a in Z.items()}
     u, x, equal, signs = exact(f["u"]), exact(f["x"]), A["equal"] > 0, A["signs"] > 0
-    rest, left = A["cost"].copy(), -A["right"]
-    lower, upper = A["offset"] + sum(u * left), A["offset"] + sum(A["cost"] * x)
+    rest, excess = A["cost"].copy(), -A["right"]
+    lower, upper = A["offset"] + sum(u * excess), A["offset"] + sum(A["cost"] * x)
     for i, j, v in zip(Z["row"], Z["column"], A["value"], strict=True):
-        rest[j], left[i] = rest[j] + u[i] * v, left[i] + v * x[j]
-    dual, primal = [(u >= 0) | equal], [(left == 0) | ((left < 0) & ~equal), (x >= 0) | ~signs]
+        rest[j], excess[i] = rest[j] + u[i] * v, excess[i] + v * x[j]
+    dual, primal = [(u >= 0) | equal], [(excess == 0) | ((excess < 0) & ~equal), (x >= 0) | ~signs]
     for k, bias in enumerate(f["bias"]):
         names = ("price", "K", "curve", "ends", "alpha", "beta", "b", "ridge", "L")
         price, K, curve, (low, high), alpha, beta, b, ridge, L = (A[f"{name}{k}"] for name in names)

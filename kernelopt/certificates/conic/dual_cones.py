@@ -54,10 +54,10 @@ def into_dual_cone(program: ConeProgram, z: Array, radius: Array | None = None) 
                 norm = (norm + norm_above(radii[1:]) + float(radii[0])) * (1 + 4 * UNIT)
             v[0] = max(v[0], norm)
         elif kind == "psd":
-            moved = shifted_semidefinite(program, v, parameter, radii)
-            if moved is None:
+            shifted = shifted_semidefinite(program, v, parameter, radii)
+            if shifted is None:
                 return None
-            z[rows] = moved
+            z[rows] = shifted
         elif radii.any():
             return None
         elif kind == "exp":
@@ -86,9 +86,9 @@ def shifted_semidefinite(program: ConeProgram, v: Array, order: int, radii: Arra
         return None
     extra = max(4 * order * UNIT * float(np.abs(np.diag(M)).sum()), TINY)
     for _ in range(DOUBLINGS):
-        moved = v + (max(radius - least, 0.0) + extra) * identity
-        if semidefinite(program.matrix(moved, order)[submatrix], radius):
-            return moved
+        shifted = v + (max(radius - least, 0.0) + extra) * identity
+        if semidefinite(program.matrix(shifted, order)[submatrix], radius):
+            return shifted
         extra *= 2
     return None
 

@@ -163,16 +163,16 @@ def corrected_exactly(
         return None
     step = np.zeros(r.value.size)
     step[unbounded] = -r.value[unbounded]
-    moved = system.step(z, step)
-    at_moved = slopes(program, x, moved, box)
+    changed = system.step(z, step)
+    at_changed = slopes(program, x, changed, box)
     # By the rounding of the first step, other columns with one infinite bound may have lost their minimum.
-    unbounded = np.union1d(unbounded, column_minima(program, x, at_moved, box).unbounded)
+    unbounded = np.union1d(unbounded, column_minima(program, x, at_changed, box).unbounded)
     unbounded = np.intersect1d(unbounded, columns)
-    found = corrected(program, system, moved, at_moved, unbounded)
+    found = corrected(program, system, changed, at_changed, unbounded)
     if found is None:
         return None
     minima = column_minima(program, x, found[0], box)
-    return None if minima.unbounded.size else (moved, minima, found[1])
+    return None if minima.unbounded.size else (changed, minima, found[1])
 
 
 def bound_value(program: ConeProgram, x: Array, z: Array, values: Array, deduction: float = 0.0) -> float:

@@ -278,7 +278,7 @@ def by_objective(program: ConeProgram, x: Interval, objective_bound: float) -> I
     bound = bound + np.where(c > 0, 1, -1) * 4 * UNIT * np.abs(bound)
     upper = np.where((c > 0) & (d == 0), np.fmin(x.upper, bound), x.upper)
     lower = np.where((c < 0) & (d == 0), np.fmax(x.lower, bound), x.lower)
-    # d/2 (x + c/d)^2 <= room + c^2 / (2d)
+    # d/2 (x + c/d)^2 <= residual + c^2 / (2d)
     centre = -c[square] / d[square]
     radius = np.sqrt(np.maximum(2 * residual[square] / d[square] + centre**2, 0.0))
     radius = radius * (1 + 16 * UNIT) + 16 * UNIT * np.abs(centre)

@@ -46,8 +46,7 @@ def best_bound(
         bound, route = bound_of(structure, alphas, bounds, watch, conic, attained)
         if -np.inf < bound.value < signed:  # for a poor dual variable, or by rounding of a multiplier
             bound = Bound(signed)
-        # Machines trained at the kernel come last: where bounds are equal theirs is taken, as they predict
-        # best.
+        # Machines trained at the kernel come last. They predict best, so theirs is taken among equal bounds.
         margin = TIE_MARGIN * max(abs(bound.value), gap_floor) if np.isfinite(bound.value) else 0.0
         if bound.value > best[0].value - margin or not best[2]:
             best = (bound, route, alphas)

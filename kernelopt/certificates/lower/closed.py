@@ -29,7 +29,7 @@ class ClosedBound(NamedTuple):
     rounding: float = 0.0  # the bound of the rounding errors by which the value was lowered
 
 
-class AffineParts(NamedTuple):
+class WeightedMinorant(NamedTuple):
     """The constant and the slopes of a risk's affine minorant, its weight, and bounds of their errors."""
 
     weight: float
@@ -61,7 +61,7 @@ def closed_bound(structure: Structure, minorants: list[Minorant]) -> ClosedBound
     if read is None:
         return None
     pairs = zip(read.shares, minorants, strict=True)
-    parts = [affine_parts(weight, below) for weight, below in pairs if weight > 0]
+    parts = [weighted_minorant(weight, below) for weight, below in pairs if weight > 0]
     signed = {v for slopes in (read.affine.matrices, *(part.slopes for part in parts)) for v in slopes}
     signed -= set(read.used)  # the variables in no set: x >= 0 is their only constraint
     if not all(v.is_nonneg() for v in signed):
@@ -112,13 +112,13 @@ def best_multiple(value: Callable[[float], float]) -> float:
     return low
 
 
-def affine_parts(weight: float, below: Minorant) -> AffineParts:
+def weighted_minorant(weight: float, below: Minorant) -> WeightedMinorant:
     """Return a minorant with its weight as arrays."""
     slopes = {v: row.toarray()[0] for v, row in below.read.matrices.items()}
-    return AffineParts(weight, float(below.read.constant[0]), below.error, slopes, dict(below.slopes))
+    return WeightedMinorant(weight, float(below.read.constant[0]), below.error, slopes, dict(below.slopes))
 
 
-def combined(rest: Affine, parts: list[AffineParts], multiple: float = 1.0) -> Objective:
+def combined(rest: Affine, parts: list[WeightedMinorant], multiple: float = 1.0) -> Objective:
     """Return rest + multiple * sum of weight * minorant, with bounds of the rounding errors."""
     k = gamma(2 * len(parts) + 10)
     constants, error = [float(rest.constant[0])], 0.0

@@ -68,10 +68,10 @@ def over_edge(edge: Edge, slopes: Slopes) -> Minimum:
     """Return the bound over {x >= 0 or PSD: sum of <row, x> = total, or <= total}."""
     found = {variable: slope_of(variable, slopes) for variable in edge.rows}
     sigma = min(relative_minimum(*found[v], v, row) for v, row in edge.rows.items())
-    payment = min(sigma, 0.0) if edge.at_most else sigma
-    product = edge.total * payment
+    multiplier = min(sigma, 0.0) if edge.at_most else sigma
+    value = edge.total * multiplier
     error_bound = [float(np.linalg.norm(found[v].error) / np.abs(row).max()) for v, row in edge.rows.items()]
-    return Minimum(product - gamma(4) * abs(product), edge.total * max(error_bound), -edge.sign * payment)
+    return Minimum(value - gamma(4) * abs(value), edge.total * max(error_bound), -edge.sign * multiplier)
 
 
 def relative_minimum(g: Array, error: Array, variable: cp.Variable, row: Array) -> float:
@@ -122,9 +122,9 @@ def of_price(price: Price, slopes: Slopes) -> Minimum:
     if r == 1 or not c > 0 or not np.isfinite(d):
         return Minimum(0.0 if d <= c else -np.inf)
     length = (d / (c * r)) ** (1 / (r - 1))  # of the minimiser
-    payment = d * length * (1 - 1 / r)
+    decrease = d * length * (1 - 1 / r)
     error_bound = length * dual_length(power.length, g.error) if g.error.any() else 0.0
-    return Minimum(-upwards(payment * (1 + gamma(64 / (r - 1) + 64))), error_bound)
+    return Minimum(-upwards(decrease * (1 + gamma(64 / (r - 1) + 64))), error_bound)
 
 
 def of_inverses(part: Inverses, slopes: Slopes) -> Minimum:

@@ -138,7 +138,7 @@ def read_alignment(structure: Structure) -> Alignment | str:
     if not cone and not all(v.is_nonneg() for v in structure.variables):
         return "weights of free sign need the constraint K >> 0"
     if cone and len(cone) != sum(v.size for v in structure.variables):
-        return "all its weights must stand in K >> 0"
+        return "all its weights must occur in K >> 0"
     gain = -np.concatenate([structure.rest.gradient(v) for v in structure.variables])
     return Alignment(
         problem_text(structure),

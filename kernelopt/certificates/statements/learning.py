@@ -292,7 +292,7 @@ def read_cone(structure: Structure) -> Cone | str:
         return "its semidefinite constraint must be one combination of kernels with weights of free sign"
     starts = first_columns(structure)
     if any(not v.is_nonneg() and v not in found for v in structure.variables):
-        return "all weights of free sign must stand in K >> 0"
+        return "all weights of free sign must occur in K >> 0"
     return tuple((starts[v.id] + i, grams.subset([i])) for v, grams in found.items() for i in range(v.size))
 
 

@@ -86,8 +86,8 @@ def set_multiplier(
 
 def witness_towards(G: Array, x: Array, centre: Array) -> tuple[Array, Array] | None:
     """Return (x, T) where T proves sum_j x_j G_j >> 0, with x moved towards `centre` as little as needed."""
-    for share in (0.0, *slacks(), 1e-2, 0.1, 1.0):
-        nearby = (1 - share) * x + share * centre
+    for t in (0.0, *slacks(), 1e-2, 0.1, 1.0):
+        nearby = (1 - t) * x + t * centre
         M = np.tensordot(nearby, G, 1)
         if np.linalg.eigvalsh(M)[0] <= 0:
             continue

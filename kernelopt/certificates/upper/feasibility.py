@@ -135,16 +135,16 @@ class FeasibleSet:
         t grows fourfold until the point is feasible; three bisections of log t follow.
         """
 
-        def feasible(share: float) -> bool:
-            return not self.at({k: (1 - share) * point[k] + share * inner[k] for k in point})
+        def feasible(t: float) -> bool:
+            return not self.at({k: (1 - t) * point[k] + t * inner[k] for k in point})
 
-        share = FIRST_STEP
-        while not feasible(share):
-            share *= 4
-            if share > 1:
+        t = FIRST_STEP
+        while not feasible(t):
+            t *= 4
+            if t > 1:
                 remaining = self.at(inner)
                 return (None, remaining) if remaining else (inner, [])
-        low, high = share / 4, share
+        low, high = t / 4, t
         for _ in range(3):
             middle = np.sqrt(low * high)
             low, high = (low, middle) if feasible(middle) else (middle, high)

@@ -143,7 +143,7 @@ class Ascent:
         if not np.isfinite(spectrum).all() or not (self._data.diagonal or (np.diff(spectrum) >= 0).all()):
             raise InputError(
                 f"the spectrum of B_{i} must be finite and ascending, got {spectrum}. "
-                "numpy.linalg.eigh returns it so; an infinite B needs mending first."
+                "numpy.linalg.eigh returns it so for a finite B."
             )
         self._data.bases[i] = basis
         self._data.spectra[i] = spectrum
