@@ -18,7 +18,7 @@ def compiled(loop: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def summed(loop: Callable[..., Any]) -> Callable[..., Any]:
-    """Return the same, with sums in whatever order vectorises: NaN and infinity keep their meaning."""
+    """Return the same with sums in any order, so that they vectorise; NaN and infinity are respected."""
     return _jit(loop, {"fastmath": REASSOCIATION})
 
 

@@ -20,7 +20,7 @@ from kernelopt.certificates.conic.dual_cones import into_dual_cone
 from kernelopt.numerics.rounding import TINY, Enclosure, gamma, norm_above
 from kernelopt.validation import Array, Index
 
-MAX_MULTIPLICATIONS = 1e9  # of the pivoted QR factorisation that chooses the rows: about a second
+MAX_MULTIPLICATIONS = 1e9  # of the pivoted QR factorisation that chooses the rows: a second or less
 CONTRACTION = 0.5  # the largest |I - RM| that is accepted: the bound is then at most doubled
 AMPLE_RATIO = 2.0**20  # distances to the boundary beyond this multiple of a change count as equal
 

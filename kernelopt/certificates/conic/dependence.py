@@ -9,7 +9,7 @@ from kernelopt.certificates.conic.tightening import Interval
 from kernelopt.validation import Array, Index
 
 DEPENDENT = 1e-13  # relative to the largest singular value of columns of length one: rounding
-MAX_COLUMNS = 500  # of the dense singular value decomposition: about a second
+MAX_COLUMNS = 500  # limits the cost of the dense singular value decomposition
 MAX_RATIO = 2.0**16  # of a bound to the entries of x: wide, and far from the 1e13 at which rounding counts
 
 

@@ -66,12 +66,10 @@ def minorant(term: RiskTerm, alpha: Array, Ks: list[Array] | None, accurate: boo
     """
     learner = term.learner
     alpha = learner.loss.project(alpha, learner.y, learner.bias is not None)
-    dual_value, perturbation = dual_value_of(learner, alpha)
+    l_alpha, perturbation = dual_value_of(learner, alpha)
     if all(form == "fixed" for form in term.forms) and Ks is not None:
         penalty = fixed_penalty(term, alpha, Ks, perturbation, accurate)
-        return constant(
-            dual_value.value - penalty, dual_value.error + UNIT * (abs(dual_value.value) + penalty)
-        )
+        return constant(l_alpha.value - penalty, l_alpha.error + UNIT * (abs(l_alpha.value) + penalty))
     block_weights = np.ones(len(term.kernels))
     if len(term.kernels) > 1 and learner.norm != 2:
         block_weights = optimal_block_weights(
@@ -80,9 +78,9 @@ def minorant(term: RiskTerm, alpha: Array, Ks: list[Array] | None, accurate: boo
     parts = [quadratic(K, alpha, perturbation, accurate) for K in term.kernels]
     forms = weighted_sum(parts, 1 / (2 * block_weights))
     rows = {v: -row for v, row in forms.read.matrices.items()}
-    rounding = UNIT * (abs(dual_value.value) + float(np.abs(forms.read.constant[0])))
-    error = (dual_value.error + forms.error + rounding) * (1 + gamma(8))
-    return Minorant(Affine(dual_value.value - forms.read.constant, rows), error, forms.slopes)
+    rounding = UNIT * (abs(l_alpha.value) + float(np.abs(forms.read.constant[0])))
+    error = (l_alpha.error + forms.error + rounding) * (1 + gamma(8))
+    return Minorant(Affine(l_alpha.value - forms.read.constant, rows), error, forms.slopes)
 
 
 def weighted_sum(parts: Sequence[Minorant], factors: Array) -> Minorant:

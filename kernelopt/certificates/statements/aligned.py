@@ -65,10 +65,10 @@ class Alignment:
         B = statement.arrays["B0"]
         root: Any = np.linalg.qr(B, mode="r")
         if self.cone:
-            found_inside = self.prove_with_cone(statement, B, root, x)
-            if found_inside is None:
+            witness = self.prove_with_cone(statement, B, root, x)
+            if witness is None:
                 return
-            x, T = found_inside
+            x, T = witness
             statement.set_witness(0, T=T)
         else:
             x = np.maximum(x, 0.0)

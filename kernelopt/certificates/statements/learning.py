@@ -51,10 +51,14 @@ class Learning:
 
     Attributes
     ----------
-    words : str
-    variables : those whose entries are x, in order
-    kernels : Grams on the labelled points, one for each x_j
-    cone : the matrices G_j of sum_j x_j G_j >> 0 on all points, empty where no cone is needed
+    text : str
+        The problem as cvxpy prints it.
+    variables : tuple
+        The variables whose entries are x, in this order.
+    kernels : Grams
+        The kernels K_j on the labelled points, one for each x_j.
+    cone : tuple
+        The matrices G_j of sum_j x_j G_j >> 0 on all points, empty where there is no cone.
     """
 
     text: str
@@ -144,10 +148,10 @@ class Learning:
         if self.cone:
             row = np.asarray(self.bound.row)
             centre = np.full(x.size, self.bound.total / row.sum())
-            found_inside = interior_witness(statement.arrays["G0"], x, centre, self.constraints(statement))
-            if found_inside is None:
+            witness = interior_witness(statement.arrays["G0"], x, centre, self.constraints(statement))
+            if witness is None:
                 return
-            x, T = found_inside
+            x, T = witness
             statement.set_witness(0, T=T)
         if self.bound.row is None:
             x, s = into_ball(x, statement.arrays["B0"], self.bound.total, statement.facts["balls"][0])
@@ -168,11 +172,11 @@ class Learning:
         b = self.loss.intercept(f, self.y) if self.bias else 0.0
         statement.set_witness(0, ridge=ridge, L=L, beta=beta, b=b)
         if isinstance(self.loss, hard_margin):
-            reached = float((self.y * (f + b)).min())
+            least_margin = float((self.y * (f + b)).min())
             for slack in slacks():
-                scale = (1 + slack) / reached if reached > 0 else 1.0
+                scale = (1 + slack) / least_margin if least_margin > 0 else 1.0
                 statement.set_witness(0, beta=beta * scale, b=b * scale)
-                if reached <= 0 or statement.sense * statement.bounds()[1] < np.inf:
+                if least_margin <= 0 or statement.sense * statement.bounds()[1] < np.inf:
                     return
 
 
