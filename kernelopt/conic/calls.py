@@ -170,7 +170,7 @@ def clarabel_call(
     def work() -> Any:
         from clarabel import DefaultSolver
 
-        P = quadratic(data)
+        P = upper_triangle(data)
         cones = clarabel_conif.dims_to_solver_cones(data["dims"])
         settings = solver.parse_solver_opts(verbose, dict(options))
         compiled = DefaultSolver(P, data["c"], data["A"], data["b"], cones, settings)
@@ -180,7 +180,7 @@ def clarabel_call(
     return work
 
 
-def quadratic(data: dict[str, Any]) -> sp.csc_array:
+def upper_triangle(data: dict[str, Any]) -> sp.csc_array:
     """Return the upper triangle of P, zero where the objective is linear."""
     size = data["c"].size
     return sp.csc_array(sp.triu(data["P"] if "P" in data else sp.csc_array((size, size))))
@@ -205,7 +205,7 @@ def clarabel_process(
     settings = {name: getattr(chosen, name) for name in names if not callable(getattr(chosen, name))}
     changed = {name: value for name, value in settings.items() if value != getattr(default, name)}
     try:
-        return SolverProcess(quadratic(data), data["c"], data["A"], data["b"], cones, changed)
+        return SolverProcess(upper_triangle(data), data["c"], data["A"], data["b"], cones, changed)
     except (OSError, ValueError):
         return None
 

@@ -147,11 +147,11 @@ def program_bound(
     program, unit = scaled.program, scaled.columns
     sizes = None if sizes is None else sizes / unit
     search = Search(scaled, Interval(lower / unit, upper / unit), names, found, sizes)
-    if search.run_solver(program, options, watch):
+    if search.solve_tilted(program, options, watch):
         return search.best
     orthogonal = program.orthogonal()
     if orthogonal is not None:
-        search.run_solver(orthogonal, options, watch)
+        search.solve_tilted(orthogonal, options, watch)
     return search.best
 
 
@@ -176,10 +176,10 @@ class Search:
         self.scale = float(np.abs(program.c).max(initial=0.0)) or 1.0
         self.best, self.loss = Bound(-np.inf, "no multiplier could be repaired"), np.inf
 
-    def run_solver(self, solved: ConeProgram, options: dict[str, Any], watch: Watch | None) -> bool:
+    def solve_tilted(self, solved: ConeProgram, options: dict[str, Any], watch: Watch | None) -> bool:
         """Solve a program for all tilts and bound from every multiplier; return whether the search is over.
 
-        `solved` is the own program, in its or in orthogonal coordinates. The search is over where a bound is
+        `solved` is the program in its own or in orthogonal coordinates. The search is over where a bound is
         close to the primal value, or where the problem is infeasible or unbounded.
         """
         program = self.program
@@ -208,13 +208,11 @@ class Search:
         for k, columns in enumerate(self.choices):
             if self.best.value > -np.inf and primal - self.best.value <= NEGLIGIBLE_GAP * abs(primal):
                 break
-            correction = self.corrections[k] = self.corrections.get(k) or LeastNormCorrection(
-                program.A, columns
-            )
+            correction = self.corrections.get(k) or LeastNormCorrection(program.A, columns)
+            self.corrections[k] = correction
             repaired = repaired_bound(program, assumed.box, x, z, shift, correction)
-            if not primal - repaired.value <= POOR_GAP * max(
-                abs(primal), program.terms(x)
-            ) and assumed.restrict_dependent(x):
+            close = primal - repaired.value <= POOR_GAP * max(abs(primal), program.terms(x))
+            if not close and assumed.restrict_dependent(x):
                 repaired = repaired_bound(program, assumed.box, x, z, shift, correction)
             value = min(repaired.value, assumed.objective_bound)
             if value > self.best.value:
@@ -223,12 +221,11 @@ class Search:
                     self.found.append(self.best)
             elif self.best.value == -np.inf and repaired.unbounded_slopes.any():
                 name = owner(program, self.names, repaired.unbounded_slopes)
-                why = f"the multiplier of {name} cannot be balanced: it needs bounds"
+                why = f"the dual constraint of {name} cannot be met exactly: it needs bounds"
                 self.best = Bound(-np.inf, why)
         size = max(abs(primal), CANCELLATION * program.terms(x))
-        return primal - self.best.value <= SUFFICIENT_GAP * size and (
-            tilted or self.loss <= ACCEPTED_LOSS * size
-        )
+        close = primal - self.best.value <= SUFFICIENT_GAP * size
+        return close and (tilted or self.loss <= ACCEPTED_LOSS * size)
 
 
 class Assumptions:

@@ -75,7 +75,7 @@ def minorant(term: RiskTerm, alpha: Array, Ks: list[Array] | None, accurate: boo
         block_weights = optimal_block_weights(
             learner.norm, alpha, Ks or [np.eye(alpha.size)] * len(term.kernels)
         )
-    parts = [quadratic(K, alpha, perturbation, accurate) for K in term.kernels]
+    parts = [quadratic_form(K, alpha, perturbation, accurate) for K in term.kernels]
     forms = weighted_sum(parts, 1 / (2 * block_weights))
     rows = {v: -row for v, row in forms.read.matrices.items()}
     rounding = UNIT * (abs(l_alpha.value) + float(np.abs(forms.read.constant[0])))
@@ -150,7 +150,7 @@ def form_change(d: Array, alpha: Array, perturbation: float) -> float:
     )
 
 
-def quadratic(K: cp.Expression, alpha: Array, perturbation: float, accurate: bool) -> Minorant:
+def quadratic_form(K: cp.Expression, alpha: Array, perturbation: float, accurate: bool) -> Minorant:
     """Return alpha'K alpha as an affine function of the variables of K, with bounds of its errors."""
     parts = terms(K)
     if parts is None:

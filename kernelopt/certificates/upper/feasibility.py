@@ -175,7 +175,7 @@ class FeasibleSet:
         for _ in range(2):
             x = np.concatenate([flat(v.value) for v in self.variables])
             D = np.where(nonnegative, np.maximum(x, 0.0), 1.0)
-            if not np.any(A * D, axis=1).all():  # an equation all of whose entries are zero: they must change
+            if not np.any(A * D, axis=1).all():  # the variables of an equation are all zero: let them change
                 smallest = 1e-12 * (float(np.abs(x).max(initial=0.0)) or 1.0)
                 D = np.where(nonnegative, np.maximum(x, smallest), 1.0)
             D = D / D.max(initial=1e-300)  # a factor of D does not change the step
