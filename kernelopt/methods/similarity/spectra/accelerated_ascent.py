@@ -118,10 +118,10 @@ def maximize(data: ProblemData, weights: Array, tol: float, steps: int, state: S
 
 @compiled
 def rescaled_start(alpha: Array, data: ProblemData, weights: Array, tol: float, state: State) -> Array:
-    """Return a first point, multiplied by t until t >= RESCALING.
+    """Return a first point on the ray of alpha: alpha becomes t alpha until t >= RESCALING.
 
-    With the kernels and gamma of alpha, t = linear'alpha / alpha'(f + diag(curvature) alpha) maximises the
-    objective l(t alpha) - t^2 alpha'f / 2. For large C the first alpha may be too long by powers of ten.
+    t = linear'alpha / alpha'(f + diag(curvature) alpha) maximises l(t alpha) - t^2 alpha'f / 2, the objective
+    on the ray with fixed kernels and gamma. For large C the given alpha may be too long by powers of ten.
     """
     for _ in range(MAX_ROUNDS):
         evaluate(alpha, data, weights, tol, state)
