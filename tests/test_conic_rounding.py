@@ -249,7 +249,7 @@ def test_boxes_of_what_cvxpy_makes_of_norms_and_squares():
     program = cone_program(P, [1, 1, 0, 0, 1, 0], rows, np.zeros(7), nonneg=4, soc=1)
     assert not tightened(program, everywhere(6)).bounded.all()
     box = tightened(program, everywhere(6), 4.0)
-    assert box.bounded.all() and (box.reach <= 4 * (1 + 1e-12)).all()
+    assert box.bounded.all() and (box.max_abs <= 4 * (1 + 1e-12)).all()
     assert box.upper[5] == pytest.approx(2.0, abs=1e-12) and box.lower[4] >= -1e-12
 
 
@@ -259,7 +259,7 @@ def test_boxes_of_a_semidefinite_and_of_an_exponential_cone():
         np.zeros((3, 3)), [0, 0, 0], [[1, 0, 1], *(-np.eye(3)).tolist()], [4, 0, 0, 0], zero=1, psd=1
     )
     box = tightened(trace, everywhere(3))
-    assert box.upper[0] == pytest.approx(4) and box.reach[1] == pytest.approx(4 * np.sqrt(2))
+    assert box.upper[0] == pytest.approx(4) and box.max_abs[1] == pytest.approx(4 * np.sqrt(2))
     rows = [[0, 1], [-1, 0], [0, 0], [0, -1]]
     exponential = cone_program(np.zeros((2, 2)), [0, 0], rows, [2, 0, 1, 0], nonneg=1, exp=1)
     box = tightened(exponential, everywhere(2))

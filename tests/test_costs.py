@@ -9,7 +9,7 @@ import pytest
 import kernelopt as ko
 from formulations import triplet_lp
 from kernelopt.certificates.conic import multipliers
-from kernelopt.conic.costs import ACCEPTED_SECONDS, MAX_BYTES, MAX_SECONDS, Cones, compiled
+from kernelopt.conic.costs import ACCEPTED_SECONDS, MAX_BYTES, MAX_SECONDS, Cones, cone_sizes
 from kernelopt.conic.ladder import ladder
 from kernelopt.methods import sizing
 from kernelopt.structure import Structure
@@ -70,7 +70,7 @@ PROBLEMS = {
 
 def truth(problem):
     data, _, _ = ko.expand(problem).problem.get_problem_data("CLARABEL")
-    return compiled(data["dims"], data["A"])
+    return cone_sizes(data["dims"], data["A"])
 
 
 @pytest.mark.parametrize("name", PROBLEMS)

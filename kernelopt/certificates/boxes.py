@@ -37,12 +37,12 @@ def known_boxes(structure: Structure, extra: dict[Any, Any] | None) -> Boxes:
         tighten(boxes, variable, *given)
     for edge in filter(None, structure.edges):
         for variable in edge.rows:
-            reach = np.broadcast_to(edge.reach(variable), (variable.size,))
-            tighten(boxes, variable, -reach, reach)
+            bound = np.broadcast_to(edge.reach(variable), (variable.size,))
+            tighten(boxes, variable, -bound, bound)
     for sphere in filter(None, structure.spheres):
         if sphere.variable.id in boxes:
-            reach = np.full(sphere.variable.size, sphere.radius)
-            tighten(boxes, sphere.variable, -reach, reach)
+            bound = np.full(sphere.variable.size, sphere.radius)
+            tighten(boxes, sphere.variable, -bound, bound)
     return boxes
 
 

@@ -107,7 +107,7 @@ class Cones:
         return self.first_order_memory if self.first_order_first else self.interior_memory
 
 
-def compiled(dims: Any, A: sp.csc_array) -> Cones:
+def cone_sizes(dims: Any, A: sp.csc_array) -> Cones:
     """Return the sizes of a problem that cvxpy has compiled."""
     return Cones(
         tuple(int(order) for order in dims.psd),

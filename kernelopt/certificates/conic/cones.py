@@ -15,7 +15,7 @@ from scipy.linalg import solve_triangular
 
 from kernelopt.certificates.conic.semidefinite import curvature
 from kernelopt.conic.calls import TooLong, call
-from kernelopt.conic.costs import Cones, compiled
+from kernelopt.conic.costs import Cones, cone_sizes
 from kernelopt.errors import KerneloptError
 from kernelopt.threads import RecordingWatch, Watch, quietly
 from kernelopt.validation import Array
@@ -131,7 +131,7 @@ class ConeProgram:
     def blocks(self) -> Iterator[tuple[str, slice, Any]]:
         """Yield (kind, rows, parameter) of every cone."""
         start = 0
-        for kind, size, parameter in sizes(self.dims):
+        for kind, size, parameter in cone_rows(self.dims):
             yield kind, slice(start, start + size), parameter
             start += size
 
@@ -142,7 +142,7 @@ class ConeProgram:
 
     def cones(self) -> Cones:
         """Return the sizes from which the cost of a solve is predicted."""
-        return compiled(self.dims, self.A)
+        return cone_sizes(self.dims, self.A)
 
     def vectorized(self, M: Array) -> Array:
         """Return the triangle of a symmetric matrix with its off-diagonal entries times sqrt(2)."""
@@ -173,7 +173,7 @@ def usable(values: Any, size: float = 1.0) -> Array | None:
     return array if array.size and np.isfinite(array).all() else None
 
 
-def sizes(dims: Any) -> Iterator[tuple[str, int, Any]]:
+def cone_rows(dims: Any) -> Iterator[tuple[str, int, Any]]:
     """Yield (kind, number of rows, parameter) of every cone in cvxpy's order."""
     if dims.zero:
         yield "zero", dims.zero, None

@@ -13,7 +13,7 @@ MAX_COLUMNS = 500  # limits the cost of the dense singular value decomposition
 MAX_RATIO = 2.0**16  # of a bound to the entries of x: wide, and far from the 1e13 at which rounding counts
 
 
-def restricted(program: ConeProgram, box: Interval, x: Array) -> tuple[Interval, Index] | None:
+def restricted_box(program: ConeProgram, box: Interval, x: Array) -> tuple[Interval, Index] | None:
     """Return a smaller box, and the columns it limits: those dependent up to rounding, without useful bounds.
 
     Let d be a direction with A d and c'd of the size of rounding. Along d the program of the stored numbers
@@ -22,7 +22,7 @@ def restricted(program: ConeProgram, box: Interval, x: Array) -> tuple[Interval,
     |x|. A bound for this box assumes these limits. None where no columns are dependent.
     """
     largest = MAX_RATIO * max(float(np.abs(x).max(initial=0.0)), 1e-300)
-    columns = np.flatnonzero(~(box.reach <= largest) & (program.curvature <= 0))
+    columns = np.flatnonzero(~(box.max_abs <= largest) & (program.curvature <= 0))
     if not 1 < columns.size <= MAX_COLUMNS:
         return None
     A = program.A[:, columns].toarray()

@@ -75,8 +75,8 @@ def column_minima(program: ConeProgram, x: Array, r: Enclosure, box: Interval) -
     d, value, error = program.curvature, r.value, r.error
     with np.errstate(all="ignore"):
         low, high = box
-        ends = np.minimum(value * low, value * high) - error * box.reach
-        size = np.maximum(np.abs(value), error) * box.reach
+        ends = np.minimum(value * low, value * high) - error * box.max_abs
+        size = np.maximum(np.abs(value), error) * box.max_abs
         concave = d < 0
         if concave.any():
             farthest = np.maximum(np.abs(low - x), np.abs(high - x))

@@ -11,7 +11,7 @@ import numpy as np
 
 from kernelopt.certificates.boxes import Boxes, plain
 from kernelopt.certificates.conic.cones import ConeProgram, cone_program
-from kernelopt.certificates.conic.dependence import restricted
+from kernelopt.certificates.conic.dependence import restricted_box
 from kernelopt.certificates.conic.dual_cones import interior_point
 from kernelopt.certificates.conic.equilibration import Scaled, column_units, equilibrated
 from kernelopt.certificates.conic.farkas import farkas
@@ -254,7 +254,7 @@ class Assumptions:
         """Assume limits for columns that are dependent up to rounding; return whether there are new ones."""
         if self.dependent is not None:
             return False
-        found = restricted(self.program, self.box, np.maximum(np.abs(x), self.sizes))
+        found = restricted_box(self.program, self.box, np.maximum(np.abs(x), self.sizes))
         self.dependent = np.zeros(0, dtype=int) if found is None else found[1]
         if found is not None:
             self.known = found[0]

@@ -35,7 +35,7 @@ class Interval(NamedTuple):
         return found
 
     @property
-    def reach(self) -> Array:
+    def max_abs(self) -> Array:
         """The largest absolute value."""
         return np.maximum(np.abs(self.lower), np.abs(self.upper))
 
@@ -150,19 +150,19 @@ class Rows:
                 lower[rows] = np.maximum(lower[rows], 0.0)
             elif kind == "soc":
                 lower[rows.start] = max(lower[rows.start], 0.0)
-                tail, reach = slice(rows.start + 1, rows.stop), upper[rows.start]
-                lower[tail] = np.maximum(lower[tail], -reach)
-                upper[tail] = np.minimum(upper[tail], reach)
+                tail, bound = slice(rows.start + 1, rows.stop), upper[rows.start]
+                lower[tail] = np.maximum(lower[tail], -bound)
+                upper[tail] = np.minimum(upper[tail], bound)
             elif kind == "psd":
                 first, second = self.program.triangle(parameter)
                 diagonal = np.empty(parameter, dtype=int)
                 diagonal[first[first == second]] = rows.start + np.flatnonzero(first == second)
                 lower[diagonal] = np.maximum(lower[diagonal], 0.0)
                 roots = np.sqrt(np.maximum(upper[diagonal], 0.0))
-                reach = SQRT_TWO * roots[first] * roots[second]
-                reach = np.where(np.isnan(reach), np.inf, reach)
-                lower[rows] = np.where(first == second, lower[rows], np.maximum(lower[rows], -reach))
-                upper[rows] = np.where(first == second, upper[rows], np.minimum(upper[rows], reach))
+                bound = SQRT_TWO * roots[first] * roots[second]
+                bound = np.where(np.isnan(bound), np.inf, bound)
+                lower[rows] = np.where(first == second, lower[rows], np.maximum(lower[rows], -bound))
+                upper[rows] = np.where(first == second, upper[rows], np.minimum(upper[rows], bound))
             elif kind == "exp":  # y exp(x / y) <= z, so that x <= y log(z / y) <= z / e
                 at = rows.start
                 lower[at + 1], lower[at + 2] = max(lower[at + 1], 0.0), max(lower[at + 2], 0.0)
@@ -170,8 +170,8 @@ class Rows:
             elif kind == "power":  # |z| <= x^a y^(1 - a)
                 at = rows.start
                 lower[at], lower[at + 1] = max(lower[at], 0.0), max(lower[at + 1], 0.0)
-                reach = max(upper[at], upper[at + 1], 0.0)
-                lower[at + 2], upper[at + 2] = max(lower[at + 2], -reach), min(upper[at + 2], reach)
+                bound = max(upper[at], upper[at + 1], 0.0)
+                lower[at + 2], upper[at + 2] = max(lower[at + 2], -bound), min(upper[at + 2], bound)
         return Interval(lower, upper)
 
 
@@ -258,7 +258,7 @@ def by_objective(program: ConeProgram, x: Interval, objective_bound: float) -> I
     c, d = program.c, program.curvature
     square = d > 0
     minima = np.where(c == 0, 0.0, np.where(c > 0, c * x.lower, c * x.upper))
-    minima = np.where(d < 0, minima + 0.5 * d * x.reach**2, minima)
+    minima = np.where(d < 0, minima + 0.5 * d * x.max_abs**2, minima)
     minima[square] = -(c[square] ** 2) / (2 * d[square])
     finite = np.isfinite(minima)
     infinite = np.flatnonzero(~finite)
