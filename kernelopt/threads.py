@@ -1,8 +1,8 @@
-"""What threads share: the lock on cvxpy, the number of threads of BLAS, and work that can be ended.
+"""The lock on cvxpy, the number of BLAS threads, and work in a thread that a watch can end.
 
-cvxpy numbers its variables by an unguarded counter, and `warnings.catch_warnings` changes the filters of
-the whole process. Both need one lock, held while a problem is compiled or its results are unpacked. It is
-never held while a solver runs, so two problems are solved at the same time.
+cvxpy numbers its variables by a counter without a lock, and `warnings.catch_warnings` changes the filters of
+the whole process. One lock guards both. It is held while a problem is compiled and while its results are
+unpacked, but never while a solver runs, so that problems can be solved at the same time.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ from threadpoolctl import OpenBLASController, ThreadpoolController
 
 T = TypeVar("T")
 Watch: TypeAlias = Callable[[], object]
-"""A function that raises when the work should end: time is up, or the caller asked for it."""
+"""A function that raises when the work should end, at a time limit or at the request of the caller."""
 
 POLL = 0.025
-"""Seconds between two calls of a watch: nobody notices that delay, and a call costs a thousandth of it."""
+"""Seconds between two calls of a watch: not noticeable as a delay, and a thousand times what a call takes."""
 
 COMPILING = threading.RLock()
-"""Held by whoever compiles or unpacks a cvxpy problem, or changes the filters of warnings."""
+"""The lock for compiling and unpacking cvxpy problems and for changing the warning filters."""
 
 
 @contextmanager
 def quietly(watch: Watch | None = None) -> Iterator[None]:
-    """Hold COMPILING without warnings; `watch` is called while another thread holds it."""
+    """Hold COMPILING and suppress warnings; `watch` is called while waiting for the lock."""
     while not COMPILING.acquire(timeout=-1 if watch is None else POLL):
         if watch is not None:
             watch()
@@ -44,22 +44,22 @@ def quietly(watch: Watch | None = None) -> Iterator[None]:
 
 
 def watched(work: Callable[[], T], watch: Watch, abandon: Callable[[], object]) -> T:
-    """Return `work()`, done in a thread of its own while `watch` is called in this one.
+    """Return `work()`, run in a new thread while `watch` is called in this one.
 
-    What `watch` raises, and a KeyboardInterrupt, end the wait at once: `abandon` is called, the exception
-    goes on, and the thread is left behind. It is a daemon, so it does not keep the process alive. `work`
-    should release the lock of the interpreter, as compiled solvers do. `watch` is called first before the
-    thread is started, so `abandon` must do without one.
+    An exception of `watch`, or a KeyboardInterrupt, ends the wait at once: `abandon` is called and the
+    exception is passed on, while the thread may go on. It is a daemon thread, which does not keep the process
+    alive. `work` should release the interpreter's lock, as compiled solvers do. `watch` is called once
+    before the thread starts, so `abandon` must also be correct when no thread was started.
     """
     finished = threading.Event()
     results: list[T] = []
     errors: list[BaseException] = []
-    context = contextvars.copy_context()  # numpy.errstate, for one
+    context = contextvars.copy_context()  # holds numpy.errstate among others
 
     def run() -> None:
         try:
             results.append(context.run(work))
-        except BaseException as error:  # handed to the thread that waits
+        except BaseException as error:  # raised again in the waiting thread
             errors.append(error)
         finally:
             finished.set()
@@ -78,16 +78,16 @@ def watched(work: Callable[[], T], watch: Watch, abandon: Callable[[], object]) 
 
 
 def seconds_left(watch: Watch | None) -> float:
-    """Return the seconds for which a watch will let work go on, infinite where it does not say.
+    """Return the seconds until a watch will raise, infinite where they are not known.
 
-    It says so by `remaining`, an attribute of its own or of the object whose method it is.
+    They are the attribute `remaining` of the watch, or of the object whose method it is.
     """
     owner = getattr(watch, "__self__", watch)
     return float(getattr(owner, "remaining", float("inf")))
 
 
-class Noted:
-    """A watch that notes what it raised, which is then not taken for a failure of the solver."""
+class RecordingWatch:
+    """A watch that records its exception, to tell it from an exception of the solver."""
 
     def __init__(self, watch: Watch) -> None:
         self.watch = watch
@@ -95,7 +95,7 @@ class Noted:
 
     @property
     def remaining(self) -> float:
-        """The seconds that the watch leaves."""
+        """The seconds until the watch will raise."""
         return seconds_left(self.watch)
 
     def __call__(self) -> None:
@@ -106,21 +106,22 @@ class Noted:
             raise
 
 
-class _Shared:
-    """The limits that all threads ask for at the moment, and the numbers of threads before the first.
+class _BlasLimits:
+    """The limits that are in force in all threads, and the numbers of BLAS threads before the first.
 
-    threadpoolctl alone restores what the thread that leaves first has found, while others still work.
+    A threadpoolctl context restores at its exit the number at its entry. Where contexts of several threads
+    overlap, the first exit would lift the limit of the others, and the last exit would restore a limit.
     """
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
         self.limits: list[int] = []
-        self.before: list[tuple[Any, int]] = []  # libraries of BLAS and their threads
+        self.initial: list[tuple[Any, int]] = []  # BLAS libraries and their numbers of threads
 
     def add(self, limit: int, libraries: list[Any]) -> None:
         with self.lock:
             if not self.limits:
-                self.before = [(library, library.num_threads) for library in libraries]
+                self.initial = [(library, library.num_threads) for library in libraries]
             self.limits.append(limit)
             self._apply()
 
@@ -130,26 +131,26 @@ class _Shared:
             self._apply()
 
     def _apply(self) -> None:
-        # From 3.7 on threadpoolctl obeys one thread alone until that one is done. Here they share.
+        # From 3.7 on threadpoolctl lets only one thread at a time change OpenBLAS. This lock replaces that.
         clear = getattr(OpenBLASController, "clear_controlling_thread", None)
         if clear is not None:
             clear(force=True)
-        least = min(self.limits, default=None)
-        for library, number in self.before:
-            library.set_num_threads(number if least is None else least)
-        if clear is not None and least is None:
+        smallest = min(self.limits, default=None)
+        for library, number in self.initial:
+            library.set_num_threads(number if smallest is None else smallest)
+        if clear is not None and smallest is None:
             clear(force=True)
 
 
-_SHARED = _Shared()
+_LIMITS = _BlasLimits()
 
 
 @lru_cache(maxsize=1)
 def blas_libraries(modules: int) -> list[Any]:
-    """Return what controls each library of BLAS in this process, in which so many modules are imported.
+    """Return threadpoolctl's controllers of the BLAS libraries, when `modules` modules are imported.
 
-    To find them takes milliseconds, as long as a small problem takes to solve. An import is what loads
-    another one, so they are looked for again when the number of modules has changed.
+    The search takes milliseconds, as long as a small problem takes to solve, so its result is cached. Only
+    an import loads another library: the number of modules is the key of the cache.
     """
     libraries: list[Any] = ThreadpoolController().select(user_api="blas").lib_controllers
     return libraries
@@ -157,19 +158,19 @@ def blas_libraries(modules: int) -> list[Any]:
 
 @contextmanager
 def one_blas_thread(limit: int | None = 1) -> Iterator[None]:
-    """Limit the threads of BLAS; with None nothing is changed.
+    """Limit the threads of BLAS to `limit`; None changes nothing.
 
-    For most builds of BLAS the number belongs to the process. Where uses overlap, nested or in several
-    threads, the smallest limit holds, and the last one out restores the number that the first one found.
+    In most builds of BLAS the number of threads belongs to the process. Where calls overlap, nested or in
+    several threads, the smallest limit is in force, and the last exit restores the initial number.
     """
     if limit is None:
         yield
         return
     libraries = blas_libraries(len(sys.modules))
-    # With OpenMP underneath every thread has a number of its own.
+    # In builds on OpenMP each thread has a number of its own.
     own = [library for library in libraries if getattr(library, "threading_layer", "") == "openmp"]
     before = [(library, library.num_threads) for library in own]
-    _SHARED.add(limit, [library for library in libraries if library not in own])
+    _LIMITS.add(limit, [library for library in libraries if library not in own])
     for library in own:
         library.set_num_threads(limit)
     try:
@@ -177,4 +178,4 @@ def one_blas_thread(limit: int | None = 1) -> Iterator[None]:
     finally:
         for library, number in before:
             library.set_num_threads(number)
-        _SHARED.remove(limit)
+        _LIMITS.remove(limit)

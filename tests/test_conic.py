@@ -835,7 +835,7 @@ def test_a_bound_by_multipliers_can_be_ended_and_keeps_what_it_found():
 
 def test_the_best_bound_survives_a_watch_that_raises_later(monkeypatch):
     """The second solve of a tilted problem is ended: the bound of the first stands."""
-    monkeypatch.setattr(multipliers, "CLOSE", -1.0)  # no bound is good enough: all tilts are solved
+    monkeypatch.setattr(multipliers, "SUFFICIENT_GAP", -1.0)  # no bound is good enough: all tilts are solved
     problem, found = distance(), []
     boxes = known_boxes(ko.Structure(problem), None)
 

@@ -25,13 +25,13 @@ import scipy.sparse as sp
 import kernelopt as ko
 from kernelopt.certificates.boxes import known_boxes
 from kernelopt.certificates.conic import multipliers
-from kernelopt.certificates.conic.balance import Repair
 from kernelopt.certificates.conic.cones import ConeProgram
-from kernelopt.certificates.conic.correction import balance
-from kernelopt.certificates.conic.dual_cones import interior, pushed
+from kernelopt.certificates.conic.correction import correction_system
+from kernelopt.certificates.conic.dual_cones import interior_point, into_dual_cone
 from kernelopt.certificates.conic.farkas import farkas
 from kernelopt.certificates.conic.lagrangian import dual_value
-from kernelopt.certificates.conic.proofs import proof_near
+from kernelopt.certificates.conic.least_norm import LeastNormCorrection
+from kernelopt.certificates.conic.proofs import repaired_bound
 from kernelopt.certificates.conic.semidefinite import curvature, semidefinite
 from kernelopt.certificates.conic.tightening import Interval, tightened
 from kernelopt.numerics.rounding import column_sums, exact_sum, norm_above, refined, two_products
@@ -200,9 +200,9 @@ def test_pushed_points_are_in_the_dual_cone(kind, scale):
     edge = np.array(PAIRS[kind][1], dtype=float)
     for t in (0.0, 1e-16, 1e-12, 1.0):
         for _ in range(5):
-            z = pushed(program, scale * (edge + t * rng.standard_normal(3)))
+            z = into_dual_cone(program, scale * (edge + t * rng.standard_normal(3)))
             assert z is not None and inside(kind, z)
-            again = pushed(program, z)
+            again = into_dual_cone(program, z)
             np.testing.assert_allclose(again, z, rtol=1e-13)
             if t < 1e-10:
                 np.testing.assert_allclose(z, scale * edge, rtol=1e-8)
@@ -212,12 +212,12 @@ def test_pushed_points_have_the_room_that_is_asked_for():
     rng = np.random.default_rng(4)
     program = cone_program(np.zeros((1, 1)), [0], np.zeros((8, 1)), np.zeros(8), nonneg=2, soc=1, psd=1)
     room = np.full(8, 1e-3)
-    z = pushed(program, rng.standard_normal(8), room)
+    z = into_dual_cone(program, rng.standard_normal(8), room)
     for _ in range(50):
         near = z + room * rng.choice([-1.0, 1.0], 8)
         assert (near[:2] >= 0).all() and inside("soc", near[2:5]) and inside("psd", near[5:])
     exponential = cone_program(np.zeros((1, 1)), [0], np.zeros((3, 1)), np.zeros(3), exp=1)
-    assert pushed(exponential, np.array([-1.0, 0.0, 5.0]), np.full(3, 1e-3)) is None
+    assert into_dual_cone(exponential, np.array([-1.0, 0.0, 5.0]), np.full(3, 1e-3)) is None
 
 
 # ---------------------------------------------------------------------------- bounds of the columns
@@ -250,7 +250,7 @@ def test_boxes_of_what_cvxpy_makes_of_norms_and_squares():
     program = cone_program(P, [1, 1, 0, 0, 1, 0], rows, np.zeros(7), nonneg=4, soc=1)
     assert not tightened(program, everywhere(6)).bounded.all()
     box = tightened(program, everywhere(6), 4.0)
-    assert box.bounded.all() and (box.reach <= 4 * (1 + 1e-12)).all()
+    assert box.bounded.all() and (box.max_abs <= 4 * (1 + 1e-12)).all()
     assert box.upper[5] == pytest.approx(2.0, abs=1e-12) and box.lower[4] >= -1e-12
 
 
@@ -260,7 +260,7 @@ def test_boxes_of_a_semidefinite_and_of_an_exponential_cone():
         np.zeros((3, 3)), [0, 0, 0], [[1, 0, 1], *(-np.eye(3)).tolist()], [4, 0, 0, 0], zero=1, psd=1
     )
     box = tightened(trace, everywhere(3))
-    assert box.upper[0] == pytest.approx(4) and box.reach[1] == pytest.approx(4 * np.sqrt(2))
+    assert box.upper[0] == pytest.approx(4) and box.max_abs[1] == pytest.approx(4 * np.sqrt(2))
     rows = [[0, 1], [-1, 0], [0, 0], [0, -1]]
     exponential = cone_program(np.zeros((2, 2)), [0, 0], rows, [2, 0, 1, 0], nonneg=1, exp=1)
     box = tightened(exponential, everywhere(2))
@@ -281,16 +281,16 @@ def test_no_bound_is_above_the_true_optimum(kind, curved, scale):
         size = float(np.abs(program.c).max())
         most = float(value) + 10 * size
         box = tightened(program, everywhere(3), most)
-        repair = Repair(program.A, np.ones(3, dtype=bool))
+        repair = LeastNormCorrection(program.A, np.ones(3, dtype=bool))
         for noise in (0.0, 1e-15, 1e-9, 1e-3, 1.0, 1e6):
-            shift = 4 * noise * scale * interior(program)
+            shift = 4 * noise * scale * interior_point(program)
             off = noise * scale * rng.standard_normal(z.size)
             point = x + min(noise, 1.0) * rng.standard_normal(3)
-            proof = proof_near(program, box, point, z + off, shift, repair)
+            proof = repaired_bound(program, box, point, z + off, shift, repair)
             best = min(proof.value, most)
             assert best == -np.inf or Fraction(best) <= value
             for known in (everywhere(3, 1e6), everywhere(3, 16.0)):
-                best = dual_value(program, point, pushed(program, z + off), known).value
+                best = dual_value(program, point, into_dual_cone(program, z + off), known).value
                 assert Fraction(best) <= value
             if noise == 0.0:
                 assert best >= float(value) - 1e-10 * size
@@ -310,8 +310,8 @@ def test_free_columns_are_balanced_exactly_or_not_at_all(seed):
     program = cone_program(np.zeros((3, 3)), c, np.vstack([A, -A]), np.ones(6), nonneg=6)
     y = -np.linalg.solve(A.T, c)
     z = np.concatenate([np.maximum(y, 0), np.maximum(-y, 0)])
-    repair = Repair(program.A, np.ones(3, dtype=bool))
-    proof = proof_near(program, everywhere(3), np.zeros(3), z, np.zeros(6), repair)
+    repair = LeastNormCorrection(program.A, np.ones(3, dtype=bool))
+    proof = repaired_bound(program, everywhere(3), np.zeros(3), z, np.zeros(6), repair)
     assert Fraction(proof.value) <= value and proof.value >= float(value) * (1 + 1e-12)
 
 
@@ -338,27 +338,27 @@ def test_near_parallel_columns(angle):
     program = cone_program(np.zeros((2, 2)), [1, 0], A, [-1, 1 - angle, 4], nonneg=3)
     true = np.array([1 + 1 / angle, 1 / angle, 0.0])
     assert (program.c + program.A.T @ true == 0).all() and -program.b @ true == 2.0
-    repair = Repair(program.A, np.ones(2, dtype=bool))
+    repair = LeastNormCorrection(program.A, np.ones(2, dtype=bool))
     for noise in (0.0, 1e-16, 1e-12, 1e-8):
         z = true * (1 + noise * np.array([1.0, -1.0, 1.0]))
-        value = proof_near(program, everywhere(2), np.array([2.0, -1.0]), z, np.zeros(3), repair).value
+        value = repaired_bound(program, everywhere(2), np.array([2.0, -1.0]), z, np.zeros(3), repair).value
         assert value == -np.inf or Fraction(value) <= 2
     if angle > 2.0**-40:
-        plain = proof_near(program, everywhere(2), np.array([2.0, -1.0]), true, np.zeros(3), repair).value
+        plain = repaired_bound(program, everywhere(2), np.array([2.0, -1.0]), true, np.zeros(3), repair).value
         assert plain >= 2 - 1e-6
 
 
 def test_singular_and_huge_data_give_no_bound_and_no_error():
     twice = sp.csc_array(np.array([[1.0, 1.0], [0.0, 0.0]]))
-    assert Repair(twice, np.ones(2, dtype=bool))(np.zeros(2), np.array([1.0, 1.0])) is not None
+    assert LeastNormCorrection(twice, np.ones(2, dtype=bool))(np.zeros(2), np.array([1.0, 1.0])) is not None
     for size in (1e300, 1e160, 1e-300):
         program = cone_program(np.zeros((2, 2)), [size, size], np.eye(2) * size, [size, -size], nonneg=2)
-        repair = Repair(program.A, np.ones(2, dtype=bool))
+        repair = LeastNormCorrection(program.A, np.ones(2, dtype=bool))
         with np.errstate(all="ignore"):
-            proof = proof_near(program, everywhere(2), np.ones(2), np.ones(2), np.zeros(2), repair)
+            proof = repaired_bound(program, everywhere(2), np.ones(2), np.ones(2), np.zeros(2), repair)
             assert not proof.value > -1.0
             assert proof.value != np.inf
-    assert balance(program, np.zeros(2), np.arange(2), 1.0) is None
+    assert correction_system(program, np.zeros(2), np.arange(2), 1.0) is None
 
 
 # ----------------------------------------------------------------------------------------- rays

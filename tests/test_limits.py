@@ -25,7 +25,7 @@ from kernelopt.methods import control as control_module
 from kernelopt.methods.control import Control
 from kernelopt.methods.exact import method as exact
 from kernelopt.methods.registry import METHODS
-from kernelopt.threads import Noted, seconds_left
+from kernelopt.threads import RecordingWatch, seconds_left
 from tests.problems import labels, points
 
 LATE = 1.0  # seconds that a call may be late
@@ -431,7 +431,7 @@ def test_a_watched_machine_is_the_same_machine(loss):
 def test_a_watch_says_how_long_it_lasts():
     control = Control(1e-5, time_limit=100.0)
     assert 99 < seconds_left(control.check) <= 100
-    assert 99 < seconds_left(Noted(control.check)) <= 100
+    assert 99 < seconds_left(RecordingWatch(control.check)) <= 100
     assert seconds_left(lambda: None) == seconds_left(None) == np.inf
 
 
@@ -453,7 +453,7 @@ def test_where_nothing_is_known_the_limit_is_named():
 def test_a_large_set_up_goes_into_a_process_and_gives_the_same_bits(monkeypatch):
     values = []
     for longest in (np.inf, 0.0):
-        monkeypatch.setattr(calls, "UNBROKEN", longest)
+        monkeypatch.setattr(calls, "UNWATCHED_SECONDS", longest)
         problem = ko.expand(free(12)).problem
         tried = run_solver(problem, SolverAttempt("CLARABEL", {"max_iter": 60}), watch=lambda: None)
         assert tried.status == cp.OPTIMAL and tried.iterations > 5
@@ -466,12 +466,12 @@ def test_where_no_process_can_be_started_the_thread_does_the_work(monkeypatch):
     def refused(*_, **__):
         raise OSError("no processes here")
 
-    monkeypatch.setattr(calls, "UNBROKEN", 0.0)
+    monkeypatch.setattr(calls, "UNWATCHED_SECONDS", 0.0)
     monkeypatch.setattr(process.subprocess, "Popen", refused)
     problem = ko.expand(free(12)).problem
     assert run_solver(problem, SolverAttempt("CLARABEL"), watch=lambda: None).status == cp.OPTIMAL
     control = Control(1e-5, time_limit=10.0)
-    monkeypatch.setattr(calls, "SETUP", 1.0)  # seconds for an entry: it would take an hour
+    monkeypatch.setattr(calls, "SETUP_SECONDS", 1.0)  # seconds for an entry: it would take an hour
     tried = run_solver(problem, SolverAttempt("CLARABEL"), watch=control.check)
     assert tried.status == "failed" and "no time to set up" in tried.failure
 

@@ -13,9 +13,14 @@ import pytest
 import kernelopt as ko
 from kernelopt.errors import InputError, ParameterError, ShapeError, SolverError
 from kernelopt.methods.similarity.spectra import Ascent
-from kernelopt.methods.similarity.spectra.offset import offset, respond
-from kernelopt.methods.similarity.spectra.projection import Pairs, eigenvectors, project, project_diagonal
-from kernelopt.methods.similarity.spectra.secular import image, root
+from kernelopt.methods.similarity.spectra.offset import box_maximiser, minimize_offset
+from kernelopt.methods.similarity.spectra.projection import (
+    Eigenpairs,
+    eigenvectors,
+    project,
+    project_diagonal,
+)
+from kernelopt.methods.similarity.spectra.secular import secular_eigenvector, secular_root
 from kernelopt.numerics.simplex import on_simplex
 from tests.every import every
 from tests.problems import labels, sample_weights, solved, targets
@@ -71,7 +76,7 @@ def dense(B, z, c, total):
 def projected(B, z, c, total):
     """The same by the change of the decomposition of B: K, K z and what is known of K."""
     spectrum, Q = np.linalg.eigh((B + B.T) / 2)
-    pairs, out = Pairs.room(z.size), np.empty(z.size)
+    pairs, out = Eigenpairs.empty(z.size), np.empty(z.size)
     values = project(spectrum, Q.T @ z, c, np.nan if total is None else total, pairs, out)
     rows = eigenvectors(pairs) @ Q.T
     return (rows.T * pairs.weights[: pairs.counts[0]]) @ rows, Q @ out, values
@@ -145,9 +150,9 @@ def test_roots_give_orthogonal_eigenvectors_even_between_close_poles(rho):
         z /= np.linalg.norm(z)
         gaps, rows, mu = np.empty(n), np.empty((n, n)), np.empty(n)
         for j in range(n):
-            origin, eta = root(j, poles, z * z, rho, gaps)
+            origin, eta = secular_root(j, poles, z * z, rho, gaps)
             mu[j] = poles[origin] + eta
-            square, form = image(gaps, eta, z, poles, rows[j])
+            square, form = secular_eigenvector(gaps, eta, z, poles, rows[j])
             rows[j] /= np.sqrt(square)
             assert form / square == pytest.approx((rows[j] ** 2) @ poles, rel=1e-12)
         M = np.diag(poles) + rho * np.outer(z, z)
@@ -161,7 +166,7 @@ def test_the_diagonal_projection_is_that_on_the_simplex(total):
     for n in SIZES:
         for c in CHANGES:
             spectrum, u = rng.normal(size=n), rng.normal(size=n)
-            pairs, out = Pairs.room(n), np.empty(n)
+            pairs, out = Eigenpairs.empty(n), np.empty(n)
             values = project_diagonal(spectrum, u, c, np.nan if total is None else total, pairs, out)
             mu, shift = on_simplex(spectrum + c * u * u, total)
             tol = 1e-13 * (1 + c * (u @ u))
@@ -212,7 +217,9 @@ def test_the_offset_is_the_best_intercept_of_the_loss(name):
             f = scale * rng.normal(size=n)
             best = loss.value(f + loss.intercept(f, y), y)
             for slack, start in ((0.0, 0.0), (1e-3 * best, 5.0)):
-                b, value = offset(curve.linear - f, curve.curvature, curve.lower, curve.upper, start, slack)
+                b, value = minimize_offset(
+                    curve.linear - f, curve.curvature, curve.lower, curve.upper, start, slack
+                )
                 assert value == pytest.approx(loss.value(f + b, y), rel=1e-12, abs=1e-12)
                 assert best - 1e-12 * (1 + best) <= value <= best + slack + 1e-12 * (1 + best)
 
@@ -225,8 +232,8 @@ def test_the_response_to_the_price_is_the_projection_on_the_balanced_domain(name
     curve, one = loss.curve(y), np.ones(40)
     for scale in (1e-3, 1.0, 1e3):
         a = scale * rng.normal(size=40)
-        nu, _ = offset(a + shift, one, curve.lower, curve.upper, 0.0, -1.0)
-        respond(nu, a + shift, one, curve.lower, curve.upper, True, out)
+        nu, _ = minimize_offset(a + shift, one, curve.lower, curve.upper, 0.0, -1.0)
+        box_maximiser(nu, a + shift, one, curve.lower, curve.upper, True, out)
         assert out == pytest.approx(loss.project(a, y, bias=True), abs=1e-12 * scale + 1e-15 * shift)
         assert abs(out.sum()) <= 1e-14 * np.abs(out).sum()
 

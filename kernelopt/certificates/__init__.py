@@ -1,4 +1,4 @@
-"""Bounds on the optimum of a problem, recomputed from its data and trusting no solver."""
+"""Bounds on the optimum of a problem, recomputed from its data without relying on a solver."""
 
 from kernelopt.certificates.certify import Certificate, certify
 

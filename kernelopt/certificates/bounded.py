@@ -1,4 +1,4 @@
-"""Problems that bring bounds of their own."""
+"""Problems whose bounds are computed in closed form by rules of their own."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ import numpy as np
 from kernelopt.certificates.certify import Certificate
 
 Values = dict[int, np.ndarray]  # by variable id
-Multipliers = dict[str, Any]  # by label of the constraint; None where a solver left nothing
+Multipliers = dict[str, Any]  # by label of the constraint; None where the solver returned none
 
 
 class BoundedProblem(cp.Problem, ABC):  # type: ignore[misc]
-    """A problem without risks whose optimum is bounded in closed form, by rules that its paper gives.
+    """A problem without risks whose optimum is bounded in closed form, by formulas of its paper.
 
-    `solve` takes these bounds in the place of those of `certify`, whichever method found the point.
+    `solve` uses these bounds in place of those of `certify`, whichever method found the point.
     """
 
     @abstractmethod
     def bounds(self, values: Values, multipliers: Multipliers) -> Certificate:
-        """Return bounds from whatever a solver left: values of the variables, and multipliers.
+        """Return bounds from the values and multipliers of a solver, which need not be feasible.
 
-        The certificate's point has the problem's own variables as keys.
+        The keys of the certificate's point are the problem's variables.
         """

@@ -1,4 +1,4 @@
-"""Bounds on variables, read from attributes and simple constraints, and variables without attributes."""
+"""Bounds of variables, read from attributes and simple constraints, and problems without attributes."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ Boxes = dict[int, Box]  # by variable id
 
 
 def known_boxes(structure: Structure, extra: dict[Any, Any] | None) -> Boxes:
-    """Return bounds of the variables that follow from attributes, the caller, and one constraint each.
+    """Return the bounds of the variables that their attributes, the caller and single constraints imply.
 
-    Read are a'x <= c and a'x == c with a >= 0 on non-negative variables (a trace, a simplex), norm
-    balls, and the trace of a PSD variable.
+    The constraints are a'x <= c and a'x == c with a >= 0 for non-negative x (a trace, a simplex), norm balls,
+    and the trace of a PSD variable. `extra` holds the caller's bounds.
     """
     boxes = {v.id: attribute_box(v) for v in structure.variables}
     for variable, (lower, upper) in (extra or {}).items():
@@ -37,12 +37,12 @@ def known_boxes(structure: Structure, extra: dict[Any, Any] | None) -> Boxes:
         tighten(boxes, variable, *given)
     for edge in filter(None, structure.edges):
         for variable in edge.rows:
-            reach = np.broadcast_to(edge.reach(variable), (variable.size,))
-            tighten(boxes, variable, -reach, reach)
+            bound = np.broadcast_to(edge.reach(variable), (variable.size,))
+            tighten(boxes, variable, -bound, bound)
     for sphere in filter(None, structure.spheres):
         if sphere.variable.id in boxes:
-            reach = np.full(sphere.variable.size, sphere.radius)
-            tighten(boxes, sphere.variable, -reach, reach)
+            bound = np.full(sphere.variable.size, sphere.radius)
+            tighten(boxes, sphere.variable, -bound, bound)
     return boxes
 
 
@@ -79,22 +79,20 @@ def entry_bounds(variable: cp.Variable, box: Box) -> list[cp.Constraint]:
 
 
 class Plain(NamedTuple):
-    """A problem whose variables have no attributes, and what its variables stand for."""
+    """A problem whose variables have no attributes, equivalent to a user's problem."""
 
     problem: cp.Problem
-    variables: dict[
-        int, cp.Variable
-    ]  # the user's variable id -> the plain variable (symmetric: its triangle)
+    variables: dict[int, cp.Variable]  # by the user's variable id; of a symmetric variable its upper triangle
     boxes: Boxes  # of the plain variables
 
 
 def is_triangular(variable: cp.Variable) -> bool:
-    """Whether `plain` replaces a matrix variable by its upper triangle."""
+    """Whether `plain` represents a matrix variable by its upper triangle."""
     return any(variable.attributes[name] for name in ("PSD", "NSD", "symmetric"))
 
 
 def duplication(order: int) -> sp.csc_array:
-    """Return the matrix that maps an upper triangle to the whole symmetric matrix, flattened by columns."""
+    """Return the duplication matrix: from an upper triangle to the symmetric matrix, flattened by columns."""
     rows, columns = np.triu_indices(order)
     index = np.zeros((order, order), dtype=int)
     index[rows, columns] = index[columns, rows] = np.arange(rows.size)
@@ -102,7 +100,7 @@ def duplication(order: int) -> sp.csc_array:
 
 
 def plain(problem: cp.Problem, variables: list[cp.Variable], boxes: Boxes) -> Plain:
-    """Replace variables by plain ones with explicit constraints."""
+    """Return the problem with its variables replaced by plain ones, and their attributes by constraints."""
     substitutes: dict[int, Any] = {}
     stand_ins: dict[int, cp.Variable] = {}
     new_boxes: Boxes = {}
@@ -119,15 +117,15 @@ def plain(problem: cp.Problem, variables: list[cp.Variable], boxes: Boxes) -> Pl
                 constraints.append((whole >> 0).set_label(f"{variable.name()} >> 0"))
             if attributes["NSD"]:
                 constraints.append((whole << 0).set_label(f"{variable.name()} << 0"))
-            pick = rows + columns * order
+            entries = rows + columns * order
         else:
             stand_in = cp.Variable(variable.shape, name=variable.name())
-            # Signs take part in the rules of convexity: cp.square(cp.max(theta)) needs theta >= 0.
+            # cvxpy needs the sign for its convexity rules: cp.square(cp.max(theta)) needs theta >= 0.
             whole = nonneg_wrap(stand_in) if variable.is_nonneg() else stand_in
-            pick = np.arange(variable.size)
-        box = Box(box.lower[pick], box.upper[pick])
+            entries = np.arange(variable.size)
+        box = Box(box.lower[entries], box.upper[entries])
         declared = attribute_box(variable)
-        constraints += entry_bounds(stand_in, Box(declared.lower[pick], declared.upper[pick]))
+        constraints += entry_bounds(stand_in, Box(declared.lower[entries], declared.upper[entries]))
         substitutes[id(variable)] = whole
         stand_ins[variable.id] = stand_in
         new_boxes[stand_in.id] = box

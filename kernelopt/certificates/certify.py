@@ -1,4 +1,4 @@
-"""`certify`: lower and upper bounds of a problem at any candidate, ours or a stranger's."""
+"""`certify`: lower and upper bounds of a problem from any candidate, wherever it comes from."""
 
 from __future__ import annotations
 
@@ -15,7 +15,13 @@ from kernelopt.certificates.conic.multipliers import Bound
 from kernelopt.certificates.gap import FLOOR_SHARE, floor, floor_of_coefficients, relative_gap
 from kernelopt.certificates.lower.choices import Route, best_bound
 from kernelopt.certificates.statements.sources import Source, read_source
-from kernelopt.certificates.upper.candidates import Bounds, as_alphas, as_bounds, needed, starting_point
+from kernelopt.certificates.upper.candidates import (
+    Bounds,
+    as_alphas,
+    as_bounds,
+    required_alphas,
+    starting_point,
+)
 from kernelopt.certificates.upper.feasibility import FeasibleSet, Violation
 from kernelopt.errors import MethodError
 from kernelopt.learner import BlockMachine, Machine
@@ -25,7 +31,7 @@ from kernelopt.structure.structure import Point, Structure
 from kernelopt.threads import Watch
 from kernelopt.validation import Array, boolean
 
-LIMITED = 1e-8  # a gap from which it is said where rounding is the reason
+REPORTED_GAP = 1e-8  # from this relative gap on `reason` says where rounding is its cause
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,23 +45,23 @@ class Certificate:
     route : "closed", "conic" or "none"
         How the bound by duality was obtained.
     residuals : dict
-        Constraints that the candidate violated, by name, relative to the size of their sides.
+        Violations of the constraints at the candidate by name, relative to the size of their sides.
     reason : str
-        What was missing, where a bound is infinite, or what a finite one supposes.
+        Why a bound is infinite, or what a finite one assumes.
     feasible : bool
         Whether a feasible point was found.
     point : dict
-        The feasible point that attains the bound: values by cvxpy variable.
+        The feasible point at which the objective is the primal bound: values by cvxpy variable.
     alphas : tuple of arrays
-        The dual variables behind the bound by duality, one per risk.
+        The dual variables from which the bound by duality was computed, one per risk.
     machines : tuple of machines
-        Those that attain the value of the point, one per risk.
+        The machines at the point's kernels that the primal bound is the value of, one per risk.
     proof : array or None
         A Farkas ray, where the problem is infeasible.
     floor : float >= 0
-        What the gap is relative to at least: a share of 1e-4 of the objective's value at f = 0.
+        The smallest denominator of the relative gap: 1e-4 times the objective's value at f = 0.
     source : Source or str
-        What `save` states, or why it cannot.
+        The problem as `save` writes it, or the reason why it cannot be saved.
     """
 
     lower: float
@@ -83,7 +89,8 @@ class Certificate:
     def distance(self) -> float:
         """Upper - lower, infinite where a bound is missing or the two contradict each other.
 
-        Of two certificates of a problem it tells the better one: the gap is one wherever a bound is zero.
+        It compares two certificates of a problem also where the relative gap cannot: that is one wherever
+        one of the bounds is zero.
         """
         found = self.upper - self.lower
         return float(found) if 0 <= found < np.inf else np.inf
@@ -92,14 +99,14 @@ class Certificate:
         """Write the problem, the bounds and their proof to a file that is checked without kernelopt.
 
         `python -m kernelopt.certificates.check FILE` or a copy of that module, which needs numpy only,
-        recomputes the bounds in exact fractions: those of the file are true of the stored doubles
-        without rounding. They are computed for the file, and as a rule differ from `lower` and `upper`
-        in the last digits. See docs/certificates.md.
+        recomputes the bounds in exact fractions: those of the file hold for the stored doubles without
+        any rounding error. They are computed for the file and usually differ from `lower` and `upper` in
+        the last digits. See docs/certificates.md.
 
         Parameters
         ----------
         path : str or Path
-            An NPZ archive; what is there is replaced.
+            An NPZ archive; an existing file is replaced.
 
         Returns
         -------
@@ -108,7 +115,7 @@ class Certificate:
         Raises
         ------
         MethodError
-            If the problem is not of a form that can be stated.
+            If the problem is not of a form that can be saved.
         ParameterError
             If the exponent of a ball is not a fraction of small numbers.
         """
@@ -137,12 +144,12 @@ def certify(
 
     For `Minimize`, with the roles swapped for `Maximize`:
 
-    * lower: every alpha is projected on the dual domain of its loss, and every risk replaced by
-      l(alpha) - 1/2 <alpha alpha', K>, which is never above it. The relaxation is bounded in closed
-      form over simplices, l_p balls, ellipsoids and spectrahedra and with prices of the weights, by a
-      search over kernels near similarities, else by a repaired conic multiplier.
-    * upper: the candidate is projected on the equalities, moved towards a strictly feasible point as
-      far as the other constraints ask, and evaluated, every risk by a primal value.
+    * lower: every alpha is projected on the dual domain of its loss, and every risk is replaced by
+      its minorant l(alpha) - 1/2 <alpha alpha', K>. The minimum of this relaxation is bounded in closed form
+      over simplices, l_p balls, ellipsoids and spectrahedra and with prices of the weights; by a search for
+      kernels near similarities; and otherwise by a corrected conic multiplier.
+    * upper: the candidate is projected on the equalities and moved towards a strictly feasible point
+      until the other constraints hold. There the objective is evaluated, every risk by a primal value.
 
     Parameters
     ----------
@@ -151,22 +158,21 @@ def certify(
     candidate : dict from cvxpy variable to value, or Solution, optional
         By default the current values of the variables.
     weights : array, optional
-        Short for the candidate of a problem with one variable outside its risks.
+        The value of the variable, for problems with one variable outside their risks.
     alpha : array of shape (n,), or one per risk, optional
-        Signed dual variables; by default the better of `risk.alpha`, as the last solve left it, and
-        those of the machines at the candidate's kernels.
+        Signed dual variables; by default the better of `risk.alpha`, set by the last solve, and those
+        of the machines at the candidate's kernels.
     bounds : dict from cvxpy variable to (lower, upper), optional
         Bounds that are known to hold at an optimum, beyond those that attributes, traces and norm
-        balls imply; they help where the lower bound names an unbounded variable.
+        balls imply. They are needed where `reason` names an unbounded variable.
     retrain : bool, default True
-        Whether a machine is trained at the candidate's kernels. Otherwise every risk is valued at the
-        machine of its alpha, which must be given: cheap, and as good as that alpha is.
+        Whether a machine is trained at the candidate's kernels. Otherwise every risk is evaluated at
+        the machine of its alpha, which must be given; the upper bound is then as tight as that alpha is.
 
     Returns
     -------
     Certificate
-        Of this candidate: with a poor one the bounds are loose, never wrong. The problem is left as it
-        is.
+        For a poor candidate the bounds are loose but valid. The problem is not changed.
 
     Examples
     --------
@@ -195,7 +201,7 @@ def certify(
     )
     if structure.risks and alphas is None and fits:
         choices.append([np.asarray(a) for a in stored])
-    given = None if retrain else [(a, None) for a in needed(alphas, structure)]
+    given = None if retrain else [(a, None) for a in required_alphas(alphas, structure)]
     return certificate_at(structure, start, choices, given=given, bounds=known)
 
 
@@ -209,7 +215,7 @@ def certificate_at(
     watch: Watch | None = None,
     conic: bool = True,
 ) -> Certificate:
-    """Bound the optimum of a problem that was read.
+    """Return the certificate of a problem given as a Structure; `certify` describes the bounds.
 
     Parameters
     ----------
@@ -217,10 +223,10 @@ def certificate_at(
     start : dict from variable id to value, or None
         The candidate.
     choices : sequence of lists of arrays
-        Proposed dual variables, one per risk in each list.
+        Dual variables to try, one per risk in each list.
     given : sequence of (alpha, scales), optional
-        Values every risk at this machine; without it machines are trained at the candidate's kernels,
-        and propose dual variables too.
+        The machine at which every risk is evaluated. Without it machines are trained at the candidate's
+        kernels, and their dual variables are tried too.
     bounds : dict, optional
         As in `certify`.
     watch : function, optional
@@ -228,20 +234,20 @@ def certificate_at(
     conic : bool, default True
         Whether conic solves are allowed. Without them a bound may be missing.
     """
-    # A stranger's numbers may be extreme; what is not finite is no bound.
+    # The candidate may be extreme: a bound that overflows is discarded.
     with np.errstate(all="ignore"):
-        least = floor(structure)
+        gap_floor = floor(structure)
         evaluator = Evaluator(structure, given, watch)
-        allowed = FeasibleSet(evaluator, watch, conic)
-        residuals = {} if start is None else {v.name: v.size for v in allowed.at(start)}
-        point, left = allowed.nearest(start)
+        feasible_set = FeasibleSet(evaluator, watch, conic)
+        residuals = {} if start is None else {v.name: v.size for v in feasible_set.at(start)}
+        point, remaining = feasible_set.nearest(start)
         attained, choices = structure.sign * np.inf, list(choices)
         if point is not None:
             value, machines = evaluator.outward(point)
             attained = value if np.isfinite(value) else attained
             if not structure.risks:
                 size = magnitude(structure.lifted.objective.args[0])
-                least = FLOOR_SHARE * size if size else floor_of_coefficients(structure)
+                gap_floor = FLOOR_SHARE * size if size else floor_of_coefficients(structure)
         else:
             origin = {v.id: np.asarray(v.project(np.zeros(v.shape))) for v in structure.variables}
             evaluator.write(start or origin)
@@ -257,10 +263,10 @@ def certificate_at(
     if point is not None and not np.isfinite(attained):
         reason = "; ".join(filter(None, [reason, "the objective at the feasible point is infinite"]))
     if point is None and bound.value < np.inf:
-        reason = "; ".join(filter(None, [reason, "no feasible point: " + listed(left)]))
+        reason = "; ".join(filter(None, [reason, "no feasible point: " + violations_text(remaining)]))
     lower, upper = (attained, -bound.value) if structure.maximize else (bound.value, attained)
     if point is not None and not reason:
-        reason = explained(lower, upper, least, bound.rounding)
+        reason = rounding_note(lower, upper, gap_floor, bound.rounding)
     pairs = zip(structure.user_variables, structure.variables, strict=True)
     return Certificate(
         lower=lower,
@@ -273,19 +279,19 @@ def certificate_at(
         alphas=tuple(used),
         machines=() if point is None else machines,
         proof=bound.ray,
-        floor=least,
+        floor=gap_floor,
         source=read_source(structure),
     )
 
 
-def explained(lower: float, upper: float, least: float, rounding: float) -> str:
-    """Return why two finite bounds are as far apart as they are, where rounding is the reason."""
+def rounding_note(lower: float, upper: float, gap_floor: float, rounding: float) -> str:
+    """Return a remark where two finite bounds contradict each other or rounding causes their gap."""
     if lower > upper:
         return (
             f"the bounds contradict each other by {lower - upper:.1e}: one of them is false, which is a "
             "defect of kernelopt. Please report the problem"
         )
-    if relative_gap(lower, upper, least) > LIMITED and rounding > (upper - lower) / 4:
+    if relative_gap(lower, upper, gap_floor) > REPORTED_GAP and rounding > (upper - lower) / 4:
         return (
             f"limited by rounding: sums of the bound by duality cancel up to {rounding:.1e}. Rescale the "
             "kernels to a mean diagonal near one, or centre them"
@@ -293,6 +299,6 @@ def explained(lower: float, upper: float, least: float, rounding: float) -> str:
     return ""
 
 
-def listed(left: list[Violation]) -> str:
-    """Return the violated constraints as text."""
-    return ", ".join(f"{v.name} (by {v.size:.1e})" for v in left[:3])
+def violations_text(remaining: list[Violation]) -> str:
+    """Return the three largest violations as text."""
+    return ", ".join(f"{v.name} (by {v.size:.1e})" for v in remaining[:3])

@@ -22,7 +22,7 @@ def semidefinite(M: Any, L: Any) -> Any:
 
 
 def within(x: Any, h: Any, p: Any, t: Any) -> Any:
-    """Whether |x|_p <= h, which t shows: (|x_i| / h)^p <= t_i and sum t <= 1."""
+    """Whether t proves |x|_p <= h: (|x_i| / h)^p <= t_i and sum t <= 1."""
     if p == "inf":
         return h >= 0 and (abs(x) <= h).all()
     a, b = Fraction(p).as_integer_ratio()
@@ -30,14 +30,14 @@ def within(x: Any, h: Any, p: Any, t: Any) -> Any:
     return min([h, *t]) >= 0 and sum(t) <= 1 and all(fits)
 
 
-def peak(slope: Any, curvature: Any, kink: Any, low: Any, high: Any) -> Any:
-    """Return the largest slope a - curvature/2 a^2 - kink |a| over low <= a <= high."""
-    far = [s * slope - kink for s, end in ((1, high), (-1, low)) if abs(end) == inf]
+def peak(slope: Any, curvature: Any, l1: Any, low: Any, high: Any) -> Any:
+    """Return the maximum of slope a - curvature/2 a^2 - l1 |a| over low <= a <= high."""
+    far = [s * slope - l1 for s, end in ((1, high), (-1, low)) if abs(end) == inf]
     if far and (curvature < 0 or (curvature == 0 and max(far) > 0)):
         return inf
-    ends = {0, low, high, *((slope + k) / curvature for k in (kink, -kink) if curvature)}
+    ends = {0, low, high, *((slope + k) / curvature for k in (l1, -l1) if curvature)}
     inside = [Fraction(a) for a in ends if low <= a <= high and abs(a) < inf]
-    return max(slope * a - curvature * a * a / 2 - kink * abs(a) for a in inside)
+    return max(slope * a - curvature * a * a / 2 - l1 * abs(a) for a in inside)
 
 
 def bounds(f: Any, Z: Any) -> tuple[Any, Any]:
@@ -45,24 +45,24 @@ def bounds(f: Any, Z: Any) -> tuple[Any, Any]:
     exact = np.frompyfunc(Fraction, 1, 1)
     A = {k: a if k[:4] == "ends" else exact(a) for k, a in Z.items()}
     u, x, equal, signs = exact(f["u"]), exact(f["x"]), A["equal"] > 0, A["signs"] > 0
-    rest, left = A["cost"].copy(), -A["right"]
-    lower, upper = A["offset"] + sum(u * left), A["offset"] + sum(A["cost"] * x)
+    rest, excess = A["cost"].copy(), -A["right"]
+    lower, upper = A["offset"] + sum(u * excess), A["offset"] + sum(A["cost"] * x)
     for i, j, v in zip(Z["row"], Z["column"], A["value"], strict=True):
-        rest[j], left[i] = rest[j] + u[i] * v, left[i] + v * x[j]
-    dual, primal = [(u >= 0) | equal], [(left == 0) | ((left < 0) & ~equal), (x >= 0) | ~signs]
+        rest[j], excess[i] = rest[j] + u[i] * v, excess[i] + v * x[j]
+    dual, primal = [(u >= 0) | equal], [(excess == 0) | ((excess < 0) & ~equal), (x >= 0) | ~signs]
     for k, bias in enumerate(f["bias"]):
         names = ("price", "K", "curve", "ends", "alpha", "beta", "b", "ridge", "L")
         price, K, curve, (low, high), alpha, beta, b, ridge, L = (A[f"{name}{k}"] for name in names)
         at, forms, one = Z[f"at{k}"], K @ alpha @ alpha, np.eye(len(alpha), dtype=int)
         M = np.tensordot(x[at], K, 1) + ridge * one
         np.subtract.at(rest, at, price * forms / 2)
-        for a, t, (slope, curvature, kink), *box in zip(alpha, M @ beta + b, curve.T, low, high, strict=True):
-            lower += price * peak(slope, curvature, kink, a, a)
-            upper += price * peak(slope - t, curvature - ridge, kink, *box)
+        for a, t, (slope, curvature, l1), *box in zip(alpha, M @ beta + b, curve.T, low, high, strict=True):
+            lower += price * peak(slope, curvature, l1, a, a)
+            upper += price * peak(slope - t, curvature - ridge, l1, *box)
         upper += price * (beta @ M @ beta) / 2
         dual += [price > 0, not bias or sum(alpha) == 0, alpha >= low, alpha <= high]
         primal += [price > 0, bias or b == 0, semidefinite(M, L)]
-        if f["infeasible"]:  # alpha is a ray: its multiples gain in proportion
+        if f["infeasible"]:  # alpha is a ray: l grows linearly along it
             ends = np.where(alpha > 0, high, low)
             dual += [forms == 0, curve[1] * alpha == 0, (alpha == 0) | (abs(ends) == inf)]
     for k, p in enumerate(f["balls"]):
@@ -93,7 +93,7 @@ if __name__ == "__main__":
         lower, upper = sorted(bound if f["sense"] > 0 else -bound for bound in found)
         low, high = (float.fromhex(f[k]) for k in ("lower", "upper"))
         valid, text = intact and low <= lower and upper <= high, f"{low!r} <= optimum <= {high!r}"
-    except Exception as error:  # whatever is wrong with a file, it proves nothing
+    except Exception as error:  # an unreadable file proves nothing
         valid, text = False, repr(error)
     print(f"{'VALID' if valid else 'INVALID'}: {text}")
     sys.exit(not valid)

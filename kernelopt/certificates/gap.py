@@ -1,4 +1,4 @@
-"""The gap of two bounds, free of units."""
+"""The relative gap of two bounds, which does not depend on the units of the problem."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from kernelopt.language.risk import Learner
 from kernelopt.structure.evaluation import magnitude
 from kernelopt.structure.structure import Structure, once
 
-FLOOR_SHARE = 1e-4  # of the value at f = 0, below which a gap is not asked to be smaller
-VANISHED = 1e-28  # a loss relative to that without an intercept, which squared rounding errors leave
+FLOOR_SHARE = 1e-4  # of the value at f = 0: the smallest denominator of the relative gap
+ROUNDING_RESIDUE = 1e-28  # relative: a loss of squared rounding errors, (1e-14)^2
 
 
 def relative_gap(lower: float, upper: float, floor: float = 0.0) -> float:
     """Return (upper - lower) / max(|upper|, |lower|, floor); infinite where a bound is missing.
 
-    Bounds that cross by their rounding have the gap zero.
+    The gap is zero where the bounds cross by rounding.
     """
     if not (np.isfinite(lower) and np.isfinite(upper)):
         return np.inf
@@ -26,17 +26,17 @@ def relative_gap(lower: float, upper: float, floor: float = 0.0) -> float:
 @once
 @np.errstate(all="ignore")
 def floor(structure: Structure) -> float:
-    """Return a small share of the objective at f = 0, zero where it is not finite or there is no risk.
+    """Return the smallest denominator of the relative gap; zero where it is not finite or there is no risk.
 
-    It is what a gap is relative to where the optimum vanishes: a share of 1e-4 of the value of the machine
-    f = 0 with its best intercept, and with the variables at zero. Where an intercept alone leaves no loss,
-    as in one-class learning, it is the machine without one; and where all kernels are zero too, the terms
-    of the objective with the variables at one.
+    It is 1e-4 of the objective with all variables zero and every risk at f = 0 with its best intercept.
+    Where that intercept makes the loss zero, as in one-class learning, f = 0 without an intercept is used.
+    Where the value is zero and all kernels are zero too, it is 1e-4 of the terms of the objective with the
+    variables at one.
     """
     if not structure.risks or structure.unset:
         return 0.0
     for term in structure.risks:
-        term.stand_in.save_value(np.asarray(at_zero(term.learner)))
+        term.stand_in.save_value(np.asarray(loss_at_zero(term.learner)))
     set_all(structure, 0.0)
     found = structure.lifted.objective.args[0].value
     value = 0.0 if found is None else abs(float(np.ravel(found)[0]))
@@ -49,9 +49,9 @@ def floor(structure: Structure) -> float:
 
 @np.errstate(all="ignore")
 def floor_of_coefficients(structure: Structure) -> float:
-    """Return a small share of the objective's terms with all variables at one or at minus one.
+    """Return 1e-4 of the objective's terms with all variables at one or at minus one.
 
-    For problems in which nothing has a size: all terms of the objective vanish at the optimum, exactly.
+    It serves problems all of whose terms are exactly zero at the optimum.
     """
     sizes = [0.0]
     for value in (1.0, -1.0):
@@ -61,16 +61,16 @@ def floor_of_coefficients(structure: Structure) -> float:
 
 
 def set_all(structure: Structure, value: float) -> None:
-    """Give every entry of every variable a value, as far as its attributes allow."""
+    """Set every entry of every variable to `value`, projected on the variable's attributes."""
     for variable in structure.variables:
         variable.save_value(np.asarray(variable.project(np.full(variable.shape, value))))
 
 
-def at_zero(learner: Learner) -> float:
-    """Return the loss of f = 0 with its best intercept, without one where that leaves nothing."""
+def loss_at_zero(learner: Learner) -> float:
+    """Return the loss of f = 0 with its best intercept, without one where that is zero up to rounding."""
     zero = np.zeros(learner.n)
-    alone = float(learner.loss.primal(zero, 0.0, learner.y, False).value)
+    without_intercept = float(learner.loss.primal(zero, 0.0, learner.y, False).value)
     if learner.bias is None:
-        return alone
-    best = float(learner.loss.primal(zero, 0.0, learner.y, True).value)
-    return best if best > VANISHED * alone else alone
+        return without_intercept
+    with_intercept = float(learner.loss.primal(zero, 0.0, learner.y, True).value)
+    return with_intercept if with_intercept > ROUNDING_RESIDUE * without_intercept else without_intercept

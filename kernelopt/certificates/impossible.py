@@ -1,4 +1,4 @@
-"""What a solver claims is impossible, shown without it: infeasible and unbounded problems."""
+"""Proofs that a problem is infeasible or unbounded, independent of the solver that claims it."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from kernelopt.structure.units import units
 from kernelopt.threads import Watch
 from kernelopt.validation import Array
 
-REACHES = (1e3, 1e6)
-FAR = 0.1  # of the reach: a variable there has run away
+BOX_SIZES = (1e3, 1e6)  # |x| up to these: an unbounded objective decreases in proportion to the size
+NEAR_BOX = 0.1  # of the larger size: a variable beyond this would be unbounded
 
 
 def raise_if_impossible(
@@ -36,40 +36,40 @@ def raise_if_impossible(
 
 
 def raise_if_unbounded(structure: Structure, explicit: cp.Problem, watch: Watch | None = None) -> None:
-    """Raise where the objective falls in proportion to how far the variables may go."""
-    near, far = (least_within(explicit, reach, watch) for reach in REACHES)
+    """Raise where the minimum over |x| <= r decreases in proportion to r, for the two BOX_SIZES."""
+    near, far = (least_within(explicit, size, watch) for size in BOX_SIZES)
     if near is not None and far is not None and far < min(-1e3, 10 * near):
         values = {v.id: np.abs(v.value).max() for v in explicit.variables() if v.value is not None}
-        loose = [v for v in structure.variables if values.get(v.id, 0.0) > FAR * REACHES[1]]
+        loose = [v for v in structure.variables if values.get(v.id, 0.0) > NEAR_BOX * BOX_SIZES[1]]
         raise UnboundedError(
             f"the objective must be bounded, got {far:.1e} (minimised) with variables up to "
-            f"{REACHES[1]:.0e}. {nothing_bounds(structure, loose) or 'Add the constraint that is missing.'}"
+            f"{BOX_SIZES[1]:.0e}. {nothing_bounds(structure, loose) or 'Add the constraint that is missing.'}"
         )
 
 
 def loose_weights(structure: Structure) -> list[cp.Variable]:
-    """Return the variables of the risks' kernels that no constraint and no price holds back.
+    """Return the variables of the risks' kernels that no constraint and no price bounds.
 
-    Along them every kernel grows and its risk falls, towards a value that it does not attain.
+    As such a variable grows its kernel grows and the risk decreases to an infimum that is not attained.
     """
     if structure.unset or structure.objective.rest is None:
         return []
-    held = {v.id for v in structure.objective.rest.variables()}
+    bounded = {v.id for v in structure.objective.rest.variables()}
     for i in structure.active:
         constraint = structure.lifted.constraints[i]
         if not isinstance(constraint, cp.constraints.PSD):
-            held |= {v.id for v in constraint.variables()}
-    growing = kernel_variables(structure)
-    return [v for v in structure.variables if v.id in growing and v.id not in held]
+            bounded |= {v.id for v in constraint.variables()}
+    in_kernels = kernel_variables(structure)
+    return [v for v in structure.variables if v.id in in_kernels and v.id not in bounded]
 
 
 def kernel_variables(structure: Structure) -> set[int]:
-    """Return the ids of the variables that stand in the kernel of a risk."""
+    """Return the ids of the variables that the kernels of the risks contain."""
     return {v.id for term in structure.risks for K in term.kernels for v in K.variables()}
 
 
 def nothing_bounds(structure: Structure, loose: list[cp.Variable]) -> str:
-    """Return what is missing in words, empty where nothing is known to be."""
+    """Return a sentence that names the unbounded variables and the remedy, empty where there are none."""
     if not loose:
         return ""
     weights = kernel_variables(structure)
@@ -81,38 +81,38 @@ def nothing_bounds(structure: Structure, loose: list[cp.Variable]) -> str:
 
 
 def contradiction(structure: Structure, ray: Array) -> InfeasibleError:
-    """Return the error of a problem whose constraints have a Farkas ray."""
+    """Return the error for a problem whose constraints have a Farkas ray."""
     found = conflict(structure)
-    told, saved = ("", "") if found is None else (f": {found.text}", ", proof['certificate'].save(path)")
+    text, saving = ("", "") if found is None else (f": {found.text}", ", proof['certificate'].save(path)")
     return InfeasibleError(
-        f"the constraints contradict each other{told}, got a proof from their multipliers (proof['ray'], a "
-        f"Farkas ray of the cone form{saved}). Loosen one of: " + ", ".join(names(structure.problem)) + ".",
+        f"the constraints contradict each other{text}, got a proof from their multipliers (proof['ray'], a "
+        f"Farkas ray of the cone form{saving}). Loosen one of: " + ", ".join(names(structure.problem)) + ".",
         {"ray": ray} | ({} if found is None else {"certificate": found.statement}),
     )
 
 
-def least_within(problem: cp.Problem, reach: float, watch: Watch | None) -> float | None:
-    """Return the least objective (of the minimisation) found with all variables within `reach`."""
+def least_within(problem: cp.Problem, size: float, watch: Watch | None) -> float | None:
+    """Return the minimum of the (minimised) objective over |x| <= `size`, None where none was found."""
     sign = -1.0 if isinstance(problem.objective, cp.Maximize) else 1.0
-    caps = [constraint for v in problem.variables() for constraint in (v <= reach, v >= -reach)]
-    capped = cp.Problem(cp.Minimize(sign * problem.objective.args[0]), [*problem.constraints, *caps])
-    capped = cp.Problem(capped.objective, [c.copy() for c in capped.constraints])
-    run_solver(capped, ladder(linear=False, order=0)[0], watch=watch)
-    if capped.value is None or not np.isfinite(capped.value):
+    box = [constraint for v in problem.variables() for constraint in (v <= size, v >= -size)]
+    boxed = cp.Problem(cp.Minimize(sign * problem.objective.args[0]), [*problem.constraints, *box])
+    boxed = cp.Problem(boxed.objective, [c.copy() for c in boxed.constraints])
+    run_solver(boxed, ladder(linear=False, order=0)[0], watch=watch)
+    if boxed.value is None or not np.isfinite(boxed.value):
         return None
-    worst = max((float(np.max(c.violation())) for c in capped.constraints), default=0.0)
-    return float(capped.value) if worst <= 1e-6 * reach else None
+    worst = max((float(np.max(c.violation())) for c in boxed.constraints), default=0.0)
+    return float(boxed.value) if worst <= 1e-6 * size else None
 
 
 def names(problem: cp.Problem) -> list[str]:
-    """Return the labels of the constraints, or their text."""
+    """Return the labels of the constraints, numbers where there are none."""
     return [c.label or f"constraint {i}" for i, c in enumerate(problem.constraints)] or [
         "the constraints of the risks"
     ]
 
 
 def without_point(claims: list[AttemptResult], best: Certificate | None) -> KerneloptError:
-    """Return what the solvers agree on as an exception, when none left a feasible point."""
+    """Return the exception for a problem for which no solver found a point that could be made feasible."""
     text = "; ".join(
         f"{a.attempt.name}: {a.status}{' ' + a.failure[:120] if a.failure else ''}" for a in claims
     )

@@ -1,4 +1,4 @@
-"""Multipliers of a problem's constraints at dual variables of its risks."""
+"""Multipliers of a problem's constraints, computed from the dual variables of its risks."""
 
 from __future__ import annotations
 
@@ -25,10 +25,11 @@ from kernelopt.validation import Array
 def constraint_multipliers(
     structure: Structure, alphas: list[Array], watch: Watch | None = None, conic: bool = True
 ) -> list[list[Any]] | None:
-    """Return the multipliers of the relaxation at alpha, equal to the problem's at the optimum.
+    """Return the multipliers of the relaxation in which minorants at alpha replace the risks.
 
-    In closed form where the relaxation has one, or by the search of `near_bound`; else by one conic solve,
-    if `conic`. None where there is none, and where it was ended.
+    At the optimal alpha they are multipliers of the problem itself. They are computed in closed form where
+    the relaxation has one, or by the search of `near_bound`, and otherwise by one conic solve, if `conic`.
+    None where none of these applies, and where `watch` ended the solve.
     """
     if len(alphas) != len(structure.risks):
         return None

@@ -1,4 +1,4 @@
-"""Whether a hard margin can be met at all: tested before solving, since solver statuses cannot be trusted."""
+"""Whether any kernel of a set separates the classes: tested before solving for a hard margin."""
 
 from __future__ import annotations
 
@@ -18,49 +18,52 @@ from kernelopt.numerics.rounding import form
 from kernelopt.threads import Watch, quietly
 from kernelopt.validation import Array
 
-INSEPARABLE = 1e-10  # a squared distance of the hulls, below which it is asked whether they meet exactly
-ROUNDED = 4e-15  # and below which the entries of the kernels do not tell it from zero
-MEANINGLESS = 1e-5
+# Squared distances of the convex hulls of the classes, relative to the mean diagonal of the kernel:
+PROOF_THRESHOLD = 1e-10  # below it a proof that the hulls meet is searched for in exact arithmetic
+ZERO_THRESHOLD = 4e-15  # below it the distance is zero up to the rounding of the kernels' entries
+WARNING_THRESHOLD = 1e-5  # below it the distance is under 0.3 % of the points' norms: a warning
 
 
 def check_separable(learner: Learner, watch: Watch | None = None) -> None:
-    """Raise `InfeasibleError` with proof if no kernel of the set separates the labels of a hard margin.
+    """Raise `InfeasibleError` with a proof if no kernel of the set separates the labels of a hard margin.
 
-    All kernels of the set map into the range of the sum of the base kernels, so that sum decides. With
-    a >= 0 (y-signed), sum |a| = 2 and, with an intercept, sum a = 0, the smallest a'Ka is the squared
-    distance of the classes' convex hulls, and 4 / a'Ka a lower bound of omega.
+    The range of every kernel of the set is in the range of the sum K of the base kernels, so that a kernel
+    separates only if K does. Over y_i a_i >= 0, sum |a| = 2 and, with an intercept, sum a = 0, the minimum
+    of a'Ka is the squared distance of the convex hulls of the two classes, and 4 / a'Ka is a lower bound of
+    omega.
     """
     if not isinstance(learner.loss, hard_margin):
         return
-    total, stacked = np.zeros((learner.n, learner.n)), []
+    total, Ks = np.zeros((learner.n, learner.n)), []
     for K in learner.kernels:
         parts = terms(K)
         if parts is None:
             return
         for _, grams in parts:
             for i in range(len(grams)):
-                stacked.append(grams.gram(i)[: learner.n, : learner.n])
-                total += normalized(stacked[-1])
+                Ks.append(grams.gram(i)[: learner.n, : learner.n])
+                total += normalized(Ks[-1])
     alpha = nearest_hull_points(total, learner.y, learner.bias is not None, watch)
     if alpha is None:
         return
     scale = float(np.trace(total)) / learner.n
     distance = max(0.0, form(total, alpha).value)
-    found = None
-    if distance <= INSEPARABLE * max(scale, 1e-300):
-        found = inseparable(stacked, learner.y, learner.bias is not None, alpha)
-    if found is not None or distance <= ROUNDED * max(scale, 1e-300):
-        told = "" if found is None else f"{found.text}, "
+    conflict_found = None
+    if distance <= PROOF_THRESHOLD * max(scale, 1e-300):
+        conflict_found = inseparable(Ks, learner.y, learner.bias is not None, alpha)
+    if conflict_found is not None or distance <= ZERO_THRESHOLD * max(scale, 1e-300):
+        samples = "" if conflict_found is None else f"{conflict_found.text}, "
         raise InfeasibleError(
-            f"a hard margin needs a kernel that separates the classes, got none in the set: {told}the convex "
-            f"hulls of the two classes meet (squared distance {distance:.1e} for the sum of the kernels, "
+            f"a hard margin needs a kernel that separates the classes, got none in the set: {samples}the "
+            "convex hulls of the two classes meet "
+            f"(squared distance {distance:.1e} for the sum of the kernels, "
             f"each scaled to a mean diagonal of one). proof['alpha'] shows it: {proof_text(learner.bias)}. "
             "Use soft_margin, soft_margin_squared or learned_tau (in words: hinge, squared_hinge, "
             "+ tau * I), or add a narrower kernel.",
             {"alpha": alpha, "squared_distance": distance, "scale": scale}
-            | ({} if found is None else {"certificate": found.statement}),
+            | ({} if conflict_found is None else {"certificate": conflict_found.statement}),
         )
-    if distance <= MEANINGLESS * scale:
+    if distance <= WARNING_THRESHOLD * scale:
         warnings.warn(
             ConditionWarning(
                 f"the classes are separated by a squared distance of only {distance:.1e} (mean diagonal "
@@ -71,13 +74,13 @@ def check_separable(learner: Learner, watch: Watch | None = None) -> None:
 
 
 def proof_text(bias: object) -> str:
-    """Return how to check the proof by hand."""
+    """Return the conditions that the alpha of the proof satisfies."""
     balance = ", sum(alpha) = 0" if bias is not None else ""
     return f"y * alpha >= 0, sum(|alpha|) = 2{balance} and K_i @ alpha = 0 for every kernel"
 
 
 def normalized(K: Array) -> Array:
-    """Return K scaled to a mean diagonal of one; the zero matrix stays."""
+    """Return K scaled to a mean diagonal of one; a zero matrix is returned unchanged."""
     mean = float(np.trace(K)) / len(K)
     return K / mean if mean > 0 else K
 
@@ -88,7 +91,7 @@ def nearest_hull_points(K: Array, y: Array, bias: bool, watch: Watch | None) -> 
     with quietly(watch):
         a = cp.Variable(y.size, nonneg=True)
         constraints = [cp.sum(a) == 2, *([y @ a == 0] if bias else [])]
-        # The distance and not its square: at zero that is told apart to round-off, not to its root.
+        # The distance, not its square: solvers find a zero to 1e-9, whose root would be 3e-5.
         problem = cp.Problem(cp.Minimize(cp.norm2(L.T @ cp.multiply(y, a))), constraints)
     for attempt in ladder(linear=False, order=0):
         run_solver(problem, attempt, watch=watch)

@@ -1,1 +1,1 @@
-"""Conic solvers: the ladder of those that are installed, calls that can be ended, and predicted costs."""
+"""Conic solvers: the ladder of those that are installed, calls that a watch can end, and predicted costs."""

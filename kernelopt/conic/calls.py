@@ -1,4 +1,4 @@
-"""One call of a solver on compiled data, which can be watched and ended."""
+"""One call of a solver on compiled data, which a watch can end."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ import numpy as np
 import scipy.sparse as sp
 from cvxpy.reductions.solvers.conic_solvers import clarabel_conif
 
-from kernelopt.conic.process import Apart, ApartFailed
+from kernelopt.conic.process import ProcessFailed, SolverProcess
 from kernelopt.threads import Watch, seconds_left, watched
 
 SCS_INTERRUPTED = -5  # SCS_SIGINT in scs.h
-SETUP = 1.4e-7  # seconds for an entry of a dense block: 1.4 s at order 80, 3.5 s at order 100
-CAUTION = 2.0  # predictions are good to about this factor on a shared machine
-UNBROKEN = 0.2  # seconds of a set-up that nobody minds; a process costs as much
-CVXOPT_RUNS = threading.Lock()  # its options are one dictionary for the whole process
+SETUP_SECONDS = 1.4e-7  # per entry of a dense block, measured: 1.4 s at order 80, 3.5 s at order 100
+SETUP_ERROR = 2.0  # the prediction is good to about this factor on a shared machine
+UNWATCHED_SECONDS = 0.2  # a set-up up to this long runs in this process: starting another takes as long
+CVXOPT_RUNS = threading.Lock()  # the options of CVXOPT are one dictionary for the whole process
 
 
 class TooLong(Exception):
-    """The solver was not started: what cannot be interrupted would take longer than there is time."""
+    """The solver was not started: its set-up, which cannot be interrupted, would exceed the time left."""
 
 
 class Abandoned(Exception):
-    """Raised inside a solver written in Python, in the thread that nobody waits for any more."""
+    """Raised inside a solver written in Python, to end its thread after the call was abandoned."""
 
 
 def call(
@@ -40,7 +40,7 @@ def call(
     verbose: bool = False,
     watch: Watch | None = None,
 ) -> Any:
-    """Return the raw result of a solver.
+    """Return the raw result of a solver, as cvxpy's interface to it returns it.
 
     Parameters
     ----------
@@ -49,36 +49,40 @@ def call(
     data : dict
         The compiled problem.
     through_cvxpy : function without arguments
-        The call of the solver by cvxpy's interface.
+        Calls the solver through cvxpy's interface.
     options : dict
-        Of the solver.
+        Options of the solver.
     verbose : bool, default False
     watch : function without arguments, optional
-        Called in this thread every POLL seconds while the solver works in another. What it raises ends
-        the call at once. Clarabel from 0.11 on and CVXOPT are told to stop; SCS and HiGHS go on in a
+        Called in this thread every POLL seconds while the solver runs in another. An exception that it
+        raises ends the call at once. Clarabel from 0.11 on and CVXOPT then stop; SCS and HiGHS go on in a
         daemon thread until their own limits of time or iterations. Clarabel's set-up of large semidefinite
-        cones keeps the interpreter's lock: these go into a process of their own. Where there can be none,
-        a set-up that may outlast the watch is not begun.
+        cones holds the interpreter's lock, so these problems are solved in a process of their own.
+
+    Raises
+    ------
+    TooLong
+        If no such process can be started, and the set-up may take longer than the watch allows.
     """
     name = solver.name()
-    work = own_options(through_cvxpy) if name == "CVXOPT" else through_cvxpy
+    work = with_own_options(through_cvxpy) if name == "CVXOPT" else through_cvxpy
     if watch is None:
-        return checked(work(), name)
+        return interrupts_raised(work(), name)
     worker = Worker(work)
     ended = threading.Event()
-    process: Apart | None = None
-    unbroken = setup_seconds(data["dims"].psd) if name == "CLARABEL" else 0.0
-    if stoppable(solver, data):
-        worker.work = clarabel(solver, data, options, verbose, ended)
-        process = apart(solver, data, options, verbose) if unbroken > UNBROKEN else None
+    process: SolverProcess | None = None
+    setup = setup_seconds(data["dims"].psd) if name == "CLARABEL" else 0.0
+    if has_callback(solver, data):
+        worker.work = clarabel_call(solver, data, options, verbose, ended)
+        process = clarabel_process(solver, data, options, verbose) if setup > UNWATCHED_SECONDS else None
     if process is not None:
-        worker.work = apart_or(process, worker.work, ended)
-    elif CAUTION * unbroken > seconds_left(watch):
+        worker.work = with_fallback(process, worker.work, ended)
+    elif SETUP_ERROR * setup > seconds_left(watch):
         raise TooLong("there is no time to set up an interior-point method")
 
-    def look() -> None:
+    def poll() -> None:
         if name == "SCS":
-            take_back_interrupts()
+            restore_interrupt_handler()
         watch()
 
     def abandon() -> None:
@@ -88,27 +92,28 @@ def call(
         if name == "CVXOPT":
             worker.interrupt()
 
-    return checked(watched(worker.run, look, abandon), name)
+    return interrupts_raised(watched(worker.run, poll, abandon), name)
 
 
 def setup_seconds(orders: Iterable[int]) -> float:
-    """Return the predicted time of Clarabel's set-up, which nothing can interrupt.
+    """Return the predicted time of Clarabel's set-up, which cannot be interrupted.
 
-    A semidefinite cone of order n is a dense block of order n (n + 1) / 2.
+    It is proportional to the entries of the dense blocks, of order n (n + 1) / 2 for a semidefinite cone of
+    order n.
     """
-    return float(sum(SETUP * (order * (order + 1) / 2) ** 2 for order in orders))
+    return float(sum(SETUP_SECONDS * (order * (order + 1) / 2) ** 2 for order in orders))
 
 
 class Worker:
-    """Work that can be interrupted where it runs Python, by the thread that started it."""
+    """Work in a thread, into which another thread can raise an exception while it runs Python code."""
 
     def __init__(self, work: Callable[[], Any]) -> None:
         self.work = work
         self.lock = threading.Lock()
-        self.thread = 0  # while it works: afterwards the number may be that of another thread
+        self.thread = 0  # the identifier while it runs, else 0: identifiers are used again
 
     def run(self) -> Any:
-        """Do the work."""
+        """Return `work()`, and record the thread that runs it."""
         with self.lock:
             self.thread = threading.get_ident()
         try:
@@ -118,7 +123,7 @@ class Worker:
                 self.thread = 0
 
     def interrupt(self) -> None:
-        """Raise `Abandoned` in the working thread, the next time that it runs Python."""
+        """Raise `Abandoned` in the thread that runs the work, when it next executes Python code."""
         with self.lock:
             if self.thread:
                 ctypes.pythonapi.PyThreadState_SetAsyncExc(
@@ -126,28 +131,28 @@ class Worker:
                 )
 
 
-def checked(raw: Any, name: str) -> Any:
-    """Return the raw result, or raise the KeyboardInterrupt that SCS has caught in Python's place."""
+def interrupts_raised(raw: Any, name: str) -> Any:
+    """Return the raw result, or raise KeyboardInterrupt where SCS has caught Ctrl-C and returned."""
     if name == "SCS" and isinstance(raw, dict) and raw["info"].get("status_val") == SCS_INTERRUPTED:
         if threading.current_thread() is not threading.main_thread():
-            _thread.interrupt_main()  # Ctrl-C is for the main thread, and SCS has kept it from it
+            _thread.interrupt_main()  # the main thread would have got it without SCS
         raise KeyboardInterrupt
     return raw
 
 
-def take_back_interrupts() -> None:
-    """Let Python handle Ctrl-C again: SCS takes the signal for itself while it works, in any thread."""
+def restore_interrupt_handler() -> None:
+    """Install Python's handler of Ctrl-C again: SCS replaces it while it runs, in whichever thread."""
     if threading.current_thread() is threading.main_thread():
         handler = signal.getsignal(signal.SIGINT)
-        if handler is not None:  # None: set by something else than Python
+        if handler is not None:  # None: the handler was not installed from Python
             signal.signal(signal.SIGINT, handler)
 
 
-def stoppable(solver: Any, data: dict[str, Any]) -> bool:
-    """Whether the call can go to Clarabel directly: a problem in its form, and a version with a callback.
+def has_callback(solver: Any, data: dict[str, Any]) -> bool:
+    """Whether Clarabel can be called directly: data in its form, and a version with a termination callback.
 
-    cvxpy does not pass the callback on. It refuses data that are not finite with a message of its own, so
-    these go through it.
+    cvxpy has no option for the callback. Data that are not finite go through cvxpy, which raises an error
+    that says so.
     """
     if type(solver) is not clarabel_conif.CLARABEL or not hasattr(clarabel_conif, "dims_to_solver_cones"):
         return False
@@ -157,15 +162,15 @@ def stoppable(solver: Any, data: dict[str, Any]) -> bool:
     return finite and hasattr(DefaultSolver, "set_termination_callback")
 
 
-def clarabel(
+def clarabel_call(
     solver: Any, data: dict[str, Any], options: dict[str, Any], verbose: bool, ended: threading.Event
 ) -> Callable[[], Any]:
-    """Return the call that cvxpy makes to Clarabel, which stops before the next iteration once `ended`."""
+    """Return the call that cvxpy makes to Clarabel, which stops at the next iteration once `ended` is set."""
 
     def work() -> Any:
         from clarabel import DefaultSolver
 
-        P = quadratic(data)
+        P = upper_triangle(data)
         cones = clarabel_conif.dims_to_solver_cones(data["dims"])
         settings = solver.parse_solver_opts(verbose, dict(options))
         compiled = DefaultSolver(P, data["c"], data["A"], data["b"], cones, settings)
@@ -175,14 +180,16 @@ def clarabel(
     return work
 
 
-def quadratic(data: dict[str, Any]) -> sp.csc_array:
-    """Return the upper triangle of the quadratic form of compiled data."""
+def upper_triangle(data: dict[str, Any]) -> sp.csc_array:
+    """Return the upper triangle of P, zero where the objective is linear."""
     size = data["c"].size
     return sp.csc_array(sp.triu(data["P"] if "P" in data else sp.csc_array((size, size))))
 
 
-def apart(solver: Any, data: dict[str, Any], options: dict[str, Any], verbose: bool) -> Apart | None:
-    """Return Clarabel in a process of its own, None where the system allows none."""
+def clarabel_process(
+    solver: Any, data: dict[str, Any], options: dict[str, Any], verbose: bool
+) -> SolverProcess | None:
+    """Return Clarabel in a process of its own, None where none can be started."""
     from clarabel import DefaultSettings
 
     dims = data["dims"]
@@ -193,47 +200,49 @@ def apart(solver: Any, data: dict[str, Any], options: dict[str, Any], verbose: b
     cones += [("SecondOrderConeT", int(order)) for order in dims.soc]
     cones += [("PSDTriangleConeT", int(order)) for order in dims.psd]
     cones += [("ExponentialConeT",)] * dims.exp + [("PowerConeT", float(np.ravel(a)[0])) for a in dims.p3d]
-    chosen, usual = solver.parse_solver_opts(verbose, dict(options)), DefaultSettings()
+    chosen, default = solver.parse_solver_opts(verbose, dict(options)), DefaultSettings()
     names = [name for name in dir(chosen) if not name.startswith("_")]
     settings = {name: getattr(chosen, name) for name in names if not callable(getattr(chosen, name))}
-    changed = {name: value for name, value in settings.items() if value != getattr(usual, name)}
+    changed = {name: value for name, value in settings.items() if value != getattr(default, name)}
     try:
-        return Apart(quadratic(data), data["c"], data["A"], data["b"], cones, changed)
+        return SolverProcess(upper_triangle(data), data["c"], data["A"], data["b"], cones, changed)
     except (OSError, ValueError):
         return None
 
 
-def apart_or(process: Apart, here: Callable[[], Any], ended: threading.Event) -> Callable[[], Any]:
-    """Return the work of a process, done here where that fails without having been ended."""
+def with_fallback(
+    process: SolverProcess, fallback: Callable[[], Any], ended: threading.Event
+) -> Callable[[], Any]:
+    """Return the work of a process, followed by `fallback` where the process fails and `ended` is not set."""
 
     def work() -> Any:
         try:
             return process.work()
-        except (ApartFailed, OSError):
+        except (ProcessFailed, OSError):
             if ended.is_set():
                 raise
-            return here()
+            return fallback()
 
     return work
 
 
-def own_options(work: Callable[[], Any]) -> Callable[[], Any]:
-    """Return a call of CVXOPT that no other disturbs, and that leaves the shared options as they were."""
+def with_own_options(work: Callable[[], Any]) -> Callable[[], Any]:
+    """Return a call of CVXOPT that has the global options for itself and restores them afterwards."""
 
     @contextmanager
-    def alone() -> Iterator[None]:
+    def exclusive_options() -> Iterator[None]:
         from cvxopt import solvers
 
         with CVXOPT_RUNS:
             before = dict(solvers.options)
             try:
                 yield
-            finally:  # cvxpy restores them too, but not when the call is abandoned
+            finally:  # cvxpy restores them too, but not after `Abandoned`
                 solvers.options.clear()
                 solvers.options.update(before)
 
     def guarded() -> Any:
-        with alone():
+        with exclusive_options():
             return work()
 
     return guarded

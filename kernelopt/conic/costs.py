@@ -1,6 +1,7 @@
-"""What a conic problem costs a solver, predicted from the sizes of its cones.
+"""Predicted time and memory of conic solves, from the sizes of the cones.
 
-The constants were fitted to the runs of `benchmarks/conic_cost.py`: seconds of one core of a 2023 server.
+The coefficients of the predictions were fitted by hand to the table that `benchmarks/conic_cost.py` prints:
+seconds of one core of a 2023 server.
 """
 
 from __future__ import annotations
@@ -11,21 +12,21 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-INTERIOR_ITERATIONS = 18  # Clarabel took 10 to 28 in nine cells of ten
-CURVED_ITERATIONS = 25  # with exponential or power cones, whose steps are shorter
-FIRST_ORDER_ITERATIONS = 1500  # SCS to 1e-7 took 225 to 20000: about the mean of the logarithms
-LONGEST_ITERATIONS = 100_000  # of the last attempt with SCS
-SPARSE_RATE = 8e8  # multiplications a second, where the factor is sparse or its dense blocks are narrow
-DENSE_RATE = 8e9  # and in the dense block of a semidefinite cone
-WORTH_WAITING = 60.0  # seconds, up to which the more accurate solver is tried first in any case
-FASTER = 10.0  # predictions of first-order methods are good to a factor of ten
-PATIENCE = 3600.0  # seconds, beyond which a solver is not tried
-ROOM = 16e9  # bytes, that a solver may be predicted to take
+INTERIOR_ITERATIONS = 18  # Clarabel took 10 to 28 in nine problems of ten
+NONSYMMETRIC_ITERATIONS = 25  # with exponential or power cones, where steps are shorter
+FIRST_ORDER_ITERATIONS = 1500  # SCS to 1e-7 took 225 to 20000: about their geometric mean
+MAX_FIRST_ORDER_ITERATIONS = 100_000  # the limit of the last attempt with SCS
+SPARSE_RATE = 8e8  # multiplications per second in sparse factors and in narrow dense blocks
+DENSE_RATE = 8e9  # multiplications per second in the dense block of a semidefinite cone
+ACCEPTED_SECONDS = 60.0  # up to which the interior-point method, more accurate, is always tried first
+FIRST_ORDER_ERROR = 10.0  # predictions for first-order methods are good to about this factor
+MAX_SECONDS = 3600.0  # beyond this predicted time an interior-point method is not tried
+MAX_BYTES = 16e9  # beyond this predicted memory neither
 
 
 @dataclass(frozen=True)
 class Cones:
-    """The cone form of a problem in numbers."""
+    """The sizes of the cones and of the constraint matrix of a problem."""
 
     semidefinite: tuple[int, ...] = ()  # orders
     second_order: int = 0  # number of cones
@@ -34,7 +35,7 @@ class Cones:
     rows: int = 0
     columns: int = 0
     nonzeros: int = 0  # of the constraint matrix
-    fill: float = 0.0  # multiplications that eliminate its linear and second-order part once
+    fill: float = 0.0  # multiplications of one elimination of its rows outside the semidefinite cones
 
     @property
     def order(self) -> int:
@@ -45,28 +46,28 @@ class Cones:
     def interior_seconds(self) -> float:
         """Predicted time of an interior-point solve.
 
-        Each iteration factors a matrix with a dense block of order t = n (n + 1) / 2 for a semidefinite
-        cone of order n: t^3 / 3 multiplications, and t^2 numbers that are written and read.
+        Each iteration factors a matrix with a dense block of order t = n (n + 1) / 2 for every semidefinite
+        cone of order n, which takes t^3 / 3 multiplications and the transfer of t^2 numbers.
         """
         blocks = [order * (order + 1) / 2 for order in self.semidefinite]
         step = sum(t**3 / 3 / DENSE_RATE + 4e-8 * t**2 for t in blocks)
         step += 1e-7 * self.nonzeros + self.fill / SPARSE_RATE
         step += 2e-7 * (self.rows + self.columns) + 2e-6 * (self.exponential + self.power)
-        curved = self.exponential + self.power > 0
-        return 0.001 + (CURVED_ITERATIONS if curved else INTERIOR_ITERATIONS) * step
+        symmetric = self.exponential + self.power == 0
+        return 0.001 + (INTERIOR_ITERATIONS if symmetric else NONSYMMETRIC_ITERATIONS) * step
 
     @property
     def first_order_seconds(self) -> float:
-        """Predicted time of a first-order solve, where the number of iterations is a guess."""
+        """Predicted time of a first-order solve with the average number of iterations."""
         return self._first_order(FIRST_ORDER_ITERATIONS)
 
     @property
     def longest_first_order_seconds(self) -> float:
-        """Predicted time of a first-order method that makes all iterations that it is allowed."""
-        return self._first_order(LONGEST_ITERATIONS)
+        """Predicted time of a first-order solve that ends at its limit of iterations."""
+        return self._first_order(MAX_FIRST_ORDER_ITERATIONS)
 
     def _first_order(self, iterations: int) -> float:
-        """Each iteration decomposes every semidefinite cone and solves with a factor made once."""
+        """One factorisation; each iteration solves with it and decomposes every semidefinite block."""
         step = sum(6e-10 * order**3 + 7e-8 * order**2 for order in self.semidefinite)
         step += 5.5e-9 * self.nonzeros + 5e-8 * (self.rows + self.columns)
         step += 5e-7 * (self.exponential + self.power)
@@ -74,7 +75,7 @@ class Cones:
 
     @property
     def interior_memory(self) -> float:
-        """Predicted bytes of an interior-point solve: the dense blocks, their factor and its workspace."""
+        """Predicted bytes of an interior-point solve: dense blocks, their factor and its workspace."""
         blocks = [order * (order + 1) / 2 for order in self.semidefinite]
         return 1e8 + 24 * sum(t**2 for t in blocks) + 100 * self.nonzeros
 
@@ -86,13 +87,13 @@ class Cones:
 
     @property
     def intractable(self) -> bool:
-        """Whether an interior-point method cannot finish, for its time or its memory."""
-        return self.interior_seconds > PATIENCE or self.interior_memory > ROOM
+        """Whether an interior-point method is predicted to exceed MAX_SECONDS or MAX_BYTES."""
+        return self.interior_seconds > MAX_SECONDS or self.interior_memory > MAX_BYTES
 
     @property
     def first_order_first(self) -> bool:
         """Whether a first-order method should be tried before an interior-point method."""
-        slow = self.interior_seconds > max(WORTH_WAITING, FASTER * self.first_order_seconds)
+        slow = self.interior_seconds > max(ACCEPTED_SECONDS, FIRST_ORDER_ERROR * self.first_order_seconds)
         return slow or self.intractable
 
     @property
@@ -102,12 +103,12 @@ class Cones:
 
     @property
     def memory(self) -> float:
-        """Predicted peak of the memory of that solver in bytes."""
+        """Predicted peak memory of the solver that is tried first, in bytes."""
         return self.first_order_memory if self.first_order_first else self.interior_memory
 
 
-def compiled(dims: Any, A: sp.csc_array) -> Cones:
-    """Return the numbers of a compiled problem."""
+def cone_sizes(dims: Any, A: sp.csc_array) -> Cones:
+    """Return the sizes of a problem that cvxpy has compiled."""
     return Cones(
         tuple(int(order) for order in dims.psd),
         len(dims.soc),
@@ -120,13 +121,18 @@ def compiled(dims: Any, A: sp.csc_array) -> Cones:
     )
 
 
-def elimination(A: sp.csc_array, semidefinite: int, curved: int) -> float:
-    """Return the multiplications that eliminate the rows of A outside the semidefinite cones."""
-    stop = A.shape[0] - curved
-    kept = sp.csr_array(A)
-    rows = np.diff(kept.indptr).astype(float)
+def elimination(A: sp.csc_array, semidefinite: int, nonsymmetric: int) -> float:
+    """Return an estimate of the multiplications that eliminate the rows of A outside semidefinite cones.
+
+    It is the cheaper of forming A'A and A A', with r_i entries in row i and c_j in column j of that part:
+    2 min(sum_j c_j^2, sum_i r_i^2). `semidefinite` and `nonsymmetric` are the numbers of rows of the
+    semidefinite, and of the exponential and power cones.
+    """
+    stop = A.shape[0] - nonsymmetric
+    by_rows = sp.csr_array(A)
+    rows = np.diff(by_rows.indptr).astype(float)
     outside = np.ones(A.shape[0], dtype=bool)
     outside[stop - semidefinite : stop] = False  # cvxpy orders: zero, nonneg, soc, psd, exp, power
-    linear = sp.csc_array(kept[outside])
+    linear = sp.csc_array(by_rows[outside])
     columns = np.diff(linear.indptr).astype(float)
     return 2 * float(min((columns**2).sum(), (rows[outside] ** 2).sum()))

@@ -1,4 +1,4 @@
-"""The ladder of conic solvers: which are usable, with which options, and one attempt at a problem."""
+"""The ladder of conic solvers: the attempts at a problem in the order in which they are made."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ import cvxpy as cp
 from cvxpy.reductions.solvers.solver import Solver
 
 from kernelopt.conic.calls import call
-from kernelopt.conic.costs import LONGEST_ITERATIONS, Cones
+from kernelopt.conic.costs import MAX_FIRST_ORDER_ITERATIONS, Cones
 from kernelopt.errors import KerneloptError, ParameterError
-from kernelopt.threads import Noted, Watch, quietly
+from kernelopt.threads import RecordingWatch, Watch, quietly
 
-LARGEST_INTERIOR_POINT_ORDER = 70  # where nothing else is known of the cones
-TIGHT = ("tol_gap_rel", "tol_gap_abs", "tol_feas")  # Clarabel stops at 1e-8 of these by itself
+LARGEST_INTERIOR_POINT_ORDER = 70  # without `cones`: Clarabel is predicted to take 16 s at this order
+TOLERANCES = ("tol_gap_rel", "tol_gap_abs", "tol_feas")  # Clarabel's, 1e-8 by default
 KNOWN = tuple(cp.settings.SOLVERS)
 """The names of all solvers that cvxpy has an interface for."""
 
@@ -29,7 +29,7 @@ class SolverAttempt:
 
     solver: Any  # the name of a solver, or a cvxpy solver object
     options: dict[str, Any] = field(default_factory=dict)
-    route: Callable[[], int] | None = None  # instead of cvxpy: fills the problem, returns the iterations
+    route: Callable[[], int] | None = None  # in place of cvxpy: sets the variables, returns the iterations
 
     @property
     def name(self) -> str:
@@ -39,7 +39,7 @@ class SolverAttempt:
 
 @dataclass(frozen=True)
 class AttemptResult:
-    """What a attempt returned; the values are in the variables of the problem."""
+    """How an attempt ended; its point is in the variables of the problem."""
 
     attempt: SolverAttempt
     status: str
@@ -51,8 +51,8 @@ class AttemptResult:
 def installed_solvers() -> tuple[str, ...]:
     """Return the names of the solvers that cvxpy can import.
 
-    cvxpy tries to import all of them whenever it is asked, 1 to 2 ms each time. For its own solves
-    it goes by what it found when it was imported, so a later answer could only be the same.
+    `cvxpy.installed_solvers` tries to import all of them at every call, which takes 1 to 2 ms. Its own
+    solves use the list made when cvxpy was imported, so the first answer stays valid.
     """
     return tuple(cp.installed_solvers())
 
@@ -80,18 +80,18 @@ def ladder(
     solver: Any = None,
     time_limit: float | None = None,
 ) -> list[SolverAttempt]:
-    """Return the attempts to walk, best first.
+    """Return the attempts at a problem, in the order in which they should be made.
 
     Parameters
     ----------
     linear : bool
         Whether the problem is a linear programme.
     order : int, default 0
-        Largest order of a semidefinite cone, for callers who know nothing else.
+        Largest order of a semidefinite cone; it is used where `cones` is not given.
     cones : Cones, optional
-        The numbers of the cone form, such as `size(problem).cones`. Interior-point methods come first
+        The sizes of the cone form, such as `size(problem).cones`. Interior-point methods come first
         unless they are predicted to take more than a minute and ten times as long as a first-order
-        method; they are left out where they cannot finish.
+        method. They are left out where they are predicted to exceed an hour or 16 GB.
     solver : str or cvxpy solver object, optional
         Use this one only.
     time_limit : float, optional
@@ -104,11 +104,11 @@ def ladder(
     interior = [
         SolverAttempt("CLARABEL"),
         SolverAttempt("CLARABEL", {"use_quad_obj": False}),
-        SolverAttempt("CLARABEL", {"use_quad_obj": False, **dict.fromkeys(TIGHT, 1e-11)}),
+        SolverAttempt("CLARABEL", {"use_quad_obj": False, **dict.fromkeys(TOLERANCES, 1e-11)}),
     ]
     first_order = [
         SolverAttempt("SCS", {"eps_abs": 1e-7, "eps_rel": 1e-7, "max_iters": 20000}),
-        SolverAttempt("SCS", {"eps_abs": 1e-9, "eps_rel": 1e-9, "max_iters": LONGEST_ITERATIONS}),
+        SolverAttempt("SCS", {"eps_abs": 1e-9, "eps_rel": 1e-9, "max_iters": MAX_FIRST_ORDER_ITERATIONS}),
     ]
     attempts = ordered(interior, first_order, order, cones)
     order = order if cones is None else cones.order
@@ -118,7 +118,7 @@ def ladder(
         attempts.append(SolverAttempt("CVXOPT", {"abstol": 1e-9, "reltol": 1e-9, "feastol": 1e-9}))
     if mosek_is_licensed():
         attempts.insert(0, SolverAttempt("MOSEK"))
-    return [SolverAttempt(r.solver, {**r.options, **timed(r.solver, time_limit)}) for r in attempts]
+    return [SolverAttempt(a.solver, {**a.options, **timed(a.solver, time_limit)}) for a in attempts]
 
 
 def ordered(
@@ -159,7 +159,7 @@ def checked_solver(solver: Any, installed: Collection[str]) -> Any:
 
 
 def extras() -> set[str]:
-    """Return what can be named in `pip install "cvxpy[...]"`, in small letters."""
+    """Return the extras of `pip install "cvxpy[...]"`, in lower case."""
     return {name.lower() for name in metadata("cvxpy").get_all("Provides-Extra") or []}
 
 
@@ -190,19 +190,19 @@ def run_solver(
     verbose : bool, default False
         Print what cvxpy and the solver print.
     watch : function without arguments, optional
-        Called in this thread about forty times a second while the solver works. When it raises, the
-        solver is abandoned at once, and what it raised goes on to the caller. Ctrl-C does the same. The
-        values in the problem are then those from before. Without it the solver works in this thread.
+        Called in this thread about forty times a second while the solver runs in another. Where it
+        raises, or on Ctrl-C, the solver is abandoned at once and the exception is passed on; the
+        variables keep their values. Without a watch the solver runs in this thread.
     """
     if attempt.route is not None:
         try:
             return AttemptResult(attempt, cp.OPTIMAL, attempt.route())
         except KerneloptError as error:
             return AttemptResult(attempt, "failed", failure=str(error))
-    look = None if watch is None else Noted(watch)
+    recorder = None if watch is None else RecordingWatch(watch)
     try:
-        # The certificate judges: cvxpy's remarks on accuracy would only be noise.
-        with quietly(look):
+        # cvxpy's warnings about accuracy are suppressed: the certificate states the accuracy.
+        with quietly(recorder):
             data, chain, inverse = problem.get_problem_data(
                 attempt.solver, verbose=verbose, solver_opts=dict(attempt.options)
             )
@@ -213,14 +213,14 @@ def run_solver(
             lambda: chain.solve_via_data(problem, data, False, verbose, options),
             options,
             verbose,
-            look,
+            recorder,
         )
-        with quietly(look):
+        with quietly(recorder):
             problem.unpack_results(raw, chain, inverse)
     except (KerneloptError, cp.DCPError):
         raise
-    except Exception as error:  # solvers raise what they like, mosek.Error and KeyError among them
-        if look is not None and look.raised is error:
+    except Exception as error:  # solvers raise exceptions of any class, such as mosek.Error and KeyError
+        if recorder is not None and recorder.raised is error:
             raise
         return AttemptResult(attempt, "failed", failure=f"{type(error).__name__}: {error}")
     statistics = problem.solver_stats

@@ -1,7 +1,7 @@
-"""Clarabel in a process of its own, which can be ended at any moment.
+"""Clarabel in a process of its own, which can be killed at any moment.
 
-Its set-up keeps the lock of the interpreter: seconds for large semidefinite cones, in which no thread of the
-process runs, so neither Ctrl-C nor a limit is noticed.
+Clarabel's set-up holds the lock of the interpreter: for large semidefinite cones no other thread of a process
+runs for seconds, so that neither Ctrl-C nor a time limit is noticed.
 """
 
 from __future__ import annotations
@@ -19,34 +19,34 @@ import scipy.sparse as sp
 CHILD = """
 import io, json, os, sys
 out = os.fdopen(os.dup(1), "wb")
-os.dup2(2, 1)  # what the solver prints does not disturb the result
+os.dup2(2, 1)  # standard output is for the result alone; what the solver prints goes to stderr
 import clarabel, numpy as np, scipy.sparse as sp
 sent = np.load(io.BytesIO(sys.stdin.buffer.read()), allow_pickle=False)
-told = json.loads(str(sent["told"]))
-P, A = (sp.csc_array((sent[k + "data"], sent[k + "indices"], sent[k + "indptr"]), told[k]) for k in "PA")
+header = json.loads(str(sent["header"]))
+P, A = (sp.csc_array((sent[k + "data"], sent[k + "indices"], sent[k + "indptr"]), header[k]) for k in "PA")
 settings = clarabel.DefaultSettings()
-for key, value in told["settings"].items():
+for key, value in header["settings"].items():
     setattr(settings, key, value)
-cones = [getattr(clarabel, name)(*arguments) for name, *arguments in told["cones"]]
+cones = [getattr(clarabel, name)(*arguments) for name, *arguments in header["cones"]]
 found = clarabel.DefaultSolver(P, sent["c"], A, sent["b"], cones, settings).solve()
 numbers = {key: getattr(found, key) for key in ("obj_val", "solve_time", "iterations")}
 written = io.BytesIO()
 np.savez(
-    written, told=json.dumps({"status": str(found.status), **numbers}), x=found.x, z=found.z, s=found.s
+    written, header=json.dumps({"status": str(found.status), **numbers}), x=found.x, z=found.z, s=found.s
 )
 try:
     out.write(written.getvalue())
     out.close()
-except BrokenPipeError:  # nobody waits any more
+except BrokenPipeError:  # the parent has ended or closed the pipe
     os._exit(1)
 """
 
 
-class ApartFailed(Exception):
+class ProcessFailed(Exception):
     """The process ended without a result."""
 
 
-class Apart:
+class SolverProcess:
     """One solve in a new process.
 
     Parameters
@@ -55,7 +55,7 @@ class Apart:
     c, b : arrays
     cones : list of (name of Clarabel's class, *arguments)
     settings : dict
-        Those that are not Clarabel's defaults.
+        Clarabel's settings that differ from its defaults.
 
     Raises
     ------
@@ -70,9 +70,9 @@ class Apart:
         for name, matrix in (("P", sp.csc_array(P)), ("A", sp.csc_array(A))):
             for part in ("data", "indices", "indptr"):
                 self.arrays[name + part] = getattr(matrix, part)
-        told = {"cones": cones, "settings": settings, "P": P.shape, "A": A.shape}
-        self.arrays["told"] = json.dumps(told)
-        # In a session of its own Ctrl-C on the terminal does not reach it: the parent ends it.
+        header = {"cones": cones, "settings": settings, "P": P.shape, "A": A.shape}
+        self.arrays["header"] = json.dumps(header)
+        # In a session of its own the process gets no Ctrl-C from the terminal: the parent kills it.
         self.process = subprocess.Popen(  # noqa: S603 (our own interpreter and our own text)
             [sys.executable, "-P", "-c", CHILD],
             stdin=subprocess.PIPE,
@@ -81,22 +81,23 @@ class Apart:
         )
 
     def work(self) -> Any:
-        """Return what Clarabel's solution holds.
+        """Return the result of the solve, with the attributes of Clarabel's solution that cvxpy reads.
 
         Raises
         ------
-        ApartFailed
+        ProcessFailed
+            If the process ended without a result.
         """
         sent = io.BytesIO()
         np.savez(sent, **self.arrays)
         raw, _ = self.process.communicate(sent.getvalue())
         if self.process.returncode != 0:
-            raise ApartFailed
+            raise ProcessFailed
         with np.load(io.BytesIO(raw), allow_pickle=False) as found:
             values = {key: found[key] for key in ("x", "z", "s")}
-            return SimpleNamespace(**values, **json.loads(str(found["told"])))
+            return SimpleNamespace(**values, **json.loads(str(found["header"])))
 
     def end(self) -> None:
-        """End the process at once."""
+        """Kill the process."""
         self.process.kill()
         self.process.wait()

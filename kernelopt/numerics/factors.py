@@ -1,4 +1,4 @@
-"""Factors of positive semidefinite matrices, and the semidefinite matrix behind round-off."""
+"""Factors of positive semidefinite matrices, and the projection of nearly semidefinite ones."""
 
 from __future__ import annotations
 
@@ -7,11 +7,16 @@ from scipy.linalg import lapack
 
 from kernelopt.validation import PSD_TOLERANCE, Array, check_psd
 
-RANK_TOLERANCE = 1e-11
+RANK_TOLERANCE = 1e-11  # of the largest diagonal entry: smaller pivots are rounding
+RESIDUAL_TOLERANCE = 1e-10  # of the largest diagonal entry: a larger |K - L L'| shows that K is indefinite
 
 
 def pivoted_cholesky(K: Array, what: str) -> Array:
-    """Return L, shape (N, r), with K = L L' up to pivots below 1e-11 of the largest diagonal entry."""
+    """Return L, shape (N, r), with K = L L', by Cholesky's method with diagonal pivoting.
+
+    It ends at pivots below 1e-11 of the largest diagonal entry. `what` is the name of K in errors: where K is
+    not positive semidefinite, `check_psd` raises.
+    """
     largest = float(np.diag(K).max(initial=0.0))
     if largest <= 0:
         check_psd(K, what)
@@ -19,13 +24,16 @@ def pivoted_cholesky(K: Array, what: str) -> Array:
     lower, pivots, rank, _ = lapack.dpstrf(K, tol=RANK_TOLERANCE * largest, lower=1)
     L = np.zeros((len(K), rank))
     L[pivots - 1] = np.tril(lower)[:, :rank]
-    if float(np.abs(K - L @ L.T).max()) > 1e-10 * largest:
+    if float(np.abs(K - L @ L.T).max()) > RESIDUAL_TOLERANCE * largest:
         check_psd(K, what)
     return L
 
 
 def nearest_psd(K: Array) -> Array | None:
-    """Return K with round-off negative eigenvalues removed, None if it is truly indefinite."""
+    """Return K, or its projection on the semidefinite matrices where it is indefinite by rounding.
+
+    None where an eigenvalue is below -PSD_TOLERANCE times the spectral norm.
+    """
     try:
         np.linalg.cholesky(K)
         return K

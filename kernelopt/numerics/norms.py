@@ -1,4 +1,4 @@
-"""l_p norms of vectors that neither overflow nor underflow, and conjugate exponents."""
+"""l_p norms of vectors, computed without overflow and underflow, and conjugate exponents."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from kernelopt.validation import Array, exponent, numeric
 
 
 def lp_length(v: ArrayLike, p: float) -> float:
-    """Return |v|_p for p in [1, inf], scaled by the largest entry: powers of large p would underflow.
+    """Return |v|_p, p in [1, inf], as s |v / s|_p with the largest entry s: |v_i|^p alone may underflow.
 
     Parameters
     ----------
     v : array of shape (m,)
-        Where an entry is infinite so is the norm, and where one is NaN the norm is NaN.
+        An infinite entry makes the norm infinite, and a NaN makes it NaN.
     p : float in [1, inf]
 
     Raises
     ------
     ParameterError, ShapeError
-        If p is below 1, or v is no vector of real numbers.
+        If p is below 1, or v is not a vector of real numbers.
     """
     p = exponent(p)
     sizes: Array = np.abs(numeric(v, "v"))
@@ -41,7 +41,7 @@ def conjugate_exponent(p: float) -> float:
     Raises
     ------
     ParameterError
-        If p is no such number.
+        If p is not in [1, inf].
     """
     p = exponent(p)
     if p == 1:

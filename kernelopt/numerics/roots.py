@@ -1,4 +1,4 @@
-"""Zeros of non-increasing piecewise linear functions, in about log n evaluations."""
+"""Zeros of non-increasing piecewise linear functions, in about log2 n evaluations."""
 
 from __future__ import annotations
 
@@ -12,13 +12,16 @@ Function = Callable[[float], float]
 
 
 def last_above(total: Function, knots: Array, or_zero: bool = False) -> float:
-    """Return sup {b : total(b) > 0}, or of {b : total(b) >= 0}, for a non-increasing function.
+    """Return sup {b: f(b) > 0}, or sup {b: f(b) >= 0} with `or_zero`, for a non-increasing f = `total`.
 
-    It is linear between neighbouring knots and may jump at them. A binary search finds the piece, and two
-    evaluations the zero on it, to round-off.
+    f is linear between neighbouring knots and may jump at them. Binary search finds the piece with the zero,
+    and two evaluations there give the zero up to rounding.
     """
     edges = np.unique(knots)
-    low, high = 0, edges.size + 1  # pieces 0..edges.size; the first that is not above is in low..high
+    low, high = (
+        0,
+        edges.size + 1,
+    )  # pieces 0..edges.size; the first one where f is not above zero is in low..high
     while low < high:
         middle = (low + high) // 2
         value = total(float(np.mean(inside(edges, middle)))) if middle <= edges.size else -np.inf
@@ -40,7 +43,7 @@ def last_above(total: Function, knots: Array, or_zero: bool = False) -> float:
 
 
 def inside(edges: Array, piece: int) -> tuple[float, float]:
-    """Return two points inside a piece: 0 is below all edges, edges.size above them."""
+    """Return two points inside a piece; piece 0 is below all edges, piece edges.size above them."""
     if piece == 0:
         return float(edges[0]) - 2.0, float(edges[0]) - 1.0
     if piece == edges.size:

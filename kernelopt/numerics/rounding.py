@@ -1,12 +1,13 @@
-"""Bounds of rounding errors, and sums of products that have almost none.
+"""Bounds of rounding errors, and dot products that are rounded once.
 
-u = 2^-53. A sum of k products of doubles, in any order of BLAS, is in error by at most gamma(k) times the
-sum of their absolute values (Higham, Accuracy and Stability of Numerical Algorithms, section 3.1). A product
-of doubles is the sum of two doubles without any error (Dekker), and `math.fsum` rounds a sum of doubles
-once: so a dot product that cancels is computed here with an error of u times its own size.
+With u = 2^-53, a sum of k products of doubles, in any order of summation, has an error of at most
+gamma_k = k u / (1 - k u) times the sum of their absolute values (Higham, Accuracy and Stability of Numerical
+Algorithms, section 3.1). A product of doubles is a sum of two doubles exactly (Dekker, Numer. Math. 18
+(1971)), and `math.fsum` rounds the exact sum of doubles once. A dot product computed from both has an error
+of u times its own absolute value, even where large terms cancel.
 
-All that is here holds for numbers that do not overflow; what overflows is not finite in the end. Where a
-product may underflow, `LOST` or `TINY` is added.
+The bounds hold where nothing overflows; an overflow makes the results infinite or NaN. For products that may
+underflow, `UNDERFLOW` or `TINY` is added.
 """
 
 from __future__ import annotations
@@ -20,52 +21,52 @@ import scipy.sparse as sp
 
 from kernelopt.validation import Array, Index
 
-UNIT = 2.0**-53
-SPLITTER = 2.0**27 + 1
-LARGEST = 2.0**990  # what is split must not overflow
-EIGENVALUE = 4.0  # times gamma_n |G|_F are more than an eigenvalue of LAPACK is wrong by
-SMALL = 1e-280  # the error of a smaller product may underflow
-LOST = 1e-320  # and is then at most this
-TINY = 1e-300  # more than the errors of a million products that underflow
+UNIT = 2.0**-53  # u, the unit roundoff of doubles
+SPLITTER = 2.0**27 + 1  # Veltkamp's: splits the 53 bits of a double into two halves
+SPLIT_LIMIT = 2.0**990  # SPLITTER times a double up to this does not overflow
+EIGENVALUE = 4.0  # times gamma_n |G|_F exceeds the error of an eigenvalue that LAPACK computes
+SMALL = 1e-280  # below this the error term of a product, u times smaller, may underflow
+UNDERFLOW = 1e-320  # more than the error of one product that underflows, 2^-1075
+TINY = 1e-300  # more than the errors of a million such products
 
 
 class Bounded(NamedTuple):
-    """A number, and a bound of the absolute error with which it was computed."""
+    """A computed number and a bound of its absolute error."""
 
     value: float
     error: float
 
     @property
     def above(self) -> float:
-        """A double that is not below the exact number."""
+        """An upper bound of the exact number."""
         return upwards(self.value + self.error)
 
     @property
     def below(self) -> float:
-        """A double that is not above the exact number."""
+        """A lower bound of the exact number."""
         return -upwards(-self.value + self.error)
 
 
 class Enclosure(NamedTuple):
-    """Numbers that are within `error` of `value`, entry by entry."""
+    """Computed numbers and bounds of their absolute errors, entry by entry."""
 
     value: Array
     error: Array
 
 
 def upwards(x: float) -> float:
-    """Return the next double: not below the exact result of the one operation that gave x."""
+    """Return the next larger double: an upper bound of the exact result of an operation rounded to x."""
     return math.nextafter(x, math.inf)
 
 
 def rounded_down(value: Fraction) -> float:
-    """Return the largest double up to a value."""
+    """Return the largest double that is at most `value`."""
     nearest = float(value)
     return nearest if Fraction(nearest) <= value else math.nextafter(nearest, -math.inf)
 
 
 def rounded_up(value: Fraction) -> float:
-    """Return the smallest double from a value on."""
+    """Return the smallest double that is at least `value`."""
     nearest = float(value)
     return nearest if Fraction(nearest) >= value else math.nextafter(nearest, math.inf)
 
@@ -79,7 +80,7 @@ def gamma(k: Index) -> Array: ...
 
 
 def gamma(k: Any) -> Any:
-    """Return an upper bound of Higham's gamma_k = k u / (1 - k u), the relative error of k roundings."""
+    """Return an upper bound of Higham's gamma_k = k u / (1 - k u), which bounds k relative roundings."""
     return k * UNIT / (1 - k * UNIT) * (1 + 4 * UNIT)
 
 
@@ -93,7 +94,10 @@ def exact_sum(terms: Array | list[float]) -> float:
 
 
 def two_products(a: Array, b: Array) -> tuple[Array, Array]:
-    """Return fl(a b) and a b - fl(a b), which is a double where nothing under- or overflows."""
+    """Return fl(a b) and a b - fl(a b), by Dekker's algorithm.
+
+    The second number is exact where nothing under- or overflows.
+    """
     a_high, b_high = leading(a), leading(b)
     a_low, b_low = a - a_high, b - b_high
     product = a * b
@@ -101,13 +105,13 @@ def two_products(a: Array, b: Array) -> tuple[Array, Array]:
 
 
 def leading(a: Array) -> Array:
-    """Return the leading 26 bits of a."""
+    """Return the leading 26 bits of a, by Veltkamp's splitting."""
     scaled = SPLITTER * a
     return np.asarray(scaled - (scaled - a))
 
 
 def dots(A: Array, b: Array, plus: Array | None = None, error: Array | None = None) -> Enclosure:
-    r"""Return plus + A b, each entry rounded once, and a bound of its absolute error.
+    r"""Return plus + A b with every entry rounded once, and bounds of the absolute errors.
 
     Parameters
     ----------
@@ -119,7 +123,7 @@ def dots(A: Array, b: Array, plus: Array | None = None, error: Array | None = No
 
     Examples
     --------
-    The products are 1e16, 1 and -1e16.
+    The products are 1e16, 1 and -1e16; a sum in doubles is 0.
 
     >>> dots(np.array([[1e8, 1.0, -1e8]]), np.array([1e8, 1.0, 1e8])).value
     array([1.])
@@ -128,10 +132,10 @@ def dots(A: Array, b: Array, plus: Array | None = None, error: Array | None = No
     terms = [product, rest] if plus is None else [product, rest, plus[:, None]]
     sums = np.array([exact_sum(row) for row in np.hstack(terms).tolist()])
     underflows = ((np.abs(product) < SMALL) & (A != 0) & (b != 0)).sum(axis=1)
-    underflows = underflows + ((np.abs(sums) < SMALL) & (sums != 0))  # the next line may underflow
-    bound = UNIT * np.abs(sums) * (1 + 2 * UNIT) + LOST * underflows
+    underflows = underflows + ((np.abs(sums) < SMALL) & (sums != 0))  # UNIT * sums may underflow
+    bound = UNIT * np.abs(sums) * (1 + 2 * UNIT) + UNDERFLOW * underflows
     if error is not None and error.any():
-        bound = (bound + np.abs(A) @ error) * (1 + 2 * gamma(b.size + 4)) + LOST * b.size
+        bound = (bound + np.abs(A) @ error) * (1 + 2 * gamma(b.size + 4)) + UNDERFLOW * b.size
     return Enclosure(sums, bound)
 
 
@@ -142,7 +146,7 @@ def dot(a: Array, b: Array) -> Bounded:
 
 
 def split_sums(A: Array, b: Array) -> tuple[Array, Array]:
-    """Return A b as a leading part and the rest, each rounded once: together about 106 bits."""
+    """Return A b as the unevaluated sum of two doubles, the second the rounded error of the first."""
     products, errors = two_products(A, b)
     heads, tails = np.empty(len(A)), np.empty(len(A))
     for i, row in enumerate(np.hstack([products, errors])):
@@ -153,11 +157,11 @@ def split_sums(A: Array, b: Array) -> tuple[Array, Array]:
 
 
 def form(K: Array, a: Array) -> Bounded:
-    """Return a'K a, in error by about its own size times u, whatever cancels in it.
+    """Return a'K a with an error of about u |a'K a|, even where large terms cancel.
 
-    Finite entries far from overflow are taken for granted: elsewhere the error is infinite.
+    Where entries are not finite or near overflow, the error is infinite.
     """
-    if not max(np.abs(K).max(initial=0.0), np.abs(a).max(initial=0.0)) < LARGEST**0.3:
+    if not max(np.abs(K).max(initial=0.0), np.abs(a).max(initial=0.0)) < SPLIT_LIMIT**0.3:
         return Bounded(float(a @ K @ a), math.inf)
     heads, tails = split_sums(K, a)
     products, errors = two_products(a, heads)
@@ -167,14 +171,14 @@ def form(K: Array, a: Array) -> Bounded:
 
 
 def column_sums(c: Array, A: sp.csc_array, z: Array) -> Enclosure:
-    """Return c + A'z as BLAS computes it."""
+    """Return c + A'z in ordinary arithmetic, with bounds of the errors."""
     terms = np.diff(A.indptr) + 2
     size = np.abs(c) + abs(A).T @ np.abs(z)
     return Enclosure(c + A.T @ z, 1.01 * gamma(terms + 1) * size + TINY * terms)
 
 
 def refined(c: Array, A: sp.csc_array, z: Array, columns: Index, sums: Enclosure) -> Enclosure:
-    """Return `sums` = c + A'z with some columns rounded once."""
+    """Return `sums` = c + A'z with the entries of the given columns recomputed by `dots`."""
     value, error = sums.value.copy(), sums.error.copy()
     for j in columns:
         rows = slice(A.indptr[j], A.indptr[j + 1])
@@ -183,7 +187,7 @@ def refined(c: Array, A: sp.csc_array, z: Array, columns: Index, sums: Enclosure
 
 
 def norm_above(a: Array) -> float:
-    """Return an upper bound of the root of the sum of all squares, near it."""
+    """Return an upper bound of the Euclidean norm of all entries, exceeding it by a relative O(size u)."""
     v = np.ravel(a)
     largest = float(np.abs(v).max(initial=0.0))
     if largest == 0.0 or not np.isfinite(largest):

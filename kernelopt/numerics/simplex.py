@@ -1,4 +1,4 @@
-"""The projection on the simplex, in numpy."""
+"""The projection on a weighted simplex."""
 
 from __future__ import annotations
 
@@ -8,9 +8,11 @@ from kernelopt.validation import Array
 
 
 def on_simplex(values: Array, total: float | None, weights: Array | None = None) -> tuple[Array, float]:
-    """Return the projection of `values` on {x >= 0, weights'x = total}, weights > 0, and the shift theta.
+    """Return the projection of `values` on {x >= 0, r'x = total}, and theta; r = `weights` > 0, default one.
 
-    (values - theta weights)_+, with theta = 0 where there is no total; the weights are one by default.
+    It is (values - theta r)_+, where theta solves r'(values - theta r)_+ = total; theta = 0 where total is
+    None. theta is found by sorting values / r (Held, Wolfe, Crowder, Math. Programming 6 (1974)). Differences
+    from the largest ratio are used, so that nothing cancels where all values are large.
     """
     if total is None:
         return np.maximum(values, 0.0), 0.0
@@ -19,9 +21,8 @@ def on_simplex(values: Array, total: float | None, weights: Array | None = None)
     drops = top - values / r
     order = np.argsort(drops)
     squares = (r * r)[order]
-    heights = (total + np.cumsum(squares * drops[order])) / np.cumsum(
-        squares
-    )  # top - theta, of the k largest
+    # heights_k = top - theta where the k largest ratios are above theta.
+    heights = (total + np.cumsum(squares * drops[order])) / np.cumsum(squares)
     height = float(heights[np.flatnonzero(drops[order] < heights)[-1]])
     projected = r * np.maximum(height - drops, 0.0)
     return projected * (total / float(r @ projected)), top - height

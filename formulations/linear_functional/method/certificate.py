@@ -12,7 +12,7 @@ import kernelopt as ko
 from formulations.linear_functional.method.combination import Combination, excess, on_simplex
 from formulations.linear_functional.method.filters import Array
 from formulations.linear_functional.method.rounding import (
-    LOST,
+    UNDERFLOW,
     Range,
     gamma,
     inflated,
@@ -91,7 +91,7 @@ def by_residual(stage: Combination, c: Array) -> Fraction:
     g = 2 * s / stage.n
     mu = multiplier(stage, g)
     t = g - mu
-    t_error = inflated(2 * s_error / stage.n + gamma(4) * (np.abs(g) + abs(mu)), 6) + LOST
+    t_error = inflated(2 * s_error / stage.n + gamma(4) * (np.abs(g) + abs(mu)), 6) + UNDERFLOW
     found = square(r, error)[0] / stage.n
     if stage.weights == "simplex":
         found -= abs(Fraction(mu)) * excess(c)
@@ -99,7 +99,7 @@ def by_residual(stage: Combination, c: Array) -> Fraction:
         best = (t if stage.weights == "free" else np.maximum(t, 0.0)) / (2 * stage.ridge)
         off = c - best
         off_error = inflated(t_error / (2 * stage.ridge) + gamma(2) * (np.abs(best) + np.abs(off)), 6)
-        found += Fraction(stage.ridge) * (square(c)[0] - square(off, off_error + LOST)[1])
+        found += Fraction(stage.ridge) * (square(c)[0] - square(off, off_error + UNDERFLOW)[1])
     else:
         found -= Fraction(float(np.nextafter(t + t_error, np.inf).max(initial=0.0)))
     if stage.weights != "free":

@@ -11,7 +11,7 @@ import scipy.linalg
 import kernelopt as ko
 from formulations.linear_functional.method.filters import Array
 
-LOST = ko.rounding.LOST
+UNDERFLOW = ko.rounding.UNDERFLOW
 INDEPENDENT = 0.5  # |I - W'W| below this shows that the columns are independent; any number below 1 would do
 SMALLEST = 0.1  # singular value of Y T: below it the bounds would be ten times too large to be of use
 LAST_ROUNDINGS = 1e-12  # more than the few operations that compute `smallest` lose

@@ -15,19 +15,19 @@ from scipy.linalg import solve_triangular
 
 from kernelopt.certificates.conic.semidefinite import curvature
 from kernelopt.conic.calls import TooLong, call
-from kernelopt.conic.costs import Cones, compiled
+from kernelopt.conic.costs import Cones, cone_sizes
 from kernelopt.errors import KerneloptError
-from kernelopt.threads import Noted, Watch, quietly
+from kernelopt.threads import RecordingWatch, Watch, quietly
 from kernelopt.validation import Array
 
-TOO_LONG = "not started"  # a status: there is no time for the solver
-LARGEST_ROTATION = 1e9  # multiplications of a dense QR factorisation, a second or less
-DEPENDENT = 1e-12  # a diagonal entry of R, relative to the largest, of columns that depend on each other
+TOO_LONG = "not started"  # a status: the set-up of the solver would exceed the time left
+LARGEST_ROTATION = 1e9  # multiplications of a dense QR factorisation: a second or less
+DEPENDENT = 1e-12  # relative to the largest diagonal entry of R: below it columns count as dependent
 
 
 @dataclass(frozen=True)
 class ConeProgram:
-    """min 1/2 x'Px + c'x + offset  subject to  b - Ax in K, with its variables' columns."""
+    """min 1/2 x'Px + c'x + offset subject to b - Ax in K, as cvxpy compiles it for a solver."""
 
     P: sp.csc_array
     c: Array
@@ -35,22 +35,22 @@ class ConeProgram:
     b: Array
     offset: float
     dims: Any
-    upper_triangle: bool  # how semidefinite blocks are vectorised
+    upper_triangle: bool  # semidefinite blocks hold the upper triangle (Clarabel), else the lower one (SCS)
     columns: dict[int, int]  # variable id -> first column
     solver: str
     _data: Any
     _chain: Any
-    factor: Array | None = None  # R, where the variables are R x
+    factor: Array | None = None  # R, where the variables are R x (`orthogonal`)
 
     def solve(
         self, tilt: Array | None = None, watch: Watch | None = None, **options: Any
     ) -> tuple[str, Array | None, Array | None]:
-        """Return (status, x, z) as the solver says, with `tilt` added to c; trusted by nobody.
+        """Return (status, x, z) of the solver for the objective with `tilt` added to c.
 
-        x is in the coordinates of the compiled problem, also where the program is `orthogonal`.
-
-        Solvers stop on absolute tolerances, so the objective is scaled to coefficients of size one.
-        `watch` is called while the solver works, as in `run_solver`; what it raises ends the solve.
+        Nothing is assumed of the result. x is in the coordinates of the compiled problem, also where the
+        program is `orthogonal`. Solvers stop at absolute tolerances, so the objective is divided by the
+        largest entry of c. `watch` is called while the solver runs, as in `run_solver`; an exception that
+        it raises ends the solve.
         """
         data = dict(self._data)
         c = self.c if tilt is None else self.c + tilt
@@ -59,20 +59,21 @@ class ConeProgram:
         if "P" in data:
             data["P"] = data["P"] / size
         solver = self._chain.solver
-        look = None if watch is None else Noted(watch)
+        recorder = None if watch is None else RecordingWatch(watch)
         try:
             raw = call(
                 solver,
                 data,
                 lambda: solver.solve_via_data(data, False, False, dict(options), None),
                 options,
-                watch=look,
+                watch=recorder,
             )
         except TooLong:
             return TOO_LONG, None, None
-        except BaseException as error:  # whatever a solver raises, it has proposed nothing
-            panic = type(error).__name__ == "PanicException"  # of Clarabel, and no Exception
-            if (look is not None and look.raised is error) or not (panic or isinstance(error, Exception)):
+        except BaseException as error:  # of any class: the solver returned no multiplier
+            panic = type(error).__name__ == "PanicException"  # Clarabel's, a BaseException
+            by_watch = recorder is not None and recorder.raised is error
+            if by_watch or not (panic or isinstance(error, Exception)):
                 raise
             return "failed", None, None
         if isinstance(raw, dict):  # SCS
@@ -84,12 +85,12 @@ class ConeProgram:
         return x if x is None or self.factor is None else solve_triangular(self.factor, x)
 
     def orthogonal(self) -> ConeProgram | None:
-        """Return the program in the variables R x, A = QR with orthonormal columns Q.
+        """Return the program in the variables R x, where A = QR with orthonormal columns Q.
 
-        Where columns of A nearly depend on each other, as those of similar kernels do, solvers fail or
-        leave residuals that only a large change of z removes. In these coordinates the change of z that
-        removes a residual is as long as the residual. None where the factorisation would take long, or
-        where columns depend on each other.
+        The least-norm change of z that removes a residual r of A'z is A (A'A)^-1 r. Where columns of A are
+        nearly dependent, as those of similar kernels are, it may be far longer than r, and solvers may
+        fail. In these coordinates it is Q r, as long as r. None where the factorisation would exceed
+        LARGEST_ROTATION, or where columns are dependent to working precision.
         """
         rows, columns = self.A.shape
         if rows < columns or rows * float(columns) ** 2 > LARGEST_ROTATION:
@@ -106,7 +107,7 @@ class ConeProgram:
         return replace(self, P=P, c=c, A=A, _data=data, factor=R)
 
     def terms(self, x: Array) -> float:
-        """Return the size of the terms of the objective at x."""
+        """Return |c|'|x| + |offset|, the sum of the absolute values of the linear terms of the objective."""
         return float(np.abs(self.c) @ np.abs(x)) + abs(self.offset)
 
     def with_rows(self, rows: sp.csc_array, right: Array) -> ConeProgram:
@@ -119,7 +120,7 @@ class ConeProgram:
         return replace(self, A=A, b=b, dims=dims, _data={**self._data, "A": A, "b": b, "dims": dims})
 
     def with_data(self, P: sp.csc_array, c: Array, A: sp.csc_array, b: Array) -> ConeProgram:
-        """Return the program with other numbers for the same cones."""
+        """Return the program with another objective and other constraint data for the same cones."""
         data = {**self._data, "A": A, "b": b, "c": c} | ({"P": P} if "P" in self._data else {})
         return replace(self, P=P, c=c, A=A, b=b, _data=data)
 
@@ -130,21 +131,21 @@ class ConeProgram:
     def blocks(self) -> Iterator[tuple[str, slice, Any]]:
         """Yield (kind, rows, parameter) of every cone."""
         start = 0
-        for kind, size, parameter in sizes(self.dims):
+        for kind, size, parameter in cone_rows(self.dims):
             yield kind, slice(start, start + size), parameter
             start += size
 
     @cached_property
     def curvature(self) -> Array:
-        """The entries of a diagonal matrix D with P - D verified to be semidefinite."""
+        """The diagonal of a diagonal D for which P - D is verified to be positive semidefinite."""
         return curvature(self.P)
 
     def cones(self) -> Cones:
-        """Return what predicts the cost of a solve."""
-        return compiled(self.dims, self.A)
+        """Return the sizes from which the cost of a solve is predicted."""
+        return cone_sizes(self.dims, self.A)
 
     def vectorized(self, M: Array) -> Array:
-        """Return the scaled triangle of a symmetric matrix, in the order of this program."""
+        """Return the triangle of a symmetric matrix with its off-diagonal entries times sqrt(2)."""
         scaled = M * np.sqrt(2.0)
         np.fill_diagonal(scaled, np.diag(M))
         rows, columns = self.triangle(len(M))
@@ -152,27 +153,27 @@ class ConeProgram:
         return vector
 
     def matrix(self, v: Array, order: int) -> Array:
-        """Return the symmetric matrix of a scaled triangle."""
+        """Return the symmetric matrix of a scaled triangle: the inverse of `vectorized`."""
         rows, columns = self.triangle(order)
         M = np.zeros((order, order))
         M[rows, columns] = v / np.where(rows == columns, 1.0, np.sqrt(2.0))
         return M + M.T - np.diag(np.diag(M))
 
     def triangle(self, order: int) -> tuple[Any, Any]:
-        """Row and column of each entry, columns first: of the upper triangle or of the lower one."""
+        """Return row and column of each entry of the upper or the lower triangle, column by column."""
         second, first = np.tril_indices(order) if self.upper_triangle else np.triu_indices(order)[::-1]
         return first, second
 
 
 def usable(values: Any, size: float = 1.0) -> Array | None:
-    """Return a finite array times `size`, or None."""
+    """Return `values` times `size` as an array, None where they are missing, empty or not finite."""
     if values is None:
         return None
     array = size * np.asarray(values, dtype=float)
     return array if array.size and np.isfinite(array).all() else None
 
 
-def sizes(dims: Any) -> Iterator[tuple[str, int, Any]]:
+def cone_rows(dims: Any) -> Iterator[tuple[str, int, Any]]:
     """Yield (kind, number of rows, parameter) of every cone in cvxpy's order."""
     if dims.zero:
         yield "zero", dims.zero, None
@@ -193,8 +194,8 @@ def cone_program(
 ) -> ConeProgram | None:
     """Return the cone form that cvxpy compiles for Clarabel or SCS, None if it has none.
 
-    The problem's variables must be without attributes (`plain`), so that columns are values. `watch` is
-    called while another thread compiles.
+    The problem's variables must have no attributes (`boxes.plain`): then every entry of a variable is one
+    column. `watch` is called while another thread compiles.
     """
     with quietly(watch):
         try:

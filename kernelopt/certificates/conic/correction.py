@@ -1,4 +1,10 @@
-"""A change of a multiplier that balances unbounded columns exactly: it exists, and its size is known."""
+"""Exact corrections of a multiplier: a Delta with A'Delta = w in chosen columns exists and is bounded.
+
+A column without bounds adds a finite minimum to the Lagrangian only where its slope is exactly zero, which
+rounding prevents. As in Jansson's rigorous bounds (SIAM J. Optim. 14 (2004)), the correction that makes it
+zero is not computed: the verified solution of a square linear system shows that it exists and bounds its
+entries.
+"""
 
 from __future__ import annotations
 
@@ -10,19 +16,20 @@ import scipy.linalg
 import scipy.sparse as sp
 
 from kernelopt.certificates.conic.cones import ConeProgram
-from kernelopt.certificates.conic.dual_cones import pushed
+from kernelopt.certificates.conic.dual_cones import into_dual_cone
 from kernelopt.numerics.rounding import TINY, Enclosure, gamma, norm_above
 from kernelopt.validation import Array, Index
 
-MOST_WORK = 1e9  # multiplications that the choice of the rows may cost
-CONTRACTION = 0.5
-AMPLE = 2.0**20
+MAX_MULTIPLICATIONS = 1e9  # of the pivoted QR factorisation that chooses the rows: a second or less
+CONTRACTION = 0.5  # the largest |I - RM| that is accepted: the bound is then at most doubled
+AMPLE_RATIO = 2.0**20  # distances to the boundary beyond this multiple of a change count as equal
 
 
-class Balance(NamedTuple):
-    """A square system A_F' Delta = w in chosen rows, M y = scale w with Delta = power y, and R near M^-1.
+class CorrectionSystem(NamedTuple):
+    """A square system (A_F)'Delta = w, F the chosen rows, with an approximate inverse R.
 
-    The scales are powers of two, so that the entries of M are those of A, exactly scaled.
+    Scaled, it is M y = scale * w with Delta = power * y. All factors are powers of two, so that the entries
+    of M are exact.
     """
 
     columns: Index
@@ -30,7 +37,7 @@ class Balance(NamedTuple):
     power: Array
     scale: Array
     R: Array
-    rest: Array  # an upper bound of |I - RM|, entry by entry
+    residual: Array  # an upper bound of |I - R M|, entry by entry
 
     def step(self, z: Array, wanted: Array) -> Array:
         """Return z + Delta, computed in floating point."""
@@ -39,38 +46,43 @@ class Balance(NamedTuple):
         return z
 
     def bound(self, size: Array, entries: int) -> Array | None:
-        """Return a bound of |Delta|, entry by entry, for all w with |w| <= size; None if there is none.
+        """Return a bound of |Delta|, entry by entry, for all w with |w| <= size; None where none is shown.
 
-        With |I - RM| v <= q v, q < 1 and |R w| <= v, M is regular and |M^-1 w| <= v / (1 - q).
+        If |I - RM| v <= q v with q < 1, v > 0, and |R w| <= v, then M is regular and, by the Neumann series
+        of M^-1 = (I - (I - RM))^-1 R, |M^-1 w| <= v / (1 - q).
         """
         k = self.columns.size
         grow = 1 + 4 * gamma(k + 4)
-        near = (np.abs(self.R) @ (self.scale * size[self.columns])) * grow + k * TINY
-        v = near + 4 * (self.rest @ near)
-        q = float(((self.rest @ v) / v).max()) * grow
+        approximation = (np.abs(self.R) @ (self.scale * size[self.columns])) * grow + k * TINY
+        v = approximation + 4 * (self.residual @ approximation)
+        q = float(((self.residual @ v) / v).max()) * grow
         if not q <= CONTRACTION:
             return None
-        room = np.zeros(entries)
-        room[self.rows] = self.power * v * (grow / (1 - q)) + TINY
-        return room if np.isfinite(room).all() else None
+        radius = np.zeros(entries)
+        radius[self.rows] = self.power * v * (grow / (1 - q)) + TINY
+        return radius if np.isfinite(radius).all() else None
 
 
-def balance(program: ConeProgram, z: Array, columns: Index, wanted: float) -> Balance | None:
-    """Return a well-conditioned system in these columns, in rows where z has room; None if there is none.
+def correction_system(
+    program: ConeProgram, z: Array, columns: Index, wanted: float
+) -> CorrectionSystem | None:
+    """Return a well-conditioned system in these columns, None where none is found.
 
-    Rows with much more room than a change of size `wanted` takes are as good as each other.
+    Its rows are chosen by QR with column pivoting of A', weighted with the distances of z from the boundary
+    of the dual cone: z can change most where it is far inside. Distances are capped at a multiple of
+    `wanted`, the size of the wanted change.
     """
-    weights = np.minimum(slack(program, z), AMPLE * wanted)
+    weights = np.minimum(inner_radii(program, z), AMPLE_RATIO * wanted)
     rows = np.flatnonzero(weights > 0)
     k = columns.size
-    if not k or k > rows.size or float(k) ** 2 * rows.size > MOST_WORK:
+    if not k or k > rows.size or float(k) ** 2 * rows.size > MAX_MULTIPLICATIONS:
         return None
     with np.errstate(all="ignore"):
-        power = powers_of_two(weights[rows])
+        power = powers_of_two_below(weights[rows])
         entries = sp.csr_array(program.A[:, columns])[rows].T.toarray()
-        scale = powers_of_two(1 / np.abs(entries * power).max(axis=1))
+        scale = powers_of_two_below(1 / np.abs(entries * power).max(axis=1))
         M = entries * power * scale[:, None]
-        if not np.array_equal(M / scale[:, None] / power, entries):  # it has overflowed, or underflowed
+        if not np.array_equal(M / scale[:, None] / power, entries):  # overflow or underflow
             return None
         try:
             chosen = scipy.linalg.qr(M, mode="r", pivoting=True)[1][:k]
@@ -78,56 +90,64 @@ def balance(program: ConeProgram, z: Array, columns: Index, wanted: float) -> Ba
             R = np.linalg.inv(M)
         except np.linalg.LinAlgError:
             return None
-        rest = np.abs(np.eye(k) - R @ M) + 1.02 * gamma(k + 4) * (np.abs(R) @ np.abs(M) + np.eye(k)) + TINY
-    return Balance(columns, rows[chosen], power[chosen], scale, R, rest) if np.isfinite(rest).all() else None
+        rounding = 1.02 * gamma(k + 4) * (np.abs(R) @ np.abs(M) + np.eye(k))
+        residual = np.abs(np.eye(k) - R @ M) + rounding + TINY
+    if not np.isfinite(residual).all():
+        return None
+    return CorrectionSystem(columns, rows[chosen], power[chosen], scale, R, residual)
 
 
 def corrected(
-    program: ConeProgram, system: Balance, z: Array, r: Enclosure, unpaid: Index
+    program: ConeProgram, system: CorrectionSystem, z: Array, r: Enclosure, unbounded: Index
 ) -> tuple[Enclosure, float] | None:
-    """Return the slopes at z + Delta and the most that b'Delta can be, None where Delta may leave the cone.
+    """Return the slopes r = c + Px + A'(z + Delta) and an upper bound of |b'Delta|.
 
-    In the unpaid columns the slope is then zero, in the other columns of the system it is as before.
+    Delta makes the slope zero in the `unbounded` columns and leaves it unchanged in the other columns of the
+    system. None where no bound of Delta is shown, or where z + Delta is not shown to be in the dual cone.
     """
     size = np.zeros(r.value.size)
-    size[unpaid] = (np.abs(r.value[unpaid]) + r.error[unpaid]) * (1 + 1e-15)
+    size[unbounded] = (np.abs(r.value[unbounded]) + r.error[unbounded]) * (1 + 1e-15)
     with np.errstate(all="ignore"):
-        room = system.bound(size, z.size)
-        if room is None:
+        radius = system.bound(size, z.size)
+        if radius is None:
             return None
-        held = pushed(program, z, room)
-        if held is None or not np.array_equal(held, z):
+        moved = into_dual_cone(program, z, radius)
+        if moved is None or not np.array_equal(moved, z):
             return None
         terms = np.diff(program.A.indptr)
-        change = (abs(program.A).T @ room) * (1 + 4 * gamma(terms + 4)) + TINY * terms
+        change = (abs(program.A).T @ radius) * (1 + 4 * gamma(terms + 4)) + TINY * terms
         change[system.columns] = 0.0
         value, error = r.value.copy(), (r.error + change) * (1 + 1e-15)
-        value[unpaid] = error[unpaid] = 0.0
-        product = float(np.abs(program.b) @ room) * (1 + 4 * gamma(room.size + 4))
-    return Enclosure(value, error), math.nextafter(product + TINY * room.size, math.inf)
+        value[unbounded] = error[unbounded] = 0.0
+        product = float(np.abs(program.b) @ radius) * (1 + 4 * gamma(radius.size + 4))
+    return Enclosure(value, error), math.nextafter(product + TINY * radius.size, math.inf)
 
 
-def slack(program: ConeProgram, z: Array) -> Array:
-    """Return about how far every entry of z may move in the dual cone; zero where nothing is known."""
-    room = np.zeros(z.size)
+def inner_radii(program: ConeProgram, z: Array) -> Array:
+    """Return for each entry of z about the change that keeps z in the dual cone, zero where none is known.
+
+    The free part is bounded by the largest entry of z, at least one. Second-order cones have
+    z_0 - |z_1:|, semidefinite blocks their least eigenvalue.
+    """
+    radius = np.zeros(z.size)
     for kind, rows, parameter in program.blocks():
         v = z[rows]
         if kind == "zero":
-            room[rows] = max(float(np.abs(z).max(initial=0.0)), 1.0)
+            radius[rows] = max(float(np.abs(z).max(initial=0.0)), 1.0)
         elif kind == "nonneg":
-            room[rows] = v
+            radius[rows] = v
         elif kind == "soc":
-            room[rows] = max(float(v[0]) - norm_above(v[1:]), 0.0)
+            radius[rows] = max(float(v[0]) - norm_above(v[1:]), 0.0)
         elif kind == "psd":
             try:
-                room[rows] = max(float(np.linalg.eigvalsh(program.matrix(v, parameter))[0]), 0.0)
+                radius[rows] = max(float(np.linalg.eigvalsh(program.matrix(v, parameter))[0]), 0.0)
             except np.linalg.LinAlgError:
                 continue
-    return room
+    return radius
 
 
-def powers_of_two(numbers: Array) -> Array:
-    """Return the powers of two at positive numbers or below them; one where a number is not finite."""
+def powers_of_two_below(numbers: Array) -> Array:
+    """Return the largest powers of two up to the numbers, one where these are not positive and finite."""
     usable = np.where(np.isfinite(numbers) & (numbers > 0), numbers, 1.0)
     powers: Array = np.ldexp(1.0, np.frexp(usable)[1] - 1)
     return powers

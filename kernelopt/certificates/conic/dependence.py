@@ -1,4 +1,4 @@
-"""Columns that rounding alone keeps independent of each other."""
+"""Columns of A that are linearly dependent up to rounding."""
 
 from __future__ import annotations
 
@@ -8,21 +8,22 @@ from kernelopt.certificates.conic.cones import ConeProgram
 from kernelopt.certificates.conic.tightening import Interval
 from kernelopt.validation import Array, Index
 
-DEPENDENT = 1e-13  # of the largest singular value of columns of length one
-LARGEST = 500  # columns that are looked at
-REACH = 2.0**16
+DEPENDENT = 1e-13  # relative to the largest singular value of columns of length one: rounding
+MAX_COLUMNS = 500  # limits the cost of the dense singular value decomposition
+MAX_RATIO = 2.0**16  # of a bound to the entries of x: wide, and far from the 1e13 at which rounding counts
 
 
-def restricted(program: ConeProgram, box: Interval, x: Array) -> tuple[Interval, Index] | None:
-    """Return a box for columns without useful bounds that are dependent but for rounding, and these columns.
+def restricted_box(program: ConeProgram, box: Interval, x: Array) -> tuple[Interval, Index] | None:
+    """Return a smaller box, and the columns it limits: those dependent up to rounding, without useful bounds.
 
-    Where A d is of the size of rounding, no bound is true for all weights: the optimum of the stored
-    numbers may use their last digits, multiplied by 1e15. What is wanted is the optimum for weights of
-    about the size of x, within `REACH` times its largest entry. None where no columns are dependent.
+    Let d be a direction with A d and c'd of the size of rounding. Along d the program of the stored numbers
+    is determined by their rounding errors alone: at weights of 1e15 its optimum may differ from the one
+    that is meant. The box limits the columns of such d to MAX_RATIO times the largest of their entries of
+    |x|. A bound for this box assumes these limits. None where no columns are dependent.
     """
-    largest = REACH * max(float(np.abs(x).max(initial=0.0)), 1e-300)
-    columns = np.flatnonzero(~(box.reach <= largest) & (program.curvature <= 0))
-    if not 1 < columns.size <= LARGEST:
+    largest = MAX_RATIO * max(float(np.abs(x).max(initial=0.0)), 1e-300)
+    columns = np.flatnonzero(~(box.max_abs <= largest) & (program.curvature <= 0))
+    if not 1 < columns.size <= MAX_COLUMNS:
         return None
     A = program.A[:, columns].toarray()
     length = np.sqrt((A**2).sum(axis=0))
@@ -36,10 +37,10 @@ def restricted(program: ConeProgram, box: Interval, x: Array) -> tuple[Interval,
     null = directions[values <= DEPENDENT * float(values[0])]
     cost = program.c[columns] / length
     null = null[np.abs(null @ cost) <= DEPENDENT * np.abs(null) @ np.abs(cost)]
-    touched = np.abs(null).max(axis=0, initial=0.0) > np.sqrt(DEPENDENT)
-    if not touched.any():
+    dependent = np.abs(null).max(axis=0, initial=0.0) > np.sqrt(DEPENDENT)
+    if not dependent.any():
         return None
-    chosen = columns[touched]
-    reach = np.full(box.lower.size, np.inf)
-    reach[chosen] = REACH * max(float(np.abs(x[chosen]).max()), 1e-300)
-    return Interval(np.maximum(box.lower, -reach), np.minimum(box.upper, reach)), chosen
+    chosen = columns[dependent]
+    radius = np.full(box.lower.size, np.inf)
+    radius[chosen] = MAX_RATIO * max(float(np.abs(x[chosen]).max()), 1e-300)
+    return Interval(np.maximum(box.lower, -radius), np.minimum(box.upper, radius)), chosen

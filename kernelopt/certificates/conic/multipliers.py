@@ -1,4 +1,4 @@
-"""A lower bound of any cvxpy problem from an approximate multiplier, repaired, by weak duality."""
+"""A lower bound of any cvxpy problem by weak duality, from the approximate multipliers of solvers."""
 
 from __future__ import annotations
 
@@ -10,37 +10,37 @@ import cvxpy as cp
 import numpy as np
 
 from kernelopt.certificates.boxes import Boxes, plain
-from kernelopt.certificates.conic.balance import Repair
 from kernelopt.certificates.conic.cones import ConeProgram, cone_program
-from kernelopt.certificates.conic.dependence import restricted
-from kernelopt.certificates.conic.dual_cones import interior
+from kernelopt.certificates.conic.dependence import restricted_box
+from kernelopt.certificates.conic.dual_cones import interior_point
 from kernelopt.certificates.conic.equilibration import Scaled, column_units, equilibrated
 from kernelopt.certificates.conic.farkas import farkas
-from kernelopt.certificates.conic.proofs import proof_near
+from kernelopt.certificates.conic.least_norm import LeastNormCorrection
+from kernelopt.certificates.conic.proofs import repaired_bound
 from kernelopt.certificates.conic.tightening import Interval, tightened
 from kernelopt.structure.affine import flat
 from kernelopt.threads import Watch, quietly
 from kernelopt.validation import Array, Index, Mask
 
-CLOSE = 1e-6
-DEAR = 1e-8  # a price that a multiplier further inside the cone may save
-NEAR = 1e-9  # a bound that no other repair could raise by much
-POOR = 1e-3  # of the objective's terms: a bound further away is tried again for bounded weights
-SHARE = 1e-3  # of the objective's terms, by which the optimum may be above what a solver says
-SMALL = 1e-3  # of the terms: a goal smaller than that is one that cancels
-TILTS = (0.0, 1e-8, 1e-7, 1e-6, 1e-4)
+SUFFICIENT_GAP = 1e-6  # of the primal value: a bound this close ends the search
+ACCEPTED_LOSS = 1e-8  # of the primal value: a larger loss is reduced by a multiplier further inside the cone
+NEGLIGIBLE_GAP = 1e-9  # of the primal value: a bound this close is not worth another correction
+POOR_GAP = 1e-3  # of the objective's terms: with a larger gap, dependent columns are looked for
+OBJECTIVE_MARGIN = 1e-3  # of the objective's terms: by how much the optimum may exceed a solver's value
+CANCELLATION = 1e-3  # of the objective's terms: a smaller primal value is one of terms that cancel
+TILTS = (0.0, 1e-8, 1e-7, 1e-6, 1e-4)  # of the largest entry of c: from the solvers' tolerances upward
 
 
 class Bound(NamedTuple):
-    """A lower bound of a minimisation problem; `reason` says what is missing where it is -inf.
+    """A lower bound of a minimisation problem.
 
-    Of a finite bound it says what the bound supposes.
+    `reason` says why the bound is -inf, or what a finite bound assumes.
     """
 
     value: float
     reason: str = ""
     ray: Array | None = None  # a Farkas ray, where the problem is infeasible
-    rounding: float = 0.0  # by how much the value was moved down for its rounding errors
+    rounding: float = 0.0  # the bound of the rounding errors by which the value was lowered
 
 
 def conic_bound(
@@ -57,21 +57,22 @@ def conic_bound(
 
         lower = offset - b'z - 1/2 x'Px + sum_j min(r_j lo_j, r_j hi_j),
 
-    where a column without bounds needs r_j = 0. A solver proposes z; its residual in such columns is
-    removed by least squares, and where that leaves the cone, the problem tilted by A'e with e inside
-    the dual cone proposes another z, which e then moves inside.
+    where a column without bounds needs r_j = 0. z is the approximate multiplier of a solver. Its residual
+    in such columns is removed by a least-norm change, which may leave the dual cone. Therefore the problem
+    is also solved with the objective tilted by t A'e, e in the interior of the dual cone: its multiplier z
+    gives A'(z + t e) = -c - Px, and z + t e is inside the cone.
 
-    All this is done in the units of the variables, by id, powers of two.
+    `units` are the units of the variables by id, powers of two; the program is scaled to them.
 
-    `watch` is called while solvers work, as in `run_solver`. What it raises goes on to the caller, who
-    finds the best bound so far at the end of `found`: every better one is appended as soon as it is known.
+    `watch` is called while solvers run, as in `run_solver`. Its exceptions are passed on. Every improved
+    bound is appended to `found` as soon as it is known, so that the caller has the best one even then.
     """
     with quietly(watch):
         stripped = plain(problem, variables, boxes)
     names = {stripped.variables[v.id].id: v.name() for v in variables}
-    best = Bound(-np.inf, "no solver proposed a multiplier")
+    best = Bound(-np.inf, "no solver returned a multiplier")
     compiled_for: dict[str, ConeProgram | None] = {}
-    for solver, options in proposers(stripped.problem, compiled_for, watch):
+    for solver, options in multiplier_solvers(stripped.problem, compiled_for, watch):
         program = compiled_for.get(solver) or cone_program(stripped.problem, solver, watch)
         if program is None:
             continue
@@ -85,27 +86,27 @@ def conic_bound(
     return best
 
 
-def proposers(
+def multiplier_solvers(
     problem: cp.Problem, compiled_for: dict[str, ConeProgram | None], watch: Watch | None
 ) -> list[tuple[str, dict[str, Any]]]:
-    """Return the solvers to ask for a multiplier with their options, the cheaper first.
+    """Return the solvers that are to compute a multiplier with their options, the cheaper first.
 
-    The problem is compiled for Clarabel to see its cones, and left in `compiled_for`.
+    The costs are predicted from the cone form for Clarabel, which is stored in `compiled_for`.
     """
     program = compiled_for["CLARABEL"] = cone_program(problem, "CLARABEL", watch)
-    interior: tuple[str, dict[str, Any]] = ("CLARABEL", {})
-    exact = {"eps_abs": 1e-9, "eps_rel": 1e-9, "max_iters": 10000}
+    interior_point: tuple[str, dict[str, Any]] = ("CLARABEL", {})
+    accurate = {"eps_abs": 1e-9, "eps_rel": 1e-9, "max_iters": 10000}
     if program is None:
-        return [("SCS", exact)]
+        return [("SCS", accurate)]
     cones = program.cones()
     if not cones.first_order_first:
-        return [interior, ("SCS", exact)]
+        return [interior_point, ("SCS", accurate)]
     quick = ("SCS", {"eps_abs": 1e-7, "eps_rel": 1e-7, "max_iters": 20000})
-    return [quick] if cones.intractable else [quick, interior]
+    return [quick] if cones.intractable else [quick, interior_point]
 
 
 def column_box(program: ConeProgram, variables: object, boxes: Boxes) -> tuple[Array, Array]:
-    """Return the bounds of every column; auxiliary columns have none."""
+    """Return the bounds of every column, infinite for auxiliary columns."""
     lower, upper = np.full(program.c.size, -np.inf), np.full(program.c.size, np.inf)
     for variable in variables:  # type: ignore[attr-defined]
         start = program.columns.get(variable.id)
@@ -116,18 +117,18 @@ def column_box(program: ConeProgram, variables: object, boxes: Boxes) -> tuple[A
 
 
 def column_sizes(program: ConeProgram, variables: list[cp.Variable], copies: dict[int, cp.Variable]) -> Array:
-    """Return the absolute values of every column at the variables' values; zero where there is none."""
+    """Return the absolute value of every column at the variables' values, zero where there is none."""
     sizes = np.zeros(program.c.size)
     for variable in variables:
         copy = copies[variable.id]
         start = program.columns.get(copy.id)
         if start is not None and variable.value is not None:
-            values = np.abs(flat(variable.value))  # of a symmetric variable its copy holds a triangle
+            values = np.abs(flat(variable.value))  # the copy of a symmetric variable holds a triangle
             sizes[start : start + copy.size] = values if values.size == copy.size else values.max()
     return np.where(np.isfinite(sizes), sizes, 0.0)
 
 
-@np.errstate(all="ignore")  # what is not finite proves nothing, and is found in the end
+@np.errstate(all="ignore")  # a bound that overflows is -inf in the end
 def program_bound(
     scaled: Scaled,
     lower: Array,
@@ -138,24 +139,24 @@ def program_bound(
     found: list[Bound] | None = None,
     sizes: Array | None = None,
 ) -> Bound:
-    """Return the best bound over tilts and repairs, stopping at the first that meets the primal value.
+    """Return the best bound over tilts and corrections; the first that is close to the primal value ends it.
 
-    Where none does, the solver is asked again in coordinates in which A has orthonormal columns. `sizes`
-    are those of the columns at a point that is known; whatever a bound supposes holds there.
+    Where none is, the program is solved again in coordinates in which A has orthonormal columns. `sizes` are
+    the absolute values of the columns at a known point; the limits that a bound may assume hold there.
     """
     program, unit = scaled.program, scaled.columns
     sizes = None if sizes is None else sizes / unit
     search = Search(scaled, Interval(lower / unit, upper / unit), names, found, sizes)
-    if search.ask(program, options, watch):
+    if search.solve_tilted(program, options, watch):
         return search.best
-    turned = program.orthogonal()
-    if turned is not None:
-        search.ask(turned, options, watch)
+    orthogonal = program.orthogonal()
+    if orthogonal is not None:
+        search.solve_tilted(orthogonal, options, watch)
     return search.best
 
 
 class Search:
-    """The best bound from the multipliers that solvers have proposed so far."""
+    """The best bound from the multipliers that solvers have returned so far."""
 
     def __init__(
         self,
@@ -168,109 +169,115 @@ class Search:
         program = scaled.program
         self.scaled, self.program, self.known, self.names, self.found = scaled, program, known, names, found
         free = ~known.bounded
-        every: Mask = np.ones(free.size, dtype=bool)
-        self.choices = (every,) if free.all() else (every, free)
-        self.repairs: dict[int, Repair] = {}  # by choice, factored when first needed
-        self.supposed = Supposed(program, known, np.zeros(free.size) if sizes is None else sizes)
+        all_columns: Mask = np.ones(free.size, dtype=bool)
+        self.choices = (all_columns,) if free.all() else (all_columns, free)
+        self.corrections: dict[int, LeastNormCorrection] = {}  # by choice, factored when first needed
+        self.assumed = Assumptions(program, known, np.zeros(free.size) if sizes is None else sizes)
         self.scale = float(np.abs(program.c).max(initial=0.0)) or 1.0
-        self.best, self.price = Bound(-np.inf, "no multiplier could be repaired"), np.inf
+        self.best, self.loss = Bound(-np.inf, "no multiplier could be repaired"), np.inf
 
-    def ask(self, asked: ConeProgram, options: dict[str, Any], watch: Watch | None) -> bool:
-        """Ask the solver of a program, the own one in any coordinates, over all tilts; whether that is final.
+    def solve_tilted(self, solved: ConeProgram, options: dict[str, Any], watch: Watch | None) -> bool:
+        """Solve a program for all tilts and bound from every multiplier; return whether the search is over.
 
-        It is where a bound meets the primal value, or the problem is infeasible or unbounded.
+        `solved` is the program in its own or in orthogonal coordinates. The search is over where a bound is
+        close to the primal value, or where the problem is infeasible or unbounded.
         """
         program = self.program
         for tilt in TILTS:
-            shift = tilt * self.scale * interior(program)
-            status, x, z = asked.solve(asked.A.T @ shift if tilt else None, watch, **options)
+            shift = tilt * self.scale * interior_point(program)
+            status, x, z = solved.solve(solved.A.T @ shift if tilt else None, watch, **options)
             if "nfeasible" in status and "Dual" not in status and z is not None:
                 ray = farkas(program, z, self.known)
                 if ray is not None:
                     self.best = Bound(np.inf, "infeasible", self.scaled.rows * ray)
                     return True
             if x is not None and ("Dual" in status or "unbounded" in status):
-                if tilt:  # it is the tilt that is too large, not the problem
+                if tilt:  # the tilted problem is unbounded, the given one need not be
                     return False
-                self.best = Bound(-np.inf, f"{owner(program, self.names, x)} can run away: it needs bounds")
+                why = f"{owner(program, self.names, x)} is unbounded in the relaxation: it needs bounds"
+                self.best = Bound(-np.inf, why)
                 return True
-            if x is not None and z is not None and self.try_near(x, z, shift, bool(tilt)):
+            if x is not None and z is not None and self.repair_and_keep(x, z, shift, bool(tilt)):
                 return True
         return False
 
-    def try_near(self, x: Array, z: Array, shift: Array, tilted: bool) -> bool:
-        """Repair a multiplier, keep the bound if it is better; whether it meets the primal value."""
-        program, supposed = self.program, self.supposed
-        goal = supposed.at(x)
+    def repair_and_keep(self, x: Array, z: Array, shift: Array, tilted: bool) -> bool:
+        """Correct a multiplier and keep a better bound; return whether it is close to the primal value."""
+        program, assumed = self.program, self.assumed
+        primal = assumed.at(x)
         for k, columns in enumerate(self.choices):
-            if self.best.value > -np.inf and goal - self.best.value <= NEAR * abs(goal):
+            if self.best.value > -np.inf and primal - self.best.value <= NEGLIGIBLE_GAP * abs(primal):
                 break
-            repair = self.repairs[k] = self.repairs.get(k) or Repair(program.A, columns)
-            proof = proof_near(program, supposed.box, x, z, shift, repair)
-            if not goal - proof.value <= POOR * max(abs(goal), program.terms(x)) and supposed.restrict(x):
-                proof = proof_near(program, supposed.box, x, z, shift, repair)
-            value = min(proof.value, supposed.most)
+            correction = self.corrections.get(k) or LeastNormCorrection(program.A, columns)
+            self.corrections[k] = correction
+            repaired = repaired_bound(program, assumed.box, x, z, shift, correction)
+            close = primal - repaired.value <= POOR_GAP * max(abs(primal), program.terms(x))
+            if not close and assumed.restrict_dependent(x):
+                repaired = repaired_bound(program, assumed.box, x, z, shift, correction)
+            value = min(repaired.value, assumed.objective_bound)
             if value > self.best.value:
-                self.best, self.price = Bound(value, supposed.condition(self.scaled, self.names)), proof.price
+                self.best, self.loss = Bound(value, assumed.condition(self.scaled, self.names)), repaired.loss
                 if self.found is not None and not (self.found and self.found[-1].value >= value):
                     self.found.append(self.best)
-            elif self.best.value == -np.inf and proof.open_slopes.any():
-                culprit = owner(program, self.names, proof.open_slopes)
-                why = f"the multiplier of {culprit} cannot be balanced: it needs bounds"
+            elif self.best.value == -np.inf and repaired.unbounded_slopes.any():
+                name = owner(program, self.names, repaired.unbounded_slopes)
+                why = f"the dual constraint of {name} cannot be met exactly: it needs bounds"
                 self.best = Bound(-np.inf, why)
-        size = max(abs(goal), SMALL * program.terms(x))
-        return goal - self.best.value <= CLOSE * size and (tilted or self.price <= DEAR * size)
+        size = max(abs(primal), CANCELLATION * program.terms(x))
+        close = primal - self.best.value <= SUFFICIENT_GAP * size
+        return close and (tilted or self.loss <= ACCEPTED_LOSS * size)
 
 
-class Supposed:
-    """Bounds of the columns where the objective is `most` or less.
+class Assumptions:
+    """Bounds of the columns under the assumption that the objective is at most `objective_bound`.
 
-    A bound found with them holds, or no feasible point has such an objective: then `most` is a lower bound.
-    So the smaller of the two numbers is one in any case, whatever `most` is.
+    Let v be a lower bound that was computed with them. Either some feasible point meets the assumption, and v
+    holds for all such points, or none does, and `objective_bound` itself is a lower bound. Hence
+    min(v, objective_bound) is a lower bound in any case.
     """
 
     def __init__(self, program: ConeProgram, known: Interval, sizes: Array) -> None:
         self.program, self.known, self.sizes = program, known, sizes
-        self.most, self.box = -np.inf, known
+        self.objective_bound, self.box = -np.inf, known
         self.dependent: Index | None = None  # columns; None while it is not known whether there are any
 
     def at(self, x: Array) -> float:
-        """Return the objective at x, and suppose that the optimum is not far above it."""
+        """Return the objective at x, and assume that the optimum exceeds it by less than a margin."""
         program = self.program
-        goal = float((program.c + program.P @ x / 2) @ x + program.offset)
-        if not goal < self.most:
-            self.most = goal + abs(goal) + SHARE * program.terms(x)
-            self.box = tightened(program, self.known, self.most)
-        return goal
+        primal = float((program.c + program.P @ x / 2) @ x + program.offset)
+        if not primal < self.objective_bound:
+            self.objective_bound = primal + abs(primal) + OBJECTIVE_MARGIN * program.terms(x)
+            self.box = tightened(program, self.known, self.objective_bound)
+        return primal
 
-    def restrict(self, x: Array) -> bool:
-        """Suppose bounds for columns that are dependent but for rounding; whether there are new ones."""
+    def restrict_dependent(self, x: Array) -> bool:
+        """Assume limits for columns that are dependent up to rounding; return whether there are new ones."""
         if self.dependent is not None:
             return False
-        found = restricted(self.program, self.box, np.maximum(np.abs(x), self.sizes))
+        found = restricted_box(self.program, self.box, np.maximum(np.abs(x), self.sizes))
         self.dependent = np.zeros(0, dtype=int) if found is None else found[1]
         if found is not None:
             self.known = found[0]
-            self.box = tightened(self.program, self.known, self.most)
+            self.box = tightened(self.program, self.known, self.objective_bound)
         return found is not None
 
     def condition(self, scaled: Scaled, names: dict[int, str]) -> str:
-        """Return what a bound supposes beyond the program, as text; empty where it is nothing."""
+        """Return in words which limits a bound assumes, empty where it assumes none."""
         program = scaled.program
         if self.dependent is None or not self.dependent.size:
             return ""
         column = int(self.dependent[0])
-        reach = float(max(-self.known.lower[column], self.known.upper[column]) * scaled.columns[column])
+        radius = float(max(-self.known.lower[column], self.known.upper[column]) * scaled.columns[column])
         columns = np.zeros(program.c.size)
         columns[column] = 1.0
         return (
-            f"it holds for entries of {owner(program, names, columns)} up to {reach:.0e}: their matrices are "
-            "linearly dependent but for rounding, and larger weights would use rounding errors as kernels"
+            f"it holds for entries of {owner(program, names, columns)} up to {radius:.0e}: their matrices "
+            "are linearly dependent but for rounding, and larger weights would use rounding errors as kernels"
         )
 
 
 def owner(program: ConeProgram, names: dict[int, str], columns: Array) -> str:
-    """Return the name of the user's variable with the largest entry, or of the problem's helpers."""
+    """Return the name of the user's variable to which the largest entry of `columns` belongs."""
     column = int(np.abs(columns).argmax())
     starts = sorted((start, key) for key, start in program.columns.items())
     key = [key for start, key in starts if start <= column][-1]

@@ -1,4 +1,4 @@
-"""Semidefinite matrices, verified in floating point."""
+"""Verified positive semidefiniteness and verified bounds of least eigenvalues, in floating point."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from kernelopt.validation import Array
 def semidefinite(M: Array, shift: float = 0.0) -> bool:
     """Whether all symmetric matrices within 4u |M|, entry by entry, of M - shift I are verified to be PSD.
 
-    Rump's criterion: where Cholesky's method runs to its end in floating point for A, the least eigenvalue
-    of A is at least -gamma_{n+1} / (1 - gamma_{n+1}) tr(A). Here A is M less the shift and this margin.
-    The entries of M beside the diagonal are read below it.
+    Rump's criterion (BIT 46 (2006)): where the Cholesky factorisation of A succeeds in floating point, the
+    least eigenvalue of A is at least -gamma_{n+1} / (1 - gamma_{n+1}) tr(A). It is applied to
+    A = M - (shift + margin) I with a margin of that size. Only the lower triangle of M is read.
     """
     n = len(M)
     if n == 0:
@@ -38,10 +38,11 @@ def semidefinite(M: Array, shift: float = 0.0) -> bool:
 
 
 def curvature(P: sp.csc_array) -> Array:
-    """Return the diagonal of a D with P - D verified to be positive semidefinite, of P's symmetric part.
+    """Return the diagonal of a D for which S - D is verified to be positive semidefinite, S = (P + P') / 2.
 
-    A column that no other is joined to gets its own entry of P, and those that are joined to each other
-    a verified lower bound of their block's least eigenvalue, which may be below zero.
+    S is block diagonal over the connected components of its graph. A component of one column has its entry
+    of S; the columns of a larger one have a verified lower bound of the least eigenvalue of its block,
+    which may be negative.
     """
     S = sp.csr_array((P + P.T) / 2)
     S.eliminate_zeros()
@@ -55,7 +56,12 @@ def curvature(P: sp.csc_array) -> Array:
 
 
 def least_eigenvalue(S: Array) -> float:
-    """Return a verified lower bound of the least eigenvalue of a symmetric matrix."""
+    """Return a verified lower bound of the least eigenvalue of a symmetric matrix S.
+
+    It is half of the computed least eigenvalue where that is positive and verified, else the computed one
+    lowered by its rounding error, which is doubled until the bound is verified. The bound -|S|_1 always
+    holds.
+    """
     n = len(S)
     size = float(np.abs(S).sum(axis=0).max(initial=0.0))
     if not np.isfinite(size):

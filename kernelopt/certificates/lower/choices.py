@@ -1,4 +1,4 @@
-"""The best lower bound over several choices of dual variables."""
+"""The largest lower bound over several choices of dual variables."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from kernelopt.structure.units import units
 from kernelopt.threads import Watch, quietly
 from kernelopt.validation import Array
 
-AS_GOOD = 1e-8
+TIE_MARGIN = 1e-8  # relative: bounds closer than this are equal, and the later choice is taken
 Route = Literal["closed", "conic", "none"]
 
 
@@ -35,19 +35,19 @@ def best_bound(
     conic: bool = True,
     attained: float = np.inf,
 ) -> tuple[Bound, Route, list[Array]]:
-    """Return the highest lower bound (of the minimisation) over the proposed dual variables.
+    """Return the largest lower bound (of the minimisation) over the given choices of dual variables.
 
-    Risks over several kernels take their shares at the current values of the structure's variables, and
-    kernels near similarities are searched from there. `attained` is a value of the objective.
+    For risks over several kernels gamma is computed at the current values of the structure's variables, and
+    the search for kernels near similarities starts there. `attained` is a value of the objective.
     """
-    best: tuple[Bound, Route, list[Array]] = (Bound(-np.inf, "no dual variable was proposed"), "none", [])
-    least, signed = floor(structure), signed_bound(structure).value
+    best: tuple[Bound, Route, list[Array]] = (Bound(-np.inf, "no dual variable was given"), "none", [])
+    gap_floor, signed = floor(structure), signed_bound(structure).value
     for alphas in choices:
         bound, route = bound_of(structure, alphas, bounds, watch, conic, attained)
-        if -np.inf < bound.value < signed:  # of a poor dual variable, or by the rounding of a multiplier
+        if -np.inf < bound.value < signed:  # for a poor dual variable, or by rounding of a multiplier
             bound = Bound(signed)
-        # The machines re-trained at the kernel come last and win where they prove as much: they predict best.
-        margin = AS_GOOD * max(abs(bound.value), least) if np.isfinite(bound.value) else 0.0
+        # Machines trained at the kernel come last. They predict best, so theirs is taken among equal bounds.
+        margin = TIE_MARGIN * max(abs(bound.value), gap_floor) if np.isfinite(bound.value) else 0.0
         if bound.value > best[0].value - margin or not best[2]:
             best = (bound, route, alphas)
     return best
@@ -61,46 +61,46 @@ def bound_of(
     conic: bool,
     attained: float,
 ) -> tuple[Bound, Route]:
-    """Return the lower bound of one choice of dual variables: closed, by a search, or by a conic solve."""
-    least = floor(structure)
+    """Return the lower bound of one choice of dual variables: closed, by the search, or by a conic solve."""
+    gap_floor = floor(structure)
     with quietly(watch):
-        below = minorants(structure, alphas)
-        closed = closed_bound(structure, below)
-        if closed is not None and closed.rounding > WORTH * max(abs(closed.value), least):
-            below = minorants(structure, alphas, accurate=True)
-            closed = closed_bound(structure, below) or closed
+        minorants_of_risks = minorants(structure, alphas)
+        closed = closed_bound(structure, minorants_of_risks)
+        if closed is not None and closed.rounding > WORTH * max(abs(closed.value), gap_floor):
+            minorants_of_risks = minorants(structure, alphas, accurate=True)
+            closed = closed_bound(structure, minorants_of_risks) or closed
     if closed is not None:
         if not np.isfinite(closed.value):
             return Bound(-np.inf, "the bound of the dual variable overflows"), "closed"
         return Bound(closed.value, rounding=closed.rounding), "closed"
     near = near_bound(structure, alphas[0], watch, attained, not conic) if len(alphas) == 1 else None
-    proved = -np.inf if near is None or not np.isfinite(near.value) else near.value
-    if near is not None and near.exhausted(least, attained):
-        return Bound(proved), "closed"
+    searched = -np.inf if near is None or not np.isfinite(near.value) else near.value
+    if near is not None and near.exhausted(gap_floor, attained):
+        return Bound(searched), "closed"
     if not conic:
         bound = signed_bound(structure)
     else:
         with quietly(watch):
             boxes = known_boxes(structure, bounds)
-            relaxed = relaxation(structure, below, boxes)
+            relaxed = relaxation(structure, minorants_of_risks, boxes)
             extra = given_bounds(structure, bounds)
             relaxed = cp.Problem(relaxed.objective, relaxed.constraints + extra)
         present = [v for v in structure.variables if any(v is w for w in relaxed.variables())]
-        found: list[Bound] = []
+        improved: list[Bound] = []
         try:
-            bound = conic_bound(relaxed, present, boxes, watch, found, units(structure).variables)
+            bound = conic_bound(relaxed, present, boxes, watch, improved, units(structure).variables)
         except Stopped:
-            if not found:
+            if not improved:
                 raise
-            bound = found[-1]  # of the solves before; the next watched work ends the call
-    if proved > bound.value:
-        return Bound(proved), "closed"
+            bound = improved[-1]  # by the solves before; the next call of the watch raises again
+    if searched > bound.value:
+        return Bound(searched), "closed"
     route: Route = "none" if bound.value == -np.inf else "conic" if conic else "closed"
     return bound, route
 
 
 def signed_bound(structure: Structure) -> Bound:
-    """Return zero, where the sign of the minimised objective says that it is never below."""
+    """Return the bound zero where cvxpy knows that the minimised objective is non-negative, else -inf."""
     objective = structure.lifted.objective.args[0]
     if objective.is_nonpos() if structure.maximize else objective.is_nonneg():
         return Bound(0.0)
@@ -108,7 +108,7 @@ def signed_bound(structure: Structure) -> Bound:
 
 
 def given_bounds(structure: Structure, bounds: Bounds | None) -> list[cp.Constraint]:
-    """Return the bounds of the caller as constraints: they are taken to hold at an optimum."""
+    """Return the bounds of the caller, which hold at an optimum, as constraints."""
     constraints: list[cp.Constraint] = []
     copies = {v.id: v for v in structure.variables}
     for variable, sides in (bounds or {}).items():

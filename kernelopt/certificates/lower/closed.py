@@ -1,4 +1,4 @@
-"""Lower bounds in closed form, where the problem falls apart over disjoint variables."""
+"""Lower bounds in closed form, where the relaxation separates over disjoint variables."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ from kernelopt.structure.separation import Separation, read_separation
 from kernelopt.structure.structure import Structure
 from kernelopt.validation import Array
 
-SMALLER = 0.999  # of the minorants: where that proves more, their best multiple is searched
-HALVINGS = 60
-GOLDEN = (5**0.5 - 1) / 2
+TEST_MULTIPLE = 0.999  # of the minorants: where its bound is larger, the best multiple is below one
+SECTIONS = 60  # of the golden-section search, which reduce [0, 1] to 3e-13
+GOLDEN = (5**0.5 - 1) / 2  # the golden ratio minus one
 
 
 class ClosedBound(NamedTuple):
-    """The minimum of a minorant of the objective, and the multipliers of the constraints by position."""
+    """A lower bound of the minimum of a minorant, and the multipliers of the constraints by position."""
 
     value: float
     multipliers: dict[int, float]
-    rounding: float = 0.0  # by how much the value was moved down for its rounding errors
+    rounding: float = 0.0  # the bound of the rounding errors by which the value was lowered
 
 
-class Numbers(NamedTuple):
-    """A share of a risk's affine minorant, or the affine part of the objective, as numbers."""
+class WeightedMinorant(NamedTuple):
+    """The constant and the slopes of a risk's affine minorant, its weight, and bounds of their errors."""
 
-    share: float
+    weight: float
     constant: float
     error: float
     slopes: dict[cp.Variable, Array]
@@ -40,7 +40,7 @@ class Numbers(NamedTuple):
 
 
 class Objective(NamedTuple):
-    """An affine objective, and bounds of the errors of its constant and of its coefficients."""
+    """An affine objective with bounds of the errors of its constant and of its coefficients."""
 
     constant: float
     error: float
@@ -48,37 +48,38 @@ class Objective(NamedTuple):
 
 
 def closed_bound(structure: Structure, minorants: list[Minorant]) -> ClosedBound | None:
-    """Return the minimum of the objective with every risk replaced by an affine minorant, else None.
+    """Return a lower bound of the objective with every risk replaced by an affine minorant, or None.
 
-    It is known where the objective is affine in the risks and otherwise a sum of an affine function and of
-    prices (`minima.minimum`), every constraint is a set of the kinds listed there, and no variable
-    stands in two of them. As no risk is negative, every multiple of its minorant in [0, 1] is one too.
-    The minimum is concave in the multiple, and the best one is taken.
+    It exists where the objective is a weighted sum of the risks, an affine function and prices
+    (`minima.minimum`), every constraint is a set of the kinds listed there, and no variable is in two of
+    them. As risks are not negative, t times a minorant is a minorant for every t in [0, 1]. The minimum is
+    concave in t, and its maximum over t is taken.
 
-    All roundings are paid for: in exact arithmetic the minimum is not below the value.
+    The value is lowered by the bounds of all rounding errors: the exact minimum is not below it.
     """
     read = read_separation(structure)
     if read is None:
         return None
-    known = [numbers(share, below) for share, below in zip(read.shares, minorants, strict=True) if share > 0]
-    signed = {v for slopes in (read.affine.matrices, *(part.slopes for part in known)) for v in slopes}
-    signed -= set(read.used)  # bounded by their signs alone
+    pairs = zip(read.shares, minorants, strict=True)
+    parts = [weighted_minorant(weight, below) for weight, below in pairs if weight > 0]
+    signed = {v for slopes in (read.affine.matrices, *(part.slopes for part in parts)) for v in slopes}
+    signed -= set(read.used)  # the variables in no set: x >= 0 is their only constraint
     if not all(v.is_nonneg() for v in signed):
         return None
 
     def bound(multiple: float) -> ClosedBound:
-        return bound_at(read, combined(read.affine, known, multiple), signed)
+        return bound_at(read, combined(read.affine, parts, multiple), signed)
 
     found = bound(1.0)
-    if not (known and (read.prices or signed or read.affine.matrices or read.affine.constant.any())):
-        return found  # the bound is linear in the multiple, or there is none
-    if not found.value > bound(SMALLER).value:
+    if not (parts and (read.prices or signed or read.affine.matrices or read.affine.constant.any())):
+        return found  # there is no minorant, or the bound is linear in t
+    if not found.value > bound(TEST_MULTIPLE).value:
         found = bound(best_multiple(lambda t: bound(t).value))
     return None if found.value == -np.inf else found
 
 
 def bound_at(read: Separation, objective: Objective, signed: set[cp.Variable]) -> ClosedBound:
-    """Return the minimum of an affine objective and the prices over the sets, and x >= 0 for the others."""
+    """Return the bound of an affine objective plus the prices, over the sets and x >= 0 for `signed`."""
     minima = {i: minimum(part, objective.slopes) for i, part in read.sets.items()}
     prices = [minimum(part, objective.slopes) for part in read.prices]
     every = [*minima.values(), *prices]
@@ -92,11 +93,14 @@ def bound_at(read: Separation, objective: Objective, signed: set[cp.Variable]) -
 
 
 def best_multiple(value: Callable[[float], float]) -> float:
-    """Return about the largest maximiser in [0, 1] of a concave function, -inf from somewhere on."""
+    """Return about the largest maximiser in [0, 1] of a concave function, by golden-section search.
+
+    The function may be -inf on the right end of the interval.
+    """
     low, high = 0.0, 1.0
     left, right = high - GOLDEN, low + GOLDEN
     at_left, at_right = value(left), value(right)
-    for _ in range(HALVINGS):
+    for _ in range(SECTIONS):
         if at_right > at_left:
             low, left, at_left = left, right, at_right
             right = low + GOLDEN * (high - low)
@@ -108,37 +112,37 @@ def best_multiple(value: Callable[[float], float]) -> float:
     return low
 
 
-def numbers(share: float, below: Minorant) -> Numbers:
-    """Return a share of a minorant as numbers."""
+def weighted_minorant(weight: float, below: Minorant) -> WeightedMinorant:
+    """Return a minorant with its weight as arrays."""
     slopes = {v: row.toarray()[0] for v, row in below.read.matrices.items()}
-    return Numbers(share, float(below.read.constant[0]), below.error, slopes, dict(below.slopes))
+    return WeightedMinorant(weight, float(below.read.constant[0]), below.error, slopes, dict(below.slopes))
 
 
-def combined(rest: Affine, parts: list[Numbers], multiple: float = 1.0) -> Objective:
-    """Return rest + multiple * sum of share * minorant."""
+def combined(rest: Affine, parts: list[WeightedMinorant], multiple: float = 1.0) -> Objective:
+    """Return rest + multiple * sum of weight * minorant, with bounds of the rounding errors."""
     k = gamma(2 * len(parts) + 10)
     constants, error = [float(rest.constant[0])], 0.0
     slopes = {v: matrix.toarray()[0] for v, matrix in rest.matrices.items()}
     sizes = {v: np.abs(slope) for v, slope in slopes.items()}
     errors = {v: np.zeros(slope.size) for v, slope in slopes.items()}
     for part in parts:
-        share = multiple * part.share
-        constants.append(share * part.constant)
-        error += share * part.error
+        weight = multiple * part.weight
+        constants.append(weight * part.constant)
+        error += weight * part.error
         for variable, given in part.slopes.items():
-            slope = share * given
+            slope = weight * given
             slopes[variable] = slopes.get(variable, 0.0) + slope
             sizes[variable] = sizes.get(variable, 0.0) + np.abs(slope)
-        for variable, lost in part.errors.items():
-            errors[variable] = errors.get(variable, 0.0) + share * lost
+        for variable, error_of_change in part.errors.items():
+            errors[variable] = errors.get(variable, 0.0) + weight * error_of_change
     error += k * sum(map(abs, constants)) + k * error
     for variable, size in sizes.items():
         errors[variable] = errors.get(variable, 0.0) * (1 + k) + k * size
     return Objective(exact_sum(constants), error, {v: Slope(slope, errors[v]) for v, slope in slopes.items()})
 
 
-def lowered(objective: Objective, change: float, lost: float) -> float:
-    """Return constant + change, moved down by the errors of both and of the sum."""
+def lowered(objective: Objective, change: float, error_of_change: float) -> float:
+    """Return constant + change, lowered by the errors of both and of the sum."""
     value = objective.constant + change
     rounded = UNIT * (abs(objective.constant) + abs(change))
-    return -upwards(-value + (objective.error + lost + rounded) * (1 + gamma(4)))
+    return -upwards(-value + (objective.error + error_of_change + rounded) * (1 + gamma(4)))

@@ -1,4 +1,4 @@
-"""The least dual length |w|_q of a w with L'w >= b, moved up by its rounding errors."""
+"""Upper bounds of the least dual norm |w|_q over L'w >= b, with all rounding errors."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from kernelopt.numerics.rounding import UNIT, form, gamma, norm_above, upwards
 from kernelopt.structure.powers import Length
 from kernelopt.validation import Array
 
-REPAIRS = 6
-INSIDE = 2.0  # times what is lacking: a repair is itself met up to a small share
+CORRECTIONS = 6  # of a v that rounding leaves infeasible; each is accurate to a small relative error
+OVERSHOOT = 2.0  # times the missing amount, so that the error of a correction is covered
 
 
 def dual_length(length: Length, b: Array) -> float:
-    r"""Return an upper bound, near it, of the largest b'x over x >= 0 with a length of at most one.
+    r"""Return a close upper bound of the maximum of b'x over x >= 0 with a length of at most one.
 
     By weak duality :math:`b'x \le w'Lx \le |w|_q |Lx|_p` for every w with :math:`L'w \ge b`, and for
     sqrt(x'Ex), :math:`b'x \le z'Ex \le \sqrt{z'Ez} \sqrt{x'Ex}` where :math:`Ez \ge b`. It is infinite
-    where none was found, zero where b <= 0.
+    where no such vector was found, and zero where b <= 0.
     """
     if not np.isfinite(b).all():
         return np.inf
@@ -38,12 +38,14 @@ def dual_length(length: Length, b: Array) -> float:
         return np.inf
     units = np.ldexp(1.0, -np.frexp(sizes[used])[1])  # powers of two: scaling by them is exact
     columns = matrix[:, used] * units
-    scaled = of_form(columns[used] * units[:, None]) if length.is_form else of_matrix(columns)
-    return shortest(scaled, b[used] * units)
+    scaled = (
+        dual_set_of_form(columns[used] * units[:, None]) if length.is_form else dual_set_of_matrix(columns)
+    )
+    return feasible_length(scaled, b[used] * units)
 
 
 def over_diagonal(d: Array, b: Array, p: float) -> float:
-    """Return |w|_q for w_j = (b_j)_+ / d_j, one for each column."""
+    """Return an upper bound of |w|_q for w_j = (b_j)_+ / d_j: the case of a diagonal L."""
     positive = b > 0
     if (d[positive] == 0).any():
         return np.inf
@@ -51,24 +53,24 @@ def over_diagonal(d: Array, b: Array, p: float) -> float:
     return upwards(found * (1 + gamma(b.size + 64)))
 
 
-class Side(NamedTuple):
-    """The w with A w >= b: their proposal from a factor R, A v = R'w, and their lengths."""
+class DualSet(NamedTuple):
+    """The set of v with A v >= b. Approximate points come from w with R'w >= b, where A v = R'w."""
 
     A: Array
     R: Array
-    vector: Callable[[Array], Array]  # from w
+    vector: Callable[[Array], Array]  # v from w
     length: Callable[[Array], float]
 
 
-def of_matrix(L: Array) -> Side:
-    """Return A = L', of which w itself is the vector."""
-    return Side(L.T, L, lambda w: w, norm_above)
+def dual_set_of_matrix(L: Array) -> DualSet:
+    """Return the set {w: L'w >= b} with the length |w|, where v = w."""
+    return DualSet(L.T, L, lambda w: w, norm_above)
 
 
-def of_form(E: Array) -> Side:
-    """Return A = E with the length sqrt(z'Ez), where E = R'R and w = R z."""
+def dual_set_of_form(E: Array) -> DualSet:
+    """Return the set {z: E z >= b} with the length sqrt(z'Ez), where E = R'R and w = R z."""
     R: Array = np.asarray(np.linalg.cholesky(E).T, dtype=float)
-    return Side(
+    return DualSet(
         E,
         R,
         lambda w: np.asarray(scipy.linalg.solve_triangular(R, w)),
@@ -76,50 +78,54 @@ def of_form(E: Array) -> Side:
     )
 
 
-def shortest(side: Side, b: Array) -> float:
-    """Return the length of a v with A v >= b in exact arithmetic, infinite where none was found."""
-    w = least_norm(side.R, b)
+def feasible_length(dual_set: DualSet, b: Array) -> float:
+    """Return an upper bound of the length of a v with verified A v >= b, infinite where none is found.
+
+    v is about the shortest one. Where rounding leaves A v below b by r, a correction for OVERSHOOT r is
+    added.
+    """
+    w = least_distance(dual_set.R, b)
     if w is None:
         return np.inf
-    v = side.vector(w)
-    for _ in range(REPAIRS):
-        lacking = lack(side.A, v, b)
-        if not lacking.max() > 0:
-            return side.length(v)
-        step = least_norm(side.R, INSIDE * lacking)
+    v = dual_set.vector(w)
+    for _ in range(CORRECTIONS):
+        missing = shortfall(dual_set.A, v, b)
+        if not missing.max() > 0:
+            return dual_set.length(v)
+        step = least_distance(dual_set.R, OVERSHOOT * missing)
         if step is None:
             return np.inf
-        v = v + side.vector(step)
+        v = v + dual_set.vector(step)
     return np.inf
 
 
-def lack(A: Array, v: Array, b: Array) -> Array:
-    """Return by how much A v may be below b, the rounding of the sums included; zero where it is not."""
+def shortfall(A: Array, v: Array, b: Array) -> Array:
+    """Return upper bounds of (b - A v)_+, with the rounding errors of the sums."""
     error = gamma(v.size + 4) * (np.abs(A) @ np.abs(v)) + 3 * UNIT * np.abs(b)
     return np.maximum(b - A @ v + error, 0.0)
 
 
-def least_norm(R: Array, b: Array) -> Array | None:
-    """Return about the w of least |w| with R'w >= b, None where there seems to be none.
+def least_distance(R: Array, b: Array) -> Array | None:
+    """Return about the w of least |w| with R'w >= b, None where none is found.
 
-    Least distance programming: with u >= 0 that minimises |(R u, b'u) - (0, 1)| it is R u / (1 - b'u)
-    (Lawson and Hanson, Solving Least Squares Problems, chapter 23). Its rows with u > 0 are equations,
-    which are solved once more.
+    This is least distance programming (Lawson and Hanson, Solving Least Squares Problems, chapter 23): with
+    the u >= 0 that minimises |(R u, b'u) - (0, 1)|, w = R u / (1 - b'u). The constraints with u > 0 are
+    active; their equations are solved again by least squares, and the more accurate w is returned.
     """
     if not b.max() > 0:
         return np.zeros(len(R))
     size = max(float(np.linalg.norm(np.linalg.lstsq(R.T, b)[0])), float(b.max()))
-    goal = b / size
+    right = b / size
     try:
-        u = nnls(np.vstack([R, goal]), np.append(np.zeros(len(R)), 1.0))[0]
+        u = nnls(np.vstack([R, right]), np.append(np.zeros(len(R)), 1.0))[0]
     except RuntimeError:  # too many iterations
         return None
-    left = 1 - float(goal @ u)
-    if not left > 0:
+    denominator = 1 - float(right @ u)
+    if not denominator > 0:
         return None
-    w = np.asarray(R @ u) / left
+    w = np.asarray(R @ u) / denominator
     active = u > 0
-    polished = np.asarray(np.linalg.lstsq(R[:, active].T, goal[active])[0], dtype=float)
-    lacking = [float(np.maximum(goal - R.T @ each, 0.0).max()) for each in (w, polished)]
-    chosen: Array = (polished if lacking[1] <= max(lacking[0], 1e-12) else w) * size
+    polished = np.asarray(np.linalg.lstsq(R[:, active].T, right[active])[0], dtype=float)
+    missing = [float(np.maximum(right - R.T @ each, 0.0).max()) for each in (w, polished)]
+    chosen: Array = (polished if missing[1] <= max(missing[0], 1e-12) else w) * size
     return chosen if np.isfinite(chosen).all() else None

@@ -1,4 +1,4 @@
-"""Replacing every risk by an affine minorant: a relaxation in the user's variables only."""
+"""Affine minorants of risks, and the relaxation in which they replace the risks."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ from kernelopt.structure.structure import RiskTerm, Structure
 from kernelopt.structure.trees import copied_constraint, replaced
 from kernelopt.validation import Array
 
-LEAST_SHARE = 1e-7
+MIN_GAMMA = 1e-7  # relative to the largest gamma, since the minorant has 1 / gamma
 
 
 class Minorant(NamedTuple):
-    """An affine function below a risk, in exact numbers; computed, up to these errors.
+    """An affine function that is below a risk in exact arithmetic, with bounds of its errors.
 
     Attributes
     ----------
     read : Affine
-        Its constant and its coefficients.
+        The computed constant and coefficients.
     error : float
-        Of the constant.
+        A bound of the error of the constant.
     slopes : dict from variable to array
-        Of the coefficients, flattened by columns.
+        Bounds of the errors of the coefficients, flattened by columns.
     """
 
     read: Affine
@@ -44,7 +44,7 @@ class Minorant(NamedTuple):
 
     @property
     def expression(self) -> cp.Expression | float:
-        """The function as an expression of the variables, a number where it is constant."""
+        """The computed function as an expression, a number where it is constant."""
         expression: Any = float(self.read.constant[0])
         for variable, row in self.read.matrices.items():
             expression = expression + row.toarray()[0] @ cp.vec(variable, order="F")
@@ -57,31 +57,34 @@ def constant(value: float, error: float = 0.0) -> Minorant:
 
 
 def minorant(term: RiskTerm, alpha: Array, Ks: list[Array] | None, accurate: bool = False) -> Minorant:
-    """Return an affine expression of the kernels that is below the risk everywhere.
+    """Return an affine function of the kernels that is below the risk everywhere.
 
-    l(alpha) - 1/2 sum_m alpha'K_m alpha / gamma_m, with gamma = 1 for one kernel or norm 2, and else
-    |gamma|_p = 1, p = r / (r - 2), chosen from alpha at the kernels `Ks` of a candidate. For constant
-    kernels it is a number. With `accurate` the forms are computed with twice the digits.
+    It is l(alpha) - 1/2 sum_m alpha'K_m alpha / gamma_m with alpha projected on the dual domain. gamma = 1
+    for one kernel or norm 2; for another norm r, |gamma|_p = 1 with p = r / (r - 2), and gamma is optimal
+    for alpha and the kernels `Ks`. For constant kernels the function is a number. With `accurate` the
+    quadratic forms are computed by dot products that are rounded once.
     """
     learner = term.learner
     alpha = learner.loss.project(alpha, learner.y, learner.bias is not None)
-    gain, moved = dual_value_of(learner, alpha)
+    l_alpha, perturbation = dual_value_of(learner, alpha)
     if all(form == "fixed" for form in term.forms) and Ks is not None:
-        paid = fixed_penalty(term, alpha, Ks, moved, accurate)
-        return constant(gain.value - paid, gain.error + UNIT * (abs(gain.value) + paid))
-    shares = np.ones(len(term.kernels))
+        penalty = fixed_penalty(term, alpha, Ks, perturbation, accurate)
+        return constant(l_alpha.value - penalty, l_alpha.error + UNIT * (abs(l_alpha.value) + penalty))
+    block_weights = np.ones(len(term.kernels))
     if len(term.kernels) > 1 and learner.norm != 2:
-        shares = block_shares(learner.norm, alpha, Ks or [np.eye(alpha.size)] * len(term.kernels))
-    parts = [quadratic(K, alpha, moved, accurate) for K in term.kernels]
-    forms = summed(parts, 1 / (2 * shares))
+        block_weights = optimal_block_weights(
+            learner.norm, alpha, Ks or [np.eye(alpha.size)] * len(term.kernels)
+        )
+    parts = [quadratic_form(K, alpha, perturbation, accurate) for K in term.kernels]
+    forms = weighted_sum(parts, 1 / (2 * block_weights))
     rows = {v: -row for v, row in forms.read.matrices.items()}
-    rounding = UNIT * (abs(gain.value) + float(np.abs(forms.read.constant[0])))
-    error = (gain.error + forms.error + rounding) * (1 + gamma(8))
-    return Minorant(Affine(gain.value - forms.read.constant, rows), error, forms.slopes)
+    rounding = UNIT * (abs(l_alpha.value) + float(np.abs(forms.read.constant[0])))
+    error = (l_alpha.error + forms.error + rounding) * (1 + gamma(8))
+    return Minorant(Affine(l_alpha.value - forms.read.constant, rows), error, forms.slopes)
 
 
-def summed(parts: Sequence[Minorant], factors: Array) -> Minorant:
-    """Return the sum of affine functions times positive factors, each known up to a rounding."""
+def weighted_sum(parts: Sequence[Minorant], factors: Array) -> Minorant:
+    """Return the sum of affine functions times positive factors, with bounds of the rounding errors."""
     k = gamma(len(parts) + 4)
     total, error, size = np.zeros(1), 0.0, 0.0
     rows, slopes = dict[cp.Variable, Any](), dict[cp.Variable, Array]()
@@ -90,37 +93,42 @@ def summed(parts: Sequence[Minorant], factors: Array) -> Minorant:
         size += factor * float(np.abs(part.read.constant[0]))
         error += factor * part.error
         for variable, row in part.read.matrices.items():
-            lost = part.slopes[variable] + k * abs(row).toarray()[0]
+            error_part = part.slopes[variable] + k * abs(row).toarray()[0]
             rows[variable] = rows[variable] + factor * row if variable in rows else factor * row
-            slopes[variable] = slopes.get(variable, 0.0) + factor * lost
+            slopes[variable] = slopes.get(variable, 0.0) + factor * error_part
     return Minorant(Affine(total, rows), error + k * size, slopes)
 
 
 def dual_value_of(learner: Learner, alpha: Array) -> tuple[Bounded, float]:
-    """Return l at the point of the dual domain next to alpha, and how far from alpha that is.
+    """Return l at an exactly feasible point near alpha, and a bound of its distance from alpha.
 
-    With an intercept the domain asks for sum alpha = 0, which doubles seldom meet. The point differs from
-    alpha by the sum, in the coordinate with the most room.
+    With an intercept the domain has the constraint sum alpha = 0, which an alpha of doubles rarely meets
+    exactly. The point differs from alpha by that sum in one coordinate, the one furthest from its bounds.
     """
     found = learner.loss.bounded_dual_value(alpha, learner.y)
     excess = abs(exact_sum(alpha)) if learner.bias is not None else 0.0
     if excess == 0:
         return found, 0.0
     _, _, _, lower, upper = learner.loss.curve(learner.y)
-    room = np.minimum(alpha - lower, upper - alpha)
+    distances = np.minimum(alpha - lower, upper - alpha)
     with np.errstate(divide="ignore", invalid="ignore"):
         slopes = np.abs(learner.loss.dual_gradient(alpha, learner.y))
-    at = int(np.argmax(room))
-    slope = float(slopes[at] if room[at] > 2 * excess else slopes.max())
+    chosen = int(np.argmax(distances))
+    slope = float(slopes[chosen] if distances[chosen] > 2 * excess else slopes.max())
     return Bounded(found.value, found.error + 2 * excess * slope), 2 * excess
 
 
-def fixed_penalty(term: RiskTerm, alpha: Array, Ks: list[Array], moved: float, accurate: bool) -> float:
+def fixed_penalty(
+    term: RiskTerm, alpha: Array, Ks: list[Array], perturbation: float, accurate: bool
+) -> float:
     """Return an upper bound of 1/2 |(sqrt(alpha'K_m alpha))_m|_s^2, 1/s + 1/norm = 1, at constant kernels."""
     kernels = [summands(K, alpha.size, value) for K, value in zip(term.kernels, Ks, strict=True)]
     images = [(accurate_image if accurate else image)(K, alpha) for K in kernels]
     squares = np.array(
-        [max(at.square.above, 0.0) + moving(K.d, alpha, moved) for K, at in zip(kernels, images, strict=True)]
+        [
+            max(at_alpha.square.above, 0.0) + form_change(K.d, alpha, perturbation)
+            for K, at_alpha in zip(kernels, images, strict=True)
+        ]
     )
     norm = term.learner.norm
     if len(Ks) == 1 or norm == 2:
@@ -129,22 +137,29 @@ def fixed_penalty(term: RiskTerm, alpha: Array, Ks: list[Array], moved: float, a
     return upwards(length**2 / 2 * (1 + gamma(squares.size + 64)))
 
 
-def moving(d: Array, alpha: Array, moved: float) -> float:
-    """Return by how much alpha'K alpha may change where one entry of alpha moves by `moved`."""
-    if moved == 0:
+def form_change(d: Array, alpha: Array, perturbation: float) -> float:
+    """Return a bound of the change of alpha'K alpha when one entry of alpha changes by `perturbation`.
+
+    K is positive semidefinite with diag K <= d, so that |K_ij| <= sqrt(d_i d_j).
+    """
+    if perturbation == 0:
         return 0.0
     roots = np.sqrt(d)
-    return float(2 * moved * roots.max() * (roots @ np.abs(alpha)) + moved * moved * d.max())
+    return float(
+        2 * perturbation * roots.max() * (roots @ np.abs(alpha)) + perturbation * perturbation * d.max()
+    )
 
 
-def quadratic(K: cp.Expression, alpha: Array, moved: float, accurate: bool) -> Minorant:
-    """Return alpha'K alpha as an affine function of the variables of K, with its errors."""
+def quadratic_form(K: cp.Expression, alpha: Array, perturbation: float, accurate: bool) -> Minorant:
+    """Return alpha'K alpha as an affine function of the variables of K, with bounds of its errors."""
     parts = terms(K)
     if parts is None:
         read = affine(cp.vec(K[: alpha.size, : alpha.size], order="F"))
-        error = np.full(alpha.size**2, 2 * moved * float(np.abs(alpha).max(initial=0.0)) + moved**2)
+        error = np.full(
+            alpha.size**2, 2 * perturbation * float(np.abs(alpha).max(initial=0.0)) + perturbation**2
+        )
         products = np.outer(alpha, alpha).ravel()
-        return weighed(read, products, error + UNIT * np.abs(products))
+        return linear_form(read, products, error + UNIT * np.abs(products))
     found = []
     for weights, grams in parts:
         sizes = grams.magnitudes[:, : alpha.size]
@@ -154,49 +169,51 @@ def quadratic(K: cp.Expression, alpha: Array, moved: float, accurate: bool) -> M
         else:
             forms = grams.forms(alpha)
             errors = gamma(2 * alpha.size + 16) * (np.sqrt(sizes) @ np.abs(alpha)) ** 2
-        errors = errors + np.array([moving(d, alpha, moved) for d in sizes])
-        found.append(weighed(affine(weights), forms, errors))
-    return summed(found, np.ones(len(found)))
+        errors = errors + np.array([form_change(d, alpha, perturbation) for d in sizes])
+        found.append(linear_form(affine(weights), forms, errors))
+    return weighted_sum(found, np.ones(len(found)))
 
 
-def weighed(read: Affine | None, c: Array, errors: Array) -> Minorant:
-    """Return c'x, x affine in the variables as it was read, with the errors that those of c cause.
+def linear_form(read: Affine | None, c: Array, errors: Array) -> Minorant:
+    """Return c'x for an affine x, with the errors that the errors of c cause.
 
-    Where x could not be read, nothing is below it that is worth knowing.
+    Where x is not affine (`read` is None) the error is infinite.
     """
     if read is None:
         return constant(0.0, np.inf)
-    wide = errors + gamma(c.size + 8) * np.abs(c)
+    widened = errors + gamma(c.size + 8) * np.abs(c)
     rows = {v: sp.csr_array(np.atleast_2d(c @ matrix)) for v, matrix in read.matrices.items()}
-    slopes = {v: np.asarray(abs(matrix).T @ wide) for v, matrix in read.matrices.items()}
-    return Minorant(Affine(np.array([c @ read.constant]), rows), float(np.abs(read.constant) @ wide), slopes)
+    slopes = {v: np.asarray(abs(matrix).T @ widened) for v, matrix in read.matrices.items()}
+    return Minorant(
+        Affine(np.array([c @ read.constant]), rows), float(np.abs(read.constant) @ widened), slopes
+    )
 
 
-def block_shares(norm: float, alpha: Array, Ks: list[Array]) -> Array:
-    """Return gamma > 0 with |gamma|_p = 1 near the best one, gamma_m ~ (alpha'K_m alpha)^(1/(p+1))."""
+def optimal_block_weights(norm: float, alpha: Array, Ks: list[Array]) -> Array:
+    """Return about the best gamma with |gamma|_p = 1: gamma_m ~ (alpha'K_m alpha)^(1/(p+1))."""
     p = 1.0 if np.isinf(norm) else norm / (norm - 2)
     forms = np.array([max(float(alpha @ K @ alpha), 0.0) for K in Ks])
     gamma = (forms / max(float(forms.max()), 1e-300)) ** (1 / (p + 1))
-    gamma = np.maximum(gamma, LEAST_SHARE)
-    shares: Array = gamma / lp_length(gamma, p)
-    return shares
+    gamma = np.maximum(gamma, MIN_GAMMA)
+    block_weights: Array = gamma / lp_length(gamma, p)
+    return block_weights
 
 
 def minorants(structure: Structure, alphas: Sequence[Array], accurate: bool = False) -> list[Minorant]:
     """Return a minorant of every risk, at the current values of the structure's variables."""
     found = []
     for k, (term, alpha) in enumerate(zip(structure.risks, alphas, strict=True)):
-        if absent(structure, k):
+        if is_absent(structure, k):
             found.append(constant(0.0))
             continue
         fixed = all(form == "fixed" for form in term.forms)
-        several = len(term.kernels) > 1 and term.learner.norm != 2
-        found.append(minorant(term, alpha, term.values() if fixed or several else None, accurate))
+        weighted = len(term.kernels) > 1 and term.learner.norm != 2
+        found.append(minorant(term, alpha, term.values() if fixed or weighted else None, accurate))
     return found
 
 
-def absent(structure: Structure, k: int) -> bool:
-    """Whether risk k has weight zero in the objective and no place in the constraints."""
+def is_absent(structure: Structure, k: int) -> bool:
+    """Whether risk k has weight zero in the objective and appears in no constraint."""
     shares = structure.objective.shares
     return shares is not None and shares[k] == 0 and not structure.constrained[k]
 
@@ -204,15 +221,18 @@ def absent(structure: Structure, k: int) -> bool:
 def relaxation(structure: Structure, below: Sequence[Minorant], boxes: Boxes) -> cp.Problem:
     """Return the minimisation with every risk replaced by the positive part of its minorant.
 
-    DCP makes the objective and the constraints monotone in every risk, and no risk is negative: so this
-    is a relaxation. The minorants are moved down by their errors, over the boxes of the variables.
+    By the DCP rules the objective and the constraints are monotone in every risk, and risks are not negative:
+    therefore this is a relaxation. The minorants are lowered by their errors over the boxes of the variables.
     """
     pairs = zip(structure.risks, below, strict=True)
     return substituted(structure, {id(term.stand_in): positive_part(e, boxes) for term, e in pairs})
 
 
 def positive_part(below: Minorant, boxes: Boxes) -> cp.Expression:
-    """Return the positive part of a minorant that is moved down by its errors."""
+    """Return the positive part of a minorant lowered by its errors.
+
+    In entries without bounds of a non-negative variable the slopes are lowered instead of the constant.
+    """
     error, expression = below.error, below.expression
     for variable, slopes in below.slopes.items():
         box = boxes[variable.id]
@@ -227,27 +247,27 @@ def positive_part(below: Minorant, boxes: Boxes) -> cp.Expression:
 
 
 def substituted(structure: Structure, substitutes: dict[int, Any]) -> cp.Problem:
-    """Return the minimisation with the stand-ins of the risks replaced, and the risks' domains added."""
+    """Return the minimisation with the stand-ins of the risks replaced and the risks' domains added."""
     objective = replaced(structure.lifted.objective.args[0], substitutes)
-    constraints = [scaled(c) for c in (*structure.lifted.constraints, *structure.domains)]
+    constraints = [reduced(c) for c in (*structure.lifted.constraints, *structure.domains)]
     return cp.Problem(
         cp.Minimize(-objective if structure.maximize else objective),
         [copied_constraint(c, substitutes) for c in constraints],
     )
 
 
-def scaled(constraint: cp.Constraint) -> cp.Constraint:
-    """Return a semidefinite constraint on its face and with entries of size one."""
-    smaller = facial_reduction(constraint)[0]
-    parts = terms(smaller.args[0]) if isinstance(smaller, cp.constraints.PSD) else None
+def reduced(constraint: cp.Constraint) -> cp.Constraint:
+    """Return a semidefinite constraint on its face (`facial_reduction`), with entries of size one."""
+    face = facial_reduction(constraint)[0]
+    parts = terms(face.args[0]) if isinstance(face, cp.constraints.PSD) else None
     if parts is None:
-        return smaller
+        return face
     size = max(largest_coefficient(term) for term in parts)
-    return smaller.args[0] / size >> 0 if size > 0 else smaller
+    return face.args[0] / size >> 0 if size > 0 else face
 
 
 def largest_coefficient(term: Term) -> float:
-    """Return the largest entry of the matrices of a term, each times what its weight has for coefficients."""
+    """Return the largest entry of a term's matrices, each times the largest coefficient of its weight."""
     read = affine(term.weights)
     factors = np.ones(len(term.grams))
     if read is not None:

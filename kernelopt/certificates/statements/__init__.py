@@ -1,1 +1,1 @@
-"""Problems as statements in plain numbers, saved with what proves their bounds."""
+"""Problems stated in plain numbers, saved with witnesses that prove their bounds."""

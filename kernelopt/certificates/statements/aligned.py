@@ -1,4 +1,4 @@
-"""The statement of an alignment: a linear objective over kernels of bounded Frobenius norm."""
+"""Statements of alignments: a linear objective over combinations of bounded Frobenius norm."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from kernelopt.certificates.statements.learning import (
     Cone,
     Variables,
     column_names,
-    combined,
-    padded,
+    kernels_by_variable,
+    matrices_by_column,
+    problem_text,
     read_cone,
     read_variables,
-    words,
 )
-from kernelopt.certificates.statements.lifting import give_multiplier, held, linear_over_cone
+from kernelopt.certificates.statements.lifting import interior_witness, linear_over_cone, set_multiplier
 from kernelopt.certificates.statements.statement import Statement
-from kernelopt.certificates.statements.witness import fractions, in_ball, long_enough, slacks
+from kernelopt.certificates.statements.witness import fractions, into_ball, slacks, verified_length
 from kernelopt.grams import Grams, join
 from kernelopt.language.measures import FrobeniusNorm
 from kernelopt.language.terms import terms
@@ -32,9 +32,9 @@ from kernelopt.validation import Array
 
 @dataclass(frozen=True, eq=False)
 class Alignment:
-    """max gain'x over |sum_j x_j K_j|_F <= radius, with signs or sum_j x_j G_j >> 0; plus a constant."""
+    """max gain'x + constant over |sum_j x_j K_j|_F <= radius and x >= 0 or sum_j x_j G_j >> 0."""
 
-    words: str
+    text: str
     variables: Variables
     kernels: Grams
     cone: Cone
@@ -43,80 +43,80 @@ class Alignment:
     radius: float
 
     def statement(self, certificate: Any) -> Statement:
-        """Return the problem with a witness near the point of a certificate."""
+        """Return the statement of the problem, with a witness near the point of a certificate."""
         columns, signs = column_names(self.variables)
-        stated = Statement(self.words, columns, signs, sense=-1, offset=-self.constant)
-        stated.cost = -self.gain
+        statement = Statement(self.text, columns, signs, sense=-1, offset=-self.constant)
+        statement.cost = -self.gain
         K = np.asarray(self.kernels)
-        stated.ball(K.reshape(len(K), -1).T, self.radius, 2.0)
+        statement.ball(K.reshape(len(K), -1).T, self.radius, 2.0)
         if self.cone:
-            stated.cone(padded(self.cone, len(K)))
+            statement.cone(matrices_by_column(self.cone, len(K)))
         if certificate.feasible:
             x = np.concatenate([np.ravel(value) for value in certificate.point.values()])
-            self.prove(stated, x)
-        return stated
+            self.prove(statement, x)
+        return statement
 
-    def prove(self, stated: Statement, x: Array) -> None:
-        """Shrink the point into the set, and give the ball and the cone their multipliers.
+    def prove(self, statement: Statement, x: Array) -> None:
+        """Set the witnesses of both bounds: multipliers of the ball and the cone, and a feasible point.
 
-        The multiplier of the ball is U = sum_j nu_j K_j: for signs the best multiple of the kernel at x
-        with <U, K_j> >= gain_j, else the least with <U, K_j> = gain_j + <Y, G_j>.
+        The multiplier of the ball is the U = sum_j nu_j K_j of least norm with <U, K_j> >= gain_j for x >= 0,
+        and with <U, K_j> = gain_j + <Y, G_j> for a cone with the multiplier Y.
         """
-        B = stated.arrays["B0"]
+        B = statement.arrays["B0"]
         root: Any = np.linalg.qr(B, mode="r")
         if self.cone:
-            inner = self.prove_with_cone(stated, B, root, x)
-            if inner is None:
+            witness = self.prove_with_cone(statement, B, root, x)
+            if witness is None:
                 return
-            x, T = inner
-            stated.give(0, T=T)
+            x, T = witness
+            statement.set_witness(0, T=T)
         else:
             x = np.maximum(x, 0.0)
             # min |root nu|^2 / 2 - gain'nu over nu >= 0, as least squares.
             nu = lsq_linear(root, np.linalg.lstsq(root.T, self.gain)[0], (0.0, np.inf), method="bvls").x
-            self.pay(stated, B @ nu)
-        x, s = in_ball(x, B, self.radius, "2")
-        stated.x = fractions(x).tolist()
-        stated.give(0, s=s)
+            self.set_ball_multiplier(statement, B @ nu)
+        x, s = into_ball(x, B, self.radius, "2")
+        statement.x = fractions(x).tolist()
+        statement.set_witness(0, s=s)
 
     def prove_with_cone(
-        self, stated: Statement, B: Array, root: Array, x: Array
+        self, statement: Statement, B: Array, root: Array, x: Array
     ) -> tuple[Array, Array] | None:
-        """Give the multipliers, and return the point inside the cone with what shows it."""
-        G = stated.arrays["G0"]
+        """Set the multipliers, and return (x, T) where T proves that x is in the cone."""
+        G = statement.arrays["G0"]
 
-        def sides(z: Any) -> list[cp.Constraint]:
+        def constraints(z: Any) -> list[cp.Constraint]:
             return [cp.norm2(root @ z) <= self.radius]
 
-        def wanted(forms: Any) -> Any:
+        def target(forms: Any) -> Any:
             right = self.gain + np.array(forms, dtype=float)
             U = B @ np.linalg.lstsq(B.T @ B, right, rcond=1e-14)[0]
-            stated.give(0, y=U)
-            if not isinstance(forms, list):  # doubles, on the way to a multiplier
+            statement.set_witness(0, y=U)
+            if not isinstance(forms, list):  # doubles, during the projections
                 return B.T @ U - self.gain
             return (fractions(B.T) @ fractions(U) - fractions(self.gain)).tolist()
 
-        found = linear_over_cone(-self.gain, G, sides)
+        found = linear_over_cone(-self.gain, G, constraints)
         if found is not None:
-            give_multiplier(stated, 0, found[1], np.ones(x.size, dtype=bool), wanted)
-            h, t = long_enough(stated.arrays["y0"], "2")
-            stated.give(0, h=h, t=t)
-        return held(G, x, None, sides)
+            set_multiplier(statement, 0, found[1], np.ones(x.size, dtype=bool), target)
+            h, t = verified_length(statement.arrays["y0"], "2")
+            statement.set_witness(0, h=h, t=t)
+        return interior_witness(G, x, None, constraints)
 
-    def pay(self, stated: Statement, U: Array) -> None:
-        """Give the ball the multiplier U, moved up until <U, K_j> >= gain_j for all j."""
-        gain, columns = fractions(self.gain), fractions(stated.arrays["B0"].T)
+    def set_ball_multiplier(self, statement: Statement, U: Array) -> None:
+        """Set the multiplier of the ball to U, scaled up until <U, K_j> >= gain_j holds exactly for all j."""
+        gain, columns = fractions(self.gain), fractions(statement.arrays["B0"].T)
         for slack in slacks():
             y = U * (1 + slack)
             if (columns @ fractions(y) >= gain).all():
-                h, t = long_enough(y, "2")
-                stated.give(0, y=y, h=h, t=t)
+                h, t = verified_length(y, "2")
+                statement.set_witness(0, y=y, h=h, t=t)
                 return
 
 
 @once
 def read_alignment(structure: Structure) -> Alignment | str:
-    """Read the maximisation of an alignment, or say what stands in the way."""
+    """Read the maximisation of an alignment, or return the reason why it cannot be stated."""
     if structure.risks or not structure.maximize or structure.unset or structure.rest is None:
         return "it maximises no affine objective"
     balls = [structure.lifted.constraints[i] for i in structure.active]
@@ -128,7 +128,7 @@ def read_alignment(structure: Structure) -> Alignment | str:
     ):
         return "it needs one constraint frobenius(K) <= radius"
     norm, radius = balls[0].args
-    found = combined(terms(norm.kernel))
+    found = kernels_by_variable(terms(norm.kernel))
     by_id = {v.id: grams for v, grams in (found or {}).items()}
     if set(by_id) != {v.id for v in structure.variables} or not radius.is_constant() or not radius.value > 0:
         return "its kernel must be a combination whose weights are the entries of its variables"
@@ -138,10 +138,10 @@ def read_alignment(structure: Structure) -> Alignment | str:
     if not cone and not all(v.is_nonneg() for v in structure.variables):
         return "weights of free sign need the constraint K >> 0"
     if cone and len(cone) != sum(v.size for v in structure.variables):
-        return "all its weights must stand in K >> 0"
+        return "all its weights must occur in K >> 0"
     gain = -np.concatenate([structure.rest.gradient(v) for v in structure.variables])
     return Alignment(
-        words(structure),
+        problem_text(structure),
         read_variables(structure),
         join([(1.0, by_id[v.id]) for v in structure.variables]),
         cone,

@@ -1,4 +1,4 @@
-"""The statement of one risk of a combination of kernels, with weights in a ball or under a trace."""
+"""Statements of one risk of a combination of kernels, with weights in a ball or of bounded trace."""
 
 from __future__ import annotations
 
@@ -11,9 +11,16 @@ import numpy as np
 from cvxpy.constraints import Inequality
 from cvxpy.constraints.zero import Equality
 
-from kernelopt.certificates.statements.lifting import give_multiplier, held, linear_over_cone
+from kernelopt.certificates.statements.lifting import interior_witness, linear_over_cone, set_multiplier
 from kernelopt.certificates.statements.statement import Statement
-from kernelopt.certificates.statements.witness import factor, fractions, in_ball, long_enough, on_grid, slacks
+from kernelopt.certificates.statements.witness import (
+    fractions,
+    into_ball,
+    on_dyadic_grid,
+    slacks,
+    verified_factor,
+    verified_length,
+)
 from kernelopt.grams import Grams, join
 from kernelopt.language.terms import Term, terms
 from kernelopt.losses import Loss, hard_margin
@@ -23,13 +30,13 @@ from kernelopt.structure.structure import Structure, is_zero, once
 from kernelopt.structure.trees import short
 from kernelopt.validation import Array
 
-Variables = tuple[tuple[str, int, bool], ...]  # name, number of entries, whether they have a sign
-Cone = tuple[tuple[int, Grams], ...]  # columns, each with its matrix
+Variables = tuple[tuple[str, int, bool], ...]  # name, number of entries, whether they are non-negative
+Cone = tuple[tuple[int, Grams], ...]  # columns j, each with its matrix G_j
 
 
 @dataclass(frozen=True, eq=False)
-class Size:
-    """What bounds the weights x: row'x == total, row'x <= total, or |x|_p <= total where there is no row."""
+class WeightBound:
+    """The constraint row'x == total or row'x <= total, or |x|_p <= total where there is no row."""
 
     name: str
     total: float
@@ -40,17 +47,21 @@ class Size:
 
 @dataclass(frozen=True, eq=False)
 class Learning:
-    """min price * risk(sum_j x_j K_j) + offset over weights x of a size, those of free sign in a cone.
+    """min price * risk(sum_j x_j K_j) + offset over weights x with a bound, and a cone for free signs.
 
     Attributes
     ----------
-    words : str
-    variables : those whose entries are x, in order
-    kernels : Grams on the labelled points, one for each x_j
-    cone : the matrices G_j of sum_j x_j G_j >> 0 on all points, empty where no cone is needed
+    text : str
+        The problem as cvxpy prints it.
+    variables : tuple
+        The variables whose entries are x, in this order.
+    kernels : Grams
+        The kernels K_j on the labelled points, one for each x_j.
+    cone : tuple
+        The matrices G_j of sum_j x_j G_j >> 0 on all points, empty where there is no cone.
     """
 
-    words: str
+    text: str
     variables: Variables
     kernels: Grams
     cone: Cone
@@ -59,107 +70,118 @@ class Learning:
     bias: bool
     price: float
     offset: float
-    size: Size
+    bound: WeightBound
 
     def statement(self, certificate: Any) -> Statement:
-        """Return the problem with a witness near the point and the dual variable of a certificate."""
+        """Return the statement of the problem, with a witness near the point and alpha of a certificate."""
         columns, signs = column_names(self.variables)
-        stated = Statement(self.words, columns, signs, offset=self.offset)
+        statement = Statement(self.text, columns, signs, offset=self.offset)
         linear, curvature, l1, low, high = self.loss.curve(self.y)
         K = np.asarray(self.kernels)
         curve, ends = np.array([linear, curvature, l1]), np.array([low, high])
-        stated.risk(K, range(len(K)), curve, ends, self.price, self.bias)
-        if self.size.row is None:
-            stated.ball(np.eye(len(K)), self.size.total, self.size.p)
+        statement.risk(K, range(len(K)), curve, ends, self.price, self.bias)
+        if self.bound.row is None:
+            statement.ball(np.eye(len(K)), self.bound.total, self.bound.p)
         else:
-            row = self.size.row.tolist()
-            stated.row(self.size.name, range(len(K)), row, self.size.total, self.size.equal)
+            row = self.bound.row.tolist()
+            statement.row(self.bound.name, range(len(K)), row, self.bound.total, self.bound.equal)
         if self.cone:
-            stated.cone(padded(self.cone, len(K)))
+            statement.cone(matrices_by_column(self.cone, len(K)))
         if certificate.alphas:
-            self.prove_lower(stated, np.asarray(certificate.alphas[0]))
+            self.prove_lower(statement, np.asarray(certificate.alphas[0]))
         if certificate.feasible and certificate.machines:
             x = np.concatenate([np.ravel(value) for value in certificate.point.values()])
-            self.prove_upper(stated, x, np.asarray(certificate.machines[0].alpha))
-        return stated
+            self.prove_upper(statement, x, np.asarray(certificate.machines[0].alpha))
+        return statement
 
-    def prove_lower(self, stated: Statement, alpha: Array) -> None:
-        """Put alpha on a grid in its domain, and pay its forms with multipliers of the size and the cone."""
-        low, high = stated.arrays["ends0"]
-        near = balance(alpha, low, high) if self.bias else np.clip(alpha, low, high)
-        alpha = on_grid(near, low, high, self.bias)
-        stated.give(0, alpha=alpha)
-        a, K = fractions(alpha), fractions(stated.arrays["K0"])
-        paid = [Fraction(self.price) * (a @ G @ a) / 2 for G in K]
-        if self.size.row is None:
-            y = np.array([np.nextafter(max(float(v), 0.0), np.inf) if v > 0 else 0.0 for v in paid])
-            h, t = long_enough(y, conjugate(stated.facts["balls"][0]))
-            stated.give(0, y=y, h=h, t=t)
+    def prove_lower(self, statement: Statement, alpha: Array) -> None:
+        """Set the witness of the lower bound: an exactly feasible alpha, and exact multipliers for it.
+
+        With v_j = price alpha'K_j alpha / 2, the multipliers u of row'x and Y of the cone must satisfy
+        u row_j - <Y, G_j> >= v_j, with equality for weights of free sign; that of a ball must be at least v.
+        """
+        low, high = statement.arrays["ends0"]
+        nearby = balance(alpha, low, high) if self.bias else np.clip(alpha, low, high)
+        alpha = on_dyadic_grid(nearby, low, high, self.bias)
+        statement.set_witness(0, alpha=alpha)
+        a, K = fractions(alpha), fractions(statement.arrays["K0"])
+        costs = [Fraction(self.price) * (a @ G @ a) / 2 for G in K]
+        if self.bound.row is None:
+            y = np.array([np.nextafter(max(float(v), 0.0), np.inf) if v > 0 else 0.0 for v in costs])
+            h, t = verified_length(y, conjugate(statement.facts["balls"][0]))
+            statement.set_witness(0, y=y, h=h, t=t)
             return
-        row = fractions(self.size.row)
+        row = fractions(self.bound.row)
         if not self.cone:
-            slope = max(v / r for v, r in zip(paid, row, strict=True))
-            stated.u[0] = slope if self.size.equal else max(Fraction(0), slope)
+            multiplier = max(v / r for v, r in zip(costs, row, strict=True))
+            statement.u[0] = multiplier if self.bound.equal else max(Fraction(0), multiplier)
             return
-        free = np.array([not sign for sign in stated.signs])
-        found = linear_over_cone(-np.array(paid, dtype=float), stated.arrays["G0"], self.sides(stated))
+        free = np.array([not sign for sign in statement.signs])
+        found = linear_over_cone(
+            -np.array(costs, dtype=float), statement.arrays["G0"], self.constraints(statement)
+        )
         if found is None:
             return
 
-        def wanted(forms: Any) -> Any:
-            ask = [v + f for v, f in zip(np.array(paid)[free], forms, strict=True)]
-            slope = float(sum(r * v for r, v in zip(row[free], ask, strict=True)) / sum(row[free] ** 2))
-            needed = [v / r for v, r in zip(np.array(paid)[~free], row[~free], strict=True)]
-            stated.u[0] = max([Fraction(slope), *needed])
-            return [stated.u[0] * r - v for r, v in zip(row[free], np.array(paid)[free], strict=True)]
+        def target(forms: Any) -> Any:
+            total = [v + f for v, f in zip(np.array(costs)[free], forms, strict=True)]
+            multiplier = float(
+                sum(r * v for r, v in zip(row[free], total, strict=True)) / sum(row[free] ** 2)
+            )
+            needed = [v / r for v, r in zip(np.array(costs)[~free], row[~free], strict=True)]
+            statement.u[0] = max([Fraction(multiplier), *needed])
+            return [statement.u[0] * r - v for r, v in zip(row[free], np.array(costs)[free], strict=True)]
 
-        give_multiplier(stated, 0, found[1], free, wanted)
+        set_multiplier(statement, 0, found[1], free, target)
 
-    def sides(self, stated: Statement) -> Any:
-        """Return the constraints beside the cone, as a function of the weights."""
-        signed = np.flatnonzero(stated.signs)
-        return lambda x: [self.size.row @ x == self.size.total, *([x[signed] >= 0] if signed.size else [])]
+    def constraints(self, statement: Statement) -> Any:
+        """Return the constraints other than the cone, as a function of the weights."""
+        signed = np.flatnonzero(statement.signs)
+        return lambda x: [self.bound.row @ x == self.bound.total, *([x[signed] >= 0] if signed.size else [])]
 
-    def prove_upper(self, stated: Statement, x: Array, beta: Array) -> None:
-        """Scale the weights into the set exactly, and show the kernels there positive semidefinite."""
-        x = np.where(stated.signs, np.maximum(x, 0.0), x)
+    def prove_upper(self, statement: Statement, x: Array, beta: Array) -> None:
+        """Set the witness of the upper bound: exactly feasible weights, a kernel factor and a machine.
+
+        For a hard margin the machine is scaled until every margin is at least one in exact arithmetic.
+        """
+        x = np.where(statement.signs, np.maximum(x, 0.0), x)
         if self.cone:
-            row = np.asarray(self.size.row)
-            centre = np.full(x.size, self.size.total / row.sum())
-            inner = held(stated.arrays["G0"], x, centre, self.sides(stated))
-            if inner is None:
+            row = np.asarray(self.bound.row)
+            centre = np.full(x.size, self.bound.total / row.sum())
+            witness = interior_witness(statement.arrays["G0"], x, centre, self.constraints(statement))
+            if witness is None:
                 return
-            x, T = inner
-            stated.give(0, T=T)
-        if self.size.row is None:
-            x, s = in_ball(x, stated.arrays["B0"], self.size.total, stated.facts["balls"][0])
-            stated.give(0, s=s)
+            x, T = witness
+            statement.set_witness(0, T=T)
+        if self.bound.row is None:
+            x, s = into_ball(x, statement.arrays["B0"], self.bound.total, statement.facts["balls"][0])
+            statement.set_witness(0, s=s)
         point = fractions(x)
-        if self.size.row is not None:
-            size = sum(point * fractions(self.size.row))
-            if self.size.equal or size > self.size.total:
-                point = point * (Fraction(self.size.total) / size)
-        exactly = np.tensordot(point, fractions(stated.arrays["K0"]), 1)
-        M = np.array(exactly, dtype=float)
-        shown = factor((M + M.T) / 2, exactly)
-        if shown is None:
+        if self.bound.row is not None:
+            size = sum(point * fractions(self.bound.row))
+            if self.bound.equal or size > self.bound.total:
+                point = point * (Fraction(self.bound.total) / size)
+        exact_matrix = np.tensordot(point, fractions(statement.arrays["K0"]), 1)
+        M = np.array(exact_matrix, dtype=float)
+        verified = verified_factor((M + M.T) / 2, exact_matrix)
+        if verified is None:
             return
-        ridge, L = shown
-        stated.x = point.tolist()
+        ridge, L = verified
+        statement.x = point.tolist()
         f = M @ beta + ridge * beta
         b = self.loss.intercept(f, self.y) if self.bias else 0.0
-        stated.give(0, ridge=ridge, L=L, beta=beta, b=b)
+        statement.set_witness(0, ridge=ridge, L=L, beta=beta, b=b)
         if isinstance(self.loss, hard_margin):
-            reached = float((self.y * (f + b)).min())
+            least_margin = float((self.y * (f + b)).min())
             for slack in slacks():
-                scale = (1 + slack) / reached if reached > 0 else 1.0
-                stated.give(0, beta=beta * scale, b=b * scale)
-                if reached <= 0 or stated.sense * stated.bounds()[1] < np.inf:
+                scale = (1 + slack) / least_margin if least_margin > 0 else 1.0
+                statement.set_witness(0, beta=beta * scale, b=b * scale)
+                if least_margin <= 0 or statement.sense * statement.bounds()[1] < np.inf:
                     return
 
 
 def conjugate(p: str) -> str:
-    """Return q with 1/p + 1/q = 1 as a fraction in words."""
+    """Return q with 1/p + 1/q = 1, both as the text of a fraction or "inf"."""
     if p in ("1", "inf"):
         return "inf" if p == "1" else "1"
     return str(Fraction(p) / (Fraction(p) - 1))
@@ -167,47 +189,47 @@ def conjugate(p: str) -> str:
 
 @once
 def read_learning(structure: Structure) -> Learning | str:
-    """Read a problem of one risk, or say what stands in the way."""
+    """Read a problem of one risk, or return the reason why it cannot be stated."""
     single = one_risk(structure)
     if isinstance(single, str):
         return single
     risk, learner = single.risk, single.risk.learner
     if not learner.loss.quadratic:
         return f"the conjugate of {learner.loss!r} has no exact value in fractions"
-    found = combined(terms(risk.kernels[0])) if len(risk.kernels) == 1 else None
+    found = kernels_by_variable(terms(risk.kernels[0])) if len(risk.kernels) == 1 else None
     if found is None or set(found) != set(structure.variables):
         return "its kernel must be a combination whose weights are the entries of its variables"
-    size = read_size(structure)
-    if isinstance(size, str):
-        return size
+    bound = read_weight_bound(structure)
+    if isinstance(bound, str):
+        return bound
     cone = read_cone(structure)
     if isinstance(cone, str):
         return cone
     variables = structure.variables
     if not all(v.is_nonneg() for v in variables) and not cone:
         return "weights of free sign need the constraint K >> 0"
-    if cone and (size.row is None or not size.equal):
+    if cone and (bound.row is None or not bound.equal):
         return "weights of free sign need a trace, r'x == c"
-    # A parameter C is taken at its value of now, since the certificate is saved later.
-    moving = any(isinstance(v, cp.Parameter) for v in vars(learner.loss).values())
-    loss = learner.loss.scaled(1.0) if moving else learner.loss
-    whole = join([(1.0, found[v]) for v in variables])
+    # The present value of a parameter C is kept, since the certificate is saved later.
+    has_parameter = any(isinstance(v, cp.Parameter) for v in vars(learner.loss).values())
+    loss = learner.loss.scaled(1.0) if has_parameter else learner.loss
+    kernels = join([(1.0, found[v]) for v in variables])
     return Learning(
-        words(structure),
+        problem_text(structure),
         read_variables(structure),
-        whole.block(slice(0, learner.n)) if learner.n < whole.n_points else whole,
+        kernels.block(slice(0, learner.n)) if learner.n < kernels.n_points else kernels,
         cone,
         learner.y,
         loss,
         learner.bias is not None,
         single.factor,
         single.offset,
-        size,
+        bound,
     )
 
 
-def combined(parts: list[Term] | None) -> dict[cp.Variable, Grams] | None:
-    """Return the kernel of every entry of every variable, None where that is not the form."""
+def kernels_by_variable(parts: list[Term] | None) -> dict[cp.Variable, Grams] | None:
+    """Return by variable the kernels of its entries, None where a term is not of that form."""
     found: dict[cp.Variable, Grams] = {}
     for part in parts or []:
         if is_zero(part.grams):
@@ -219,8 +241,8 @@ def combined(parts: list[Term] | None) -> dict[cp.Variable, Grams] | None:
     return found or None
 
 
-def read_size(structure: Structure) -> Size | str:
-    """Return the one constraint that bounds the weights."""
+def read_weight_bound(structure: Structure) -> WeightBound | str:
+    """Return the one constraint that bounds the weights, or the reason why there is none."""
     constraints = structure.lifted.constraints
     chosen = [i for i in structure.active if not isinstance(constraints[i], cp.constraints.PSD)]
     if len(chosen) != 1:
@@ -230,8 +252,8 @@ def read_size(structure: Structure) -> Size | str:
     sphere = structure.spheres[chosen[0]]
     if sphere is not None and sphere.radius > 0 and structure.variables == (sphere.variable,):
         if sphere.p > 1:
-            return Size(name, sphere.radius, p=sphere.p)
-        return Size(name, sphere.radius, np.ones(sphere.variable.size))
+            return WeightBound(name, sphere.radius, p=sphere.p)
+        return WeightBound(name, sphere.radius, np.ones(sphere.variable.size))
     if not isinstance(constraint, Equality | Inequality) or read is None or read.constant.size != 1:
         return f"the constraint {name} is not an l_p ball or a trace"
     row = np.concatenate([read.gradient(v) for v in structure.variables])
@@ -240,17 +262,17 @@ def read_size(structure: Structure) -> Size | str:
         row, total = -row, -total
     if not (total > 0 and (row > 0).all()):
         return f"the constraint {name} is not an l_p ball or a trace of all weights"
-    return Size(name, total, row, equal)
+    return WeightBound(name, total, row, equal)
 
 
 def column_names(variables: Variables) -> tuple[list[str], list[bool]]:
-    """Return the names and the signs of all entries."""
+    """Return the names of all entries, and whether they are non-negative."""
     names = [f"{name}[{i}]" for name, entries, _ in variables for i in range(entries)]
     return names, [sign for _, entries, sign in variables for _ in range(entries)]
 
 
-def padded(cone: Cone, size: int) -> Array:
-    """Return one matrix for every column, zero for those that do not stand in the cone."""
+def matrices_by_column(cone: Cone, size: int) -> Array:
+    """Return one matrix for every column, zero for columns outside the cone."""
     order = cone[0][1].n_points
     G = np.zeros((size, order, order))
     for j, gram in cone:
@@ -259,31 +281,31 @@ def padded(cone: Cone, size: int) -> Array:
 
 
 def read_variables(structure: Structure) -> Variables:
-    """Return what is kept of the variables."""
+    """Return name, size and sign of the variables, which a pickled source keeps."""
     return tuple((v.name(), v.size, bool(v.is_nonneg())) for v in structure.variables)
 
 
 def read_cone(structure: Structure) -> Cone | str:
-    """Return the columns and matrices of K >> 0, none where there is no such constraint."""
+    """Return the columns and matrices of K >> 0, empty without one, or the reason why it cannot be stated."""
     cones = [c for c in structure.lifted.constraints if isinstance(c, cp.constraints.PSD)]
     cones = [c for c in [*cones, *structure.domains] if not c.args[0].is_psd()]
     if not cones:
         return ()
-    found = combined(terms(cones[0].args[0])) if len(cones) == 1 else None
+    found = kernels_by_variable(terms(cones[0].args[0])) if len(cones) == 1 else None
     if found is None or any(v.is_nonneg() for v in found):
         return "its semidefinite constraint must be one combination of kernels with weights of free sign"
     starts = first_columns(structure)
     if any(not v.is_nonneg() and v not in found for v in structure.variables):
-        return "all weights of free sign must stand in K >> 0"
+        return "all weights of free sign must occur in K >> 0"
     return tuple((starts[v.id] + i, grams.subset([i])) for v, grams in found.items() for i in range(v.size))
 
 
 def first_columns(structure: Structure) -> dict[int, int]:
-    """Return the place of the first entry of every variable, by id."""
+    """Return the column of the first entry of every variable, by id."""
     ends = np.cumsum([v.size for v in structure.variables])
     return {v.id: int(end) - v.size for v, end in zip(structure.variables, ends, strict=True)}
 
 
-def words(structure: Structure) -> str:
-    """Return the problem in words."""
+def problem_text(structure: Structure) -> str:
+    """Return the problem as cvxpy prints it, on one line."""
     return " ".join(str(structure.problem).split())

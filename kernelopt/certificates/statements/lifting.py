@@ -1,4 +1,4 @@
-"""Exact witnesses for cones of combinations with weights of free sign: a multiplier, and a point inside."""
+"""Exact witnesses for the cone sum_j x_j G_j >> 0: a multiplier, and a point inside."""
 
 from __future__ import annotations
 
@@ -10,23 +10,31 @@ import cvxpy as cp
 import numpy as np
 
 from kernelopt.certificates.statements.statement import Statement
-from kernelopt.certificates.statements.witness import EPS, checker, factor, fractions, slacks, solved
+from kernelopt.certificates.statements.witness import (
+    EPS,
+    checker,
+    exact_solution,
+    fractions,
+    slacks,
+    verified_factor,
+)
 from kernelopt.conic.ladder import ladder, run_solver
 from kernelopt.threads import quietly
 from kernelopt.validation import Array
 
-ROUNDS = 50  # of alternating projections, which take a multiplier from 1e-8 to round-off
+PROJECTIONS = 50  # alternating: they reduce the error of a multiplier from 1e-8 to round-off
+DOUBLINGS = 40  # of the multiple of I, from round-off on
 
 
 def linear_over_cone(
-    cost: Array, G: Array, sides: Callable[[Any], list[cp.Constraint]]
+    cost: Array, G: Array, constraints: Callable[[Any], list[cp.Constraint]]
 ) -> tuple[Array, Array] | None:
-    """Return a solver's x and multiplier of the cone, for min cost'x over sum_j x_j G_j >> 0 and `sides`."""
+    """Return a solver's x and cone multiplier for min cost'x over sum_j x_j G_j >> 0 and `constraints`."""
     with quietly():
         x = cp.Variable(len(G))
         size = float(np.abs(G).max())
         cone = cp.reshape((G.reshape(len(G), -1) / size).T @ x, G.shape[1:], order="C") >> 0
-        problem = cp.Problem(cp.Minimize(cost @ x), [cone, *sides(x)])
+        problem = cp.Problem(cp.Minimize(cost @ x), [cone, *constraints(x)])
     for attempt in ladder(linear=False, order=len(G[0])):
         run_solver(problem, attempt)
         if x.value is not None and cone.dual_value is not None and np.isfinite(cone.dual_value).all():
@@ -34,67 +42,71 @@ def linear_over_cone(
     return None
 
 
-def give_multiplier(stated: Statement, k: int, Y: Array, free: Array, wanted: Callable[[Any], Any]) -> None:
-    """Give cone k a multiplier near Y with <Y, G_j> as wanted for the free columns, exactly.
+def set_multiplier(
+    statement: Statement, k: int, Y: Array, chosen_columns: Array, target: Callable[[Any], Any]
+) -> None:
+    """Set the multiplier of cone k to one near Y with exact values <Y, G_j> for the chosen columns j.
 
-    It is Y_0 + sum_j mix_j G_j, with fractions mix that solve the equations, and a multiple of I in Y_0
-    that keeps it in the cone. `wanted` maps the numbers <Y_0, G_j> to those that are to be: an array of
-    doubles on the way, a list of fractions at last.
+    First alternating projections (von Neumann) between the cone and the equations make Y accurate to
+    round-off. The multiplier is Y_0 + sum_j mix_j G_j: Y_0 is Y plus a multiple of I that keeps the sum in
+    the cone, and the fractions mix solve the equations exactly. `target` maps the numbers <Y_0, G_j> to the
+    values they must have. It gets and returns an array of doubles during the projections, and a list of
+    fractions at the end.
     """
-    G = stated.arrays[f"G{k}"]
-    at = np.flatnonzero(free)
-    flat = G[at].reshape(at.size, -1)
-    for _ in range(ROUNDS):
+    G = statement.arrays[f"G{k}"]
+    chosen = np.flatnonzero(chosen_columns)
+    flat = G[chosen].reshape(chosen.size, -1)
+    for _ in range(PROJECTIONS):
         values, vectors = np.linalg.eigh((Y + Y.T) / 2)
         S = vectors * np.sqrt(np.maximum(values, 0.0))
         Y = S @ S.T
         forms = flat @ Y.ravel()
-        step = np.linalg.lstsq(flat @ flat.T, np.asarray(wanted(forms), dtype=float) - forms, rcond=1e-14)[0]
-        change = np.tensordot(step, G[at], 1)
+        step = np.linalg.lstsq(flat @ flat.T, np.asarray(target(forms), dtype=float) - forms, rcond=1e-14)[0]
+        change = np.tensordot(step, G[chosen], 1)
         Y = Y + change
-    exact = fractions(G[at]).reshape(at.size, -1)
+    exact = fractions(G[chosen]).reshape(chosen.size, -1)
     products = (exact @ exact.T).tolist()
     least = float(np.abs(change).sum(axis=0).max()) + 4 * len(Y) * EPS * float(np.abs(Y).max(initial=0.0))
-    for factor_of_two in range(40):
+    for factor_of_two in range(DOUBLINGS):
         tilted = S @ S.T + least * 2.0**factor_of_two * np.eye(len(S))
         tilted = (tilted + tilted.T) / 2
         forms = (exact @ fractions(tilted.ravel())).tolist()
-        mix = solved(products, [w - v for w, v in zip(wanted(forms), forms, strict=True)])
+        mix = exact_solution(products, [w - v for w, v in zip(target(forms), forms, strict=True)])
         if mix is None:
             return
-        whole = [Fraction(0)] * len(G)
-        for j, v in zip(at.tolist(), mix, strict=True):
-            whole[j] = v
-        moved = fractions(tilted) + np.tensordot(np.array(whole), fractions(G), 1)
-        if checker().semidefinite(moved, fractions(S)):
-            stated.give(k, Y=tilted, S=S)
-            stated.facts["mix"][k] = whole
+        mix_of_all = [Fraction(0)] * len(G)
+        for j, v in zip(chosen.tolist(), mix, strict=True):
+            mix_of_all[j] = v
+        shifted = fractions(tilted) + np.tensordot(np.array(mix_of_all), fractions(G), 1)
+        if checker().semidefinite(shifted, fractions(S)):
+            statement.set_witness(k, Y=tilted, S=S)
+            statement.facts["mix"][k] = mix_of_all
             return
 
 
-def inside(G: Array, x: Array, centre: Array) -> tuple[Array, Array] | None:
-    """Return (x, T) that show sum_j x_j G_j >> 0, with x moved towards the centre as far as that asks."""
-    for share in (0.0, *slacks(), 1e-2, 0.1, 1.0):
-        near = (1 - share) * x + share * centre
-        M = np.tensordot(near, G, 1)
+def witness_towards(G: Array, x: Array, centre: Array) -> tuple[Array, Array] | None:
+    """Return (x, T) where T proves sum_j x_j G_j >> 0, with x moved towards `centre` as little as needed."""
+    for t in (0.0, *slacks(), 1e-2, 0.1, 1.0):
+        nearby = (1 - t) * x + t * centre
+        M = np.tensordot(nearby, G, 1)
         if np.linalg.eigvalsh(M)[0] <= 0:
             continue
-        found = factor(M, np.tensordot(fractions(near), fractions(G), 1), ridges=False)
+        found = verified_factor(M, np.tensordot(fractions(nearby), fractions(G), 1), ridges=False)
         if found is not None:
-            return near, found[1]
+            return nearby, found[1]
     return None
 
 
-def held(
-    G: Array, x: Array, centre: Array | None, sides: Callable[[Any], list[cp.Constraint]]
+def interior_witness(
+    G: Array, x: Array, centre: Array | None, constraints: Callable[[Any], list[cp.Constraint]]
 ) -> tuple[Array, Array] | None:
-    """Return `inside` towards the centre, or towards the point whose smallest eigenvalue is largest."""
-    found = None if centre is None else inside(G, x, centre)
+    """Return `witness_towards` the centre, or towards the point with the largest least eigenvalue."""
+    found = None if centre is None else witness_towards(G, x, centre)
     if found is not None:
         return found
-    deeper = np.concatenate([G, -np.eye(len(G[0]))[None]])
-    cap = float(np.abs(np.tensordot(x, G, 1)).max())
-    deepest = linear_over_cone(
-        np.append(np.zeros(x.size), -1.0), deeper, lambda z: [*sides(z[:-1]), z[-1] <= cap]
+    with_identity = np.concatenate([G, -np.eye(len(G[0]))[None]])
+    bound = float(np.abs(np.tensordot(x, G, 1)).max())
+    solution = linear_over_cone(
+        np.append(np.zeros(x.size), -1.0), with_identity, lambda z: [*constraints(z[:-1]), z[-1] <= bound]
     )
-    return None if deepest is None else inside(G, x, deepest[0][:-1])
+    return None if solution is None else witness_towards(G, x, solution[0][:-1])

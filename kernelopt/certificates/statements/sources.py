@@ -1,4 +1,4 @@
-"""What certificates can be saved of: the readings of a problem as a statement in plain numbers."""
+"""The problems whose certificates can be saved: those that can be stated in plain numbers."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from kernelopt.structure.structure import Structure
 
 
 class Source(Protocol):
-    """A problem that was read, which states it with the witness of a certificate. It pickles."""
+    """A problem in a form that can be stated with the witness of a certificate. It can be pickled."""
 
     def statement(self, certificate: Any) -> Statement:
         """Return the problem in plain numbers, with a witness near the point and the dual variables."""
@@ -19,7 +19,7 @@ class Source(Protocol):
 
 
 def read_source(structure: Structure) -> Source | str:
-    """Return the source of the certificates of a problem, or say why they cannot be saved."""
+    """Return the source of a problem, or the reason why its certificates cannot be saved."""
     learning = read_learning(structure)
     if not isinstance(learning, str) or structure.risks:
         return learning

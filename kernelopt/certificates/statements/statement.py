@@ -1,4 +1,4 @@
-"""A problem in plain numbers with a witness of its bounds, as a file that is checked without kernelopt."""
+"""A problem in plain numbers with a witness of its bounds, saved to a file that is checked by itself."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from kernelopt.errors import ParameterError
 from kernelopt.validation import Array
 
 FORMAT = "kernelopt-certificate/1"
-LARGEST_DENOMINATOR = 64  # of the exponent of a ball
+LARGEST_DENOMINATOR = 64  # of the exponent of a ball: the checker computes powers of this order
 
 
 @dataclass
@@ -30,23 +30,24 @@ class Statement:
     .. math:: \min_x\ o + c'x + \sum_k \pi_k \max_a \big(l_k(a) - \tfrac12 a' K_k(x) a\big)
 
     over x with A x <= b or == b, x_j >= 0 for the columns with a sign, balls :math:`|B x|_p \le R` and cones
-    :math:`\sum_j x_j G_j \succeq 0`. docs/certificates.md says how the witness proves the bounds. Columns
-    are added first; every part starts with a witness that proves little and can be given a better one.
+    :math:`\sum_j x_j G_j \succeq 0`. docs/certificates.md explains how the witness proves the bounds. The
+    columns are given first. Every part that is added has a trivial witness, which `set_witness` replaces.
 
     Attributes
     ----------
-    words : str
-        The problem in the user's words.
+    text : str
+        The problem as the user wrote it.
     columns : list of str
         The names of the x_j.
     signs : list of bool
+        Whether x_j >= 0.
     sense : 1 or -1
         -1 where the user's problem is the maximisation of minus this objective.
     infeasible : bool
-        Whether the witness shows that there is no point at all.
+        Whether the witness proves that there is no feasible point.
     """
 
-    words: str
+    text: str
     columns: list[str]
     signs: list[bool]
     sense: int = 1
@@ -103,12 +104,12 @@ class Statement:
         self.arrays |= {f"{name}{k}": value for name, value in parts.items()}
         return k
 
-    def give(self, k: int, **witness: Any) -> None:
-        """Replace arrays of part k."""
+    def set_witness(self, k: int, **witness: Any) -> None:
+        """Replace arrays of the risk, ball or cone k."""
         self.arrays |= {f"{name}{k}": value for name, value in witness.items()}
 
-    def written(self) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Return the facts and the arrays of the file, without claims."""
+    def contents(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Return the contents of "certificate.json" without claims, and the arrays of the file."""
         entries = [(i, j, v) for i, row in enumerate(self.rows) for j, v in zip(row[1], row[2], strict=True)]
         arrays = {
             "cost": self.cost,
@@ -122,7 +123,7 @@ class Statement:
         } | self.arrays
         facts = {
             "format": FORMAT,
-            "statement": self.words,
+            "statement": self.text,
             "sense": self.sense,
             "infeasible": self.infeasible,
             "columns": self.columns,
@@ -136,8 +137,8 @@ class Statement:
         return facts, {k: as_stored(a) for k, a in arrays.items()}
 
     def bounds(self) -> tuple[Any, Any]:
-        """Return the bounds of the user's problem that the witness proves, as exact fractions."""
-        lower, upper = sorted(self.sense * bound for bound in checker().bounds(*self.written()))
+        """Return the bounds of the user's problem that the witness proves, as fractions or infinite."""
+        lower, upper = sorted(self.sense * bound for bound in checker().bounds(*self.contents()))
         return lower, upper
 
     def save(self, path: str | Path) -> Path:
@@ -146,7 +147,7 @@ class Statement:
         It is an NPZ archive whose member "certificate.json" has everything but the arrays, and whose
         comment is the SHA-256 of all bytes before it.
         """
-        facts, arrays = self.written()
+        facts, arrays = self.contents()
         lower, upper = self.bounds()
         facts |= {"lower": rounded(lower, -np.inf).hex(), "upper": rounded(upper, np.inf).hex()}
         facts |= {"shapes": {k: list(a.shape) for k, a in arrays.items()}}
@@ -157,7 +158,7 @@ class Statement:
             members = {"certificate.json": json.dumps(facts, indent=1).encode()}
             members |= {f"{name}.npy": npy(array) for name, array in arrays.items()}
             for name, content in members.items():
-                member = zipfile.ZipInfo(name)  # of 1980: the file does not depend on the clock
+                member = zipfile.ZipInfo(name)  # dated 1980, so that the file does not depend on the clock
                 member.compress_type = zipfile.ZIP_DEFLATED
                 archive.writestr(member, content)
         raw = packed.getvalue()[:-64]
@@ -167,7 +168,7 @@ class Statement:
 
 
 def as_stored(array: Any) -> Any:
-    """Return an array of doubles or 64-bit integers, little-endian and by rows."""
+    """Return an array as little-endian doubles or 64-bit integers, row by row."""
     plain = np.asarray(array)
     return np.asarray(plain, dtype="<i8" if plain.dtype.kind in "iub" else "<f8", order="C")
 
@@ -180,26 +181,26 @@ def npy(array: Array) -> bytes:
 
 
 def rounded(value: Any, towards: float) -> float:
-    """Return the double nearest to a fraction on the side of `towards`."""
+    """Return the nearest double on the side of a fraction where `towards`, -inf or inf, is."""
     if not isinstance(value, Fraction):
         return float(value)
     try:
-        near = float(value)
+        nearby = float(value)
     except OverflowError:
-        near = np.inf if value > 0 else -np.inf
-    if near == towards or (near <= value if towards < 0 else near >= value):
-        return float(near)
-    return math.nextafter(near, towards)
+        nearby = np.inf if value > 0 else -np.inf
+    if nearby == towards or (nearby <= value if towards < 0 else nearby >= value):
+        return float(nearby)
+    return math.nextafter(nearby, towards)
 
 
 def exponent(p: float) -> str:
-    """Return the exponent of a ball as a fraction in words, or "inf"."""
+    """Return the exponent of a ball as the text of a fraction, or "inf"."""
     if np.isinf(p):
         return "inf"
-    near = Fraction(p).limit_denominator(LARGEST_DENOMINATOR)
-    if float(near) != p:
+    nearby = Fraction(p).limit_denominator(LARGEST_DENOMINATOR)
+    if float(nearby) != p:
         raise ParameterError(
             f"p must be a fraction with a denominator of at most {LARGEST_DENOMINATOR} for exact arithmetic, "
-            f"got {p!r} in Certificate.save. Take {float(near)!r}, which is {near}."
+            f"got {p!r} in Certificate.save. Take {float(nearby)!r}, which is {nearby}."
         )
-    return str(near)
+    return str(nearby)

@@ -1,4 +1,4 @@
-"""Exact witnesses near what a solver found: fractions and doubles that prove a bound without rounding."""
+"""Exact witnesses near the results of solvers: fractions and doubles that prove a bound without rounding."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ import numpy as np
 from kernelopt.numerics.norms import lp_length
 from kernelopt.validation import Array
 
-GRID = 46  # bits of the largest entry of an alpha: sums of up to 64 such numbers are doubles
+GRID_BITS = 46  # of the largest entry of alpha: sums of up to 2^7 such numbers are exact doubles
 EPS = float(np.finfo(float).eps)
 
 
 def checker() -> ModuleType:
-    """Return the module `check`, imported when it is used: `python -m` warns of what is there before it."""
+    """Return the module `check`, imported at use: `python -m` would warn if it were imported already."""
     from kernelopt.certificates import check
 
     return check
@@ -30,82 +30,82 @@ def fractions(a: Any) -> Any:
 
 
 def slacks() -> Iterator[float]:
-    """Yield relative amounts by which a witness is moved to the safe side, the smallest first."""
+    """Yield relative margins for rounding, from 8 eps to 1e-3, each four times the last."""
     slack = 8 * EPS
     while slack < 1e-3:
         yield slack
         slack *= 4
 
 
-def on_grid(alpha: Array, low: Array, high: Array, balanced: bool) -> Array:
-    """Return the multiples of a power of two near alpha that lie between the ends, with sum zero if balanced.
+def on_dyadic_grid(alpha: Array, low: Array, high: Array, balanced: bool) -> Array:
+    """Return multiples of a power of two near alpha and within [low, high], with sum zero if `balanced`.
 
-    Nothing is rounded: every entry is a double, and their sum is zero in exact arithmetic.
+    The conditions hold in exact arithmetic, and every entry is a double.
     """
     size = float(np.abs(alpha).max(initial=0.0))
     if size == 0:
         return np.zeros(alpha.size)
-    unit = Fraction(2) ** (frexp(size)[1] - GRID)
-    least = [None if v == -np.inf else ceil(Fraction(v) / unit) for v in low.tolist()]
-    most = [None if v == np.inf else floor(Fraction(v) / unit) for v in high.tolist()]
+    unit = Fraction(2) ** (frexp(size)[1] - GRID_BITS)
+    lowest = [None if v == -np.inf else ceil(Fraction(v) / unit) for v in low.tolist()]
+    highest = [None if v == np.inf else floor(Fraction(v) / unit) for v in high.tolist()]
 
     def fit(v: int, i: int) -> int:
-        bottom, top = least[i], most[i]
+        bottom, top = lowest[i], highest[i]
         v = v if bottom is None else max(v, bottom)
         return v if top is None else min(v, top)
 
-    whole = [fit(round(Fraction(v) / unit), i) for i, v in enumerate(alpha.tolist())]
+    multiples = [fit(round(Fraction(v) / unit), i) for i, v in enumerate(alpha.tolist())]
     if balanced:
-        for i in sorted(range(len(whole)), key=lambda i: -abs(whole[i])):
-            whole[i] = fit(whole[i] - sum(whole), i)
-    return np.array([float(v * unit) for v in whole])
+        for i in sorted(range(len(multiples)), key=lambda i: -abs(multiples[i])):
+            multiples[i] = fit(multiples[i] - sum(multiples), i)
+    return np.array([float(v * unit) for v in multiples])
 
 
-def long_enough(v: Array, p: str) -> tuple[float, Array]:
-    """Return (h, t) that pass `check.within`: h is |v|_p, moved up by as little as can be shown."""
+def verified_length(v: Array, p: str) -> tuple[float, Array]:
+    """Return (h, t) that pass `check.within`: h is the least verified upper bound of |v|_p that is found."""
     for slack in slacks():
         h = lp_length(v, np.inf) if p == "inf" else lp_length(v, float(Fraction(p))) * (1 + slack)
-        t = shares(v, h, p, slack)
+        t = relative_powers(v, h, p, slack)
         if checker().within(fractions(v), Fraction(h), p, fractions(t)):
             return h, t
     raise ValueError(f"no length of {v} could be shown")
 
 
-def in_ball(x: Array, B: Array, radius: float, p: str) -> tuple[Array, Array]:
-    """Return (x, s), with x shrunk where that is needed, that pass `check.within`: |B x|_p <= radius."""
+def into_ball(x: Array, B: Array, radius: float, p: str) -> tuple[Array, Array]:
+    """Return (x, s) that pass `check.within`, |B x|_p <= radius, with x shrunk where that is needed."""
     length = lp_length(B @ x / radius, np.inf if p == "inf" else float(Fraction(p)))
     for slack in slacks():
-        near = x / max(1.0, length * (1 + slack))
-        s = shares(B @ near, radius, p, slack)
-        if checker().within(fractions(B) @ fractions(near), Fraction(radius), p, fractions(s)):
-            return near, s
+        nearby = x / max(1.0, length * (1 + slack))
+        s = relative_powers(B @ nearby, radius, p, slack)
+        if checker().within(fractions(B) @ fractions(nearby), Fraction(radius), p, fractions(s)):
+            return nearby, s
     raise ValueError(f"{x} could not be moved into the ball")
 
 
-def shares(v: Array, h: float, p: str, slack: float) -> Array:
-    """Return (|v_i| / h)^p moved up, zero where h is."""
+def relative_powers(v: Array, h: float, p: str, slack: float) -> Array:
+    """Return (|v_i| / h)^p (1 + slack / 2), zero where h is zero."""
     if p == "inf" or h == 0:
         return np.zeros(v.size)
     return np.asarray((np.abs(v) / h) ** float(Fraction(p)) * (1 + slack / 2))
 
 
-def factor(M: Array, exactly: Any, ridges: bool = True) -> tuple[float, Array] | None:
-    """Return (ridge, L) by which `check.semidefinite` shows M + ridge I positive semidefinite.
+def verified_factor(M: Array, exact_matrix: Any, ridges: bool = True) -> tuple[float, Array] | None:
+    """Return (ridge, L) for which `check.semidefinite` proves that M + ridge I is positive semidefinite.
 
-    The ridge is zero where M is inside the cone by more than round-off, and as small as can be shown
-    else. None where M is indefinite beyond 1e-6 of its size.
+    The ridge is zero where M is positive definite by more than round-off, and otherwise about the smallest
+    one that can be proved. None where that exceeds 1e-6 of the largest diagonal entry.
 
     Parameters
     ----------
     M : array of shape (n, n)
     exactly : array of fractions
-        The matrix of which M is the rounding.
+        The exact matrix, of which M is rounded.
     ridges : bool, default True
-        Whether a ridge is allowed.
+        Whether a positive ridge is allowed.
     """
     n, size = len(M), float(np.abs(np.diag(M)).max(initial=0.0))
     if size == 0:
-        return None if np.any(exactly) else (0.0, np.zeros((n, n)))
+        return None if np.any(exact_matrix) else (0.0, np.zeros((n, n)))
     shift = 2 * (n + 2) * EPS * size
     for ridge in (0.0, *(shift * (1 + 4.0**k) for k in range(-2, 40)))[: 43 if ridges else 1]:
         if ridge > 1e-6 * size:
@@ -114,13 +114,13 @@ def factor(M: Array, exactly: Any, ridges: bool = True) -> tuple[float, Array] |
             L = np.linalg.cholesky(M + (ridge - shift) * np.eye(n))
         except np.linalg.LinAlgError:
             continue
-        if checker().semidefinite(exactly + Fraction(ridge) * np.eye(n, dtype=int), fractions(L)):
+        if checker().semidefinite(exact_matrix + Fraction(ridge) * np.eye(n, dtype=int), fractions(L)):
             return ridge, np.asarray(L)
     return None
 
 
-def solved(S: Any, t: Any) -> list[Fraction] | None:
-    """Return x with S x = t exactly, for a positive semidefinite S of fractions; None where there is none."""
+def exact_solution(S: Any, t: Any) -> list[Fraction] | None:
+    """Return x with S x = t exactly for a positive semidefinite S of fractions, None without a solution."""
     rows = [[*row, v] for row, v in zip(S, t, strict=True)]
     for j, pivot in enumerate(rows):
         for row in rows if pivot[j] else ():

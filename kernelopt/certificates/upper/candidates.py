@@ -1,4 +1,4 @@
-"""What a caller of `certify` proposes: a point and dual variables, checked."""
+"""The arguments of `certify`: candidate, bounds and dual variables, checked."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ Bounds: TypeAlias = dict[Any, tuple[Array, Array]]
 
 
 def starting_point(structure: Structure, candidate: Any, weights: ArrayLike | None) -> Point | None:
-    """Return the candidate as a point; None where it is missing or not finite."""
-    variables, everything = structure.user_variables, structure.problem.variables()
+    """Return the candidate as a point, None where a value is missing or not finite."""
+    variables, all_variables = structure.user_variables, structure.problem.variables()
     if not (candidate is None or isinstance(candidate, Mapping)):
         raise ParameterError(
             f"candidate must be a dict from cvxpy variables to values, got {type(candidate).__name__}. "
@@ -32,11 +32,11 @@ def starting_point(structure: Structure, candidate: Any, weights: ArrayLike | No
                 f"({', '.join(v.name() for v in variables)}). Pass candidate={{variable: value, ...}}."
             )
         candidate = {variables[0]: weights}
-    strangers = [v for v in candidate or {} if not any(v is w for w in everything)]
-    if strangers:
+    unknown = [v for v in candidate or {} if not any(v is w for w in all_variables)]
+    if unknown:
         raise ParameterError(
             f"the candidate must be for variables of the problem ({', '.join(v.name() for v in variables)}), "
-            f"got {shown(strangers[0])}. Pass the variables that the problem was built from."
+            f"got {shown(unknown[0])}. Pass the variables that the problem was built from."
         )
     kind = "the candidate of" if weights is None else "weights, the candidate of"
     point: Point = {}
@@ -58,7 +58,7 @@ def starting_point(structure: Structure, candidate: Any, weights: ArrayLike | No
 
 
 def as_bounds(structure: Structure, bounds: Any) -> Bounds | None:
-    """Return the bounds of the caller, two arrays for each variable; infinite entries say nothing."""
+    """Return the bounds of the caller, two arrays for each variable; infinite entries are no bounds."""
     if bounds is None:
         return None
     variables = structure.user_variables
@@ -98,18 +98,18 @@ def as_alphas(structure: Structure, alpha: Any) -> list[Array] | None:
     if alpha is None or not structure.risks:
         return None
     several = isinstance(alpha, list | tuple) and len(alpha) > 0 and hasattr(alpha[0], "__len__")
-    proposed = [numeric(a, "alpha") for a in (alpha if several else [alpha])]
+    arrays = [numeric(a, "alpha") for a in (alpha if several else [alpha])]
     sizes = [term.learner.n for term in structure.risks]
-    if [a.shape for a in proposed] != [(n,) for n in sizes]:
+    if [a.shape for a in arrays] != [(n,) for n in sizes]:
         raise ShapeError(
             f"alpha must have one entry per labelled point of each of {len(sizes)} risk(s), sizes {sizes}, "
-            f"got shapes {[a.shape for a in proposed]}. It is the signed dual variable, y times the SVM's."
+            f"got shapes {[a.shape for a in arrays]}. It is the signed dual variable, y times the SVM's."
         )
-    return [np.nan_to_num(a, nan=0.0, posinf=0.0, neginf=0.0) for a in proposed]
+    return [np.nan_to_num(a, nan=0.0, posinf=0.0, neginf=0.0) for a in arrays]
 
 
-def needed(alphas: list[Array] | None, structure: Structure) -> list[Array]:
-    """Return the alphas, or say that they must be given."""
+def required_alphas(alphas: list[Array] | None, structure: Structure) -> list[Array]:
+    """Return the alphas, or raise ParameterError where there are risks and none were given."""
     if alphas is None and structure.risks:
         raise ParameterError("retrain=False needs alpha, got None. Pass one per risk, or let it train.")
     return alphas or []

@@ -1,4 +1,7 @@
-"""A feasible point near a candidate: equalities by projection, the rest by mixing with an interior point."""
+"""A feasible point near a candidate.
+
+Affine equalities are met by projection, other constraints by a step towards a strictly feasible point.
+"""
 
 from __future__ import annotations
 
@@ -20,22 +23,23 @@ from kernelopt.structure.trees import short
 from kernelopt.threads import Watch, quietly
 from kernelopt.validation import Array
 
-ROUND_OFF = 1e-14  # of the terms of a constraint; an eigenvalue decomposition gets 1e-13
-VANISHED = 1e-30  # of the largest entry: what is left of one that equalities make zero
-NEARLY_ZERO = (1e-9, 1e-6, 1e-4)
+ROUND_OFF = 1e-14  # relative to the terms of a constraint: a smaller violation is rounding
+NEGLIGIBLE = 1e-30  # of the largest entry: the rounding of an entry that equalities make zero
+ZERO_THRESHOLDS = (1e-9, 1e-6, 1e-4)  # of the largest entry: solvers' tolerances, from tight to loose
+FIRST_STEP = 1e-13  # towards the interior point: ten times the rounding
 
 
 class Violation(NamedTuple):
-    """How far a constraint is from holding, and what it is called."""
+    """The relative violation of a constraint, and its name."""
 
     size: float
     name: str
 
 
 class FeasibleSet:
-    """The points that meet the constraints of a problem.
+    """The points that satisfy the constraints of a problem.
 
-    With a `watch` the conic solves can be ended; without `conic` there are none.
+    A `watch` can end the conic solves; without `conic` there are none.
     """
 
     def __init__(self, evaluator: Evaluator, watch: Watch | None = None, conic: bool = True) -> None:
@@ -44,26 +48,26 @@ class FeasibleSet:
         self.variables = self.structure.variables
 
     def violations(self) -> list[Violation]:
-        """Return the constraints that the current values violate beyond round-off, worst first."""
+        """Return the constraints that the current values violate beyond round-off, largest first."""
         if any(self.structure.constrained):
             self.evaluator.machines()
         found = []
         structure = self.structure
-        reads = zip(structure.lifted.constraints, structure.affines, structure.corners, strict=True)
-        for i, (constraint, read, corner) in enumerate(reads):
-            with np.errstate(over="ignore", invalid="ignore"):  # of values that have no square
-                size = excess(constraint, read)
+        readings = zip(structure.lifted.constraints, structure.affines, structure.corners, strict=True)
+        for i, (constraint, read, corner) in enumerate(readings):
+            with np.errstate(over="ignore", invalid="ignore"):  # values may have no finite square
+                size = relative_violation(constraint, read)
             if corner is not None and size < np.inf:
-                size = max(size, share_of_nonzero(corner))
+                size = max(size, relative_nonzero(corner))
             if not size <= ROUND_OFF:
                 found.append(Violation(size, constraint.label or f"constraint {i}: {short(constraint)}"))
         for domain in structure.atom_domains:
             with np.errstate(over="ignore", invalid="ignore"):
-                size = excess(domain, None)
+                size = relative_violation(domain, None)
             if not size <= ROUND_OFF:
                 found.append(Violation(size, f"the domain {short(domain)}"))
         for variable in self.variables:
-            size = attribute_excess(variable)
+            size = attribute_violation(variable)
             if not size <= ROUND_OFF:
                 found.append(Violation(size, f"the attributes of {variable.name()}"))
         return sorted(found, key=lambda v: -np.nan_to_num(v.size, nan=np.inf))
@@ -76,18 +80,19 @@ class FeasibleSet:
     def nearest(self, point: Point | None) -> tuple[Point | None, list[Violation]]:
         """Return a feasible point near `point`, or None and the constraints that stay violated.
 
-        The values are projected on the attributes and on the affine equalities; what is still violated
-        is mended by the smallest step towards a strictly feasible point, found by one conic solve. Where
-        there is none, weights that are nearly zero are set to zero, and at last all of them.
+        The values are projected on the attributes and on the affine equalities. Where constraints are still
+        violated, weights that are nearly zero are set to zero; then the point is moved by the smallest step
+        towards a strictly feasible point, which one conic solve finds. Where there is no such point, all
+        variables are set to zero.
         """
         if point is not None:
             self.evaluator.write({v.id: np.asarray(v.project(point[v.id])) for v in self.variables})
             self._project_on_equalities()
-            left = self.violations()
-            if not left:
+            remaining = self.violations()
+            if not remaining:
                 return self._read(), []
             point = self._read()
-            if self._snapped():
+            if self._round_to_zero():
                 return self._read(), []
         inner = self._interior_point() if self.conic else None
         if inner is None:
@@ -95,10 +100,11 @@ class FeasibleSet:
             self._project_on_equalities()
             if not self.violations():
                 return self._read(), []
-            return None, left if point is not None else [Violation(np.inf, "no feasible point was found")]
+            unknown = [Violation(np.inf, "no feasible point was found")]
+            return None, remaining if point is not None else unknown
         if point is None:
             return inner, []
-        return self._mixed(point, inner)
+        return self._towards_interior(point, inner)
 
     def _read(self) -> Point | None:
         """Return the values of the variables, None unless all are present and finite."""
@@ -106,36 +112,39 @@ class FeasibleSet:
             return None
         return {v.id: np.array(v.value, dtype=float) for v in self.variables}
 
-    def _snapped(self) -> bool:
-        """Set entries of non-negative variables that are nearly zero to zero; whether that is feasible.
+    def _round_to_zero(self) -> bool:
+        """Set nearly zero entries of non-negative variables to zero; return whether that is feasible.
 
-        Where constraints force weights to zero there is no strictly feasible point to move towards.
+        Where constraints force weights to be zero there is no strictly feasible point to move towards.
         """
         values = {v.id: np.asarray(v.value, dtype=float) for v in self.variables}
-        for least in NEARLY_ZERO:
+        for threshold in ZERO_THRESHOLDS:
             for variable in self.variables:
                 value = values[variable.id]
                 if variable.is_nonneg() and variable.size:
-                    value = np.where(value <= least * float(value.max()), 0.0, value)
+                    value = np.where(value <= threshold * float(value.max()), 0.0, value)
                 variable.save_value(value)
             self._project_on_equalities()
             if not self.violations():
                 return True
         return False
 
-    def _mixed(self, point: Point, inner: Point) -> tuple[Point | None, list[Violation]]:
-        """Return the first feasible point on the way from `point` to the interior point `inner`."""
+    def _towards_interior(self, point: Point, inner: Point) -> tuple[Point | None, list[Violation]]:
+        """Return a feasible point (1 - t) point + t inner with about the smallest t.
 
-        def feasible(share: float) -> bool:
-            return not self.at({k: (1 - share) * point[k] + share * inner[k] for k in point})
+        t grows fourfold until the point is feasible; three bisections of log t follow.
+        """
 
-        share = 1e-13
-        while not feasible(share):
-            share *= 4
-            if share > 1:
-                left = self.at(inner)
-                return (None, left) if left else (inner, [])
-        low, high = share / 4, share
+        def feasible(t: float) -> bool:
+            return not self.at({k: (1 - t) * point[k] + t * inner[k] for k in point})
+
+        t = FIRST_STEP
+        while not feasible(t):
+            t *= 4
+            if t > 1:
+                remaining = self.at(inner)
+                return (None, remaining) if remaining else (inner, [])
+        low, high = t / 4, t
         for _ in range(3):
             middle = np.sqrt(low * high)
             low, high = (low, middle) if feasible(middle) else (middle, high)
@@ -143,7 +152,11 @@ class FeasibleSet:
         return self._read(), []
 
     def _project_on_equalities(self) -> None:
-        """Move the values onto the affine equalities; a non-negative entry moves in proportion to itself."""
+        """Project the values on the affine equalities A x + constant = 0, in the norm |D^(-1/2) dx|.
+
+        D_j = x_j for non-negative entries, so that they change in proportion to themselves and stay
+        non-negative, and D_j = 1 for the others. A second step removes the rounding of the first.
+        """
         pairs = zip(self.structure.lifted.constraints, self.structure.affines, strict=True)
         own = set(self.variables)
         equations = [read for c, read in pairs if isinstance(c, Equality | Zero) and read is not None]
@@ -158,35 +171,37 @@ class FeasibleSet:
                 sp.vstack([r.matrices.get(variable, e) for r, e in zip(systems, empty, strict=True)])
             )
         A, constant = sp.hstack(blocks).toarray(), np.concatenate([read.constant for read in systems])
-        signed = np.concatenate([np.full(v.size, v.is_nonneg()) for v in self.variables])
+        nonnegative = np.concatenate([np.full(v.size, v.is_nonneg()) for v in self.variables])
         for _ in range(2):
             x = np.concatenate([flat(v.value) for v in self.variables])
-            D = np.where(signed, np.maximum(x, 0.0), 1.0)
-            if not np.any(A * D, axis=1).all():  # an equation in zeros alone: they have to move
-                D = np.where(signed, np.maximum(x, 1e-12 * (float(np.abs(x).max(initial=0.0)) or 1.0)), 1.0)
-            D = D / D.max(initial=1e-300)  # the step is the same
-            missed = constant + A @ x
-            if not (np.isfinite(missed).all() and np.isfinite(D).all()):
+            D = np.where(nonnegative, np.maximum(x, 0.0), 1.0)
+            if not np.any(A * D, axis=1).all():  # the variables of an equation are all zero: let them change
+                smallest = 1e-12 * (float(np.abs(x).max(initial=0.0)) or 1.0)
+                D = np.where(nonnegative, np.maximum(x, smallest), 1.0)
+            D = D / D.max(initial=1e-300)  # a factor of D does not change the step
+            residual = constant + A @ x
+            if not (np.isfinite(residual).all() and np.isfinite(D).all()):
                 return
-            x = x - D * (A.T @ np.linalg.lstsq((A * D) @ A.T, missed, rcond=1e-14)[0])
-            x = np.where(np.abs(x) <= VANISHED * np.abs(x).max(initial=0.0), 0.0, x)
+            x = x - D * (A.T @ np.linalg.lstsq((A * D) @ A.T, residual, rcond=1e-14)[0])
+            x = np.where(np.abs(x) <= NEGLIGIBLE * np.abs(x).max(initial=0.0), 0.0, x)
             start = 0
             for variable in self.variables:
                 value = x[start : start + variable.size].reshape(variable.shape, order="F")
-                # A weight below zero by rounding may weigh a kernel of any size: signs hold exactly.
+                # Signs must hold exactly: even a weight of -1e-16 may belong to a huge kernel.
                 size = float(np.abs(value).max(initial=0.0))
-                nearly = variable.is_nonneg() and float(value.min(initial=0.0)) >= -ROUND_OFF * max(size, 1.0)
-                variable.save_value(np.maximum(value, 0.0) if nearly else value)
+                lowest = float(value.min(initial=0.0))
+                is_rounding = variable.is_nonneg() and lowest >= -ROUND_OFF * max(size, 1.0)
+                variable.save_value(np.maximum(value, 0.0) if is_rounding else value)
                 start += variable.size
 
     def _interior_point(self) -> Point | None:
-        """Return a point that meets the constraints with the largest slack (at most one), or None."""
+        """Return the point with the largest slack, at most one, in all inequalities (phase one), or None."""
         with quietly(self.watch):
             slack = cp.Variable(name="slack")
             constraints: list[Any] = [slack <= 1]
             problem = self.structure.explicit if any(self.structure.constrained) else self.structure.lifted
             for constraint in (*problem.constraints, *self.structure.atom_domains):
-                constraints += slackened(facial_reduction(constraint)[0], slack)
+                constraints += with_slack(facial_reduction(constraint)[0], slack)
             for variable in self.variables:
                 attributes = variable.attributes
                 if attributes["nonneg"] or attributes["pos"]:
@@ -204,12 +219,12 @@ class FeasibleSet:
             if slack.value is None or not np.isfinite(slack.value) or self._read() is None:
                 continue
             self._project_on_equalities()
-            if not self.violations() or self._snapped():
+            if not self.violations() or self._round_to_zero():
                 return self._read()
         return None
 
 
-def excess(constraint: Any, read: Affine | None) -> float:
+def relative_violation(constraint: Any, read: Affine | None) -> float:
     """Return the violation of a constraint at the current values, relative to the size of its sides."""
     if any(arg.value is None for arg in constraint.args):
         return np.inf
@@ -219,7 +234,7 @@ def excess(constraint: Any, read: Affine | None) -> float:
         return negative_part(eigenvalues)
     scale = float(np.max([np.abs(flat(arg.value)).max(initial=0.0) for arg in constraint.args]))  # NaN stays
     if isinstance(constraint, Equality | Zero | Inequality):
-        scale = max(scale, magnitude(read))
+        scale = max(scale, largest_row(read))
     if not np.isfinite(scale):
         return np.inf
     violation = constraint.residual if hasattr(constraint, "residual") else constraint.violation()
@@ -227,30 +242,30 @@ def excess(constraint: Any, read: Affine | None) -> float:
     return worst / scale if worst else 0.0
 
 
-def share_of_nonzero(corner: Affine) -> float:
-    """Return the largest entry that is to be zero, relative to its terms at the current values."""
+def relative_nonzero(corner: Affine) -> float:
+    """Return the largest entry of an expression that must be zero, relative to its terms."""
     value = corner.at({v.id: v.value for v in corner.matrices})
-    return float(np.abs(value).max()) / magnitude(corner) if value.any() else 0.0
+    return float(np.abs(value).max()) / largest_row(corner) if value.any() else 0.0
 
 
 def negative_part(eigenvalues: Array) -> float:
-    """Return the most negative eigenvalue relative to the largest, counting 1e-13 as one round-off."""
+    """Return a tenth of minus the least eigenvalue relative to the largest, zero where it is not negative.
+
+    The tenth makes the rounding of an eigenvalue decomposition, about 1e-13, equal to ROUND_OFF.
+    """
     return max(0.0, -float(eigenvalues[0])) / max(float(np.abs(eigenvalues).max()), 1e-300) / 10
 
 
-def magnitude(read: Affine | None) -> float:
-    """Return what the rounding of an affine expression scales with.
-
-    It is the largest row of |constant| + |coefficients| |x|.
-    """
+def largest_row(read: Affine | None) -> float:
+    """Return the largest row of |constant| + |coefficients| |x|, to which rounding is proportional."""
     if read is None or not read.matrices:
         return 0.0
     total = np.abs(read.constant) + sum(abs(M) @ np.abs(flat(v.value)) for v, M in read.matrices.items())
     return float(np.max(total, initial=0.0))
 
 
-def attribute_excess(variable: cp.Variable) -> float:
-    """Return how far the value of a variable is from its attributes."""
+def attribute_violation(variable: cp.Variable) -> float:
+    """Return the relative violation of the attributes of a variable by its value."""
     if variable.value is None:
         return np.inf
     value = np.asarray(variable.value)
@@ -267,8 +282,8 @@ def attribute_excess(variable: cp.Variable) -> float:
     return 0.0
 
 
-def slackened(constraint: Any, slack: cp.Variable) -> list[Any]:
-    """Return a constraint made stricter by `slack`; equalities stay."""
+def with_slack(constraint: Any, slack: cp.Variable) -> list[Any]:
+    """Return an inequality tightened by `slack`; an equality is copied."""
     if isinstance(constraint, Inequality):
         return [constraint.args[0] + slack <= constraint.args[1]]
     if isinstance(constraint, cp.constraints.PSD):
@@ -285,4 +300,4 @@ def slackened(constraint: Any, slack: cp.Variable) -> list[Any]:
     if isinstance(constraint, PowCone3D):
         x, y, z = constraint.args
         return [PowCone3D(x - slack, y - slack, z, constraint.alpha)]
-    return [constraint.copy()]  # not itself: phase one would overwrite its multiplier
+    return [constraint.copy()]  # a copy, since phase one would overwrite the multiplier of the constraint

@@ -1,4 +1,9 @@
-"""The ascent itself: accelerated proximal steps on alpha, with the best gamma at every point."""
+"""Accelerated proximal gradient ascent in alpha, with gamma and the kernels optimal at every point.
+
+The objective is l(alpha) + d(alpha), where l is separable and quadratic on a box and d(alpha) is the maximum
+over gamma in the simplex of sum_i min over K_i [ -z'K_i z / (2 gamma_i) + W_i |K_i - B_i|_F^2 ]. d is
+concave with the gradient -f, f = sum_i K_i z / gamma_i, by Danskin's theorem.
+"""
 
 from __future__ import annotations
 
@@ -7,23 +12,35 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelopt.methods.similarity.spectra.offset import offset, respond, response
-from kernelopt.methods.similarity.spectra.projection import Pairs, project, project_diagonal
-from kernelopt.methods.similarity.spectra.shares import balanced, begin, share
+from kernelopt.methods.similarity.spectra.offset import box_maximiser, box_maximum, minimize_offset
+from kernelopt.methods.similarity.spectra.projection import Eigenpairs, project, project_diagonal
+from kernelopt.methods.similarity.spectra.simplex_weights import (
+    empty_bracket,
+    gamma_is_optimal,
+    update_gamma,
+)
 from kernelopt.numerics.compiling import compiled, summed
 from kernelopt.validation import Array
 
-SHARE = 0.2  # of the tolerance: how well gamma is known
-SLACK = 0.01  # of the tolerance: how well the intercept is
-ROUNDS = 60  # for gamma, at one alpha
-GROW, SHRINK = 2.0, 0.8  # of the Lipschitz estimate: after a step refused, and after one taken
-ROUNDING = 1e-14  # of l(alpha): no gap is smaller
-FAR = 0.1  # how far along its ray the best may be, relative to a first point
-TINY = 1e-200
+GAMMA_ACCURACY = 0.2  # of the tolerance: the error of d that gamma may cause
+INTERCEPT_ACCURACY = 0.01  # of the tolerance: the error of the primal value that b may cause
+RELATIVE_ACCURACY = 1e-9  # of l(alpha): the same for loose tolerances
+MAX_ROUNDS = 60  # of the search for gamma at one alpha, and of the rescalings of the first point
+GROW, SHRINK = 2.0, 0.8  # of the Lipschitz estimate: after a rejected step, and after an accepted one
+GAP_ROUNDING = 1e-14  # of l(alpha): about the rounding of its sum, so that no smaller gap is meaningful
+RESCALING = 0.1  # the first point is rescaled where the best factor is below this
+MIN_LIPSCHITZ = 1e-200  # the estimate must stay positive, as it is a divisor
+
+LIPSCHITZ, MULTIPLIER, INTERCEPT = 0, 1, 2  # entries of State.warm
+STEPS, PROJECTIONS, STOP = 0, 1, 2  # entries of State.counts
 
 
-class Given(NamedTuple):
-    """The problem: the curve of the loss, B_i = bases_i diag(spectra_i) bases_i', the traces (nan: free)."""
+class ProblemData(NamedTuple):
+    """The data of the problem.
+
+    `linear`, `curvature`, `lower`, `upper` define l(a) = linear'a - a'diag(curvature)a / 2 on a box;
+    B_i = bases_i diag(spectra_i) bases_i'; `totals` are the traces, nan where the trace is free.
+    """
 
     linear: Array
     curvature: Array
@@ -37,86 +54,90 @@ class Given(NamedTuple):
 
 
 class State(NamedTuple):
-    """The last point, where the next call starts, and what is known there."""
+    """The last point, which is the start of the next call, and what was computed there."""
 
     alpha: Array
-    predictor: Array
+    predictor: Array  # f
     gamma: Array
-    falls: Array  # of the forms, as gamma grows
-    forms: Array
-    distances: Array
-    squares: Array
-    shifts: Array
-    pairs: Pairs
-    memory: Array  # Lipschitz estimate (0: none yet), price of sum alpha = 0, intercept
-    counts: NDArray[np.intp]  # steps, projections, and whether another thread asks for the end
+    elasticities: Array  # -dlog q_i / dlog gamma_i, q_i = z'K_i z
+    forms: Array  # q_i
+    distances: Array  # |K_i - B_i|_F^2
+    squares: Array  # |K_i|_F^2
+    shifts: Array  # theta_i
+    pairs: Eigenpairs  # of all K_i
+    warm: Array  # warm starts: Lipschitz estimate (0: none yet), multiplier of sum alpha = 0, intercept b
+    counts: NDArray[np.intp]  # steps, projections, and a flag by which another thread ends the ascent
 
 
 @compiled
-def maximize(given: Given, weights: Array, tol: float, steps: int, state: State) -> tuple[float, float]:
-    """Ascend until the inner gap is `tol`, or rounding, or `steps` steps are done; return value and gap.
+def maximize(data: ProblemData, weights: Array, tol: float, steps: int, state: State) -> tuple[float, float]:
+    """Ascend until the gap of `inner_gap` is at most `tol` or rounding, or `steps` steps are done.
 
-    Another thread may end it after the next step, by `counts`.
+    Returns the objective and the gap. Another thread ends the ascent after the next step by the flag STOP.
 
-    The method is FISTA (Beck, Teboulle, SIAM J. Imaging Sci. 2 (2009)), with a Lipschitz estimate that
-    grows until a step holds and shrinks after it. The momentum starts again where it points downhill, as
-    seen from the gradient (O'Donoghue, Candes, Found. Comput. Math. 15 (2015)): the values are too coarse
-    for that near the end.
+    The method is FISTA (Beck, Teboulle, SIAM J. Imaging Sci. 2 (2009)) with an adaptive restart and an
+    adaptive Lipschitz estimate L: a step is repeated with GROW L until it passes the test of `rejected`,
+    and L shrinks after it. The restart is by the gradient scheme of O'Donoghue and Candes (Found. Comput.
+    Math. 15 (2015)): near the optimum the differences of values are rounding.
     """
     x = state.alpha.copy()
-    if state.memory[0] == 0:
-        x = scaled_start(x, given, weights, SHARE * tol, state)
-    candidate, point, f, rest, trial = x, x, x, 0.0, False
-    momentum, taken = 1.0, 0
-    while True:
-        value = evaluate(candidate, given, weights, SHARE * tol, state)
-        here = state.predictor.copy()
-        if not trial:
-            f, rest = here, value
-            if state.memory[0] == 0:
-                state.memory[0] = stretch(x, f)
-        elif refused(state.memory[0], point, candidate, value - rest, f, here):
-            state.memory[0] *= GROW
+    if state.warm[LIPSCHITZ] == 0:
+        x = rescaled_start(x, data, weights, GAMMA_ACCURACY * tol, state)
+    candidate, point, f, value_at_point, is_step = x, x, x, 0.0, False
+    momentum, steps_done = 1.0, 0
+    while True:  # is_step: candidate is a proximal step from `point`, else the next `point` itself
+        value = evaluate(candidate, data, weights, GAMMA_ACCURACY * tol, state)
+        predictor = state.predictor.copy()
+        if not is_step:
+            f, value_at_point = predictor, value
+            if state.warm[LIPSCHITZ] == 0:
+                state.warm[LIPSCHITZ] = first_lipschitz(x, f)
+        elif rejected(state.warm[LIPSCHITZ], point, candidate, value - value_at_point, f, predictor):
+            state.warm[LIPSCHITZ] *= GROW
         else:
-            taken += 1
-            state.memory[0] = max(SHRINK * state.memory[0], TINY)
-            loss = dual_loss(candidate, given)
-            gap = inner_gap(loss, given, SLACK * tol, state)
-            if gap <= max(tol, ROUNDING * abs(loss)) or taken == steps or state.counts[2] > 0:
-                state.counts[0] += taken
+            steps_done += 1
+            state.warm[LIPSCHITZ] = max(SHRINK * state.warm[LIPSCHITZ], MIN_LIPSCHITZ)
+            loss = dual_loss(candidate, data)
+            gap = inner_gap(loss, data, INTERCEPT_ACCURACY * tol, state)
+            if gap <= max(tol, GAP_ROUNDING * abs(loss)) or steps_done == steps or state.counts[STOP] > 0:
+                state.counts[STEPS] += steps_done
                 for k in range(x.size):
                     state.alpha[k] = candidate[k]
                 return loss + value, gap
-            if overshoots(x, point, candidate):
+            if restarts(x, point, candidate):
                 momentum = 1.0
-            following = (1 + np.sqrt(1 + 4 * momentum * momentum)) / 2
-            point = extrapolated(x, candidate, (momentum - 1) / following)
-            x, f, rest, trial = candidate, here, value, momentum == 1
-            momentum = following
-            if not trial:
+            next_momentum = (1 + np.sqrt(1 + 4 * momentum * momentum)) / 2
+            point = extrapolated(x, candidate, (momentum - 1) / next_momentum)
+            x, f, value_at_point, is_step = candidate, predictor, value, momentum == 1
+            momentum = next_momentum
+            if not is_step:
                 candidate = point
                 continue
-        candidate, trial = propose(point, f, given, state), True
+        candidate, is_step = proximal_step(point, f, data, state), True
 
 
 @compiled
-def scaled_start(alpha: Array, given: Given, weights: Array, tol: float, state: State) -> Array:
-    """Return a first point: one where C is large is brought to the scale of the best on its ray."""
-    for _ in range(ROUNDS):
-        evaluate(alpha, given, weights, tol, state)
+def rescaled_start(alpha: Array, data: ProblemData, weights: Array, tol: float, state: State) -> Array:
+    """Return a first point on the ray of alpha: alpha becomes t alpha until t >= RESCALING.
+
+    t = linear'alpha / alpha'(f + diag(curvature) alpha) maximises l(t alpha) - t^2 alpha'f / 2, the objective
+    on the ray with fixed kernels and gamma. For large C the given alpha may be too long by powers of ten.
+    """
+    for _ in range(MAX_ROUNDS):
+        evaluate(alpha, data, weights, tol, state)
         inner, form = 0.0, 0.0
         for k in range(alpha.size):
-            inner += given.linear[k] * alpha[k]
-            form += (state.predictor[k] + given.curvature[k] * alpha[k]) * alpha[k]
-        if not 0 < inner < FAR * form:
+            inner += data.linear[k] * alpha[k]
+            form += (state.predictor[k] + data.curvature[k] * alpha[k]) * alpha[k]
+        if not 0 < inner < RESCALING * form:
             break
         alpha = alpha * (inner / form)
     return alpha
 
 
 @summed
-def overshoots(x: Array, point: Array, candidate: Array) -> bool:
-    """Whether the way from x to the new candidate is against the step that was taken to it."""
+def restarts(x: Array, point: Array, candidate: Array) -> bool:
+    """Whether (point - candidate)'(candidate - x) > 0: the move from x is against the proximal gradient."""
     total = 0.0
     for k in range(x.size):
         total += (point[k] - candidate[k]) * (candidate[k] - x[k])
@@ -124,87 +145,98 @@ def overshoots(x: Array, point: Array, candidate: Array) -> bool:
 
 
 @summed
-def extrapolated(x: Array, candidate: Array, share: float) -> Array:
-    """Return the point on the way from x to the new candidate that is further by a share of it."""
+def extrapolated(x: Array, candidate: Array, factor: float) -> Array:
+    """Return candidate + factor (candidate - x)."""
     point = np.empty(x.size)
     for k in range(x.size):
-        point[k] = candidate[k] + share * (candidate[k] - x[k])
+        point[k] = candidate[k] + factor * (candidate[k] - x[k])
     return point
 
 
 @compiled
-def evaluate(alpha: Array, given: Given, weights: Array, tol: float, state: State) -> float:
-    """Return the best sum of -z'K_i z / (2 gamma_i) + weights_i |K_i - B_i|^2 over gamma, to `tol`.
+def evaluate(alpha: Array, data: ProblemData, weights: Array, tol: float, state: State) -> float:
+    """Return d(alpha) with gamma optimal to `tol`, and fill in the fields of `state` that belong to it.
 
-    Minus its gradient is the predictor, sum_i K_i z / gamma_i at the points of alpha.
+    The predictor becomes f = sum_i K_i z / gamma_i at the labelled points: minus the gradient of d.
     """
-    m, n, order = given.totals.size, alpha.size, given.spectra.shape[1]
+    m, n, order = data.totals.size, alpha.size, data.spectra.shape[1]
     rotated, images = np.empty((m, order)), np.empty((m, order))
-    search, value = begin(m), 0.0
+    bracket, value = empty_bracket(m), 0.0
     for i in range(m):
-        np.dot(alpha, given.bases[i, :n], rotated[i])
-    for rounds in range(ROUNDS):
+        np.dot(alpha, data.bases[i, :n], rotated[i])
+    for iteration in range(MAX_ROUNDS):
         value = 0.0
         for i in range(m):
-            value += term(i, rotated[i], images[i], weights[i], given, state)
-        state.counts[1] += m
-        if rounds == ROUNDS - 1 or balanced(state.gamma, state.forms, tol):
+            value += term(i, rotated[i], images[i], weights[i], data, state)
+        state.counts[PROJECTIONS] += m
+        if iteration == MAX_ROUNDS - 1 or gamma_is_optimal(state.gamma, state.forms, tol):
             break
-        share(state.gamma, state.forms, state.falls, search)
+        update_gamma(state.gamma, state.forms, state.elasticities, bracket)
     for k in range(n):
         state.predictor[k] = 0.0
     for i in range(m):
-        image = np.dot(given.bases[i, :n], images[i])
+        image = np.dot(data.bases[i, :n], images[i])
         for k in range(n):
             state.predictor[k] += image[k] / state.gamma[i]
     return value
 
 
 @compiled
-def term(i: int, rotated: Array, image: Array, weight: float, given: Given, state: State) -> float:
-    """Return the i-th term of `evaluate` at this gamma; `rotated` is Q'z, and `image` becomes Q'K z."""
+def term(i: int, rotated: Array, image: Array, weight: float, data: ProblemData, state: State) -> float:
+    """Return the i-th term of d at this gamma, W_i |K_i - B_i|^2 - z'K_i z / (2 gamma_i).
+
+    Its minimiser K_i is the projection of B_i + z z' / (4 W_i gamma_i). With Q = bases_i, `rotated` is Q'z
+    and `image` becomes Q'K_i z.
+    """
     gamma, stack = state.gamma[i], state.pairs
-    pairs = Pairs(
+    pairs = Eigenpairs(
         stack.vectors[i],
         stack.squares[i],
         stack.weights[i],
         stack.order[i],
-        stack.turns[i],
-        stack.angles[i],
+        stack.planes[i],
+        stack.rotations[i],
         stack.counts[i],
     )
     c = 1 / (4 * weight * gamma)
-    if given.diagonal:
-        values = project_diagonal(given.spectra[i], rotated, c, given.totals[i], pairs, image)
+    if data.diagonal:
+        values = project_diagonal(data.spectra[i], rotated, c, data.totals[i], pairs, image)
     else:
-        values = project(given.spectra[i], rotated, c, given.totals[i], pairs, image)
+        values = project(data.spectra[i], rotated, c, data.totals[i], pairs, image)
     state.forms[i], state.distances[i] = values.form, values.distance
     state.squares[i], state.shifts[i] = values.square, values.shift
     return float(weight * values.distance - values.form / (2 * gamma))
 
 
 @summed
-def dual_loss(alpha: Array, given: Given) -> float:
+def dual_loss(alpha: Array, data: ProblemData) -> float:
     """Return l(alpha)."""
     total = 0.0
     for k in range(alpha.size):
-        total += (given.linear[k] - given.curvature[k] * alpha[k] / 2) * alpha[k]
+        total += (data.linear[k] - data.curvature[k] * alpha[k] / 2) * alpha[k]
     return total
 
 
 @compiled
-def inner_gap(loss: float, given: Given, slack: float, state: State) -> float:
-    """Return what the best alpha and gamma for these kernels have more, at most; l(alpha) is `loss`.
+def inner_gap(loss: float, data: ProblemData, slack: float, state: State) -> float:
+    """Return the duality gap of alpha and gamma for the present kernels; `loss` is l(alpha).
 
-    min_b loss(f + b) + 1/2 max_i q_i / gamma_i^2 - (l(alpha) - 1/2 sum_i q_i / gamma_i), q_i = z'K_i z.
+    The gap is min_b loss(f + b) + 1/2 max_i q_i / gamma_i^2 - (l(alpha) - 1/2 sum_i q_i / gamma_i), with
+    q_i = z'K_i z. The first term is the maximum of l(a) - f'a over the dual domain; with an intercept it is
+    computed to `slack`.
     """
-    residual = given.linear - state.predictor
-    if given.bias:
-        state.memory[2], primal = offset(
-            residual, given.curvature, given.lower, given.upper, state.memory[2], min(slack, 1e-9 * abs(loss))
+    residual = data.linear - state.predictor
+    if data.bias:
+        state.warm[INTERCEPT], primal = minimize_offset(
+            residual,
+            data.curvature,
+            data.lower,
+            data.upper,
+            state.warm[INTERCEPT],
+            min(slack, RELATIVE_ACCURACY * abs(loss)),
         )
     else:
-        primal = response(0.0, residual, given.curvature, given.lower, given.upper)[0]
+        primal = box_maximum(0.0, residual, data.curvature, data.lower, data.upper)[0]
     most, now = 0.0, 0.0
     for i in range(state.gamma.size):
         most = max(most, state.forms[i] / state.gamma[i] ** 2)
@@ -213,8 +245,8 @@ def inner_gap(loss: float, given: Given, slack: float, state: State) -> float:
 
 
 @compiled
-def stretch(x: Array, f: Array) -> float:
-    """Return a first Lipschitz estimate, from the gradient -f at x."""
+def first_lipschitz(x: Array, f: Array) -> float:
+    """Return the first Lipschitz estimate f'x / |x|^2, a Rayleigh quotient of sum_i K_i / gamma_i."""
     square, form = 0.0, 0.0
     for k in range(x.size):
         square += x[k] * x[k]
@@ -223,31 +255,38 @@ def stretch(x: Array, f: Array) -> float:
 
 
 @summed
-def refused(lipschitz: float, point: Array, candidate: Array, gain: float, f: Array, here: Array) -> bool:
-    """Whether a step gains less than its quadratic model, by the values and by the gradients at its ends.
+def rejected(
+    lipschitz: float, point: Array, candidate: Array, increase: float, f: Array, f_candidate: Array
+) -> bool:
+    """Whether d is below its quadratic model at the candidate: the Lipschitz estimate L is too small.
 
-    The gradients ask for more, but still tell where the values differ by rounding.
+    With s = candidate - point the model asks for d(candidate) - d(point) >= -f's - L/2 |s|^2. By concavity
+    (f_candidate - f)'s <= L/2 |s|^2 implies this, and it is accurate where the two values differ by
+    rounding. A step is rejected where both fail.
     """
-    square, slope, bend = 0.0, 0.0, 0.0
+    square, slope, curvature = 0.0, 0.0, 0.0
     for k in range(point.size):
-        moved = candidate[k] - point[k]
-        square += moved * moved
-        slope += f[k] * moved
-        bend += (here[k] - f[k]) * moved
+        step = candidate[k] - point[k]
+        square += step * step
+        slope += f[k] * step
+        curvature += (f_candidate[k] - f[k]) * step
     bound = lipschitz / 2 * square
-    return gain + slope + bound < 0 and bend > bound
+    return increase + slope + bound < 0 and curvature > bound
 
 
 @compiled
-def propose(point: Array, f: Array, given: Given, state: State) -> Array:
-    """Return the maximiser of l(a) - f'a - lipschitz/2 |a - point|^2 on the dual domain."""
-    n, lipschitz, nu = point.size, state.memory[0], 0.0
+def proximal_step(point: Array, f: Array, data: ProblemData, state: State) -> Array:
+    """Return the maximiser of l(a) - f'a - L/2 |a - point|^2 over the dual domain.
+
+    With an intercept, sum a = 0 has the multiplier nu, which minimises the dual function of this problem.
+    """
+    n, lipschitz, nu = point.size, state.warm[LIPSCHITZ], 0.0
     linear, curvature, new = np.empty(n), np.empty(n), np.empty(n)
     for k in range(n):
-        linear[k] = given.linear[k] - f[k] + lipschitz * point[k]
-        curvature[k] = given.curvature[k] + lipschitz
-    if given.bias:
-        nu = offset(linear, curvature, given.lower, given.upper, state.memory[1], -1.0)[0]
-        state.memory[1] = nu
-    respond(nu, linear, curvature, given.lower, given.upper, given.bias, new)
+        linear[k] = data.linear[k] - f[k] + lipschitz * point[k]
+        curvature[k] = data.curvature[k] + lipschitz
+    if data.bias:
+        nu = minimize_offset(linear, curvature, data.lower, data.upper, state.warm[MULTIPLIER], -1.0)[0]
+        state.warm[MULTIPLIER] = nu
+    box_maximiser(nu, linear, curvature, data.lower, data.upper, data.bias, new)
     return new

@@ -1,4 +1,4 @@
-"""The learner and the kernels nearest to given matrices, together, from one decomposition of each matrix."""
+"""The joint dual of a learner and of kernels near given matrices, from one decomposition of each matrix."""
 
 from __future__ import annotations
 
@@ -15,26 +15,28 @@ from kernelopt.threads import Watch, watched
 from kernelopt.validation import Array, positive
 
 if TYPE_CHECKING:
-    from kernelopt.methods.similarity.spectra.projection import Pairs
+    from kernelopt.methods.similarity.spectra.projection import Eigenpairs
 
-UNBROKEN = 1e7  # steps times entries of the kernels, that need no watch: some hundredths of a second
-LAST_STEP = 0.5  # seconds, for which the end of a step is waited for
-BEGIN = 0.05  # of the way to the largest alpha
-COARSE = 1e-6  # of |B|^2: below it, |K - B|^2 as a difference of sums is not accurate
+UNWATCHED_WORK = 1e7  # steps times entries of the kernels: some hundredths of a second, without a watch
+JOIN_SECONDS = 0.5  # for which a stopped ascent may finish its step, so that its point can be used
+START_FRACTION = 0.05  # of the maximiser of l(alpha) on its box
+CANCELLATION = 1e-6  # of |B|^2: a smaller |K - B|^2, as a difference of sums, has lost about six digits
 
 
 class Ascent:
-    """The ascent to the learner and the kernels near given matrices B_i, which are learned together.
+    """Dual ascent for a learner and kernels K_i near given matrices B_i, which are learned together.
 
         max over alpha, gamma  l(alpha) + sum_i min over K_i [ -z'K_i z / (2 gamma_i) + W_i |K_i - B_i|_F^2 ]
 
     with alpha in the dual domain of the loss, gamma in the simplex, and K_i positive semidefinite with a
-    given trace or any; z is alpha, and zeros for the points without a label. This is the dual of
+    given or a free trace; z is alpha, with zeros for the points without a label. This is the dual of
 
         min over b, f_i, K_i   loss(sum_i f_i + b) + 1/2 max_i |f_i|^2 + sum_i W_i |K_i - B_i|_F^2
 
-    with the norm of f_i that of K_i. The best K_i is the projection of B_i + z z' / (4 W_i gamma_i), which
-    changes a matrix of known spectrum by rank one: a point costs O(N^2), and no decomposition.
+    where |f_i| is the norm of the reproducing kernel Hilbert space of K_i. The minimising K_i is the
+    projection of B_i + z z' / (4 W_i gamma_i). This is a rank-one change of a matrix whose decomposition is
+    known, so that its eigenpairs are found from the secular equation without another decomposition: O(N^2)
+    operations for each positive eigenvalue of K_i.
 
     Parameters
     ----------
@@ -47,7 +49,7 @@ class Ascent:
     n_points : int
         N >= n, the order of the kernels.
     totals : sequence of m floats > 0 or None
-        The trace of each K_i; None: any.
+        The trace of each K_i, None where it is free.
     diagonal : bool
         Whether K_i = basis_i diag(mu_i) basis_i', so that only the spectrum is learned.
 
@@ -57,7 +59,8 @@ class Ascent:
         The signed dual variable. This and the following are of the last point; `solve` writes over them.
     gamma : array of shape (m,)
     forms, distances, squares, shifts, ranks : arrays of shape (m,)
-        z'K_i z, |K_i - B_i|_F^2, |K_i|_F^2, what was taken off the spectrum to reach the trace, rank K_i.
+        z'K_i z, |K_i - B_i|_F^2, |K_i|_F^2, the theta_i by which the projection shifts the spectrum (zero
+        where the trace is free), and rank K_i.
     predictor : array of shape (n,)
         sum_i (K_i z) / gamma_i at the first n points.
 
@@ -83,12 +86,9 @@ class Ascent:
         totals: Sequence[float | None],
         diagonal: bool,
     ) -> None:
-        # Here, since numba is slow to import.
-        from kernelopt.methods.similarity.spectra.accelerated_ascent import (
-            Given,
-            State,
-        )
-        from kernelopt.methods.similarity.spectra.projection import Pairs
+        # Not at the top: numba is slow to import.
+        from kernelopt.methods.similarity.spectra.accelerated_ascent import ProblemData, State
+        from kernelopt.methods.similarity.spectra.projection import Eigenpairs
 
         curve = quadratic_curve(loss, y)
         m, n, N = len(totals), y.size, n_points
@@ -98,7 +98,7 @@ class Ascent:
                 "The labelled points are the first ones."
             )
         traces = [np.nan if t is None else positive(t, f"totals[{i}]") for i, t in enumerate(totals)]
-        self._given = Given(
+        self._data = ProblemData(
             linear=np.array(curve.linear),
             curvature=np.array(curve.curvature),
             lower=np.array(curve.lower),
@@ -110,16 +110,16 @@ class Ascent:
             diagonal=bool(diagonal),
         )
         self._state = State(
-            alpha=np.array(loss.project(beginning(curve), y, bias)),
+            alpha=np.array(loss.project(starting_alpha(curve), y, bias)),
             predictor=np.zeros(n),
             gamma=np.full(m, 1 / m),
-            falls=np.full(m, 0.5),
+            elasticities=np.full(m, 0.5),  # a guess between constant forms (0) and inverse ones (1)
             forms=np.zeros(m),
             distances=np.zeros(m),
             squares=np.zeros(m),
             shifts=np.zeros(m),
-            pairs=Pairs.room(m, N),
-            memory=np.zeros(3),
+            pairs=Eigenpairs.empty(m, N),
+            warm=np.zeros(3),
             counts=np.zeros(3, dtype=np.intp),
         )
         state = self._state
@@ -131,30 +131,31 @@ class Ascent:
     def set_spectrum(self, i: int, basis: Array, spectrum: Array) -> None:
         """Set B_i = basis diag(spectrum) basis', ascending unless the problem is diagonal.
 
-        The basis is orthogonal, as `numpy.linalg.eigh` returns it. K_i is not known until the next `solve`.
+        The basis is orthogonal, as `numpy.linalg.eigh` returns it. K_i still belongs to the old B_i until
+        `solve` is called.
         """
-        N = self._given.spectra.shape[1]
+        N = self._data.spectra.shape[1]
         if basis.shape != (N, N) or spectrum.shape != (N,):
             raise ShapeError(
                 f"B_{i} must have a basis of shape {(N, N)} and a spectrum of shape {(N,)}, got "
                 f"{basis.shape} and {spectrum.shape}. Decompose it with numpy.linalg.eigh."
             )
-        if not np.isfinite(spectrum).all() or not (self._given.diagonal or (np.diff(spectrum) >= 0).all()):
+        if not np.isfinite(spectrum).all() or not (self._data.diagonal or (np.diff(spectrum) >= 0).all()):
             raise InputError(
                 f"the spectrum of B_{i} must be finite and ascending, got {spectrum}. "
-                "numpy.linalg.eigh returns it so; an infinite B needs mending first."
+                "numpy.linalg.eigh returns it so for a finite B."
             )
-        self._given.bases[i] = basis
-        self._given.spectra[i] = spectrum
+        self._data.bases[i] = basis
+        self._data.spectra[i] = spectrum
 
     def solve(
         self, weights: Array, tol: float, steps: int, watch: Watch | None = None
     ) -> tuple[float, float]:
         """Ascend from the last point with the weights W until the inner gap is `tol`, or for `steps` steps.
 
-        Returns d(alpha, gamma) and the inner gap: how much larger than d the objective is at these
-        kernels, which is an upper bound of its minimum. A `watch` that raises `Stopped` ends the ascent
-        early; what else it raises goes on.
+        Returns the dual objective d(alpha, gamma), a lower bound of the optimum, and the inner gap g; the
+        primal objective at the present kernels, d + g, is an upper bound. Where `watch` raises `Stopped`
+        the ascent ends early with the values of its last step; any other exception is passed on.
         """
         weights = np.ascontiguousarray(weights, dtype=float)
         if weights.shape != self.gamma.shape or not (weights > 0).all() or not np.isfinite(weights).all():
@@ -168,30 +169,30 @@ class Ascent:
                 f"the ascent must end at a finite value, got {value} at weights {weights}. "
                 "Look for NaN in the bases, or scale the matrices to entries near 1."
             )
-        return float(value) + self._sharpen(weights), float(gap)
+        return float(value) + self._recompute_distances(weights), float(gap)
 
     def _maximize(self, weights: Array, tol: float, steps: int, watch: Watch | None) -> tuple[float, float]:
-        """Return the value and the gap of `maximize`, which is watched where it may take long."""
-        from kernelopt.methods.similarity.spectra.accelerated_ascent import maximize
+        """Return the value and the gap of `maximize`, in a watched thread where it may take long."""
+        from kernelopt.methods.similarity.spectra.accelerated_ascent import STOP, maximize
 
-        counts, entries = self._state.counts, self._given.bases.size
-        counts[2] = 0
+        counts, entries = self._state.counts, self._data.bases.size
+        counts[STOP] = 0
         if watch is not None:
             watch()
-        if watch is None or steps * entries < UNBROKEN:
-            found: tuple[float, float] = maximize(self._given, weights, tol, steps, self._state)
+        if watch is None or steps * entries < UNWATCHED_WORK:
+            found: tuple[float, float] = maximize(self._data, weights, tol, steps, self._state)
             return found
         ended, results = threading.Event(), list[tuple[float, float]]()
 
         def work() -> None:
             try:
-                results.append(maximize(self._given, weights, tol, steps, self._state))
+                results.append(maximize(self._data, weights, tol, steps, self._state))
             finally:
                 ended.set()
 
         def end() -> None:
-            counts[2] = 1
-            ended.wait(LAST_STEP)
+            counts[STOP] = 1
+            ended.wait(JOIN_SECONDS)
 
         try:
             watched(work, watch, end)
@@ -201,41 +202,41 @@ class Ascent:
         return results[0]
 
     def kernel(self, i: int) -> Array:
-        """Return K_i, shape (N, N): positive semidefinite, and of its trace, to rounding."""
+        """Return K_i, shape (N, N), positive semidefinite and of the given trace to rounding."""
         from kernelopt.methods.similarity.spectra.projection import eigenvectors
 
-        basis, pairs = self._given.bases[i], self._pairs(i)
-        if self._given.diagonal:
+        basis, pairs = self._data.bases[i], self._pairs(i)
+        if self._data.diagonal:
             half = (basis * np.sqrt(pairs.weights)).T
         else:
             half = np.sqrt(pairs.weights[: self.ranks[i], None]) * (eigenvectors(pairs) @ basis.T)
         return np.asarray(half.T @ half)
 
     def spectrum(self, i: int) -> Array:
-        """Return the N eigenvalues of K_i: of the columns of its basis if diagonal, else descending."""
+        """Return the N eigenvalues of K_i, in the order of its basis if diagonal and descending otherwise."""
         return np.array(self._state.pairs.weights[i])
 
     @property
     def steps(self) -> int:
-        """How many steps were taken in all."""
+        """The number of steps of all calls."""
         return int(self._state.counts[0])
 
     @property
     def evaluations(self) -> int:
-        """How many projections were made in all, of one matrix each."""
+        """The number of projections of one matrix, in all calls."""
         return int(self._state.counts[1])
 
-    def _pairs(self, i: int) -> Pairs:
+    def _pairs(self, i: int) -> Eigenpairs:
         return type(self._state.pairs)(*(part[i] for part in self._state.pairs))
 
-    def _sharpen(self, weights: Array) -> float:
-        """Recompute the distances that are small beside |B_i|; return what that adds to d."""
+    def _recompute_distances(self, weights: Array) -> float:
+        """Recompute the |K_i - B_i|^2 that cancellation made inaccurate; return the change of d."""
         from kernelopt.methods.similarity.spectra.projection import eigenvectors
 
         added = 0.0
-        if not self._given.diagonal:
-            for i, spectrum in enumerate(self._given.spectra):
-                if self.distances[i] < COARSE * float(spectrum @ spectrum):
+        if not self._data.diagonal:
+            for i, spectrum in enumerate(self._data.spectra):
+                if self.distances[i] < CANCELLATION * float(spectrum @ spectrum):
                     pairs = self._pairs(i)
                     half = np.sqrt(pairs.weights[: self.ranks[i], None]) * eigenvectors(pairs)
                     exact = float(((half.T @ half - np.diag(spectrum)) ** 2).sum())
@@ -245,7 +246,7 @@ class Ascent:
 
 
 def quadratic_curve(loss: Loss, y: Array) -> Curve:
-    """Return the dual of the loss, if it is quadratic on a box."""
+    """Return the dual of the loss, which must be quadratic on a box, and bounded above there."""
     curve = loss.curve(y)
     reachable = np.isfinite(curve.lower) & np.isfinite(curve.upper)
     if not loss.quadratic or curve.l1.any() or not (reachable | (curve.curvature > 0)).all():
@@ -256,9 +257,9 @@ def quadratic_curve(loss: Loss, y: Array) -> Curve:
     return curve
 
 
-def beginning(curve: Curve) -> Array:
-    """Return a point a little way from zero to where alpha is largest; at zero no kernel has a say."""
+def starting_alpha(curve: Curve) -> Array:
+    """Return 0.05 of the maximiser of l on its box. At alpha = 0 the objective does not depend on gamma."""
     bound = np.where(curve.linear > 0, curve.upper, -curve.lower)
     with np.errstate(divide="ignore", invalid="ignore"):
         best = np.where(curve.curvature > 0, np.abs(curve.linear) / curve.curvature, np.inf)
-    return np.asarray(BEGIN * np.sign(curve.linear) * np.minimum(bound, best))
+    return np.asarray(START_FRACTION * np.sign(curve.linear) * np.minimum(bound, best))

@@ -1,4 +1,8 @@
-"""The one number that balances a piecewise linear response: the intercept, and the price of sum a = 0."""
+"""The one-dimensional problems over an offset nu: the intercept, and the multiplier of sum a = 0.
+
+Both minimise the convex function g(nu) = max over lower <= a <= upper of
+sum_k (linear_k - nu) a_k - curvature_k / 2 a_k^2.
+"""
 
 from __future__ import annotations
 
@@ -8,16 +12,16 @@ from kernelopt.numerics.compiling import compiled, summed
 from kernelopt.validation import Array
 
 EPS = float(np.finfo(float).eps)
-ROUNDS = 200
+MAX_ITERATIONS = 200  # a safeguard: the search ends earlier, at a small g' or an empty bracket
 
 
 @summed
-def response(
+def box_maximum(
     nu: float, linear: Array, curvature: Array, lower: Array, upper: Array
 ) -> tuple[float, float, float, float]:
-    """Return g(nu) = max over lower <= a <= upper of sum (linear - nu) a - curvature/2 a^2.
+    """Return g(nu), and at its maximiser a: sum a = -g'(nu), g''(nu), and sum |a|.
 
-    And of the maximiser a: sum a = -g'(nu), the rate at which that falls, and sum |a|.
+    g'' is the sum of 1 / curvature_k over the a_k that are not clipped to a bound.
     """
     value, total, rate, size = 0.0, 0.0, 0.0, 0.0
     for k in range(linear.size):
@@ -39,21 +43,23 @@ def response(
 
 
 @compiled
-def offset(
+def minimize_offset(
     linear: Array, curvature: Array, lower: Array, upper: Array, start: float, slack: float
 ) -> tuple[float, float]:
-    """Return a minimiser nu of g, to `slack` in g, and g(nu); where `slack` < 0, to rounding in g'.
+    """Return nu with g(nu) <= min g + slack, and g(nu); where slack < 0, nu with g'(nu) = 0 to rounding.
 
-    Newton's method on g' inside a bracket. Where g is linear, or the step leaves the bracket, the next
-    point is where the tangents at its ends meet: no value of g is below that of the tangents there.
+    Newton's method on g', safeguarded by a bracket. Until the minimiser is bracketed, a step that Newton
+    does not give has a length that grows fourfold. Where g'' = 0, or where Newton's step leaves the bracket,
+    the next point is the one at which the tangents of g at the ends of the bracket intersect. By
+    convexity g is nowhere below the value of the tangents there: this ends the search at `slack`.
     """
     low, high, g_low, g_high, s_low, s_high = -np.inf, np.inf, np.inf, np.inf, 0.0, 0.0
     nu, best, lowest = start, start, np.inf
-    reach = EPS * abs(start) + 1e-300
+    stride = EPS * abs(start) + 1e-300  # not zero, so that it can grow
     for k in range(linear.size):
-        reach = max(reach, 1e-3 * abs(linear[k]))
-    for rounds in range(ROUNDS):
-        value, total, rate, size = response(nu, linear, curvature, lower, upper)
+        stride = max(stride, 1e-3 * abs(linear[k]))  # of the scale of nu
+    for iteration in range(MAX_ITERATIONS):
+        value, total, rate, size = box_maximum(nu, linear, curvature, lower, upper)
         if value <= lowest or slack < 0:
             best, lowest = nu, value
         if abs(total) <= 4 * EPS * size:
@@ -63,18 +69,18 @@ def offset(
         else:
             high, g_high, s_high = nu, value, total
         if low == -np.inf or high == np.inf:
-            guess = nu + reach if total > 0 else nu - reach
-            reach *= 4
+            fallback = nu + stride if total > 0 else nu - stride
+            stride *= 4
         else:
             width = high - low
-            across = (g_low - g_high - s_high * width) / (s_low - s_high)
-            if lowest - (g_low - s_low * across) <= slack:
+            crossing = (g_low - g_high - s_high * width) / (s_low - s_high)
+            if lowest - (g_low - s_low * crossing) <= slack:
                 break
-            guess = low + across
-        new = nu + total / rate if rate > 0 else guess
+            fallback = low + crossing
+        new = nu + total / rate if rate > 0 else fallback
         if not low < new < high:
-            new = guess
-        if high - low < np.inf and (rounds % 8 == 7 or not low < new < high):
+            new = fallback
+        if high - low < np.inf and (iteration % 8 == 7 or not low < new < high):
             new = (low + high) / 2
             if not low < new < high:
                 break
@@ -83,10 +89,14 @@ def offset(
 
 
 @compiled
-def respond(
+def box_maximiser(
     nu: float, linear: Array, curvature: Array, lower: Array, upper: Array, balanced: bool, out: Array
 ) -> None:
-    """Fill in the response to nu, all being stiff; where `balanced`, of sum zero but for rounding."""
+    """Set out_k = (linear_k - nu) / curvature_k, clipped to its bounds; all curvatures are positive.
+
+    Where `balanced`, nu is the minimiser and sum a = 0 but for its error. One Newton step on the entries
+    strictly between their bounds then reduces the sum to rounding.
+    """
     excess, rate = 0.0, 0.0
     for k in range(linear.size):
         out[k] = min(max((linear[k] - nu) / curvature[k], lower[k]), upper[k])

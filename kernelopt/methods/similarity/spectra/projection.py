@@ -1,4 +1,4 @@
-"""The nearest positive semidefinite matrix to a diagonal one plus a rank-one term."""
+"""The projection of a diagonal matrix plus a rank-one term on the positive semidefinite matrices."""
 
 from __future__ import annotations
 
@@ -7,42 +7,48 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelopt.methods.similarity.spectra.secular import deflate, image, root, turn_back
+from kernelopt.methods.similarity.spectra.secular import (
+    deflate,
+    secular_eigenvector,
+    secular_root,
+    undo_rotations,
+)
 from kernelopt.numerics.compiling import compiled, summed
 from kernelopt.validation import Array
 
 
-class Pairs(NamedTuple):
-    """The eigenpairs of a projection: K = sum_k weights_k v_k v_k' / squares_k, of one matrix or of a stack.
+class Eigenpairs(NamedTuple):
+    """The eigenpairs of a projection K = sum_k weights_k v_k v_k' / squares_k, with squares_k = |v_k|^2.
 
-    The v_k are the first `counts[0]` rows of `vectors`, in the positions and after the rotations of
-    `deflate`, of which there are `counts[1]`.
+    Row k of `vectors` is v_k for k < rank, in the positions `order` and after the rotations that `deflate`
+    returns. `counts` holds the rank and the number of these rotations. The arrays belong to one matrix, or
+    to a stack of matrices along the first axis.
     """
 
     vectors: Array
     squares: Array
     weights: Array
     order: NDArray[np.intp]
-    turns: NDArray[np.intp]
-    angles: Array
+    planes: NDArray[np.intp]
+    rotations: Array
     counts: NDArray[np.intp]
 
     @classmethod
-    def room(cls, *shape: int) -> Pairs:
-        """Return room for the eigenpairs of matrices of order shape[-1]."""
+    def empty(cls, *shape: int) -> Eigenpairs:
+        """Return arrays for the eigenpairs of matrices of order shape[-1]."""
         return cls(
             vectors=np.empty((*shape, shape[-1])),
             squares=np.ones(shape),
             weights=np.zeros(shape),
             order=np.zeros(shape, dtype=np.intp),
-            turns=np.zeros((*shape, 2), dtype=np.intp),
-            angles=np.zeros((*shape, 2)),
+            planes=np.zeros((*shape, 2), dtype=np.intp),
+            rotations=np.zeros((*shape, 2)),
             counts=np.zeros((*shape[:-1], 2), dtype=np.intp),
         )
 
 
 class Values(NamedTuple):
-    """What is known of the projection K of B + c z z': z'Kz, |K - B|^2, |K|^2 and the shift theta."""
+    """Numbers of the projection K of B + c z z': z'Kz, |K - B|_F^2, |K|_F^2 and the shift theta."""
 
     form: float
     distance: float
@@ -51,83 +57,93 @@ class Values(NamedTuple):
 
 
 @compiled
-def project(spectrum: Array, u: Array, c: float, total: float, pairs: Pairs, out: Array) -> Values:
-    """Project diag(spectrum) + c u u' on the K >= 0 of trace `total`, or of any trace where that is nan.
+def project(spectrum: Array, u: Array, c: float, total: float, pairs: Eigenpairs, out: Array) -> Values:
+    """Project M = diag(spectrum) + c u u' on {K >= 0, tr K = total}, or on {K >= 0} where total is nan.
 
-    K has the eigenvalues above theta, less theta, which is such that their sum is `total`; a free trace
-    has theta = 0. They are found from the top, and none below theta is. `spectrum` ascends. Fills in
-    `pairs` and out = K u. <K, B> is a sum over eigenvectors: nothing cancels where c is large.
+    With M = sum_k mu_k v_k v_k', the projection is K = sum_k (mu_k - theta)_+ v_k v_k', where theta solves
+    sum_k (mu_k - theta)_+ = total, and theta = 0 where the trace is free. Only the eigenpairs with
+    mu_k > theta are computed. `spectrum` must ascend. The results are `pairs` and out = K u.
+
+    |K - B|^2 = |B|^2 + |K|^2 - 2 <K, B> for B = diag(spectrum), with <K, B> summed over the eigenvectors:
+    no term is of the size of c, so that nothing cancels where c is large.
     """
     n = spectrum.size
-    poles, pulls = np.empty(n), np.empty(n)
-    live, turned = deflate(spectrum, u, c, poles, pulls, pairs.order, pairs.turns, pairs.angles)
-    images, forms = np.empty(n), np.empty(n)
-    rank, shift = descend(poles, pulls, live, c, total, pairs, images, forms)
-    pairs.counts[0], pairs.counts[1] = rank, turned
+    poles, components = np.empty(n), np.empty(n)
+    n_poles, n_rotations = deflate(
+        spectrum, u, c, poles, components, pairs.order, pairs.planes, pairs.rotations
+    )
+    products, forms = np.empty(n), np.empty(n)
+    rank, shift = leading_eigenpairs(poles, components, n_poles, c, total, pairs, products, forms)
+    pairs.counts[0], pairs.counts[1] = rank, n_rotations
     form, overlap, square = 0.0, 0.0, 0.0
     for k in range(rank):
         w = pairs.weights[k]
         square += w * w
         overlap += w * forms[k] / pairs.squares[k]
-        form += w * images[k] * images[k] / pairs.squares[k]
-        images[k] *= w / pairs.squares[k]
-    placed = np.dot(images[:rank], pairs.vectors[:rank])
+        form += w * products[k] * products[k] / pairs.squares[k]
+        products[k] *= w / pairs.squares[k]
+    image = np.dot(products[:rank], pairs.vectors[:rank])
     for k in range(n):
-        out[pairs.order[k]] = placed[k]
-    turn_back(out, pairs.turns, pairs.angles, turned)
+        out[pairs.order[k]] = image[k]
+    undo_rotations(out, pairs.planes, pairs.rotations, n_rotations)
     distance = max(np.dot(spectrum, spectrum) + square - 2 * overlap, 0.0)
     return Values(form, distance, square, shift)
 
 
 @compiled
-def descend(
+def leading_eigenpairs(
     poles: Array,
-    pulls: Array,
-    live: int,
+    components: Array,
+    n_poles: int,
     c: float,
     total: float,
-    pairs: Pairs,
-    images: Array,
+    pairs: Eigenpairs,
+    products: Array,
     forms: Array,
 ) -> tuple[int, float]:
-    """Find the eigenvalues above theta, from the top; return their number and theta.
+    """Compute the eigenpairs of M with mu > theta, largest first; return their number and theta.
 
-    Those of `deflate` that are done merge with the roots, and a root is found when its turn may have
-    come: the pole above bounds it. `images` and `forms` become v'u and v'Bv of the eigenvectors.
+    The deflated eigenvalues and the secular roots are merged in descending order. By interlacing root j is
+    at most pole j + 1: it is computed only where this bound is above theta and above every deflated
+    eigenvalue that remains. After r
+    eigenvalues theta_r = (mu_1 + ... + mu_r - total) / r; the loop ends at mu_{r+1} <= theta_r, where
+    theta = theta_r (Held, Wolfe, Crowder, Math. Programming 6 (1974)). Differences are computed from
+    mu_1: height = mu_1 - theta. Sets products_k = v_k'u and forms_k = v_k' B v_k.
     """
     n = poles.size
-    length = np.sqrt(np.dot(pulls[:live], pulls[:live]))
-    z, heads, rho = pulls[:live] / length, poles[:live], c * length * length
-    parts, gaps = z * z, np.empty(live)
+    length = np.sqrt(np.dot(components[:n_poles], components[:n_poles]))
+    z, secular_poles, rho = components[:n_poles] / length, poles[:n_poles], c * length * length
+    z_squares, gaps = z * z, np.empty(n_poles)
     fixed = not np.isnan(total)
-    top, height, drop = 0.0, np.inf if fixed else 0.0, 0.0  # theta = top - height
-    rank, j, done, found = 0, live - 1, live, False
+    top, height, drop = 0.0, np.inf if fixed else 0.0, 0.0  # mu_1, mu_1 - theta, sum_k (mu_1 - mu_k)
+    rank, j, deflated, has_root = 0, n_poles - 1, n_poles, False
     origin, eta, mu = 0, 0.0, 0.0
     while rank < n:
-        bound = -np.inf if j < 0 else (np.inf if j == live - 1 else poles[j + 1])
-        balanced = done < n and poles[done] >= (mu if found else bound)
-        if not balanced and not found:
+        bound = -np.inf if j < 0 else (np.inf if j == n_poles - 1 else poles[j + 1])
+        take_deflated = deflated < n and poles[deflated] >= (mu if has_root else bound)
+        if not take_deflated and not has_root:
             if top - bound >= height:
                 break
-            origin, eta = root(j, heads, parts, rho, gaps)
-            mu, found = poles[origin] + eta, True
+            origin, eta = secular_root(j, secular_poles, z_squares, rho, gaps)
+            mu, has_root = poles[origin] + eta, True
             continue
-        value = poles[done] if balanced else mu
+        value = poles[deflated] if take_deflated else mu
         if top - value >= height:
             break
         row = pairs.vectors[rank]
-        for k in range(live, n):
+        for k in range(n_poles, n):
             row[k] = 0.0
-        if balanced:
-            for k in range(live):
+        if take_deflated:
+            for k in range(n_poles):
                 row[k] = 0.0
-            row[done] = 1.0
-            pairs.squares[rank], forms[rank], images[rank] = 1.0, poles[done], pulls[done]
-            done += 1
+            row[deflated] = 1.0
+            pairs.squares[rank], forms[rank] = 1.0, poles[deflated]
+            products[rank] = components[deflated]
+            deflated += 1
         else:
-            pairs.squares[rank], forms[rank] = image(gaps, eta, z, heads, row[:live])
-            images[rank] = -length / rho  # by the secular equation
-            j, found = j - 1, False
+            pairs.squares[rank], forms[rank] = secular_eigenvector(gaps, eta, z, secular_poles, row[:n_poles])
+            products[rank] = -length / rho  # z'v = -1/rho is the secular equation, and u = length z
+            j, has_root = j - 1, False
         pairs.weights[rank] = value
         rank += 1
         if fixed:
@@ -138,58 +154,65 @@ def descend(
     for k in range(rank):
         pairs.weights[k] = height - (top - pairs.weights[k])
         mass += pairs.weights[k]
-    for k in range(n):  # the trace is exact
+    for k in range(n):  # scaled, so that the trace is `total` to rounding
         pairs.weights[k] *= (total / mass if fixed else 1.0) if k < rank else 0.0
     return rank, top - height
 
 
 @summed
-def project_diagonal(spectrum: Array, u: Array, c: float, total: float, pairs: Pairs, out: Array) -> Values:
-    """Project diag(spectrum + c u^2) on the diagonal K >= 0 of trace `total`, or of any where that is nan."""
+def project_diagonal(
+    spectrum: Array, u: Array, c: float, total: float, pairs: Eigenpairs, out: Array
+) -> Values:
+    """Project diag(spectrum + c u^2) on the diagonal K >= 0 of trace `total`, or of any where that is nan.
+
+    K = diag((mu - theta)_+) with mu = spectrum + c u^2. theta is the limit of Michelot's iteration
+    (JOTA 50 (1986)): theta = (sum of the entries above theta - total) / their number. The sequence
+    increases and is final when the number of entries above it stays.
+    """
     n = spectrum.size
     mu = pairs.weights
-    most = -np.inf
+    top = -np.inf
     for k in range(n):
         mu[k] = spectrum[k] + c * u[k] * u[k]
-        most = max(most, mu[k])
-    top, height = 0.0, 0.0
+        top = max(top, mu[k])
+    base, height = 0.0, 0.0  # theta = base - height
     if not np.isnan(total):
-        top, height = most, np.inf
+        base, height = top, np.inf
         count = n + 1
-        while True:  # theta only grows as those below it are left out (Michelot, JOTA 50 (1986))
+        while True:
             drop, above = 0.0, 0
             for k in range(n):
-                if top - mu[k] < height:
-                    drop += top - mu[k]
+                if base - mu[k] < height:
+                    drop += base - mu[k]
                     above += 1
-            if above >= count:  # more, by rounding: it would go back and forth
+            if above >= count:  # unchanged; rounding may make it larger, and the iteration would cycle
                 break
             count, height = above, (total + drop) / above
-    form, distance, square, kept = 0.0, 0.0, 0.0, 0.0
+    form, distance, square, mass = 0.0, 0.0, 0.0, 0.0
     for k in range(n):
-        mu[k] = max(height - (top - mu[k]), 0.0)
-        kept += mu[k]
+        mu[k] = max(height - (base - mu[k]), 0.0)
+        mass += mu[k]
     rank = 0
     for k in range(n):
         if not np.isnan(total):
-            mu[k] *= total / kept
+            mu[k] *= total / mass
         out[k] = mu[k] * u[k]
         form += out[k] * u[k]
         distance += (mu[k] - spectrum[k]) ** 2
         square += mu[k] * mu[k]
         rank += mu[k] > 0
     pairs.counts[0] = rank
-    return Values(form, distance, square, top - height)
+    return Values(form, distance, square, base - height)
 
 
 @compiled
-def eigenvectors(pairs: Pairs) -> Array:
-    """Return the unit eigenvectors of `project`, as rows."""
+def eigenvectors(pairs: Eigenpairs) -> Array:
+    """Return the unit eigenvectors v_k / |v_k| of `project` in the coordinates of `spectrum`, as rows."""
     rank, n = pairs.counts[0], pairs.order.size
     rows = np.empty((rank, n))
     for k in range(rank):
         scale = 1 / np.sqrt(pairs.squares[k])
         for position in range(n):
             rows[k, pairs.order[position]] = pairs.vectors[k, position] * scale
-        turn_back(rows[k], pairs.turns, pairs.angles, pairs.counts[1])
+        undo_rotations(rows[k], pairs.planes, pairs.rotations, pairs.counts[1])
     return rows

@@ -1,4 +1,8 @@
-"""The eigenvalues of diag(spectrum) + c u u', one at a time, without any for which u is no matter."""
+"""The eigenvalues of diag(spectrum) + c u u', one at a time, by the secular equation.
+
+Deflation follows LAPACK's dlaed2 and the roots LAPACK's dlaed4. Eigenvalues whose entry of u is zero to
+rounding are eigenvalues of diag(spectrum) already and need no equation.
+"""
 
 from __future__ import annotations
 
@@ -9,8 +13,8 @@ from kernelopt.numerics.compiling import compiled, summed
 from kernelopt.validation import Array
 
 EPS = float(np.finfo(float).eps)
-CLOSE = 1e-8  # a step this small, in distances to the next pole, leaves an error of its square
-ROUNDS = 200
+RELATIVE_STEP = 1e-8  # the iteration is quadratic: a step of this relative size leaves an error of 1e-16
+MAX_ITERATIONS = 200  # a safeguard: the iteration ends earlier, at a small step or an empty bracket
 
 
 @compiled
@@ -21,16 +25,20 @@ def deflate(
     poles: Array,
     components: Array,
     order: NDArray[np.intp],
-    turns: NDArray[np.intp],
-    angles: Array,
+    planes: NDArray[np.intp],
+    rotations: Array,
 ) -> tuple[int, int]:
     """Split off the eigenvalues of diag(spectrum) + c u u' that need no equation, as LAPACK's dlaed2 does.
 
-    An entry of u that moves nothing by more than rounding is left out. Of two poles whose coupling is
-    rounding, a plane rotation gives all of u to one. Position k then stands for coordinate `order[k]`,
-    after the rotations: the first positions hold the poles that remain, ascending, the others the
-    eigenvalues that are done, descending; `components` holds u. Returns the numbers of poles and of
-    rotations.
+    With tol = 8 eps max |spectrum|, coordinate k is deflated where c |u| |u_k| <= tol: it is then an
+    eigenvector with the eigenvalue spectrum_k. Two neighbouring poles p < q with components u_p, u_q are
+    rotated in their plane, such that u_p becomes zero, where the entry (q - p) u_p u_q / (u_p^2 + u_q^2)
+    that the rotation creates beside the diagonal is at most tol; the first of the two is then deflated.
+
+    Position k of `poles` and `components` belongs to coordinate `order[k]` of the rotated system. The
+    first positions hold the poles that remain, ascending, with their components of u; the others hold the
+    deflated eigenvalues, descending. Rotation j turns the plane of the coordinates `planes[j]` by an angle
+    with the cosine and sine `rotations[j]`. Returns the number of poles that remain, and of rotations.
     """
     n = spectrum.size
     largest, square = 0.0, 0.0
@@ -39,111 +47,132 @@ def deflate(
         square += u[k] * u[k]
     tol = 8 * EPS * largest
     strength = c * np.sqrt(square)
-    live, front, turned, held = 0, n, 0, -1
-    held_pole, held_component = 0.0, 0.0
+    n_poles, deflated_start, n_rotations, previous = 0, n, 0, -1
+    previous_pole, previous_component = 0.0, 0.0
     for k in range(n):
         pole, component = spectrum[k], u[k]
         if strength * abs(component) <= tol:
-            front = insert_pole(poles, components, order, front, pole, component, k)
+            deflated_start = insert_deflated(poles, components, order, deflated_start, pole, component, k)
             continue
-        if held >= 0:
-            gap, both = pole - held_pole, component * component + held_component * held_component
-            if gap * abs(component * held_component) <= tol * both:
+        if previous >= 0:
+            gap = pole - previous_pole
+            both = component * component + previous_component * previous_component
+            if gap * abs(component * previous_component) <= tol * both:
                 length = np.sqrt(both)
-                cosine, sine = component / length, held_component / length
-                turns[turned, 0], turns[turned, 1] = held, k
-                angles[turned, 0], angles[turned, 1] = cosine, sine
-                turned += 1
-                front = insert_pole(poles, components, order, front, held_pole + gap * sine * sine, 0.0, held)
+                cosine, sine = component / length, previous_component / length
+                planes[n_rotations, 0], planes[n_rotations, 1] = previous, k
+                rotations[n_rotations, 0], rotations[n_rotations, 1] = cosine, sine
+                n_rotations += 1
+                deflated_start = insert_deflated(
+                    poles,
+                    components,
+                    order,
+                    deflated_start,
+                    previous_pole + gap * sine * sine,
+                    0.0,
+                    previous,
+                )
                 pole, component = pole - gap * sine * sine, length
             else:
-                poles[live], components[live], order[live] = held_pole, held_component, held
-                live += 1
-        held, held_pole, held_component = k, pole, component
-    if held >= 0:
-        poles[live], components[live], order[live] = held_pole, held_component, held
-        live += 1
-    return live, turned
+                poles[n_poles], components[n_poles] = previous_pole, previous_component
+                order[n_poles] = previous
+                n_poles += 1
+        previous, previous_pole, previous_component = k, pole, component
+    if previous >= 0:
+        poles[n_poles], components[n_poles], order[n_poles] = previous_pole, previous_component, previous
+        n_poles += 1
+    return n_poles, n_rotations
 
 
 @compiled
-def insert_pole(
+def insert_deflated(
     poles: Array,
     components: Array,
     order: NDArray[np.intp],
-    front: int,
+    start: int,
     pole: float,
     component: float,
     k: int,
 ) -> int:
-    """Put an eigenvalue that is done among the others, which start at `front`; return the new start."""
-    spot = front
-    while spot < poles.size and poles[spot] > pole:  # rarely: they come ascending, but for rotations
-        poles[spot - 1], components[spot - 1], order[spot - 1] = poles[spot], components[spot], order[spot]
-        spot += 1
-    poles[spot - 1], components[spot - 1], order[spot - 1] = pole, component, k
-    return front - 1
+    """Insert an eigenvalue into the descending positions from `start` on; return their new start.
+
+    The eigenvalues arrive in ascending order except after a rotation, so that the loop is short.
+    """
+    position = start
+    while position < poles.size and poles[position] > pole:
+        poles[position - 1], components[position - 1] = poles[position], components[position]
+        order[position - 1] = order[position]
+        position += 1
+    poles[position - 1], components[position - 1], order[position - 1] = pole, component, k
+    return start - 1
 
 
 @compiled
-def turn_back(x: Array, turns: NDArray[np.intp], angles: Array, turned: int) -> None:
-    """Undo the rotations of `deflate` on a vector, in place."""
-    for k in range(turned - 1, -1, -1):
-        p, q, cosine, sine = turns[k, 0], turns[k, 1], angles[k, 0], angles[k, 1]
+def undo_rotations(x: Array, planes: NDArray[np.intp], rotations: Array, n_rotations: int) -> None:
+    """Apply the inverses of the rotations of `deflate` to a vector, in place and in reverse order."""
+    for k in range(n_rotations - 1, -1, -1):
+        p, q, cosine, sine = planes[k, 0], planes[k, 1], rotations[k, 0], rotations[k, 1]
         x[p], x[q] = cosine * x[p] + sine * x[q], cosine * x[q] - sine * x[p]
 
 
 @summed
-def sides(gaps: Array, squares: Array, eta: float, split: int) -> tuple[float, float, float, float]:
-    """Return sum squares / (gaps - eta) and its derivative, first up to `split`, then from there on."""
-    below, below_slope, above, above_slope = 0.0, 0.0, 0.0, 0.0
+def secular_sums(gaps: Array, squares: Array, eta: float, split: int) -> tuple[float, float, float, float]:
+    """Return psi, psi', phi, phi' at eta, the two parts of sum_k squares_k / (gaps_k - eta).
+
+    psi is the sum over k < split, phi the sum over k >= split.
+    """
+    psi, psi_slope, phi, phi_slope = 0.0, 0.0, 0.0, 0.0
     for k in range(split):
         t = 1 / (gaps[k] - eta)
         s = squares[k] * t
-        below += s
-        below_slope += s * t
+        psi += s
+        psi_slope += s * t
     for k in range(split, gaps.size):
         t = 1 / (gaps[k] - eta)
         s = squares[k] * t
-        above += s
-        above_slope += s * t
-    return below, below_slope, above, above_slope
+        phi += s
+        phi_slope += s * t
+    return psi, psi_slope, phi, phi_slope
 
 
 @compiled
-def root(j: int, poles: Array, squares: Array, rho: float, gaps: Array) -> tuple[int, float]:
-    """Return the j-th root (ascending) of 1/rho + sum_k squares_k / (poles_k - mu), sum squares = 1.
+def secular_root(j: int, poles: Array, squares: Array, rho: float, gaps: Array) -> tuple[int, float]:
+    """Return the j-th root mu (ascending) of f(mu) = 1/rho + sum_k squares_k / (poles_k - mu).
 
-    As the pole nearest to it and the distance eta from there; `gaps` becomes the distances of all poles
-    from that one, so that gaps - eta are the distances from the root to full relative accuracy, which
-    poles - mu are not. The steps go to the root of an interpolation with the poles to the left and to
-    the right of the root, one each for the sums over the two sides (R.-C. Li, LAPACK Working Note 89).
+    The poles ascend, rho > 0 and sum squares = 1. Root j lies between poles j and j + 1, the last one
+    between the last pole and that pole plus rho. Returned are the index of the pole nearest to the root and
+    the distance eta = mu - that pole; `gaps` becomes poles_k minus that pole. The differences gaps_k - eta
+    have full relative accuracy, which poles_k - mu have not.
+
+    The iteration is the middle way of R.-C. Li (LAPACK Working Note 89): each step goes to the root of an
+    interpolating rational function (`rational_step`). It is kept inside a bracket, which is bisected where
+    a step leaves it, and at every 16th iteration.
     """
     n = poles.size
     last = j == n - 1
-    distances(poles, j, gaps)
+    gaps_from(poles, j, gaps)
     if n == 1:
         return 0, rho
     left = j - 1 if last else j
     low, high = 0.0, rho if last else gaps[j + 1]
     eta = rho * max(squares[j], 0.5) if last else high / 2
-    for rounds in range(ROUNDS):
-        p, slope_p, q, slope_q = sides(gaps, squares, eta, left + 1)
-        f = 1 / rho + p + q
-        if rounds == 0 and not last and f < 0:  # the pole to the right is nearer
+    for iteration in range(MAX_ITERATIONS):
+        psi, psi_slope, phi, phi_slope = secular_sums(gaps, squares, eta, left + 1)
+        f = 1 / rho + psi + phi
+        if iteration == 0 and not last and f < 0:  # at the midpoint: the root is nearer to the right pole
             width = high
             j, low, high, eta = j + 1, -eta, 0.0, eta - width
-            distances(poles, j, gaps)
-        if f > 0:
+            gaps_from(poles, j, gaps)
+        if f > 0:  # f increases between two poles
             high = min(high, eta)
         else:
             low = max(low, eta)
         a, b = gaps[left] - eta, gaps[left + 1] - eta
-        step = interpolated(f, slope_p, slope_q, a, b, last)
+        step = rational_step(f, psi_slope, phi_slope, a, b, last)
         new = eta + step
-        if abs(step) <= CLOSE * min(abs(a), abs(b)) and low <= new <= high:
+        if abs(step) <= RELATIVE_STEP * min(abs(a), abs(b)) and low <= new <= high:
             return j, new
-        if not low < new < high or rounds % 16 == 15:
+        if not low < new < high or iteration % 16 == 15:
             new = (low + high) / 2
             if not low < new < high:
                 return j, eta
@@ -152,29 +181,37 @@ def root(j: int, poles: Array, squares: Array, rho: float, gaps: Array) -> tuple
 
 
 @compiled
-def distances(poles: Array, j: int, gaps: Array) -> None:
-    """Fill in the distances of the poles from the j-th."""
+def gaps_from(poles: Array, j: int, gaps: Array) -> None:
+    """Set gaps_k = poles_k - poles_j."""
     for k in range(poles.size):
         gaps[k] = poles[k] - poles[j]
 
 
 @compiled
-def interpolated(f: float, slope_p: float, slope_q: float, a: float, b: float, last: bool) -> float:
-    """Return the step to the root of r + s / (a - x) + t / (b - x) with this value and these slopes."""
-    curvature = f - a * slope_p - b * slope_q
-    linear = (a + b) * f - a * b * (slope_p + slope_q)
-    rest = a * b * f
-    wide = np.sqrt(max(linear * linear - 4 * rest * curvature, 0.0))
+def rational_step(f: float, psi_slope: float, phi_slope: float, a: float, b: float, last: bool) -> float:
+    """Return the root x of r + s / (a - x) + t / (b - x) that lies between the poles a and b.
+
+    s and t are such that the two fractions have the slopes psi' and phi' at x = 0, and r such that the
+    function has the value f there. Multiplied by (a - x)(b - x) it is the quadratic equation
+    `square` x^2 - `linear` x + `constant` = 0. For the last root, x is the one beyond b.
+    """
+    square = f - a * psi_slope - b * phi_slope
+    linear = (a + b) * f - a * b * (psi_slope + phi_slope)
+    constant = a * b * f
+    discriminant_root = np.sqrt(max(linear * linear - 4 * constant * square, 0.0))
     if last:
-        wide = -wide
-    if (linear <= 0) != last:
-        return float((linear - wide) / (2 * curvature))
-    return float(2 * rest / (linear + wide))
+        discriminant_root = -discriminant_root
+    if (linear <= 0) != last:  # of the two equal formulas, the one without cancellation
+        return float((linear - discriminant_root) / (2 * square))
+    return float(2 * constant / (linear + discriminant_root))
 
 
 @summed
-def image(gaps: Array, eta: float, z: Array, poles: Array, row: Array) -> tuple[float, float]:
-    """Fill in the eigenvector z / (gaps - eta) of a root; return its square and its form with `poles`."""
+def secular_eigenvector(gaps: Array, eta: float, z: Array, poles: Array, row: Array) -> tuple[float, float]:
+    """Set row = v with v_k = z_k / (gaps_k - eta), the eigenvector of a root.
+
+    Returns |v|^2 and v' diag(poles) v.
+    """
     square, form = 0.0, 0.0
     for k in range(gaps.size):
         t = z[k] / (gaps[k] - eta)

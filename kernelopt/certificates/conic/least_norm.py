@@ -1,4 +1,4 @@
-"""Small changes of a multiplier that give A'z wanted values."""
+"""The least-norm change of a multiplier z that gives A'z wanted values."""
 
 from __future__ import annotations
 
@@ -9,14 +9,15 @@ from scipy.sparse.linalg import splu
 
 from kernelopt.validation import Array
 
-REFINEMENTS = 4
-RIDGE = 1e-14
+REFINEMENTS = 4  # steps of iterative refinement: each reduces what the ridge and rounding leave
+RIDGE = 1e-14  # added to the normal equations of columns of length one: rounding of their entries
 
 
-class Repair:
-    """The least change of z that gives A'z a wanted value in chosen columns.
+class LeastNormCorrection:
+    """The least-norm Delta with (A'(z + Delta))_j = w_j in chosen columns j, computed in floating point.
 
-    The columns are scaled to length one. Where the normal equations cannot be factored there is none.
+    With the chosen columns scaled to length one, Delta = A (A'A)^-1 (w - A'z), by a sparse LU factorisation
+    of A'A and iterative refinement.
     """
 
     def __init__(self, A: sp.csc_array, columns: NDArray[np.bool_]) -> None:
@@ -38,7 +39,7 @@ class Repair:
                     self.solver = None
 
     def __call__(self, z: Array, wanted: Array) -> Array | None:
-        """Return z changed so that A'z is `wanted` in the chosen columns, None where it cannot be."""
+        """Return z + Delta with w = `wanted`, None where A'A cannot be factored or the result overflows."""
         if not self.columns.size:
             return z
         if self.solver is None:
