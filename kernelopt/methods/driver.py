@@ -21,7 +21,7 @@ from kernelopt.methods.learned import weights_of
 from kernelopt.methods.method import Method, Outcome
 from kernelopt.methods.results import Result, attained, certified, merged
 from kernelopt.methods.solution import Solution
-from kernelopt.structure.ball import Ball, read_ball
+from kernelopt.structure.ball import BallProblem, read_ball
 from kernelopt.structure.evaluation import Evaluator
 from kernelopt.structure.structure import Structure
 
@@ -200,7 +200,7 @@ def finished(structure: Structure, best: Result, control: Control, tried: Sequen
     learned = tuple(learned_machine(term, machine) for term, machine in terms)
     write_back(structure, certificate, outcome.hidden, duals, outcome.solver, optimal)
     ball = read_ball(structure)
-    p = ball.p if isinstance(ball, Ball) else None
+    p = ball.p if isinstance(ball, BallProblem) else None
     if not optimal:
         text = f"the certified gap {certificate.gap:.1e} is above tol = {control.tol:g} ({certificate})."
         warnings.warn(

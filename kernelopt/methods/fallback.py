@@ -7,7 +7,7 @@ import numpy as np
 from kernelopt.certificates.upper.feasibility import FeasibleSet
 from kernelopt.errors import SolverError, Stopped
 from kernelopt.methods.method import Outcome
-from kernelopt.structure.ball import Ball, read_ball
+from kernelopt.structure.ball import BallProblem, read_ball
 from kernelopt.structure.evaluation import Evaluator
 from kernelopt.structure.pieces import centre, read_pieces
 from kernelopt.structure.structure import Point, Structure
@@ -34,7 +34,7 @@ def known_outcome(structure: Structure, watch: Watch) -> Outcome | None:
 def middle(structure: Structure) -> Point | None:
     """Return equal weights, kernels that are multiples of I, or the feasible point nearest to zero."""
     ball = read_ball(structure)
-    if isinstance(ball, Ball):
+    if isinstance(ball, BallProblem):
         return ball.point(ball.reach * ball.start)
     pieces = read_pieces(structure)
     if not isinstance(pieces, str) and all(piece.reach is not None for piece in pieces):

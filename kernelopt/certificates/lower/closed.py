@@ -60,7 +60,9 @@ def closed_bound(structure: Structure, minorants: list[Minorant]) -> ClosedBound
     read = read_separation(structure)
     if read is None:
         return None
-    known = [numbers(share, below) for share, below in zip(read.shares, minorants, strict=True) if share > 0]
+    known = [
+        numbers(share, below) for share, below in zip(read.coefficients, minorants, strict=True) if share > 0
+    ]
     signed = {v for slopes in (read.affine.matrices, *(part.slopes for part in known)) for v in slopes}
     signed -= set(read.used)  # bounded by their signs alone
     if not all(v.is_nonneg() for v in signed):
@@ -70,7 +72,7 @@ def closed_bound(structure: Structure, minorants: list[Minorant]) -> ClosedBound
         return bound_at(read, combined(read.affine, known, multiple), signed)
 
     found = bound(1.0)
-    if not (known and (read.prices or signed or read.affine.matrices or read.affine.constant.any())):
+    if not (known and (read.terms or signed or read.affine.matrices or read.affine.constant.any())):
         return found  # the bound is linear in the multiple, or there is none
     if not found.value > bound(SMALLER).value:
         found = bound(best_multiple(lambda t: bound(t).value))
@@ -80,7 +82,7 @@ def closed_bound(structure: Structure, minorants: list[Minorant]) -> ClosedBound
 def bound_at(read: Separation, objective: Objective, signed: set[cp.Variable]) -> ClosedBound:
     """Return the minimum of an affine objective and the prices over the sets, and x >= 0 for the others."""
     minima = {i: minimum(part, objective.slopes) for i, part in read.sets.items()}
-    prices = [minimum(part, objective.slopes) for part in read.prices]
+    prices = [minimum(part, objective.slopes) for part in read.terms]
     every = [*minima.values(), *prices]
     change = exact_sum([found.value for found in every])
     change += over_signs(signed, objective.slopes)

@@ -18,7 +18,7 @@ from kernelopt.grams import Grams, join
 from kernelopt.language.terms import Term, terms
 from kernelopt.losses import Loss, hard_margin
 from kernelopt.losses.base import balance
-from kernelopt.structure.ball import one_risk, weighed
+from kernelopt.structure.ball import one_risk, weighted_kernels
 from kernelopt.structure.structure import Structure, is_zero, once
 from kernelopt.structure.trees import short
 from kernelopt.validation import Array
@@ -212,7 +212,7 @@ def combined(parts: list[Term] | None) -> dict[cp.Variable, Grams] | None:
     for part in parts or []:
         if is_zero(part.grams):
             continue
-        read = weighed(part)
+        read = weighted_kernels(part)
         if read is None or read[0] in found or read[0].ndim > 1 or read[0].attributes["bounds"] is not None:
             return None
         found[read[0]] = read[1]
@@ -227,7 +227,7 @@ def read_size(structure: Structure) -> Size | str:
         return f"it needs one constraint that bounds the weights, the problem has {len(chosen)}"
     constraint, read = constraints[chosen[0]], structure.affines[chosen[0]]
     name = constraint.label or short(constraint)
-    sphere = structure.spheres[chosen[0]]
+    sphere = structure.norm_balls[chosen[0]]
     if sphere is not None and sphere.radius > 0 and structure.variables == (sphere.variable,):
         if sphere.p > 1:
             return Size(name, sphere.radius, p=sphere.p)

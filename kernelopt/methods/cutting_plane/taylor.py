@@ -8,7 +8,7 @@ import numpy as np
 from kernelopt.conic.ladder import ladder, run_solver
 from kernelopt.methods.cutting_plane.master import MasterFailure, Proposal, averaged
 from kernelopt.numerics.norms import lp_length
-from kernelopt.structure.ball import Ball
+from kernelopt.structure.ball import BallProblem
 from kernelopt.structure.structure import Point
 from kernelopt.threads import Watch
 from kernelopt.validation import Array
@@ -21,7 +21,7 @@ EXPANSIONS = 50
 class TaylorMaster:
     """max over the unit l_p sphere of the least cut, by a sequence of quadratic constraints."""
 
-    def __init__(self, read: Ball, watch: Watch | None = None) -> None:
+    def __init__(self, read: BallProblem, watch: Watch | None = None) -> None:
         self.read, self.watch = read, watch
         self.alphas: list[Array] = []
         self.gains: list[float] = []

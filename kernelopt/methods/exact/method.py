@@ -21,7 +21,7 @@ from kernelopt.methods.exact.programme import Programme
 from kernelopt.methods.method import Cost, Method, Outcome
 from kernelopt.methods.results import attained, united
 from kernelopt.methods.sizing import Size, compilation_seconds, size
-from kernelopt.structure.ball import Ball, read_ball
+from kernelopt.structure.ball import BallProblem, read_ball
 from kernelopt.structure.expansion import Expansion, expand
 from kernelopt.structure.structure import Point, Structure
 from kernelopt.structure.units import units
@@ -278,7 +278,7 @@ def finite(variables: Sequence[cp.Variable]) -> bool:
 def with_equal_weights(structure: Structure, certificate: Certificate, watch: Any) -> Certificate:
     """Return the certificate at equal weights where f = 0 is optimal, so that any weights are."""
     read = read_ball(structure)
-    if not isinstance(read, Ball) or not certificate.feasible:
+    if not isinstance(read, BallProblem) or not certificate.feasible:
         return certificate
     alpha = certificate.alphas[0]
     form = float((read.reach * read.start) @ read.grams.forms(alpha))

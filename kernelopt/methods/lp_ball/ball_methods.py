@@ -7,7 +7,7 @@ import numpy as np
 from kernelopt.methods.control import Control
 from kernelopt.methods.method import Cost, Outcome
 from kernelopt.numerics.norms import lp_length
-from kernelopt.structure.ball import Ball
+from kernelopt.structure.ball import BallProblem
 from kernelopt.validation import Array
 
 FIXED = 5e-3  # seconds of a call, to read the problem and to describe the solution
@@ -15,7 +15,7 @@ PASS = 1e-9  # seconds for an entry of a kernel that is read once: eight bytes, 
 EQUAL = 1e-3  # share of equal weights in the start: a weight that is zero would stay zero
 
 
-def warm_start(read: Ball, control: Control) -> tuple[Array, Array | None]:
+def warm_start(read: BallProblem, control: Control) -> tuple[Array, Array | None]:
     """Return weights in the unit ball and alpha to start from: those of an earlier method, if there was one.
 
     Otherwise the weights are equal, and alpha is None.
@@ -29,7 +29,7 @@ def warm_start(read: Ball, control: Control) -> tuple[Array, Array | None]:
     return mixed / max(1.0, lp_length(mixed, read.p)), alpha
 
 
-def ball_outcome(read: Ball, control: Control, remedy: str) -> Outcome | None:
+def ball_outcome(read: BallProblem, control: Control, remedy: str) -> Outcome | None:
     """Return the best weights and alpha that were reported, None if there were none."""
     if control.best is None:
         return None
@@ -43,7 +43,7 @@ def ball_outcome(read: Ball, control: Control, remedy: str) -> Outcome | None:
     )
 
 
-def ball_cost(read: Ball, steps: float, step: float, rows: int | None = None) -> Cost:
+def ball_cost(read: BallProblem, steps: float, step: float, rows: int | None = None) -> Cost:
     """Return the cost of so many steps, each of `step` seconds and of so many rows of all kernels, or all."""
     m, n = read.reach.size, read.y.size
     return Cost(FIXED + steps * (step + PASS * m * n * (n if rows is None else rows)), 8.0 * m * n**2)

@@ -10,7 +10,7 @@ from kernelopt.learner import learn
 from kernelopt.methods.control import STALLED, Control
 from kernelopt.methods.lp_ball.ball_methods import ball_cost, ball_outcome, warm_start
 from kernelopt.methods.method import Cost, Method, Outcome
-from kernelopt.structure.ball import Ball, read_ball
+from kernelopt.structure.ball import BallProblem, read_ball
 from kernelopt.structure.structure import Structure
 from kernelopt.validation import one_of, whole
 
@@ -42,20 +42,20 @@ class BlockDescent(Method):
         one_of(self.update, "update", ("descent", "best-response"))
         whole(self.max_iterations, "max_iterations")
 
-    def match(self, structure: Structure) -> Ball | str:
+    def match(self, structure: Structure) -> BallProblem | str:
         """Read the ball."""
         return read_ball(structure)
 
-    def cost(self, match: Ball) -> Cost:
+    def cost(self, match: BallProblem) -> Cost:
         # The update of the weights contracts the slower the nearer p is to 1; at p = 1 it creeps, the longer
         # the more kernels there are. A machine from a start takes some milliseconds, and O(n^2) work.
         m, n = match.reach.size, match.y.size
         iterations = min(self.max_iterations, 2 + 14 / (match.p - 1) if match.p > 1 else 3 * m**2)
         return ball_cost(match, iterations, 2.5e-3 + 2e-8 * n**2)
 
-    def run(self, match: Ball, control: Control) -> Outcome | None:
+    def run(self, match: BallProblem, control: Control) -> Outcome | None:
         check_separable(match.learner, control.check)
-        step = match.analytic if self.update == "descent" else match.best_response
+        step = match.analytic_weights if self.update == "descent" else match.best_weights
         w, alpha = warm_start(match, control)
         with control:
             for _ in range(self.max_iterations):

@@ -15,7 +15,7 @@ from kernelopt.losses.base import Curve
 from kernelopt.methods.control import Control
 from kernelopt.methods.lp_ball.ball_methods import ball_cost, ball_outcome, warm_start
 from kernelopt.methods.method import Cost, Method, Outcome
-from kernelopt.structure.ball import Ball, read_ball
+from kernelopt.structure.ball import BallProblem, read_ball
 from kernelopt.structure.structure import Structure
 from kernelopt.validation import Array, whole
 
@@ -82,7 +82,7 @@ def working_set(curve: Curve, a: Array, g: Array, size: int, bias: bool) -> tupl
 class Descent:
     """The state of Algorithm 2: alpha, the images K_m alpha, the weights, and the rows in use."""
 
-    def __init__(self, read: Ball, size: int, memory: float, w: Array, alpha: Array | None) -> None:
+    def __init__(self, read: BallProblem, size: int, memory: float, w: Array, alpha: Array | None) -> None:
         self.read, self.size = read, size
         self.curve = read.loss.curve(read.y)
         self.rows = Rows(read.grams, memory, 2 * size)
@@ -132,7 +132,7 @@ class Descent:
 
     def reweigh(self) -> float:
         """Update the weights by (17); return the largest change."""
-        before, self.w = self.w, self.read.analytic(self.w, self.forms())
+        before, self.w = self.w, self.read.analytic_weights(self.w, self.forms())
         return float(np.abs(self.w - before).max())
 
 
@@ -158,14 +158,14 @@ class Interleaved(Method):
         whole(self.chunk, "chunk")
         whole(self.max_chunks, "max_chunks")
 
-    def match(self, structure: Structure) -> Ball | str:
+    def match(self, structure: Structure) -> BallProblem | str:
         """Read the ball; the loss must have a piecewise quadratic dual."""
         read = read_ball(structure)
         if isinstance(read, str) or read.loss.quadratic:
             return read
         return f"its loss must have a piecewise quadratic dual, {read.loss!r} has none"
 
-    def cost(self, match: Ball) -> Cost:
+    def cost(self, match: BallProblem) -> Cost:
         # Above p = 1 about nine sweeps over the entries, and some chunks at the start; at p = 1 the weights
         # of the kernels that are left out vanish slowly, one after the other. A chunk takes 0.25 ms beside
         # reading its rows twice: for its block of the kernel, and to update the images.
@@ -173,7 +173,7 @@ class Interleaved(Method):
         chunks = 25 + 9 * n / self.chunk if match.p > 1 else 50 * m
         return ball_cost(match, chunks, 2.5e-4, rows=2 * min(self.chunk, n))
 
-    def run(self, match: Ball, control: Control) -> Outcome | None:
+    def run(self, match: BallProblem, control: Control) -> Outcome | None:
         check_separable(match.learner, control.check)
         memory = MEMORY if control.memory is None else control.memory
         with control:

@@ -12,7 +12,7 @@ from kernelopt.methods.control import Control
 from kernelopt.methods.lp_ball.ball_methods import ball_cost, ball_outcome, warm_start
 from kernelopt.methods.method import Cost, Method, Outcome
 from kernelopt.numerics.norms import conjugate_exponent, lp_length
-from kernelopt.structure.ball import Ball, read_ball
+from kernelopt.structure.ball import BallProblem, read_ball
 from kernelopt.structure.structure import Structure
 from kernelopt.validation import Array, whole
 
@@ -30,7 +30,7 @@ class Done(Exception):
 class Dual:
     """l(alpha) - 1/2 |s(alpha)|_q, negated, with an augmented Lagrangian for sum alpha = 0."""
 
-    def __init__(self, read: Ball) -> None:
+    def __init__(self, read: BallProblem) -> None:
         self.read = read
         curve = read.loss.curve(read.y)
         margin = 0.0 if read.loss.quadratic else INSIDE * (curve.upper - curve.lower)
@@ -43,7 +43,7 @@ class Dual:
         """Return the forms s, the best weights w for them, and the predictor K_w alpha."""
         images = self.read.grams.apply(alpha)
         s = self.read.reach * (images @ alpha)
-        w = self.read.best_response(self.read.start, s)
+        w = self.read.best_weights(self.read.start, s)
         return s, w, (self.read.reach * w) @ images
 
     def __call__(self, alpha: Array) -> tuple[float, Array]:
@@ -78,7 +78,7 @@ class SmoothDual(Method):
     def __post_init__(self) -> None:
         whole(self.max_iterations, "max_iterations")
 
-    def match(self, structure: Structure) -> Ball | str:
+    def match(self, structure: Structure) -> BallProblem | str:
         """Read the ball; p must be above 1, and the loss have a smooth and curved dual."""
         read = read_ball(structure)
         if isinstance(read, str):
@@ -89,16 +89,16 @@ class SmoothDual(Method):
             found.append(f"its loss must have a smooth and curved dual, {read.loss!r} has not")
         return "; ".join(found) or read
 
-    def cost(self, match: Ball) -> Cost:
+    def cost(self, match: BallProblem) -> Cost:
         # About a hundred gradients, each of which reads the kernels once; 0.1 ms of it is Python.
         return ball_cost(match, 100.0, 1e-4)
 
-    def run(self, match: Ball, control: Control) -> Outcome | None:
+    def run(self, match: BallProblem, control: Control) -> Outcome | None:
         with control, suppress(Done):
             self._ascend(match, Dual(match), control)
         return ball_outcome(match, control, REMEDY)
 
-    def _ascend(self, read: Ball, dual: Dual, control: Control) -> None:
+    def _ascend(self, read: BallProblem, dual: Dual, control: Control) -> None:
         """Maximise for a multiplier of the intercept, and update it, until `Done`."""
         loss, y, count = read.loss, read.y, 0
 

@@ -34,7 +34,7 @@ class Minorant:
         All roundings are paid for.
         """
         least = [
-            piece.least(G) - error * float(np.max(piece.reach))  # type: ignore[arg-type]
+            piece.linear_minimum(G) - error * float(np.max(piece.reach))  # type: ignore[arg-type]
             for piece, G, error in zip(pieces, self.gradients, self.errors, strict=True)
         ]
         paid = [min(s, 0.0) if piece.at_most else s for piece, s in zip(pieces, least, strict=True)]
