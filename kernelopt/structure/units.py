@@ -19,9 +19,7 @@ from kernelopt.validation import Array
 
 HOMOGENEOUS = (Equality, Inequality, Zero, NonNeg, NonPos, cp.constraints.PSD, SOC, ExpCone, PowCone3D)
 """Constraints in a cone, which stay the same when all arguments are divided by a positive number."""
-LARGEST_LOG2 = (
-    500  # units lie in [2^-500, 2^500], so that products of two of them neither overflow nor vanish
-)
+LARGEST_LOG2 = 500  # units lie in [2^-500, 2^500]: products of two neither overflow nor vanish
 
 
 class RiskUnits(NamedTuple):
