@@ -254,7 +254,7 @@ class Slow(Refusing):
 
 
 def test_a_first_method_that_takes_much_longer_than_predicted_is_ended_for_the_next(registered, monkeypatch):
-    monkeypatch.setattr(driver, "LEAST_FIRST", 0.2)
+    monkeypatch.setattr(driver, "SMALLEST_FIRST_BUDGET", 0.2)
     asked = registered(Slow())
     solution = norm_ball(14, 3, 2.0).solve()
     assert asked == ["slow"]
@@ -264,7 +264,7 @@ def test_a_first_method_that_takes_much_longer_than_predicted_is_ended_for_the_n
 def test_a_slow_method_gets_its_time_where_no_other_is_better(registered, monkeypatch):
     for name in list(METHODS):
         monkeypatch.delitem(METHODS, name)
-    monkeypatch.setattr(driver, "LEAST_FIRST", 0.2)
+    monkeypatch.setattr(driver, "SMALLEST_FIRST_BUDGET", 0.2)
     asked = registered(Slow(), Refusing())
     with pytest.warns(ko.ConvergenceWarning):
         solution = norm_ball(14, 3, 2.0).solve()

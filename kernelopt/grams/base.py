@@ -26,7 +26,7 @@ from kernelopt.validation import (
 if TYPE_CHECKING:
     from kernelopt.grams.evaluated import KernelFunction
 
-CORNER = 100  # points, on which a kernel is factored in a tenth of a millisecond
+LEADING_POINTS = 100  # points, on which a kernel is factored in a tenth of a millisecond
 
 # The factories name subclasses of `Grams`, so they import them when they are called.
 
@@ -159,7 +159,7 @@ class Grams(Matrices):
             return whole.subset(self.origin[1][chosen])
         return self._subset(chosen)
 
-    def check_corners(self) -> None:
+    def check_leading_blocks(self) -> None:
         """Raise `NotPSDError` for a kernel that is indefinite on the first hundred points.
 
         The methods that factor no kernel would not find out: a Cholesky factor of all N points takes as long
@@ -167,9 +167,9 @@ class Grams(Matrices):
         """
         if self.known_semidefinite:
             return
-        size = min(self.n_points, CORNER)
-        corner = self if size == self.n_points else self.block(slice(0, size))
-        for i, K in enumerate(corner):
+        size = min(self.n_points, LEADING_POINTS)
+        block = self if size == self.n_points else self.block(slice(0, size))
+        for i, K in enumerate(block):
             shifted = np.array(K)
             shifted[np.diag_indices(size)] += PSD_TOLERANCE * float(np.abs(np.diag(K)).max(initial=0.0))
             try:
@@ -274,13 +274,13 @@ class Grams(Matrices):
 
 def as_names(names: Sequence[str], m: int) -> tuple[str, ...]:
     """Return the names of m kernels, checked."""
-    words = as_list(names, "names", f"{m} strings, one per kernel")
-    if len(words) != m or not all(isinstance(name, str) for name in words):
+    listed = as_list(names, "names", f"{m} strings, one per kernel")
+    if len(listed) != m or not all(isinstance(name, str) for name in listed):
         raise ShapeError(
-            f"names must be {m} strings, one per kernel, got {shown(names)}. Pass a list of words, or "
+            f"names must be {m} strings, one per kernel, got {shown(names)}. Pass a list of listed, or "
             "leave it out."
         )
-    return tuple(str(name) for name in words)
+    return tuple(str(name) for name in listed)
 
 
 def as_grams(grams: Grams | ArrayLike, what: str = "grams") -> Grams:

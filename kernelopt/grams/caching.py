@@ -34,11 +34,11 @@ def read_only(array: Array) -> Array:
 if TYPE_CHECKING:
     from functools import cached_property
 
-    once = cached_property
+    cached_array = cached_property
 else:
 
-    class once:
-        """A property that is an array of all kernels, computed once and read-only.
+    class cached_array:
+        """A property that is an array of all kernels, computed cached_array and read-only.
 
         Python 3.11 computes a `cached_property` under one lock for all instances. Stacks ask the stacks
         below them, so two threads could each hold the lock that the other waits for. Here two threads
@@ -58,7 +58,7 @@ else:
             return vars(stack).setdefault(self.name, read_only(array))
 
 
-class _Pending:
+class _Computation:
     """An array that a thread is computing; its result is None where that failed."""
 
     def __init__(self, owner: int) -> None:
@@ -72,7 +72,7 @@ class _Entries:
     def __init__(self) -> None:
         self.arrays: dict[int, Array] = {}
         self.bytes = 0
-        self.pending: dict[int, _Pending] = {}
+        self.pending: dict[int, _Computation] = {}
         self.lock = Lock()
 
 
@@ -110,7 +110,7 @@ class BoundedCache:
         with entries.lock:
             if number in entries.arrays:
                 return entries.arrays[number]
-            waiting = entries.pending.setdefault(number, _Pending(me))
+            waiting = entries.pending.setdefault(number, _Computation(me))
         if waiting.owner != me:
             found = waiting.result.result()
             return self.get(i, compute) if found is None else found  # what failed there may fail here
@@ -130,7 +130,7 @@ class BoundedCache:
                     waiting.result.set_result(array)
 
 
-def all_kept(shape: tuple[int, int, int]) -> bool:
+def all_cached(shape: tuple[int, int, int]) -> bool:
     """Whether a stack of this shape may keep every one of its matrices."""
     m, n_points, _ = shape
     return 8 * m * n_points**2 <= CACHE_BYTES

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kernelopt.grams.base import Grams
-from kernelopt.grams.caching import once
+from kernelopt.grams.caching import cached_array
 from kernelopt.numerics.factors import RANK_TOLERANCE
 from kernelopt.validation import Array
 
@@ -22,16 +22,16 @@ class CenteredGrams(Grams):
     """
 
     def __init__(
-        self, base: Grams, whole: Grams | None = None, places: NDArray[np.intp] | None = None
+        self, base: Grams, whole: Grams | None = None, indices_in_whole: NDArray[np.intp] | None = None
     ) -> None:
         super().__init__(len(base), base.n_points, base.names)
         self._base = base
         self._whole = base if whole is None else whole
-        self._places = np.arange(base.n_points) if places is None else places  # of the points in the whole
+        self._indices_in_whole = np.arange(base.n_points) if indices_in_whole is None else indices_in_whole
 
-    @once
+    @cached_array
     def _shift(self) -> Array:
-        return np.asarray((self._whole.row_means - self._half_mean)[:, self._places])
+        return np.asarray((self._whole.row_means - self._half_mean)[:, self._indices_in_whole])
 
     @property
     def _half_mean(self) -> Array:
@@ -40,12 +40,12 @@ class CenteredGrams(Grams):
 
     def block(self, rows: Any) -> Grams:
         chosen = self._block(rows)
-        return CenteredGrams(self._base.block(chosen), self._whole, self._places[chosen])
+        return CenteredGrams(self._base.block(chosen), self._whole, self._indices_in_whole[chosen])
 
     def _subset(self, chosen: NDArray[np.intp]) -> Grams:
         base = self._base.subset(chosen)
         whole = base if self._whole is self._base else self._whole.subset(chosen)
-        return self._sharing(CenteredGrams(base, whole, self._places), chosen)
+        return self._sharing(CenteredGrams(base, whole, self._indices_in_whole), chosen)
 
     def gram(self, i: int) -> Array:
         return np.asarray(self._base.gram(i) - (self._shift[i, :, None] + self._shift[i]))
@@ -55,7 +55,7 @@ class CenteredGrams(Grams):
         rows = self._base.rows(chosen)
         return np.asarray(rows - (self._shift[:, chosen, None] + self._shift[:, None, :]))
 
-    @once
+    @cached_array
     def diagonals(self) -> Array:
         return centred_squares(self._base.diagonals, self._shift)
 
@@ -90,7 +90,7 @@ class CenteredGrams(Grams):
     def factor(self, i: int) -> Array:
         if self._whole.rank_bounds[i] < self.n_points:  # centred factors keep the rank, matrices may not
             L = self._whole.factor(i)
-            return np.asarray((L - L.mean(axis=0))[self._places])
+            return np.asarray((L - L.mean(axis=0))[self._indices_in_whole])
         constant = not self.diagonals[i].any() and bool(
             np.abs(self.gram(i)).max() <= RANK_TOLERANCE * np.abs(self._base.diagonals[i]).max()
         )  # what is left of a constant kernel is round-off, and need not be semidefinite
@@ -99,7 +99,7 @@ class CenteredGrams(Grams):
     def cross(self, X_new: Any) -> Array:
         cross = self._whole.cross(X_new)
         shift = cross.mean(axis=2) - self._half_mean
-        return np.asarray(cross[:, :, self._places] - (shift[:, :, None] + self._shift[:, None, :]))
+        return np.asarray(cross[:, :, self._indices_in_whole] - (shift[:, :, None] + self._shift[:, None, :]))
 
     def self_similarity(self, X_new: Any) -> Array:
         shift = self._whole.cross(X_new).mean(axis=2) - self._half_mean

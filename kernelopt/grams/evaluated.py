@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from kernelopt.errors import InputError, NotFiniteError, ShapeError
 from kernelopt.grams.base import Grams
-from kernelopt.grams.caching import BoundedCache, once
+from kernelopt.grams.caching import BoundedCache, cached_array
 from kernelopt.kernels import Kernel, as_points
 from kernelopt.validation import Array, as_float_array, as_symmetric, numeric, shown
 
@@ -51,10 +51,10 @@ class KernelGrams(Grams):
                 )
         self.X = copied_points(X, self.kernels)
         super().__init__(len(self.kernels), len(self.X), [repr(k) for k in self.kernels])
-        self._kept = BoundedCache()
+        self._cache = BoundedCache()
 
     def gram(self, i: int) -> Array:
-        return self._kept.get(i, self._evaluated)
+        return self._cache.get(i, self._evaluated)
 
     def _evaluated(self, i: int) -> Array:
         K = as_symmetric(self.kernels[i](self.X), self.names[i])
@@ -72,7 +72,7 @@ class KernelGrams(Grams):
         if chosen.size:
             points = self._points(chosen)
             for i in range(len(self)):
-                found[i] = self.gram(i)[chosen] if i in self._kept else self._rows_of(i, points)
+                found[i] = self.gram(i)[chosen] if i in self._cache else self._rows_of(i, points)
             # k(X, Z) takes Z for other points, where `identity()` is zero; a point meets itself here.
             found[:, np.arange(chosen.size), chosen] = self.diagonals[:, chosen]
         return found
@@ -86,7 +86,7 @@ class KernelGrams(Grams):
             )
         return part
 
-    @once
+    @cached_array
     def diagonals(self) -> Array:
         return np.stack([np.asarray(k.diagonal(self.X)) for k in self.kernels])
 
@@ -108,7 +108,7 @@ class KernelGrams(Grams):
         part.kernels = tuple(self.kernels[i] for i in chosen)
         part.names = tuple(self.names[i] for i in chosen)
         part.shape = (len(chosen), *self.shape[1:])
-        part._kept = self._kept.part(chosen)
+        part._cache = self._cache.part(chosen)
         return self._sharing(part, chosen)
 
     def block(self, rows: Any) -> Grams:

@@ -11,8 +11,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from kernelopt.errors import ParameterError, ShapeError
 from kernelopt.grams.base import Grams, as_grams
-from kernelopt.grams.caching import once
-from kernelopt.grams.normalized import ScaledGrams, given
+from kernelopt.grams.caching import cached_array
+from kernelopt.grams.normalized import KnownConstants, ScaledGrams
 from kernelopt.grams.stored import IdentityGrams, RankOneGrams
 from kernelopt.validation import Array, as_float_array, as_list, shown
 
@@ -128,7 +128,7 @@ def multiplied(grams: Grams, factor: ArrayLike) -> Grams:
     c = np.broadcast_to(c, (len(grams),))
     if isinstance(grams, JoinedGrams):
         return JoinedGrams([multiplied(part, c[cut]) for part, cut in grams.pieces()])
-    return ScaledGrams(grams, given(1 / c))
+    return ScaledGrams(grams, KnownConstants(1 / c))
 
 
 class JoinedGrams(Grams):
@@ -170,7 +170,7 @@ class JoinedGrams(Grams):
         found = [self.parts[p := int(owners[run[0]])].subset(chosen[run] - self._cuts[p]) for run in runs]
         return found[0] if len(found) == 1 else JoinedGrams(found)
 
-    @once
+    @cached_array
     def diagonals(self) -> Array:
         return np.concatenate([part.diagonals for part in self.parts])
 
@@ -182,7 +182,7 @@ class JoinedGrams(Grams):
     def traces(self) -> Array:
         return np.concatenate([part.traces for part in self.parts])
 
-    @once
+    @cached_array
     def row_means(self) -> Array:
         return np.concatenate([part.row_means for part in self.parts])
 

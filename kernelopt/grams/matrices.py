@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kernelopt.errors import ParameterError, ShapeError
-from kernelopt.grams.caching import BoundedCache, all_kept, chunks, once, positions, read_only
+from kernelopt.grams.caching import BoundedCache, all_cached, cached_array, chunks, positions, read_only
 from kernelopt.numerics.factors import pivoted_cholesky
 from kernelopt.validation import Array, Index, numeric, row_maxima, shown
 
@@ -39,7 +39,7 @@ class Matrices(ABC):
         return {
             k: v
             for k, v in state.items()
-            if k not in ("origin", "_applied") and not isinstance(getattr(type(self), k, None), once)
+            if k not in ("origin", "_applied") and not isinstance(getattr(type(self), k, None), cached_array)
         }
 
     @abstractmethod
@@ -144,7 +144,7 @@ class Matrices(ABC):
             )
         return i, j
 
-    @once
+    @cached_array
     def diagonals(self) -> Array:
         """The diagonals, shape (m, N)."""
         return np.stack([np.diag(K).copy() for K in self])  # a view would keep its matrix alive
@@ -163,10 +163,10 @@ class Matrices(ABC):
         """
         return np.abs(self.diagonals) if self.known_semidefinite else self.largest_entries
 
-    @once
+    @cached_array
     def largest_entries(self) -> Array:
         """The largest absolute value in each row, shape (m, N)."""
-        if all_kept(self.shape):
+        if all_cached(self.shape):
             return np.stack([row_maxima(K) for K in self])
         return np.concatenate([row_maxima(self.rows(chunk)) for chunk in chunks(self.shape)], axis=1)
 
@@ -176,7 +176,7 @@ class Matrices(ABC):
         total: Array = self.diagonals.sum(axis=1)
         return total
 
-    @once
+    @cached_array
     def row_means(self) -> Array:
         """The mean K_i 1 / N of each row, shape (m, N)."""
         return self.apply(np.ones(self.n_points)) / self.n_points
@@ -208,7 +208,7 @@ class Matrices(ABC):
 
     def _apply(self, a: Array) -> Array:
         """Compute what `apply` returns."""
-        if all_kept(self.shape):
+        if all_cached(self.shape):
             return np.stack([K[:, : a.size] @ a for K in self])
         images = [self.rows(chunk)[:, :, : a.size] @ a for chunk in chunks(self.shape)]
         return np.concatenate(images, axis=1)

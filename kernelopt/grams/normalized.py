@@ -12,17 +12,17 @@ from numpy.typing import ArrayLike, NDArray
 
 from kernelopt.errors import InputError, NotPSDError, ParameterError
 from kernelopt.grams.base import Grams
-from kernelopt.grams.caching import BoundedCache, once
+from kernelopt.grams.caching import BoundedCache, cached_array
 from kernelopt.numerics.factors import RANK_TOLERANCE
 from kernelopt.validation import Array, shown
 
 
 def scaled(base: Grams, kind: str) -> Grams:
     """Return the scaled stack of a kind, as `Grams.normalize` says."""
-    word = kind if isinstance(kind, str) else ""
-    if word == "spherical":
+    name = kind if isinstance(kind, str) else ""
+    if name == "spherical":
         return SphericalGrams(base)
-    if word in ("multiplicative", "trace"):
+    if name in ("multiplicative", "trace"):
         return ScaledGrams(base, variances if kind == "multiplicative" else mean_diagonals)
     raise ParameterError(
         f"kind must be 'multiplicative', 'spherical' or 'trace', got {shown(kind)} in Grams.normalize. "
@@ -56,7 +56,7 @@ def mean_diagonals(grams: Grams) -> Array:
 
 
 @dataclass(frozen=True, eq=False)
-class given:
+class KnownConstants:
     """The formula of constants that are known, shape (m,), whatever the matrices."""
 
     constants: Array
@@ -65,9 +65,9 @@ class given:
         """Return the constants."""
         return self.constants
 
-    def of(self, chosen: NDArray[np.intp]) -> given:
+    def of(self, chosen: NDArray[np.intp]) -> KnownConstants:
         """Return the formula of some of the matrices."""
-        return given(self.constants[chosen])
+        return KnownConstants(self.constants[chosen])
 
 
 class ScaledGrams(Grams):
@@ -81,7 +81,7 @@ class ScaledGrams(Grams):
         self._base, self._formula = base, formula
         self._whole = base if whole is None else whole
 
-    @once
+    @cached_array
     def constants(self) -> Array:
         """The constants c, shape (m,)."""
         return self._formula(self._whole)
@@ -96,7 +96,7 @@ class ScaledGrams(Grams):
     def _subset(self, chosen: NDArray[np.intp]) -> Grams:
         base = self._base.subset(chosen)
         whole = base if self._whole is self._base else self._whole.subset(chosen)
-        formula = self._formula.of(chosen) if isinstance(self._formula, given) else self._formula
+        formula = self._formula.of(chosen) if isinstance(self._formula, KnownConstants) else self._formula
         return self._sharing(ScaledGrams(base, formula, whole), chosen)
 
     def gram(self, i: int) -> Array:
@@ -149,9 +149,9 @@ class SphericalGrams(Grams):
     def __init__(self, base: Grams) -> None:
         super().__init__(len(base), base.n_points, base.names)
         self._base = base
-        self._kept = BoundedCache()
+        self._cache = BoundedCache()
 
-    @once
+    @cached_array
     def _lengths(self) -> Array:
         """The lengths sqrt(K_ii) of the features, shape (m, N)."""
         return self._roots(self._base.diagonals, "point {}")
@@ -170,11 +170,11 @@ class SphericalGrams(Grams):
 
     def _subset(self, chosen: NDArray[np.intp]) -> Grams:
         part = SphericalGrams(self._base.subset(chosen))
-        part._kept = self._kept.part(chosen)
+        part._cache = self._cache.part(chosen)
         return self._sharing(part, chosen)
 
     def gram(self, i: int) -> Array:
-        return self._kept.get(i, self._scaled)
+        return self._cache.get(i, self._scaled)
 
     def _scaled(self, i: int) -> Array:
         K: Array = self._base.gram(i) / np.outer(self._lengths[i], self._lengths[i])

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from kernelopt.errors import ShapeError
 from kernelopt.grams.base import Grams
-from kernelopt.grams.caching import once, read_only
+from kernelopt.grams.caching import cached_array, read_only
 from kernelopt.validation import Array, plain, shown
 
 
@@ -80,7 +80,7 @@ class RankOneGrams(Grams):
     def _subset(self, chosen: NDArray[np.intp]) -> Grams:
         return self._sharing(RankOneGrams(self.V[:, chosen], [self.names[i] for i in chosen]), chosen)
 
-    @once
+    @cached_array
     def diagonals(self) -> Array:
         return (self.V**2).T
 
@@ -128,7 +128,7 @@ class IdentityGrams(Grams):
     def block(self, rows: Any) -> Grams:
         return IdentityGrams(len(np.arange(self.n_points)[self._block(rows)]))
 
-    @once
+    @cached_array
     def diagonals(self) -> Array:
         return np.ones((1, self.n_points))
 

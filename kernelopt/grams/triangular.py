@@ -6,7 +6,7 @@ import numpy as np
 from scipy.linalg import lapack
 
 from kernelopt.grams.base import Grams
-from kernelopt.grams.caching import all_kept, chunks
+from kernelopt.grams.caching import all_cached, chunks
 from kernelopt.grams.joined import JoinedGrams
 from kernelopt.grams.normalized import ScaledGrams
 from kernelopt.grams.stored import IdentityGrams, RankOneGrams
@@ -47,11 +47,11 @@ def triangle(grams: Grams) -> Array:
     if short is not None:
         return short
     m, N, _ = grams.shape
-    kept = list(grams) if all_kept(grams.shape) else None
+    cached = list(grams) if all_cached(grams.shape) else None
     step = 1 + max(BLOCK_BYTES // (8 * m * N), TALL * m // N)
     R = np.zeros((0, m))
     for chunk in chunks(grams.shape):
-        strips = grams.rows(chunk) if kept is None else [K[chunk] for K in kept]
+        strips = grams.rows(chunk) if cached is None else [K[chunk] for K in cached]
         for start in range(chunk.start, chunk.stop, step):
             part = slice(start - chunk.start, start - chunk.start + step)
             R = extended(R, [strip[part] for strip in strips], start)

@@ -15,7 +15,7 @@ from cvxpy.atoms.affine.reshape import reshape
 from cvxpy.atoms.affine.unary_operators import NegExpression
 
 from kernelopt.grams import Grams, IdentityGrams
-from kernelopt.grams.caching import once
+from kernelopt.grams.caching import cached_array
 from kernelopt.language.combination import Combination
 from kernelopt.validation import Array, as_symmetric
 
@@ -35,7 +35,7 @@ class FixedGrams(Grams):
         n = expression.shape[0] if rows is None else len(np.arange(expression.shape[0])[rows])
         super().__init__(1, n, ["the fixed kernel"])
 
-    @once
+    @cached_array
     def _gram(self) -> Array:
         K = as_symmetric(dense(self.expression), self.names[0])
         return K if self.points is None else K[self.points][:, self.points]

@@ -95,7 +95,7 @@ def check_kernels(structure: Structure) -> None:
     for term in structure.risks:
         for K, form in zip(term.kernels, term.forms, strict=True):
             for _, grams in (terms(K) or ()) if form == "second-order cone" else ():
-                grams.check_corners()
+                grams.check_leading_blocks()
 
 
 class MethodSequence:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from kernelopt.learner.pivots import compiled
+from kernelopt.learner.smo import compiled
 from kernelopt.validation import Array
 
 

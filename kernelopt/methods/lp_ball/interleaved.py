@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from kernelopt.certificates.separability import check_separable
 from kernelopt.grams import ArrayGrams, Grams
-from kernelopt.learner.pivots import add_rows, combined_block, compiled, pair_pivots, single_pivots
+from kernelopt.learner.smo import add_rows, combined_block, compiled, coordinate_steps, smo_pairs
 from kernelopt.losses.base import Curve
 from kernelopt.methods.control import Control
 from kernelopt.methods.lp_ball.ball_methods import ball_cost, ball_outcome, warm_start
@@ -20,7 +20,7 @@ from kernelopt.structure.structure import Structure
 from kernelopt.validation import Array, whole
 
 REPORT_EVERY = 10  # chunks between two reports of the bounds
-PIVOTS = 20  # SMO steps per entry of a chunk, at most
+PIVOTS = 20  # SMO steps per entry of a chunk, at max_steps
 VIOLATION_SHARE = 0.1  # a chunk ends when its violation has fallen to this share
 FIRST_CHUNKS = 3  # chunks before the first update of the weights
 STATIONARY = 1e-13  # violation and change of the weights at which rounding allows no more progress
@@ -107,7 +107,7 @@ class InterleavedRun:
         shape = len(read.grams), read.y.size
         self.images = np.array(read.grams.apply(self.alpha)) if started else np.zeros(shape)
         self.w = w
-        self.pivots = compiled(pair_pivots if read.bias else single_pivots)
+        self.pivots = compiled(smo_pairs if read.bias else coordinate_steps)
 
     @property
     def weights(self) -> Array:
