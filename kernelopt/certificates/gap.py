@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from kernelopt.language.risk import Learner
+from kernelopt.language.learner import Learner
 from kernelopt.structure.evaluation import sum_of_magnitudes
 from kernelopt.structure.structure import Structure, once
 

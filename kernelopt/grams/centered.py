@@ -1,4 +1,4 @@
-"""Centred stacks: kernels of the features minus their mean."""
+"""Centred stacks: the kernels of the features minus their mean."""
 
 from __future__ import annotations
 
@@ -14,11 +14,12 @@ from kernelopt.validation import Array
 
 
 class CenteredGrams(Grams):
-    """The matrices K_ij - s_i - s_j of a base, s_i = (mean of row i) - (mean of all entries) / 2 of a whole.
+    """The matrices K_ij - s_i - s_j of a base, with s_i = (mean of row i) - (mean of all entries) / 2.
 
-    The whole is the stack that was centred; a block of it has a block as base, and the same whole. No
-    matrix is kept: sums and rows are the base's, shifted. Diagonal entries below 1e-11 of the numbers
-    they are differences of are round-off, and zero.
+    The means run over the stack that was centred, which is called `whole`. A block of the centred stack has a
+    block of it as its base, and the same `whole`. No matrix is cached: sums and rows are those of the base,
+    shifted. Diagonal entries below 1e-11 of the terms of their difference are rounding errors, and are set to
+    zero.
     """
 
     def __init__(
@@ -88,12 +89,12 @@ class CenteredGrams(Grams):
         return np.asarray(self._base.entries(i, j) - (self._shift[:, i] + self._shift[:, j]))
 
     def factor(self, i: int) -> Array:
-        if self._whole.rank_bounds[i] < self.n_points:  # centred factors keep the rank, matrices may not
+        if self._whole.rank_bounds[i] < self.n_points:  # a centred factor has no more columns than L
             L = self._whole.factor(i)
             return np.asarray((L - L.mean(axis=0))[self._indices_in_whole])
         constant = not self.diagonals[i].any() and bool(
             np.abs(self.gram(i)).max() <= RANK_TOLERANCE * np.abs(self._base.diagonals[i]).max()
-        )  # what is left of a constant kernel is round-off, and need not be semidefinite
+        )  # a centred constant kernel is only rounding errors, which may be indefinite
         return np.zeros((self.n_points, 0)) if constant else super().factor(i)
 
     def cross(self, X_new: Any) -> Array:
@@ -107,7 +108,7 @@ class CenteredGrams(Grams):
 
 
 def centred_squares(squares: Array, shift: Array) -> Array:
-    """Return k(x, x) - 2 s(x), zero where it is below 1e-11 of its terms."""
+    """Return k(x, x) - 2 s(x), set to zero where it is below 1e-11 of its terms."""
     centred = squares - 2 * shift
     zero = np.abs(centred) <= RANK_TOLERANCE * (np.abs(squares) + 2 * np.abs(shift))
     return np.where(zero, 0.0, centred)

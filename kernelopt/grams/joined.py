@@ -1,4 +1,4 @@
-"""Stacks made of stacks: some of the matrices of one, or all of those of several."""
+"""Stacks composed of other stacks: some matrices of one stack, or all matrices of several."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from kernelopt.validation import Array, as_float_array, as_list, shown
 
 
 class ChosenGrams(Grams):
-    """Some matrices of a stack that has no shorter way to its matrices than one after the other."""
+    """Some matrices of a stack that cannot select several of its matrices at once."""
 
     def __init__(self, whole: Grams, chosen: NDArray[np.intp]) -> None:
         super().__init__(len(chosen), whole.n_points, [whole.names[i] for i in chosen])
@@ -52,19 +52,19 @@ class ChosenGrams(Grams):
 def join(parts: Sequence[tuple[ArrayLike, Grams]]) -> Grams:
     """Return one stack of all kernels of several stacks on the same points, each times its factor.
 
-    Nothing is evaluated here. The parts keep what they compute, and every method asks them.
+    Nothing is evaluated. Every method calls the same method of the parts, which use their own caches.
 
     Parameters
     ----------
     parts : sequence of pairs (factor, grams)
         The factor is a positive number, or an array of shape (m,) with one for each of the m kernels
-        of that stack. Factors of one cost nothing.
+        of that stack. A factor of one costs nothing.
 
     Returns
     -------
     Grams
-        The kernels in the order of the parts, with their names. One part with a factor of one is
-        returned as it is. `subset` and `block` of the stack are joined from those of the parts.
+        The kernels in the order of the parts, with their names. A single part with factor one is returned
+        itself. `subset` and `block` of the stack are joined from those of the parts.
 
     Raises
     ------
@@ -111,7 +111,7 @@ def join(parts: Sequence[tuple[ArrayLike, Grams]]) -> Grams:
 
 
 def multiplied(grams: Grams, factor: ArrayLike) -> Grams:
-    """Return the stack with each matrix times its positive factor, the stack itself where all are one."""
+    """Return the stack with each matrix times its positive factor; by ones, the stack itself."""
     c = as_float_array(factor, "the factor of a stack in join", ndim=(0, 1))
     if c.ndim and c.shape != (len(grams),):
         raise ShapeError(
@@ -141,7 +141,7 @@ class JoinedGrams(Grams):
         self._cuts = np.cumsum([0, *map(len, parts)])
 
     def pieces(self) -> list[tuple[Grams, slice]]:
-        """Return each part with its place among the kernels."""
+        """Return each part with the slice of its kernels in the stack."""
         cuts = self._cuts.tolist()
         return [(part, slice(*cuts[p : p + 2])) for p, part in enumerate(self.parts)]
 

@@ -1,4 +1,4 @@
-"""Stacks on a common scale: kernels of the features divided by a number, or each by its length."""
+"""Normalised stacks: each kernel divided by a constant, or each entry by the lengths of its features."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from kernelopt.validation import Array, shown
 
 
 def scaled(base: Grams, kind: str) -> Grams:
-    """Return the scaled stack of a kind, as `Grams.normalize` says."""
+    """Return the normalised stack of a kind; see `Grams.normalize`."""
     name = kind if isinstance(kind, str) else ""
     if name == "spherical":
         return SphericalGrams(base)
@@ -57,7 +57,7 @@ def mean_diagonals(grams: Grams) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class KnownConstants:
-    """The formula of constants that are known, shape (m,), whatever the matrices."""
+    """Constants of shape (m,) in the form of a function of the stack, as `ScaledGrams` takes it."""
 
     constants: Array
 
@@ -66,14 +66,15 @@ class KnownConstants:
         return self.constants
 
     def of(self, chosen: NDArray[np.intp]) -> KnownConstants:
-        """Return the formula of some of the matrices."""
+        """Return the constants of some of the matrices."""
         return KnownConstants(self.constants[chosen])
 
 
 class ScaledGrams(Grams):
     """The matrices K_i / c_i of a base, with positive constants c = formula(whole).
 
-    The whole is the stack that was normalised; a block of it has a block as base, and the same whole.
+    `whole` is the stack that was normalised. A block of the normalised stack has a block of it as its base,
+    and the same `whole`.
     """
 
     def __init__(self, base: Grams, formula: Callable[[Grams], Array], whole: Grams | None = None) -> None:
@@ -144,7 +145,7 @@ class ScaledGrams(Grams):
 
 
 class SphericalGrams(Grams):
-    """The matrices K_ij / sqrt(K_ii K_jj): features of length one."""
+    """The matrices K_ij / sqrt(K_ii K_jj): the kernels of features of length one."""
 
     def __init__(self, base: Grams) -> None:
         super().__init__(len(base), base.n_points, base.names)
@@ -212,8 +213,8 @@ class SphericalGrams(Grams):
             L = super().factor(i)
             if L.shape[1] <= self.rank_bounds[i]:
                 return L
-        # The round-off of centring, scaled up at points close to the mean, looks like rank or like negative
-        # eigenvalues. The base's own factor has neither, or says which kernel really has.
+        # Normalisation magnifies the rounding errors of centring at points close to the mean. They can look
+        # like additional rank or like negative eigenvalues, from which the factor of the base is free.
         return self._base.factor(i) / self._lengths[i, :, None]
 
     def cross(self, X_new: Any) -> Array:

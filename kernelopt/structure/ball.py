@@ -10,7 +10,7 @@ import cvxpy as cp
 import numpy as np
 
 from kernelopt.grams import Grams, join
-from kernelopt.language.risk import Learner
+from kernelopt.language.learner import Learner
 from kernelopt.language.terms import Term, terms
 from kernelopt.losses import Loss
 from kernelopt.numerics.norms import conjugate_exponent, lp_length

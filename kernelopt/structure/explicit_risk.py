@@ -9,9 +9,9 @@ import numpy as np
 
 from kernelopt.grams import join
 from kernelopt.language.combination import combine
-from kernelopt.language.faces import faced_penalty
-from kernelopt.language.penalty import Penalty, penalty, weighted
-from kernelopt.language.risk import Risk, half_square
+from kernelopt.language.faces import penalty_on_range
+from kernelopt.language.penalty import Penalty, half_square, penalty, weighted
+from kernelopt.language.risk import Risk
 from kernelopt.losses import Loss
 from kernelopt.structure.affine import affine
 from kernelopt.structure.trees import replaced, times
@@ -42,7 +42,7 @@ def explicit_risk(node: Risk, unit: RiskUnits, substitutes: dict[int, Any]) -> E
     hidden: list[tuple[cp.Variable, cp.Expression]] = []
     for before, K in zip(learner.penalties, learner.kernels, strict=True):
         K, sizes = in_kernel_unit(replaced(K, substitutes), before, unit, learner.n)
-        part, f = faced_penalty(penalty(K, learner.n, ""), K, learner.n)
+        part, f = penalty_on_range(penalty(K, learner.n, ""), K, learner.n)
         parts.append(part)
         if before.form == "semidefinite":
             hidden.append((before.f, times(unit.targets, part.f if f is None else f)))

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import cvxpy as cp
 import numpy as np
 
-from kernelopt.language.risk import Learner, on_labelled
+from kernelopt.language.learner import Learner, on_labelled
 from kernelopt.language.terms import terms
 from kernelopt.learner import BlockMachine, Machine
 from kernelopt.numerics.norms import lp_length

@@ -10,8 +10,9 @@ from typing import Any, NamedTuple, TypeVar
 import cvxpy as cp
 
 from kernelopt.grams import Grams
+from kernelopt.language.learner import Learner, on_labelled
 from kernelopt.language.penalty import Form
-from kernelopt.language.risk import Learner, Risk, on_labelled, risk
+from kernelopt.language.risk import Risk, risk
 from kernelopt.language.terms import FixedGrams, terms
 from kernelopt.losses import Loss
 from kernelopt.structure.affine import Affine, affine

@@ -12,7 +12,7 @@ import scipy.sparse as sp
 
 from kernelopt.certificates.boxes import Boxes
 from kernelopt.language.faces import facial_reduction
-from kernelopt.language.risk import Learner
+from kernelopt.language.learner import Learner
 from kernelopt.language.terms import Term, terms
 from kernelopt.numerics.norms import conjugate_exponent, lp_length
 from kernelopt.numerics.rounding import UNIT, Bounded, exact_sum, form, gamma, upwards

@@ -17,7 +17,7 @@ from kernelopt.certificates.statements.witness import factor, fractions, in_ball
 from kernelopt.grams import Grams, join
 from kernelopt.language.terms import Term, terms
 from kernelopt.losses import Loss, hard_margin
-from kernelopt.losses.base import balance
+from kernelopt.losses.base import project_zero_sum
 from kernelopt.structure.ball import one_risk, weighted_kernels
 from kernelopt.structure.structure import Structure, is_zero, once
 from kernelopt.structure.trees import short
@@ -86,7 +86,7 @@ class Learning:
     def prove_lower(self, stated: Statement, alpha: Array) -> None:
         """Put alpha on a grid in its domain, and pay its forms with multipliers of the size and the cone."""
         low, high = stated.arrays["ends0"]
-        near = balance(alpha, low, high) if self.bias else np.clip(alpha, low, high)
+        near = project_zero_sum(alpha, low, high) if self.bias else np.clip(alpha, low, high)
         alpha = on_grid(near, low, high, self.bias)
         stated.give(0, alpha=alpha)
         a, K = fractions(alpha), fractions(stated.arrays["K0"])
