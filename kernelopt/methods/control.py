@@ -18,9 +18,9 @@ from kernelopt.methods.progress import ProgressLine
 
 Callback = Callable[[dict[str, Any]], Any]
 History = tuple[tuple[float, float, float], ...]
-GRACE_SECONDS = 0.7  # of the second by which a call may exceed its time limit, the part for certificates
-GRACE_SHARE = 0.07  # the same for the tenth of a long time limit
-STALL, PROGRESS = 50, 1e-3  # a method has stalled if `STALL` reports reduce the gap by less than this share
+# A call may exceed its time limit by a second, or by a tenth of it. Certificates may use these parts of that.
+GRACE_SECONDS, GRACE_SHARE = 0.7, 0.07
+STALL, PROGRESS = 50, 1e-3  # stalled: that many reports reduce the gap by less than this share of it
 STALLED = (
     "its bounds no longer come nearer: it is limited by rounding. Rescale the kernels to a mean diagonal "
     "near one, or centre them"

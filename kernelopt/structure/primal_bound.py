@@ -17,7 +17,7 @@ from kernelopt.numerics.rounding import Bounded, exact_sum, form, gamma, split_s
 from kernelopt.structure.trees import short
 from kernelopt.validation import Array, row_maxima
 
-FEASIBILITY = 1e-14  # relative change of the weights that makes a point feasible up to rounding exactly so
+FEASIBILITY = 1e-14  # relative change of the weights that makes a point, feasible up to rounding, feasible
 LARGE_ROUNDING = 1e-9  # relative rounding above which a value is computed again in twice the precision
 MOST_PRODUCTS = 4_000_000  # products in twice the precision that take about a second
 

@@ -79,8 +79,8 @@ class CuttingPlane(Method):
     def cost(self, match: Structure) -> Cost:
         n = max(term.learner.n for term in match.risks)
         weights = sum(v.size for v in match.variables)
-        # A cut more for every number that is learned; an iteration trains the machines, compiles nothing and
-        # solves the master twice: 14 ms, and a share of the exact problem's time where it is semidefinite.
+        # Measured: about as many iterations as weights. Each trains the machines and solves the master twice,
+        # which takes 14 ms, plus a tenth of the exact problem's time where the master is semidefinite.
         machines = len(match.risks) * (3e-3 + 2e-8 * n**2.3)
         master = 1.4e-2 + 1e-5 * weights + (size(match).seconds / 10 if size(match).order else 0.0)
         return Cost(min(self.max_iterations, 12 + weights) * (machines + master))

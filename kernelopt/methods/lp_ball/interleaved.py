@@ -20,7 +20,7 @@ from kernelopt.structure.structure import Structure
 from kernelopt.validation import Array, whole
 
 REPORT_EVERY = 10  # chunks between two reports of the bounds
-PIVOTS = 20  # SMO steps per entry of a chunk, at max_steps
+STEPS_PER_ENTRY = 20  # largest number of SMO steps for each entry of a chunk
 VIOLATION_SHARE = 0.1  # a chunk ends when its violation has fallen to this share
 FIRST_CHUNKS = 3  # chunks before the first update of the weights
 STATIONARY = 1e-13  # violation and change of the weights at which rounding allows no more progress
@@ -50,7 +50,7 @@ class RowCache:
             return
         slots = min(n, max(fewest, int(size // (8 * m * n))))
         self.store = np.empty((m, slots, n))
-        self.slot: OrderedDict[int, int] = OrderedDict()  # of each point, the one used last at the end
+        self.slot: OrderedDict[int, int] = OrderedDict()  # of each point, in the order of last use
 
     def fetch(self, points: Index) -> Index:
         """Return the positions in `store` of the rows of these points; rows not yet held are evaluated."""
@@ -107,7 +107,7 @@ class InterleavedRun:
         shape = len(read.grams), read.y.size
         self.images = np.array(read.grams.apply(self.alpha)) if started else np.zeros(shape)
         self.w = w
-        self.pivots = compiled(smo_pairs if read.bias else coordinate_steps)
+        self.smo = compiled(smo_pairs if read.bias else coordinate_steps)
 
     @property
     def weights(self) -> Array:
@@ -123,7 +123,7 @@ class InterleavedRun:
         block = compiled(combined_block)(self.rows.store, slots, Q, self.weights)
         a = self.alpha[Q]
         parts = (part[Q] for part in curve[1:])
-        self.pivots(block, *parts, a, g[Q], VIOLATION_SHARE * violation, PIVOTS * Q.size)
+        self.smo(block, *parts, a, g[Q], VIOLATION_SHARE * violation, STEPS_PER_ENTRY * Q.size)
         steps = a - self.alpha[Q]
         moved = np.flatnonzero(steps)
         compiled(add_rows)(self.rows.store, slots[moved], steps[moved], self.images)

@@ -16,9 +16,7 @@ from kernelopt.structure.ball import BallProblem, read_ball
 from kernelopt.structure.structure import Structure
 from kernelopt.validation import Array, whole
 
-BOX_MARGIN = (
-    1e-12  # distance from the bounds, as a share of the box, where the entropy's gradient is infinite
-)
+BOX_MARGIN = 1e-12  # share of the box kept from its bounds, where an entropy has an infinite gradient
 CORRECTIONS = 20  # pairs of steps and gradient changes in the memory of L-BFGS
 REPORT_EVERY = 5  # iterations between two reports of the bounds
 INNER_ITERATIONS = 50  # iterations of L-BFGS-B between two updates of the intercept

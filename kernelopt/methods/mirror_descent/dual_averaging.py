@@ -18,7 +18,7 @@ import scipy.linalg
 from kernelopt.structure.pieces import Piece
 from kernelopt.validation import Array
 
-RATE_FACTOR = 4.0  # the adaptive rate over the rate of the best bound; measured to be the fastest
+RATE_FACTOR = 4.0  # the adaptive rate over the rate of the best bound; found by measurement
 
 
 class EntropyIterate:
@@ -43,7 +43,7 @@ class EntropyIterate:
         powers = -rate * values
         top = max(float(powers.max()), 0.0 if self.piece.at_most else -np.inf)
         p = np.exp(powers - top)
-        p /= p.sum() + (np.exp(-top) if self.piece.at_most else 0.0)  # a coordinate of gradient zero
+        p /= p.sum() + (np.exp(-top) if self.piece.at_most else 0.0)  # 1 - tr P, with gradient zero
         if V is None:
             return np.asarray(self.reach * p)
         X = (V * (self.reach * p)) @ V.T

@@ -184,7 +184,7 @@ class MirrorDescentRun:
             seen.append(self.beside)
         proofs = [proof]
         for at in seen:
-            self.watch()  # every one of these takes eigendecompositions
+            self.watch()  # each of these bounds takes eigendecompositions
             proofs.append(self.read.sharpened(at.dual, at.points)[0])
         bounds = []
         for each in proofs:

@@ -37,7 +37,7 @@ class Part(NamedTuple):
     M : sparse array or None
     """
 
-    position: int  # of the variable among the pieces
+    position: int
     grams: Grams | None = None
     M: Any = None
 
@@ -56,7 +56,7 @@ class Kernel:
 
     n: int
     parts: list[Part]
-    fixed: list[tuple[Array, Grams]]  # weights and Gram matrices
+    fixed: list[tuple[Array, Grams]]
 
     @cached_property
     def constant(self) -> Array:
@@ -97,7 +97,7 @@ class Trained(NamedTuple):
     value: float
     alpha: Array
     shares: Array
-    machine: tuple[Array, Array | None]  # alpha and scales, as `Risk.at` takes them
+    machine: tuple[Array, Array | None]
 
 
 @dataclass(frozen=True, eq=False)
