@@ -36,9 +36,9 @@ class RowCache:
     ----------
     grams : Grams
     size : float
-        Bytes of the cache.
+        The size of the cache in bytes.
     fewest : int
-        The smallest number of rows of each kernel that the cache holds.
+        The number of rows of each kernel that the cache must hold at least.
     """
 
     def __init__(self, grams: Grams, size: float, fewest: int) -> None:
@@ -101,8 +101,8 @@ class InterleavedRun:
         self.read, self.size = read, size
         self.curve = read.loss.curve(read.y)
         self.rows = RowCache(read.grams, memory, 2 * size)
-        first = np.zeros(read.y.size) if alpha is None else alpha
-        self.alpha = np.ascontiguousarray(read.loss.project(first, read.y, read.bias))
+        initial = np.zeros(read.y.size) if alpha is None else alpha
+        self.alpha = np.ascontiguousarray(read.loss.project(initial, read.y, read.bias))
         started = alpha is not None and alpha.any()  # from alpha = 0 the images are known to be zero
         shape = len(read.grams), read.y.size
         self.images = np.array(read.grams.apply(self.alpha)) if started else np.zeros(shape)

@@ -98,16 +98,15 @@ class MirrorDescent(Method):
             check_separable(trainer.risk.learner, control.check)
         iterates = [UPDATES[self.update](piece) for piece in match.pieces]
         steps = STEPS[self.step](iterates, self.max_iterations)
-        beside = (self.step, self.update) == ("adaptive", "averaging")
-        search = MirrorDescentRun(match, steps, beside, control.check)
+        use_extra = (self.step, self.update) == ("adaptive", "averaging")
+        run = MirrorDescentRun(match, steps, use_extra, control.check)
         best: Evaluation | None = None
         with control:
             for count in range(self.max_iterations):
-                reporting = (
-                    count % REPORT_EVERY == 0 or count == self.max_iterations - 1 or control.out_of_time
-                )
+                last = count == self.max_iterations - 1 or control.out_of_time
+                reporting = last or count % REPORT_EVERY == 0
                 slack = MACHINE_SHARE * max(control.tol, control.gap) * max(abs(control.upper), control.floor)
-                found, lower, proof = search.step(slack, reporting)
+                found, lower, proof = run.step(slack, reporting)
                 if best is None or found.value < control.upper:
                     best = found
                 point = {piece.variable.id: X for piece, X in zip(match.pieces, found.points, strict=True)}
@@ -144,17 +143,17 @@ class MirrorDescentRun:
         The objective at the current points.
     average : Dual or None
         The weighted average of the dual variables so far.
-    beside : Evaluation or None
+    extra : Evaluation or None
         The objective at the last extra point, which is not part of the sequence.
     """
 
-    def __init__(self, read: Composite, steps: StepRule, beside: bool, watch: Watch) -> None:
+    def __init__(self, read: Composite, steps: StepRule, use_extra: bool, watch: Watch) -> None:
         self.read, self.steps, self.watch = read, steps, watch
         self.here: Evaluation | None = None
         self.average: Dual | None = None
         self.weight = 0.0
-        self.with_beside = beside
-        self.beside: Evaluation | None = None
+        self.use_extra = use_extra
+        self.extra: Evaluation | None = None
 
     def step(self, slack: float, reporting: bool) -> tuple[Evaluation, float, Dual]:
         """Make one step; return the best evaluation, a lower bound, and the dual that proves it.
@@ -175,15 +174,15 @@ class MirrorDescentRun:
         Bounds are computed from the averaged dual and from the duals of the evaluated points. The extra
         point is the newest iterate, improved by the primal points that belong to the averaged dual.
         """
-        start = self.steps.newest if self.with_beside else here.points
+        start = self.steps.newest if self.use_extra else here.points
         self.watch()
         proof, points = self.read.sharpened(average, start)
-        seen = [here]
-        if self.with_beside:
-            self.beside = self.read.evaluate(points, self.beside, slack, self.watch)
-            seen.append(self.beside)
+        evaluated = [here]
+        if self.use_extra:
+            self.extra = self.read.evaluate(points, self.extra, slack, self.watch)
+            evaluated.append(self.extra)
         proofs = [proof]
-        for at in seen:
+        for at in evaluated:
             self.watch()  # each of these bounds takes eigendecompositions
             proofs.append(self.read.sharpened(at.dual, at.points)[0])
         bounds = []
@@ -191,7 +190,7 @@ class MirrorDescentRun:
             self.watch()
             bounds.append(self.read.lower(each))
         best = int(np.argmax(bounds))
-        return min(seen, key=lambda at: at.value), bounds[best], proofs[best]
+        return min(evaluated, key=lambda at: at.value), bounds[best], proofs[best]
 
 
 def certify_dual(read: Composite, best: Evaluation, proof: Dual) -> tuple[Certificate, list[float]]:
