@@ -36,14 +36,14 @@ def smo_points(
     a = np.ascontiguousarray(loss.project(alpha, y, bias))
     K = np.ascontiguousarray(K, dtype=float)
     g = K @ a + curve.curvature * a - curve.linear
-    pivots = compiled(smo_pairs if bias else coordinate_steps)
+    loop = compiled(smo_pairs if bias else coordinate_steps)
     scale = float(np.abs(curve.linear).max(initial=0.0) + curve.l1.max(initial=0.0)) or 1.0
     tol = FIRST_TOLERANCE * scale
     for _ in range(ROUNDS):
         for max_steps in step_counts(y.size):
             if watch is not None:
                 watch()
-            violation = pivots(K, curve.curvature, curve.l1, curve.lower, curve.upper, a, g, tol, max_steps)
+            violation = loop(K, curve.curvature, curve.l1, curve.lower, curve.upper, a, g, tol, max_steps)
             if violation <= tol:
                 break
         yield a.copy()
