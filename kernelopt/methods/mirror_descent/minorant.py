@@ -40,6 +40,6 @@ class Minorant:
             piece.linear_minimum(G) - error * float(np.max(piece.reach))  # type: ignore[arg-type]
             for piece, G, error in zip(pieces, self.gradients, self.errors, strict=True)
         ]
-        paid = [min(s, 0.0) if piece.at_most else s for piece, s in zip(pieces, minima, strict=True)]
-        value, size = self.constant + sum(paid), abs(self.constant) + sum(map(abs, paid))
-        return -upwards(-value + self.error + gamma(len(paid) + 4) * size), minima
+        values = [min(s, 0.0) if piece.at_most else s for piece, s in zip(pieces, minima, strict=True)]
+        value, size = self.constant + sum(values), abs(self.constant) + sum(map(abs, values))
+        return -upwards(-value + self.error + gamma(len(values) + 4) * size), minima
