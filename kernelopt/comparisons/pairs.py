@@ -41,7 +41,7 @@ def comparisons(triplets: ArrayLike, n_points: int | None = None) -> Comparisons
     >>> print(comparisons([[0, 1, 2], [1, 2, 0], [2, 0, 1], [0, 1, 2], [3, 4, 5]]))
     5 triplets on 5 pairs of 6 points, in 2 parts
     1 group of pairs with contradictions; a shortest: 0 is closer to 1 than to 2 (row 0), 1 is closer to 2 \
-    than to 0 (row 1), 2 is closer to 0 than to 1 (row 2)
+than to 0 (row 1), 2 is closer to 0 than to 1 (row 2)
     1 triplet whose removal leaves no contradiction: row 2
     1 redundant triplet
     """
