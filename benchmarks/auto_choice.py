@@ -36,7 +36,7 @@ from auto_grid import grid, warm_up
 from rich.console import Console
 from rich.table import Table
 
-from kernelopt.methods.solve import applicable
+from kernelopt.methods.selection import applicable
 from kernelopt.structure.structure import Structure
 
 TOL = 1e-5

@@ -8,7 +8,7 @@ import numpy as np
 
 import kernelopt as ko
 from formulations import lanckriet, linear_functional, lp_norm, similarity, triplet_lp
-from kernelopt.methods.solve import applicable
+from kernelopt.methods.selection import applicable
 from kernelopt.structure.structure import Structure
 
 LOSSES = {

@@ -15,9 +15,9 @@ formulations             a module with a list        "kernelopt.formulations"
                          `CATALOGUE` of `Entry`
 ======================== =========================== ==============================================
 
-**A loss** states `expression` and `curve`, which returns a `Curve`; `weight` checks C, a `Weight`, and
-`per_sample` and `total` apply it. The docstring of `Loss` says what one states whose dual is not piecewise
-quadratic. `check_loss` tests it.
+**A loss** states `expression` and `curve`, which returns a `Curve`; `checked_weight` checks C, a
+`Weight`, and `per_sample` and `weighted_sum` apply it. The docstring of `Loss` says what one states whose
+dual is not piecewise quadratic. `check_loss` tests it.
 
 **A kernel** states `gram`, for checked points, and may sharpen `gram_diagonal` and `gram_rank`.
 `check_kernel` tests it.
@@ -26,10 +26,11 @@ quadratic. `check_loss` tests it.
 infinite values. The docstring of `Fidelity` says what single methods ask for. `check_fidelity` tests it.
 
 **A method** states `match`, `cost` and `run`: it reads a `Structure`, predicts a `Cost`, reports to a
-`Control`, and returns an `Outcome`. `read_ball` reads one risk with weights in an l_p ball as a `Ball`, which
-has the bounds. `on_simplex` and `balance` are projections, on a simplex and on a box with entries of sum
-zero; `lp_length` is |v|_p, and `conjugate_exponent` its q. `rounding` bounds the rounding errors of sums and
-products. `register_method` adds a method that is in no package; `check_method` tests it.
+`Control`, and returns an `Outcome`. `read_ball` reads one risk with weights in an l_p ball as a
+`BallProblem`, which has the bounds. `on_simplex` and `project_zero_sum` are projections, on a simplex and
+on a box with entries of sum zero; `lp_length` is |v|_p, and `conjugate_exponent` its q. `rounding` bounds
+the rounding errors of sums and products. `register_method` adds a method that is in no package;
+`check_method` tests it.
 
 **A formulation** is a function that returns a `Formulation`, with its dual and, where the paper prints some,
 a `Programme` each; an `Entry` puts it into the catalogue, a `Planted` problem has a known optimum. A problem
@@ -53,14 +54,15 @@ from kernelopt.fidelities import Fidelity
 from kernelopt.grams import Grams, as_grams
 from kernelopt.installed import installed
 from kernelopt.kernels import Kernel
-from kernelopt.losses.base import Curve, Loss, Weight, balance, per_sample, total, weight
+from kernelopt.losses.base import Curve, Loss, project_zero_sum
+from kernelopt.losses.weights import Weight, checked_weight, per_sample, weighted_sum
 from kernelopt.methods import Cost, Method, Outcome, Programme, register_method
 from kernelopt.methods.control import Control
 from kernelopt.numerics import rounding
 from kernelopt.numerics.norms import conjugate_exponent, lp_length
 from kernelopt.numerics.simplex import on_simplex
 from kernelopt.structure import Structure
-from kernelopt.structure.ball import Ball, read_ball
+from kernelopt.structure.ball import BallProblem, read_ball
 from kernelopt.validation import (
     Array,
     as_classes,
@@ -108,7 +110,7 @@ def __getattr__(name: str) -> object:
 
 __all__ = [
     "Array",
-    "Ball",
+    "BallProblem",
     "BoundedProblem",
     "Certificate",
     "Control",
@@ -138,13 +140,13 @@ __all__ = [
     "as_targets",
     "as_vector",
     "assert_certified",
-    "balance",
     "boolean",
     "check_fidelity",
     "check_formulation",
     "check_kernel",
     "check_loss",
     "check_method",
+    "checked_weight",
     "conjugate_exponent",
     "exponent",
     "installed",
@@ -153,11 +155,11 @@ __all__ = [
     "one_of",
     "per_sample",
     "positive",
+    "project_zero_sum",
     "read_ball",
     "register_method",
     "rounding",
     "shown",
-    "total",
-    "weight",
+    "weighted_sum",
     "whole",
 ]

@@ -13,7 +13,7 @@ from cvxpy.reductions.solvers.conic_solvers.scs_conif import SCS
 
 import kernelopt as ko
 from kernelopt.methods.registry import METHODS
-from kernelopt.methods.solve import applicable
+from kernelopt.methods.selection import applicable
 
 TAU, EPS = 0.4, 0.2
 

@@ -19,7 +19,7 @@ import kernelopt as ko
 from formulations import lanckriet, lp_norm, similarity, triplet_lp
 from kernelopt.methods import driver
 from kernelopt.methods.registry import METHODS
-from kernelopt.methods.solve import applicable, handicapped
+from kernelopt.methods.selection import applicable, preference
 from kernelopt.structure.structure import Structure
 from tests.problems import points
 
@@ -130,7 +130,7 @@ def test_methods_are_ordered_by_predicted_seconds(name):
     """`exact` goes before methods that are predicted to be faster by what nobody notices."""
     for n, m in [(12, 3), (60, 4)]:
         found = applicable(Structure(BUILDS[name](n, m).problem))
-        keys = [handicapped(c) for c in found]
+        keys = [preference(c) for c in found]
         assert keys == sorted(keys)
         assert all(c.seconds / 2.5 - 1e-9 <= k <= c.seconds for c, k in zip(found, keys, strict=True))
         assert all(c.seconds - 0.025 <= k + 1e-9 for c, k in zip(found, keys, strict=True))
@@ -254,7 +254,7 @@ class Slow(Refusing):
 
 
 def test_a_first_method_that_takes_much_longer_than_predicted_is_ended_for_the_next(registered, monkeypatch):
-    monkeypatch.setattr(driver, "LEAST_FIRST", 0.2)
+    monkeypatch.setattr(driver, "SMALLEST_FIRST_BUDGET", 0.2)
     asked = registered(Slow())
     solution = norm_ball(14, 3, 2.0).solve()
     assert asked == ["slow"]
@@ -264,7 +264,7 @@ def test_a_first_method_that_takes_much_longer_than_predicted_is_ended_for_the_n
 def test_a_slow_method_gets_its_time_where_no_other_is_better(registered, monkeypatch):
     for name in list(METHODS):
         monkeypatch.delitem(METHODS, name)
-    monkeypatch.setattr(driver, "LEAST_FIRST", 0.2)
+    monkeypatch.setattr(driver, "SMALLEST_FIRST_BUDGET", 0.2)
     asked = registered(Slow(), Refusing())
     with pytest.warns(ko.ConvergenceWarning):
         solution = norm_ball(14, 3, 2.0).solve()

@@ -13,8 +13,8 @@ from sklearn.svm import SVC, SVR
 
 import kernelopt as ko
 from kernelopt.learner import learn, lower_bound, machine_at
-from kernelopt.learner.decomposition import pivoted
-from kernelopt.learner.pivots import add_rows, combined_block, compiled, pair_pivots, single_pivots
+from kernelopt.learner.decomposition import smo_points
+from kernelopt.learner.smo import add_rows, combined_block, compiled, coordinate_steps, smo_pairs
 from tests.every import every
 from tests.problems import (
     CASES,
@@ -55,7 +55,7 @@ def last(iterator):
 
 
 def by_pivots(K, y, loss, bias, start=None):
-    return last(pivoted(K, y, loss, bias, np.zeros(y.size) if start is None else start))
+    return last(smo_points(K, y, loss, bias, np.zeros(y.size) if start is None else start))
 
 
 def dual_optimum(case, K, y, C, bias):
@@ -223,18 +223,18 @@ def test_the_second_entry_is_chosen_by_the_decrease_and_not_by_the_slope():
     """K = diag(1, 100, 1), y = (1, -1, -1): both partners of the first have excess 2, bends 101 and 2."""
     K, y = np.diag([1.0, 100.0, 1.0]), np.array([1.0, -1.0, -1.0])
     a, curve = np.zeros(3), ko.hinge(5.0).curve(y)
-    pair_pivots(K, *curve[1:], a, -curve.linear, 1e-9, 1)
+    smo_pairs(K, *curve[1:], a, -curve.linear, 1e-9, 1)
     np.testing.assert_array_equal(a, [1.0, 0.0, -1.0])
 
 
 @pytest.mark.parametrize(
     ("pivots", "start", "first"),
     [
-        (pair_pivots, [-0.5, 0.5], [0.0, 0.0]),
-        (pair_pivots, [-0.25, 0.5], [0.0, 0.25]),
-        (pair_pivots, [-0.5, 0.25], [-0.25, 0.0]),
-        (single_pivots, [-0.5, 0.25], [0.0, 0.25]),
-        (single_pivots, [-0.25, 0.5], [-0.25, 0.0]),
+        (smo_pairs, [-0.5, 0.5], [0.0, 0.0]),
+        (smo_pairs, [-0.25, 0.5], [0.0, 0.25]),
+        (smo_pairs, [-0.5, 0.25], [-0.25, 0.0]),
+        (coordinate_steps, [-0.5, 0.25], [0.0, 0.25]),
+        (coordinate_steps, [-0.25, 0.5], [-0.25, 0.0]),
     ],
 )
 def test_a_pivot_stops_at_a_kink(pivots, start, first):
@@ -250,7 +250,7 @@ def test_a_pivot_stops_at_a_kink(pivots, start, first):
 def test_the_gap_shrinks_from_point_to_point(case, bias):
     """Every point that is yielded is in the dual domain, and the last bound is the best."""
     K, y, loss = KERNELS["full rank"](N), case.y(N), case.loss(1.3)
-    found = list(pivoted(K, y, loss, bias, np.zeros(N)))
+    found = list(smo_points(K, y, loss, bias, np.zeros(N)))
     bounds = [lower_bound(K, alpha, y, loss) for alpha in found]
     assert (np.diff(bounds) >= -1e-12 * max(1.0, abs(bounds[-1]))).all()
     for alpha in found:
@@ -390,7 +390,7 @@ def arguments(case, bias, K):
 @every(("tol", "most"), [(1e-10, 500), (1e-10, 7), (1e-1, 500)])
 def test_the_compiled_pivots_are_those_of_python(case, bias, kernel, tol, most):
     """To the last bit, wherever they end: the same pivots in the same order."""
-    pivots, K = pair_pivots if bias else single_pivots, KERNELS[kernel](N)
+    pivots, K = smo_pairs if bias else coordinate_steps, KERNELS[kernel](N)
     slow, fast = arguments(case, bias, K), arguments(case, bias, K)
     left = pivots(*slow, tol, most)
     assert compiled(pivots)(*fast, tol, most) == left
@@ -404,7 +404,7 @@ def test_the_pivots_keep_their_word(case, bias, kernel):
     """The violation returned is the true one, the gradient is kept, the sum too, and a stays in its box."""
     K, curvature, l1, lower, upper, a, g = arguments(case, bias, KERNELS[kernel](N))
     y, total = case.y(N), a.sum()
-    left = (pair_pivots if bias else single_pivots)(K, curvature, l1, lower, upper, a, g, 1e-8, 20_000)
+    left = (smo_pairs if bias else coordinate_steps)(K, curvature, l1, lower, upper, a, g, 1e-8, 20_000)
     assert left <= 1e-8
     linear = case.loss(1.3).curve(y).linear
     np.testing.assert_allclose(g, K @ a + curvature * a - linear, atol=1e-9)
@@ -418,7 +418,7 @@ def test_no_pivots_are_made_at_the_optimum():
     curve = ko.hinge(3.0).curve(y)
     a = y.copy()
     g = K @ a - curve.linear
-    for pivots in (pair_pivots, single_pivots):
+    for pivots in (smo_pairs, coordinate_steps):
         assert pivots(K, *curve[1:], a, g, 1e-12, 100) == 0.0
         np.testing.assert_array_equal(a, y)
 

@@ -25,7 +25,7 @@ from kernelopt.catalog import Entry
 from kernelopt.fidelities import known
 from kernelopt.installed import KINDS, installed, listed
 from kernelopt.methods import registry
-from kernelopt.methods.solve import applicable
+from kernelopt.methods.selection import applicable
 from kernelopt.testing import check_fidelity, check_formulation, check_kernel, check_loss, check_method
 
 OUTSIDE = Path(__file__).parent / "outside"

@@ -8,7 +8,7 @@ import pytest
 
 import kernelopt as ko
 from formulations import lanckriet
-from kernelopt.language.faces import joint_range, restricted
+from kernelopt.language.faces import joint_range, restricted_to_range
 from kernelopt.language.terms import terms
 from tests.problems import solved
 
@@ -110,5 +110,5 @@ def test_a_kernel_restricted_to_a_line_is_a_number():
     K = ko.combine(mu, LINES["two multiples"]) - 0.0
     Q = joint_range(K, Y.size)
     assert Q.shape == (Y.size, 1)
-    assert (restricted(K, Q) >> 0).args[0].value == pytest.approx(np.array([[3.5 * Y.size]]))
-    assert Q @ restricted(K, Q).value @ Q.T == pytest.approx(K.value)
+    assert (restricted_to_range(K, Q) >> 0).args[0].value == pytest.approx(np.array([[3.5 * Y.size]]))
+    assert Q @ restricted_to_range(K, Q).value @ Q.T == pytest.approx(K.value)

@@ -21,7 +21,7 @@ from kernelopt.conic import calls, process
 from kernelopt.conic.ladder import SolverAttempt, run_solver
 from kernelopt.errors import Stopped
 from kernelopt.learner import learn, learn_blocks
-from kernelopt.methods import control as control_module
+from kernelopt.methods import interrupts, progress
 from kernelopt.methods.control import Control
 from kernelopt.methods.exact import method as exact
 from kernelopt.methods.registry import METHODS
@@ -395,9 +395,9 @@ def test_a_second_control_c_waits_for_the_answer_to_the_first():
 
 
 def test_control_c_does_not_wait_for_ever(monkeypatch):
-    monkeypatch.setattr(control_module, "RETURN", 0.0)
+    monkeypatch.setattr(interrupts, "RETURN", 0.0)
     control = Control(1e-5)
-    control.shield()
+    control.delay_interrupts()
     with pytest.raises(KeyboardInterrupt):
         signal.raise_signal(signal.SIGINT)
     control.close()
@@ -488,10 +488,8 @@ def test_the_callback_has_its_keys():
 
 def test_a_terminal_shows_what_is_done(monkeypatch):
     out = StringIO()
-    monkeypatch.setattr(control_module, "QUIET", 0.0)
-    monkeypatch.setattr(
-        control_module, "Console", lambda **_: Console(file=out, force_terminal=True, width=100)
-    )
+    monkeypatch.setattr(progress, "QUIET", 0.0)
+    monkeypatch.setattr(progress, "Console", lambda **_: Console(file=out, force_terminal=True, width=100))
     ko.solve(free(24), "exact")  # the terminal is written to every tenth of a second
     assert "exact: CLARABEL" in out.getvalue()
     assert "certifying" in out.getvalue()
@@ -500,10 +498,8 @@ def test_a_terminal_shows_what_is_done(monkeypatch):
 def test_a_line_waits_until_the_call_has_taken_a_while(monkeypatch):
     """The line is set before the solver starts, and shown while it works."""
     out = StringIO()
-    monkeypatch.setattr(control_module, "QUIET", 0.2)
-    monkeypatch.setattr(
-        control_module, "Console", lambda **_: Console(file=out, force_terminal=True, width=100)
-    )
+    monkeypatch.setattr(progress, "QUIET", 0.2)
+    monkeypatch.setattr(progress, "Console", lambda **_: Console(file=out, force_terminal=True, width=100))
     control = Control(1e-5)
     control.show("exact: CLARABEL")
     control.check()

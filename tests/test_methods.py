@@ -18,7 +18,7 @@ import pytest
 import kernelopt as ko
 from kernelopt.grams.evaluated import KernelGrams
 from kernelopt.methods.registry import METHODS
-from kernelopt.methods.solve import applicable
+from kernelopt.methods.selection import applicable
 from tests.every import every
 from tests.problems import CASES, fastest, labels, points, solved, stack, why_not
 

@@ -14,7 +14,7 @@ from scipy.linalg import expm, logm
 import kernelopt as ko
 from formulations import similarity
 from kernelopt.methods.mirror_descent.composite import read_composite
-from kernelopt.methods.mirror_descent.dual_averaging import Adaptive, Memory, Printed
+from kernelopt.methods.mirror_descent.dual_averaging import AdaptiveStep, EntropyIterate, PrintedIterate
 from kernelopt.structure.pieces import Piece, read_pieces
 from tests.every import every
 from tests.problems import CASES, labels, points, solved, stack, targets, why_not
@@ -245,7 +245,7 @@ def test_projection_sharpens_the_bound_of_the_averaged_dual(form):
     """Some 50 times; and the points that come with it are those of a minimum."""
     formulation, dual = learning(form, "squared_frobenius")
     optimum, read = solved(dual()), read_composite(ko.Structure(formulation.problem))
-    walk, average, total = Adaptive([Memory(piece) for piece in read.pieces], 60), None, 0.0
+    walk, average, total = AdaptiveStep([EntropyIterate(piece) for piece in read.pieces], 60), None, 0.0
     for _ in range(60):
         at = read.evaluate(walk.points, None, 1e-6)
         weight = walk.move(read.minorant(at.dual).gradients)
@@ -310,7 +310,7 @@ def test_projections_on_pieces(matrix, at_most, size):
 def test_dual_averaging_is_the_mirror_step():
     """exp(log K - eta G) over its trace, step by step, is exp(- sum of eta G) over its trace."""
     rng = np.random.default_rng(0)
-    memory = Memory(Piece(kernel(n=6), np.asarray(3.0)))
+    memory = EntropyIterate(Piece(kernel(n=6), np.asarray(3.0)))
     K = memory.point(0.0)
     assert pytest.approx(np.eye(6) / 2) == K
     for eta in (0.3, 0.1, 0.7):
@@ -326,8 +326,8 @@ def test_a_bounded_trace_has_a_coordinate_of_gradient_zero():
     """The kernel of order n + 1 whose last entry is the slack."""
     G = np.diag([1.0, -2.0, 0.5])
     bounded, whole = (
-        Memory(Piece(kernel(n=3), np.asarray(2.0), True)),
-        Memory(Piece(kernel(n=4), np.asarray(2.0))),
+        EntropyIterate(Piece(kernel(n=3), np.asarray(2.0), True)),
+        EntropyIterate(Piece(kernel(n=4), np.asarray(2.0))),
     )
     bounded.add(G, 1.0)
     whole.add(np.diag([1.0, -2.0, 0.5, 0.0]), 1.0)
@@ -398,7 +398,7 @@ def test_the_printed_update_is_right_for_vectors(fidelity):
 
 def test_the_printed_update_is_right_for_gradients_that_commute_and_are_sorted_alike():
     piece = Piece(kernel(n=4), np.asarray(1.0))
-    printed, right = Printed(piece), Memory(piece)
+    printed, right = PrintedIterate(piece), EntropyIterate(piece)
     Q = np.linalg.qr(np.random.default_rng(0).normal(size=(4, 4)))[0]
     for d in ([-1.0, 0.0, 1.0, 3.0], [0.0, 0.1, 0.2, 0.3], [-2.0, -1.0, 5.0, 6.0]):
         for memory in (printed, right):

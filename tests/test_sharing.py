@@ -201,8 +201,8 @@ def test_a_failed_evaluation_is_told_to_each_thread_and_not_kept():
 def test_a_kernel_may_be_asked_for_after_ctrl_c():
     """An evaluation that was cut off, even before it could say so, does not keep this thread waiting."""
     grams = kernels()
-    entries = grams._kept._entries
-    entries.pending[0] = caching._Pending(threading.get_ident())
+    entries = grams._cache._entries
+    entries.pending[0] = caching._Computation(threading.get_ident())
     assert np.array_equal(grams.gram(0), KERNELS[0](X)) and 0 in entries.arrays and not entries.pending
 
 
@@ -212,7 +212,7 @@ def test_the_bytes_that_are_kept_are_counted_right(monkeypatch, quick_switches):
         grams = ko.Grams.from_kernels([ko.gaussian(w) for w in range(1, 9)], X)
         parts = [grams, grams.subset([7, 0, 3, 5]), grams.subset(slice(None, None, -1))]
         together(lambda k, parts=parts: [parts[k % 3].gram(i) for i in range(4)])
-        entries = grams._kept._entries
+        entries = grams._cache._entries
         assert entries.bytes == sum(K.nbytes for K in entries.arrays.values()) == 3 * 8 * N**2
         assert not entries.pending
 

@@ -115,7 +115,7 @@ def test_matrices_that_are_not_kept_are_never_held(monkeypatch):
     """A stack of 24 MB is measured by 4 MB of its rows at a time."""
     X = np.random.default_rng(0).normal(size=(500, 3))
     grams = ko.Grams.from_kernels([ko.gaussian(w) for w in np.linspace(0.5, 4, 12)], X)
-    monkeypatch.setattr("kernelopt.grams.triangular.all_kept", lambda shape: False)
+    monkeypatch.setattr("kernelopt.grams.triangular.all_cached", lambda shape: False)
     monkeypatch.setattr("kernelopt.grams.caching.CHUNK_BYTES", 4_000_000)
     tracemalloc.start()
     R = triangle(grams)

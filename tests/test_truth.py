@@ -11,7 +11,7 @@ import pytest
 from mpmath import mpf
 
 import kernelopt as ko
-from kernelopt.methods.solve import applicable
+from kernelopt.methods.selection import applicable
 from tests.draws import Draw, Part, draw
 from tests.polish import polished
 from tests.truth import Truth

@@ -35,11 +35,11 @@ def known_boxes(structure: Structure, extra: dict[Any, Any] | None) -> Boxes:
     for variable, (lower, upper) in (extra or {}).items():
         given = (flat(np.broadcast_to(side, variable.shape)) for side in (lower, upper))
         tighten(boxes, variable, *given)
-    for edge in filter(None, structure.edges):
+    for edge in filter(None, structure.budgets):
         for variable in edge.rows:
             bound = np.broadcast_to(edge.reach(variable), (variable.size,))
             tighten(boxes, variable, -bound, bound)
-    for sphere in filter(None, structure.spheres):
+    for sphere in filter(None, structure.norm_balls):
         if sphere.variable.id in boxes:
             bound = np.full(sphere.variable.size, sphere.radius)
             tighten(boxes, sphere.variable, -bound, bound)

@@ -25,7 +25,7 @@ from kernelopt.certificates.upper.candidates import (
 from kernelopt.certificates.upper.feasibility import FeasibleSet, Violation
 from kernelopt.errors import MethodError
 from kernelopt.learner import BlockMachine, Machine
-from kernelopt.structure.evaluation import Evaluator, Given, magnitude
+from kernelopt.structure.evaluation import Evaluator, Given, sum_of_magnitudes
 from kernelopt.structure.gate import check_problem, check_values
 from kernelopt.structure.structure import Point, Structure
 from kernelopt.threads import Watch
@@ -246,7 +246,7 @@ def certificate_at(
             value, machines = evaluator.outward(point)
             attained = value if np.isfinite(value) else attained
             if not structure.risks:
-                size = magnitude(structure.lifted.objective.args[0])
+                size = sum_of_magnitudes(structure.lifted.objective.args[0])
                 gap_floor = FLOOR_SHARE * size if size else floor_of_coefficients(structure)
         else:
             origin = {v.id: np.asarray(v.project(np.zeros(v.shape))) for v in structure.variables}

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from kernelopt.language.risk import Learner
-from kernelopt.structure.evaluation import magnitude
+from kernelopt.language.learner import Learner
+from kernelopt.structure.evaluation import sum_of_magnitudes
 from kernelopt.structure.structure import Structure, once
 
 FLOOR_SHARE = 1e-4  # of the value at f = 0: the smallest denominator of the relative gap
@@ -56,7 +56,7 @@ def floor_of_coefficients(structure: Structure) -> float:
     sizes = [0.0]
     for value in (1.0, -1.0):
         set_all(structure, value)
-        sizes.append(magnitude(structure.lifted.objective.args[0]))
+        sizes.append(sum_of_magnitudes(structure.lifted.objective.args[0]))
     return FLOOR_SHARE * max(size for size in sizes if np.isfinite(size))
 
 

@@ -13,7 +13,7 @@ from kernelopt.certificates.lower.minorants import minorants
 from kernelopt.certificates.lower.near import near_bound
 from kernelopt.conic.ladder import ladder, run_solver
 from kernelopt.errors import Stopped
-from kernelopt.structure.expansion import copied
+from kernelopt.structure.expansion import copied_on_face
 from kernelopt.structure.pieces import read_pieces, size_multipliers
 from kernelopt.structure.structure import Structure
 from kernelopt.structure.trees import replaced
@@ -53,7 +53,10 @@ def constraint_multipliers(
     }
     try:
         with quietly(watch):
-            copies = [copied(constraint, substitutes, Units(), i) for i, constraint in enumerate(constraints)]
+            copies = [
+                copied_on_face(constraint, substitutes, Units(), i)
+                for i, constraint in enumerate(constraints)
+            ]
             whole = structure.lifted.objective
             objective = type(whole)(replaced(whole.args[0], substitutes))
             relaxed = cp.Problem(objective, [c.copy for c in copies] + list(structure.domains))

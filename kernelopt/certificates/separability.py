@@ -10,7 +10,7 @@ import numpy as np
 from kernelopt.certificates.statements.conflicts import inseparable
 from kernelopt.conic.ladder import ladder, run_solver
 from kernelopt.errors import ConditionWarning, InfeasibleError
-from kernelopt.language.risk import Learner
+from kernelopt.language.learner import Learner
 from kernelopt.language.terms import terms
 from kernelopt.losses import hard_margin
 from kernelopt.numerics.factors import pivoted_cholesky

@@ -1,4 +1,4 @@
-"""Relative comparisons "i is more similar to j than to k": checked, drawn, scored and untangled."""
+"""Relative comparisons "i is more similar to j than to k": validation, sampling, scores, contradictions."""
 
 from kernelopt.comparisons.pairs import Comparisons, comparisons
 from kernelopt.comparisons.triplets import as_triplets, sample_triplets, triplet_score

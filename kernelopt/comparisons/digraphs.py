@@ -1,4 +1,4 @@
-"""Directed graphs: a small feedback arc set, a shortest cycle, and the arcs that follow from others."""
+"""Directed graphs: a small feedback arc set, a shortest cycle, and the arcs implied by other arcs."""
 
 from __future__ import annotations
 
@@ -17,9 +17,13 @@ Arcs: TypeAlias = dict[Node, dict[Node, int]]  # arcs[u][v] is the weight of u -
 def feedback_order(arcs: Arcs) -> list[Node]:
     """Return the nodes in an order with little weight on backward arcs.
 
-    Sources go to the left and sinks to the right, and when there are none the node with the largest
-    outflow minus inflow goes to the left, as in Eades, Lin and Smyth, "A fast and effective heuristic
-    for the feedback arc set problem", Information Processing Letters 47, 1993.
+    This is the heuristic of [1]_. Sources are placed at the left end and sinks at the right end. Where there
+    is neither, the node with the largest outflow minus inflow is placed at the left end.
+
+    References
+    ----------
+    .. [1] Eades, Lin, Smyth, "A fast and effective heuristic for the feedback arc set problem", Information
+       Processing Letters 47 (1993).
     """
     back: Arcs = {v: {} for v in arcs}
     for u, heads in arcs.items():
@@ -38,7 +42,7 @@ def feedback_order(arcs: Arcs) -> list[Node]:
     alive = set(arcs)
     while heap:
         key, u = heapq.heappop(heap)
-        if u not in alive or key != rank(u):  # an entry that a later one has replaced
+        if u not in alive or key != rank(u):  # an outdated entry of the heap
             continue
         alive.remove(u)
         (left if outflow[u] else right).append(u)
@@ -51,10 +55,10 @@ def feedback_order(arcs: Arcs) -> list[Node]:
 
 
 def feedback_arcs(arcs: Arcs) -> list[Arc]:
-    """Return arcs, few and light, without which there is no cycle, and each of which closes a cycle.
+    """Return a minimal feedback arc set of small weight: putting back any one of its arcs makes a cycle.
 
-    The backward arcs of `feedback_order`, less those that can be put back, the heaviest first. One
-    integer of bits per node says which nodes it reaches by the arcs that are kept.
+    It starts from the backward arcs of `feedback_order`. The arcs that close no cycle are put back, the
+    heaviest first. The nodes that a node reaches by the remaining arcs are stored as the bits of an integer.
     """
     order = feedback_order(arcs)
     position = {u: p for p, u in enumerate(order)}
@@ -76,7 +80,7 @@ def feedback_arcs(arcs: Arcs) -> list[Arc]:
         gained, above = below[v] | 1 << bit[v], [u]
         while above:
             w = above.pop()
-            if not below[w] >> bit[v] & 1:  # otherwise all this is known to w, and to all above w
+            if not below[w] >> bit[v] & 1:  # otherwise w and all its ancestors reach v already
                 below[w] |= gained
                 above += back[w]
     return sorted(needed)
@@ -85,8 +89,8 @@ def feedback_arcs(arcs: Arcs) -> list[Arc]:
 def shortest_cycle(arcs: Arcs, through: Iterable[Node]) -> list[Node]:
     """Return the nodes of a shortest cycle through one of the given nodes, in the order of its arcs.
 
-    Breadth-first from each of them, never deeper than the best cycle so far. With `through` the heads
-    of a feedback arc set, it is a shortest cycle of the graph.
+    A breadth-first search starts at each of these nodes, and is never deeper than the best cycle so far. If
+    `through` holds the heads of a feedback arc set, the result is a shortest cycle of the graph.
     """
     best: list[Node] = []
     for start in through:
@@ -112,10 +116,10 @@ def shortest_cycle(arcs: Arcs, through: Iterable[Node]) -> list[Node]:
 
 
 def implied_arcs(graph: nx.DiGraph) -> set[tuple[Any, Any]]:
-    """Return the arcs (u, v) of an acyclic graph with another path from u to v.
+    """Return the arcs (u, v) of an acyclic graph for which there is another path from u to v.
 
-    They are the arcs outside its transitive reduction, which is unique. One integer of bits per node
-    says which nodes of its weakly connected part it reaches.
+    These are the arcs outside its transitive reduction, which is unique. The nodes that a node reaches within
+    its weakly connected component are stored as the bits of an integer.
     """
     part = {u: p for p, nodes in enumerate(nx.weakly_connected_components(graph)) for u in nodes}
     used = [0] * graph.number_of_nodes()

@@ -1,4 +1,4 @@
-"""Comparisons as a directed graph on pairs of points, and what they contradict or repeat."""
+"""Comparisons as a directed graph on pairs of points, with their contradictions and redundancies."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ from kernelopt.validation import as_list, is_real, shown
 
 Rows: TypeAlias = tuple[int, ...]
 
-ROWS_OF_A_REPORT = 6
+ROWS_OF_A_REPORT = 6  # rows that a printed report lists at most
 
 
 def comparisons(triplets: ArrayLike, n_points: int | None = None) -> Comparisons:
-    """The relative comparisons "i is more similar to j than to k", checked.
+    """The relative comparisons "i is more similar to j than to k", after validation.
 
     Parameters
     ----------
     triplets : integer array of shape (T, 3), rows (i, j, k) of different points
     n_points : int, optional
-        Indices must be below it.
+        Indices must be smaller.
 
     Returns
     -------
     Comparisons
-        Nothing but the check is computed before it is asked for.
+        Its attributes are computed when they are first read.
 
     Examples
     --------
@@ -52,26 +52,25 @@ than to 0 (row 1), 2 is closer to 0 than to 1 (row 2)
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Comparisons:
-    """Checked comparisons and their graph; made by `comparisons`.
+    """Comparisons and their graph; made by `comparisons`.
 
-    Similarities s that are symmetric and respect (i, j, k) have s_ij > s_ik. So a triplet is an arc
-    {i, k} -> {i, j}, **from the less similar pair to the more similar one**, and some s respects all
-    of them if and only if the graph has no cycle: number the pairs in a topological order.
+    A symmetric similarity s respects (i, j, k) if s_ij > s_ik. A triplet is therefore an arc {i, k} -> {i,
+    j}, **from the less similar pair to the more similar one**. Some s respects all triplets if and only if
+    the graph has no cycle: take for s the positions of the pairs in a topological order.
 
     Attributes
     ----------
     triplets : integer array of shape (T, 3), read-only
 
-    Notes
-    -----
-    Two pairs have at most one triplet between them in each direction, besides its duplicates. With P
-    pairs and T triplets, `redundant` and `feedback` keep up to P^2 / 2 and P^2 bits (of the largest
-    part, and of the largest group of pairs with contradictions). T = 20 000 takes about a second, and a
-    few where all cycles are long; `consistent` is linear. The answers depend on the triplets, not on
-    their order, but for the choice among duplicates or equivalents, which falls on the first row.
+    Notes ----- Without duplicates, at most one triplet joins two pairs in each direction. With P pairs and T
+    triplets, `redundant` and `feedback` need up to P^2 / 2 and P^2 bits of memory, where P counts the pairs
+    of the largest part, and of the largest group of pairs with contradictions. T = 20 000 takes about a
+    second, and a few seconds if all cycles are long; `consistent` takes linear time. The results depend on
+    the order of the triplets only in the choice among duplicates or equivalent triplets, where the first row
+    is taken.
 
-    Without contradictions a positive definite kernel that respects all triplets exists: s, small, off
-    a unit diagonal.
+    Without contradictions a positive definite kernel that respects all triplets exists: a unit diagonal, with
+    small multiples of s elsewhere.
     """
 
     triplets: Triplets
@@ -105,10 +104,10 @@ class Comparisons:
 
     @cached_property
     def graph(self) -> nx.DiGraph:
-        """The graph: nodes are pairs (a, b) with a < b, in order; an arc goes to the more similar pair.
+        """The graph: nodes are pairs (a, b) with a < b, in order; an arc leads to the more similar pair.
 
-        Its attribute "triplets" is the tuple of the rows that say so. Frozen; `nx.DiGraph(graph)` is a
-        copy to change.
+        The attribute "triplets" of an arc is the tuple of its rows. The graph is frozen; `nx.DiGraph(graph)`
+        is a copy that can be changed.
         """
         rows: dict[Arc, list[int]] = {}
         for row, (i, j, k) in enumerate(self.triplets.tolist()):
@@ -128,10 +127,11 @@ class Comparisons:
     def contradictions(self) -> tuple[Rows, ...]:
         """One shortest cycle of rows per group of pairs with contradictions, the shortest first.
 
-        A group is a strongly connected component of the graph with more than one pair. A cycle follows
-        the arcs, from its smallest row: the more similar pair of each row is the less similar pair of
-        the next. Of duplicates it names the first. Cycles of two rows, (i, j, k) and (i, k, j), stay
-        with one anchor; longer ones go through several, such as (0, 1, 2), (1, 2, 0), (2, 0, 1).
+        A group is a strongly connected component of the graph with more than one pair. A cycle lists its
+        rows in the order of the arcs, starting with the smallest row: the more similar pair of each row is
+        the less similar pair of the next. Of duplicates the first is listed. Cycles of two rows, (i, j, k)
+        and (i, k, j), have one anchor. Longer ones have several anchors, such as (0, 1, 2), (1, 2, 0), (2,
+        0, 1).
         """
         cycles = []
         for arcs, removed in self._groups:
@@ -146,9 +146,10 @@ class Comparisons:
     def feedback(self) -> Rows:
         """Rows of a small set of triplets without which there is no contradiction.
 
-        No member is superfluous: any one put back makes a contradiction. The smallest set is NP-hard
-        to find; this is the heuristic of Eades, Lin and Smyth (1993) in each group of pairs with
-        contradictions, less the triplets that can be put back. Duplicates go together and count each.
+        The set is minimal: putting any one member back makes a contradiction. A smallest set is NP-hard to
+        find. The heuristic of Eades, Lin and Smyth (1993) is applied to each group of pairs with
+        contradictions, and triplets that can be put back are removed from its result. Duplicates are all in
+        the set, or all outside it.
         """
         arcs = [arc for _, removed in self._groups for arc in removed]
         return tuple(sorted(row for arc in arcs for row in self.graph.edges[arc]["triplets"]))
@@ -157,11 +158,12 @@ class Comparisons:
     def redundant(self) -> Rows:
         """Rows of triplets that follow from the others; all of them can be dropped together.
 
-        Without contradictions: duplicates of an earlier row, and arcs outside the transitive reduction
-        of the graph, so that no triplet of the rest follows from the rest. With contradictions, inside
-        a group of pairs where everything contradicts everything only duplicates are named. Between
-        groups the triplets are judged with each group as one node, and of those that join the same two
-        groups the first stands for all. What the triplets imply for any two pairs stays the same.
+        Without contradictions they are the duplicates of earlier rows, and the arcs outside the transitive
+        reduction of the graph. No remaining triplet follows from the other remaining ones. With
+        contradictions, each group of pairs with contradictions is contracted to one node, and the same rule
+        is applied to the triplets between groups. Of several triplets that join the same two groups the
+        first is kept. Inside a group only duplicates are listed. Dropping the rows does not change which
+        comparisons of two pairs the triplets imply.
         """
         merged = nx.condensation(self.graph)
         group = merged.graph["mapping"]
@@ -179,7 +181,7 @@ class Comparisons:
 
     @cached_property
     def parts(self) -> tuple[Rows, ...]:
-        """Rows by weakly connected component of the graph, the largest first; parts share no pair."""
+        """Rows by weakly connected component of the graph, the largest first. Parts share no pair."""
         part = {
             pair: p for p, pairs in enumerate(nx.weakly_connected_components(self.graph)) for pair in pairs
         }
@@ -189,7 +191,7 @@ class Comparisons:
         return tuple(sorted((tuple(sorted(at)) for at in rows.values()), key=lambda at: (-len(at), at)))
 
     def describe(self, cycle: Sequence[int]) -> str:
-        """Return some rows in words, such as one of `contradictions`.
+        """Return some rows as text, such as one of `contradictions`.
 
         Examples
         --------
@@ -198,7 +200,7 @@ class Comparisons:
         >>> compared.describe(compared.contradictions[0])
         '0 is closer to 1 than to 2 (row 0), 0 is closer to 2 than to 1 (row 1)'
         """
-        words: list[str] = []
+        sentences: list[str] = []
         wanted = f"row numbers in 0..{len(self.triplets) - 1}, such as any rows of the triplets"
         for row in [cycle] if isinstance(cycle, str) else as_list(cycle, "cycle", wanted):
             integral = is_real(row) and isinstance(row, numbers.Integral)
@@ -208,8 +210,8 @@ class Comparisons:
                     "Pass a member of `contradictions`, or any rows of the triplets."
                 )
             i, j, k = self.triplets[row].tolist()
-            words.append(f"{i} is closer to {j} than to {k} (row {row})")
-        return ", ".join(words)
+            sentences.append(f"{i} is closer to {j} than to {k} (row {row})")
+        return ", ".join(sentences)
 
     @cached_property
     def _groups(self) -> list[tuple[Arcs, list[Arc]]]:

@@ -1,4 +1,4 @@
-"""Triplets (i, j, k), "i is more similar to j than to k": checked, drawn from labels, and scored."""
+"""Triplets (i, j, k), "i is more similar to j than to k": validation, sampling from labels, and a score."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from kernelopt.validation import as_classes, as_generator, as_symmetric, boolean
 Triplets: TypeAlias = NDArray[np.intp]
 
 SIZE = "an integer of at least 1"
-LARGEST_INDEX = 2**53 - 1  # up to here floats are exact
+LARGEST_INDEX = 2**53 - 1  # the largest integer up to which floats are exact
 
 
 def as_triplets(triplets: ArrayLike, n_points: int | None = None) -> Triplets:
@@ -88,21 +88,21 @@ def sample_triplets(
     random_state: int | np.random.Generator | None = None,
     both_anchors: bool = False,
 ) -> Triplets:
-    """Triplets drawn from labels: two points of one class, and the odd one of another.
+    """Triplets drawn from labels: two points of one class, and a third point of another class.
 
-    Three different points are drawn uniformly among the threes of which exactly two share their class,
-    as if by drawing any three and keeping these. The odd one is k, and one of the two, at random, is
-    the anchor i. Draws are independent: triplets may repeat.
+    Three different points are drawn uniformly among the sets of three of which exactly two share their class.
+    The third point is k. One of the other two, at random, is the anchor i. Draws are independent, so triplets
+    may repeat.
 
     Parameters
     ----------
     y : array of shape (N,)
-        Labels of any type that can be sorted. Threshold a real target first, at its median say.
+        Labels of any type that can be sorted. Replace a real target by a threshold, such as y > median.
     size : int >= 1
         Number of draws.
     random_state : int, Generator or None, default None
     both_anchors : bool, default False
-        Follow each triplet (i, j, k) with (j, i, k).
+        Whether each triplet (i, j, k) is followed by (j, i, k).
 
     Returns
     -------
@@ -138,7 +138,7 @@ def sample_triplets(
 
 
 def triplet_score(K: ArrayLike, triplets: ArrayLike, distance: bool = False) -> float:
-    r"""The share of triplets that a kernel respects, in [0, 1].
+    r"""The fraction of triplets that a kernel respects, in [0, 1].
 
     .. math:: \frac 1 T \left|\{(i, j, k) : K_{ij} > K_{ik}\}\right|
 
@@ -147,12 +147,13 @@ def triplet_score(K: ArrayLike, triplets: ArrayLike, distance: bool = False) -> 
     K : symmetric array of shape (N, N)
     triplets : integer array of shape (T, 3)
     distance : bool, default False
-        Compare the squared distances instead, K_ii + K_jj - 2 K_ij < K_ii + K_kk - 2 K_ik, which says
-        the same where the diagonal is constant.
+        Compare the squared distances, K_ii + K_jj - 2 K_ij < K_ii + K_kk - 2 K_ik. For a constant diagonal
+        both comparisons are the same.
 
     Notes
     -----
-    Ties are failures: the zero kernel scores 0. They are exact, so that round-off decides near-ties.
+    A tie counts as not respected, so the zero kernel scores 0. Numbers are compared exactly; near-ties are
+    decided by rounding.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""`Grams`: kernel matrices on N points, how they are made, normalised and carried to new points."""
+"""`Grams`: kernel matrices on N points, their construction, normalisation and extension to new points."""
 
 from __future__ import annotations
 
@@ -26,18 +26,18 @@ from kernelopt.validation import (
 if TYPE_CHECKING:
     from kernelopt.grams.evaluated import KernelFunction
 
-CORNER = 100  # points, on which a kernel is factored in a tenth of a millisecond
+LEADING_POINTS = 100  # order of the block that is tested: its factorisation takes 0.1 ms
 
-# The factories name subclasses of `Grams`, so they import them when they are called.
+# The factories import their subclasses of `Grams` when they are called, since those import this module.
 
 
 class Grams(Matrices):
     """m symmetric kernel matrices on the same N points, shape (m, N, N).
 
-    Make one with `from_array`, `from_kernels`, `rank_one`, `from_eigenvectors` or `identity`, and scale
-    it with `center` and `normalize`; every public function that takes a `Grams` takes an (m, N, N) array
-    too. Nothing is evaluated or factored before it is needed, and each matrix once while all that a
-    stack keeps is below 1 GB.
+    A stack is made by `from_array`, `from_kernels`, `rank_one`, `from_eigenvectors` or `identity`, and
+    scaled by `center` and `normalize`. Every public function that takes a `Grams` also takes an (m, N, N)
+    array. Matrices are evaluated and factored when they are first needed. The results are cached while the
+    cache of the stack is below 1 GB.
 
     Examples
     --------
@@ -67,10 +67,10 @@ class Grams(Matrices):
         Parameters
         ----------
         kernels : sequence of kernels
-            Such as `gaussian(1.0)`; anything called as `k(X)` and `k(X, Z)` that has `diagonal(X)` and
-            `rank(X)`.
+            Such as `gaussian(1.0)`. A kernel is called as `k(X)` and `k(X, Z)`, and has the methods
+            `diagonal(X)` and `rank(X)`.
         X : array of shape (N, d), or a sequence of N nodes for graph kernels
-            Copied: later changes do not reach the stack.
+            The stack keeps a copy.
         """
         from kernelopt.grams.evaluated import KernelGrams
 
@@ -96,7 +96,7 @@ class Grams(Matrices):
         ----------
         K0 : array of shape (N, N), symmetric, of any signature
         rank : int in 1..N, optional
-            How many to keep; by default all.
+            The number of eigenvectors; by default N.
         """
         K0 = as_symmetric(K0, "K0")
         keep = len(K0) if rank is None else whole(rank, "rank", wanted=f"an integer between 1 and {len(K0)}")
@@ -109,7 +109,7 @@ class Grams(Matrices):
 
     @staticmethod
     def identity(n_points: int) -> Grams:
-        """Return the stack of the one matrix I, the kernel whose weight is Lanckriet's tau."""
+        """Return the stack of the single matrix I, whose weight is the ridge tau of Lanckriet et al."""
         from kernelopt.grams.stored import IdentityGrams
 
         return IdentityGrams(whole(n_points, "n_points"))
@@ -121,17 +121,17 @@ class Grams(Matrices):
     def subset(self, indices: Any) -> Grams:
         """Return the stack of the kernels `indices` on the same points.
 
-        Nothing is evaluated here. What the two stacks evaluate they keep together, within one limit.
+        Nothing is evaluated. Both stacks share one cache, with one limit.
 
         Parameters
         ----------
-        indices : sequence of integers, in any order and repeated as you like, a mask or a slice
-            As in numpy, -1 is the last kernel. At least one.
+        indices : sequence of integers (in any order, with repetitions), a mask or a slice
+            As in numpy, -1 is the last kernel. At least one kernel.
 
         Returns
         -------
         Grams
-            With `len(indices)` kernels and their names; the stack itself where that is all of them in
+            A stack of `len(indices)` kernels with their names; the stack itself if `indices` are all in
             order.
 
         Raises
@@ -159,32 +159,32 @@ class Grams(Matrices):
             return whole.subset(self.origin[1][chosen])
         return self._subset(chosen)
 
-    def check_corners(self) -> None:
-        """Raise `NotPSDError` for a kernel that is indefinite on the first hundred points.
+    def check_leading_blocks(self) -> None:
+        """Raise `NotPSDError` for a kernel whose block on the first hundred points is indefinite.
 
-        The methods that factor no kernel would not find out: a Cholesky factor of all N points takes as long
-        as they do. Kernels that are known to be semidefinite are not evaluated.
+        Methods that factor no kernel would not notice an indefinite one. A Cholesky factor of all N points
+        would take as long as such a method. Kernels that are PSD by construction are not evaluated.
         """
         if self.known_semidefinite:
             return
-        size = min(self.n_points, CORNER)
-        corner = self if size == self.n_points else self.block(slice(0, size))
-        for i, K in enumerate(corner):
+        size = min(self.n_points, LEADING_POINTS)
+        block = self if size == self.n_points else self.block(slice(0, size))
+        for i, K in enumerate(block):
             shifted = np.array(K)
             shifted[np.diag_indices(size)] += PSD_TOLERANCE * float(np.abs(np.diag(K)).max(initial=0.0))
             try:
                 np.linalg.cholesky(shifted)
-            except np.linalg.LinAlgError:  # or it is zero, or singular but for rounding
+            except np.linalg.LinAlgError:  # indefinite, or zero, or singular up to rounding: `factor` decides
                 self.factor(i)
 
     def _subset(self, chosen: NDArray[np.intp]) -> Grams:
-        """Return the stack of some matrices; one with a shorter way to many at once overrides this."""
+        """Return the stack of some matrices. Subclasses override it where they can select many at once."""
         from kernelopt.grams.joined import ChosenGrams
 
         return self._sharing(ChosenGrams(self, chosen), chosen)
 
     def _sharing(self, part: Grams, chosen: NDArray[np.intp]) -> Grams:
-        """Let a new stack of the matrices `chosen` of this one share what this one keeps."""
+        """Let a new stack of the matrices `chosen` share the cache of this one."""
         part.origin = self, chosen
         part._factors = self._factors.part(chosen)
         return part
@@ -273,18 +273,18 @@ class Grams(Matrices):
 
 
 def as_names(names: Sequence[str], m: int) -> tuple[str, ...]:
-    """Return the names of m kernels, checked."""
-    words = as_list(names, "names", f"{m} strings, one per kernel")
-    if len(words) != m or not all(isinstance(name, str) for name in words):
+    """Return the names of m kernels, after checking them."""
+    listed = as_list(names, "names", f"{m} strings, one per kernel")
+    if len(listed) != m or not all(isinstance(name, str) for name in listed):
         raise ShapeError(
             f"names must be {m} strings, one per kernel, got {shown(names)}. Pass a list of words, or "
             "leave it out."
         )
-    return tuple(str(name) for name in words)
+    return tuple(str(name) for name in listed)
 
 
 def as_grams(grams: Grams | ArrayLike, what: str = "grams") -> Grams:
-    """Return `grams` as a `Grams`, taking an (m, N, N) array as well; messages name the argument `what`."""
+    """Return `grams`, a `Grams` or an (m, N, N) array, as a `Grams`; messages name the argument `what`."""
     from kernelopt.grams.stored import ArrayGrams
 
     if isinstance(grams, Grams):

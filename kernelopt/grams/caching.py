@@ -1,7 +1,7 @@
-"""What a stack keeps of the arrays it computes, and how it goes through matrices too large to keep.
+"""Caches of the arrays that a stack computes, and passes over matrices that are too large to cache.
 
-Several threads may read one stack. Nothing here holds a lock while it computes, so that kernels are
-evaluated side by side and no two threads can wait for each other.
+Several threads may read one stack. No lock is held during a computation, so that kernels are evaluated in
+parallel and no two threads can wait for each other.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from kernelopt.errors import ParameterError
 from kernelopt.validation import Array, plain, shown
 
 CACHE_BYTES = 1_000_000_000
-"""The most that one stack keeps of its evaluated matrices, and again of its factors."""
+"""Largest size of the cache of a stack's matrices, and of the cache of its factors."""
 
 CHUNK_BYTES = 64_000_000
-"""About the size of the rows that are held at a time where the matrices are not kept."""
+"""Approximate size of the rows that are held at a time where the matrices are not cached."""
 
 
 def read_only(array: Array) -> Array:
-    """Return a view that refuses to be written to; the array itself stays as it is."""
+    """Return a read-only view of an array."""
     view = array.view()
     view.flags.writeable = False
     return view
@@ -34,15 +34,15 @@ def read_only(array: Array) -> Array:
 if TYPE_CHECKING:
     from functools import cached_property
 
-    once = cached_property
+    cached_array = cached_property
 else:
 
-    class once:
-        """A property that is an array of all kernels, computed once and read-only.
+    class cached_array:
+        """A cached property that is a read-only array of all kernels.
 
-        Python 3.11 computes a `cached_property` under one lock for all instances. Stacks ask the stacks
-        below them, so two threads could each hold the lock that the other waits for. Here two threads
-        may compute the same array, and both get the first one. A subset takes its part of the array of
+        Python 3.11 computes a `cached_property` under one lock for all instances. A stack calls the stacks
+        it is made of, so two threads could each hold the lock that the other waits for. Here two threads
+        may compute the same array, and both get the first result. A subset takes its part of the array of
         the stack it was taken from, where that is known.
         """
 
@@ -58,8 +58,8 @@ else:
             return vars(stack).setdefault(self.name, read_only(array))
 
 
-class _Pending:
-    """An array that a thread is computing; its result is None where that failed."""
+class _Computation:
+    """An array that a thread is computing. Its result is None if the computation failed."""
 
     def __init__(self, owner: int) -> None:
         self.owner = owner
@@ -67,32 +67,32 @@ class _Pending:
 
 
 class _Entries:
-    """The kept arrays by number, their bytes, those that a thread is computing, and the lock of all three."""
+    """The cached arrays by number, their total size, the computations under way, and one lock for all."""
 
     def __init__(self) -> None:
         self.arrays: dict[int, Array] = {}
         self.bytes = 0
-        self.pending: dict[int, _Pending] = {}
+        self.pending: dict[int, _Computation] = {}
         self.lock = Lock()
 
 
 class BoundedCache:
-    """Arrays by number, kept while their total is at most CACHE_BYTES, computed anew each time beyond.
+    """A cache of read-only arrays by number, limited to CACHE_BYTES in total.
 
-    What came first stays: solvers ask for all matrices in turn, and giving up the oldest for the newest
-    would then keep none. Arrays are read-only. A thread that asks for an array which another is
-    computing gets that one, kept or not. A copy starts empty.
+    An array that does not fit is computed anew at every request, and nothing is evicted. Solvers request all
+    matrices in turn, and eviction of the oldest array would then discard each one before its next use. A
+    thread that requests an array which another thread is computing waits for that one. Copies start empty.
     """
 
     def __init__(self) -> None:
         self._entries = _Entries()
-        self._numbers: NDArray[np.intp] | None = None  # on the entries, where they are not 0, 1, ...
+        self._numbers: NDArray[np.intp] | None = None  # positions in the entries; None means 0, 1, ...
 
     def __reduce__(self) -> tuple[Any, ...]:
         return BoundedCache, ()
 
     def part(self, chosen: NDArray[np.intp]) -> BoundedCache:
-        """Return what is kept of some arrays only, numbered anew: one total, whoever asks."""
+        """Return a cache of some of the arrays, numbered anew, with the entries and the limit of this one."""
         part = BoundedCache()
         part._entries = self._entries
         part._numbers = chosen if self._numbers is None else self._numbers[chosen]
@@ -105,16 +105,16 @@ class BoundedCache:
         return self._number(i) in self._entries.arrays
 
     def get(self, i: int, compute: Callable[[int], Array]) -> Array:
-        """Return array i, from `compute(i)` unless it is kept."""
+        """Return array i, from the cache or from `compute(i)`."""
         entries, number, me = self._entries, self._number(i), get_ident()
         with entries.lock:
             if number in entries.arrays:
                 return entries.arrays[number]
-            waiting = entries.pending.setdefault(number, _Pending(me))
+            waiting = entries.pending.setdefault(number, _Computation(me))
         if waiting.owner != me:
             found = waiting.result.result()
-            return self.get(i, compute) if found is None else found  # what failed there may fail here
-        # An earlier computation of this thread, which Ctrl-C has ended between two lines, is taken up again.
+            return self.get(i, compute) if found is None else found  # if that thread failed, try here
+        # The pending entry may be this thread's own, from a computation that Ctrl-C has interrupted.
         array = None
         try:
             array = read_only(compute(i))
@@ -130,21 +130,21 @@ class BoundedCache:
                     waiting.result.set_result(array)
 
 
-def all_kept(shape: tuple[int, int, int]) -> bool:
-    """Whether a stack of this shape may keep every one of its matrices."""
+def all_cached(shape: tuple[int, int, int]) -> bool:
+    """Whether the cache can hold all matrices of a stack of this shape."""
     m, n_points, _ = shape
     return 8 * m * n_points**2 <= CACHE_BYTES
 
 
 def chunks(shape: tuple[int, int, int]) -> Iterator[slice]:
-    """Return the rows of a stack in turn, as many at a time as CHUNK_BYTES hold of all its matrices."""
+    """Return slices that cover the rows of a stack, each of at most CHUNK_BYTES for all matrices together."""
     m, n_points, _ = shape
     step = max(1, CHUNK_BYTES // (8 * m * n_points))
     return (slice(start, min(start + step, n_points)) for start in range(0, n_points, step))
 
 
 def positions(indices: Any, count: int, things: str, where: str, what: str = "indices") -> NDArray[np.intp]:
-    """Return a slice, mask or sequence of indices of `count` things as an array of indices."""
+    """Return a slice, a mask or a sequence of indices of `count` things as an array of indices."""
     key = indices if isinstance(indices, slice) else np.atleast_1d(plain(indices, what, ParameterError))
     try:
         if isinstance(key, np.ndarray) and key.size and key.dtype.kind not in "biu":

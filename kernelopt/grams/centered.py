@@ -1,4 +1,4 @@
-"""Centred stacks: kernels of the features minus their mean."""
+"""Centred stacks: the kernels of the features minus their mean."""
 
 from __future__ import annotations
 
@@ -8,30 +8,31 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kernelopt.grams.base import Grams
-from kernelopt.grams.caching import once
+from kernelopt.grams.caching import cached_array
 from kernelopt.numerics.factors import RANK_TOLERANCE
 from kernelopt.validation import Array
 
 
 class CenteredGrams(Grams):
-    """The matrices K_ij - s_i - s_j of a base, s_i = (mean of row i) - (mean of all entries) / 2 of a whole.
+    """The matrices K_ij - s_i - s_j of a base, with s_i = (mean of row i) - (mean of all entries) / 2.
 
-    The whole is the stack that was centred; a block of it has a block as base, and the same whole. No
-    matrix is kept: sums and rows are the base's, shifted. Diagonal entries below 1e-11 of the numbers
-    they are differences of are round-off, and zero.
+    The means run over the stack that was centred, which is called `whole`. A block of the centred stack has a
+    block of it as its base, and the same `whole`. No matrix is cached: sums and rows are those of the base,
+    shifted. Diagonal entries below 1e-11 of the terms of their difference are rounding errors, and are set to
+    zero.
     """
 
     def __init__(
-        self, base: Grams, whole: Grams | None = None, places: NDArray[np.intp] | None = None
+        self, base: Grams, whole: Grams | None = None, indices_in_whole: NDArray[np.intp] | None = None
     ) -> None:
         super().__init__(len(base), base.n_points, base.names)
         self._base = base
         self._whole = base if whole is None else whole
-        self._places = np.arange(base.n_points) if places is None else places  # of the points in the whole
+        self._indices_in_whole = np.arange(base.n_points) if indices_in_whole is None else indices_in_whole
 
-    @once
+    @cached_array
     def _shift(self) -> Array:
-        return np.asarray((self._whole.row_means - self._half_mean)[:, self._places])
+        return np.asarray((self._whole.row_means - self._half_mean)[:, self._indices_in_whole])
 
     @property
     def _half_mean(self) -> Array:
@@ -40,12 +41,12 @@ class CenteredGrams(Grams):
 
     def block(self, rows: Any) -> Grams:
         chosen = self._block(rows)
-        return CenteredGrams(self._base.block(chosen), self._whole, self._places[chosen])
+        return CenteredGrams(self._base.block(chosen), self._whole, self._indices_in_whole[chosen])
 
     def _subset(self, chosen: NDArray[np.intp]) -> Grams:
         base = self._base.subset(chosen)
         whole = base if self._whole is self._base else self._whole.subset(chosen)
-        return self._sharing(CenteredGrams(base, whole, self._places), chosen)
+        return self._sharing(CenteredGrams(base, whole, self._indices_in_whole), chosen)
 
     def gram(self, i: int) -> Array:
         return np.asarray(self._base.gram(i) - (self._shift[i, :, None] + self._shift[i]))
@@ -55,7 +56,7 @@ class CenteredGrams(Grams):
         rows = self._base.rows(chosen)
         return np.asarray(rows - (self._shift[:, chosen, None] + self._shift[:, None, :]))
 
-    @once
+    @cached_array
     def diagonals(self) -> Array:
         return centred_squares(self._base.diagonals, self._shift)
 
@@ -88,18 +89,18 @@ class CenteredGrams(Grams):
         return np.asarray(self._base.entries(i, j) - (self._shift[:, i] + self._shift[:, j]))
 
     def factor(self, i: int) -> Array:
-        if self._whole.rank_bounds[i] < self.n_points:  # centred factors keep the rank, matrices may not
+        if self._whole.rank_bounds[i] < self.n_points:  # a centred factor has no more columns than L
             L = self._whole.factor(i)
-            return np.asarray((L - L.mean(axis=0))[self._places])
+            return np.asarray((L - L.mean(axis=0))[self._indices_in_whole])
         constant = not self.diagonals[i].any() and bool(
             np.abs(self.gram(i)).max() <= RANK_TOLERANCE * np.abs(self._base.diagonals[i]).max()
-        )  # what is left of a constant kernel is round-off, and need not be semidefinite
+        )  # a centred constant kernel is only rounding errors, which may be indefinite
         return np.zeros((self.n_points, 0)) if constant else super().factor(i)
 
     def cross(self, X_new: Any) -> Array:
         cross = self._whole.cross(X_new)
         shift = cross.mean(axis=2) - self._half_mean
-        return np.asarray(cross[:, :, self._places] - (shift[:, :, None] + self._shift[:, None, :]))
+        return np.asarray(cross[:, :, self._indices_in_whole] - (shift[:, :, None] + self._shift[:, None, :]))
 
     def self_similarity(self, X_new: Any) -> Array:
         shift = self._whole.cross(X_new).mean(axis=2) - self._half_mean
@@ -107,7 +108,7 @@ class CenteredGrams(Grams):
 
 
 def centred_squares(squares: Array, shift: Array) -> Array:
-    """Return k(x, x) - 2 s(x), zero where it is below 1e-11 of its terms."""
+    """Return k(x, x) - 2 s(x), set to zero where it is below 1e-11 of its terms."""
     centred = squares - 2 * shift
     zero = np.abs(centred) <= RANK_TOLERANCE * (np.abs(squares) + 2 * np.abs(shift))
     return np.where(zero, 0.0, centred)

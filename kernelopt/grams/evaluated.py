@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from kernelopt.errors import InputError, NotFiniteError, ShapeError
 from kernelopt.grams.base import Grams
-from kernelopt.grams.caching import BoundedCache, once
+from kernelopt.grams.caching import BoundedCache, cached_array
 from kernelopt.kernels import Kernel, as_points
 from kernelopt.validation import Array, as_float_array, as_symmetric, numeric, shown
 
@@ -20,13 +20,13 @@ class KernelFunction(Protocol):
     """A positive semidefinite function of two points, such as `gaussian(1.0)`."""
 
     def __call__(self, X: Any, Z: Any = None, /) -> Array:
-        """Return k(x_i, z_j), shape (len(X), len(Z)); Z = None means X."""
+        """Return k(x_i, z_j), shape (len(X), len(Z)); Z = None means Z = X."""
 
     def diagonal(self, X: Any, /) -> Array:
         """Return k(x_i, x_i), shape (len(X),)."""
 
     def rank(self, X: Any, /) -> int:
-        """Return a bound on the rank of the matrix on X."""
+        """Return an upper bound of the rank of the matrix on X."""
 
 
 class KernelGrams(Grams):
@@ -51,10 +51,10 @@ class KernelGrams(Grams):
                 )
         self.X = copied_points(X, self.kernels)
         super().__init__(len(self.kernels), len(self.X), [repr(k) for k in self.kernels])
-        self._kept = BoundedCache()
+        self._cache = BoundedCache()
 
     def gram(self, i: int) -> Array:
-        return self._kept.get(i, self._evaluated)
+        return self._cache.get(i, self._evaluated)
 
     def _evaluated(self, i: int) -> Array:
         K = as_symmetric(self.kernels[i](self.X), self.names[i])
@@ -63,7 +63,7 @@ class KernelGrams(Grams):
                 f"{self.names[i]} must give a matrix on {self.n_points} points, got shape {K.shape}."
                 " A kernel is called as k(X) and returns an array of shape (len(X), len(X))."
             )
-        # A kernel of ours computes a new matrix; another may return one of its own, and change it later.
+        # A `Kernel` computes a new matrix. Any other kernel may return an array that it changes later.
         return K if isinstance(self.kernels[i], Kernel) else K.copy()
 
     def rows(self, indices: Any) -> Array:
@@ -72,8 +72,8 @@ class KernelGrams(Grams):
         if chosen.size:
             points = self._points(chosen)
             for i in range(len(self)):
-                found[i] = self.gram(i)[chosen] if i in self._kept else self._rows_of(i, points)
-            # k(X, Z) takes Z for other points, where `identity()` is zero; a point meets itself here.
+                found[i] = self.gram(i)[chosen] if i in self._cache else self._rows_of(i, points)
+            # k(X, Z) treats Z as other points, for which `identity()` is zero; here x_i and z_i are the same.
             found[:, np.arange(chosen.size), chosen] = self.diagonals[:, chosen]
         return found
 
@@ -86,7 +86,7 @@ class KernelGrams(Grams):
             )
         return part
 
-    @once
+    @cached_array
     def diagonals(self) -> Array:
         return np.stack([np.asarray(k.diagonal(self.X)) for k in self.kernels])
 
@@ -108,7 +108,7 @@ class KernelGrams(Grams):
         part.kernels = tuple(self.kernels[i] for i in chosen)
         part.names = tuple(self.names[i] for i in chosen)
         part.shape = (len(chosen), *self.shape[1:])
-        part._kept = self._kept.part(chosen)
+        part._cache = self._cache.part(chosen)
         return self._sharing(part, chosen)
 
     def block(self, rows: Any) -> Grams:
@@ -129,7 +129,7 @@ class KernelGrams(Grams):
         return np.stack([as_float_array(k.diagonal(new), name, ndim=1) for k, name in pairs])
 
     def _new(self, X_new: Any) -> Any:
-        """Return new points checked: rows of numbers where the points of the stack are such."""
+        """Return new points after checking them: rows of numbers if the points of the stack are."""
         if not isinstance(self.X, np.ndarray):
             return X_new
         new = as_points(X_new, "X_new")
@@ -142,11 +142,11 @@ class KernelGrams(Grams):
 
 
 def copied_points(X: Any, kernels: Sequence[KernelFunction]) -> Any:
-    """Return a copy of the points: an array of shape (N, d), or the nodes that a graph kernel takes."""
+    """Return a copy of the points: an array of shape (N, d), or the nodes of a graph kernel."""
     if (isinstance(X, list | tuple) and not X) or (isinstance(X, np.ndarray) and not X.size):
         raise ShapeError("X must hold at least one point, got none. Pass the data, shape (N, d).")
     if isinstance(X, list | tuple) and not all(isinstance(kernel, Kernel) for kernel in kernels):
         return deepcopy(list(X))
     points = as_points(X, "X").copy()
-    points.flags.writeable = False  # what is evaluated later is evaluated on these
+    points.flags.writeable = False  # kernels are evaluated later, on the same numbers
     return points

@@ -1,4 +1,4 @@
-"""Stacks made of stacks: some of the matrices of one, or all of those of several."""
+"""Stacks composed of other stacks: some matrices of one stack, or all matrices of several."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from numpy.typing import ArrayLike, NDArray
 
 from kernelopt.errors import ParameterError, ShapeError
 from kernelopt.grams.base import Grams, as_grams
-from kernelopt.grams.caching import once
-from kernelopt.grams.normalized import ScaledGrams, given
+from kernelopt.grams.caching import cached_array
+from kernelopt.grams.normalized import KnownConstants, ScaledGrams
 from kernelopt.grams.stored import IdentityGrams, RankOneGrams
 from kernelopt.validation import Array, as_float_array, as_list, shown
 
 
 class ChosenGrams(Grams):
-    """Some matrices of a stack that has no shorter way to its matrices than one after the other."""
+    """Some matrices of a stack that cannot select several of its matrices at once."""
 
     def __init__(self, whole: Grams, chosen: NDArray[np.intp]) -> None:
         super().__init__(len(chosen), whole.n_points, [whole.names[i] for i in chosen])
@@ -52,19 +52,19 @@ class ChosenGrams(Grams):
 def join(parts: Sequence[tuple[ArrayLike, Grams]]) -> Grams:
     """Return one stack of all kernels of several stacks on the same points, each times its factor.
 
-    Nothing is evaluated here. The parts keep what they compute, and every method asks them.
+    Nothing is evaluated. Every method calls the same method of the parts, which use their own caches.
 
     Parameters
     ----------
     parts : sequence of pairs (factor, grams)
         The factor is a positive number, or an array of shape (m,) with one for each of the m kernels
-        of that stack. Factors of one cost nothing.
+        of that stack. A factor of one costs nothing.
 
     Returns
     -------
     Grams
-        The kernels in the order of the parts, with their names. One part with a factor of one is
-        returned as it is. `subset` and `block` of the stack are joined from those of the parts.
+        The kernels in the order of the parts, with their names. A single part with factor one is returned
+        itself. `subset` and `block` of the stack are joined from those of the parts.
 
     Raises
     ------
@@ -111,7 +111,7 @@ def join(parts: Sequence[tuple[ArrayLike, Grams]]) -> Grams:
 
 
 def multiplied(grams: Grams, factor: ArrayLike) -> Grams:
-    """Return the stack with each matrix times its positive factor, the stack itself where all are one."""
+    """Return the stack with each matrix times its positive factor; by ones, the stack itself."""
     c = as_float_array(factor, "the factor of a stack in join", ndim=(0, 1))
     if c.ndim and c.shape != (len(grams),):
         raise ShapeError(
@@ -128,7 +128,7 @@ def multiplied(grams: Grams, factor: ArrayLike) -> Grams:
     c = np.broadcast_to(c, (len(grams),))
     if isinstance(grams, JoinedGrams):
         return JoinedGrams([multiplied(part, c[cut]) for part, cut in grams.pieces()])
-    return ScaledGrams(grams, given(1 / c))
+    return ScaledGrams(grams, KnownConstants(1 / c))
 
 
 class JoinedGrams(Grams):
@@ -141,7 +141,7 @@ class JoinedGrams(Grams):
         self._cuts = np.cumsum([0, *map(len, parts)])
 
     def pieces(self) -> list[tuple[Grams, slice]]:
-        """Return each part with its place among the kernels."""
+        """Return each part with the slice of its kernels in the stack."""
         cuts = self._cuts.tolist()
         return [(part, slice(*cuts[p : p + 2])) for p, part in enumerate(self.parts)]
 
@@ -170,7 +170,7 @@ class JoinedGrams(Grams):
         found = [self.parts[p := int(owners[run[0]])].subset(chosen[run] - self._cuts[p]) for run in runs]
         return found[0] if len(found) == 1 else JoinedGrams(found)
 
-    @once
+    @cached_array
     def diagonals(self) -> Array:
         return np.concatenate([part.diagonals for part in self.parts])
 
@@ -182,7 +182,7 @@ class JoinedGrams(Grams):
     def traces(self) -> Array:
         return np.concatenate([part.traces for part in self.parts])
 
-    @once
+    @cached_array
     def row_means(self) -> Array:
         return np.concatenate([part.row_means for part in self.parts])
 

@@ -1,4 +1,4 @@
-"""The numbers of a stack of symmetric matrices: sums, products, rows, factors."""
+"""Operations on a stack of symmetric matrices: sums, products, rows and factors."""
 
 from __future__ import annotations
 
@@ -10,21 +10,20 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kernelopt.errors import ParameterError, ShapeError
-from kernelopt.grams.caching import BoundedCache, all_kept, chunks, once, positions, read_only
+from kernelopt.grams.caching import BoundedCache, all_cached, cached_array, chunks, positions, read_only
 from kernelopt.numerics.factors import pivoted_cholesky
 from kernelopt.validation import Array, Index, numeric, row_maxima, shown
 
 
 class Matrices(ABC):
-    """m symmetric matrices of order N; whoever writes `gram` has all the rest.
+    """m symmetric matrices of order N; all operations follow from the method `gram`.
 
-    A stack that can do with less than whole matrices overrides `rows` first: what goes through all
-    entries of matrices too large to keep goes through their rows. Several threads may read one stack,
-    and arrays that it keeps are read-only.
+    A stack that can compute single rows overrides `rows`, which is used for matrices that are too large to
+    cache. Several threads may read one stack. Cached arrays are read-only.
     """
 
     origin: tuple[Any, NDArray[np.intp]] | None = None
-    """For a subset the stack it was taken from, and which of its matrices it has."""
+    """For a subset: the stack it was taken from, and the positions of its matrices there."""
 
     _applied: tuple[Array, Array] | None = None  # the last alpha, and its images
 
@@ -34,12 +33,12 @@ class Matrices(ABC):
         self._factors = BoundedCache()
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return what a copy needs: not what is computed from it, nor the stack a subset came from."""
-        state = dict(vars(self))  # in one step: another thread may be adding to it
+        """Return the state of a copy, without caches and without the stack that a subset was taken from."""
+        state = dict(vars(self))  # an atomic copy, since another thread may add to it
         return {
             k: v
             for k, v in state.items()
-            if k not in ("origin", "_applied") and not isinstance(getattr(type(self), k, None), once)
+            if k not in ("origin", "_applied") and not isinstance(getattr(type(self), k, None), cached_array)
         }
 
     @abstractmethod
@@ -75,12 +74,12 @@ class Matrices(ABC):
     def rows(self, indices: Any) -> Array:
         """Return the rows `indices` of all matrices, shape (m, len(indices), N).
 
-        Of kernel functions, of vectors and of their normalised stacks only these rows are computed, so
-        that a solver which works on few points at a time never holds a matrix.
+        Kernel functions, rank-one matrices and their normalised stacks compute only these rows. A solver
+        that works on few points at a time therefore never holds a whole matrix.
 
         Parameters
         ----------
-        indices : sequence of integers, in any order and repeated as you like, or a slice
+        indices : sequence of integers (in any order, with repetitions), or a slice
             As in numpy, -1 is the last point.
 
         Raises
@@ -103,7 +102,7 @@ class Matrices(ABC):
         return positions(indices, self.n_points, "points", "Grams.rows")
 
     def _block(self, rows: Any) -> slice | NDArray[np.intp]:
-        """Return the points of a block: a slice as it is, anything else as an array of indices."""
+        """Return the points of a block: a slice unchanged, anything else as an array of indices."""
         chosen = positions(rows, self.n_points, "points", "Grams.block", "rows")
         if not chosen.size:
             raise ParameterError(
@@ -113,7 +112,7 @@ class Matrices(ABC):
         return rows if isinstance(rows, slice) else chosen
 
     def _weights(self, weights: Any) -> Array:
-        """Return one number per matrix, shape (m,); what is not finite shows in the result."""
+        """Return one number per matrix, shape (m,). Numbers that are not finite are passed on."""
         w = np.atleast_1d(numeric(weights, "weights"))
         if w.shape != (len(self),):
             raise ShapeError(
@@ -133,7 +132,7 @@ class Matrices(ABC):
         return a
 
     def _pairs(self, rows: Any, columns: Any) -> tuple[Index, Index]:
-        """Return the places of entries as two index vectors of one length."""
+        """Return row and column indices of entries as two vectors of one length."""
         where = "Grams.entries"
         i = positions(rows, self.n_points, "points", where, "rows")
         j = positions(columns, self.n_points, "points", where, "columns")
@@ -144,29 +143,29 @@ class Matrices(ABC):
             )
         return i, j
 
-    @once
+    @cached_array
     def diagonals(self) -> Array:
         """The diagonals, shape (m, N)."""
-        return np.stack([np.diag(K).copy() for K in self])  # a view would keep its matrix alive
+        return np.stack([np.diag(K).copy() for K in self])  # a view would keep the whole matrix in memory
 
     @property
     def known_semidefinite(self) -> bool:
-        """Whether the matrices are positive semidefinite by the way they were made, not by their numbers."""
+        """Whether the matrices are positive semidefinite by construction."""
         return False
 
     @property
     def magnitudes(self) -> Array:
-        """Numbers d, shape (m, N): K_i alpha is computed from terms below sqrt(d_ij d_ik) |alpha_k|.
+        """Numbers d of shape (m, N) with |K_i,jk| <= sqrt(d_ij d_ik), for bounds of rounding errors.
 
-        They are the diagonals of matrices that are known to be PSD, else the largest entries of the rows.
-        They bound rounding errors.
+        They are the diagonals of matrices that are PSD by construction, and else the largest entries of the
+        rows.
         """
         return np.abs(self.diagonals) if self.known_semidefinite else self.largest_entries
 
-    @once
+    @cached_array
     def largest_entries(self) -> Array:
         """The largest absolute value in each row, shape (m, N)."""
-        if all_kept(self.shape):
+        if all_cached(self.shape):
             return np.stack([row_maxima(K) for K in self])
         return np.concatenate([row_maxima(self.rows(chunk)) for chunk in chunks(self.shape)], axis=1)
 
@@ -176,14 +175,14 @@ class Matrices(ABC):
         total: Array = self.diagonals.sum(axis=1)
         return total
 
-    @once
+    @cached_array
     def row_means(self) -> Array:
-        """The mean K_i 1 / N of each row, shape (m, N)."""
+        """The row means K_i 1 / N, shape (m, N)."""
         return self.apply(np.ones(self.n_points)) / self.n_points
 
     @property
     def rank_bounds(self) -> tuple[int, ...]:
-        """An upper bound of each rank, known without evaluating anything."""
+        """An upper bound of the rank of each matrix, known without evaluating it."""
         return (self.n_points,) * len(self)
 
     def combine(self, weights: ArrayLike) -> Array:
@@ -197,7 +196,8 @@ class Matrices(ABC):
     def apply(self, alpha: ArrayLike) -> Array:
         """Return (K_i alpha)_i, shape (m, N), read-only; a shorter alpha belongs to the first points.
 
-        The images of the last alpha are kept: certificates, multipliers and weights ask for the same ones.
+        The images of the last alpha are cached, since certificates, multipliers and weights need the same
+        ones.
         """
         a, last = self._alpha(alpha), self._applied
         if last is not None and np.array_equal(a, last[0]):
@@ -207,8 +207,8 @@ class Matrices(ABC):
         return images
 
     def _apply(self, a: Array) -> Array:
-        """Compute what `apply` returns."""
-        if all_kept(self.shape):
+        """Compute the result of `apply`."""
+        if all_cached(self.shape):
             return np.stack([K[:, : a.size] @ a for K in self])
         images = [self.rows(chunk)[:, :, : a.size] @ a for chunk in chunks(self.shape)]
         return np.concatenate(images, axis=1)
@@ -234,7 +234,7 @@ class Matrices(ABC):
         return np.stack([K.ravel() for K in self], axis=1)
 
     def factor(self, i: int) -> Array:
-        """Return L with K_i = L L', shape (N, r), by Cholesky with complete pivoting.
+        """Return L with K_i = L L', shape (N, r), by Cholesky factorisation with complete pivoting.
 
         Pivots below 1e-11 of the largest diagonal entry are dropped.
 

@@ -1,4 +1,4 @@
-"""Stacks on a common scale: kernels of the features divided by a number, or each by its length."""
+"""Normalised stacks: each kernel divided by a constant, or each entry by the lengths of its features."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from numpy.typing import ArrayLike, NDArray
 
 from kernelopt.errors import InputError, NotPSDError, ParameterError
 from kernelopt.grams.base import Grams
-from kernelopt.grams.caching import BoundedCache, once
+from kernelopt.grams.caching import BoundedCache, cached_array
 from kernelopt.numerics.factors import RANK_TOLERANCE
 from kernelopt.validation import Array, shown
 
 
 def scaled(base: Grams, kind: str) -> Grams:
-    """Return the scaled stack of a kind, as `Grams.normalize` says."""
-    word = kind if isinstance(kind, str) else ""
-    if word == "spherical":
+    """Return the normalised stack of a kind; see `Grams.normalize`."""
+    name = kind if isinstance(kind, str) else ""
+    if name == "spherical":
         return SphericalGrams(base)
-    if word in ("multiplicative", "trace"):
+    if name in ("multiplicative", "trace"):
         return ScaledGrams(base, variances if kind == "multiplicative" else mean_diagonals)
     raise ParameterError(
         f"kind must be 'multiplicative', 'spherical' or 'trace', got {shown(kind)} in Grams.normalize. "
@@ -56,8 +56,8 @@ def mean_diagonals(grams: Grams) -> Array:
 
 
 @dataclass(frozen=True, eq=False)
-class given:
-    """The formula of constants that are known, shape (m,), whatever the matrices."""
+class KnownConstants:
+    """Constants of shape (m,) in the form of a function of the stack, as `ScaledGrams` takes it."""
 
     constants: Array
 
@@ -65,15 +65,16 @@ class given:
         """Return the constants."""
         return self.constants
 
-    def of(self, chosen: NDArray[np.intp]) -> given:
-        """Return the formula of some of the matrices."""
-        return given(self.constants[chosen])
+    def of(self, chosen: NDArray[np.intp]) -> KnownConstants:
+        """Return the constants of some of the matrices."""
+        return KnownConstants(self.constants[chosen])
 
 
 class ScaledGrams(Grams):
     """The matrices K_i / c_i of a base, with positive constants c = formula(whole).
 
-    The whole is the stack that was normalised; a block of it has a block as base, and the same whole.
+    `whole` is the stack that was normalised. A block of the normalised stack has a block of it as its base,
+    and the same `whole`.
     """
 
     def __init__(self, base: Grams, formula: Callable[[Grams], Array], whole: Grams | None = None) -> None:
@@ -81,7 +82,7 @@ class ScaledGrams(Grams):
         self._base, self._formula = base, formula
         self._whole = base if whole is None else whole
 
-    @once
+    @cached_array
     def constants(self) -> Array:
         """The constants c, shape (m,)."""
         return self._formula(self._whole)
@@ -96,7 +97,7 @@ class ScaledGrams(Grams):
     def _subset(self, chosen: NDArray[np.intp]) -> Grams:
         base = self._base.subset(chosen)
         whole = base if self._whole is self._base else self._whole.subset(chosen)
-        formula = self._formula.of(chosen) if isinstance(self._formula, given) else self._formula
+        formula = self._formula.of(chosen) if isinstance(self._formula, KnownConstants) else self._formula
         return self._sharing(ScaledGrams(base, formula, whole), chosen)
 
     def gram(self, i: int) -> Array:
@@ -144,14 +145,14 @@ class ScaledGrams(Grams):
 
 
 class SphericalGrams(Grams):
-    """The matrices K_ij / sqrt(K_ii K_jj): features of length one."""
+    """The matrices K_ij / sqrt(K_ii K_jj): the kernels of features of length one."""
 
     def __init__(self, base: Grams) -> None:
         super().__init__(len(base), base.n_points, base.names)
         self._base = base
-        self._kept = BoundedCache()
+        self._cache = BoundedCache()
 
-    @once
+    @cached_array
     def _lengths(self) -> Array:
         """The lengths sqrt(K_ii) of the features, shape (m, N)."""
         return self._roots(self._base.diagonals, "point {}")
@@ -170,11 +171,11 @@ class SphericalGrams(Grams):
 
     def _subset(self, chosen: NDArray[np.intp]) -> Grams:
         part = SphericalGrams(self._base.subset(chosen))
-        part._kept = self._kept.part(chosen)
+        part._cache = self._cache.part(chosen)
         return self._sharing(part, chosen)
 
     def gram(self, i: int) -> Array:
-        return self._kept.get(i, self._scaled)
+        return self._cache.get(i, self._scaled)
 
     def _scaled(self, i: int) -> Array:
         K: Array = self._base.gram(i) / np.outer(self._lengths[i], self._lengths[i])
@@ -212,8 +213,8 @@ class SphericalGrams(Grams):
             L = super().factor(i)
             if L.shape[1] <= self.rank_bounds[i]:
                 return L
-        # The round-off of centring, scaled up at points close to the mean, looks like rank or like negative
-        # eigenvalues. The base's own factor has neither, or says which kernel really has.
+        # Normalisation magnifies the rounding errors of centring at points close to the mean. They can look
+        # like additional rank or like negative eigenvalues, from which the factor of the base is free.
         return self._base.factor(i) / self._lengths[i, :, None]
 
     def cross(self, X_new: Any) -> Array:

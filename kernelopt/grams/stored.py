@@ -1,4 +1,4 @@
-"""Stacks that hold their numbers: an array, the vectors of rank-one matrices, the identity."""
+"""Stacks that store numbers: an array, the vectors of rank-one matrices, or the identity."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from kernelopt.errors import ShapeError
 from kernelopt.grams.base import Grams
-from kernelopt.grams.caching import once, read_only
+from kernelopt.grams.caching import cached_array, read_only
 from kernelopt.validation import Array, plain, shown
 
 
 class ArrayGrams(Grams):
-    """A stack held as an array."""
+    """A stack that is stored as an array."""
 
     def __init__(
         self, array: Array, names: Sequence[str] | None = None, largest: Array | None = None
@@ -37,13 +37,13 @@ class ArrayGrams(Grams):
     def _subset(self, chosen: NDArray[np.intp]) -> Grams:
         steps = np.unique(np.diff(chosen))
         if steps.size > 1 or not (steps > 0).all():
-            return super()._subset(chosen)  # without a copy of these matrices
+            return super()._subset(chosen)  # a slice of the array needs no copy, other indices would
         part = slice(chosen[0], chosen[-1] + 1, int(steps[0]) if steps.size else 1)
         return self._sharing(ArrayGrams(self._array[part], self.names[part]), chosen)
 
     @property
     def rank_bounds(self) -> tuple[int, ...]:
-        nonzero = (np.diagonal(K).any() or K.any() for K in self._array)  # most by a glance at the diagonal
+        nonzero = (np.diagonal(K).any() or K.any() for K in self._array)  # the diagonal is faster to read
         return tuple(self.n_points if each else 0 for each in nonzero)
 
     def block(self, rows: Any) -> Grams:
@@ -57,7 +57,7 @@ class ArrayGrams(Grams):
     def _apply(self, a: Array) -> Array:
         padded = np.zeros(self.n_points)
         padded[: a.size] = a
-        images = self._array.reshape(-1, self.n_points) @ padded  # one product: numpy's stacked ones are slow
+        images = self._array.reshape(-1, self.n_points) @ padded  # faster than numpy's product of stacks
         return np.asarray(images.reshape(len(self), -1))
 
 
@@ -80,7 +80,7 @@ class RankOneGrams(Grams):
     def _subset(self, chosen: NDArray[np.intp]) -> Grams:
         return self._sharing(RankOneGrams(self.V[:, chosen], [self.names[i] for i in chosen]), chosen)
 
-    @once
+    @cached_array
     def diagonals(self) -> Array:
         return (self.V**2).T
 
@@ -111,7 +111,7 @@ class RankOneGrams(Grams):
 
 
 class IdentityGrams(Grams):
-    """The one matrix I: a point is similar to itself alone, so new points are similar to none."""
+    """The single matrix I. Its kernel is k(x, z) = 1 if x and z are the same point, else 0."""
 
     def __init__(self, n_points: int) -> None:
         super().__init__(1, n_points, ["I"])
@@ -128,7 +128,7 @@ class IdentityGrams(Grams):
     def block(self, rows: Any) -> Grams:
         return IdentityGrams(len(np.arange(self.n_points)[self._block(rows)]))
 
-    @once
+    @cached_array
     def diagonals(self) -> Array:
         return np.ones((1, self.n_points))
 
@@ -156,7 +156,7 @@ class IdentityGrams(Grams):
         return np.ones((1, self._count(X_new)))
 
     def _count(self, X_new: Any) -> int:
-        """Return how many new points there are."""
+        """Return the number of new points."""
         points = X_new if isinstance(X_new, list | tuple) else plain(X_new, "X_new")
         if not (points if isinstance(points, list | tuple) else points.ndim and len(points)):
             raise ShapeError(

@@ -1,4 +1,4 @@
-"""Frobenius norms of combinations of a stack, by a triangular factor and never by squares of kernels."""
+"""Frobenius norms of combinations of a stack from a QR factorisation, without the normal equations."""
 
 from __future__ import annotations
 
@@ -6,23 +6,23 @@ import numpy as np
 from scipy.linalg import lapack
 
 from kernelopt.grams.base import Grams
-from kernelopt.grams.caching import all_kept, chunks
+from kernelopt.grams.caching import all_cached, chunks
 from kernelopt.grams.joined import JoinedGrams
 from kernelopt.grams.normalized import ScaledGrams
 from kernelopt.grams.stored import IdentityGrams, RankOneGrams
 from kernelopt.validation import Array
 
 BLOCK_BYTES = 500_000
-"""About the size of the rows that are factored at a time: they stay in the cache of a processor."""
+"""Approximate size of the rows that are factored at a time, chosen to fit the cache of a processor."""
 
 TALL = 8
-"""Least number of rows of a block over that of the triangle which is factored with it."""
+"""Smallest ratio of the rows of a block to those of the triangle that is factored with it."""
 
 PANEL = 64
-"""Columns that LAPACK eliminates at a time."""
+"""Columns that LAPACK eliminates at a time (its block size)."""
 
 WELL_CONDITIONED = 1e-2
-"""Smallest eigenvalue of the cosines of kernels from which their Cholesky factor is as good as R by QR."""
+"""Smallest eigenvalue of the cosines at which their Cholesky factor is as accurate as R from QR."""
 
 
 def triangle(grams: Grams) -> Array:
@@ -30,15 +30,16 @@ def triangle(grams: Grams) -> Array:
 
     R is the triangular factor of the matrix with vec K_i as column i.
 
-    Notes
-    -----
-    Householder's method is backward stable in every column by itself: the value at mu is in error by a
-    small multiple of :math:`\varepsilon \sum_i |\mu_i| |K_i|_F`, whatever the scales of the kernels. A
-    factor of their inner products has :math:`\sqrt{\varepsilon} \max_i |\mu_i| |K_i|_F` in the place of
-    it. The rows of the matrix are factored block by block, each with the triangle of those before, so that
-    O(m^2) numbers and some rows are held beside the stack: N^2 m^2 operations. Products of vectors, and of
-    the identity with them, are known without the matrices; where the cosines between such kernels have
-    eigenvalues above 0.01, their Cholesky factor is taken.
+    Notes ----- Householder's method is backward stable in every column by itself: the error of the value at
+    mu is a small multiple of :math:`\varepsilon \sum_i |\mu_i| |K_i|_F`, whatever the scales of the kernels.
+    With a Cholesky factor of the inner products it would be a multiple of :math:`\sqrt{\varepsilon} \max_i
+    |\mu_i| |K_i|_F`.
+
+    The rows of the matrix are factored block by block, each block together with the triangle of the blocks
+    before it. This takes N^2 m^2 operations, and O(m^2) numbers besides the rows of a block. The inner
+    products of rank-one matrices and the identity are known without the matrices. If all kernels are of
+    these kinds, and the cosines between them have eigenvalues above 0.01, their Cholesky factor is returned
+    instead.
     """
     if isinstance(grams, ScaledGrams):
         base, constants = grams.unscaled()
@@ -47,11 +48,11 @@ def triangle(grams: Grams) -> Array:
     if short is not None:
         return short
     m, N, _ = grams.shape
-    kept = list(grams) if all_kept(grams.shape) else None
+    cached = list(grams) if all_cached(grams.shape) else None
     step = 1 + max(BLOCK_BYTES // (8 * m * N), TALL * m // N)
     R = np.zeros((0, m))
     for chunk in chunks(grams.shape):
-        strips = grams.rows(chunk) if kept is None else [K[chunk] for K in kept]
+        strips = grams.rows(chunk) if cached is None else [K[chunk] for K in cached]
         for start in range(chunk.start, chunk.stop, step):
             part = slice(start - chunk.start, start - chunk.start + step)
             R = extended(R, [strip[part] for strip in strips], start)
@@ -59,9 +60,10 @@ def triangle(grams: Grams) -> Array:
 
 
 def extended(R: Array, strips: list[Array], start: int) -> Array:
-    """Return the triangle of R and of the rows from `start` on of each matrix.
+    """Return the triangular factor of R and of the rows from `start` on of each matrix.
 
-    Their entries left of the diagonal block have been seen as mirror images; those right of it count twice.
+    By symmetry, entries to the left of the diagonal block have been counted already as their mirror images.
+    For the same reason entries to its right count twice, and are multiplied by sqrt(2).
     """
     stop, (k, m) = start + len(strips[0]), R.shape
     size, rest = (stop - start) ** 2, (stop - start) * (strips[0].shape[1] - stop)
@@ -76,14 +78,14 @@ def extended(R: Array, strips: list[Array], start: int) -> Array:
 
 
 def of_vectors(grams: Grams) -> bool:
-    """Whether inner products of the matrices are known without the matrices."""
+    """Whether the inner products of the matrices are known without the matrices."""
     if isinstance(grams, JoinedGrams):
         return all(of_vectors(part) for part in grams.parts)
     return isinstance(grams, RankOneGrams | IdentityGrams)
 
 
 def by_cosines(grams: Grams) -> Array | None:
-    """Return the Cholesky factor of the inner products, None where it is not accurate."""
+    """Return the Cholesky factor of the inner products, or None where it is not accurate enough."""
     products = grams.inner()
     lengths = np.sqrt(np.diag(products))
     if not (lengths > 0).all():

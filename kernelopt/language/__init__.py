@@ -1,4 +1,4 @@
-"""The words of the language: cvxpy expressions of a kernel, one idea a file."""
+"""The functions of the modelling language: cvxpy expressions of a kernel, one idea a file."""
 
 from kernelopt.language.combination import Combination, combine
 from kernelopt.language.fidelity import Distance, fidelity

@@ -1,11 +1,11 @@
-"""The one place that overrides private names of cvxpy.
+"""The only module that overrides private names of cvxpy.
 
-cvxpy evaluates a tree through `Atom._value_impl`, from the leaves upwards. The expression inside a
-risk has variables of its own, which have no value before a conic solve and a meaningless one after a
-different method, while the risk at a kernel is a number at any time. There is no public hook for
-that, so a node that knows its own value states it here. Nor is there one for the value of a problem,
-which `Problem.unpack` takes from the objective: the certified value is that with its rounding paid.
-Tested on the oldest and the newest cvxpy.
+cvxpy evaluates an expression through `Atom._value_impl`, from the leaves to the root. The expression inside a
+risk has variables of its own. They have no value before a conic solve, and a meaningless one after another
+method, although the risk at a kernel has a value at any time. cvxpy has no public hook for that, so a node
+that computes its own value overrides `_value_impl`. `Problem.unpack` computes the value of a problem from the
+objective. The certified value differs from that by its rounding error, so it is set afterwards. The module is
+tested with the oldest and the newest supported cvxpy.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from cvxpy.atoms.affine.wraps import Wrap
 
 
 class ValuedWrap(Wrap):  # type: ignore[misc]
-    """A cvxpy identity node whose value comes from `known_value` and not from its argument."""
+    """A cvxpy identity node that computes its value by `known_value` and not from its argument."""
 
     @abstractmethod
     def known_value(self) -> float | None:
-        """Return the value at the current values of the variables, None if they have none."""
+        """Return the value at the current values of the variables, None if a variable has none."""
 
     def _value_impl(self) -> np.ndarray | None:
         value = self.known_value()
@@ -30,5 +30,5 @@ class ValuedWrap(Wrap):  # type: ignore[misc]
 
 
 def set_value(problem: cp.Problem, value: float) -> None:
-    """Make a number the value of a solved problem."""
+    """Set the value of a solved problem."""
     problem._value = value

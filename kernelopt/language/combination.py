@@ -15,7 +15,7 @@ from kernelopt.validation import Array, as_expression, as_symmetric, numeric
 
 
 class Combination(AffAtom):  # type: ignore[misc]
-    """sum_i weights_i K_i, shape (N, N), symmetric; made by `combine`."""
+    """The expression sum_i weights_i K_i, shape (N, N), symmetric; made by `combine`."""
 
     def __init__(self, weights: cp.Expression, grams: Grams) -> None:
         self.grams = grams
@@ -33,7 +33,7 @@ class Combination(AffAtom):  # type: ignore[misc]
         return self.grams.shape[1:]
 
     def sign_from_args(self) -> tuple[bool, bool]:
-        return False, False  # the entries are not looked at before they are needed
+        return False, False  # unknown, since the entries are not evaluated here
 
     def is_symmetric(self) -> bool:
         return True
@@ -102,7 +102,7 @@ def combine(weights: cp.Expression | ArrayLike, grams: Grams | ArrayLike) -> Com
 
 
 def as_kernel(K: Any, what: str = "K") -> cp.Expression:
-    """Return a kernel as a square cvxpy expression, or say what it should be."""
+    """Return a kernel as a square cvxpy expression, after checking it."""
     if isinstance(K, Grams):
         raise ShapeError(
             f"{what} must be one kernel of shape (N, N), got a stack: {K!r}. Use combine(weights, grams)."

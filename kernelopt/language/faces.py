@@ -1,7 +1,11 @@
-"""Matrix inequalities of low rank, written on the range of their base kernels.
+"""Facial reduction: matrix inequalities of low rank, restricted to the range of their base kernels.
 
-Where all K_i vanish on a common subspace, sum_i w_i K_i >> 0 has no interior, and interior-point
-methods fail. With Q an orthonormal basis of the joint range, Q'KQ >> 0 is the same set.
+If all K_i vanish on a common subspace, no point satisfies sum_i w_i K_i >> 0 strictly, and interior-point
+methods fail. With an orthonormal basis Q of the joint range, Q'KQ >> 0 describes the same set.
+
+References
+----------
+.. [1] Drusvyatskiy, Wolkowicz, The many faces of degeneracy in conic optimization (2017).
 """
 
 from __future__ import annotations
@@ -17,13 +21,13 @@ from kernelopt.language.penalty import Penalty
 from kernelopt.language.terms import terms
 from kernelopt.validation import Array
 
-RANGE_TOLERANCE = 1e-10
+RANGE_TOLERANCE = 1e-10  # relative singular values below this count as zero
 
 
 def joint_range(K: cp.Expression, n: int) -> Array | None:
     """Return an orthonormal basis of the joint range of the base kernels on the first n points.
 
-    None where K is not a combination or the range is everything.
+    None is returned if K is not a combination, or if the range is the whole space.
     """
     parts = terms(K)
     if parts is None:
@@ -37,8 +41,8 @@ def joint_range(K: cp.Expression, n: int) -> Array | None:
     return None if rank == n else basis[:, :rank]
 
 
-def restricted(K: cp.Expression, Q: Array) -> cp.Expression:
-    """Return Q' K[:n, :n] Q as a combination, where Q has n rows."""
+def restricted_to_range(K: cp.Expression, Q: Array) -> cp.Expression:
+    """Return Q' K[:n, :n] Q as a combination, for Q with n rows."""
     n = len(Q)
     pieces = []
     for weights, grams in terms(K) or []:
@@ -48,22 +52,22 @@ def restricted(K: cp.Expression, Q: Array) -> cp.Expression:
 
 
 def facial_reduction(constraint: Any) -> tuple[Any, Array | None]:
-    """Return a constraint K >> 0 on the range of K with its basis, any other constraint with None."""
+    """Return (Q'KQ >> 0, Q) for a constraint K >> 0 of low rank, and (constraint, None) for any other."""
     if not isinstance(constraint, cp.constraints.PSD):
         return constraint, None
     K = constraint.args[0]
     Q = joint_range(K, K.shape[0])
     if Q is None:
         return constraint, None
-    smaller = restricted(K, Q) >> 0
+    smaller = restricted_to_range(K, Q) >> 0
     return (smaller.set_label(constraint.label) if constraint.label else smaller), Q
 
 
-def faced_penalty(part: Penalty, K: cp.Expression, n: int) -> tuple[Penalty, cp.Expression | None]:
-    """Return a semidefinite penalty on the range of K, and f there; any other penalty with None."""
+def penalty_on_range(part: Penalty, K: cp.Expression, n: int) -> tuple[Penalty, cp.Expression | None]:
+    """Return a semidefinite penalty on the range of K and its f = Q g; any other penalty and None."""
     Q = joint_range(K, n) if part.form == "semidefinite" else None
     if Q is None:
         return part, None
     g = cp.Variable(Q.shape[1], name="g")
     f = Q @ g
-    return Penalty(f, cp.matrix_frac(g, restricted(K, Q)), None, part.form), f
+    return Penalty(f, cp.matrix_frac(g, restricted_to_range(K, Q)), None, part.form), f

@@ -1,4 +1,4 @@
-"""Numbers and vectors read off a kernel: trace, entries, alignment, Frobenius norm."""
+"""Linear functions and norms of a kernel: trace, entries, alignment, Frobenius norm."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from kernelopt.validation import as_indices, as_vector
 
 
 def trace(K: Any) -> cp.Expression:
-    """The trace over all N points, r'mu for a combination: m numbers instead of N^2 m.
+    """The trace over all N points. For a combination it is r'mu with r_i = tr K_i, which needs m numbers.
 
     Parameters
     ----------
@@ -35,7 +35,7 @@ def trace(K: Any) -> cp.Expression:
 
 
 def entries(K: Any, rows: ArrayLike, columns: ArrayLike) -> cp.Expression:
-    """The entries K[rows[t], columns[t]], shape (T,), without the rest of the matrix.
+    """The entries K[rows[t], columns[t]], shape (T,), without the other entries of the matrix.
 
     Parameters
     ----------
@@ -45,7 +45,7 @@ def entries(K: Any, rows: ArrayLike, columns: ArrayLike) -> cp.Expression:
     Raises
     ------
     ShapeError, ParameterError
-        If the index vectors differ in length or leave the kernel.
+        If the index vectors differ in length, or an index is out of range.
     """
     K = as_kernel(K)
     i, j = as_indices(rows, K.shape[0], "rows"), as_indices(columns, K.shape[0], "columns")
@@ -89,7 +89,7 @@ def alignment(K: Any, y: ArrayLike) -> cp.Expression:
 
 
 class FrobeniusNorm(Wrap):  # type: ignore[misc]
-    """|K|_F of a combination; made by `frobenius`, it remembers its kernel."""
+    """The expression |K|_F of a combination, with its kernel as data; made by `frobenius`."""
 
     def __init__(self, expression: cp.Expression, kernel: cp.Expression) -> None:
         self.kernel = kernel

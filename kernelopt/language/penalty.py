@@ -17,21 +17,24 @@ Form = Literal["fixed", "second-order cone", "semidefinite"]
 
 
 class Penalty(NamedTuple):
-    """Function values f on the labelled points, and |f|_K^2 as a convex expression."""
+    """Function values f on the labelled points, and |f|_K^2 as a convex expression.
+
+    `length` is |f|_K, for a constant K only.
+    """
 
     f: cp.Expression
     square: cp.Expression
-    length: cp.Expression | None  # |f|_K itself, where K is fixed
+    length: cp.Expression | None
     form: Form
 
 
 def penalty(K: cp.Expression, n: int, label: str) -> Penalty:
     """Return variables for f in the space of K (its first n points) and the square of their norm.
 
-    * K constant: f = L u, |f|^2 = u'u.
-    * K = sum_i w_i K_i with weights known to be non-negative: f = sum_i L_i u_i,
+    * K constant, K = LL': f = L u and |f|^2 = u'u.
+    * K = sum_i w_i K_i with weights that are known to be non-negative, K_i = L_i L_i': f = sum_i L_i u_i and
       |f|^2 = sum_i |u_i|^2 / w_i, one second-order cone per kernel.
-    * anything else: |f|^2 = f'K^+ f through a matrix inequality of order n + 1.
+    * Any other K: |f|^2 = f'K^+ f, by a matrix inequality of order n + 1.
     """
     rows = slice(0, n)
     if K.is_constant() and not K.parameters():
@@ -45,7 +48,7 @@ def penalty(K: cp.Expression, n: int, label: str) -> Penalty:
     spans, squares = [], []
     for index, (weights, grams) in enumerate(parts):
         block = grams.block(rows) if n < grams.n_points else grams
-        if not any(block.rank_bounds):  # zero kernels: f = 0, and cvxpy has no empty variables
+        if not any(block.rank_bounds):  # zero kernels have f = 0; cvxpy has no empty variables
             spans.append(cp.Constant(np.zeros(n)))
             continue
         cuts = np.cumsum((0, *block.rank_bounds))
@@ -57,21 +60,35 @@ def penalty(K: cp.Expression, n: int, label: str) -> Penalty:
 
 
 def weighted(K: cp.Expression) -> list[Term] | None:
-    """Return the terms of K if all their weights are known to be non-negative and none is a parameter.
+    """Return the terms of K if all weights are known to be non-negative and have no parameter, else None.
 
-    Constant terms are joined into one matrix: a constant weight may be zero.
+    Constant terms are added up to one matrix, since a single constant weight may be zero.
     """
     parts = terms(K)
     if parts is None or not all(w.is_nonneg() and not w.parameters() for w, _ in parts):
         return None
-    if any(given_and_indefinite(grams) for _, grams in parts):
+    if any(is_indefinite_constant(grams) for _, grams in parts):
         return None
     constant = [combine(w, grams) for w, grams in parts if w.is_constant()]
     joined = [Term(cp.Constant(np.ones(1)), FixedGrams(sum(constant[1:], constant[0])))] if constant else []
     return [part for part in parts if not part.weights.is_constant()] + joined
 
 
-def given_and_indefinite(grams: Grams) -> bool:
-    """Whether a matrix written into a sum has a negative eigenvalue, such as `K - 0.1 * K0`."""
+def is_indefinite_constant(grams: Grams) -> bool:
+    """Whether a matrix in a sum, such as K0 in `K - 0.1 * K0`, has a negative eigenvalue."""
     given = isinstance(grams, FixedGrams) and isinstance(grams.expression, cp.Constant)
     return given and smallest_relative_eigenvalue(grams.gram(0)) < -PSD_TOLERANCE
+
+
+def half_square(penalties: tuple[Penalty, ...], norm: float) -> cp.Expression:
+    """Return 1/2 |(|f_m|)_m|_norm^2 as a convex expression."""
+    squares = [part.square for part in penalties]
+    if len(squares) == 1 or norm == 2:
+        return cp.sum(squares) / 2
+    if norm == np.inf:
+        return cp.max(cp.hstack(squares)) / 2
+    if norm > 2:
+        return cp.pnorm(cp.hstack(squares), norm / 2, approx=False) / 2
+    lengths = cp.hstack([part.length for part in penalties])
+    size = cp.sum(lengths) if norm == 1 else cp.pnorm(lengths, norm, approx=False)
+    return cp.square(size) / 2

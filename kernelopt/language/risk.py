@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator
 from typing import Any
 
 import cvxpy as cp
@@ -15,112 +14,25 @@ from kernelopt.errors import ParameterError, ShapeError
 from kernelopt.grams.caching import read_only
 from kernelopt.language.adapter import ValuedWrap
 from kernelopt.language.combination import Combination, as_kernel
-from kernelopt.language.penalty import Form, Penalty, penalty
+from kernelopt.language.learner import Learner
+from kernelopt.language.penalty import half_square, penalty
 from kernelopt.learner import (
     BlockMachine,
     Machine,
-    blocks_at,
-    learn,
-    learn_blocks,
-    machine_at,
 )
 from kernelopt.losses import Loss
-from kernelopt.numerics.factors import nearest_psd
-from kernelopt.threads import Watch
 from kernelopt.validation import Array, as_vector, boolean, exponent, shown
 
 
-@dataclass(frozen=True, eq=False)
-class Learner:
-    """The parts of a risk: what `expand`, the certificate and the methods read."""
-
-    kernels: tuple[cp.Expression, ...]
-    y: Array
-    loss: Loss
-    norm: float
-    penalties: tuple[Penalty, ...]
-    bias: cp.Variable | None
-    fit: cp.Expression  # the predictions f + b on the labelled points, shape (n,)
-    half_square: cp.Expression  # 1/2 |(|f_m|)_m|_norm^2
-    summed_loss: cp.Expression  # of `fit`
-
-    @property
-    def n(self) -> int:
-        """The number of labelled points."""
-        return self.y.size
-
-    @property
-    def forms(self) -> tuple[Form, ...]:
-        """The cone in which each kernel enters."""
-        return tuple(part.form for part in self.penalties)
-
-    def kernel_values(self) -> list[Array] | None:
-        """Return the current values of the kernels on the labelled points, shape (n, n) each."""
-        return on_labelled(self.kernels, self.n)
-
-    def train(self, Ks: list[Array], watch: Watch | None = None) -> Machine | BlockMachine:
-        """Return the machine at the kernels Ks on the labelled points, with an infinite value at none.
-
-        There is none where a kernel is indefinite beyond 1e-8 of its largest eigenvalue, or where a hard
-        margin cannot be met. A `watch` is called while it works; what it raises goes on.
-        """
-        clipped = [nearest_psd((K + K.T) / 2) for K in Ks]
-        kernels = [K for K in clipped if K is not None]
-        if len(kernels) < len(Ks):
-            return Machine(np.inf, np.zeros(self.n), np.nan)
-        if len(kernels) == 1:
-            return learn(kernels[0], self.y, self.loss, self.bias is not None, watch=watch)
-        return learn_blocks(kernels, self.y, self.loss, self.bias is not None, self.norm, watch)
-
-    def at(
-        self, Ks: Sequence[Any], alpha: Array, scales: Array | None = None, watch: Watch | None = None
-    ) -> Machine | BlockMachine:
-        """Return the machine of a given alpha at the kernels Ks, arrays or what else gives K @ alpha.
-
-        It is f = sum_i scales_i K_i alpha + b, with all scales one by default and the best b. Several
-        kernels under a norm other than 2 need scales: without them alpha determines no machine, and one is
-        trained.
-        """
-        bias = self.bias is not None
-        if len(Ks) == 1:
-            return machine_at(Ks[0], alpha, self.y, self.loss, bias)
-        if scales is None and self.norm != 2:
-            return self.train(list(Ks), watch)
-        scales = np.ones(len(Ks)) if scales is None else scales
-        return blocks_at(Ks, alpha, scales, self.y, self.loss, bias, self.norm)
-
-
-def on_labelled(kernels: Sequence[cp.Expression], n: int) -> list[Array] | None:
-    """Return the current values of kernels on the first n points; None where one has no value."""
-    values = [K.value for K in kernels]
-    if any(v is None for v in values):
-        return None
-    return [np.asarray(v.toarray() if hasattr(v, "toarray") else v)[:n, :n] for v in values]
-
-
-def half_square(penalties: tuple[Penalty, ...], norm: float) -> cp.Expression:
-    """Return 1/2 |(|f_m|)_m|_norm^2 as a convex expression."""
-    squares = [part.square for part in penalties]
-    if len(squares) == 1 or norm == 2:
-        return cp.sum(squares) / 2
-    if norm == np.inf:
-        return cp.max(cp.hstack(squares)) / 2
-    if norm > 2:
-        return cp.pnorm(cp.hstack(squares), norm / 2, approx=False) / 2
-    lengths = cp.hstack([part.length for part in penalties])
-    size = cp.sum(lengths) if norm == 1 else cp.pnorm(lengths, norm, approx=False)
-    return cp.square(size) / 2
-
-
 class Risk(ValuedWrap):
-    """min over f, b of loss(f + b, y) + 1/2 |f|_K^2; made by `risk`.
+    """The function min over (f, b) of loss(f + b, y) + 1/2 |f|_K^2 of a kernel K; made by `risk`.
 
     Attributes
     ----------
     alpha : array of shape (n,) or None
-        The signed dual variable of the learned machine, filled by `kernelopt.solve`.
+        The signed dual variable of the learned machine, set by `kernelopt.solve`.
     intercept : float or None
-        Its intercept, filled likewise.
+        The intercept of that machine.
     """
 
     def __init__(self, expression: cp.Expression, learner: Learner) -> None:
@@ -145,8 +57,8 @@ class Risk(ValuedWrap):
     def oracle(self) -> Machine | BlockMachine:
         """Return the machine at the current value of the kernel: value, alpha, intercept, ...
 
-        The value is attained by that machine, infinite where the kernel is indefinite beyond 1e-8 of
-        its largest eigenvalue or a hard margin cannot be met.
+        Its value is infinite if the kernel has an eigenvalue below -1e-8 of its largest one, or if a hard
+        margin cannot be met.
 
         Raises
         ------
@@ -161,31 +73,31 @@ class Risk(ValuedWrap):
             raise ParameterError(
                 "the kernel must have a value, got None. Solve the problem or set its variables' .value."
             )
-        machine = sealed(self.learner.train(Ks))
+        machine = with_read_only_arrays(self.learner.train(Ks))
         self._known = key, machine
         return machine
 
     def _key(self) -> list[Any] | None:
-        """Return what the machine depends on, the values of variables and parameters; None without them."""
+        """Return the values of all variables and parameters of the risk; None if one has no value."""
         leaves = [v for K in self.learner.kernels for v in K.variables()] + self.parameters()
         if any(leaf.value is None for leaf in leaves):
             return None
         return [np.array(leaf.value.toarray() if sp.issparse(leaf.value) else leaf.value) for leaf in leaves]
 
     def remember(self, machine: Machine | BlockMachine) -> None:
-        """Take `machine` for the one at the current values."""
+        """Store a machine as the one at the current values."""
         key = self._key()
-        self._known = None if key is None else (key, sealed(machine))
+        self._known = None if key is None else (key, with_read_only_arrays(machine))
 
     def forget(self) -> None:
-        """Train anew the next time that a machine is asked for."""
+        """Delete the stored machine, so that the next request trains a new one."""
         self._known = None
 
     def at(self, alpha: Array, scales: Array | None = None) -> Machine | BlockMachine:
-        """Return the machine of a given alpha at the current kernel, with its best intercept.
+        """Return the machine of a given alpha at the current kernel, with the best intercept.
 
-        Several kernels under another norm than 2 also need scales (m,): f = sum_i scales_i K_i alpha + b.
-        Without them a machine is trained.
+        Several kernels under a norm other than 2 also need scales (m,): f = sum_i scales_i K_i alpha + b. If
+        they are missing, a machine is trained.
         """
         Ks = self.learner.kernel_values()
         if Ks is None:
@@ -197,10 +109,10 @@ class Risk(ValuedWrap):
         return self.learner.at(Ks, alpha, scales)
 
     def gradient(self) -> Array | list[Array]:
-        """Return the derivative at the current kernel, -1/2 (alpha'K_i alpha)_i of shape (m,).
+        """Return the derivative at the current kernel: for a combination -1/2 (alpha'K_i alpha)_i.
 
-        For a kernel that is not a combination it is the matrix -1/2 alpha alpha', shape (n, n); for
-        several kernels a list. With `norm` != 2 each is multiplied by the square of its scale.
+        For any other kernel it is the matrix -1/2 alpha alpha' of shape (n, n). For several kernels it is a
+        list. If `norm` is not 2, each member is multiplied by the scale s of its part f_i = s K_i alpha.
         """
         machine = self.oracle()
         several = isinstance(machine, BlockMachine)
@@ -218,19 +130,19 @@ class Risk(ValuedWrap):
         return slopes if several else slopes[0]
 
 
-def sealed(machine: Machine | BlockMachine) -> Machine | BlockMachine:
-    """Return a copy of a machine whose arrays refuse to be written to: a risk keeps it."""
+def with_read_only_arrays(machine: Machine | BlockMachine) -> Machine | BlockMachine:
+    """Return a copy of a machine with read-only arrays."""
     alpha = read_only(machine.alpha.copy())
     if isinstance(machine, BlockMachine):
         return machine._replace(alpha=alpha, coefficients=read_only(machine.coefficients.copy()))
     return machine._replace(alpha=alpha)
 
 
-def tree(expression: Any) -> Iterator[Any]:
-    """Walk an expression and all its arguments."""
+def subexpressions(expression: Any) -> Iterator[Any]:
+    """Yield an expression and all its subexpressions."""
     yield expression
     for arg in expression.args:
-        yield from tree(arg)
+        yield from subexpressions(arg)
 
 
 def risk(K: Any, y: ArrayLike | None, loss: Loss, bias: bool | None = None, norm: float = 2) -> Risk:
@@ -293,11 +205,15 @@ def risk(K: Any, y: ArrayLike | None, loss: Loss, bias: bool | None = None, norm
             "Evaluate all of them on the same points."
         )
     for k in kernels:
-        loose = [v for v in k.variables() if v.ndim == 2 and v.shape == k.shape and not v.is_symmetric()]
-        if loose and not k.is_symmetric() and "transpose" not in {type(a).__name__ for a in tree(k)}:
+        asymmetric = [v for v in k.variables() if v.ndim == 2 and v.shape == k.shape and not v.is_symmetric()]
+        if (
+            asymmetric
+            and not k.is_symmetric()
+            and "transpose" not in {type(a).__name__ for a in subexpressions(k)}
+        ):
             raise ParameterError(
-                f"a kernel must be symmetric, got the variable {loose[0].name()} without symmetry in risk. "
-                f"Create it with cp.Variable({loose[0].shape}, PSD=True) or symmetric=True."
+                f"a kernel must be symmetric, got the variable {asymmetric[0].name()} without symmetry in "
+                f"risk. Create it with cp.Variable({asymmetric[0].shape}, PSD=True) or symmetric=True."
             )
     fixed = all(k.is_constant() and not k.parameters() for k in kernels)
     norm = exponent(

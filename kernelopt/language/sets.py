@@ -37,7 +37,7 @@ def lp_ball(theta: cp.Expression, p: float, radius: Any = 1.0) -> list[cp.Constr
         shape = getattr(theta, "shape", type(theta).__name__)
         raise ShapeError(f"theta must be a cvxpy expression of shape (m,), got {shape}. Use cp.Variable(m).")
     theta = as_expression(theta, "theta", ndim=1)
-    size = length(radius)
+    size = checked_radius(radius)
     signs = [] if theta.is_nonneg() else [(theta >= 0).set_label("weights >= 0")]
     p = exponent(p)
     norm = cp.max(theta) if np.isinf(p) else cp.sum(theta) if p == 1 else p_norm(theta, p)
@@ -45,7 +45,7 @@ def lp_ball(theta: cp.Expression, p: float, radius: Any = 1.0) -> list[cp.Constr
 
 
 def p_norm(x: cp.Expression, p: float) -> cp.Expression:
-    """The norm |x|_p as an exact cone: cvxpy's own `pnorm` approximates p by a fraction by default.
+    """The norm |x|_p in an exact cone. cvxpy's `pnorm` replaces p by a nearby fraction by default.
 
     Parameters
     ----------
@@ -71,8 +71,8 @@ def p_norm(x: cp.Expression, p: float) -> cp.Expression:
     return cp.norm2(x) if p == 2 else cp.pnorm(x, p, approx=False)
 
 
-def length(radius: Any) -> Any:
-    """Return the radius of a ball: a positive number, or a scalar expression such as a parameter."""
+def checked_radius(radius: Any) -> Any:
+    """Return the radius of a ball, a positive number or a scalar expression such as a parameter."""
     if not isinstance(radius, cp.Expression):
         return positive(radius, "radius")
     if radius.size != 1 or radius.is_complex() or radius.is_nonpos():

@@ -1,4 +1,4 @@
-"""The node that maps coordinates u to function values L u, factoring the kernels when it is compiled."""
+"""The node that maps coordinates u to function values L u. Kernels are factored when it is compiled."""
 
 from __future__ import annotations
 
@@ -16,9 +16,10 @@ from kernelopt.validation import Array
 
 
 class Span(AffAtom):  # type: ignore[misc]
-    """sum_i L_i u_i with K_i = L_i L_i', where u = (u_1, ..., u_m) is one long vector.
+    """The expression sum_i L_i u_i with K_i = L_i L_i' and u = (u_1, ..., u_m).
 
-    u_i has as many entries as the rank of K_i can have; entries beyond the rank do nothing.
+    The vector u_i has as many entries as the rank bound of K_i. Entries beyond the rank multiply zero
+    columns.
     """
 
     def __init__(self, u: cp.Expression, grams: Grams) -> None:
@@ -49,7 +50,7 @@ class Span(AffAtom):  # type: ignore[misc]
 
 
 def stacked_factors(grams: Grams) -> sp.csc_array:
-    """Return (L_1, ..., L_m), each filled up with zero columns to the rank bound of its kernel."""
+    """Return (L_1, ..., L_m), each padded with zero columns to the rank bound of its kernel."""
     blocks = []
     for i, width in enumerate(grams.rank_bounds):
         L = sp.csc_array(grams.factor(i))
@@ -58,7 +59,7 @@ def stacked_factors(grams: Grams) -> sp.csc_array:
 
 
 def padded(L: sp.csc_array, width: int) -> sp.csc_array:
-    """Return L with zero columns up to the rank bound `width`."""
+    """Return L with zero columns appended, up to `width` columns in all."""
     rest = width - L.shape[1]
     if rest < 0:
         raise ParameterError(

@@ -1,4 +1,4 @@
-"""Reading a kernel expression as a sum of weighted Gram matrices, where it is one."""
+"""Kernel expressions as sums of weighted Gram matrices."""
 
 from __future__ import annotations
 
@@ -15,27 +15,27 @@ from cvxpy.atoms.affine.reshape import reshape
 from cvxpy.atoms.affine.unary_operators import NegExpression
 
 from kernelopt.grams import Grams, IdentityGrams
-from kernelopt.grams.caching import once
+from kernelopt.grams.caching import cached_array
 from kernelopt.language.combination import Combination
 from kernelopt.validation import Array, as_symmetric
 
 
 class Term(NamedTuple):
-    """weights (m,) times a stack of m Gram matrices."""
+    """The sum of weights_i K_i over the m Gram matrices of a stack."""
 
     weights: cp.Expression
     grams: Grams
 
 
 class FixedGrams(Grams):
-    """One constant matrix, taken from a cvxpy expression when it is needed."""
+    """A constant matrix that is evaluated from a cvxpy expression when it is needed."""
 
     def __init__(self, expression: cp.Expression, rows: Any = None) -> None:
         self.expression, self.points = expression, rows
         n = expression.shape[0] if rows is None else len(np.arange(expression.shape[0])[rows])
         super().__init__(1, n, ["the fixed kernel"])
 
-    @once
+    @cached_array
     def _gram(self) -> Array:
         K = as_symmetric(dense(self.expression), self.names[0])
         return K if self.points is None else K[self.points][:, self.points]
@@ -50,15 +50,16 @@ class FixedGrams(Grams):
 
 
 def terms(K: cp.Expression) -> list[Term] | None:
-    """Return the terms of K = sum of combinations, or None if K is something else.
+    """Return a kernel as a list of terms with the sum K, or None if it is no such sum.
 
-    Read are combinations, constant matrices, scalar multiples of either, `V @ diag(mu) @ V.T`,
-    principal blocks and sums of all these, so `combine(mu, grams) + tau * np.eye(N)` has two terms.
+    The following are recognised: combinations, constant matrices, scalar multiples of both, `V @ diag(mu) @
+    V.T`, principal blocks, and sums of all these. For example `combine(mu, grams) + tau * np.eye(N)` has two
+    terms.
     """
     if isinstance(K, Combination):
         return [Term(K.weights, K.grams)]
     if isinstance(K, AddExpression):
-        return joined([terms(arg) for arg in K.args])
+        return concatenated([terms(arg) for arg in K.args])
     if isinstance(K, index):
         inner = terms(K.args[0])
         rows, columns = K.key
@@ -69,7 +70,7 @@ def terms(K: cp.Expression) -> list[Term] | None:
         inner = terms(K.args[0])
         return None if inner is None else [Term(-w, grams) for w, grams in inner]
     if isinstance(K, multiply | DivExpression | MulExpression):
-        read = product(K)
+        read = read_product(K)
         if read is not None:
             return read
     if K.is_constant() and not K.parameters():
@@ -77,8 +78,8 @@ def terms(K: cp.Expression) -> list[Term] | None:
     return None
 
 
-def joined(parts: list[list[Term] | None]) -> list[Term] | None:
-    """Return all terms in one list, None if one part could not be read."""
+def concatenated(parts: list[list[Term] | None]) -> list[Term] | None:
+    """Return all terms in one list, or None if one part is None."""
     found: list[Term] = []
     for part in parts:
         if part is None:
@@ -87,32 +88,32 @@ def joined(parts: list[list[Term] | None]) -> list[Term] | None:
     return found
 
 
-def product(K: cp.Expression) -> list[Term] | None:
-    """Read a scalar times a kernel, a kernel divided by a scalar, or V diag(mu) V'."""
+def read_product(K: cp.Expression) -> list[Term] | None:
+    """Return the terms of a scalar times a kernel, a kernel over a scalar, or V diag(mu) V'; or None."""
     left, right = K.args
     if isinstance(K, DivExpression):
-        scalar = demoted(right)
+        scalar = as_scalar(right)
         inner = None if scalar is None else terms(left)
         return None if inner is None else [Term(w / scalar, grams) for w, grams in inner]
     for scale, matrix in ((left, right), (right, left)):
-        scalar = demoted(scale)
+        scalar = as_scalar(scale)
         if scalar is not None and (scalar.is_constant() or matrix.is_constant()):
             inner = terms(matrix)
             return None if inner is None else [Term(scalar * w, grams) for w, grams in inner]
     if isinstance(K, MulExpression):
-        return spectral(left, right)
+        return read_spectral(left, right)
     return None
 
 
-def demoted(expression: cp.Expression) -> cp.Expression | None:
-    """Return the scalar behind an expression that is a scalar or a promoted one."""
+def as_scalar(expression: cp.Expression) -> cp.Expression | None:
+    """Return the scalar of an expression that is a scalar or a promoted scalar, else None."""
     if isinstance(expression, Promote):
-        return demoted(expression.args[0])
+        return as_scalar(expression.args[0])
     return expression if expression.size == 1 and expression.ndim == 0 else None
 
 
-def spectral(left: cp.Expression, right: cp.Expression) -> list[Term] | None:
-    """Read (V diag(mu)) V' as the rank-one matrices of the columns of V."""
+def read_spectral(left: cp.Expression, right: cp.Expression) -> list[Term] | None:
+    """Return (V diag(mu)) V' as the rank-one matrices of the columns of V with the weights mu, or None."""
     if not (isinstance(left, MulExpression) and right.is_constant() and not right.parameters()):
         return None
     V, middle = left.args
@@ -134,9 +135,9 @@ def dense(expression: cp.Expression) -> Array:
 
 
 def constant_term(K: cp.Expression) -> Term:
-    """Return a constant matrix as a term of weight one, recognising multiples of the identity."""
+    """Return a constant matrix as a term of weight one; a multiple of I is a weight times the identity."""
     one = cp.Constant(np.ones(1))
-    if K.ndim < 2:  # cvxpy leaves numbers in a sum of 1 x 1 matrices as they are, such as the 0 of `K >> 0`
+    if K.ndim < 2:  # in a sum of 1 x 1 matrices cvxpy leaves numbers as scalars, such as the 0 of `K >> 0`
         K = cp.Constant(dense(K).reshape(1, 1))
     if isinstance(K, cp.Constant):
         value = K.value

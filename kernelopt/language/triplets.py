@@ -1,4 +1,4 @@
-"""Relative comparisons and diagonal dominance of a kernel, in its weights."""
+"""Relative comparisons and diagonal dominance of a kernel, as expressions of its weights."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from kernelopt.validation import Index, as_indices, positive
 
 
 class TripletGains(Wrap):  # type: ignore[misc]
-    """K_ij - K_ik for every triplet; made by `triplet_gains`, it remembers its triplets."""
+    """The expression K_ij - K_ik for every triplet, with its triplets as data; made by `triplet_gains`."""
 
     def __init__(self, expression: cp.Expression, triplets: Index) -> None:
         self.triplets = triplets
@@ -31,7 +31,7 @@ class TripletGains(Wrap):  # type: ignore[misc]
 
 
 def triplet_gains(K: Any, triplets: ArrayLike) -> TripletGains:
-    """By how much a kernel respects relative comparisons "i is more similar to j than to k": K_ij - K_ik.
+    """The differences K_ij - K_ik for the comparisons "i is more similar to j than to k".
 
     Parameters
     ----------
@@ -46,7 +46,7 @@ def triplet_gains(K: Any, triplets: ArrayLike) -> TripletGains:
     Warns
     -----
     ConditionWarning
-        If the triplets contradict each other; `explain` shows how.
+        If the triplets contradict each other. `explain` shows the contradictions.
     """
     K = as_kernel(K)
     rows = as_triplets(triplets, K.shape[0])
@@ -99,11 +99,11 @@ def triplet_hinge(K: Any, triplets: ArrayLike, margin: float = 1.0) -> cp.Expres
 
 
 def diagonally_dominant(K: Any, points: ArrayLike | None = None) -> list[cp.Constraint]:
-    r"""The set of kernels that are diagonally dominant on some points, and so positive semidefinite there.
+    r"""The set of kernels that are diagonally dominant, and therefore positive semidefinite, on some points.
 
     .. math:: K_{ii} \ge \sum_{j \ne i} |K_{ij}| \qquad (i, j \in S)
 
-    It is linear in K, where K >> 0 is not, and severe: a smooth kernel on many points is far from it.
+    The set is polyhedral, unlike {K >> 0}, but much smaller: smooth kernels on many points are far from it.
 
     Parameters
     ----------
@@ -114,8 +114,8 @@ def diagonally_dominant(K: Any, points: ArrayLike | None = None) -> list[cp.Cons
     Returns
     -------
     list of constraints, labelled "above", "below" and "dominance"
-        With a variable `r` above the absolute values, one per pair of points. For a combination they
-        cost n_S (n_S + 1) / 2 x m numbers.
+        They contain a variable `r` with r_ij >= |K_ij|, one for each pair of points. For a combination they
+        need n_S (n_S + 1) / 2 x m numbers.
 
     References
     ----------

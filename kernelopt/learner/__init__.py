@@ -1,4 +1,4 @@
-"""The learner at fixed kernels, one or several: value, signed alpha, intercept."""
+"""Training at fixed kernels, one or several: the value of the risk, alpha and the intercept."""
 
 from kernelopt.learner.blocks import BlockMachine, block_lower_bound, blocks_at, learn_blocks
 from kernelopt.learner.single import Machine, learn, lower_bound, machine_at

@@ -1,4 +1,4 @@
-"""The learner at several fixed kernels with a block norm over them."""
+"""Training at several fixed kernels with a block norm of their parts."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import cvxpy as cp
 import numpy as np
 
-from kernelopt.learner.programs import block_scales, conic, dual_program
+from kernelopt.learner.programs import block_scales, dual_program, solve_conic
 from kernelopt.learner.single import learn
 from kernelopt.losses import Loss
 from kernelopt.numerics.factors import pivoted_cholesky
@@ -16,14 +16,16 @@ from kernelopt.numerics.norms import conjugate_exponent, lp_length
 from kernelopt.threads import Watch, quietly
 from kernelopt.validation import Array
 
-POLISHING_STEPS = 10
+POLISHING_STEPS = 10  # alternations at most between alpha and the scales, for norms above 2
+CLOSE = 1e-7  # relative gap above which the primal is solved too
+TINY = 1e-300  # keeps a division by a vanishing norm finite
 
 
 class BlockMachine(NamedTuple):
     """A machine with one part per kernel, f = sum_m K_m coefficients_m + intercept.
 
-    The coefficients are multiples of alpha, but where `norm` is above 2 and K_m alpha vanishes: then
-    part m is not determined by alpha.
+    The coefficients are multiples of alpha, with one exception. For `norm` above 2 and K_m alpha = 0, alpha
+    does not determine part m.
     """
 
     value: float
@@ -37,7 +39,10 @@ def learn_blocks(
 ) -> BlockMachine:
     """Return the minimiser of loss(sum_m f_m + b) + 1/2 |(|f_m|_{K_m})_m|_norm^2, norm >= 1.
 
-    A `watch` is called while it works; what it raises goes on.
+    The dual is solved as a conic programme, which gives alpha and the scales of f = sum_m scales_m K_m alpha.
+    Alternating between `learn` at the kernel sum_m scales_m K_m and the scales of its alpha refines both. For
+    norm > 2 the primal is solved too if the gap is still large. A `watch` is called during the work, and an
+    exception that it raises is passed on.
     """
     if len(Ks) == 1 or norm == 2:
         machine = learn(np.asarray(sum(Ks)), y, loss, bias, watch=watch)
@@ -45,10 +50,10 @@ def learn_blocks(
     factors = [pivoted_cholesky(K, f"kernel {i}") for i, K in enumerate(Ks)]
     alpha, scales = dual_program(factors, y, loss, bias, norm, watch)
     best = blocks_at(Ks, alpha, scales, y, loss, bias, norm)
-    # The conic alpha is good to about 1e-6; the machine at the combined kernel is better.
+    # The conic solver's alpha is accurate to about 1e-6. Training at the combined kernel is more accurate.
     for _ in range(1 if norm < 2 else POLISHING_STEPS):
         if norm < 2:
-            scales = scales / max(lp_length(scales, norm / (2 - norm)), 1e-300)
+            scales = scales / max(lp_length(scales, norm / (2 - norm)), TINY)
         alpha = learn(np.tensordot(scales, np.asarray(Ks), 1), y, loss, bias, watch=watch).alpha
         if norm > 2:
             scales = block_scales(np.array([float(alpha @ K @ alpha) for K in Ks]), norm)
@@ -58,7 +63,7 @@ def learn_blocks(
         best = polished
     if norm > 2:
         lower = block_lower_bound(Ks, best.alpha, y, loss, norm)
-        if not (np.isfinite(best.value) and best.value - lower <= 1e-7 * abs(best.value)):
+        if not (np.isfinite(best.value) and best.value - lower <= CLOSE * abs(best.value)):
             other = primal_blocks(Ks, factors, y, loss, bias, norm, watch)
             best = min(best, other, key=lambda machine: machine.value)
     return best
@@ -73,7 +78,10 @@ def primal_blocks(
     norm: float,
     watch: Watch | None = None,
 ) -> BlockMachine:
-    """The machine for a norm above 2 from its primal: alpha does not determine parts of low rank."""
+    """Return the machine for a norm above 2 from its primal problem.
+
+    Alpha does not determine the parts of kernels of low rank in this case.
+    """
     with quietly(watch):
         us = [cp.Variable(L.shape[1]) if L.shape[1] else None for L in factors]
         z = cp.Variable(y.size)
@@ -83,7 +91,7 @@ def primal_blocks(
         lengths = cp.hstack([cp.norm2(u) for u in us if u is not None])
         length = cp.max(lengths) if np.isinf(norm) else cp.pnorm(lengths, norm, approx=False)
         problem = cp.Problem(cp.Minimize(loss.expression(z, y) + cp.square(length) / 2), [fit])
-    conic(problem, loss, watch)
+    solve_conic(problem, loss, watch)
     alpha = loss.project(np.asarray(fit.dual_value), y, bias)
     coefficients = np.zeros((len(Ks), y.size))
     for m, (L, u) in enumerate(zip(factors, us, strict=True)):
@@ -95,7 +103,7 @@ def primal_blocks(
 def blocks_at(
     Ks: Sequence[Any], alpha: Array, scales: Array, y: Array, loss: Loss, bias: bool, norm: float
 ) -> BlockMachine:
-    """Return the machine of given alpha and scales with its best intercept."""
+    """Return the machine of given alpha and scales, with the best intercept."""
     alpha = loss.project(alpha, y, bias)
     return blocks_with(Ks, alpha, np.outer(scales, alpha), y, loss, bias, norm)
 
@@ -103,7 +111,7 @@ def blocks_at(
 def blocks_with(
     Ks: Sequence[Any], alpha: Array, coefficients: Array, y: Array, loss: Loss, bias: bool, norm: float
 ) -> BlockMachine:
-    """Return the machine of given coefficients with its best intercept."""
+    """Return the machine of given coefficients, with the best intercept."""
     parts = np.array([K @ c for K, c in zip(Ks, coefficients, strict=True)])
     squares = np.maximum([float(c @ part) for c, part in zip(coefficients, parts, strict=True)], 0.0)
     half_square = lp_length(np.sqrt(squares), norm) ** 2 / 2
@@ -112,6 +120,6 @@ def blocks_with(
 
 
 def block_lower_bound(Ks: Sequence[Array], alpha: Array, y: Array, loss: Loss, norm: float) -> float:
-    """Return l(alpha) - 1/2 |(sqrt(alpha'K_m alpha))_m|_s^2 with 1/s + 1/norm = 1."""
+    """Return the lower bound l(alpha) - 1/2 |(sqrt(alpha'K_m alpha))_m|_s^2 with 1/s + 1/norm = 1."""
     q = np.sqrt([max(float(alpha @ K @ alpha), 0.0) for K in Ks])
     return loss.dual_value(alpha, y) - lp_length(q, conjugate_exponent(norm)) ** 2 / 2

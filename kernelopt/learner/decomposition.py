@@ -1,4 +1,4 @@
-"""The dual of a piecewise quadratic loss at a fixed kernel by decomposition, from any starting point."""
+"""The dual of a piecewise quadratic loss at a fixed kernel by SMO, from any starting point."""
 
 from __future__ import annotations
 
@@ -6,63 +6,64 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from kernelopt.learner.pivots import compiled, pair_pivots, single_pivots
+from kernelopt.learner.smo import compiled, coordinate_steps, smo_pairs
 from kernelopt.losses import Loss
 from kernelopt.losses.base import Curve
 from kernelopt.threads import Watch
 from kernelopt.validation import Array
 
-PIVOTS = 100  # per point, before the gap is looked at again
-UNBROKEN = 1e8  # entries that pivots may pass before the watch is called: about a tenth of a second
-ROUNDS = 60
-FIRST = 1e-2
-LEAST = 1e-12
+STEPS_PER_POINT = 100  # SMO steps per training point, at most, for one yielded point
+ENTRIES_PER_CALL = 1e8  # entries of K that the loop reads between two calls of a watch: about 0.1 s
+ROUNDS = 60  # yielded points at most
+FIRST_TOLERANCE, LAST_TOLERANCE = 1e-2, 1e-12  # of the optimality conditions, relative to their scale
+REDUCTION = 5  # of the tolerance, from a point to the next
 
 
-def pivoted(
+def smo_points(
     K: Array, y: Array, loss: Loss, bias: bool, alpha: Array, watch: Watch | None = None
 ) -> Iterator[Array]:
-    """Yield points ever nearer to the maximiser of l(alpha) - 1/2 alpha'K alpha, starting at `alpha`.
+    """Yield points that converge to the maximiser of l(alpha) - 1/2 alpha'K alpha, starting at `alpha`.
 
-    For losses with a piecewise quadratic dual: decomposition with two entries at a time (one, without an
-    intercept), the tolerance on the optimality conditions a fifth from point to point. A `watch` is called
-    often; what it raises goes on.
+    Sequential minimal optimisation changes two entries at a time, or one without an intercept. After each
+    point the tolerance of the optimality conditions is divided by five. Without bounds and l1 terms the
+    maximiser is the solution of a linear system. A `watch` is called often, and an exception that it raises
+    is passed on.
     """
     curve = loss.curve(y)
     if not (np.isfinite(curve.lower).any() or np.isfinite(curve.upper).any() or curve.l1.any()):
-        yield stationary(K, curve, bias)
+        yield unconstrained_maximiser(K, curve, bias)
         return
     a = np.ascontiguousarray(loss.project(alpha, y, bias))
     K = np.ascontiguousarray(K, dtype=float)
     g = K @ a + curve.curvature * a - curve.linear
-    pivots = compiled(pair_pivots if bias else single_pivots)
+    loop = compiled(smo_pairs if bias else coordinate_steps)
     scale = float(np.abs(curve.linear).max(initial=0.0) + curve.l1.max(initial=0.0)) or 1.0
-    tol = FIRST * scale
+    tol = FIRST_TOLERANCE * scale
     for _ in range(ROUNDS):
-        for most in portions(y.size):
+        for max_steps in step_counts(y.size):
             if watch is not None:
                 watch()
-            violation = pivots(K, curve.curvature, curve.l1, curve.lower, curve.upper, a, g, tol, most)
+            violation = loop(K, curve.curvature, curve.l1, curve.lower, curve.upper, a, g, tol, max_steps)
             if violation <= tol:
                 break
         yield a.copy()
         if violation <= tol:
-            tol = min(tol, max(violation, LEAST * scale)) / 5
+            tol = min(tol, max(violation, LAST_TOLERANCE * scale)) / REDUCTION
             g = K @ a + curve.curvature * a - curve.linear
-        if tol < LEAST * scale:
+        if tol < LAST_TOLERANCE * scale:
             return
 
 
-def portions(n: int) -> Iterator[int]:
-    """Yield numbers of pivots that make PIVOTS * n together, each of few enough entries for a watch."""
-    left, portion = PIVOTS * n, max(1, int(UNBROKEN / n))
+def step_counts(n: int) -> Iterator[int]:
+    """Yield the numbers of steps between two calls of a watch; their sum is STEPS_PER_POINT * n."""
+    left, portion = STEPS_PER_POINT * n, max(1, int(ENTRIES_PER_CALL / n))
     while left > 0:
         yield min(portion, left)
         left -= portion
 
 
-def stationary(K: Array, curve: Curve, bias: bool) -> Array:
-    """Return the maximiser where nothing bounds alpha: one linear system."""
+def unconstrained_maximiser(K: Array, curve: Curve, bias: bool) -> Array:
+    """Return the maximiser where no bounds and no l1 terms restrict alpha, from one linear system."""
     n = curve.linear.size
     M, right = np.zeros((n + bias, n + bias)), np.zeros(n + bias)
     M[:n, :n] = K + np.diag(curve.curvature)

@@ -1,4 +1,4 @@
-"""The dual at fixed kernels as a conic programme: for losses and block norms that are not a QP."""
+"""The dual at fixed kernels as a conic programme, for losses and block norms that give no QP."""
 
 from __future__ import annotations
 
@@ -15,14 +15,21 @@ from kernelopt.numerics.norms import conjugate_exponent, lp_length
 from kernelopt.threads import Watch, quietly
 from kernelopt.validation import Array
 
+SCS_TOLERANCE = 1e-9  # near the accuracy of the interior-point solver that it replaces
+TINY = 1e-300  # keeps a division by a vanishing norm finite
+
 
 def dual_program(
     factors: Sequence[Array], y: Array, loss: Loss, bias: bool, norm: float, watch: Watch | None = None
 ) -> tuple[Array, Array]:
     """Maximise l(alpha) - 1/2 |(|L_m' alpha|)_m|_s^2 with 1/s + 1/norm = 1 (s = 1 for `norm=inf`).
 
-    Returns alpha and the scales of f = sum_m scales_m K_m alpha. For `norm=1` the scales are the
-    multipliers of 1/2 |L_m' alpha|^2 <= xi, which alpha alone does not determine.
+    Returns
+    -------
+    alpha : array of shape (n,)
+    scales : array of shape (m,)
+        The scales of f = sum_m scales_m K_m alpha. For `norm=1` alpha does not determine them. They are then
+        the multipliers of 1/2 |L_m' alpha|^2 <= top.
     """
     with quietly(watch):
         alpha = cp.Variable(y.size, name="alpha")
@@ -43,7 +50,7 @@ def dual_program(
             s = conjugate_exponent(norm)
             size = cp.sum(lengths) if s == 1 else cp.pnorm(lengths, s, approx=False)
             problem = cp.Problem(cp.Maximize(gain - cp.square(size) / 2), constraints)
-    conic(problem, loss, watch)
+    solve_conic(problem, loss, watch)
     scales = np.zeros(len(factors))
     if norm == 2 or len(present) <= 1:
         scales[present] = 1.0
@@ -54,15 +61,16 @@ def dual_program(
     return np.asarray(alpha.value, dtype=float), scales
 
 
-def conic(problem: cp.Problem, loss: Loss, watch: Watch | None = None) -> None:
-    """Solve a small auxiliary problem; its accuracy is measured by the machine that comes out.
+def solve_conic(problem: cp.Problem, loss: Loss, watch: Watch | None = None) -> None:
+    """Solve a small auxiliary problem by Clarabel, or by SCS if that fails.
 
-    The lock on cvxpy is not held while the solver runs, and a `watch` is called then.
+    The accuracy is not checked here: it shows in the value of the machine. The lock on cvxpy is released
+    while the solver runs, and a `watch` is called then.
     """
     try:
         solve(problem, cp.CLARABEL, {"max_threads": 1}, watch)
     except cp.SolverError:
-        solve(problem, cp.SCS, {"eps_abs": 1e-9, "eps_rel": 1e-9}, watch)
+        solve(problem, cp.SCS, {"eps_abs": SCS_TOLERANCE, "eps_rel": SCS_TOLERANCE}, watch)
     if problem.value is None or not np.isfinite(problem.value):
         raise SolverError(
             f"the machine at a fixed kernel must have a solution, got status {problem.status} for {loss!r}. "
@@ -71,7 +79,7 @@ def conic(problem: cp.Problem, loss: Loss, watch: Watch | None = None) -> None:
 
 
 def solve(problem: cp.Problem, solver: str, options: dict[str, Any], watch: Watch | None) -> None:
-    """Solve a problem as its own `solve` does, in a thread where it is watched."""
+    """Solve a problem as cvxpy's own `solve` does, but in a thread of its own if there is a `watch`."""
     with quietly(watch):
         data, chain, inverse = problem.get_problem_data(solver, solver_opts=dict(options))
     raw = call(
@@ -86,12 +94,15 @@ def solve(problem: cp.Problem, solver: str, options: dict[str, Any], watch: Watc
 
 
 def block_scales(forms: Array, norm: float) -> Array:
-    """Return |f_m| / sqrt(alpha'K_m alpha) at the optimum, from the quadratic forms, for `norm` > 1."""
+    """Return the scales |f_m| / sqrt(alpha'K_m alpha) at the optimum, for `norm` > 1.
+
+    With q_m = sqrt(forms_m) and 1/s + 1/norm = 1 they are (q_m / |q|_s)^(s - 2).
+    """
     if norm == 2:
         return np.ones(forms.size)
     q = np.sqrt(np.maximum(forms, 0.0))
     s = conjugate_exponent(norm)
     length = lp_length(q, s)
     safe = np.where(q > 0, q, 1.0)
-    scales: Array = np.where(q > 0, (safe / max(length, 1e-300)) ** (s - 2), 0.0)
+    scales: Array = np.where(q > 0, (safe / max(length, TINY)) ** (s - 2), 0.0)
     return scales

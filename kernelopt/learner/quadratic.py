@@ -1,4 +1,4 @@
-"""The dual of a piecewise quadratic loss at a fixed kernel: Clarabel, then an active-set step."""
+"""The dual of a piecewise quadratic loss at a fixed kernel: an interior point, then active-set steps."""
 
 from __future__ import annotations
 
@@ -16,16 +16,23 @@ from kernelopt.numerics.factors import pivoted_cholesky
 from kernelopt.threads import Watch, watched
 from kernelopt.validation import Array
 
-SHORT = 200  # points, up to which Clarabel takes less than a watch would wait: 20 ms
-BOUNDARIES = (1e-3, 1e-5, 1e-7, 1e-9)
+SMALL = 200  # points up to which Clarabel takes less than 20 ms, and needs no watch
+BOUND_TOLERANCES = (1e-3, 1e-5, 1e-7, 1e-9)  # relative distances at which an entry counts as at its bound
+CLARABEL_TOLERANCE = (
+    1e-11  # of gap and feasibility: tighter than the default 1e-8, to identify the active set
+)
+SINGULAR = 1e-13  # relative singular values of the linear system below this count as zero
 
 
-def proposals(K: Array, y: Array, loss: Loss, bias: bool, watch: Watch | None = None) -> Iterator[Array]:
-    """Yield points near the maximiser of l(alpha) - 1/2 alpha'K alpha, until the caller is content.
+def interior_points(
+    K: Array, y: Array, loss: Loss, bias: bool, watch: Watch | None = None
+) -> Iterator[Array]:
+    """Yield points near the maximiser of l(alpha) - 1/2 alpha'K alpha.
 
-    The problem is scaled to a mean diagonal of one, solved with K itself and then with its factor (which
-    is better at low rank and large C), each followed by active-set steps. A `watch` is called between these,
-    and while Clarabel works; what it raises goes on.
+    The problem is scaled to a mean diagonal of one and solved by Clarabel, first with K itself and then with
+    its factor K = LL', which is more accurate at low rank and for large C. Active-set steps follow each
+    solve. A `watch` is called between the steps and during a solve, and an exception that it raises is
+    passed on.
     """
     curve = loss.curve(y)
     size = float(np.mean(np.diag(K) + curve.curvature))
@@ -35,18 +42,22 @@ def proposals(K: Array, y: Array, loss: Loss, bias: bool, watch: Watch | None = 
         beta = interior_point(scale * K, unit, bias, factored, watch)
         if beta is not None:
             yield scale * beta
-            for boundary in BOUNDARIES:
+            for boundary in BOUND_TOLERANCES:
                 if watch is not None:
                     watch()
-                mended = active_set(scale * K, unit, bias, beta, boundary)
-                if mended is not None:
-                    yield scale * mended
+                polished = active_set(scale * K, unit, bias, beta, boundary)
+                if polished is not None:
+                    yield scale * polished
 
 
 def interior_point(
     K: Array, curve: Curve, bias: bool, factored: bool, watch: Watch | None = None
 ) -> Array | None:
-    """Return Clarabel's point, in the variables (a) or (a, w = L'a), with |a| <= t where there is a l1."""
+    """Return Clarabel's solution in the variables a, or (a, w = L'a) if `factored`.
+
+    Variables t with |a| <= t are added where the loss has an l1 term. None is returned without a finite
+    point.
+    """
     n = curve.linear.size
     eye = sp.eye_array(n, format="csc")
     rows: list[Any] = []
@@ -83,24 +94,28 @@ def interior_point(
     settings = clarabel.DefaultSettings()
     settings.verbose = False
     settings.max_threads = 1
-    settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = 1e-11
+    settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = CLARABEL_TOLERANCE
     A = sp.vstack([*rows, *bounds], format="csc")
     solver = clarabel.DefaultSolver(sp.triu(P, format="csc"), q, A, b, cones, settings)
-    found = solver.solve() if watch is None or n <= SHORT else stoppable(solver, watch)
+    found = solver.solve() if watch is None or n <= SMALL else interruptible_solve(solver, watch)
     a = np.asarray(found.x, dtype=float)[:n]
     return a if a.size == n and np.isfinite(a).all() else None
 
 
-def stoppable(solver: Any, watch: Watch) -> Any:
-    """Return what Clarabel finds in a thread of its own, which ends where the watch raises."""
+def interruptible_solve(solver: Any, watch: Watch) -> Any:
+    """Return the result of Clarabel, run in a thread that ends when the watch raises an exception."""
     ended = threading.Event()
-    if hasattr(solver, "set_termination_callback"):  # from 0.11 on; an older one is left behind
+    if hasattr(solver, "set_termination_callback"):  # from Clarabel 0.11 on; older versions run to their end
         solver.set_termination_callback(lambda info: ended.is_set())
     return watched(solver.solve, watch, ended.set)
 
 
 def active_set(K: Array, curve: Curve, bias: bool, a: Array, boundary: float) -> Array | None:
-    """Return the solution of the linear system of the free entries, the others being at their bounds."""
+    """Return the maximiser over the free entries, with the other entries fixed at their bounds or at zero.
+
+    An entry is fixed if it is within boundary * max |a| of a bound, or of zero where it has an l1 term. None
+    is returned without a free entry, or if the linear system has no finite solution.
+    """
     near = boundary * float(np.abs(a).max(initial=0.0))
     low = np.isfinite(curve.lower) & (a - curve.lower <= near)
     high = np.isfinite(curve.upper) & (curve.upper - a <= near)
@@ -116,5 +131,5 @@ def active_set(K: Array, curve: Curve, bias: bool, a: Array, boundary: float) ->
         ones = np.ones((len(M), 1))
         M = np.block([[M, ones], [ones.T, np.zeros((1, 1))]])
         right = np.append(right, -x.sum())
-    x[free] = np.linalg.lstsq(M, right, rcond=1e-13)[0][: int(free.sum())]
+    x[free] = np.linalg.lstsq(M, right, rcond=SINGULAR)[0][: int(free.sum())]
     return x if np.isfinite(x).all() else None

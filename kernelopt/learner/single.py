@@ -1,4 +1,4 @@
-"""The learner at a fixed kernel: its value, its signed dual variable alpha and its intercept."""
+"""Training at a fixed kernel: the value of the risk, its signed dual variable alpha and its intercept."""
 
 from __future__ import annotations
 
@@ -8,23 +8,24 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from kernelopt.learner.decomposition import pivoted
+from kernelopt.learner.decomposition import smo_points
 from kernelopt.learner.programs import dual_program
-from kernelopt.learner.quadratic import proposals
+from kernelopt.learner.quadratic import interior_points
 from kernelopt.losses import Loss
 from kernelopt.numerics.factors import pivoted_cholesky
 from kernelopt.threads import Watch
 from kernelopt.validation import Array
 
-SMALL = 150  # points up to which an interior point is no slower than importing a compiler
-CLOSE = 1e-9
+SMALL = 150  # points up to which an interior point is no slower than the import of numba
+CLOSE = 1e-9  # default relative gap of a machine
 NEWTON_STEPS = 20
+SHORTEST_STEP = 1e-8  # of a line search, relative to the Newton step
 
 
 class Machine(NamedTuple):
     """A trained machine f(x) = sum_i alpha_i k(x_i, x) + intercept.
 
-    `value` is the primal objective that this machine attains, so never below the optimum.
+    `value` is the primal objective that this machine attains, hence an upper bound of the optimum.
     """
 
     value: float
@@ -43,24 +44,24 @@ def learn(
 ) -> Machine:
     """Return the minimiser of loss(f + b) + 1/2 |f|_K^2 at the PSD matrix K, shape (n, n).
 
-    Several ways to solve the dual are tried until the value of a machine and the bound of its own alpha
-    agree to `tol` relative; the machine with the smallest such gap is returned. With a `start`, an alpha
-    such as that of a kernel nearby, the way that can use it comes first. A `watch` is called while it works;
-    what it raises goes on.
+    Several solvers of the dual are run in turn. The work ends as soon as the value of a machine and the
+    lower bound of its alpha agree to `tol` relative, and the machine with the smallest gap is returned. A
+    `start`, such as the alpha of a similar kernel, is tried first, and the solver that can use it comes
+    next. A `watch` is called during the work, and an exception that it raises is passed on.
     """
     origin = np.zeros(y.size) if start is None else start
-    ways: list[Iterator[Array]] = [] if start is None else [iter([start])]
+    solvers: list[Iterator[Array]] = [] if start is None else [iter([start])]
     if not loss.quadratic:
-        ways.append(smooth_proposals(K, y, loss, bias, origin, watch))
-    else:  # the pivots are last for small kernels, but not left out: they have no units to go wrong in
-        both = [proposals(K, y, loss, bias, watch), pivoted(K, y, loss, bias, origin, watch)]
-        ways += both if start is None and y.size <= SMALL else both[::-1]
+        solvers.append(newton_points(K, y, loss, bias, origin, watch))
+    else:  # SMO is the last resort for small kernels, since no tolerance of it depends on the scaling
+        both = [interior_points(K, y, loss, bias, watch), smo_points(K, y, loss, bias, origin, watch)]
+        solvers += both if start is None and y.size <= SMALL else both[::-1]
     best, smallest = machine_at(K, np.zeros(y.size), y, loss, bias), np.inf
-    for alpha in chain.from_iterable(ways):
+    for alpha in chain.from_iterable(solvers):
         if watch is not None:
             watch()
         machine = machine_at(K, alpha, y, loss, bias)
-        gap = abs(machine.value - lower_bound(K, machine.alpha, y, loss))  # below zero it is rounding too
+        gap = abs(machine.value - lower_bound(K, machine.alpha, y, loss))  # negative only by rounding
         if gap < smallest:
             best, smallest = machine, gap
         if np.isfinite(gap) and gap <= tol * abs(machine.value):
@@ -69,7 +70,7 @@ def learn(
 
 
 def machine_at(K: Any, alpha: Array, y: Array, loss: Loss, bias: bool) -> Machine:
-    """Return the machine of a given alpha with its best intercept (and scale, for a hard margin)."""
+    """Return the machine of a given alpha with the best intercept, and the best scale for a hard margin."""
     alpha = loss.project(alpha, y, bias)
     f = K @ alpha
     primal = loss.primal(f, max(float(alpha @ f), 0.0) / 2, y, bias)
@@ -77,17 +78,17 @@ def machine_at(K: Any, alpha: Array, y: Array, loss: Loss, bias: bool) -> Machin
 
 
 def lower_bound(K: Array, alpha: Array, y: Array, loss: Loss) -> float:
-    """Return l(alpha) - 1/2 alpha'K alpha, below the optimum for every alpha in the dual domain."""
+    """Return l(alpha) - 1/2 alpha'K alpha, a lower bound of the optimum for alpha in the dual domain."""
     return loss.dual_value(alpha, y) - float(alpha @ K @ alpha) / 2
 
 
-def smooth_proposals(
+def newton_points(
     K: Array, y: Array, loss: Loss, bias: bool, start: Array, watch: Watch | None = None
 ) -> Iterator[Array]:
     """Yield points near the dual optimum of a smooth loss: Newton's method, then a conic solve.
 
-    Newton solves alpha = response(K alpha + b), sum alpha = 0, with steps halved until the machine's
-    value falls.
+    Newton's method with line search solves alpha = response(K alpha + b), sum alpha = 0. Steps are halved
+    until the primal value decreases.
     """
     n = y.size
     value, alpha, b = machine_at(K, start, y, loss, bias)
@@ -106,7 +107,7 @@ def smooth_proposals(
         except np.linalg.LinAlgError:
             break
         length = 1.0
-        while length > 1e-8:
+        while length > SHORTEST_STEP:
             trial = machine_at(K, alpha + length * step[:n], y, loss, bias)
             if trial.value < value:
                 break

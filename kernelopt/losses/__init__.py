@@ -1,4 +1,4 @@
-"""The losses of the language; see `kernelopt.losses.base.Loss` for what a loss states."""
+"""The losses. `kernelopt.losses.base.Loss` defines what a loss provides."""
 
 from kernelopt.losses.base import Loss, Primal
 from kernelopt.losses.classification import (

@@ -1,27 +1,30 @@
-"""What a loss is: its value, its cvxpy form, its conjugate, its dual domain and its best intercept."""
+"""The interface of a loss: value, cvxpy expression, conjugate, domain of the dual, best intercept."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, ClassVar, Literal, NamedTuple, Self, TypeAlias
+from typing import Any, ClassVar, Literal, NamedTuple, Self
 
 import cvxpy as cp
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.optimize import brentq
 
-from kernelopt.errors import InputError, ParameterError, ShapeError
+from kernelopt.errors import InputError, ShapeError
+from kernelopt.losses.weights import Weight, per_sample
 from kernelopt.numerics.roots import last_above
 from kernelopt.numerics.rounding import UNIT, Bounded, dot, gamma, upwards
-from kernelopt.validation import Array, as_float_array, as_labels, as_targets, positive, shown
+from kernelopt.validation import Array, as_labels, as_targets, positive, shown
 
-Weight: TypeAlias = float | Array | cp.Parameter
+ROUNDING = 1e-13  # a sum below this share of the sum of absolute values counts as zero
+ROOT_TOLERANCE = 1e-15  # absolute tolerance of Brent's method for the intercept
+LARGE = 1e12  # replaces an infinite entry of a point that is projected
 
 
 class Primal(NamedTuple):
-    """The best primal value that a direction f reaches: scale f, add the intercept."""
+    """The best primal value of the functions scale * f + intercept, for a given f."""
 
     value: float
     scale: float
@@ -29,7 +32,7 @@ class Primal(NamedTuple):
 
 
 class Curve(NamedTuple):
-    """The dual of a loss, sample by sample: linear * a - curvature/2 * a^2 - l1 * |a| on [lower, upper]."""
+    """The dual of a loss, for each sample: linear * a - curvature/2 * a^2 - l1 * |a| on [lower, upper]."""
 
     linear: Array
     curvature: Array
@@ -42,15 +45,15 @@ OF_THE_CURVE = ("responder", "dual_value", "dual_gradient", "dual_expression")  
 
 
 class Loss(ABC):
-    """A convex loss V(t, y), summed over samples with its own weights.
+    """A convex loss V(t, y), summed over the samples with its weights.
 
-    Everything follows from the conjugate: with a the signed dual variable,
+    A loss is described by its conjugate. With the signed dual variable a,
 
         sum_i V(t_i, y_i) = max_a  l(a) - a't,        l(a) = -sum_i V*(-a_i, y_i),
 
-    where the maximiser a(t) is minus the derivative of the loss. A new loss states `expression` and
-    `curve`; one whose dual is not piecewise quadratic has `quadratic = False`, and states `responder`,
-    `dual_value`, `dual_gradient` and `dual_expression` as well. As a dataclass with `repr=False` it is
+    and the maximiser a(t) is minus the derivative of the loss. A subclass defines `expression` and `curve`.
+    If its dual is not piecewise quadratic, it has `quadratic = False` and also defines `responder`,
+    `dual_value`, `dual_gradient` and `dual_expression`. A subclass that is a dataclass with `repr=False` is
     printed on one short line.
     """
 
@@ -74,7 +77,7 @@ class Loss(ABC):
 
     @abstractmethod
     def curve(self, y: Array) -> Curve:
-        """Return the coefficients of l(a); only the bounds are used where l is not quadratic."""
+        """Return the coefficients of l(a). If l is not quadratic, only the bounds are used."""
 
     def __repr__(self) -> str:
         arguments = (f"{name}={shown(value)}" for name, value in vars(self).items())
@@ -82,11 +85,11 @@ class Loss(ABC):
 
     @property
     def quadratic(self) -> bool:
-        """Whether `curve` describes l(a) completely."""
+        """Whether l is given by `curve`, hence piecewise quadratic."""
         return True
 
     def targets(self, y: ArrayLike | None, n: int, what: str = "y") -> Array:
-        """Return `y` checked for this loss; `n` is the number of points of the kernel, `what` its name."""
+        """Return `y` after checking it, where the kernel has `n` points; messages call it `what`."""
         if self.kind == "none" and y is None:
             return np.ones(n)
         if y is None:
@@ -105,21 +108,21 @@ class Loss(ABC):
         return checked
 
     def scaled(self, factor: float) -> Self:
-        """Return the loss times a positive number, that is with `factor` times its weight C.
+        """Return the loss times a positive number, which is the loss with the weight `factor` * C.
 
-        A parameter C is taken at its current value. A loss whose dual is not scaled through C alone, or
-        that has no C, states its own.
+        A parameter C is replaced by its current value times the factor. A loss without C, or whose dual
+        depends on other parameters that scale, overrides this method.
         """
         C: Weight = vars(self)["C"]
         now = float(per_sample(C, 1)[0]) if isinstance(C, cp.Parameter) else C
         return replace(self, C=positive(factor, "factor") * now)  # type: ignore[type-var]
 
     def dilated(self, unit: float) -> Self | None:
-        """Return the loss V' with V'(t / unit, y / unit) = V(t, y), None where targets have no unit."""
+        """Return the loss V' with V'(t / unit, y / unit) = V(t, y); None where targets have no unit."""
         return None
 
     def responder(self, y: Array) -> Callable[[Array], Array]:
-        """Return the function t -> a(t), the maximiser of l(a) - a't: minus the derivative of the loss."""
+        """Return the function t -> a(t) = argmax_a l(a) - a't, minus the derivative of the loss."""
         linear, curvature, l1, lower, upper = self.curve(y)
 
         def respond(t: Array) -> Array:
@@ -136,7 +139,7 @@ class Loss(ABC):
         return self.responder(y)(t)
 
     def hessian_diag(self, t: Array, y: Array) -> Array | None:
-        """Return the second derivative of a smooth loss at t, None for a loss that is not smooth."""
+        """Return the second derivative of a smooth loss at t; None for a loss that is not smooth."""
         return None
 
     def value(self, t: Array, y: Array) -> float:
@@ -144,11 +147,11 @@ class Loss(ABC):
         a = self.response(t, y)
         if not self.quadratic:
             return self.dual_value(a, y) - float(a @ t)
-        linear, curvature, l1, _, _ = self.curve(y)  # linear - t first: it cancels where t is near y
+        linear, curvature, l1, _, _ = self.curve(y)  # linear - t is computed first, which is exact near y
         return float((a * (linear - t) - curvature * a**2 / 2 - l1 * np.abs(a)).sum())
 
     def above(self, f: Array, error: Array, penalty: float, y: Array, intercept: float) -> float:
-        """Return an upper bound of penalty + loss(f + b), where f is known up to `error`, shape (n,)."""
+        """Return an upper bound of penalty + loss(f + b), where the error of f is at most `error`."""
         t = f + intercept
         reach = error + UNIT * np.abs(t)
         slopes = np.maximum(np.abs(self.response(t - reach, y)), np.abs(self.response(t + reach, y)))
@@ -161,11 +164,12 @@ class Loss(ABC):
         return upwards(penalty + (value + (1 + roundings) * float(slopes @ reach) + roundings * size))
 
     def bounded_dual_value(self, alpha: Array, y: Array) -> Bounded:
-        """Return l(alpha) with a bound of its rounding error, for alpha in the dual domain.
+        """Return l(alpha) with a bound of its rounding error, for alpha in the domain of the dual.
 
-        A conjugate that is not quadratic is taken to be a sum of terms of one sign, each in error by a few
-        units in the last place, at shares alpha_i / C_i that are rounded: where its slope is that of an
-        entropy, -log u < 37 at the most, the rounding of a share changes its term by at most 37 u |alpha_i|.
+        A conjugate that is not quadratic is assumed to be a sum of terms of one sign. Each term has an error
+        of a few units in the last place, and its argument alpha_i / C_i is rounded too. For an entropy,
+        whose derivative is at most -log u < 37 with the unit roundoff u, that changes a term by at most 37 u
+        |alpha_i|.
         """
         roundings = gamma(alpha.size + 64)
         if not self.quadratic:
@@ -178,13 +182,13 @@ class Loss(ABC):
         return Bounded(value, first.error + roundings * rest + UNIT * abs(value))
 
     def dual_value(self, alpha: Array, y: Array) -> float:
-        """Return l(alpha), for alpha in the dual domain."""
+        """Return l(alpha), for alpha in the domain of the dual."""
         linear, curvature, l1, _, _ = self.curve(y)
         square = curvature @ alpha**2 / 2 if curvature.any() else 0.0
         return float(linear @ alpha - square - l1 @ np.abs(alpha))
 
     def dual_gradient(self, alpha: Array, y: Array) -> Array:
-        """Return the gradient of l at a point inside the dual domain, where it has one."""
+        """Return the gradient of l in the interior of its domain, where it exists."""
         linear, curvature, l1, _, _ = self.curve(y)
         return np.asarray(linear - curvature * alpha - l1 * np.sign(alpha))
 
@@ -205,19 +209,19 @@ class Loss(ABC):
         return concave, domain
 
     def project(self, alpha: Array, y: Array, bias: bool) -> Array:
-        """Return the point of the dual domain nearest to `alpha`; with an intercept, of sum zero."""
+        """Return the projection of alpha on the domain of the dual, with sum zero if there is a bias."""
         _, _, _, lower, upper = self.curve(y)
-        alpha = np.nan_to_num(np.asarray(alpha, dtype=float), nan=0.0, posinf=1e12, neginf=-1e12)
-        return balance(alpha, lower, upper) if bias else np.clip(alpha, lower, upper)
+        alpha = np.nan_to_num(np.asarray(alpha, dtype=float), nan=0.0, posinf=LARGE, neginf=-LARGE)
+        return project_zero_sum(alpha, lower, upper) if bias else np.clip(alpha, lower, upper)
 
     def intercept(self, f: Array, y: Array) -> float:
-        """Return the minimiser of the loss of f + b over b, the middle one where there are several."""
+        """Return the minimiser over b of the loss of f + b, or the midpoint of all minimisers."""
         respond = self.responder(y)
 
         def slope(b: float) -> float:
             a = respond(f + b)
             total = float(a.sum())
-            return 0.0 if abs(total) <= 1e-13 * float(np.abs(a).sum()) else total
+            return 0.0 if abs(total) <= ROUNDING * float(np.abs(a).sum()) else total
 
         if self.quadratic:
             knots = (self._knots(y) - f).ravel()
@@ -228,10 +232,10 @@ class Loss(ABC):
             reach *= 2
         if not np.isfinite(reach):
             return 0.0
-        return float(brentq(slope, -reach, reach, xtol=1e-15, maxiter=2000))
+        return float(brentq(slope, -reach, reach, xtol=ROOT_TOLERANCE, maxiter=2000))
 
     def _knots(self, y: Array) -> Array:
-        """Return the predictions where the response bends or jumps, shape (k, n)."""
+        """Return the predictions at which the response is not differentiable, shape (k, n)."""
         linear, curvature, l1, lower, upper = self.curve(y)
         knots = [linear - l1, linear + l1]
         for bound in (lower, upper):
@@ -245,72 +249,21 @@ class Loss(ABC):
         return Primal(penalty + self.value(f + b, y), 1.0, b)
 
 
-def weight(C: object, what: str) -> Weight:
-    """Check a loss weight: a positive number, one per sample, or a scalar cvxpy parameter."""
-    if isinstance(C, cp.Parameter):
-        if C.size != 1 or not C.is_nonneg():
-            found = f"shape {C.shape}" if C.size != 1 else f"sign {C.sign}"
-            raise ParameterError(
-                f"{what} as a cvxpy parameter must be a non-negative scalar, got {found}. "
-                "Create it with cp.Parameter(pos=True)."
-            )
-        return C
-    if not is_vector(C):
-        return positive(C, what)
-    array = as_float_array(C, what, ndim=1)
-    if array.size == 0 or array.min() <= 0:
-        raise ParameterError(
-            f"{what} must be positive for every sample, got a smallest value of "
-            f"{array.min(initial=np.inf):g}. Leave out the samples that should not count."
-        )
-    kept = array.copy()
-    kept.flags.writeable = False
-    return kept
+def project_zero_sum(alpha: Array, lower: Array, upper: Array) -> Array:
+    """Return the Euclidean projection of alpha on {lower <= a <= upper, sum a = 0}.
 
-
-def is_vector(C: object) -> bool:
-    """Whether a loss weight is meant as one number per sample, and not as one for all."""
-    if isinstance(C, cp.Expression) or not hasattr(C, "__len__") or isinstance(C, str | bytes | dict | set):
-        return False
-    return not isinstance(C, np.ndarray) or C.ndim > 0 or isinstance(C, np.ma.MaskedArray)
-
-
-def per_sample(C: Weight, n: int) -> Array:
-    """Return the numeric weight of each of the n samples."""
-    if isinstance(C, cp.Parameter):
-        if C.value is None:
-            raise ParameterError(
-                f"the parameter {C.name()} must have a value here, got None. Set its .value before solving."
-            )
-        return np.full(n, positive(np.asarray(C.value).reshape(()), f"the parameter {C.name()}"))
-    if isinstance(C, np.ndarray):
-        if C.size != n:
-            raise ShapeError(
-                f"C must be a number or have one entry per labelled point ({n}), got {C.size}. "
-                "Cut the weights to the labelled points."
-            )
-        return C.copy()  # one that may be written to, as those of the other cases
-    return np.full(n, C)
-
-
-def total(C: Weight, terms: cp.Expression) -> cp.Expression:
-    """Return sum_i C_i terms_i as a cvxpy expression, DPP in a scalar parameter."""
-    if isinstance(C, np.ndarray):
-        return per_sample(C, terms.size) @ terms
-    return C * cp.sum(terms)
-
-
-def balance(alpha: Array, lower: Array, upper: Array) -> Array:
-    """Return the projection of `alpha` on {lower <= a <= upper, sum a = 0}."""
+    The projection is clip(alpha - nu, lower, upper), where nu is the root of a decreasing piecewise linear
+    function.
+    """
     ends = np.concatenate([alpha - lower, alpha - upper])
     ends = ends[np.isfinite(ends)]
     knots = ends if ends.size else alpha
     shift = last_above(lambda nu: float(np.clip(alpha - nu, lower, upper).sum()), knots)
     a = np.clip(alpha - shift, lower, upper)
-    reach = float(np.abs(alpha).max(initial=0.0) + 1.0)
-    for _ in range(3):  # the rest is round-off: give it to the coordinate with the most room
+    cap = float(np.abs(alpha).max(initial=0.0) + 1.0)
+    for _ in range(3):  # rounding leaves a small sum, which the entry farthest from its bound takes up
         excess = float(a.sum())
-        room = a - lower if excess > 0 else upper - a
-        i = int(np.argmax(np.minimum(room, reach)))
-        a[i] -= np.sign(excess) * min(abs(excess), room[i])
+        distance = a - lower if excess > 0 else upper - a
+        i = int(np.argmax(np.minimum(distance, cap)))
+        a[i] -= np.sign(excess) * min(abs(excess), distance[i])
     return a

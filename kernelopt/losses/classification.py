@@ -11,13 +11,14 @@ import numpy as np
 from cvxpy.transforms.indicator import indicator
 from scipy.special import expit, logit, xlog1py, xlogy
 
-from kernelopt.losses.base import Curve, Loss, Primal, Weight, per_sample, total, weight
+from kernelopt.losses.base import Curve, Loss, Primal
+from kernelopt.losses.weights import Weight, checked_weight, per_sample, weighted_sum
 from kernelopt.numerics.rounding import UNIT, gamma, upwards
 from kernelopt.validation import Array, positive
 
 
 def signed_box(y: Array, curvature: float | Array, C: float | Array) -> Curve:
-    """The dual of a margin loss: y'a - curvature/2 a'a with 0 <= y_i a_i <= C_i."""
+    """Return the dual of a margin loss, y'a - curvature/2 a'a with 0 <= y_i a_i <= C_i."""
     reach = np.broadcast_to(np.asarray(C, dtype=float), y.shape)
     zero = np.zeros(y.size)
     return Curve(y, zero + curvature, zero, np.where(y > 0, 0.0, -reach), np.where(y > 0, reach, 0.0))
@@ -45,10 +46,10 @@ class hinge(Loss):
     C: Weight = 1.0
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "C", weight(self.C, "C"))
+        object.__setattr__(self, "C", checked_weight(self.C, "C"))
 
     def expression(self, fit: cp.Expression, y: Array) -> cp.Expression:
-        return total(self.C, cp.pos(1 - cp.multiply(y, fit)))
+        return weighted_sum(self.C, cp.pos(1 - cp.multiply(y, fit)))
 
     def curve(self, y: Array) -> Curve:
         return signed_box(y, 0.0, per_sample(self.C, y.size))
@@ -69,10 +70,10 @@ class squared_hinge(Loss):
     C: Weight = 1.0
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "C", weight(self.C, "C"))
+        object.__setattr__(self, "C", checked_weight(self.C, "C"))
 
     def expression(self, fit: cp.Expression, y: Array) -> cp.Expression:
-        return total(self.C, cp.square(cp.pos(1 - cp.multiply(y, fit)))) / 2
+        return weighted_sum(self.C, cp.square(cp.pos(1 - cp.multiply(y, fit)))) / 2
 
     def curve(self, y: Array) -> Curve:
         return signed_box(y, 1 / per_sample(self.C, y.size), np.inf)
@@ -80,11 +81,11 @@ class squared_hinge(Loss):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class huberized_hinge(Loss):
-    """The hinge with a rounded corner, sum_i max_{0 <= a <= C_i} a (1 - y_i t_i) - tau/2 a^2.
+    """The hinge with a quadratic part, sum_i max_{0 <= a <= C_i} a (1 - y_i t_i) - tau/2 a^2.
 
-    Zero up to the margin, quadratic over a length tau C_i, then linear with slope C_i. Its dual is
-    l(a) = y'a - tau/2 a'a on 0 <= y_i a_i <= C_i: Lanckriet's general (C, tau) criterion, which
-    predicts with K and not with K + tau I.
+    It is zero for y_i t_i >= 1, quadratic over a length tau C_i, and then linear with slope C_i. Its dual is
+    l(a) = y'a - tau/2 a'a on 0 <= y_i a_i <= C_i. This is the general (C, tau) criterion of [1]_;
+    predictions use K and not K + tau I.
 
     Parameters
     ----------
@@ -102,7 +103,7 @@ class huberized_hinge(Loss):
     tau: float = 1.0
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "C", weight(self.C, "C"))
+        object.__setattr__(self, "C", checked_weight(self.C, "C"))
         object.__setattr__(self, "tau", positive(self.tau, "tau"))
 
     def scaled(self, factor: float) -> Self:
@@ -112,16 +113,16 @@ class huberized_hinge(Loss):
     def expression(self, fit: cp.Expression, y: Array) -> cp.Expression:
         slack = cp.Variable(y.size, nonneg=True, name="slack")
         rest = cp.pos(1 - cp.multiply(y, fit) - slack)
-        return total(self.C, slack) + cp.sum_squares(rest) / (2 * self.tau)
+        return weighted_sum(self.C, slack) + cp.sum_squares(rest) / (2 * self.tau)
 
     def curve(self, y: Array) -> Curve:
         return signed_box(y, self.tau, per_sample(self.C, y.size))
 
 
-def stretched(penalty: float, reached: float) -> float:
-    """Return penalty / reached^2, infinite where it overflows."""
+def margin_penalty(penalty: float, margin: float) -> float:
+    """Return penalty / margin^2, the penalty of f / margin; infinite where it overflows."""
     with np.errstate(all="ignore"):
-        return float(np.float64(penalty) / np.float64(reached) / np.float64(reached))
+        return float(np.float64(penalty) / np.float64(margin) / np.float64(margin))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -132,7 +133,7 @@ class hard_margin(Loss):
     """
 
     def scaled(self, factor: float) -> Self:
-        """Return the loss itself: zero and infinity have no scale."""
+        """Return the loss itself, whose values are zero and infinity."""
         positive(factor, "factor")
         return self
 
@@ -149,18 +150,18 @@ class hard_margin(Loss):
         return -(float(f[y > 0].min()) + float(f[y < 0].max())) / 2
 
     def primal(self, f: Array, penalty: float, y: Array, bias: bool) -> Primal:
-        """Return the value of f stretched to margin one: penalty / margin(f)^2."""
+        """Return the value of f scaled to margin one, which is penalty / margin(f)^2."""
         b = self.intercept(f, y) if bias else 0.0
-        reached = float((y * (f + b)).min())
-        if reached <= 0:
+        margin = float((y * (f + b)).min())
+        if margin <= 0:
             return Primal(np.inf, 1.0, b)
-        return Primal(float(stretched(penalty, reached)), 1 / reached, b / reached)
+        return Primal(float(margin_penalty(penalty, margin)), 1 / margin, b / margin)
 
     def above(self, f: Array, error: Array, penalty: float, y: Array, intercept: float) -> float:
-        """Return an upper bound of the value of f + b stretched to margin one."""
+        """Return an upper bound of the value of f + b scaled to margin one."""
         t = f + intercept
-        reached = float((y * t - error - UNIT * np.abs(t)).min())
-        return upwards(stretched(penalty, reached) * (1 + gamma(8))) if reached > 0 else np.inf
+        margin = float((y * t - error - UNIT * np.abs(t)).min())
+        return upwards(margin_penalty(penalty, margin) * (1 + gamma(8))) if margin > 0 else np.inf
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -179,14 +180,14 @@ class logistic(Loss):
     C: Weight = 1.0
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "C", weight(self.C, "C"))
+        object.__setattr__(self, "C", checked_weight(self.C, "C"))
 
     @property
     def quadratic(self) -> bool:
         return False
 
     def expression(self, fit: cp.Expression, y: Array) -> cp.Expression:
-        return total(self.C, cp.logistic(-cp.multiply(y, fit)))
+        return weighted_sum(self.C, cp.logistic(-cp.multiply(y, fit)))
 
     def curve(self, y: Array) -> Curve:
         return signed_box(y, 0.0, per_sample(self.C, y.size))

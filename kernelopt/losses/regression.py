@@ -1,4 +1,4 @@
-"""Losses for real targets, and the one-class loss, which has none."""
+"""Losses for real targets, and the one-class loss, which has no targets."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from typing import ClassVar, Literal, Self
 import cvxpy as cp
 import numpy as np
 
-from kernelopt.losses.base import Curve, Loss, Weight, per_sample, total, weight
+from kernelopt.losses.base import Curve, Loss
+from kernelopt.losses.weights import Weight, checked_weight, per_sample, weighted_sum
 from kernelopt.validation import Array, positive
 
 
@@ -28,14 +29,14 @@ class squared(Loss):
     C: Weight = 1.0
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "C", weight(self.C, "C"))
+        object.__setattr__(self, "C", checked_weight(self.C, "C"))
 
     def dilated(self, unit: float) -> Self:
-        """Return the loss of targets in another unit: C times its square."""
+        """Return the loss of targets in another unit, with C times the square of the unit."""
         return self.scaled(unit**2)
 
     def expression(self, fit: cp.Expression, y: Array) -> cp.Expression:
-        return total(self.C, cp.square(fit - y)) / 2
+        return weighted_sum(self.C, cp.square(fit - y)) / 2
 
     def curve(self, y: Array) -> Curve:
         unbounded = np.full(y.size, np.inf)
@@ -61,15 +62,15 @@ class epsilon_insensitive(Loss):
     eps: float = 0.1
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "C", weight(self.C, "C"))
+        object.__setattr__(self, "C", checked_weight(self.C, "C"))
         object.__setattr__(self, "eps", positive(self.eps, "eps", allow_zero=True))
 
     def dilated(self, unit: float) -> Self:
-        """Return the loss of targets in another unit: C times it, and eps divided by it."""
+        """Return the loss of targets in another unit, with C times the unit and eps divided by it."""
         return replace(self.scaled(unit), eps=self.eps / unit)
 
     def expression(self, fit: cp.Expression, y: Array) -> cp.Expression:
-        return total(self.C, cp.pos(cp.abs(fit - y) - self.eps))
+        return weighted_sum(self.C, cp.pos(cp.abs(fit - y) - self.eps))
 
     def curve(self, y: Array) -> Curve:
         C, zero = per_sample(self.C, y.size), np.zeros(y.size)
@@ -93,10 +94,10 @@ class one_class(Loss):
     C: Weight = 1.0
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "C", weight(self.C, "C"))
+        object.__setattr__(self, "C", checked_weight(self.C, "C"))
 
     def expression(self, fit: cp.Expression, y: Array) -> cp.Expression:
-        return total(self.C, cp.pos(1 - fit))
+        return weighted_sum(self.C, cp.pos(1 - fit))
 
     def curve(self, y: Array) -> Curve:
         zero = np.zeros(y.size)

@@ -1,74 +1,73 @@
-"""`Control`: how a method reports what it has proved, and learns when to stop."""
+"""`Control`: the bounds and the clock of one call, and the reasons for which it ends."""
 
 from __future__ import annotations
 
-import signal
-import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from copy import deepcopy
-from types import FrameType, TracebackType
+from types import TracebackType
 from typing import Any
 
 import numpy as np
-from rich.console import Console
-from rich.status import Status
 
 from kernelopt.certificates.gap import relative_gap
 from kernelopt.errors import Stopped
+from kernelopt.methods.interrupts import DelayedInterrupt
+from kernelopt.methods.progress import ProgressLine
 
 Callback = Callable[[dict[str, Any]], Any]
 History = tuple[tuple[float, float, float], ...]
-QUIET = 2.0  # seconds before the first line on a terminal
-GRACE_SECONDS, GRACE_SHARE = 0.7, 0.07  # of the second, or the tenth of the limit, that a call may be late
-RETURN = 1.0  # seconds, in which a call that was interrupted returns, undisturbed by another Ctrl-C
-STALL, PROGRESS = 50, 1e-3  # reports in which the distance of the bounds is to fall by this share
+# A call may exceed its time limit by a second, or by a tenth of it. Certificates may use these parts of that.
+GRACE_SECONDS, GRACE_SHARE = 0.7, 0.07
+STALL, PROGRESS = 50, 1e-3  # stalled: that many reports reduce the gap by less than this share of it
 STALLED = (
     "its bounds no longer come nearer: it is limited by rounding. Rescale the kernels to a mean diagonal "
     "near one, or centre them"
 )
-CERTIFYING = 0.3  # the largest share of a time limit that is kept for the certificate
+LARGEST_CERTIFICATE_SHARE = 0.3  # of a time limit: the most that is reserved for the certificate
 
 
 class CallerStopped(Stopped):
-    """The callback raised StopIteration, which libraries in between would take for their own."""
+    """The callback raised StopIteration, which would end any generator on the way to the caller."""
 
 
 class Control:
-    """The bounds of one call, best so far; its clock; and whom to tell.
+    """The best bounds of one call, its clock, and its callback.
 
-    A method runs inside `with control.running(name):`, which ends quietly on Ctrl-C, on StopIteration
-    from the callback and at the time limit. `check` is the `watch` of the conic solvers.
+    A method runs inside `with control.running(name):`. That block ends without an exception on Ctrl-C, when
+    the callback raises StopIteration, and at the time limit. `check` is the `watch` of the conic solvers.
 
     Attributes
     ----------
     tol : float
-        The gap at which to stop.
+        The relative gap at which a method stops.
     lower, upper : float
-        The best bounds that the running method reported, of the minimisation.
+        The best bounds that the running method has reported, of the minimisation.
     best : anything
-        The point that attains the best upper bound of the running method; None before the first report.
+        The point that attains `upper`; None before the first report.
     proof : anything
-        What is behind its best lower bound, such as a dual variable.
+        What proves `lower`, such as a dual variable.
     machines : list of arrays, or None
-        The alpha of every risk's machine behind its best upper bound, where it said so.
+        The alpha of the machine of each risk at `best`, where the method reported it.
     history : tuple of (seconds, lower, upper)
-        The best bounds of the call at every report, in the user's sense.
+        The best bounds of the call at every report. For a maximisation they are those of the maximum.
     stopped : str
-        Why the running method ended without reaching `tol`; empty if it did not.
-    asked : bool
-        Whether it was the caller who ended the call: by Ctrl-C, the callback or the time limit.
+        Why the running method ended before `tol`; empty otherwise.
+    ended_by_caller : bool
+        Whether Ctrl-C, the callback or the time limit ended the call.
     interrupted : bool
-        Whether that was by Ctrl-C.
+        Whether it was Ctrl-C.
     hurried : bool
-        Whether that was by Ctrl-C or the callback: then the call is to return within a second.
+        Whether it was Ctrl-C or the callback. Then the call returns within a second.
     floor : float
-        What the gap is relative to at least.
+        The gap is relative to max(|lower|, |upper|, floor).
     certify_seconds : float
-        Spent on certificates, those of a method's own included.
-    start : the `Outcome` of an earlier method to go on from, or None
-    alternatives : names of all methods that apply, the fastest first
+        Seconds spent on certificates, including those that a method computes itself.
+    start : Outcome or None
+        The outcome of an earlier method, from which the running one starts.
+    alternatives : tuple of str
+        The names of all methods that apply, the fastest first.
     """
 
     def __init__(
@@ -83,7 +82,8 @@ class Control:
     ) -> None:
         self.tol, self.time_limit, self.maximize, self.memory = tol, time_limit, maximize, memory
         self.floor = floor
-        self.callback, self.verbose, self.console = callback, verbose, Console(stderr=True)
+        self.callback, self.verbose = callback, verbose
+        self._progress, self._interrupts = ProgressLine(), DelayedInterrupt()
         self.lower, self.upper = -np.inf, np.inf
         self.best: Any = None
         self.proof: Any = None
@@ -93,39 +93,36 @@ class Control:
         self.interrupted = self.hurried = False
         self.method, self.iterations = "", 0
         self.certify_seconds = 0.0
-        self.stopped, self.asked = "", False
+        self.stopped, self.ended_by_caller = "", False
         self._known = (-np.inf, np.inf)  # the best bounds of all methods so far
         self._history: list[tuple[float, float, float]] = []
-        self._status: Status | None = None
-        self._line = ""  # of progress, shown or waiting
-        self._handler: Any = None  # of Ctrl-C, while another stands in for it
-        self._limited = time_limit is not None  # whether the deadline is the limit's, not the budget's
+        self._limited = time_limit is not None  # whether the deadline comes from the time limit
         self._began = time.perf_counter()
         self._deadline = np.inf if time_limit is None else self._began + time_limit
 
     @property
     def history(self) -> History:
-        """(seconds, lower, upper) at every report."""
+        """The best bounds (seconds, lower, upper) at every report."""
         return tuple(self._history)
 
     @property
     def seconds(self) -> float:
-        """Since the call began."""
+        """The seconds since the call began."""
         return time.perf_counter() - self._began
 
     @property
     def remaining(self) -> float:
-        """The seconds until the running method is to end, infinite without a limit."""
+        """The seconds until the deadline of the running method, infinite without one."""
         return max(0.0, self._deadline - time.perf_counter())
 
     @property
-    def whole_remaining(self) -> float:
+    def remaining_in_call(self) -> float:
         """The seconds until the time limit of the call, infinite without one."""
         return np.inf if self.time_limit is None else max(0.0, self.time_limit - self.seconds)
 
     @property
-    def late(self) -> bool:
-        """Whether the time of the running method has passed."""
+    def out_of_time(self) -> bool:
+        """Whether the deadline of the running method has passed."""
         return self.remaining <= 0
 
     @property
@@ -135,21 +132,21 @@ class Control:
 
     @property
     def allowed(self) -> float:
-        """The distance of the bounds that meets the tolerance at the best upper bound."""
+        """The distance upper - lower at which the gap meets the tolerance."""
         return self.tol * max(abs(self.upper), self.floor)
 
     @property
     def stalled(self) -> bool:
-        """Whether the bounds have come no nearer in the last reports of the running method."""
+        """Whether the last `STALL` reports have reduced upper - lower by less than the share `PROGRESS`."""
         if self.iterations <= STALL:
             return False
         distances = [self._history[k][2] - self._history[k][1] for k in (-1 - STALL, -1)]
         return bool(distances[1] > (1 - PROGRESS) * distances[0])
 
     def running(self, method: str, certification: float = 0.0, budget: float = np.inf) -> Control:
-        """Begin a method that may take `budget` seconds; return the control itself, a context.
+        """Start the clock of a method that may take `budget` seconds; return the control, as a context.
 
-        Of a time limit the predicted seconds of the certificate are left, as far as it allows.
+        The predicted seconds of the certificate are reserved, up to a share of the time limit.
         """
         self.method, self.iterations = method, 0
         self.best = self.proof = self.machines = None
@@ -157,15 +154,15 @@ class Control:
         self.stopped = ""
         self._deadline = time.perf_counter() + budget
         if self.time_limit is not None:
-            kept = min(certification, CERTIFYING * self.time_limit)
-            limit = self._began + self.time_limit - kept
+            reserved = min(certification, LARGEST_CERTIFICATE_SHARE * self.time_limit)
+            limit = self._began + self.time_limit - reserved
             self._limited = limit <= self._deadline
             self._deadline = min(self._deadline, limit)
         return self
 
     @contextmanager
     def certifying(self) -> Iterator[None]:
-        """Count the time inside as that of certificates, and say so where progress is shown."""
+        """Count the time of the block as time of certificates, and show that on the progress line."""
         method = f"{self.method}: " if self.method else ""
         self.show(f"{method}certifying")
         began = time.perf_counter()
@@ -175,14 +172,13 @@ class Control:
             self.certify_seconds += time.perf_counter() - began
 
     def check(self) -> None:
-        """Raise `Stopped` if the time has passed; until then keep the line of progress shown."""
-        if self._status is None and self._line:
-            self._display()
-        if self.late:
+        """Raise `Stopped` if the deadline has passed; show the progress line if it is due."""
+        self._progress.refresh(self.seconds)
+        if self.out_of_time:
             raise Stopped
 
-    def extend(self) -> None:
-        """Move the deadline for the certificate: to the limit and its tolerance, or to a second from now."""
+    def allow_certificate(self) -> None:
+        """Set the deadline of the certificate: the time limit plus its tolerance, or a second from now."""
         now = time.perf_counter()
         limit = np.inf
         if self.time_limit is not None:
@@ -193,9 +189,9 @@ class Control:
     def report(
         self, lower: float, upper: float, *, point: Any, proof: Any = None, machines: Any = None, **more: Any
     ) -> bool:
-        """Take the bounds of an iteration and what attains them; return whether to stop.
+        """Record the bounds of an iteration and what attains them; return whether the method must stop.
 
-        What is in `more` is handed to the callback.
+        The items of `more` are passed to the callback.
         """
         self.iterations += 1
         if self.proof is None or lower > self.lower:
@@ -205,23 +201,23 @@ class Control:
         self.lower, self.upper = max(lower, self.lower), min(upper, self.upper)
         self._known = low, high = max(self.lower, self._known[0]), min(self.upper, self._known[1])
         self._history.append((self.seconds, *((-high, -low) if self.maximize else (low, high))))
-        self._tell(point, more)
-        if self.late and self.gap > self.tol:
-            self._out_of_time()
+        self._notify(point, more)
+        if self.out_of_time and self.gap > self.tol:
+            self._record_deadline()
         return bool(self.gap <= self.tol) or bool(self.stopped)
 
-    def _out_of_time(self) -> None:
+    def _record_deadline(self) -> None:
         if self._limited:
-            self.stopped, self.asked = f"the time limit of {self.time_limit:g} s was reached", True
+            self.stopped, self.ended_by_caller = f"the time limit of {self.time_limit:g} s was reached", True
         else:
             self.stopped = "it took longer than predicted"
 
-    def _tell(self, point: Any, more: dict[str, Any]) -> None:
+    def _notify(self, point: Any, more: dict[str, Any]) -> None:
         _, lower, upper = self._history[-1]
         line = f"{self.method}: iteration {self.iterations}, {lower:.8g} <= optimum <= {upper:.8g}"
         line += f", gap {self.gap:.1e}, {self.seconds:.1f} s"
         if self.verbose:
-            self.console.print(line, highlight=False, soft_wrap=True)
+            self._progress.print(line)
         else:
             self.show(line)
         if self.callback is None:
@@ -242,28 +238,13 @@ class Control:
             raise CallerStopped from stop
 
     def show(self, line: str) -> None:
-        """Show a line of progress on a terminal, once the call has taken some seconds."""
-        self._line = line
-        self._display()
-
-    def _display(self) -> None:
-        """Put the line on the terminal, unless it is too early for one."""
-        line = self._line
-        if self.console.is_terminal and self.seconds > QUIET:
-            if self._status is None:
-                self._status = self.console.status(line)
-                self._status.start()
-            self._status.update(line)
+        """Set the progress line; it appears on a terminal once the call has taken some seconds."""
+        self._progress.show(line, self.seconds)
 
     def close(self) -> None:
-        """Take the line of progress off the terminal, and give Ctrl-C back."""
-        if self._status is not None:
-            self._status.stop()
-            self._status = None
-        self._line = ""
-        if self._handler is not None:
-            signal.signal(signal.SIGINT, self._handler)
-            self._handler = None
+        """Remove the progress line from the terminal, and restore the handler of Ctrl-C."""
+        self._progress.close()
+        self._interrupts.restore()
 
     def __enter__(self) -> Control:
         return self
@@ -271,38 +252,26 @@ class Control:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> bool:
-        """End quietly where the caller or the clock ended the method."""
+        """Suppress the exceptions by which the caller or the clock ends a method."""
         if error is None or not isinstance(error, KeyboardInterrupt | Stopped):
             return False
-        self.note(error)
+        self.record_end(error)
         return True
 
-    def note(self, error: BaseException) -> None:
-        """Note who ended the work: Ctrl-C, the callback or the clock."""
+    def record_end(self, error: BaseException) -> None:
+        """Record what ended the work: Ctrl-C, the callback or the clock."""
         if isinstance(error, KeyboardInterrupt):
             self.stopped, self.interrupted = "it was interrupted", True
-            self.shield()
+            self.delay_interrupts()
         elif isinstance(error, CallerStopped):
             self.stopped = "the callback ended it"
-        elif self.hurried:  # the clock ends the rest, the caller has ended the work
+        elif self.hurried:  # the caller has ended the call before; now the clock ends its certificate
             return
         else:
-            self._out_of_time()
+            self._record_deadline()
             return
-        self.asked = self.hurried = True
+        self.ended_by_caller = self.hurried = True
 
-    def shield(self) -> None:
-        """Let Ctrl-C wait for the end of the call, for no longer than a second."""
-        if self._handler is not None or threading.current_thread() is not threading.main_thread():
-            return
-        before = signal.getsignal(signal.SIGINT)
-        if not callable(before):  # ignored, or handled by something else than Python
-            return
-        until = time.perf_counter() + RETURN
-
-        def patient(number: int, frame: FrameType | None) -> None:
-            if time.perf_counter() > until:
-                before(number, frame)
-
-        self._handler = before
-        signal.signal(signal.SIGINT, patient)
+    def delay_interrupts(self) -> None:
+        """Let the call return before Ctrl-C acts again, for no longer than a second."""
+        self._interrupts.delay()

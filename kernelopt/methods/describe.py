@@ -1,4 +1,4 @@
-"""From a certified point to a solution: putting it into the problem, and describing it."""
+"""From a certificate to a solution: values for the user's problem, and the learned machines."""
 
 from __future__ import annotations
 
@@ -17,7 +17,9 @@ from kernelopt.methods.learned import Learned, Part
 from kernelopt.structure.structure import RiskTerm, Structure
 from kernelopt.validation import Array
 
-VANISHED = 1e-12  # a squared norm of f, relative to the value of the risk, that counts as zero
+VANISHED = 1e-12  # a squared norm of f below this share of the value of the risk counts as zero
+INDEPENDENT = 1e-7  # singular values of normalised vectors below this count as zero
+ACTIVE = 1e-7  # relative distance below which a weight counts as zero, or a kernel as one of the best
 
 
 def write_back(
@@ -28,10 +30,10 @@ def write_back(
     solver: str,
     optimal: bool,
 ) -> None:
-    """Put a point into the user's problem: status, value, variables and multipliers.
+    """Set status, value, variables and multipliers of the user's problem from a certificate.
 
-    The structure's own variables hold the point already. Without multipliers those of an earlier solve are
-    taken away.
+    The structure's own variables must hold the point of the certificate. Where `multipliers` is None, the
+    multipliers of an earlier solve are deleted.
     """
     problem = structure.problem
     values = {**hidden, **{v.id: value for v, value in certificate.point.items()}}
@@ -52,13 +54,13 @@ def write_back(
 
 
 def filled(variable: cp.Variable, value: Any) -> Any:
-    """Return a value for a hidden variable that a failed solver left empty or not finite."""
+    """Return the value of a variable, or zeros where it is missing or not finite."""
     usable = value is not None and np.isfinite(np.asarray(value)).all()
     return value if usable else np.zeros(variable.shape)
 
 
 def learned_machine(term: RiskTerm, machine: Machine | BlockMachine) -> Learned:
-    """Return the machine of a risk at the current values of the structure's variables."""
+    """Return the machine of a risk, with its kernel at the current values of the structure's variables."""
     several = isinstance(machine, BlockMachine)
     coefficients = machine.coefficients if several else machine.alpha[None]  # type: ignore[union-attr]
     parts: list[Part] = []
@@ -74,19 +76,27 @@ def learned_machine(term: RiskTerm, machine: Machine | BlockMachine) -> Learned:
             continue
         inductive = inductive and all(weights.is_nonneg() for weights, _ in pieces)
         for weights, grams in pieces:
-            ridge = isinstance(grams, IdentityGrams) and len(pieces) > 1  # alone it is a kernel like others
+            ridge = isinstance(grams, IdentityGrams) and len(pieces) > 1  # alone, the identity is the kernel
             parts.append(Part(scale * np.ravel(weights.value), grams, c, ridge))
     b, y, loss = float(machine.intercept), term.learner.y, repr(term.learner.loss)
     return Learned(machine.alpha, b, tuple(parts), combined, inductive, y, float(machine.value), loss)
 
 
 def weights_are_unique(machine: Learned, p: float | None) -> bool | None:
-    """Whether the optimum determines the weights, where the set is an l_p ball, or p is None for another.
+    """Whether the optimum determines the weights; None where the test below does not decide.
 
-    All optimal kernels give the same function f, so two optimal weight vectors differ by weights whose
-    combination maps alpha to zero: there are none where the images K_i alpha of the kernels in use are
-    independent; kernels that are tight at weight zero count as used. A strictly convex ball has one
-    optimum if f is not zero; another set may have one for reasons that are not looked at here.
+    All optimal kernels give the same function f. Hence two optimal weight vectors differ by some d with
+    sum_i d_i K_i alpha = 0, where d_i = 0 unless K_i has a positive weight or the largest value of
+    alpha'K_i alpha / tr K_i. The weights are unique if the vectors K_i alpha of these kernels are linearly
+    independent. If f = 0 the weights are not unique. Otherwise they are unique in an l_p ball with
+    1 < p < inf, by strict convexity.
+
+    Parameters
+    ----------
+    machine : Learned
+    p : float or None
+        The exponent of the l_p ball, None for another set. Another set may have a unique optimum for further
+        reasons, which are not tested.
     """
     weights = machine.weights
     if not machine.inductive or weights is None:
@@ -99,13 +109,14 @@ def weights_are_unique(machine: Learned, p: float | None) -> bool | None:
         return False
     if p is not None and 1 < p < np.inf:
         return True
-    chosen = (weights > 1e-7 * weights.max()) | (forms >= (1 - 1e-7) * forms.max())
+    chosen = (weights > ACTIVE * weights.max()) | (forms >= (1 - ACTIVE) * forms.max())
     lengths = np.linalg.norm(images[chosen], axis=1, keepdims=True)
     directions = images[chosen] / np.where(lengths > 0, lengths, 1.0)
-    return bool(np.linalg.matrix_rank(directions, tol=1e-7) == chosen.sum()) or (None if p is None else False)
+    independent = bool(np.linalg.matrix_rank(directions, tol=INDEPENDENT) == chosen.sum())
+    return independent or (None if p is None else False)
 
 
 def only_vector(structure: Structure) -> Array | None:
-    """Return the value of the one vector variable of a problem without risks."""
+    """Return the value of the only vector variable of a problem without risks; None if it has several."""
     vectors = [v for v in structure.variables if v.ndim == 1]
     return np.asarray(vectors[0].value) if len(vectors) == 1 else None

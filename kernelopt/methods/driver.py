@@ -1,4 +1,4 @@
-"""The one driver: from a problem to a certified solution, by one method or by several in turn."""
+"""The driver: it runs methods one after the other and returns the best certified solution."""
 
 from __future__ import annotations
 
@@ -16,25 +16,28 @@ from kernelopt.errors import ConvergenceWarning, KerneloptError, MethodError, So
 from kernelopt.language.terms import terms
 from kernelopt.methods.control import Control
 from kernelopt.methods.describe import learned_machine, only_vector, weights_are_unique, write_back
-from kernelopt.methods.fallback import known_outcome
+from kernelopt.methods.fallback import fallback_outcome
 from kernelopt.methods.learned import weights_of
 from kernelopt.methods.method import Method, Outcome
-from kernelopt.methods.results import Result, attained, certified, merged
+from kernelopt.methods.results import Result, attained, better_result, certify_outcome
 from kernelopt.methods.solution import Solution
-from kernelopt.structure.ball import Ball, read_ball
+from kernelopt.structure.ball import BallProblem, read_ball
 from kernelopt.structure.evaluation import Evaluator
 from kernelopt.structure.structure import Structure
 
 LIBRARIES = {"kernelopt", "formulations", "cvxpy"}
-PATIENCE, LEAST_PATIENCE = 10.0, 60.0  # a next method may be predicted at so many times what was spent, or s
-SHOWN = 3  # other methods that a warning names
-OVERRUN, LEAST_BUDGET = 3.0, 2.0  # and may take so many times its prediction, or so many seconds
-FIRST_OVERRUN, LEAST_FIRST = 10.0, 10.0  # as the first method may, before the next is tried
+# A further method runs if its predicted seconds are at most a multiple of the time spent, or these seconds.
+PATIENCE, SMALLEST_PATIENCE = 10.0, 60.0
+# It may take a multiple of its predicted seconds, or these seconds.
+OVERRUN, SMALLEST_BUDGET = 3.0, 2.0
+# The same for the first method, whose budget is larger because the others are predicted to be slower.
+FIRST_OVERRUN, SMALLEST_FIRST_BUDGET = 10.0, 10.0
+SHOWN = 3  # number of other methods that a warning names
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """A method, what it read of the problem, and the seconds that it and its certificate will take."""
+    """A method, its data read from the problem, and its predicted seconds with those of the certificate."""
 
     method: Method
     match: Any
@@ -43,134 +46,136 @@ class Candidate:
 
 
 def drive(structure: Structure, candidates: Sequence[Candidate], control: Control) -> Solution:
-    """Run methods, the first candidate first, until the certified gap meets the tolerance.
+    """Run the candidates in order until the certified gap meets the tolerance; return the solution.
 
-    Where one leaves more, or refuses, the next goes on from its point. Where the call is ended early, the
-    best point so far comes back.
+    A method that ends above the tolerance, or raises, is followed by the next one, which starts from the best
+    point so far. If the caller or the time limit ends the call, the best point so far is returned.
 
     Raises
     ------
     InfeasibleError, UnboundedError
         With a proof.
     MethodError, SolverError
-        That of the first method, where none left a bounded point.
+        The error of the first method, if no method found a point with finite bounds.
     """
     try:
-        return driven(structure, candidates, control)
+        return run_methods(structure, candidates, control)
     finally:
         control.close()
 
 
-def driven(structure: Structure, candidates: Sequence[Candidate], control: Control) -> Solution:
-    """Run the methods, and put the best point into the user's problem."""
+def run_methods(structure: Structure, candidates: Sequence[Candidate], control: Control) -> Solution:
+    """Run the methods, and write the best point into the user's problem."""
     check_kernels(structure)
-    trial = Trial(structure, control)
+    sequence = MethodSequence(structure, control)
     for k, candidate in enumerate(candidates):
-        if trial.worthwhile(candidate):
-            trial.run(candidate, trial.budget(candidate, candidates[k + 1 :]))
-        if trial.done:
+        if sequence.worthwhile(candidate):
+            sequence.run(candidate, sequence.budget(candidate, candidates[k + 1 :]))
+        if sequence.done:
             break
-    if not trial.done and trial.overran is not None:  # no other method was better: it gets its time
-        trial.run(trial.overran, np.inf)
-    # Whoever names a solver or its options is told that it failed.
+    if not sequence.done and sequence.overtime is not None:  # no other method met the tolerance either
+        sequence.run(sequence.overtime, np.inf)
+    # A user who names a solver or its options gets the error of that solver, and no fallback.
     given = [getattr(c.method, name, None) for c in candidates for name in ("solver", "solver_options")]
-    named = any(value is not None for value in given) and not control.asked
-    if not trial.found and isinstance(trial.failure, SolverError | None) and not named:
-        control.extend()
-        control.shield()
-        outcome = known_outcome(structure, control.check)
+    named = any(value is not None for value in given) and not control.ended_by_caller
+    if not sequence.found and isinstance(sequence.failure, SolverError | None) and not named:
+        control.allow_certificate()
+        control.delay_interrupts()
+        outcome = fallback_outcome(structure, control.check)
         if outcome is not None:
-            trial.take(control.method, outcome)
-    if not trial.found or trial.best is None:
-        raise trial.failure or nothing_found(control)
+            sequence.take(control.method, outcome)
+    if not sequence.found or sequence.best is None:
+        raise sequence.failure or no_point_error(control)
     tried = [c.method.name for c in candidates]
-    return finished(structure, trial.best, control, tried)
+    return solution_at(structure, sequence.best, control, tried)
 
 
 def check_kernels(structure: Structure) -> None:
-    """Raise `NotPSDError` where kernels with non-negative weights are seen to be indefinite."""
+    """Raise `NotPSDError` if a kernel with a non-negative weight is found to be indefinite."""
     for term in structure.risks:
         for K, form in zip(term.kernels, term.forms, strict=True):
             for _, grams in (terms(K) or ()) if form == "second-order cone" else ():
-                grams.check_corners()
+                grams.check_leading_blocks()
 
 
-class Trial:
-    """Methods in turn, and the best that they left.
+class MethodSequence:
+    """Methods run one after the other, and their best result.
 
     Attributes
     ----------
     best : Result or None
-    failure : the error of the first method that refused, or None
-    overran : the first method that was ended because it took much longer than predicted, or None
+    failure : KerneloptError or None
+        The error of the first method that raised one.
+    overtime : Candidate or None
+        The first method, if it was ended because it took much longer than predicted.
     """
 
     def __init__(self, structure: Structure, control: Control) -> None:
         self.structure, self.control = structure, control
         self.best: Result | None = None
         self.failure: KerneloptError | None = None
-        self.overran: Candidate | None = None
+        self.overtime: Candidate | None = None
 
     @property
     def done(self) -> bool:
         """Whether the tolerance is met, or the caller has ended the call."""
         met = self.best is not None and self.best.certificate.gap <= self.control.tol
-        return met or self.control.asked
+        return met or self.control.ended_by_caller
 
     @property
     def found(self) -> bool:
-        """Whether there is a feasible point."""
+        """Whether a feasible point is known."""
         return self.best is not None and self.best.certificate.feasible
 
     @property
     def first(self) -> bool:
         """Whether no method has run yet."""
-        return self.best is None and self.failure is None and self.overran is None
+        return self.best is None and self.failure is None and self.overtime is None
 
     def worthwhile(self, candidate: Candidate) -> bool:
-        """Whether a method may end in a time that fits what was spent already."""
-        spent = max(PATIENCE * self.control.seconds, LEAST_PATIENCE)
-        return self.first or candidate.seconds <= min(spent, self.control.whole_remaining)
+        """Whether the predicted time of a method is acceptable in view of the time spent already."""
+        acceptable = max(PATIENCE * self.control.seconds, SMALLEST_PATIENCE)
+        return self.first or candidate.seconds <= min(acceptable, self.control.remaining_in_call)
 
     def budget(self, candidate: Candidate, later: Sequence[Candidate]) -> float:
-        """Return the seconds after which the next method is tried, infinite where there is none."""
+        """Return the seconds after which the next method takes over, infinite where there is none."""
         if not self.first:
-            return max(OVERRUN * candidate.seconds, LEAST_BUDGET)
-        budget = max(FIRST_OVERRUN * candidate.seconds, LEAST_FIRST)
+            return max(OVERRUN * candidate.seconds, SMALLEST_BUDGET)
+        budget = max(FIRST_OVERRUN * candidate.seconds, SMALLEST_FIRST_BUDGET)
         return budget if any(other.seconds <= budget for other in later) else np.inf
 
     def run(self, candidate: Candidate, budget: float) -> None:
-        """Run a method, from the best point so far, and certify what it leaves."""
+        """Run a method from the best point so far, and certify its outcome."""
         control, first = self.control, self.first
         try:
             outcome = run(candidate, control, budget)
         except (MethodError, SolverError) as error:
             self.failure = self.failure or error
             return
-        if first and control.late and not control.asked:
-            self.overran = candidate
+        if first and control.out_of_time and not control.ended_by_caller:
+            self.overtime = candidate
         if outcome is not None:
             self.take(candidate.method.name, outcome)
 
     def take(self, method: str, outcome: Outcome) -> None:
-        """Certify an outcome, and keep the better point and the better bound."""
+        """Certify an outcome, and combine it with the best result."""
         structure, control = self.structure, self.control
         with control.certifying():
-            certificate = certified(structure, outcome, control)
+            certificate = certify_outcome(structure, outcome, control)
         found = Result(method, outcome, certificate, control.stopped)
-        self.best = found if self.best is None else merged(structure, self.best, found)
+        self.best = found if self.best is None else better_result(structure, self.best, found)
         control.start = self.best.outcome
 
 
 def run(candidate: Candidate, control: Control, budget: float) -> Outcome | None:
-    """Run a method for at most `budget` seconds; None where it was ended before it had a point."""
+    """Run a method for at most `budget` seconds; return None if it was ended before it had a point."""
     with control.running(candidate.method.name, candidate.certification, budget):
         return candidate.method.run(candidate.match, control)
     return None
 
 
-def nothing_found(control: Control) -> BaseException:
-    """Return what to raise where a call was ended before there was a point."""
+def no_point_error(control: Control) -> BaseException:
+    """Return the exception for a call that was ended before there was a point."""
     if control.interrupted:
         return KeyboardInterrupt()
     return SolverError(
@@ -179,20 +184,20 @@ def nothing_found(control: Control) -> BaseException:
     )
 
 
-def finished(structure: Structure, best: Result, control: Control, tried: Sequence[str]) -> Solution:
-    """Put the best point into the user's problem, and describe it."""
+def solution_at(structure: Structure, best: Result, control: Control, tried: Sequence[str]) -> Solution:
+    """Write the best point into the user's problem, and return it as a `Solution`."""
     certificate, outcome = best.certificate, best.outcome
     optimal = certificate.gap <= control.tol
     duals = outcome.multipliers
     if duals is None:
-        # After the end that the caller asked for, only what needs no solver.
+        # If the caller has ended the call, only multipliers that need no solver are computed.
         try:
             duals = constraint_multipliers(
-                structure, list(certificate.alphas), control.check, conic=not control.asked
+                structure, list(certificate.alphas), control.check, conic=not control.ended_by_caller
             )
         except KeyboardInterrupt as pressed:
-            control.note(pressed)
-    control.shield()
+            control.record_end(pressed)
+    control.delay_interrupts()
     point = {variable.id: value for variable, value in certificate.point.items()}
     if point:
         Evaluator(structure).write(point)
@@ -200,11 +205,12 @@ def finished(structure: Structure, best: Result, control: Control, tried: Sequen
     learned = tuple(learned_machine(term, machine) for term, machine in terms)
     write_back(structure, certificate, outcome.hidden, duals, outcome.solver, optimal)
     ball = read_ball(structure)
-    p = ball.p if isinstance(ball, Ball) else None
+    p = ball.p if isinstance(ball, BallProblem) else None
     if not optimal:
         text = f"the certified gap {certificate.gap:.1e} is above tol = {control.tol:g} ({certificate})."
         warnings.warn(
-            ConvergenceWarning(f"{text} {remedy(structure, best, control, tried)}"), stacklevel=outside()
+            ConvergenceWarning(f"{text} {advice(structure, best, control, tried)}"),
+            stacklevel=caller_stack_level(),
         )
     return Solution(
         status="optimal" if optimal else "inaccurate",
@@ -225,22 +231,22 @@ def finished(structure: Structure, best: Result, control: Control, tried: Sequen
     )
 
 
-def outside() -> int:
-    """Return the level on the stack, for a warning of the caller, of the line outside the libraries."""
+def caller_stack_level() -> int:
+    """Return the `stacklevel` of a warning that points at the first line outside the libraries."""
     level, frame = 0, inspect.currentframe()
     while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] in LIBRARIES:
         level, frame = level + 1, frame.f_back
     return level
 
 
-def remedy(structure: Structure, best: Result, control: Control, tried: Sequence[str]) -> str:
-    """Return why the call ended, and what would help where it was not the caller who ended it."""
+def advice(structure: Structure, best: Result, control: Control, tried: Sequence[str]) -> str:
+    """Return why the call ended and, unless the caller ended it, what the user can try."""
     loose = loose_weights(structure)
     if loose:
         falls = "The risk falls as they grow, towards a value that is not attained."
         return f"{nothing_bounds(structure, loose)} {falls}"
     why = f"The method ended because {best.stopped}. " if best.stopped else ""
-    if control.asked:
+    if control.ended_by_caller:
         return why.strip()
     others = [repr(name) for name in control.alternatives if name not in tried]
     also = f" Methods that apply too, the fastest first: {', '.join(others[:SHOWN])}." if others else ""

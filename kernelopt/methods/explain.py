@@ -1,4 +1,4 @@
-"""`explain`: how a problem is understood, what it costs, and which methods apply."""
+"""`explain`: a report on how a problem is read, what it costs, and which methods apply."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from kernelopt.language.terms import terms
 from kernelopt.language.triplets import TripletGains
 from kernelopt.methods.hints import hints
 from kernelopt.methods.registry import registered
+from kernelopt.methods.selection import applicable
 from kernelopt.methods.sizing import Size, size
-from kernelopt.methods.solve import applicable
 from kernelopt.structure.structure import Structure
 from kernelopt.structure.trees import nodes
 
 
 @dataclass(frozen=True)
 class Explanation:
-    """What `explain` found; print it."""
+    """The report of `explain`, as lines of text and as the predicted `Size`."""
 
     size: Size
     lines: tuple[str, ...]
@@ -32,7 +32,7 @@ class Explanation:
 
 
 def explain(problem: cp.Problem) -> Explanation:
-    """Say how a problem is understood: its risks, cones, size, cost, and which methods apply.
+    """Report how a problem is read: its risks, cones, size and cost, and the methods that apply.
 
     Parameters
     ----------
@@ -41,7 +41,7 @@ def explain(problem: cp.Problem) -> Explanation:
     Returns
     -------
     Explanation
-        Prints as text. Nothing is evaluated or compiled.
+        `print` shows it as text. Nothing is evaluated or compiled.
     """
     structure = Structure(problem)
     expected = size(structure)
@@ -73,7 +73,7 @@ def explain(problem: cp.Problem) -> Explanation:
 
 
 def methods(structure: Structure) -> Iterator[str]:
-    """Yield a line on every method: those that apply with their seconds, the fastest first, then why not."""
+    """Yield a line on every method: first those that apply, the fastest first, then why the others do not."""
     for found in applicable(structure):
         yield f"method {found.method.name!r}: applies, about {found.seconds:.2g} s"
     for method in registered().values():
@@ -83,7 +83,7 @@ def methods(structure: Structure) -> Iterator[str]:
 
 
 def compared(problem: cp.Problem) -> Iterator[str]:
-    """Yield a line on every set of triplets in a problem, and how it contradicts itself."""
+    """Yield a line on every set of triplets in a problem, with the contradictions in it."""
     for root in (problem.objective, *problem.constraints):
         for node in nodes(root):
             if isinstance(node, TripletGains):
@@ -91,13 +91,13 @@ def compared(problem: cp.Problem) -> Iterator[str]:
 
 
 def described(variable: cp.Variable) -> str:
-    """Return name, shape and attributes of a variable."""
+    """Return the name, the shape and the attributes of a variable."""
     attributes = [k for k, v in variable.attributes.items() if v is not None and v is not False]
     return f"{variable.name()} {variable.shape}" + (f" {'/'.join(attributes)}" if attributes else "")
 
 
 def reason(K: cp.Expression, form: str) -> str:
-    """Return which cone a kernel goes to, and why."""
+    """Return the cone of a kernel, with the reason for it."""
     parts = terms(K)
     count = 0 if parts is None else sum(len(grams) for _, grams in parts)
     why = {

@@ -1,4 +1,4 @@
-"""A point of a problem that is known without solving anything."""
+"""A feasible point and its machines without a method, for calls that end before a method has a point."""
 
 from __future__ import annotations
 
@@ -7,20 +7,19 @@ import numpy as np
 from kernelopt.certificates.upper.feasibility import FeasibleSet
 from kernelopt.errors import SolverError, Stopped
 from kernelopt.methods.method import Outcome
-from kernelopt.structure.ball import Ball, read_ball
+from kernelopt.structure.ball import BallProblem, read_ball
 from kernelopt.structure.evaluation import Evaluator
 from kernelopt.structure.pieces import centre, read_pieces
 from kernelopt.structure.structure import Point, Structure
 from kernelopt.threads import Watch
 
 
-def known_outcome(structure: Structure, watch: Watch) -> Outcome | None:
-    """Return the middle of the set with its machines; None where it is not known, or has no value.
+def fallback_outcome(structure: Structure, watch: Watch) -> Outcome | None:
+    """Return an outcome at a simple feasible point; None where none is known, or its value is infinite.
 
-    It is what a call has to show that was ended before its method had a point. Where `watch` leaves no time
-    to train the machines, they are f = 0.
+    Its machines are trained within the deadline of `watch`, and are f = 0 where the time does not suffice.
     """
-    point = middle(structure)
+    point = simple_point(structure)
     zero = [np.zeros(term.learner.n) for term in structure.risks]
     if point is None or not np.isfinite(Evaluator(structure, [(a, None) for a in zero]).at(point).value):
         return None
@@ -31,10 +30,14 @@ def known_outcome(structure: Structure, watch: Watch) -> Outcome | None:
     return Outcome(point, alphas, solver="none", remedy="Give it more time, or try another method.")
 
 
-def middle(structure: Structure) -> Point | None:
-    """Return equal weights, kernels that are multiples of I, or the feasible point nearest to zero."""
+def simple_point(structure: Structure) -> Point | None:
+    """Return a feasible point in closed form, or None if none is known.
+
+    It has equal weights in a ball, the centre of each spectrahedron and simplex, or else is the projection
+    of zero on the feasible set, where that needs no conic solver.
+    """
     ball = read_ball(structure)
-    if isinstance(ball, Ball):
+    if isinstance(ball, BallProblem):
         return ball.point(ball.reach * ball.start)
     pieces = read_pieces(structure)
     if not isinstance(pieces, str) and all(piece.reach is not None for piece in pieces):

@@ -1,4 +1,4 @@
-"""The machine of one risk at a solution: its parts, its kernel and its weights."""
+"""The learned machine of a risk: its parts, its kernel and its weights."""
 
 from __future__ import annotations
 
@@ -16,15 +16,27 @@ from kernelopt.validation import Array
 
 @dataclass(frozen=True, eq=False)
 class Part:
-    """Weighted Gram matrices of a learned kernel on all N points, and the coefficients they act on."""
+    """One part of a learned machine: f = sum_m weights_m K_m c_m on all N points.
+
+    Attributes
+    ----------
+    weights : array of shape (m,)
+    grams : Grams
+        The matrices K_m.
+    coefficients : array of shape (n,) or (m, n)
+        The vectors c_m, or one vector for all m. That one is alpha, except for kernels of low rank under a
+        block norm above 2.
+    is_ridge : bool
+        Whether the part is the ridge tau I, which predictions leave out.
+    """
 
     weights: Array
     grams: Grams
-    coefficients: Array  # (n,): alpha, but for some kernels of low rank under a block norm above 2; or (m, n)
-    is_ridge: bool = False  # whether this is tau I, which prediction leaves out
+    coefficients: Array
+    is_ridge: bool = False
 
     def predictions(self, n: int) -> Array:
-        """The part's share of f on all N points."""
+        """Return the values of this part of f on all N points."""
         if self.coefficients.ndim == 1:
             return np.asarray(self.grams.combine(self.weights)[:, :n] @ self.coefficients)
         each = zip(self.weights, self.grams, self.coefficients, strict=True)
@@ -33,41 +45,59 @@ class Part:
 
 @dataclass(frozen=True, eq=False)
 class Learned:
-    """The machine of one risk at the solution, f = sum over its parts of K coefficients + intercept."""
+    """The machine of one risk at the solution, f = sum of its parts + intercept.
 
-    alpha: Array  # (n,), empty where only a kernel was learned; (m, n) where each kernel has its own
+    Attributes
+    ----------
+    alpha : array of shape (n,), or (m, n) where each kernel has its own
+        Empty where only a kernel was learned.
+    intercept : float
+    parts : tuple of Part
+    combined : bool
+        Whether the kernel is a combination of Gram matrices.
+    inductive : bool
+        Whether its weights are known to be non-negative, so that it is a kernel at new points too.
+    y : array of shape (n,), or None
+        The training labels or targets.
+    value : float
+        The value of the risk.
+    loss : str
+        The loss, as printed.
+    """
+
+    alpha: Array
     intercept: float
     parts: tuple[Part, ...]
-    combined: bool  # whether the kernel is a combination of Gram matrices
-    inductive: bool  # whether its weights carry a sign, so that it is a kernel at new points too
-    y: Array | None = None  # the labels or targets it was trained on
-    value: float = np.nan  # of its risk
-    loss: str = ""  # as it is printed
+    combined: bool
+    inductive: bool
+    y: Array | None = None
+    value: float = np.nan
+    loss: str = ""
 
     @property
     def n(self) -> int:
-        """The number of points that it was trained on, 0 where only a kernel was learned."""
+        """The number of training points, 0 where only a kernel was learned."""
         return int(self.alpha.shape[-1])
 
     @property
     def n_points(self) -> int:
-        """N, the number of points of its kernel."""
+        """N, the number of points of the kernel."""
         return self.parts[0].grams.n_points if self.parts else self.n
 
     @property
     def kernel(self) -> Array:
-        """The sum of the kernels on all N points, without the ridge tau I."""
+        """The sum of the weighted kernels on all N points, without the ridge tau I."""
         return np.asarray(sum(p.grams.combine(p.weights) for p in self.parts if not p.is_ridge))
 
     @property
     def weights(self) -> Array | None:
-        """The weights of the kernels without the identity, None where there is no combination."""
+        """The weights of the kernels except the ridge, or None where the kernel is no combination."""
         weights = [p.weights for p in self.parts if not p.is_ridge]
         return np.concatenate(weights) if weights and self.combined else None
 
     @property
     def tau(self) -> float | None:
-        """The weight of the identity kernel, None where there is none."""
+        """The weight of the identity kernel, or None where there is none."""
         ridges = [float(p.weights.sum()) for p in self.parts if p.is_ridge]
         return sum(ridges) if ridges else None
 
@@ -77,14 +107,14 @@ class Learned:
 
 
 def weights_of(learned: Sequence[Learned], nodes: Sequence[Risk] = ()) -> Any:
-    """Return the weights of all machines: one array where they share it, else one per machine.
+    """Return the weights of all machines: one array if they share the weights, else one per machine.
 
     Parameters
     ----------
     learned : sequence of Learned
     nodes : sequence of Risk, optional
-        Their risks, in the same order. With them the weights are shared only if they are made of the same
-        variables, so that the answer does not change where two variables happen to be equal.
+        Their risks, in the same order. If given, weights count as shared only if they are made of the same
+        variables, so that two variables with the same value are still told apart.
 
     Returns
     -------
@@ -100,11 +130,11 @@ def weights_of(learned: Sequence[Learned], nodes: Sequence[Risk] = ()) -> Any:
 
 
 def weight_variables(node: Risk) -> tuple[int, ...]:
-    """Return the ids of the variables in the weights of a risk's kernels, without those of a ridge."""
+    """Return the ids of the variables in the weights of a risk's kernels, except those of a ridge."""
     ids: list[int] = []
     for K in node.learner.kernels:
         pieces = terms(K) or []
         for weights, grams in pieces:
-            if len(pieces) == 1 or not isinstance(grams, IdentityGrams):  # alone it is a kernel like others
+            if len(pieces) == 1 or not isinstance(grams, IdentityGrams):  # alone, the identity is the kernel
                 ids += [variable.id for variable in weights.variables()]
     return tuple(ids)

@@ -1,4 +1,4 @@
-"""`Method`: one route to the optimum, and what it hands over."""
+"""`Method`: the interface of a solution method, with its predicted cost and its outcome."""
 
 from __future__ import annotations
 
@@ -16,16 +16,17 @@ T = TypeVar("T")
 
 
 class Cost(NamedTuple):
-    """What a method is predicted to take on two shared cores.
+    """The predicted cost of a method on two shared cores.
 
     Attributes
     ----------
     seconds : float
-        To the default tolerance; infinite where the method is not expected to reach it.
+        Time to the default tolerance; infinite where the method is not expected to reach it.
     memory : float
-        Bytes.
+        Peak memory in bytes.
     certified : bool
-        Whether the outcome has its certificate, whose time is in `seconds`; otherwise that is added.
+        Whether the method computes its certificate itself, within `seconds`. Otherwise the predicted time of
+        the certificate is added to `seconds`.
     """
 
     seconds: float
@@ -35,7 +36,7 @@ class Cost(NamedTuple):
 
 @dataclass
 class Outcome:
-    """What a method hands over: a point, and what proves how good it is.
+    """The result of a method: a point, and the dual variables that bound the optimum.
 
     Attributes
     ----------
@@ -45,18 +46,18 @@ class Outcome:
     machines : list of (alpha, scales), or None
         The machines that attain the value of the point; by default those of `alphas`.
     multipliers : list of lists of arrays, or None
-        Of each constraint; by default they are those of the relaxation at `alphas`.
+        The multipliers of each constraint; by default those of the relaxation at `alphas`.
     hidden : dict from variable id to value
-        Of the variables inside the risks, where the method has them.
+        The values of the variables inside the risks, where the method computes them.
     certificate : Certificate, or None
-        Bounds that were computed from the problem's data on the way; by default `certify` computes them.
+        Bounds that the method computed from the problem's data; by default `certify` computes them.
     lower : float
-        A lower bound of the minimisation that the certificate's own rules gave on the way.
+        A lower bound of the minimisation, computed by the functions that the certificate uses.
     solver : str
         The conic solver, or the method's name.
     iterations : int or None
     remedy : str
-        What helps where the gap is above the tolerance.
+        Advice for the user where the gap is above the tolerance.
     build_time : float
         Seconds of the method's time that were spent compiling.
     """
@@ -75,29 +76,29 @@ class Outcome:
 
 
 class Method(ABC):
-    """One route to the optimum; its options are the fields of the dataclass that it is.
+    """A solution method. A subclass is a dataclass, and its fields are the options of the method.
 
     Attributes
     ----------
     name : str
-        As in `solve(problem, method=name)`.
+        The name in `solve(problem, method=name)`.
     """
 
     name: ClassVar[str]
 
     @abstractmethod
     def match(self, structure: Structure) -> Any:
-        """Return what the method works on, read from a structure, or a str that says why it cannot."""
+        """Return the data of the method, read from a structure, or a sentence why it does not apply."""
 
     @abstractmethod
     def cost(self, match: Any) -> Cost:
-        """Return what the method is predicted to take."""
+        """Return the predicted cost of the method."""
 
     @abstractmethod
     def run(self, match: Any, control: Control) -> Outcome | None:
-        """Solve, reporting to `control`; return the best point, None if it was ended before there was one.
+        """Solve the problem and report the bounds to `control`; return the best outcome.
 
-        Nothing is written into the user's problem.
+        The result is None if the method was ended before it had a point. The user's problem is not changed.
         """
 
     @classmethod

@@ -1,4 +1,4 @@
-"""What is known of a problem after a method has run: its outcome, certified, and the better of two."""
+"""The certified result of a method, and the combination of the results of two methods."""
 
 from __future__ import annotations
 
@@ -18,13 +18,16 @@ from kernelopt.methods.sizing import size
 from kernelopt.structure.evaluation import Given
 from kernelopt.structure.structure import Structure
 
-CAUTION = 2.0  # times the predicted seconds of a certificate must be left for it to be begun
-SHARE = 0.1  # of the tolerance, by which the point may be worse than the best value reported
+COMPILATION_MARGIN = 2.0  # a certificate is computed if this multiple of its predicted seconds is left
+VALUE_SHARE = 0.1  # of the allowed gap: the largest loss of value from the method's report to the certificate
 
 
 @dataclass(frozen=True)
 class Result:
-    """What is known of a problem: an outcome, its certificate, and why the method ended."""
+    """The outcome of a method with its certificate.
+
+    `stopped` says why the method ended before the tolerance; it is empty otherwise.
+    """
 
     method: str
     outcome: Outcome
@@ -32,14 +35,17 @@ class Result:
     stopped: str
 
 
-def certified(structure: Structure, outcome: Outcome, control: Control) -> Certificate:
-    """Return bounds of the optimum at an outcome, in the time that is left.
+def certify_outcome(structure: Structure, outcome: Outcome, control: Control) -> Certificate:
+    """Return the certificate of an outcome, computed within the deadline of the control.
 
-    The machines that the method trained are taken if their gap is small enough, else better ones trained.
+    The machines of the outcome are tried first. If the gap with them is too large, or the value much worse
+    than the method reported, machines are trained at the kernels of the point, and the better of the two
+    certificates is returned. Where the time runs out, the certificate uses neither training nor a conic
+    solver.
     """
     if outcome.certificate is not None:
-        return with_bound(structure, outcome.certificate, signed_bound(structure).value)
-    control.extend()
+        return with_better_bound(structure, outcome.certificate, signed_bound(structure).value)
+    control.allow_certificate()
     problem = structure.problem
     if isinstance(problem, BoundedProblem):
         labels = [c.label for c in problem.constraints]
@@ -49,51 +55,51 @@ def certified(structure: Structure, outcome: Outcome, control: Control) -> Certi
     choices = [] if alphas is None else [alphas]
     given = outcome.machines or (None if alphas is None else [(a, None) for a in alphas])
     best: Certificate | None = None
-    # What cvxpy compiles cannot be ended: it is not begun where there may be no time for it.
-    if CAUTION * size(structure).certification_seconds > control.remaining:
-        return without_solver(structure, outcome, given, control)
+    # A compilation by cvxpy cannot be interrupted, so none is started without enough time.
+    if COMPILATION_MARGIN * size(structure).certification_seconds > control.remaining:
+        return certificate_without_solver(structure, outcome, given, control)
     try:
         if given is not None:
             best = certificate_at(structure, outcome.point, choices, given=given, watch=control.check)
             worse = structure.sign * attained(structure, best) - control.upper
-            if best.gap <= control.tol and not worse > SHARE * control.allowed:
+            if best.gap <= control.tol and not worse > VALUE_SHARE * control.allowed:
                 return best
         trained = certificate_at(structure, outcome.point, choices, watch=control.check)
-        return trained if best is None or better(structure, trained, best) else best
+        return trained if best is None or is_better(structure, trained, best) else best
     except (Stopped, KeyboardInterrupt) as ended:
-        control.note(ended)
+        control.record_end(ended)
         if best is None:
-            return without_solver(structure, outcome, given, control)
-        return with_bound(structure, best, outcome.lower)
+            return certificate_without_solver(structure, outcome, given, control)
+        return with_better_bound(structure, best, outcome.lower)
 
 
-def without_solver(
+def certificate_without_solver(
     structure: Structure, outcome: Outcome, given: Sequence[Given] | None, control: Control
 ) -> Certificate:
-    """Return bounds of the optimum at an outcome without a conic solve and without training."""
-    control.shield()
+    """Return the certificate of an outcome without a conic solver and without training."""
+    control.delay_interrupts()
     zero = [np.zeros(term.learner.n) for term in structure.risks]
     alphas = outcome.alphas or zero
     given = given or [(a, None) for a in alphas]
     found = certificate_at(structure, outcome.point, [alphas], given=given, conic=False)
-    return with_bound(structure, found, outcome.lower)
+    return with_better_bound(structure, found, outcome.lower)
 
 
 def attained(structure: Structure, certificate: Certificate) -> float:
-    """Return the value of the point of a certificate."""
+    """Return the objective at the point of a certificate: `upper`, or `lower` for a maximisation."""
     return certificate.lower if structure.maximize else certificate.upper
 
 
-def better(structure: Structure, new: Certificate, old: Certificate) -> bool:
-    """Whether a certificate has nearer bounds, or as near ones and a better point."""
+def is_better(structure: Structure, new: Certificate, old: Certificate) -> bool:
+    """Whether (upper - lower, value) of the new certificate is lexicographically smaller."""
     values = (structure.sign * attained(structure, c) for c in (new, old))
     return (new.distance, next(values)) < (old.distance, next(values))
 
 
-def with_bound(structure: Structure, certificate: Certificate, lower: float) -> Certificate:
-    """Return a certificate with another bound by duality (of the minimisation) where that is better.
+def with_better_bound(structure: Structure, certificate: Certificate, lower: float) -> Certificate:
+    """Return a certificate whose bound by duality is `lower` (of the minimisation) where that is better.
 
-    Two bounds that cross by their rounding are not put together.
+    A bound beyond the value of the point is not used: two bounds may cross by their rounding errors.
     """
     if structure.maximize and certificate.lower <= -lower < certificate.upper:
         return replace(certificate, upper=-lower)
@@ -102,17 +108,17 @@ def with_bound(structure: Structure, certificate: Certificate, lower: float) -> 
     return certificate
 
 
-def united(structure: Structure, best: Certificate, other: Certificate) -> Certificate:
-    """Return the first certificate with the bound by duality of the other where that is better."""
-    certificate = with_bound(structure, best, -other.upper if structure.maximize else other.lower)
+def combined_certificate(structure: Structure, best: Certificate, other: Certificate) -> Certificate:
+    """Return the certificate `best`, with the bound by duality of the other one where that is better."""
+    certificate = with_better_bound(structure, best, -other.upper if structure.maximize else other.lower)
     if certificate.distance < best.distance:
         return replace(certificate, alphas=other.alphas, route=other.route)
     return certificate
 
 
-def merged(structure: Structure, one: Result, two: Result) -> Result:
-    """Return the result with the better point, and the better of the two bounds by duality."""
+def better_result(structure: Structure, one: Result, two: Result) -> Result:
+    """Return the result with the better point, with the better of the two bounds by duality."""
     values = [structure.sign * attained(structure, r.certificate) for r in (one, two)]
     best, other = (two, one) if values[1] < values[0] else (one, two)
-    certificate = united(structure, best.certificate, other.certificate)
+    certificate = combined_certificate(structure, best.certificate, other.certificate)
     return replace(best, certificate=certificate, stopped=two.stopped)

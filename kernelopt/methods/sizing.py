@@ -1,4 +1,4 @@
-"""The size of the conic form of a problem, and what it will cost, known before compiling it."""
+"""The size of the conic form of a problem and its predicted cost, computed without compiling it."""
 
 from __future__ import annotations
 
@@ -12,51 +12,67 @@ from kernelopt.language.risk import Risk
 from kernelopt.structure.counting import count_user, risk_stacks
 from kernelopt.structure.structure import Structure, once
 
-PROPOSALS = 2  # solves behind a bound by multipliers: most problems need one tilt
-CLOSED_SECONDS = 0.01  # of a bound in closed form
+CONIC_SOLVES = 2  # of the relaxation, for a lower bound: most problems need one correction of the multipliers
+CLOSED_SECONDS = 0.01  # seconds of a lower bound in closed form
+# Seconds of a compilation by cvxpy: a constant, and those for a second-order cone and for a non-zero entry.
+COMPILATION_FIXED, COMPILATION_CONE, COMPILATION_ENTRY = 0.025, 2e-3, 8e-7
 
 
 @dataclass(frozen=True)
 class Size:
-    """Cones of the explicit problem, and predictions of its cost for one free core.
+    """The cones of the explicit problem, and predictions of the cost on one free core.
 
-    They are good to a factor of three in nine cases of ten, but for `first_order_seconds`, which hangs on
-    a number of iterations that nobody knows before.
+    Predictions are within a factor of three in nine cases of ten. `first_order_seconds` is less reliable,
+    because the number of iterations is not known in advance.
+
+    Attributes
+    ----------
+    semidefinite : tuple of int
+        The orders of the semidefinite cones.
+    coordinates : int
+        Columns of the stacked factors of the risks that are second-order-cone expressions.
+    nonzeros : int
+        Non-zero entries of those factors.
+    variables : int
+    cones : Cones
+        The cones of the explicit problem.
+    relaxed : Cones or None
+        The cones of the problem that bounds it from below; None where the bound has a closed form.
     """
 
-    semidefinite: tuple[int, ...]  # orders
-    coordinates: int  # columns of the stacked factors of second-order-cone risks
-    nonzeros: int  # of those factors
+    semidefinite: tuple[int, ...]
+    coordinates: int
+    nonzeros: int
     variables: int
-    cones: Cones  # of the explicit problem
-    relaxed: Cones | None  # of the one that bounds it; None where the bound has a closed form
+    cones: Cones
+    relaxed: Cones | None
 
     @property
     def order(self) -> int:
-        """The largest semidefinite order, 0 if there is none."""
+        """The largest order of a semidefinite cone, 0 if there is none."""
         return max(self.semidefinite, default=0)
 
     @property
     def interior_seconds(self) -> float:
-        """Predicted time of an interior-point solve, with the compilation."""
+        """Predicted time of an interior-point solve, including the compilation."""
         return compilation_seconds(self.cones) + self.cones.interior_seconds
 
     @property
     def first_order_seconds(self) -> float:
-        """Predicted time of a first-order solve, with the compilation; good to a factor of ten."""
+        """Predicted time of a first-order solve, including the compilation; within a factor of ten."""
         return compilation_seconds(self.cones) + self.cones.first_order_seconds
 
     @property
     def seconds(self) -> float:
-        """Predicted time of the solver that is tried first, with the compilation."""
+        """Predicted time of the solver that is tried first, including the compilation."""
         return compilation_seconds(self.cones) + self.cones.solve_seconds
 
     @property
     def certification_seconds(self) -> float:
-        """Predicted time of a lower bound: the problem with every risk replaced by an affine function."""
+        """Predicted time of a lower bound: conic solves with affine minorants in place of the risks."""
         if self.relaxed is None:
             return CLOSED_SECONDS
-        return compilation_seconds(self.relaxed) + PROPOSALS * self.relaxed.solve_seconds
+        return compilation_seconds(self.relaxed) + CONIC_SOLVES * self.relaxed.solve_seconds
 
     @property
     def memory(self) -> float:
@@ -65,8 +81,8 @@ class Size:
 
 
 def compilation_seconds(cones: Cones) -> float:
-    """Return the predicted time of cvxpy: some milliseconds for an atom, and the matrices it copies."""
-    return 0.025 + 2e-3 * cones.second_order + 8e-7 * cones.nonzeros
+    """Return the predicted time of cvxpy's compilation, a linear model fitted to measurements."""
+    return COMPILATION_FIXED + COMPILATION_CONE * cones.second_order + COMPILATION_ENTRY * cones.nonzeros
 
 
 @once
@@ -92,7 +108,7 @@ def relaxed_cones(structure: Structure, variables: list[cp.Variable]) -> Cones |
     if has_closed_form(structure):
         return None
     count = count_user(structure.problem, variables)
-    for term in structure.risks:  # the positive part of an affine function of the weights
+    for term in structure.risks:  # a risk is replaced by the positive part of an affine function
         count.rows += 2
         count.nonzeros += 2 * sum(v.size for K in term.kernels for v in K.variables())
     for constraint in structure.domains:
@@ -101,14 +117,14 @@ def relaxed_cones(structure: Structure, variables: list[cp.Variable]) -> Cones |
 
 
 def has_closed_form(structure: Structure) -> bool:
-    """Whether the bound needs no conic solve.
+    """Whether the lower bound needs no conic solve.
 
-    That is where the problem has bounds of its own, and where the certificate will find a simplex, a ball
-    or a spectrahedron under an affine objective.
+    That is so for a problem with bounds of its own, and for an affine objective beside the risks over one
+    simplex, ball or spectrahedron.
     """
     if isinstance(structure.problem, BoundedProblem):
         return True
-    if structure.unset:  # a price without a value may have either sign
+    if structure.unset:  # a coefficient without a value may have either sign
         return False
     rest = structure.objective.rest
     if rest is None or not rest.is_affine() or structure.domains or any(structure.constrained):
@@ -116,9 +132,9 @@ def has_closed_form(structure: Structure) -> bool:
     if len(structure.active) != 1:
         return not structure.variables and not structure.lifted.constraints
     at = structure.active[0]
-    return structure.spheres[at] is not None or structure.edges[at] is not None
+    return structure.norm_balls[at] is not None or structure.budgets[at] is not None
 
 
 def risk_factors(risk: Risk) -> list[tuple[int, int]]:
-    """Return (columns, rows) of the factors of the kernels that enter by second-order cones."""
+    """Return (columns, rows) of the stacked factors of each stack of kernels in second-order-cone form."""
     return [(sum(columns for columns, _ in stack), risk.learner.n) for stack in risk_stacks(risk)]

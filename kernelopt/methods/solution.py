@@ -1,4 +1,4 @@
-"""What a solve returns: the certified value, the kernel, the machine, and how it was found."""
+"""`Solution`: the certified value, the learned machines, and how they were found."""
 
 from __future__ import annotations
 
@@ -27,35 +27,32 @@ from kernelopt.validation import (
 
 __all__ = ["Learned", "Part", "Solution", "weights_of"]
 
-MODERATE = 500  # points, up to which a machine is trained once more for the value of its risk
-VANISHED = 1e-12  # a squared norm of f, relative to the value of the risk, that counts as zero
-
 ELSEWHERE = dict.fromkeys(["theta", "mu", "beta", "eta", "coef_"], "The kernel weights are `weights`.") | {
     "predict": "The predictions are those of `decision_function`; for labels take their sign.",
     "bias": "The bias is `intercept`.",
     "bounds": "The bounds are `lower` and `upper`.",
 }
-"""Where to find what other libraries and the papers know by another name."""
+"""Names that other libraries and the papers use, with the attribute of `Solution` to use instead."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Solution:
-    """A certified solution. It pickles and copies; two are equal where they are one object.
+    """A certified solution. It can be pickled and copied; it is equal only to itself.
 
     Attributes
     ----------
     status : "optimal" if the gap meets the tolerance, else "inaccurate"
     method, solver : str
-        The route, and the solver whose point was taken.
+        The method, and the solver that found the point.
     value : float
-        The objective at the returned point: `upper` for Minimize, `lower` for Maximize.
+        The objective at the point: `upper` for Minimize, `lower` for Maximize.
     lower, upper, gap : float
         Certified bounds, and their distance relative to max(|upper|, |lower|, floor).
     weights : array, tuple of arrays or None
         Kernel weights of shape (m,), without that of the identity: one array where all risks share
         them, else one per risk.
     weights_unique : bool or None
-        Whether the optimum determines them; None where that is not known.
+        Whether the optimum determines the weights; None where that is not known.
     kernel : array of shape (N, N), tuple, or None
         The learned kernel for prediction, without the ridge tau I.
     alpha : array of shape (n,), of shape (m, n) where every kernel has its own, tuple, or None
@@ -65,9 +62,9 @@ class Solution:
         Weight of the identity kernel: Lanckriet's ridge.
     iterations : int or None
     history : tuple of (seconds, lower, upper)
-        One entry per point that was certified.
+        The best bounds, one entry per report of a method.
     build_time, solve_time, certify_time : float
-        Seconds spent compiling, in solvers, and on certificates.
+        Seconds spent on compilation, in solvers, and on certificates.
     certificate : Certificate
     """
 
@@ -109,7 +106,7 @@ class Solution:
     def is_psd(self) -> Any:
         """Whether the learned kernel is positive semidefinite on all N points, to 1e-8 of its size.
 
-        With weights of one sign it is so at any points; with others it need not be so at new ones.
+        With non-negative weights it is so at any points. With other weights it need not be so at new points.
         """
         return single([smallest_relative_eigenvalue(part.kernel) >= -PSD_TOLERANCE for part in self.learned])
 
@@ -216,20 +213,20 @@ class Solution:
         return self.learned[int(chosen)]
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Solution:
-        """Copy all but the variables, by which the values in `certificate.point` are known."""
+        """Copy everything except the variables, which are the keys of `certificate.point`."""
         known = memo | {id(v): memo.get(id(v), v) for v in self.certificate.point}
         return replace(self, **{f.name: deepcopy(getattr(self, f.name), known) for f in fields(self)})
 
-    if not TYPE_CHECKING:  # else a misspelt name would pass the type checks
+    if not TYPE_CHECKING:  # a type checker that saw this method would accept misspelt names
 
         def __getattr__(self, name: str) -> Any:
             if name in ELSEWHERE:
                 raise AttributeError(f"a Solution has no attribute {name!r}. {ELSEWHERE[name]}")
-            return object.__getattribute__(self, name)  # again, for the error of a property
+            return object.__getattribute__(self, name)  # raises the error of a property once more
 
     @property
     def method_and_solver(self) -> str:
-        """The method, and the solver where it is another: "exact (CLARABEL)"."""
+        """The method, with the solver where its name differs, as in "exact (CLARABEL)"."""
         return self.method if self.solver == self.method else f"{self.method} ({self.solver})"
 
     def __repr__(self) -> str:
@@ -249,13 +246,13 @@ class Solution:
 
 
 def span(counts: Iterable[int]) -> str:
-    """Return "9" where all counts are 9, else "9 to 12", the least and the largest."""
+    """Return "9" where all counts are 9, else the smallest and the largest, as in "9 to 12"."""
     ordered = sorted(set(counts))
     return " to ".join(str(count) for count in dict.fromkeys([ordered[0], ordered[-1]]))
 
 
 def crossed(cross: ArrayLike, machine: Learned, caller: str) -> tuple[Array, Array]:
-    """Return cross kernels and the weights that they belong to, checked; `caller` is what was called."""
+    """Return checked cross kernels and the weights they belong to; `caller` names the method in messages."""
     weights, n, n_points = machine.weights, machine.n or machine.n_points, machine.n_points
     if weights is None:
         raise InputError(
@@ -265,7 +262,7 @@ def crossed(cross: ArrayLike, machine: Learned, caller: str) -> tuple[Array, Arr
     try:
         stack = numeric(cross, "cross")
         got = f"an array of shape {stack.shape}"
-    except ShapeError:  # points of another kind, such as the nodes of a graph
+    except ShapeError:  # the user has passed points that are no numbers, such as the nodes of a graph
         stack = np.empty(0)
         got = f"a {type(cross).__name__}" + (f" of {len(cross)}" if isinstance(cross, Sequence) else "")
     if stack.ndim != 3 or len(stack) != weights.size or stack.shape[2] not in (n, n_points):
@@ -280,7 +277,7 @@ def crossed(cross: ArrayLike, machine: Learned, caller: str) -> tuple[Array, Arr
 
 
 def single(values: list[Any]) -> Any:
-    """Return the one value, a tuple of several, or None of none."""
+    """Return the only value, a tuple of several values, or None of no values."""
     if not values:
         return None
     return values[0] if len(values) == 1 else tuple(values)

@@ -1,4 +1,4 @@
-"""`solve`: the method is chosen, checked and run."""
+"""`solve`: checks the arguments, chooses the methods and runs them."""
 
 from __future__ import annotations
 
@@ -10,25 +10,22 @@ from typing import Any, Literal, TypedDict, Unpack
 import cvxpy as cp
 
 from kernelopt.certificates.gap import floor
-from kernelopt.errors import MethodError, ParameterError
+from kernelopt.errors import ParameterError
 from kernelopt.methods.control import Callback, Control
 from kernelopt.methods.driver import Candidate, drive
 from kernelopt.methods.exact.method import Exact
 from kernelopt.methods.exact.programme import Programme
 from kernelopt.methods.hints import warn_of_cost
 from kernelopt.methods.method import Method
-from kernelopt.methods.registry import GROUP, add, named, registered, with_options
-from kernelopt.methods.sizing import CLOSED_SECONDS, size
+from kernelopt.methods.registry import GROUP, add
+from kernelopt.methods.selection import candidates
 from kernelopt.methods.solution import Solution
 from kernelopt.structure.gate import check_problem, check_values
 from kernelopt.structure.structure import Structure
 from kernelopt.threads import one_blas_thread
 from kernelopt.validation import boolean, positive, shown
 
-MODERATE = 1000  # points, up to which linear algebra is done by one thread: more wait for each other
-
-# Nobody notices so many seconds that "exact" takes more, and its weights are the most precise.
-PRECISE, PRECISE_SHARE = 0.02, 0.6
+MODERATE = 1000  # points up to which one BLAS thread is used: more threads mostly wait for each other
 
 
 def solve(
@@ -59,41 +56,41 @@ def solve(
         DCP, with or without risks.
     method : str or Method, default "auto"
         "exact", "interleaved", "cutting-plane", "block-descent", "smooth-dual", "first-order-dual",
-        "mirror-descent", or any other that is registered; `explain(problem)` lists those that apply, with
-        their predicted seconds. "auto" takes the fastest, and goes on with the next where that one ends
-        above `tol` or refuses.
+        "mirror-descent", or any other registered method. `explain(problem)` lists those that apply, with
+        their predicted seconds. "auto" runs the fastest one, and then the next one if the first ends above
+        `tol` or raises an error.
     tol : float > 0, default 1e-5
         Certified gap to reach, relative to max(|upper|, |lower|, floor).
     time_limit : float > 0, optional
-        Seconds of the whole call, to a second or a tenth of it; kernels that are evaluated and functions
-        that are compiled for the first time may add to it, and so may the compilation of a conic problem by
-        cvxpy: nothing can end it, so that it is not begun where it is predicted to take more than twice the
-        time that is left. The best point so far comes back.
+        Seconds of the whole call, kept to within a second or a tenth of the limit. The best point so far is
+        returned. The evaluation of kernels, the first compilation of functions and the compilation of a
+        conic problem by cvxpy cannot be interrupted and may add to it. No conic problem is compiled whose
+        compilation is predicted to take more than twice the time left.
     memory : float > 0, optional
-        Bytes: for "exact" those that a semidefinite problem may be predicted to need, default 16e9; for
-        "interleaved" those of the kernel rows that are kept, default 5e8.
+        Bytes. For "exact": the largest predicted memory of a semidefinite problem, default 16e9. For
+        "interleaved": the size of the cache of kernel rows, default 5e8.
     callback : function of a dict, optional
-        Called with every point: keys "method", "iteration", "seconds", "lower", "upper", "gap", "point"
-        (values by variable id, but for methods on an l_p ball the weights), and for "exact" also "solver",
-        "status" and "certificate". For "exact" that is when a conic solver has ended and its point is
-        certified: mostly once. It may raise StopIteration to end with the best point so far, as Ctrl-C does,
-        which ends a conic solver while it works, too.
+        Called with every reported point. The keys are "method", "iteration", "seconds", "lower", "upper",
+        "gap" and "point" (values by variable id, or the weights for methods on an l_p ball), and for "exact"
+        also "solver", "status" and "certificate". The method "exact" reports when a conic solver has ended
+        and its point is certified, mostly once. The callback may raise StopIteration to end the call with
+        the best point so far. Ctrl-C does the same, and also interrupts a conic solver.
     verbose : bool, default False
-        Print the solver's log, or a line per iteration. On a terminal long work shows its progress
-        without it.
+        Print the solver's log, or a line per iteration. Without it, a long call shows one line of progress
+        on a terminal.
     solver : str or cvxpy solver, optional
         For "exact": the only conic solver to use.
     solver_options : dict, optional
-        For "exact": settings that are handed to every conic solver.
+        For "exact": settings that every conic solver receives.
     force : bool, optional
-        For "exact": try a semidefinite problem that is predicted not to finish.
+        For "exact": try a semidefinite problem whose predicted time or memory is too large.
     max_iterations : int, optional
         For all methods but "exact" and "interleaved".
     max_chunks, chunk : int, optional
-        For "interleaved": how many chunks, and how many entries of alpha move together in one.
+        For "interleaved": the number of chunks, and the number of entries of alpha in a chunk.
     master, stabilize : optional
-        For "cutting-plane": the master problem, "exact" (default) or "taylor"; and whether the level
-        method is used (default True).
+        For "cutting-plane": the master problem, "exact" (default) or "taylor", and whether the level method
+        is used (default True).
     step : "adaptive" (default) or "theorem", optional
         For "mirror-descent".
     update : optional
@@ -109,7 +106,7 @@ def solve(
     Raises
     ------
     InfeasibleError
-        With a proof; a hard margin that no kernel of the set can meet is found before solving.
+        With a proof. A hard margin that no kernel of the set can meet is detected before solving.
     UnboundedError, SolverError, MethodError
     ParameterError
         If an option has a wrong type or range, or is not one of the method's.
@@ -121,7 +118,7 @@ def solve(
     ConvergenceWarning
         If the certified gap is above `tol`.
     ConditionWarning
-        If weights whose sign is a constraint, and not `nonneg=True`, make the problem take long.
+        If the problem is slow because the sign of weights is a constraint and not `nonneg=True`.
 
     Examples
     --------
@@ -158,7 +155,7 @@ def solve(
 
 
 class SolveOptions(TypedDict, total=False):
-    """The options of `solve`, for functions that hand them on."""
+    """The options of `solve`, for functions that pass them on."""
 
     tol: float
     time_limit: float | None
@@ -188,9 +185,9 @@ def solve_with(
     also: Collection[str] = (),
     **options: Unpack[SolveOptions],
 ) -> Solution:
-    """Solve as `solve` does; the method "exact" solves the programme, where there is one.
+    """Solve as `solve` does, but let the method "exact" solve `programme` where that is given.
 
-    `also` are options that the called function takes beside those of `solve`, for its messages.
+    `also` lists options that the calling function takes beside those of `solve`, for error messages.
     """
     check_problem(problem)
     check_values(problem)
@@ -222,73 +219,21 @@ def solve_with(
 
 
 def programmed(candidate: Candidate, programme: Programme | None) -> Candidate:
-    """Return a candidate for which "exact" solves the programme."""
+    """Return a candidate whose method "exact" solves the programme."""
     if programme is None or not isinstance(candidate.method, Exact):
         return candidate
     return replace(candidate, method=replace(candidate.method, programme=programme))
 
 
-def candidates(
-    structure: Structure, method: str | Method, options: dict[str, Any], taken: Collection[str]
-) -> tuple[list[Candidate], tuple[str, ...]]:
-    """Return the methods to run, best first, and the names of all that apply.
-
-    `taken` are the options that the called function takes.
-
-    Raises
-    ------
-    MethodError
-        If there is no such method or it does not apply, naming what stands in the way.
-    """
-    found = applicable(structure)
-    names = tuple(candidate.method.name for candidate in found)
-    if isinstance(method, str) and method == "auto":
-        able = [c for c in found if set(options) <= set(c.method.options())]
-        if not able:
-            raise ParameterError(
-                f"the options {', '.join(options)} must be those of one method that applies, got a mixture. "
-                f"Name the method: {', '.join(map(repr, names)) or 'none applies'}."
-            )
-        return [replace(c, method=with_options(c.method, options, taken)) for c in able], names
-    single = with_options(named(method) if not isinstance(method, Method) else method, options, taken)
-    match = single.match(structure)
-    if isinstance(match, str):
-        raise MethodError(
-            f"method {single.name!r} does not apply: {match}. Use method='auto', or see explain()."
-        )
-    return [candidate(structure, single, match)], names
-
-
-def applicable(structure: Structure) -> list[Candidate]:
-    """Return the registered methods that apply, the fastest first; "exact" is preferred by a short time."""
-    found = [(method, method.match(structure)) for method in list(registered().values())]
-    able = [candidate(structure, method, match) for method, match in found if not isinstance(match, str)]
-    return sorted(able, key=handicapped)
-
-
-def handicapped(candidate: Candidate) -> float:
-    """Return the predicted seconds, for "exact" less what nobody notices."""
-    if not isinstance(candidate.method, Exact):
-        return candidate.seconds
-    return candidate.seconds - min(PRECISE, PRECISE_SHARE * candidate.seconds)
-
-
-def candidate(structure: Structure, method: Method, match: Any) -> Candidate:
-    """Return a method with its predicted seconds, the certificate's included."""
-    cost = method.cost(match)
-    certification = CLOSED_SECONDS if cost.certified else size(structure).certification_seconds
-    return Candidate(method, match, cost.seconds + certification, certification)
-
-
 def register_method(method: Method) -> None:
-    """Add a method: `solve` knows it by its name, and "auto" considers it.
+    """Add a method: `solve` finds it by its name, and "auto" considers it.
 
-    It is `problem.solve(method=name)` too, through cvxpy's registry, which is global.
+    It also becomes `problem.solve(method=name)`, through cvxpy's global registry.
 
     Parameters
     ----------
     method : Method
-        With the default values of its options.
+        An instance with the default values of its options.
     """
     add(method)
     give_to_cvxpy(method.name)

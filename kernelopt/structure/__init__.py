@@ -1,4 +1,4 @@
-"""What a cvxpy problem says, read once: its risks, variables, sets and sizes."""
+"""The structure of a cvxpy problem: its risks, variables, feasible set and scaling."""
 
 from kernelopt.structure.expansion import Expansion, expand
 from kernelopt.structure.structure import Structure

@@ -1,4 +1,4 @@
-"""The coefficients of an affine expression, whatever its variables hold."""
+"""The coefficients of an affine expression, read without the values of its variables."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from kernelopt.validation import Array
 
 
 class Affine(NamedTuple):
-    """constant + sum over variables of matrix @ vec(variable), flattened by columns as cvxpy does."""
+    """The affine map x -> c + sum_v A_v vec(x_v), where vec stacks the columns of a variable."""
 
     constant: Array
     matrices: dict[cp.Variable, sp.csr_array]
 
     def gradient(self, variable: cp.Variable) -> Array:
-        """Return the coefficients of one variable in a scalar, zero where it does not appear."""
+        """Return the gradient of a scalar map by one variable: a row of A_v, or zeros."""
         matrix: Any = self.matrices.get(variable)
         return np.zeros(variable.size) if matrix is None else matrix.toarray()[0]
 
     def at(self, point: dict[int, Array]) -> Array:
-        """Return the value at a point, given by variable id."""
+        """Return the value of the map at a point, which is a dict from variable id to value."""
         value = self.constant.copy()
         for variable, matrix in self.matrices.items():
             value += matrix @ flat(point[variable.id])
@@ -31,9 +31,15 @@ class Affine(NamedTuple):
 
 
 def affine(expression: cp.Expression) -> Affine | None:
-    """Read an affine expression; None if it is not affine, or a parameter has no value.
+    """Return the coefficients of an affine expression.
 
-    A copy of the expression is evaluated at zero: the variables themselves are not looked at.
+    The constant is the value of a copy of the expression at zero, and the matrices are the gradients of that
+    copy. The values of the given variables are neither read nor changed.
+
+    Returns
+    -------
+    Affine, or None
+        None where the expression is not affine, or where one of its parameters has no value.
     """
     if not expression.is_affine():
         return None
@@ -51,12 +57,12 @@ def affine(expression: cp.Expression) -> Affine | None:
 
 
 def as_matrix(slope: Any, rows: int) -> sp.csr_array:
-    """Return cvxpy's gradient, which is the transpose, as a matrix with one row per entry."""
+    """Return the Jacobian, with one row per entry, from cvxpy's gradient, which is its transpose."""
     matrix = sp.csr_array(slope).T if sp.issparse(slope) else np.reshape(slope, (-1, rows)).T
     return sp.csr_array(matrix)
 
 
 def flat(value: Any) -> Array:
-    """Return an array flattened by columns."""
+    """Return vec(value): the columns of an array, one below the other."""
     dense = value.toarray() if sp.issparse(value) else value
     return np.asarray(dense, dtype=float).ravel(order="F")

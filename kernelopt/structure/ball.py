@@ -1,4 +1,4 @@
-"""One risk of a combination whose weights lie in an l_p ball or under a trace."""
+"""l_p-norm multiple kernel learning: one risk, and weights in an l_p ball or of bounded trace."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import cvxpy as cp
 import numpy as np
 
 from kernelopt.grams import Grams, join
-from kernelopt.language.risk import Learner
+from kernelopt.language.learner import Learner
 from kernelopt.language.terms import Term, terms
 from kernelopt.losses import Loss
 from kernelopt.numerics.norms import conjugate_exponent, lp_length
@@ -20,19 +20,25 @@ from kernelopt.validation import Array
 
 
 @dataclass(frozen=True, eq=False)
-class Ball:
+class BallProblem:
     """min factor * risk(sum_m theta_m K_m) + offset over theta >= 0, |theta / reach|_p <= 1.
 
-    theta is made of the entries of one variable or, under a trace, of several. Methods work with
-    w = theta / reach in the unit ball and with the kernels reach_m K_m on the labelled points, where the
-    bounds are
+    The vector theta holds the entries of `variables`, one variable after the other. Several variables occur
+    only under a trace constraint, where p = 1 and reach_m = (bound of the trace) / tr K_m.
 
-        lower = l(alpha) - 1/2 |s|_q,       s_m = alpha' reach_m K_m alpha,
-        upper = loss(K_w alpha + b) + 1/2 w's.
+    The methods use the scaled weights w = theta / reach, which lie in the unit l_p ball, and the scaled
+    kernels reach_m K_m on the labelled points. For alpha in the domain of the dual, with 1/p + 1/q = 1 and
+    s_m = alpha' reach_m K_m alpha, weak duality bounds the risk at the optimum by
+
+        l(alpha) - 1/2 |s|_q  <=  risk  <=  loss(K_w alpha + b) + 1/2 w's.
+
+    References
+    ----------
+    .. [1] Kloft et al., lp-norm multiple kernel learning, JMLR 12 (2011).
     """
 
     learner: Learner
-    whole: Grams  # on all points, one kernel for each entry of theta
+    whole: Grams  # the kernels K_m on all N points, one for each entry of theta
     variables: tuple[cp.Variable, ...]
     p: float
     reach: Array
@@ -51,7 +57,7 @@ class Ball:
 
     @cached_property
     def grams(self) -> Grams:
-        """The kernels on the labelled points: taken when a method runs, not when a problem is read."""
+        """The kernels K_m on the labelled points, taken from `whole` at first use."""
         n = self.y.size
         return self.whole.block(slice(0, n)) if n < self.whole.n_points else self.whole
 
@@ -72,26 +78,26 @@ class Ball:
 
     @property
     def start(self) -> Array:
-        """Equal weights on the boundary of the unit ball: a zero weight would stay zero."""
+        """Equal weights with |w|_p = 1: all positive, since the update (17) keeps a zero weight at zero."""
         return np.full(self.reach.size, self.reach.size ** (-1 / self.p))
 
     def lower(self, alpha: Array, s: Array) -> float:
-        """Return the lower bound of the problem from alpha in the dual domain and its forms s."""
+        """Return the lower bound offset + factor (l(alpha) - |s|_q / 2), for alpha in the dual domain."""
         return self.offset + self.factor * (
             self.loss.dual_value(alpha, self.y) - lp_length(s, conjugate_exponent(self.p)) / 2
         )
 
     def upper(self, f: Array, w: Array, s: Array) -> float:
-        """Return the value at weights w of the predictor f = K_w alpha, with its best intercept."""
+        """Return the objective at weights w and the predictor f = K_w alpha, with the best intercept."""
         return self.offset + self.factor * self.loss.primal(f, float(w @ s) / 2, self.y, self.bias).value
 
-    def analytic(self, w: Array, s: Array) -> Array:
-        """Return the weights that are best for the block norms |w_m| = w_m sqrt(s_m): equation (17)."""
+    def analytic_weights(self, w: Array, s: Array) -> Array:
+        """Return the weights that minimise the objective for fixed block norms w_m sqrt(s_m): [1], (17)."""
         lengths = w * np.sqrt(np.maximum(s, 0.0))
-        return balanced(lengths, self.p, w)
+        return weights_of_lengths(lengths, self.p, w)
 
-    def best_response(self, w: Array, s: Array) -> Array:
-        """Return the weights that maximise w's in the unit ball, for alpha held fixed: equation (21)."""
+    def best_weights(self, w: Array, s: Array) -> Array:
+        """Return the weights that maximise w's over the unit ball, for fixed alpha: [1], equation (21)."""
         if self.p == 1:
             top = (s >= s.max() * (1 - 1e-12)).astype(float)
             return np.asarray(top / top.sum())
@@ -103,8 +109,11 @@ class Ball:
         return best
 
 
-def balanced(lengths: Array, p: float, otherwise: Array) -> Array:
-    """Return theta_m ~ |w_m|^(2/(p+1)) with |theta|_p = 1; `otherwise` where all lengths are zero."""
+def weights_of_lengths(lengths: Array, p: float, otherwise: Array) -> Array:
+    """Return theta with theta_m proportional to lengths_m^(2/(p+1)) and |theta|_p = 1.
+
+    Where all lengths are zero every theta is optimal, and `otherwise` is returned.
+    """
     if np.isinf(p):
         return np.ones(lengths.size)
     largest = float(lengths.max(initial=0.0))
@@ -116,8 +125,8 @@ def balanced(lengths: Array, p: float, otherwise: Array) -> Array:
 
 
 @once
-def read_ball(structure: Structure) -> Ball | str:
-    """Read a problem as a `Ball`, or say what stands in the way."""
+def read_ball(structure: Structure) -> BallProblem | str:
+    """Return a problem as a `BallProblem`, or a sentence why it is none."""
     single = one_risk(structure)
     if isinstance(single, str):
         return single
@@ -128,7 +137,7 @@ def read_ball(structure: Structure) -> Ball | str:
     whole = read_kernels(single.risk, variables)
     if isinstance(whole, str):
         return whole
-    return Ball(single.risk.learner, whole, variables, p, reach, single.factor, single.offset)
+    return BallProblem(single.risk.learner, whole, variables, p, reach, single.factor, single.offset)
 
 
 class OneRisk(NamedTuple):
@@ -140,19 +149,19 @@ class OneRisk(NamedTuple):
 
 
 def one_risk(structure: Structure) -> OneRisk | str:
-    """Read the objective as a positive multiple of one risk plus a constant, or say what it is not."""
+    """Return the objective as factor * risk + offset with factor > 0, or a sentence why it is none."""
     if len(structure.risks) != 1:
         return f"it needs one risk, the problem has {len(structure.risks)}"
     if structure.unset:
         return structure.unset
-    shares, rest = structure.objective.shares, structure.rest
-    if structure.maximize or shares is None or rest is None or rest.matrices or not shares[0] > 0:
+    coefficients, rest = structure.objective.coefficients, structure.rest
+    if structure.maximize or coefficients is None or rest is None or rest.matrices or not coefficients[0] > 0:
         return "its objective must be a positive multiple of the risk, plus a constant"
-    return OneRisk(structure.risks[0], float(shares[0]), float(rest.constant[0]))
+    return OneRisk(structure.risks[0], float(coefficients[0]), float(rest.constant[0]))
 
 
 def read_set(structure: Structure) -> tuple[tuple[cp.Variable, ...], float, Array] | str:
-    """Read the set of all variables as (variables, p, reach), or say what stands in the way."""
+    """Return the feasible set as (variables, p, reach), or a sentence why it is no l_p ball and no trace."""
     for variable in structure.variables:
         if variable.ndim > 1 or not variable.is_nonneg():
             return f"{variable.name()} must be a vector with nonneg=True"
@@ -164,27 +173,27 @@ def read_set(structure: Structure) -> tuple[tuple[cp.Variable, ...], float, Arra
         return (
             f"it needs one constraint, an l_p ball or a trace, the problem has {len(constraints)}: {listed}"
         )
-    sphere, edge = structure.spheres[structure.active[0]], structure.edges[structure.active[0]]
-    if sphere is not None and sphere.radius > 0 and len(structure.variables) == 1:
-        return structure.variables, sphere.p, np.full(sphere.variable.size, sphere.radius)
-    if edge is None or not (
-        edge.total > 0 and edge.bounds_all and set(edge.rows) == set(structure.variables)
+    norm_ball, budget = structure.norm_balls[structure.active[0]], structure.budgets[structure.active[0]]
+    if norm_ball is not None and norm_ball.radius > 0 and len(structure.variables) == 1:
+        return structure.variables, norm_ball.p, np.full(norm_ball.variable.size, norm_ball.radius)
+    if budget is None or not (
+        budget.total > 0 and budget.bounds_all and set(budget.rows) == set(structure.variables)
     ):
         names = ", ".join(variable.name() for variable in structure.variables)
         which = constraints[0].label or constraints[0]
         return f"the constraint {which} is not an l_p ball or a trace of {names}"
-    return structure.variables, 1.0, np.concatenate([edge.reach(v) for v in structure.variables])
+    return structure.variables, 1.0, np.concatenate([budget.reach(v) for v in structure.variables])
 
 
 def read_kernels(risk: RiskTerm, variables: tuple[cp.Variable, ...]) -> Grams | str:
-    """Return one kernel for each entry of the variables, or say what stands in the way."""
+    """Return one kernel for each entry of the variables, or a sentence why the risk has another kernel."""
     parts = terms(risk.kernels[0]) if len(risk.kernels) == 1 else None
     wanted = "its kernel must be a combination whose weights are the entries of its variables"
     if parts is None:
         return wanted
     found: dict[cp.Variable, Grams] = {}
     for part in parts:
-        read = weighed(part)
+        read = weighted_kernels(part)
         if read is None or read[0] in found:
             return wanted
         found[read[0]] = read[1]
@@ -193,10 +202,11 @@ def read_kernels(risk: RiskTerm, variables: tuple[cp.Variable, ...]) -> Grams | 
     return join([(1.0, found[variable]) for variable in variables])
 
 
-def weighed(term: Term) -> tuple[cp.Variable, Grams] | None:
-    """Read a term as a variable and the kernel that each of its entries weighs; None if it is none.
+def weighted_kernels(term: Term) -> tuple[cp.Variable, Grams] | None:
+    """Return a term as (x, kernels) with term = sum_m x_m kernels_m, or None.
 
-    Every entry must weigh one kernel of its own, times a positive number.
+    The weights of the term must be a positive multiple of one entry of x each, and no entry may occur twice.
+    Those multiples are absorbed into the kernels.
     """
     if isinstance(term.weights, cp.Variable):
         return term.weights, term.grams

@@ -1,4 +1,4 @@
-"""Counting the cones of a problem on its expressions, before anything is compiled or evaluated."""
+"""The cones of the conic form of a problem, counted on its expressions without compiling or evaluating."""
 
 from __future__ import annotations
 
@@ -25,7 +25,8 @@ from kernelopt.language.triplets import TripletGains
 from kernelopt.losses import logistic
 from kernelopt.structure.trees import nodes
 
-SAMPLE = 32  # points, on which the rank of a given matrix is tried
+SAMPLE = 32  # points of the principal submatrix on which the rank of a given matrix is estimated
+RANK_TOLERANCE = 1e-11  # eigenvalues below this share of the largest one count as zero in that estimate
 EXPONENTIAL = {
     "exp": 1,
     "log": 1,
@@ -36,13 +37,14 @@ EXPONENTIAL = {
     "xexp": 1,
     "logistic": 2,
 }
-"""Atoms and their exponential cones for an entry of the result."""
+"""Number of exponential cones of each entry of an atom."""
 SPECTRAL = {"lambda_max", "lambda_sum_largest", "sigma_max", "normNuc", "log_det", "tr_inv"}
+"""Atoms that cvxpy writes with a semidefinite cone."""
 
 
 @dataclass
 class Count:
-    """Running totals, as in `Cones`."""
+    """The running totals of the fields of `Cones`."""
 
     semidefinite: list[int] = field(default_factory=list)
     second_order: int = 0
@@ -55,24 +57,29 @@ class Count:
 
     def cones(self) -> Cones:
         """Return the totals."""
-        curved = self.exponential + self.power  # three rows and a helper for each
+        three_dimensional = self.exponential + self.power  # each has three rows and one auxiliary variable
         return Cones(
             tuple(self.semidefinite), self.second_order, self.exponential, self.power,
-            self.rows + 3 * curved, self.columns + curved, int(self.nonzeros), float(self.fill),
+            self.rows + 3 * three_dimensional, self.columns + three_dimensional,
+            int(self.nonzeros), float(self.fill),
         )  # fmt: skip
 
     def dense(self, rows: int, columns: int, nonzeros: float) -> None:
-        """Count a matrix that couples `columns` variables in `rows` rows."""
+        """Count a block of the constraint matrix and the fill-in that it causes in the factorisation.
+
+        Eliminating the variables couples the rows, and eliminating the rows couples the variables. The
+        cheaper of the two is counted: 2 nnz min(nnz / columns, nnz / rows) operations.
+        """
         self.nonzeros += int(nonzeros)
         self.fill += 2 * nonzeros * min(nonzeros / max(columns, 1), nonzeros / max(rows, 1))
 
     def matrix(self, order: int, dense_columns: int) -> None:
-        """Count a semidefinite cone whose entries depend on so many weights each."""
+        """Count a semidefinite cone, each of whose entries depends on `dense_columns` weights."""
         triangle = order * (order + 1) // 2
         self.semidefinite.append(order)
         self.rows += triangle
         self.nonzeros += triangle * max(dense_columns, 1)
-        # These columns are eliminated together with the dense block, and at its speed.
+        # The factorisation eliminates these columns with the dense block of the cone, at the dense rate.
         self.fill += triangle**2 * dense_columns * SPARSE_RATE / DENSE_RATE
 
     def risk(self, risk: Risk) -> None:
@@ -88,29 +95,29 @@ class Count:
             self.factors(n, stack)
         for K, form in zip(learner.kernels, learner.forms, strict=True):
             if form == "semidefinite":
-                order, weights = spanned(K, n)
+                order, weights = order_on_range(K, n)
                 self.matrix(order + 1, weights)
                 self.columns += order
 
     def factors(self, n: int, stack: list[tuple[int, int]]) -> None:
-        """Count a stack of kernels that enter by factors, each with its columns and its rank."""
+        """Count the second-order cones of a stack of kernels K_i = L_i L_i', given (columns, rank) of L_i."""
         bounds, ranks = [bound for bound, _ in stack], [rank for _, rank in stack]
         total = sum(ranks)
         self.second_order += len(stack)
         self.columns += sum(bounds)
         self.rows += sum(bound + 2 for bound in bounds)
-        # A factor with pivots is a trapezoid: its column j has n - j entries.
+        # A Cholesky factor with pivoting is a permuted trapezoid: its column j has n - j entries.
         self.nonzeros += int(sum(rank * n - rank**2 / 2 for rank in ranks)) + 2 * sum(bounds)
         by_columns = 2 * sum(n**3 - (n - rank) ** 3 for rank in ranks) / 3 + n**3 / 3
         if 2 * max(ranks, default=0) > n:
             self.fill += by_columns
-        else:  # the points may be eliminated first, and short columns are slow
+        else:  # the points may be eliminated first; the factor 3 is for short columns, which are slower
             self.fill += min(3 * by_columns, 2 * n * total**2 + 2 * total**3)
 
     def constraint(self, constraint: Any) -> None:
-        """Count a constraint of the user without the atoms in it."""
+        """Count the cone of a constraint of the user, without the cones of the atoms in it."""
         if isinstance(constraint, cp.constraints.PSD):
-            self.matrix(*spanned(constraint.args[0], constraint.shape[0]))
+            self.matrix(*order_on_range(constraint.args[0], constraint.shape[0]))
         elif isinstance(constraint, SOC):
             self.second_order += constraint.args[0].size
             self.rows += constraint.size
@@ -123,7 +130,7 @@ class Count:
             self.nonzeros += constraint.size
 
     def atom(self, node: Any) -> None:
-        """Count what an atom outside the risks becomes."""
+        """Count the cones, rows and columns of the conic form of an atom outside the risks."""
         name, inner = type(node).__name__, sum(arg.size for arg in node.args)
         if isinstance(node, AffAtom):
             self.affine(node)
@@ -143,13 +150,13 @@ class Count:
             self.rows += inner + 2
             self.columns += 1
             self.nonzeros += inner + 2
-        else:  # maxima, absolute values
+        else:  # polyhedral atoms such as maxima and absolute values: linear rows
             self.rows += 2 * inner
             self.columns += inner + node.size
             self.nonzeros += 3 * inner
 
     def affine(self, node: Any) -> None:
-        """Count the entries of a matrix that multiplies variables, without evaluating a kernel."""
+        """Count the entries of a constant matrix that multiplies variables, without evaluating a kernel."""
         if isinstance(node, MulExpression):
             left, right = node.args
             constant, other = (left, right) if left.is_constant() else (right, left)
@@ -163,14 +170,17 @@ class Count:
 
 
 def entry_count(matrix: cp.Expression) -> int:
-    """Return the entries of a constant matrix that are not zero; all, where it is not given in numbers."""
+    """Return the number of non-zero entries of a constant matrix, or its size if it is not a literal."""
     if not isinstance(matrix, cp.Constant):
         return int(matrix.size)
     return int(matrix.value.nnz if sp.issparse(matrix.value) else np.count_nonzero(matrix.value))
 
 
-def spanned(K: cp.Expression, n: int) -> tuple[int, int]:
-    """Return the order of K on the range of its base kernels, and how many weights each entry has."""
+def order_on_range(K: cp.Expression, n: int) -> tuple[int, int]:
+    """Return (order, weights) of the matrix inequality K >> 0 on the joint range of its base kernels.
+
+    The order is at most min(n, sum of ranks). `weights` is the number of variable weights in each entry.
+    """
     parts = terms(K)
     if parts is None:
         return n, 0
@@ -180,26 +190,30 @@ def spanned(K: cp.Expression, n: int) -> tuple[int, int]:
 
 
 def vanishes(grams: Grams) -> bool:
-    """Whether this is a given matrix of zeros: cvxpy reads `K >> 0` as K - 0."""
+    """Whether a stack is a constant matrix of zeros, such as the 0 of `K >> 0`, which cvxpy writes K - 0."""
     if not isinstance(grams, FixedGrams) or any(isinstance(n, Combination) for n in nodes(grams.expression)):
         return False
     return not np.any(grams.gram(0))
 
 
 def ranks(grams: Grams, n: int) -> list[int]:
-    """Return upper bounds of the ranks on the first n points; a given matrix is tried on a sample."""
+    """Return upper bounds of the ranks on the first n points.
+
+    The rank of a matrix given by numbers is estimated on a principal submatrix of `SAMPLE` random points.
+    """
     bounds = [min(bound, n) for bound in grams.rank_bounds]
     if not isinstance(grams, ArrayGrams) or grams.n_points <= 2 * SAMPLE:
         return bounds
     points = np.random.default_rng(0).choice(grams.n_points, SAMPLE, replace=False)
     eigenvalues = np.abs(np.linalg.eigvalsh(np.asarray(grams.block(points))))
-    seen = (eigenvalues > 1e-11 * eigenvalues.max(axis=1, keepdims=True).clip(1e-300)).sum(axis=1)
-    # A matrix of rank r up to half the sample shows it there; a smooth one of full rank shows more.
-    return [int(s) if s <= SAMPLE // 2 else bound for s, bound in zip(seen, bounds, strict=True)]
+    largest = eigenvalues.max(axis=1, keepdims=True).clip(1e-300)  # positive, for a matrix of zeros too
+    sampled = (eigenvalues > RANK_TOLERANCE * largest).sum(axis=1)
+    # A rank of at most half the sample is that of the whole matrix, with high probability.
+    return [int(s) if s <= SAMPLE // 2 else bound for s, bound in zip(sampled, bounds, strict=True)]
 
 
 def risk_stacks(risk: Risk) -> list[list[tuple[int, int]]]:
-    """Return (columns of the factor, rank) of the kernels that enter by factors, a list for each stack."""
+    """Return (columns of L_i, rank) of each kernel with a factor K_i = L_i L_i', in a list for each stack."""
     n, found = risk.learner.n, []
     for K, form in zip(risk.learner.kernels, risk.learner.forms, strict=True):
         if form == "fixed":
@@ -212,7 +226,7 @@ def risk_stacks(risk: Risk) -> list[list[tuple[int, int]]]:
 
 
 def count_user(problem: cp.Problem, variables: Iterable[cp.Variable]) -> Count:
-    """Return the count of everything outside the risks."""
+    """Return the count of the variables, the constraints and the atoms outside the risks."""
     count = Count()
     for variable in variables:
         count.columns += variable.size

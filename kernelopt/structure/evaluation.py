@@ -1,4 +1,4 @@
-"""A problem at points: its value, its kernels, and the machines of its risks."""
+"""The objective of a problem at given points, with a trained machine for each risk."""
 
 from __future__ import annotations
 
@@ -14,30 +14,32 @@ from kernelopt.errors import SolverError
 from kernelopt.learner import BlockMachine, Machine
 from kernelopt.numerics.rounding import gamma
 from kernelopt.structure.affine import affine, flat
-from kernelopt.structure.prices import price, summands
+from kernelopt.structure.primal_bound import kernel_sum, primal_upper_bound
 from kernelopt.structure.structure import Point, RiskTerm, Structure
 from kernelopt.structure.trees import nodes
 from kernelopt.threads import Watch
 from kernelopt.validation import Array
 
-EVALUATION = 2e-14  # of the terms of an objective: the rounding of a few numbers, and of the constraints
+EVALUATION = 2e-14
+"""Rounding of the objective relative to its terms: about 100 u, for the atoms and for the constraints."""
 
-Given = tuple[Array, Array | None]  # alpha and scales of a machine, as `Learner.at` takes them
+Given = tuple[Array, Array | None]  # (alpha, scales) of a machine f = sum_m scales_m K_m alpha + b
 
 
 class Evaluation(NamedTuple):
-    """The objective at a point, in the user's sense, and the machines that attain it."""
+    """The objective at a point, not negated for a maximisation, and the machines that attain it."""
 
     value: float
     machines: tuple[Machine | BlockMachine, ...]
 
 
 class Evaluator:
-    """Evaluates a problem at points, on the structure's own variables.
+    """Evaluates a problem at points; it sets the structure's copies of the variables.
 
-    With `given`, an alpha (and scales) per risk, each risk is valued at the machine of its alpha, which is
-    above the risk and cheap. Otherwise a machine is trained at the kernels of the point, once for each. A
-    `watch` is called while that is done; what it raises goes on.
+    The value of a risk is that of a machine, hence an upper bound of the risk. Without `given` a machine is
+    trained at the kernels of the point; the last one is reused while the kernels are the same. With `given`,
+    one (alpha, scales) for each risk, the machine is the one of that alpha and nothing is trained. A `watch`
+    is called during training, and an exception that it raises is passed on.
     """
 
     def __init__(
@@ -47,7 +49,7 @@ class Evaluator:
         self._trained: dict[int, tuple[list[Array], Machine | BlockMachine]] = {}
 
     def write(self, point: Point) -> None:
-        """Set the structure's variables."""
+        """Set the structure's variables to a point."""
         for variable in self.structure.variables:
             variable.save_value(np.reshape(point[variable.id], variable.shape, order="F"))
 
@@ -59,15 +61,17 @@ class Evaluator:
         return Evaluation(np.nan if value is None else float(np.ravel(value)[0]), machines)
 
     def outward(self, point: Point) -> Evaluation:
-        """Return the objective as a number that is attained in exact arithmetic, and the machines.
+        """Return the objective with its rounding error added, and the machines.
 
-        It is moved by the rounding of its terms: up where it is minimised, down where it is maximised.
+        The result is an upper bound of the exact objective for a minimisation, and a lower bound for a
+        maximisation. The error is at most (EVALUATION + gamma_2k) times the sum of the absolute values of
+        the terms, where k is the largest number of entries that a node of the expression sums.
         """
         value, machines = self.at(point)
         objective = self.structure.lifted.objective.args[0]
         entries = max(node.size for node in nodes(objective) if isinstance(node, cp.Expression))
-        lost = (EVALUATION + gamma(2 * entries)) * magnitude(objective)  # a sum of so many terms, and more
-        return Evaluation(value + self.structure.sign * lost, machines)
+        rounding = (EVALUATION + gamma(2 * entries)) * sum_of_magnitudes(objective)
+        return Evaluation(value + self.structure.sign * rounding, machines)
 
     def machines(self) -> tuple[Machine | BlockMachine, ...]:
         """Return the machines at the current point, and set the values of the risks."""
@@ -76,16 +80,16 @@ class Evaluator:
     def _machine(self, k: int, term: RiskTerm) -> Machine | BlockMachine:
         n = term.learner.n
         if self.given is not None and determined(term, self.given[k]):
-            kernels = [summands(K, n) for K in term.kernels]
+            kernels = [kernel_sum(K, n) for K in term.kernels]
             machine = term.learner.at(kernels, *self.given[k])
         else:
             Ks = term.values()
             if Ks is None:
                 raise ValueError(f"the kernels of {term.node.name()} have no value")
             machine = self._train(k, term, Ks)
-            kernels = [summands(K, n, value) for K, value in zip(term.kernels, Ks, strict=True)]
+            kernels = [kernel_sum(K, n, value) for K, value in zip(term.kernels, Ks, strict=True)]
         if np.isfinite(machine.value):
-            machine = machine._replace(value=price(term.learner, kernels, machine))
+            machine = machine._replace(value=primal_upper_bound(term.learner, kernels, machine))
         term.stand_in.save_value(np.asarray(machine.value))
         return machine
 
@@ -94,23 +98,26 @@ class Evaluator:
         if known is None or not all(np.array_equal(a, b) for a, b in zip(Ks, known[0], strict=True)):
             try:
                 machine = term.learner.train(Ks, self.watch)
-            except SolverError:  # at kernels of extreme size: f = 0 has a value at least
+            except SolverError:  # at kernels of extreme size; the machine f = 0 still bounds the risk
                 machine = term.learner.at(Ks, np.zeros(term.learner.n), np.zeros(len(Ks)))
             self._trained[k] = known = (Ks, machine)
         return known[1]
 
 
 def determined(term: RiskTerm, given: Given) -> bool:
-    """Whether an alpha and scales determine a machine."""
+    """Whether (alpha, scales) determines a machine: several kernels need scales unless the norm is 2."""
     return len(term.kernels) == 1 or term.learner.norm == 2 or given[1] is not None
 
 
-def magnitude(expression: cp.Expression) -> float:
-    """Return the sum of the absolute values of the terms of a scalar expression at the current values."""
+def sum_of_magnitudes(expression: cp.Expression) -> float:
+    """Return the sum of the absolute values of the terms of a scalar expression at the current values.
+
+    The terms of an affine expression c + a'x are c and a_i x_i. Any other summand is one term.
+    """
     if isinstance(expression, AddExpression):
-        return sum(magnitude(arg) for arg in expression.args)
+        return sum(sum_of_magnitudes(arg) for arg in expression.args)
     if isinstance(expression, NegExpression):
-        return magnitude(expression.args[0])
+        return sum_of_magnitudes(expression.args[0])
     read = affine(expression) if expression.size == 1 else None
     if read is None:
         return float(np.abs(flat(expression.value)).sum())

@@ -1,4 +1,4 @@
-"""Which problems are read: a convex cvxpy problem with real, continuous and dense variables."""
+"""The problems that are accepted: convex cvxpy problems with real, continuous and dense variables."""
 
 from __future__ import annotations
 
@@ -15,11 +15,12 @@ def check_is_problem(problem: Any) -> None:
         if hasattr(problem, "programmes"):
             raise ParameterError(
                 f"problem must be a cvxpy.Problem, got a {type(problem).__name__}. Call its solve(), or pass "
-                "its .problem, the learning problem in the words of the language."
+                "its .problem, the learning problem as a cvxpy problem."
             )
         raise ParameterError(
             f"problem must be a cvxpy.Problem, got {type(problem).__name__}. "
-            "Wrap an expression as cp.Problem(cp.Minimize(expression)); what is solved has a .certificate."
+            "Wrap an expression as cp.Problem(cp.Minimize(expression)). A Solution is certified already: "
+            "read its .certificate."
         )
 
 
@@ -36,7 +37,7 @@ def check_values(problem: cp.Problem) -> None:
 def check_problem(problem: Any) -> None:
     """Raise unless `problem` is a convex cp.Problem with real continuous variables."""
     check_is_problem(problem)
-    if not problem.is_dcp():  # before a risk is replaced by a variable, which would hide what is wrong
+    if not problem.is_dcp():  # checked with the risks: a variable in place of a risk may hide the violation
         raise cp.DCPError(
             "the problem does not follow the rules of disciplined convex programming. A risk is convex and "
             "decreasing in its kernel: minimise it, or bound it from above.\n" + str(problem)

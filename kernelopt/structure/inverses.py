@@ -1,4 +1,4 @@
-"""Sums of reciprocals of numbers that are affine in one entry each."""
+"""Sums of reciprocals 1 / (a_i x_i + b_i) of affine functions of one entry each."""
 
 from __future__ import annotations
 
@@ -14,9 +14,10 @@ from kernelopt.validation import Array, Index
 
 @dataclass(frozen=True, eq=False)
 class Inverses:
-    """sum_i c_i / (a_i x_i + b_i) over a_i x_i + b_i > 0, of the entries i in `entries` of a variable x >= 0.
+    """The convex function sum_i c_i / (a_i x_i + b_i) of a variable x >= 0, where a_i x_i + b_i > 0.
 
-    c_i >= 0, a_i != 0, and b_i > 0, or b_i = 0 < a_i.
+    The sum runs over the i in `entries`. The coefficients satisfy c_i >= 0 and a_i != 0, and either b_i > 0,
+    or b_i = 0 and a_i > 0.
     """
 
     variable: cp.Variable
@@ -32,7 +33,7 @@ class Inverses:
 
 
 def read_inverses(c: Array, e: cp.Expression) -> Inverses | None:
-    """Read sum_i c_i e_i, where e is the inverse of a vector, None if it is something else."""
+    """Return sum_i c_i e_i as `Inverses`, where e is cvxpy's power -1 of a vector; None for another e."""
     read = affine(e.args[0]) if isinstance(e, POWER) and power_of(e) == -1 else None
     if read is None or len(read.matrices) != 1 or not (c >= 0).all():
         return None

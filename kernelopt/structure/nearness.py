@@ -54,7 +54,7 @@ class Block:
 
         G is known up to `error` in the Frobenius norm.
         """
-        sigma = self.piece.least(G) - error * (
+        sigma = self.piece.linear_minimum(G) - error * (
             1.0 if self.piece.reach is None else float(np.max(self.piece.reach))
         )
         if self.total is not None:

@@ -1,4 +1,4 @@
-"""Reading the set of a problem as a product of spectrahedra and simplices."""
+"""The feasible set as a product of spectrahedra {X PSD, tr X = r} and simplices {x >= 0, r'x = 1}."""
 
 from __future__ import annotations
 
@@ -18,15 +18,21 @@ from kernelopt.validation import Array
 
 @dataclass(frozen=True, eq=False)
 class Piece:
-    """One variable and its size: X PSD with tr X = reach, or x >= 0 with sum_j x_j / reach_j = 1.
+    """One factor of the feasible set: {X PSD: size(X) = 1} or {x >= 0: size(x) = 1}.
+
+    The size of a matrix is tr X / reach, and that of a vector is sum_j x_j / reach_j.
 
     Attributes
     ----------
     variable : symmetric matrix with PSD=True, or vector with nonneg=True
-    reach : array of shape () or (k,), positive; None where no constraint bounds the variable
-    at_most : whether the size may also be smaller
-    constraint : the position of the one that fixes the size
-    slope : its derivative along the size
+    reach : array of shape () or (k,), positive, or None
+        The largest trace, or the largest value of each entry; None for a cone, with no bound of the size.
+    at_most : bool
+        Whether the constraint is size <= 1 and not size = 1.
+    constraint : int or None
+        The position of the constraint on the size among those of the problem.
+    slope : float
+        The expression of that constraint is slope * (size - 1).
     """
 
     variable: cp.Variable
@@ -40,21 +46,23 @@ class Piece:
         """Whether the variable is a matrix."""
         return bool(self.variable.ndim == 2)
 
-    def least(self, G: Array) -> float:
-        """Return sigma with <G, X> >= sigma * size(X) for all X in the cone, about the largest such number.
+    def linear_minimum(self, G: Array) -> float:
+        """Return a lower bound sigma of min {<G, X> : X in the cone, size(X) = 1}.
 
-        An eigenvalue is computed up to a small multiple of u n |G|_F, by which it is moved down.
+        Hence <G, X> >= sigma * size(X) for all X in the cone. The minimum is reach * lambda_min(G) for a
+        matrix and min_j reach_j G_j for a vector. The bound accounts for the rounding of the eigenvalue,
+        which is a small multiple of u n |G|_F with the unit roundoff u, and for that of the products.
         """
         if self.is_matrix:
-            least = float(scipy.linalg.eigvalsh(G, subset_by_index=[0, 0], check_finite=False)[0])
-            least -= EIGENVALUE * gamma(len(G)) * float(np.linalg.norm(G))
-            sigma = least * (1.0 if self.reach is None else float(self.reach))
+            smallest = float(scipy.linalg.eigvalsh(G, subset_by_index=[0, 0], check_finite=False)[0])
+            smallest -= EIGENVALUE * gamma(len(G)) * float(np.linalg.norm(G))
+            sigma = smallest * (1.0 if self.reach is None else float(self.reach))
         else:
             sigma = float((G if self.reach is None else G * self.reach).min())
         return sigma - gamma(4) * abs(sigma)
 
     def nearest(self, X: Array) -> Array:
-        """Return the point of the piece nearest to X, a symmetric matrix or a vector."""
+        """Return the Euclidean projection of a symmetric matrix or a vector X on the piece."""
         if not self.is_matrix:
             return self._nearest_vector(X)
         values, V = np.linalg.eigh(X)
@@ -71,7 +79,7 @@ class Piece:
 
 @once
 def read_pieces(structure: Structure) -> list[Piece] | str:
-    """Read every variable as a `Piece`, or say what stands in the way."""
+    """Return the feasible set as one `Piece` for each variable, or a sentence why it is no such product."""
     pieces: dict[cp.Variable, Piece] = {}
     for variable in structure.variables:
         square = variable.ndim == 2 and variable.attributes["PSD"]
@@ -81,12 +89,12 @@ def read_pieces(structure: Structure) -> list[Piece] | str:
             return f"{variable.name()} has bounds beside its sign"
         pieces[variable] = Piece(variable)
     for i in structure.active:
-        edge = structure.edges[i]
-        variable = next(iter(edge.rows)) if edge is not None and len(edge.rows) == 1 else None
+        budget = structure.budgets[i]
+        variable = next(iter(budget.rows)) if budget is not None and len(budget.rows) == 1 else None
         if (
-            edge is None
+            budget is None
             or variable is None
-            or not (edge.total > 0 and edge.bounds_all)
+            or not (budget.total > 0 and budget.bounds_all)
             or (pieces[variable].constraint is not None)
         ):
             constraint = structure.lifted.constraints[i]
@@ -94,27 +102,29 @@ def read_pieces(structure: Structure) -> list[Piece] | str:
                 f"the constraint {constraint.label or short(constraint)} does not fix the trace of one "
                 "variable, or is the second that does"
             )
-        reach = edge.reach(variable)
-        pieces[variable] = Piece(variable, reach, edge.at_most, i, edge.sign * edge.total)
+        reach = budget.reach(variable)
+        pieces[variable] = Piece(variable, reach, budget.at_most, i, budget.sign * budget.total)
     return list(pieces.values())
 
 
 def centre(piece: Piece) -> Array:
-    """Return the middle of a bounded piece."""
-    size = piece.variable.shape[0]
-    shares = np.eye(size) / size if piece.is_matrix else np.full(size, 1 / size)
-    return np.asarray(piece.reach * shares, dtype=float)
+    """Return the centre of a bounded piece: reach I / n for a matrix, reach / n for a vector."""
+    n = piece.variable.shape[0]
+    of_size_one = np.eye(n) / n if piece.is_matrix else np.full(n, 1 / n)
+    return np.asarray(piece.reach * of_size_one, dtype=float)
 
 
-def size_multipliers(structure: Structure, pieces: list[Piece], least: list[float]) -> list[list[Any]]:
-    """Return the multipliers of the constraints, where `least` are the sigma of the pieces' gradients.
+def size_multipliers(structure: Structure, pieces: list[Piece], minima: list[float]) -> list[list[Any]]:
+    """Return the multipliers of all constraints from the linear minima sigma of the pieces.
 
-    The size s of a piece is paid sigma, so that its constraint slope * (s - 1) has the multiplier
-    - sigma / slope. What only repeats a sign has the multiplier zero.
+    The Lagrangian of a piece is <G, X> + nu slope (size(X) - 1). It is bounded below over the cone if
+    sigma + nu slope >= 0, and its minimum -nu slope is largest at nu = -sigma / slope. For size <= 1 the
+    multiplier must not be negative, so sigma is replaced by min(sigma, 0). Constraints that only repeat the
+    sign of a variable have the multiplier zero.
     """
     known = {
         piece.constraint: -(min(sigma, 0.0) if piece.at_most else sigma) / piece.slope
-        for piece, sigma in zip(pieces, least, strict=True)
+        for piece, sigma in zip(pieces, minima, strict=True)
         if piece.constraint is not None
     }
     return [

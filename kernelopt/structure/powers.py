@@ -1,4 +1,4 @@
-"""Powers of norms of linear images: prices of weights, and the sides of balls and ellipsoids."""
+"""Powers of norms, c |L x|_p^r: regularisers in an objective, and norm balls and ellipsoids."""
 
 from __future__ import annotations
 
@@ -23,23 +23,23 @@ from kernelopt.structure.affine import Affine, affine
 from kernelopt.structure.trees import number
 from kernelopt.validation import Array, Index
 
-# cvxpy has called the class by different names.
+# The class of cvxpy's exact power. Its name differs between versions.
 POWER: Any = type(cp.power(cp.Variable(nonneg=True), 2.5, approx=False))
 
 
 @dataclass(frozen=True, eq=False)
 class Length:
-    """|L x|_p of the entries x >= 0 of some variables, one after the other, or sqrt(x'Ex).
+    """The norm |L x|_p or sqrt(x'Ex) of x >= 0, the entries of some variables one after the other.
 
     Attributes
     ----------
     variables : tuple of non-negative variables
     p : float in [1, inf]
-        2 where neither L is diagonal up to the order of its rows nor the length is sqrt(x'Ex).
+        Always 2 unless L has at most one entry in each row and column.
     matrix : sparse array of shape (k, n), or (n, n)
-        L, or a positive definite E.
+        L, or the positive definite matrix E.
     is_form : bool
-        Whether the matrix is E.
+        Whether the length is sqrt(x'Ex).
     """
 
     variables: tuple[cp.Variable, ...]
@@ -49,25 +49,36 @@ class Length:
 
     @cached_property
     def diagonal(self) -> Array | None:
-        """The absolute value of the one entry in each column of L, or zero; None where L has more."""
+        """The absolute values of the only entry (or 0) in each column of L; None for any other L."""
         return None if self.is_form else single_entries(self.matrix)
 
 
 @dataclass(frozen=True, eq=False)
 class Power:
-    """factor * length^exponent, with factor >= 0 and exponent >= 1."""
+    """The convex function factor * length^exponent, with factor >= 0 and exponent >= 1."""
 
     length: Length
     exponent: float = 1.0
     factor: float = 1.0
 
+    @property
+    def variables(self) -> tuple[cp.Variable, ...]:
+        """The variables of the length."""
+        return self.length.variables
+
     def times(self, factor: float) -> Power:
-        """Return a multiple."""
+        """Return this function times a non-negative number."""
         return Power(self.length, self.exponent, factor * self.factor)
 
 
 def single_entries(matrix: sp.csr_array) -> Array | None:
-    """Return the absolute value of the one entry in each column, or zero; None for two in a line."""
+    """Return the absolute value of the only entry in each column, or zero.
+
+    Returns
+    -------
+    array of shape (n,), or None
+        None where a row or a column has more than one entry.
+    """
     found = sp.csc_array(matrix)
     found.eliminate_zeros()
     if (np.diff(found.indptr) > 1).any() or np.unique(found.indices).size < found.nnz:
@@ -76,7 +87,7 @@ def single_entries(matrix: sp.csr_array) -> Array | None:
 
 
 def read_power(e: cp.Expression) -> Power | None:
-    """Read a scalar expression as a power of a length, None if it is something else."""
+    """Return a scalar expression as a power of a length, or None if it is not one."""
     for kind, reader in READERS:
         if isinstance(e, kind):
             return reader(e)
@@ -84,56 +95,60 @@ def read_power(e: cp.Expression) -> Power | None:
 
 
 def read_wrapped(e: cp.Expression) -> Power | None:
-    """Read what cvxpy only marks."""
+    """Return the argument of a cvxpy node that only marks an attribute, as a power of a length."""
     return read_power(e.args[0])
 
 
 def read_norm(e: cp.Expression) -> Power | None:
-    """Read a norm of all entries."""
+    """Return |u|_p of all entries as a power of a length."""
     p = {norm1: 1.0, norm_inf: np.inf}.get(type(e)) or float(e.p)
-    return None if getattr(e, "axis", None) is not None or p < 1 else powered(e.args[0], p)
+    return None if getattr(e, "axis", None) is not None or p < 1 else power_of_norm(e.args[0], p)
 
 
 def read_largest(e: cp.Expression) -> Power | None:
-    """Read the largest entry of a non-negative vector."""
-    return powered(e.args[0], np.inf) if e.axis is None and e.args[0].is_nonneg() else None
+    """Return max_i u_i of a non-negative vector, which is |u|_inf, as a power of a length."""
+    return power_of_norm(e.args[0], np.inf) if e.axis is None and e.args[0].is_nonneg() else None
 
 
 def read_squares(e: cp.Expression) -> Power | None:
-    """Read a sum of squares over a positive number."""
-    below = e.args[1]
-    if getattr(e, "axis", None) is not None or not below.is_constant() or not number(below) > 0:
+    """Return |u|_2^2 / d for a constant d > 0 as a power of a length."""
+    divisor = e.args[1]
+    if getattr(e, "axis", None) is not None or not divisor.is_constant() or not number(divisor) > 0:
         return None
-    return powered(e.args[0], 2.0, 2.0, 1 / number(below))
+    return power_of_norm(e.args[0], 2.0, 2.0, 1 / number(divisor))
 
 
 def read_form(e: cp.Expression) -> Power | None:
-    """Read x'Ex with a positive definite E."""
+    """Return x'Ex for a non-negative variable x and a positive definite E as a power of a length."""
     read = affine(e.args[0]) if e.args[1].is_constant() else None
     value: Any = None if read is None else e.args[1].value
     if read is None or value is None or len(read.matrices) != 1 or read.constant.any():
         return None
     ((variable, L),) = read.matrices.items()
     E = np.asarray(value.toarray() if sp.issparse(value) else value, dtype=float)
-    unchanged = L.shape[0] == L.shape[1] and (L != sp.identity(L.shape[0])).nnz == 0
-    if not (unchanged and variable.is_nonneg() and np.array_equal(E, E.T) and is_definite(E)):
+    is_identity = L.shape[0] == L.shape[1] and (L != sp.identity(L.shape[0])).nnz == 0
+    if not (is_identity and variable.is_nonneg() and np.array_equal(E, E.T) and is_definite(E)):
         return None
     return Power(Length((variable,), 2.0, sp.csr_array(E), is_form=True), 2.0)
 
 
 def is_definite(E: Array) -> bool:
-    """Whether a symmetric matrix is positive definite beyond the rounding errors of its eigenvalues."""
+    """Whether a symmetric matrix is certainly positive definite.
+
+    The matrix is scaled to D E D with a diagonal in [1/2, 2), where D holds powers of two and the scaling is
+    exact. The smallest eigenvalue of D E D must exceed twice the bound of its rounding error.
+    """
     d = np.diag(E)
     if not ((d > 0).all() and np.isfinite(E).all()):
         return False
     units = np.ldexp(1.0, -(np.frexp(d)[1] // 2))
     scaled = units[:, None] * E * units
-    lost = EIGENVALUE * gamma(len(E)) * float(np.linalg.norm(scaled))
-    return bool(np.linalg.eigvalsh(scaled)[0] > 2 * lost)
+    error = EIGENVALUE * gamma(len(E)) * float(np.linalg.norm(scaled))
+    return bool(np.linalg.eigvalsh(scaled)[0] > 2 * error)
 
 
 def read_raised(e: cp.Expression) -> Power | None:
-    """Read a power of a length."""
+    """Return (c length^r)^s with s >= 1 as the power c^s length^(r s)."""
     exponent = power_of(e)
     inner = read_power(e.args[0]) if exponent >= 1 else None
     if inner is None:
@@ -148,30 +163,33 @@ def power_of(e: Any) -> float:
 
 
 def read_sum(e: cp.Expression) -> Power | None:
-    """Read r'x with r >= 0, the sum of absolute values of r_j x_j."""
+    """Return r'x with r >= 0 and x >= 0 as the length |diag(r) x|_1."""
     read = affine(e) if e.size == 1 else None
     if read is None or not read.matrices or read.constant.any():
         return None
     row = stacked(read).toarray()[0]
     return (
-        powered_matrix(tuple(read.matrices), sp.csr_array(sp.diags_array(row)), 1.0)
+        power_of_matrix_norm(tuple(read.matrices), sp.csr_array(sp.diags_array(row)), 1.0)
         if (row >= 0).all()
         else None
     )
 
 
-def powered(u: cp.Expression, p: float, exponent: float = 1.0, factor: float = 1.0) -> Power | None:
-    """Return factor * |u|_p^exponent for u linear in non-negative variables, else None."""
+def power_of_norm(u: cp.Expression, p: float, exponent: float = 1.0, factor: float = 1.0) -> Power | None:
+    """Return factor * |u|_p^exponent for u = L x with non-negative variables x, or None for another u."""
     read = affine(u)
     if read is None or not read.matrices or read.constant.any():
         return None
-    return powered_matrix(tuple(read.matrices), stacked(read), p, exponent, factor)
+    return power_of_matrix_norm(tuple(read.matrices), stacked(read), p, exponent, factor)
 
 
-def powered_matrix(
+def power_of_matrix_norm(
     variables: tuple[cp.Variable, ...], L: sp.csr_array, p: float, exponent: float = 1.0, factor: float = 1.0
 ) -> Power | None:
-    """Return factor * |L x|_p^exponent, None where the minimum of a linear function over it is not known."""
+    """Return factor * |L x|_p^exponent, or None where its dual norm over x >= 0 has no closed form.
+
+    A closed form is known for p = 2, and for any p where L has one entry in each row and column at most.
+    """
     length = Length(variables, p, L)
     if not all(v.is_nonneg() for v in variables) or (p != 2 and length.diagonal is None):
         return None
@@ -179,12 +197,12 @@ def powered_matrix(
 
 
 def stacked(read: Affine) -> sp.csr_array:
-    """Return the matrices of the variables side by side."""
+    """Return the matrix [A_1, A_2, ...] of the variables one after the other."""
     return sp.csr_array(sp.hstack(list(read.matrices.values())))
 
 
 def columns_of(variables: tuple[cp.Variable, ...]) -> list[Index]:
-    """Return the places of the entries of each variable, one variable after the other."""
+    """Return the indices of the entries of each variable in the vector of all variables."""
     ends = np.cumsum([v.size for v in variables])
     return [np.arange(end - v.size, end) for v, end in zip(variables, ends, strict=True)]
 

@@ -1,4 +1,4 @@
-"""A problem as an affine minimisation over parts that share no variable."""
+"""Problems that separate: an affine objective and convex terms, over sets that share no variable."""
 
 from __future__ import annotations
 
@@ -19,92 +19,88 @@ from cvxpy.constraints import Inequality
 from kernelopt.numerics.rounding import UNIT, exact_sum, upwards
 from kernelopt.structure.affine import Affine, affine, flat
 from kernelopt.structure.inverses import read_inverses
-from kernelopt.structure.powers import POWER, Power, power_of, powered, read_power
-from kernelopt.structure.sizes import Edge
+from kernelopt.structure.powers import POWER, Power, power_of, power_of_norm, read_power
+from kernelopt.structure.sizes import Budget
 from kernelopt.structure.structure import Structure, once
 from kernelopt.structure.trees import number, summands
 from kernelopt.validation import Array
 
-LARGEST_POWER = 8  # of weighted entries
+LARGEST_EXPONENT = 8  # of sum_i w_i x_i^p: the rounding of w_i^(1/p) grows with p
 
 
 @dataclass(frozen=True, eq=False)
-class Ball:
-    """factor * length^exponent <= level, with level >= 0; positive where the exponent is above one."""
+class PowerBall:
+    """The set {x >= 0: factor * length^exponent <= level} with level >= 0.
+
+    The level is positive where the exponent is above one.
+    """
 
     power: Power
     level: float
 
     @property
     def variables(self) -> tuple[cp.Variable, ...]:
-        """The variables that it bounds."""
-        return self.power.length.variables
-
-
-@dataclass(frozen=True, eq=False)
-class Price:
-    """A power of a length in the objective."""
-
-    power: Power
-
-    @property
-    def variables(self) -> tuple[cp.Variable, ...]:
-        """The variables that are priced."""
-        return self.power.length.variables
+        """The variables that the set bounds."""
+        return self.power.variables
 
 
 @dataclass(frozen=True, eq=False)
 class Separation:
-    """Minimise affine + sum of shares * risks + sum of the prices, over the sets of disjoint variables.
+    """min sum_k coefficients_k risk_k(x) + affine(x) + sum of terms(x), with x in every set.
+
+    No variable occurs in two of the sets and the terms. With each risk replaced by an affine minorant, the
+    minimum is therefore a sum of minima over one set or of one term each, which have closed forms.
 
     Attributes
     ----------
-    shares : tuple of float >= 0, one per risk
+    coefficients : tuple of float >= 0, one per risk
     affine : Affine
-    sets : dict from the position of a constraint to Edge or Ball
-        The constraint as the set that it is.
-    prices : tuple of Price, Inverses, ...
+    sets : dict from the position of a constraint to Budget or PowerBall
+    terms : tuple of Power or Inverses
+        The convex terms of the objective that are not affine.
     """
 
-    shares: tuple[float, ...]
+    coefficients: tuple[float, ...]
     affine: Affine
     sets: dict[int, Any]
-    prices: tuple[Any, ...]
+    terms: tuple[Any, ...]
 
     @cached_property
     def used(self) -> tuple[cp.Variable, ...]:
-        """The variables of the sets and of the prices."""
-        return tuple(v for part in (*self.sets.values(), *self.prices) for v in part.variables)
+        """The variables of the sets and of the terms, with repetitions."""
+        return tuple(v for part in (*self.sets.values(), *self.terms) for v in part.variables)
 
 
 @once
 def read_separation(structure: Structure) -> Separation | None:
-    """Read a problem as a `Separation`, None if it is none."""
-    shares, rest = structure.objective
-    if shares is None or rest is None or structure.domains or any(structure.constrained):
+    """Return a problem as a `Separation`, or None if it does not separate."""
+    coefficients, rest = structure.objective
+    if coefficients is None or rest is None or structure.domains or any(structure.constrained):
         return None
-    if min(shares, default=0.0) < 0 or any(v.attributes["bounds"] is not None for v in structure.variables):
+    if min(coefficients, default=0.0) < 0 or any(
+        v.attributes["bounds"] is not None for v in structure.variables
+    ):
         return None
     sets = {i: read_set(structure, i) for i in structure.active}
     if any(found is None for found in sets.values()):
-        return None  # before the objective is read, which takes longer
-    taken = taken_apart(rest)
-    if taken is None:
+        return None  # the sets are read first because reading the objective takes longer
+    parts = affine_and_terms(rest)
+    if parts is None:
         return None
-    linear, prices = taken
-    found = Separation(shares, linear, sets, prices)
+    linear, terms = parts
+    found = Separation(coefficients, linear, sets, terms)
     used = set(found.used)
     return found if len(used) == len(found.used) and used <= set(structure.variables) else None
 
 
-def read_edge_set(structure: Structure, at: int) -> Edge | None:
-    """Return a constraint as a simplex or a spectrahedron that bounds all of its variables."""
-    edge = structure.edges[at]
-    return edge if edge is not None and edge.bounds_all else None
+def read_budget_set(structure: Structure, at: int) -> Budget | None:
+    """Return a constraint as a budget that bounds every entry of its variables, or None."""
+    budget = structure.budgets[at]
+    return budget if budget is not None and budget.bounds_all else None
 
 
-def read_ball_set(structure: Structure, at: int) -> Ball | None:
-    """Return a constraint as a ball or an ellipsoid."""
+def read_power_ball(structure: Structure, at: int) -> PowerBall | None:
+    """Return a constraint as a norm ball or an ellipsoid, or None."""
     constraint = structure.lifted.constraints[at]
     if not isinstance(constraint, Inequality) or constraint.size != 1:
         return None
@@ -113,27 +109,27 @@ def read_ball_set(structure: Structure, at: int) -> Ball | None:
     if len(left) != 1 or not left[0][0] > 0:
         return None
     power = read_power(left[0][1])
-    terms = [-number(c) * number(e) for c, e in pairs if e.is_constant()]
-    level = exact_sum(terms)
-    if len(terms) > 1:  # a larger set has no larger minimum
-        level = upwards(level + 2 * UNIT * sum(map(abs, terms)))
+    constants = [-number(c) * number(e) for c, e in pairs if e.is_constant()]
+    level = exact_sum(constants)
+    if len(constants) > 1:  # rounded upwards: the minimum over a larger set is a lower bound
+        level = upwards(level + 2 * UNIT * sum(map(abs, constants)))
     if power is None or not power.factor > 0 or not (level > 0 or (level == 0 and power.exponent == 1)):
         return None
-    return Ball(power.times(left[0][0]), level)
+    return PowerBall(power.times(left[0][0]), level)
 
 
-SETS: tuple[Callable[[Structure, int], Any], ...] = (read_edge_set, read_ball_set)
+SET_READERS: tuple[Callable[[Structure, int], Any], ...] = (read_budget_set, read_power_ball)
 
 
 def read_set(structure: Structure, at: int) -> Any:
-    """Return the set that a constraint is, None where it is none with a known support function."""
-    return next(filter(None, (reader(structure, at) for reader in SETS)), None)
+    """Return a constraint as a set whose support function has a closed form, or None."""
+    return next(filter(None, (reader(structure, at) for reader in SET_READERS)), None)
 
 
-def taken_apart(rest: cp.Expression) -> tuple[Affine, tuple[Any, ...]] | None:
-    """Return an expression as an affine one and prices; None where a term is neither."""
+def affine_and_terms(rest: cp.Expression) -> tuple[Affine, tuple[Any, ...]] | None:
+    """Return a scalar expression as an affine part and convex terms, or None where a summand is neither."""
     linear: list[Any] = [cp.Constant(0.0)]
-    prices = []
+    terms = []
     for c, term in summands(rest):
         for weights, e in entrywise(np.full(1, number(c)), term):
             if e.is_affine():
@@ -141,16 +137,16 @@ def taken_apart(rest: cp.Expression) -> tuple[Affine, tuple[Any, ...]] | None:
                     cp.sum(cp.multiply(weights if e.size > 1 else weights[0], cp.vec(e, order="F")))
                 )
                 continue
-            found = next(filter(None, (reader(weights, e) for reader in PRICES)), None)
+            found = next(filter(None, (reader(weights, e) for reader in TERM_READERS)), None)
             if found is None:
                 return None
-            prices.append(found)
+            terms.append(found)
     read = affine(sum(linear[1:], linear[0]))
-    return None if read is None else (read, tuple(prices))
+    return None if read is None else (read, tuple(terms))
 
 
 def entrywise(weights: Array, e: cp.Expression) -> list[tuple[Array, cp.Expression]]:
-    """Return pairs (w, f) with weights'e = sum of w'f, for vectors flattened by columns."""
+    """Return pairs (w, f) with weights' vec(e) = sum of w' vec(f), where no f is a sum or a multiple."""
     weights = np.broadcast_to(weights, (e.size,))
     args = e.args
     if isinstance(e, AddExpression):
@@ -174,22 +170,24 @@ def entrywise(weights: Array, e: cp.Expression) -> list[tuple[Array, cp.Expressi
     return [(weights, e)]
 
 
-def read_price(weights: Array, e: cp.Expression) -> Price | None:
-    """Read weights'e, where e is one power of a length or powers of single numbers."""
+def read_power_term(weights: Array, e: cp.Expression) -> Power | None:
+    """Return weights' vec(e) as a power of a length, for a scalar e or a vector of powers, or None.
+
+    For u >= 0, sum_i w_i u_i^p = |(w_i^(1/p) u_i)_i|_p^p.
+    """
     if e.size == 1 and weights[0] >= 0:
         found = read_power(e)
-        return None if found is None else Price(found.times(float(weights[0])))
+        return None if found is None else found.times(float(weights[0]))
     p = power_of(e) if isinstance(e, POWER) else 0.0
     if not (p > 1 and (weights > 0).all()):
         return None
     if np.ptp(weights) == 0:
-        found = powered(e.args[0], p, p, float(weights[0]))
-        return None if found is None else Price(found)
-    # The roots are rounded, which the powers magnify: the price pays for small ones.
-    found = powered(cp.multiply(weights ** (1 / p), e.args[0]), p, p) if p <= LARGEST_POWER else None
+        return power_of_norm(e.args[0], p, p, float(weights[0]))
+    # The p-th power multiplies the rounding error of w_i^(1/p) by p. The bounds allow for a moderate p.
+    found = power_of_norm(cp.multiply(weights ** (1 / p), e.args[0]), p, p) if p <= LARGEST_EXPONENT else None
     if found is None or found.length.diagonal is None:
         return None
-    return Price(found)
+    return found
 
 
-PRICES: tuple[Callable[[Array, cp.Expression], Any], ...] = (read_price, read_inverses)
+TERM_READERS: tuple[Callable[[Array, cp.Expression], Any], ...] = (read_power_term, read_inverses)

@@ -1,4 +1,4 @@
-"""Constraints that bound the size of variables: a trace, a simplex, a norm ball."""
+"""Constraints that bound variables: budgets (a trace, a simplex) and norm balls."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ from kernelopt.validation import Array
 
 
 @dataclass(frozen=True, eq=False)
-class Edge:
-    """sum over variables of <row, x> == total, or <= total, with total >= 0.
+class Budget:
+    """A budget constraint: sum_v <row_v, x_v> = total, or <= total, with total >= 0.
 
-    Every variable is a non-negative vector (or number) with a row >= 0, or a PSD matrix whose row is a
-    positive multiple of its trace.
+    Each x_v is a non-negative vector (or number) with row_v >= 0, or a PSD matrix with <row_v, X> = c tr X
+    and c > 0.
 
     Attributes
     ----------
     rows : dict from variable to array, flattened by columns
     total : float >= 0
     at_most : bool
-        Whether the sum may also be smaller.
+        Whether the constraint is an inequality.
     sign : float
         The expression of the constraint is sign * (sum - total).
     """
@@ -42,7 +42,7 @@ class Edge:
 
     @property
     def variables(self) -> tuple[cp.Variable, ...]:
-        """The variables that it sizes."""
+        """The variables of the sum."""
         return tuple(self.rows)
 
     @cached_property
@@ -51,7 +51,7 @@ class Edge:
         return all(traced(v, row) or bool((row > 0).all()) for v, row in self.rows.items())
 
     def reach(self, variable: cp.Variable) -> Array:
-        """Return the largest trace of a matrix, shape (), or the largest entries of a vector."""
+        """Return the largest trace of a matrix, shape (), or the largest value of each entry of a vector."""
         row = self.rows[variable]
         if traced(variable, row):
             return np.asarray(self.total / row[0])
@@ -60,7 +60,7 @@ class Edge:
 
 
 @dataclass(frozen=True, eq=False)
-class Sphere:
+class NormBall:
     """|x|_p <= radius for one variable x."""
 
     variable: cp.Variable
@@ -68,8 +68,8 @@ class Sphere:
     radius: float
 
 
-def read_edge(constraint: cp.Constraint, read: Affine | None) -> Edge | None:
-    """Read a scalar constraint, whose expression was read as `read`, as an `Edge`."""
+def read_budget(constraint: cp.Constraint, read: Affine | None) -> Budget | None:
+    """Return a scalar constraint as a `Budget`, or None. `read` is its expression as an affine map."""
     if read is None or constraint.size != 1 or not read.matrices:
         return None
     rows = {variable: matrix.toarray()[0] for variable, matrix in read.matrices.items()}
@@ -80,7 +80,7 @@ def read_edge(constraint: cp.Constraint, read: Affine | None) -> Edge | None:
     for variable, row in rows.items():
         if not (traced(variable, row) or (variable.is_nonneg() and (row >= 0).all() and row.any())):
             return None
-    return Edge(rows, total, not equality, sign) if total >= 0 else None
+    return Budget(rows, total, not equality, sign) if total >= 0 else None
 
 
 def traced(variable: cp.Variable, row: Array) -> bool:
@@ -91,8 +91,8 @@ def traced(variable: cp.Variable, row: Array) -> bool:
     return bool(row[0] > 0 and np.array_equal(row, row[0] * diagonal))
 
 
-def read_sphere(constraint: cp.Constraint) -> Sphere | None:
-    """Read |x|_p <= R with a variable x and a constant R; max(x) <= R counts for x >= 0."""
+def read_norm_ball(constraint: cp.Constraint) -> NormBall | None:
+    """Return |x|_p <= R for a variable x and a constant R, or None; max(x) <= R with x >= 0 has p = inf."""
     if not isinstance(constraint, Inequality) or not constraint.args[1].is_constant():
         return None
     norm, radius = constraint.args
@@ -109,11 +109,11 @@ def read_sphere(constraint: cp.Constraint) -> Sphere | None:
         p = np.inf
     else:
         return None
-    return Sphere(variable, p, float(np.ravel(radius.value)[0]))
+    return NormBall(variable, p, float(np.ravel(radius.value)[0]))
 
 
 def trivially_true(constraint: cp.Constraint) -> bool:
-    """Whether a constraint only repeats that an expression is non-negative or PSD."""
+    """Whether a constraint holds by the signs that cvxpy knows: c <= e with c <= 0 <= e, or a PSD matrix."""
     if isinstance(constraint, Inequality):
         left, right = constraint.args
         return bool(left.is_constant() and np.all(left.value <= 0) and right.is_nonneg())

@@ -1,23 +1,25 @@
-"""`Structure`: a cvxpy problem, read once."""
+"""`Structure`: the parts of a cvxpy problem (risks, variables, sets), each read once."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property, wraps
 from typing import Any, NamedTuple, TypeVar
 
 import cvxpy as cp
 
 from kernelopt.grams import Grams
+from kernelopt.language.learner import Learner, on_labelled
 from kernelopt.language.penalty import Form
-from kernelopt.language.risk import Learner, Risk, on_labelled, risk
+from kernelopt.language.risk import Risk, risk
 from kernelopt.language.terms import FixedGrams, terms
 from kernelopt.losses import Loss
 from kernelopt.structure.affine import Affine, affine
-from kernelopt.structure.corners import read_corner
+from kernelopt.structure.copies import copied_loss, copied_parameter, copied_variable
+from kernelopt.structure.forced_zeros import read_forced_zeros
 from kernelopt.structure.gate import check_is_problem
-from kernelopt.structure.sizes import Edge, Sphere, read_edge, read_sphere, trivially_true
+from kernelopt.structure.sizes import Budget, NormBall, read_budget, read_norm_ball, trivially_true
 from kernelopt.structure.trees import (
     coefficient,
     copied_problem,
@@ -41,12 +43,13 @@ class RiskTerm:
     Attributes
     ----------
     node : Risk
-        The user's.
+        The node in the user's problem.
     kernels : tuple of cvxpy expressions
+        The kernels, on the copies.
     stand_in : cp.Variable
-        The variable that takes the place of the risk in `Structure.lifted`.
+        The variable t >= 0 that replaces the risk in `Structure.lifted`.
     loss : Loss
-        The user's, on copies of its parameters.
+        The user's loss, with copies of its parameters.
     """
 
     node: Risk
@@ -61,29 +64,32 @@ class RiskTerm:
 
     @property
     def forms(self) -> tuple[Form, ...]:
-        """The cone in which each kernel enters."""
+        """The cone of each kernel: "fixed", "second-order cone" or "semidefinite"."""
         return self.learner.forms
 
     def values(self) -> list[Array] | None:
-        """Return the kernels on the labelled points at the current values of the copies."""
+        """Return the kernels on the labelled points at the current values of the copies, or None."""
         return on_labelled(self.kernels, self.learner.n)
 
     def rebuilt(self) -> Risk:
-        """Return the risk of the copied kernels, with hidden variables of its own."""
+        """Return a new risk of the copied kernels, with auxiliary variables of its own."""
         learner = self.learner
         kernels = list(self.kernels) if len(self.kernels) > 1 else self.kernels[0]
         return risk(kernels, learner.y, self.loss, learner.bias is not None, learner.norm)
 
 
 class Objective(NamedTuple):
-    """The minimised objective as sum of share * risk + rest; None where it is no such sum, or not known."""
+    """The objective of the minimisation as sum_k coefficients_k risk_k + rest.
 
-    shares: tuple[float, ...] | None
+    Both are None where the objective is not linear in the risks, or where a parameter has no value.
+    """
+
+    coefficients: tuple[float, ...] | None
     rest: cp.Expression | None
 
 
 class read_once(cached_property[T]):
-    """A property that is computed once, under the lock on cvxpy: what it builds numbers new variables."""
+    """A property that is computed once, under the lock on cvxpy's counter of variable ids."""
 
     def __get__(self, instance: object, owner: type | None = None) -> T:  # type: ignore[override]
         with COMPILING:
@@ -91,28 +97,29 @@ class read_once(cached_property[T]):
 
 
 class Structure:
-    """What a problem says, each thing read when it is first asked for, and once.
+    """The parts of a problem, each read at first use and then kept.
 
-    All expressions are copies on variables of the structure's own, with the ids, names and attributes of
-    the user's: the user's variables are neither written nor asked for their values. Parameters are copied
-    with their values. So cvxpy, which keeps compiled forms in the leaves of what it compiles, leaves none
-    in the user's, where a deep copy would take them over with the ids of the original. A structure serves
-    one solve, in one thread.
+    All expressions are copies, on variables with the ids, the names and the attributes of the user's
+    variables. The user's variables are neither read nor written. Parameters are copied with their values.
+    The reason is that cvxpy stores compiled forms in the leaves of the problems it compiles, and that a deep
+    copy of the user's problem would share those forms. A structure is used for one solve, in one thread.
 
     Attributes
     ----------
     problem : cp.Problem
-        The user's.
+        The user's problem.
+    readings : dict
+        The results of the functions decorated with `once`.
     """
 
     def __init__(self, problem: cp.Problem) -> None:
         check_is_problem(problem)
         self.problem = problem
-        self.readings: dict[Callable[[Structure], Any], Any] = {}  # by the function that read
+        self.readings: dict[Callable[[Structure], Any], Any] = {}
 
     @read_once
     def user_variables(self) -> tuple[cp.Variable, ...]:
-        """The user's variables, without those inside the risks."""
+        """The user's variables, without the auxiliary variables inside the risks."""
         return tuple(visible_variables(self.problem))
 
     @read_once
@@ -122,7 +129,7 @@ class Structure:
 
     @read_once
     def risks(self) -> tuple[RiskTerm, ...]:
-        """The risks, each once, in order of appearance."""
+        """The risks, each one once, in order of appearance."""
         memo = self._copies
         terms_found = []
         for k, node in enumerate(risks(self.problem)):
@@ -133,7 +140,7 @@ class Structure:
 
     @read_once
     def lifted(self) -> cp.Problem:
-        """The problem with a variable in the place of every risk."""
+        """The problem with every risk replaced by its variable `stand_in`."""
         self._copies.update((id(term.node), term.stand_in) for term in self.risks)
         return copied_problem(self.problem, self._copies)
 
@@ -145,7 +152,7 @@ class Structure:
 
     @read_once
     def _copies(self) -> dict[int, Any]:
-        """The copy of every node of the user's that was copied, by id."""
+        """The copies of the user's nodes, by the id of the node."""
         pairs = zip(self.user_variables, self.variables, strict=True)
         copies: dict[int, Any] = {id(variable): copy for variable, copy in pairs}
         copies.update((id(p), copied_parameter(p)) for p in self.problem.parameters())
@@ -158,24 +165,24 @@ class Structure:
 
     @property
     def sign(self) -> float:
-        """-1 for a maximisation: the sign that makes it a minimisation."""
+        """1.0 for a minimisation and -1.0 for a maximisation: sign * objective is minimised."""
         return -1.0 if self.maximize else 1.0
 
     @read_once
     def unset(self) -> str:
-        """Which parameters have no value, in words; empty if all have one."""
+        """A sentence that lists the parameters without a value; empty if there are none."""
         names = [parameter.name() for parameter in self.problem.parameters() if parameter.value is None]
         return f"the parameters {', '.join(names)} have no values" if names else ""
 
     @read_once
     def constrained(self) -> tuple[bool, ...]:
-        """Of each risk, whether it stands in a constraint."""
+        """For each risk, whether it occurs in a constraint."""
         inside = {id(node) for c in self.lifted.constraints for node in nodes(c)}
         return tuple(id(term.stand_in) in inside for term in self.risks)
 
     @read_once
     def affines(self) -> tuple[Affine | None, ...]:
-        """Of each scalar or vector constraint its expression, where that is affine in the variables."""
+        """For each constraint its expression as an affine map; None for matrix and non-affine ones."""
         return tuple(
             affine(c.expr) if hasattr(c, "expr") and not isinstance(c, cp.constraints.PSD) else None
             for c in self.lifted.constraints
@@ -183,76 +190,81 @@ class Structure:
 
     @read_once
     def atom_domains(self) -> tuple[cp.Constraint, ...]:
-        """The domains of the atoms of the problem; cvxpy gives values outside of them: inv_pos(-1) = -1."""
+        """The domains of the atoms, as constraints: outside of them cvxpy's values are wrong.
+
+        An example is inv_pos(-1), whose value in cvxpy is -1. Domains that repeat an attribute of a variable
+        are left out.
+        """
         parts = [self.lifted.objective.args[0], *(arg for c in self.lifted.constraints for arg in c.args)]
         found = (domain for part in parts for domain in part.domain)
-        own = {id(v) for v in self.variables if v.attributes["PSD"] or v.is_nonneg()}  # these say so already
-        return tuple(c for c in found if not any(id(arg) in own for arg in c.args))
+        with_sign = {id(v) for v in self.variables if v.attributes["PSD"] or v.is_nonneg()}
+        return tuple(c for c in found if not any(id(arg) in with_sign for arg in c.args))
 
     @read_once
-    def corners(self) -> tuple[Affine | None, ...]:
-        """Of each matrix inequality the entries that it makes zero, None where there are none."""
-        return tuple(read_corner(c) for c in self.lifted.constraints)
+    def forced_zeros(self) -> tuple[Affine | None, ...]:
+        """For each constraint the entries that it forces to zero, if it is a matrix inequality; or None."""
+        return tuple(read_forced_zeros(c) for c in self.lifted.constraints)
 
     @read_once
-    def edges(self) -> tuple[Edge | None, ...]:
-        """Of each constraint the `Edge` that it is, None for others; risks have no place in it."""
-        own = set(self.variables)
+    def budgets(self) -> tuple[Budget | None, ...]:
+        """For each constraint its `Budget`, in the variables alone and without risks; or None."""
+        variables = set(self.variables)
         reads = zip(self.lifted.constraints, self.affines, strict=True)
         return tuple(
-            read_edge(c, read) if read is not None and set(read.matrices) <= own else None
+            read_budget(c, read) if read is not None and set(read.matrices) <= variables else None
             for c, read in reads
         )
 
     @read_once
-    def spheres(self) -> tuple[Sphere | None, ...]:
-        """Of each constraint the norm ball that it is, None for others."""
-        return tuple(read_sphere(c) for c in self.lifted.constraints)
+    def norm_balls(self) -> tuple[NormBall | None, ...]:
+        """For each constraint its `NormBall`, or None."""
+        return tuple(read_norm_ball(c) for c in self.lifted.constraints)
 
     @read_once
     def active(self) -> tuple[int, ...]:
-        """The positions of the constraints that say more than signs of variables do."""
+        """The positions of the constraints that do not follow from the signs of the variables."""
         return tuple(i for i, c in enumerate(self.lifted.constraints) if not trivially_true(c))
 
     @read_once
     def objective(self) -> Objective:
-        """The minimised objective, taken apart."""
+        """The objective of the minimisation, as the sum of its risks and the rest."""
         if self.unset:
             return Objective(None, None)
         expression = self.lifted.objective.args[0]
         found = [coefficient(expression, term.stand_in) for term in self.risks]
-        if any(share is None for share in found):
+        if any(c is None for c in found):
             return Objective(None, None)
         zeros: dict[int, Any] = {id(term.stand_in): cp.Constant(0.0) for term in self.risks}
         rest = replaced(expression, zeros)
-        shares = tuple(self.sign * number(share) for share in found)
-        return Objective(shares, -rest if self.maximize else rest)
+        coefficients = tuple(self.sign * number(c) for c in found)
+        return Objective(coefficients, -rest if self.maximize else rest)
 
     @read_once
     def rest(self) -> Affine | None:
-        """The minimised objective without its risks, where that is affine; None if it is not."""
+        """The objective of the minimisation without its risks, as an affine map, or None."""
         return None if self.objective.rest is None else affine(self.objective.rest)
 
     @read_once
     def domains(self) -> tuple[cp.Constraint, ...]:
-        """K >> 0 for the kernels of unknown sign, without which a risk is infinite.
+        """The constraints K >> 0 that define where the risks are finite.
 
-        Left out where the problem says so already: by an attribute, or by a constraint on the same
-        combination (to which non-negative terms may be added).
+        They are stated for kernels in the semidefinite form. A constraint is left out where it follows from
+        the problem: where cvxpy knows that K is PSD, or where K is the sum of a matrix that is constrained
+        to be PSD and of non-negative terms.
         """
-        said = [c.args[0] for c in self.lifted.constraints if isinstance(c, cp.constraints.PSD)]
+        known = [c.args[0] for c in self.lifted.constraints if isinstance(c, cp.constraints.PSD)]
         found: list[cp.Constraint] = []
         for term in self.risks:
             n = term.learner.n
             for K, form in zip(term.kernels, term.forms, strict=True):
-                if form != "semidefinite" or K.is_psd() or any(implies(other, K) for other in said):
+                if form != "semidefinite" or K.is_psd() or any(implies(other, K) for other in known):
                     continue
                 found.append(K[:n, :n] >> 0)
         return tuple(found)
 
 
 def once(reader: Callable[[Structure], T]) -> Callable[[Structure], T]:
-    """Make a function of a structure read it once: the structure keeps what was read."""
+    """Decorate a function of a structure so that its result is computed once and kept in the structure."""
 
     @wraps(reader)
     def read(structure: Structure) -> T:
@@ -263,25 +275,6 @@ def once(reader: Callable[[Structure], T]) -> Callable[[Structure], T]:
         return found
 
     return read
-
-
-def copied_variable(variable: cp.Variable) -> cp.Variable:
-    """Return a variable with the id, the name and the attributes of another, without its value."""
-    attributes = {k: v for k, v in variable.attributes.items() if v is not None and v is not False}
-    return cp.Variable(variable.shape, name=variable.name(), var_id=variable.id, **attributes)
-
-
-def copied_parameter(parameter: cp.Parameter) -> cp.Parameter:
-    """Return a parameter with the id, the name, the attributes and the value of another."""
-    attributes = {k: v for k, v in parameter.attributes.items() if v is not None and v is not False}
-    name, value = parameter.name(), parameter.value
-    return cp.Parameter(parameter.shape, name=name, value=value, id=parameter.id, **attributes)
-
-
-def copied_loss(loss: Loss, copies: dict[int, Any]) -> Loss:
-    """Return a loss with its parameters replaced by their copies."""
-    found = {name: copies[id(value)] for name, value in vars(loss).items() if id(value) in copies}
-    return replace(loss, **found) if found else loss  # type: ignore[type-var]
 
 
 def implies(known: cp.Expression, K: cp.Expression) -> bool:

@@ -1,4 +1,4 @@
-"""Walking the tree of a cvxpy problem: its risks, its variables, and the summands of an expression."""
+"""The expression trees of cvxpy: traversal, substitution, and the linear terms of an expression."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import cvxpy as cp
+import numpy as np
 from cvxpy.atoms.affine.add_expr import AddExpression
 from cvxpy.atoms.affine.binary_operators import DivExpression, MulExpression, multiply
 from cvxpy.atoms.affine.promote import Promote
@@ -26,7 +27,7 @@ def risks(problem: cp.Problem) -> list[Risk]:
 
 
 def nodes(root: Any) -> Iterator[Any]:
-    """Walk a cvxpy tree from the root, not entering the hidden expression of a risk."""
+    """Yield the nodes of a cvxpy tree in preorder, without those inside a risk."""
     stack = [root]
     while stack:
         node = stack.pop()
@@ -36,7 +37,7 @@ def nodes(root: Any) -> Iterator[Any]:
 
 
 def visible_variables(problem: cp.Problem) -> list[cp.Variable]:
-    """Return the user's own variables: those outside the hidden expressions of the risks."""
+    """Return the user's variables: those outside the risks, and those in the kernels of the risks."""
     found: dict[int, cp.Variable] = {}
 
     def visit(root: Any) -> None:
@@ -53,10 +54,11 @@ def visible_variables(problem: cp.Problem) -> list[cp.Variable]:
 
 
 def replaced(node: Any, substitutes: dict[int, Any]) -> Any:
-    """Return a tree with nodes replaced, by id; what holds none of them is not copied.
+    """Return a tree with the nodes in `substitutes` replaced. Subtrees without such nodes are not copied.
 
-    cvxpy's own `tree_copy` walks into a node before it replaces it, here the hidden expression of a risk.
-    The copies are added to `substitutes`, so that a node which stands in two places is copied once.
+    `substitutes` maps the id of a node to its replacement. The copies are added to it, so that a node which
+    occurs twice is copied once. cvxpy's own `tree_copy` visits the arguments of a node before it replaces
+    the node, and would copy the expression inside a risk.
     """
     if id(node) in substitutes:
         return substitutes[id(node)]
@@ -79,13 +81,13 @@ def copied_problem(problem: cp.Problem, substitutes: dict[int, Any]) -> cp.Probl
 
 
 def copied_constraint(constraint: cp.Constraint, substitutes: dict[int, Any]) -> cp.Constraint:
-    """Return a constraint with nodes replaced, and with its label, which cvxpy drops."""
+    """Return a constraint with nodes replaced. The label is set again, since cvxpy does not copy it."""
     copy = constraint.copy([replaced(arg, substitutes) for arg in constraint.args])
     return copy if constraint.label is None else copy.set_label(constraint.label)
 
 
 def coefficient(expression: Any, node: Any) -> cp.Expression | float | None:
-    """Return c with expression = c * node + (terms without node), None if there is no such constant."""
+    """Return the constant c with expression = c * node + (terms without node), or None if there is none."""
     if expression is node:
         return 1.0
     if not any(inner is node for inner in nodes(expression)):
@@ -113,7 +115,7 @@ def coefficient(expression: Any, node: Any) -> cp.Expression | float | None:
 
 
 def summands(expression: cp.Expression) -> list[tuple[Any, cp.Expression]]:
-    """Return pairs (c, e) with expression = sum of c * e, for a scalar: constants c, and e as they stand."""
+    """Return pairs (c, e) with expression = sum of c * e, for a scalar expression and constants c."""
     if isinstance(expression, AddExpression):
         return [pair for arg in expression.args for pair in summands(arg)]
     if isinstance(expression, NegExpression):
@@ -140,3 +142,10 @@ def short(node: Any) -> str:
 def number(value: Any) -> float:
     """Return the current value of a number or a constant scalar expression."""
     return float(flat(value.value if isinstance(value, cp.Expression) else value)[0])
+
+
+def times(factor: Any, expression: cp.Expression) -> cp.Expression:
+    """Return factor * expression, for a number or one factor per entry; by ones, the expression itself."""
+    if (np.asarray(factor) == 1).all():
+        return expression
+    return cp.multiply(factor, expression) if np.ndim(factor) else factor * expression

@@ -1,4 +1,4 @@
-"""Units in which a problem has variables, kernels, targets and values of size one."""
+"""Scaling: units in which the variables, kernels, targets and values of a problem are of size one."""
 
 from __future__ import annotations
 
@@ -13,15 +13,17 @@ from cvxpy.constraints.zero import Equality
 
 from kernelopt.language.terms import terms
 from kernelopt.structure.affine import Affine, affine, flat
-from kernelopt.structure.evaluation import magnitude
+from kernelopt.structure.evaluation import sum_of_magnitudes
 from kernelopt.structure.structure import RiskTerm, Structure, once
 from kernelopt.validation import Array
 
 HOMOGENEOUS = (Equality, Inequality, Zero, NonNeg, NonPos, cp.constraints.PSD, SOC, ExpCone, PowCone3D)
+"""Constraints in a cone, which stay the same when all arguments are divided by a positive number."""
+LARGEST_LOG2 = 500  # units lie in [2^-500, 2^500]: products of two neither overflow nor vanish
 
 
 class RiskUnits(NamedTuple):
-    """A risk is value * risk', with kernels K = kernel * K' and targets y = targets * y'."""
+    """The units of a risk: risk = value * risk', kernels K = kernel * K' and targets y = targets * y'."""
 
     kernel: float = 1.0
     targets: float = 1.0
@@ -30,10 +32,10 @@ class RiskUnits(NamedTuple):
 
 @dataclass(frozen=True)
 class Units:
-    """x = variables[x.id] * x' for every variable, objective = objective * objective'.
+    """The units of a problem: x = variables[x.id] * x' for every variable, and so on for its other parts.
 
-    Both sides of the k-th constraint are divided by constraints[k]. The units of variables, constraints
-    and values are powers of two: a number in other units is the same double but for its exponent.
+    Both sides of the i-th constraint are divided by constraints[i], and the objective by `objective`. The
+    units of variables, constraints and values are powers of two, so that scaling makes no rounding error.
     """
 
     variables: dict[int, Array] = field(default_factory=dict)
@@ -56,31 +58,32 @@ class Units:
 
 @once
 def units(structure: Structure) -> Units:
-    """Return units in which the numbers of a problem, and those of its solution, are of size one.
+    """Return units in which the data of a problem, and those of its solution, are of size one.
 
-    * A variable is measured by what bounds it: the radius of a ball, the most that a trace leaves to it.
-      Where nothing does its unit is one.
-    * Targets are measured by their standard deviation t, a risk by its value at simple predictors with such
-      weights, and its kernels by n t^2 / (2 value): so the value is that of a fit of n targets by a kernel
-      of mean diagonal one.
+    * The unit of a variable is the smallest bound that the constraints imply for it, such as the radius of a
+      ball or the bound of a trace. It is one where no constraint implies a bound.
+    * The unit of the targets is their standard deviation t, for losses that can be rescaled.
+    * The unit v of a risk is its smallest value at some simple predictors, with weights of the sizes above.
+    * The unit of the kernels is n t^2 / (2 v). Then a fit of n targets by a kernel of mean diagonal one has
+      about the value v.
 
-    Hence the problem in these units is the same for kernels c K with weights C / c, for theta / c in a ball
-    of radius r / c, and for targets in any unit.
+    The problem in these units does not change if kernels are multiplied by c and the weights C divided by
+    it, if theta and the radius of its ball are divided by c, or if the targets are in another unit.
     """
-    held = [*structure.variables, *(term.stand_in for term in structure.risks)]
-    before = [leaf.value for leaf in held]
+    leaves = [*structure.variables, *(term.stand_in for term in structure.risks)]
+    before = [leaf.value for leaf in leaves]
     try:
         with np.errstate(all="ignore"):  # an objective may be infinite where weights are zero
-            return measured(structure)
+            return units_of(structure)
     finally:
-        for leaf, value in zip(held, before, strict=True):
+        for leaf, value in zip(leaves, before, strict=True):
             leaf.save_value(value)
 
 
-def measured(structure: Structure) -> Units:
-    """Return the units, with the structure's variables at theirs."""
+def units_of(structure: Structure) -> Units:
+    """Return the units; the structure's variables are set to theirs on the way."""
     sizes = {variable.id: variable_unit(structure, variable) for variable in structure.variables}
-    write(structure, sizes)
+    set_to_units(structure, sizes)
     risks = tuple(risk_units(term, sizes) for term in structure.risks)
     for term, unit in zip(structure.risks, risks, strict=True):
         term.stand_in.save_value(np.asarray(unit.value))
@@ -91,8 +94,8 @@ def measured(structure: Structure) -> Units:
     return Units(sizes, risks, constraints, objective_unit(structure, sizes, risks))
 
 
-def write(structure: Structure, sizes: dict[int, Array]) -> None:
-    """Set the variables to their units, a matrix to a multiple of I."""
+def set_to_units(structure: Structure, sizes: dict[int, Array]) -> None:
+    """Set each vector to its units and each matrix to its unit times I."""
     for variable in structure.variables:
         size = sizes[variable.id]
         square = variable.ndim == 2 and variable.shape[0] == variable.shape[1]
@@ -100,10 +103,15 @@ def write(structure: Structure, sizes: dict[int, Array]) -> None:
 
 
 def variable_unit(structure: Structure, variable: cp.Variable) -> Array:
-    """Return the unit of a variable: one per entry of a vector, one number for a matrix."""
+    """Return the unit of a variable: one number for each entry of a vector, one number for a matrix.
+
+    It is the smallest positive bound of each entry, rounded to a power of two. Entries without a bound take
+    the largest bound of the others. For a vector with entries of any sign that weighs kernels K_m, all
+    x_m K_m get the same size, the smallest one, since an equation bounds no single entry there.
+    """
     sizes = np.full(variable.size, np.inf)
-    for reach in reaches(structure, variable):
-        sizes = np.fmin(sizes, np.where(reach > 0, reach, np.inf))
+    for bound in entry_bounds(structure, variable):
+        sizes = np.fmin(sizes, np.where(bound > 0, bound, np.inf))
     finite = np.isfinite(sizes)
     if not finite.any():
         return np.ones(())
@@ -111,13 +119,19 @@ def variable_unit(structure: Structure, variable: cp.Variable) -> Array:
         return np.asarray(power_of_two(float(sizes[finite].min())))
     sizes = np.where(finite, sizes, sizes[finite].max())
     scales = None if variable.is_nonneg() else kernel_scales(structure, variable)
-    if scales is not None:  # an equation bounds no entry of free sign: all x_m K_m are of the smallest size
+    if scales is not None:
         sizes = float((sizes * scales).min()) / scales
     return np.array([power_of_two(size) for size in sizes])
 
 
 def kernel_scales(structure: Structure, variable: cp.Variable) -> Array | None:
-    """Return the largest entry of the matrix that each entry of a variable weighs, None unless all do."""
+    """Return the largest entry of the matrices that each entry of a variable multiplies in the risks.
+
+    Returns
+    -------
+    array, or None
+        None where some entry multiplies no matrix, or only zero matrices.
+    """
     scales = np.zeros(variable.size)
     for K in (K for term in structure.risks for K in term.kernels):
         for weights, grams in terms(K) or ():
@@ -129,25 +143,31 @@ def kernel_scales(structure: Structure, variable: cp.Variable) -> Array | None:
     return scales if (scales > 0).all() else None
 
 
-def reaches(structure: Structure, variable: cp.Variable) -> Iterator[Array]:
-    """Yield how large the entries of a variable may be by each constraint alone, infinite where any."""
+def entry_bounds(structure: Structure, variable: cp.Variable) -> Iterator[Array]:
+    """Yield bounds of the absolute values of the entries of a variable, from one constraint at a time.
+
+    An entry that a constraint does not bound has the bound infinity.
+    """
     bounds = variable.attributes.get("bounds")
     if bounds is not None:
         yield flat(np.maximum(*(np.abs(np.broadcast_to(side, variable.shape)) for side in bounds)))
-    for sphere in structure.spheres:
-        if sphere is not None and sphere.variable is variable:
-            yield np.full(variable.size, sphere.radius)
-    reads = list(zip(structure.lifted.constraints, structure.affines, structure.edges, strict=True))
-    for constraint, read, edge in reads:
-        if edge is not None and variable in edge.rows:
-            share = variable.shape[0] if variable.attributes["PSD"] else 1
-            yield np.broadcast_to(edge.reach(variable) / share, (variable.size,))
-        elif edge is None and read is not None and variable in read.matrices:
-            yield from affine_reaches(constraint, read, variable)
+    for norm_ball in structure.norm_balls:
+        if norm_ball is not None and norm_ball.variable is variable:
+            yield np.full(variable.size, norm_ball.radius)
+    reads = list(zip(structure.lifted.constraints, structure.affines, structure.budgets, strict=True))
+    for constraint, read, budget in reads:
+        if budget is not None and variable in budget.rows:
+            order = variable.shape[0] if variable.attributes["PSD"] else 1  # the mean eigenvalue is tr X / n
+            yield np.broadcast_to(budget.reach(variable) / order, (variable.size,))
+        elif budget is None and read is not None and variable in read.matrices:
+            yield from affine_entry_bounds(constraint, read, variable)
 
 
-def affine_reaches(constraint: Any, read: Affine, variable: cp.Variable) -> Iterator[Array]:
-    """Yield |constant / coefficient| of the entries in equations, and in inequalities of one entry each."""
+def affine_entry_bounds(constraint: Any, read: Affine, variable: cp.Variable) -> Iterator[Array]:
+    """Yield |constant / coefficient| for each entry, the smallest one where there are several.
+
+    These are the sizes that equations suggest for their entries, and the bounds by inequalities of one entry.
+    """
     single = sum(np.diff(matrix.indptr) for matrix in read.matrices.values()) == 1
     equation = isinstance(constraint, Equality | Zero)
     entries = read.matrices[variable].tocoo()
@@ -159,22 +179,24 @@ def affine_reaches(constraint: Any, read: Affine, variable: cp.Variable) -> Iter
 
 
 def risk_units(term: RiskTerm, sizes: dict[int, Array]) -> RiskUnits:
-    """Return the units of a risk, where its variables have these sizes.
+    """Return the units of a risk whose variables have these sizes.
 
-    The value is the least of f = 0 and of one predictor K_m (y - mean(y)) for each kernel, of the targets'
-    size. A fit of n targets of size t by a kernel of mean diagonal s has 1/2 |f|^2 of about n t^2 / (2 s).
+    The unit v of the value is the smallest value among f = 0 and f = c_m K_m (y - mean(y)) for each kernel,
+    where c_m scales f to the size t of the targets. A fit of n targets of size t by a kernel of mean
+    diagonal s has 1/2 |f|^2 of about n t^2 / (2 s). The unit of the kernels is the s for which that is v.
+    Kernels in the semidefinite form are divided by their mean diagonal instead.
     """
     learner, y, bias = term.learner, term.learner.y, term.learner.bias is not None
     targets = 1.0
     if term.loss.dilated(1.0) is not None:
-        targets = length(y - y.mean() if bias else y) or 1.0
+        targets = root_mean_square(y - y.mean() if bias else y) or 1.0
     shape = y - y.mean() if bias and np.ptp(y) else y
     values = [term.loss.primal(np.zeros(y.size), 0.0, y, bias).value]
     for K in term.kernels:
-        for f in images(K, shape, sizes):
-            reach = length(f - f.mean() if bias else f)
-            if reach > 0:
-                scale = targets / reach
+        for f in predictors(K, shape, sizes):
+            spread = root_mean_square(f - f.mean() if bias else f)
+            if spread > 0:
+                scale = targets / spread
                 square = scale**2 * float(shape @ f) / 2
                 values.append(term.loss.primal(scale * f, square, y, bias).value)
     value = min((v for v in values if 0 < v < np.inf), default=1.0)
@@ -189,13 +211,13 @@ def mean_diagonal(K: cp.Expression, n: int) -> float:
     return float(np.mean(np.abs(np.diag(K.value)[:n])))
 
 
-def length(v: Array) -> float:
+def root_mean_square(v: Array) -> float:
     """Return the root mean square of a vector."""
     return float(np.sqrt(np.mean(v**2)))
 
 
-def images(K: cp.Expression, a: Array, sizes: dict[int, Array]) -> list[Array]:
-    """Return K_m a for every summand of a kernel, with its weight where the variables have these sizes."""
+def predictors(K: cp.Expression, a: Array, sizes: dict[int, Array]) -> list[Array]:
+    """Return w_m K_m a for every summand of a kernel, with the weights w_m at variables of these sizes."""
     parts, n = terms(K), a.size
     if parts is None:
         return [K.value[:n, :n] @ a]
@@ -204,12 +226,12 @@ def images(K: cp.Expression, a: Array, sizes: dict[int, Array]) -> list[Array]:
         read = affine(weights)
         block = grams.block(slice(0, n)) if n < grams.n_points else grams
         if read is not None:
-            found.extend(reached(read, sizes)[:, None] * block.apply(a))
+            found.extend(size_at(read, sizes)[:, None] * block.apply(a))
     return found
 
 
-def reached(read: Affine, sizes: dict[int, Array]) -> Array:
-    """Return the size of affine expressions where the variables have these sizes."""
+def size_at(read: Affine, sizes: dict[int, Array]) -> Array:
+    """Return |c| + |A| s, the size of an affine map c + A x at variables of the sizes s."""
     total = np.abs(read.constant)
     for variable, matrix in read.matrices.items():
         total = total + abs(matrix) @ np.broadcast_to(sizes.get(variable.id, np.ones(())), (variable.size,))
@@ -217,9 +239,13 @@ def reached(read: Affine, sizes: dict[int, Array]) -> Array:
 
 
 def objective_unit(structure: Structure, sizes: dict[int, Array], risks: tuple[RiskUnits, ...]) -> float:
-    """Return by how much the risks change the objective, or without risks the size of its terms."""
+    """Return the unit of the objective.
+
+    It is the change of the objective when all risks go from their units to zero. Without risks, or where
+    that change is zero, it is the sum of the absolute values of the terms.
+    """
     expression = structure.lifted.objective.args[0]
-    terms_at_units = magnitude(expression) if expression.value is not None else 0.0
+    terms_at_units = sum_of_magnitudes(expression) if expression.value is not None else 0.0
     if risks:
         for variable in structure.variables:
             variable.save_value(np.asarray(variable.project(np.zeros(variable.shape))))
@@ -235,14 +261,14 @@ def objective_unit(structure: Structure, sizes: dict[int, Array], risks: tuple[R
 
 
 def largest(values: list[Any]) -> float:
-    """Return the largest absolute entry, zero where there is none and NaN where it is not known."""
+    """Return the largest absolute entry of some arrays; zero if they are empty, NaN if one has no value."""
     return max(
         (float(np.abs(flat(value)).max(initial=0.0)) if value is not None else np.nan) for value in values
     )
 
 
 def power_of_two(number: float, otherwise: float = 1.0) -> float:
-    """Return the power of two nearest to a positive number, `otherwise` where there is none."""
+    """Return the power of two nearest to a number on a log scale; `otherwise` unless 0 < number < inf."""
     if not 0 < number < np.inf:
         return otherwise
-    return float(2.0 ** np.clip(np.round(np.log2(number)), -500, 500))
+    return float(2.0 ** np.clip(np.round(np.log2(number)), -LARGEST_LOG2, LARGEST_LOG2))

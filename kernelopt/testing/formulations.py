@@ -11,8 +11,9 @@ import numpy as np
 from kernelopt.catalog import Entry, Formulation
 from kernelopt.certificates import certify
 from kernelopt.errors import ParameterError
+from kernelopt.methods.selection import applicable
 from kernelopt.methods.solution import Solution
-from kernelopt.methods.solve import applicable, solve
+from kernelopt.methods.solve import solve
 from kernelopt.structure.structure import Structure
 from kernelopt.testing.findings import Findings
 

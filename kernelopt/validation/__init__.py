@@ -1,7 +1,8 @@
-"""The gate for outside data: every public argument goes through one of these functions.
+"""Validation of arguments: every public argument is checked by one of these functions.
 
-Each returns a clean value, or raises a kernelopt error that says what was expected, what came, where, and
-what to do. None changes a number in silence, and none reads a stack more often than it must.
+Each function returns a clean value, or raises a kernelopt error that states what was expected, what was
+given, where, and what to do. No function changes a number without an error or a documented rule, and none
+reads a stack more often than necessary.
 """
 
 from kernelopt.validation.arrays import (

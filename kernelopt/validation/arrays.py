@@ -1,4 +1,4 @@
-"""Arrays from outside: what they may be made of, their shapes, and indices."""
+"""Validation of arrays: their entries, shapes, and indices."""
 
 from __future__ import annotations
 
@@ -38,14 +38,14 @@ def masked_entries(value: Any) -> int:
 
 
 def plain(value: Any, what: str, error: type[InputError] = ShapeError) -> NDArray[Any]:
-    """Return a value as a numpy array of whatever it holds, without masks, sparse matrices and expressions.
+    """Return a value as a numpy array of any dtype; masked and sparse arrays and expressions are errors.
 
     Raises
     ------
     NotFiniteError
-        If entries are masked: what is under a mask is no datum.
+        If entries are masked, since the number under a mask is no datum.
     ShapeError, or the class `error`
-        If it is no array.
+        If the value is no array.
     """
     wanted = f"{what} must be an array of real numbers, got"
     if isinstance(value, cp.Expression):
@@ -65,11 +65,11 @@ def plain(value: Any, what: str, error: type[InputError] = ShapeError) -> NDArra
 
 
 def numeric(value: Any, what: str, error: type[InputError] = ShapeError) -> Array:
-    """Return a value as a float64 array of any shape; nothing is looked at entry by entry but objects.
+    """Return a value as a float64 array of any shape; only arrays of objects are read entry by entry.
 
     Parameters
     ----------
-    value : array of real numbers, or what numpy makes one of
+    value : array of real numbers, or what numpy converts to one
         Truth values count as 0 and 1.
     what : str
         The name of the argument, for the message.
@@ -97,7 +97,7 @@ def numeric(value: Any, what: str, error: type[InputError] = ShapeError) -> Arra
 
 
 def of_objects(array: NDArray[Any], value: Any, what: str, error: type[InputError]) -> Array:
-    """Return an array of Python objects as floats, if each is a real number."""
+    """Return an array of Python objects as floats if each object is a real number."""
     for where, entry in np.ndenumerate(array):
         if entry is None and array.ndim:
             raise NotFiniteError(
@@ -107,9 +107,9 @@ def of_objects(array: NDArray[Any], value: Any, what: str, error: type[InputErro
             entry, np.timedelta64
         )
         if not number:
-            place = f" with {shortened(entry)} at index {where}" if array.ndim else ""
+            position = f" with {shortened(entry)} at index {where}" if array.ndim else ""
             raise error(
-                f"{what} must be an array of real numbers, got {type(value).__name__}{place}. {CONVERT}."
+                f"{what} must be an array of real numbers, got {type(value).__name__}{position}. {CONVERT}."
             )
     try:
         return np.asarray(array, dtype=np.float64)
@@ -125,14 +125,14 @@ def as_list(value: Any, what: str, wanted: str) -> list[Any]:
     Parameters
     ----------
     value : list, tuple, array, generator, ...
-        No text, and nothing without an order of its own, such as a set.
+        Strings are not accepted, and neither are collections without an order, such as sets.
     what, wanted : str
-        The name of the argument, and what it must be, for the message.
+        The name of the argument, and a description of valid values, for the message.
 
     Raises
     ------
     ParameterError
-        If it is none.
+        If it is no such sequence.
     """
     unordered = isinstance(value, str | bytes | Set | Mapping | cp.Expression) or sp.issparse(value)
     if unordered or not isinstance(value, Iterable) or (isinstance(value, np.ndarray) and not value.ndim):

@@ -1,4 +1,4 @@
-"""cvxpy expressions from outside: real, of the right shape, or numbers that become constants."""
+"""Validation of cvxpy expressions; numbers become constants."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from kernelopt.validation.arrays import as_float_array
 
 
 def as_expression(value: Any, what: str, ndim: int | tuple[int, ...]) -> cp.Expression:
-    """Return a real cvxpy expression, or an array of finite numbers as a constant one.
+    """Return a real cvxpy expression, or an array of finite numbers as a constant.
 
     Parameters
     ----------
@@ -19,7 +19,7 @@ def as_expression(value: Any, what: str, ndim: int | tuple[int, ...]) -> cp.Expr
     what : str
         The name of the argument, for the message.
     ndim : int or tuple of int
-        How many dimensions it may have.
+        The allowed numbers of dimensions.
 
     Raises
     ------

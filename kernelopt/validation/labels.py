@@ -1,4 +1,4 @@
-"""Labels and targets from outside, copied: what the caller does to them later changes nothing."""
+"""Validation of labels and targets. They are copied, so that later changes by the caller have no effect."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from kernelopt.validation.scalars import is_real
 
 
 def as_labels(y: Any, what: str = "y") -> Array:
-    """Return labels in {-1, +1}, both present."""
+    """Return labels in {-1, +1}, with both values present."""
     given = plain(y, what, LabelError)
     if given.dtype.kind == "O" and all(is_real(label) for label in given.ravel()):
         given = numeric(given, what, LabelError)
@@ -50,22 +50,22 @@ def as_targets(y: Any, what: str = "y") -> Array:
 
 
 def as_classes(y: Any, what: str = "y", wanted: str = "one dimension") -> NDArray[Any]:
-    """Return labels of any type that can be sorted, one per thing, without missing ones.
+    """Return labels of any type that can be sorted, one per point, without missing ones.
 
     Parameters
     ----------
     y : array of shape (n,)
     what, wanted : str
-        The name of the argument and the shape that it must have, for the message.
+        The name of the argument and the required shape, for the message.
 
     Raises
     ------
     ShapeError
-        If it has not one dimension.
+        If it does not have one dimension.
     NotFiniteError
         If a label is NaN, or masked.
     LabelError
-        If the labels do not compare with each other.
+        If the labels cannot be compared with each other.
     """
     labels = plain(y, what)
     if labels.ndim != 1:

@@ -1,4 +1,4 @@
-"""Symmetric matrices and stacks of them from outside."""
+"""Validation of symmetric matrices and of stacks of them."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from scipy.linalg import issymmetric
 from kernelopt.errors import NotPSDError, NotSymmetricError, ShapeError
 from kernelopt.validation.arrays import Array, as_float_array, numeric
 
-SYMMETRY_TOLERANCE = 1e-8
-PSD_TOLERANCE = 1e-8
-SINGLE = float(np.finfo(np.float32).eps)  # times n, of the largest eigenvalue: rounding to float32
+SYMMETRY_TOLERANCE = 1e-8  # largest asymmetry relative to the largest entry: about the root of the roundoff
+PSD_TOLERANCE = 1e-8  # smallest eigenvalue allowed, as a negative multiple of the largest one
+FLOAT32_UNIT = float(np.finfo(np.float32).eps)  # times n: relative rounding of eigenvalues in float32
 
 
 def as_symmetric(matrix: Any, what: str) -> Array:
-    """Return a square symmetric matrix; asymmetry up to 1e-8 relative is round-off and is averaged.
+    """Return a square symmetric matrix; a relative asymmetry up to 1e-8 is rounding, and is averaged.
 
     Parameters
     ----------
@@ -37,11 +37,11 @@ def as_symmetric(matrix: Any, what: str) -> Array:
         )
     if not array.size:
         raise ShapeError(f"{what} must hold at least one point, got shape {array.shape}. Pass the matrix.")
-    return averaged(array, what)
+    return symmetrised(array, what)
 
 
-def averaged(array: Array, what: str) -> Array:
-    """Return a finite square matrix that is symmetric but for round-off as the mean with its transpose."""
+def symmetrised(array: Array, what: str) -> Array:
+    """Return (K + K') / 2 for a finite square matrix that is symmetric up to rounding."""
     if issymmetric(array):
         return array
     with np.errstate(over="ignore"):  # entries of 1e308 of different signs
@@ -58,13 +58,13 @@ def averaged(array: Array, what: str) -> Array:
 
 
 def row_maxima(array: Array) -> Array:
-    """Return the largest absolute value along the last axis, NaN where there is one."""
+    """Return the largest absolute value along the last axis; NaN for rows with a NaN."""
     largest: Array = np.maximum(array.max(axis=-1), -array.min(axis=-1))
     return largest
 
 
 def as_stack(grams: Any, what: str = "grams") -> tuple[Array, Array]:
-    """Return an (m, N, N) stack of symmetric matrices, and the largest absolute entries of rows, (m, N)."""
+    """Return an (m, N, N) stack of symmetric matrices, and the largest absolute entry of each row, (m, N)."""
     array = numeric(grams, what)
     if array.ndim == 2 and array.shape[0] == array.shape[1]:
         raise ShapeError(
@@ -83,7 +83,7 @@ def as_stack(grams: Any, what: str = "grams") -> tuple[Array, Array]:
         as_float_array(array, what)  # says which entry is not finite
     stack = np.empty(array.shape)
     for i, K in enumerate(array):
-        stack[i] = mean = averaged(K, f"{what}[{i}]")
+        stack[i] = mean = symmetrised(K, f"{what}[{i}]")
         if mean is not K:
             largest[i] = row_maxima(mean)
     return stack, largest
@@ -105,5 +105,5 @@ def check_psd(matrix: Array, what: str) -> None:
             f"{what} must be positive semidefinite (smallest eigenvalue at least "
             f"-{PSD_TOLERANCE:g} of the largest), got {smallest:.3g} of the largest. "
             "Give the weights no sign and add K >> 0, or clip the spectrum yourself if that is meant."
-            + (hint if smallest > -SINGLE * len(matrix) else "")
+            + (hint if smallest > -FLOAT32_UNIT * len(matrix) else "")
         )

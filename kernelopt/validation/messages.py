@@ -1,15 +1,15 @@
-"""How messages show a value that was given."""
+"""Values as error messages show them."""
 
 from __future__ import annotations
 
 import numpy as np
 
-FEW = 3  # numbers that a message prints one by one
-LONGEST = 80  # characters of a value
+FEW = 3  # arrays of at most so many entries are printed in full
+LONGEST = 80  # characters of a value in a message
 
 
 def shown(value: object) -> str:
-    """Return a value as messages show it: a long array by the number and the range of its entries."""
+    """Return a value as text for a message; a long array is described by its size and range."""
     if not isinstance(value, np.ndarray) or value.dtype.kind not in "biuf":
         return shortened(value)
     if value.size <= FEW:
@@ -19,7 +19,7 @@ def shown(value: object) -> str:
 
 
 def shortened(value: object) -> str:
-    """Return the repr of a value on one line, cut where it is long."""
+    """Return the repr of a value on one line, truncated if it is long."""
     if isinstance(value, np.bool_ | np.number):
         value = value.item()
     try:
@@ -30,7 +30,7 @@ def shortened(value: object) -> str:
 
 
 def kind_of(value: object) -> str:
-    """Return what a value is, in a few words: its type, with its dtype or shape where it has one."""
+    """Return the type of a value, with its dtype or shape if it has one."""
     name = type(value).__name__
     if isinstance(value, np.ndarray | np.generic):
         return f"{name} of dtype {value.dtype}"

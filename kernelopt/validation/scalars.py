@@ -1,4 +1,4 @@
-"""Single values from outside: numbers, exponents, sizes, flags, words and seeds."""
+"""Validation of single values: numbers, exponents, sizes, flags, choices and seeds."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ import numpy as np
 from kernelopt.errors import ParameterError
 from kernelopt.validation.messages import shown
 
-LARGEST_SIZE = int(np.iinfo(np.intp).max)
+LARGEST_SIZE = int(np.iinfo(np.intp).max)  # of an array
 
 
 def bare(value: Any) -> Any:
-    """Return the scalar inside an array without dimensions, such as the `.value` of a cvxpy scalar."""
+    """Return the scalar in an array without dimensions, such as the `.value` of a cvxpy scalar."""
     if type(value) is np.ndarray and value.ndim == 0:  # not a masked array, which may hide its entry
         return value[()]
     return value
 
 
 def is_real(value: Any) -> bool:
-    """Whether a value is one real number: no truth value, and no span of time, which numpy calls a number."""
+    """Whether a value is one real number. Truth values and numpy's time spans do not count."""
     return isinstance(value, numbers.Real) and not isinstance(value, bool | np.timedelta64)
 
 
@@ -35,12 +35,12 @@ def positive(value: Any, what: str, *, allow_zero: bool = False, allow_inf: bool
     what : str
         The name of the argument, for the message.
     allow_zero, allow_inf : bool, default False
-        Whether 0 and infinity are in the range.
+        Whether 0 and infinity are allowed.
 
     Raises
     ------
     ParameterError
-        If it is no number, or outside the range.
+        If it is no number, or out of range.
     """
     wanted = "non-negative" if allow_zero else "positive"
     wanted += " number" if allow_inf else " finite number"
@@ -64,7 +64,7 @@ def positive(value: Any, what: str, *, allow_zero: bool = False, allow_inf: bool
     return number
 
 
-def exponent(value: Any, what: str = "p", least: float = 1.0, where: str = "", below: str = "") -> float:
+def exponent(value: Any, what: str = "p", minimum: float = 1.0, where: str = "", below: str = "") -> float:
     """Return the exponent of a norm, a number in [1, inf].
 
     Parameters
@@ -72,42 +72,42 @@ def exponent(value: Any, what: str = "p", least: float = 1.0, where: str = "", b
     value : real number, or array of shape ()
     what : str, default "p"
         The name of the argument, for the message.
-    least : float, default 1.0
-        The least one that there may be.
+    minimum : float, default 1.0
+        The smallest allowed value.
     where, below : str
-        Where it must be so, and what is wrong below it, for the message.
+        The condition under which `minimum` applies, and what is wrong below it, for the message.
 
     Raises
     ------
     ParameterError
-        If it is no such number. An exponent is never a cvxpy parameter: it chooses the cone.
+        If it is no such number. A cvxpy parameter is not allowed, since the exponent determines the cone.
     """
     scalar = bare(value)
-    if is_real(scalar) and not scalar >= least:
+    if is_real(scalar) and not scalar >= minimum:
         reason = below or f"Below 1 the ball is not convex; {what} = 1 is sparse."
-        raise ParameterError(f"{what} must be at least {least:g}{where}, got {shown(scalar)}. {reason}")
+        raise ParameterError(f"{what} must be at least {minimum:g}{where}, got {shown(scalar)}. {reason}")
     return positive(scalar, what, allow_inf=True)
 
 
-def whole(value: Any, what: str, least: int = 1, wanted: str = "a positive whole number") -> int:
-    """Return a whole number of at least `least`, by default a positive one.
+def whole(value: Any, what: str, minimum: int = 1, wanted: str = "a positive whole number") -> int:
+    """Return an integer of at least `minimum`, by default a positive one.
 
     Parameters
     ----------
     value : int
     what : str
         The name of the argument, for the message.
-    least : int, default 1
+    minimum : int, default 1
     wanted : str
-        What is expected, in the words of the message.
+        A description of valid values, for the message.
 
     Raises
     ------
     ParameterError
-        If it is no whole number, too small, or no size that an array can have.
+        If it is no integer, too small, or larger than any size of an array.
     """
     scalar = bare(value)
-    if not is_real(scalar) or not isinstance(scalar, numbers.Integral) or int(scalar) < least:
+    if not is_real(scalar) or not isinstance(scalar, numbers.Integral) or int(scalar) < minimum:
         raise ParameterError(
             f"{what} must be {wanted}, got {shown(value)} ({type(value).__name__}). Pass an int."
         )
@@ -119,7 +119,7 @@ def whole(value: Any, what: str, least: int = 1, wanted: str = "a positive whole
 
 
 def boolean(value: Any, what: str) -> bool:
-    """Return True or False; words and numbers are refused, as "no" would count as true.
+    """Return True or False. Other values are errors, since "no" would count as true.
 
     Parameters
     ----------
@@ -141,14 +141,14 @@ def boolean(value: Any, what: str) -> bool:
 
 
 def one_of(value: Any, what: str, choices: Iterable[str], hint: str = "Choose one of these.") -> str:
-    """Return a value that is one of the words `choices`.
+    """Return a value after checking that it is one of the strings `choices`.
 
     Parameters
     ----------
     value : str
     what : str
         The name of the argument, for the message.
-    choices : words
+    choices : strings
     hint : str
         What to do, for the message.
 
@@ -159,13 +159,13 @@ def one_of(value: Any, what: str, choices: Iterable[str], hint: str = "Choose on
     """
     allowed = tuple(choices)
     if not isinstance(value, str) or value not in allowed:
-        words = ", ".join(map(repr, allowed[:-1])) + f" or {allowed[-1]!r}"
-        raise ParameterError(f"{what} must be {words}, got {shown(value)}. {hint}")
+        listed = ", ".join(map(repr, allowed[:-1])) + f" or {allowed[-1]!r}"
+        raise ParameterError(f"{what} must be {listed}, got {shown(value)}. {hint}")
     return str(value)
 
 
 def as_generator(random_state: Any, what: str = "random_state") -> np.random.Generator:
-    """Return the generator of random numbers of a seed, of None, or a generator itself.
+    """Return a generator of random numbers, from a seed, from None, or as it is given.
 
     Parameters
     ----------

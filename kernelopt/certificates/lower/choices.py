@@ -17,7 +17,7 @@ from kernelopt.certificates.lower.near import near_bound
 from kernelopt.certificates.upper.candidates import Bounds
 from kernelopt.errors import Stopped
 from kernelopt.structure.affine import flat
-from kernelopt.structure.prices import WORTH
+from kernelopt.structure.primal_bound import LARGE_ROUNDING
 from kernelopt.structure.structure import Structure
 from kernelopt.structure.units import units
 from kernelopt.threads import Watch, quietly
@@ -66,7 +66,7 @@ def bound_of(
     with quietly(watch):
         minorants_of_risks = minorants(structure, alphas)
         closed = closed_bound(structure, minorants_of_risks)
-        if closed is not None and closed.rounding > WORTH * max(abs(closed.value), gap_floor):
+        if closed is not None and closed.rounding > LARGE_ROUNDING * max(abs(closed.value), gap_floor):
             minorants_of_risks = minorants(structure, alphas, accurate=True)
             closed = closed_bound(structure, minorants_of_risks) or closed
     if closed is not None:

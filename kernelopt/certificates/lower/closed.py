@@ -60,7 +60,7 @@ def closed_bound(structure: Structure, minorants: list[Minorant]) -> ClosedBound
     read = read_separation(structure)
     if read is None:
         return None
-    pairs = zip(read.shares, minorants, strict=True)
+    pairs = zip(read.coefficients, minorants, strict=True)
     parts = [weighted_minorant(weight, below) for weight, below in pairs if weight > 0]
     signed = {v for slopes in (read.affine.matrices, *(part.slopes for part in parts)) for v in slopes}
     signed -= set(read.used)  # the variables in no set: x >= 0 is their only constraint
@@ -71,7 +71,7 @@ def closed_bound(structure: Structure, minorants: list[Minorant]) -> ClosedBound
         return bound_at(read, combined(read.affine, parts, multiple), signed)
 
     found = bound(1.0)
-    if not (parts and (read.prices or signed or read.affine.matrices or read.affine.constant.any())):
+    if not (parts and (read.terms or signed or read.affine.matrices or read.affine.constant.any())):
         return found  # there is no minorant, or the bound is linear in t
     if not found.value > bound(TEST_MULTIPLE).value:
         found = bound(best_multiple(lambda t: bound(t).value))
@@ -81,7 +81,7 @@ def closed_bound(structure: Structure, minorants: list[Minorant]) -> ClosedBound
 def bound_at(read: Separation, objective: Objective, signed: set[cp.Variable]) -> ClosedBound:
     """Return the bound of an affine objective plus the prices, over the sets and x >= 0 for `signed`."""
     minima = {i: minimum(part, objective.slopes) for i, part in read.sets.items()}
-    prices = [minimum(part, objective.slopes) for part in read.prices]
+    prices = [minimum(part, objective.slopes) for part in read.terms]
     every = [*minima.values(), *prices]
     change = exact_sum([found.value for found in every])
     change += over_signs(signed, objective.slopes)

@@ -11,8 +11,9 @@ import numpy as np
 from kernelopt.certificates.lower.dual_lengths import dual_length
 from kernelopt.numerics.rounding import EIGENVALUE, UNIT, exact_sum, gamma, upwards
 from kernelopt.structure.inverses import Inverses
-from kernelopt.structure.separation import Ball, Price
-from kernelopt.structure.sizes import Edge, traced
+from kernelopt.structure.powers import Power
+from kernelopt.structure.separation import PowerBall
+from kernelopt.structure.sizes import Budget, traced
 from kernelopt.validation import Array
 
 
@@ -64,7 +65,7 @@ def over_signs(variables: set[cp.Variable], slopes: Slopes) -> float:
     return 0.0 if nonnegative else -np.inf
 
 
-def over_edge(edge: Edge, slopes: Slopes) -> Minimum:
+def over_edge(edge: Budget, slopes: Slopes) -> Minimum:
     """Return the bound over {x >= 0 or PSD: sum of <row, x> = total, or <= total}."""
     found = {variable: slope_of(variable, slopes) for variable in edge.rows}
     sigma = min(relative_minimum(*found[v], v, row) for v, row in edge.rows.items())
@@ -98,7 +99,7 @@ def negated_upper(g: Slope) -> Array:
     return found + 2 * UNIT * np.abs(found)
 
 
-def over_ball(ball: Ball, slopes: Slopes) -> Minimum:
+def over_ball(ball: PowerBall, slopes: Slopes) -> Minimum:
     """Return the bound over {x >= 0: factor * length^exponent <= level}."""
     power, g = ball.power, joined_slopes(ball.variables, slopes)
     r = power.exponent
@@ -112,9 +113,9 @@ def over_ball(ball: Ball, slopes: Slopes) -> Minimum:
     return Minimum(-upwards(radius * d * (1 + gamma(32))), error_bound, d / slope)
 
 
-def of_price(price: Price, slopes: Slopes) -> Minimum:
+def of_price(power: Power, slopes: Slopes) -> Minimum:
     """Return the bound of g'x + factor * length^exponent over x >= 0."""
-    power, g = price.power, joined_slopes(price.variables, slopes)
+    g = joined_slopes(power.variables, slopes)
     d = dual_length(power.length, negated_upper(g))
     if d == 0:
         return Minimum(0.0)
@@ -160,8 +161,8 @@ def of_inverses(part: Inverses, slopes: Slopes) -> Minimum:
 
 
 MINIMA: dict[type, Callable[[Any, Slopes], Minimum]] = {
-    Edge: over_edge,
-    Ball: over_ball,
-    Price: of_price,
+    Budget: over_edge,
+    PowerBall: over_ball,
+    Power: of_price,
     Inverses: of_inverses,
 }

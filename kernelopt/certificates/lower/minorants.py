@@ -12,12 +12,12 @@ import scipy.sparse as sp
 
 from kernelopt.certificates.boxes import Boxes
 from kernelopt.language.faces import facial_reduction
-from kernelopt.language.risk import Learner
+from kernelopt.language.learner import Learner
 from kernelopt.language.terms import Term, terms
 from kernelopt.numerics.norms import conjugate_exponent, lp_length
 from kernelopt.numerics.rounding import UNIT, Bounded, exact_sum, form, gamma, upwards
 from kernelopt.structure.affine import Affine, affine
-from kernelopt.structure.prices import MOST, accurate_image, image, summands
+from kernelopt.structure.primal_bound import MOST_PRODUCTS, accurate_image, image, kernel_sum
 from kernelopt.structure.structure import RiskTerm, Structure
 from kernelopt.structure.trees import copied_constraint, replaced
 from kernelopt.validation import Array
@@ -122,7 +122,7 @@ def fixed_penalty(
     term: RiskTerm, alpha: Array, Ks: list[Array], perturbation: float, accurate: bool
 ) -> float:
     """Return an upper bound of 1/2 |(sqrt(alpha'K_m alpha))_m|_s^2, 1/s + 1/norm = 1, at constant kernels."""
-    kernels = [summands(K, alpha.size, value) for K, value in zip(term.kernels, Ks, strict=True)]
+    kernels = [kernel_sum(K, alpha.size, value) for K, value in zip(term.kernels, Ks, strict=True)]
     images = [(accurate_image if accurate else image)(K, alpha) for K in kernels]
     squares = np.array(
         [
@@ -163,7 +163,7 @@ def quadratic_form(K: cp.Expression, alpha: Array, perturbation: float, accurate
     found = []
     for weights, grams in parts:
         sizes = grams.magnitudes[:, : alpha.size]
-        if accurate and len(grams) * alpha.size**2 <= MOST:
+        if accurate and len(grams) * alpha.size**2 <= MOST_PRODUCTS:
             exact = [form(np.asarray(G)[: alpha.size, : alpha.size], alpha) for G in grams]
             forms, errors = np.array([f.value for f in exact]), np.array([f.error for f in exact])
         else:
@@ -214,7 +214,7 @@ def minorants(structure: Structure, alphas: Sequence[Array], accurate: bool = Fa
 
 def is_absent(structure: Structure, k: int) -> bool:
     """Whether risk k has weight zero in the objective and appears in no constraint."""
-    shares = structure.objective.shares
+    shares = structure.objective.coefficients
     return shares is not None and shares[k] == 0 and not structure.constrained[k]
 
 

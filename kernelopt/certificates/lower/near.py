@@ -64,7 +64,7 @@ def lower_bound(read: Nearness, proof: Proof, upper: float) -> tuple[float, list
         paid = block.least(G, read.price, known, roundings(16) * size)
         bound += paid
         lost += roundings(8) * (abs(bound) + abs(paid))
-        least.append(read.factor * block.piece.least(G))
+        least.append(read.factor * block.piece.linear_minimum(G))
     value = read.offset + read.factor * bound
     size = abs(read.offset) + abs(read.factor * bound)
     return -upwards(-value + read.factor * lost + roundings(8) * size), least

@@ -121,7 +121,7 @@ def linear_part(structure: Structure) -> Statement:
     statement = Statement("", names, signs, infeasible=True)
     for i, (constraint, read) in enumerate(zip(structure.lifted.constraints, structure.affines, strict=True)):
         name = constraint.label or f"constraint {i}: {short(constraint)}"
-        sphere = structure.spheres[i]
+        sphere = structure.norm_balls[i]
         if sphere is not None:
             for j in range(sphere.variable.size):
                 statement.row(name, [starts[sphere.variable] + j], [1.0], sphere.radius)

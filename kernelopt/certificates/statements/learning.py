@@ -24,8 +24,8 @@ from kernelopt.certificates.statements.witness import (
 from kernelopt.grams import Grams, join
 from kernelopt.language.terms import Term, terms
 from kernelopt.losses import Loss, hard_margin
-from kernelopt.losses.base import balance
-from kernelopt.structure.ball import one_risk, weighed
+from kernelopt.losses.base import project_zero_sum
+from kernelopt.structure.ball import one_risk, weighted_kernels
 from kernelopt.structure.structure import Structure, is_zero, once
 from kernelopt.structure.trees import short
 from kernelopt.validation import Array
@@ -101,7 +101,7 @@ class Learning:
         u row_j - <Y, G_j> >= v_j, with equality for weights of free sign; that of a ball must be at least v.
         """
         low, high = statement.arrays["ends0"]
-        nearby = balance(alpha, low, high) if self.bias else np.clip(alpha, low, high)
+        nearby = project_zero_sum(alpha, low, high) if self.bias else np.clip(alpha, low, high)
         alpha = on_dyadic_grid(nearby, low, high, self.bias)
         statement.set_witness(0, alpha=alpha)
         a, K = fractions(alpha), fractions(statement.arrays["K0"])
@@ -234,7 +234,7 @@ def kernels_by_variable(parts: list[Term] | None) -> dict[cp.Variable, Grams] | 
     for part in parts or []:
         if is_zero(part.grams):
             continue
-        read = weighed(part)
+        read = weighted_kernels(part)
         if read is None or read[0] in found or read[0].ndim > 1 or read[0].attributes["bounds"] is not None:
             return None
         found[read[0]] = read[1]
@@ -249,7 +249,7 @@ def read_weight_bound(structure: Structure) -> WeightBound | str:
         return f"it needs one constraint that bounds the weights, the problem has {len(chosen)}"
     constraint, read = constraints[chosen[0]], structure.affines[chosen[0]]
     name = constraint.label or short(constraint)
-    sphere = structure.spheres[chosen[0]]
+    sphere = structure.norm_balls[chosen[0]]
     if sphere is not None and sphere.radius > 0 and structure.variables == (sphere.variable,):
         if sphere.p > 1:
             return WeightBound(name, sphere.radius, p=sphere.p)

@@ -53,7 +53,7 @@ class FeasibleSet:
             self.evaluator.machines()
         found = []
         structure = self.structure
-        readings = zip(structure.lifted.constraints, structure.affines, structure.corners, strict=True)
+        readings = zip(structure.lifted.constraints, structure.affines, structure.forced_zeros, strict=True)
         for i, (constraint, read, corner) in enumerate(readings):
             with np.errstate(over="ignore", invalid="ignore"):  # values may have no finite square
                 size = relative_violation(constraint, read)
@@ -160,7 +160,7 @@ class FeasibleSet:
         pairs = zip(self.structure.lifted.constraints, self.structure.affines, strict=True)
         own = set(self.variables)
         equations = [read for c, read in pairs if isinstance(c, Equality | Zero) and read is not None]
-        equations += [corner for corner in self.structure.corners if corner is not None]
+        equations += [corner for corner in self.structure.forced_zeros if corner is not None]
         systems = [read for read in equations if set(read.matrices) <= own]
         if not systems:
             return

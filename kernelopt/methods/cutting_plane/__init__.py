@@ -1,1 +1,1 @@
-"""Cutting planes below the risks, with a Taylor model for weights in a ball."""
+"""Cutting-plane methods (Kelley's, the level method), and a Taylor model for weights in an l_p ball."""

@@ -19,11 +19,11 @@ from kernelopt.structure.units import units
 from kernelopt.threads import Watch, quietly
 from kernelopt.validation import Array
 
-INACTIVE = 1e-12
+INACTIVE = 1e-12  # a sum of multipliers below this counts as zero
 
 
 class Cut(NamedTuple):
-    """t_k >= l(alpha) - 1/2 <alpha alpha', K>, as a row on the columns of the master."""
+    """The cut t_k >= l(alpha) - 1/2 <alpha alpha', K>, as row @ x <= right in the columns x of the master."""
 
     risk: int
     alpha: Array
@@ -31,8 +31,8 @@ class Cut(NamedTuple):
     right: float
 
 
-class Proposal(NamedTuple):
-    """What the master says: a point, its value, and the multiplier of every cut."""
+class MasterSolution(NamedTuple):
+    """A solution of the master problem: its point, its value, and the multiplier of every cut."""
 
     point: Point
     value: float
@@ -40,9 +40,9 @@ class Proposal(NamedTuple):
 
 
 class Master:
-    """min v subject to the user's constraints, objective(t) <= v, and cuts below every t_k.
+    """min v subject to the user's constraints, objective(t) <= v, and the cuts below each t_k.
 
-    The cone form is compiled once; cuts are rows that are appended to it.
+    The cone form is compiled once, and every cut appends a row to it.
     """
 
     def __init__(self, structure: Structure, watch: Watch | None = None) -> None:
@@ -70,7 +70,7 @@ class Master:
         self.units = column_units(program, [(stripped.variables[x.id], unit) for x, unit in measured])
 
     def add(self, k: int, alpha: Array) -> None:
-        """Add the cut of risk k at alpha, which must be in the dual domain."""
+        """Add the cut of risk k at alpha, which must be in the domain of the dual."""
         column, read = self.epigraphs[k], minorant(self.risks[k], alpha, self.risks[k].values()).read
         row = sp.lil_array((1, self.program.c.size))
         if column is None:  # a risk of weight zero
@@ -84,11 +84,17 @@ class Master:
         self.cuts.append(Cut(k, alpha, sp.csr_array(row), -float(read.constant[0])))
 
     def start(self) -> Point:
-        """Return a point well inside the user's constraints: where the solver lands without an objective."""
+        """Return a feasible point in the interior: that of an interior-point solver without an objective."""
         return self._point(self._solve(self.program.with_objective(*self._no_objective()))[0])
 
-    def solve(self) -> Proposal:
-        """Minimise the model."""
+    def solve(self) -> MasterSolution:
+        """Minimise the model.
+
+        Raises
+        ------
+        MasterFailure
+            If the solver returns no point.
+        """
         P, c = self._no_objective()
         c[self.objective] = 1.0
         first = self.program.dims.zero + self.program.dims.nonneg
@@ -100,10 +106,10 @@ class Master:
                 failure.ray = np.maximum(failure.ray[own], 0.0)
             raise
         multipliers = np.maximum(z[own], 0.0)
-        return Proposal(self._point(x), float(x[self.objective]), multipliers)
+        return MasterSolution(self._point(x), float(x[self.objective]), multipliers)
 
     def nearest(self, centre: Point, level: float) -> Point:
-        """Return the point nearest to `centre`, in units, where the model is at most `level`."""
+        """Return the projection of `centre` on the level set {model <= level}, in the metric of the units."""
         c = np.zeros(self.program.c.size)
         diagonal = np.zeros(c.size)
         for variable in self.variables:
@@ -116,15 +122,15 @@ class Master:
         program = self._with_cuts().with_rows(row, np.array([level]))
         return self._point(self._solve(program.with_objective(sp.csc_array(sp.diags_array(diagonal)), c))[0])
 
-    def averaged(self, multipliers: Array) -> list[Array]:
-        """Return for every risk the average of its cuts' alphas, weighted by their multipliers.
+    def averaged_alphas(self, multipliers: Array) -> list[Array]:
+        """Return for every risk the average of the alphas of its cuts, weighted by their multipliers.
 
-        By concavity in alpha the bound of the average is at least that of the cuts together.
+        The dual objective is concave in alpha. Hence the bound at the average is at least the master's value.
         """
         alphas = []
         for k in range(len(self.risks)):
             own = [i for i, cut in enumerate(self.cuts) if cut.risk == k]
-            alphas.append(averaged([self.cuts[i].alpha for i in own], multipliers[own]))
+            alphas.append(averaged_alphas([self.cuts[i].alpha for i in own], multipliers[own]))
         return alphas
 
     def _no_objective(self) -> tuple[sp.csc_array, Array]:
@@ -165,8 +171,8 @@ class Master:
         return flat(value)
 
 
-def averaged(alphas: list[Array], multipliers: Array) -> Array:
-    """Return the average with these multipliers, or the last alpha where all of them vanish."""
+def averaged_alphas(alphas: list[Array], multipliers: Array) -> Array:
+    """Return the weighted average of alphas, or the last one where all multipliers vanish."""
     total = float(multipliers.sum())
     if not total > INACTIVE:
         return alphas[-1]
@@ -175,7 +181,10 @@ def averaged(alphas: list[Array], multipliers: Array) -> Array:
 
 
 class MasterFailure(Exception):
-    """The solver left no point: the status says whether the master is infeasible or unbounded."""
+    """The solver returned no point; the status says whether the master is infeasible or unbounded.
+
+    `ray` holds the multipliers of the cuts in a certificate of infeasibility, where there is one.
+    """
 
     def __init__(self, status: str, ray: Array | None = None) -> None:
         super().__init__(status)

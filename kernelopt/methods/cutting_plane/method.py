@@ -1,4 +1,4 @@
-"""Cutting planes for any problem with risks: machines at the master's kernels bound it from below."""
+"""Cutting planes for any problem with risks, stabilised by the level method."""
 
 from __future__ import annotations
 
@@ -24,30 +24,40 @@ from kernelopt.structure.expansion import expand
 from kernelopt.structure.structure import Point, Structure
 from kernelopt.validation import Array, boolean, one_of, whole
 
-FIRST_LEVEL = 0.3
-NEARLY = 1e-4  # a gap from which cuts that do not raise the bound are nothing but rounding
-DARING, CAREFUL = 0.1, 0.8
-HALVINGS = 30
+FIRST_LEVEL = 0.3  # the level of the first step, as a share of the gap
+STALL_GAP = 1e-4  # gap below which cuts that do not raise the bound are due to rounding
+LOWEST_LEVEL, HIGHEST_LEVEL = 0.1, 0.8  # the range of the level
+LOWER, RAISE = 0.8, 1.2  # factors of the level after a step that improved the objective, and after another
+HALVINGS = 30  # of the distance to the interior point, in the search for a kernel with finite risks
 REMEDY = "Try more max_iterations, or method='exact'."
 
 
 @dataclass(frozen=True)
 class CuttingPlane(Method):
-    """Alternates between machines at a kernel, which cut, and the master problem, which moves the kernel.
+    """Alternates between training machines, which give cuts, and solving the master problem over the kernels.
 
-    Every risk is replaced by a variable t above its cuts l(alpha) - 1/2 <alpha alpha', K>. The lower
-    bound is that of the average of all alphas with the multipliers of their cuts: it is never below the
-    master's value. With `stabilize` the next kernel is the one nearest to the best so far where the model
-    promises a share of the gap, larger after steps that kept their promise (a level method).
+    Each risk is replaced by a variable t_k above its cuts l(alpha) - 1/2 <alpha alpha', K>. The master value
+    is a lower bound of the optimum. The bound that is reported is that of the average of all alphas,
+    weighted by the multipliers of their cuts, which is at least the master value.
 
-    `master="taylor"` is Algorithm 3 of Kloft et al. (2011), for one risk with weights in an l_p ball and
-    1 < p < inf: the norm constraint is expanded to second order and the result projected on the sphere.
+    Without `stabilize` the next kernel is the master's solution (Kelley's method). With it, the level method
+    of [1]_ is used: the next kernel is the projection of the best one on the level set {model <= level},
+    where the level lies at a share of the gap above the master value. The share is decreased after a step
+    that improves the objective, and increased after any other.
+
+    `master="taylor"` is Algorithm 3 of [2]_, for one risk with weights in an l_p ball and 1 < p < inf. The
+    norm constraint is expanded to second order, and the solution is projected on the sphere.
 
     Parameters
     ----------
     master : "exact" or "taylor", default "exact"
     stabilize : bool, default True
     max_iterations : int > 0, default 500
+
+    References
+    ----------
+    .. [1] Lemarechal, Nemirovskii, Nesterov, New variants of bundle methods, Math. Programming 69 (1995).
+    .. [2] Kloft et al., lp-norm multiple kernel learning, JMLR 12 (2011).
     """
 
     name = "cutting-plane"
@@ -61,7 +71,7 @@ class CuttingPlane(Method):
         whole(self.max_iterations, "max_iterations")
 
     def match(self, structure: Structure) -> Structure | str:
-        """Take any problem with a risk."""
+        """Return the structure of any problem with a risk."""
         if not structure.risks:
             return "it needs a risk, the problem has none"
         return structure.unset or structure
@@ -69,8 +79,8 @@ class CuttingPlane(Method):
     def cost(self, match: Structure) -> Cost:
         n = max(term.learner.n for term in match.risks)
         weights = sum(v.size for v in match.variables)
-        # A cut more for every number that is learned; an iteration trains the machines, compiles nothing and
-        # solves the master twice: 14 ms, and a share of the exact problem's time where it is semidefinite.
+        # Measured: about as many iterations as weights. Each trains the machines and solves the master twice,
+        # which takes 14 ms, plus a tenth of the exact problem's time where the master is semidefinite.
         machines = len(match.risks) * (3e-3 + 2e-8 * n**2.3)
         master = 1.4e-2 + 1e-5 * weights + (size(match).seconds / 10 if size(match).order else 0.0)
         return Cost(min(self.max_iterations, 12 + weights) * (machines + master))
@@ -78,30 +88,30 @@ class CuttingPlane(Method):
     def run(self, match: Structure, control: Control) -> Outcome | None:
         for term in match.risks:
             check_separable(term.learner, control.check)
-        search = Search(match, self, control)
+        run = CuttingPlaneRun(match, self, control)
         with control:
-            search.run()
-        return search.outcome()
+            run.run()
+        return run.outcome()
 
 
-class Search:
-    """The cuts, the point where the next ones are made, and what they have proved."""
+class CuttingPlaneRun:
+    """The state of a run: the master problem with its cuts, the current machines, and the bounds."""
 
     def __init__(self, structure: Structure, method: CuttingPlane, control: Control) -> None:
         self.structure, self.method, self.control = structure, method, control
         self.evaluator = Evaluator(structure, watch=control.check)
         self.feasible = FeasibleSet(self.evaluator, control.check)
-        self.share = FIRST_LEVEL
+        self.level_share = FIRST_LEVEL
         self.machines: list[Array] = []  # the alphas at the last point
 
     def run(self) -> None:
-        """Cut and move until the bounds meet."""
+        """Add cuts and move the kernel until the bounds meet."""
         structure, control = self.structure, self.control
         try:
             model = build(structure, self.method.master, control)
             inside = point = model.start()
         except MasterFailure as failure:
-            raise impossible(structure, failure, control) from failure
+            raise infeasible_error(structure, failure, control) from failure
         if control.start is not None:
             point = control.start.point
         lower: float = -np.inf
@@ -111,7 +121,7 @@ class Search:
             point, value = self.evaluate(point, inside)
             if control.report(lower, value, point=point, proof=alphas, machines=self.machines):
                 return
-            if control.gap <= NEARLY and control.stalled:
+            if control.gap <= STALL_GAP and control.stalled:
                 control.stopped = STALLED
                 return
             if not self.machines:
@@ -122,14 +132,18 @@ class Search:
             for k, alpha in enumerate(self.machines):
                 model.add(k, alpha)
             try:
-                proposal = model.solve()
-                alphas = model.averaged(proposal.multipliers)
+                solution = model.solve()
+                alphas = model.averaged_alphas(solution.multipliers)
                 lower = best_bound(structure, [alphas], watch=control.check)[0].value
-                point = proposal.point
+                point = solution.point
                 if self.method.stabilize and isinstance(model, Master) and np.isfinite(control.upper):
-                    kept = value < before
-                    self.share = max(DARING, 0.8 * self.share) if kept else min(CAREFUL, 1.2 * self.share)
-                    level = proposal.value + self.share * (control.upper - proposal.value)
+                    improved = value < before
+                    self.level_share = (
+                        max(LOWEST_LEVEL, LOWER * self.level_share)
+                        if improved
+                        else min(HIGHEST_LEVEL, RAISE * self.level_share)
+                    )
+                    level = solution.value + self.level_share * (control.upper - solution.value)
                     point = nearest(model, control.best, level, otherwise=point)
             except MasterFailure as failure:
                 raise_if_impossible(structure, model, failure, control)
@@ -141,10 +155,11 @@ class Search:
         control.stopped = f"{self.method.max_iterations} iterations were made"
 
     def evaluate(self, point: Point, inside: Point) -> tuple[Point, float]:
-        """Return the point made feasible, and its value for the minimisation, infinite where it cannot be.
+        """Return a feasible point near `point`, and the value of the minimisation there, or infinity.
 
-        Where a risk is infinite, as a hard margin is at a kernel that does not separate, the point moves
-        towards `inside`, since there is no machine to cut with.
+        A risk may be infinite, such as that of a hard margin at a kernel that does not separate the points.
+        No machine and hence no cut exists there, so the point is moved halfway towards `inside` and tried
+        again.
         """
         for _ in range(HALVINGS):
             repaired, _ = self.feasible.nearest(point)
@@ -158,7 +173,7 @@ class Search:
         return point, np.inf
 
     def outcome(self) -> Outcome | None:
-        """Return the best point."""
+        """Return the best point, None if there is none."""
         control = self.control
         if control.best is None:
             return None
@@ -174,7 +189,7 @@ class Search:
 
 
 def build(structure: Structure, master: str, control: Control) -> Master | TaylorMaster:
-    """Return the master problem of the kind asked for."""
+    """Return the master problem that is named by `master`."""
     if master == "exact":
         return Master(structure, control.check)
     read = read_ball(structure)
@@ -185,7 +200,7 @@ def build(structure: Structure, master: str, control: Control) -> Master | Taylo
 
 
 def nearest(model: Master, centre: Point, level: float, *, otherwise: Point) -> Point:
-    """Return the point of the level set nearest to `centre`, another where rounding leaves the set empty."""
+    """Return the projection of `centre` on the level set, or `otherwise` if rounding makes it empty."""
     try:
         return model.nearest(centre, level)
     except MasterFailure:
@@ -195,17 +210,17 @@ def nearest(model: Master, centre: Point, level: float, *, otherwise: Point) -> 
 def raise_if_impossible(
     structure: Structure, model: Master | TaylorMaster, failure: MasterFailure, control: Control
 ) -> None:
-    """Raise where the master has a ray, and the problem itself can be shown to have it too."""
+    """Raise if the master is infeasible or unbounded and the problem itself can be proved to be so too."""
     if failure.ray is not None:
-        bound, _, _ = best_bound(structure, [model.averaged(failure.ray)], watch=control.check)
+        bound, _, _ = best_bound(structure, [model.averaged_alphas(failure.ray)], watch=control.check)
         if bound.ray is not None:
             raise contradiction(structure, bound.ray)
     if "DualInfeasible" in str(failure):
         raise_if_unbounded(structure, expand(structure.explicit).problem, control.check)
 
 
-def impossible(structure: Structure, failure: MasterFailure, control: Control) -> Exception:
-    """Return the error of a problem whose constraints alone cannot be met, with the proof if there is one."""
+def infeasible_error(structure: Structure, failure: MasterFailure, control: Control) -> Exception:
+    """Return the error for constraints that no point satisfies, with a proof of that where one is found."""
     zero = {v.id: np.zeros(v.shape) for v in structure.variables}
     alphas = [np.zeros(term.learner.n) for term in structure.risks]
     given = [(a, None) for a in alphas]

@@ -1,4 +1,4 @@
-"""The master problem of Algorithm 3: the l_p norm expanded to second order, and projection on its sphere."""
+"""The master problem of Algorithm 3 of Kloft et al. (2011), with the l_p norm expanded to second order."""
 
 from __future__ import annotations
 
@@ -6,22 +6,25 @@ import cvxpy as cp
 import numpy as np
 
 from kernelopt.conic.ladder import ladder, run_solver
-from kernelopt.methods.cutting_plane.master import MasterFailure, Proposal, averaged
+from kernelopt.methods.cutting_plane.master import MasterFailure, MasterSolution, averaged_alphas
 from kernelopt.numerics.norms import lp_length
-from kernelopt.structure.ball import Ball
+from kernelopt.structure.ball import BallProblem
 from kernelopt.structure.structure import Point
 from kernelopt.threads import Watch
 from kernelopt.validation import Array
 
-FLOOR = 1e-7  # the curvature of the norm blows up at zero weights for p < 2, and vanishes for p > 2
-STATIONARY = 1e-7
-EXPANSIONS = 50
+FLOOR = 1e-7  # smallest weight of an expansion: at zero the curvature is infinite for p < 2, zero for p > 2
+STATIONARY = 1e-7  # largest change of the weights at which they count as stationary
+EXPANSIONS = 50  # at most, for one master problem
 
 
 class TaylorMaster:
-    """max over the unit l_p sphere of the least cut, by a sequence of quadratic constraints."""
+    """min t over the unit l_p sphere, subject to the cuts, by sequential quadratic constraints.
 
-    def __init__(self, read: Ball, watch: Watch | None = None) -> None:
+    The constraint |w|_p^p <= 1 is replaced by its Taylor expansion of second order at the current weights.
+    """
+
+    def __init__(self, read: BallProblem, watch: Watch | None = None) -> None:
         self.read, self.watch = read, watch
         self.alphas: list[Array] = []
         self.gains: list[float] = []
@@ -38,15 +41,15 @@ class TaylorMaster:
         self.gains.append(self.read.loss.dual_value(alpha, self.read.y))
         self.forms.append(self.read.reach * self.read.grams.forms(alpha))
 
-    def solve(self) -> Proposal:
-        """Expand, solve and project until the weights are stationary."""
+    def solve(self) -> MasterSolution:
+        """Expand at the weights, solve, and project on the sphere, until the weights are stationary."""
         p, M = self.read.p, self.read.reach.size
         w, t = cp.Variable(M, nonneg=True), cp.Variable()
         cuts = np.array(self.gains) - np.array(self.forms) @ w / 2 <= t
         for _ in range(EXPANSIONS):
             at = np.maximum(self.w, FLOOR)
-            bend = p * (p - 1) / 2 * cp.sum_squares(cp.multiply(at ** ((p - 2) / 2), w))
-            ball = bend - p * (p - 2) * at ** (p - 1) @ w <= p * (3 - p) / 2
+            quadratic = p * (p - 1) / 2 * cp.sum_squares(cp.multiply(at ** ((p - 2) / 2), w))
+            ball = quadratic - p * (p - 2) * at ** (p - 1) @ w <= p * (3 - p) / 2
             run_solver(
                 cp.Problem(cp.Minimize(t), [cuts, ball, w <= 1]),
                 ladder(linear=False, order=0)[0],
@@ -59,8 +62,8 @@ class TaylorMaster:
             if np.abs(self.w - last).max() <= STATIONARY:
                 break
         point = self.read.point(self.read.reach * self.w)
-        return Proposal(point, float(t.value), np.maximum(cuts.dual_value, 0.0))
+        return MasterSolution(point, float(t.value), np.maximum(cuts.dual_value, 0.0))
 
-    def averaged(self, multipliers: Array) -> list[Array]:
-        """Return the average of the alphas of the cuts."""
-        return [averaged(self.alphas, multipliers)]
+    def averaged_alphas(self, multipliers: Array) -> list[Array]:
+        """Return the average of the alphas of the cuts, weighted by the multipliers."""
+        return [averaged_alphas(self.alphas, multipliers)]

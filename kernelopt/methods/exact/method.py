@@ -1,4 +1,4 @@
-"""The exact method: the explicit conic problem, a ladder of solvers, judged by the certificate."""
+"""The exact method: the explicit conic problem, solved by one conic solver after another."""
 
 from __future__ import annotations
 
@@ -19,44 +19,44 @@ from kernelopt.errors import MethodError, ParameterError, Stopped
 from kernelopt.methods.control import Control
 from kernelopt.methods.exact.programme import Programme
 from kernelopt.methods.method import Cost, Method, Outcome
-from kernelopt.methods.results import attained, united
+from kernelopt.methods.results import attained, combined_certificate
 from kernelopt.methods.sizing import Size, compilation_seconds, size
-from kernelopt.structure.ball import Ball, read_ball
+from kernelopt.structure.ball import BallProblem, read_ball
 from kernelopt.structure.expansion import Expansion, expand
 from kernelopt.structure.structure import Point, Structure
 from kernelopt.structure.units import units
 from kernelopt.threads import quietly
 from kernelopt.validation import Array, boolean
 
-PATIENCE = 3600.0  # seconds that a semidefinite problem may be predicted to take, without a time limit
-MEMORY = 16e9  # bytes that it may be predicted to need
-CLEARLY = 2.0  # times the time that is left a compilation may be predicted to take: predictions are rough
-OWN_LIMIT = 0.8  # of the time, in which a solver is to return what it has: the certificate takes the rest
-VANISHED = 1e-12  # a squared norm of f, relative to the value, that counts as zero
-ALIKE = 1e-8  # gaps closer than this are the same
-IMPOSSIBLE = ("infeasible", "unbounded")  # in the status of a solver
+PATIENCE = 3600.0  # largest predicted seconds of a semidefinite problem that is tried without a time limit
+MEMORY = 16e9  # largest predicted bytes of a semidefinite problem that is tried
+COMPILATION_MARGIN = 2.0  # a compilation may be predicted at this multiple of the time left
+SOLVER_SHARE = 0.8  # of the time left is given to a solver, the rest to the certificate
+VANISHED = 1e-12  # a squared norm of f below this share of the value counts as zero
+EQUAL_GAPS = 1e-8  # gaps that differ by less count as equal
+IMPOSSIBLE = ("infeasible", "unbounded")  # words in the status of a solver
 REMEDY = "Try another solver=, or accept the bounds."
 
 
 @dataclass(frozen=True)
 class Exact(Method):
-    """Solves the explicit conic problem, trying solvers until the certificate meets the tolerance.
+    """Solves the explicit conic problem by one solver after another, until the certified gap meets `tol`.
 
-    With a `programme` that one is solved, and the point and alpha that it gives are certified on the
+    With a `programme`, that problem is solved instead. Its point and its alpha are then certified on the
     learning problem.
 
-    It has a point, which it reports to the callback, whenever a solver has ended and its point is certified:
-    mostly once. cvxpy compiles the problem before a solver starts, which nothing can end; under a time limit
-    that is not begun where it is predicted to take more than twice the time that is left.
+    A point is reported to the callback each time a solver has ended and its point is certified, mostly once.
+    Before a solver starts, cvxpy compiles the problem. Nothing can end a compilation, so under a time limit
+    none is started that is predicted to take more than twice the time left.
 
     Parameters
     ----------
     solver : str or cvxpy solver, optional
-        The only one to use.
+        The only solver to use.
     solver_options : dict, optional
-        Handed to every solver.
+        Settings that every solver receives.
     force : bool, default False
-        Whether to try a semidefinite problem that is predicted not to finish.
+        Whether to try a semidefinite problem whose predicted time or memory is too large.
     programme : Programme, optional
     """
 
@@ -75,7 +75,7 @@ class Exact(Method):
             )
 
     def match(self, structure: Structure) -> Structure | str:
-        """Take any problem whose parameters have values."""
+        """Return the structure of any problem whose parameters have values."""
         return structure.unset or structure
 
     def cost(self, match: Structure) -> Cost:
@@ -87,33 +87,33 @@ class Exact(Method):
             check_size(size(match), control)
         for term in match.risks:
             check_separable(term.learner, control.check)
-        search = Search(match, self.programme, control)
+        run = ExactRun(match, self.programme, control)
         with control:
-            search.try_solvers(self.attempts(match, search.expansion, control))
-        return search.outcome()
+            run.try_solvers(self.attempts(match, run.expansion, control))
+        return run.outcome()
 
     def attempts(self, structure: Structure, expansion: Expansion, control: Control) -> list[SolverAttempt]:
         """Return the solvers to try, with their options."""
-        limit = None if np.isinf(control.remaining) else OWN_LIMIT * control.remaining
+        limit = None if np.isinf(control.remaining) else SOLVER_SHARE * control.remaining
         linear, cones = expansion.problem.is_lp(), size(structure).cones
         attempts = ladder(linear=linear, cones=cones, solver=self.solver, time_limit=limit)
         return [replace(r, options={**r.options, **(self.solver_options or {})}) for r in attempts]
 
 
 def check_size(expected: Size, control: Control) -> None:
-    """Raise for a semidefinite problem that cannot be finished."""
-    patience = max(PATIENCE, control.time_limit or 0.0)  # a limit ends the call, with the best point so far
-    room = MEMORY if control.memory is None else control.memory
-    if expected.order and (expected.seconds > patience or expected.memory > room):
+    """Raise `MethodError` for a semidefinite problem whose predicted time or memory is too large."""
+    most_seconds = max(PATIENCE, control.time_limit or 0.0)
+    most_memory = MEMORY if control.memory is None else control.memory
+    if expected.order and (expected.seconds > most_seconds or expected.memory > most_memory):
         raise MethodError(
             f"a semidefinite problem of order {expected.order} needs about {expected.seconds:.0f} s and "
-            f"{expected.memory / 1e9:.1f} GB, more than {patience:.0f} s or {room / 1e9:.1f} GB. Give the "
-            "weights nonneg=True (second-order cones), use fewer points, or pass force=True."
+            f"{expected.memory / 1e9:.1f} GB, more than {most_seconds:.0f} s or {most_memory / 1e9:.1f} GB. "
+            "Give the weights nonneg=True (second-order cones), use fewer points, or pass force=True."
         )
 
 
-class Search:
-    """The explicit problem, and the best that solvers left: a certified point, bounds and multipliers."""
+class ExactRun:
+    """The state of a run: the explicit problem, and the best certified point, bounds and multipliers."""
 
     def __init__(self, structure: Structure, programme: Programme | None, control: Control) -> None:
         self.structure, self.programme, self.control = structure, programme, control
@@ -123,36 +123,40 @@ class Search:
                 if programme is None
                 else expand(programme.problem)
             )
-        self.compilation = compilation_seconds(size(structure).cones)  # of a programme it is about the same
+        self.compilation = compilation_seconds(size(structure).cones)  # also the guess for a programme
         self.best: Outcome | None = None
         self.certificate: Certificate | None = None
-        self.distance = np.inf  # of the bounds of the attempt that `best` is taken from
-        self.claims: list[AttemptResult] = []
+        self.distance = np.inf  # upper - lower of the attempt whose multipliers `best` has
+        self.results: list[AttemptResult] = []
         self.build_time = 0.0
 
     def try_solvers(self, attempts: Sequence[SolverAttempt]) -> None:
-        """Try solvers until the certificate meets the tolerance."""
+        """Run the solvers until the certified gap meets the tolerance."""
         for attempt in attempts:
-            tried = self.tried(attempt)
-            self.claims.append(tried)
-            if any(word in tried.status for word in IMPOSSIBLE):
-                raise_if_impossible(self.structure, self.without_units(), tried, self.control.check)
+            result = self.run_attempt(attempt)
+            self.results.append(result)
+            if any(word in result.status for word in IMPOSSIBLE):
+                raise_if_impossible(self.structure, self.without_units(), result, self.control.check)
             with self.control.certifying():
-                found, certificate = self.certified(tried)
+                found, certificate = self.certify_attempt(result)
             if certificate.proof is not None:
                 raise contradiction(self.structure, certificate.proof)
-            self.keep(found, certificate)
+            self.record(found, certificate)
             lower, upper = certificate.lower, certificate.upper
             if self.structure.maximize:
                 lower, upper = -upper, -lower
-            more = {"solver": attempt.name, "status": tried.status, "certificate": certificate}
+            more = {"solver": attempt.name, "status": result.status, "certificate": certificate}
             point = {v.id: np.copy(value) for v, value in certificate.point.items()}
             self.control.floor = max(self.control.floor, certificate.floor)
             if self.control.report(lower, upper, point=point, proof=True, **more):
                 break
 
-    def keep(self, found: Outcome, certificate: Certificate) -> None:
-        """Keep the attempt with the nearer bounds, with the better point and the better bound of all."""
+    def record(self, found: Outcome, certificate: Certificate) -> None:
+        """Update the best outcome by an attempt.
+
+        It takes the multipliers of the attempt with the smallest gap, the point with the best value, and the
+        best lower bound of all attempts.
+        """
         nearer = certificate.distance < self.distance
         self.distance = min(certificate.distance, self.distance)
         if self.best is not None and self.certificate is not None:
@@ -162,36 +166,36 @@ class Search:
             other = old if point is certificate else certificate
             found = found if nearer else self.best
             found = replace(found, point=better.point, hidden=better.hidden)
-            certificate = united(self.structure, point, other)
+            certificate = combined_certificate(self.structure, point, other)
         self.best, self.certificate = replace(found, certificate=certificate), certificate
 
     def without_units(self) -> cp.Problem:
-        """Return the explicit problem in the user's units, to which the ray of a proof belongs."""
+        """Return the explicit problem in the user's units, in which an infeasibility proof is checked."""
         return (
             self.expansion.problem if self.programme is not None else expand(self.structure.explicit).problem
         )
 
-    def tried(self, attempt: SolverAttempt) -> AttemptResult:
-        """Solve with one attempt from a clean slate.
+    def run_attempt(self, attempt: SolverAttempt) -> AttemptResult:
+        """Solve the explicit problem once, after the values of earlier attempts are deleted.
 
         Raises
         ------
         Stopped
-            If there is clearly no time to compile the problem.
+            If the compilation is predicted to take more than twice the time left.
         """
-        if self.compilation > CLEARLY * self.control.remaining:
+        if self.compilation > COMPILATION_MARGIN * self.control.remaining:
             raise Stopped
         problem = self.expansion.problem
         for variable in problem.variables():
             variable.save_value(None)
         self.control.show(f"exact: {attempt.name}")
         clock = self.control.seconds
-        tried = run_solver(problem, attempt, self.control.verbose, self.control.check)
+        result = run_solver(problem, attempt, self.control.verbose, self.control.check)
         self.build_time += min(problem.compilation_time or 0.0, self.control.seconds - clock)
-        return tried
+        return result
 
-    def certified(self, tried: AttemptResult) -> tuple[Outcome, Certificate]:
-        """Certify the point that a attempt left."""
+    def certify_attempt(self, result: AttemptResult) -> tuple[Outcome, Certificate]:
+        """Return the point of an attempt as an outcome, and its certificate."""
         structure, check = self.structure, self.control.check
         self.expansion.bring_back()
         point, alphas = self.proposed()
@@ -215,14 +219,14 @@ class Search:
             multipliers=multipliers,
             hidden=self.hidden(),
             certificate=certificate,
-            solver=tried.attempt.name,
-            iterations=tried.iterations,
+            solver=result.attempt.name,
+            iterations=result.iterations,
             remedy=REMEDY,
         )
         return found, certificate
 
     def proposed(self) -> tuple[Point | None, list[Array] | None]:
-        """Return the point and the dual variables that a solver left."""
+        """Return the point and the alphas of the solver, or None where a value is missing or not finite."""
         structure = self.structure
         if self.programme is not None:
             if not finite(self.programme.problem.variables()):
@@ -238,34 +242,34 @@ class Search:
         return {v.id: np.array(v.value, dtype=float) for v in structure.variables}, alphas
 
     def hidden(self) -> Point:
-        """Return the values of the user's variables inside the risks."""
+        """Return the values of the auxiliary variables inside the user's risks."""
         if self.programme is not None:
             return {}
         found: Point = {}
         for term, written in zip(self.structure.risks, self.expansion.risks, strict=True):
-            found.update(same_places(term.node, written.risk))
+            found.update(paired_values(term.node, written.risk))
         return found
 
     def outcome(self) -> Outcome | None:
-        """Return the best certified point.
+        """Return the best certified outcome; None where the caller ended the call before there was one.
 
         Raises
         ------
         InfeasibleError, UnboundedError, SolverError
-            What the solvers agree on, where none left a feasible point.
+            If no solver found a feasible point. The class is the one that the solvers agree on.
         """
-        failed = bool(self.claims) and all(a.status == "failed" for a in self.claims)
+        failed = bool(self.results) and all(a.status == "failed" for a in self.results)
         feasible = self.certificate is not None and self.certificate.feasible
         if self.best is not None and feasible and not failed:
             self.best.build_time = self.build_time
             return self.best
-        if self.control.asked:
+        if self.control.ended_by_caller:
             return None
-        raise without_point(self.claims, self.certificate)
+        raise without_point(self.results, self.certificate)
 
 
-def same_places(node: cp.Expression, copy: cp.Expression) -> Point:
-    """Return the values of the variables of a copied risk under the ids of the original's."""
+def paired_values(node: cp.Expression, copy: cp.Expression) -> Point:
+    """Return the values of the variables of a copied risk, by the ids of the original variables."""
     pairs = zip(node.variables(), copy.variables(), strict=True)
     return {mine.id: theirs.value for mine, theirs in pairs if mine.id != theirs.id}
 
@@ -276,13 +280,16 @@ def finite(variables: Sequence[cp.Variable]) -> bool:
 
 
 def with_equal_weights(structure: Structure, certificate: Certificate, watch: Any) -> Certificate:
-    """Return the certificate at equal weights where f = 0 is optimal, so that any weights are."""
+    """Return the certificate at equal weights where f = 0 is optimal and any weights are.
+
+    The equal weights replace those of the solver, which are arbitrary in that case.
+    """
     read = read_ball(structure)
-    if not isinstance(read, Ball) or not certificate.feasible:
+    if not isinstance(read, BallProblem) or not certificate.feasible:
         return certificate
     alpha = certificate.alphas[0]
     form = float((read.reach * read.start) @ read.grams.forms(alpha))
     if form > VANISHED * max(abs(certificate.upper), certificate.floor):
         return certificate
     equal = certificate_at(structure, read.point(read.reach * read.start), [[alpha]], watch=watch)
-    return equal if equal.gap <= certificate.gap + ALIKE else certificate
+    return equal if equal.gap <= certificate.gap + EQUAL_GAPS else certificate

@@ -1,4 +1,4 @@
-"""A programme of a paper, and how its solution is read."""
+"""A programme of a paper, and how the solution of the learning problem follows from it."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ Claim = Literal["equal", "upper", "lower", "relaxation"]
 
 @dataclass(frozen=True, eq=False)
 class Programme:
-    """A programme as a paper prints it, beside the learning problem that it stands for.
+    """A conic programme as a paper prints it, for a learning problem that is stated elsewhere.
 
     Attributes
     ----------
     problem : cp.Problem
-        Made for this record, and solved by the method "exact".
+        The programme, which the method "exact" solves.
     recover : function without arguments
-        After a solve it returns the point of the learning problem (values by cvxpy variable) and one alpha
-        per risk, from the values and multipliers of `problem`.
+        Called after the solve. It returns the point of the learning problem (values by cvxpy variable) and
+        one alpha per risk, computed from the values and multipliers of `problem`.
     claim : "equal", "upper", "lower" or "relaxation"
         How the optimum of `problem` relates to that of the learning problem.
     """
@@ -45,7 +45,7 @@ class Programme:
                 f"{self.recover!r:.60}. It reads point and alphas from the solved problem."
             )
         if self.claim not in get_args(Claim):
-            words = ", ".join(map(repr, get_args(Claim)))
+            claims = ", ".join(map(repr, get_args(Claim)))
             raise ParameterError(
-                f"claim must be one of {words}, got {self.claim!r}. Choose the one that holds."
+                f"claim must be one of {claims}, got {self.claim!r}. Choose the one that holds."
             )

@@ -1,4 +1,4 @@
-"""What the methods on an l_p ball share: how they end, and what they cost."""
+"""Parts that all methods on an l_p ball share: the starting point, the outcome and the predicted cost."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ import numpy as np
 from kernelopt.methods.control import Control
 from kernelopt.methods.method import Cost, Outcome
 from kernelopt.numerics.norms import lp_length
-from kernelopt.structure.ball import Ball
+from kernelopt.structure.ball import BallProblem
 from kernelopt.validation import Array
 
-FIXED = 5e-3  # seconds of a call, to read the problem and to describe the solution
-PASS = 1e-9  # seconds for an entry of a kernel that is read once: eight bytes, at some 8 GB/s
-EQUAL = 1e-3  # share of equal weights in the start: a weight that is zero would stay zero
+FIXED = 5e-3  # seconds of a call that are spent on reading the problem and describing the solution
+PASS = 1e-9  # seconds to read an entry of a kernel: eight bytes at about 8 GB/s
+EQUAL = 1e-3  # share of equal weights in a warm start, since the updates keep a zero weight at zero
 
 
-def warm_start(read: Ball, control: Control) -> tuple[Array, Array | None]:
-    """Return weights in the unit ball and alpha to start from: those of an earlier method, if there was one.
+def warm_start(read: BallProblem, control: Control) -> tuple[Array, Array | None]:
+    """Return scaled weights in the unit ball and alpha from an earlier method.
 
-    Otherwise the weights are equal, and alpha is None.
+    Without an earlier method the weights are equal, and alpha is None.
     """
     earlier = control.start
     if earlier is None:
@@ -29,8 +29,8 @@ def warm_start(read: Ball, control: Control) -> tuple[Array, Array | None]:
     return mixed / max(1.0, lp_length(mixed, read.p)), alpha
 
 
-def ball_outcome(read: Ball, control: Control, remedy: str) -> Outcome | None:
-    """Return the best weights and alpha that were reported, None if there were none."""
+def ball_outcome(read: BallProblem, control: Control, remedy: str) -> Outcome | None:
+    """Return the best weights and alpha that were reported; None if there was no report."""
     if control.best is None:
         return None
     return Outcome(
@@ -43,7 +43,10 @@ def ball_outcome(read: Ball, control: Control, remedy: str) -> Outcome | None:
     )
 
 
-def ball_cost(read: Ball, steps: float, step: float, rows: int | None = None) -> Cost:
-    """Return the cost of so many steps, each of `step` seconds and of so many rows of all kernels, or all."""
+def ball_cost(read: BallProblem, steps: float, step: float, rows: int | None = None) -> Cost:
+    """Return the cost of `steps` iterations of `step` seconds, each reading `rows` rows of all kernels.
+
+    Without `rows`, an iteration reads all rows.
+    """
     m, n = read.reach.size, read.y.size
     return Cost(FIXED + steps * (step + PASS * m * n * (n if rows is None else rows)), 8.0 * m * n**2)

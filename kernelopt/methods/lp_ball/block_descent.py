@@ -1,4 +1,4 @@
-"""Block coordinate descent for l_p-norm multiple kernel learning: a machine, then its best weights."""
+"""Block coordinate descent for l_p-norm multiple kernel learning (Kloft et al., 2011)."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from kernelopt.learner import learn
 from kernelopt.methods.control import STALLED, Control
 from kernelopt.methods.lp_ball.ball_methods import ball_cost, ball_outcome, warm_start
 from kernelopt.methods.method import Cost, Method, Outcome
-from kernelopt.structure.ball import Ball, read_ball
+from kernelopt.structure.ball import BallProblem, read_ball
 from kernelopt.structure.structure import Structure
 from kernelopt.validation import one_of, whole
 
-INNER = 0.05  # accuracy of a machine, as a share of the gap that is left
-LOOSEST = 1e-2
+INNER = 0.05  # relative gap of a machine, as a share of the current gap
+LOOSEST = 1e-2  # the gap from which that share is taken at most: machines need some accuracy from the start
 REMEDY = "At p near 1 the analytic update creeps: try method='cutting-plane', or more max_iterations."
 
 
@@ -23,15 +23,20 @@ REMEDY = "At p near 1 the analytic update creeps: try method='cutting-plane', or
 class BlockDescent(Method):
     """Alternates between the machine at fixed weights and the weights at fixed block norms.
 
-    The update (17) of Kloft et al. (2011), monotone in the upper bound and convergent for 1 < p < inf
-    (Proposition 5; the algorithm's printed line 4 points to (21) instead). `update="best-response"` is
-    (21), the best weights for alpha held fixed: it is no descent, and runs into 2-cycles for small p or
-    large C. It is here to teach.
+    `update="descent"` uses the weights (17) of [1]_, the minimiser for fixed block norms. The objective
+    decreases in every iteration, and converges to the optimum for 1 < p < inf (Proposition 5). The printed
+    algorithm refers to (21) in its line 4 instead. `update="best-response"` is that update: the weights that
+    maximise the dual for fixed alpha. It does not decrease the objective, and ends in cycles of length two
+    for small p or large C. It is provided for teaching.
 
     Parameters
     ----------
     update : "descent" or "best-response", default "descent"
     max_iterations : int > 0, default 1000
+
+    References
+    ----------
+    .. [1] Kloft et al., lp-norm multiple kernel learning, JMLR 12 (2011).
     """
 
     name = "block-descent"
@@ -42,20 +47,21 @@ class BlockDescent(Method):
         one_of(self.update, "update", ("descent", "best-response"))
         whole(self.max_iterations, "max_iterations")
 
-    def match(self, structure: Structure) -> Ball | str:
-        """Read the ball."""
+    def match(self, structure: Structure) -> BallProblem | str:
+        """Return the problem over an l_p ball, or why it is none."""
         return read_ball(structure)
 
-    def cost(self, match: Ball) -> Cost:
-        # The update of the weights contracts the slower the nearer p is to 1; at p = 1 it creeps, the longer
-        # the more kernels there are. A machine from a start takes some milliseconds, and O(n^2) work.
+    def cost(self, match: BallProblem) -> Cost:
+        # Measured: the update contracts more slowly the nearer p is to 1, and at p = 1 the number of
+        # iterations grows with the square of the number of kernels. A machine with a warm start takes some
+        # milliseconds plus O(n^2) operations.
         m, n = match.reach.size, match.y.size
         iterations = min(self.max_iterations, 2 + 14 / (match.p - 1) if match.p > 1 else 3 * m**2)
         return ball_cost(match, iterations, 2.5e-3 + 2e-8 * n**2)
 
-    def run(self, match: Ball, control: Control) -> Outcome | None:
+    def run(self, match: BallProblem, control: Control) -> Outcome | None:
         check_separable(match.learner, control.check)
-        step = match.analytic if self.update == "descent" else match.best_response
+        step = match.analytic_weights if self.update == "descent" else match.best_weights
         w, alpha = warm_start(match, control)
         with control:
             for _ in range(self.max_iterations):

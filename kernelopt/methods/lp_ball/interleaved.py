@@ -1,4 +1,4 @@
-"""Decomposition of the l_p-norm dual with the weights updated between chunks (Kloft et al., Algorithm 2)."""
+"""SMO for l_p-norm multiple kernel learning with interleaved weights (Kloft et al., 2011, Algorithm 2)."""
 
 from __future__ import annotations
 
@@ -10,41 +10,50 @@ from numpy.typing import NDArray
 
 from kernelopt.certificates.separability import check_separable
 from kernelopt.grams import ArrayGrams, Grams
-from kernelopt.learner.pivots import add_rows, combined_block, compiled, pair_pivots, single_pivots
+from kernelopt.learner.smo import add_rows, combined_block, compiled, coordinate_steps, smo_pairs
 from kernelopt.losses.base import Curve
 from kernelopt.methods.control import Control
 from kernelopt.methods.lp_ball.ball_methods import ball_cost, ball_outcome, warm_start
 from kernelopt.methods.method import Cost, Method, Outcome
-from kernelopt.structure.ball import Ball, read_ball
+from kernelopt.structure.ball import BallProblem, read_ball
 from kernelopt.structure.structure import Structure
 from kernelopt.validation import Array, whole
 
-CHECK = 10  # chunks between two looks at the bounds
-PIVOTS = 20  # per entry of a chunk
-SHARE = 0.1  # of the violation that a chunk leaves
-FIRST = 3  # chunks before the first update of the weights
-STALLED = 1e-13
-MEMORY = 5e8  # bytes of kernel rows that are kept
+REPORT_EVERY = 10  # chunks between two reports of the bounds
+STEPS_PER_ENTRY = 20  # largest number of SMO steps for each entry of a chunk
+VIOLATION_SHARE = 0.1  # a chunk ends when its violation has fallen to this share
+FIRST_CHUNKS = 3  # chunks before the first update of the weights
+STATIONARY = 1e-13  # violation and change of the weights at which rounding allows no more progress
+CACHE_BYTES = 5e8  # default size of the cache of kernel rows
 REMEDY = "Try method='cutting-plane' or 'exact'."
 Index = NDArray[np.intp]
 
 
-class Rows:
-    """Rows of all kernels: read in place from a stack that is held, else kept up to a number of bytes."""
+class RowCache:
+    """Rows of all kernels: views of a stored array, else a least-recently-used cache of limited size.
 
-    def __init__(self, grams: Grams, size: float, least: int) -> None:
+    Parameters
+    ----------
+    grams : Grams
+    size : float
+        The size of the cache in bytes.
+    fewest : int
+        The number of rows of each kernel that the cache must hold at least.
+    """
+
+    def __init__(self, grams: Grams, size: float, fewest: int) -> None:
         self.grams = grams
         self.held = isinstance(grams, ArrayGrams)
         m, n = len(grams), grams.n_points
         if self.held:
             self.store = np.ascontiguousarray(np.asarray(grams), dtype=float)
             return
-        slots = min(n, max(least, int(size // (8 * m * n))))
+        slots = min(n, max(fewest, int(size // (8 * m * n))))
         self.store = np.empty((m, slots, n))
-        self.slot: OrderedDict[int, int] = OrderedDict()  # of each point, the one used last at the end
+        self.slot: OrderedDict[int, int] = OrderedDict()  # of each point, in the order of last use
 
     def fetch(self, points: Index) -> Index:
-        """Return where in `store` the rows of these points are, evaluating those that are not kept."""
+        """Return the positions in `store` of the rows of these points; rows not yet held are evaluated."""
         if self.held:
             return points
         for point in points.tolist():
@@ -55,21 +64,27 @@ class Rows:
             for point in missing:
                 free = len(self.slot) < self.store.shape[1]
                 self.slot[point] = len(self.slot) if free else self.slot.popitem(last=False)[1]
-            places = [self.slot[point] for point in missing]
-            self.store[:, places] = self.grams.rows(np.array(missing))
+            positions = [self.slot[point] for point in missing]
+            self.store[:, positions] = self.grams.rows(np.array(missing))
         return np.array([self.slot[point] for point in points.tolist()])
 
 
-def slopes(curve: Curve, a: Array, g: Array) -> tuple[Array, Array]:
-    """Return the slopes upwards and downwards, infinite where a bound forbids to move."""
+def directional_derivatives(curve: Curve, a: Array, g: Array) -> tuple[Array, Array]:
+    """Return the derivatives of the negated dual along +e_i, and minus those along -e_i.
+
+    They are infinite where a bound forbids the step. At a_i = 0 they differ by 2 l1_i.
+    """
     up = np.where(a < curve.upper, g + np.where(a >= 0, curve.l1, -curve.l1), np.inf)
     down = np.where(a > curve.lower, g + np.where(a > 0, curve.l1, -curve.l1), -np.inf)
     return up, down
 
 
 def working_set(curve: Curve, a: Array, g: Array, size: int, bias: bool) -> tuple[Index, float]:
-    """Return the entries that violate the optimality conditions most, and by how much the first do."""
-    up, down = slopes(curve, a, g)
+    """Return the entries with the largest violations of the optimality conditions, and the largest violation.
+
+    With an intercept, sum a = 0, and a pair (i, j) violates the conditions by down_j - up_i.
+    """
+    up, down = directional_derivatives(curve, a, g)
     if bias:
         half = min(max(1, size // 2), a.size)
         lowest, highest = np.argpartition(up, half - 1)[:half], np.argpartition(-down, half - 1)[:half]
@@ -79,28 +94,28 @@ def working_set(curve: Curve, a: Array, g: Array, size: int, bias: bool) -> tupl
     return np.argpartition(-excess, take - 1)[:take], float(excess.max())
 
 
-class Descent:
-    """The state of Algorithm 2: alpha, the images K_m alpha, the weights, and the rows in use."""
+class InterleavedRun:
+    """The state of Algorithm 2: alpha, the images K_m alpha, the scaled weights w, and the cached rows."""
 
-    def __init__(self, read: Ball, size: int, memory: float, w: Array, alpha: Array | None) -> None:
+    def __init__(self, read: BallProblem, size: int, memory: float, w: Array, alpha: Array | None) -> None:
         self.read, self.size = read, size
         self.curve = read.loss.curve(read.y)
-        self.rows = Rows(read.grams, memory, 2 * size)
-        first = np.zeros(read.y.size) if alpha is None else alpha
-        self.alpha = np.ascontiguousarray(read.loss.project(first, read.y, read.bias))
-        started = alpha is not None and alpha.any()  # else no matrix is evaluated whole
+        self.rows = RowCache(read.grams, memory, 2 * size)
+        initial = np.zeros(read.y.size) if alpha is None else alpha
+        self.alpha = np.ascontiguousarray(read.loss.project(initial, read.y, read.bias))
+        started = alpha is not None and alpha.any()  # from alpha = 0 the images are known to be zero
         shape = len(read.grams), read.y.size
         self.images = np.array(read.grams.apply(self.alpha)) if started else np.zeros(shape)
         self.w = w
-        self.pivots = compiled(pair_pivots if read.bias else single_pivots)
+        self.smo = compiled(smo_pairs if read.bias else coordinate_steps)
 
     @property
     def weights(self) -> Array:
-        """theta, on the scale of the problem."""
+        """The weights theta = reach * w, in the units of the problem."""
         return self.read.reach * self.w
 
     def step(self) -> float:
-        """Improve the entries that violate optimality most; return by how much they did."""
+        """Maximise the dual over a working set for fixed weights; return the violation before the step."""
         curve = self.curve
         g = self.weights @ self.images + curve.curvature * self.alpha - curve.linear
         Q, violation = working_set(curve, self.alpha, g, self.size, self.read.bias)
@@ -108,7 +123,7 @@ class Descent:
         block = compiled(combined_block)(self.rows.store, slots, Q, self.weights)
         a = self.alpha[Q]
         parts = (part[Q] for part in curve[1:])
-        self.pivots(block, *parts, a, g[Q], SHARE * violation, PIVOTS * Q.size)
+        self.smo(block, *parts, a, g[Q], VIOLATION_SHARE * violation, STEPS_PER_ENTRY * Q.size)
         steps = a - self.alpha[Q]
         moved = np.flatnonzero(steps)
         compiled(add_rows)(self.rows.store, slots[moved], steps[moved], self.images)
@@ -121,7 +136,7 @@ class Descent:
         return s
 
     def bounds(self) -> tuple[float, float]:
-        """Return the lower and the upper bound of the problem at the current alpha and weights."""
+        """Return the lower and the upper bound of the optimum at the current alpha and weights."""
         s, f = self.forms(), self.weights @ self.images
         return self.read.lower(self.alpha, s), self.read.upper(f, self.w, s)
 
@@ -130,24 +145,30 @@ class Descent:
         alpha = self.alpha.copy()
         return control.report(*self.bounds(), point=self.weights, proof=alpha, machines=[alpha])
 
-    def reweigh(self) -> float:
-        """Update the weights by (17); return the largest change."""
-        before, self.w = self.w, self.read.analytic(self.w, self.forms())
+    def update_weights(self) -> float:
+        """Update the weights by (17) of [1]_; return the largest change."""
+        before, self.w = self.w, self.read.analytic_weights(self.w, self.forms())
         return float(np.abs(self.w - before).max())
 
 
 @dataclass(frozen=True)
 class Interleaved(Method):
-    """Optimises alpha a chunk at a time, and the weights by (17) after every chunk.
+    """Maximises the dual over one working set of alpha at a time, and updates the weights by (17) after each.
 
-    Only rows of the kernels in use are evaluated, and at most `memory` bytes of them kept: kernels given
-    as functions are never held whole. Beside them the images K_m alpha are kept, m n numbers.
+    This is decomposition (SMO) [2]_ interleaved with the weight update of [1]_. Only the rows of the working
+    sets are evaluated, and at most `memory` bytes of them are cached, so that kernels given as functions are
+    never evaluated as whole matrices. The images K_m alpha take another m n numbers.
 
     Parameters
     ----------
     chunk : int > 0, default 20
-        Entries of alpha that move together.
+        Number of entries of alpha in a working set.
     max_chunks : int > 0, default 1,000,000
+
+    References
+    ----------
+    .. [1] Kloft et al., lp-norm multiple kernel learning, JMLR 12 (2011), Algorithm 2.
+    .. [2] Fan, Chen, Lin, Working set selection using second order information, JMLR 6 (2005).
     """
 
     name = "interleaved"
@@ -158,32 +179,32 @@ class Interleaved(Method):
         whole(self.chunk, "chunk")
         whole(self.max_chunks, "max_chunks")
 
-    def match(self, structure: Structure) -> Ball | str:
-        """Read the ball; the loss must have a piecewise quadratic dual."""
+    def match(self, structure: Structure) -> BallProblem | str:
+        """Return the problem over an l_p ball; its loss must have a piecewise quadratic dual."""
         read = read_ball(structure)
         if isinstance(read, str) or read.loss.quadratic:
             return read
         return f"its loss must have a piecewise quadratic dual, {read.loss!r} has none"
 
-    def cost(self, match: Ball) -> Cost:
-        # Above p = 1 about nine sweeps over the entries, and some chunks at the start; at p = 1 the weights
-        # of the kernels that are left out vanish slowly, one after the other. A chunk takes 0.25 ms beside
-        # reading its rows twice: for its block of the kernel, and to update the images.
+    def cost(self, match: BallProblem) -> Cost:
+        # Measured: for p > 1 about nine passes over the entries, and some chunks at the start. For p = 1 the
+        # weights of the unused kernels vanish slowly, one after the other. A chunk takes 0.25 ms, and reads
+        # its rows twice: for its block of the kernel, and for the update of the images.
         m, n = match.reach.size, match.y.size
         chunks = 25 + 9 * n / self.chunk if match.p > 1 else 50 * m
         return ball_cost(match, chunks, 2.5e-4, rows=2 * min(self.chunk, n))
 
-    def run(self, match: Ball, control: Control) -> Outcome | None:
+    def run(self, match: BallProblem, control: Control) -> Outcome | None:
         check_separable(match.learner, control.check)
-        memory = MEMORY if control.memory is None else control.memory
+        memory = CACHE_BYTES if control.memory is None else control.memory
         with control:
-            descent = Descent(match, self.chunk, memory, *warm_start(match, control))
+            descent = InterleavedRun(match, self.chunk, memory, *warm_start(match, control))
             for count in range(self.max_chunks):
                 violation = descent.step()
-                if (count % CHECK == 0 or control.late) and descent.report(control):
+                if (count % REPORT_EVERY == 0 or control.out_of_time) and descent.report(control):
                     break
-                change = descent.reweigh() if count >= FIRST else np.inf
-                if max(violation, change) <= STALLED:
+                change = descent.update_weights() if count >= FIRST_CHUNKS else np.inf
+                if max(violation, change) <= STATIONARY:
                     descent.report(control)
                     break
             else:

@@ -1,4 +1,4 @@
-"""Quasi-Newton ascent on the dual of l_p-norm multiple kernel learning, where that is smooth."""
+"""L-BFGS on the dual of l_p-norm multiple kernel learning, for smooth duals."""
 
 from __future__ import annotations
 
@@ -12,42 +12,45 @@ from kernelopt.methods.control import Control
 from kernelopt.methods.lp_ball.ball_methods import ball_cost, ball_outcome, warm_start
 from kernelopt.methods.method import Cost, Method, Outcome
 from kernelopt.numerics.norms import conjugate_exponent, lp_length
-from kernelopt.structure.ball import Ball, read_ball
+from kernelopt.structure.ball import BallProblem, read_ball
 from kernelopt.structure.structure import Structure
 from kernelopt.validation import Array, whole
 
-INSIDE = 1e-12  # share of the box that an entropy keeps from its edge, where its slope is infinite
-HISTORY = 20  # pairs of steps and gradients that L-BFGS keeps
-LOOK = 5  # iterations between two looks at the bounds
-INNER = 50  # iterations before the multiplier of the intercept is updated
+BOX_MARGIN = 1e-12  # share of the box kept from its bounds, where an entropy has an infinite gradient
+CORRECTIONS = 20  # pairs of steps and gradient changes in the memory of L-BFGS
+REPORT_EVERY = 5  # iterations between two reports of the bounds
+INNER_ITERATIONS = 50  # iterations of L-BFGS-B between two updates of the intercept
 REMEDY = "The dual is badly conditioned for p near 1: try method='interleaved' or 'cutting-plane'."
 
 
 class Done(Exception):
-    """The bounds say that it is time to stop."""
+    """The bounds meet the tolerance, or the iterations are used up."""
 
 
-class Dual:
-    """l(alpha) - 1/2 |s(alpha)|_q, negated, with an augmented Lagrangian for sum alpha = 0."""
+class AugmentedDual:
+    """The negated dual 1/2 |s(alpha)|_q - l(alpha), plus an augmented Lagrangian of sum alpha = 0.
 
-    def __init__(self, read: Ball) -> None:
+    With an intercept b and a penalty parameter rho, b 1'alpha + rho/2 (1'alpha)^2 is added.
+    """
+
+    def __init__(self, read: BallProblem) -> None:
         self.read = read
         curve = read.loss.curve(read.y)
-        margin = 0.0 if read.loss.quadratic else INSIDE * (curve.upper - curve.lower)
+        margin = 0.0 if read.loss.quadratic else BOX_MARGIN * (curve.upper - curve.lower)
         self.lower, self.upper = curve.lower + margin, curve.upper - margin
         self.intercept = 0.0
         size = float(np.mean((read.reach * read.start) @ read.grams.diagonals + curve.curvature))
         self.penalty = (size if size > 0 else 1.0) if read.bias else 0.0
 
     def at(self, alpha: Array) -> tuple[Array, Array, Array]:
-        """Return the forms s, the best weights w for them, and the predictor K_w alpha."""
+        """Return the forms s, the maximising weights w for them, and the predictor K_w alpha."""
         images = self.read.grams.apply(alpha)
         s = self.read.reach * (images @ alpha)
-        w = self.read.best_response(self.read.start, s)
+        w = self.read.best_weights(self.read.start, s)
         return s, w, (self.read.reach * w) @ images
 
     def __call__(self, alpha: Array) -> tuple[float, Array]:
-        """Return the value to minimise and its gradient."""
+        """Return the value of the function to minimise, and its gradient."""
         loss, y = self.read.loss, self.read.y
         s, _, f = self.at(alpha)
         value = lp_length(s, conjugate_exponent(self.read.p)) / 2 - loss.dual_value(alpha, y)
@@ -61,15 +64,19 @@ class Dual:
 
 @dataclass(frozen=True)
 class SmoothDual(Method):
-    """Maximises l(alpha) - 1/2 |s(alpha)|_q by L-BFGS-B.
+    """Maximises the dual l(alpha) - 1/2 |s(alpha)|_q by L-BFGS-B.
 
-    For losses whose dual is smooth inside its box, and 1 < p <= inf. The gradient is that of l minus
-    K_theta alpha with theta from (21). An intercept asks for sum alpha = 0: an augmented Lagrangian, whose
-    multiplier is the intercept.
+    The loss must have a dual that is smooth inside its box, and p must exceed 1. By Danskin's theorem the
+    gradient is that of l minus K_theta alpha, with the weights theta of (21) in [1]_. With an intercept the
+    constraint sum alpha = 0 is treated by the method of multipliers; its multiplier is the intercept.
 
     Parameters
     ----------
     max_iterations : int > 0, default 5000
+
+    References
+    ----------
+    .. [1] Kloft et al., lp-norm multiple kernel learning, JMLR 12 (2011).
     """
 
     name = "smooth-dual"
@@ -78,8 +85,8 @@ class SmoothDual(Method):
     def __post_init__(self) -> None:
         whole(self.max_iterations, "max_iterations")
 
-    def match(self, structure: Structure) -> Ball | str:
-        """Read the ball; p must be above 1, and the loss have a smooth and curved dual."""
+    def match(self, structure: Structure) -> BallProblem | str:
+        """Return the problem over an l_p ball; p must exceed 1, and the dual must be smooth and curved."""
         read = read_ball(structure)
         if isinstance(read, str):
             return read
@@ -89,23 +96,23 @@ class SmoothDual(Method):
             found.append(f"its loss must have a smooth and curved dual, {read.loss!r} has not")
         return "; ".join(found) or read
 
-    def cost(self, match: Ball) -> Cost:
-        # About a hundred gradients, each of which reads the kernels once; 0.1 ms of it is Python.
+    def cost(self, match: BallProblem) -> Cost:
+        # Measured: about a hundred gradients. Each reads the kernels once and takes 0.1 ms besides.
         return ball_cost(match, 100.0, 1e-4)
 
-    def run(self, match: Ball, control: Control) -> Outcome | None:
+    def run(self, match: BallProblem, control: Control) -> Outcome | None:
         with control, suppress(Done):
-            self._ascend(match, Dual(match), control)
+            self._ascend(match, AugmentedDual(match), control)
         return ball_outcome(match, control, REMEDY)
 
-    def _ascend(self, read: Ball, dual: Dual, control: Control) -> None:
-        """Maximise for a multiplier of the intercept, and update it, until `Done`."""
+    def _ascend(self, read: BallProblem, dual: AugmentedDual, control: Control) -> None:
+        """Alternate L-BFGS-B with updates of the intercept until `Done` is raised."""
         loss, y, count = read.loss, read.y, 0
 
-        def look(alpha: Array) -> None:
+        def report(alpha: Array) -> None:
             nonlocal count
             count += 1
-            if count % LOOK and count < self.max_iterations and not control.late:
+            if count % REPORT_EVERY and count < self.max_iterations and not control.out_of_time:
                 return
             alpha = np.clip(loss.project(alpha, y, read.bias), dual.lower, dual.upper)
             s, w, f = dual.at(alpha)
@@ -119,14 +126,20 @@ class SmoothDual(Method):
         earlier = warm_start(read, control)[1]
         first = loss.response(np.zeros(y.size), y) if earlier is None else loss.project(earlier, y, read.bias)
         alpha = np.clip(first, dual.lower, dual.upper)
-        options = {"maxiter": INNER, "maxcor": HISTORY, "ftol": 0.0, "gtol": 0.0, "maxfun": 10 * INNER}
+        options = {
+            "maxiter": INNER_ITERATIONS,
+            "maxcor": CORRECTIONS,
+            "ftol": 0.0,
+            "gtol": 0.0,
+            "maxfun": 10 * INNER_ITERATIONS,
+        }
         bounds = list(zip(dual.lower, dual.upper, strict=True))
         while True:
             found = minimize(
-                dual, alpha, jac=True, method="L-BFGS-B", bounds=bounds, callback=look, options=options
+                dual, alpha, jac=True, method="L-BFGS-B", bounds=bounds, callback=report, options=options
             )
             alpha = found.x
             dual.intercept += dual.penalty * float(alpha.sum())
             if found.nit == 0:
                 count = self.max_iterations
-            look(alpha)
+            report(alpha)

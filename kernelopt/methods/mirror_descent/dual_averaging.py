@@ -1,4 +1,11 @@
-"""Dual averaging with entropies: von Neumann's over matrices of a given trace, Shannon's over vectors."""
+"""Dual averaging with entropies: von Neumann's for matrices of given trace, Shannon's for vectors.
+
+References
+----------
+.. [1] Y. Nesterov, Primal-dual subgradient methods for convex problems, Math. Programming 120 (2009).
+.. [2] A. Cutkosky, Anytime online-to-batch, optimism and acceleration, ICML 2019.
+.. [3] Kundu et al. (2010), Algorithms 1 and 2.
+"""
 
 from __future__ import annotations
 
@@ -11,11 +18,15 @@ import scipy.linalg
 from kernelopt.structure.pieces import Piece
 from kernelopt.validation import Array
 
-BOLD = 4.0  # the adaptive rate over that of the best bound: measured
+RATE_FACTOR = 4.0  # the adaptive rate over the rate of the best bound; found by measurement
 
 
-class Memory:
-    """The gradients of one piece so far, added up: X = reach * P with P = exp(-rate * sum) / trace."""
+class EntropyIterate:
+    """One piece of the feasible set with the weighted sum S of its gradients.
+
+    The iterate of dual averaging is X = reach * P with P = exp(-rate S) / tr exp(-rate S), the minimiser of
+    rate <S, P> - entropy(P) over tr P = 1. For a constraint tr P <= 1 the denominator is 1 + tr exp(-rate S).
+    """
 
     def __init__(self, piece: Piece) -> None:
         self.piece, self.reach = piece, np.asarray(piece.reach, dtype=float)
@@ -23,40 +34,40 @@ class Memory:
         self.last: Array = np.zeros(piece.variable.shape)
 
     def add(self, G: Array, weight: float) -> None:
-        """Add weight times the gradient by P."""
+        """Add weight times a gradient with respect to P to the sum."""
         self.sum, self.last = self.sum + weight * G, G
 
     def point(self, rate: float, ahead: float = 0.0) -> Array:
-        """Return X, with `ahead` times the last gradient added for this once."""
+        """Return X for the sum S + ahead * (last gradient)."""
         values, V = self.spectrum(ahead)
         powers = -rate * values
         top = max(float(powers.max()), 0.0 if self.piece.at_most else -np.inf)
         p = np.exp(powers - top)
-        p /= p.sum() + (np.exp(-top) if self.piece.at_most else 0.0)  # a coordinate of gradient zero
+        p /= p.sum() + (np.exp(-top) if self.piece.at_most else 0.0)  # 1 - tr P, with gradient zero
         if V is None:
             return np.asarray(self.reach * p)
         X = (V * (self.reach * p)) @ V.T
         return np.asarray((X + X.T) / 2)
 
     def spectrum(self, ahead: float) -> tuple[Array, Array | None]:
-        """Return the eigenvalues and eigenvectors of the sum; a vector itself and None."""
+        """Return the eigenvalues and eigenvectors of S + ahead * (last gradient), or a vector and None."""
         total = self.sum + ahead * self.last
         return scipy.linalg.eigh(total, check_finite=False) if self.piece.is_matrix else (total, None)
 
     def half_range(self, G: Array) -> float:
-        """Return the norm of G dual to the trace norm, on a fixed trace: half the range of its spectrum."""
+        """Return half the range of the spectrum of G: the dual norm to the trace norm, modulo I."""
         values = scipy.linalg.eigvalsh(G, check_finite=False) if self.piece.is_matrix else G
         values = np.append(values, 0.0) if self.piece.at_most else values
         return float(np.ptp(values)) / 2
 
     @property
     def entropy(self) -> float:
-        """The entropy of the centre."""
+        """The entropy of the centre, the largest one over the piece: log n, or log(n + 1) for tr P <= 1."""
         return float(np.log(self.piece.variable.shape[0] + self.piece.at_most))
 
 
-class Printed(Memory):
-    """Algorithms 1 and 2 as printed: eigenvalues add up in their order, with the last gradient's vectors."""
+class PrintedIterate(EntropyIterate):
+    """Algorithms 1 and 2 of [3]_ as printed: sums of sorted eigenvalues, with the last gradient's vectors."""
 
     def __init__(self, piece: Piece) -> None:
         super().__init__(piece)
@@ -77,77 +88,74 @@ class Printed(Memory):
 
 
 class StepRule(ABC):
-    """A sequence of points, driven by gradients.
+    """A rule that maps gradients to the next points.
 
     Attributes
     ----------
     points : list of arrays
-        Where the next gradients are to be taken, by piece.
+        The points at which the next gradients are taken, one per piece.
     newest : list of arrays
-        The newest points of the memories, of which `points` may be an average.
+        The newest iterates, of which `points` may be averages.
     """
 
-    def __init__(self, memories: Sequence[Memory], horizon: int) -> None:
-        self.memories, self.horizon = memories, horizon
-        self.points = self.newest = [memory.point(0.0) for memory in memories]
+    def __init__(self, iterates: Sequence[EntropyIterate], horizon: int) -> None:
+        self.iterates, self.horizon = iterates, horizon
+        self.points = self.newest = [iterate.point(0.0) for iterate in iterates]
 
     @abstractmethod
     def move(self, gradients: Sequence[Array]) -> float:
-        """Take the gradients at `points`, go to the next, and return the weight of those left."""
+        """Take the gradients at `points`, compute the next points, and return the weight of the gradients."""
 
 
-class Constant(StepRule):
-    """The step of the theorem: eta = sqrt(2 log n / T) / Lambda for T iterations, the same for all pieces.
+class ConstantStep(StepRule):
+    """The constant step eta = sqrt(2 log n / T) / Lambda for T iterations, the same for all pieces.
 
-    Lambda is the largest half range of the spectrum of a gradient so far (risks of several kernels have no
-    bound of it beforehand), and min_t f(X_t) - f* <= sum_i tau_i Lambda sqrt(2 log n / T), with traces or
-    largest entries tau_i. Kundu et al. (2010) print m T for m pieces under the root, which is slower.
+    Lambda is the largest half range of the spectrum of a gradient so far, since no bound of it is known in
+    advance for risks of several kernels. The theorem is min_t f(X_t) - f* <= sum_i tau_i Lambda sqrt(2 log n
+    / T), where tau_i is the trace or the largest entry of piece i. Kundu et al. [3]_ print m T in place of T
+    for m pieces, which gives a smaller step.
     """
 
-    def __init__(self, memories: Sequence[Memory], horizon: int) -> None:
-        super().__init__(memories, horizon)
-        self.root = float(np.sqrt(2 * max(memory.entropy for memory in memories) / horizon))
+    def __init__(self, iterates: Sequence[EntropyIterate], horizon: int) -> None:
+        super().__init__(iterates, horizon)
+        self.root = float(np.sqrt(2 * max(iterate.entropy for iterate in iterates) / horizon))
         self.largest = 0.0
 
     def move(self, gradients: Sequence[Array]) -> float:
-        scaled = [m.reach / m.reach.max() * G for m, G in zip(self.memories, gradients, strict=True)]
-        ranges = [memory.half_range(G) for memory, G in zip(self.memories, scaled, strict=True)]
+        scaled = [m.reach / m.reach.max() * G for m, G in zip(self.iterates, gradients, strict=True)]
+        ranges = [iterate.half_range(G) for iterate, G in zip(self.iterates, scaled, strict=True)]
         self.largest = max(self.largest, *ranges)
         eta = self.root / self.largest if self.largest > 0 else 0.0
-        for memory, G in zip(self.memories, scaled, strict=True):
-            memory.add(G, eta)
-        self.points = self.newest = [memory.point(1.0) for memory in self.memories]
+        for iterate, G in zip(self.iterates, scaled, strict=True):
+            iterate.add(G, eta)
+        self.points = self.newest = [iterate.point(1.0) for iterate in self.iterates]
         return eta
 
 
-class Adaptive(StepRule):
-    r"""Dual averaging whose gradients are taken at the averages Z_t of its points X_t, both with weights t.
+class AdaptiveStep(StepRule):
+    """Dual averaging with gradients G_t at weighted averages Z_t of the iterates X_t, with weights t [2]_.
 
-    X_{t+1} has the gradients G_1, ..., G_t in its memory and G_t once more, for G_{t+1} to come, at the rate
-    4 sqrt(log n / sum_s s^2 |G_s - G_{s-1}|^2) by every piece. With the regret R_t of the points, the average
-    of the minorants is within R_t / (1 + ... + t) of f(Z_t), since
-    t (X_t - Z_t) = (1 + ... + (t - 1)) (Z_t - Z_{t-1}): of order 1 / sqrt(t) in general. Where the gradients
-    come to rest the rate stays up, and the order is 1 / t^2.
-
-    References
-    ----------
-    .. [1] A. Cutkosky, Anytime online-to-batch, optimism and acceleration, ICML 2019.
+    The iterate X_{t+1} is computed from the weighted sum of G_1, ..., G_t plus (t + 1) G_t, a prediction of
+    the next term (optimism). The rate of a piece is 4 sqrt(log n / sum_s s^2 |G_s - G_{s-1}|^2). Since t
+    (X_t - Z_t) = (1 + ... + (t - 1)) (Z_t - Z_{t-1}), the average of the minorants is within R_t / (1 + ...
+    + t) of f(Z_t), where R_t is the regret of the iterates. The gap is of order 1 / sqrt(t) in general. It
+    is of order 1 / t^2 if the gradients converge so fast that the sum in the rate stays bounded.
     """
 
-    def __init__(self, memories: Sequence[Memory], horizon: int) -> None:
-        super().__init__(memories, horizon)
+    def __init__(self, iterates: Sequence[EntropyIterate], horizon: int) -> None:
+        super().__init__(iterates, horizon)
         self.count = 0
-        self.squares = np.zeros(len(memories))
+        self.squares = np.zeros(len(iterates))
 
     def move(self, gradients: Sequence[Array]) -> float:
         self.count += 1
         weight, newest = float(self.count), []
-        for i, (memory, gradient) in enumerate(zip(self.memories, gradients, strict=True)):
-            G = np.asarray(memory.reach * gradient)
-            self.squares[i] += (weight * memory.half_range(G - memory.last)) ** 2
-            rate = BOLD * np.sqrt(memory.entropy / self.squares[i]) if self.squares[i] > 0 else 0.0
-            memory.add(G, weight)
-            newest.append(memory.point(rate, ahead=weight + 1))
+        for i, (iterate, gradient) in enumerate(zip(self.iterates, gradients, strict=True)):
+            G = np.asarray(iterate.reach * gradient)
+            self.squares[i] += (weight * iterate.half_range(G - iterate.last)) ** 2
+            rate = RATE_FACTOR * np.sqrt(iterate.entropy / self.squares[i]) if self.squares[i] > 0 else 0.0
+            iterate.add(G, weight)
+            newest.append(iterate.point(rate, ahead=weight + 1))
         share = 2 / (weight + 2)
         self.points = [Z + share * (X - Z) for Z, X in zip(self.points, newest, strict=True)]
         self.newest = newest

@@ -1,4 +1,4 @@
-"""Mirror descent with matrix and vector entropies, for any risks and convex terms, certified."""
+"""Mirror descent with matrix and vector entropies, for risks and other convex terms."""
 
 from __future__ import annotations
 
@@ -13,40 +13,49 @@ from kernelopt.certificates.separability import check_separable
 from kernelopt.methods.control import Control
 from kernelopt.methods.method import Cost, Method, Outcome
 from kernelopt.methods.mirror_descent.composite import Composite, Dual, Evaluation, read_composite
-from kernelopt.methods.mirror_descent.dual_averaging import Adaptive, Constant, Memory, Printed, StepRule
+from kernelopt.methods.mirror_descent.dual_averaging import (
+    AdaptiveStep,
+    ConstantStep,
+    EntropyIterate,
+    PrintedIterate,
+    StepRule,
+)
 from kernelopt.structure.evaluation import Evaluator
 from kernelopt.structure.pieces import size_multipliers
 from kernelopt.structure.structure import RiskTerm, Structure
 from kernelopt.threads import Watch
 from kernelopt.validation import one_of, whole
 
-LOOK = 5  # iterations between two looks at the bounds
-INNER = 0.01  # the gap of a machine, as a share of that of the problem
-WEIGHT_ITERATIONS, SMOOTH_ITERATIONS = 200, 100  # expected to 1e-5
-STEP = 1.5e-3  # seconds of an iteration beside its machines and decompositions
+REPORT_EVERY = 5  # iterations between two reports of the bounds
+MACHINE_SHARE = 0.01  # gap of a machine, as a share of the gap of the problem
+WEIGHT_ITERATIONS, SMOOTH_ITERATIONS = 200, 100  # measured to a gap of 1e-5: weights alone, smooth objectives
+STEP = 1.5e-3  # seconds of an iteration without its machines and eigendecompositions
 REMEDY = (
     "Sums of absolute values have bounds that come in like 1 / sqrt(iterations): try 'first-order-dual' or "
     "'exact' where they apply, or more max_iterations."
 )
-STEPS: dict[str, type[StepRule]] = {"adaptive": Adaptive, "theorem": Constant}
-UPDATES: dict[str, type[Memory]] = {"averaging": Memory, "as-printed": Printed}
+STEPS: dict[str, type[StepRule]] = {"adaptive": AdaptiveStep, "theorem": ConstantStep}
+UPDATES: dict[str, type[EntropyIterate]] = {"averaging": EntropyIterate, "as-printed": PrintedIterate}
 
 
 @dataclass(frozen=True)
 class MirrorDescent(Method):
-    """Minimises over PSD matrices and non-negative vectors of given size, by one eigendecomposition a step.
+    """Minimises over PSD matrices and non-negative vectors of given size by mirror descent with entropies.
 
-    For risks with any loss, plus any convex terms with subgradients. `step="theorem"` is the constant step
-    for a horizon of `max_iterations`, its points judged alone; "adaptive" has no horizon, looks beside its
-    points now and then, and is far faster in practice.
+    It applies to risks with any loss, plus convex terms with subgradients. An iteration takes one
+    eigendecomposition for each matrix. `step="theorem"` is the constant step for a horizon of
+    `max_iterations`. `step="adaptive"` needs no horizon and is far faster in practice. It also evaluates the
+    objective at points beside the sequence when it reports.
 
-    `update="as-printed"` is for teaching. Algorithms 1 and 2 of Kundu et al. (2010) multiply the eigenvalues
-    of the last matrix by exp(-eta d), d those of the gradient, and put the gradient's eigenvectors in place
-    of the matrix's own. That is the mirror step only where both commute and are sorted alike, as vectors
-    do; otherwise the matrix forgets its eigenvectors, and stalls.
+    `update="as-printed"` is provided for teaching. Algorithms 1 and 2 of Kundu et al. (2010) multiply the
+    eigenvalues of the last matrix by exp(-eta d), where d are the eigenvalues of the gradient, and replace
+    the eigenvectors by those of the gradient. That is the mirror step only if both matrices commute and
+    their eigenvalues are sorted alike, as for vectors. Otherwise the iteration loses the eigenvectors of the
+    matrix, and does not converge.
 
-    The lower bound is the best of those of single points, of the average of their duals, and of both with
-    the slopes of Frobenius norms and of their squares chosen anew by projection.
+    The lower bound is the largest of several: the bounds by single points, by the average of their dual
+    variables, and by both after the subgradients of Frobenius norms and of their squares are chosen anew by
+    projection.
 
     Parameters
     ----------
@@ -66,7 +75,7 @@ class MirrorDescent(Method):
         whole(self.max_iterations, "max_iterations")
 
     def match(self, structure: Structure) -> Composite | str:
-        """Read risks and convex terms over bounded spectrahedra and simplices."""
+        """Return the risks and convex terms over bounded spectrahedra and simplices, or why it has none."""
         return read_composite(structure)
 
     def cost(self, match: Composite) -> Cost:
@@ -75,28 +84,29 @@ class MirrorDescent(Method):
         weights = sum(p.variable.size for p in match.pieces if not p.is_matrix)
         machines = len(match.trainers) * (2e-3 + 2e-8 * points**2) + 2e-9 * weights * points**2
         eigen = sum(p.is_matrix for p in match.pieces) * (3e-4 + 6e-9 * order**3)
-        # Risks over weights alone took 80 to 330 iterations to 1e-5, smooth losses beside squared distances
-        # about 100; other problems seldom reach it at all.
-        weighing = not (order or match.fidelities or match.others)
+        # Measured iterations to a gap of 1e-5: 80 to 330 for risks over weights alone, about 100 for smooth
+        # losses with squared distances. Other problems rarely reach that gap.
+        weights_alone = not (order or match.fidelities or match.others)
         squares = not match.others and all(f.fidelity.quadratic for _, f in match.fidelities)
         smooth = squares and all(has_smooth_loss(trainer.risk) for trainer in match.trainers)
         few = SMOOTH_ITERATIONS if smooth else WEIGHT_ITERATIONS
-        iterations = min(self.max_iterations, few if weighing or smooth else self.max_iterations)
+        iterations = min(self.max_iterations, few if weights_alone or smooth else self.max_iterations)
         return Cost(iterations * (STEP + machines + eigen), certified=True)
 
     def run(self, match: Composite, control: Control) -> Outcome | None:
         for trainer in match.trainers:
             check_separable(trainer.risk.learner, control.check)
-        memories = [UPDATES[self.update](piece) for piece in match.pieces]
-        steps = STEPS[self.step](memories, self.max_iterations)
-        beside = (self.step, self.update) == ("adaptive", "averaging")
-        search = Search(match, steps, beside, control.check)
+        iterates = [UPDATES[self.update](piece) for piece in match.pieces]
+        steps = STEPS[self.step](iterates, self.max_iterations)
+        use_extra = (self.step, self.update) == ("adaptive", "averaging")
+        run = MirrorDescentRun(match, steps, use_extra, control.check)
         best: Evaluation | None = None
         with control:
             for count in range(self.max_iterations):
-                looking = count % LOOK == 0 or count == self.max_iterations - 1 or control.late
-                slack = INNER * max(control.tol, control.gap) * max(abs(control.upper), control.floor)
-                found, lower, proof = search.step(slack, looking)
+                last = count == self.max_iterations - 1 or control.out_of_time
+                reporting = last or count % REPORT_EVERY == 0
+                slack = MACHINE_SHARE * max(control.tol, control.gap) * max(abs(control.upper), control.floor)
+                found, lower, proof = run.step(slack, reporting)
                 if best is None or found.value < control.upper:
                     best = found
                 point = {piece.variable.id: X for piece, X in zip(match.pieces, found.points, strict=True)}
@@ -107,10 +117,10 @@ class MirrorDescent(Method):
         if best is None:
             return None
         with control.certifying():
-            certificate, least = certified(match, best, control.proof or best.dual)
+            certificate, minima = certify_dual(match, best, control.proof or best.dual)
         return Outcome(
             {piece.variable.id: X for piece, X in zip(match.pieces, best.points, strict=True)},
-            multipliers=size_multipliers(match.structure, match.pieces, least),
+            multipliers=size_multipliers(match.structure, match.pieces, minima),
             certificate=certificate,
             solver=self.name,
             iterations=control.iterations,
@@ -119,61 +129,75 @@ class MirrorDescent(Method):
 
 
 def has_smooth_loss(term: RiskTerm) -> bool:
-    """Whether the dual of a loss is strongly concave, so that the risk is smooth in its kernel."""
+    """Whether the dual of the loss is strongly concave, so that the risk is smooth in its kernel."""
     loss, y = term.learner.loss, term.learner.y
     return not loss.quadratic or bool(np.all(loss.curve(y).curvature > 0))
 
 
-class Search:
-    """A sequence of points, the average of its duals, and points beside it."""
+class MirrorDescentRun:
+    """The state of a run: the sequence of points, the average of its dual variables, and extra points.
 
-    def __init__(self, read: Composite, steps: StepRule, beside: bool, watch: Watch) -> None:
+    Attributes
+    ----------
+    here : Evaluation or None
+        The objective at the current points.
+    average : Dual or None
+        The weighted average of the dual variables so far.
+    extra : Evaluation or None
+        The objective at the last extra point, which is not part of the sequence.
+    """
+
+    def __init__(self, read: Composite, steps: StepRule, use_extra: bool, watch: Watch) -> None:
         self.read, self.steps, self.watch = read, steps, watch
         self.here: Evaluation | None = None
         self.average: Dual | None = None
         self.weight = 0.0
-        self.with_beside = beside
-        self.beside: Evaluation | None = None
+        self.use_extra = use_extra
+        self.extra: Evaluation | None = None
 
-    def step(self, slack: float, looking: bool) -> tuple[Evaluation, float, Dual]:
-        """Go a step, and return the best point seen; when looking a bound too, and the dual behind it."""
+    def step(self, slack: float, reporting: bool) -> tuple[Evaluation, float, Dual]:
+        """Make one step; return the best evaluation, a lower bound, and the dual that proves it.
+
+        The bound is minus infinity unless `reporting`. `slack` is the allowed gap of the machines.
+        """
         self.here = here = self.read.evaluate(self.steps.points, self.here, slack, self.watch)
         self.watch()
         weight = self.steps.move(self.read.minorant(here.dual).gradients)
         self.weight += weight
         share = weight / self.weight if self.weight > 0 else 1.0
         self.average = here.dual if self.average is None else self.average.towards(here.dual, share)
-        return self._look(here, self.average, slack) if looking else (here, -np.inf, self.average)
+        return self._bounds(here, self.average, slack) if reporting else (here, -np.inf, self.average)
 
-    def _look(self, here: Evaluation, average: Dual, slack: float) -> tuple[Evaluation, float, Dual]:
-        """Bound the optimum by the averaged dual and by those of points; try a point beside the sequence.
+    def _bounds(self, here: Evaluation, average: Dual, slack: float) -> tuple[Evaluation, float, Dual]:
+        """Return the best evaluation, the best lower bound and its dual.
 
-        That is its newest point, with the kernels that the averaged dual asks for where there are such.
+        Bounds are computed from the averaged dual and from the duals of the evaluated points. The extra
+        point is the newest iterate, improved by the primal points that belong to the averaged dual.
         """
-        start = self.steps.newest if self.with_beside else here.points
+        start = self.steps.newest if self.use_extra else here.points
         self.watch()
         proof, points = self.read.sharpened(average, start)
-        seen = [here]
-        if self.with_beside:
-            self.beside = self.read.evaluate(points, self.beside, slack, self.watch)
-            seen.append(self.beside)
+        evaluated = [here]
+        if self.use_extra:
+            self.extra = self.read.evaluate(points, self.extra, slack, self.watch)
+            evaluated.append(self.extra)
         proofs = [proof]
-        for at in seen:
-            self.watch()  # every one of these takes eigendecompositions
+        for at in evaluated:
+            self.watch()  # each of these bounds takes eigendecompositions
             proofs.append(self.read.sharpened(at.dual, at.points)[0])
         bounds = []
         for each in proofs:
             self.watch()
             bounds.append(self.read.lower(each))
         best = int(np.argmax(bounds))
-        return min(seen, key=lambda at: at.value), bounds[best], proofs[best]
+        return min(evaluated, key=lambda at: at.value), bounds[best], proofs[best]
 
 
-def certified(read: Composite, best: Evaluation, proof: Dual) -> tuple[Certificate, list[float]]:
-    """Return bounds from a point with its machines and from a dual alone, and the sigma of every piece."""
+def certify_dual(read: Composite, best: Evaluation, proof: Dual) -> tuple[Certificate, list[float]]:
+    """Return the certificate of a point and a dual, and the linear minimum of the minorant on each piece."""
     point = {piece.variable.id: X for piece, X in zip(read.pieces, best.points, strict=True)}
     upper, machines = Evaluator(read.structure, [m.machine for m in best.machines]).outward(point)
-    lower, least = read.minorant(proof).bound(read.pieces)
+    lower, minima = read.minorant(proof).bound(read.pieces)
     return Certificate(
         lower,
         upper,
@@ -183,4 +207,4 @@ def certified(read: Composite, best: Evaluation, proof: Dual) -> tuple[Certifica
         alphas=tuple(t.project(alpha) for t, alpha in zip(read.trainers, proof.alphas, strict=True)),
         machines=machines,
         floor=floor(read.structure),
-    ), least
+    ), minima

@@ -1,4 +1,4 @@
-"""Affine functions below a problem over spectrahedra and simplices, and the bounds they give."""
+"""Affine minorants of the objective over spectrahedra and simplices, and their minima."""
 
 from __future__ import annotations
 
@@ -13,14 +13,17 @@ from kernelopt.validation import Array
 
 @dataclass(frozen=True, eq=False)
 class Minorant:
-    """constant + sum over pieces of <gradient, X>, nowhere above the objective, up to errors.
+    """An affine function constant + sum_i <G_i, X_i> that is nowhere above the objective, up to its errors.
 
     Attributes
     ----------
+    constant : float
+    gradients : tuple of arrays
+        The G_i, one per piece.
     error : float
-        Of the constant.
+        Bound of the error of the constant.
     errors : tuple of float
-        Of the gradients, in the Frobenius norm.
+        Bounds of the errors of the gradients, in the Frobenius norm.
     """
 
     constant: float
@@ -29,14 +32,14 @@ class Minorant:
     errors: tuple[float, ...]
 
     def bound(self, pieces: list[Piece]) -> tuple[float, list[float]]:
-        """Return its minimum over the pieces, all of them bounded, and the sigma of each gradient.
+        """Return a lower bound of the minimum over bounded pieces, and the linear minimum of each piece.
 
-        All roundings are paid for.
+        The errors and all roundings are subtracted.
         """
-        least = [
-            piece.least(G) - error * float(np.max(piece.reach))  # type: ignore[arg-type]
+        minima = [
+            piece.linear_minimum(G) - error * float(np.max(piece.reach))  # type: ignore[arg-type]
             for piece, G, error in zip(pieces, self.gradients, self.errors, strict=True)
         ]
-        paid = [min(s, 0.0) if piece.at_most else s for piece, s in zip(pieces, least, strict=True)]
-        value, size = self.constant + sum(paid), abs(self.constant) + sum(map(abs, paid))
-        return -upwards(-value + self.error + gamma(len(paid) + 4) * size), least
+        values = [min(s, 0.0) if piece.at_most else s for piece, s in zip(pieces, minima, strict=True)]
+        value, size = self.constant + sum(values), abs(self.constant) + sum(map(abs, values))
+        return -upwards(-value + self.error + gamma(len(values) + 4) * size), minima

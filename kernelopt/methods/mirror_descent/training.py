@@ -1,4 +1,4 @@
-"""Machines of a risk whose kernels move a little from step to step, and affine functions below the risk."""
+"""Machines of a risk at the points of a sequence, and the affine minorants that they give."""
 
 from __future__ import annotations
 
@@ -20,26 +20,43 @@ from kernelopt.structure.structure import RiskTerm
 from kernelopt.threads import Watch
 from kernelopt.validation import Array
 
-LEAST_SHARE = 1e-12
-LOOSEST = 1e-2  # accuracy of a machine, relative
-ROUNDS = 2  # of a machine and its shares: they are taken up again at the next point
+SMALLEST_GAMMA = 1e-12  # relative to the largest gamma: K / gamma must stay finite
+LOOSEST = 1e-2  # largest relative gap of a machine
+ROUNDS = 2  # alternations between alpha and gamma at a point; they continue at the next point
 
 
 class Part(NamedTuple):
-    """A summand of a kernel, linear in one variable: the matrix itself, or weights M x of Gram matrices."""
+    """A summand of a kernel that is linear in one variable: the matrix itself, or sum_j (M x)_j K_j.
 
-    position: int  # of the variable among the pieces
+    Attributes
+    ----------
+    position : int
+        The position of the variable among the pieces.
+    grams : Grams or None
+        The K_j; None where the summand is the matrix itself.
+    M : sparse array or None
+    """
+
+    position: int
     grams: Grams | None = None
     M: Any = None
 
 
 @dataclass(frozen=True, eq=False)
 class Kernel:
-    """A kernel on the n labelled points as a function of the pieces: its parts and what is constant."""
+    """A kernel on the n labelled points as an affine function of the pieces.
+
+    Attributes
+    ----------
+    n : int
+    parts : list of Part
+    fixed : list of (weights, Grams)
+        The combinations that make up the constant part.
+    """
 
     n: int
     parts: list[Part]
-    fixed: list[tuple[Array, Grams]]  # weights and Gram matrices
+    fixed: list[tuple[Array, Grams]]
 
     @cached_property
     def constant(self) -> Array:
@@ -47,7 +64,7 @@ class Kernel:
         return np.asarray(sum((grams.combine(w) for w, grams in self.fixed), np.zeros((self.n, self.n))))
 
     def at(self, points: list[Array]) -> Array:
-        """Return the kernel, shape (n, n)."""
+        """Return the kernel at a point, shape (n, n)."""
         K = self.constant.copy()
         for position, grams, M in self.parts:
             X = points[position]
@@ -55,7 +72,7 @@ class Kernel:
         return K
 
     def add_adjoint(self, alpha: Array, weight: float, gradients: list[Array]) -> float:
-        """Add weight times the derivative of alpha'K alpha to the gradients; return what is constant."""
+        """Add weight times the derivative of alpha'K alpha to the gradients; return the constant term."""
         for position, grams, M in self.parts:
             if grams is None:
                 gradients[position][: self.n, : self.n] += weight * np.outer(alpha, alpha)
@@ -65,20 +82,34 @@ class Kernel:
 
 
 class Trained(NamedTuple):
-    """A machine: what it attains and by what, and the alpha and shares of an affine function below."""
+    """A machine at a point, and the minorant that its alpha gives.
+
+    Attributes
+    ----------
+    value : float
+        The value that the machine attains.
+    alpha, shares : arrays
+        alpha and gamma of the minorant in `Trainer`.
+    machine : (alpha, scales)
+        The machine, as `Learner.at` takes it.
+    """
 
     value: float
     alpha: Array
     shares: Array
-    machine: tuple[Array, Array | None]  # alpha and scales, as `Risk.at` takes them
+    machine: tuple[Array, Array | None]
 
 
 @dataclass(frozen=True, eq=False)
 class Trainer:
-    """factor * risk, above factor * (l(alpha) - 1/2 sum_i alpha'K_i alpha / gamma_i), gamma the shares.
+    """A multiple of a risk, trained at given points, and its affine minorants.
 
-    They are gamma = 1 for one kernel or norm 2; else |gamma|_p <= 1 with p = norm / (norm - 2), which
-    is 1 for norm=inf.
+    For alpha in the dual domain
+
+        factor * risk(K) >= factor * (l(alpha) - 1/2 sum_i alpha'K_i alpha / gamma_i).
+
+    For one kernel, or norm 2, all gamma_i are 1. Otherwise they may be any gamma > 0 with |gamma|_p <= 1,
+    where p = norm / (norm - 2), which is 1 for norm=inf. The attribute `shares` of a machine is its gamma.
     """
 
     factor: float
@@ -87,19 +118,19 @@ class Trainer:
 
     @cached_property
     def p(self) -> float:
-        """The exponent of the shares, infinite where they are all one."""
+        """The exponent p of |gamma|_p <= 1, infinite where all gamma_i are 1."""
         norm = self.risk.learner.norm
         if len(self.kernels) == 1 or norm == 2:
             return np.inf
         return 1.0 if np.isinf(norm) else norm / (norm - 2)
 
     def project(self, alpha: Array) -> Array:
-        """Return alpha brought into the dual domain."""
+        """Return the projection of alpha on the domain of the dual."""
         learner = self.risk.learner
         return learner.loss.project(alpha, learner.y, learner.bias is not None)
 
     def below(self, alpha: Array, shares: Array, gradients: list[Array]) -> float:
-        """Add the gradient of the affine function below to the gradients; return its constant."""
+        """Add the gradient of the minorant at (alpha, gamma) to the gradients; return its constant."""
         alpha, learner = self.project(alpha), self.risk.learner
         constant = self.factor * learner.loss.dual_value(alpha, learner.y)
         for kernel, share in zip(self.kernels, shares, strict=True):
@@ -109,7 +140,7 @@ class Trainer:
     def train(
         self, points: list[Array], last: Trained | None, slack: float, watch: Watch | None = None
     ) -> Trained:
-        """Return the machine at a point, starting from the last one, whose share of a gap may be `slack`."""
+        """Return the machine at a point, warm-started at the last one, with a gap of about `slack`."""
         learner = self.risk.learner
         size = 0.0 if last is None else self.factor * abs(last.value)
         accuracy = min(LOOSEST, slack / size) if 0 < size < np.inf else LOOSEST
@@ -125,10 +156,10 @@ class Trainer:
     def _alternate(
         self, Ks: list[Array], alpha: Array | None, shares: Array, accuracy: float, watch: Watch | None
     ) -> Trained:
-        """Train at sum_i K_i / gamma_i and take the best gamma for it, in turn.
+        """Alternate between alpha at the kernel sum_i K_i / gamma_i and the best gamma for alpha.
 
-        That is block ascent on a function which is concave in alpha and gamma; wherever it ends, both
-        bounds hold.
+        This is block coordinate ascent on a function that is concave in alpha and in gamma. The value and the
+        bound are valid wherever it ends.
         """
         learner = self.risk.learner
         y, loss, bias = learner.y, learner.loss, learner.bias is not None
@@ -148,16 +179,16 @@ class Trainer:
         return Trained(value, alpha, shares, attained)
 
     def shares(self, forms: Array) -> Array:
-        """Return the gamma with |gamma|_p = 1 for which sum_i forms_i / gamma_i is least."""
+        """Return the minimiser of sum_i forms_i / gamma_i over |gamma|_p = 1: gamma_i ~ forms_i^(1/(p+1))."""
         forms = np.maximum(forms, 0.0)
         largest = float(forms.max())
         powers = (forms / largest) ** (1 / (self.p + 1)) if largest > 0 else np.ones(forms.size)
-        gamma = np.maximum(powers, LEAST_SHARE)
+        gamma = np.maximum(powers, SMALLEST_GAMMA)
         return np.asarray(gamma / lp_length(gamma, self.p))
 
 
 def read_kernel(K: cp.Expression, n: int, pieces: list[Piece]) -> Kernel | None:
-    """Read a kernel as PSD variables, Gram matrices with non-negative weights, and constants, else None."""
+    """Return a kernel as a sum of PSD variables, weighted Gram matrices and constants, or None."""
     places = {piece.variable.id: k for k, piece in enumerate(pieces)}
     kernel = Kernel(n, [], [])
     for arg in K.args if isinstance(K, AddExpression) else [K]:
@@ -179,6 +210,6 @@ def read_kernel(K: cp.Expression, n: int, pieces: list[Piece]) -> Kernel | None:
 
 
 def read_weights(weights: cp.Expression) -> Affine | None:
-    """Read affine weights whose variables are all vectors; None if they are not."""
+    """Return weights as an affine function of vectors, or None."""
     read = affine(weights)
     return None if read is None or any(v.ndim != 1 for v in read.matrices) else read

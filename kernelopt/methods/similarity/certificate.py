@@ -45,7 +45,7 @@ def cleaned(block: Block, X: Array) -> Array:
     """Return X without negative eigenvalues beyond round-off, or negative entries, with its trace."""
     if block.V is None:
         X = (X + X.T) / 2
-        if block.piece.least(X) < -ROUND_OFF * float(np.abs(X).max()):
+        if block.piece.linear_minimum(X) < -ROUND_OFF * float(np.abs(X).max()):
             X = block.piece.nearest(X)
             X = (X + X.T) / 2
         size = float(np.trace(X))

@@ -68,7 +68,7 @@ def by_splitting(read: Nearness, control: Control, proximal: Proximal) -> Iterat
     for iteration in count():
         K, gap = step.kernels(split, tol, control.check)
         residuals = split.step(K, iteration == 0)
-        if iteration % CHECK == CHECK - 1 or iteration < 2 or control.late:
+        if iteration % CHECK == CHECK - 1 or iteration < 2 or control.out_of_time:
             upper = risk_bounds(inner, read, gap)[1]
             upper += sum(block.distance(k) for block, k in zip(read.blocks, K, strict=True)) / read.factor
             known = min(upper, (control.upper - read.offset) / read.factor)

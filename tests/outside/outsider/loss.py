@@ -6,7 +6,7 @@ import cvxpy as cp
 import numpy as np
 
 from kernelopt import ParameterError
-from kernelopt.extend import Curve, Loss, Weight, per_sample, positive, total, weight
+from kernelopt.extend import Curve, Loss, Weight, checked_weight, per_sample, positive, weighted_sum
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -21,12 +21,12 @@ class quantile(Loss):
     share: float = 0.5
 
     def __post_init__(self):
-        object.__setattr__(self, "C", weight(self.C, "C"))
+        object.__setattr__(self, "C", checked_weight(self.C, "C"))
         if not positive(self.share, "share") < 1:
             raise ParameterError(f"share must be below 1, got {self.share}. The median has share=0.5.")
 
     def expression(self, fit, y):
-        return total(self.C, self.share * cp.pos(y - fit) + (1 - self.share) * cp.pos(fit - y))
+        return weighted_sum(self.C, self.share * cp.pos(y - fit) + (1 - self.share) * cp.pos(fit - y))
 
     def curve(self, y):
         C, zero = per_sample(self.C, y.size), np.zeros(y.size)

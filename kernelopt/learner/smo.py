@@ -1,4 +1,10 @@
-"""The inner loops of the decomposition solver, compiled by numba at their first use."""
+"""The inner loops of SMO and of cached kernel rows, compiled by numba at their first use.
+
+References
+----------
+.. [1] J. Platt, Sequential minimal optimization, Microsoft Research MSR-TR-98-14 (1998).
+.. [2] Fan, Chen, Lin, Working set selection using second order information, JMLR 6 (2005).
+"""
 
 from __future__ import annotations
 
@@ -10,12 +16,12 @@ import numpy as np
 
 from kernelopt.validation import Array
 
-FLAT = 1e-12
+SMALLEST_CURVATURE = 1e-12  # replaces a zero curvature in a Newton step, as in LIBSVM
 
 
 @cache
 def compiled(loop: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a loop compiled by numba, kept on disk where that is possible."""
+    """Return a loop compiled by numba, with the machine code cached on disk where that is possible."""
     from numba import njit  # slow to import, and only large problems need it
 
     try:
@@ -25,7 +31,7 @@ def compiled(loop: Callable[..., Any]) -> Callable[..., Any]:
     return fast
 
 
-def pair_pivots(
+def smo_pairs(
     K: Array,
     curvature: Array,
     l1: Array,
@@ -34,17 +40,18 @@ def pair_pivots(
     a: Array,
     g: Array,
     tol: float,
-    most: int,
+    max_steps: int,
 ) -> float:
-    """Minimise 1/2 a'(K + D)a - l'a + l1'|a| over a box at constant sum a, in place; g = (K + D)a - l.
+    """Minimise 1/2 a'(K + D)a - l'a + l1'|a| over a box with sum a fixed, in place; g = (K + D)a - l.
 
-    Each pivot moves two entries against each other. The first has the steepest slope, the second the
-    largest decrease to second order (Fan, Chen, Lin, JMLR 6 (2005)). Returns the last violation of the
-    optimality conditions, which ends the loop when it is at most `tol`.
+    Each step moves a_i up and a_j down by the same amount. The working set (i, j) is chosen by second-order
+    information [2]_: i has the smallest derivative in the direction +e_i, and j the largest decrease of the
+    quadratic model with that i. The loop ends when the violation of the optimality conditions is at most
+    `tol`, or after `max_steps` steps. The last violation is returned.
     """
     n = a.size
     violation = np.inf
-    for _ in range(most):
+    for _ in range(max_steps):
         i, steepest = -1, np.inf
         for k in range(n):
             if a[k] < upper[k]:
@@ -59,20 +66,20 @@ def pair_pivots(
                 excess = g[k] + (l1[k] if a[k] > 0 else -l1[k]) - steepest
                 if excess > 0:
                     violation = max(violation, excess)
-                    bend = K[i, i] + K[k, k] - 2 * K[i, k] + curvature[i] + curvature[k]
-                    decrease = excess * excess / max(bend, FLAT)
+                    curvature_ij = K[i, i] + K[k, k] - 2 * K[i, k] + curvature[i] + curvature[k]
+                    decrease = excess * excess / max(curvature_ij, SMALLEST_CURVATURE)
                     if decrease > largest:
                         j, largest = k, decrease
         if j < 0 or violation <= tol:
             return violation
         excess = g[j] + (l1[j] if a[j] > 0 else -l1[j]) - steepest
-        bend = K[i, i] + K[j, j] - 2 * K[i, j] + curvature[i] + curvature[j]
-        step = min(excess / max(bend, FLAT), upper[i] - a[i], a[j] - lower[j])
+        curvature_ij = K[i, i] + K[j, j] - 2 * K[i, j] + curvature[i] + curvature[j]
+        step = min(excess / max(curvature_ij, SMALLEST_CURVATURE), upper[i] - a[i], a[j] - lower[j])
         if l1[i] > 0 and a[i] < 0:
             step = min(step, -a[i])
         if l1[j] > 0 and a[j] > 0:
             step = min(step, a[j])
-        # At a bound exactly: what is left by round-off would be pivoted on for ever.
+        # Bounds and zeros are assigned exactly: an entry off its bound by rounding is selected for ever.
         a[i] = upper[i] if step == upper[i] - a[i] else (0.0 if step == -a[i] else a[i] + step)
         a[j] = lower[j] if step == a[j] - lower[j] else (0.0 if step == a[j] else a[j] - step)
         for k in range(n):
@@ -82,7 +89,7 @@ def pair_pivots(
     return violation
 
 
-def single_pivots(
+def coordinate_steps(
     K: Array,
     curvature: Array,
     l1: Array,
@@ -91,12 +98,12 @@ def single_pivots(
     a: Array,
     g: Array,
     tol: float,
-    most: int,
+    max_steps: int,
 ) -> float:
-    """Minimise as `pair_pivots`, without a constraint on the sum: one entry moves at a time."""
+    """Minimise as `smo_pairs`, but without the constraint on the sum: greedy coordinate descent."""
     n = a.size
     violation = np.inf
-    for _ in range(most):
+    for _ in range(max_steps):
         i, largest, violation, step = -1, 0.0, 0.0, 0.0
         for k in range(n):
             up = -(g[k] + (l1[k] if a[k] >= 0 else -l1[k])) if a[k] < upper[k] else 0.0
@@ -104,12 +111,12 @@ def single_pivots(
             size = max(up, down)
             if size > 0:
                 violation = max(violation, size)
-                decrease = size * size / max(K[k, k] + curvature[k], FLAT)
+                decrease = size * size / max(K[k, k] + curvature[k], SMALLEST_CURVATURE)
                 if decrease > largest:
                     i, largest, step = k, decrease, (up if up > down else -down)
         if i < 0 or violation <= tol:
             return violation
-        target = a[i] + step / max(K[i, i] + curvature[i], FLAT)
+        target = a[i] + step / max(K[i, i] + curvature[i], SMALLEST_CURVATURE)
         target = min(max(target, lower[i]), upper[i])
         if l1[i] > 0 and a[i] * target < 0:
             target = 0.0
@@ -122,7 +129,7 @@ def single_pivots(
 
 
 def combined_block(rows: Array, slots: Array, columns: Array, weights: Array) -> Array:
-    """Return sum_m weights_m rows[m][slots][:, columns], reading the rows in place."""
+    """Return sum_m weights_m rows[m][slots][:, columns] without copying rows."""
     block = np.zeros((slots.size, columns.size))
     for m in range(rows.shape[0]):
         if weights[m] != 0:
@@ -133,7 +140,7 @@ def combined_block(rows: Array, slots: Array, columns: Array, weights: Array) ->
 
 
 def add_rows(rows: Array, slots: Array, steps: Array, images: Array) -> None:
-    """Add sum_i steps_i rows[m, slots_i] to every images[m], four rows at a time."""
+    """Add sum_i steps_i rows[m, slots_i] to images[m] for every m, four rows at a time."""
     n = rows.shape[2]
     for m in range(rows.shape[0]):
         i = 0

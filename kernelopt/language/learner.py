@@ -1,0 +1,102 @@
+"""The data of a risk, and the machines at given kernels."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import cvxpy as cp
+import numpy as np
+
+from kernelopt.language.penalty import Form, Penalty
+from kernelopt.learner import BlockMachine, Machine, blocks_at, learn, learn_blocks, machine_at
+from kernelopt.losses import Loss
+from kernelopt.numerics.factors import nearest_psd
+from kernelopt.threads import Watch
+from kernelopt.validation import Array
+
+
+@dataclass(frozen=True, eq=False)
+class Learner:
+    """The data of a risk, which `expand`, the certificate and the methods read.
+
+    Attributes
+    ----------
+    kernels : tuple of cvxpy expressions
+    y : array of shape (n,)
+    loss : Loss
+    norm : float
+    penalties : tuple of Penalty
+    bias : cp.Variable or None
+    fit : cvxpy expression of shape (n,)
+        The predictions f + b on the labelled points.
+    half_square : cvxpy expression
+        1/2 |(|f_m|)_m|_norm^2.
+    summed_loss : cvxpy expression
+        The loss of `fit`.
+    """
+
+    kernels: tuple[cp.Expression, ...]
+    y: Array
+    loss: Loss
+    norm: float
+    penalties: tuple[Penalty, ...]
+    bias: cp.Variable | None
+    fit: cp.Expression
+    half_square: cp.Expression
+    summed_loss: cp.Expression
+
+    @property
+    def n(self) -> int:
+        """The number of labelled points."""
+        return self.y.size
+
+    @property
+    def forms(self) -> tuple[Form, ...]:
+        """The cone of each kernel: "fixed", "second-order cone" or "semidefinite"."""
+        return tuple(part.form for part in self.penalties)
+
+    def kernel_values(self) -> list[Array] | None:
+        """Return the current values of the kernels on the labelled points, shape (n, n) each."""
+        return on_labelled(self.kernels, self.n)
+
+    def train(self, Ks: list[Array], watch: Watch | None = None) -> Machine | BlockMachine:
+        """Return the machine at the kernels Ks on the labelled points.
+
+        Its value is infinite if a kernel has an eigenvalue below -1e-8 of its largest one, or if a hard
+        margin cannot be met. A `watch` is called during the work, and an exception that it raises is passed
+        on.
+        """
+        clipped = [nearest_psd((K + K.T) / 2) for K in Ks]
+        kernels = [K for K in clipped if K is not None]
+        if len(kernels) < len(Ks):
+            return Machine(np.inf, np.zeros(self.n), np.nan)
+        if len(kernels) == 1:
+            return learn(kernels[0], self.y, self.loss, self.bias is not None, watch=watch)
+        return learn_blocks(kernels, self.y, self.loss, self.bias is not None, self.norm, watch)
+
+    def at(
+        self, Ks: Sequence[Any], alpha: Array, scales: Array | None = None, watch: Watch | None = None
+    ) -> Machine | BlockMachine:
+        """Return the machine f = sum_i scales_i K_i alpha + b at the kernels Ks, with the best b.
+
+        The kernels are arrays, or objects that compute K @ alpha. All scales are one by default. Several
+        kernels under a norm other than 2 need scales, since alpha determines no machine without them. If
+        they are missing, a machine is trained.
+        """
+        bias = self.bias is not None
+        if len(Ks) == 1:
+            return machine_at(Ks[0], alpha, self.y, self.loss, bias)
+        if scales is None and self.norm != 2:
+            return self.train(list(Ks), watch)
+        scales = np.ones(len(Ks)) if scales is None else scales
+        return blocks_at(Ks, alpha, scales, self.y, self.loss, bias, self.norm)
+
+
+def on_labelled(kernels: Sequence[cp.Expression], n: int) -> list[Array] | None:
+    """Return the current values of kernels on the first n points, or None if one has no value."""
+    values = [K.value for K in kernels]
+    if any(v is None for v in values):
+        return None
+    return [np.asarray(v.toarray() if hasattr(v, "toarray") else v)[:n, :n] for v in values]

@@ -1,0 +1,71 @@
+"""The choice of the methods to run, by their predicted seconds."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import replace
+from typing import Any
+
+from kernelopt.errors import MethodError, ParameterError
+from kernelopt.methods.driver import Candidate
+from kernelopt.methods.exact.method import Exact
+from kernelopt.methods.method import Method
+from kernelopt.methods.registry import named, registered, with_options
+from kernelopt.methods.sizing import CLOSED_SECONDS, size
+from kernelopt.structure.structure import Structure
+
+# "exact" gives the most precise weights. It is preferred to a faster method if the difference of the
+# predicted seconds is at most the smaller of these: some seconds, and a share of its own seconds.
+NOT_NOTICED, NOT_NOTICED_SHARE = 0.02, 0.6
+
+
+def candidates(
+    structure: Structure, method: str | Method, options: dict[str, Any], taken: Collection[str]
+) -> tuple[list[Candidate], tuple[str, ...]]:
+    """Return the methods to run, the best first, and the names of all methods that apply.
+
+    `taken` lists the options that the calling function takes, for error messages.
+
+    Raises
+    ------
+    MethodError
+        If there is no such method, or if it does not apply, with the reason.
+    """
+    found = applicable(structure)
+    names = tuple(candidate.method.name for candidate in found)
+    if isinstance(method, str) and method == "auto":
+        able = [c for c in found if set(options) <= set(c.method.options())]
+        if not able:
+            raise ParameterError(
+                f"the options {', '.join(options)} must be those of one method that applies, got a mixture. "
+                f"Name the method: {', '.join(map(repr, names)) or 'none applies'}."
+            )
+        return [replace(c, method=with_options(c.method, options, taken)) for c in able], names
+    single = with_options(named(method) if not isinstance(method, Method) else method, options, taken)
+    match = single.match(structure)
+    if isinstance(match, str):
+        raise MethodError(
+            f"method {single.name!r} does not apply: {match}. Use method='auto', or see explain()."
+        )
+    return [candidate(structure, single, match)], names
+
+
+def applicable(structure: Structure) -> list[Candidate]:
+    """Return the registered methods that apply, in the order in which they are tried."""
+    found = [(method, method.match(structure)) for method in list(registered().values())]
+    able = [candidate(structure, method, match) for method, match in found if not isinstance(match, str)]
+    return sorted(able, key=preference)
+
+
+def preference(candidate: Candidate) -> float:
+    """Return the predicted seconds, reduced for "exact" by a difference that is not noticeable."""
+    if not isinstance(candidate.method, Exact):
+        return candidate.seconds
+    return candidate.seconds - min(NOT_NOTICED, NOT_NOTICED_SHARE * candidate.seconds)
+
+
+def candidate(structure: Structure, method: Method, match: Any) -> Candidate:
+    """Return a method with its predicted seconds, which include those of the certificate."""
+    cost = method.cost(match)
+    certification = CLOSED_SECONDS if cost.certified else size(structure).certification_seconds
+    return Candidate(method, match, cost.seconds + certification, certification)

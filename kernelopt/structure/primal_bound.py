@@ -1,0 +1,153 @@
+"""Upper bounds of the primal value of a machine at a kernel that hold in exact arithmetic."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import cvxpy as cp
+import numpy as np
+
+from kernelopt.language.learner import Learner, on_labelled
+from kernelopt.language.terms import terms
+from kernelopt.learner import BlockMachine, Machine
+from kernelopt.numerics.norms import lp_length
+from kernelopt.numerics.rounding import Bounded, exact_sum, form, gamma, split_sums, two_products, upwards
+from kernelopt.structure.trees import short
+from kernelopt.validation import Array, row_maxima
+
+FEASIBILITY = 1e-14  # relative change of the weights that makes a point, feasible up to rounding, feasible
+LARGE_ROUNDING = 1e-9  # relative rounding above which a value is computed again in twice the precision
+MOST_PRODUCTS = 4_000_000  # products in twice the precision that take about a second
+
+
+@dataclass(frozen=True)
+class KernelSum:
+    """A kernel on the labelled points, K = sum_m w_m K_m, with bounds of the sizes of its entries.
+
+    Attributes
+    ----------
+    weights : array w of shape (m,)
+    stacks : stacks of the matrices K_m
+    d : array of shape (n,)
+        sum_m |w_m K_m,ij| <= sqrt(d_i d_j), so that the j-th term of (K c)_i is at most sqrt(d_i d_j) |c_j|.
+    value : array of shape (n, n), or None
+        K, where it has been computed.
+    """
+
+    weights: Array
+    stacks: tuple[Any, ...]
+    d: Array
+    value: Array | None = None
+
+    def __matmul__(self, c: Array) -> Array:
+        """Return K c, from K if it is known, else as sum_m w_m (K_m c)."""
+        if self.value is not None:
+            return self.value @ c
+        images = np.concatenate([stack.apply(c)[:, : c.size] for stack in self.stacks])
+        return np.asarray(self.weights @ images)
+
+    def matrices(self) -> list[Array]:
+        """Return the matrices K_m on the labelled points."""
+        n = self.d.size
+        return [np.asarray(K)[:n, :n] for stack in self.stacks for K in stack]
+
+
+def kernel_sum(K: cp.Expression, n: int, value: Array | None = None) -> KernelSum:
+    """Return a kernel on the first n points as a sum; `value` is its current value there, if known.
+
+    Raises
+    ------
+    ValueError
+        If a variable of the kernel has no value.
+    """
+    parts = terms(K)
+    if parts is None or any(w.value is None for w, _ in parts):
+        matrix = on_labelled([K], n) if value is None else [value]
+        if matrix is None:
+            raise ValueError(f"the kernel {short(K)} has no value")
+        return KernelSum(np.ones(1), (matrix,), row_maxima(matrix[0]), matrix[0])
+    weights = np.concatenate([np.ravel(w.value) for w, _ in parts])
+    sizes = np.concatenate([grams.magnitudes[:, :n] for _, grams in parts])
+    return KernelSum(weights, tuple(grams for _, grams in parts), np.abs(weights) @ sizes, value)
+
+
+class Image(NamedTuple):
+    """K c with a bound of the error of each entry, and the number c'Kc with a bound of its error."""
+
+    values: Array
+    errors: Array
+    square: Bounded
+
+
+def image(kernel: KernelSum, c: Array) -> Image:
+    """Return the image of c in double precision, with a priori bounds of its rounding errors.
+
+    With T = sum_j sqrt(d_j) |c_j|, the error of (K c)_i is at most gamma_k sqrt(d_i) T and that of c'Kc at
+    most gamma_2k T^2, for k = n + m + 8 roundings. A relative change of the weights by at most `FEASIBILITY`
+    is added: it changes (K c)_i by at most FEASIBILITY sqrt(d_i c'Kc).
+    """
+    roots = np.sqrt(kernel.d)
+    T, k = float(roots @ np.abs(c)), c.size + kernel.weights.size + 8
+    values = kernel @ c
+    square = float(c @ values)
+    rounding = gamma(2 * k) * (T * T)  # T**2 would raise OverflowError where T * T is infinite
+    size = np.sqrt(max(square + rounding, 0.0))
+    errors = roots * (gamma(k) * T + FEASIBILITY * size)
+    return Image(values, errors, Bounded(square, rounding + FEASIBILITY * size**2))
+
+
+def accurate_image(kernel: KernelSum, c: Array) -> Image:
+    """Return the image of c in twice the working precision; its errors are relative to the result itself.
+
+    Sums are error-free transformations, as in `numerics.rounding`.
+    """
+    heads, squares = [], []
+    tails = np.zeros(c.size)
+    for w, K in zip(kernel.weights, kernel.matrices(), strict=True):
+        if w == 0:
+            continue
+        head, tail = split_sums(K, c)
+        heads += [*two_products(np.full(c.size, w), head), w * tail]
+        tails += abs(w) * np.abs(tail)
+        squares.append((w, form(K, c)))
+    columns = np.array(heads).T if heads else np.zeros((c.size, 1))
+    values = np.array([exact_sum(row) for row in columns.tolist()])
+    pairs = [two_products(np.array([w]), np.array([f.value])) for w, f in squares]
+    square = exact_sum([float(part[0]) for pair in pairs for part in pair])
+    rounding = sum(abs(w) * f.error for w, f in squares) * (1 + 1e-12)  # 1e-12 covers this sum's own rounding
+    size = np.sqrt(max(square + rounding, 0.0))
+    errors = gamma(2) * np.abs(values) + gamma(8) * tails + FEASIBILITY * np.sqrt(kernel.d) * size
+    return Image(values, errors, Bounded(square, rounding + gamma(2) * abs(square) + FEASIBILITY * size**2))
+
+
+def primal_upper_bound(
+    learner: Learner, kernels: Sequence[KernelSum], machine: Machine | BlockMachine
+) -> float:
+    """Return an upper bound of the primal value of a machine that holds in exact arithmetic.
+
+    The value is loss(sum_m K_m c_m + b) + 1/2 |(sqrt(c_m'K_m c_m))_m|_norm^2. Where cancellation makes the
+    bound in double precision more than `LARGE_ROUNDING` too large, it is computed in twice the precision.
+    """
+    coefficients = list(machine.coefficients) if isinstance(machine, BlockMachine) else [machine.alpha]
+    pairs = list(zip(kernels, coefficients, strict=True))
+    plain = upper_value(learner, [image(K, c) for K, c in pairs], machine.intercept)
+    products = sum(K.weights.size * c.size**2 for K, c in pairs)
+    if plain - machine.value <= LARGE_ROUNDING * abs(machine.value) or products > MOST_PRODUCTS:
+        return plain
+    return min(plain, upper_value(learner, [accurate_image(K, c) for K, c in pairs], machine.intercept))
+
+
+def upper_value(learner: Learner, images: Sequence[Image], intercept: float) -> float:
+    """Return an upper bound of loss + penalty for the machine with the images K_m c_m."""
+    f = np.sum([image.values for image in images], axis=0)
+    errors = np.sum([image.errors for image in images], axis=0) * (1 + gamma(8))
+    errors = errors + gamma(len(images)) * np.sum([np.abs(image.values) for image in images], axis=0)
+    squares = np.maximum([image.square.above for image in images], 0.0)
+    if len(images) == 1 or learner.norm == 2:
+        penalty = float(squares.sum()) / 2
+    else:
+        penalty = lp_length(np.sqrt(squares), learner.norm) ** 2 / 2
+    penalty = upwards(penalty * (1 + gamma(squares.size + 64)))
+    return float(learner.loss.above(f, errors, penalty, learner.y, intercept))
