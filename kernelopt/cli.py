@@ -49,7 +49,7 @@ def parser() -> argparse.ArgumentParser:
     demo.add_argument("--no-figure", action="store_true", help="print the table only; needs no matplotlib")
     certify = commands.add_parser(
         "certify",
-        help="run the conic solvers on problems with known optima, and judge their answers by certificates",
+        help="run the conic solvers on problems with known optima, and check their answers by certificates",
         description="Run every installed conic solver on problems whose optimum is known in closed form, of "
         "every formulation of the catalogue, and on two on which solvers have been wrong. Print the true "
         "error, the certified gap, feasibility, complementarity, seconds, and a verdict that does not "

@@ -13,7 +13,7 @@ from kernelopt.validation import Array, as_float_array, as_list, shown
 
 SMALLEST_GAP = 1e-12
 CARETLEFT, CARETRIGHT = 4, 5  # matplotlib's names for markers that are centred at their tips
-LEGIBLE = 16  # columns that have room for a number each
+LEGIBLE = 16  # the most columns for which a number fits into each
 BEHIND = {"facecolor": "white", "edgecolor": "none", "alpha": 0.8, "pad": 0.5}  # text that a line crosses
 
 

@@ -77,7 +77,8 @@ def violation(K, alpha, y, loss, bias):
     """
     linear, curvature, l1, lower, upper = loss.curve(y)
     g = K @ alpha + curvature * alpha - linear
-    near = 1e-9 * np.abs(alpha).max(initial=0.0)  # an entry this near to a bound or a l1 is there
+    # An entry this near to a bound, or to zero, where |a| has its kink, is there.
+    near = 1e-9 * np.abs(alpha).max(initial=0.0)
     grows = np.where(alpha >= -near, g + l1, g - l1)[alpha < upper - near]
     shrinks = np.where(alpha > near, g + l1, g - l1)[alpha > lower + near]
     if bias:

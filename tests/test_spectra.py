@@ -457,7 +457,7 @@ def test_small_distances_are_accurate():
 
 
 def test_a_kernel_that_wakes_up_late_gets_its_share():
-    # z'K_2 z is zero until gamma_2 is so small that c z z' outweighs B_2 = -I: a l1, and a steep one.
+    # z'K_2 z is zero until gamma_2 is so small that c z z' outweighs B_2 = -I: a kink, and a steep one.
     given = Problem(
         ko.squared(C=0.1),
         targets(17),
@@ -489,7 +489,7 @@ def test_no_target_no_ascent():
 @pytest.mark.parametrize(
     "loss",
     [ko.logistic(), ko.losses.epsilon_insensitive(eps=0.1), ko.losses.hard_margin()],
-    ids=["not quadratic", "a l1", "no bound"],
+    ids=["not quadratic", "a kink", "no bound"],
 )
 def test_a_loss_without_a_quadratic_dual_on_a_box_is_refused(loss):
     with pytest.raises(InputError, match="squared hinge"):
