@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 
 import kernelopt as ko
@@ -33,57 +36,23 @@ def _data(rng: np.random.Generator) -> tuple[Array, Array]:
     return np.asarray(ko.Grams.from_kernels(kernels, X)), y
 
 
+def _entry(
+    build: Callable[..., ko.Formulation], planted: Callable[..., ko.Planted], **options: Any
+) -> ko.Entry:
+    """Return the entry of a builder, whose example has these options."""
+    name = f"lanckriet.{build.__name__}"
+    return ko.Entry(name, build, "labels", lambda rng: build(*_data(rng), **options), planted)
+
+
 CATALOGUE = [
-    ko.Entry(
-        "lanckriet.hard_margin",
-        hard_margin,
-        "labels",
-        lambda rng: hard_margin(*_data(rng)),
-        of_criterion(hard_margin, np.inf, 0.0),
-    ),
-    ko.Entry(
-        "lanckriet.soft_margin",
-        soft_margin,
-        "labels",
-        lambda rng: soft_margin(*_data(rng)),
-        of_criterion(soft_margin, 1.0, 0.0),
-    ),
-    ko.Entry(
-        "lanckriet.soft_margin_squared",
-        soft_margin_squared,
-        "labels",
-        lambda rng: soft_margin_squared(*_data(rng)),
-        of_criterion(soft_margin_squared, np.inf, 1.0),
-    ),
-    ko.Entry(
-        "lanckriet.learned_tau",
-        learned_tau,
-        "labels",
-        lambda rng: learned_tau(*_data(rng)),
-        of_learned_tau(learned_tau),
-    ),
-    ko.Entry(
-        "lanckriet.margin",
-        margin,
-        "labels",
-        lambda rng: margin(*_data(rng), C=1.0, tau=0.5),
-        of_criterion(margin, 1.0, 0.5, C=1.0, tau=0.5),
-    ),
-    ko.Entry("lanckriet.sdp", sdp, "labels", lambda rng: sdp(*_data(rng), C=1.0), of_free_signs),
-    ko.Entry(
-        "lanckriet.qcqp",
-        qcqp,
-        "labels",
-        lambda rng: qcqp(*_data(rng), C=1.0),
-        of_criterion(qcqp, 1.0, 0.0, C=1.0),
-    ),
-    ko.Entry(
-        "lanckriet.block_norm",
-        block_norm,
-        "labels",
-        lambda rng: block_norm(*_data(rng), C=1.0),
-        of_criterion(block_norm, 1.0, 0.0, C=1.0),
-    ),
+    _entry(hard_margin, of_criterion(hard_margin, np.inf, 0.0)),
+    _entry(soft_margin, of_criterion(soft_margin, 1.0, 0.0)),
+    _entry(soft_margin_squared, of_criterion(soft_margin_squared, np.inf, 1.0)),
+    _entry(learned_tau, of_learned_tau(learned_tau)),
+    _entry(margin, of_criterion(margin, 1.0, 0.5, C=1.0, tau=0.5), C=1.0, tau=0.5),
+    _entry(sdp, of_free_signs, C=1.0),
+    _entry(qcqp, of_criterion(qcqp, 1.0, 0.0, C=1.0), C=1.0),
+    _entry(block_norm, of_criterion(block_norm, 1.0, 0.0, C=1.0), C=1.0),
     ko.Entry(
         "lanckriet.rank_one",
         rank_one,
@@ -91,5 +60,5 @@ CATALOGUE = [
         lambda rng: rank_one(rng.normal(size=(16, 5)), _data(rng)[1], C=1.0),
         of_rank_one,
     ),
-    ko.Entry("lanckriet.alignment", alignment, "labels", lambda rng: alignment(*_data(rng)), of_alignment),
+    _entry(alignment, of_alignment),
 ]

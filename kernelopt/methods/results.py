@@ -10,13 +10,16 @@ import numpy as np
 from kernelopt.certificates import Certificate
 from kernelopt.certificates.bounded import BoundedProblem
 from kernelopt.certificates.certify import certificate_at
+from kernelopt.certificates.gap import floor
 from kernelopt.certificates.lower.choices import signed_bound
 from kernelopt.errors import Stopped
+from kernelopt.learner import BlockMachine, Machine
 from kernelopt.methods.control import Control
 from kernelopt.methods.method import Outcome
 from kernelopt.methods.sizing import size
 from kernelopt.structure.evaluation import Given
-from kernelopt.structure.structure import Structure
+from kernelopt.structure.structure import Point, Structure
+from kernelopt.validation import Array
 
 COMPILATION_MARGIN = 2.0  # a certificate is computed if this multiple of its predicted seconds is left
 VALUE_SHARE = 0.1  # of the allowed gap: the largest loss of value from the method's report to the certificate
@@ -83,6 +86,27 @@ def certificate_without_solver(
     given = given or [(a, None) for a in alphas]
     found = certificate_at(structure, outcome.point, [alphas], given=given, conic=False)
     return with_better_bound(structure, found, outcome.lower)
+
+
+def closed_certificate(
+    structure: Structure,
+    lower: float,
+    upper: float,
+    point: Point,
+    alphas: Sequence[Array],
+    machines: tuple[Machine | BlockMachine, ...],
+) -> Certificate:
+    """Return the certificate of bounds in closed form that a method has computed, with what attains them."""
+    return Certificate(
+        lower,
+        upper,
+        "closed",
+        feasible=True,
+        point={variable: point[variable.id] for variable in structure.user_variables},
+        alphas=tuple(alphas),
+        machines=machines,
+        floor=floor(structure),
+    )
 
 
 def attained(structure: Structure, certificate: Certificate) -> float:

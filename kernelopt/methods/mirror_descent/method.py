@@ -8,7 +8,6 @@ from typing import Literal
 import numpy as np
 
 from kernelopt.certificates import Certificate
-from kernelopt.certificates.gap import floor
 from kernelopt.certificates.separability import check_separable
 from kernelopt.methods.control import Control
 from kernelopt.methods.method import Cost, Method, Outcome
@@ -20,6 +19,7 @@ from kernelopt.methods.mirror_descent.dual_averaging import (
     PrintedIterate,
     StepRule,
 )
+from kernelopt.methods.results import closed_certificate
 from kernelopt.structure.evaluation import Evaluator
 from kernelopt.structure.pieces import size_multipliers
 from kernelopt.structure.structure import RiskTerm, Structure
@@ -198,13 +198,5 @@ def certify_dual(read: Composite, best: Evaluation, proof: Dual) -> tuple[Certif
     point = {piece.variable.id: X for piece, X in zip(read.pieces, best.points, strict=True)}
     upper, machines = Evaluator(read.structure, [m.machine for m in best.machines]).outward(point)
     lower, minima = read.minorant(proof).bound(read.pieces)
-    return Certificate(
-        lower,
-        upper,
-        "closed",
-        feasible=True,
-        point={variable: point[variable.id] for variable in read.structure.user_variables},
-        alphas=tuple(t.project(alpha) for t, alpha in zip(read.trainers, proof.alphas, strict=True)),
-        machines=machines,
-        floor=floor(read.structure),
-    ), minima
+    alphas = [t.project(alpha) for t, alpha in zip(read.trainers, proof.alphas, strict=True)]
+    return closed_certificate(read.structure, lower, upper, point, alphas, machines), minima

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from kernelopt.certificates import Certificate
-from kernelopt.certificates.gap import floor
 from kernelopt.certificates.lower.near import Proof, lower_bound
+from kernelopt.methods.results import closed_certificate
 from kernelopt.methods.similarity.iterate import Iterate
 from kernelopt.structure.evaluation import Evaluator
 from kernelopt.structure.nearness import Block, Nearness
@@ -29,16 +29,7 @@ def certificate(
     point = {block.piece.variable.id: x for block, x in zip(read.blocks, X, strict=True)}
     upper, machines = Evaluator(structure, [(best.alpha, 1 / best.gamma)]).outward(point)
     lower, least = lower_bound(read, proof, upper)
-    return Certificate(
-        lower,
-        upper,
-        "closed",
-        feasible=True,
-        point={variable: point[variable.id] for variable in structure.user_variables},
-        alphas=(proof.alpha,),
-        machines=machines,
-        floor=floor(structure),
-    ), least
+    return closed_certificate(structure, lower, upper, point, [proof.alpha], machines), least
 
 
 def cleaned(block: Block, X: Array) -> Array:
