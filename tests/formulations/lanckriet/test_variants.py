@@ -36,8 +36,7 @@ from scipy.optimize import linprog, minimize_scalar
 import kernelopt as ko
 from formulations import lanckriet
 from tests.every import every
-from tests.problems import labels, points
-from tests.test_lanckriet import (
+from tests.formulations.lanckriet.test_lanckriet import (
     KS,
     TRACE,
     N,
@@ -54,6 +53,7 @@ from tests.test_lanckriet import (
     solved,
     with_learned,
 )
+from tests.problems import labels, points
 
 # ------------------------------------------------------------------------ 5.1 kernels of rank one
 

@@ -12,9 +12,9 @@ from mpmath import mpf
 
 import kernelopt as ko
 from kernelopt.methods.selection import applicable
-from tests.draws import Draw, Part, draw
-from tests.polish import polished
-from tests.truth import Truth
+from tests.certificates.truth.draws import Draw, Part, draw
+from tests.certificates.truth.polish import polished
+from tests.certificates.truth.truth import Truth
 
 SECONDS = 1.0  # of one solve; half of it in the quick test
 QUICK, SMALL = range(60), 9

@@ -20,9 +20,9 @@ from kernelopt.testing import (
     check_loss,
     check_method,
 )
-from tests.test_formulations import ENTRIES
+from tests.formulations.test_formulations import ENTRIES
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 
 
 def points(rng):

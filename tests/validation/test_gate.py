@@ -1,6 +1,6 @@
 """Every public argument meets every careless value: a kernelopt error that names it, or the right answer.
 
-The table of `tests.public_calls` has one valid call of every public function. Each argument is replaced in
+The table of `tests.validation.public_calls` has one valid call of every public function. Each argument is replaced in
 turn by every careless value of its kind. What comes back must be an error of kernelopt, never one of Python,
 numpy or cvxpy, and its message must name the argument; or the value is listed as one that is taken, and then
 the answer is that of the valid call.
@@ -20,7 +20,7 @@ import scipy.sparse as sp
 
 import kernelopt as ko
 from formulations import lanckriet, linear_functional, lp_norm, similarity, triplet_lp
-from tests.careless import (
+from tests.validation.careless import (
     CALLS,
     FEW_FORMS,
     KINDS,
@@ -33,7 +33,21 @@ from tests.careless import (
     records,
     value_of,
 )
-from tests.public_calls import GRAMS, HINGE, K0, KERNELS, KS, STACKS, E, V, W, X, Y, learning, transduced
+from tests.validation.public_calls import (
+    GRAMS,
+    HINGE,
+    K0,
+    KERNELS,
+    KS,
+    STACKS,
+    E,
+    V,
+    W,
+    X,
+    Y,
+    learning,
+    transduced,
+)
 
 FORMULATIONS = ("lanckriet.", "lp_norm.", "similarity.", "triplet_lp.", "functional_strategy")
 

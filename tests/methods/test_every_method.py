@@ -19,9 +19,9 @@ import pytest
 import kernelopt as ko
 from formulations import lp_norm
 from kernelopt.methods.registry import METHODS
-from tests.test_formulations import ENTRIES
+from tests.formulations.test_formulations import ENTRIES
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 TOLERANCE = 1e-5
 NEAR = (
     2 * TOLERANCE**0.5

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 from mpmath import mp, mpf
 
-from tests.exact_algebra import INFINITE, ONE, ZERO, each, exact, solved
-from tests.truth import Truth
+from tests.certificates.truth.exact_algebra import INFINITE, ONE, ZERO, each, exact, solved
+from tests.certificates.truth.truth import Truth
 
 PROXIMAL = mpf(10) ** -40  # of a block's size: where the conditions do not determine the point
 STEPS = 8

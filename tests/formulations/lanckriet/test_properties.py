@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import kernelopt as ko
 from formulations import lanckriet
-from tests.test_lanckriet import balanced, close, omega
+from tests.formulations.lanckriet.test_lanckriet import balanced, close, omega
 
 settings.register_profile("lanckriet", max_examples=10, derandomize=True, deadline=None)
 few = settings(settings.get_profile("lanckriet"))

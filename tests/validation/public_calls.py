@@ -1,6 +1,6 @@
 """One valid call of every public function, argument by argument: a new function is a new row.
 
-What the rows mean is in `tests.careless`, and what is asked of them in `tests.test_gate`.
+What the rows mean is in `tests.validation.careless`, and what is asked of them in `tests.validation.test_gate`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ from formulations import lanckriet, linear_functional, lp_norm, similarity, trip
 from kernelopt.grams import join
 from kernelopt.methods.registry import METHODS
 from kernelopt.plotting import plot_bounds, plot_weights
-from tests.careless import (
+from tests.problems import labels, points, stack, targets
+from tests.validation.careless import (
     CLASSES,
     DEFAULT,
     ITEMS,
@@ -39,7 +40,6 @@ from tests.careless import (
     vector,
     word,
 )
-from tests.problems import labels, points, stack, targets
 
 X, Y, V, KS = points(N), labels(N), targets(N), stack(N)
 K0 = KS[0] + np.eye(N)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from mpmath import mp, mpf
 
-from tests.draws import Part
-from tests.exact_algebra import INFINITE, ONE, ZERO, each, exact
+from tests.certificates.truth.draws import Part
+from tests.certificates.truth.exact_algebra import INFINITE, ONE, ZERO, each, exact
 
 
 class Loss:

@@ -75,7 +75,7 @@ def test_deep_copies_of_solved_problems_solve():
     """In a process of its own: what goes wrong here is no exception."""
     found = subprocess.run(  # noqa: S603
         [sys.executable, "-c", SOLVED_COPIED_SOLVED],
-        cwd=Path(__file__).parents[1],
+        cwd=Path(__file__).parents[2],
         capture_output=True,
         text=True,
         timeout=120,

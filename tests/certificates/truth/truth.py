@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 from mpmath import mp, mpf
 
-from tests.draws import Draw
-from tests.exact_algebra import (
+from tests.certificates.truth.draws import Draw
+from tests.certificates.truth.exact_algebra import (
     INFINITE,
     NEGLIGIBLE,
     ONE,
@@ -29,7 +29,7 @@ from tests.exact_algebra import (
     p_norm,
     spanned,
 )
-from tests.exact_losses import Loss
+from tests.certificates.truth.exact_losses import Loss
 
 MATRICES = ("spectrahedron", "near")
 PRICED = ("linear price", "square price", "elastic")

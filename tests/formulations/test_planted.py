@@ -11,8 +11,8 @@ from formulations.lp_norm.planted import of_ball, of_block_norm, of_tikhonov
 from formulations.similarity.planted import of_several, of_single
 from kernelopt.language.terms import terms
 from tests.every import every
+from tests.formulations.test_formulations import ENTRIES
 from tests.problems import solved
-from tests.test_formulations import ENTRIES
 
 KNOBS = {
     "default": {},

@@ -23,7 +23,7 @@ from sklearn.datasets import load_breast_cancer
 
 import kernelopt as ko
 from formulations import lanckriet
-from tests.draws import draw
+from tests.certificates.truth.draws import draw
 from tests.every import every
 
 X = np.array([[1.0, 2.0], [-1.0, 1.0], [3.0, 0.0], [2.0, -2.0]])

@@ -12,8 +12,8 @@ import pytest
 from scipy.optimize import linprog
 
 import kernelopt as ko
+from tests.certificates.test_certify import KS, LEARNING, OTHER, PLAIN, Library, N, Y
 from tests.problems import CASES, labels, points, stack, targets
-from tests.test_certify import KS, LEARNING, OTHER, PLAIN, Library, N, Y
 
 TOL = 1e-5
 named = pytest.mark.parametrize("name", LEARNING)

@@ -11,7 +11,7 @@ from cvxpy.reductions.solvers.conic_solvers.clarabel_conif import CLARABEL
 from kernelopt.testing.conformance import run
 from kernelopt.testing.suite import cases
 from tests.every import every
-from tests.test_formulations import ENTRIES
+from tests.formulations.test_formulations import ENTRIES
 
 CASES = {case.name: case for case in cases(entries=ENTRIES)}
 FEW = ("lp_norm.primal", "lanckriet.alignment", "triplet_lp.kernel_design")

@@ -45,7 +45,7 @@ import pytest
 import kernelopt as ko
 from formulations import lanckriet
 from tests.every import every
-from tests.test_lanckriet import (
+from tests.formulations.lanckriet.test_lanckriet import (
     CRITERIA,
     KS,
     N,

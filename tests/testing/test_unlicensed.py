@@ -13,8 +13,8 @@ from kernelopt.errors import SolverError
 from kernelopt.testing.conformance import run
 from kernelopt.testing.suite import cases
 from kernelopt.testing.unlicensed import Solved, as_problem, compared
+from tests.formulations.test_formulations import ENTRIES
 from tests.problems import solved
-from tests.test_formulations import ENTRIES
 
 FREE, INFINITE = -1e30, 1e30
 
