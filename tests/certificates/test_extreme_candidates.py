@@ -206,7 +206,7 @@ def test_an_extreme_candidate_gets_an_honest_bracket(extreme):
     assert not wrong(extreme)
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("loss", LOSSES)
 @pytest.mark.parametrize("form", FORMS)
 def test_every_extreme_candidate_gets_an_honest_bracket(form, loss):

@@ -234,10 +234,9 @@ def ridge(x, t, bias):
 
 
 @every("bias", [True, False], ids=["bias", "no-bias"])
-@pytest.mark.parametrize("shift", [1e3, 1e4, 1e5, 1e6])
-@every("seed", range(2))
-def test_squared_loss_on_points_far_from_the_origin(seed, shift, bias):
-    rng = np.random.default_rng(seed)
+@pytest.mark.parametrize("shift", [1e3, 1e6])
+def test_squared_loss_on_points_far_from_the_origin(shift, bias):
+    rng = np.random.default_rng(0)
     x = shift + rng.integers(-5, 6, size=6)
     t = rng.integers(-3, 4, size=6).astype(float)
     problem = cp.Problem(cp.Minimize(ko.risk(np.outer(x, x), t, ko.squared(1.0), bias=bias)))
@@ -245,7 +244,7 @@ def test_squared_loss_on_points_far_from_the_origin(seed, shift, bias):
     assert solution.lower <= ridge(x, t, bias) <= solution.upper
 
 
-@pytest.mark.parametrize("shift", [1e3, 1e5, 1e6, 1e7])
+@pytest.mark.parametrize("shift", [1e3, 1e7])
 def test_a_hard_margin_far_from_the_origin(shift):
     """w = 2, b = -2 shift - 1 separates by exactly one, and w^2 / 2 is 2."""
     x = shift + np.array([-1.0, 0.0, 1.0, 2.0])
@@ -363,24 +362,24 @@ def in_a_process(code, seconds):
     return done.stdout
 
 
-@pytest.mark.parametrize("target", ["np.arange(6.0)", "np.zeros(6)", "np.ones(6)", "-np.ones(6)"])
-def test_kernels_of_zeros_end_no_interpreter(target):
+def test_kernels_of_zeros_end_no_interpreter():
     out = in_a_process(
-        f"""
+        """
         import numpy as np
         import kernelopt as ko
         from formulations import linear_functional
-        try:
-            strategy = linear_functional.functional_strategy(
-                [np.zeros((6, 6))], {target}, regularization=0.1, weights="nonnegative")
-            solution = strategy.solve()
-            print(solution.lower <= solution.upper)
-        except ko.KerneloptError as error:
-            print(True)
+        for target in (np.arange(6.0), np.zeros(6), np.ones(6), -np.ones(6)):
+            try:
+                strategy = linear_functional.functional_strategy(
+                    [np.zeros((6, 6))], target, regularization=0.1, weights="nonnegative")
+                solution = strategy.solve()
+                print(solution.lower <= solution.upper)
+            except ko.KerneloptError as error:
+                print(True)
         """,
         60,
     )
-    assert out.strip() == "True"
+    assert out.split() == ["True"] * 4
 
 
 def test_a_deep_copy_of_a_solved_problem_is_solved():

@@ -26,7 +26,7 @@ from tests.problems import CLARABEL_RUNGS, SCS_RUNGS, solved
 MODULES = (lanckriet, linear_functional, lp_norm, similarity, triplet_lp)
 # Without an installed distribution there are no entry points: then the packages of this repository.
 ENTRIES = ko.catalogue() or {entry.name: entry for module in MODULES for entry in module.CATALOGUE}
-SEEDS = (0, 1, 2)
+SEEDS = (0, 1)
 TOLERANCE = 1e-5
 CLAIMS = {  # how the optimum of the dual, d, relates to that of the programme, p; sign = -1 for Maximize
     "equal": lambda d, p, sign, slack: abs(d - p) <= slack,

@@ -529,7 +529,7 @@ def test_two_threads_give_what_one_gives(pair):
         return ko.solve(cp.Problem(cp.Minimize(risk), [cp.norm(theta, 2) <= 1]), method)
 
     alone = [fingerprint(made(method)) for method in pair]
-    for _ in range(20):
+    for _ in range(8):
         found, errors = [None, None], []
 
         def work(k, found=found, errors=errors):

@@ -94,11 +94,11 @@ def cases():
                 )
                 decomposed = method != "interleaved" or loss != "logistic"
                 if smooth and decomposed and not (form == "bounded risk" and loss == "hard_margin"):
-                    marks = [] if (method, loss, form) in QUICK else [pytest.mark.slow]
+                    marks = [] if (method, loss, form) in QUICK else [pytest.mark.exhaustive]
                     name = f"{method}-{loss}-{form}"
                     yield pytest.param(method, loss, form, UNITS, marks=marks, id=name)
                     yield pytest.param(
-                        method, loss, form, MORE_UNITS, marks=pytest.mark.slow, id=name + "-near"
+                        method, loss, form, MORE_UNITS, marks=pytest.mark.exhaustive, id=name + "-near"
                     )
 
 

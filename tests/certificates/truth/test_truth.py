@@ -17,7 +17,7 @@ from tests.certificates.truth.polish import polished
 from tests.certificates.truth.truth import Truth
 
 SECONDS = 1.0  # of one solve; half of it in the quick test
-QUICK, SMALL = range(60), 9
+QUICK, SMALL = range(30), 9
 CHUNK, CHUNKS = 50, 40
 FAITHFUL = 1e-6  # of its value: how much worse than `upper` the returned machine may be
 
@@ -188,7 +188,7 @@ def test_no_bound_is_false(seed):
     assert not found, told(found)
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("chunk", range(CHUNKS))
 def test_no_bound_of_two_thousand_problems_is_false(chunk):
     """Each by two methods."""
@@ -225,7 +225,7 @@ def test_a_planted_lie_is_found(lie, side):
     assert [f.fault for f in judged(problem, [raised if side == "lower" else lowered], known)] == [side]
 
 
-@pytest.mark.parametrize("seed", [5, 8, 13, 16, 24, 34])
+@pytest.mark.parametrize("seed", [5, 13, 24])
 def test_the_bracket_of_the_truth_is_narrow(seed):
     """Newton's method reaches the optimum of many draws; the bracket is then narrower than a rounding."""
     problem = draw(seed, SMALL)

@@ -484,7 +484,7 @@ def test_free_signs_are_never_worse_and_sometimes_better(criterion):
 
 
 @with_learned
-@every("seed", [0, 5, 6])
+@every("seed", [0, 5])
 @every("rank", [5, 2])
 def test_the_bounds_of_section_3_bracket_the_optimum(criterion, seed, rank):
     # Rank 2: the kernels span six of eight dimensions, so that Q is a true basis.

@@ -365,7 +365,6 @@ def test_every_feasible_point_is_positive_semidefinite_on_its_points(seed):
 # --------------------------------------------------------- section 4: feasibility, closed forms, collapse
 
 
-@settings(max_examples=40)
 @given(
     seed=st.integers(0, 10**6), exponent=st.integers(-6, 3), cone=st.sampled_from(LINEAR), free=st.booleans()
 )
@@ -423,9 +422,8 @@ def one_kernel(rng):
     return K, triplets, gamma1, gamma2, min(values)
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_one_kernel_in_closed_form(seed):
-    rng, moved = np.random.default_rng(seed), 0
+def test_one_kernel_in_closed_form():
+    rng, moved = np.random.default_rng(0), 0
     for _ in range(50):
         K, triplets, gamma1, gamma2, value = one_kernel(rng)
         solution = optimum(K[None], triplets, [0], gamma1=gamma1, gamma2=gamma2)
@@ -748,7 +746,7 @@ def test_bounds_hold_for_whatever_is_left_in_the_problem(cone, garbage):
     for gamma1, gamma2 in ((0.05, 0.02), (0.0, 0.02), (0.05, 0.0)):
         formulation = formulated(grams, triplets, groups, gamma1=gamma1, gamma2=gamma2, cone=cone)
         value = value_of(cone, grams, triplets, groups, gamma1, gamma2)
-        for _ in range(1 if cone == "psd" else 5):
+        for _ in range(1 if cone == "psd" else 3):
             put(formulation, lambda s: garbage(rng, s), lambda s: garbage(rng, s))
             certificate = quietly(bounds, formulation)
             assert certificate.lower <= value + 1e-7 and value <= certificate.upper + 1e-7

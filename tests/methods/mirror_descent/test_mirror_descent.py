@@ -338,7 +338,7 @@ def test_a_bounded_trace_has_a_coordinate_of_gradient_zero():
 
 @pytest.mark.parametrize("form", ["ESKL", "EMKL"])
 @fidelities
-@every("T", [10, 40])
+@every("T", [25])
 def test_the_bound_of_the_corrected_theorem(form, fidelity, T):
     """min_t f(K_t) - f* <= m tau Lambda sqrt(2 log n / T), Lambda the largest half range of a gradient."""
     formulation, dual = learning(form, fidelity)
