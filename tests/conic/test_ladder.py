@@ -356,7 +356,7 @@ def test_a_false_claim_of_optimality_is_refused(liar):
         ko.solve(contradictory(), solver=liar())
 
 
-@problems
+@pytest.mark.parametrize("make", [simplex, free_sign, linear_programme], ids=lambda make: make.__name__)
 @liars
 def test_an_honest_solver_after_the_liar_wins(make, liar, truth, monkeypatch):
     monkeypatch.setattr(
@@ -678,6 +678,7 @@ def test_what_a_watch_raises_ends_the_solve_at_once(name, make, attempt):
     assert no_worker_is_left(3 if name in ("CLARABEL", "CVXOPT") else 30)
 
 
+@pytest.mark.slow
 @slow_solves
 def test_control_c_ends_the_solve_at_once(name, make, attempt):
     """SCS takes the signal for itself while it works."""

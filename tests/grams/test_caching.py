@@ -93,7 +93,7 @@ def together(work, threads=THREADS):
 
 
 @stacks
-@every("room", [0, 2, 10**6])
+@pytest.mark.parametrize("room", [2, *(pytest.param(r, marks=pytest.mark.slow) for r in (0, 10**6))])
 def test_threads_find_what_one_finds_alone(make, room, monkeypatch, quick_switches):
     """Five threads ask for everything in different orders; the store holds none, two or all matrices.
 

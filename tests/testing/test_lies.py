@@ -122,7 +122,7 @@ def test_nothing_wrong_is_certified_on_any_problem(name, lie):
 
 
 @pytest.mark.parametrize("name", PATHOLOGICAL)
-@every("lie", ["honest", *LIES])
+@pytest.mark.parametrize("lie", ["honest", *(pytest.param(lie, marks=pytest.mark.slow) for lie in LIES)])
 def test_what_solvers_cannot_solve_is_never_reported_as_solved(name, lie):
     """The strong-duality failure and the unbounded log-determinant, whatever is said of them."""
     row = run(CASES[name], Liar(LIES.get(lie, lambda answer, data, solve: None)))

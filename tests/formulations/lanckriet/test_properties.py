@@ -14,7 +14,7 @@ import kernelopt as ko
 from formulations import lanckriet
 from tests.formulations.lanckriet.test_lanckriet import balanced, close, omega
 
-settings.register_profile("lanckriet", max_examples=10, derandomize=True, deadline=None)
+settings.register_profile("lanckriet", max_examples=6, derandomize=True, deadline=None)
 few = settings(settings.get_profile("lanckriet"))
 C = 0.4
 CRITERIA = [

@@ -85,7 +85,7 @@ def test_primal_dual_and_block_norm_have_one_value(kind, p):
 
 
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "one_class"])
-@every("p", [1.0, 4 / 3, np.inf])
+@every("p", [1.0, 4 / 3])
 def test_without_intercept(kind, p):
     y, loss = y_of(kind), loss_of(kind)
     found = optimum(lp_norm.primal(GRAMS, y, p=p, loss=loss, bias=False))
@@ -103,9 +103,7 @@ def test_the_penalised_form_has_the_value_of_its_dual(kind, p):
     assert near(solved(machine.dual()), optimum(machine).upper)
 
 
-@pytest.mark.parametrize(
-    ("kind", "r"), crossed(KINDS, (1.0, 1.1, 4 / 3, 1.5, 2.0, 2.5, 4.0), usual=(4 / 3, 4.0))
-)
+@pytest.mark.parametrize(("kind", "r"), crossed(KINDS, (1.0, 1.1, 4 / 3, 2.0, 4.0), usual=(4 / 3, 4.0)))
 def test_the_sum_of_powers_has_the_value_of_its_dual(kind, r):
     """Equation (29), below r = 2 in words and above as the explicit programme."""
     machine = lp_norm.block_norm(GRAMS, y_of(kind), r=r, loss=loss_of(kind), squared=False)
@@ -123,7 +121,7 @@ def test_the_ellipsoid_has_the_value_of_its_corrected_dual(kind, E):
 
 
 @kinds
-@every(("l1", "l2"), [(0.5, 0.0), (0.5, 0.5), (0.2, 2.0)])
+@every(("l1", "l2"), [(0.5, 0.0), (0.2, 2.0)])
 def test_the_elastic_net_has_three_forms(kind, l1, l2):
     """Over functions, over weights, and the dual; theta_m = |w_m| / (l1 + l2 |w_m|)."""
     y, loss = y_of(kind), loss_of(kind)
@@ -463,7 +461,7 @@ def test_copies_count_as_one_scaled_copy(kind, p):
 
 
 @kinds
-@every("p", [1.0, 2.0, np.inf])
+@every("p", [1.0, 2.0])
 def test_a_zero_kernel_changes_nothing(kind, p):
     y, loss = y_of(kind), loss_of(kind)
     grams = np.concatenate([GRAMS[:1], 0 * GRAMS[:1], GRAMS[1:]])
@@ -505,7 +503,7 @@ def test_permuted_kernels_have_permuted_weights(kind, p):
 
 
 @kinds
-@every("c", [0.3, 4.0])
+@every("c", [4.0])
 def test_scaled_kernels_are_a_scaled_loss(kind, c):
     """P(cK; C) = P(K; cC) / c, and a budget tau is P_tau(C) = P_1(C tau) / tau."""
     y, loss, p = y_of(kind), loss_of(kind), 1.5

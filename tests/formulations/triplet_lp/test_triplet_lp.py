@@ -13,7 +13,7 @@ from importlib import import_module
 import cvxpy as cp
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import linprog
 
@@ -743,7 +743,7 @@ def check_attained(formulation, certificate):
 def test_bounds_hold_for_whatever_is_left_in_the_problem(cone, garbage):
     grams, triplets, groups = semidefinite(0, 7, 8)
     rng = np.random.default_rng(0)
-    for gamma1, gamma2 in ((0.05, 0.02), (0.0, 0.02), (0.05, 0.0)):
+    for gamma1, gamma2 in ((0.05, 0.02), (0.0, 0.02), (0.05, 0.0))[: 1 if cone == "psd" else 3]:
         formulation = formulated(grams, triplets, groups, gamma1=gamma1, gamma2=gamma2, cone=cone)
         value = value_of(cone, grams, triplets, groups, gamma1, gamma2)
         for _ in range(1 if cone == "psd" else 3):
@@ -884,7 +884,7 @@ def planted(seed, informative):
     return grams, ko.sample_triplets(y, 150, random_state=rng), [*weak.groups, 8], y
 
 
-@pytest.mark.parametrize("informative", [[0], [5], [2, 6]])
+@pytest.mark.parametrize("informative", [[5], [2, 6]])
 @cones
 def test_planted_features_are_found_and_the_others_are_out(informative, cone):
     grams, triplets, groups, _ = planted(0, informative)

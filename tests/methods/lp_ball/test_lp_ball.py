@@ -68,7 +68,7 @@ iterative = pytest.mark.parametrize("method", ITERATIVE)
 # ------------------------------------------------------------- all losses, all p, against exact
 
 PS = (1.0, 1.01, 4 / 3, 2.0, 3.0, 10.0, np.inf)
-BOTH = (1.0, 4 / 3, np.inf)  # where the intercept that is not the loss's own is tried too
+BOTH = (4 / 3,)  # where the intercept that is not the loss's own is tried too
 THOROUGH = ("hinge", "squared_hinge")  # with all exponents, the others with a corner, 4/3, 2 and infinity
 LOSSES = {case.name: case for case in CASES}
 
@@ -81,7 +81,7 @@ def build(name, p, bias):
 TABLE = [
     (case.name, p, bias)
     for case in CASES
-    for p in (PS if case.name in THOROUGH else (*BOTH, 2.0))
+    for p in (PS if case.name in THOROUGH else (1.0, 4 / 3, 2.0, np.inf))
     for bias in (False, True)
     if p in BOTH or bias == case.loss(1.3).default_bias
 ]

@@ -90,7 +90,7 @@ GAP = {"l1": 1e-1, "frobenius": 5e-4, "squared_frobenius": 1e-4}
 @forms
 @pytest.mark.parametrize(
     ("fidelity", "m"),
-    [*((fidelity, 2) for fidelity in FIDELITIES), *(("squared_frobenius", m) for m in (1, 3))],
+    [*((fidelity, 2) for fidelity in FIDELITIES), *(("squared_frobenius", m) for m in (1,))],
 )
 def test_it_brackets_the_exact_optimum(form, fidelity, m):
     formulation, dual = learning(form, fidelity, m)
@@ -367,6 +367,7 @@ def test_the_adaptive_step_is_far_faster(fidelity):
 # ------------------------------------------------------------------------ what the paper prints
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("form", "fidelity", "stalls", "reaches"),
     [
@@ -388,7 +389,7 @@ def test_the_printed_update_stalls(form, fidelity, stalls, reaches):
     assert above["as-printed"] >= stalls and 0 <= above["averaging"] <= reaches
 
 
-@fidelities
+@pytest.mark.parametrize("fidelity", ["squared_frobenius"])
 def test_the_printed_update_is_right_for_vectors(fidelity):
     formulation, _ = learning("REKL", fidelity)
     options = {"tol": 1e-9, "step": "theorem", "max_iterations": 50}

@@ -100,9 +100,8 @@ def check_point(formulation, solution):
 @forms
 @fidelities
 @every("m", [1, 2, 3])
-@every("seed", [0, 1])
-def test_it_reaches_the_exact_optimum(form, fidelity, m, seed):
-    formulation, dual = learning(form, fidelity, m=m, seed=seed)
+def test_it_reaches_the_exact_optimum(form, fidelity, m):
+    formulation, dual = learning(form, fidelity, m=m)
     check(formulation, optimum(dual))
 
 
