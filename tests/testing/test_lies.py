@@ -113,12 +113,15 @@ def test_a_lie_is_caught(name, lie):
     assert judged(name, lie).verdict != "certified" or lie in OF_MULTIPLIERS
 
 
+OTHERS = [name for name in CASES if name not in (*FEW, *PATHOLOGICAL)]
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("name", [name for name in CASES if name not in (*FEW, *PATHOLOGICAL)])
-@lies
-def test_nothing_wrong_is_certified_on_any_problem(name, lie):
-    """Some lies are none everywhere: a programme may be solved in three iterations, or be free of scale."""
-    judged(name, lie)
+@pytest.mark.parametrize(("k", "name"), list(enumerate(OTHERS)), ids=OTHERS)
+def test_nothing_wrong_is_certified_on_any_problem(k, name):
+    """Every third lie to every problem. Some lies are none everywhere: a problem may be free of scale."""
+    for lie in list(LIES)[k % 3 :: 3]:
+        judged(name, lie)
 
 
 @pytest.mark.parametrize("name", PATHOLOGICAL)

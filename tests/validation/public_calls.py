@@ -1,6 +1,6 @@
 """One valid call of every public function, argument by argument: a new function is a new row.
 
-What the rows mean is in `tests.validation.careless`, and what is asked of them in `tests.validation.test_gate`.
+What the rows mean is in `careless.py` beside it, and what is asked of them in `test_gate.py`.
 """
 
 from __future__ import annotations

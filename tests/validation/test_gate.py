@@ -1,6 +1,6 @@
 """Every public argument meets every careless value: a kernelopt error that names it, or the right answer.
 
-The table of `tests.validation.public_calls` has one valid call of every public function. Each argument is replaced in
+The table of `public_calls.py` has one valid call of every public function. Each argument is replaced in
 turn by every careless value of its kind. What comes back must be an error of kernelopt, never one of Python,
 numpy or cvxpy, and its message must name the argument; or the value is listed as one that is taken, and then
 the answer is that of the valid call.
