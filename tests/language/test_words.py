@@ -135,7 +135,7 @@ def test_frobenius_of_nearly_equal_kernels_stays_accurate():
 
 
 def test_best_alignment_in_closed_form():
-    """max y'K(mu)y with |K(mu)|_F <= 1 is sqrt(q'S^-1 q), q_i = y'K_i y (Lanckriet, section 4.6)."""
+    """max y'K(mu)y with |K(mu)|_F <= 1 is sqrt(q'S^-1 q), q_i = y'K_i y (Lanckriet 7.1)."""
     mu, y = cp.Variable(3), labels(N)
     K = ko.combine(mu, GRAMS)
     q, S = GRAMS.forms(y), GRAMS.inner()

@@ -1,37 +1,6 @@
-"""Lanckriet et al. (2004), sections 1 to 4 of math/lanckriet.md: the measure, the LMI, free signs, mu >= 0.
+"""Lanckriet 1.1 to 4.6 (docs/theory): the measure of a kernel, its inequality, and its minimum over weights.
 
-Claims marked [v], and the tests that hold them:
-
-1  primal = dual for the four criteria ........ test_the_primal_is_the_dual, test_the_loss_behind_omega
-   the printed 1-norm primal has box C/2 ....... test_the_printed_one_norm_primal_has_half_the_box
-   omega = 2 SVM dual, alpha, bias ............. test_omega_is_twice_the_svm_of_sklearn
-   2-norm = hard margin on K + tau I ........... test_the_two_norm_is_the_hard_margin_of_a_ridged_kernel
-   KKT ......................................... test_kkt_of_the_machine
-   bias formula, dual_value is +2b ............. test_bias_is_the_mean_over_free_points_and_half_a_multiplier
-   bias by the midpoint rule ................... test_bias_is_the_midpoint_without_free_points
-   b = -lambda in the LMI ...................... test_multipliers_of_the_lmi
-   omega(kappa K) .............................. test_scaling_the_kernel_scales_C_and_tau
-   omega(K + kappa 11'), centring .............. test_constants_are_free_but_not_for_the_trace
-   y -> -y ..................................... test_flipping_the_labels_flips_the_intercept
-   monotone in tau, K, C ....................... test_omega_decreases_in_tau_and_K_and_increases_in_C
-   omega_{C,0} = omega_{inf,0} ................. test_a_large_box_is_a_hard_margin
-   tau omega -> 4 n+ n-/n ...................... test_a_large_ridge_leaves_the_class_sizes
-   degenerate labels ........................... test_one_class_has_the_value_zero
-2  Theorems 19, 21, 22; alpha = -z/zeta, zeta = 1; complementarity; delta = xi
-   ............................................. test_multipliers_of_the_lmi
-   the whole PSD cone .......................... test_the_whole_psd_cone_has_a_closed_form
-3  primal = dual ............................... test_free_signs_primal_is_dual
-   Z K(mu) = 0 ................................. test_the_multiplier_of_K_is_orthogonal_to_it
-   LB(alpha, M), the PSD repair, the bracket ... test_the_bounds_of_section_3_bracket_the_optimum
-   SDP <= QCQP, often equal, sometimes strict .. test_free_signs_are_never_worse_and_sometimes_better
-4  QCQP = min over mu, = SDP with mu >= 0 ...... test_the_qcqp_is_the_minimum_over_weights,
-                                                 test_the_forms_for_nonnegative_weights_agree
-   mu_i = p_i / r_i ............................ test_weights_are_multipliers_over_traces
-   complementarity ............................. test_kernels_with_weight_have_the_largest_form
-   zero kernels ................................ test_zero_kernels_are_dropped
-   block norm .................................. test_the_block_norm_has_the_same_value_and_weights
-   invariances ................................. test_invariances_of_learned_weights, test_budget_scaling,
-                                                 test_one_kernel_gets_the_whole_budget
+The page lists the tests of each fact.
 """
 
 from __future__ import annotations
@@ -96,14 +65,14 @@ def fixed(K, y, **criterion):
 
 
 def root(K):
-    """F with K = F F', by eigenvectors, as section 4 of the specification asks."""
+    """F with K = F F', by eigenvectors; those of eigenvalues below 1e-11 of the largest are dropped."""
     eigenvalues, vectors = np.linalg.eigh(K)
     kept = eigenvalues > 1e-11 * eigenvalues[-1]
     return vectors[:, kept] * np.sqrt(eigenvalues[kept])
 
 
 def dual_of_omega(K, y, C=np.inf, tau=0.0):
-    """The boxed programme of section 1, written out: omega, alpha >= 0, and the multiplier of y'alpha = 0."""
+    """Lanckriet 1.1 written out: omega, alpha >= 0, and the multiplier of y'alpha = 0."""
     a = cp.Variable(y.size)
     balance = y @ a == 0
     domain = [a >= 0, balance] + ([] if np.isinf(C) else [a <= C])
@@ -135,7 +104,7 @@ def random_kernels(size, m, rank, seed):
     return V @ V.transpose(0, 2, 1)
 
 
-# ------------------------------------------------------------------ 1. the performance measure
+# ----------------------------------------------------------- Lanckriet 1: the measure of a kernel
 
 
 @criteria
@@ -255,7 +224,7 @@ def test_bias_is_the_midpoint_without_free_points(tau):
     K, C = positive_definite(12), 1e-2
     y = np.array([1.0, -1.0] * 6)
     each = y * (1 - tau * C) - K @ (C * y)
-    lower, upper = each[y < 0].max(), each[y > 0].min()  # L and U of section 1
+    lower, upper = each[y < 0].max(), each[y > 0].min()  # over L and U of Lanckriet 1.6
     assert lower < upper - 0.1
     solution = fixed(K, y, C=C, tau=tau)
     assert solution.alpha == pytest.approx(C * y, abs=1e-9)
@@ -358,13 +327,13 @@ def test_one_class_has_the_value_zero(criterion):
         lanckriet.margin(KS, y, **criterion)
 
 
-# --------------------------------------------------------------- 2. the linear matrix inequality
+# ------------------------------------------------------ Lanckriet 2: the linear matrix inequality
 
 
 @criteria
 @pytest.mark.parametrize("m", [3])
 def test_multipliers_of_the_lmi(criterion, m):
-    # Theorems 19 (inf, 0), 21 (C, 0), 22 (inf, 1/C). The LMI is good to 1e-4 in everything but its value.
+    # Lanckriet 2.1. The LMI is good to 1e-4 in everything but its value.
     C, tau = criterion["C"], criterion["tau"]
     written = lanckriet.sdp(KS[:m], Y, **criterion, trace=float(R[:m].sum()))
     solution = learned(written)
@@ -422,7 +391,7 @@ def test_the_whole_psd_cone_has_a_closed_form(y, unlabelled):
     assert K.value == pytest.approx(best, abs=1e-3)
 
 
-# ------------------------------------------------------------------------------ 3. free signs
+# ------------------------------------------------------------------------ Lanckriet 3: free signs
 
 
 @with_learned
@@ -486,7 +455,7 @@ def test_free_signs_are_never_worse_and_sometimes_better(criterion):
 @with_learned
 @every("seed", [0, 5])
 @every("rank", [5, 2])
-def test_the_bounds_of_section_3_bracket_the_optimum(criterion, seed, rank):
+def test_bounds_for_free_signs_bracket_the_optimum(criterion, seed, rank):
     # Rank 2: the kernels span six of eight dimensions, so that Q is a true basis.
     rng = np.random.default_rng(seed)
     Ks, y = small_case(seed)
@@ -553,7 +522,7 @@ def nearest(K):
 
 
 def balanced(a, y, C):
-    """Section 6, step 1: clip, then shrink the heavier class; exactly in A_C."""
+    """Lanckriet 8.1: clip, then shrink the heavier class; exactly in A_C."""
     a = np.clip(a, 0, C)
     plus, minus = a[y > 0].sum(), a[y < 0].sum()
     a[y > 0] *= min(plus, minus) / plus
@@ -561,12 +530,12 @@ def balanced(a, y, C):
     return a
 
 
-# -------------------------------------------------------------------- 4. non-negative weights
+# -------------------------------------------------------------- Lanckriet 4: non-negative weights
 
 
 @criteria
 def test_the_qcqp_is_the_minimum_over_weights(criterion):
-    # one weight is left of two kernels and a trace: scan it, trusting nothing but the dual of section 1
+    # one weight is left of two kernels and a trace: scan it, trusting nothing but Lanckriet 1.1
     Ks, r, c = KS[[0, 2]], R[[0, 2]], TRACE
 
     def at(share):
@@ -593,7 +562,7 @@ def test_the_forms_for_nonnegative_weights_agree(criterion, grams):
 
 @with_learned
 def test_weights_are_multipliers_over_traces(criterion):
-    # The programme of section 4 as printed, and its scaled variant; traces 2.8, 8.5 and 6.7.
+    # Lanckriet 4.1 as printed, and its scaled variant; traces 2.8, 8.5 and 6.7.
     c, C = float(N), criterion.get("C", np.inf)
     is_learned = criterion["tau"] == "learned"
     tau = 0.0 if is_learned else criterion["tau"]
@@ -756,7 +725,7 @@ def test_one_kernel_gets_the_whole_budget(criterion, weights):
 @criteria
 @pytest.mark.parametrize("weights", ["nonnegative", "free"])
 def test_learning_is_never_worse_than_a_single_scaled_kernel(criterion, weights):
-    # section 10: these are theorems
+    # Lanckriet 4.6
     solution = learned(lanckriet.margin(KS, Y, **criterion, weights=weights))
     singles = [omega(TRACE / R[0] * KS[0], Y, **criterion)]
     if criterion["tau"] or np.isfinite(criterion["C"]):  # the others do not separate

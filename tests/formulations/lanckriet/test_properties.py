@@ -1,4 +1,4 @@
-"""Properties of the Lanckriet family on random small problems: math/lanckriet.md, sections 3, 4 and 6.
+"""Lanckriet 3.3, 4.5, 7.3, 8.2 and 8.3 (docs/theory) on random small problems.
 
 Scaling, permutations, duplicates, zero and constant kernels, label flips: the value does not change.
 Any alpha in A_C gives a lower bound, any mu >= 0 an upper bound, and any garbage a true certificate.

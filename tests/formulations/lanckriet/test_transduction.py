@@ -1,37 +1,6 @@
-"""Lanckriet et al. (2004), sections 7 to 9 of math/lanckriet.md: bad input, hard margins, prediction, bounds.
+"""Lanckriet 9.1 to 11.2 (docs/theory): bad input, hard margins without solution, prediction, the error bound.
 
-Claims marked [v] and the other promises of these sections, and the tests that hold them:
-
-7  one class; c <= 0; zero kernels; NaN, asymmetric, shapes, labels; not PSD
-   ............................................. test_bad_kernels, test_bad_labels, test_bad_numbers,
-                                                   test_zero_kernels,
-                                                   test_nonnegative_weights_need_psd_kernels
-   convention lambda_min < -1e-8 lambda_max ...... test_the_border_of_positive_semidefinite
-   hard margin without separation, with proof .... test_a_hard_margin_that_no_kernel_can_meet
-   a point with both labels ...................... test_a_point_with_both_labels, test_hulls_that_touch
-   finite C, tau > 0, learned tau are finite ..... test_soft_criteria_are_always_attained
-   the separability test is 1 / omega ............ test_the_separability_test_is_one_over_omega
-   statuses cannot be trusted .................... test_statuses_of_solvers_are_not_proofs
-   a tiny margin warns ........................... test_a_tiny_margin_warns
-8  sign(K alpha + b) transduces .................. test_transduction_is_the_machine_on_the_other_points
-   the polished SVM has the learned value ........ test_the_svm_at_the_learned_kernel_has_the_learned_value
-   only traces for mu >= 0 ....................... test_unlabelled_points_enter_through_traces_alone
-   ... also K(mu) >> 0 for free signs ............ test_unlabelled_points_bound_free_signs
-   normalised kernels, r_i = N ................... test_normalised_kernels_have_trace_N
-   c ~ N: weights independent of l ............... test_weights_do_not_depend_on_the_number_of_others
-   fixed c: the hard margin up to a factor ....... test_a_fixed_trace_leaves_the_hard_margin_alone
-   induction = transduction ...................... test_new_points_are_predicted_as_if_they_had_been_there,
-                                                   test_raw_kernels_predict_alike_where_all_traces_grow_alike
-   Parzen rule, SVM on request ................... test_prediction_after_alignment
-   free signs out of sample ...................... test_free_signs_are_refused_at_new_points
-   margin ........................................ test_the_margin_is_the_distance_of_the_nearest_point
-9  the complexity, its bound, the formula ........ test_the_complexity_is_the_mean_over_all_signs,
-                                                   test_twelve_points_are_enumerated_exactly,
-                                                   test_the_complexity_is_sampled_beyond_twelve_points,
-                                                   test_a_full_set_of_rank_one_kernels_attains_c_N,
-                                                   test_free_signs_have_complexity_c_N,
-                                                   test_the_bound_is_the_sum_of_its_parts,
-                                                   test_the_bound_needs_equal_halves
+The page lists the tests of each fact.
 """
 
 from __future__ import annotations
@@ -80,7 +49,7 @@ BUILDERS = {
 NONNEGATIVE = [name for name in BUILDERS if name != "sdp" and "free" not in name]
 builders = pytest.mark.parametrize("build", BUILDERS.values(), ids=BUILDERS)
 
-# --------------------------------------------------------------------------- 7. bad input
+# --------------------------------------------------------------- Lanckriet 1.9 and 9.3: bad input
 
 
 def changed(*where, value):
@@ -251,7 +220,7 @@ def test_a_budget_without_positive_trace_is_asked_for():
         lanckriet.sdp(Ks, [1, -1, 1, -1], C=1.0)
 
 
-# -------------------------------------------------------------------------- 7. hard margins
+# ------------------------------------------------------------ Lanckriet 9.1 and 9.2: hard margins
 
 
 def inseparable(seed):
@@ -364,7 +333,7 @@ def test_a_tiny_margin_warns():
     assert solution.value > 1e6
 
 
-# ------------------------------------------------------------------ 8. transduction and induction
+# ------------------------------------------------------- Lanckriet 10: transduction and induction
 
 
 @with_learned
@@ -586,7 +555,7 @@ def test_the_margin_of_every_criterion(criterion):
         _ = learned(lanckriet.alignment(KS, Y)).margin
 
 
-# -------------------------------------------------------------------------- 9. the error bound
+# ------------------------------------------------------------------ Lanckriet 11: the error bound
 
 
 def halves(size, seed=0, m=3):

@@ -1,29 +1,6 @@
-"""Lanckriet et al. (2004), sections 5.1 to 5.3 and 6 of math/lanckriet.md: rank one, tau, alignment, bounds.
+"""Lanckriet 5.1 to 8.3 (docs/theory): kernels of rank one, a learned tau, alignment, and bounds.
 
-Claims marked [v], and the tests that hold them (section 5.4, log-det extras, is for later):
-
-5.1  SDP = QCQP = QP, orthonormal or independent . test_rank_one_forms_agree
-     mu_i from the two multipliers ............... test_rank_one_weights_are_multipliers
-     the LP of the hard margin, l1-norm SVM ...... test_the_rank_one_hard_margin_is_a_linear_programme
-     truncated vectors ........................... test_a_vector_may_vanish_on_the_labelled_points
-     dependent vectors: SDP may be better ........ test_dependent_vectors_leave_room_for_negative_weights
-5.2  the SDP, its dual, K(mu) >> 0 ............... test_the_sdp_learns_tau
-     the QCQP, mu_i and tau, the extra kernel I .. test_tau_is_the_weight_of_the_identity
-     never infeasible ............................ test_contradictory_labels_are_feasible
-     the primal .................................. test_the_primal_of_a_learned_tau
-     consistency with tau fixed .................. test_fixing_the_learned_tau_changes_nothing
-     tau = 0 is possible ......................... test_tau_may_be_zero
-     m = 1 ....................................... test_one_kernel_tunes_its_C
-     K(mu) predicts, not K + tau I ............... test_prediction_leaves_the_ridge_out
-     cost at most that at C = 1 .................. test_a_learned_tau_is_never_worse_than_a_fixed_one
-5.3  the SDP of Theorem 23 = the short forms ..... test_alignment_is_the_printed_sdp
-     the QP form, -v^2 and v mu .................. test_alignment_is_a_quadratic_programme
-     rank one, orthonormal ....................... test_alignment_of_orthonormal_rank_one_kernels
-     bounds for any mu ........................... test_alignment_bounds_for_any_weights
-     norm full or train .......................... test_alignment_norms
-     the scale is conventional ................... test_alignment_has_no_scale
-     q = 0 ....................................... test_alignment_needs_a_kernel_that_is_aligned
-6    steps 1 to 5, with and without noise ........ test_the_bounds_of_section_6_bracket_the_optimum
+The page lists the tests of each fact.
 """
 
 from __future__ import annotations
@@ -55,7 +32,7 @@ from tests.formulations.lanckriet.test_lanckriet import (
 )
 from tests.problems import labels, points
 
-# ------------------------------------------------------------------------ 5.1 kernels of rank one
+# --------------------------------------------------------------- Lanckriet 5: kernels of rank one
 
 
 def vectors(kind, seed=0, m=5):
@@ -166,7 +143,7 @@ def test_a_rank_one_ridge_is_a_number():
         lanckriet.rank_one(vectors("orthonormal"), Y, tau="learned")
 
 
-# ------------------------------------------------------------------------------ 5.2 learning tau
+# ---------------------------------------------------------------------- Lanckriet 6: learning tau
 
 
 def similar_kernels(n, m, seed):
@@ -341,7 +318,7 @@ def test_a_learned_tau_is_never_worse_than_a_fixed_one(weights):
         assert best <= fixed.value * (1 + 1e-6)
 
 
-# --------------------------------------------------------------------------------- 5.3 alignment
+# ------------------------------------------------------------------------- Lanckriet 7: alignment
 
 
 def angles(Ks, y, norm="full"):
@@ -462,11 +439,11 @@ def test_alignment_needs_a_kernel_that_is_aligned(weights):
         lanckriet.alignment(constant, y, weights=weights)
 
 
-# ------------------------------------------------------------------------------ 6. certificates
+# ---------------------------------------------------------------------- Lanckriet 8: certificates
 
 
 def bracket(alpha, mu, tau, C, c, ridge=None):
-    """LB, UB of section 6 from any unsigned alpha and mu; `ridge` is the candidate of a learned tau."""
+    """Lanckriet 8.1 to 8.3 from any unsigned alpha and mu; `ridge` is the candidate of a learned tau."""
     # 1. repair alpha
     a = balanced(alpha.copy(), Y, C)
     assert (a >= 0).all() and (a <= C).all() and abs(Y @ a) <= 1e-12 * a.sum()
@@ -518,7 +495,7 @@ def bracket(alpha, mu, tau, C, c, ridge=None):
 
 @with_learned
 @every("noise", [0.0, 1e-3, 0.1])
-def test_the_bounds_of_section_6_bracket_the_optimum(criterion, noise):
+def test_bounds_for_nonnegative_weights_bracket_the_optimum(criterion, noise):
     rng = np.random.default_rng(int(1e4 * noise))
     c, C = TRACE, criterion.get("C", np.inf)
     is_learned = criterion["tau"] == "learned"

@@ -1,4 +1,7 @@
-"""The linear functional strategy: both stages against linear algebra by hand, and what the paper implies."""
+"""The linear functional strategy: both stages against linear algebra by hand, and what the paper implies.
+
+The facts are Pereverzyev 1.1 to 4.4 (docs/theory).
+"""
 
 from __future__ import annotations
 
@@ -43,7 +46,7 @@ def by_hand(K, v, level):
     return np.linalg.solve(K + level * np.eye(len(K)), v)
 
 
-# ---------------------------------------------------------------------------- the first stage (section 2)
+# -------------------------------------------------------- the first stage: Pereverzyev 1.1 to 1.4
 
 
 @pytest.mark.parametrize(("convention", "multiple"), [("mean", N), ("sum", 1)])
@@ -102,7 +105,7 @@ def test_low_rank_is_read_from_a_factor_and_changes_nothing(name, monkeypatch):
     assert one.candidates.columns == pytest.approx(two.candidates.columns, abs=1e-7)
 
 
-# ---------------------------------------------------------------------------- filters (section 5)
+# ----------------------------------------------------------------------- filters: Pereverzyev 1.5
 
 
 def test_landweber_is_the_iteration():
@@ -149,7 +152,7 @@ def test_a_filter_shrinks_and_fits_as_alpha_vanishes(name):
     assert last == pytest.approx(1.0, abs=1e-4)
 
 
-# ---------------------------------------------------------------------------- leave-one-out, split, alpha
+# ------------------------------------------- leave-one-out, split, alpha: Pereverzyev 1.6 and 1.7
 
 
 @pytest.mark.parametrize("intercept", ["none", "column"])
@@ -204,7 +207,7 @@ def test_the_default_grid_follows_the_scale_of_the_kernel():
     assert learn(regularization="gcv", filter=landweber).candidates.columns.shape == (N, M)
 
 
-# ---------------------------------------------------------------------------- the second stage (section 3)
+# ------------------------------------------------------- the second stage: Pereverzyev 2.1 to 3.2
 
 
 @cases
@@ -241,7 +244,7 @@ def test_bounds_hold_for_any_weights(weights, ridge):
 
 @pytest.mark.parametrize("ridge", [0.0, 0.02])
 def test_closed_form_is_the_conic_solution(ridge):
-    """(10), with the normal equations that nothing else here forms, and both direct routes."""
+    """Pereverzyev 2.1, with the normal equations that nothing else here forms, and both direct routes."""
     strategy = learn(ridge=ridge, grams=KS[[0, 1, 3]])
     A, n = strategy.stage.X, N
     expected = np.linalg.solve(A.T @ A / n + ridge * np.eye(3), A.T @ V / n)
@@ -312,7 +315,7 @@ def test_the_polar_cone_is_reached_where_targets_do_not_help():
         assert bounds.gap <= 1e-13
 
 
-# ---------------------------------------------------------------------------- bounds in exact arithmetic
+# ---------------------------------------------------- bounds in exact arithmetic: Pereverzyev 2.4
 
 KINDS = ("tall", "square", "wide", "nearly dependent", "repeated", "zero column", "exact fit", "spread")
 
@@ -428,7 +431,7 @@ def test_large_numbers_are_projected_on_the_simplex():
     assert on_simplex(np.array([1e17, 1e17])) == pytest.approx([0.5, 0.5])
 
 
-# ---------------------------------------------------------------------------- invariances (section 7)
+# ------------------------------------------------------------ invariances: Pereverzyev 4.1 to 4.3
 
 
 def value(**options):

@@ -1,4 +1,7 @@
-"""l_p-norm kernel learning: every form against its dual, its relatives, and what the paper proves."""
+"""l_p-norm kernel learning: every form against its dual, its relatives, and what the paper proves.
+
+The facts are Kloft 1.1 to 5.3 and 7.1 to 7.3 (docs/theory).
+"""
 
 from __future__ import annotations
 
@@ -74,7 +77,7 @@ def factors(grams=GRAMS):
 
 @pytest.mark.parametrize(("kind", "p"), crossed(KINDS, EXPONENTS, usual=(1.0, 4 / 3)))
 def test_primal_dual_and_block_norm_have_one_value(kind, p):
-    """Optimization Problems (P) and (D), and Proposition 7, for every loss."""
+    """Kloft 1.1, 1.2 and 3.1: (P), (D) and Proposition 7, for every loss."""
     y, loss = y_of(kind), loss_of(kind)
     found = learned(kind, p)
     block = optimum(lp_norm.block_norm(GRAMS, y, r=block_exponent(p), loss=loss))
@@ -105,7 +108,7 @@ def test_the_penalised_form_has_the_value_of_its_dual(kind, p):
 
 @pytest.mark.parametrize(("kind", "r"), crossed(KINDS, (1.0, 1.1, 4 / 3, 2.0, 4.0), usual=(4 / 3, 4.0)))
 def test_the_sum_of_powers_has_the_value_of_its_dual(kind, r):
-    """Equation (29), below r = 2 in words and above as the explicit programme."""
+    """Kloft 3.2: equation (29), below r = 2 in words and above as the explicit programme."""
     machine = lp_norm.block_norm(GRAMS, y_of(kind), r=r, loss=loss_of(kind), squared=False)
     found = optimum(machine)
     assert near(solved(machine.dual()), found.upper)
@@ -276,7 +279,7 @@ def test_the_sum_kernel_is_r_2_and_p_inf():
 @pytest.mark.parametrize("kind", ["hinge", "squared", "epsilon_insensitive", "one_class"])
 @every("r", [2.5, 4.0, np.inf])
 def test_r_above_2_is_a_maximum_over_weights(kind, r):
-    """Equations (32)-(33): jointly concave in (alpha, theta), p = r / (r - 2); omega = 1 / theta."""
+    """Kloft 3.3: jointly concave in (alpha, theta), p = r / (r - 2); omega = 1 / theta."""
     y, loss = y_of(kind), loss_of(kind)
     machine = lp_norm.block_norm(GRAMS, y, r=r, loss=loss)
     found = optimum(machine)
@@ -309,7 +312,7 @@ def printed_dual(alpha, E, y, loss):
 
 @pytest.mark.parametrize("kind", SMOOTH)
 def test_the_printed_dual_of_the_ellipsoid_holds_for_m_matrices_alone(kind):
-    """It forgets theta >= 0: with positive entries of E it is below the optimum at the only dual solution."""
+    """Kloft 4.1: with positive entries of E it is below the optimum at the only dual solution."""
     y, loss = y_of(kind), loss_of(kind)
     found = optimum(lp_norm.non_isotropic(GRAMS, y, E=TOGETHER, loss=loss))
     assert near(printed_dual(found.alpha, TOGETHER, y, loss), found.upper, 1e-5)
@@ -330,7 +333,7 @@ def test_the_weights_of_an_ellipsoid_follow_from_its_dual(E):
     assert (v >= s - 1e-6).all() and found.weights * (v - s) == pytest.approx(np.zeros(3), abs=1e-3)
 
 
-# ---------------------------------------------------------------------------- Theorem 1 and Proposition 7
+# ----------------------------------------------------- Theorem 1 and form (29): Kloft 2.2 and 3.2
 
 
 @pytest.mark.parametrize(("kind", "p"), crossed(KINDS, (1.0, 4 / 3, 2.0, np.inf), usual=(4 / 3,)))
@@ -407,13 +410,13 @@ def test_the_machine_of_the_sum_of_powers_attains_its_value(r):
     assert machine.weights.value == pytest.approx(found.weights)
 
 
-# ---------------------------------------------------------------------------------- optimality conditions
+# -------------------------------------------------------- optimality conditions: Kloft 5.1 to 5.3
 
 
 @kinds
 @every("p", [4 / 3, 2.0, 3.0, 10.0])
 def test_the_weights_follow_from_alpha_and_from_w(kind, p):
-    """Corollary 3, (21), at a dual solution; Proposition 2, (17), at |w_m| = theta_m sqrt(s_m)."""
+    """Kloft 5.1 at a dual solution, and 5.2 at |w_m| = theta_m sqrt(s_m)."""
     found, q = learned(kind, p), conjugate(p)
     dual = lp_norm.dual(GRAMS, y_of(kind), p=p, loss=loss_of(kind))
     solved(dual)
@@ -447,7 +450,7 @@ def test_the_certificate_is_the_duality_gap(kind, p):
     assert near(upper + found.weights @ s / 2, found.upper, 1e-6)
 
 
-# ----------------------------------------------------------------------------- invariances and identities
+# --------------------------------------------------- invariances and identities: Kloft 7.1 to 7.3
 
 
 @pytest.mark.parametrize("kind", ["hinge", "squared"])

@@ -1,4 +1,7 @@
-"""Kernels from similarities: every programme against its dual, closed forms, and what the paper proves."""
+"""Kernels from similarities: every programme against its dual, closed forms, and what the paper proves.
+
+The facts are Kundu 1.1 to 4.2 and 6.1 to 8.3 (docs/theory).
+"""
 
 from __future__ import annotations
 
@@ -129,7 +132,7 @@ def psd(seed, n=N, rank=None):
 @traces
 @every("m", [1, 2])
 def test_primal_and_dual_have_one_value(name, fidelity, traced, m):
-    """(4), (6) with (10), and (7), against their duals by hand."""
+    """Kundu 2.1, 3.4 and 4.1, against their duals by hand."""
     _, solution = learned(name, fidelity, m, traced)
     assert within(solved(BUILDERS[name][1](S[:m], Y, **setting(fidelity, traced))), solution)
 
@@ -185,13 +188,13 @@ def test_without_fidelity_the_labels_are_fitted():
         assert within(solved(dual(S, Y, rho=0, trace=tau)), optimum(build(S, Y, rho=0, trace=tau), 5e-6))
 
 
-# --------------------------------------------------------------------- closed forms of the squares
+# -------------------------------------------------- closed forms of the squares: Kundu 2.2 to 2.5
 
 
 @traces
 @every("m", [1, 2])
 def test_the_kernel_is_a_projection_at_alpha(m, traced):
-    """K(a) of section 2; the bound that it gives is tight, and below the optimum at any alpha."""
+    """Kundu 2.2: the bound that it gives is tight, and below the optimum at any alpha."""
     _, solution = learned("ESKL", "squared_frobenius", m, traced)
     rho, tau = RHO["squared_frobenius"], TAU if traced else None
 
@@ -252,7 +255,7 @@ def test_the_indefinite_svm_is_the_single_kernel_of_squares():
     assert one.decision_function() == pytest.approx(one.kernel @ z + one.intercept)
 
 
-# ------------------------------------------------------------------------- Omega and its gamma
+# ---------------------------------------------------------- Omega and its gamma: Kundu 3.1 to 3.5
 
 
 @pytest.mark.parametrize("m", [2, 3])
@@ -279,7 +282,7 @@ def test_the_definitions_of_omega_are_ordered(seed):
 
 
 def test_the_first_definition_is_not_convex_and_the_second_is():
-    """Section 3: A = yy' and B = 11' of one trace, swapped."""
+    """Kundu 3.2: A = yy' and B = 11' of one trace, swapped."""
     y = np.array([1.0, 1, 1, -1, -1, -1])
     A, B = np.outer(y, y), np.ones((6, 6))
     middle = [(A + B) / 2] * 2
@@ -317,7 +320,7 @@ def test_the_machine_has_the_weights_one_over_gamma(name, fidelity):
         assert solution.weights * np.repeat(gamma, N) == pytest.approx(mus, abs=1e-3)
 
 
-# ----------------------------------------------------------------------- orderings, invariances
+# ----------------------------------------------- orderings, invariances: Kundu 4.2 and 8.1 to 8.3
 
 
 @fidelities
@@ -385,13 +388,13 @@ def test_values_do_not_decrease_in_the_price(name, fidelity):
         assert learned("ESKL", fidelity, 1)[1].lower <= learned("ESKL", fidelity, 2)[1].upper
 
 
-# ----------------------------------------------------------------- transduction, new points
+# ----------------------------------------------------- transduction, new points: Kundu 7.1 to 7.3
 
 
 @fidelities
 @traces
 def test_unlabelled_points_enter_through_the_fidelity(fidelity, traced):
-    """The explicit semidefinite programme of section 2 with f on the labelled points; z padded with 0."""
+    """Kundu 2.1 as an explicit semidefinite programme with f on the labelled points; z padded with 0."""
     n = 6
     given = {"rho": RHO[fidelity], "trace": 4.0 if traced else None, "fidelity": fidelity}
     y = labels(9, seed=1)[:n]

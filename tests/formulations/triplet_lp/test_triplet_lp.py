@@ -1,5 +1,7 @@
 """Kernels and features from relative comparisons (Fung et al. 2007): the programme, its dual, its bounds.
 
+The facts are Fung 1.1 to 6.2 (docs/theory).
+
 The oracles are written once more here, with loops: the programme and its dual for scipy's `linprog`, the
 closed form of the objective, and the dominance of a matrix.
 """
@@ -135,7 +137,7 @@ def dominance(K, S):
 
 
 def phi(alpha, grams, triplets, groups, gamma1, gamma2, S=None, margin=1.0):
-    """The objective in closed form, (*) of the specification."""
+    """The objective in closed form, Fung 1.3."""
     K = sum(a * matrix for a, matrix in zip(alpha, grams, strict=True))
     S = np.unique(triplets) if S is None else S
     total = sum(max(margin - K[i, j] + K[i, k], 0.0) for i, j, k in triplets)
@@ -246,7 +248,7 @@ def value_of(cone, grams, triplets, groups, gamma1, gamma2, **options):
     return value
 
 
-# ------------------------------------------------------------- section 2 and 3: one value, and KKT
+# ------------------------------------------------------------- Fung 1.1 to 2.2: one value, and KKT
 
 
 @instances
@@ -301,7 +303,7 @@ def test_design_is_selection_with_groups_of_one(kind):
 
 @instances
 def test_multipliers_and_weights_are_optimal_together(kind, seed, cone, gamma1, gamma2):
-    """KKT as section 3 writes it: complementarity, and the slopes z of the groups."""
+    """Fung 2.2: complementarity, and the slopes z of the groups."""
     grams, triplets, groups = DATA[kind](seed)
     formulation = formulated(grams, triplets, groups, gamma1=gamma1, gamma2=gamma2, cone=cone)
     formulation.problem.solve(solver=cp.HIGHS)  # as the solver leaves it, nothing repaired
@@ -362,7 +364,7 @@ def test_every_feasible_point_is_positive_semidefinite_on_its_points(seed):
     assert np.linalg.eigvalsh(K[np.ix_(S, S)])[0] >= -1e-12
 
 
-# --------------------------------------------------------- section 4: feasibility, closed forms, collapse
+# ------------------------------------------------- Fung 3.1 to 3.6: feasibility, closed forms, collapse
 
 
 @given(
@@ -569,7 +571,7 @@ def test_a_high_price_collapses_other_cones_with_remedies_of_their_own(cone):
     assert "dominance" not in str(raised[0].message)
 
 
-# ------------------------------------------------------------------ section 5: invariances and orders
+# ------------------------------------------------------------------ Fung 4.1 to 4.4: invariances and orders
 
 
 def permuted(grams, triplets, groups, gamma1, gamma2):
@@ -695,7 +697,7 @@ def test_more_points_cost_more(kind, cone):
     assert values[0] <= values[1] + 1e-6 and values[1] <= values[2] + 1e-6 and values[0] < values[2]
 
 
-# --------------------------------------------------------------------------- section 6: certificates
+# --------------------------------------------------------------------------- Fung 5.1 and 5.2: certificates
 
 
 GARBAGE = {
@@ -827,7 +829,7 @@ def test_weights_are_moved_inside_where_no_kernel_alone_is(cone):
     assert bounds(formulation).upper == pytest.approx(solution.value, abs=1e-4)
 
 
-# ------------------------------------------------------------------------ section 7: the learned kernel
+# --------------------------------------------------------------- Fung 6.1 and 6.2: the learned kernel
 
 
 def test_off_its_points_the_kernel_may_be_indefinite_and_says_so():

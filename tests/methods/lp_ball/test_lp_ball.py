@@ -718,7 +718,7 @@ CYCLES = [(1.1, 10.0), (1.2, 10.0), (4 / 3, 10.0)]
 
 @pytest.mark.parametrize(("p", "C"), CYCLES)
 def test_best_response_runs_into_a_cycle_of_two(p, C):
-    """Equation (21) at alpha held fixed is no descent; (17) converges on the same problem."""
+    """Kloft 6.1: equation (21) at alpha held fixed is no descent; (17) converges on the same problem."""
     reports, built = [], learning(ko.hinge(C), p)
     with pytest.warns(ko.ConvergenceWarning, match="60 iterations were made"):
         teaching = ko.solve(

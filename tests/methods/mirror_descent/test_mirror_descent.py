@@ -237,7 +237,7 @@ def test_prices_and_kinds_of_fidelities_may_be_mixed():
     check(problem, optimum(problem), 1e-4)
 
 
-# ------------------------------------------------------------------------------------- bounds
+# ---------------------------------------------------------------------- bounds: Kundu 5.3 and 6.2
 
 
 @forms
@@ -304,7 +304,7 @@ def test_projections_on_pieces(matrix, at_most, size):
     assert float(constraint.violation()) <= 1e-12 * size
 
 
-# --------------------------------------------------------------------------------------- steps
+# ----------------------------------------------------------------------- steps: Kundu 5.1 and 5.4
 
 
 def test_dual_averaging_is_the_mirror_step():
@@ -364,7 +364,7 @@ def test_the_adaptive_step_is_far_faster(fidelity):
     assert theorem.lower - 1e-6 <= solved(dual()) <= theorem.upper + 1e-6
 
 
-# ------------------------------------------------------------------------ what the paper prints
+# --------------------------------------------------------------- what the paper prints: Kundu 5.2
 
 
 @pytest.mark.slow
