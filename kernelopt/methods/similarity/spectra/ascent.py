@@ -87,8 +87,7 @@ class Ascent:
         diagonal: bool,
     ) -> None:
         # Not at the top: numba is slow to import.
-        from kernelopt.methods.similarity.spectra.accelerated_ascent import ProblemData, State
-        from kernelopt.methods.similarity.spectra.projection import Eigenpairs
+        from kernelopt.methods.similarity.spectra.state import ProblemData, State
 
         curve = quadratic_curve(loss, y)
         m, n, N = len(totals), y.size, n_points
@@ -109,19 +108,7 @@ class Ascent:
             totals=np.array(traces),
             diagonal=bool(diagonal),
         )
-        self._state = State(
-            alpha=np.array(loss.project(starting_alpha(curve), y, bias)),
-            predictor=np.zeros(n),
-            gamma=np.full(m, 1 / m),
-            elasticities=np.full(m, 0.5),  # a guess between constant forms (0) and inverse ones (1)
-            forms=np.zeros(m),
-            distances=np.zeros(m),
-            squares=np.zeros(m),
-            shifts=np.zeros(m),
-            pairs=Eigenpairs.empty(m, N),
-            warm=np.zeros(3),
-            counts=np.zeros(3, dtype=np.intp),
-        )
+        self._state = State.at(np.array(loss.project(starting_alpha(curve), y, bias)), m, N)
         state = self._state
         self.alpha, self.gamma, self.predictor = state.alpha, state.gamma, state.predictor
         self.forms, self.distances = state.forms, state.distances
@@ -173,7 +160,8 @@ class Ascent:
 
     def _maximize(self, weights: Array, tol: float, steps: int, watch: Watch | None) -> tuple[float, float]:
         """Return the value and the gap of `maximize`, in a watched thread where it may take long."""
-        from kernelopt.methods.similarity.spectra.accelerated_ascent import STOP, maximize
+        from kernelopt.methods.similarity.spectra.accelerated_ascent import maximize
+        from kernelopt.methods.similarity.spectra.state import STOP
 
         counts, entries = self._state.counts, self._data.bases.size
         counts[STOP] = 0
