@@ -394,10 +394,10 @@ def test_poor_duals_of_a_new_fidelity_are_true_bounds():
         found = read.evaluate([kernel * TRACE / np.trace(kernel)], None, 1e-3)
         slopes = [
             U + scale * (noise + noise.T)
-            for U, noise in zip(found.dual.slopes, rng.normal(size=S.shape), strict=True)
+            for U, noise in zip(found.dual.subgradients, rng.normal(size=S.shape), strict=True)
         ]
         assert read.lower(found.dual) <= found.value
-        assert read.lower(found.dual._replace(slopes=slopes)) <= optimum <= found.value * (1 + SOLVER)
+        assert read.lower(found.dual._replace(subgradients=slopes)) <= optimum <= found.value * (1 + SOLVER)
 
 
 @pytest.mark.parametrize("L", OWN, ids=repr)

@@ -15,7 +15,7 @@ from kernelopt.numerics.compiling import compiled
 from kernelopt.validation import Array
 
 MIN_GAMMA = 1e-10  # before normalisation: 1 / gamma stays finite
-NORM_FLOOR = 1e-3  # of the largest norm: a smaller norm is replaced, as q_i = 0 would give the line x = 0
+NORM_FLOOR = 1e-3  # of the largest norm: a smaller norm is raised to it, as the line of q_i = 0 has no root
 MAX_ELASTICITY = 1e15  # a bound that keeps the lines finite where q_i falls to zero at once
 MAX_RELATIVE_GAP = 1e-3  # of sum_i q_i / (2 gamma_i): the accuracy of gamma for loose tolerances
 BISECTIONS = 60  # of the logarithm of the level: more than the 53 bits of a double
@@ -80,7 +80,7 @@ def update_gamma(gamma: Array, forms: Array, elasticities: Array, bracket: Gamma
         widest = i if gamma[i] > gamma[widest] else widest
     if on_lines == 0:
         bisected[widest] = 0.0  # one gamma_i must depend on the level, or they could not sum to one
-    # On lines whose norms are at least NORM_FLOOR of the largest, the common level is not so low as this.
+    # The bisection is in the logarithm of the level, and needs a positive lower end where a norm is zero.
     lowest = max(bracket.level[0], NORM_FLOOR**4 * bracket.level[1])
     low, high = np.log(lowest), np.log(bracket.level[1])
     for _ in range(BISECTIONS):
