@@ -9,7 +9,7 @@ import sys
 import pytest
 
 from kernelopt import cli, demo
-from kernelopt.testing import Row, suite
+from kernelopt.testing import ConformanceRow, suite
 from tests.every import every
 
 CRITERIA = ("hard margin", "soft margin", "squared soft", "learned ridge", "alignment", "free signs")
@@ -170,7 +170,9 @@ def test_the_table_of_verdicts_fits_a_terminal_of_eighty_columns(monkeypatch, ca
     )
     why = "claims 1, outside of [2, 3]"
     name = "similarity.kernel_per_similarity, harsh"
-    row = Row("CLARABEL", name, "optimal_inaccurate", **numbers, seconds=12.3, verdict="refuted", why=why)
+    row = ConformanceRow(
+        "CLARABEL", name, "optimal_inaccurate", **numbers, seconds=12.3, verdict="refuted", why=why
+    )
     cli.Console().print(cli.verdicts([row]))
     printed = capsys.readouterr().out
     assert "1.23456e-07" in printed and "12.30" in printed
