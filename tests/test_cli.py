@@ -29,10 +29,10 @@ def test_demo_prints_the_table_and_saves_the_figure(tmp_path, monkeypatch, capsy
 
 def test_table_fits_a_terminal_of_eighty_columns(monkeypatch, capsys):
     monkeypatch.setenv("COLUMNS", "80")
-    row = demo.Row(
+    row = demo.DemoRow(
         "soft margin, free signs, n = 40", "SDP", "exact, clarabel", 134.7655, 0.97, None, 1.0, 2.0
     )
-    cli.Console().print(cli.table([row]))
+    cli.Console().print(cli.demo_table([row]))
     printed = capsys.readouterr().out
     assert "134.766" in printed and "solve" in printed and "2.00" in printed
     assert max(map(len, printed.splitlines())) <= 80
@@ -173,7 +173,7 @@ def test_the_table_of_verdicts_fits_a_terminal_of_eighty_columns(monkeypatch, ca
     row = ConformanceRow(
         "CLARABEL", name, "optimal_inaccurate", **numbers, seconds=12.3, verdict="refuted", why=why
     )
-    cli.Console().print(cli.verdicts([row]))
+    cli.Console().print(cli.verdict_table([row]))
     printed = capsys.readouterr().out
     assert "1.23456e-07" in printed and "12.30" in printed
     assert max(map(len, printed.splitlines())) <= 80

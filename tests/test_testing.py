@@ -400,7 +400,7 @@ def test_an_unknown_method_is_refused():
 right = two_risks_example(np.random.default_rng(0))
 ALREADY_BUILT = cp.Problem(cp.Minimize(0))
 WRONG_FORMULATIONS = {
-    "claim": ({"claim": "eqal"}, "claim must be one of 'equal', 'upper', 'lower', 'relaxation', got 'eqal'"),
+    "claim": ({"claim": "eqal"}, "claim must be 'equal', 'upper', 'lower' or 'relaxation', got 'eqal'"),
     "dual is a problem": ({"dual": ALREADY_BUILT}, "dual must be a function .* got Problem"),
     "problem is a function": ({"problem": two_risks_dual}, "problem must be a cp.Problem.* got function"),
     "kernel is an array": ({"kernel": np.eye(2)}, "kernel must be a cvxpy expression, got ndarray"),
@@ -420,7 +420,7 @@ def test_a_wrong_formulation_is_refused_when_made(fields, said):
 
 
 WRONG_ENTRIES = {
-    "takes": ({"takes": "label"}, "takes must be one of 'labels', .* got 'label'"),
+    "takes": ({"takes": "label"}, "takes must be 'labels', .* got 'label'"),
     "name": ({"name": "two_risks"}, "name must be of the form 'package.builder', got 'two_risks'"),
     "build": ({"build": right}, "build must be a function .* got Formulation"),
     "example": ({"example": right}, "example must be a function of a numpy Generator"),
