@@ -161,7 +161,7 @@ class short(proximal_huber):
         (undefined, "= <U, D> at the subgradient: not so, got a gap of inf"),
         (unbounded, r"L\(D\) \+ L\*\(U\) >= <U, D> for projected U: not so"),
         (far, "the expression has the value of L: not so"),
-        (loose, "what is projected lies in its domain: not so"),
+        (loose, "`project` returns points of its domain: not so"),
         (small, "`trace_bound` is not below <I, D>: not so"),
         (flat, "the square of a `scale` touches L from above: not so"),
         (short, "the proximal operator finds the minimum: not so"),

@@ -118,7 +118,7 @@ def test_an_own_formulation_with_two_risks_and_shared_weights_passes():
     text = str(findings)
     assert not findings.wrong and "seed 1: the dual is 'equal'" in text
     assert "risk 0: predictions are finite" in text and "risk 1: predictions are finite" in text
-    assert "'exact' brackets the same optimum" in text
+    assert "'exact' has bounds around the same optimum" in text
 
 
 def test_a_formulation_of_a_psd_kernel_in_an_expression_passes():
@@ -171,7 +171,7 @@ def test_a_planted_value_that_is_wrong_is_found():
         right = entry.planted(rng, **knobs)
         return replace(right, value=right.value * 1.01)
 
-    with pytest.raises(AssertionError, match="the planted value is in the bracket: not so"):
+    with pytest.raises(AssertionError, match="the planted value is between the bounds: not so"):
         check_formulation(replace(entry, planted=wrong), seeds=(), methods=False)
 
 
@@ -249,7 +249,7 @@ def test_derivatives_that_are_off_are_found():
         check_loss(Steep(1.0))
     said = (
         "2 of 11",
-        "the dual's gradient is its derivative: not so",
+        "`dual_gradient` is the derivative of `dual_value`: not so",
         "the second derivative is that of the",
     )
     assert all(text in str(raised.value) for text in said)
@@ -327,7 +327,7 @@ WRONG_KERNELS = {
     ),
     "of the order": (
         kernel_of(lambda self, X, Z: inner(self, X - X[0], (X if Z is None else Z) - X[0])),
-        "the order of the points is no matter: not so",
+        "reordered points have the reordered Gram matrix: not so",
     ),
     "shape": (
         kernel_of(lambda self, X, Z: inner(self, X, Z)[1:, 1:]),
@@ -341,7 +341,7 @@ WRONG_KERNELS = {
         kernel_of(inner, gram_rank=lambda self, X: 2),
         "the rank is at most its bound: not so, got 3 for the",
     ),
-    "changed points": (kernel_of(shifting), "X is left as it was: not so"),
+    "changed points": (kernel_of(shifting), "X is not changed: not so"),
     "infinite": (kernel_of(lambda self, X, Z: inner(self, X, Z) / 0), "raised NotFiniteError: values of own"),
 }
 
@@ -367,7 +367,7 @@ TRIED = [ENTRIES[name] for name in ("lp_norm.primal", "lanckriet.qcqp", "triplet
 @pytest.mark.parametrize("method", ["exact", "interleaved"])
 def test_our_methods_pass(method):
     text = str(check_method(method, TRIED))
-    assert "lp_norm.primal: the bracket holds" in text and "lanckriet.qcqp: StopIteration ends it" in text
+    assert "lp_norm.primal: the bracket holds" in text and "lanckriet.qcqp: StopIteration of a callback ends the run" in text
 
 
 class Optimist(Exact):
@@ -381,12 +381,12 @@ class Optimist(Exact):
 
 
 def test_a_method_that_tells_false_brackets_is_found():
-    with pytest.raises(AssertionError, match="every bracket on the way holds .*: not so, got "):
+    with pytest.raises(AssertionError, match="the bounds of every report contain .*: not so, got "):
         check_method(Optimist(), TRIED[:1])
 
 
 def test_a_method_that_takes_nothing_is_found():
-    with pytest.raises(AssertionError, match="it takes at least one problem: not so"):
+    with pytest.raises(AssertionError, match="at least one problem is accepted: not so"):
         check_method("least-squares", TRIED)
 
 
