@@ -94,9 +94,7 @@ class diffusion:
             rows = self._positions(order, "nodes")
             L = nx.laplacian_matrix(self.graph.subgraph(nodes), nodelist=order).toarray()
             values, V = eigh(as_float_array(L, "the Laplacian of the graph"))
-            values[0] = (
-                0.0  # the smallest eigenvalue, exactly: L 1 = 0
-            )
+            values[0] = 0.0  # the smallest eigenvalue, exactly: L 1 = 0
             with np.errstate(over="ignore"):
                 half = V * np.exp(-self.beta / 2 * values)
             K[np.ix_(rows, rows)] = half @ half.T

@@ -156,8 +156,8 @@ def test_certify_never_calls_an_unbounded_problem_solved(tmp_path):
 
 
 def test_a_false_bracket_is_an_exit_status_of_one(monkeypatch, capsys):
-    right = suite.planted
-    monkeypatch.setattr(suite, "planted", lambda *asked: (right(*asked)[0], 1.0))  # another true value
+    right = suite.planted_form
+    monkeypatch.setattr(suite, "planted_form", lambda *asked: (right(*asked)[0], 1.0))  # another true value
     assert cli.main(["certify", "--solver", "CLARABEL", "--problem", "lanckriet.qcqp"]) == 1
     captured = capsys.readouterr()
     assert "excludes the true value" in captured.err and "false bracket" in captured.out

@@ -250,7 +250,7 @@ def test_derivatives_that_are_off_are_found():
     said = (
         "2 of 11",
         "`dual_gradient` is the derivative of `dual_value`: not so",
-        "the second derivative is that of the",
+        "`hessian_diag` is the second derivative",
     )
     assert all(text in str(raised.value) for text in said)
 
@@ -367,7 +367,8 @@ TRIED = [ENTRIES[name] for name in ("lp_norm.primal", "lanckriet.qcqp", "triplet
 @pytest.mark.parametrize("method", ["exact", "interleaved"])
 def test_our_methods_pass(method):
     text = str(check_method(method, TRIED))
-    assert "lp_norm.primal: the bracket holds" in text and "lanckriet.qcqp: StopIteration of a callback ends the run" in text
+    assert "lp_norm.primal: the bounds contain" in text
+    assert "lanckriet.qcqp: StopIteration of a callback ends the run" in text
 
 
 class Optimist(Exact):
