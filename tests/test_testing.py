@@ -61,7 +61,7 @@ def test_a_stranger_s_values_are_certified_too():
 def test_a_value_outside_of_the_bracket_is_refused():
     problem, _ = small()
     solution = ko.solve(problem)
-    with pytest.raises(AssertionError, match="the claimed value must lie in the bracket, got 0.2600"):
+    with pytest.raises(AssertionError, match="the claimed value must lie between the bounds, got 0.2600"):
         assert_certified(replace(solution, value=0.26001))
 
 

@@ -1,7 +1,7 @@
 """Checks for tests of your own problems, losses, kernels and methods, and the conformance suite of solvers.
 
 `assert_certified`, `check_fidelity`, `check_formulation`, `check_kernel`, `check_loss` and `check_method`
-raise AssertionError with every statement that fails, in words. `cases` and `conformance` are the problems
+raise AssertionError with every statement that fails. `cases` and `conformance` are the problems
 and the runs of `kernelopt certify`.
 """
 

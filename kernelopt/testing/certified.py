@@ -86,4 +86,6 @@ def require(certificate: Certificate, claimed: float | None, rtol: float) -> Non
     if claimed is not None:
         slack = rtol * max(abs(lower), abs(upper))
         if not lower - slack <= claimed <= upper + slack:
-            raise AssertionError(f"the claimed value must lie in the bracket, got {claimed!r}: {certificate}")
+            raise AssertionError(
+                f"the claimed value must lie between the bounds, got {claimed!r}: {certificate}"
+            )

@@ -47,7 +47,7 @@ def check_fidelity(fidelity: Fidelity, *, seed: int = 0) -> Findings:
     Raises
     ------
     AssertionError
-        With every statement that fails, in words.
+        With every statement that fails.
     ParameterError
         If it is not given a `Fidelity`.
 

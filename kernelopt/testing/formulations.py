@@ -58,7 +58,7 @@ def check_formulation(
     Raises
     ------
     AssertionError
-        With every statement that fails, in words.
+        With every statement that fails.
     ParameterError
         If it is not given an `Entry`.
     """
@@ -106,7 +106,7 @@ def check_example(findings: Findings, entry: Entry, seed: int, rtol: float) -> N
     again = certify(formulation.problem, solution)
     findings.state(f"{at}: the point is certified again", again.gap <= rtol, again)
     overlaps = again.lower <= solution.upper + slack and solution.lower <= again.upper + slack
-    findings.state(f"{at}: both brackets overlap", overlaps, again)
+    findings.state(f"{at}: both intervals of bounds overlap", overlaps, again)
     with findings.part(f"{at}: the dual"):
         check_dual(findings, formulation, solution, at, rtol)
     for name in formulation.programmes:

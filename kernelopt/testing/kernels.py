@@ -46,7 +46,7 @@ def check_kernel(kernel: Kernel, X: Any = None, *, seed: int = 0) -> Findings:
     Raises
     ------
     AssertionError
-        With every statement that fails, in words.
+        With every statement that fails.
     ParameterError
         If it is not given a `Kernel`, or fewer than four points.
 

@@ -53,7 +53,7 @@ def check_loss(loss: Loss, y: Any = None, *, seed: int = 0) -> Findings:
     Raises
     ------
     AssertionError
-        With every statement that fails, in words.
+        With every statement that fails.
     ParameterError
         If it is not given a `Loss`.
 

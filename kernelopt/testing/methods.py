@@ -54,7 +54,7 @@ def check_method(
     Raises
     ------
     AssertionError
-        With every statement that fails, in words. Also if the method takes none of the problems.
+        With every statement that fails. Also if the method takes none of the problems.
     ParameterError
         If there is no such method.
     """

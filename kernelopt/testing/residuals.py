@@ -1,6 +1,6 @@
 """Residuals of the optimality conditions of a conic problem, at the values that a solver left in it.
 
-The values may be missing, infinite or NaN; each residual is then nan, unless it says otherwise.
+The values may be missing, infinite or NaN. Each residual is then nan, unless its docstring states otherwise.
 """
 
 from __future__ import annotations

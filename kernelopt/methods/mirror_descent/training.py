@@ -107,11 +107,11 @@ class TrainedMachine(NamedTuple):
 class Trainer:
     """A risk times a factor: machines at given kernels, and affine minorants.
 
-    For every alpha in the domain of the dual
+    For every alpha in the domain of the dual, and the gamma below,
 
         factor * risk(K_1, ..., K_m) >= factor * (l(alpha) - 1/2 sum_i alpha'K_i alpha / gamma_i).
 
-    For one kernel, or norm 2, all gamma_i are 1. Otherwise every gamma > 0 with |gamma|_p <= 1 is admitted,
+    For one kernel, or norm 2, all gamma_i are 1. For norm > 2 they are any gamma > 0 with |gamma|_p <= 1,
     where p = norm / (norm - 2), which is 1 for norm=inf.
     """
 

@@ -17,9 +17,9 @@ from kernelopt.validation import Array, positive
 if TYPE_CHECKING:
     from kernelopt.methods.similarity.spectra.projection import Eigenpairs
 
-UNWATCHED_WORK = 1e7  # steps times entries of the kernels: some hundredths of a second, without a watch
-JOIN_SECONDS = 0.5  # for which a stopped ascent may finish its step, so that its point can be used
-START_FRACTION = 0.05  # of the maximiser of l(alpha) on its box
+UNWATCHED_WORK = 1e7  # steps times entries of the kernels, that take some hundredths of a second: no thread
+JOIN_SECONDS = 0.5  # that a stopped ascent has to finish its step, so that its point can be used
+START_FRACTION = 0.05  # of the maximiser of l on its box: kernels keep alpha smaller, often by far
 CANCELLATION = 1e-6  # of |B|^2: a smaller |K - B|^2, as a difference of sums, has lost about six digits
 
 
@@ -246,7 +246,7 @@ def quadratic_curve(loss: Loss, y: Array) -> Curve:
 
 
 def starting_alpha(curve: Curve) -> Array:
-    """Return 0.05 of the maximiser of l on its box. At alpha = 0 the objective does not depend on gamma."""
+    """Return START_FRACTION of the maximiser of l on its box, and not 0, where d does not depend on gamma."""
     bound = np.where(curve.linear > 0, curve.upper, -curve.lower)
     with np.errstate(divide="ignore", invalid="ignore"):
         best = np.where(curve.curvature > 0, np.abs(curve.linear) / curve.curvature, np.inf)
