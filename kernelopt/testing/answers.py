@@ -99,7 +99,7 @@ def solve_and_measure(form: ConicForm, solver: Any, seconds: float = 30.0) -> An
     if status != "failed" and form.conic.solution is not None:
         value = number(form.conic.solution.opt_val)
     if status == "failed":
-        form.clear()  # what it left before it failed is no answer
+        form.clear()  # the values of a failed solve are no answer
     return measured_answer(form, status, form.claim(status), value, elapsed, failure)
 
 
@@ -128,7 +128,7 @@ def measured_answer(
 
 
 def proved_inseparable(problem: cp.Problem) -> bool:
-    """Whether a risk has a hard margin, and labels that are proved to be inseparable."""
+    """Whether a risk has a hard margin and labels that no kernel of its set separates, with proof."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConditionWarning)  # a bad condition is no proof
         try:
@@ -142,7 +142,7 @@ def proved_inseparable(problem: cp.Problem) -> bool:
 def certificate_of(form: ConicForm) -> tuple[Certificate | None, str]:
     """Return the certificate of the solver's point, or the reason why there is none.
 
-    No machine is trained: the bounds are those of the solver's own alpha, where it has one.
+    If the solver has an alpha, the bounds are those of this alpha, and no machine is trained.
     """
     problem = form.problem
     try:

@@ -47,8 +47,8 @@ def empty_bracket(m: int) -> GammaBracket:
 def gamma_is_optimal(gamma: Array, forms: Array, tol: float) -> bool:
     """Whether d(gamma) is within `tol` of its maximum over gamma, and within 1e-3 of sum_i q_i / (2 gamma_i).
 
-    d is concave with the gradient g_i = q_i / (2 gamma_i^2). On the simplex it exceeds its present value by at
-    most max_i g_i - sum_i g_i gamma_i = max_i q_i / (2 gamma_i^2) - sum_i q_i / (2 gamma_i).
+    d is concave with the gradient g_i = q_i / (2 gamma_i^2). On the simplex it exceeds its present value by
+    at most max_i g_i - sum_i g_i gamma_i = max_i q_i / (2 gamma_i^2) - sum_i q_i / (2 gamma_i).
     """
     if gamma.size == 1:
         return True
@@ -122,8 +122,8 @@ def fit_line(
     secant across it is a poor model. Otherwise it is the last point. The new point then replaces it. For the
     line, `form` is raised to at least (floor gamma)^2.
 
-    Where the root of the line at a middle level is outside of the bracket of gamma_i, bisected_i is set to the
-    geometric mean of the bracket, and used in the place of the line.
+    Where the root of the line at a middle level is outside of the bracket of gamma_i, bisected_i is set to
+    the geometric mean of the bracket, and used in the place of the line.
     """
     norm, below, above = np.sqrt(form) / gamma, bracket.below, bracket.above
     same_side = bracket.last
