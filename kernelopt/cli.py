@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import importlib.util
-import math
 import sys
 import time
 import warnings
@@ -17,9 +16,9 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 from rich.markup import escape
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
-from rich.table import Table
 
 from kernelopt.errors import KerneloptError
+from kernelopt.tables import demo_table, plain_table, verdict_table
 
 if TYPE_CHECKING:  # cvxpy is slow to import: --help and wrong arguments do without
     from kernelopt.demo import DemoRow
@@ -145,7 +144,7 @@ def list_installed(top: argparse.ArgumentParser, options: argparse.Namespace) ->
     wrong = sorted(set(options.kind) - set(KINDS))
     if wrong:
         top.error(f"a kind must be one of {', '.join(KINDS)}, got {', '.join(wrong)}")
-    drawn = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0))
+    drawn = plain_table()
     for heading in ("kind", "name", "package", "what it is"):
         drawn.add_column(heading, overflow="fold")
     with warnings.catch_warnings(record=True) as left_out:
@@ -166,12 +165,9 @@ def run_certify(chosen: Sequence[Case], solvers: Sequence[str], path: Path | Non
 
     started = time.perf_counter()
     console = Console()
-    columns = (SpinnerColumn(), TextColumn("{task.completed} rows, {task.description}"), TimeElapsedColumn())
     rows: list[ConformanceRow] = []
-    with (
-        warnings.catch_warnings(),
-        Progress(*columns, console=Console(stderr=True), transient=True) as progress,
-    ):
+    shown = progress_on_stderr("{task.completed} rows, {task.description}")
+    with warnings.catch_warnings(), shown as progress:
         warnings.simplefilter("ignore")  # the rows hold what the warnings say
         bar = progress.add_task("", total=None)
         for row in conformance(chosen, solvers, lambda what: progress.update(bar, description=what)):
@@ -192,28 +188,6 @@ def run_certify(chosen: Sequence[Case], solvers: Sequence[str], path: Path | Non
         print("kernelopt: a certified bracket excludes the true value; please report it", file=sys.stderr)
         return 1
     return 0
-
-
-def verdict_table(rows: Sequence[ConformanceRow]) -> Table:
-    """Return the rows of the conformance suite as a table."""
-    drawn = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0))
-    for heading, width in (("solver", 8), ("problem", 14), ("says", 8)):
-        drawn.add_column(heading, overflow="fold", min_width=width)
-    for heading in ("value", "error", "gap", "feas.", "compl.", "s"):
-        drawn.add_column(heading, justify="right", no_wrap=True)
-    drawn.add_column("verdict", overflow="fold")
-    for row in rows:
-        measures = (row.error, row.gap, row.infeasibility, row.complementarity)
-        drawn.add_row(
-            row.solver,
-            row.problem,
-            row.status,
-            number(None if math.isnan(row.value) else row.value, ".6g"),
-            *(number(None if math.isnan(value) else value, ".0e") for value in measures),
-            number(row.seconds, ".2f"),
-            row.verdict + (f": {row.why}" if row.why else ""),
-        )
-    return drawn
 
 
 def figure_path(top: argparse.ArgumentParser, out: Path) -> Path:
@@ -241,12 +215,7 @@ def run_demo(points: int, random_state: int, figure: Path | None) -> int:
     )
     rows: list[DemoRow] = []
     work = list(demo.tasks(data, GAP_TOLERANCE))
-    columns = (
-        SpinnerColumn(),
-        TextColumn("{task.completed}/{task.total} {task.description}"),
-        TimeElapsedColumn(),
-    )
-    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+    with progress_on_stderr("{task.completed}/{task.total} {task.description}") as progress:
         bar = progress.add_task("", total=len(work))
         for task in work:
             progress.update(bar, description=task.title)
@@ -269,33 +238,10 @@ def run_demo(points: int, random_state: int, figure: Path | None) -> int:
     return 0
 
 
-def demo_table(rows: Sequence[DemoRow]) -> Table:
-    """Return the rows of the demo as a table, with an empty line before the rows without a solution."""
-    drawn = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0))
-    drawn.add_column("formulation", overflow="fold", min_width=12)
-    drawn.add_column("cone", no_wrap=True)
-    drawn.add_column("method", overflow="fold", min_width=8)
-    for heading in ("value", "lower", "upper", "gap", "acc.", "build", "solve"):
-        drawn.add_column(heading, justify="right", no_wrap=True)
-    ended = False
-    for row in rows:
-        solution = row.solution
-        if solution is None and not ended:
-            drawn.add_row()
-            ended = True
-        bounds = [None, None] if solution is None else [solution.lower, solution.upper]
-        drawn.add_row(
-            row.name, row.cone, row.method,
-            *(number(v, "#.6g") for v in [row.value, *bounds]),
-            number(None if solution is None else solution.gap, ".0e"),
-            number(row.accuracy, ".3f"), number(row.build_time, ".2f"), number(row.solve_time, ".2f"),
-        )  # fmt: skip
-    return drawn
-
-
-def number(value: float | None, style: str) -> str:
-    """Return a formatted number, or a dash."""
-    return "–" if value is None else format(value, style)
+def progress_on_stderr(text: str) -> Progress:
+    """Return a progress display on standard error, which is erased at the end."""
+    columns = (SpinnerColumn(), TextColumn(text), TimeElapsedColumn())
+    return Progress(*columns, console=Console(stderr=True), transient=True)
 
 
 COMMANDS = {"demo": demonstrate, "certify": certify, "list": list_installed}
