@@ -161,7 +161,7 @@ class short(proximal_huber):
         (undefined, "= <U, D> at the subgradient: not so, got a gap of inf"),
         (unbounded, r"L\(D\) \+ L\*\(U\) >= <U, D> for projected U: not so"),
         (far, "the expression has the value of L: not so"),
-        (loose, "what is projected lies in its domain: not so"),
+        (loose, "`project` returns points of its domain: not so"),
         (small, "`trace_bound` is not below <I, D>: not so"),
         (flat, "the square of a `scale` touches L from above: not so"),
         (short, "the proximal operator finds the minimum: not so"),
@@ -394,10 +394,10 @@ def test_poor_duals_of_a_new_fidelity_are_true_bounds():
         found = read.evaluate([kernel * TRACE / np.trace(kernel)], None, 1e-3)
         slopes = [
             U + scale * (noise + noise.T)
-            for U, noise in zip(found.dual.slopes, rng.normal(size=S.shape), strict=True)
+            for U, noise in zip(found.dual.subgradients, rng.normal(size=S.shape), strict=True)
         ]
         assert read.lower(found.dual) <= found.value
-        assert read.lower(found.dual._replace(slopes=slopes)) <= optimum <= found.value * (1 + SOLVER)
+        assert read.lower(found.dual._replace(subgradients=slopes)) <= optimum <= found.value * (1 + SOLVER)
 
 
 @pytest.mark.parametrize("L", OWN, ids=repr)

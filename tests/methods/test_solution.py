@@ -366,7 +366,7 @@ def test_an_error_inside_a_property_is_not_hidden(one):
     ("method", "certifier"),
     [
         ("exact", "kernelopt.methods.exact.method.certificate_at"),
-        ("first-order-dual", "kernelopt.methods.similarity.method.certificate"),
+        ("first-order-dual", "kernelopt.methods.similarity.method.certify_iterate"),
         ("mirror-descent", "kernelopt.methods.mirror_descent.method.certify_dual"),
         ("cutting-plane", "kernelopt.methods.results.certificate_at"),
     ],

@@ -250,8 +250,8 @@ def test_projection_sharpens_the_bound_of_the_averaged_dual(form):
         at = read.evaluate(walk.points, None, 1e-6)
         weight = walk.move(read.minorant(at.dual).gradients)
         total += weight
-        average = at.dual if average is None else average.towards(at.dual, weight / total)
-    sharp, nearby = read.sharpened(average, walk.points)
+        average = at.dual if average is None else average.combined(at.dual, weight / total)
+    sharp, nearby = read.with_best_subgradients(average, walk.points)
     loose, tight = optimum - read.lower(average), optimum - read.lower(sharp)
     assert -1e-6 <= 30 * tight <= loose
     minorant = read.minorant(sharp)
@@ -264,7 +264,7 @@ def test_projection_sharpens_the_bound_of_the_averaged_dual(form):
 @forms
 @fidelities
 def test_minorants_are_below_everywhere(form, fidelity):
-    """Any alpha, any shares, any slopes; tight where they come from."""
+    """Any alpha, any gamma, any subgradients; tight where they come from."""
     rng = np.random.default_rng(0)
     read = read_composite(ko.Structure(learning(form, fidelity)[0].problem))
 
@@ -274,7 +274,7 @@ def test_minorants_are_below_everywhere(form, fidelity):
     ats = [read.evaluate(anywhere(), None, 1e-9) for _ in range(3)]
     for _ in range(8):  # the machines of several kernels get better each time
         ats = [read.evaluate(at.points, at, 1e-9) for at in ats]
-    mixed = ats[0].dual.towards(ats[1].dual, 0.3)
+    mixed = ats[0].dual.combined(ats[1].dual, 0.3)
     for at in ats:
         for dual in (mixed, *(a.dual for a in ats)):
             minorant = read.minorant(dual)
