@@ -511,6 +511,7 @@ def obstructed(kind):
         "a risk bounded": (cp.Minimize(near(K)), [size, (risk <= 3).set_label("fit")]),
         "no subgradient": (cp.Minimize(risk + cp.norm_inf(K - S[0])), [size]),
         "maximised": (cp.Maximize(-risk), [size]),
+        "a block norm": (cp.Minimize(weighted + ko.risk(list(KS), Y, ko.hinge(), norm=1.5)), [simplex]),
         "no variable": (cp.Minimize(ko.risk(KS[0], Y, ko.hinge())), []),
         "no price": (cp.Minimize(risk + cp.Parameter(nonneg=True, name="rho") * near(K)), [size]),
     }[kind]
@@ -527,6 +528,7 @@ OBSTACLES = {
     "a risk bounded": "constraint fit",
     "no subgradient": r"no subgradient of norm_inf\(.* in the middle of the set",
     "maximised": "minimised",
+    "a block norm": "the block norm of a risk must be at least 2, got norm=1.5",
     "no variable": "no variable",
     "no price": "the parameters rho have no values",
 }

@@ -33,6 +33,16 @@ class BlockMachine(NamedTuple):
     intercept: float
     coefficients: Array  # (m, n)
 
+    @property
+    def scales(self) -> Array:
+        """The scales |coefficients_m| / |alpha| of f = sum_m scales_m K_m alpha, shape (m,).
+
+        They are ones where alpha = 0, since then f = 0 for all scales.
+        """
+        length = float(np.linalg.norm(self.alpha))
+        sizes = np.linalg.norm(self.coefficients, axis=1)
+        return np.asarray(sizes / length) if length > 0 else np.ones(sizes.size)
+
 
 def learn_blocks(
     Ks: Sequence[Array], y: Array, loss: Loss, bias: bool, norm: float, watch: Watch | None = None

@@ -32,6 +32,16 @@ class Machine(NamedTuple):
     alpha: Array
     intercept: float
 
+    @property
+    def coefficients(self) -> Array:
+        """The coefficients of the only kernel as a row, shape (1, n), as in `BlockMachine`."""
+        return self.alpha[None]
+
+    @property
+    def scales(self) -> Array:
+        """The scale one of the only kernel, shape (1,), as in `BlockMachine`."""
+        return np.ones(1)
+
 
 def learn(
     K: Array,

@@ -13,9 +13,9 @@ from kernelopt.grams import Grams, join
 from kernelopt.language.learner import Learner
 from kernelopt.language.terms import Term, terms
 from kernelopt.losses import Loss
-from kernelopt.numerics.norms import conjugate_exponent, lp_length
+from kernelopt.numerics.norms import conjugate_exponent, lp_length, minimizing_weights
 from kernelopt.structure.affine import affine
-from kernelopt.structure.structure import Point, RiskTerm, Structure, once
+from kernelopt.structure.structure import Point, RiskTerm, Structure, is_zero, once
 from kernelopt.validation import Array
 
 
@@ -94,7 +94,7 @@ class BallProblem:
     def analytic_weights(self, w: Array, s: Array) -> Array:
         """Return the weights that minimise the objective for fixed block norms w_m sqrt(s_m): [1], (17)."""
         lengths = w * np.sqrt(np.maximum(s, 0.0))
-        return weights_of_lengths(lengths, self.p, w)
+        return minimizing_weights(lengths, self.p) if lengths.any() else w
 
     def best_weights(self, w: Array, s: Array) -> Array:
         """Return the weights that maximise w's over the unit ball, for fixed alpha: [1], equation (21)."""
@@ -107,21 +107,6 @@ class BallProblem:
         powers = (np.maximum(s, 0.0) / s.max()) ** (q - 1)
         best: Array = powers / lp_length(powers, self.p)
         return best
-
-
-def weights_of_lengths(lengths: Array, p: float, otherwise: Array) -> Array:
-    """Return theta with theta_m proportional to lengths_m^(2/(p+1)) and |theta|_p = 1.
-
-    Where all lengths are zero every theta is optimal, and `otherwise` is returned.
-    """
-    if np.isinf(p):
-        return np.ones(lengths.size)
-    largest = float(lengths.max(initial=0.0))
-    if not largest > 0:
-        return otherwise
-    powers = (lengths / largest) ** (2 / (p + 1))
-    weights: Array = powers / lp_length(powers, p)
-    return weights
 
 
 @once
@@ -187,19 +172,23 @@ def read_set(structure: Structure) -> tuple[tuple[cp.Variable, ...], float, Arra
 
 def read_kernels(risk: RiskTerm, variables: tuple[cp.Variable, ...]) -> Grams | str:
     """Return one kernel for each entry of the variables, or a sentence why the risk has another kernel."""
-    parts = terms(risk.kernels[0]) if len(risk.kernels) == 1 else None
-    wanted = "its kernel must be a combination whose weights are the entries of its variables"
-    if parts is None:
-        return wanted
-    found: dict[cp.Variable, Grams] = {}
-    for part in parts:
-        read = weighted_kernels(part)
-        if read is None or read[0] in found:
-            return wanted
-        found[read[0]] = read[1]
-    if set(found) != set(variables):
-        return wanted
+    found = kernels_by_variable(terms(risk.kernels[0])) if len(risk.kernels) == 1 else None
+    if found is None or set(found) != set(variables):
+        return "its kernel must be a combination whose weights are the entries of its variables"
     return join([(1.0, found[variable]) for variable in variables])
+
+
+def kernels_by_variable(parts: list[Term] | None) -> dict[cp.Variable, Grams] | None:
+    """Return by variable the kernels of its entries, None where a term is not of that form."""
+    found: dict[cp.Variable, Grams] = {}
+    for part in parts or []:
+        if is_zero(part.grams):
+            continue
+        read = weighted_kernels(part)
+        if read is None or read[0] in found or read[0].ndim > 1 or read[0].attributes["bounds"] is not None:
+            return None
+        found[read[0]] = read[1]
+    return found or None
 
 
 def weighted_kernels(term: Term) -> tuple[cp.Variable, Grams] | None:

@@ -130,8 +130,7 @@ def primal_upper_bound(
     The value is loss(sum_m K_m c_m + b) + 1/2 |(sqrt(c_m'K_m c_m))_m|_norm^2. Where cancellation makes the
     bound in double precision more than `LARGE_ROUNDING` too large, it is computed in twice the precision.
     """
-    coefficients = list(machine.coefficients) if isinstance(machine, BlockMachine) else [machine.alpha]
-    pairs = list(zip(kernels, coefficients, strict=True))
+    pairs = list(zip(kernels, machine.coefficients, strict=True))
     plain = upper_value(learner, [image(K, c) for K, c in pairs], machine.intercept)
     products = sum(K.weights.size * c.size**2 for K, c in pairs)
     if plain - machine.value <= LARGE_ROUNDING * abs(machine.value) or products > MOST_PRODUCTS:

@@ -14,7 +14,7 @@ from kernelopt.certificates.boxes import Boxes
 from kernelopt.language.faces import facial_reduction
 from kernelopt.language.learner import Learner
 from kernelopt.language.terms import Term, terms
-from kernelopt.numerics.norms import conjugate_exponent, lp_length
+from kernelopt.numerics.norms import conjugate_exponent, lp_length, minimizing_weights
 from kernelopt.numerics.rounding import UNIT, Bounded, exact_sum, form, gamma, upwards
 from kernelopt.structure.affine import Affine, affine
 from kernelopt.structure.primal_bound import MOST_PRODUCTS, accurate_image, image, kernel_sum
@@ -22,6 +22,7 @@ from kernelopt.structure.structure import RiskTerm, Structure
 from kernelopt.structure.trees import copied_constraint, replaced
 from kernelopt.validation import Array
 
+NORM_ROUNDINGS = 64  # beside one per entry, more than an l_p norm takes: its powers cost a few each
 MIN_GAMMA = 1e-7  # relative to the largest gamma, since the minorant has 1 / gamma
 
 
@@ -134,7 +135,7 @@ def fixed_penalty(
     if len(Ks) == 1 or norm == 2:
         return upwards(float(squares.sum()) / 2 * (1 + gamma(squares.size + 8)))
     length = lp_length(np.sqrt(squares), conjugate_exponent(norm))
-    return upwards(length**2 / 2 * (1 + gamma(squares.size + 64)))
+    return upwards(length**2 / 2 * (1 + gamma(squares.size + NORM_ROUNDINGS)))
 
 
 def form_change(d: Array, alpha: Array, perturbation: float) -> float:
@@ -190,13 +191,13 @@ def linear_form(read: Affine | None, c: Array, errors: Array) -> Minorant:
 
 
 def optimal_block_weights(norm: float, alpha: Array, Ks: list[Array]) -> Array:
-    """Return about the best gamma with |gamma|_p = 1: gamma_m ~ (alpha'K_m alpha)^(1/(p+1))."""
-    p = 1.0 if np.isinf(norm) else norm / (norm - 2)
-    forms = np.array([max(float(alpha @ K @ alpha), 0.0) for K in Ks])
-    gamma = (forms / max(float(forms.max()), 1e-300)) ** (1 / (p + 1))
-    gamma = np.maximum(gamma, MIN_GAMMA)
-    block_weights: Array = gamma / lp_length(gamma, p)
-    return block_weights
+    """Return about the gamma with |gamma|_p <= 1, p conjugate to norm / 2, that makes the minorant largest.
+
+    It is scaled down by more than its rounding errors, since |gamma|_p > 1 would make the minorant too large.
+    """
+    lengths = np.sqrt([max(float(alpha @ K @ alpha), 0.0) for K in Ks])
+    block_weights = minimizing_weights(lengths, conjugate_exponent(norm / 2), MIN_GAMMA)
+    return block_weights * (1 - gamma(lengths.size + NORM_ROUNDINGS))
 
 
 def minorants(structure: Structure, alphas: Sequence[Array], accurate: bool = False) -> list[Minorant]:

@@ -219,6 +219,8 @@ def read_trainers(
         factor = factors[id(term.stand_in)]
         if not factor > 0:
             return f"{term.node.name()} must have a positive factor in the objective"
+        if len(term.kernels) > 1 and term.learner.norm < 2:
+            return f"the block norm of a risk must be at least 2, got norm={term.learner.norm:g}"
         kernels = []
         for K in term.kernels:
             kernel = read_kernel(K, term.learner.n, pieces)

@@ -13,7 +13,7 @@ from cvxpy.atoms.affine.add_expr import AddExpression
 from kernelopt.grams import Grams
 from kernelopt.language.penalty import weighted
 from kernelopt.learner import blocks_at, learn
-from kernelopt.numerics.norms import lp_length
+from kernelopt.numerics.norms import conjugate_exponent, minimizing_weights
 from kernelopt.structure.affine import Affine, affine
 from kernelopt.structure.pieces import Piece
 from kernelopt.structure.structure import RiskTerm
@@ -109,7 +109,7 @@ class Trainer:
         factor * risk(K) >= factor * (l(alpha) - 1/2 sum_i alpha'K_i alpha / gamma_i).
 
     For one kernel, or norm 2, all gamma_i are 1. Otherwise they may be any gamma > 0 with |gamma|_p <= 1,
-    where p = norm / (norm - 2), which is 1 for norm=inf. The attribute `shares` of a machine is its gamma.
+    where p = norm / (norm - 2) is conjugate to norm / 2. The attribute `shares` of a machine is its gamma.
     """
 
     factor: float
@@ -119,10 +119,7 @@ class Trainer:
     @cached_property
     def p(self) -> float:
         """The exponent p of |gamma|_p <= 1, infinite where all gamma_i are 1."""
-        norm = self.risk.learner.norm
-        if len(self.kernels) == 1 or norm == 2:
-            return np.inf
-        return 1.0 if np.isinf(norm) else norm / (norm - 2)
+        return np.inf if len(self.kernels) == 1 else conjugate_exponent(self.risk.learner.norm / 2)
 
     def project(self, alpha: Array) -> Array:
         """Return the projection of alpha on the domain of the dual."""
@@ -147,7 +144,7 @@ class Trainer:
         Ks = [kernel.at(points) for kernel in self.kernels]
         start = None if last is None else last.alpha
         if self.p < np.inf:
-            shares = self.shares(np.ones(len(Ks))) if last is None else last.shares
+            shares = minimizing_weights(np.ones(len(Ks)), self.p) if last is None else last.shares
             return self._alternate(Ks, start, shares, accuracy, watch)
         K, bias = np.asarray(sum(Ks)), learner.bias is not None
         one = learn(K, learner.y, learner.loss, bias, start=start, tol=accuracy, watch=watch)
@@ -172,19 +169,11 @@ class Trainer:
             if machine.value < value:
                 value, attained = machine.value, (machine.alpha, 1 / shares)
             forms = np.array([float(alpha @ K @ alpha) for K in Ks])
-            shares = self.shares(forms)
+            shares = minimizing_weights(np.sqrt(np.maximum(forms, 0.0)), self.p, SMALLEST_GAMMA)
             bound = loss.dual_value(alpha, y) - float(forms @ (1 / shares)) / 2
             if value - bound <= accuracy * abs(value):
                 break
         return Trained(value, alpha, shares, attained)
-
-    def shares(self, forms: Array) -> Array:
-        """Return the minimiser of sum_i forms_i / gamma_i over |gamma|_p = 1: gamma_i ~ forms_i^(1/(p+1))."""
-        forms = np.maximum(forms, 0.0)
-        largest = float(forms.max())
-        powers = (forms / largest) ** (1 / (self.p + 1)) if largest > 0 else np.ones(forms.size)
-        gamma = np.maximum(powers, SMALLEST_GAMMA)
-        return np.asarray(gamma / lp_length(gamma, self.p))
 
 
 def read_kernel(K: cp.Expression, n: int, pieces: list[Piece]) -> Kernel | None:
