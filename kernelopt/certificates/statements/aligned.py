@@ -10,11 +10,10 @@ import numpy as np
 from cvxpy.constraints import Inequality
 from scipy.optimize import lsq_linear
 
-from kernelopt.certificates.statements.learning import (
+from kernelopt.certificates.statements.columns import (
     Cone,
     Variables,
     column_names,
-    kernels_by_variable,
     matrices_by_column,
     problem_text,
     read_cone,
@@ -26,6 +25,7 @@ from kernelopt.certificates.statements.witness import fractions, into_ball, slac
 from kernelopt.grams import Grams, join
 from kernelopt.language.measures import FrobeniusNorm
 from kernelopt.language.terms import terms
+from kernelopt.structure.ball import kernels_by_variable
 from kernelopt.structure.structure import Structure, once
 from kernelopt.validation import Array
 

@@ -12,13 +12,13 @@ from cvxpy.constraints import Inequality
 from cvxpy.constraints.zero import Equality
 from scipy.optimize import linprog
 
-from kernelopt.certificates.statements.learning import (
+from kernelopt.certificates.statements.columns import (
     column_names,
     matrices_by_column,
     read_cone,
     read_variables,
-    read_weight_bound,
 )
+from kernelopt.certificates.statements.learning import read_weight_bound
 from kernelopt.certificates.statements.lifting import linear_over_cone, set_multiplier
 from kernelopt.certificates.statements.statement import Statement
 from kernelopt.certificates.statements.witness import fractions
