@@ -29,6 +29,8 @@ from kernelopt.structure.structure import Point, Structure
 from kernelopt.threads import Watch
 from kernelopt.validation import Array, boolean
 
+MOST_NAMED = 3  # violations that `reason` names, the largest
+ROUNDING_SHARE = 0.25  # of the gap: from it on rounding counts as the cause
 REPORTED_GAP = 1e-8  # from this relative gap on `reason` says where rounding is its cause
 
 
@@ -192,7 +194,7 @@ def rounding_note(lower: float, upper: float, gap_floor: float, rounding: float)
             f"the bounds contradict each other by {lower - upper:.1e}: one of them is false, which is a "
             "defect of kernelopt. Please report the problem"
         )
-    if relative_gap(lower, upper, gap_floor) > REPORTED_GAP and rounding > (upper - lower) / 4:
+    if relative_gap(lower, upper, gap_floor) > REPORTED_GAP and rounding > ROUNDING_SHARE * (upper - lower):
         return (
             f"limited by rounding: sums of the bound by duality cancel up to {rounding:.1e}. Rescale the "
             "kernels to a mean diagonal near one, or centre them"
@@ -201,5 +203,5 @@ def rounding_note(lower: float, upper: float, gap_floor: float, rounding: float)
 
 
 def violations_text(remaining: list[Violation]) -> str:
-    """Return the three largest violations as text."""
-    return ", ".join(f"{v.name} (by {v.size:.1e})" for v in remaining[:3])
+    """Return the largest violations as text."""
+    return ", ".join(f"{v.name} (by {v.size:.1e})" for v in remaining[:MOST_NAMED])

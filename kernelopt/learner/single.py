@@ -18,7 +18,7 @@ from kernelopt.validation import Array
 
 SMALL = 150  # points up to which an interior point is no slower than the import of numba
 CLOSE = 1e-9  # default relative gap of a machine
-NEWTON_STEPS = 20
+NEWTON_STEPS = 20  # at most: it converges quadratically in a few, or the conic solve takes over
 SHORTEST_STEP = 1e-8  # of a line search, relative to the Newton step
 
 

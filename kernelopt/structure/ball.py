@@ -18,6 +18,8 @@ from kernelopt.structure.affine import affine
 from kernelopt.structure.structure import Point, RiskTerm, Structure, is_zero, once
 from kernelopt.validation import Array
 
+TIE = 1e-12  # relative difference below which two forms alpha'K_m alpha are equal up to rounding
+
 
 @dataclass(frozen=True, eq=False)
 class BallProblem:
@@ -99,7 +101,7 @@ class BallProblem:
     def best_weights(self, w: Array, s: Array) -> Array:
         """Return the weights that maximise w's over the unit ball, for fixed alpha: [1], equation (21)."""
         if self.p == 1:
-            top = (s >= s.max() * (1 - 1e-12)).astype(float)
+            top = (s >= s.max() * (1 - TIE)).astype(float)
             return np.asarray(top / top.sum())
         if np.isinf(self.p) or not s.max() > 0:
             return w
@@ -115,7 +117,7 @@ def read_ball(structure: Structure) -> BallProblem | str:
     single = one_risk(structure)
     if isinstance(single, str):
         return single
-    size = read_set(structure)
+    size = read_weight_set(structure)
     if isinstance(size, str):
         return size
     variables, p, reach = size
@@ -145,7 +147,7 @@ def one_risk(structure: Structure) -> OneRisk | str:
     return OneRisk(structure.risks[0], float(coefficients[0]), float(rest.constant[0]))
 
 
-def read_set(structure: Structure) -> tuple[tuple[cp.Variable, ...], float, Array] | str:
+def read_weight_set(structure: Structure) -> tuple[tuple[cp.Variable, ...], float, Array] | str:
     """Return the feasible set as (variables, p, reach), or a sentence why it is no l_p ball and no trace."""
     for variable in structure.variables:
         if variable.ndim > 1 or not variable.is_nonneg():

@@ -13,7 +13,16 @@ from kernelopt.language.learner import Learner, on_labelled
 from kernelopt.language.terms import terms
 from kernelopt.learner import BlockMachine, Machine
 from kernelopt.numerics.norms import lp_length
-from kernelopt.numerics.rounding import Bounded, exact_sum, form, gamma, split_sums, two_products, upwards
+from kernelopt.numerics.rounding import (
+    NORM_ROUNDINGS,
+    Bounded,
+    exact_sum,
+    form,
+    gamma,
+    split_sums,
+    two_products,
+    upwards,
+)
 from kernelopt.structure.trees import short
 from kernelopt.validation import Array, row_maxima
 
@@ -148,5 +157,5 @@ def upper_value(learner: Learner, images: Sequence[Image], intercept: float) -> 
         penalty = float(squares.sum()) / 2
     else:
         penalty = lp_length(np.sqrt(squares), learner.norm) ** 2 / 2
-    penalty = upwards(penalty * (1 + gamma(squares.size + 64)))
+    penalty = upwards(penalty * (1 + gamma(squares.size + NORM_ROUNDINGS)))
     return float(learner.loss.above(f, errors, penalty, learner.y, intercept))

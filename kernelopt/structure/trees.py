@@ -17,6 +17,8 @@ from cvxpy.transforms.indicator import indicator
 from kernelopt.language.risk import Risk
 from kernelopt.structure.affine import flat
 
+LONGEST = 60  # characters of an expression in a message
+
 
 def risks(problem: cp.Problem) -> list[Risk]:
     """Return the risk nodes of a problem, each once, in order of appearance."""
@@ -118,9 +120,9 @@ def summands(expression: cp.Expression) -> list[tuple[Any, cp.Expression]]:
 
 
 def short(node: Any) -> str:
-    """Return the text of an expression or a constraint, on one line and cut to 60 characters."""
+    """Return the text of an expression or a constraint, on one line and cut to LONGEST characters."""
     text = " ".join(str(node).split())
-    return text if len(text) < 60 else text[:57] + "..."
+    return text if len(text) <= LONGEST else text[: LONGEST - 3] + "..."
 
 
 def number(value: Any) -> float:

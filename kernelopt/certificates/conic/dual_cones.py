@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from kernelopt.certificates.conic.cones import ConeProgram
-from kernelopt.certificates.conic.semidefinite import semidefinite
+from kernelopt.certificates.conic.semidefinite import verified_semidefinite
 from kernelopt.numerics.rounding import TINY, UNIT, norm_above
 from kernelopt.validation import Array
 
@@ -78,7 +78,7 @@ def shifted_semidefinite(program: ConeProgram, v: Array, order: int, radii: Arra
     if radii.any():
         used, radius = used | program.matrix(radii, order).any(axis=1), norm_above(radii)
     submatrix, identity = np.ix_(used, used), program.vectorized(np.diag(used.astype(float)))
-    if semidefinite(M[submatrix], radius):
+    if verified_semidefinite(M[submatrix], radius):
         return v
     try:
         least = float(np.linalg.eigvalsh(M[submatrix])[0])
@@ -87,7 +87,7 @@ def shifted_semidefinite(program: ConeProgram, v: Array, order: int, radii: Arra
     extra = max(4 * order * UNIT * float(np.abs(np.diag(M)).sum()), TINY)
     for _ in range(DOUBLINGS):
         shifted = v + (max(radius - least, 0.0) + extra) * identity
-        if semidefinite(program.matrix(shifted, order)[submatrix], radius):
+        if verified_semidefinite(program.matrix(shifted, order)[submatrix], radius):
             return shifted
         extra *= 2
     return None

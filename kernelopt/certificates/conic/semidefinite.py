@@ -12,7 +12,7 @@ from kernelopt.numerics.rounding import TINY, UNIT, gamma
 from kernelopt.validation import Array
 
 
-def semidefinite(M: Array, shift: float = 0.0) -> bool:
+def verified_semidefinite(M: Array, shift: float = 0.0) -> bool:
     """Whether all symmetric matrices within 4u |M|, entry by entry, of M - shift I are verified to be PSD.
 
     Rump's criterion (BIT 46 (2006)): where the Cholesky factorisation of A succeeds in floating point, the
@@ -70,11 +70,11 @@ def least_eigenvalue(S: Array) -> float:
         least = float(np.linalg.eigvalsh(S)[0])
     except np.linalg.LinAlgError:
         return -size * (1 + 4 * (n + 2) * UNIT)
-    if least > 0 and semidefinite(S, least / 2):
+    if least > 0 and verified_semidefinite(S, least / 2):
         return least / 2
     extra = 4 * n * UNIT * size
     while least - extra > -size:
-        if semidefinite(S, min(least, 0.0) - extra):
+        if verified_semidefinite(S, min(least, 0.0) - extra):
             return min(least, 0.0) - extra
         extra *= 2
     return -size * (1 + 4 * (n + 2) * UNIT)

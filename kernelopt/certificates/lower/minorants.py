@@ -15,14 +15,13 @@ from kernelopt.language.faces import facial_reduction
 from kernelopt.language.learner import Learner
 from kernelopt.language.terms import Term, terms
 from kernelopt.numerics.norms import conjugate_exponent, lp_length, minimizing_weights
-from kernelopt.numerics.rounding import UNIT, Bounded, exact_sum, form, gamma, upwards
+from kernelopt.numerics.rounding import NORM_ROUNDINGS, UNIT, Bounded, exact_sum, form, gamma, upwards
 from kernelopt.structure.affine import Affine, affine
 from kernelopt.structure.primal_bound import MOST_PRODUCTS, accurate_image, image, kernel_sum
 from kernelopt.structure.structure import RiskTerm, Structure
 from kernelopt.structure.trees import copied_constraint, replaced
 from kernelopt.validation import Array
 
-NORM_ROUNDINGS = 64  # beside one per entry, more than an l_p norm takes: its powers cost a few each
 MIN_GAMMA = 1e-7  # relative to the largest gamma, since the minorant has 1 / gamma
 
 
@@ -77,14 +76,14 @@ def minorant(term: RiskTerm, alpha: Array, Ks: list[Array] | None, accurate: boo
             learner.norm, alpha, Ks or [np.eye(alpha.size)] * len(term.kernels)
         )
     parts = [quadratic_form(K, alpha, perturbation, accurate) for K in term.kernels]
-    forms = weighted_sum(parts, 1 / (2 * block_weights))
+    forms = sum_of_minorants(parts, 1 / (2 * block_weights))
     rows = {v: -row for v, row in forms.read.matrices.items()}
     rounding = UNIT * (abs(l_alpha.value) + float(np.abs(forms.read.constant[0])))
     error = (l_alpha.error + forms.error + rounding) * (1 + gamma(8))
     return Minorant(Affine(l_alpha.value - forms.read.constant, rows), error, forms.slopes)
 
 
-def weighted_sum(parts: Sequence[Minorant], factors: Array) -> Minorant:
+def sum_of_minorants(parts: Sequence[Minorant], factors: Array) -> Minorant:
     """Return the sum of affine functions times positive factors, with bounds of the rounding errors."""
     k = gamma(len(parts) + 4)
     total, error, size = np.zeros(1), 0.0, 0.0
@@ -172,7 +171,7 @@ def quadratic_form(K: cp.Expression, alpha: Array, perturbation: float, accurate
             errors = gamma(2 * alpha.size + 16) * (np.sqrt(sizes) @ np.abs(alpha)) ** 2
         errors = errors + np.array([form_change(d, alpha, perturbation) for d in sizes])
         found.append(linear_form(affine(weights), forms, errors))
-    return weighted_sum(found, np.ones(len(found)))
+    return sum_of_minorants(found, np.ones(len(found)))
 
 
 def linear_form(read: Affine | None, c: Array, errors: Array) -> Minorant:

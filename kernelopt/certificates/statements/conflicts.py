@@ -36,7 +36,7 @@ MAX_DENOMINATOR = 10**6  # of the free entries of a null vector: a solver's accu
 
 
 class Conflict(NamedTuple):
-    """A contradiction in words, and the statement that proves it, which can be saved."""
+    """A sentence that names the contradiction, and the statement that proves it, which can be saved."""
 
     text: str
     statement: Statement

@@ -22,6 +22,8 @@ from kernelopt.conic.ladder import ladder, run_solver
 from kernelopt.threads import quietly
 from kernelopt.validation import Array
 
+DEPENDENT = 1e-14  # relative singular values below this are rounding
+LARGE_STEPS = (1e-2, 0.1, 1.0)  # towards the centre, where none of the margins for rounding is enough
 PROJECTIONS = 50  # alternating: they reduce the error of a multiplier from 1e-8 to round-off
 DOUBLINGS = 40  # of the multiple of I, from round-off on
 
@@ -61,7 +63,8 @@ def set_multiplier(
         S = vectors * np.sqrt(np.maximum(values, 0.0))
         Y = S @ S.T
         forms = flat @ Y.ravel()
-        step = np.linalg.lstsq(flat @ flat.T, np.asarray(target(forms), dtype=float) - forms, rcond=1e-14)[0]
+        missing = np.asarray(target(forms), dtype=float) - forms
+        step = np.linalg.lstsq(flat @ flat.T, missing, rcond=DEPENDENT)[0]
         change = np.tensordot(step, G[chosen], 1)
         Y = Y + change
     exact = fractions(G[chosen]).reshape(chosen.size, -1)
@@ -86,7 +89,7 @@ def set_multiplier(
 
 def witness_towards(G: Array, x: Array, centre: Array) -> tuple[Array, Array] | None:
     """Return (x, T) where T proves sum_j x_j G_j >> 0, with x moved towards `centre` as little as needed."""
-    for t in (0.0, *slacks(), 1e-2, 0.1, 1.0):
+    for t in (0.0, *slacks(), *LARGE_STEPS):
         nearby = (1 - t) * x + t * centre
         M = np.tensordot(nearby, G, 1)
         if np.linalg.eigvalsh(M)[0] <= 0:

@@ -22,6 +22,7 @@ from kernelopt.certificates.upper.violations import (
 )
 from kernelopt.conic.ladder import ladder, run_solver
 from kernelopt.language.faces import facial_reduction
+from kernelopt.numerics.rounding import SMALLEST_DIVISOR
 from kernelopt.structure.affine import flat
 from kernelopt.structure.evaluation import Evaluator
 from kernelopt.structure.structure import Point
@@ -30,6 +31,11 @@ from kernelopt.threads import Watch, quietly
 
 NEGLIGIBLE = 1e-30  # of the largest entry: the rounding of an entry that equalities make zero
 ZERO_THRESHOLDS = (1e-9, 1e-6, 1e-4)  # of the largest entry: solvers' tolerances, from tight to loose
+STEP_GROWTH = 4.0  # factor of the step until the point is feasible
+BISECTIONS = 3  # of the logarithm of the step, which is then at most 19 % too long
+RELATIVE_MINIMUM = 1e-12  # of the largest entry: replaces zero entries, which could not change otherwise
+DEPENDENT = 1e-14  # relative singular values below this are rounding: equations may be dependent
+ATTEMPTS = 3  # solvers that look for a strictly feasible point: each takes about as long as a solve
 FIRST_STEP = 1e-13  # towards the interior point: ten times the rounding
 
 
@@ -129,7 +135,7 @@ class FeasibleSet:
     def _towards_interior(self, point: Point, inner: Point) -> tuple[Point | None, list[Violation]]:
         """Return a feasible point (1 - t) point + t inner with about the smallest t.
 
-        t grows fourfold until the point is feasible; three bisections of log t follow.
+        t grows by a factor until the point is feasible; bisections of log t follow.
         """
 
         def feasible(t: float) -> bool:
@@ -137,12 +143,12 @@ class FeasibleSet:
 
         t = FIRST_STEP
         while not feasible(t):
-            t *= 4
+            t *= STEP_GROWTH
             if t > 1:
                 remaining = self.at(inner)
                 return (None, remaining) if remaining else (inner, [])
-        low, high = t / 4, t
-        for _ in range(3):
+        low, high = t / STEP_GROWTH, t
+        for _ in range(BISECTIONS):
             middle = np.sqrt(low * high)
             low, high = (low, middle) if feasible(middle) else (middle, high)
         feasible(high)
@@ -173,13 +179,13 @@ class FeasibleSet:
             x = np.concatenate([flat(v.value) for v in self.variables])
             D = np.where(nonnegative, np.maximum(x, 0.0), 1.0)
             if not np.any(A * D, axis=1).all():  # the variables of an equation are all zero: let them change
-                smallest = 1e-12 * (float(np.abs(x).max(initial=0.0)) or 1.0)
+                smallest = RELATIVE_MINIMUM * (float(np.abs(x).max(initial=0.0)) or 1.0)
                 D = np.where(nonnegative, np.maximum(x, smallest), 1.0)
-            D = D / D.max(initial=1e-300)  # a factor of D does not change the step
+            D = D / D.max(initial=SMALLEST_DIVISOR)  # a factor of D does not change the step
             residual = constant + A @ x
             if not (np.isfinite(residual).all() and np.isfinite(D).all()):
                 return
-            x = x - D * (A.T @ np.linalg.lstsq((A * D) @ A.T, residual, rcond=1e-14)[0])
+            x = x - D * (A.T @ np.linalg.lstsq((A * D) @ A.T, residual, rcond=DEPENDENT)[0])
             x = np.where(np.abs(x) <= NEGLIGIBLE * np.abs(x).max(initial=0.0), 0.0, x)
             start = 0
             for variable in self.variables:
@@ -211,7 +217,7 @@ class FeasibleSet:
         order = max((v.shape[0] for v in self.variables if v.attributes["PSD"]), default=0)
         cones = [c for c in problem.constraints if isinstance(c, cp.constraints.PSD)]
         order = max([order, *(c.shape[0] for c in cones)])
-        for attempt in ladder(linear=False, order=order)[:3]:
+        for attempt in ladder(linear=False, order=order)[:ATTEMPTS]:
             run_solver(phase_one, attempt, watch=self.watch)
             if slack.value is None or not np.isfinite(slack.value) or self._read() is None:
                 continue

@@ -10,6 +10,7 @@ from cvxpy.constraints import Inequality, Zero
 from cvxpy.constraints.zero import Equality
 
 from kernelopt.certificates.boxes import attribute_box
+from kernelopt.numerics.rounding import SMALLEST_DIVISOR
 from kernelopt.structure.affine import Affine, flat
 from kernelopt.validation import Array
 
@@ -70,7 +71,7 @@ def negative_part(eigenvalues: Array) -> float:
 
     The tenth makes the rounding of an eigenvalue decomposition, about 1e-13, equal to ROUND_OFF.
     """
-    return max(0.0, -float(eigenvalues[0])) / max(float(np.abs(eigenvalues).max()), 1e-300) / 10
+    return max(0.0, -float(eigenvalues[0])) / max(float(np.abs(eigenvalues).max()), SMALLEST_DIVISOR) / 10
 
 
 def largest_row(read: Affine | None) -> float:

@@ -11,7 +11,7 @@ import numpy as np
 from kernelopt.certificates.lower.minorants import dual_value_of
 from kernelopt.errors import MethodError
 from kernelopt.fidelities import Radial
-from kernelopt.methods.mirror_descent.minorant import Minorant
+from kernelopt.methods.mirror_descent.minorant import CompositeMinorant
 from kernelopt.methods.mirror_descent.training import Trained, Trainer, read_kernel
 from kernelopt.numerics.rounding import gamma
 from kernelopt.structure.affine import flat
@@ -46,7 +46,7 @@ class Dual(NamedTuple):
         return Dual(*mixed)
 
 
-class Evaluation(NamedTuple):
+class CompositeEvaluation(NamedTuple):
     """The objective at a point: its value, the dual of a subgradient, and the machines trained there."""
 
     points: list[Array]
@@ -67,8 +67,8 @@ class Composite:
     offset: float
 
     def evaluate(
-        self, points: list[Array], last: Evaluation | None, slack: float, watch: Watch | None = None
-    ) -> Evaluation:
+        self, points: list[Array], last: CompositeEvaluation | None, slack: float, watch: Watch | None = None
+    ) -> CompositeEvaluation:
         """Return the objective at a point, every machine trained from the last, up to a gap of `slack`."""
         starts = [None] * len(self.trainers) if last is None else last.machines
         machines = [
@@ -80,7 +80,7 @@ class Composite:
         value += sum(t.factor * m.value for t, m in zip(self.trainers, machines, strict=True))
         slopes = [f.subgradient(points[k]) for k, f in self.fidelities]
         dual = Dual([m.alpha for m in machines], [m.shares for m in machines], slopes, plane)
-        return Evaluation(points, value, dual, machines)
+        return CompositeEvaluation(points, value, dual, machines)
 
     def others_at(self, points: list[Array]) -> tuple[float, list[Array]]:
         """Return the value of the other terms, and the affine function below them of cvxpy's subgradients."""
@@ -99,7 +99,7 @@ class Composite:
         for piece, X in zip(self.pieces, points, strict=True):
             piece.variable.save_value(X)
 
-    def minorant(self, dual: Dual) -> Minorant:
+    def minorant(self, dual: Dual) -> CompositeMinorant:
         """Return the affine function below the objective that a dual stands for."""
         constant, gradients = self.offset + float(dual.plane[0]), [G.copy() for G in dual.plane[1:]]
         size, error = abs(self.offset) + abs(float(dual.plane[0])), 0.0
@@ -118,7 +118,7 @@ class Composite:
             size, error = size + abs(paid), error + term.paid_error(U)
         # What the risks added to a gradient is no larger than the gradient and all else in it.
         errors = [gamma(64) * (s + float(np.linalg.norm(G))) for s, G in zip(sizes, gradients, strict=True)]
-        return Minorant(constant, tuple(gradients), error + gamma(64) * size, tuple(errors))
+        return CompositeMinorant(constant, tuple(gradients), error + gamma(64) * size, tuple(errors))
 
     def lower(self, dual: Dual) -> float:
         """Return the bound that a dual proves."""
@@ -135,12 +135,12 @@ class Composite:
         bare = dual._replace(slopes=[np.zeros_like(U) for U in dual.slopes])
         gradients, slopes, points = self.minorant(bare).gradients, list(dual.slopes), list(points)
         for k, piece in enumerate(self.pieces):
-            near = [(i, f) for i, (place, f) in enumerate(self.fidelities) if place == k]
+            near = [(i, f) for i, (at, f) in enumerate(self.fidelities) if at == k]
             radial = [f.fidelity for _, f in near if isinstance(f.fidelity, Radial)]
             if not near or len(radial) < len(near):
                 continue
             for _ in range(1 if all(L.quadratic for L in radial) else PROJECTIONS):
-                weights = [curvature(f, L, points[k]) for L, (_, f) in zip(radial, near, strict=True)]
+                weights = [majorant_weight(f, L, points[k]) for L, (_, f) in zip(radial, near, strict=True)]
                 total = sum(f.price * w for w, (_, f) in zip(weights, near, strict=True))
                 mean = sum(f.price * w * f.target for w, (_, f) in zip(weights, near, strict=True)) / total
                 points[k] = piece.nearest(mean - gradients[k] / (2 * total))
@@ -149,7 +149,7 @@ class Composite:
         return dual._replace(slopes=slopes), points
 
 
-def curvature(term: FidelityTerm, radial: Radial, X: Array) -> float:
+def majorant_weight(term: FidelityTerm, radial: Radial, X: Array) -> float:
     """Return the weight w of the square w |X - S|^2 that stands for a fidelity at X."""
     length, size = (float(np.linalg.norm(D)) for D in (X - term.target, term.target))
     return float(1 / (2 * radial.scale(np.array([max(length, SHORT * (size or 1.0))]))[0]))
@@ -182,7 +182,7 @@ def read_composite(structure: Structure) -> Composite | str:
     free = [piece.variable.name() for piece in pieces if piece.reach is None]
     if free:
         return f"no constraint fixes or bounds the trace or the sum of {', '.join(free)}"
-    places = {piece.variable.id: k for k, piece in enumerate(pieces)}
+    positions = {piece.variable.id: k for k, piece in enumerate(pieces)}
     factors = {id(term.stand_in): 0.0 for term in structure.risks}
     fidelities, others, offset = list[tuple[int, FidelityTerm]](), list[tuple[float, cp.Expression]](), 0.0
     for c, term in summands(structure.lifted.objective.args[0]):
@@ -193,7 +193,7 @@ def read_composite(structure: Structure) -> Composite | str:
         elif term.is_constant():
             offset += price * number(term)
         elif near is not None:
-            fidelities += [(places[near.variable.id], near)] if near.price > 0 else []
+            fidelities += [(positions[near.variable.id], near)] if near.price > 0 else []
         elif any(id(node) in factors for node in nodes(term)):
             return f"a risk must enter the objective times a positive number, not inside {short(term)}"
         else:

@@ -25,7 +25,7 @@ LOOSEST = 1e-2  # largest relative gap of a machine
 ROUNDS = 2  # alternations between alpha and gamma at a point; they continue at the next point
 
 
-class Part(NamedTuple):
+class KernelPart(NamedTuple):
     """A summand of a kernel that is linear in one variable: the matrix itself, or sum_j (M x)_j K_j.
 
     Attributes
@@ -43,19 +43,19 @@ class Part(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Kernel:
+class AffineKernel:
     """A kernel on the n labelled points as an affine function of the pieces.
 
     Attributes
     ----------
     n : int
-    parts : list of Part
+    parts : list of KernelPart
     fixed : list of (weights, Grams)
         The combinations that make up the constant part.
     """
 
     n: int
-    parts: list[Part]
+    parts: list[KernelPart]
     fixed: list[tuple[Array, Grams]]
 
     @cached_property
@@ -114,7 +114,7 @@ class Trainer:
 
     factor: float
     risk: RiskTerm
-    kernels: list[Kernel]
+    kernels: list[AffineKernel]
 
     @cached_property
     def p(self) -> float:
@@ -176,13 +176,13 @@ class Trainer:
         return Trained(value, alpha, shares, attained)
 
 
-def read_kernel(K: cp.Expression, n: int, pieces: list[Piece]) -> Kernel | None:
+def read_kernel(K: cp.Expression, n: int, pieces: list[Piece]) -> AffineKernel | None:
     """Return a kernel as a sum of PSD variables, weighted Gram matrices and constants, or None."""
-    places = {piece.variable.id: k for k, piece in enumerate(pieces)}
-    kernel = Kernel(n, [], [])
+    positions = {piece.variable.id: k for k, piece in enumerate(pieces)}
+    kernel = AffineKernel(n, [], [])
     for arg in K.args if isinstance(K, AddExpression) else [K]:
         if isinstance(arg, cp.Variable):
-            kernel.parts.append(Part(places[arg.id]))
+            kernel.parts.append(KernelPart(positions[arg.id]))
             continue
         terms = weighted(arg)
         if terms is None:
@@ -192,7 +192,7 @@ def read_kernel(K: cp.Expression, n: int, pieces: list[Piece]) -> Kernel | None:
             read = read_weights(weights)
             if read is None:
                 return None
-            kernel.parts.extend(Part(places[v.id], block, M) for v, M in read.matrices.items())
+            kernel.parts.extend(KernelPart(positions[v.id], block, M) for v, M in read.matrices.items())
             if read.constant.any():
                 kernel.fixed.append((read.constant, block))
     return kernel

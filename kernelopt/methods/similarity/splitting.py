@@ -52,7 +52,7 @@ class Inner:
         for i, block in enumerate(self.read.blocks):
             G = split.sigma * split.U[i] - block.adjoint(z) / (2 * gamma[i])
             bound += self.read.price * split.phi[i] - split.sigma * float(np.vdot(split.U[i], split.X[i]))
-            bound += block.least(G, self.read.price, upper)
+            bound += block.linear_minimum(G, self.read.price, upper)
         return bound
 
     def proof(self, split: Split) -> Proof:
