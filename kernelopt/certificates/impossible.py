@@ -40,7 +40,7 @@ def raise_if_impossible(
 
 def raise_if_unbounded(structure: Structure, explicit: cp.Problem, watch: Watch | None = None) -> None:
     """Raise where the minimum over |x| <= r decreases in proportion to r, for the two BOX_SIZES."""
-    near, far = (least_within(explicit, size, watch) for size in BOX_SIZES)
+    near, far = (minimum_within(explicit, size, watch) for size in BOX_SIZES)
     if near is not None and far is not None and far < min(-BOX_SIZES[0], DECREASE_FACTOR * near):
         values = {v.id: np.abs(v.value).max() for v in explicit.variables() if v.value is not None}
         unbounded = [v for v in structure.variables if values.get(v.id, 0.0) > NEAR_BOX * BOX_SIZES[1]]
@@ -94,7 +94,7 @@ def contradiction(structure: Structure, ray: Array) -> InfeasibleError:
     )
 
 
-def least_within(problem: cp.Problem, size: float, watch: Watch | None) -> float | None:
+def minimum_within(problem: cp.Problem, size: float, watch: Watch | None) -> float | None:
     """Return the minimum of the (minimised) objective over |x| <= `size`, None where none was found."""
     sign = -1.0 if isinstance(problem.objective, cp.Maximize) else 1.0
     box = [constraint for v in problem.variables() for constraint in (v <= size, v >= -size)]

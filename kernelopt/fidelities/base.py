@@ -75,7 +75,7 @@ class Fidelity(ABC):
 
         `identity` is the identity matrix, or a vector of ones where D is one. By the inequality of Fenchel
         and Young :math:`\langle I, D \rangle \le (L(D) + L^*(tI)) / t` for every t > 0 with tI in the
-        domain of L*; the bound is the least over powers of two.
+        domain of L*; the bound is the smallest over powers of two.
         """
         bounds = [np.inf]
         for power in POWERS:

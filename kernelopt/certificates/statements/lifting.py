@@ -69,9 +69,9 @@ def set_multiplier(
         Y = Y + change
     exact = fractions(G[chosen]).reshape(chosen.size, -1)
     products = (exact @ exact.T).tolist()
-    least = float(np.abs(change).sum(axis=0).max()) + 4 * len(Y) * EPS * float(np.abs(Y).max(initial=0.0))
+    smallest = float(np.abs(change).sum(axis=0).max()) + 4 * len(Y) * EPS * float(np.abs(Y).max(initial=0.0))
     for factor_of_two in range(DOUBLINGS):
-        tilted = S @ S.T + least * 2.0**factor_of_two * np.eye(len(S))
+        tilted = S @ S.T + smallest * 2.0**factor_of_two * np.eye(len(S))
         tilted = (tilted + tilted.T) / 2
         forms = (exact @ fractions(tilted.ravel())).tolist()
         mix = exact_solution(products, [w - v for w, v in zip(target(forms), forms, strict=True)])
@@ -103,7 +103,7 @@ def witness_towards(G: Array, x: Array, centre: Array) -> tuple[Array, Array] | 
 def interior_witness(
     G: Array, x: Array, centre: Array | None, constraints: Callable[[Any], list[cp.Constraint]]
 ) -> tuple[Array, Array] | None:
-    """Return `witness_towards` the centre, or towards the point with the largest least eigenvalue."""
+    """Return `witness_towards` the centre, or towards the point with the largest smallest eigenvalue."""
     found = None if centre is None else witness_towards(G, x, centre)
     if found is not None:
         return found
