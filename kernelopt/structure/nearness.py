@@ -10,6 +10,7 @@ import numpy as np
 from kernelopt.fidelities import Fidelity
 from kernelopt.grams.stored import RankOneGrams
 from kernelopt.language.terms import terms
+from kernelopt.numerics.rounding import gamma
 from kernelopt.structure.fidelities import FidelityTerm, read_fidelity
 from kernelopt.structure.pieces import Piece, read_pieces
 from kernelopt.structure.structure import RiskTerm, Structure, once
@@ -44,6 +45,19 @@ class Block:
     def adjoint(self, z: Array) -> Array:
         """Return the derivative of z'Kz by the variable."""
         return np.outer(z, z) if self.V is None else np.asarray((self.V.T @ z) ** 2)
+
+    def adjoint_error(self, z: Array, perturbation: float) -> float:
+        """Return a bound of the error of `adjoint` in the Frobenius norm.
+
+        It covers the rounding of the sums, and a change of one entry of z by `perturbation`, but no roundings
+        of single products.
+        """
+        if self.V is None:
+            return float(2 * perturbation * np.linalg.norm(z) + perturbation**2)
+        products, errors = np.abs(self.V.T @ z), gamma(z.size + 8) * (np.abs(self.V).T @ np.abs(z))
+        row = float(np.linalg.norm(self.V, axis=1).max())
+        of_sums = float(np.linalg.norm((2 * products + errors) * errors))
+        return of_sums + 2 * perturbation * row * float((products + errors).max()) + (perturbation * row) ** 2
 
     def distance(self, X: Array) -> float:
         """Return the sum of the fidelities at X, with their price."""

@@ -137,6 +137,12 @@ def fixed_penalty(
     return upwards(length**2 / 2 * (1 + gamma(squares.size + NORM_ROUNDINGS)))
 
 
+def form_errors(sizes: Array, alpha: Array) -> Array:
+    """Return bounds of the rounding errors of alpha'K_m alpha, where |K_m,ij|^2 <= sizes_mi sizes_mj."""
+    errors: Array = gamma(2 * alpha.size + 16) * (np.sqrt(sizes) @ np.abs(alpha)) ** 2
+    return errors
+
+
 def form_change(d: Array, alpha: Array, perturbation: float) -> float:
     """Return a bound of the change of alpha'K alpha when one entry of alpha changes by `perturbation`.
 
@@ -168,7 +174,7 @@ def quadratic_form(K: cp.Expression, alpha: Array, perturbation: float, accurate
             forms, errors = np.array([f.value for f in exact]), np.array([f.error for f in exact])
         else:
             forms = grams.forms(alpha)
-            errors = gamma(2 * alpha.size + 16) * (np.sqrt(sizes) @ np.abs(alpha)) ** 2
+            errors = form_errors(sizes, alpha)
         errors = errors + np.array([form_change(d, alpha, perturbation) for d in sizes])
         found.append(linear_form(affine(weights), forms, errors))
     return sum_of_minorants(found, np.ones(len(found)))

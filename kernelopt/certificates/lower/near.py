@@ -56,8 +56,10 @@ def lower_bound(read: Nearness, proof: Proof, upper: float) -> tuple[float, list
     alpha = learner.loss.project(proof.alpha, learner.y, learner.bias is not None)
     gamma = np.maximum(proof.gamma, SMALLEST_GAMMA)
     gamma = gamma / max(1.0, gamma.sum())
+    if gamma.size > 1:  # the sum must not exceed one in exact arithmetic
+        gamma = gamma * (1 - roundings(gamma.size + 8))
     z, known = read.padded(alpha), (upper - read.offset) / read.factor
-    gain, _ = dual_value_of(learner, alpha)
+    gain, perturbation = dual_value_of(learner, alpha)
     bound, error, minima = gain.value, gain.error, list[float]()
     for block, U, share in zip(read.blocks, proof.U(), gamma, strict=True):
         pairs = list(zip(block.fidelities, U, strict=True))
@@ -69,7 +71,8 @@ def lower_bound(read: Nearness, proof: Proof, upper: float) -> tuple[float, list
             size += read.price * float(np.linalg.norm(u))
             bound -= term.paid(u) / read.factor
             error += (term.paid_error(u) + roundings(4) * abs(term.paid(u))) / read.factor
-        change = block.linear_minimum(G, read.price, known, roundings(16) * size)
+        of_adjoint = block.adjoint_error(z, perturbation) / (2 * share)
+        change = block.linear_minimum(G, read.price, known, roundings(16) * size + of_adjoint)
         bound += change
         error += roundings(8) * (abs(bound) + abs(change))
         minima.append(read.factor * block.piece.linear_minimum(G))

@@ -8,7 +8,6 @@ from typing import NamedTuple
 import cvxpy as cp
 import numpy as np
 
-from kernelopt.certificates.lower.minorants import dual_value_of
 from kernelopt.errors import MethodError
 from kernelopt.fidelities import Radial
 from kernelopt.methods.mirror_descent.minorant import CompositeMinorant
@@ -22,6 +21,7 @@ from kernelopt.structure.trees import nodes, number, short, summands
 from kernelopt.threads import Watch
 from kernelopt.validation import Array
 
+FEW_ROUNDINGS = 64  # beside one per term, more than a term of a minorant takes in its last operations
 PROJECTIONS = 3  # for the weights of the squares that stand for Frobenius norms
 SHORT = 1e-9  # a distance, relative to its target, below which the weight of a norm grows no more
 
@@ -103,12 +103,12 @@ class Composite:
         """Return the affine function below the objective that a dual stands for."""
         constant, gradients = self.offset + float(dual.plane[0]), [G.copy() for G in dual.plane[1:]]
         size, error = abs(self.offset) + abs(float(dual.plane[0])), 0.0
-        sizes = [float(np.linalg.norm(G)) for G in gradients]
+        sizes, errors = [float(np.linalg.norm(G)) for G in gradients], [0.0] * len(gradients)
         for trainer, alpha, shares in zip(self.trainers, dual.alphas, dual.shares, strict=True):
             below = trainer.below(alpha, shares, gradients)
             constant += below
-            gain, _ = dual_value_of(trainer.risk.learner, trainer.project(alpha))
-            size, error = size + abs(below), error + trainer.factor * gain.error
+            gain, error_below = trainer.below_errors(alpha, shares, errors)
+            size, error = size + gain + abs(below), error + error_below
         for (k, term), U in zip(self.fidelities, dual.slopes, strict=True):
             U = term.fidelity.project(U)
             paid = term.paid(U)
@@ -117,20 +117,27 @@ class Composite:
             sizes[k] += term.price * float(np.linalg.norm(U))
             size, error = size + abs(paid), error + term.paid_error(U)
         # What the risks added to a gradient is no larger than the gradient and all else in it.
-        errors = [gamma(64) * (s + float(np.linalg.norm(G))) for s, G in zip(sizes, gradients, strict=True)]
-        return CompositeMinorant(constant, tuple(gradients), error + gamma(64) * size, tuple(errors))
+        rounding = gamma(FEW_ROUNDINGS + len(self.trainers) + len(self.fidelities))
+        totals = [s + float(np.linalg.norm(G)) for s, G in zip(sizes, gradients, strict=True)]
+        gradient_errors = tuple(
+            (1 + rounding) * e + rounding * s for e, s in zip(errors, totals, strict=True)
+        )
+        return CompositeMinorant(
+            constant, tuple(gradients), (1 + rounding) * error + rounding * size, gradient_errors
+        )
 
     def lower(self, dual: Dual) -> float:
         """Return the bound that a dual proves."""
         return self.minorant(dual).bound(self.pieces)[0]
 
     def sharpened(self, dual: Dual, points: list[Array]) -> tuple[Dual, list[Array]]:
-        r"""Return a dual with the best slopes for its alphas, and the points that they belong to.
+        """Return a dual with better slopes for its alphas, and the points at which they are subgradients.
 
-        That is for the pieces whose fidelities are all `Radial`: norms |X - S_i| or squares of them. There
-        the minorant of the rest, <A, X>, leaves min <A, X> + sum_i w_i |X - S_i|^2: a projection of the
-        weighted mean of the S_i less A / 2w. Its slopes 2 (X - S_i) make a minorant whose minimum is that
-        minimum. A norm is a square with w = 1 / (2 |X - S_i|), for which X is iterated, from `points`.
+        It changes the pieces whose fidelities are all `Radial`. Let A be the gradient of the minorant of all
+        other terms there. The minimum of <A, X> + sum_i w_i |X - S_i|^2 is attained at the projection of the
+        weighted mean of the S_i minus A / (2 sum_i w_i), and the slopes 2 w_i (X - S_i) give a minorant with
+        the same minimum. For the squared norm this is exact. A norm is majorised by such a square with
+        w_i = 1 / (2 |X - S_i|), and the step is repeated from `points`.
         """
         bare = dual._replace(slopes=[np.zeros_like(U) for U in dual.slopes])
         gradients, slopes, points = self.minorant(bare).gradients, list(dual.slopes), list(points)

@@ -10,10 +10,12 @@ import cvxpy as cp
 import numpy as np
 from cvxpy.atoms.affine.add_expr import AddExpression
 
+from kernelopt.certificates.lower.minorants import dual_value_of, form_change, form_errors
 from kernelopt.grams import Grams
 from kernelopt.language.penalty import weighted
 from kernelopt.learner import blocks_at, learn
 from kernelopt.numerics.norms import conjugate_exponent, minimizing_weights
+from kernelopt.numerics.rounding import NORM_ROUNDINGS, gamma
 from kernelopt.structure.affine import Affine, affine
 from kernelopt.structure.pieces import Piece
 from kernelopt.structure.structure import RiskTerm
@@ -70,6 +72,25 @@ class AffineKernel:
             X = points[position]
             K += X[: self.n, : self.n] if grams is None else grams.combine(M @ X)
         return K
+
+    def add_adjoint_errors(
+        self, alpha: Array, weight: float, perturbation: float, errors: list[float]
+    ) -> float:
+        """Add bounds of the errors of `add_adjoint` to `errors`, and return that of the constant term.
+
+        They are errors in the Frobenius norm: those of rounding in the forms alpha'K_j alpha, and those of a
+        change of one entry of alpha by `perturbation`. Roundings of single products are not included.
+        """
+
+        def of_forms(grams: Grams) -> Array:
+            sizes = grams.magnitudes[:, : self.n]
+            return form_errors(sizes, alpha) + [form_change(d, alpha, perturbation) for d in sizes]
+
+        of_entry = 2 * perturbation * float(np.abs(alpha).max(initial=0.0)) + perturbation**2
+        for position, grams, M in self.parts:
+            size = self.n * of_entry if grams is None else float(np.linalg.norm(abs(M).T @ of_forms(grams)))
+            errors[position] += weight * size
+        return weight * sum(float(np.abs(w) @ of_forms(grams)) for w, grams in self.fixed)
 
     def add_adjoint(self, alpha: Array, weight: float, gradients: list[Array]) -> float:
         """Add weight times the derivative of alpha'K alpha to the gradients; return the constant term."""
@@ -128,11 +149,31 @@ class Trainer:
 
     def below(self, alpha: Array, shares: Array, gradients: list[Array]) -> float:
         """Add the gradient of the minorant at (alpha, gamma) to the gradients; return its constant."""
-        alpha, learner = self.project(alpha), self.risk.learner
+        alpha, learner, shares = self.project(alpha), self.risk.learner, self.within_ball(shares)
         constant = self.factor * learner.loss.dual_value(alpha, learner.y)
         for kernel, share in zip(self.kernels, shares, strict=True):
             constant += kernel.add_adjoint(alpha, -self.factor / (2 * share), gradients)
         return constant
+
+    def below_errors(self, alpha: Array, shares: Array, errors: list[float]) -> tuple[float, float]:
+        """Add bounds of the errors of the gradient of `below` to `errors`.
+
+        Returns
+        -------
+        size, error : float
+            factor * |l(alpha)|, and a bound of the error of the constant. Neither includes the roundings of
+            the last operations.
+        """
+        alpha, shares = self.project(alpha), self.within_ball(shares)
+        gain, perturbation = dual_value_of(self.risk.learner, alpha)
+        error = self.factor * gain.error
+        for kernel, share in zip(self.kernels, shares, strict=True):
+            error += kernel.add_adjoint_errors(alpha, self.factor / (2 * share), perturbation, errors)
+        return self.factor * abs(gain.value), error
+
+    def within_ball(self, shares: Array) -> Array:
+        """Return a gamma with |gamma|_p <= 1 in exact arithmetic, near one with |gamma|_p <= 1 + rounding."""
+        return shares if np.isinf(self.p) else shares * (1 - gamma(shares.size + NORM_ROUNDINGS))
 
     def train(
         self, points: list[Array], last: Trained | None, slack: float, watch: Watch | None = None
