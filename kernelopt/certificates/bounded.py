@@ -8,7 +8,7 @@ from typing import Any
 import cvxpy as cp
 import numpy as np
 
-from kernelopt.certificates.certify import Certificate
+from kernelopt.certificates.certificate import Certificate
 
 Values = dict[int, np.ndarray]  # by variable id
 Multipliers = dict[str, Any]  # by label of the constraint; None where the solver returned none

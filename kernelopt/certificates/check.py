@@ -87,7 +87,7 @@ if __name__ == "__main__":
         raw = np.fromfile(sys.argv[1], np.uint8).tobytes()
         Z = dict(np.load(io.BytesIO(raw)))
         f = json.loads(Z.pop("certificate.json"))
-        intact = hashlib.sha256(raw[:-64]).hexdigest().encode() == raw[-64:]
+        intact = hashlib.sha256(raw[:-64]).hexdigest().encode() == raw[-64:]  # 64 digits at the end
         intact &= f["sha256"] == {k: hashlib.sha256(a.tobytes()).hexdigest() for k, a in Z.items()}
         found = bounds(f, Z) if intact else (-inf, inf)
         lower, upper = sorted(bound if f["sense"] > 0 else -bound for bound in found)

@@ -17,6 +17,9 @@ from kernelopt.threads import Watch
 from kernelopt.validation import Array
 
 BOX_SIZES = (1e3, 1e6)  # |x| up to these: an unbounded objective decreases in proportion to the size
+DECREASE_FACTOR = 10.0  # from the smaller size to the larger: a bounded minimum decreases by less
+SOLVER_TOLERANCE = 1e-6  # relative violation up to which a point of a solver counts as feasible
+LONGEST_FAILURE = 120  # characters of a solver's error in a message
 NEAR_BOX = 0.1  # of the larger size: a variable beyond this would be unbounded
 
 
@@ -37,20 +40,21 @@ def raise_if_impossible(
 
 def raise_if_unbounded(structure: Structure, explicit: cp.Problem, watch: Watch | None = None) -> None:
     """Raise where the minimum over |x| <= r decreases in proportion to r, for the two BOX_SIZES."""
-    near, far = (least_within(explicit, size, watch) for size in BOX_SIZES)
-    if near is not None and far is not None and far < min(-1e3, 10 * near):
+    near, far = (minimum_within(explicit, size, watch) for size in BOX_SIZES)
+    if near is not None and far is not None and far < min(-BOX_SIZES[0], DECREASE_FACTOR * near):
         values = {v.id: np.abs(v.value).max() for v in explicit.variables() if v.value is not None}
-        loose = [v for v in structure.variables if values.get(v.id, 0.0) > NEAR_BOX * BOX_SIZES[1]]
+        unbounded = [v for v in structure.variables if values.get(v.id, 0.0) > NEAR_BOX * BOX_SIZES[1]]
+        remedy = unbounded_text(structure, unbounded) or "Add the constraint that is missing."
         raise UnboundedError(
             f"the objective must be bounded, got {far:.1e} (minimised) with variables up to "
-            f"{BOX_SIZES[1]:.0e}. {nothing_bounds(structure, loose) or 'Add the constraint that is missing.'}"
+            f"{BOX_SIZES[1]:.0e}. {remedy}"
         )
 
 
-def loose_weights(structure: Structure) -> list[cp.Variable]:
-    """Return the variables of the risks' kernels that no constraint and no price bounds.
+def unbounded_variables(structure: Structure) -> list[cp.Variable]:
+    """Return the variables of the risks' kernels that occur in no constraint and in no price.
 
-    As such a variable grows its kernel grows and the risk decreases to an infimum that is not attained.
+    As such a variable grows its kernel grows, and the risk decreases to an infimum that is not attained.
     """
     if structure.unset or structure.objective.rest is None:
         return []
@@ -68,16 +72,15 @@ def kernel_variables(structure: Structure) -> set[int]:
     return {v.id for term in structure.risks for K in term.kernels for v in K.variables()}
 
 
-def nothing_bounds(structure: Structure, loose: list[cp.Variable]) -> str:
+def unbounded_text(structure: Structure, unbounded: list[cp.Variable]) -> str:
     """Return a sentence that names the unbounded variables and the remedy, empty where there are none."""
-    if not loose:
+    if not unbounded:
         return ""
     weights = kernel_variables(structure)
     n = structure.risks[0].kernels[0].shape[0] if structure.risks else 0
-    cure = (
-        f"trace(K) == {n}" if any(v.id in weights for v in loose) else "a bound, or a price in the objective"
-    )
-    return f"Nothing bounds {', '.join(v.name() for v in loose)}: add {cure}."
+    in_kernels = any(v.id in weights for v in unbounded)
+    remedy = f"trace(K) == {n}" if in_kernels else "a bound, or a price in the objective"
+    return f"Nothing bounds {', '.join(v.name() for v in unbounded)}: add {remedy}."
 
 
 def contradiction(structure: Structure, ray: Array) -> InfeasibleError:
@@ -91,7 +94,7 @@ def contradiction(structure: Structure, ray: Array) -> InfeasibleError:
     )
 
 
-def least_within(problem: cp.Problem, size: float, watch: Watch | None) -> float | None:
+def minimum_within(problem: cp.Problem, size: float, watch: Watch | None) -> float | None:
     """Return the minimum of the (minimised) objective over |x| <= `size`, None where none was found."""
     sign = -1.0 if isinstance(problem.objective, cp.Maximize) else 1.0
     box = [constraint for v in problem.variables() for constraint in (v <= size, v >= -size)]
@@ -101,7 +104,7 @@ def least_within(problem: cp.Problem, size: float, watch: Watch | None) -> float
     if boxed.value is None or not np.isfinite(boxed.value):
         return None
     worst = max((float(np.max(c.violation())) for c in boxed.constraints), default=0.0)
-    return float(boxed.value) if worst <= 1e-6 * size else None
+    return float(boxed.value) if worst <= SOLVER_TOLERANCE * size else None
 
 
 def names(problem: cp.Problem) -> list[str]:
@@ -111,11 +114,10 @@ def names(problem: cp.Problem) -> list[str]:
     ]
 
 
-def without_point(claims: list[AttemptResult], best: Certificate | None) -> KerneloptError:
+def no_feasible_point(claims: list[AttemptResult], best: Certificate | None) -> KerneloptError:
     """Return the exception for a problem for which no solver found a point that could be made feasible."""
-    text = "; ".join(
-        f"{a.attempt.name}: {a.status}{' ' + a.failure[:120] if a.failure else ''}" for a in claims
-    )
+    statuses = [f"{a.status} {a.failure[:LONGEST_FAILURE]}".rstrip() for a in claims]
+    text = "; ".join(f"{a.attempt.name}: {status}" for a, status in zip(claims, statuses, strict=True))
     if claims and all("infeasible" in a.status for a in claims):
         return InfeasibleError(
             f"every solver calls the problem infeasible, without a proof in doubles ({text})."

@@ -61,13 +61,9 @@ def filled(variable: cp.Variable, value: Any) -> Any:
 
 def learned_machine(term: RiskTerm, machine: Machine | BlockMachine) -> Learned:
     """Return the machine of a risk, with its kernel at the current values of the structure's variables."""
-    several = isinstance(machine, BlockMachine)
-    coefficients = machine.coefficients if several else machine.alpha[None]  # type: ignore[union-attr]
     parts: list[Part] = []
     combined = inductive = True
-    for K, c in zip(term.kernels, coefficients, strict=True):
-        length = float(np.linalg.norm(machine.alpha))
-        scale = float(np.linalg.norm(c)) / length if length > 0 else 1.0
+    for K, c, scale in zip(term.kernels, machine.coefficients, machine.scales, strict=True):
         c = c / scale if scale > 0 else machine.alpha
         pieces = terms(K)
         if pieces is None:

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from kernelopt.certificates.impossible import loose_weights, nothing_bounds
+from kernelopt.certificates.impossible import unbounded_text, unbounded_variables
 from kernelopt.certificates.multiplier import constraint_multipliers
 from kernelopt.errors import ConvergenceWarning, KerneloptError, MethodError, SolverError
 from kernelopt.language.terms import terms
@@ -241,10 +241,10 @@ def caller_stack_level() -> int:
 
 def advice(structure: Structure, best: Result, control: Control, tried: Sequence[str]) -> str:
     """Return why the call ended and, unless the caller ended it, what the user can try."""
-    loose = loose_weights(structure)
-    if loose:
+    unbounded = unbounded_variables(structure)
+    if unbounded:
         falls = "The risk falls as they grow, towards a value that is not attained."
-        return f"{nothing_bounds(structure, loose)} {falls}"
+        return f"{unbounded_text(structure, unbounded)} {falls}"
     why = f"The method ended because {best.stopped}. " if best.stopped else ""
     if control.ended_by_caller:
         return why.strip()

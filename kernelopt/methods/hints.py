@@ -39,7 +39,9 @@ def undeclared_signs(structure: Structure) -> list[str]:
     found: dict[str, None] = {}
     problem = structure.problem
     positive_ids = {
-        id(c.args[1]) for c in problem.constraints if isinstance(c, Inequality) and is_zero(c.args[0])
+        id(c.args[1])
+        for c in problem.constraints
+        if isinstance(c, Inequality) and is_constant_zero(c.args[0])
     }
     for term in structure.risks:
         for K in term.learner.kernels:
@@ -65,6 +67,6 @@ def expanded_traces(structure: Structure) -> list[str]:
     return list(found)
 
 
-def is_zero(expression: Any) -> bool:
+def is_constant_zero(expression: Any) -> bool:
     """Whether an expression is the constant zero."""
     return bool(expression.is_constant() and not expression.parameters() and (expression.value == 0).all())

@@ -23,6 +23,7 @@ from kernelopt.language.risk import Risk
 from kernelopt.language.terms import FixedGrams, terms
 from kernelopt.language.triplets import TripletGains
 from kernelopt.losses import logistic
+from kernelopt.numerics.rounding import SMALLEST_DIVISOR
 from kernelopt.structure.trees import nodes
 
 SAMPLE = 32  # points of the principal submatrix on which the rank of a given matrix is estimated
@@ -206,7 +207,7 @@ def ranks(grams: Grams, n: int) -> list[int]:
         return bounds
     points = np.random.default_rng(0).choice(grams.n_points, SAMPLE, replace=False)
     eigenvalues = np.abs(np.linalg.eigvalsh(np.asarray(grams.block(points))))
-    largest = eigenvalues.max(axis=1, keepdims=True).clip(1e-300)  # positive, for a matrix of zeros too
+    largest = eigenvalues.max(axis=1, keepdims=True).clip(SMALLEST_DIVISOR)
     sampled = (eigenvalues > RANK_TOLERANCE * largest).sum(axis=1)
     # A rank of at most half the sample is that of the whole matrix, with high probability.
     return [int(s) if s <= SAMPLE // 2 else bound for s, bound in zip(sampled, bounds, strict=True)]

@@ -10,22 +10,27 @@ import numpy as np
 from cvxpy.constraints import Inequality
 from scipy.optimize import lsq_linear
 
-from kernelopt.certificates.statements.learning import (
+from kernelopt.certificates.statements.columns import (
     Cone,
     Variables,
     column_names,
-    kernels_by_variable,
     matrices_by_column,
     problem_text,
     read_cone,
     read_variables,
 )
-from kernelopt.certificates.statements.lifting import interior_witness, linear_over_cone, set_multiplier
+from kernelopt.certificates.statements.lifting import (
+    DEPENDENT,
+    interior_witness,
+    linear_over_cone,
+    set_multiplier,
+)
 from kernelopt.certificates.statements.statement import Statement
 from kernelopt.certificates.statements.witness import fractions, into_ball, slacks, verified_length
 from kernelopt.grams import Grams, join
 from kernelopt.language.measures import FrobeniusNorm
 from kernelopt.language.terms import terms
+from kernelopt.structure.ball import kernels_by_variable
 from kernelopt.structure.structure import Structure, once
 from kernelopt.validation import Array
 
@@ -90,7 +95,7 @@ class Alignment:
 
         def target(forms: Any) -> Any:
             right = self.gain + np.array(forms, dtype=float)
-            U = B @ np.linalg.lstsq(B.T @ B, right, rcond=1e-14)[0]
+            U = B @ np.linalg.lstsq(B.T @ B, right, rcond=DEPENDENT)[0]
             statement.set_witness(0, y=U)
             if not isinstance(forms, list):  # doubles, during the projections
                 return B.T @ U - self.gain

@@ -15,6 +15,11 @@ from kernelopt.validation import Array
 
 GRID_BITS = 46  # of the largest entry of alpha: sums of up to 2^7 such numbers are exact doubles
 EPS = float(np.finfo(float).eps)
+FIRST_SLACK = 8 * EPS  # the rounding of a few operations
+LARGEST_SLACK = 1e-3  # with a larger margin the bound is of little use
+GROWTH = 4.0  # of a margin or a ridge after a failure: the one that succeeds is at most so much too large
+RIDGE_POWERS = range(-2, 40)  # of GROWTH: the ridges from the rounding error to above the largest one
+LARGEST_RIDGE = 1e-6  # of the largest diagonal entry: a larger one changes the value visibly
 
 
 def checker() -> ModuleType:
@@ -31,10 +36,10 @@ def fractions(a: Any) -> Any:
 
 def slacks() -> Iterator[float]:
     """Yield relative margins for rounding, from 8 eps to 1e-3, each four times the last."""
-    slack = 8 * EPS
-    while slack < 1e-3:
+    slack = FIRST_SLACK
+    while slack < LARGEST_SLACK:
         yield slack
-        slack *= 4
+        slack *= GROWTH
 
 
 def on_dyadic_grid(alpha: Array, low: Array, high: Array, balanced: bool) -> Array:
@@ -107,8 +112,8 @@ def verified_factor(M: Array, exact_matrix: Any, ridges: bool = True) -> tuple[f
     if size == 0:
         return None if np.any(exact_matrix) else (0.0, np.zeros((n, n)))
     shift = 2 * (n + 2) * EPS * size
-    for ridge in (0.0, *(shift * (1 + 4.0**k) for k in range(-2, 40)))[: 43 if ridges else 1]:
-        if ridge > 1e-6 * size:
+    for ridge in (0.0, *(shift * (1 + GROWTH**k) for k in RIDGE_POWERS if ridges)):
+        if ridge > LARGEST_RIDGE * size:
             return None
         try:
             L = np.linalg.cholesky(M + (ridge - shift) * np.eye(n))

@@ -12,7 +12,7 @@ import numpy as np
 from kernelopt.certificates import Certificate
 from kernelopt.certificates.bounded import BoundedProblem
 from kernelopt.certificates.certify import certificate_at
-from kernelopt.certificates.impossible import contradiction, raise_if_impossible, without_point
+from kernelopt.certificates.impossible import contradiction, no_feasible_point, raise_if_impossible
 from kernelopt.certificates.separability import check_separable
 from kernelopt.conic.ladder import AttemptResult, SolverAttempt, ladder, run_solver
 from kernelopt.errors import MethodError, ParameterError, Stopped
@@ -34,7 +34,7 @@ COMPILATION_MARGIN = 2.0  # a compilation may be predicted at this multiple of t
 SOLVER_SHARE = 0.8  # of the time left is given to a solver, the rest to the certificate
 VANISHED = 1e-12  # a squared norm of f below this share of the value counts as zero
 EQUAL_GAPS = 1e-8  # gaps that differ by less count as equal
-IMPOSSIBLE = ("infeasible", "unbounded")  # words in the status of a solver
+IMPOSSIBLE = ("infeasible", "unbounded")  # parts of the status of a solver
 REMEDY = "Try another solver=, or accept the bounds."
 
 
@@ -229,11 +229,11 @@ class ExactRun:
         """Return the point and the alphas of the solver, or None where a value is missing or not finite."""
         structure = self.structure
         if self.programme is not None:
-            if not finite(self.programme.problem.variables()):
+            if not all_finite(self.programme.problem.variables()):
                 return None, None
             values, alphas = self.programme.recover()
             return {v.id: np.asarray(value, dtype=float) for v, value in values.items()}, alphas
-        if not finite(structure.variables):
+        if not all_finite(structure.variables):
             return None, None
         alphas = []
         for written in self.expansion.risks:
@@ -265,7 +265,7 @@ class ExactRun:
             return self.best
         if self.control.ended_by_caller:
             return None
-        raise without_point(self.results, self.certificate)
+        raise no_feasible_point(self.results, self.certificate)
 
 
 def paired_values(node: cp.Expression, copy: cp.Expression) -> Point:
@@ -274,7 +274,7 @@ def paired_values(node: cp.Expression, copy: cp.Expression) -> Point:
     return {mine.id: theirs.value for mine, theirs in pairs if mine.id != theirs.id}
 
 
-def finite(variables: Sequence[cp.Variable]) -> bool:
+def all_finite(variables: Sequence[cp.Variable]) -> bool:
     """Whether all variables have finite values."""
     return all(v.value is not None and np.isfinite(np.asarray(v.value)).all() for v in variables)
 

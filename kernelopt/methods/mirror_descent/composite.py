@@ -8,10 +8,9 @@ from typing import NamedTuple
 import cvxpy as cp
 import numpy as np
 
-from kernelopt.certificates.lower.minorants import dual_value_of
 from kernelopt.errors import MethodError
 from kernelopt.fidelities import Radial
-from kernelopt.methods.mirror_descent.minorant import Minorant
+from kernelopt.methods.mirror_descent.minorant import CompositeMinorant
 from kernelopt.methods.mirror_descent.training import TrainedMachine, Trainer, read_kernel
 from kernelopt.numerics.rounding import gamma
 from kernelopt.structure.affine import flat
@@ -22,6 +21,7 @@ from kernelopt.structure.trees import nodes, number, short, summands
 from kernelopt.threads import Watch
 from kernelopt.validation import Array
 
+FEW_ROUNDINGS = 64  # beside one per term, more than a term of a minorant takes in its last operations
 REWEIGHTINGS = 3  # iterations of the weights w_i; every one gives a valid bound, and the first gain most
 MIN_DISTANCE = 1e-9  # relative to the target: a smaller distance has the weight of this one, which is finite
 
@@ -112,7 +112,7 @@ class Composite:
         for piece, X in zip(self.pieces, points, strict=True):
             piece.variable.save_value(X)
 
-    def minorant(self, dual: DualPoint) -> Minorant:
+    def minorant(self, dual: DualPoint) -> CompositeMinorant:
         """Return the affine function of a dual point, which is nowhere above the objective.
 
         It is the sum of the offset, of the linearization of the other terms, and of
@@ -124,12 +124,12 @@ class Composite:
         """
         at_zero, gradients = float(dual.linearization[0]), [G.copy() for G in dual.linearization[1:]]
         constant, size, error = self.offset + at_zero, abs(self.offset) + abs(at_zero), 0.0
-        sizes = [float(np.linalg.norm(G)) for G in gradients]
+        sizes, errors = [float(np.linalg.norm(G)) for G in gradients], [0.0] * len(gradients)
         for trainer, alpha, gammas in zip(self.trainers, dual.alphas, dual.gammas, strict=True):
             added = trainer.add_minorant(alpha, gammas, gradients)
             constant += added
-            gain, _ = dual_value_of(trainer.risk.learner, trainer.project(alpha))
-            size, error = size + abs(added), error + trainer.factor * gain.error
+            gain, error_added = trainer.add_minorant_errors(alpha, gammas, errors)
+            size, error = size + gain + abs(added), error + error_added
         for (k, term), U in zip(self.fidelities, dual.subgradients, strict=True):
             U = term.fidelity.project(U)
             paid = term.paid(U)
@@ -138,8 +138,14 @@ class Composite:
             sizes[k] += term.price * float(np.linalg.norm(U))
             size, error = size + abs(paid), error + term.paid_error(U)
         # What the risks added to a gradient is no larger than the gradient and all else in it.
-        errors = [gamma(64) * (s + float(np.linalg.norm(G))) for s, G in zip(sizes, gradients, strict=True)]
-        return Minorant(constant, tuple(gradients), error + gamma(64) * size, tuple(errors))
+        rounding = gamma(FEW_ROUNDINGS + len(self.trainers) + len(self.fidelities))
+        totals = [s + float(np.linalg.norm(G)) for s, G in zip(sizes, gradients, strict=True)]
+        gradient_errors = tuple(
+            (1 + rounding) * e + rounding * s for e, s in zip(errors, totals, strict=True)
+        )
+        return CompositeMinorant(
+            constant, tuple(gradients), (1 + rounding) * error + rounding * size, gradient_errors
+        )
 
     def lower(self, dual: DualPoint) -> float:
         """Return the minimum of the minorant over the feasible set: a lower bound of the optimum."""
@@ -247,6 +253,8 @@ def read_trainers(
         factor = factors[id(term.stand_in)]
         if not factor > 0:
             return f"{term.node.name()} must have a positive factor in the objective"
+        if len(term.kernels) > 1 and term.learner.norm < 2:
+            return f"the block norm of a risk must be at least 2, got norm={term.learner.norm:g}"
         kernels = []
         for K in term.kernels:
             kernel = read_kernel(K, term.learner.n, pieces)

@@ -10,10 +10,12 @@ import cvxpy as cp
 import numpy as np
 from cvxpy.atoms.affine.add_expr import AddExpression
 
+from kernelopt.certificates.lower.minorants import dual_value_of, form_change, form_errors
 from kernelopt.grams import Grams
 from kernelopt.language.penalty import weighted
 from kernelopt.learner import blocks_at, learn
-from kernelopt.numerics.norms import lp_length
+from kernelopt.numerics.norms import conjugate_exponent, minimizing_weights
+from kernelopt.numerics.rounding import NORM_ROUNDINGS, gamma
 from kernelopt.structure.affine import Affine, affine
 from kernelopt.structure.pieces import Piece
 from kernelopt.structure.structure import RiskTerm
@@ -83,6 +85,23 @@ class AffineKernel:
                 gradients[position] += weight * (M.T @ grams.forms(alpha))
         return weight * float(alpha @ self.constant @ alpha)
 
+    def add_form_errors(self, alpha: Array, weight: float, perturbation: float, errors: list[float]) -> float:
+        """Add bounds of the errors of `add_form` to `errors`, and return that of the constant.
+
+        They are errors in the Frobenius norm: those of rounding in the forms alpha'K_j alpha, and those of a
+        change of one entry of alpha by `perturbation`. Roundings of single products are not included.
+        """
+
+        def of_forms(grams: Grams) -> Array:
+            sizes = grams.magnitudes[:, : self.n]
+            return form_errors(sizes, alpha) + [form_change(d, alpha, perturbation) for d in sizes]
+
+        of_entry = 2 * perturbation * float(np.abs(alpha).max(initial=0.0)) + perturbation**2
+        for position, grams, M in self.parts:
+            size = self.n * of_entry if grams is None else float(np.linalg.norm(abs(M).T @ of_forms(grams)))
+            errors[position] += weight * size
+        return weight * sum(float(np.abs(w) @ of_forms(grams)) for w, grams in self.fixed)
+
 
 class TrainedMachine(NamedTuple):
     """A machine at a point, with the alpha and gamma of a minorant of the risk.
@@ -112,7 +131,7 @@ class Trainer:
         factor * risk(K_1, ..., K_m) >= factor * (l(alpha) - 1/2 sum_i alpha'K_i alpha / gamma_i).
 
     For one kernel, or norm 2, all gamma_i are 1. For norm > 2 they are any gamma > 0 with |gamma|_p <= 1,
-    where p = norm / (norm - 2), which is 1 for norm=inf.
+    where p = norm / (norm - 2) is conjugate to norm / 2; it is 1 for norm=inf.
     """
 
     factor: float
@@ -122,23 +141,40 @@ class Trainer:
     @cached_property
     def p(self) -> float:
         """The exponent p of |gamma|_p <= 1, infinite where all gamma_i are 1."""
-        norm = self.risk.learner.norm
-        if len(self.kernels) == 1 or norm == 2:
-            return np.inf
-        return 1.0 if np.isinf(norm) else norm / (norm - 2)
+        return np.inf if len(self.kernels) == 1 else conjugate_exponent(self.risk.learner.norm / 2)
 
     def project(self, alpha: Array) -> Array:
         """Return the projection of alpha on the domain of the dual."""
         learner = self.risk.learner
         return learner.loss.project(alpha, learner.y, learner.bias is not None)
 
-    def add_minorant(self, alpha: Array, gamma: Array, gradients: list[Array]) -> float:
+    def add_minorant(self, alpha: Array, gammas: Array, gradients: list[Array]) -> float:
         """Add the gradient of the minorant of (alpha, gamma) to `gradients`; return its constant."""
-        alpha, learner = self.project(alpha), self.risk.learner
+        alpha, learner, gammas = self.project(alpha), self.risk.learner, self.within_ball(gammas)
         constant = self.factor * learner.loss.dual_value(alpha, learner.y)
-        for kernel, gamma_i in zip(self.kernels, gamma, strict=True):
+        for kernel, gamma_i in zip(self.kernels, gammas, strict=True):
             constant += kernel.add_form(alpha, -self.factor / (2 * gamma_i), gradients)
         return constant
+
+    def add_minorant_errors(self, alpha: Array, gammas: Array, errors: list[float]) -> tuple[float, float]:
+        """Add bounds of the errors of the gradient of `add_minorant` to `errors`.
+
+        Returns
+        -------
+        size, error : float
+            factor * |l(alpha)|, and a bound of the error of the constant. Neither includes the roundings of
+            the last operations.
+        """
+        alpha, gammas = self.project(alpha), self.within_ball(gammas)
+        gain, perturbation = dual_value_of(self.risk.learner, alpha)
+        error = self.factor * gain.error
+        for kernel, gamma_i in zip(self.kernels, gammas, strict=True):
+            error += kernel.add_form_errors(alpha, self.factor / (2 * gamma_i), perturbation, errors)
+        return self.factor * abs(gain.value), error
+
+    def within_ball(self, gammas: Array) -> Array:
+        """Return a gamma with |gamma|_p <= 1 in exact arithmetic, near one with |gamma|_p <= 1 + rounding."""
+        return gammas if np.isinf(self.p) else gammas * (1 - gamma(gammas.size + NORM_ROUNDINGS))
 
     def train(
         self, points: list[Array], last: TrainedMachine | None, slack: float, watch: Watch | None = None
@@ -154,18 +190,19 @@ class Trainer:
         Ks = [kernel.at(points) for kernel in self.kernels]
         start = None if last is None else last.alpha
         if self.p < np.inf:
-            gamma = self.best_gamma(np.ones(len(Ks))) if last is None else last.gamma
-            return self._alternate(Ks, start, gamma, accuracy, watch)
+            gammas = minimizing_weights(np.ones(len(Ks)), self.p) if last is None else last.gamma
+            return self._alternate(Ks, start, gammas, accuracy, watch)
         K, bias = np.asarray(sum(Ks)), learner.bias is not None
         one = learn(K, learner.y, learner.loss, bias, start=start, tol=accuracy, watch=watch)
         return TrainedMachine(one.value, one.alpha, np.ones(len(Ks)), (one.alpha, None))
 
     def _alternate(
-        self, Ks: list[Array], alpha: Array | None, gamma: Array, accuracy: float, watch: Watch | None
+        self, Ks: list[Array], alpha: Array | None, gammas: Array, accuracy: float, watch: Watch | None
     ) -> TrainedMachine:
         """Maximise l(alpha) - 1/2 sum_i alpha'K_i alpha / gamma_i alternately over alpha and over gamma.
 
-        For fixed gamma this is the dual at the kernel sum_i K_i / gamma_i, and for fixed alpha `best_gamma`.
+        For fixed gamma this is the dual at the kernel sum_i K_i / gamma_i. For fixed alpha the best gamma are
+        the `minimizing_weights` of the lengths sqrt(alpha'K_i alpha).
         The value and the minorant are valid wherever the alternation ends.
         """
         learner = self.risk.learner
@@ -173,28 +210,17 @@ class Trainer:
         value, attained = np.inf, (np.zeros(y.size), np.ones(len(Ks)))
         alpha = np.zeros(y.size) if alpha is None else alpha
         for _ in range(ROUNDS):
-            K = np.tensordot(1 / gamma, np.asarray(Ks), 1)
+            K = np.tensordot(1 / gammas, np.asarray(Ks), 1)
             alpha = learn(K, y, loss, bias, start=alpha, tol=accuracy / 2, watch=watch).alpha
-            machine = blocks_at(Ks, alpha, 1 / gamma, y, loss, bias, learner.norm)
+            machine = blocks_at(Ks, alpha, 1 / gammas, y, loss, bias, learner.norm)
             if machine.value < value:
-                value, attained = machine.value, (machine.alpha, 1 / gamma)
+                value, attained = machine.value, (machine.alpha, 1 / gammas)
             forms = np.array([float(alpha @ K @ alpha) for K in Ks])
-            gamma = self.best_gamma(forms)
-            bound = loss.dual_value(alpha, y) - float(forms @ (1 / gamma)) / 2
+            gammas = minimizing_weights(np.sqrt(np.maximum(forms, 0.0)), self.p, SMALLEST_GAMMA)
+            bound = loss.dual_value(alpha, y) - float(forms @ (1 / gammas)) / 2
             if value - bound <= accuracy * abs(value):
                 break
-        return TrainedMachine(value, alpha, gamma, attained)
-
-    def best_gamma(self, forms: Array) -> Array:
-        """Return the minimiser of sum_i forms_i / gamma_i over |gamma|_p <= 1.
-
-        It is forms_i^(1 / (p + 1)) divided by the p-norm of this vector.
-        """
-        forms = np.maximum(forms, 0.0)
-        largest = float(forms.max())
-        powers = (forms / largest) ** (1 / (self.p + 1)) if largest > 0 else np.ones(forms.size)
-        gamma = np.maximum(powers, SMALLEST_GAMMA)
-        return np.asarray(gamma / lp_length(gamma, self.p))
+        return TrainedMachine(value, alpha, gammas, attained)
 
 
 def read_kernel(K: cp.Expression, n: int, pieces: list[Piece]) -> AffineKernel | None:

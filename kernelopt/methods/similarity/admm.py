@@ -76,7 +76,7 @@ class KernelStep:
         for i, block in enumerate(self.problem.blocks):
             G = split.sigma * split.U[i] - block.adjoint(z) / (2 * gamma[i])
             bound += self.problem.price * split.phi[i] - split.sigma * float(np.vdot(split.U[i], split.X[i]))
-            bound += block.least(G, self.problem.price, upper)
+            bound += block.linear_minimum(G, self.problem.price, upper)
         return bound
 
     def proof(self, split: Split) -> Proof:

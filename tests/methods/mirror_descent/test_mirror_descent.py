@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import warnings
+from fractions import Fraction
 from functools import cache
 
 import cvxpy as cp
@@ -13,9 +14,10 @@ from scipy.linalg import expm, logm
 
 import kernelopt as ko
 from formulations import similarity
-from kernelopt.methods.mirror_descent.composite import read_composite
+from kernelopt.methods.mirror_descent.composite import DualPoint, read_composite
 from kernelopt.methods.mirror_descent.dual_averaging import AdaptiveStep, EntropyIterate, PrintedIterate
 from kernelopt.structure.pieces import Piece, read_pieces
+from kernelopt.structure.structure import Structure
 from tests.every import every
 from tests.problems import CASES, labels, points, solved, stack, targets, why_not
 
@@ -238,6 +240,31 @@ def test_prices_and_kinds_of_fidelities_may_be_mixed():
 
 
 # ---------------------------------------------------------------------- bounds: Kundu 5.3 and 6.2
+
+
+@pytest.mark.parametrize("bias", [False, True], ids=["no bias", "bias"])
+def test_errors_of_a_minorant_bound_those_of_cancelling_forms(bias):
+    """Where K = 11' + small and alpha sums to nearly zero, alpha'K alpha cancels: fractions show it."""
+    rng, n = np.random.default_rng(0), 60
+    X, y = rng.normal(size=(n, 3)), np.where(np.arange(n) % 2, 1.0, -1.0)
+    Ks = np.array([1e6 + np.outer(x, x) for x in X.T])
+    mu = cp.Variable(3, nonneg=True)
+    kernel = ko.combine(mu, Ks) + 1e6 * np.ones((n, n))
+    read = read_composite(
+        Structure(cp.Problem(cp.Minimize(ko.risk(kernel, y, ko.hinge(), bias)), [cp.sum(mu) == 1]))
+    )
+    alpha = y * rng.uniform(0.1, 0.9, size=n)
+    alpha = read.trainers[0].project(np.clip(alpha - alpha.mean(), *np.sort([0 * y, y], axis=0)))
+    dual = DualPoint([alpha], [np.ones(1)], [], [np.zeros(()), np.zeros(3)])
+    minorant = read.minorant(dual)
+    a = np.array([Fraction(v) for v in alpha])
+    exact = [-(a @ np.vectorize(Fraction, otypes=[object])(K) @ a) / 2 for K in Ks]
+    errors = np.array(
+        [float(abs(Fraction(g) - e)) for g, e in zip(minorant.gradients[0], exact, strict=True)]
+    )
+    assert 0 < np.linalg.norm(errors) <= minorant.errors[0]
+    constant = y @ a - sum(a) ** 2 * 10**6 / 2
+    assert abs(Fraction(minorant.constant) - constant) <= minorant.error
 
 
 @forms
@@ -512,6 +539,7 @@ def obstructed(kind):
         "a risk bounded": (cp.Minimize(near(K)), [size, (risk <= 3).set_label("fit")]),
         "no subgradient": (cp.Minimize(risk + cp.norm_inf(K - S[0])), [size]),
         "maximised": (cp.Maximize(-risk), [size]),
+        "a block norm": (cp.Minimize(weighted + ko.risk(list(KS), Y, ko.hinge(), norm=1.5)), [simplex]),
         "no variable": (cp.Minimize(ko.risk(KS[0], Y, ko.hinge())), []),
         "no price": (cp.Minimize(risk + cp.Parameter(nonneg=True, name="rho") * near(K)), [size]),
     }[kind]
@@ -528,6 +556,7 @@ OBSTACLES = {
     "a risk bounded": "constraint fit",
     "no subgradient": r"no subgradient of norm_inf\(.* in the middle of the set",
     "maximised": "minimised",
+    "a block norm": "the block norm of a risk must be at least 2, got norm=1.5",
     "no variable": "no variable",
     "no price": "the parameters rho have no values",
 }
