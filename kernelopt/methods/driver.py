@@ -13,6 +13,7 @@ import numpy as np
 from kernelopt.certificates.impossible import loose_weights, nothing_bounds
 from kernelopt.certificates.multiplier import constraint_multipliers
 from kernelopt.errors import ConvergenceWarning, KerneloptError, MethodError, SolverError
+from kernelopt.grams import check_leading_blocks
 from kernelopt.language.terms import terms
 from kernelopt.methods.control import Control
 from kernelopt.methods.describe import learned_machine, only_vector, weights_are_unique, write_back
@@ -95,7 +96,7 @@ def check_kernels(structure: Structure) -> None:
     for term in structure.risks:
         for K, form in zip(term.kernels, term.forms, strict=True):
             for _, grams in (terms(K) or ()) if form == "second-order cone" else ():
-                grams.check_leading_blocks()
+                check_leading_blocks(grams)
 
 
 class MethodSequence:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelopt.certificates.separability import check_separable
-from kernelopt.grams import ArrayGrams, Grams
+from kernelopt.grams import ArrayStorage, Grams
 from kernelopt.learner.smo import add_rows, combined_block, compiled, coordinate_steps, smo_pairs
 from kernelopt.losses.base import Curve
 from kernelopt.methods.control import Control
@@ -43,7 +43,7 @@ class RowCache:
 
     def __init__(self, grams: Grams, size: float, fewest: int) -> None:
         self.grams = grams
-        self.held = isinstance(grams, ArrayGrams)
+        self.held = isinstance(grams.storage, ArrayStorage)
         m, n = len(grams), grams.n_points
         if self.held:
             self.store = np.ascontiguousarray(np.asarray(grams), dtype=float)
