@@ -1,28 +1,45 @@
-"""The numba decorators of this package: IEEE division as in numpy, no interpreter lock, a cache on disk."""
+"""The numba decorator of this package."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import lru_cache
+from functools import cache, lru_cache, partial
 from pathlib import Path
-from typing import Any
+from typing import Any, overload
 
-from numba import njit
+Loop = Callable[..., Any]
 
 REASSOCIATION = {"reassoc", "contract"}  # LLVM flags: sums in any order, and fused multiply-add
 
 
-def compiled(loop: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a function that is compiled at its first call and runs without the interpreter lock."""
-    return _jit(loop, {})
+@overload
+def compiled(loop: Loop, /) -> Loop: ...
 
 
-def summed(loop: Callable[..., Any]) -> Callable[..., Any]:
-    """Return the same with sums in any order, so that they vectorise; NaN and infinity are respected."""
-    return _jit(loop, {"fastmath": REASSOCIATION})
+@overload
+def compiled(*, any_order: bool) -> Callable[[Loop], Loop]: ...
 
 
-def _jit(loop: Callable[..., Any], options: dict[str, Any]) -> Callable[..., Any]:
+def compiled(loop: Loop | None = None, /, *, any_order: bool = False) -> Loop:
+    """Return a function that numba compiles at its first call, for a decorator or at the place of the call.
+
+    The machine code divides as numpy does, runs without the interpreter lock, and is cached on disk where
+    that is possible. numba is imported by the first call of `compiled`, which takes about a second.
+
+    Parameters
+    ----------
+    loop : function of arrays and numbers
+    any_order : bool, default False
+        Whether sums may be taken in any order, so that they vectorise. NaN and infinity are respected.
+    """
+    return partial(_compiled, any_order=any_order) if loop is None else _compiled(loop, any_order)
+
+
+@cache
+def _compiled(loop: Loop, any_order: bool) -> Loop:
+    from numba import njit  # slow to import, and only some methods need it
+
+    options: dict[str, Any] = {"fastmath": REASSOCIATION} if any_order else {}
     try:
         fast: Any = njit(loop, cache=True, error_model="numpy", nogil=True, **options)
     except RuntimeError:  # no directory that numba may write to

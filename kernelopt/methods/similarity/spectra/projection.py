@@ -13,7 +13,7 @@ from kernelopt.methods.similarity.spectra.secular import (
     secular_root,
     undo_rotations,
 )
-from kernelopt.numerics.compiling import compiled, summed
+from kernelopt.numerics.compiling import compiled
 from kernelopt.validation import Array
 
 
@@ -159,7 +159,7 @@ def leading_eigenpairs(
     return rank, top - height
 
 
-@summed
+@compiled(any_order=True)
 def project_diagonal(
     spectrum: Array, u: Array, c: float, total: float, pairs: Eigenpairs, out: Array
 ) -> Values:
