@@ -285,12 +285,7 @@ def test_each_question_goes_to_the_method_of_the_part():
     assert plain.forms(np.ones(N)).tolist() == [5 * N, 5 * N, 5 * N, N]
     assert plain.traces.tolist() == [13 * N, 13 * N, 13 * N, N]
     assert plain.inner()[3].tolist() == [13 * N, 13 * N, 13 * N, N]
-    assert plain.inner()[0].tolist() == [
-        11,
-        11,
-        11,
-        13,
-    ]
+    assert plain.inner()[0].tolist() == [11, 11, 11, 13 * N]
 
 
 def test_joined_kernels_at_new_points():

@@ -29,7 +29,7 @@ from kernelopt.structure.structure import Structure
 LIBRARIES = {"kernelopt", "formulations", "cvxpy"}
 # A further method runs if its predicted seconds are at most a multiple of the time spent, or these seconds.
 PATIENCE, SMALLEST_PATIENCE = 10.0, 60.0
-# It may take a multiple of its predicted seconds, or these seconds.
+# It may take a multiple of its predicted seconds, or these seconds. Compilation by numba is not counted.
 OVERRUN, SMALLEST_BUDGET = 3.0, 2.0
 # The same for the first method, whose budget is larger because the others are predicted to be slower.
 FIRST_OVERRUN, SMALLEST_FIRST_BUDGET = 10.0, 10.0
@@ -135,7 +135,8 @@ class MethodSequence:
 
     def worthwhile(self, candidate: Candidate) -> bool:
         """Whether the predicted time of a method is acceptable in view of the time spent already."""
-        acceptable = max(PATIENCE * self.control.seconds, SMALLEST_PATIENCE)
+        spent = self.control.seconds_without_compilation
+        acceptable = max(PATIENCE * spent, SMALLEST_PATIENCE)
         return self.first or candidate.seconds <= min(acceptable, self.control.remaining_in_call)
 
     def budget(self, candidate: Candidate, later: Sequence[Candidate]) -> float:
