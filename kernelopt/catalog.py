@@ -11,7 +11,7 @@ import cvxpy as cp
 import numpy as np
 from cvxpy.problems.problem import Cache
 
-from kernelopt.entry_points import leave_out, loaded
+from kernelopt.entry_points import FORMULATIONS, leave_out, loaded
 from kernelopt.errors import ParameterError
 from kernelopt.language.risk import Risk
 from kernelopt.language.terms import terms
@@ -22,7 +22,6 @@ from kernelopt.methods.solve import SolveOptions, solve, solve_with
 from kernelopt.structure.trees import risks
 from kernelopt.validation import Array, shown
 
-GROUP = "kernelopt.formulations"
 Takes = Literal["labels", "targets", "triplets", "similarities", "none"]
 WORDS = "words"  # the name under which "exact" solves the learning problem itself
 
@@ -296,7 +295,7 @@ def catalogue() -> dict[str, Entry]:
         is left out.
     """
     found: dict[str, Entry] = {}
-    for point, module in loaded(GROUP):
+    for point, module in loaded(FORMULATIONS):
         listed = getattr(module, "CATALOGUE", None)
         if not isinstance(listed, list | tuple) or not all(isinstance(entry, Entry) for entry in listed):
             leave_out(point, "a module with a list CATALOGUE of Entry records", shown(listed))

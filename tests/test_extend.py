@@ -299,6 +299,42 @@ def test_it_is_imported_when_it_is_needed_and_known_to_cvxpy():
     assert value == pytest.approx(2.0, rel=1e-5)
 
 
+NOTHING_READ = """
+import importlib.metadata as metadata, json, sys
+import cvxpy as cp
+
+groups, real = [], metadata.entry_points
+metadata.entry_points = lambda **given: (groups.append(given.get("group")), real(**given))[1]
+import kernelopt as ko
+
+read = [group for group in groups if "kernelopt" in str(group)]
+x = cp.Variable(nonneg=True)
+problem = cp.Problem(cp.Minimize(x))
+said = []
+for name in ("exat", "column-generaton", "column-generation"):
+    for solve in (problem.solve, lambda method: ko.solve(problem, method)):
+        try:
+            solve(method=name)
+        except ko.MethodError as error:
+            said.append(str(error))
+json.dump([read, "formulations" in sys.modules, said], sys.stdout)
+"""
+
+
+def test_entry_points_are_read_when_a_method_is_asked_for():
+    """An import reads none; a misspelt name is answered with all, also with those of formulations."""
+    run = subprocess.run(  # noqa: S603 - our own text
+        [sys.executable, "-c", NOTHING_READ], capture_output=True, text=True, cwd=OUTSIDE.parents[1]
+    )
+    assert run.returncode == 0, run.stderr
+    read, imported, said = json.loads(run.stdout)
+    assert read == [] and imported and len(said) == 6
+    assert all("'exact'" in text and "'least-squares', 'column-generation'" in text for text in said[:4])
+    assert all("got 'exat'. Did you mean 'exact'?" in text for text in said[:2])
+    assert all("Did you mean 'column-generation'?" in text for text in said[2:4])
+    assert all("'column-generation' does not apply" in text for text in said[4:])
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class log_cosh(extend.Loss):
     """sum_i C log cosh(y_i - t_i), whose dual is y'a less the entropies of (C + a)/2 and (C - a)/2 to C/2."""

@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import replace
-from importlib.metadata import entry_points
 from typing import Any, Literal, TypedDict, Unpack
 
 import cvxpy as cp
 
 from kernelopt.certificates.gap import floor
 from kernelopt.errors import ParameterError
+from kernelopt.language.adapter import find_methods
 from kernelopt.methods.control import Callback, Control
 from kernelopt.methods.driver import Candidate, drive
 from kernelopt.methods.exact.method import Exact
 from kernelopt.methods.exact.programme import Programme
 from kernelopt.methods.hints import warn_of_cost
 from kernelopt.methods.method import Method
-from kernelopt.methods.registry import GROUP, add
+from kernelopt.methods.registry import add, named
 from kernelopt.methods.selection import candidates
 from kernelopt.methods.solution import Solution
 from kernelopt.structure.gate import check_problem, check_values
@@ -236,18 +236,22 @@ def register_method(method: Method) -> None:
         An instance with the default values of its options.
     """
     add(method)
-    give_to_cvxpy(method.name)
+    cp.Problem.register_solve(method.name, cvxpy_method(method.name))
 
 
-def give_to_cvxpy(name: str) -> None:
-    """Let cvxpy's `problem.solve(method=name)` be `solve(problem, name)`."""
+def cvxpy_method(name: str) -> Callable[..., float]:
+    """Return the function by which cvxpy's `problem.solve(method=name)` is `solve(problem, name)`."""
 
     def solve_method(problem: cp.Problem, *_: Any, **options: Any) -> float:
         return solve(problem, name, **options).value
 
-    cp.Problem.register_solve(name, solve_method)
+    return solve_method
 
 
-give_to_cvxpy("auto")
-for installed in entry_points(group=GROUP).names:  # metadata alone: the packages are imported by a solve
-    give_to_cvxpy(installed)
+def found_method(name: str) -> Callable[..., float]:
+    """Return the same for a method that is not registered yet, or raise `MethodError` with all names."""
+    return cvxpy_method(named(name).name)
+
+
+cp.Problem.register_solve("auto", cvxpy_method("auto"))
+find_methods(found_method)
