@@ -35,6 +35,9 @@ class Grams:
     array. Matrices are evaluated and factored when they are first needed. The results are cached while the
     cache of the stack is below 1 GB.
 
+    This class checks arguments. The matrices are held by `storage`, whose class is that of their form, such
+    as `ArrayStorage` or `KernelStorage`: it does the arithmetic and has the caches.
+
     Examples
     --------
     >>> import numpy as np
