@@ -10,7 +10,7 @@ from typing import Any, Literal, Unpack, get_args
 import cvxpy as cp
 import numpy as np
 
-from kernelopt.entry_points import leave_out, loaded
+from kernelopt.entry_points import FORMULATIONS, leave_out, loaded
 from kernelopt.errors import ParameterError
 from kernelopt.language.adapter import without_compiled
 from kernelopt.language.risk import Risk
@@ -22,7 +22,6 @@ from kernelopt.methods.solve import SolveOptions, solve, solve_with
 from kernelopt.structure.trees import risks
 from kernelopt.validation import Array, one_of, shown
 
-GROUP = "kernelopt.formulations"
 Takes = Literal["labels", "targets", "triplets", "similarities", "none"]
 EXPLICIT_FORM = "words"  # the name in the place of a programme's: "exact" solves the problem itself
 
@@ -278,7 +277,7 @@ def catalogue() -> dict[str, Entry]:
         with this defect are left out.
     """
     found: dict[str, Entry] = {}
-    for point, module in loaded(GROUP):
+    for point, module in loaded(FORMULATIONS):
         listed = getattr(module, "CATALOGUE", None)
         if not isinstance(listed, list | tuple) or not all(isinstance(entry, Entry) for entry in listed):
             leave_out(point, "a module with a list CATALOGUE of Entry records", shown(listed))

@@ -301,6 +301,35 @@ def test_it_is_imported_when_it_is_needed_and_known_to_cvxpy():
     assert value == pytest.approx(2.0, rel=1e-5)
 
 
+MISSPELT = """
+import json, sys
+import cvxpy as cp
+import kernelopt as ko
+
+before, said = "formulations" in sys.modules, []
+for name in ("exat", "column-generaton", "column-generation"):
+    try:
+        ko.solve(cp.Problem(cp.Minimize(cp.Variable(nonneg=True))), name)
+    except ko.MethodError as error:
+        said.append(str(error))
+json.dump([before, said], sys.stdout)
+"""
+
+
+def test_a_misspelt_method_is_answered_with_all_also_with_those_of_formulations():
+    run = subprocess.run(  # noqa: S603 - our own text
+        [sys.executable, "-c", MISSPELT], capture_output=True, text=True, cwd=OUTSIDE.parents[1]
+    )
+    assert run.returncode == 0, run.stderr
+    before, (exact, columns, right) = json.loads(run.stdout)
+    assert not before  # formulations are imported by the question
+    assert all(
+        "'exact'" in text and "'least-squares', 'column-generation'" in text for text in (exact, columns)
+    )
+    assert "got 'exat'. Did you mean 'exact'?" in exact and "Did you mean 'column-generation'?" in columns
+    assert "'column-generation' does not apply" in right
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class log_cosh(extend.Loss):
     """sum_i C log cosh(y_i - t_i), whose dual is y'a less the entropies of (C + a)/2 and (C - a)/2 to C/2."""

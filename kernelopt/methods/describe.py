@@ -9,7 +9,7 @@ import numpy as np
 from cvxpy.reductions.solution import Solution as CvxpySolution
 
 from kernelopt.certificates import Certificate
-from kernelopt.grams import Grams, IdentityGrams
+from kernelopt.grams import Grams, IdentityStorage
 from kernelopt.language.adapter import set_value
 from kernelopt.language.terms import terms
 from kernelopt.learner import BlockMachine, Machine
@@ -72,7 +72,8 @@ def learned_machine(term: RiskTerm, machine: Machine | BlockMachine) -> Learned:
             continue
         inductive = inductive and all(weights.is_nonneg() for weights, _ in pieces)
         for weights, grams in pieces:
-            ridge = isinstance(grams, IdentityGrams) and len(pieces) > 1  # alone, the identity is the kernel
+            # A ridge is the identity beside other kernels; alone, it is the kernel.
+            ridge = isinstance(grams.storage, IdentityStorage) and len(pieces) > 1
             parts.append(Part(scale * np.ravel(weights.value), grams, c, ridge))
     b, y, loss = float(machine.intercept), term.learner.y, repr(term.learner.loss)
     return Learned(machine.alpha, b, tuple(parts), combined, inductive, y, float(machine.value), loss)

@@ -8,7 +8,7 @@ import cvxpy as cp
 import numpy as np
 
 from kernelopt.fidelities import Fidelity
-from kernelopt.grams.stored import RankOneGrams
+from kernelopt.grams import RankOneStorage
 from kernelopt.language.terms import terms
 from kernelopt.numerics.rounding import gamma
 from kernelopt.structure.fidelities import FidelityTerm, read_fidelity
@@ -160,9 +160,10 @@ def read_blocks(
         variable = K
         if not isinstance(K, cp.Variable):
             parts = terms(K) or []
-            if len(parts) != 1 or not isinstance(parts[0].grams, RankOneGrams):
+            given = parts[0].grams.storage if len(parts) == 1 else None
+            if not isinstance(given, RankOneStorage):
                 return "each kernel must be a PSD variable, or V diag(mu) V' with orthonormal V"
-            variable, V = parts[0].weights, parts[0].grams.V
+            variable, V = parts[0].weights, given.V
         piece = by_variable.pop(getattr(variable, "id", -1), None)
         if piece is None:
             return "each kernel must have a variable of its own"

@@ -539,7 +539,7 @@ def test_jobs_change_nothing_and_kernels_are_let_go():
     kernels = [ko.gaussian(w) for w in np.linspace(0.5, 3, 120)]
     grams, v = ko.Grams.from_kernels(kernels, points(300, d=2)), targets(300)
     one = learn(grams, v)
-    assert not any(j in grams._cache for j in range(120))
+    assert not any(j in grams.storage._cache for j in range(120))
     with joblib.parallel_config(n_jobs=2):
         two = learn(grams, v)
     assert (one.candidates.columns == two.candidates.columns).all()

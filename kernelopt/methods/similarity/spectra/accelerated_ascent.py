@@ -26,7 +26,7 @@ from kernelopt.methods.similarity.spectra.state import (
     ProblemData,
     State,
 )
-from kernelopt.numerics.compiling import compiled, summed
+from kernelopt.numerics.compiling import compiled
 from kernelopt.validation import Array
 
 GAMMA_ACCURACY = 0.2  # of the tolerance: the error that a gamma which is not optimal may cause in d
@@ -105,7 +105,7 @@ def rescaled_start(alpha: Array, data: ProblemData, weights: Array, tol: float, 
     return alpha
 
 
-@summed
+@compiled(any_order=True)
 def restarts(x: Array, point: Array, candidate: Array) -> bool:
     """Whether (point - candidate)'(candidate - x) > 0: the move from x is against the proximal gradient."""
     total = 0.0
@@ -114,7 +114,7 @@ def restarts(x: Array, point: Array, candidate: Array) -> bool:
     return total > 0
 
 
-@summed
+@compiled(any_order=True)
 def extrapolated(x: Array, candidate: Array, factor: float) -> Array:
     """Return candidate + factor (candidate - x)."""
     point = np.empty(x.size)
@@ -178,7 +178,7 @@ def term(i: int, rotated: Array, image: Array, weight: float, data: ProblemData,
     return float(weight * values.distance - values.form / (2 * gamma))
 
 
-@summed
+@compiled(any_order=True)
 def dual_loss(alpha: Array, data: ProblemData) -> float:
     """Return l(alpha)."""
     total = 0.0
@@ -224,7 +224,7 @@ def first_lipschitz(x: Array, f: Array) -> float:
     return form / square if square > 0 and form > 0 else 1.0
 
 
-@summed
+@compiled(any_order=True)
 def rejected(
     lipschitz: float, point: Array, candidate: Array, increase: float, f: Array, f_candidate: Array
 ) -> bool:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from kernelopt.numerics.compiling import compiled, summed
+from kernelopt.numerics.compiling import compiled
 from kernelopt.validation import Array
 
 EPS = float(np.finfo(float).eps)
@@ -24,7 +24,7 @@ BISECT_EVERY = 8  # iterations: the bracket is halved this often at least
 MAX_ITERATIONS = 200  # a safeguard: the search ends earlier, at a small g' or an empty bracket
 
 
-@summed
+@compiled(any_order=True)
 def box_maximum(
     nu: float, linear: Array, curvature: Array, lower: Array, upper: Array
 ) -> tuple[float, float, float, float]:

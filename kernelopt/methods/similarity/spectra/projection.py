@@ -17,7 +17,7 @@ from kernelopt.methods.similarity.spectra.secular import (
     secular_root,
     undo_rotations,
 )
-from kernelopt.numerics.compiling import compiled, summed
+from kernelopt.numerics.compiling import compiled
 from kernelopt.validation import Array
 
 
@@ -174,7 +174,7 @@ def subtract_shift(weights: Array, rank: int, top: float, height: float, total: 
         weights[k] = factor * weights[k] if k < rank else 0.0
 
 
-@summed
+@compiled(any_order=True)
 def project_diagonal(
     spectrum: Array, u: Array, c: float, total: float, pairs: Eigenpairs, out: Array
 ) -> Values:

@@ -14,7 +14,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelopt.numerics.compiling import compiled, summed
+from kernelopt.numerics.compiling import compiled
 from kernelopt.validation import Array
 
 EPS = float(np.finfo(float).eps)
@@ -118,7 +118,7 @@ def undo_rotations(x: Array, planes: NDArray[np.intp], rotations: Array, n_rotat
         x[p], x[q] = cosine * x[p] + sine * x[q], cosine * x[q] - sine * x[p]
 
 
-@summed
+@compiled(any_order=True)
 def secular_sums(gaps: Array, squares: Array, eta: float, split: int) -> tuple[float, float, float, float]:
     """Return psi, psi', phi, phi' at eta, the two parts of sum_k squares_k / (gaps_k - eta).
 
@@ -209,7 +209,7 @@ def rational_step(f: float, psi_slope: float, phi_slope: float, a: float, b: flo
     return float(2 * constant / (linear + discriminant_root))
 
 
-@summed
+@compiled(any_order=True)
 def secular_eigenvector(gaps: Array, eta: float, z: Array, poles: Array, row: Array) -> tuple[float, float]:
     """Set row = v with v_k = z_k / (gaps_k - eta), the eigenvector of a root.
 
