@@ -5,12 +5,13 @@ from __future__ import annotations
 import numpy as np
 
 import kernelopt as ko
-from formulations.similarity.indefinite import indefinite_svm
+from formulations.similarity.default_trace import default_trace
+from formulations.similarity.indefinite_svm import indefinite_svm
+from formulations.similarity.kernel_per_similarity import kernel_per_similarity
 from formulations.similarity.planted import of_indefinite_svm, of_several, of_single, of_spectral
-from formulations.similarity.setting import Array, default_trace
-from formulations.similarity.several import kernel_per_similarity
-from formulations.similarity.single import single_kernel
-from formulations.similarity.spectral import restricted_spectral
+from formulations.similarity.restricted_spectral import restricted_spectral
+from formulations.similarity.setting import Array
+from formulations.similarity.single_kernel import single_kernel
 
 
 def _data(rng: np.random.Generator) -> tuple[Array, Array]:

@@ -13,11 +13,11 @@ import numpy as np
 
 import kernelopt as ko
 from formulations.planting import Knobs, Machine, machine, orthogonal_part, planted
-from formulations.similarity.indefinite import indefinite_svm
+from formulations.similarity.indefinite_svm import indefinite_svm
+from formulations.similarity.kernel_per_similarity import kernel_per_similarity
+from formulations.similarity.restricted_spectral import restricted_spectral
 from formulations.similarity.setting import Array, Fidelity
-from formulations.similarity.several import kernel_per_similarity
-from formulations.similarity.single import single_kernel
-from formulations.similarity.spectral import restricted_spectral
+from formulations.similarity.single_kernel import single_kernel
 
 
 def singular_kernel(rng: np.random.Generator, knobs: Knobs, z: Array, g: Array) -> tuple[Array, Array]:

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 import kernelopt as ko
+from formulations.similarity.kernel_per_similarity import machine_kernel, machine_scales
 from formulations.similarity.setting import PAPER, Dual, Fidelity, setting
-from formulations.similarity.several import machine_kernel, machine_scales
 
 
 def restricted_spectral(
