@@ -18,8 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 import kernelopt as ko
+from kernelopt.extend import Array
 
-Array = NDArray[np.float64]
 SMALLEST = 6  # points: one pair of every kind, free, at the bound and at zero
 UNBOUNDED = 1e300  # larger bounds of a dual variable count as none
 

@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 import kernelopt as ko
-from formulations.lanckriet.setting import Array, Setting, Weights, setting
+from formulations.lanckriet.setting import Setting, Weights, setting
+from kernelopt.extend import Array
 
 
 @dataclass(frozen=True, eq=False, repr=False)

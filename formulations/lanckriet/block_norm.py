@@ -10,7 +10,8 @@ from numpy.typing import ArrayLike
 
 import kernelopt as ko
 from formulations.lanckriet.qcqp import programme as qcqp_programme
-from formulations.lanckriet.setting import Array, Point, Ridge, Setting, Trace, setting
+from formulations.lanckriet.setting import Point, Ridge, Setting, Trace, setting
+from kernelopt.extend import Array
 
 
 def block_norm(

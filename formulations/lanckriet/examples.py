@@ -23,9 +23,9 @@ from formulations.lanckriet.planted import (
 from formulations.lanckriet.qcqp import qcqp
 from formulations.lanckriet.rank_one import rank_one
 from formulations.lanckriet.sdp import sdp
-from formulations.lanckriet.setting import Array
 from formulations.lanckriet.soft_margin import soft_margin
 from formulations.lanckriet.soft_margin_squared import soft_margin_squared
+from kernelopt.extend import Array
 
 
 def _data(rng: np.random.Generator) -> tuple[Array, Array]:

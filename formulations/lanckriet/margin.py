@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -84,7 +85,7 @@ def margin(
     >>> round(solution.value, 5), solution.weights.round(4) + 0.0, solution.alpha.round(4)
     (0.3, array([0., 1.]), array([ 0.1, -0.1]))
     """
-    if ko.one_of(weights, "weights", ("nonnegative", "free")) == "free":
+    if ko.one_of(weights, "weights", get_args(Weights)) == "free":
         formulation = sdp(grams, y, C=C, tau=tau, weights=weights, trace=trace)
     else:
         formulation = qcqp(grams, y, C=C, tau=tau, trace=trace)

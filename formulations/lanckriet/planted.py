@@ -15,7 +15,7 @@ import kernelopt as ko
 from formulations.lanckriet.alignment import alignment, powers
 from formulations.lanckriet.rank_one import rank_one
 from formulations.lanckriet.sdp import sdp
-from formulations.lanckriet.setting import Array, criterion, setting
+from formulations.lanckriet.setting import criterion, setting
 from formulations.planting import (
     Knobs,
     contradicting,
@@ -26,6 +26,7 @@ from formulations.planting import (
     planted,
     split,
 )
+from kernelopt.extend import Array
 
 Plant = Callable[..., ko.Planted]
 

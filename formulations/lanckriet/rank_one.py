@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 import kernelopt as ko
-from formulations.lanckriet.setting import Array, Point, Setting, Trace, setting
+from formulations.lanckriet.setting import Point, Setting, Trace, setting
+from kernelopt.extend import Array
 
 
 def rank_one(

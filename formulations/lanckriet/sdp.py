@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 import kernelopt as ko
-from formulations.lanckriet.setting import Array, Point, Ridge, Setting, Trace, Weights, setting
+from formulations.lanckriet.setting import Point, Ridge, Setting, Trace, Weights, setting
+from kernelopt.extend import Array
 
 
 def sdp(

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import cvxpy as cp
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 import kernelopt as ko
+from kernelopt.extend import Array
 
 Trace = float | Literal["sum"]
 Ridge = float | Literal["learned"]
 Weights = Literal["nonnegative", "free"]
-Array = NDArray[np.float64]
 Point = dict[cp.Variable, Any]  # values of the learning problem's variables
 
 
@@ -152,7 +152,7 @@ def setting(
     """Check the inputs that all programmes share."""
     stack = ko.as_grams(grams)
     labels = ko.hard_margin().targets(y, stack.n_points)
-    ko.one_of(weights, "weights", ("nonnegative", "free"))
+    ko.one_of(weights, "weights", get_args(Weights))
     learned = isinstance(tau, str) and tau == "learned"
     fixed_tau = 0.0 if learned else ko.positive(tau, "tau", allow_zero=True)
     traces = stack.traces

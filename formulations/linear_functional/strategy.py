@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import cvxpy as cp
 import numpy as np
@@ -17,10 +17,10 @@ from formulations.linear_functional.dual import dual
 from formulations.linear_functional.method.candidates import Candidates
 from formulations.linear_functional.method.certificate import certificate
 from formulations.linear_functional.method.combination import RCOND, Combination, Direct
-from formulations.linear_functional.method.filters import Array
 from formulations.linear_functional.method.least_squares import SecondStage
 from formulations.linear_functional.method.rounding import gamma
-from formulations.linear_functional.setting import Weights, one_of
+from formulations.linear_functional.setting import Weights
+from kernelopt.extend import Array
 
 
 @dataclass(frozen=True, repr=False)
@@ -86,7 +86,7 @@ class Strategy(ko.Formulation):
         MethodError
             If the weights are constrained.
         """
-        one_of(by, ("svd", "qr"), "by")
+        ko.one_of(by, "by", ("svd", "qr"))
         if not 0 < ko.positive(rcond, "rcond") < 1:
             raise ko.ParameterError(f"rcond must be below 1, got {rcond:g}. Nothing would be kept.")
         if self.stage.weights != "free":
@@ -143,7 +143,7 @@ class Strategy(ko.Formulation):
 
 def second_stage(weights: Any, ridge: Any) -> float:
     """Check the arguments of the second stage, and return lambda."""
-    one_of(weights, ("free", "nonnegative", "simplex"), "weights")
+    ko.one_of(weights, "weights", get_args(Weights))
     return ko.positive(ridge, "ridge", allow_zero=True)
 
 

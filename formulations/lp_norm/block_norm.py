@@ -10,7 +10,8 @@ from numpy.typing import ArrayLike
 
 import kernelopt as ko
 from formulations.lp_norm.powers import powers
-from formulations.lp_norm.setting import HINGE, PAPER, Array, DualOverAlpha, Setting, dual_of, setting
+from formulations.lp_norm.setting import HINGE, PAPER, DualOverAlpha, Setting, dual_of, setting
+from kernelopt.extend import Array
 
 SMALLEST = 1e-300  # the divisor at alpha = 0, where the coefficients are zero too
 

@@ -18,8 +18,8 @@ from formulations.lp_norm.planted import (
     of_tikhonov,
 )
 from formulations.lp_norm.primal import primal
-from formulations.lp_norm.setting import Array
 from formulations.lp_norm.tikhonov import tikhonov
+from kernelopt.extend import Array
 
 INTERACTIONS = np.array([[2.0, 0.8, -0.3], [0.8, 1.5, 0.4], [-0.3, 0.4, 1.0]])
 

@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 import kernelopt as ko
-from formulations.lp_norm.setting import HINGE, PAPER, Array, DualOverAlpha, Setting, dual_of, setting
+from formulations.lp_norm.setting import HINGE, PAPER, DualOverAlpha, Setting, dual_of, setting
+from kernelopt.extend import Array
 
 SYMMETRIC = 1e-8  # of the largest entry, as for kernels
 DEFINITE = 1e-12  # of the largest eigenvalue: the inverse then has four digits at least

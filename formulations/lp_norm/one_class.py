@@ -13,7 +13,8 @@ from numpy.typing import ArrayLike
 import kernelopt as ko
 from formulations.lp_norm.method.outliers import Outliers, threshold
 from formulations.lp_norm.primal import primal
-from formulations.lp_norm.setting import PAPER, Array, DualOverAlpha, Setting, dual_of, setting
+from formulations.lp_norm.setting import PAPER, DualOverAlpha, Setting, dual_of, setting
+from kernelopt.extend import Array
 
 SMALLEST_LENGTH = 1e-150  # so that the powers below, of exponents up to 2, neither vanish nor underflow
 

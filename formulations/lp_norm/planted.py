@@ -16,9 +16,10 @@ from formulations.lp_norm.elastic_net import elastic_net
 from formulations.lp_norm.non_isotropic import non_isotropic
 from formulations.lp_norm.one_class import one_class
 from formulations.lp_norm.primal import primal
-from formulations.lp_norm.setting import HINGE, Array
+from formulations.lp_norm.setting import HINGE
 from formulations.lp_norm.tikhonov import tikhonov
 from formulations.planting import Knobs, Machine, contradicting, kernels, machine, planted
+from kernelopt.extend import Array
 
 
 def forms_of(rng: np.random.Generator, knobs: Knobs) -> Array:

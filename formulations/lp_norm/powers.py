@@ -9,7 +9,8 @@ import cvxpy as cp
 import numpy as np
 
 import kernelopt as ko
-from formulations.lp_norm.setting import PAPER, Array, DualOverAlpha, Setting
+from formulations.lp_norm.setting import PAPER, DualOverAlpha, Setting
+from kernelopt.extend import Array
 
 LARGEST_RATIO = 1e8  # of two weights; at it a part of the kernel keeps half of the digits of a double
 

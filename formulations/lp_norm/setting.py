@@ -13,8 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 import kernelopt as ko
-
-Array = NDArray[np.float64]
+from kernelopt.extend import Array
 
 HINGE = ko.hinge(1.0)
 PAPER = "Kloft et al. (2011)"

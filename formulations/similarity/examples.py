@@ -10,8 +10,8 @@ from formulations.similarity.indefinite_svm import indefinite_svm
 from formulations.similarity.kernel_per_similarity import kernel_per_similarity
 from formulations.similarity.planted import of_indefinite_svm, of_several, of_single, of_spectral
 from formulations.similarity.restricted_spectral import restricted_spectral
-from formulations.similarity.setting import Array
 from formulations.similarity.single_kernel import single_kernel
+from kernelopt.extend import Array
 
 
 def _data(rng: np.random.Generator) -> tuple[Array, Array]:

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 import kernelopt as ko
-from formulations.similarity.setting import Array
+from kernelopt.extend import Array
 
 
 def gammas(kernels: ArrayLike, alpha: ArrayLike) -> Array:

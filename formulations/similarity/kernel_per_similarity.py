@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 import kernelopt as ko
-from formulations.similarity.setting import PAPER, Array, Dual, Fidelity, setting
+from formulations.similarity.setting import PAPER, Dual, Fidelity, setting
+from kernelopt.extend import Array
 
 
 def kernel_per_similarity(

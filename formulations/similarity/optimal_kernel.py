@@ -6,7 +6,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 import kernelopt as ko
-from formulations.similarity.setting import Array, as_similarities
+from formulations.similarity.setting import as_similarities
+from kernelopt.extend import Array, on_simplex
 
 
 def optimal_kernel(
@@ -56,13 +57,5 @@ def optimal_kernel(
     z = np.pad(a, (0, S.shape[1] - a.size))
     rho = ko.positive(rho, "rho")
     lam, V = np.linalg.eigh(S.mean(axis=0) + np.outer(z, z) / (4 * len(S) * rho))
-    mu = np.maximum(lam, 0.0) if trace is None else on_simplex(lam, ko.positive(trace, "trace"))
+    mu, _ = on_simplex(lam, None if trace is None else ko.positive(trace, "trace"))
     return np.asarray((V * mu) @ V.T)
-
-
-def on_simplex(values: Array, total: float) -> Array:
-    """Return the nearest point of {x >= 0, 1'x = total}."""
-    falling = np.sort(values)[::-1]
-    shifts = (np.cumsum(falling) - total) / np.arange(1, values.size + 1)
-    shift = shifts[np.flatnonzero(falling > shifts)[-1]]
-    return np.asarray(np.maximum(values - shift, 0.0))

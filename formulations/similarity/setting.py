@@ -8,11 +8,11 @@ from typing import Literal, TypeAlias
 
 import cvxpy as cp
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 import kernelopt as ko
+from kernelopt.extend import Array
 
-Array = NDArray[np.float64]
 Function: TypeAlias = Callable[[cp.Expression], cp.Expression]
 Fidelity: TypeAlias = Literal["l1", "frobenius", "squared_frobenius"] | ko.Fidelity | Function
 

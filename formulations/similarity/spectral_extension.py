@@ -6,8 +6,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 import kernelopt as ko
-from formulations.similarity.setting import Array, as_similarities
+from formulations.similarity.setting import as_similarities
 from formulations.similarity.transforms import is_one_matrix, spectrum
+from kernelopt.extend import Array
 
 VANISHING = 1e-11  # eigenvalues, relative to the largest, that count as zero
 AGREEMENT = 1e-6  # of a learned kernel with the spectral form it should have

@@ -6,7 +6,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 import kernelopt as ko
-from formulations.similarity.setting import Array, as_similarities
+from formulations.similarity.setting import as_similarities
+from kernelopt.extend import Array
 
 
 def denoise(similarities: ko.Grams | ArrayLike) -> Array:

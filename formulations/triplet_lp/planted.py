@@ -15,9 +15,10 @@ from typing import Any
 import numpy as np
 
 import kernelopt as ko
-from formulations.planting import Array, Knobs, planted
+from formulations.planting import Knobs, planted
 from formulations.triplet_lp.feature_selection import feature_selection
 from formulations.triplet_lp.kernel_design import kernel_design
+from kernelopt.extend import Array
 
 
 def kernel(rng: np.random.Generator, n: int, tight: Array) -> Array:

@@ -16,7 +16,8 @@ from formulations.triplet_lp.gamma1_max import least_price
 from formulations.triplet_lp.method.certificate import certificate, zero_is_optimal
 from formulations.triplet_lp.method.columns import Columns
 from formulations.triplet_lp.programme import build
-from formulations.triplet_lp.setting import Array, Cone, Setting, setting
+from formulations.triplet_lp.setting import Cone, Setting, setting
+from kernelopt.extend import Array
 
 LOOSE = 1e-5  # a certified gap above the default tolerance of `kernelopt.solve` is warned of
 NEVER = 1e-9  # a price gamma1_max below this share of the one without a cone is zero up to rounding

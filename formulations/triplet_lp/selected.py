@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 import kernelopt as ko
-from formulations.triplet_lp.setting import Array
+from kernelopt.extend import Array
 
 
 def selected(solution: ko.Solution, groups: ArrayLike, tol: float = 1e-6) -> Any:

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
 import kernelopt as ko
+from kernelopt.extend import Array
 
-Array = NDArray[np.float64]
 Index = NDArray[np.intp]
 Cone = Literal["dominant", "psd", "nonnegative"]
-CONES = ("dominant", "psd", "nonnegative")
 
 
 @dataclass(frozen=True, eq=False)
@@ -147,7 +146,7 @@ def setting(
     """Check the inputs that all programmes share, and evaluate the entries that they need."""
     stack = ko.as_grams(grams)
     rows = ko.as_triplets(triplets, stack.n_points)
-    ko.one_of(cone, "cone", CONES, "Without one of them the trace may run to minus infinity.")
+    ko.one_of(cone, "cone", get_args(Cone), "Without one of them the trace may run to minus infinity.")
     S = np.unique(rows) if points is None else with_triplets(points, rows, stack.n_points)
     first, second = np.triu_indices(S.size, 1)
     D = stack.entries(rows[:, 0], rows[:, 1]) - stack.entries(rows[:, 0], rows[:, 2])

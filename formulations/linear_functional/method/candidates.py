@@ -11,9 +11,9 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 import kernelopt as ko
-from formulations.linear_functional.method.filters import Array
 from formulations.linear_functional.method.spectrum import Candidate, candidate
 from formulations.linear_functional.setting import Setting
+from kernelopt.extend import Array
 
 PART_BYTES = 32_000_000  # of the kernel matrices that a job holds at a time
 PART_KERNELS = 16  # that a job takes at a time at most, so that there are tasks for every job

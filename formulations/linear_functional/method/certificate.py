@@ -9,8 +9,7 @@ import numpy as np
 import scipy.optimize
 
 import kernelopt as ko
-from formulations.linear_functional.method.combination import Combination, excess, on_simplex
-from formulations.linear_functional.method.filters import Array
+from formulations.linear_functional.method.combination import Combination, excess
 from formulations.linear_functional.method.rounding import (
     UNDERFLOW,
     Range,
@@ -22,6 +21,7 @@ from formulations.linear_functional.method.rounding import (
     rounded_down,
     square,
 )
+from kernelopt.extend import Array, on_simplex
 
 ROUND_OFF = 1e-14  # cosines this far below zero count as orthogonal: some dozens of roundings of a double
 
@@ -113,7 +113,7 @@ def multiplier(stage: Combination, g: Array) -> float:
         return 0.0
     if stage.ridge == 0:
         return float(g.max())
-    return float((g - 2 * stage.ridge * on_simplex(g / (2 * stage.ridge))).max())
+    return float((g - 2 * stage.ridge * on_simplex(g / (2 * stage.ridge), 1.0)[0]).max())
 
 
 def by_range(stage: Combination, c: Array) -> Fraction:

@@ -10,11 +10,10 @@ from collections.abc import Callable
 from typing import Any, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 import kernelopt as ko
+from kernelopt.extend import Array
 
-Array: TypeAlias = NDArray[np.float64]
 Filter: TypeAlias = Callable[[Array, float], Array]
 LAST_DIGITS = 1e-12  # of a quotient, so that one that should be an integer is not rounded up
 

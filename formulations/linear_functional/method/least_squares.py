@@ -11,7 +11,7 @@ import numpy as np
 import kernelopt as ko
 from formulations.linear_functional.method.certificate import certificate
 from formulations.linear_functional.method.combination import RCOND, Combination
-from formulations.linear_functional.method.filters import Array
+from kernelopt.extend import Array
 
 RCONDS = (RCOND, 1e-12, 1e-14)  # tried in turn: the directions that are dropped may be those of the targets
 CLOSE = 1e-6  # a gap, a tenth of the default tolerance, at which no smaller rcond is tried

@@ -9,9 +9,10 @@ from typing import NamedTuple
 import numpy as np
 
 import kernelopt as ko
-from formulations.linear_functional.method.filters import Array, Filter, tikhonov
+from formulations.linear_functional.method.filters import Filter, tikhonov
 from formulations.linear_functional.method.rounding import dots, gamma, length
 from formulations.linear_functional.setting import Setting
+from kernelopt.extend import Array
 
 PSD_TOLERANCE = 1e-8  # of the largest eigenvalue, as for all kernels
 FACTOR_TOLERANCE = 1e-9  # of the level: the trace that a factor may miss, see `decomposed`

@@ -10,7 +10,8 @@ import cvxpy as cp
 import numpy as np
 
 import kernelopt as ko
-from formulations.lp_norm.setting import Array, Explicit, Setting
+from formulations.lp_norm.setting import Explicit, Setting
+from kernelopt.extend import Array
 
 ROUND_OFF = 1e-15  # a few units in the last place, by which a projection may leave its set
 ROUNDS = 12  # of weights, and of active sets: both are final after a few rounds, or cycle

@@ -15,7 +15,8 @@ import kernelopt as ko
 from formulations.triplet_lp.method.interior import interior_weights, numbers
 from formulations.triplet_lp.method.multipliers import best_multipliers
 from formulations.triplet_lp.method.statement import Source
-from formulations.triplet_lp.setting import Array, Setting
+from formulations.triplet_lp.setting import Setting
+from kernelopt.extend import Array
 
 ROUND_OFF = 1e-13  # what sums of up to some hundred terms are wrong by, relative to the terms
 ZERO_OPTIMAL = 1e-6  # relative to the cost of zero weights: a lower bound this near it proves them optimal

@@ -15,7 +15,8 @@ import highspy
 import numpy as np
 
 import kernelopt as ko
-from formulations.triplet_lp.setting import Array, Setting
+from formulations.triplet_lp.setting import Setting
+from kernelopt.extend import Array
 
 VIOLATED = 1e-9  # relative to the terms of K_ii: ten times what the tolerance of HiGHS below leaves
 ACCURACY, USUAL = 1e-10, 1e-7  # tolerances of HiGHS: the smallest that it takes, and its default

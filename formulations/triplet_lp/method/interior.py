@@ -11,7 +11,8 @@ import numpy as np
 
 import kernelopt as ko
 from formulations.triplet_lp.method.multipliers import LARGEST
-from formulations.triplet_lp.setting import Array, Setting
+from formulations.triplet_lp.setting import Setting
+from kernelopt.extend import Array
 
 
 def numbers(values: Any, size: int) -> Array:

@@ -7,7 +7,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-from formulations.triplet_lp.setting import Array, Setting
+from formulations.triplet_lp.setting import Setting
+from kernelopt.extend import Array
 
 AWAY = (1e-7, 1e-5, 1e-3)  # distances from the bounds from which a multiplier counts as free, tried in turn
 CLOSE = 1e-6  # sums within this of gamma1 count as equal to it: what conic solvers leave

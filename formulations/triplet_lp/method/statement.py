@@ -11,7 +11,8 @@ import numpy as np
 import kernelopt as ko
 from formulations.triplet_lp.method.interior import interior_weights
 from formulations.triplet_lp.method.multipliers import Multipliers
-from formulations.triplet_lp.setting import Array, Setting
+from formulations.triplet_lp.setting import Setting
+from kernelopt.extend import Array
 
 TRIES = 40  # of a correction of the witness, each four times the last; the last ones give the zero witness
 SHARES = 25  # tries after which the share is zero: 4^25 roundings of 2^-52 are a quarter
