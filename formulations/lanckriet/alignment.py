@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 import kernelopt as ko
-from formulations.lanckriet.setting import Setting, Weights, setting
+from formulations.lanckriet.transduction_data import TransductionData, Weights, transduction_data
 from kernelopt.extend import Array
 
 
@@ -93,7 +93,7 @@ def alignment(
     """
     ko.one_of(norm, "norm", ("full", "train"))
     ko.one_of(prediction, "prediction", ("parzen", "svm"))
-    data = setting(grams, y, weights=weights)
+    data = transduction_data(grams, y, weights=weights)
     if not data.signed:
         data.check_psd()  # non-negative weights need positive semidefinite kernels
     units = powers(data)
@@ -123,13 +123,13 @@ def alignment(
     )
 
 
-def powers(data: Setting) -> Array:
+def powers(data: TransductionData) -> Array:
     """Return powers of two that bring the Frobenius norms of the used kernels into [1/2, 1)."""
     norms = [np.linalg.norm(data.grams.gram(int(i))) for i in data.used]
     return np.ldexp(1.0, -np.frexp(norms)[1])
 
 
-def dual(data: Setting, norm: str, units: Array) -> cp.Problem:
+def dual(data: TransductionData, norm: str, units: Array) -> cp.Problem:
     """Return min |U|_F s.t. <U, K_i> >= q_i (with free signs: == q_i + <Z, K_i>, Z PSD), each row scaled."""
     size = data.n if norm == "train" else data.N
     q = units * data.grams.forms(data.y)[data.used]
@@ -143,7 +143,7 @@ def dual(data: Setting, norm: str, units: Array) -> cp.Problem:
     return cp.Problem(cp.Minimize(cp.norm(U, "fro")), [forms == q + slack])
 
 
-def inner_products(data: Setting, stack: ko.Grams, units: Array, U: cp.Variable) -> cp.Expression:
+def inner_products(data: TransductionData, stack: ko.Grams, units: Array, U: cp.Variable) -> cp.Expression:
     """Return <U, K_i> times its unit for every used kernel."""
     pairs = zip(units, data.used, strict=True)
     return cp.hstack([cp.sum(cp.multiply(unit * stack.gram(int(i)), U)) for unit, i in pairs])

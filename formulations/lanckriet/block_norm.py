@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 import kernelopt as ko
 from formulations.lanckriet.qcqp import programme as qcqp_programme
-from formulations.lanckriet.setting import Point, Ridge, Setting, Trace, setting
+from formulations.lanckriet.transduction_data import Point, Ridge, Trace, TransductionData, transduction_data
 from kernelopt.extend import Array
 
 
@@ -81,7 +81,7 @@ def block_norm(
     >>> round(solution.value, 5), solution.weights.round(4) + 0.0
     (0.5, array([0., 1.]))
     """
-    data = setting(grams, y, C, tau, trace)
+    data = transduction_data(grams, y, C, tau, trace)
     data.check_psd()
     return ko.Formulation(
         name="lanckriet.block_norm",
@@ -95,12 +95,12 @@ def block_norm(
     )
 
 
-def dual(data: Setting) -> cp.Problem:
+def dual(data: TransductionData) -> cp.Problem:
     """Return the quadratically constrained programme, the dual of the block-norm form."""
     return qcqp_programme(data).problem
 
 
-def programme(data: Setting) -> ko.Programme:
+def programme(data: TransductionData) -> ko.Programme:
     """Return the primal over functions of checked data."""
     roots, factors = np.sqrt(data.r), data.factors()
     present = [k for k, F in enumerate(factors) if F.size]  # a kernel may be zero on the labelled points

@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike
 
 import kernelopt as ko
 from formulations.lanckriet.margin import margin
-from formulations.lanckriet.setting import Trace, Weights
+from formulations.lanckriet.transduction_data import Trace, Weights
 
 
 def hard_margin(

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 import kernelopt as ko
 from formulations.lanckriet.qcqp import qcqp
 from formulations.lanckriet.sdp import sdp
-from formulations.lanckriet.setting import Ridge, Trace, Weights
+from formulations.lanckriet.transduction_data import Ridge, Trace, Weights
 
 
 def margin(

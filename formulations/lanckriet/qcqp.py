@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 import kernelopt as ko
-from formulations.lanckriet.setting import Point, Ridge, Setting, Trace, setting
+from formulations.lanckriet.transduction_data import Point, Ridge, Trace, TransductionData, transduction_data
 from kernelopt.extend import Array
 
 
@@ -80,7 +80,7 @@ def qcqp(
     >>> round(solution.value, 5), solution.weights.round(4) + 0.0
     (0.5, array([0., 1.]))
     """
-    data = setting(grams, y, C, tau, trace)
+    data = transduction_data(grams, y, C, tau, trace)
     data.check_psd()
     return ko.Formulation(
         name="lanckriet.qcqp",
@@ -94,7 +94,7 @@ def qcqp(
     )
 
 
-def programme(data: Setting) -> ko.Programme:
+def programme(data: TransductionData) -> ko.Programme:
     """Return the quadratically constrained programme of checked data."""
     alpha = cp.Variable(data.n, nonneg=True, name="alpha")
     t = cp.Variable(name="t")
@@ -117,7 +117,7 @@ def programme(data: Setting) -> ko.Programme:
     return ko.Programme(problem, recover)
 
 
-def inverse_form(data: Setting) -> cp.Problem:
+def inverse_form(data: TransductionData) -> cp.Problem:
     """Return the dual of the QCQP, the minimisation over the kernel of Theorem 16 before the Schur step.
 
     min over mu >= 0 with r'mu = c, and over lambda, nu >= 0, delta >= 0, of

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 import kernelopt as ko
-from formulations.lanckriet.setting import Point, Setting, Trace, setting
+from formulations.lanckriet.transduction_data import Point, Trace, TransductionData, transduction_data
 from kernelopt.extend import Array
 
 
@@ -83,7 +83,7 @@ def rank_one(
     if isinstance(tau, str):
         raise ko.ParameterError(f"tau must be a number for rank-one kernels, got {tau!r}. Use learned_tau.")
     V = ko.as_float_array(V, "V", ndim=2).copy()
-    data = setting(ko.Grams.rank_one(V), y, C, tau, trace)
+    data = transduction_data(ko.Grams.rank_one(V), y, C, tau, trace)
     return ko.Formulation(
         name="lanckriet.rank_one",
         problem=data.problem(),
@@ -96,7 +96,7 @@ def rank_one(
     )
 
 
-def programme(data: Setting, V: Array) -> ko.Programme:
+def programme(data: TransductionData, V: Array) -> ko.Programme:
     """Return the quadratic programme of checked data."""
     vectors = V[:, data.used]
     directions = (vectors[: data.n] / np.sqrt(data.r)).T * data.y  # rows v_i / |v_i|, times the labels
@@ -114,7 +114,7 @@ def programme(data: Setting, V: Array) -> ko.Programme:
     return ko.Programme(problem, recover)
 
 
-def l1_machine(data: Setting, V: Array) -> cp.Problem:
+def l1_machine(data: TransductionData, V: Array) -> cp.Problem:
     """Return the dual of the quadratic programme: a machine on the features V with a squared l1-norm.
 
     min over w, b of (sum_i |v_i| |w_i|)^2 / c + sum_j h(1 - y_j (V w + b)_j), h the loss of omega.

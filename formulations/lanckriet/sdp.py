@@ -9,7 +9,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 import kernelopt as ko
-from formulations.lanckriet.setting import Point, Ridge, Setting, Trace, Weights, setting
+from formulations.lanckriet.transduction_data import (
+    Point,
+    Ridge,
+    Trace,
+    TransductionData,
+    Weights,
+    transduction_data,
+)
 from kernelopt.extend import Array
 
 
@@ -82,7 +89,7 @@ def sdp(
     >>> round(solution.value, 4), solution.weights.round(3)
     (1.0, array([ 2., -1.]))
     """
-    data = setting(grams, y, C, tau, trace, weights)
+    data = transduction_data(grams, y, C, tau, trace, weights)
     if not data.signed:
         data.check_psd()  # non-negative weights need positive semidefinite kernels
     return ko.Formulation(
@@ -97,7 +104,7 @@ def sdp(
     )
 
 
-def programme(data: Setting) -> ko.Programme:
+def programme(data: TransductionData) -> ko.Programme:
     """Return the semidefinite programme, on weights of its own, read as a point of `data`."""
     own = data.fresh()
     t = cp.Variable(name="t")
@@ -115,7 +122,7 @@ def programme(data: Setting) -> ko.Programme:
     return ko.Programme(cp.Problem(cp.Minimize(t), constraints), recover)
 
 
-def lifted_dual(data: Setting) -> cp.Problem:
+def lifted_dual(data: TransductionData) -> cp.Problem:
     """Return the dual of the semidefinite programme, with a lifted U >= alpha alpha' (signed).
 
     max 2 e'alpha - tau alpha'alpha - c eta  s.t.  0 <= alpha <= C, y'alpha = 0,

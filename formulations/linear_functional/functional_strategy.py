@@ -9,7 +9,13 @@ from numpy.typing import ArrayLike
 import kernelopt as ko
 from formulations.linear_functional.method.candidates import candidates
 from formulations.linear_functional.method.filters import Filter, tikhonov
-from formulations.linear_functional.setting import Columns, Convention, Intercept, Weights, setting
+from formulations.linear_functional.regularization_data import (
+    Columns,
+    Convention,
+    Intercept,
+    Weights,
+    regularization_data,
+)
 from formulations.linear_functional.strategy import Strategy, build, second_stage
 
 
@@ -120,7 +126,7 @@ def functional_strategy(
     >>> strategy.candidates.columns.ravel().round(4), strategy.solve().weights.round(4)
     (array([ 0.3333, -0.3333]), array([3.]))
     """
-    data = setting(
+    data = regularization_data(
         grams,
         targets,
         regularization,

@@ -19,7 +19,7 @@ from formulations.linear_functional.method.certificate import certificate
 from formulations.linear_functional.method.combination import RCOND, Combination, Direct
 from formulations.linear_functional.method.least_squares import SecondStage
 from formulations.linear_functional.method.rounding import gamma
-from formulations.linear_functional.setting import Weights
+from formulations.linear_functional.regularization_data import Weights
 from kernelopt.extend import Array
 
 

@@ -9,8 +9,15 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 import kernelopt as ko
+from formulations.lp_norm.multiple_kernel_data import (
+    HINGE,
+    PAPER,
+    DualOverAlpha,
+    MultipleKernelData,
+    dual_of,
+    multiple_kernel_data,
+)
 from formulations.lp_norm.powers import powers
-from formulations.lp_norm.setting import HINGE, PAPER, DualOverAlpha, Setting, dual_of, setting
 from kernelopt.extend import Array
 
 SMALLEST = 1e-300  # the divisor at alpha = 0, where the coefficients are zero too
@@ -80,7 +87,7 @@ def block_norm(
     >>> round(solution.value, 5), solution.weights.round(4)
     (0.70711, array([0.7071, 0.7071]))
     """
-    data, r = setting(grams, y, loss, bias), ko.exponent(r, "r")
+    data, r = multiple_kernel_data(grams, y, loss, bias), ko.exponent(r, "r")
     if not ko.boolean(squared, "squared"):
         return powers(data, r)
     if r > 2:
@@ -100,7 +107,7 @@ def block_norm(
     )
 
 
-def programme(data: Setting, r: float, theta: cp.Variable) -> ko.Programme:
+def programme(data: MultipleKernelData, r: float, theta: cp.Variable) -> ko.Programme:
     """Return the primal over functions for r <= 2; by Proposition 2 its lengths give the weights."""
     machine = data.machine()
     objective = cp.square(ko.p_norm(machine.lengths, r)) / 2 + machine.loss
@@ -119,7 +126,7 @@ def programme(data: Setting, r: float, theta: cp.Variable) -> ko.Programme:
     return ko.Programme(problem, recover)
 
 
-def above_two(data: Setting, r: float) -> ko.Formulation:
+def above_two(data: MultipleKernelData, r: float) -> ko.Formulation:
     """Return the formulation for r > 2: a risk with a block norm over constant kernels."""
     risk = data.risk(data.kernels(), norm=r)
     omega = machine_weights(data, risk)
@@ -134,7 +141,7 @@ def above_two(data: Setting, r: float) -> ko.Formulation:
     )
 
 
-def machine_weights(data: Setting, risk: ko.Risk) -> cp.Expression:
+def machine_weights(data: MultipleKernelData, risk: ko.Risk) -> cp.Expression:
     """Return omega as a parameter: its value is that of the machine at the kernels."""
     return cp.CallbackParam(partial(scales_of, risk), (data.M,), nonneg=True)
 
@@ -147,7 +154,7 @@ def scales_of(risk: ko.Risk) -> Array:
     return np.asarray(np.linalg.norm(coefficients, axis=1) / length)
 
 
-def checked_dual(data: Setting, r: float) -> cp.Problem:
+def checked_dual(data: MultipleKernelData, r: float) -> cp.Problem:
     r"""The dual over alpha: :math:`\max \ell(\alpha) - \tfrac12 \|(\sqrt{\alpha'K_m\alpha})_m\|_{r^*}^2`.
 
     :math:`1/r + 1/r^* = 1`, for every r in [1, inf]. For `squared=False` the dual has other terms: see

@@ -8,7 +8,13 @@ import cvxpy as cp
 from numpy.typing import ArrayLike
 
 import kernelopt as ko
-from formulations.lp_norm.setting import HINGE, DualOverAlpha, Setting, dual_of, setting
+from formulations.lp_norm.multiple_kernel_data import (
+    HINGE,
+    DualOverAlpha,
+    MultipleKernelData,
+    dual_of,
+    multiple_kernel_data,
+)
 
 
 def elastic_net(
@@ -73,7 +79,7 @@ def elastic_net(
     (1.20711, array([1.1716]))
     """
     l1, l2 = prices(l1, l2)
-    data = setting(grams, y, loss, bias)
+    data = multiple_kernel_data(grams, y, loss, bias)
     theta, K = data.weights()
     if l2 == 0:
         penalty = l1**2 / 2 * cp.sum(theta)
@@ -91,7 +97,7 @@ def elastic_net(
     )
 
 
-def checked_dual(data: Setting, l1: float, l2: float) -> cp.Problem:
+def checked_dual(data: MultipleKernelData, l1: float, l2: float) -> cp.Problem:
     r"""The dual over alpha, with :math:`s_m = \alpha'K_m\alpha`.
 
     .. math:: \max\ \ell(\alpha) - \frac{1}{2 \lambda_2} \sum_m (\sqrt{s_m} - \lambda_1)_+^2

@@ -9,7 +9,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 import kernelopt as ko
-from formulations.lp_norm.setting import HINGE, PAPER, DualOverAlpha, Setting, dual_of, setting
+from formulations.lp_norm.multiple_kernel_data import (
+    HINGE,
+    PAPER,
+    DualOverAlpha,
+    MultipleKernelData,
+    dual_of,
+    multiple_kernel_data,
+)
 from kernelopt.extend import Array
 
 SYMMETRIC = 1e-8  # of the largest entry, as for kernels
@@ -69,7 +76,7 @@ def non_isotropic(
     >>> round(solution.value, 5), solution.weights.round(4)
     (1.22474, array([0.4082, 0.4082]))
     """
-    data = setting(grams, y, loss, bias)
+    data = multiple_kernel_data(grams, y, loss, bias)
     R = root(E, data.M)
     theta, K = data.weights()
     ball = (cp.norm2(R @ theta) <= 1).set_label("ball")
@@ -85,7 +92,7 @@ def non_isotropic(
     )
 
 
-def checked_dual(data: Setting, R: Array) -> cp.Problem:
+def checked_dual(data: MultipleKernelData, R: Array) -> cp.Problem:
     r"""The dual over alpha and :math:`v \ge s`: :math:`\max \ell(\alpha) - \tfrac12 \sqrt{v'E^{-1}v}`.
 
     With :math:`s_m = \alpha'K_m\alpha`; v is where theta >= 0 enters.

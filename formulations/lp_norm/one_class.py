@@ -12,8 +12,14 @@ from numpy.typing import ArrayLike
 
 import kernelopt as ko
 from formulations.lp_norm.method.outliers import Outliers, threshold
+from formulations.lp_norm.multiple_kernel_data import (
+    PAPER,
+    DualOverAlpha,
+    MultipleKernelData,
+    dual_of,
+    multiple_kernel_data,
+)
 from formulations.lp_norm.primal import primal
-from formulations.lp_norm.setting import PAPER, DualOverAlpha, Setting, dual_of, setting
 from kernelopt.extend import Array
 
 SMALLEST_LENGTH = 1e-150  # so that the powers below, of exponents up to 2, neither vanish nor underflow
@@ -75,7 +81,7 @@ def one_class(
         machine = primal(grams, None, p=p, loss=ko.one_class(C))
         return replace(machine, name="lp_norm.one_class", reference=f"{PAPER}, section 3.5")
     p, stack = ko.exponent(p), ko.as_grams(grams)
-    data = setting(stack, None, ko.one_class(1 / (share * stack.n_points)))
+    data = multiple_kernel_data(stack, None, ko.one_class(1 / (share * stack.n_points)))
     problem = Outliers(data, block_exponent(p), largest_rho(data, p), share)
     explicit = problem.explicit
     theta = weights_of(data, explicit.lengths, p)
@@ -110,7 +116,7 @@ class Offset(ko.Formulation):
         return alpha, -threshold(np.asarray(self.kernel.value) @ alpha, self.share)
 
 
-def checked_dual(data: Setting, p: float) -> cp.Problem:
+def checked_dual(data: MultipleKernelData, p: float) -> cp.Problem:
     r"""The dual over alpha, with :math:`s_m = \alpha'K_m\alpha` and :math:`1/p + 1/q = 1`.
 
     .. math::
@@ -132,7 +138,7 @@ def checked_dual(data: Setting, p: float) -> cp.Problem:
 dual_one_class = dual_of(one_class, "dual_one_class", checked_dual)
 
 
-def weights_of(data: Setting, lengths: cp.Expression, p: float) -> cp.Expression:
+def weights_of(data: MultipleKernelData, lengths: cp.Expression, p: float) -> cp.Expression:
     """Return theta of Proposition 2; M^(-1/p) for every kernel where all lengths are zero."""
     if np.isinf(p) or not data.used.size:
         return cp.Constant(np.full(data.M, data.M ** (-1 / p)))
@@ -160,7 +166,7 @@ def block_exponent(p: float) -> float:
     return 2.0 if np.isinf(p) else 2 * p / (p + 1)
 
 
-def largest_rho(data: Setting, p: float) -> float:
+def largest_rho(data: MultipleKernelData, p: float) -> float:
     """Return an upper bound of an optimal rho; at nu = 1 every rho above all f is optimal.
 
     f is at most the r-norm of the |w_m| times the dual norm of the sqrt(K_m,ii). The square of the r-norm

@@ -9,13 +9,13 @@ import cvxpy as cp
 import numpy as np
 
 import kernelopt as ko
-from formulations.lp_norm.setting import PAPER, DualOverAlpha, Setting
+from formulations.lp_norm.multiple_kernel_data import PAPER, DualOverAlpha, MultipleKernelData
 from kernelopt.extend import Array
 
 LARGEST_RATIO = 1e8  # of two weights; at it a part of the kernel keeps half of the digits of a double
 
 
-def powers(data: Setting, r: float) -> ko.Formulation:
+def powers(data: MultipleKernelData, r: float) -> ko.Formulation:
     r"""The machine of equation (29), :math:`\sum_i V(f_i, y_i) + \tfrac12 \sum_m \|w_m\|^r`.
 
     For r < 2 it is a problem of risks, by
@@ -61,7 +61,7 @@ def sum_of_powers(x: cp.Expression, p: float) -> cp.Expression:
     return cp.sum_squares(x) if p == 2 else cp.sum(cp.power(x, p, approx=False))
 
 
-def dual_powers(data: Setting, r: float) -> cp.Problem:
+def dual_powers(data: MultipleKernelData, r: float) -> cp.Problem:
     r"""The dual of the sum of powers, with :math:`s_m = \alpha'K_m\alpha` and :math:`r' = r / (r - 1)`.
 
     .. math:: \max\ \ell(\alpha) - \tfrac{r - 1}{2} (2/r)^{r'} \sum_m s_m^{r'/2}
@@ -75,7 +75,7 @@ def dual_powers(data: Setting, r: float) -> cp.Problem:
     return side.maximize(side.gain - penalty, [])
 
 
-def powers_above_two(data: Setting, r: float) -> ko.Formulation:
+def powers_above_two(data: MultipleKernelData, r: float) -> ko.Formulation:
     r"""The explicit programme for r > 2, with :math:`\omega_m = \tfrac2r \|w_m\|^{2 - r}`.
 
     A part that vanishes would have an infinite weight: weights are at most 1e8 times the smallest.
@@ -103,7 +103,7 @@ def powers_above_two(data: Setting, r: float) -> ko.Formulation:
 class Retrained(ko.Formulation):
     """A programme without risks, with the machine that is trained at its kernel."""
 
-    data: Setting = field(kw_only=True)
+    data: MultipleKernelData = field(kw_only=True)
 
     def machine(self) -> tuple[Array, float]:
         n = self.data.n

@@ -8,7 +8,14 @@ import cvxpy as cp
 from numpy.typing import ArrayLike
 
 import kernelopt as ko
-from formulations.lp_norm.setting import HINGE, PAPER, DualOverAlpha, Setting, dual_of, setting
+from formulations.lp_norm.multiple_kernel_data import (
+    HINGE,
+    PAPER,
+    DualOverAlpha,
+    MultipleKernelData,
+    dual_of,
+    multiple_kernel_data,
+)
 
 
 def primal(
@@ -75,7 +82,7 @@ def primal(
     >>> round(solution.value, 5), solution.weights.round(4)
     (0.70711, array([0.7071, 0.7071]))
     """
-    data, p = setting(grams, y, loss, bias), ko.exponent(p)
+    data, p = multiple_kernel_data(grams, y, loss, bias), ko.exponent(p)
     theta, K = data.weights()
     problem = cp.Problem(cp.Minimize(data.risk(K)), ko.lp_ball(theta, p))
     return ko.Formulation(
@@ -89,7 +96,7 @@ def primal(
     )
 
 
-def checked_dual(data: Setting, p: float) -> cp.Problem:
+def checked_dual(data: MultipleKernelData, p: float) -> cp.Problem:
     r"""The dual over alpha: :math:`\max \ell(\alpha) - \tfrac12 \|(\alpha'K_m\alpha)_m\|_q`.
 
     Over the domain of :math:`\ell` and, with an intercept, 1'alpha = 0; :math:`1/p + 1/q = 1`.

@@ -10,7 +10,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 import kernelopt as ko
-from formulations.lp_norm.setting import HINGE, PAPER, DualOverAlpha, Setting, dual_of, setting
+from formulations.lp_norm.multiple_kernel_data import (
+    HINGE,
+    PAPER,
+    DualOverAlpha,
+    MultipleKernelData,
+    dual_of,
+    multiple_kernel_data,
+)
 
 NEARLY_ZERO = 1e-12  # half a squared norm below this share of the value is rounding of a solver
 
@@ -63,7 +70,7 @@ def tikhonov(
     >>> round(solution.value, 5), solution.weights.round(4)
     (1.5, array([1.]))
     """
-    data, p = setting(grams, y, loss, bias), ko.exponent(p)
+    data, p = multiple_kernel_data(grams, y, loss, bias), ko.exponent(p)
     mu = ko.positive(penalty, "penalty")
     theta, K = data.weights()
     problem = cp.Problem(cp.Minimize(data.risk(K) + mu * cp.square(ko.p_norm(theta, p))))
@@ -78,7 +85,7 @@ def tikhonov(
     )
 
 
-def checked_dual(data: Setting, p: float, mu: float) -> cp.Problem:
+def checked_dual(data: MultipleKernelData, p: float, mu: float) -> cp.Problem:
     r"""The dual over alpha: :math:`\max \ell(\alpha) - \|(\alpha'K_m\alpha)_m\|_q^2 / (16 \mu)`.
 
     Over the domain of :math:`\ell` and, with an intercept, 1'alpha = 0; :math:`1/p + 1/q = 1`.

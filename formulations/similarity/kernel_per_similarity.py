@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 import kernelopt as ko
-from formulations.similarity.setting import PAPER, Dual, Fidelity, setting
+from formulations.similarity.similarity_data import PAPER, Dual, Fidelity, similarity_data
 from kernelopt.extend import Array
 
 
@@ -74,7 +74,7 @@ def kernel_per_similarity(
     >>> round(solution.value, 4), solution.kernel[0].round(2)
     (0.125, array([ 4.,  4., -4.]))
     """
-    data = setting(similarities, y, C, rho, trace, fidelity, loss)
+    data = similarity_data(similarities, y, C, rho, trace, fidelity, loss)
     kernels = [cp.Variable((data.N, data.N), PSD=True, name=f"K{i}") for i in range(data.m)]
     risk = data.risk(kernels)
     problem = data.learn(risk, [cp.trace(K) for K in kernels], zip(kernels, data.S, strict=True))
@@ -123,7 +123,7 @@ def dual_kernel_per_similarity(
     ----------
     .. [1] Kundu et al., NIPS 2010: the dual of equation (6) with (10), which the paper does not print.
     """
-    data = setting(similarities, y, C, rho, trace, fidelity, loss)
+    data = similarity_data(similarities, y, C, rho, trace, fidelity, loss)
     side = Dual(data, list(data.S))
     for i, gamma in enumerate(side.shares(data.m)):
         side.above(side.U[i] if side.U else cp.Constant(0.0), side.floor(i), gamma)

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 import kernelopt as ko
-from formulations.similarity.setting import as_similarities
+from formulations.similarity.similarity_data import as_similarities
 from kernelopt.extend import Array, on_simplex
 
 

@@ -16,7 +16,7 @@ from formulations.planting import Knobs, Machine, machine, orthogonal_part, plan
 from formulations.similarity.indefinite_svm import indefinite_svm
 from formulations.similarity.kernel_per_similarity import kernel_per_similarity
 from formulations.similarity.restricted_spectral import restricted_spectral
-from formulations.similarity.setting import Fidelity
+from formulations.similarity.similarity_data import Fidelity
 from formulations.similarity.single_kernel import single_kernel
 from kernelopt.extend import Array
 

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 import kernelopt as ko
 from formulations.similarity.kernel_per_similarity import machine_kernel, machine_scales
-from formulations.similarity.setting import PAPER, Dual, Fidelity, setting
+from formulations.similarity.similarity_data import PAPER, Dual, Fidelity, similarity_data
 
 
 def restricted_spectral(
@@ -70,7 +70,7 @@ def restricted_spectral(
     >>> learning.solve().kernel.diagonal().round(2) + 0.0
     array([0.5, 2.5, 0. ])
     """
-    data = setting(similarities, y, C, rho, trace, fidelity, loss)
+    data = similarity_data(similarities, y, C, rho, trace, fidelity, loss)
     spectra = [np.linalg.eigh(S) for S in data.S]
     mus = [cp.Variable(data.N, nonneg=True, name=f"mu{i}") for i in range(data.m)]
     kernels = [ko.combine(mu, ko.Grams.rank_one(V)) for mu, (_, V) in zip(mus, spectra, strict=True)]
@@ -115,7 +115,7 @@ def dual_restricted_spectral(
     ----------
     .. [1] Kundu et al., NIPS 2010: the dual of equation (7) with (10), which the paper does not print.
     """
-    data = setting(similarities, y, C, rho, trace, fidelity, loss)
+    data = similarity_data(similarities, y, C, rho, trace, fidelity, loss)
     spectra = [np.linalg.eigh(S) for S in data.S]
     side = Dual(data, [lam for lam, _ in spectra])
     for i, gamma in enumerate(side.shares(data.m)):

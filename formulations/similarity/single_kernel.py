@@ -8,7 +8,7 @@ import cvxpy as cp
 from numpy.typing import ArrayLike
 
 import kernelopt as ko
-from formulations.similarity.setting import PAPER, Dual, Fidelity, setting
+from formulations.similarity.similarity_data import PAPER, Dual, Fidelity, similarity_data
 
 
 def single_kernel(
@@ -87,7 +87,7 @@ def single_kernel(
     >>> round(solution.value, 4), solution.kernel[0].round(3)
     (0.5, array([ 1.,  1., -1.]))
     """
-    data = setting(similarities, y, C, rho, trace, fidelity, loss)
+    data = similarity_data(similarities, y, C, rho, trace, fidelity, loss)
     K = cp.Variable((data.N, data.N), PSD=True, name="K")
     problem = data.learn(data.risk([K]), [cp.trace(K)], [(K, S) for S in data.S])
     return ko.Formulation(
@@ -129,7 +129,7 @@ def dual_single_kernel(
     ----------
     .. [1] Kundu et al., NIPS 2010: the dual of equation (4), which the paper does not print.
     """
-    data = setting(similarities, y, C, rho, trace, fidelity, loss)
+    data = similarity_data(similarities, y, C, rho, trace, fidelity, loss)
     side = Dual(data, list(data.S))
     total = cp.sum(side.U) if side.U else cp.Constant(0.0)
     side.above(total, side.floor(0), 1.0)

@@ -8,10 +8,10 @@ import cvxpy as cp
 import numpy as np
 import scipy.sparse as sp
 
-from formulations.triplet_lp.setting import Setting
+from formulations.triplet_lp.comparison_data import ComparisonData
 
 
-def dual(data: Setting, gamma1: Any) -> cp.Problem:
+def dual(data: ComparisonData, gamma1: Any) -> cp.Problem:
     r"""The dual over the multipliers u of the triplets, v of dominance and w of the pairs.
 
     .. math::
@@ -32,7 +32,7 @@ def dual(data: Setting, gamma1: Any) -> cp.Problem:
     return cp.Problem(cp.Maximize(data.margin * cp.sum(u)), constraints)
 
 
-def priced(data: Setting, u: Any, price: Any) -> list[cp.Constraint]:
+def priced(data: ComparisonData, u: Any, price: Any) -> list[cp.Constraint]:
     """Return sum_{p in I_f} |z_p| <= price, or of the positive parts for non-negative weights.
 
     The sizes are variables of their own and no `cp.abs`: cvxpy looks for bounds of those, and 0 times
@@ -46,7 +46,7 @@ def priced(data: Setting, u: Any, price: Any) -> list[cp.Constraint]:
     return [*domain, (z <= size).set_label("z <= size"), *below, groups]
 
 
-def slopes(data: Setting, u: Any) -> tuple[cp.Expression, list[cp.Constraint]]:
+def slopes(data: ComparisonData, u: Any) -> tuple[cp.Expression, list[cp.Constraint]]:
     """Return z for the multipliers u of the triplets, with the multipliers of the cone and their domain."""
     z = data.D.T @ u - data.gamma2 * data.q
     if data.cone == "nonnegative":

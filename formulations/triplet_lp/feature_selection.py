@@ -7,8 +7,8 @@ from typing import Any
 from numpy.typing import ArrayLike
 
 import kernelopt as ko
+from formulations.triplet_lp.comparison_data import Cone, comparison_data
 from formulations.triplet_lp.programme import build
-from formulations.triplet_lp.setting import Cone, setting
 
 
 def feature_selection(
@@ -88,5 +88,5 @@ def feature_selection(
     >>> round(solution.value, 6), triplet_lp.selected(solution, [0, 1])
     (0.4, array([0]))
     """
-    data = setting(grams, triplets, groups, gamma2, cone, points, margin)
+    data = comparison_data(grams, triplets, groups, gamma2, cone, points, margin)
     return build(data, gamma1, "feature_selection")

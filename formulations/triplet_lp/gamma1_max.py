@@ -7,9 +7,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 import kernelopt as ko
+from formulations.triplet_lp.comparison_data import ComparisonData, Cone, comparison_data
 from formulations.triplet_lp.dual import priced
 from formulations.triplet_lp.method.columns import Columns
-from formulations.triplet_lp.setting import Cone, Setting, setting
 
 
 def gamma1_max(
@@ -53,10 +53,10 @@ def gamma1_max(
     >>> round(triplet_lp.gamma1_max(K, [[0, 1, 2]], gamma2=0.1), 6)
     0.7
     """
-    return least_price(setting(grams, triplets, groups, gamma2, cone, points, margin))
+    return least_price(comparison_data(grams, triplets, groups, gamma2, cone, points, margin))
 
 
-def least_price(data: Setting) -> float:
+def least_price(data: ComparisonData) -> float:
     """Return `gamma1_max` of checked data."""
     if data.cone != "psd":
         columns = Columns(data, None)

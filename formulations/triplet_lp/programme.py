@@ -10,14 +10,14 @@ import numpy as np
 import scipy.sparse as sp
 
 import kernelopt as ko
+from formulations.triplet_lp.comparison_data import ComparisonData
 from formulations.triplet_lp.dual import dual
 from formulations.triplet_lp.method.column_generation import TripletProgramme
-from formulations.triplet_lp.setting import Setting
 
 PAPER = "Fung, Rosales, Rao (2007)"
 
 
-def build(data: Setting, gamma1: Any, name: str) -> ko.Formulation:
+def build(data: ComparisonData, gamma1: Any, name: str) -> ko.Formulation:
     """Return the programme of the checked data."""
     price = as_price(gamma1)
     alpha = cp.Variable(data.m, name="alpha", nonneg=data.cone == "nonnegative")

@@ -12,11 +12,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 import kernelopt as ko
+from formulations.triplet_lp.comparison_data import ComparisonData, Cone, comparison_data
 from formulations.triplet_lp.gamma1_max import least_price
 from formulations.triplet_lp.method.certificate import certificate, zero_is_optimal
 from formulations.triplet_lp.method.columns import Columns
 from formulations.triplet_lp.programme import build
-from formulations.triplet_lp.setting import Cone, Setting, setting
 from kernelopt.extend import Array
 
 LOOSE = 1e-5  # a certified gap above the default tolerance of `kernelopt.solve` is warned of
@@ -101,7 +101,7 @@ def regularization_path(
     ConvergenceWarning
         If a certified gap is above 1e-5.
     """
-    data = setting(grams, triplets, groups, gamma2, cone, points, margin)
+    data = comparison_data(grams, triplets, groups, gamma2, cone, points, margin)
     size = ko.whole(size, "size", 2, "an integer >= 2")
     grid = default_grid(data, size) if gamma1 is None else as_grid(gamma1)
     price = cp.Parameter(nonneg=True, name="gamma1")
@@ -128,7 +128,7 @@ def regularization_path(
 
 
 def certificates(
-    data: Setting, programme: ko.Formulation, price: cp.Parameter, grid: Array
+    data: ComparisonData, programme: ko.Formulation, price: cp.Parameter, grid: Array
 ) -> list[ko.Certificate]:
     """Return the certificate at every price of the grid; every solve starts from the last basis."""
     problem, found = programme.problem, []
@@ -147,7 +147,7 @@ def certificates(
     return found
 
 
-def default_grid(data: Setting, size: int) -> Array:
+def default_grid(data: ComparisonData, size: int) -> Array:
     """Return prices from gamma1_max down to a thousandth of it, in equal ratios.
 
     Where gamma1_max is zero up to rounding, nothing is selected at any price. The grid shows that,

@@ -18,7 +18,7 @@ from formulations.linear_functional.method.rounding import (
     rounded_up,
     square,
 )
-from formulations.linear_functional.setting import Weights
+from formulations.linear_functional.regularization_data import Weights
 from kernelopt.extend import Array, on_simplex
 
 RCOND = 1e-10  # singular values below this share of the largest are mostly rounding of the columns

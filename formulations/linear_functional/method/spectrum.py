@@ -11,7 +11,7 @@ import numpy as np
 import kernelopt as ko
 from formulations.linear_functional.method.filters import Filter, tikhonov
 from formulations.linear_functional.method.rounding import dots, gamma, length
-from formulations.linear_functional.setting import Setting
+from formulations.linear_functional.regularization_data import RegularizationData
 from kernelopt.extend import Array
 
 PSD_TOLERANCE = 1e-8  # of the largest eigenvalue, as for all kernels
@@ -104,7 +104,7 @@ class Spectrum:
         return float(residual @ residual) / v.size / freedom**2
 
 
-def candidate(part: ko.Grams, i: int, alpha: float | str, data: Setting) -> Candidate:
+def candidate(part: ko.Grams, i: int, alpha: float | str, data: RegularizationData) -> Candidate:
     """Return the candidate of kernel i of a stack on the labelled points."""
     K, v = part.gram(i), data.v[data.trained]
     smallest = alpha if not isinstance(alpha, str) else float(levels(K, data)[-1] / data.multiple)
@@ -128,7 +128,7 @@ def candidate(part: ko.Grams, i: int, alpha: float | str, data: Setting) -> Cand
 
 
 def checked(
-    K: Array, column: Array, b: Array, v: Array, level: float, spectrum: Spectrum, data: Setting
+    K: Array, column: Array, b: Array, v: Array, level: float, spectrum: Spectrum, data: RegularizationData
 ) -> tuple[Array, float]:
     r"""Return a column of Tikhonov's filter and a bound of its distance from the exact one.
 
@@ -165,7 +165,7 @@ def checked(
     return np.zeros_like(column), 0.0 if vanishes else (error + size) * (1 + gamma(6))
 
 
-def levels(K: Array, data: Setting) -> Array:
+def levels(K: Array, data: RegularizationData) -> Array:
     """Return the levels that are tried, largest first: of equal scores, the smoothest function is taken."""
     if data.grid is not None:
         return data.multiple * data.grid
@@ -173,7 +173,7 @@ def levels(K: Array, data: Setting) -> Array:
     return data.trained.size * (mean if mean > 0 else 1.0) * GRID
 
 
-def score(spectrum: Spectrum, rule: str, level: float, v: Array, data: Setting) -> float:
+def score(spectrum: Spectrum, rule: str, level: float, v: Array, data: RegularizationData) -> float:
     """Return what the rule minimises."""
     if rule == "gcv":
         return spectrum.gcv(data.filter, level, v)
@@ -181,7 +181,7 @@ def score(spectrum: Spectrum, rule: str, level: float, v: Array, data: Setting) 
     return float(misses @ misses) / v.size
 
 
-def decomposed(part: ko.Grams, i: int, data: Setting, level: float) -> Spectrum:
+def decomposed(part: ko.Grams, i: int, data: RegularizationData, level: float) -> Spectrum:
     """Return the spectrum of kernel i on the points of the first stage.
 
     Where a pivoted Cholesky factor L has few columns, and tr K - tr L L' is at most 1e-9 of the level, it is

@@ -10,7 +10,7 @@ import cvxpy as cp
 import numpy as np
 
 import kernelopt as ko
-from formulations.lp_norm.setting import Explicit, Setting
+from formulations.lp_norm.multiple_kernel_data import Explicit, MultipleKernelData
 from kernelopt.extend import Array
 
 ROUND_OFF = 1e-15  # a few units in the last place, by which a projection may leave its set
@@ -44,7 +44,7 @@ class Outliers(ko.BoundedProblem):
 
     Attributes
     ----------
-    data : Setting
+    data : MultipleKernelData
     r : float in [1, 2]
     largest_rho : float
         The upper bound of rho / u.
@@ -54,7 +54,7 @@ class Outliers(ko.BoundedProblem):
         u.
     """
 
-    def __init__(self, data: Setting, r: float, largest_rho: float, share: float) -> None:
+    def __init__(self, data: MultipleKernelData, r: float, largest_rho: float, share: float) -> None:
         self.data, self.r, self.share, self.unit = data, r, share, unit_of(data)
         self.largest_rho = largest_rho / self.unit
         explicit = data.machine(np.sqrt(self.unit))
@@ -227,7 +227,7 @@ class Outliers(ko.BoundedProblem):
         return alpha, theta * (self.L.T @ alpha)
 
 
-def unit_of(data: Setting) -> float:
+def unit_of(data: MultipleKernelData) -> float:
     """Return the power of four below the largest mean diagonal entry, one where there is none."""
     largest = float(data.grams.diagonals.mean(axis=1).max(initial=0.0))
     return 4.0 ** np.floor(np.log2(largest) / 2) if 0 < largest < np.inf else 1.0

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-from formulations.triplet_lp.setting import Setting
+from formulations.triplet_lp.comparison_data import ComparisonData
 from kernelopt.extend import Array
 
 AWAY = (1e-7, 1e-5, 1e-3)  # distances from the bounds from which a multiplier counts as free, tried in turn
@@ -24,7 +24,7 @@ class Multipliers(NamedTuple):
     cone: Array
 
 
-def best_multipliers(data: Setting, gamma1: float, given: dict[str, Any]) -> tuple[float, Multipliers]:
+def best_multipliers(data: ComparisonData, gamma1: float, given: dict[str, Any]) -> tuple[float, Multipliers]:
     """Return the largest bound from the multipliers, projected on their domain and balanced."""
     y = cut(data, read(data, given))
     best = value(data, gamma1, y), y
@@ -37,7 +37,7 @@ def best_multipliers(data: Setting, gamma1: float, given: dict[str, Any]) -> tup
     return best
 
 
-def read(data: Setting, given: dict[str, Any]) -> Multipliers:
+def read(data: ComparisonData, given: dict[str, Any]) -> Multipliers:
     """Return the multipliers of the programme as u and the multipliers of the cone."""
     u = multiplier(given, "comparisons", data.T)
     if data.cone == "psd":
@@ -59,7 +59,7 @@ def multiplier(given: dict[str, Any], label: str, size: int) -> Array:
     return np.where(np.abs(flat) < LARGEST, flat, 0.0)
 
 
-def cut(data: Setting, y: Multipliers) -> Multipliers:
+def cut(data: ComparisonData, y: Multipliers) -> Multipliers:
     """Return 0 <= u <= 1 with v >= 0 and |w_ij| <= v_i + v_j, or with Z >> 0."""
     u, cone = np.clip(y.u, 0.0, 1.0), y.cone
     if data.cone == "psd":
@@ -72,12 +72,12 @@ def cut(data: Setting, y: Multipliers) -> Multipliers:
     return Multipliers(u, cone)
 
 
-def slopes(data: Setting, y: Multipliers) -> Array:
+def slopes(data: ComparisonData, y: Multipliers) -> Array:
     """Return z, shape (m,)."""
     return np.asarray(data.D.T @ y.u + data.cone_entries.T @ y.cone - data.gamma2 * data.q)
 
 
-def value(data: Setting, gamma1: float, y: Multipliers) -> float:
+def value(data: ComparisonData, gamma1: float, y: Multipliers) -> float:
     """Return the bound rho sum(u) min(1, gamma1 / max_f sum_{I_f} |z_p|) of multipliers in their domain.
 
     The multipliers (u, v, w) = (0, gamma2 e, 0), or Z = gamma2 I, have z = 0, so that a convex combination
@@ -94,7 +94,7 @@ def value(data: Setting, gamma1: float, y: Multipliers) -> float:
     return data.margin * float(y.u.sum()) * share
 
 
-def balanced(data: Setting, gamma1: float, y: Multipliers, away: float) -> Multipliers:
+def balanced(data: ComparisonData, gamma1: float, y: Multipliers, away: float) -> Multipliers:
     """Return multipliers in their domain, near the given ones, with sum_{I_f} |z_p| near gamma1 at most.
 
     The excess of z is removed by a least-squares step in the multipliers that are away from their bounds.
@@ -120,7 +120,7 @@ def balanced(data: Setting, gamma1: float, y: Multipliers, away: float) -> Multi
     return Multipliers(kept * np.clip(u, 0.0, 1.0), Z.ravel())
 
 
-def directions(data: Setting, cone: Array, away: float) -> Any:
+def directions(data: ComparisonData, cone: Array, away: float) -> Any:
     """Return in columns the directions in which the multipliers of the cone are free.
 
     For dominance they are the v_i and w_ij that are away from their bounds. A w_ij at its bound v_i + v_j

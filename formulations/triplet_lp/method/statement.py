@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 import kernelopt as ko
+from formulations.triplet_lp.comparison_data import ComparisonData
 from formulations.triplet_lp.method.interior import interior_weights
 from formulations.triplet_lp.method.multipliers import Multipliers
-from formulations.triplet_lp.setting import Setting
 from kernelopt.extend import Array
 
 TRIES = 40  # of a correction of the witness, each four times the last; the last ones give the zero witness
@@ -28,7 +28,7 @@ def fractions(a: Any) -> Any:
 class Source:
     """The programme of checked data at a price of the weights, with the multipliers of a certificate."""
 
-    data: Setting
+    data: ComparisonData
     gamma1: float
     multipliers: Multipliers
 

@@ -31,7 +31,7 @@ class Explicit(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Setting:
+class MultipleKernelData:
     """Checked data of one learning problem.
 
     Attributes
@@ -107,9 +107,9 @@ class Setting:
         return theta, ko.combine(theta, self.grams)
 
 
-def setting(
+def multiple_kernel_data(
     grams: ko.Grams | ArrayLike, y: ArrayLike | None, loss: ko.Loss, bias: bool | None = None
-) -> Setting:
+) -> MultipleKernelData:
     """Check the inputs that all programmes share."""
     stack = ko.as_grams(grams)
     if not isinstance(loss, ko.Loss):
@@ -122,7 +122,7 @@ def setting(
             "one-class learning has no intercept, got bias=True: b = 1 with f = 0 would be optimal. "
             "Leave bias out."
         )
-    return Setting(stack, loss.targets(y, stack.n_points), loss, use_bias)
+    return MultipleKernelData(stack, loss.targets(y, stack.n_points), loss, use_bias)
 
 
 class DualOverAlpha:
@@ -135,7 +135,7 @@ class DualOverAlpha:
     domain : constraints, the last one "bias" where there is an intercept
     """
 
-    def __init__(self, data: Setting) -> None:
+    def __init__(self, data: MultipleKernelData) -> None:
         self.data = data
         self.alpha = cp.Variable(data.n, name="alpha")
         self.gain, self.domain = data.loss.dual_expression(self.alpha, data.y)

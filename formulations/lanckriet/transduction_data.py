@@ -19,7 +19,7 @@ Point = dict[cp.Variable, Any]  # values of the learning problem's variables
 
 
 @dataclass(frozen=True, eq=False)
-class Setting:
+class TransductionData:
     """Checked data of one learning problem, with its variables.
 
     Attributes
@@ -113,7 +113,7 @@ class Setting:
         G = cp.multiply(labels, self.kernel[: self.n, : self.n]) + tau * np.eye(self.n)
         return G, vector, number
 
-    def fresh(self) -> Setting:
+    def fresh(self) -> TransductionData:
         """Return the same data with new weights."""
         mu = cp.Variable(self.used.size, nonneg=not self.signed, name="mu")
         ridge = None if self.ridge is None else cp.Variable(nonneg=True, name="tau")
@@ -141,14 +141,14 @@ def criterion(C: float, tau: float) -> ko.Loss:
     return ko.huberized_hinge(C, tau) if tau > 0 else ko.hinge(C)
 
 
-def setting(
+def transduction_data(
     grams: ko.Grams | ArrayLike,
     y: ArrayLike,
     C: float = np.inf,
     tau: Ridge = 0.0,
     trace: Trace = "sum",
     weights: Weights = "nonnegative",
-) -> Setting:
+) -> TransductionData:
     """Check the inputs that all programmes share."""
     stack = ko.as_grams(grams)
     labels = ko.hard_margin().targets(y, stack.n_points)
@@ -177,4 +177,4 @@ def setting(
     mu = cp.Variable(used.size, nonneg=not signed, name="mu")
     ridge = cp.Variable(nonneg=True, name="tau") if learned else None
     bound = ko.positive(C, "C", allow_inf=True)
-    return Setting(stack, labels, used, traces[used], c, bound, fixed_tau, mu, ridge, signed)
+    return TransductionData(stack, labels, used, traces[used], c, bound, fixed_tau, mu, ridge, signed)

@@ -17,7 +17,7 @@ Cone = Literal["dominant", "psd", "nonnegative"]
 
 
 @dataclass(frozen=True, eq=False)
-class Setting:
+class ComparisonData:
     """Checked data of one problem.
 
     Attributes
@@ -134,7 +134,7 @@ class Setting:
         return float(hinges + gamma1 * sizes + self.gamma2 * (self.q @ alpha))
 
 
-def setting(
+def comparison_data(
     grams: ko.Grams | ArrayLike,
     triplets: ArrayLike,
     groups: ArrayLike | None,
@@ -142,7 +142,7 @@ def setting(
     cone: Cone,
     points: ArrayLike | None,
     margin: float,
-) -> Setting:
+) -> ComparisonData:
     """Check the inputs that all programmes share, and evaluate the entries that they need."""
     stack = ko.as_grams(grams)
     rows = ko.as_triplets(triplets, stack.n_points)
@@ -161,7 +161,7 @@ def setting(
         if cone == "nonnegative":
             for p in range(len(stack)):
                 block.factor(p)  # says which kernel is not positive semidefinite
-    return Setting(
+    return ComparisonData(
         stack,
         rows,
         S,

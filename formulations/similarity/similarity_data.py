@@ -20,7 +20,7 @@ PAPER = "Kundu et al. (2010)"
 
 
 @dataclass(frozen=True, eq=False)
-class Setting:
+class SimilarityData:
     """Checked data of one learning problem.
 
     Attributes
@@ -92,7 +92,7 @@ class Setting:
         return value
 
 
-def setting(
+def similarity_data(
     similarities: ko.Grams | ArrayLike,
     y: ArrayLike | None,
     C: float,
@@ -100,7 +100,7 @@ def setting(
     trace: float | None,
     fidelity: Fidelity,
     loss: ko.Loss | None,
-) -> Setting:
+) -> SimilarityData:
     """Check the inputs that all programmes share."""
     S = as_similarities(similarities)
     if loss is None:
@@ -124,7 +124,7 @@ def setting(
         )
     if isinstance(fidelity, ko.Fidelity) or not callable(fidelity):
         fidelity = ko.as_fidelity(fidelity, "fidelity")
-    return Setting(S, loss.targets(y, S.shape[1]), loss, rho, tau, fidelity)
+    return SimilarityData(S, loss.targets(y, S.shape[1]), loss, rho, tau, fidelity)
 
 
 def as_similarities(similarities: ko.Grams | ArrayLike) -> Array:
@@ -146,7 +146,7 @@ class Dual:
 
     Attributes
     ----------
-    data : Setting
+    data : SimilarityData
     alpha : variable of shape (n,), signed
     z : alpha with zeros at the unlabelled points, shape (N,)
     U : variables, one per similarity, of the shapes of `S`; none where rho = 0
@@ -154,7 +154,7 @@ class Dual:
     constraints : their domains
     """
 
-    def __init__(self, data: Setting, S: Sequence[Array]) -> None:
+    def __init__(self, data: SimilarityData, S: Sequence[Array]) -> None:
         if not isinstance(data.fidelity, ko.Fidelity):
             raise ko.InputError(
                 "the dual by hand needs the conjugate of the fidelity, got a function. Use one of "

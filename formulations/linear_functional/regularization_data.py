@@ -20,7 +20,7 @@ CHOICES = ("gcv", "leave-one-out")
 
 
 @dataclass(frozen=True, eq=False)
-class Setting:
+class RegularizationData:
     """Checked data of the first stage.
 
     Attributes
@@ -75,18 +75,18 @@ class Setting:
         return float(self.trained.size) if self.convention == "mean" else 1.0
 
 
-def setting(
+def regularization_data(
     grams: ko.Grams | ArrayLike,
     targets: ArrayLike,
     regularization: Any,
     *,
     grid: ArrayLike | None,
-    convention: str,
+    convention: Convention,
     filter: Filter,
-    columns: str,
-    intercept: str,
+    columns: Columns,
+    intercept: Intercept,
     held_out: ArrayLike | None,
-) -> Setting:
+) -> RegularizationData:
     """Check the inputs of the first stage."""
     stack = ko.as_grams(grams)
     v = ko.squared().targets(targets, stack.n_points, "targets")
@@ -121,7 +121,9 @@ def setting(
             f"{evaluated.size} held out. Give more targets, or another held_out."
         )
     tried = None if grid is None else np.sort(alphas(grid, None, "grid"))[::-1]
-    return Setting(stack, v, alpha, tried, convention, filter, columns, intercept, trained, evaluated)  # type: ignore[arg-type]
+    return RegularizationData(
+        stack, v, alpha, tried, convention, filter, columns, intercept, trained, evaluated
+    )
 
 
 def alphas(values: Any, M: int | None, what: str = "regularization") -> Array:
