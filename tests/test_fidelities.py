@@ -402,13 +402,10 @@ def test_poor_duals_of_a_new_fidelity_are_true_bounds():
 
 @pytest.mark.parametrize("L", OWN, ids=repr)
 def test_a_new_fidelity_has_the_duals_by_hand(L):
-    for primal, dual, targets in (
-        (similarity.single_kernel, similarity.dual_single_kernel, S),
-        (similarity.restricted_spectral, similarity.dual_restricted_spectral, S[:1]),
-    ):
-        given = {"rho": RHO, "trace": TRACE, "fidelity": L}
-        solution = primal(targets, Y, **given).solve("exact")
-        bound = dual(targets, Y, **given).solve(solver=cp.CLARABEL)
+    for build, targets in ((similarity.single_kernel, S), (similarity.restricted_spectral, S[:1])):
+        formulation = build(targets, Y, rho=RHO, trace=TRACE, fidelity=L)
+        solution = formulation.solve("exact")
+        bound = formulation.dual().solve(solver=cp.CLARABEL)
         assert bound == pytest.approx(solution.value, rel=2e-5)
 
 
@@ -418,7 +415,7 @@ def test_a_fidelity_without_a_conjugate_expression_says_so():
             return None
 
     with pytest.raises(ko.InputError, match=r"got none from .*State `conjugate_expression` in its class"):
-        similarity.dual_single_kernel(S, Y, rho=RHO, trace=TRACE, fidelity=bare(DELTA))
+        similarity.single_kernel(S, Y, rho=RHO, trace=TRACE, fidelity=bare(DELTA)).dual()
 
 
 def test_first_order_dual_asks_what_a_class_states():

@@ -102,6 +102,16 @@ def test_every_formulation_stands_in_the_file_of_its_name():
         assert ".. math::" in entry.build.__doc__ and ">>> " in entry.build.__doc__, name
 
 
+def test_every_dual_is_a_function_of_the_checked_data():
+    """The arguments are listed and validated once, by the builder: the dual takes what came out of that."""
+    for module in MODULES:
+        for entry in module.CATALOGUE:
+            dual = example(entry, 0).dual
+            assert dual.func.__name__ == "dual" and not dual.keywords, entry.name
+            assert dual.func.__module__.startswith(module.__name__) and dual.func.__doc__, entry.name
+            assert type(dual.args[0]).__module__.startswith(module.__name__), entry.name
+
+
 @entries
 @seeds
 def test_the_example_is_solved_and_certified(entry, seed):

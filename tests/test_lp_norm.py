@@ -78,8 +78,8 @@ def test_primal_dual_and_block_norm_have_one_value(kind, p):
     y, loss = y_of(kind), loss_of(kind)
     found = learned(kind, p)
     block = optimum(lp_norm.block_norm(GRAMS, y, r=block_exponent(p), loss=loss))
-    dual = solved(lp_norm.dual(GRAMS, y, p=p, loss=loss))
-    block_dual = solved(lp_norm.dual_block_norm(GRAMS, y, r=block_exponent(p), loss=loss))
+    dual = solved(lp_norm.primal(GRAMS, y, p=p, loss=loss).dual())
+    block_dual = solved(lp_norm.block_norm(GRAMS, y, r=block_exponent(p), loss=loss).dual())
     assert near(dual, found.upper) and near(block_dual, found.upper)
     assert near(block.upper, found.upper) and near(block.lower, found.lower)
 
@@ -90,7 +90,7 @@ def test_without_intercept(kind, p):
     y, loss = y_of(kind), loss_of(kind)
     found = optimum(lp_norm.primal(GRAMS, y, p=p, loss=loss, bias=False))
     block = optimum(lp_norm.block_norm(GRAMS, y, r=block_exponent(p), loss=loss, bias=False))
-    dual = solved(lp_norm.dual(GRAMS, y, p=p, loss=loss, bias=False))
+    dual = solved(lp_norm.primal(GRAMS, y, p=p, loss=loss, bias=False).dual())
     # for the hard margin at p = 4/3 found.upper is 1.0e-6 off; the block norm polishes its machine
     assert near(block.upper, dual) and near(found.lower, dual) and near(found.upper, dual, 2e-6)
     assert found.intercept == block.intercept == 0
@@ -255,7 +255,7 @@ def test_close_exponents_have_close_values():
     assert values[1.0001] == pytest.approx(learned("hinge", 1.0).upper, rel=2e-4)
     assert values[2000.0] == pytest.approx(learned("hinge", np.inf).upper, rel=2e-3)
     for p in (1.005, 2000.0):  # cvxpy cannot evaluate the q-norm of the dual at p = 1.0001
-        assert near(solved(lp_norm.dual(GRAMS, Y, p=p)), values[p])
+        assert near(solved(lp_norm.primal(GRAMS, Y, p=p).dual()), values[p])
 
 
 @pytest.mark.parametrize("kind", SMOOTH)
@@ -384,12 +384,12 @@ def test_the_two_maps_of_theorem_1_are_inverse():
 def test_the_sum_of_powers_is_the_squared_norm_at_another_C(kind, r):
     """Form (29) at C (r/2) B^(r-2), with B the r-norm of the lengths = the dual norm of the sqrt(s_m)."""
     y, loss = y_of(kind), loss_of(kind)
-    dual = lp_norm.dual_block_norm(GRAMS, y, r=r, loss=loss)
+    dual = lp_norm.block_norm(GRAMS, y, r=r, loss=loss).dual()
     value = solved(dual)
     alpha = next(v.value for v in dual.variables() if v.name() == "alpha")
     B = np.linalg.norm(np.sqrt(forms(alpha)), conjugate(r))
     factor = r / 2 * B ** (r - 2)
-    powers = solved(lp_norm.dual_block_norm(GRAMS, y, r=r, loss=loss.scaled(factor), squared=False))
+    powers = solved(lp_norm.block_norm(GRAMS, y, r=r, loss=loss.scaled(factor), squared=False).dual())
     assert near(factor * (value - B**2 / 2) + B**r / 2, powers, 2e-6)
 
 
@@ -417,7 +417,7 @@ def test_the_machine_of_the_sum_of_powers_attains_its_value(r):
 def test_the_weights_follow_from_alpha_and_from_w(kind, p):
     """Corollary 3, (21), at a dual solution; Proposition 2, (17), at |w_m| = theta_m sqrt(s_m)."""
     found, q = learned(kind, p), conjugate(p)
-    dual = lp_norm.dual(GRAMS, y_of(kind), p=p, loss=loss_of(kind))
+    dual = lp_norm.primal(GRAMS, y_of(kind), p=p, loss=loss_of(kind)).dual()
     solved(dual)
     s = forms(next(v.value for v in dual.variables() if v.name() == "alpha"))
     assert (s / np.linalg.norm(s, q)) ** (q - 1) == pytest.approx(found.weights, abs=2e-3)
@@ -473,7 +473,7 @@ def test_a_zero_kernel_changes_nothing(kind, p):
         assert found.weights[1] <= 1e-3
     block = optimum(lp_norm.block_norm(grams, y, r=block_exponent(p), loss=loss))
     assert near(block.upper, found.upper) and near(
-        solved(lp_norm.dual(grams, y, p=p, loss=loss)), found.upper
+        solved(lp_norm.primal(grams, y, p=p, loss=loss).dual()), found.upper
     )
 
 
@@ -590,7 +590,7 @@ def test_lazy_kernels_and_sample_weights():
     grams = ko.Grams.from_kernels([ko.gaussian(1.0), ko.linear(), ko.polynomial(2, 1.0)], X)
     loss = ko.hinge(np.linspace(0.5, 2.0, N))
     found = optimum(lp_norm.primal(grams, Y, p=4 / 3, loss=loss), TIGHT)
-    assert near(solved(lp_norm.dual(grams, Y, p=4 / 3, loss=loss)), found.upper)
+    assert near(solved(lp_norm.primal(grams, Y, p=4 / 3, loss=loss).dual()), found.upper)
     assert near(optimum(lp_norm.block_norm(grams, Y, r=8 / 7, loss=loss)).upper, found.upper)
     assert found.decision_function(grams.cross(X)) == pytest.approx(found.decision_function(), abs=1e-9)
 

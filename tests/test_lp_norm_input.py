@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
-from inspect import signature
-
 import cvxpy as cp
 import numpy as np
 import pytest
@@ -41,23 +38,7 @@ BUILDERS = {
         grams, y, **{"l1": 0.5, "l2": 0.5, **rest}
     ),
 }
-DUALS = {
-    "dual": lambda **rest: lp_norm.dual(GRAMS, Y, **{"p": 1.5, **rest}),
-    "dual_tikhonov": lambda **rest: lp_norm.dual_tikhonov(GRAMS, Y, **{"p": 1.5, "penalty": 1.0, **rest}),
-    "dual_block_norm": lambda **rest: lp_norm.dual_block_norm(GRAMS, Y, **{"r": 1.5, **rest}),
-    "dual_non_isotropic": lambda **rest: lp_norm.dual_non_isotropic(GRAMS, Y, **{"E": E, **rest}),
-    "dual_elastic_net": lambda **rest: lp_norm.dual_elastic_net(GRAMS, Y, **{"l1": 0.5, "l2": 0.5, **rest}),
-}
 builders = every("build", BUILDERS.values(), ids=BUILDERS)
-duals = pytest.mark.parametrize("build", DUALS.values(), ids=DUALS)
-OF_BUILDERS = {
-    "dual": "primal",
-    "dual_tikhonov": "tikhonov",
-    "dual_block_norm": "block_norm",
-    "dual_non_isotropic": "non_isotropic",
-    "dual_elastic_net": "elastic_net",
-    "dual_one_class": "one_class",
-}
 
 
 def changed(entry, value):
@@ -87,15 +68,6 @@ def indefinite():
 def test_bad_kernels_are_refused_at_building(build, grams, error, message):
     with pytest.raises(error, match=message):
         build(grams)
-
-
-@pytest.mark.parametrize("name", OF_BUILDERS)
-def test_a_dual_takes_the_arguments_of_its_builder(name):
-    """They are listed once; the function pickles by its name, and shows its formula."""
-    dual, build = getattr(lp_norm, name), getattr(lp_norm, OF_BUILDERS[name])
-    assert list(signature(dual).parameters.values()) == list(signature(build).parameters.values())
-    assert pickle.loads(pickle.dumps(dual)) is dual  # noqa: S301 - our own
-    assert dual.__doc__.startswith("The dual over alpha") and f"those of `{build.__name__}`" in dual.__doc__
 
 
 @builders
@@ -148,7 +120,7 @@ def test_bad_targets_are_refused_at_building(build, y, error, message):
         build(GRAMS, y, loss=ko.epsilon_insensitive(1.0, 0.1))
 
 
-@every("build", [*BUILDERS.values(), *DUALS.values()], ids=[*BUILDERS, *DUALS])
+@builders
 @every("loss", [ko.hinge, "hinge", None, 1.0])
 def test_what_is_no_loss_is_refused(build, loss):
     with pytest.raises(
@@ -171,7 +143,7 @@ def test_weights_per_sample_must_match_the_labels(build):
         build(loss=ko.hinge(np.ones(5)))
 
 
-@every("build", [*BUILDERS.values(), *DUALS.values()], ids=[*BUILDERS, *DUALS])
+@builders
 def test_one_class_learning_with_an_intercept_is_refused(build):
     with pytest.raises(
         ParameterError, match="one-class learning has no intercept, got bias=True.* Leave bias out"
@@ -188,11 +160,8 @@ BAD_EXPONENTS = (0.5, 0.999, 0.0, -1.0, np.nan, -np.inf, "2", None, True)
     [
         BUILDERS["primal"],
         BUILDERS["tikhonov"],
-        DUALS["dual"],
-        DUALS["dual_tikhonov"],
         lambda p: lp_norm.one_class(GRAMS, p=p, C=1.0),
         lambda p: lp_norm.one_class(GRAMS, p=p, nu=0.5),
-        lambda p: lp_norm.dual_one_class(GRAMS, p=p, nu=0.5),
     ],
     ids=["primal", "tikhonov", "dual", "dual_tikhonov", "one_class C", "one_class nu", "dual_one_class"],
 )

@@ -87,7 +87,7 @@ def qcqp(
         problem=data.problem(),
         kernel=data.kernel,
         weights=data.weights,
-        dual=partial(inverse_form, data),
+        dual=partial(dual, data),
         claim="equal",
         reference="Lanckriet et al. (2004), Theorems 17 and 20",
         programmes={"qcqp": partial(programme, data)},
@@ -117,7 +117,7 @@ def programme(data: TransductionData) -> ko.Programme:
     return ko.Programme(problem, recover)
 
 
-def inverse_form(data: TransductionData) -> cp.Problem:
+def dual(data: TransductionData) -> cp.Problem:
     """Return the dual of the QCQP, the minimisation over the kernel of Theorem 16 before the Schur step.
 
     min over mu >= 0 with r'mu = c, and over lambda, nu >= 0, delta >= 0, of

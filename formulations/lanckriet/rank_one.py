@@ -89,7 +89,7 @@ def rank_one(
         problem=data.problem(),
         kernel=data.kernel,
         weights=data.weights,
-        dual=partial(l1_machine, data, V),
+        dual=partial(dual, data, V),
         claim="equal",
         reference="Lanckriet et al. (2004), after Theorem 17",
         programmes={"qp": partial(programme, data, V)},
@@ -114,7 +114,7 @@ def programme(data: TransductionData, V: Array) -> ko.Programme:
     return ko.Programme(problem, recover)
 
 
-def l1_machine(data: TransductionData, V: Array) -> cp.Problem:
+def dual(data: TransductionData, V: Array) -> cp.Problem:
     """Return the dual of the quadratic programme: a machine on the features V with a squared l1-norm.
 
     min over w, b of (sum_i |v_i| |w_i|)^2 / c + sum_j h(1 - y_j (V w + b)_j), h the loss of omega.

@@ -97,7 +97,7 @@ def sdp(
         problem=data.problem(),
         kernel=data.kernel,
         weights=data.weights,
-        dual=partial(lifted_dual, data),
+        dual=partial(dual, data),
         claim="equal",
         reference="Lanckriet et al. (2004), Theorem 16",
         programmes={"sdp": partial(programme, data)},
@@ -122,7 +122,7 @@ def programme(data: TransductionData) -> ko.Programme:
     return ko.Programme(cp.Problem(cp.Minimize(t), constraints), recover)
 
 
-def lifted_dual(data: TransductionData) -> cp.Problem:
+def dual(data: TransductionData) -> cp.Problem:
     """Return the dual of the semidefinite programme, with a lifted U >= alpha alpha' (signed).
 
     max 2 e'alpha - tau alpha'alpha - c eta  s.t.  0 <= alpha <= C, y'alpha = 0,

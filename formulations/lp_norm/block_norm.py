@@ -9,12 +9,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 import kernelopt as ko
+from formulations.lp_norm.dual_over_alpha import DualOverAlpha
 from formulations.lp_norm.multiple_kernel_data import (
     HINGE,
     PAPER,
-    DualOverAlpha,
     MultipleKernelData,
-    dual_of,
     multiple_kernel_data,
 )
 from formulations.lp_norm.powers import powers
@@ -100,7 +99,7 @@ def block_norm(
         problem=cp.Problem(cp.Minimize(data.risk(K)), ko.lp_ball(theta, p)),
         kernel=K,
         weights=theta,
-        dual=partial(checked_dual, data, r),
+        dual=partial(dual, data, r),
         claim="equal",
         reference=f"{PAPER}, Proposition 7",
         programmes={"block norm": partial(programme, data, r, theta)},
@@ -135,7 +134,7 @@ def above_two(data: MultipleKernelData, r: float) -> ko.Formulation:
         problem=cp.Problem(cp.Minimize(risk)),
         kernel=ko.combine(omega, data.grams),
         weights=omega,
-        dual=partial(checked_dual, data, r),
+        dual=partial(dual, data, r),
         claim="equal",
         reference=f"{PAPER}, equations (32)-(33)",
     )
@@ -154,7 +153,7 @@ def scales_of(risk: ko.Risk) -> Array:
     return np.asarray(np.linalg.norm(coefficients, axis=1) / length)
 
 
-def checked_dual(data: MultipleKernelData, r: float) -> cp.Problem:
+def dual(data: MultipleKernelData, r: float) -> cp.Problem:
     r"""The dual over alpha: :math:`\max \ell(\alpha) - \tfrac12 \|(\sqrt{\alpha'K_m\alpha})_m\|_{r^*}^2`.
 
     :math:`1/r + 1/r^* = 1`, for every r in [1, inf]. For `squared=False` the dual has other terms: see
@@ -167,6 +166,3 @@ def checked_dual(data: MultipleKernelData, r: float) -> cp.Problem:
     side = DualOverAlpha(data)
     norm = ko.p_norm(side.lengths(), ko.conjugate_exponent(r))
     return side.maximize(side.gain - cp.square(norm) / 2, [])
-
-
-dual_block_norm = dual_of(block_norm, "dual_block_norm", checked_dual)

@@ -8,11 +8,10 @@ import cvxpy as cp
 from numpy.typing import ArrayLike
 
 import kernelopt as ko
+from formulations.lp_norm.dual_over_alpha import DualOverAlpha
 from formulations.lp_norm.multiple_kernel_data import (
     HINGE,
-    DualOverAlpha,
     MultipleKernelData,
-    dual_of,
     multiple_kernel_data,
 )
 
@@ -91,13 +90,13 @@ def elastic_net(
         problem=problem,
         kernel=K,
         weights=theta,
-        dual=partial(checked_dual, data, l1, l2),
+        dual=partial(dual, data, l1, l2),
         claim="equal",
         reference="Suzuki and Tomioka (2011), the penalty of SpicyMKL",
     )
 
 
-def checked_dual(data: MultipleKernelData, l1: float, l2: float) -> cp.Problem:
+def dual(data: MultipleKernelData, l1: float, l2: float) -> cp.Problem:
     r"""The dual over alpha, with :math:`s_m = \alpha'K_m\alpha`.
 
     .. math:: \max\ \ell(\alpha) - \frac{1}{2 \lambda_2} \sum_m (\sqrt{s_m} - \lambda_1)_+^2
@@ -109,9 +108,6 @@ def checked_dual(data: MultipleKernelData, l1: float, l2: float) -> cp.Problem:
     if l2 == 0:
         return side.maximize(side.gain, [lengths <= l1])
     return side.maximize(side.gain - cp.sum_squares(cp.pos(lengths - l1)) / (2 * l2), [])
-
-
-dual_elastic_net = dual_of(elastic_net, "dual_elastic_net", checked_dual)
 
 
 def prices(l1: float, l2: float) -> tuple[float, float]:

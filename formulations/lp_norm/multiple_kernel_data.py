@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from inspect import getdoc, signature
-from typing import Any, NamedTuple, ParamSpec
+from typing import Any, NamedTuple
 
 import cvxpy as cp
 import numpy as np
@@ -17,7 +15,6 @@ from kernelopt.extend import Array
 
 HINGE = ko.hinge(1.0)
 PAPER = "Kloft et al. (2011)"
-P = ParamSpec("P")
 
 
 class Explicit(NamedTuple):
@@ -123,66 +120,3 @@ def multiple_kernel_data(
             "Leave bias out."
         )
     return MultipleKernelData(stack, loss.targets(y, stack.n_points), loss, use_bias)
-
-
-class DualOverAlpha:
-    """The part of a dual that all regularisers share: alpha, l(alpha) and its domain.
-
-    Attributes
-    ----------
-    alpha : variable of shape (n,), signed
-    gain : l(alpha)
-    domain : constraints, the last one "bias" where there is an intercept
-    """
-
-    def __init__(self, data: MultipleKernelData) -> None:
-        self.data = data
-        self.alpha = cp.Variable(data.n, name="alpha")
-        self.gain, self.domain = data.loss.dual_expression(self.alpha, data.y)
-        if data.bias:
-            self.domain = [*self.domain, (cp.sum(self.alpha) == 0).set_label("bias")]
-
-    def forms(self, name: str = "s") -> tuple[cp.Variable, list[cp.Constraint]]:
-        """Return a variable s >= 0 and the constraints |L_m' alpha|^2 <= s_m."""
-        s = cp.Variable(self.data.M, nonneg=True, name=name)
-        caps = [
-            (cp.sum_squares(L.T @ self.alpha) <= s[m]).set_label(self.data.grams.names[m])
-            for m, L in enumerate(self.data.factors)
-            if L.shape[1]
-        ]
-        return s, caps
-
-    def lengths(self) -> cp.Expression:
-        """Return the vector of |L_m' alpha| = sqrt(s_m)."""
-        return cp.hstack(
-            [cp.norm2(L.T @ self.alpha) if L.shape[1] else cp.Constant(0.0) for L in self.data.factors]
-        )
-
-    def maximize(self, objective: cp.Expression, constraints: list[cp.Constraint]) -> cp.Problem:
-        """Return the problem over the domain and the other constraints."""
-        return cp.Problem(cp.Maximize(objective), [*self.domain, *constraints])
-
-
-def dual_of(
-    build: Callable[P, ko.Formulation], name: str, checked: Callable[..., cp.Problem]
-) -> Callable[P, cp.Problem]:
-    """Return the dual as a function of the arguments of a builder, which lists and checks them.
-
-    Parameters
-    ----------
-    build : function of the arguments
-    name : str
-        The name of the function to be returned, in the module of the builder.
-    checked : function of the checked data
-        The dual by hand, which `build` puts into its formulation, and whose formula is shown.
-    """
-
-    def dual(*arguments: P.args, **options: P.kwargs) -> cp.Problem:
-        return build(*arguments, **options).dual()
-
-    dual.__name__ = dual.__qualname__ = name
-    dual.__module__ = build.__module__
-    text, references, source = (getdoc(checked) or "").partition("\n\nReferences\n")
-    dual.__doc__ = f"{text}\n\nThe arguments are those of `{build.__name__}`.{references}{source}\n"
-    dual.__signature__ = signature(build).replace(return_annotation="cp.Problem")  # type: ignore[attr-defined]
-    return dual

@@ -9,12 +9,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 import kernelopt as ko
+from formulations.lp_norm.dual_over_alpha import DualOverAlpha
 from formulations.lp_norm.multiple_kernel_data import (
     HINGE,
     PAPER,
-    DualOverAlpha,
     MultipleKernelData,
-    dual_of,
     multiple_kernel_data,
 )
 from kernelopt.extend import Array
@@ -86,13 +85,13 @@ def non_isotropic(
         problem=problem,
         kernel=K,
         weights=theta,
-        dual=partial(checked_dual, data, R),
+        dual=partial(dual, data, R),
         claim="equal",
         reference=f"{PAPER}, section 3.6, corrected",
     )
 
 
-def checked_dual(data: MultipleKernelData, R: Array) -> cp.Problem:
+def dual(data: MultipleKernelData, R: Array) -> cp.Problem:
     r"""The dual over alpha and :math:`v \ge s`: :math:`\max \ell(\alpha) - \tfrac12 \sqrt{v'E^{-1}v}`.
 
     With :math:`s_m = \alpha'K_m\alpha`; v is where theta >= 0 enters.
@@ -105,9 +104,6 @@ def checked_dual(data: MultipleKernelData, R: Array) -> cp.Problem:
     v, caps = side.forms("v")  # v_m >= |L_m' alpha|^2 = s_m
     half = np.linalg.inv(R).T  # half' half = E^-1, since E = R'R
     return side.maximize(side.gain - cp.norm2(half @ v) / 2, caps)
-
-
-dual_non_isotropic = dual_of(non_isotropic, "dual_non_isotropic", checked_dual)
 
 
 def root(E: ArrayLike, M: int) -> Array:

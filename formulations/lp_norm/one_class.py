@@ -11,12 +11,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 import kernelopt as ko
+from formulations.lp_norm.dual_over_alpha import DualOverAlpha
 from formulations.lp_norm.method.outliers import Outliers, threshold
 from formulations.lp_norm.multiple_kernel_data import (
     PAPER,
-    DualOverAlpha,
     MultipleKernelData,
-    dual_of,
     multiple_kernel_data,
 )
 from formulations.lp_norm.primal import primal
@@ -91,7 +90,7 @@ def one_class(
         problem=problem,
         kernel=ko.combine(theta, data.grams),
         weights=theta,
-        dual=partial(checked_dual, data, p),
+        dual=partial(dual, data, p),
         claim="equal",
         reference=f"{PAPER}, section 3.5",
         fit=explicit.fit,
@@ -116,7 +115,7 @@ class Offset(ko.Formulation):
         return alpha, -threshold(np.asarray(self.kernel.value) @ alpha, self.share)
 
 
-def checked_dual(data: MultipleKernelData, p: float) -> cp.Problem:
+def dual(data: MultipleKernelData, p: float) -> cp.Problem:
     r"""The dual over alpha, with :math:`s_m = \alpha'K_m\alpha` and :math:`1/p + 1/q = 1`.
 
     .. math::
@@ -133,9 +132,6 @@ def checked_dual(data: MultipleKernelData, p: float) -> cp.Problem:
     side = DualOverAlpha(data)
     s, caps = side.forms()
     return side.maximize(-ko.p_norm(s, ko.conjugate_exponent(p)) / 2, [cp.sum(side.alpha) == 1, *caps])
-
-
-dual_one_class = dual_of(one_class, "dual_one_class", checked_dual)
 
 
 def weights_of(data: MultipleKernelData, lengths: cp.Expression, p: float) -> cp.Expression:

@@ -9,7 +9,8 @@ import cvxpy as cp
 import numpy as np
 
 import kernelopt as ko
-from formulations.lp_norm.multiple_kernel_data import PAPER, DualOverAlpha, MultipleKernelData
+from formulations.lp_norm.dual_over_alpha import DualOverAlpha
+from formulations.lp_norm.multiple_kernel_data import PAPER, MultipleKernelData
 from kernelopt.extend import Array
 
 LARGEST_RATIO = 1e8  # of two weights; at it a part of the kernel keeps half of the digits of a double
@@ -48,7 +49,7 @@ def powers(data: MultipleKernelData, r: float) -> ko.Formulation:
         problem=problem,
         kernel=K,
         weights=weights,
-        dual=partial(dual_powers, data, r),
+        dual=partial(dual, data, r),
         claim="equal",
         reference=f"{PAPER}, equation (29)",
     )
@@ -61,7 +62,7 @@ def sum_of_powers(x: cp.Expression, p: float) -> cp.Expression:
     return cp.sum_squares(x) if p == 2 else cp.sum(cp.power(x, p, approx=False))
 
 
-def dual_powers(data: MultipleKernelData, r: float) -> cp.Problem:
+def dual(data: MultipleKernelData, r: float) -> cp.Problem:
     r"""The dual of the sum of powers, with :math:`s_m = \alpha'K_m\alpha` and :math:`r' = r / (r - 1)`.
 
     .. math:: \max\ \ell(\alpha) - \tfrac{r - 1}{2} (2/r)^{r'} \sum_m s_m^{r'/2}
@@ -92,7 +93,7 @@ def powers_above_two(data: MultipleKernelData, r: float) -> ko.Formulation:
         problem=problem,
         kernel=ko.combine(omega, data.grams),
         weights=omega,
-        dual=partial(dual_powers, data, r),
+        dual=partial(dual, data, r),
         claim="equal",
         reference=f"{PAPER}, equation (29)",
         data=data,

@@ -8,12 +8,11 @@ import cvxpy as cp
 from numpy.typing import ArrayLike
 
 import kernelopt as ko
+from formulations.lp_norm.dual_over_alpha import DualOverAlpha
 from formulations.lp_norm.multiple_kernel_data import (
     HINGE,
     PAPER,
-    DualOverAlpha,
     MultipleKernelData,
-    dual_of,
     multiple_kernel_data,
 )
 
@@ -90,13 +89,13 @@ def primal(
         problem=problem,
         kernel=K,
         weights=theta,
-        dual=partial(checked_dual, data, p),
+        dual=partial(dual, data, p),
         claim="equal",
         reference=f"{PAPER}, Optimization Problems (P) and (D)",
     )
 
 
-def checked_dual(data: MultipleKernelData, p: float) -> cp.Problem:
+def dual(data: MultipleKernelData, p: float) -> cp.Problem:
     r"""The dual over alpha: :math:`\max \ell(\alpha) - \tfrac12 \|(\alpha'K_m\alpha)_m\|_q`.
 
     Over the domain of :math:`\ell` and, with an intercept, 1'alpha = 0; :math:`1/p + 1/q = 1`.
@@ -108,6 +107,3 @@ def checked_dual(data: MultipleKernelData, p: float) -> cp.Problem:
     side = DualOverAlpha(data)
     s, caps = side.forms()
     return side.maximize(side.gain - ko.p_norm(s, ko.conjugate_exponent(p)) / 2, caps)
-
-
-dual = dual_of(primal, "dual", checked_dual)

@@ -10,12 +10,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 import kernelopt as ko
+from formulations.lp_norm.dual_over_alpha import DualOverAlpha
 from formulations.lp_norm.multiple_kernel_data import (
     HINGE,
     PAPER,
-    DualOverAlpha,
     MultipleKernelData,
-    dual_of,
     multiple_kernel_data,
 )
 
@@ -79,13 +78,13 @@ def tikhonov(
         problem=problem,
         kernel=K,
         weights=theta,
-        dual=partial(checked_dual, data, p, mu),
+        dual=partial(dual, data, p, mu),
         claim="equal",
         reference=f"{PAPER}, equation (4)",
     )
 
 
-def checked_dual(data: MultipleKernelData, p: float, mu: float) -> cp.Problem:
+def dual(data: MultipleKernelData, p: float, mu: float) -> cp.Problem:
     r"""The dual over alpha: :math:`\max \ell(\alpha) - \|(\alpha'K_m\alpha)_m\|_q^2 / (16 \mu)`.
 
     Over the domain of :math:`\ell` and, with an intercept, 1'alpha = 0; :math:`1/p + 1/q = 1`.
@@ -97,9 +96,6 @@ def checked_dual(data: MultipleKernelData, p: float, mu: float) -> cp.Problem:
     side = DualOverAlpha(data)
     s, caps = side.forms()
     return side.maximize(side.gain - cp.square(ko.p_norm(s, ko.conjugate_exponent(p))) / (16 * mu), caps)
-
-
-dual_tikhonov = dual_of(tikhonov, "dual_tikhonov", checked_dual)
 
 
 class Ivanov(NamedTuple):

@@ -17,10 +17,10 @@ from formulations.similarity.default_trace import default_trace
 from formulations.similarity.examples import CATALOGUE
 from formulations.similarity.gammas import gammas
 from formulations.similarity.indefinite_svm import indefinite_svm
-from formulations.similarity.kernel_per_similarity import dual_kernel_per_similarity, kernel_per_similarity
+from formulations.similarity.kernel_per_similarity import kernel_per_similarity
 from formulations.similarity.optimal_kernel import optimal_kernel
-from formulations.similarity.restricted_spectral import dual_restricted_spectral, restricted_spectral
-from formulations.similarity.single_kernel import dual_single_kernel, single_kernel
+from formulations.similarity.restricted_spectral import restricted_spectral
+from formulations.similarity.single_kernel import single_kernel
 from formulations.similarity.spectral_extension import spectral_extension
 from formulations.similarity.transforms import denoise, flip, shift
 
@@ -28,9 +28,6 @@ __all__ = [
     "CATALOGUE",
     "default_trace",
     "denoise",
-    "dual_kernel_per_similarity",
-    "dual_restricted_spectral",
-    "dual_single_kernel",
     "flip",
     "gammas",
     "indefinite_svm",

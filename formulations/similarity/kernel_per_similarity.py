@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 import kernelopt as ko
-from formulations.similarity.similarity_data import PAPER, Dual, Fidelity, similarity_data
+from formulations.similarity.fidelity_dual import FidelityDual
+from formulations.similarity.similarity_data import PAPER, Fidelity, SimilarityData, similarity_data
 from kernelopt.extend import Array
 
 
@@ -83,30 +84,13 @@ def kernel_per_similarity(
         problem=problem,
         kernel=machine_kernel(risk, kernels),
         weights=None,
-        dual=partial(
-            dual_kernel_per_similarity,
-            data.S,
-            data.y,
-            rho=rho,
-            trace=trace,
-            fidelity=fidelity,
-            loss=data.loss,
-        ),
+        dual=partial(dual, data),
         claim="equal",
         reference=f"{PAPER}, equations (6) and (10)",
     )
 
 
-def dual_kernel_per_similarity(
-    similarities: ko.Grams | ArrayLike,
-    y: ArrayLike | None,
-    *,
-    C: float = 1.0,
-    rho: float,
-    trace: float | None,
-    fidelity: Fidelity = "l1",
-    loss: ko.Loss | None = None,
-) -> cp.Problem:
+def dual(data: SimilarityData) -> cp.Problem:
     r"""The dual over alpha, gamma, one matrix per similarity, and least eigenvalues sigma_i.
 
     .. math::
@@ -123,8 +107,7 @@ def dual_kernel_per_similarity(
     ----------
     .. [1] Kundu et al., NIPS 2010: the dual of equation (6) with (10), which the paper does not print.
     """
-    data = similarity_data(similarities, y, C, rho, trace, fidelity, loss)
-    side = Dual(data, list(data.S))
+    side = FidelityDual(data, list(data.S))
     for i, gamma in enumerate(side.shares(data.m)):
         side.above(side.U[i] if side.U else cp.Constant(0.0), side.floor(i), gamma)
     return side.problem()

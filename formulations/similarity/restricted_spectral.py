@@ -9,8 +9,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 import kernelopt as ko
+from formulations.similarity.fidelity_dual import FidelityDual
 from formulations.similarity.kernel_per_similarity import machine_kernel, machine_scales
-from formulations.similarity.similarity_data import PAPER, Dual, Fidelity, similarity_data
+from formulations.similarity.similarity_data import PAPER, Fidelity, SimilarityData, similarity_data
 
 
 def restricted_spectral(
@@ -83,24 +84,13 @@ def restricted_spectral(
         problem=problem,
         kernel=machine_kernel(risk, kernels),
         weights=cp.hstack([scales[i] * mu for i, mu in enumerate(mus)]) if data.m > 1 else mus[0],
-        dual=partial(
-            dual_restricted_spectral, data.S, data.y, rho=rho, trace=trace, fidelity=fidelity, loss=data.loss
-        ),
+        dual=partial(dual, data),
         claim="equal",
         reference=f"{PAPER}, equations (7) and (10)",
     )
 
 
-def dual_restricted_spectral(
-    similarities: ko.Grams | ArrayLike,
-    y: ArrayLike | None,
-    *,
-    C: float = 1.0,
-    rho: float,
-    trace: float | None,
-    fidelity: Fidelity = "l1",
-    loss: ko.Loss | None = None,
-) -> cp.Problem:
+def dual(data: SimilarityData) -> cp.Problem:
     r"""The dual over alpha, gamma, one vector u_i per similarity, and the least slopes sigma_i.
 
     .. math::
@@ -115,9 +105,8 @@ def dual_restricted_spectral(
     ----------
     .. [1] Kundu et al., NIPS 2010: the dual of equation (7) with (10), which the paper does not print.
     """
-    data = similarity_data(similarities, y, C, rho, trace, fidelity, loss)
     spectra = [np.linalg.eigh(S) for S in data.S]
-    side = Dual(data, [lam for lam, _ in spectra])
+    side = FidelityDual(data, [lam for lam, _ in spectra])
     for i, gamma in enumerate(side.shares(data.m)):
         forms = spectra[i][1].T @ side.z
         slopes = (data.rho * side.U[i] if side.U else np.zeros(data.N)) - side.floor(i)

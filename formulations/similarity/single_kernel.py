@@ -8,7 +8,8 @@ import cvxpy as cp
 from numpy.typing import ArrayLike
 
 import kernelopt as ko
-from formulations.similarity.similarity_data import PAPER, Dual, Fidelity, similarity_data
+from formulations.similarity.fidelity_dual import FidelityDual
+from formulations.similarity.similarity_data import PAPER, Fidelity, SimilarityData, similarity_data
 
 
 def single_kernel(
@@ -95,24 +96,13 @@ def single_kernel(
         problem=problem,
         kernel=K,
         weights=None,
-        dual=partial(
-            dual_single_kernel, data.S, data.y, rho=rho, trace=trace, fidelity=fidelity, loss=data.loss
-        ),
+        dual=partial(dual, data),
         claim="equal",
         reference=f"{PAPER}, equation (4)",
     )
 
 
-def dual_single_kernel(
-    similarities: ko.Grams | ArrayLike,
-    y: ArrayLike | None,
-    *,
-    C: float = 1.0,
-    rho: float,
-    trace: float | None,
-    fidelity: Fidelity = "l1",
-    loss: ko.Loss | None = None,
-) -> cp.Problem:
+def dual(data: SimilarityData) -> cp.Problem:
     r"""The dual over alpha, one matrix per similarity, and the least eigenvalue sigma.
 
     .. math::
@@ -129,8 +119,7 @@ def dual_single_kernel(
     ----------
     .. [1] Kundu et al., NIPS 2010: the dual of equation (4), which the paper does not print.
     """
-    data = similarity_data(similarities, y, C, rho, trace, fidelity, loss)
-    side = Dual(data, list(data.S))
+    side = FidelityDual(data, list(data.S))
     total = cp.sum(side.U) if side.U else cp.Constant(0.0)
     side.above(total, side.floor(0), 1.0)
     return side.problem()
