@@ -176,6 +176,16 @@ def orthogonal_part(
     return np.asarray((R + R.T) / 2)
 
 
+def singular_kernel(rng: np.random.Generator, knobs: Knobs, z: Array, g: Array) -> tuple[Array, Array]:
+    """Return a positive semidefinite K with Kz = g, and a unit vector u with Ku = 0."""
+    frame, _ = np.linalg.qr(np.column_stack([z, g]))
+    u = rng.normal(size=z.size)
+    u -= frame @ (frame.T @ u)
+    u /= np.linalg.norm(u)
+    K = np.outer(g, g) / float(z @ g) + orthogonal_part(rng, knobs, [z, u])
+    return K, u
+
+
 def directions(
     rng: np.random.Generator, z: Array, g: Array, weights: Array, forms: Array
 ) -> tuple[Array, Array]:

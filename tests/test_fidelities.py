@@ -12,6 +12,7 @@ import pytest
 
 import kernelopt as ko
 from formulations import similarity
+from formulations.similarity.planted import of_several, of_single
 from kernelopt.structure.fidelities import read_fidelity
 from kernelopt.testing import check_fidelity
 from tests.problems import why_not
@@ -407,6 +408,18 @@ def test_a_new_fidelity_has_the_duals_by_hand(L):
         solution = formulation.solve("exact")
         bound = formulation.dual().solve(solver=cp.CLARABEL)
         assert bound == pytest.approx(solution.value, rel=2e-5)
+
+
+def test_problems_with_a_radial_fidelity_are_planted():
+    """From what its class states, on both pieces of Huber's function; other fidelities are refused."""
+    for make in (of_single, of_several):
+        for delta in (0.4, 3.0):  # distances are between 0.5 and 2
+            planted = make(np.random.default_rng(0), fidelity=radial_huber(delta))
+            found = ko.certify(planted.formulation.problem, dict(planted.point), alpha=list(planted.alphas))
+            assert found.upper == pytest.approx(planted.value, rel=1e-9)
+            assert found.lower == pytest.approx(planted.value, rel=1e-6)
+        with pytest.raises(ko.ParameterError, match="fidelity must be a function of the Frobenius norm"):
+            make(np.random.default_rng(0), fidelity=entrywise_huber(DELTA))
 
 
 def test_a_fidelity_without_a_conjugate_expression_says_so():

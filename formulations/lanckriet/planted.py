@@ -22,8 +22,8 @@ from formulations.planting import (
     directions,
     kernels,
     machine,
-    orthogonal_part,
     planted,
+    singular_kernel,
     split,
 )
 from kernelopt.extend import Array
@@ -139,11 +139,7 @@ def of_free_signs(rng: np.random.Generator, **chosen: Any) -> ko.Planted:
     """
     knobs = Knobs(**chosen)
     m = machine(rng, ko.hard_margin() if knobs.infeasible else ko.hinge(1.0), knobs)
-    u = rng.normal(size=knobs.N)
-    frame, _ = np.linalg.qr(np.column_stack([m.z, m.g]))
-    u -= frame @ (frame.T @ u)
-    u /= np.linalg.norm(u)
-    K = np.outer(m.g, m.g) / m.form + orthogonal_part(rng, knobs, [m.z, u])
+    K, u = singular_kernel(rng, knobs, m.z, m.g)
     c = float(np.trace(K))
     zeta = 0.0 if knobs.degenerate else float(m.z @ m.z)
     W = np.outer(m.z, m.z) + zeta * np.outer(u, u) - m.form / c * np.eye(knobs.N)

@@ -46,10 +46,24 @@ def functional_strategy(
 
     Method: an eigendecomposition per kernel for the first line; least squares for the second.
 
-    Statement: with :math:`\tilde G = \tfrac1n X'X` invertible, free weights and lambda = 0 the solution
-    is :math:`c = \tilde G^{-1} \tilde g`, :math:`\tilde g = \tfrac1n X'v`. The value of the second line is
-    that of `dual`. It is *not* a joint problem over kernels: x is not the Tikhonov minimiser of
-    :math:`\sum_j c_j K_j`, and c may be negative.
+    Dual of the second line, over residuals r, with :math:`D(r) = \tfrac2n r'v - \tfrac1n \|r\|^2` and
+    :math:`s = X'r`:
+
+    ==================  ==========================================  =====================================
+    weights             lambda = 0                                  lambda > 0
+    ==================  ==========================================  =====================================
+    free                max D(r)  s.t.  s = 0                       :math:`D - \|s\|^2/(\lambda n^2)`
+    nonnegative         max D(r)  s.t.  s <= 0                      :math:`D - \|s_+\|^2/(\lambda n^2)`
+    simplex             :math:`D - \tfrac2n \max_j s_j`             :math:`D - \|(s - n\mu/2)_+\|^2
+                                                                    /(\lambda n^2) - \mu`
+    ==================  ==========================================  =====================================
+
+    mu is the multiplier of 1'c = 1, of any sign. At the optimum r = v - X c.
+
+    Statement: the second line and its dual have one value. Let :math:`\tilde G = \tfrac1n X'X` be invertible,
+    the weights free and lambda = 0. Then :math:`c = \tilde G^{-1} \tilde g` with
+    :math:`\tilde g = \tfrac1n X'v`. The two lines are *not* a joint problem over kernels: x is not the
+    Tikhonov minimiser of :math:`\sum_j c_j K_j`, and c may be negative.
 
     Parameters
     ----------
@@ -99,7 +113,7 @@ def functional_strategy(
     ----------
     .. [1] Pereverzyev, Tkachenko, "Regularization by the Linear Functional Strategy with Multiple
        Kernels", Front. Appl. Math. Stat. 3 (2017): (1) for x_j, (4) and (10) for their combination,
-       Theorem 1; the other filters and choices of alpha are raised in section 4.
+       Theorem 1. Section 4 mentions other filters and choices of alpha. The duals are ours.
 
     Notes
     -----

@@ -1,4 +1,4 @@
-"""Checked data of the two stages."""
+"""The checked data of the first stage."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def regularization_data(
     intercept: Intercept,
     held_out: ArrayLike | None,
 ) -> RegularizationData:
-    """Check the inputs of the first stage."""
+    """Return the data of the first stage after checking them."""
     stack = ko.as_grams(grams)
     v = ko.squared().targets(targets, stack.n_points, "targets")
     ko.one_of(convention, "convention", get_args(Convention))
@@ -152,7 +152,6 @@ def points(held_out: ArrayLike, n: int) -> NDArray[np.intp]:
     except ko.InputError as error:
         raise ko.ParameterError(
             f"held_out must be indices of points below {n}, each point once, got {ko.shown(held_out)}: "
-            f"{error} "
-            "Leave it out to hold out every third point."
+            f"{error} Leave it out to hold out every third point."
         ) from error
     return np.sort(array)

@@ -1,4 +1,4 @@
-"""Multiple kernel learning by the linear functional strategy: one function per kernel, then least squares."""
+"""The formulation that `functional_strategy` returns, and its solutions by a factorisation."""
 
 from __future__ import annotations
 

@@ -17,13 +17,8 @@ from formulations.lp_norm.examples import CATALOGUE
 from formulations.lp_norm.non_isotropic import non_isotropic
 from formulations.lp_norm.one_class import one_class
 from formulations.lp_norm.primal import primal
-from formulations.lp_norm.tikhonov import (
-    Ivanov,
-    Tikhonov,
-    ivanov_from_tikhonov,
-    tikhonov,
-    tikhonov_from_ivanov,
-)
+from formulations.lp_norm.theorem_1 import Ivanov, Tikhonov, ivanov_from_tikhonov, tikhonov_from_ivanov
+from formulations.lp_norm.tikhonov import tikhonov
 
 __all__ = [
     "CATALOGUE",

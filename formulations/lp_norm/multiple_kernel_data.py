@@ -1,4 +1,4 @@
-"""What the programmes of the paper share: the checked data, and the part of a dual that is alike in all."""
+"""The checked data of a learning problem with several kernels, and its risk, weights and machine."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 import kernelopt as ko
+from formulations.losses import as_loss
 from kernelopt.extend import Array
 
 HINGE = ko.hinge(1.0)
@@ -81,7 +82,7 @@ class MultipleKernelData:
         return ko.risk(K, self.y, self.loss, self.bias, norm)
 
     def kernels(self) -> list[ko.Combination]:
-        """Return each kernel as a combination of one: a matrix c I would be taken for a ridge."""
+        """Return each kernel as a combination of one kernel: a constant matrix c I is read as a ridge."""
         named = zip(self.grams, self.grams.names, strict=True)
         return [ko.combine([1.0], ko.Grams.from_array(K[None], [name])) for K, name in named]
 
@@ -107,12 +108,9 @@ class MultipleKernelData:
 def multiple_kernel_data(
     grams: ko.Grams | ArrayLike, y: ArrayLike | None, loss: ko.Loss, bias: bool | None = None
 ) -> MultipleKernelData:
-    """Check the inputs that all programmes share."""
+    """Return the data of a learning problem after checking them."""
     stack = ko.as_grams(grams)
-    if not isinstance(loss, ko.Loss):
-        raise ko.ParameterError(
-            f"loss must be a loss such as kernelopt.hinge(1.0), got {ko.shown(loss)}. Create one first."
-        )
+    loss = as_loss(loss)
     use_bias = loss.default_bias if bias is None else ko.boolean(bias, "bias")
     if use_bias and isinstance(loss, ko.one_class):
         raise ko.ParameterError(

@@ -10,9 +10,10 @@ from formulations.similarity.similarity_data import as_similarities
 
 
 def default_trace(similarities: ko.Grams | ArrayLike) -> float:
-    r"""A trace for the learned kernel: the mean of :math:`\operatorname{tr} (S_i)_+`, ours.
+    r"""A trace for the learned kernel: the mean of :math:`\operatorname{tr} (S_i)_+` over the similarities.
 
-    The paper names none. It is the trace of the nearest positive semidefinite matrix, averaged.
+    :math:`(S_i)_+` is the positive semidefinite matrix nearest to S_i. The paper names no trace; this choice
+    is ours.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""The part of a dual that is the same for all programmes of the paper."""
+"""The part of a dual that is the same for all formulations of the paper."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from kernelopt.extend import Array
 
 
 class FidelityDual:
-    """The half of a dual that all programmes share: alpha, l(alpha), U and what the fidelities cost.
+    """The terms of a dual in alpha and U: l(alpha), and the conjugates of the fidelities.
 
     Attributes
     ----------
@@ -22,7 +22,7 @@ class FidelityDual:
     z : alpha with zeros at the unlabelled points, shape (N,)
     U : variables, one per similarity, of the shapes of `S`; none where rho = 0
     value : l(alpha) - rho sum_i (<U_i, S_i> + L*(U_i))
-    constraints : their domains
+    constraints : the domains of l and of the conjugates
     """
 
     def __init__(self, data: SimilarityData, S: Sequence[Array]) -> None:
@@ -54,7 +54,7 @@ class FidelityDual:
             self.U.append(U)
 
     def floor(self, i: int) -> cp.Expression:
-        """Return sigma_i, paid tau sigma_i: the least eigenvalue, or 0 where the trace is free."""
+        """Return the multiplier sigma_i of the trace, and add tau sigma_i to the value; 0 without a trace."""
         if self.data.trace is None:
             return cp.Constant(0.0)
         sigma = cp.Variable(name=f"sigma{i}")
@@ -71,7 +71,7 @@ class FidelityDual:
         self.constraints = [*self.constraints, lmi.set_label("least eigenvalue")]
 
     def shares(self, count: int) -> list[cp.Expression]:
-        """Return gamma >= 0 with sum at most one; for one kernel it is one."""
+        """Return gamma >= 0 of sum at most one, and 1 where there is one kernel."""
         if count == 1:
             return [cp.Constant(1.0)]
         gamma = cp.Variable(count, nonneg=True, name="gamma")

@@ -21,7 +21,7 @@ def gammas(kernels: ArrayLike, alpha: ArrayLike) -> Array:
     Returns
     -------
     array of shape (m,)
-        Equal shares where all forms vanish.
+        1 / m each where all q_i are zero.
 
     References
     ----------

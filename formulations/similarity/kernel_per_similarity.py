@@ -6,13 +6,12 @@ from collections.abc import Sequence
 from functools import partial
 
 import cvxpy as cp
-import numpy as np
 from numpy.typing import ArrayLike
 
 import kernelopt as ko
+from formulations.machine_weights import machine_weights
 from formulations.similarity.fidelity_dual import FidelityDual
 from formulations.similarity.similarity_data import PAPER, Fidelity, SimilarityData, similarity_data
-from kernelopt.extend import Array
 
 
 def kernel_per_similarity(
@@ -32,15 +31,32 @@ def kernel_per_similarity(
         \min_{K_i \succeq 0,\ \operatorname{tr} K_i = \tau}\ \Omega(K_1, \dots, K_m)
         + \rho \sum_i L(K_i - S_i)
 
-    with the convex Omega of (10): the maximum of
-    :math:`\ell(\alpha) - \tfrac12 \sum_i \alpha'K_i\alpha / \gamma_i` over alpha, gamma >= 0 and
-    :math:`\sum \gamma_i \le 1`, which is the risk :math:`\sum_j V(f_j + b, y_j)
-    + \tfrac12 \max_i \|f_i\|_{K_i}^2` at :math:`f = \sum_i f_i`, minimised. The paper also prints (5), the
-    risk minimised over weights; that is another function, and not convex in the K_i.
+    with the convex Omega of (10),
 
-    Statement: its value is that of `dual_kernel_per_similarity`, never above that of `single_kernel`, and
-    the same for m = 1. The machine is :math:`f = \sum_i K_i \alpha / \gamma_i + b` with gamma from
-    `gammas`: the kernel that moves most has the smallest weight.
+    .. math::
+
+        \Omega = \max_{\alpha,\ \gamma \ge 0,\ 1'\gamma \le 1}\ \ell(\alpha)
+        - \tfrac12 \sum_i \frac{\alpha'K_i\alpha}{\gamma_i}
+        = \min_{f_i, b}\ \sum_j V\Big(\sum_i f_{ij} + b, y_j\Big) + \tfrac12 \max_i \|f_i\|_{K_i}^2
+
+    The paper also prints (5), the minimum of the risk over weights of the kernels. That is another function,
+    which is not convex in the K_i.
+
+    Dual: over alpha, gamma, one symmetric matrix U_i and one number sigma_i per similarity,
+
+    .. math::
+
+        \max\ \ell(\alpha) + \sum_i \Big(\tau \sigma_i
+        - \rho \big(\langle U_i, S_i \rangle + L^*(U_i)\big)\Big)
+        \quad\text{s.t.}\quad
+        \begin{bmatrix} \rho U_i - \sigma_i I & z \\ z' & 2 \gamma_i \end{bmatrix} \succeq 0,\quad
+        \gamma \ge 0,\ \sum_i \gamma_i \le 1
+
+    and the other constraints as in `single_kernel`.
+
+    Statement: the two have one value. It is at most that of `single_kernel`, and the same for m = 1. The
+    machine is :math:`f = \sum_i K_i \alpha / \gamma_i + b` with the gamma of `gammas`: the larger
+    :math:`\alpha'K_i\alpha`, the smaller the weight of K_i.
 
     Parameters
     ----------
@@ -63,10 +79,9 @@ def kernel_per_similarity(
 
     Examples
     --------
-    The same S = yy' twice: each f_i is half of f, so that the risk is that of 4 yy':
+    The same S = yy' twice: each f_i is half of f, so that the value is the risk at the kernel 4 yy':
 
-    >>> import numpy as np
-    >>> from formulations import similarity
+    >>>     >>> from formulations import similarity
     >>> y = np.array([1.0, 1, -1])
     >>> learning = similarity.kernel_per_similarity(
     ...     [np.outer(y, y)] * 2, y, rho=10, trace=3, fidelity="frobenius"
@@ -91,48 +106,16 @@ def kernel_per_similarity(
 
 
 def dual(data: SimilarityData) -> cp.Problem:
-    r"""The dual over alpha, gamma, one matrix per similarity, and least eigenvalues sigma_i.
-
-    .. math::
-
-        \max\ \ell(\alpha) + \sum_i \Big(\tau \sigma_i
-        - \rho \big(\langle U_i, S_i \rangle + L^*(U_i)\big)\Big)
-        \quad\text{s.t.}\quad
-        \begin{bmatrix} \rho U_i - \sigma_i I & z \\ z' & 2 \gamma_i \end{bmatrix} \succeq 0,\quad
-        \gamma \ge 0,\ \sum_i \gamma_i \le 1
-
-    and the rest as in `dual_single_kernel`. Parameters as in `kernel_per_similarity`.
-
-    References
-    ----------
-    .. [1] Kundu et al., NIPS 2010: the dual of equation (6) with (10), which the paper does not print.
-    """
+    """Return the dual of `kernel_per_similarity`, which the paper does not print."""
     side = FidelityDual(data, list(data.S))
     for i, gamma in enumerate(side.shares(data.m)):
         side.above(side.U[i] if side.U else cp.Constant(0.0), side.floor(i), gamma)
     return side.problem()
 
 
-def machine_scales(risk: ko.Risk, count: int) -> cp.Expression:
-    """Return 1 / gamma of the machine at the current kernels, with a value once they have one."""
-    if count == 1:
-        return cp.Constant(np.ones(1))
-    return cp.CallbackParam(partial(scales_of, risk), (count,), nonneg=True)
-
-
-def scales_of(risk: ko.Risk) -> Array | None:
-    """Return 1 / gamma of the machine, None where a kernel has no value."""
-    kernels = risk.learner.kernels
-    if any(v.value is None for K in kernels for v in K.variables()):
-        return None
-    machine = risk.oracle()
-    coefficients = np.atleast_2d(getattr(machine, "coefficients", machine.alpha))
-    length = float(np.linalg.norm(machine.alpha))
-    sizes = np.linalg.norm(coefficients, axis=1)
-    return np.asarray(sizes / length) if length > 0 else np.ones(len(kernels))
-
-
 def machine_kernel(risk: ko.Risk, kernels: Sequence[cp.Expression]) -> cp.Expression:
-    """Return the kernel of the machine, the sum of K_i / gamma_i."""
-    scales = machine_scales(risk, len(kernels))
-    return cp.sum([scales[i] * K for i, K in enumerate(kernels)]) if len(kernels) > 1 else kernels[0]
+    """Return the kernel of the machine, the sum of K_i / gamma_i: 1 / gamma are its weights."""
+    if len(kernels) == 1:
+        return kernels[0]
+    weights = machine_weights(risk)
+    return cp.sum([weights[i] * K for i, K in enumerate(kernels)])

@@ -18,17 +18,18 @@ def optimal_kernel(
     .. math::
 
         K(\alpha) = \Pi\Big(\bar S + \frac{1}{4 m \rho} zz'\Big), \qquad
-        \Pi = (\cdot)_+ \ \text{or the projection on}\ \{K \succeq 0,\ \operatorname{tr} K = \tau\}
+        \bar S = \frac1m \sum_i S_i
 
-    with the mean similarity, and z = alpha with zeros at further points. So it also transfers alpha, learned
-    on n points, to N > n points: their similarities go in, and f = K[:, :n] alpha + b.
+    Here :math:`\Pi` is the projection on the positive semidefinite matrices, and with a trace on those of
+    trace tau. z is alpha with zeros at the further points. An alpha that was learned on n points is thus
+    applied to N > n points, given all their similarities: f = K[:, :n] alpha + b.
 
     Parameters
     ----------
     similarities : array of shape (m, N, N) or (N, N), or Grams
     alpha : array of shape (n,), n <= N
-        The signed dual variable, such as `Solution.certificate.alphas[0]`: that of the lower bound. At a
-        singular kernel a machine has several alphas, of which `Solution.alpha` is one.
+        The signed dual variable of the problem, such as `Solution.certificate.alphas[0]`. Where K is
+        singular, several alphas give one machine, and `Solution.alpha` may be another of them.
     rho : float > 0
     trace : float > 0 or None, default None
 

@@ -1,4 +1,4 @@
-"""Kernels in the eigenvectors of the similarities: the spectra are learned, with second-order cones."""
+"""One kernel per similarity, with the eigenvectors of the similarity and a learned spectrum."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 import kernelopt as ko
+from formulations.machine_weights import machine_weights
 from formulations.similarity.fidelity_dual import FidelityDual
-from formulations.similarity.kernel_per_similarity import machine_kernel, machine_scales
+from formulations.similarity.kernel_per_similarity import machine_kernel
 from formulations.similarity.similarity_data import PAPER, Fidelity, SimilarityData, similarity_data
 
 
@@ -31,9 +32,21 @@ def restricted_spectral(
         \min_{\mu_i \ge 0,\ 1'\mu_i = \tau}\ \Omega(K_1, \dots, K_m) + \rho \sum_i L(\mu_i - \lambda_i),
         \qquad K_i = V_i \operatorname{diag}(\mu_i) V_i',\quad S_i = V_i \operatorname{diag}(\lambda_i) V_i'
 
-    with the Omega of `kernel_per_similarity` and L the l1 norm, the l2 norm or its square. Statement: its
-    value is that of `dual_restricted_spectral`, and for the Frobenius norm and its square never below that
-    of `kernel_per_similarity`. (For "l1" there is no order: there L sums entries, here eigenvalues.)
+    with the Omega of `kernel_per_similarity` and L the l1 norm, the l2 norm or its square.
+
+    Dual: over alpha, gamma, one vector u_i and one number sigma_i per similarity,
+
+    .. math::
+
+        \max\ \ell(\alpha) + \sum_i \Big(\tau \sigma_i - \rho \big(u_i'\lambda_i + L^*(u_i)\big)\Big)
+        \quad\text{s.t.}\quad
+        \frac{(v_{ij}'z)^2}{2 \gamma_i} \le \rho u_{ij} - \sigma_i,\quad \gamma \ge 0,\ \sum_i \gamma_i \le 1
+
+    with v_ij the columns of V_i, and the other constraints as in `single_kernel`.
+
+    Statement: the two have one value. For the Frobenius norm and its square it is at least that of
+    `kernel_per_similarity`. For "l1" there is no such order, since L is a sum over entries there and over
+    eigenvalues here.
 
     Parameters
     ----------
@@ -43,9 +56,9 @@ def restricted_spectral(
     Returns
     -------
     Formulation
-        claim "equal"; the weights, of shape (m N,), are those of the machine: mu_ij / gamma_i for the
-        eigenvector v_ij, and mu for m = 1. gamma is in the shares: gamma_i is proportional to
-        :math:`\sum_j w_{ij} (v_{ij}'\alpha)^2`, w being the weights.
+        claim "equal"; the weights w, of shape (m N,), are those of the machine: w_ij = mu_ij / gamma_i for
+        the eigenvector v_ij, which is mu_j for m = 1. gamma follows from them: gamma_i is proportional to
+        :math:`\sum_j w_{ij} (v_{ij}'\alpha)^2`.
 
     References
     ----------
@@ -53,14 +66,15 @@ def restricted_spectral(
 
     Notes
     -----
-    Second-order cones only: a second at N = 200, m = 2, and a fraction of that by "first-order-dual". With
-    "l1" and a trace the certified gap of "exact" may stay at a few 1e-5 from N = 60 on. Where S_i has
-    repeated eigenvalues its eigenvectors, and with them the problem, are not unique: those of
-    `numpy.linalg.eigh` are taken. `spectral_extension` gives the kernel at new points.
+    The cones are second-order cones: "exact" takes a second at N = 200, m = 2, and "first-order-dual" a
+    fraction of it. With "l1" and a trace the certified gap of "exact" may stay at a few 1e-5 from N = 60 on.
+    Where S_i has repeated eigenvalues, its eigenvectors are not unique, and neither is the problem: the
+    eigenvectors are those of `numpy.linalg.eigh`. `spectral_extension` gives the kernel at new points.
 
     Examples
     --------
-    S = diag(1, 3, -1) keeps its eigenvectors; with a large rho the spectrum is the projected one:
+    K has the eigenvectors of S = diag(1, 3, -1), the unit vectors. For large rho its spectrum is the
+    projection of (1, 3, -1) on the set of non-negative vectors of sum 3:
 
     >>> import numpy as np
     >>> from formulations import similarity
@@ -78,12 +92,15 @@ def restricted_spectral(
     risk = data.risk(kernels)
     pairs = [(mu, lam) for mu, (lam, _) in zip(mus, spectra, strict=True)]
     problem = data.learn(risk, [cp.sum(mu) for mu in mus], pairs)
-    scales = machine_scales(risk, data.m)
+    weights: cp.Expression = mus[0]
+    if data.m > 1:
+        scales = machine_weights(risk)
+        weights = cp.hstack([scales[i] * mu for i, mu in enumerate(mus)])
     return ko.Formulation(
         name="similarity.restricted_spectral",
         problem=problem,
         kernel=machine_kernel(risk, kernels),
-        weights=cp.hstack([scales[i] * mu for i, mu in enumerate(mus)]) if data.m > 1 else mus[0],
+        weights=weights,
         dual=partial(dual, data),
         claim="equal",
         reference=f"{PAPER}, equations (7) and (10)",
@@ -91,20 +108,7 @@ def restricted_spectral(
 
 
 def dual(data: SimilarityData) -> cp.Problem:
-    r"""The dual over alpha, gamma, one vector u_i per similarity, and the least slopes sigma_i.
-
-    .. math::
-
-        \max\ \ell(\alpha) + \sum_i \Big(\tau \sigma_i - \rho \big(u_i'\lambda_i + L^*(u_i)\big)\Big)
-        \quad\text{s.t.}\quad
-        \frac{(v_{ij}'z)^2}{2 \gamma_i} \le \rho u_{ij} - \sigma_i,\quad \gamma \ge 0,\ \sum_i \gamma_i \le 1
-
-    and the rest as in `dual_single_kernel`. Parameters as in `restricted_spectral`.
-
-    References
-    ----------
-    .. [1] Kundu et al., NIPS 2010: the dual of equation (7) with (10), which the paper does not print.
-    """
+    """Return the dual of `restricted_spectral`, which the paper does not print."""
     spectra = [np.linalg.eigh(S) for S in data.S]
     side = FidelityDual(data, [lam for lam, _ in spectra])
     for i, gamma in enumerate(side.shares(data.m)):

@@ -1,4 +1,4 @@
-"""What the programmes of the paper share: checked data, fidelities, and the two halves of a dual."""
+"""The checked data of a learning problem with similarities, and the problem that they pose."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 import kernelopt as ko
+from formulations.losses import as_loss
 from kernelopt.extend import Array
 
 Function: TypeAlias = Callable[[cp.Expression], cp.Expression]
@@ -30,7 +31,7 @@ class SimilarityData:
     loss : Loss
     rho : price of the fidelities
     trace : trace of each kernel over all N points, None where it is free
-    fidelity : kernelopt.Fidelity or a function of K - S
+    fidelity : kernelopt.Fidelity, or a function that maps the expression K - S to a convex one
     """
 
     S: Array
@@ -62,7 +63,10 @@ class SimilarityData:
     def learn(
         self, risk: ko.Risk, traces: Sequence[cp.Expression], pairs: Iterable[tuple[cp.Expression, Array]]
     ) -> cp.Problem:
-        """Return min risk + rho sum of the fidelities of pairs (K, S), with every trace tau."""
+        """Return the minimisation of the risk plus rho times the fidelities of the pairs (K, S).
+
+        All `traces` are equal to tau, where there is one.
+        """
         objective: cp.Expression = risk
         if self.rho > 0:
             objective = objective + self.rho * cp.sum([self.distance(K, S) for K, S in pairs])
@@ -73,21 +77,20 @@ class SimilarityData:
         return cp.Problem(cp.Minimize(objective), fixed)
 
     def distance(self, K: cp.Expression, S: Array) -> cp.Expression:
-        """Return the fidelity of K to S; that of a function is checked to be convex with one entry."""
+        """Return the fidelity of K to S. What a function returns is checked: convex, with one entry."""
         if isinstance(self.fidelity, ko.Fidelity):
             return ko.fidelity(K, S, self.fidelity)
         try:
             value = self.fidelity(K - S)
         except Exception as error:  # whatever a stranger's function raises on an expression
             raise ko.ParameterError(
-                f"fidelity must be a function of a cvxpy expression, got {ko.shown(self.fidelity)}, "
-                "which fails: "
-                f"{error}. Such as lambda X: cp.sum(cp.abs(X))."
+                f"fidelity must be a function of a cvxpy expression, got {ko.shown(self.fidelity)}, which "
+                f"fails: {error}. Pass one such as lambda X: cp.sum(cp.abs(X))."
             ) from error
         if not (isinstance(value, cp.Expression) and value.size == 1 and value.is_convex()):
             raise ko.ParameterError(
-                f"fidelity must return a convex cvxpy expression of one entry, got {value!r:.80}. Such as "
-                "lambda X: cp.sum(cp.multiply(W, cp.abs(X))) with W >= 0."
+                f"fidelity must return a convex cvxpy expression of one entry, got {value!r:.80}. Pass one "
+                "such as lambda X: cp.sum(cp.multiply(W, cp.abs(X))) with W >= 0."
             )
         return value
 
@@ -101,20 +104,9 @@ def similarity_data(
     fidelity: Fidelity,
     loss: ko.Loss | None,
 ) -> SimilarityData:
-    """Check the inputs that all programmes share."""
+    """Return the data of a learning problem after checking them."""
     S = as_similarities(similarities)
-    if loss is None:
-        loss = ko.hinge(C)
-    elif not isinstance(loss, ko.Loss):
-        raise ko.ParameterError(
-            f"loss must be a loss such as kernelopt.logistic(1.0), got {ko.shown(loss)}. Create one first."
-        )
-    elif not isinstance(C, int | float) or C != 1.0:
-        raise ko.ParameterError(
-            f"C is that of the default loss hinge(C), got C = {ko.shown(C)} beside loss = {loss!r}. "
-            "Write it into the "
-            "loss, such as kernelopt.logistic(C)."
-        )
+    loss = ko.hinge(C) if loss is None else own_loss(loss, C)
     rho = ko.positive(rho, "rho", allow_zero=True)
     tau = None if trace is None else ko.positive(trace, "trace")
     if tau is None and rho == 0:
@@ -125,6 +117,17 @@ def similarity_data(
     if isinstance(fidelity, ko.Fidelity) or not callable(fidelity):
         fidelity = ko.as_fidelity(fidelity, "fidelity")
     return SimilarityData(S, loss.targets(y, S.shape[1]), loss, rho, tau, fidelity)
+
+
+def own_loss(loss: ko.Loss, C: float) -> ko.Loss:
+    """Return a loss that is given, beside which C must have its default value."""
+    loss = as_loss(loss)
+    if not isinstance(C, int | float) or C != 1.0:
+        raise ko.ParameterError(
+            f"C is that of the default loss hinge(C), got C = {ko.shown(C)} beside loss = {loss!r}. "
+            "Write it into the loss, such as kernelopt.logistic(C)."
+        )
+    return loss
 
 
 def as_similarities(similarities: ko.Grams | ArrayLike) -> Array:

@@ -29,9 +29,22 @@ def single_kernel(
         \min_{K \succeq 0,\ \operatorname{tr} K = \tau}\ \omega(K) + \rho \sum_{i=1}^m L(K - S_i), \qquad
         \omega(K) = \min_{f, b}\ \sum_j V(f_j + b, y_j) + \tfrac12 f'K^+f
 
-    with L(X) = :math:`\sum |X_{ij}|`, :math:`\|X\|_F` or :math:`\|X\|_F^2`. Statement: its value is that of
-    `dual_single_kernel`, and the machine is f = K alpha + b. At the squared Frobenius norm K is
-    `optimal_kernel` at alpha, and only the mean of the similarities matters.
+    with the fidelity L(X) = :math:`\sum_{jk} |X_{jk}|`, :math:`\|X\|_F` or :math:`\|X\|_F^2`.
+
+    Dual: over alpha in the domain of :math:`\ell`, one symmetric matrix U_i per similarity, and sigma,
+
+    .. math::
+
+        \max\ \ell(\alpha) - \rho \sum_i \big(\langle U_i, S_i \rangle + L^*(U_i)\big) + \tau \sigma
+        \quad\text{s.t.}\quad
+        \begin{bmatrix} \rho \sum_i U_i - \sigma I & z \\ z' & 2 \end{bmatrix} \succeq 0
+
+    and 1'alpha = 0 where there is an intercept. z is alpha with zeros at the unlabelled points. sigma is 0
+    where the trace is free. The conjugate L* is 0 where all :math:`|U_{jk}| \le 1`, 0 where
+    :math:`\|U\|_F \le 1`, or :math:`\tfrac14 \|U\|_F^2`.
+
+    Statement: the two have one value, and the machine is f = K alpha + b. With the squared Frobenius norm
+    K is `optimal_kernel` at alpha, and it depends on the similarities through their mean alone.
 
     Parameters
     ----------
@@ -39,16 +52,16 @@ def single_kernel(
         Symmetric to 1e-8 relative, of any signature.
     y : array of shape (n,), n <= N
         Labels in {-1, +1} (or what the loss takes) of the first n points. The others are unlabelled: they
-        enter through the fidelity and the trace, and the solution predicts them (transduction). There is
-        no kernel at points outside the N.
+        enter through the fidelity and the trace, and the solution predicts them (transduction). The kernel
+        is not defined at points other than the N.
     C : float > 0, default 1.0
         Of the hinge loss, per sample, not divided by n.
     rho : float >= 0
-        Price of the fidelity. At 0 the kernel is fitted to the labels alone, with rank one.
+        Price of the fidelity. At 0 the similarities have no influence, and K has rank one.
     trace : float > 0 or None
         tau, over all N points, or None for no constraint, which needs rho > 0.
     fidelity : "l1", "frobenius", "squared_frobenius", Fidelity, or a function, default "l1"
-        L; a function takes the expression K - S_i to a convex cvxpy expression, and has no dual by hand.
+        L; a function maps the expression K - S_i to a convex cvxpy expression, and has no dual by hand.
     loss : Loss, optional
         Another loss V in the place of hinge(C).
 
@@ -68,14 +81,15 @@ def single_kernel(
 
     Notes
     -----
-    As a conic problem: a matrix inequality of order n + 1 and a PSD variable of order N; with its
-    certificate, for m = 2 on one core, 1 to 2 s at N = 30 and half a minute at 60, with "l1" 7 s and two
-    minutes. From 11 points on "auto" takes the method "first-order-dual" for the hinges and the squared
-    loss: N = 400 in a fraction of a second, with "l1" in a second or two. It closes slowly with "l1" where
-    the trace is None or far above that of the similarities. Other losses and fidelities have
-    "mirror-descent". Scale similarities to entries of size one: solvers lose digits on large ones.
-    The value does not decrease in rho and grows with every further similarity; k copies of S are one at
-    k rho.
+    The conic problem of "exact" has a matrix inequality of order n + 1 and a PSD variable of order N. With
+    its certificate it takes, for m = 2 on one core, 1 to 2 s at N = 30 and half a minute at N = 60; with "l1"
+    7 s and two minutes. From 11 points on "auto" takes the method "first-order-dual" for the hinges and the
+    squared loss: N = 400 takes a fraction of a second, and one or two seconds with "l1". With "l1" its gap
+    decreases slowly where the trace is None or much larger than that of the similarities. For other losses
+    and fidelities there is "mirror-descent". Scale similarities to entries of size one, since solvers lose
+    digits on large ones.
+
+    The value does not decrease in rho, nor with a further similarity. k copies of S at rho are one at k rho.
 
     Examples
     --------
@@ -103,22 +117,7 @@ def single_kernel(
 
 
 def dual(data: SimilarityData) -> cp.Problem:
-    r"""The dual over alpha, one matrix per similarity, and the least eigenvalue sigma.
-
-    .. math::
-
-        \max\ \ell(\alpha) - \rho \sum_i \big(\langle U_i, S_i \rangle + L^*(U_i)\big) + \tau \sigma
-        \quad\text{s.t.}\quad
-        \begin{bmatrix} \rho \sum_i U_i - \sigma I & z \\ z' & 2 \end{bmatrix} \succeq 0
-
-    and 1'alpha = 0 where there is an intercept; z is alpha with zeros at the unlabelled points, sigma = 0
-    where the trace is free, and L* the indicator of :math:`|U_{ij}| \le 1`, of :math:`\|U\|_F \le 1`, or
-    :math:`\tfrac14 \|U\|_F^2`. Parameters as in `single_kernel`.
-
-    References
-    ----------
-    .. [1] Kundu et al., NIPS 2010: the dual of equation (4), which the paper does not print.
-    """
+    """Return the dual of `single_kernel`, which the paper does not print."""
     side = FidelityDual(data, list(data.S))
     total = cp.sum(side.U) if side.U else cp.Constant(0.0)
     side.above(total, side.floor(0), 1.0)

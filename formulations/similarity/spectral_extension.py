@@ -10,8 +10,8 @@ from formulations.similarity.similarity_data import as_similarities
 from formulations.similarity.transforms import is_one_matrix, spectrum
 from kernelopt.extend import Array
 
-VANISHING = 1e-11  # eigenvalues, relative to the largest, that count as zero
-AGREEMENT = 1e-6  # of a learned kernel with the spectral form it should have
+VANISHING = 1e-11  # eigenvalues of S below this share of the largest count as zero, as in factors of kernels
+AGREEMENT = 1e-6  # largest difference of K and V diag(mu) V', over the largest entry: rounding is far below
 
 
 def spectral_extension(
@@ -23,8 +23,8 @@ def spectral_extension(
 
         k(x)' = s(x)' V \operatorname{diag}(\mu_j / \lambda_j) V', \qquad s(x) = (S(x, x_1), \dots, S(x, x_N))
 
-    over the eigenvalues :math:`\lambda_j \neq 0` of S. At the N points themselves these are the rows of
-    :math:`K = V \operatorname{diag}(\mu) V'`, if mu vanishes where lambda does.
+    over the eigenvalues :math:`\lambda_j \neq 0` of S. At the N points themselves k(x) is a row of
+    :math:`K = V \operatorname{diag}(\mu) V'`, provided that mu_j = 0 wherever lambda_j = 0.
 
     Parameters
     ----------
@@ -43,9 +43,9 @@ def spectral_extension(
     Raises
     ------
     InputError
-        For "shift", which changes the diagonal only, and for the kernel of a solution that does not have
-        the eigenvectors of the similarities, such as that of `single_kernel`: it is known on the N points
-        only. Learn with the new points among them, unlabelled, after the labelled ones.
+        For "shift", which changes the diagonal only. For a solution whose kernel does not have the
+        eigenvectors of the similarities, such as that of `single_kernel`: it is known on the N points only.
+        Learn with the new points among the N, unlabelled, after the labelled ones.
 
     Notes
     -----
@@ -80,7 +80,7 @@ def spectral_extension(
 
 
 def learned_spectrum(learned: ko.Solution | ArrayLike | str, lam: Array, V: Array) -> Array:
-    """Return mu of shape (m, N), or say why there is none."""
+    """Return the learned spectrum mu of shape (m, N), or raise an error that says why there is none."""
     if isinstance(learned, str):
         if learned not in ("denoise", "flip"):
             raise ko.InputError(

@@ -11,7 +11,7 @@ from kernelopt.extend import Array
 
 
 def denoise(similarities: ko.Grams | ArrayLike) -> Array:
-    r"""The nearest positive semidefinite matrix (Frobenius norm): :math:`\lambda_j \to \max(\lambda_j, 0)`.
+    r"""The nearest positive semidefinite matrix in Frobenius norm: :math:`\lambda_j \to \max(\lambda_j, 0)`.
 
     Parameters
     ----------
@@ -19,7 +19,8 @@ def denoise(similarities: ko.Grams | ArrayLike) -> Array:
 
     Returns
     -------
-    array of the same shape, also for `flip` and `shift`; a positive semidefinite matrix is left as it is
+    array of the same shape
+        A positive semidefinite matrix is returned unchanged, also by `flip` and `shift`.
 
     Examples
     --------
@@ -33,28 +34,31 @@ def denoise(similarities: ko.Grams | ArrayLike) -> Array:
 
 
 def flip(similarities: ko.Grams | ArrayLike) -> Array:
-    r"""The square root of S'S: :math:`\lambda_j \to |\lambda_j|`. As `denoise`."""
+    r"""The square root of S'S: :math:`\lambda_j \to |\lambda_j|`. Arguments and result as for `denoise`."""
     return transformed(similarities, "flip")
 
 
 def shift(similarities: ko.Grams | ArrayLike) -> Array:
-    r"""S plus a multiple of I: :math:`\lambda_j \to \lambda_j - \min(\lambda_{\min}, 0)`. As `denoise`."""
+    r"""S plus a multiple of I: :math:`\lambda_j \to \lambda_j - \min(\lambda_{\min}, 0)`.
+
+    Arguments and result as for `denoise`.
+    """
     return transformed(similarities, "shift")
 
 
 def transformed(similarities: ko.Grams | ArrayLike, how: str) -> Array:
-    """Return the similarities with their spectra transformed, one matrix as one matrix."""
+    """Return the similarities with transformed spectra; one matrix where one matrix was given."""
     S = as_similarities(similarities)
     lam, V = np.linalg.eigh(S)
     K = (V * spectrum(lam, how)[:, None, :]) @ V.transpose(0, 2, 1)
-    kept = lam[:, 0] >= 0  # what is positive semidefinite stays, to the last bit
+    kept = lam[:, 0] >= 0  # exactly as given, without the rounding of V diag(lam) V'
     K[kept] = S[kept]
     K = (K + K.transpose(0, 2, 1)) / 2
     return np.asarray(K[0] if is_one_matrix(similarities) else K)
 
 
 def spectrum(lam: Array, how: str) -> Array:
-    """Return the transformed eigenvalues, shape (m, N), ascending ones in."""
+    """Return the transformed eigenvalues, shape (m, N); `lam` has them in ascending order."""
     if how == "shift":
         return np.asarray(lam - np.minimum(lam[:, :1], 0.0))
     return np.maximum(lam, 0.0) if how == "denoise" else np.abs(lam)

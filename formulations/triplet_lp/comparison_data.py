@@ -1,4 +1,4 @@
-"""What the programmes of the paper share: checked data as matrices that act on the weights."""
+"""The checked data of relative comparisons, as matrices that are multiplied by the weights."""
 
 from __future__ import annotations
 
@@ -97,10 +97,10 @@ class ComparisonData:
         return np.asarray(self.diagonal @ alpha - self.incidence @ np.abs(self.off @ alpha))
 
     def depth(self, alpha: Array) -> Array:
-        """Return numbers that are non-negative exactly where the weights are in the cone.
+        """Return numbers that are all non-negative exactly where the weights are in the cone.
 
-        They are the dominance, the smallest eigenvalue on S, or the weights: concave functions of the weights
-        that are multiplied by t > 0 where the weights are.
+        They are the dominance, the smallest eigenvalue on S, or the weights. Each is a concave function of
+        the weights, and homogeneous: at t alpha with t > 0 it is t times its value at alpha.
         """
         if self.cone == "dominant":
             return self.dominance(alpha)
@@ -143,7 +143,7 @@ def comparison_data(
     points: ArrayLike | None,
     margin: float,
 ) -> ComparisonData:
-    """Check the inputs that all programmes share, and evaluate the entries that they need."""
+    """Return the data of a problem after checking them, with the entries of the kernels that it needs."""
     stack = ko.as_grams(grams)
     rows = ko.as_triplets(triplets, stack.n_points)
     ko.one_of(cone, "cone", get_args(Cone), "Without one of them the trace may run to minus infinity.")

@@ -1,4 +1,4 @@
-"""The price of the weights at which the first one appears."""
+"""The smallest price of the weights at which all of them are zero."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ def gamma1_max(
     points: ArrayLike | None = None,
     margin: float = 1.0,
 ) -> float:
-    r"""The price above which nothing is selected: alpha = 0 is optimal exactly for gamma1 >= gamma1_max.
+    r"""The smallest price of the weights at which all are zero: alpha = 0 is optimal from gamma1_max on.
 
     .. math::
 
         \gamma_1^{\max} = \min_{v \ge 0,\ |w_{ij}| \le v_i + v_j}\ \max_f \sum_{p \in I_f} |z_p|
 
-    with the z of `dual` at u = 1.
+    with the z of the dual of `kernel_design` at u = 1.
 
     Parameters
     ----------

@@ -54,9 +54,8 @@ class Spectrum:
             raise
         except Exception as error:  # a filter may be anyone's function, and raise anything
             raise ko.ParameterError(
-                f"filter must be a function of (eigenvalues, level), got {ko.shown(filter)}, which "
-                f"fails: {error}. "
-                "Pass one such as linear_functional.cut_off."
+                f"filter must be a function of (eigenvalues, level), got {ko.shown(filter)}, which fails: "
+                f"{error}. Pass one such as linear_functional.cut_off."
             ) from error
         g = ko.as_float_array(found, "filter, at the eigenvalues,")
         if g.shape != eigenvalues.shape:

@@ -11,6 +11,7 @@ import numpy as np
 
 import kernelopt as ko
 from formulations.lp_norm.multiple_kernel_data import Explicit, MultipleKernelData
+from formulations.lp_norm.optimal_weights import optimal_weights
 from kernelopt.extend import Array
 
 ROUND_OFF = 1e-15  # a few units in the last place, by which a projection may leave its set
@@ -204,7 +205,7 @@ class Outliers(ko.BoundedProblem):
         them. The rounds may cycle; what is returned is in the set in any case.
         """
         lengths = np.array([np.linalg.norm(part) for part in self.parts(w)])
-        theta = best_weights(lengths, self.r)
+        theta = optimal_weights(lengths, self.r)
         theta = np.repeat(theta, np.diff([*self.starts, self.L.shape[1]]))
         F = self.L * np.sqrt(theta)
         cap, k = 1 / self.most, max(float(np.square(F).sum()) / self.data.n, 1e-300)
@@ -255,14 +256,6 @@ def products(A: Array, b: Array) -> tuple[Array, Array]:
     """
     size = np.abs(A) @ np.abs(b)
     return A @ b, 1.01 * ko.rounding.gamma(b.size + 2) * size + ko.rounding.TINY * b.size
-
-
-def best_weights(lengths: Array, r: float) -> Array:
-    """Return theta of Proposition 2, |w_m|^(2/(p+1)) up to its norm; 2/(p+1) = 2 - r."""
-    if r == 2:
-        return np.ones(lengths.size)
-    powers = (lengths / lengths.max()) ** (2 - r)
-    return np.asarray(powers / ko.lp_length(powers, r / (2 - r)))
 
 
 def on_capped_simplex(alpha: Array, cap: float) -> Array:
