@@ -15,7 +15,7 @@ from scipy.optimize import nnls
 
 import kernelopt as ko
 from formulations import linear_functional as lf
-from formulations.linear_functional.method.certificate import certificate
+from formulations.linear_functional.method.certificate import stage_certificate
 from formulations.linear_functional.method.combination import Combination
 from formulations.linear_functional.method.filters import cut_off, iterated_tikhonov, landweber, tikhonov
 from formulations.linear_functional.method.spectrum import decomposed, levels
@@ -255,7 +255,7 @@ def test_closed_form_is_the_conic_solution(ridge):
         assert solution.weights == pytest.approx(expected, rel=1e-9)
         assert solution.rank == 3 and 1 <= solution.condition < 1e6
         as_stored = replace(strategy.stage, errors=None)
-        assert certificate(as_stored, solution.weights).gap <= 1e-14
+        assert stage_certificate(as_stored, solution.weights).gap <= 1e-14
         assert solution.gap <= 1e-11  # the columns are known to n units of rounding
         assert solution.decision_function() == pytest.approx(A @ expected, abs=1e-8)
 
@@ -270,7 +270,7 @@ def test_dependent_columns_are_reported_and_weights_shared_or_left_out():
     assert (qr.weights != 0).sum() == 2
     for one in (svd, qr):
         assert one.decision_function() == pytest.approx(single.decision_function(), abs=1e-9)
-        assert certificate(replace(strategy.stage, errors=None), one.weights).gap <= 1e-12
+        assert stage_certificate(replace(strategy.stage, errors=None), one.weights).gap <= 1e-12
         assert one.gap <= 1e-11  # the columns are known to n units of rounding
 
 
@@ -308,7 +308,7 @@ def test_the_polar_cone_is_reached_where_targets_do_not_help():
     for v in (x + 1, -x, np.ones(8)):
         stage = Combination(np.column_stack([x, -x]), v, 0.0, "nonnegative")
         best = x @ v / (x @ x)
-        bounds = certificate(stage, np.maximum([best, -best], 0.0))
+        bounds = stage_certificate(stage, np.maximum([best, -best], 0.0))
         assert bounds.lower == pytest.approx(np.sum((v - x * best) ** 2) / 8, abs=1e-12)
         assert bounds.gap <= 1e-13
 
@@ -401,7 +401,7 @@ def test_bounds_hold_in_exact_arithmetic(kind, weights, ridge):
         good = good_weights(stage)
         rng = np.random.default_rng(seed)
         for c in (good, good + 1e-7 * rng.normal(size=good.size), rng.normal(size=good.size), 0 * good + 1.0):
-            bounds = certificate(stage, c)
+            bounds = stage_certificate(stage, c)
             assert Fraction(bounds.lower) <= optimum <= Fraction(bounds.upper)
             assert bounds.gap > 0 or Fraction(bounds.lower) == optimum == Fraction(bounds.upper)
 
@@ -413,13 +413,13 @@ def test_bounds_are_tight_where_the_columns_allow_it(kind, weights, ridge):
     for seed in range(7):
         X, v = small_problem(kind, seed)
         stage = Combination(X, v, ridge, weights)
-        bounds = certificate(stage, good_weights(stage))
+        bounds = stage_certificate(stage, good_weights(stage))
         assert bounds.gap <= (1e-6 if weights == "simplex" else 1e-14)
 
 
 def test_numbers_that_overflow_prove_nothing():
     stage = Combination(np.array([[1e200], [1.0]]), np.array([1.0, 1e200]), 0.0, "free")
-    bounds = certificate(stage, np.array([1e200]))
+    bounds = stage_certificate(stage, np.array([1e200]))
     assert bounds.lower == 0.0 and bounds.upper == np.inf
 
 

@@ -44,10 +44,17 @@ def alignment(
 
     .. math:: \max_\mu\ \langle K(\mu)_{tr}, yy' \rangle \quad\text{s.t.}\quad \|K(\mu)\|_F \le 1
 
-    and mu >= 0 or, for free signs, K(mu) >> 0 on all N points: :math:`\max q'\mu` subject to
-    :math:`\mu'S\mu \le 1` with :math:`q_i = y'K_{i,tr}y` and :math:`S_{ij} = \langle K_i, K_j\rangle`.
-    Statement: its value v is n times the largest alignment :math:`\langle K, yy'\rangle / (n \|K\|_F)`,
-    which no scale of K changes; the weights are scaled to mu'S mu = 1.
+    and mu >= 0 or, for free signs, K(mu) >> 0 on all N points. As a function of the weights it is
+    :math:`\max q'\mu` subject to :math:`\mu'S\mu \le 1`, with :math:`q_i = y'K_{i,tr}y` and
+    :math:`S_{ij} = \langle K_i, K_j\rangle`.
+
+    Dual: :math:`\min \|U\|_F` over symmetric matrices U with :math:`\langle U, K_i\rangle \ge q_i` for all i.
+    For free signs the constraints are :math:`\langle U - Z, K_i\rangle = q_i`, for a matrix
+    :math:`Z \succeq 0` that is minimised over too.
+
+    Statement: the two have one value. It is n times the largest alignment
+    :math:`\langle K_{tr}, yy'\rangle / (n \|K\|_F)`, which does not depend on the scale of K. The weights are
+    scaled to mu'S mu = 1.
 
     Parameters
     ----------
@@ -64,8 +71,7 @@ def alignment(
     Returns
     -------
     Formulation
-        claim "equal"; `.dual()` is the smallest Frobenius norm of a matrix U with <U, K_i> >= q_i or,
-        for free signs, with <U - Z, K_i> = q_i for some Z >> 0.
+        claim "equal".
 
     Raises
     ------
@@ -96,7 +102,7 @@ def alignment(
     data = transduction_data(grams, y, weights=weights)
     if not data.signed:
         data.check_psd()  # non-negative weights need positive semidefinite kernels
-    units = powers(data)
+    units = powers_of_two(data)
     weights_of_all = (np.eye(len(data.grams))[:, data.used] * units) @ data.mu
     K: cp.Expression = ko.combine(weights_of_all, data.grams)
     measured = K[: data.n, : data.n] if norm == "train" else K
@@ -123,14 +129,14 @@ def alignment(
     )
 
 
-def powers(data: TransductionData) -> Array:
+def powers_of_two(data: TransductionData) -> Array:
     """Return powers of two that bring the Frobenius norms of the used kernels into [1/2, 1)."""
     norms = [np.linalg.norm(data.grams.gram(int(i))) for i in data.used]
     return np.ldexp(1.0, -np.frexp(norms)[1])
 
 
 def dual(data: TransductionData, norm: str, units: Array) -> cp.Problem:
-    """Return min |U|_F s.t. <U, K_i> >= q_i (with free signs: == q_i + <Z, K_i>, Z PSD), each row scaled."""
+    """Return the dual of `alignment`, each of its rows multiplied by the unit of its kernel."""
     size = data.n if norm == "train" else data.N
     q = units * data.grams.forms(data.y)[data.used]
     stack = data.grams.block(slice(0, size)) if size < data.N else data.grams

@@ -1,4 +1,4 @@
-"""The generalised performance measure, of which the margin criteria are special cases."""
+"""The generalised performance measure, of which the margins are special cases."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def margin(
 
     Method: the programme of `qcqp` for non-negative weights, and that of `sdp` for free signs.
 
-    Statement: the programme has the value of the display.
+    Statement: the programme has the value of the display, and so has its dual.
 
     Parameters
     ----------
@@ -49,18 +49,18 @@ def margin(
         Labels in {-1, +1} of the first n points, both present. The others are unlabelled: with
         non-negative weights they enter through the traces, with free signs also through K >> 0.
     C : float in (0, inf], default inf
-        Largest dual variable. The primal slack of the 1-norm soft margin has the price 2 C.
+        Largest dual variable. The slacks of the 1-norm soft margin have the price 2 C.
     tau : float >= 0 or "learned", default 0
-        Ridge of the criterion.
+        Ridge of the criterion. A learned tau counts N tau towards the trace.
     weights : "nonnegative" or "free", default "nonnegative"
     trace : "sum" or float > 0, default "sum"
-        c; "sum" is the sum of the traces, plus N where tau is learned. With it the weights of normalised
-        kernels do not depend on the number of unlabelled points.
+        c, the trace of K(mu) on all N points; "sum" is the sum of the r_i, plus N where tau is learned. For
+        "sum" the weights of normalised kernels do not depend on the number of unlabelled points.
 
     Returns
     -------
     Formulation
-        claim "equal": `.dual()` has the value of the problem.
+        claim "equal"; `.dual()` is that of `qcqp`, and of `sdp` for free signs.
 
     Raises
     ------

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 import kernelopt as ko
-from formulations.lanckriet.alignment import alignment, powers
+from formulations.lanckriet.alignment import alignment, powers_of_two
 from formulations.lanckriet.rank_one import rank_one
 from formulations.lanckriet.sdp import sdp
 from formulations.lanckriet.transduction_data import criterion, transduction_data
@@ -181,4 +181,4 @@ def of_alignment(rng: np.random.Generator, **chosen: Any) -> ko.Planted:
     stack = ((stack + stack.transpose(0, 2, 1)) / 2)[knobs.owners]
     mu = (base / np.bincount(knobs.owners))[knobs.owners]
     # The variable of the problem counts kernels times powers of two.
-    return planted(alignment(stack, y), value, None, mu=mu / powers(transduction_data(stack, y)))
+    return planted(alignment(stack, y), value, None, mu=mu / powers_of_two(transduction_data(stack, y)))

@@ -1,4 +1,4 @@
-"""What the programmes of the paper share: the checked data, and the learning problem that they pose."""
+"""The checked data of a learning problem, with its variables, and the problem that they pose."""
 
 from __future__ import annotations
 
@@ -99,9 +99,8 @@ class TransductionData:
     def lagrangian(self) -> tuple[cp.Expression, cp.Expression, cp.Expression]:
         """Return the three terms of the Lagrangian of omega, in the multipliers lambda, nu and delta.
 
-        They are G(K) + tau I, the vector e + nu - delta + lambda y and the number 2 C e'delta, without
-        delta where C is infinite. The maximum over alpha is the number plus the vector's quadratic form in
-        the inverse of the matrix.
+        They are the matrix G(K) + tau I, the vector q = e + nu - delta + lambda y and the number 2 C e'delta,
+        without delta where C is infinite. The maximum over alpha is q'(G(K) + tau I)^+ q plus the number.
         """
         lam, nu = cp.Variable(name="lambda"), cp.Variable(self.n, nonneg=True, name="nu")
         vector, number = 1 + nu + lam * self.y, cp.Constant(0.0)
@@ -149,7 +148,7 @@ def transduction_data(
     trace: Trace = "sum",
     weights: Weights = "nonnegative",
 ) -> TransductionData:
-    """Check the inputs that all programmes share."""
+    """Return the data of a learning problem, with new variables, after checking them."""
     stack = ko.as_grams(grams)
     labels = ko.hard_margin().targets(y, stack.n_points)
     ko.one_of(weights, "weights", get_args(Weights))

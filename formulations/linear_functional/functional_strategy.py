@@ -16,7 +16,7 @@ from formulations.linear_functional.regularization_data import (
     Weights,
     regularization_data,
 )
-from formulations.linear_functional.strategy import Strategy, build, second_stage
+from formulations.linear_functional.strategy import Strategy, second_stage, strategy_with
 
 
 def functional_strategy(
@@ -152,7 +152,7 @@ def functional_strategy(
         held_out=held_out,
     )
     ridge = second_stage(weights, ridge)  # before the candidates, which take time
-    return build(candidates(data, as_jobs(n_jobs)), weights, ridge)
+    return strategy_with(candidates(data, as_jobs(n_jobs)), weights, ridge)
 
 
 def as_jobs(n_jobs: Any) -> int | None:

@@ -15,7 +15,7 @@ from threadpoolctl import threadpool_limits
 import kernelopt as ko
 from formulations.linear_functional.dual import dual
 from formulations.linear_functional.method.candidates import Candidates
-from formulations.linear_functional.method.certificate import certificate
+from formulations.linear_functional.method.certificate import stage_certificate
 from formulations.linear_functional.method.combination import RCOND, Combination, Direct
 from formulations.linear_functional.method.least_squares import SecondStage
 from formulations.linear_functional.method.rounding import gamma
@@ -118,11 +118,11 @@ class Strategy(ko.Formulation):
 
     def with_weights(self, weights: Weights = "free", *, ridge: float = 0.0) -> Strategy:
         """The strategy with the same candidates and another second stage."""
-        return build(self.candidates, weights, second_stage(weights, ridge))
+        return strategy_with(self.candidates, weights, second_stage(weights, ridge))
 
     def _solution(self, found: Direct, by: str, rcond: float, seconds: float) -> DirectSolution:
         clock = time.perf_counter()
-        bounds = certificate(self.stage, found.c)
+        bounds = stage_certificate(self.stage, found.c)
         (variable,) = self.problem.variables()
         variable.save_value(found.c)
         return DirectSolution(
@@ -147,7 +147,7 @@ def second_stage(weights: Any, ridge: Any) -> float:
     return ko.positive(ridge, "ridge", allow_zero=True)
 
 
-def build(first: Candidates, weights: Weights, ridge: float) -> Strategy:
+def strategy_with(first: Candidates, weights: Weights, ridge: float) -> Strategy:
     """Return the strategy with these candidates, for a checked second stage."""
     data, X = first.data, first.columns
     v = data.v[data.evaluated]

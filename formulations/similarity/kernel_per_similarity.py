@@ -81,7 +81,8 @@ def kernel_per_similarity(
     --------
     The same S = yy' twice: each f_i is half of f, so that the value is the risk at the kernel 4 yy':
 
-    >>>     >>> from formulations import similarity
+    >>> import numpy as np
+    >>> from formulations import similarity
     >>> y = np.array([1.0, 1, -1])
     >>> learning = similarity.kernel_per_similarity(
     ...     [np.outer(y, y)] * 2, y, rho=10, trace=3, fidelity="frobenius"

@@ -24,7 +24,7 @@ def priced(data: ComparisonData, u: Any, price: Any) -> list[cp.Constraint]:
     The |z_p| are variables with two inequalities each. For `cp.abs` cvxpy would propagate bounds, in which
     0 times infinity makes numpy warn.
     """
-    z, domain = slopes(data, u)
+    z, domain = z_of(data, u)
     size = cp.Variable(data.m, nonneg=True, name="size")
     below = [] if data.cone == "nonnegative" else [(-z <= size).set_label("-z <= size")]
     members = sp.csr_array((np.ones(data.m), (data.groups, np.arange(data.m))), shape=(data.F, data.m))
@@ -32,7 +32,7 @@ def priced(data: ComparisonData, u: Any, price: Any) -> list[cp.Constraint]:
     return [*domain, (z <= size).set_label("z <= size"), *below, groups]
 
 
-def slopes(data: ComparisonData, u: Any) -> tuple[cp.Expression, list[cp.Constraint]]:
+def z_of(data: ComparisonData, u: Any) -> tuple[cp.Expression, list[cp.Constraint]]:
     """Return z for the multipliers u of the triplets, with the multipliers of the cone and their domain."""
     z = data.D.T @ u - data.gamma2 * data.q
     if data.cone == "nonnegative":

@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike
 
 import kernelopt as ko
 from formulations.triplet_lp.comparison_data import Cone, comparison_data
-from formulations.triplet_lp.programme import build
+from formulations.triplet_lp.programme import triplet_formulation
 
 
 def feature_selection(
@@ -95,4 +95,4 @@ def feature_selection(
     (0.4, array([0]))
     """
     data = comparison_data(grams, triplets, groups, gamma2, cone, points, margin)
-    return build(data, gamma1, "feature_selection")
+    return triplet_formulation(data, gamma1, "feature_selection")

@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike
 
 import kernelopt as ko
 from formulations.triplet_lp.comparison_data import Cone, comparison_data
-from formulations.triplet_lp.programme import build
+from formulations.triplet_lp.programme import triplet_formulation
 
 
 def kernel_design(
@@ -105,6 +105,6 @@ def kernel_design(
     >>> round(solution.value, 6), solution.weights.round(6) + 0.0, solution.is_psd
     (0.4, array([0., 1.]), True)
     """
-    return build(
+    return triplet_formulation(
         comparison_data(grams, triplets, None, gamma2, cone, points, margin), gamma1, "kernel_design"
     )

@@ -17,7 +17,7 @@ from formulations.triplet_lp.method.column_generation import TripletProgramme
 PAPER = "Fung, Rosales, Rao (2007)"
 
 
-def build(data: ComparisonData, gamma1: Any, name: str) -> ko.Formulation:
+def triplet_formulation(data: ComparisonData, gamma1: Any, name: str) -> ko.Formulation:
     """Return the formulation of checked data, with one group per kernel for `kernel_design`."""
     price = as_price(gamma1)
     alpha = cp.Variable(data.m, name="alpha", nonneg=data.cone == "nonnegative")

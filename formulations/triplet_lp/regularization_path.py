@@ -14,13 +14,13 @@ from numpy.typing import ArrayLike, NDArray
 import kernelopt as ko
 from formulations.triplet_lp.comparison_data import ComparisonData, Cone, comparison_data
 from formulations.triplet_lp.gamma1_max import least_price
-from formulations.triplet_lp.method.certificate import certificate, zero_is_optimal
+from formulations.triplet_lp.method.certificate import triplet_certificate, zero_is_optimal
 from formulations.triplet_lp.method.columns import Columns
-from formulations.triplet_lp.programme import build
+from formulations.triplet_lp.programme import triplet_formulation
 from kernelopt.extend import Array
 
 GAP_OF_SOLVE = 1e-5  # the default tolerance of `kernelopt.solve`: certified gaps above it are warned of
-NEARLY_ZERO = 1e-9  # gamma1_max below this share of its value without a cone is zero up to rounding
+VANISHING = 1e-9  # gamma1_max below this share of its value without a cone is zero up to rounding
 
 
 @dataclass(frozen=True)
@@ -105,7 +105,7 @@ def regularization_path(
     size = ko.whole(size, "size", 2, "an integer >= 2")
     grid = default_grid(data, size) if gamma1 is None else as_grid(gamma1)
     price = cp.Parameter(nonneg=True, name="gamma1")
-    programme = build(data, price, "feature_selection")  # warns of contradictions
+    programme = triplet_formulation(data, price, "feature_selection")  # warns of contradictions
     with warnings.catch_warnings():  # at its first price all weights are zero; gaps are checked below
         warnings.simplefilter("ignore", (ko.ConditionWarning, ko.ConvergenceWarning))
         found = certificates(data, programme, price, grid)
@@ -143,7 +143,7 @@ def certificates(
         values, multipliers = columns.found(problem)
         labels = [constraint.label for constraint in problem.constraints]
         prices = {label: dual[0] for label, dual in zip(labels, multipliers, strict=True)}
-        found.append(certificate(problem, data, value, values, prices))
+        found.append(triplet_certificate(problem, data, value, values, prices))
     return found
 
 
@@ -156,7 +156,7 @@ def default_grid(data: ComparisonData, size: int) -> Array:
     without_cone = data.D.sum(axis=0) - data.gamma2 * data.q  # the z of the dual at u = 1
     free = float(data.by_group(data.sizes(without_cone), np.add).max())
     top = least_price(data)
-    if top <= NEARLY_ZERO * free:
+    if top <= VANISHING * free:
         top = free or 1.0
         warnings.warn(ko.ConditionWarning(zero_is_optimal(data, 0.0)), stacklevel=3)
     return np.asarray(top * np.geomspace(1.0, 1e-3, size))

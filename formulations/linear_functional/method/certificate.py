@@ -26,7 +26,7 @@ from kernelopt.extend import Array, on_simplex
 ROUND_OFF = 1e-14  # cosines this far below zero count as orthogonal: some dozens of roundings of a double
 
 
-def certificate(stage: Combination, c: Array) -> ko.Certificate:
+def stage_certificate(stage: Combination, c: Array) -> ko.Certificate:
     """Bound the optimum at weights: by them, and by the dual at their residual.
 
     Both bounds hold in exact arithmetic for lambda, v and all columns within the errors of X.

@@ -9,7 +9,7 @@ import cvxpy as cp
 import numpy as np
 
 import kernelopt as ko
-from formulations.linear_functional.method.certificate import certificate
+from formulations.linear_functional.method.certificate import stage_certificate
 from formulations.linear_functional.method.combination import RCOND, Combination
 from kernelopt.extend import Array
 
@@ -39,7 +39,7 @@ class SecondStage(ko.BoundedProblem):
     def bounds(self, values: dict[int, Any], multipliers: dict[str, Any]) -> ko.Certificate:
         given = values.get(self.c.id)
         c = self.stage.feasible(np.zeros(self.c.size) if given is None else np.ravel(given))
-        return replace(certificate(self.stage, c), point={self.c: c})
+        return replace(stage_certificate(self.stage, c), point={self.c: c})
 
 
 @dataclass(frozen=True)

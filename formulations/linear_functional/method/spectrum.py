@@ -121,12 +121,12 @@ def candidate(part: ko.Grams, i: int, alpha: float | str, data: RegularizationDa
         column = spectrum.fitted(data.filter, level, v)
     error = 0.0
     if data.filter is tikhonov and data.columns != "leave-one-out":
-        column, error = checked(K, column, b, v, level, spectrum, data)
+        column, error = with_error_bound(K, column, b, v, level, spectrum, data)
     key = hashlib.blake2b(np.ascontiguousarray(K).tobytes() + np.float64(level).tobytes()).digest()
     return Candidate(column, b, level / data.multiple, error, key)
 
 
-def checked(
+def with_error_bound(
     K: Array, column: Array, b: Array, v: Array, level: float, spectrum: Spectrum, data: RegularizationData
 ) -> tuple[Array, float]:
     r"""Return a column of Tikhonov's filter and a bound of its distance from the exact one.

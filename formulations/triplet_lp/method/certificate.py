@@ -25,7 +25,7 @@ NEARLY_ZERO = (1e-9, 1e-6, 1e-4)  # shares of the largest weight that noise of a
 LARGE = 1e7  # terms of K_ii this many times the margin have a round-off of 1e-6 of the margin
 
 
-def certificate(
+def triplet_certificate(
     problem: cp.Problem,
     data: ComparisonData,
     gamma1: float,

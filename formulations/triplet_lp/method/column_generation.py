@@ -9,7 +9,7 @@ import cvxpy as cp
 
 import kernelopt as ko
 from formulations.triplet_lp.comparison_data import ComparisonData
-from formulations.triplet_lp.method.certificate import certificate
+from formulations.triplet_lp.method.certificate import triplet_certificate
 from formulations.triplet_lp.method.columns import Columns
 
 
@@ -34,7 +34,7 @@ class TripletProgramme(ko.BoundedProblem):
         return float(self.price.value) if isinstance(self.price, cp.Parameter) else float(self.price)
 
     def bounds(self, values: dict[int, Any], multipliers: dict[str, Any]) -> ko.Certificate:
-        return certificate(self, self.data, self.gamma1, values, multipliers)
+        return triplet_certificate(self, self.data, self.gamma1, values, multipliers)
 
 
 @dataclass(frozen=True)

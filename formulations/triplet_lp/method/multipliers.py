@@ -72,7 +72,7 @@ def cut(data: ComparisonData, y: Multipliers) -> Multipliers:
     return Multipliers(u, cone)
 
 
-def slopes(data: ComparisonData, y: Multipliers) -> Array:
+def z_at(data: ComparisonData, y: Multipliers) -> Array:
     """Return z, shape (m,)."""
     return np.asarray(data.D.T @ y.u + data.cone_entries.T @ y.cone - data.gamma2 * data.q)
 
@@ -84,7 +84,7 @@ def value(data: ComparisonData, gamma1: float, y: Multipliers) -> float:
     with them multiplies z and u by the same share. A sum counts as larger than gamma1 where it exceeds
     gamma1 by more than the round-off of its terms.
     """
-    sizes = data.by_group(data.sizes(slopes(data, y)), np.add)
+    sizes = data.by_group(data.sizes(z_at(data, y)), np.add)
     above = sizes > gamma1
     if above.any():
         terms = np.abs(data.D).T @ y.u + np.abs(data.cone_entries).T @ np.abs(y.cone)
@@ -101,14 +101,14 @@ def balanced(data: ComparisonData, gamma1: float, y: Multipliers, away: float) -
     Multipliers that leave their domain by this step are projected on it. Z is made positive semidefinite by
     a convex combination with gamma2 I.
     """
-    z = slopes(data, y)
+    z = z_at(data, y)
     sizes = data.by_group(data.sizes(z), np.add)
     share = np.where(sizes > gamma1, gamma1 / np.where(sizes > 0, sizes, 1.0), 1.0)[data.groups]
     active = (sizes > gamma1 - CLOSE * max(1.0, gamma1))[data.groups]
     if data.cone == "nonnegative":
         active &= z > -CLOSE
     free = sp.diags_array(1.0 * ((y.u > away) & (y.u < 1 - away)), format="csc")
-    moves = directions(data, y.cone, away)
+    moves = free_directions(data, y.cone, away)
     A = np.concatenate([free @ data.D[:, active], moves.T @ data.cone_entries[:, active]])
     step = np.linalg.lstsq(A.T, ((share - 1) * z)[active], rcond=None)[0]
     u, cone = y.u + free @ step[: data.T], y.cone + moves @ step[data.T :]
@@ -120,7 +120,7 @@ def balanced(data: ComparisonData, gamma1: float, y: Multipliers, away: float) -
     return Multipliers(kept * np.clip(u, 0.0, 1.0), Z.ravel())
 
 
-def directions(data: ComparisonData, cone: Array, away: float) -> Any:
+def free_directions(data: ComparisonData, cone: Array, away: float) -> Any:
     """Return in columns the directions in which the multipliers of the cone are free.
 
     For dominance they are the v_i and w_ij that are away from their bounds. A w_ij at its bound v_i + v_j
