@@ -54,7 +54,7 @@ def candidates(data: RegularizationData, n_jobs: int | None) -> Candidates:
     coefficients, alpha = np.zeros((data.M, data.n)), np.empty(data.M)
     errors, keys = np.empty(data.M), list[bytes]()
     j = 0
-    # One thread of BLAS per job: more threads than cores wait for each other, forty times longer if busy.
+    # One thread of BLAS per job: with more threads than cores a busy machine took forty times as long.
     with threadpool_limits(1, user_api="blas"):
         for found in parallel(tasks(data)):
             for one in found:

@@ -18,7 +18,7 @@ PSD_TOLERANCE = 1e-8  # of the largest eigenvalue, as for all kernels
 FACTOR_TOLERANCE = 1e-9  # of the level: the trace that a factor may miss, see `decomposed`
 LOW_RANK = 3  # a factor of at most n / 3 columns is decomposed faster than the kernel
 GRID = np.logspace(1, -8, 37)  # four values of alpha in every decade
-NO_FREEDOM = 1e-12  # of the degrees of freedom: the residual is then rounding, and says nothing
+NO_FREEDOM = 1e-12  # 1 - tr H / n at which the residual is rounding alone: the score is then infinite
 EIGENDECOMPOSITION = 40  # times n roundings of |K| are more than LAPACK loses
 
 
@@ -173,7 +173,7 @@ def levels(K: Array, data: RegularizationData) -> Array:
 
 
 def score(spectrum: Spectrum, rule: str, level: float, v: Array, data: RegularizationData) -> float:
-    """Return what the rule minimises."""
+    """Return the score of a level that the rule, "gcv" or "leave-one-out", minimises."""
     if rule == "gcv":
         return spectrum.gcv(data.filter, level, v)
     misses = v - spectrum.leave_one_out(data.filter, level, v)

@@ -22,7 +22,7 @@ ROUND_OFF = 1e-13  # what sums of up to some hundred terms are wrong by, relativ
 ZERO_OPTIMAL = 1e-6  # relative to the cost of zero weights: a lower bound this near it proves them optimal
 LOOSE = 1e-6  # a gap above this, a tenth of the default tolerance, is worth a general certificate
 NEARLY_ZERO = (1e-9, 1e-6, 1e-4)  # shares of the largest weight that noise of a solver stays below, in turn
-LARGE = 1e7  # terms of K_ii this many times the margin have a round-off of 1e-6 of the margin
+LARGE = 1e7  # margins: terms of K_ii above this have a round-off above 1e-6 of the margin, and are not used
 
 
 def triplet_certificate(

@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from formulations.triplet_lp.comparison_data import ComparisonData
 from kernelopt.extend import Array
 
-AWAY = (1e-7, 1e-5, 1e-3)  # distances from the bounds from which a multiplier counts as free, tried in turn
+AWAY = (1e-7, 1e-5, 1e-3)  # multipliers farther than this from their bounds count as free; tried in turn
 CLOSE = 1e-6  # sums within this of gamma1 count as equal to it: what conic solvers leave
 TIGHT = 1e-8  # a bound within this share of rho sum(u), which no multipliers exceed, needs no balancing
 ROUND_OFF = 1e-12  # relative to the terms of a sum: what thousands of roundings of doubles can add up to
