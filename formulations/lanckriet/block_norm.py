@@ -79,15 +79,8 @@ def block_norm(
     """
     data = transduction_data(grams, y, C, tau, trace)
     data.check_psd()
-    return ko.Formulation(
-        name="lanckriet.block_norm",
-        problem=data.problem(),
-        kernel=data.kernel,
-        weights=data.weights,
-        dual=partial(dual, data),
-        claim="equal",
-        reference="Lanckriet et al. (2004), Theorems 17 and 20",
-        programmes={"block norm": partial(programme, data)},
+    return data.formulation(
+        "block_norm", "Theorems 17 and 20", partial(dual, data), {"block norm": partial(programme, data)}
     )
 
 

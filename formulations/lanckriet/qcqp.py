@@ -83,15 +83,8 @@ def qcqp(
     """
     data = transduction_data(grams, y, C, tau, trace)
     data.check_psd()
-    return ko.Formulation(
-        name="lanckriet.qcqp",
-        problem=data.problem(),
-        kernel=data.kernel,
-        weights=data.weights,
-        dual=partial(dual, data),
-        claim="equal",
-        reference="Lanckriet et al. (2004), Theorems 17 and 20",
-        programmes={"qcqp": partial(programme, data)},
+    return data.formulation(
+        "qcqp", "Theorems 17 and 20", partial(dual, data), {"qcqp": partial(programme, data)}
     )
 
 

@@ -93,15 +93,8 @@ def rank_one(
         raise ko.ParameterError(f"tau must be a number for rank-one kernels, got {tau!r}. Use learned_tau.")
     V = ko.as_float_array(V, "V", ndim=2).copy()
     data = transduction_data(ko.Grams.rank_one(V), y, C, tau, trace)
-    return ko.Formulation(
-        name="lanckriet.rank_one",
-        problem=data.problem(),
-        kernel=data.kernel,
-        weights=data.weights,
-        dual=partial(dual, data, V),
-        claim="equal",
-        reference="Lanckriet et al. (2004), after Theorem 17",
-        programmes={"qp": partial(programme, data, V)},
+    return data.formulation(
+        "rank_one", "after Theorem 17", partial(dual, data, V), {"qp": partial(programme, data, V)}
     )
 
 

@@ -97,16 +97,7 @@ def sdp(
     data = transduction_data(grams, y, C, tau, trace, weights)
     if not data.signed:
         data.check_psd()  # non-negative weights need positive semidefinite kernels
-    return ko.Formulation(
-        name="lanckriet.sdp",
-        problem=data.problem(),
-        kernel=data.kernel,
-        weights=data.weights,
-        dual=partial(dual, data),
-        claim="equal",
-        reference="Lanckriet et al. (2004), Theorem 16",
-        programmes={"sdp": partial(programme, data)},
-    )
+    return data.formulation("sdp", "Theorem 16", partial(dual, data), {"sdp": partial(programme, data)})
 
 
 def programme(data: TransductionData) -> ko.Programme:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Literal, get_args
 
@@ -80,6 +81,25 @@ class TransductionData:
         learned = K if self.ridge is None else K + self.ridge * np.eye(self.N)
         risk = ko.risk(learned, self.y, self.criterion)
         return cp.Problem(cp.Minimize(2 * risk), self.kernel_set())
+
+    def formulation(
+        self,
+        name: str,
+        theorem: str,
+        dual: Callable[[], cp.Problem],
+        programmes: dict[str, Callable[[], ko.Programme]],
+    ) -> ko.Formulation:
+        """Return the formulation of the learning problem with a dual and programmes of its own."""
+        return ko.Formulation(
+            name=f"lanckriet.{name}",
+            problem=self.problem(),
+            kernel=self.kernel,
+            weights=self.weights,
+            dual=dual,
+            claim="equal",
+            reference=f"Lanckriet et al. (2004), {theorem}",
+            programmes=programmes,
+        )
 
     def kernel_set(self) -> list[cp.Constraint]:
         """Return r'mu (+ N tau) = c and, for weights of free sign, K(mu) >> 0 on all N points."""

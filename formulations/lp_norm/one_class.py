@@ -91,7 +91,7 @@ def one_class(
     data = multiple_kernel_data(stack, None, ko.one_class(1 / (share * stack.n_points)))
     problem = Outliers(data, block_exponent(p), largest_rho(data, p), share)
     explicit = problem.explicit
-    theta = weights_of(data, explicit.lengths, p)
+    theta = optimal_weights_at(data, explicit.lengths, p)
 
     return Offset(
         name="lp_norm.one_class",
@@ -133,8 +133,8 @@ def dual(data: MultipleKernelData, p: float) -> cp.Problem:
     return side.maximize(-ko.p_norm(s, ko.conjugate_exponent(p)) / 2, [cp.sum(side.alpha) == 1, *caps])
 
 
-def weights_of(data: MultipleKernelData, lengths: cp.Expression, p: float) -> cp.Expression:
-    """Return theta of Proposition 2 as an expression: see `optimal_weights`.
+def optimal_weights_at(data: MultipleKernelData, lengths: cp.Expression, p: float) -> cp.Expression:
+    """Return theta of Proposition 2 as an expression of the lengths: see `optimal_weights`.
 
     Lengths count as `SMALLEST_LENGTH` at least. Where all are zero the weights are then equal, M^(-1/p).
     """

@@ -69,7 +69,7 @@ def ivanov_from_tikhonov(solution: ko.Solution, *, p: float, loss: ko.Loss) -> I
     """
     check_machine(solution)
     tau = ko.lp_length(np.asarray(solution.weights), ko.exponent(p))
-    return Ivanov(given(loss).scaled(tau), tau)
+    return Ivanov(learned_loss(loss).scaled(tau), tau)
 
 
 def tikhonov_from_ivanov(solution: ko.Solution, *, loss: ko.Loss, tau: float = 1.0) -> Tikhonov:
@@ -102,10 +102,10 @@ def tikhonov_from_ivanov(solution: ko.Solution, *, loss: ko.Loss, tau: float = 1
     """
     half = check_machine(solution)
     tau = ko.positive(tau, "tau")
-    return Tikhonov(given(loss).scaled(1 / tau), half / (2 * tau**3), tau)
+    return Tikhonov(learned_loss(loss).scaled(1 / tau), half / (2 * tau**3), tau)
 
 
-def given(loss: Any) -> ko.Loss:
+def learned_loss(loss: Any) -> ko.Loss:
     """Return the loss that a solution was learned with, checked."""
     return as_loss(loss, "Pass the one that was learned with.")
 
