@@ -53,7 +53,7 @@ class FidelityDual:
             self.constraints += domain
             self.U.append(U)
 
-    def floor(self, i: int) -> cp.Expression:
+    def trace_multiplier(self, i: int) -> cp.Expression:
         """Return the multiplier sigma_i of the trace, and add tau sigma_i to the value; 0 without a trace."""
         if self.data.trace is None:
             return cp.Constant(0.0)
@@ -61,7 +61,9 @@ class FidelityDual:
         self.value = self.value + self.data.trace * sigma
         return sigma
 
-    def above(self, U: cp.Expression | float, sigma: cp.Expression, gamma: cp.Expression | float) -> None:
+    def add_matrix_inequality(
+        self, U: cp.Expression | float, sigma: cp.Expression, gamma: cp.Expression | float
+    ) -> None:
         """Add rho U - zz' / (2 gamma) >= sigma I as a matrix inequality of order N + 1."""
         N = self.data.N
         column = cp.reshape(self.z, (N, 1), order="F")
@@ -70,7 +72,7 @@ class FidelityDual:
         lmi = cp.bmat([[matrix, column], [column.T, corner]]) >> 0
         self.constraints = [*self.constraints, lmi.set_label("least eigenvalue")]
 
-    def shares(self, count: int) -> list[cp.Expression]:
+    def gammas(self, count: int) -> list[cp.Expression]:
         """Return gamma >= 0 of sum at most one, and 1 where there is one kernel."""
         if count == 1:
             return [cp.Constant(1.0)]

@@ -120,5 +120,5 @@ def dual(data: SimilarityData) -> cp.Problem:
     """Return the dual of `single_kernel`, which the paper does not print."""
     side = FidelityDual(data, list(data.S))
     total = cp.sum(side.U) if side.U else cp.Constant(0.0)
-    side.above(total, side.floor(0), 1.0)
+    side.add_matrix_inequality(total, side.trace_multiplier(0), 1.0)
     return side.problem()
