@@ -24,9 +24,9 @@ from tests.problems import CASES, labels, points, solved, stack, targets, why_no
 METHOD = "mirror-descent"
 N = 10
 FORMS = {
-    "ESKL": (similarity.single_kernel, similarity.dual_single_kernel),
-    "EMKL": (similarity.kernel_per_similarity, similarity.dual_kernel_per_similarity),
-    "REKL": (similarity.restricted_spectral, similarity.dual_restricted_spectral),
+    "ESKL": similarity.single_kernel,
+    "EMKL": similarity.kernel_per_similarity,
+    "REKL": similarity.restricted_spectral,
 }
 FIDELITIES = ("l1", "frobenius", "squared_frobenius")
 RHO = {"l1": 0.05, "frobenius": 0.5, "squared_frobenius": 0.2}
@@ -46,11 +46,12 @@ def similarities(m=2, n=N, seed=0):
 
 def learning(form, fidelity, m=2, n=N, labelled=None, y=None, **options):
     """A programme of the paper and its dual, written by hand."""
-    S, build, dual = similarities(m, n), *FORMS[form]
+    S = similarities(m, n)
     y = labels(n)[:labelled] if y is None else y
     given = {"rho": RHO.get(fidelity, 0.2), "trace": similarity.default_trace(S), "fidelity": fidelity}
     given |= options
-    return build(S, y, **given), lambda: dual(S, y, **given)
+    formulation = FORMS[form](S, y, **given)
+    return formulation, formulation.dual
 
 
 def run(problem, tol=1e-4, **options):
