@@ -128,7 +128,7 @@ def sealed(path, facts, arrays):
 
 def test_the_checker_is_short_and_needs_numpy_alone():
     text = CHECKER.read_text()
-    assert len(text.splitlines()) < 100
+    assert len(text.splitlines()) < 120
     imported = set()
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.Import):

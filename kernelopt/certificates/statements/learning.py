@@ -14,6 +14,7 @@ from cvxpy.constraints.zero import Equality
 from kernelopt.certificates.statements.lifting import interior_witness, linear_over_cone, set_multiplier
 from kernelopt.certificates.statements.statement import Statement
 from kernelopt.certificates.statements.witness import (
+    checker,
     fractions,
     into_ball,
     on_dyadic_grid,
@@ -104,8 +105,8 @@ class Learning:
         nearby = project_zero_sum(alpha, low, high) if self.bias else np.clip(alpha, low, high)
         alpha = on_dyadic_grid(nearby, low, high, self.bias)
         statement.set_witness(0, alpha=alpha)
-        a, K = fractions(alpha), fractions(statement.arrays["K0"])
-        costs = [Fraction(self.price) * (a @ G @ a) / 2 for G in K]
+        forms = checker().product(statement.arrays["K0"], alpha) @ fractions(alpha)
+        costs = (Fraction(self.price) * forms / 2).tolist()
         if self.bound.row is None:
             y = np.array([np.nextafter(max(float(v), 0.0), np.inf) if v > 0 else 0.0 for v in costs])
             h, t = verified_length(y, conjugate(statement.facts["balls"][0]))
@@ -161,7 +162,7 @@ class Learning:
             size = sum(point * fractions(self.bound.row))
             if self.bound.equal or size > self.bound.total:
                 point = point * (Fraction(self.bound.total) / size)
-        exact_matrix = np.tensordot(point, fractions(statement.arrays["K0"]), 1)
+        exact_matrix = checker().product(point, statement.arrays["K0"])
         M = np.array(exact_matrix, dtype=float)
         verified = verified_factor((M + M.T) / 2, exact_matrix)
         if verified is None:
