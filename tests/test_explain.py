@@ -74,7 +74,7 @@ def test_every_risk_is_listed():
     K = ko.combine(mu, KS)
     problem = cp.Problem(cp.Minimize(ko.risk(K, Y, ko.hinge())), [ko.risk(K, Y, ko.squared_hinge()) <= 3])
     text = str(ko.explain(problem))
-    assert "risk 1: hinge" in text and "risk 2: squared_hinge" in text
+    assert "risk 0: hinge" in text and "risk 1: squared_hinge" in text
 
 
 def test_the_size_counts_the_coordinates():

@@ -31,9 +31,8 @@ def semidefinite(M: Any, L: Any) -> bool:
     """Whether R = M - LL' is symmetric with R_ii >= sum_j |R_ij|, so that M is positive semidefinite."""
     if L.shape != M.shape or L.ndim != 2 or len(L) >= 2**15:
         return False
-    (A, c), (B, d) = whole(M), whole(L)
+    (A, c), (B, d) = whole(M), whole(L)  # B in digits of base 2^24: sums of products are below 2^63
     top = max(abs(B).ravel().tolist(), default=0).bit_length()
-    # Digits of base 2^24: the sums of their products are below 2^63.
     digits = [(abs(B) // 2**k % 2**24 * np.sign(B)).astype(np.int64) for k in range(0, top, 24)]
     pairs = [(x @ y.T, 24 * (i + j)) for i, x in enumerate(digits) for j, y in enumerate(digits)]
     R = A * d * d - sum(xy.astype(object) * 2**k for xy, k in pairs) * c

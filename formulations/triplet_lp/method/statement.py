@@ -13,6 +13,7 @@ from formulations.triplet_lp.method.interior import interior_weights
 from formulations.triplet_lp.method.multipliers import Multipliers
 from formulations.triplet_lp.setting import Array, Setting
 
+SECONDS = 1e-5  # a few operations of fractions
 TRIES = 40  # of a correction of the witness, each four times the last; the last ones give the zero witness
 SHARES = 25  # tries after which the share is zero: 4^25 roundings of 2^-52 are a quarter
 MOVES = 30  # tries after which the weights are zero: 4^(30 - 26) is larger than the weights themselves
@@ -30,6 +31,13 @@ class Source:
     data: Setting
     gamma1: float
     multipliers: Multipliers
+
+    @property
+    def seconds(self) -> float:
+        """The predicted seconds: some operations in fractions for every kernel in every row."""
+        data = self.data
+        pairs = data.points.size**2 if data.cone == "dominant" else 0
+        return SECONDS * data.m * (data.T + data.F + pairs)
 
     def statement(self, certificate: Any) -> ko.Statement:
         """Return the programme with its witness.

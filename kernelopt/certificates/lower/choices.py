@@ -24,7 +24,7 @@ from kernelopt.threads import Watch, quietly
 from kernelopt.validation import Array
 
 TIE_MARGIN = 1e-8  # relative: bounds closer than this are equal, and the later choice is taken
-Route = Literal["closed", "conic", "none"]
+Route = Literal["closed", "conic", "sign", "none"]
 
 
 def best_bound(
@@ -44,8 +44,8 @@ def best_bound(
     gap_floor, signed = floor(structure), signed_bound(structure).value
     for alphas in choices:
         bound, route = bound_of(structure, alphas, bounds, watch, conic, attained)
-        if -np.inf < bound.value < signed:  # for a poor dual variable, or by rounding of a multiplier
-            bound = Bound(signed)
+        if bound.value < signed:  # none was found, or a poor one, or one below zero by rounding
+            bound, route = Bound(signed), "sign"
         # Machines trained at the kernel come last. They predict best, so theirs is taken among equal bounds.
         margin = TIE_MARGIN * max(abs(bound.value), gap_floor) if np.isfinite(bound.value) else 0.0
         if bound.value > best[0].value - margin or not best[2]:

@@ -15,6 +15,7 @@ from kernelopt.certificates.statements.lifting import interior_witness, linear_o
 from kernelopt.certificates.statements.statement import Statement
 from kernelopt.certificates.statements.witness import (
     checker,
+    exact_seconds,
     fractions,
     into_ball,
     on_dyadic_grid,
@@ -72,6 +73,12 @@ class Learning:
     price: float
     offset: float
     bound: WeightBound
+
+    @property
+    def seconds(self) -> float:
+        """The predicted seconds of a statement and of its bounds in fractions."""
+        points = self.cone[0][1].n_points if self.cone else 0
+        return exact_seconds(len(self.kernels), self.kernels.n_points) + exact_seconds(len(self.cone), points)
 
     def statement(self, certificate: Any) -> Statement:
         """Return the statement of the problem, with a witness near the point and alpha of a certificate."""

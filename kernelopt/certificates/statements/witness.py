@@ -25,6 +25,15 @@ def checker() -> ModuleType:
     return check
 
 
+def exact_seconds(m: int, n: int) -> float:
+    """Return the predicted seconds of a statement of m kernels on n points and of its bounds.
+
+    Every entry of the kernels becomes an integer four times, and every factor is multiplied out twice. The
+    constants were measured at n = 50 to 400 and m = 5 and 20.
+    """
+    return 4e-6 * n**2 * (m + 2) + 2.5e-8 * n**3
+
+
 def fractions(a: Any) -> Any:
     """Return an array of exact fractions."""
     return np.frompyfunc(Fraction, 1, 1)(a)
@@ -112,7 +121,7 @@ def verified_factor(M: Array, exact_matrix: Any, ridges: bool = True) -> tuple[f
         if ridge > 1e-6 * size:
             return None
         try:
-            L = on_grid(np.linalg.cholesky(M + (ridge - shift) * np.eye(n)))
+            L = on_grid(np.asarray(np.linalg.cholesky(M + (ridge - shift) * np.eye(n)), dtype=float))
         except np.linalg.LinAlgError:
             continue
         shifted = np.array(exact_matrix)

@@ -140,7 +140,7 @@ class ExactRun:
             with self.control.certifying():
                 found, certificate = self.certify_attempt(result)
             if certificate.proof is not None:
-                raise contradiction(self.structure, certificate.proof)
+                raise contradiction(self.structure, certificate.proof, self.control.check)
             self.record(found, certificate)
             lower, upper = certificate.lower, certificate.upper
             if self.structure.maximize:
