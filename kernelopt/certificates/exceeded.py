@@ -11,6 +11,7 @@ from cvxpy.constraints import Inequality
 from kernelopt.certificates.certificate import Certificate
 from kernelopt.certificates.certify import certificate_at
 from kernelopt.conic.ladder import ladder, run_solver
+from kernelopt.errors import Stopped
 from kernelopt.language.risk import Risk
 from kernelopt.structure.expansion import expand
 from kernelopt.structure.structure import Structure
@@ -43,14 +44,17 @@ def risk_above_its_bound(structure: Structure, watch: Watch | None = None) -> Ex
         if left.size != 1 or not any(isinstance(node, Risk) for node in nodes(left)):
             continue
         others = [c for c in problem.constraints if c is not constraint]
-        certificate = least_value(Structure(cp.Problem(cp.Minimize(left), others)), watch)
+        try:
+            certificate = least_value(Structure(cp.Problem(cp.Minimize(left), others)), watch)
+        except Stopped:  # the conflict is proved already, by a ray
+            return None
         bound = float(np.min(right.value))
         if certificate is not None and bound < certificate.lower < np.inf:
-            name = constraint.label or f"constraint {i}"
+            written = short(constraint) if constraint.label else f"constraint {i}: {short(constraint)}"
             attained = certificate.upper - certificate.lower <= SHOWN * abs(certificate.upper)
             least = f"{certificate.lower:.6g}" + ("" if attained else " or more")
             text = (
-                f"{name}, {short(constraint)}, is below the least value that the other constraints allow, "
+                f"{written}, is below the least value that the other constraints allow, "
                 f"{least}: loosen its bound by {certificate.lower - bound:.3g} at least"
             )
             return Exceeded(text, certificate)

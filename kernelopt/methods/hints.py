@@ -19,7 +19,8 @@ from kernelopt.structure.trees import nodes
 
 def hints(structure: Structure) -> list[str]:
     """Return advice on formulations that cost more than necessary."""
-    return [*undeclared_signs(structure), *expanded_traces(structure)]
+    unbounded = nothing_bounds(structure, weights_that_grow(structure)).rstrip(".")
+    return [*undeclared_signs(structure), *expanded_traces(structure), *([unbounded] if unbounded else [])]
 
 
 def warn_of_formulation(structure: Structure) -> None:

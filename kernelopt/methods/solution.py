@@ -28,7 +28,8 @@ from kernelopt.validation import (
 __all__ = ["Learned", "Part", "Solution", "weights_of"]
 
 PREDICTIONS = (
-    "The predictions are those of `decision_function(grams.cross(X_new))`; for labels take their sign."
+    "The predictions are those of `decision_function`, at new points called with grams.cross(X_new); for "
+    "labels take their sign."
 )
 ELSEWHERE = (
     dict.fromkeys(["theta", "mu", "beta", "eta", "coef_"], "The kernel weights are `weights`.")
