@@ -591,5 +591,8 @@ def test_weights_that_nothing_bounds_are_named():
 
 def test_a_value_that_is_not_attained_is_told():
     _, _, risk = weighted()
-    with pytest.warns(ko.ConvergenceWarning, match=r"Nothing bounds mu: add trace\(K\).*not attained"):
+    with (
+        pytest.warns(ko.ConditionWarning, match=r"^Nothing bounds mu: add trace\(K\)"),
+        pytest.warns(ko.ConvergenceWarning, match=r"Nothing bounds mu: add trace\(K\).*not attained"),
+    ):
         ko.solve(cp.Problem(cp.Minimize(risk)), "exact")
