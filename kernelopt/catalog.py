@@ -21,6 +21,7 @@ from kernelopt.methods.solution import Learned, Part, Solution
 from kernelopt.methods.solve import SolveOptions, solve, solve_with
 from kernelopt.structure.trees import risks
 from kernelopt.validation import Array, one_of, shown
+from kernelopt.validation.options import refuse_unknown
 
 Takes = Literal["labels", "targets", "triplets", "similarities", "none"]
 EXPLICIT_FORM = "words"  # the name in the place of a programme's: "exact" solves the problem itself
@@ -121,12 +122,7 @@ class Formulation:
         ParameterError
             If there is no such programme, or another method than "exact" is to solve it.
         """
-        unknown = sorted(set(options) - set(SolveOptions.__annotations__))
-        if unknown:
-            raise TypeError(
-                f"solve() got an unexpected keyword argument {unknown[0]!r}. The options are programme, "
-                f"{', '.join(SolveOptions.__annotations__)}."
-            )
+        refuse_unknown(options, ("method", "programme", *SolveOptions.__annotations__), "solve")
         if programme is not None:
             method = "exact" if isinstance(method, str) and method == "auto" else method
             name = method.name if isinstance(method, Method) else method

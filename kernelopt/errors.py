@@ -51,7 +51,9 @@ class InfeasibleError(KerneloptError):
     Attributes
     ----------
     proof : dict or None
-        Numbers that prove the infeasibility and can be checked without a solver. The message says how.
+        The numbers that show it, to be checked without a solver; the message says how. Where there is a
+        proof, ``proof["certificate"].save(path)`` writes it to a file, or says why it cannot be shown in
+        fractions.
     """
 
     def __init__(self, message: str, proof: dict[str, Any] | None = None) -> None:

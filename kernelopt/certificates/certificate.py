@@ -1,7 +1,9 @@
-"""`Certificate`: bounds of an optimal value, and what proves them."""
+"""`Certificate`: two bounds of an optimum, what proves them, and the file that carries the proof."""
 
 from __future__ import annotations
 
+import time
+import warnings
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -11,9 +13,12 @@ import numpy as np
 from kernelopt.certificates.gap import relative_gap
 from kernelopt.certificates.lower.choices import Route
 from kernelopt.certificates.statements.sources import Source
-from kernelopt.errors import MethodError
+from kernelopt.errors import ConditionWarning, MethodError
 from kernelopt.learner import BlockMachine, Machine
+from kernelopt.progress import ProgressLine
 from kernelopt.validation import Array
+
+LONG = 30.0  # predicted seconds of a `save` from which it says so beforehand, on a terminal or not
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,8 +29,9 @@ class Certificate:
     ----------
     lower, upper : float
         Bounds of the optimal value, infinite where none was found.
-    route : "closed", "conic" or "none"
-        How the bound by duality was obtained.
+    route : "closed", "conic", "sign" or "none"
+        How the bound by duality was obtained: by a formula, or by the multipliers of a conic solver, which
+        are corrected. "sign" is the bound zero of an objective that cvxpy knows to be non-negative.
     residuals : dict
         Violations of the constraints at the candidate by name, relative to the size of their sides.
     reason : str
@@ -85,6 +91,9 @@ class Certificate:
         any rounding error. They are computed for the file and usually differ from `lower` and `upper` in
         the last digits. See docs/certificates.md.
 
+        With m kernels on n points it takes about 4e-6 n^2 (m + 2) + 2.5e-8 n^3 seconds: one at n = 200 and
+        m = 5. A terminal shows what is being done and the predicted seconds.
+
         Parameters
         ----------
         path : str or Path
@@ -100,13 +109,36 @@ class Certificate:
             If the problem is not of a form that can be saved.
         ParameterError
             If the exponent of a ball is not a fraction of small numbers.
+
+        Warns
+        -----
+        ConditionWarning
+            Beforehand, if it is predicted to take more than half a minute.
         """
         if isinstance(self.source, str):
             raise MethodError(
                 "a certificate can be saved of one risk over a ball or a trace, of an alignment and of a "
                 f"triplet programme, got another problem: {self.source}. Keep the problem itself instead."
             )
-        return self.source.statement(self).save(path)
+        expected = self.source.seconds
+        about = f"about {expected:.0f} s are predicted for all"
+        if expected > LONG:
+            warnings.warn(
+                ConditionWarning(
+                    f"saving a certificate takes about {expected:.0f} s here: exact fractions need 4e-6 n^2 "
+                    "(m + 2) + 2.5e-8 n^3 seconds with m kernels on n points. Interrupt it if that is long."
+                ),
+                stacklevel=2,
+            )
+        began, line = time.perf_counter(), ProgressLine()
+        try:
+            line.show(f"save: the witness in fractions ({about})", expected)
+            statement = self.source.statement(self)
+            left = max(0.0, expected - (time.perf_counter() - began))
+            line.show(f"save: the bounds in fractions ({about}, {left:.0f} s are left)", expected)
+            return statement.save(path)
+        finally:
+            line.close()
 
     def __str__(self) -> str:
         text = f"{self.lower:.9g} <= optimum <= {self.upper:.9g} (gap {self.gap:.1e}, {self.route})"

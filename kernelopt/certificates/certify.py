@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import cvxpy as cp
 import numpy as np
 from numpy.typing import ArrayLike
 
+from kernelopt.certificates.bounded import BoundedProblem
 from kernelopt.certificates.certificate import Certificate
 from kernelopt.certificates.conic.multipliers import Bound
 from kernelopt.certificates.gap import FLOOR_SHARE, floor, floor_of_coefficients, relative_gap
@@ -64,7 +66,8 @@ def certify(
         The value of the variable, for problems with one variable outside their risks.
     alpha : array of shape (n,), or one per risk, optional
         Signed dual variables; by default the better of `risk.alpha`, set by the last solve, and those
-        of the machines at the candidate's kernels.
+        of the machines at the candidate's kernels. After a solve the bound by duality is therefore as good
+        as that of the solve at any candidate, until ``risk.alpha = None`` deletes its dual variables.
     bounds : dict from cvxpy variable to (lower, upper), optional
         Bounds that are known to hold at an optimum, beyond those that attributes, traces and norm
         balls imply. They are needed where `reason` names an unbounded variable.
@@ -105,7 +108,27 @@ def certify(
     if structure.risks and alphas is None and fits:
         choices.append([np.asarray(a) for a in stored])
     given = None if retrain else [(a, None) for a in required_alphas(alphas, structure)]
-    return certificate_at(structure, start, choices, given=given, bounds=known)
+    found = certificate_at(structure, start, choices, given=given, bounds=known)
+    found = certificate_at(structure, start, choices, given=given, bounds=known)
+    return with_own_bounds(problem, found, start) if isinstance(problem, BoundedProblem) else found
+
+
+def with_own_bounds(problem: BoundedProblem, found: Certificate, start: Point | None) -> Certificate:
+    """Return the better point and the better bound by duality of a certificate and of the problem's rules.
+
+    The rules are given the candidate and the multipliers that the constraints have from the last solve.
+    """
+    multipliers = {c.label: c.dual_value for c in problem.constraints}
+    finite = {k: v if v is not None and np.isfinite(v).all() else None for k, v in multipliers.items()}
+    own = problem.bounds(start or {}, finite)
+    maximize = isinstance(problem.objective, cp.Maximize)
+    side, sign = ("upper", -1.0) if maximize else ("lower", 1.0)
+    attained = "lower" if maximize else "upper"
+    best, other = sorted((own, found), key=lambda c: sign * getattr(c, attained))
+    if sign * getattr(other, side) > sign * getattr(best, side):
+        bound = {side: getattr(other, side), "route": other.route, "alphas": other.alphas}
+        best = replace(best, **bound, reason=other.reason)
+    return replace(best, residuals=found.residuals, source=own.source)
 
 
 def certificate_at(

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import cvxpy as cp
 import numpy as np
 
 from kernelopt.certificates import Certificate
 from kernelopt.certificates.boxes import known_boxes
 from kernelopt.certificates.conic.multipliers import conic_bound
+from kernelopt.certificates.exceeded import risk_above_its_bound, unattainable
 from kernelopt.certificates.statements.conflicts import conflict
 from kernelopt.conic.ladder import AttemptResult, ladder, run_solver
 from kernelopt.errors import InfeasibleError, KerneloptError, SolverError, UnboundedError
 from kernelopt.structure.structure import Structure
+from kernelopt.structure.trees import short
 from kernelopt.structure.units import units
 from kernelopt.threads import Watch
 from kernelopt.validation import Array
@@ -33,7 +37,7 @@ def raise_if_impossible(
         boxes = known_boxes(read, None)
         bound = conic_bound(read.lifted, list(read.variables), boxes, watch, units=units(read).variables)
         if bound.ray is not None:
-            raise contradiction(structure, bound.ray)
+            raise contradiction(structure, bound.ray, watch)
     elif tried.status in (cp.UNBOUNDED, cp.UNBOUNDED_INACCURATE):
         raise_if_unbounded(structure, explicit, watch)
 
@@ -67,6 +71,24 @@ def unbounded_variables(structure: Structure) -> list[cp.Variable]:
     return [v for v in structure.variables if v.id in in_kernels and v.id not in bounded]
 
 
+def weights_that_grow(structure: Structure) -> list[cp.Variable]:
+    """Return the `loose_weights` as which grow the objective falls, as far as the structure shows it.
+
+    They are in the kernels of a risk with a positive price. Those are left out that have bounds as an
+    attribute, and those in the kernels of a risk whose labels are all equal: with an intercept its optimum
+    is a constant, and no weight changes it.
+    """
+    prices = structure.objective.coefficients
+    if prices is None:
+        return []
+    falling: set[int] = set()
+    for term, price in zip(structure.risks, prices, strict=True):
+        constant = term.learner.bias is not None and np.ptp(term.learner.y) == 0
+        if price > 0 and not constant:
+            falling |= {v.id for K in term.kernels for v in K.variables()}
+    return [v for v in unbounded_variables(structure) if v.id in falling and v.attributes["bounds"] is None]
+
+
 def kernel_variables(structure: Structure) -> set[int]:
     """Return the ids of the variables that the kernels of the risks contain."""
     return {v.id for term in structure.risks for K in term.kernels for v in K.variables()}
@@ -83,14 +105,27 @@ def unbounded_text(structure: Structure, unbounded: list[cp.Variable]) -> str:
     return f"Nothing bounds {', '.join(v.name() for v in unbounded)}: add {remedy}."
 
 
-def contradiction(structure: Structure, ray: Array) -> InfeasibleError:
-    """Return the error for a problem whose constraints have a Farkas ray."""
+def contradiction(structure: Structure, ray: Array, watch: Watch | None = None) -> InfeasibleError:
+    """Return the error for a problem whose constraints have a Farkas ray.
+
+    Its certificate is an exact statement where the conflict is shown in fractions. Otherwise it is the
+    certificate of the least risk where that exceeds its bound, or else the Farkas ray itself in doubles.
+    """
     found = conflict(structure)
-    text, saving = ("", "") if found is None else (f": {found.text}", ", proof['certificate'].save(path)")
+    exceeded = risk_above_its_bound(structure, watch) if found is None else None
+    text, saving = "", ""
+    if found is not None:
+        text, saving = f": {found.text}", ", proof['certificate'].save(path)"
+        proof: Any = found.statement
+    elif exceeded is not None:
+        text, proof = f": {exceeded.text}", exceeded.certificate
+        saving = "" if isinstance(proof.source, str) else ", proof['certificate'].save(path)"
+    else:
+        proof = unattainable(structure.maximize, "conic", ray, "it was shown by a Farkas ray in doubles")
     return InfeasibleError(
         f"the constraints contradict each other{text}, got a proof from their multipliers (proof['ray'], a "
         f"Farkas ray of the cone form{saving}). Loosen one of: " + ", ".join(names(structure.problem)) + ".",
-        {"ray": ray} | ({} if found is None else {"certificate": found.statement}),
+        {"ray": ray, "certificate": proof},
     )
 
 
@@ -108,10 +143,9 @@ def minimum_within(problem: cp.Problem, size: float, watch: Watch | None) -> flo
 
 
 def names(problem: cp.Problem) -> list[str]:
-    """Return the labels of the constraints, numbers where there are none."""
-    return [c.label or f"constraint {i}" for i, c in enumerate(problem.constraints)] or [
-        "the constraints of the risks"
-    ]
+    """Return the labels of the constraints, numbers and texts where there are none."""
+    written = [c.label or f"constraint {i}: {short(c)}" for i, c in enumerate(problem.constraints)]
+    return written or ["the constraints of the risks"]
 
 
 def no_feasible_point(claims: list[AttemptResult], best: Certificate | None) -> KerneloptError:

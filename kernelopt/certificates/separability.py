@@ -7,6 +7,7 @@ import warnings
 import cvxpy as cp
 import numpy as np
 
+from kernelopt.certificates.exceeded import unattainable
 from kernelopt.certificates.statements.conflicts import inseparable
 from kernelopt.conic.ladder import ladder, run_solver
 from kernelopt.errors import ConditionWarning, InfeasibleError
@@ -60,8 +61,14 @@ def check_separable(learner: Learner, watch: Watch | None = None) -> None:
             f"each scaled to a mean diagonal of one). proof['alpha'] shows it: {proof_text(learner.bias)}. "
             "Use soft_margin, soft_margin_squared or learned_tau (in words: hinge, squared_hinge, "
             "+ tau * I), or add a narrower kernel.",
-            {"alpha": alpha, "squared_distance": distance, "scale": scale}
-            | ({} if conflict_found is None else {"certificate": conflict_found.statement}),
+            {
+                "alpha": alpha,
+                "squared_distance": distance,
+                "scale": scale,
+                "certificate": unattainable(False, "closed", alpha, "the hulls meet only up to rounding")
+                if conflict_found is None
+                else conflict_found.statement,
+            },
         )
     if distance <= WARNING_THRESHOLD * scale:
         warnings.warn(

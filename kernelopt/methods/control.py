@@ -14,8 +14,8 @@ import numpy as np
 from kernelopt.certificates.gap import relative_gap
 from kernelopt.errors import Stopped
 from kernelopt.methods.interrupts import DelayedInterrupt
-from kernelopt.methods.progress import ProgressLine
 from kernelopt.numerics.compiling import numba_clock
+from kernelopt.progress import ProgressLine
 
 Callback = Callable[[dict[str, Any]], Any]
 History = tuple[tuple[float, float, float], ...]

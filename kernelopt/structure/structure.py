@@ -134,7 +134,7 @@ class Structure:
         terms_found = []
         for k, node in enumerate(risks(self.problem)):
             kernels = tuple(replaced(K, memo) for K in node.learner.kernels)
-            stand_in = cp.Variable(nonneg=True, name=f"risk {k + 1}")
+            stand_in = cp.Variable(nonneg=True, name=f"risk {k}")
             terms_found.append(RiskTerm(node, kernels, stand_in, copied_loss(node.learner.loss, memo)))
         return tuple(terms_found)
 

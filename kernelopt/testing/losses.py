@@ -11,6 +11,7 @@ from kernelopt.errors import ParameterError
 from kernelopt.learner import learn
 from kernelopt.losses import Loss
 from kernelopt.methods.solve import solve
+from kernelopt.testing.disagreements import disagreement
 from kernelopt.testing.findings import Findings
 from kernelopt.validation import Array
 
@@ -19,10 +20,8 @@ TRIALS = 10  # random predictions or dual variables of each check
 CLOSE = 1e-7  # relative: a response may be a root that is found to half of the digits
 SOLVER_ACCURACY = 1e-5  # relative, of a conic solve
 INSIDE = 0.999  # times a point of the domain: l may be infinitely steep at its boundary
-STEP, SLOPE = (
-    1e-5,
-    1e-6,
-)  # of central differences, and their error, which is of order STEP^2 + u / STEP, below 1e-9
+STEP, SLOPE = 1e-5, 1e-6  # of central differences, whose error STEP^2 + u / STEP is below 1e-9
+COMPARED = 3  # predictions at which the parts of a loss that fails are compared
 
 
 def check_loss(loss: Loss, y: Any = None, *, seed: int = 0) -> Findings:
@@ -53,7 +52,8 @@ def check_loss(loss: Loss, y: Any = None, *, seed: int = 0) -> Findings:
     Raises
     ------
     AssertionError
-        With every statement that fails.
+        With every statement that fails, in words. Where the values differ it names a sample, the value of
+        each part there, and the part that is alone with its value, if two others agree.
     ParameterError
         If it is not given a `Loss`.
 
@@ -77,6 +77,9 @@ def check_loss(loss: Loss, y: Any = None, *, seed: int = 0) -> Findings:
         )
     targets = loss.targets(given, POINTS if given is None else np.size(given))
     findings = Findings(repr(loss))
+    with findings.part("the curve"):
+        check_curve(findings, loss, targets)
+    findings.raise_if_wrong()
     for what, check in CHECKS.items():
         with findings.part(what):
             check(findings, loss, targets, rng)
@@ -95,6 +98,14 @@ def near(one: float, two: float) -> bool:
     return abs(one - two) <= CLOSE * max(1.0, abs(one), abs(two))
 
 
+def check_curve(findings: Findings, loss: Loss, y: Array) -> None:
+    """Check that the fields of the curve are arrays, one entry for each sample: others fail far away."""
+    for name, field in loss.curve(y)._asdict().items():
+        if not isinstance(field, np.ndarray) or field.shape != y.shape:
+            got = f"{type(field).__name__} of shape {np.shape(field)}"
+            findings.state(f"`{name}` of `curve` is an array of shape ({y.size},), one a sample", False, got)
+
+
 def check_form(findings: Findings, loss: Loss, y: Array, rng: np.random.Generator) -> None:
     """Check `expression` against `value`."""
     findings.state("the expression is convex", loss.expression(cp.Variable(y.size), y).is_convex())
@@ -107,9 +118,10 @@ def check_form(findings: Findings, loss: Loss, y: Array, rng: np.random.Generato
         )
         exact = loss.value(t, y)
         worst = max(worst, abs(written - exact) / max(1.0, abs(exact)))
-    findings.state(
-        "the expression has the value of the loss", worst <= SOLVER_ACCURACY, f"a difference of {worst:.1e}"
-    )
+    found = f"a difference of {worst:.1e}"
+    if not worst <= SOLVER_ACCURACY:
+        found = f"{found}. {where_parts_differ(loss, y, rng)}"
+    findings.state("the expression has the value of the loss", worst <= SOLVER_ACCURACY, found)
 
 
 def check_fenchel_young(findings: Findings, loss: Loss, y: Array, rng: np.random.Generator) -> None:
@@ -122,8 +134,18 @@ def check_fenchel_young(findings: Findings, loss: Loss, y: Array, rng: np.random
         excess = max(excess, float(loss.dual_value(a, y) - a @ t - value) / scale)
         best = loss.response(t, y)
         gap = max(gap, abs(value - float(loss.dual_value(best, y) - best @ t)) / scale)
-    findings.state("V(t) >= l(a) - a't", excess <= CLOSE, f"an excess of {excess:.1e}")
-    findings.state("V(t) = l(a) - a't at the response", gap <= CLOSE, f"a gap of {gap:.1e}")
+    holds = excess <= CLOSE and gap <= CLOSE
+    differ = "" if holds else f". {where_parts_differ(loss, y, rng)}"
+    findings.state("V(t) >= l(a) - a't", excess <= CLOSE, f"an excess of {excess:.1e}{differ}")
+    findings.state("V(t) = l(a) - a't at the response", gap <= CLOSE, f"a gap of {gap:.1e}{differ}")
+
+
+def where_parts_differ(loss: Loss, y: Array, rng: np.random.Generator) -> str:
+    """Return the sample at which the parts of a loss differ most; empty where they cannot be compared."""
+    try:
+        return disagreement(loss, np.array([predictions(loss, y, rng) for _ in range(COMPARED)]), y)
+    except Exception:  # a loss with a weight for every sample, or a part that raises, which is said apart
+        return ""
 
 
 def check_dual(findings: Findings, loss: Loss, y: Array, rng: np.random.Generator) -> None:

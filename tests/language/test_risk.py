@@ -733,8 +733,8 @@ def test_several_risks_are_numbered():
         return cp.Minimize(2 * r + cp.square(second[0]))
 
     expansion, first = alphas(objective)
-    assert [written.fit.label for written in expansion.risks] == ["fit 1", "fit 2"]
-    assert expansion.risks[0].bound is None and expansion.risks[1].bound.label == "risk 2"
+    assert [written.fit.label for written in expansion.risks] == ["fit 0", "fit 1"]
+    assert expansion.risks[0].bound is None and expansion.risks[1].bound.label == "risk 1"
     assert [written.risk for written in expansion.risks] == [first, second[0]]
     for written in expansion.risks:
         assert written.alpha() == pytest.approx(written.risk.oracle().alpha, abs=1e-5)

@@ -338,6 +338,8 @@ def test_variables_and_their_solution_travel_together(solved, again):
         ("theta", "weights"),
         ("mu", "weights"),
         ("predict", "decision_function"),
+        ("score", "decision_function"),
+        ("predict_proba", "decision_function"),
         ("bias", "intercept"),
         ("bounds", "lower"),
     ],

@@ -225,6 +225,47 @@ def test_a_loss_whose_parts_do_not_fit_is_found():
         check_loss(Shifted(1.0))
 
 
+class Bent(ko.hinge):
+    """A hinge whose curve is off, and whose other parts agree with each other."""
+
+    def curve(self, y):
+        return super().curve(y)._replace(upper=1.2 * super().curve(y).upper)
+
+    def value(self, t, y):
+        return float(np.maximum(0, 1 - y * t).sum())
+
+
+class Flat(ko.hinge):
+    """A hinge whose curve has a number for an array."""
+
+    def curve(self, y):
+        return super().curve(y)._replace(l1=0.0)
+
+
+def test_the_part_of_a_loss_that_is_alone_is_named_with_the_sample():
+    with pytest.raises(AssertionError, match="not so") as raised:
+        check_loss(Bent(1.0))
+    said = str(raised.value)
+    at, expression, value, curve = re.search(
+        r"At the prediction t = (\S+) and y = 1 `expression` has (\S+), `value` has (\S+), "
+        r"`curve` has (\S+): `curve` is the odd one out",
+        said,
+    ).groups()
+    exact = max(0.0, 1 - float(at))
+    assert float(expression) == pytest.approx(exact, rel=1e-4)
+    assert (float(value), float(curve)) == pytest.approx((exact, 1.2 * exact), rel=1e-4)
+
+
+def test_two_parts_alone_are_both_named():
+    with pytest.raises(AssertionError, match=r"`expression` has .*`curve` has .*: one of them is wrong"):
+        check_loss(Shifted(1.0))
+
+
+def test_the_fields_of_a_curve_are_arrays():
+    with pytest.raises(AssertionError, match=r"`l1` of `curve` is an array of shape \(8,\).*got float of"):
+        check_loss(Flat(1.0))
+
+
 @dataclass(frozen=True, repr=False)
 class Late(ko.hinge):
     """A hinge with an intercept that is off."""

@@ -39,7 +39,7 @@ def triplet_certificate(
     * upper: the objective at the given weights plus a multiple of weights in the interior of the cone, which
       makes them feasible; or at zero weights, where these are as good.
     * lower: `best_multipliers`. For "psd" it may be far from the optimum where prices are near zero; then
-      `ko.certify` computes another one, and the larger is kept.
+      the general rules of `ko.certify` give another one, and the larger is kept.
     """
     variables = {v.name(): v for v in problem.variables()}
     lower, best = best_multipliers(data, gamma1, multipliers)
@@ -69,7 +69,7 @@ def triplet_certificate(
     )
     if data.cone != "psd" or found.gap <= LOOSE:
         return found
-    other = ko.certify(problem, point)
+    other = ko.certify(cp.Problem(problem.objective, problem.constraints), point)  # by the general rules
     return replace(found, lower=other.lower, route=other.route) if other.lower > found.lower else found
 
 

@@ -14,6 +14,7 @@ from formulations.triplet_lp.method.interior import interior_weights
 from formulations.triplet_lp.method.multipliers import Multipliers
 from kernelopt.extend import Array
 
+SECONDS = 1e-5  # a few operations of fractions
 TRIES = 40  # corrections until a point is feasible in fractions, each four times as large as the previous one
 SHARES = 25  # corrections after which the share is set to zero: the last was 4^24 2^-52, a sixteenth
 MOVES = 30  # corrections after which the weights are set to zero: the last was 4^3 times as large as they
@@ -31,6 +32,13 @@ class Source:
     data: ComparisonData
     gamma1: float
     multipliers: Multipliers
+
+    @property
+    def seconds(self) -> float:
+        """The predicted seconds: some operations in fractions for every kernel in every row."""
+        data = self.data
+        pairs = data.points.size**2 if data.cone == "dominant" else 0
+        return SECONDS * data.m * (data.T + data.F + pairs)
 
     def statement(self, certificate: Any) -> ko.Statement:
         """Return the programme with its witness.

@@ -26,7 +26,14 @@ from kernelopt.certificates.statements.lifting import (
     set_multiplier,
 )
 from kernelopt.certificates.statements.statement import Statement
-from kernelopt.certificates.statements.witness import fractions, into_ball, slacks, verified_length
+from kernelopt.certificates.statements.witness import (
+    checker,
+    exact_seconds,
+    fractions,
+    into_ball,
+    slacks,
+    verified_length,
+)
 from kernelopt.grams import Grams, join
 from kernelopt.language.measures import FrobeniusNorm
 from kernelopt.language.terms import terms
@@ -46,6 +53,12 @@ class Alignment:
     gain: Array
     constant: float
     radius: float
+
+    @property
+    def seconds(self) -> float:
+        """The predicted seconds of a statement and of its bounds in fractions."""
+        points = self.cone[0][1].n_points if self.cone else 0
+        return exact_seconds(len(self.kernels), self.kernels.n_points) + exact_seconds(len(self.cone), points)
 
     def statement(self, certificate: Any) -> Statement:
         """Return the statement of the problem, with a witness near the point of a certificate."""
@@ -99,7 +112,7 @@ class Alignment:
             statement.set_witness(0, y=U)
             if not isinstance(forms, list):  # doubles, during the projections
                 return B.T @ U - self.gain
-            return (fractions(B.T) @ fractions(U) - fractions(self.gain)).tolist()
+            return (checker().product(B.T, U) - fractions(self.gain)).tolist()
 
         found = linear_over_cone(-self.gain, G, constraints)
         if found is not None:
@@ -110,10 +123,10 @@ class Alignment:
 
     def set_ball_multiplier(self, statement: Statement, U: Array) -> None:
         """Set the multiplier of the ball to U, scaled up until <U, K_j> >= gain_j holds exactly for all j."""
-        gain, columns = fractions(self.gain), fractions(statement.arrays["B0"].T)
+        gain, columns = fractions(self.gain), statement.arrays["B0"].T
         for slack in slacks():
             y = U * (1 + slack)
-            if (columns @ fractions(y) >= gain).all():
+            if (checker().product(columns, y) >= gain).all():
                 h, t = verified_length(y, "2")
                 statement.set_witness(0, y=y, h=h, t=t)
                 return

@@ -23,6 +23,8 @@ from kernelopt.certificates.statements.columns import (
 from kernelopt.certificates.statements.lifting import interior_witness, linear_over_cone, set_multiplier
 from kernelopt.certificates.statements.statement import Statement
 from kernelopt.certificates.statements.witness import (
+    checker,
+    exact_seconds,
     fractions,
     into_ball,
     on_dyadic_grid,
@@ -77,6 +79,12 @@ class Learning:
     offset: float
     bound: WeightBound
 
+    @property
+    def seconds(self) -> float:
+        """The predicted seconds of a statement and of its bounds in fractions."""
+        points = self.cone[0][1].n_points if self.cone else 0
+        return exact_seconds(len(self.kernels), self.kernels.n_points) + exact_seconds(len(self.cone), points)
+
     def statement(self, certificate: Any) -> Statement:
         """Return the statement of the problem, with a witness near the point and alpha of a certificate."""
         columns, signs = column_names(self.variables)
@@ -109,8 +117,8 @@ class Learning:
         nearby = project_zero_sum(alpha, low, high) if self.bias else np.clip(alpha, low, high)
         alpha = on_dyadic_grid(nearby, low, high, self.bias)
         statement.set_witness(0, alpha=alpha)
-        a, K = fractions(alpha), fractions(statement.arrays["K0"])
-        costs = [Fraction(self.price) * (a @ G @ a) / 2 for G in K]
+        forms = checker().product(statement.arrays["K0"], alpha) @ fractions(alpha)
+        costs = (Fraction(self.price) * forms / 2).tolist()
         if self.bound.row is None:
             y = np.array([np.nextafter(max(float(v), 0.0), np.inf) if v > 0 else 0.0 for v in costs])
             h, t = verified_length(y, conjugate(statement.facts["balls"][0]))
@@ -166,7 +174,7 @@ class Learning:
             size = sum(point * fractions(self.bound.row))
             if self.bound.equal or size > self.bound.total:
                 point = point * (Fraction(self.bound.total) / size)
-        exact_matrix = np.tensordot(point, fractions(statement.arrays["K0"]), 1)
+        exact_matrix = checker().product(point, statement.arrays["K0"])
         M = np.array(exact_matrix, dtype=float)
         verified = verified_factor((M + M.T) / 2, exact_matrix)
         if verified is None:

@@ -14,7 +14,7 @@ from kernelopt.certificates.statements.witness import (
     EPS,
     checker,
     exact_solution,
-    fractions,
+    on_grid,
     slacks,
     verified_factor,
 )
@@ -60,28 +60,28 @@ def set_multiplier(
     flat = G[chosen].reshape(chosen.size, -1)
     for _ in range(PROJECTIONS):
         values, vectors = np.linalg.eigh((Y + Y.T) / 2)
-        S = vectors * np.sqrt(np.maximum(values, 0.0))
+        S = on_grid(vectors * np.sqrt(np.maximum(values, 0.0)))
         Y = S @ S.T
         forms = flat @ Y.ravel()
         missing = np.asarray(target(forms), dtype=float) - forms
         step = np.linalg.lstsq(flat @ flat.T, missing, rcond=DEPENDENT)[0]
         change = np.tensordot(step, G[chosen], 1)
         Y = Y + change
-    exact = fractions(G[chosen]).reshape(chosen.size, -1)
-    products = (exact @ exact.T).tolist()
+    product = checker().product
+    products = product(flat, flat.T).tolist()
     smallest = float(np.abs(change).sum(axis=0).max()) + 4 * len(Y) * EPS * float(np.abs(Y).max(initial=0.0))
     for factor_of_two in range(DOUBLINGS):
         tilted = S @ S.T + smallest * 2.0**factor_of_two * np.eye(len(S))
         tilted = (tilted + tilted.T) / 2
-        forms = (exact @ fractions(tilted.ravel())).tolist()
+        forms = product(flat, tilted.ravel()).tolist()
         mix = exact_solution(products, [w - v for w, v in zip(target(forms), forms, strict=True)])
         if mix is None:
             return
         mix_of_all = [Fraction(0)] * len(G)
         for j, v in zip(chosen.tolist(), mix, strict=True):
             mix_of_all[j] = v
-        shifted = fractions(tilted) + np.tensordot(np.array(mix_of_all), fractions(G), 1)
-        if checker().semidefinite(shifted, fractions(S)):
+        shifted = product([Fraction(1), *mix_of_all], [tilted, *G])
+        if checker().semidefinite(shifted, S):
             statement.set_witness(k, Y=tilted, S=S)
             statement.facts["mix"][k] = mix_of_all
             return
@@ -94,7 +94,7 @@ def witness_towards(G: Array, x: Array, centre: Array) -> tuple[Array, Array] | 
         M = np.tensordot(nearby, G, 1)
         if np.linalg.eigvalsh(M)[0] <= 0:
             continue
-        found = verified_factor(M, np.tensordot(fractions(nearby), fractions(G), 1), ridges=False)
+        found = verified_factor(M, checker().product(nearby, G), ridges=False)
         if found is not None:
             return nearby, found[1]
     return None

@@ -138,7 +138,7 @@ class ExactRun:
             with self.control.certifying():
                 found, certificate = self.certify_attempt(result)
             if certificate.proof is not None:
-                raise contradiction(self.structure, certificate.proof)
+                raise contradiction(self.structure, certificate.proof, self.control.check)
             self.found.append((found, certificate))
             lower, upper = certificate.lower, certificate.upper
             if self.structure.maximize:
