@@ -29,8 +29,9 @@ it.
 **A method** states `match`, `cost` and `run`: it reads a `Structure`, predicts a `Cost`, reports to a
 `Control`, and returns an `Outcome`. `read_ball` reads one risk with weights in an l_p ball as a
 `BallProblem`, which has the bounds. `on_simplex` and `project_zero_sum` are projections, on a simplex and
-on a box with entries of sum zero; `lp_length` is |v|_p, and `conjugate_exponent` its q. `rounding` bounds
-the rounding errors of sums and products. `register_method` adds a method that is in no package;
+on a box with entries of sum zero; `lp_length` is |v|_p, and `conjugate_exponent` its q. `minimizing_weights`
+are the weights of an l_p ball that are optimal for given lengths. `rounding` bounds the rounding errors of
+sums and products. `register_method` adds a method that is in no package;
 `check_method` tests it.
 
 **A formulation** is a function that returns a `Formulation`, with its dual and, where the paper prints some,
@@ -61,7 +62,7 @@ from kernelopt.losses.weights import Weight, checked_weight, per_sample, weighte
 from kernelopt.methods import Cost, Method, Outcome, Programme, register_method
 from kernelopt.methods.control import Control
 from kernelopt.numerics import rounding
-from kernelopt.numerics.norms import conjugate_exponent, lp_length
+from kernelopt.numerics.norms import conjugate_exponent, lp_length, minimizing_weights
 from kernelopt.numerics.simplex import on_simplex
 from kernelopt.structure import Structure
 from kernelopt.structure.ball import BallProblem, read_ball
@@ -153,6 +154,7 @@ __all__ = [
     "exponent",
     "installed",
     "lp_length",
+    "minimizing_weights",
     "on_simplex",
     "one_of",
     "per_sample",

@@ -10,16 +10,16 @@ from numpy.typing import ArrayLike
 
 import kernelopt as ko
 from formulations.lp_norm.dual_over_alpha import DualOverAlpha
+from formulations.lp_norm.exponents import ball_exponent
 from formulations.lp_norm.multiple_kernel_data import (
     HINGE,
     PAPER,
     MultipleKernelData,
     multiple_kernel_data,
 )
-from formulations.lp_norm.optimal_weights import ball_exponent, optimal_weights
 from formulations.lp_norm.powers import powers
 from formulations.machine_weights import machine_weights
-from kernelopt.extend import Array
+from kernelopt.extend import Array, minimizing_weights
 
 
 def block_norm(
@@ -124,7 +124,7 @@ def programme(data: MultipleKernelData, r: float, theta: cp.Variable) -> ko.Prog
 
     def recover() -> tuple[dict[cp.Variable, Array], list[Array]]:
         lengths = np.asarray(data.everywhere(machine.lengths).value) if data.used.size else np.zeros(data.M)
-        weights = optimal_weights(lengths, r)
+        weights = minimizing_weights(lengths, ball_exponent(r))
         return {theta: weights}, [np.asarray(machine.fit.dual_value)]
 
     return ko.Programme(problem, recover)

@@ -16,9 +16,8 @@ from formulations.lp_norm.multiple_kernel_data import (
     MultipleKernelData,
     multiple_kernel_data,
 )
-from kernelopt.extend import Array
+from kernelopt.extend import Array, as_symmetric
 
-SYMMETRIC = 1e-8  # largest difference of E and its transpose, over the largest entry: as for kernels
 DEFINITE = 1e-12  # smallest over largest eigenvalue: above it at least four digits of the inverse are correct
 
 
@@ -106,16 +105,10 @@ def dual(data: MultipleKernelData, R: Array) -> cp.Problem:
 
 def root(E: ArrayLike, M: int) -> Array:
     """Return R with E = R'R, or say why E is not positive definite."""
-    matrix = ko.as_float_array(E, "E")
+    matrix = as_symmetric(E, "E")
     if matrix.shape != (M, M):
         raise ko.ShapeError(
             f"E must have shape ({M}, {M}), one row per kernel, got {matrix.shape}. numpy.eye({M}) is p = 2."
-        )
-    skew = float(np.abs(matrix - matrix.T).max())
-    if skew > SYMMETRIC * float(np.abs(matrix).max()):
-        raise ko.NotSymmetricError(
-            f"E must be symmetric to 1e-8 relative, got entries that differ by {skew:.3g} from their "
-            "transpose. Pass (E + E.T) / 2."
         )
     eigenvalues = np.linalg.eigvalsh(matrix)
     if not eigenvalues[0] > DEFINITE * eigenvalues[-1]:
@@ -123,4 +116,4 @@ def root(E: ArrayLike, M: int) -> Array:
             f"E must be positive definite, got a smallest eigenvalue of {eigenvalues[0]:.3g} against the "
             f"largest {eigenvalues[-1]:.3g}. Add a multiple of the identity."
         )
-    return np.asarray(np.linalg.cholesky((matrix + matrix.T) / 2).T)
+    return np.asarray(np.linalg.cholesky(matrix).T)

@@ -12,13 +12,13 @@ from numpy.typing import ArrayLike
 
 import kernelopt as ko
 from formulations.lp_norm.dual_over_alpha import DualOverAlpha
+from formulations.lp_norm.exponents import block_exponent
 from formulations.lp_norm.method.outliers import Outliers, threshold
 from formulations.lp_norm.multiple_kernel_data import (
     PAPER,
     MultipleKernelData,
     multiple_kernel_data,
 )
-from formulations.lp_norm.optimal_weights import block_exponent
 from formulations.lp_norm.primal import primal
 from kernelopt.extend import Array
 
@@ -134,7 +134,7 @@ def dual(data: MultipleKernelData, p: float) -> cp.Problem:
 
 
 def optimal_weights_at(data: MultipleKernelData, lengths: cp.Expression, p: float) -> cp.Expression:
-    """Return theta of Proposition 2 as an expression of the lengths: see `optimal_weights`.
+    """Return theta of Proposition 2 as an expression of the lengths: see `minimizing_weights`.
 
     Lengths count as `SMALLEST_LENGTH` at least. Where all are zero the weights are then equal, M^(-1/p).
     """

@@ -13,10 +13,10 @@ import numpy as np
 import kernelopt as ko
 from formulations.lp_norm.block_norm import block_norm
 from formulations.lp_norm.elastic_net import elastic_net
+from formulations.lp_norm.exponents import ball_exponent
 from formulations.lp_norm.multiple_kernel_data import HINGE
 from formulations.lp_norm.non_isotropic import non_isotropic
 from formulations.lp_norm.one_class import one_class
-from formulations.lp_norm.optimal_weights import ball_exponent
 from formulations.lp_norm.primal import primal
 from formulations.lp_norm.tikhonov import tikhonov
 from formulations.planting import Knobs, Machine, contradicting, kernels, machine, planted

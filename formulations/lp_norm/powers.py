@@ -10,8 +10,8 @@ import numpy as np
 
 import kernelopt as ko
 from formulations.lp_norm.dual_over_alpha import DualOverAlpha
+from formulations.lp_norm.exponents import ball_exponent
 from formulations.lp_norm.multiple_kernel_data import PAPER, MultipleKernelData
-from formulations.lp_norm.optimal_weights import ball_exponent
 from kernelopt.extend import Array
 
 LARGEST_RATIO = 1e8  # of two weights: the smaller term of their sum then keeps half of its sixteen digits

@@ -72,7 +72,7 @@ def unbounded_variables(structure: Structure) -> list[cp.Variable]:
 
 
 def weights_that_grow(structure: Structure) -> list[cp.Variable]:
-    """Return the `loose_weights` as which grow the objective falls, as far as the structure shows it.
+    """Return the unbounded variables along which the objective decreases, as far as the structure shows.
 
     They are in the kernels of a risk with a positive price. Those are left out that have bounds as an
     attribute, and those in the kernels of a risk whose labels are all equal: with an intercept its optimum

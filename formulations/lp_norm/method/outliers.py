@@ -10,9 +10,9 @@ import cvxpy as cp
 import numpy as np
 
 import kernelopt as ko
+from formulations.lp_norm.exponents import ball_exponent
 from formulations.lp_norm.multiple_kernel_data import Explicit, MultipleKernelData
-from formulations.lp_norm.optimal_weights import optimal_weights
-from kernelopt.extend import Array
+from kernelopt.extend import Array, minimizing_weights
 
 ROUND_OFF = 1e-15  # a few units in the last place, by which a projection may leave its set
 ROUNDS = 12  # changes of the weights, and of the active set: both settle after a few rounds, or cycle
@@ -211,7 +211,7 @@ class Outliers(ko.BoundedProblem):
         result is in the set in any case.
         """
         lengths = np.array([np.linalg.norm(part) for part in self.parts(w)])
-        theta = optimal_weights(lengths, self.r)
+        theta = minimizing_weights(lengths, ball_exponent(self.r))
         theta = np.repeat(theta, np.diff([*self.starts, self.L.shape[1]]))
         F = self.L * np.sqrt(theta)
         cap, k = 1 / self.most, max(float(np.square(F).sum()) / self.data.n, SMALLEST)

@@ -191,9 +191,9 @@ def test_a_penalty_must_be_positive(penalty):
     ("bad", "error", "message"),
     [
         (np.eye(2), ShapeError, r"E must have shape \(3, 3\), one row per kernel, got \(2, 2\)"),
-        (np.ones(3), ShapeError, r"got \(3,\)"),
+        (np.ones(3), ShapeError, r"E must have 2 dimension\(s\), got shape \(3,\)"),
         (np.diag([1.0, np.nan, 1.0]), NotFiniteError, r"E must be finite, got nan at index \(1, 1\)"),
-        (np.eye(3) + np.triu(np.ones((3, 3)), 1), NotSymmetricError, r"Pass \(E \+ E.T\) / 2"),
+        (np.eye(3) + np.triu(np.ones((3, 3)), 1), NotSymmetricError, r"pass \(E \+ E.T\) / 2"),
         (np.diag([1.0, 1.0, -0.1]), NotPSDError, "positive definite, got a smallest eigenvalue of -0.1"),
         (np.ones((3, 3)), NotPSDError, "Add a multiple of the identity"),
         (np.zeros((3, 3)), NotPSDError, "E must be positive definite"),

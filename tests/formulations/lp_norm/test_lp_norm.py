@@ -14,8 +14,8 @@ from sklearn.svm import SVC, SVR, OneClassSVM
 
 import kernelopt as ko
 from formulations import lanckriet, lp_norm
-from formulations.lp_norm.optimal_weights import optimal_weights
-from formulations.machine_weights import weights_of
+from formulations.machine_weights import scales
+from kernelopt.extend import minimizing_weights
 from tests.every import every
 from tests.problems import CASES, EPS, crossed, labels, solved, stack, targets
 
@@ -340,20 +340,20 @@ def test_the_weights_of_proposition_2_are_optimal(p):
     """sum |w_m|^2 / theta_m is the square of the r-norm of the lengths there, and no less elsewhere."""
     rng, r = np.random.default_rng(0), block_exponent(p)
     lengths = np.array([0.3, 2.0, 1e-3])
-    theta = optimal_weights(lengths, r)
+    theta = minimizing_weights(lengths, p)
     least = np.linalg.norm(lengths, r) ** 2
     assert np.linalg.norm(theta, p) == pytest.approx(1.0, rel=1e-12)
     assert (lengths**2 / theta).sum() == pytest.approx(least, rel=1e-12)
     for other in rng.uniform(size=(100, 3)):
         assert (lengths**2 / (other / np.linalg.norm(other, p))).sum() >= least * (1 - 1e-12)
-    flat = optimal_weights(np.zeros(3), r)
+    flat = minimizing_weights(np.zeros(3), p)
     assert np.linalg.norm(flat, p) == pytest.approx(1.0) and np.ptp(flat) == 0
 
 
 def test_a_machine_that_is_zero_has_weights_one():
     """Every weights give it; with these its kernel is the sum of the kernels, and predicts like it."""
     risk = ko.risk(list(GRAMS), np.zeros(N), ko.squared(), norm=3)
-    assert not risk.oracle().alpha.any() and weights_of(risk).tolist() == [1.0] * len(GRAMS)
+    assert not risk.oracle().alpha.any() and scales(risk).tolist() == [1.0] * len(GRAMS)
 
 
 # ----------------------------------------------------- Theorem 1 and form (29): Kloft 2.2 and 3.2
