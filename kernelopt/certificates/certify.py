@@ -109,7 +109,6 @@ def certify(
         choices.append([np.asarray(a) for a in stored])
     given = None if retrain else [(a, None) for a in required_alphas(alphas, structure)]
     found = certificate_at(structure, start, choices, given=given, bounds=known)
-    found = certificate_at(structure, start, choices, given=given, bounds=known)
     return with_own_bounds(problem, found, start) if isinstance(problem, BoundedProblem) else found
 
 

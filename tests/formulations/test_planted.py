@@ -15,7 +15,6 @@ from tests.formulations.test_formulations import ENTRIES
 from tests.problems import solved
 
 KNOBS = {
-    "default": {},
     "degenerate, with duplicates": {"degenerate": True, "duplicates": 2},
     "one kernel, all labelled": {"n": 8, "m": 1, "unlabelled": 0},
     "ill-conditioned": {"n": 12, "m": 4, "condition": 1e4},

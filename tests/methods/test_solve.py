@@ -1,4 +1,4 @@
-"""`solve`: what it leaves in the problem, what the solution says, and what it refuses."""
+"""What `solve` leaves in the problem, and what the solution says."""
 
 from __future__ import annotations
 
@@ -10,26 +10,13 @@ import pytest
 from sklearn.svm import SVC
 
 import kernelopt as ko
-from tests.every import every
-from tests.problems import labels, points, solved, stack, targets
+from tests.methods.cases import KS, N, Y, learning, transductive, weights
+from tests.problems import points, solved, targets
 
-N = 10
-KS = stack(N)
 TRACES = KS.trace(axis1=1, axis2=2)
-Y = labels(N)
+
+
 OTHER = np.sign(points(N)[:, 1])
-
-
-def weights(size=3, name="mu", **attributes):
-    return cp.Variable(size, name=name, **(attributes or {"nonneg": True}))
-
-
-def learning(loss=None, trace=N, y=Y):
-    """min risk over the simplex of weights."""
-    mu = weights()
-    K = ko.combine(mu, KS)
-    risk = ko.risk(K, y, loss or ko.hinge(C=1.0))
-    return cp.Problem(cp.Minimize(risk), [ko.trace(K) == trace]), mu, risk
 
 
 def support_vectors(K, y, C=1.0):
@@ -44,7 +31,7 @@ def dual_value(K, alpha, y):
     return y @ alpha - alpha @ K @ alpha / 2
 
 
-# ---------------------------------------------------------------------- what a problem is left with
+# ------------------------------------------------------------------------- what a problem is left with
 
 
 @pytest.mark.parametrize("method", ["exact"])
@@ -178,7 +165,7 @@ def test_an_ordinary_solve_before_and_after_does_no_harm():
     assert solved(problem) == pytest.approx(plain, abs=1e-6)
 
 
-# ----------------------------------------------------------------------------------- alpha
+# ----------------------------------------------------------------------------------------------- alpha
 
 
 def ridged():
@@ -276,7 +263,7 @@ def test_the_intercept_of_a_regression():
     np.testing.assert_allclose(risk.alpha, 2 * residual, atol=1e-3)
 
 
-# -------------------------------------------------------------------------------- the solution
+# ---------------------------------------------------------------------------------------- the solution
 
 
 def test_the_fields_of_a_solution_are_consistent():
@@ -330,103 +317,7 @@ def test_rungs_are_walked_until_the_tolerance_is_met():
     assert solution.upper - solution.lower == pytest.approx(min(widths), abs=1e-15)
 
 
-# ------------------------------------------------------------------------------- prediction
-
-
-X_ALL = points(N + 5, seed=8)
-X_NEW = points(4, seed=9)
-KERNELS = [ko.gaussian(1.0), ko.linear(), ko.polynomial(2)]
-
-
-def transductive(ridge=False, attributes=None):
-    """Kernels on more points than there are labels."""
-    grams = ko.Grams.from_kernels(KERNELS, X_ALL)
-    mu = weights(3, **(attributes or {}))
-    K = ko.combine(mu, grams)
-    extra = []
-    if ridge:
-        tau = cp.Variable(nonneg=True, name="tau")
-        K = K + tau * np.eye(N + 5)
-        extra = [tau >= 0.1]
-    if attributes:
-        extra = [K >> 0]
-    risk = ko.risk(K, Y, ko.hinge())
-    return cp.Problem(cp.Minimize(risk), [ko.trace(K) == N + 5, *extra]), grams, risk
-
-
-def test_predictions_on_all_points():
-    problem, grams, risk = transductive()
-    solution = ko.solve(problem)
-    K = grams.combine(solution.weights)
-    f = solution.decision_function()
-    assert f.shape == (N + 5,)
-    np.testing.assert_allclose(solution.kernel, K)
-    np.testing.assert_allclose(f, K[:, :N] @ solution.alpha + solution.intercept)
-    hinge = np.maximum(1 - Y * f[:N], 0).sum() + solution.alpha @ K[:N, :N] @ solution.alpha / 2
-    assert hinge == pytest.approx(solution.value, rel=1e-4)
-    assert float(risk.value) == pytest.approx(solution.value, rel=1e-9)
-
-
-def test_predictions_at_new_points():
-    problem, grams, _ = transductive()
-    solution = ko.solve(problem)
-    cross = grams.cross(X_NEW)
-    expected = np.tensordot(solution.weights, cross, 1)[:, :N] @ solution.alpha + solution.intercept
-    np.testing.assert_allclose(solution.decision_function(cross), expected)
-    np.testing.assert_allclose(solution.decision_function(cross[:, :, :N]), expected)
-    np.testing.assert_allclose(
-        solution.decision_function(grams.cross(X_ALL)), solution.decision_function(), atol=1e-9
-    )
-
-
-@pytest.mark.parametrize("shape", [(2, 4, N), (3, 4, N - 1), (4, N), (3, 4)])
-def test_cross_kernels_of_another_shape_are_refused(shape):
-    problem, _, _ = transductive()
-    solution = ko.solve(problem)
-    with pytest.raises(ko.ShapeError, match="cross must have"):
-        solution.decision_function(np.zeros(shape))
-
-
-def test_weights_of_free_sign_do_not_extend_to_new_points():
-    problem, grams, _ = transductive(attributes={"symmetric": False})
-    solution = ko.solve(problem)
-    assert solution.decision_function().shape == (N + 5,)
-    with pytest.raises(ko.InputError, match=r"non-negative.*among the N"):
-        solution.decision_function(grams.cross(X_NEW))
-
-
-def test_a_psd_variable_does_not_extend_to_new_points():
-    K = cp.Variable((N, N), PSD=True)
-    solution = ko.solve(cp.Problem(cp.Minimize(ko.risk(K, Y, ko.hinge())), [cp.trace(K) <= N]))
-    assert solution.weights is None
-    np.testing.assert_allclose(solution.kernel, K.value)
-    with pytest.raises(ko.InputError, match="new points"):
-        solution.decision_function(np.zeros((1, 2, N)))
-
-
-def test_tau_is_reported_and_left_out_of_predictions():
-    problem, grams, _ = transductive(ridge=True)
-    solution = ko.solve(problem)
-    (tau,) = [v for v in problem.variables() if v.name() == "tau"]
-    assert solution.tau == pytest.approx(float(tau.value)) and solution.tau >= 0.1 - 1e-6
-    assert solution.weights.shape == (3,)
-    K = grams.combine(solution.weights)
-    np.testing.assert_allclose(solution.kernel, K)
-    f = K[:, :N] @ solution.alpha + solution.intercept
-    np.testing.assert_allclose(solution.decision_function(), f)
-    cross = np.tensordot(solution.weights, grams.cross(X_NEW), 1)[:, :N] @ solution.alpha + solution.intercept
-    np.testing.assert_allclose(solution.decision_function(grams.cross(X_NEW)), cross)
-
-
-def test_a_list_of_kernels_predicts_with_all_of_them():
-    problem = cp.Problem(cp.Minimize(ko.risk(list(KS + np.eye(N)), Y, ko.hinge(), norm=1.5)))
-    solution = ko.solve(problem)
-    assert solution.weights.shape == (3,)
-    f = np.tensordot(solution.weights, KS + np.eye(N), 1) @ solution.alpha + solution.intercept
-    np.testing.assert_allclose(solution.decision_function(), f)
-
-
-# ------------------------------------------------------------------------------- uniqueness
+# ------------------------------------------------------------------------------------------ uniqueness
 
 
 def test_generic_weights_are_unique():
@@ -446,7 +337,7 @@ def test_uniqueness_is_not_claimed_where_it_is_not_known():
     assert ko.solve(problem).weights_unique is None
 
 
-# ----------------------------------------------------------------------------- parameters
+# ------------------------------------------------------------------------------------------ parameters
 
 
 def test_a_parameter_is_read_at_every_solve():
@@ -487,7 +378,7 @@ def test_a_risk_of_weight_zero_costs_nothing(kind):
     np.testing.assert_allclose(mu.value, 1, atol=1e-3)
 
 
-# ----------------------------------------------------------------------------- fixed kernels
+# --------------------------------------------------------------------------------------- fixed kernels
 
 
 @pytest.mark.parametrize(
@@ -502,250 +393,7 @@ def test_a_fixed_kernel_is_an_ordinary_machine(loss):
     assert solution.decision_function().shape == (N,)
 
 
-# -------------------------------------------------------------------------------- refusals
-
-
-@pytest.mark.parametrize("tol", [0, -1e-5, np.nan, np.inf, "small", None, True])
-def test_bad_tolerances_are_refused(tol):
-    with pytest.raises(ko.ParameterError, match="tol"):
-        ko.solve(learning()[0], tol=tol)
-
-
-@pytest.mark.parametrize("option", ["time_limit", "memory"])
-@pytest.mark.parametrize("value", [0, -1.0, np.nan, "long"])
-def test_bad_limits_are_refused(option, value):
-    with pytest.raises(ko.ParameterError, match=option):
-        ko.solve(learning()[0], **{option: value})
-
-
-def test_unknown_methods_are_refused_by_name():
-    with pytest.raises(ko.MethodError, match=r"'exact'.*'simplex'"):
-        ko.solve(learning()[0], "simplex")
-
-
-def test_unknown_solvers_are_refused_by_name():
-    with pytest.raises(ko.ParameterError, match=r"CLARABEL.*SCS.*Did you mean GUROBI"):
-        ko.solve(learning()[0], solver="gurobus")
-
-
-def test_unknown_options_are_refused():
-    with pytest.raises(TypeError, match="tolerance"):
-        ko.solve(learning()[0], tolerance=1e-3)
-
-
-@pytest.mark.parametrize("problem", [None, 3, cp.Variable(), []], ids=repr)
-def test_only_problems_are_solved(problem):
-    with pytest.raises(ko.ParameterError, match=r"cvxpy\.Problem"):
-        ko.solve(problem)
-
-
-def test_integers_are_refused():
-    mu = cp.Variable(3, boolean=True)
-    problem = cp.Problem(cp.Minimize(ko.risk(ko.combine(mu, KS), Y, ko.hinge())), [cp.sum(mu) <= 2])
-    for solve in (ko.solve, lambda p: p.solve(method="exact"), ko.certify):
-        with pytest.raises(ko.ParameterError, match="continuous"):
-            solve(problem)
-
-
-@every("solve", [ko.solve, lambda p: p.solve(method="exact"), ko.certify], ids=["ours", "cvxpy's", "certify"])
-@pytest.mark.parametrize(
-    "make",
-    [
-        lambda mu, risk: cp.Problem(cp.Maximize(risk), [cp.sum(mu) <= 1]),
-        lambda mu, risk: cp.Problem(cp.Minimize(-risk), [cp.sum(mu) <= 1]),
-        lambda mu, risk: cp.Problem(cp.Maximize(cp.minimum(risk, 3)), [cp.sum(mu) <= 1]),
-        lambda mu, risk: cp.Problem(cp.Maximize(cp.sum(mu)), [risk >= 3, mu <= 4]),
-        lambda mu, risk: cp.Problem(cp.Minimize(cp.sum(mu)), [risk >= 1]),
-        lambda mu, risk: cp.Problem(cp.Minimize(cp.sum(mu)), [risk == 3]),
-    ],
-    ids=["maximised", "minus", "minimum", "bound below", "loose bound below", "equation"],
-)
-def test_what_is_not_convex_is_cvxpys_to_refuse(make, solve):
-    _, mu, risk = learning()
-    with pytest.raises(cp.DCPError):
-        solve(make(mu, risk))
-
-
-def lazy(n, attributes):
-    """Kernels on n points that nobody may evaluate."""
-
-    class Never:
-        def __call__(self, *_):
-            raise AssertionError("evaluated")
-
-        def diagonal(self, X):
-            return np.ones(len(X))
-
-        def rank(self, X):
-            return len(X)
-
-        def __repr__(self):
-            return "never"
-
-    mu = cp.Variable(2, **attributes)
-    K = ko.combine(mu, ko.Grams.from_kernels([Never(), Never()], np.zeros((n, 1))))
-    risk = ko.risk(K, np.tile([1.0, -1.0], n // 2), ko.hinge())
-    return cp.Problem(cp.Minimize(risk), [ko.trace(K) == n])
-
-
-def test_a_hopeless_semidefinite_problem_is_refused():
-    problem = lazy(2000, {})
-    for solve in (ko.solve, lambda p: p.solve(method="exact")):
-        with pytest.raises(ko.MethodError, match=r"order 2001.*nonneg=True.*force=True"):
-            solve(problem)
-
-
-def test_memory_decides_what_is_hopeless():
-    problem = lazy(300, {})
-    with pytest.raises(ko.MethodError, match="GB"):
-        ko.solve(problem, memory=1e6)
-
-
-# ------------------------------------------------------------- no optimum: infeasible, unbounded
-
-
-def test_contradictory_constraints_come_with_a_farkas_ray():
-    """All variables plain and no risk: the cone form is cvxpy's own, b - Ax in K, here non-negative."""
-    x = cp.Variable(2, name="x")
-    constraints = [(x[0] + x[1] <= 1).set_label("roof"), (x >= 1).set_label("floor")]
-    problem = cp.Problem(cp.Minimize(x[0]), constraints)
-    with pytest.raises(ko.InfeasibleError, match=r"roof.*floor") as caught:
-        ko.solve(problem)
-    ray = caught.value.proof["ray"]
-    data, _, _ = cp.Problem(cp.Minimize(0), constraints).get_problem_data(cp.CLARABEL)
-    assert ray.min() >= 0
-    assert data["b"] @ ray < -1e-9
-    assert np.abs(data["A"].T @ ray).max() <= 1e-9 * ray.max()
-
-
-def test_contradictory_weights_are_infeasible_with_proof():
-    problem, mu, _ = learning()
-    wrong = cp.Problem(problem.objective, [*problem.constraints, (mu <= -1).set_label("negative")])
-    for solve in (ko.solve, lambda p: p.solve(method="exact")):
-        with pytest.raises(ko.InfeasibleError, match="negative") as caught:
-            solve(wrong)
-        assert np.isfinite(caught.value.proof["ray"]).all()
-
-
-@pytest.mark.parametrize(
-    "objective",
-    [lambda x: cp.Minimize(0 * x[0]), lambda x: cp.Minimize(x[0]), lambda x: cp.Minimize(cp.norm(x))],
-    ids=["feasibility", "linear", "norm"],
-)
-def test_a_far_away_feasible_point_is_not_called_impossible(objective):
-    """x = (5e8, 5e8 - 1) is feasible. Solvers may give up; a proof would be false."""
-    x = cp.Variable(2, name="x")
-    problem = cp.Problem(objective(x), [x[0] - x[1] >= 1, x[0] - (1 + 1e-9) * x[1] <= 0.5])
-    proof = None
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ko.ConvergenceWarning)
-        try:
-            ko.solve(problem)
-        except ko.InfeasibleError as error:
-            proof = error.proof
-        except (ko.SolverError, ko.UnboundedError):
-            pass
-    assert proof is None
-
-
-def hard(K, y, bias=None):
-    mu = weights(len(K))
-    kernel = ko.combine(mu, np.asarray(K))
-    return cp.Problem(
-        cp.Minimize(ko.risk(kernel, y, ko.hard_margin(), bias=bias)), [ko.trace(kernel) == len(y)]
-    )
-
-
-def twins():
-    """Two points at one place with both labels, among others."""
-    X = points(8, seed=4)
-    X[1] = X[0]
-    y = labels(8, seed=4)
-    y[:2] = 1.0, -1.0
-    return [np.exp(-((X[:, None] - X[None]) ** 2).sum(2) / w) for w in (1.0, 8.0)], y
-
-
-def exclusive_or():
-    X = np.array([[1.0, 1.0], [-1.0, -1.0], [1.0, -1.0], [-1.0, 1.0]])
-    return [X @ X.T, np.outer(X[:, 0], X[:, 0])], np.array([1.0, 1.0, -1.0, -1.0])
-
-
-@pytest.mark.parametrize("bias", [True, False])
-@pytest.mark.parametrize("data", [twins, exclusive_or])
-def test_a_hard_margin_on_inseparable_data_is_infeasible_with_proof(data, bias):
-    """y a >= 0, |a|_1 = 2, sum a = 0 (with an intercept) and K_i a = 0 for every kernel."""
-    Ks, y = data()
-    with pytest.raises(ko.InfeasibleError, match="proof") as caught:
-        ko.solve(hard(Ks, y, bias))
-    alpha = caught.value.proof["alpha"]
-    assert (y * alpha).min() >= 0
-    assert np.abs(alpha).sum() == pytest.approx(2)
-    if bias:
-        assert alpha.sum() == pytest.approx(0, abs=1e-9)
-    for K in Ks:
-        assert np.abs(K @ alpha).max() <= 2e-5
-        assert alpha @ K @ alpha <= 1e-9
-
-
-def test_a_hard_margin_on_separable_data_is_solved():
-    X = points(N)
-    problem = hard([X @ X.T + 2.0, np.exp(-((X[:, None] - X[None]) ** 2).sum(2))], Y)
-    solution = ko.solve(problem)
-    assert solution.gap <= 1e-5
-    assert (Y * solution.decision_function()).min() >= 1 - 1e-5
-    assert solution.margin == pytest.approx((2 * solution.value) ** -0.5)
-
-
-def test_a_barely_separable_hard_margin_is_warned_of():
-    """Two points of both labels 1e-3 apart: squared distance 1e-6 where the diagonal is one."""
-    X = np.array([[0.0], [1e-3], [2.0], [3.0]])
-    K = np.exp(-((X - X.T) ** 2) / 2)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ko.ConvergenceWarning)
-        with pytest.warns(ko.ConditionWarning, match="soft margin"):
-            solution = ko.solve(hard([K], np.array([1.0, -1.0, 1.0, -1.0])))
-    value = solved_hard_margin(K, np.array([1.0, -1.0, 1.0, -1.0]))
-    assert solution.lower <= value * (1 + 1e-4) and solution.upper >= value * (1 - 1e-4)
-
-
-def solved_hard_margin(K, y):
-    """max 1'a - 1/2 a'YKYa, with alpha = y a large: scaled by 1e6."""
-    a = cp.Variable(len(y), nonneg=True)
-    L = np.linalg.cholesky(K)
-    scale = 1e6
-    objective = cp.sum(a) - scale * cp.sum_squares(L.T @ cp.multiply(y, a)) / 2
-    return scale * solved(cp.Problem(cp.Maximize(objective), [y @ a == 0]))
-
-
-@pytest.mark.parametrize(
-    "make",
-    [
-        lambda x: cp.Problem(cp.Minimize(-cp.sum(x)), [x >= 0]),
-        lambda x: cp.Problem(cp.Maximize(cp.sum(x)), [x >= 0]),
-        lambda x: cp.Problem(cp.Minimize(cp.square(x[0]) - x[1])),
-    ],
-    ids=["linear", "maximised", "quadratic"],
-)
-def test_unbounded_problems_are_called_so(make):
-    problem = make(cp.Variable(2, name="x"))
-    for solve in (ko.solve, lambda p: p.solve(method="exact")):
-        with pytest.raises(ko.UnboundedError, match="bound"):
-            solve(problem)
-
-
-def test_an_unbounded_problem_with_a_risk_is_never_called_optimal():
-    mu = weights()
-    risk = ko.risk(ko.combine(mu, KS), Y, ko.hinge())
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        try:
-            solution = ko.solve(cp.Problem(cp.Minimize(risk - cp.sum(mu))))
-        except ko.UnboundedError:
-            return
-    assert solution.lower == -np.inf and solution.status == "inaccurate" and caught
-
-
-# --------------------------------------------------------------------------------- extremes
+# -------------------------------------------------------------------------------------------- extremes
 
 
 def test_a_single_solver_can_be_forced():

@@ -56,6 +56,7 @@ def in_a_new_process(script, cache):
     return json.loads(done.stdout)
 
 
+@pytest.mark.slow
 def test_a_cold_compilation_is_measured_and_not_taken_from_the_budget(tmp_path):
     cold = in_a_new_process(COLD, tmp_path)
     assert cold["right"] and any(tmp_path.rglob("*.nbi"))

@@ -17,7 +17,7 @@ from tests.certificates.truth.polish import polished
 from tests.certificates.truth.truth import Truth
 
 SECONDS = 1.0  # of one solve; half of it in the quick test
-QUICK, SMALL = range(30), 9
+QUICK, SMALL = range(20), 9
 CHUNK, CHUNKS = 50, 40
 FAITHFUL = 1e-6  # of its value: how much worse than `upper` the returned machine may be
 

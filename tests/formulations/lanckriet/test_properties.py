@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 import kernelopt as ko
 from formulations import lanckriet
-from tests.formulations.lanckriet.test_lanckriet import balanced, close, omega
+from tests.formulations.lanckriet.cases import close, omega
+from tests.formulations.lanckriet.test_sdp import balanced
 
 settings.register_profile("lanckriet", max_examples=6, derandomize=True, deadline=None)
 few = settings(settings.get_profile("lanckriet"))

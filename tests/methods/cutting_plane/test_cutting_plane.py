@@ -12,7 +12,7 @@ import pytest
 from scipy.optimize import linprog
 
 import kernelopt as ko
-from tests.certificates.test_certify import KS, LEARNING, OTHER, PLAIN, Library, N, Y
+from tests.certificates.cases import KS, LEARNING, OTHER, PLAIN, Library, N, Y
 from tests.problems import CASES, labels, points, stack, targets
 
 TOL = 1e-5
@@ -227,7 +227,9 @@ KINDS = [
 ]
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    "kind", [*KINDS[::2], *(pytest.param(kind, marks=pytest.mark.slow) for kind in KINDS[1::2])]
+)
 def test_risks_in_all_places(kind):
     problem = several(kind)
     known = ko.solve(problem, "exact")
