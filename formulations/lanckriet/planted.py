@@ -12,22 +12,24 @@ from typing import Any
 import numpy as np
 
 import kernelopt as ko
-from formulations.lanckriet.alignment import alignment, powers
+from formulations.lanckriet.alignment import alignment, powers_of_two
 from formulations.lanckriet.rank_one import rank_one
 from formulations.lanckriet.sdp import sdp
-from formulations.lanckriet.setting import Array, criterion, setting
+from formulations.lanckriet.transduction_data import criterion, transduction_data
 from formulations.planting import (
     Knobs,
     contradicting,
     directions,
     kernels,
     machine,
-    orthogonal_part,
     planted,
+    singular_kernel,
     split,
 )
+from kernelopt.extend import Array
 
 Plant = Callable[..., ko.Planted]
+SMALLEST = 1e-300  # in the place of the squared length of a vector that is zero: its multiple is then zero
 
 
 def shares(rng: np.random.Generator, knobs: Knobs) -> tuple[Array, Array]:
@@ -111,7 +113,7 @@ def of_rank_one(rng: np.random.Generator, **chosen: Any) -> ko.Planted:
     for _ in range(max(1, knobs.m // 2)):  # in pairs about the mean
         e = rng.normal(size=knobs.N)
         for known in (m.z, rest):
-            e -= known * float(known @ e) / max(float(known @ known), 1e-300)
+            e -= known * float(known @ e) / max(float(known @ known), SMALLEST)
         e *= away / np.linalg.norm(e)
         vectors += [t / size * m.z + mean + e, t / size * m.z + mean - e]
         mu += [rng.uniform(0.5, 1.5)] * 2
@@ -138,11 +140,7 @@ def of_free_signs(rng: np.random.Generator, **chosen: Any) -> ko.Planted:
     """
     knobs = Knobs(**chosen)
     m = machine(rng, ko.hard_margin() if knobs.infeasible else ko.hinge(1.0), knobs)
-    u = rng.normal(size=knobs.N)
-    frame, _ = np.linalg.qr(np.column_stack([m.z, m.g]))
-    u -= frame @ (frame.T @ u)
-    u /= np.linalg.norm(u)
-    K = np.outer(m.g, m.g) / m.form + orthogonal_part(rng, knobs, [m.z, u])
+    K, u = singular_kernel(rng, knobs, m.z, m.g)
     c = float(np.trace(K))
     zeta = 0.0 if knobs.degenerate else float(m.z @ m.z)
     W = np.outer(m.z, m.z) + zeta * np.outer(u, u) - m.form / c * np.eye(knobs.N)
@@ -184,4 +182,4 @@ def of_alignment(rng: np.random.Generator, **chosen: Any) -> ko.Planted:
     stack = ((stack + stack.transpose(0, 2, 1)) / 2)[knobs.owners]
     mu = (base / np.bincount(knobs.owners))[knobs.owners]
     # The variable of the problem counts kernels times powers of two.
-    return planted(alignment(stack, y), value, None, mu=mu / powers(setting(stack, y)))
+    return planted(alignment(stack, y), value, None, mu=mu / powers_of_two(transduction_data(stack, y)))

@@ -1,11 +1,11 @@
-"""Multiple kernel learning by the linear functional strategy: one function per kernel, then least squares."""
+"""The formulation that `functional_strategy` returns, and its solutions by a factorisation."""
 
 from __future__ import annotations
 
 import time
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import cvxpy as cp
 import numpy as np
@@ -15,12 +15,12 @@ from threadpoolctl import threadpool_limits
 import kernelopt as ko
 from formulations.linear_functional.dual import dual
 from formulations.linear_functional.method.candidates import Candidates
-from formulations.linear_functional.method.certificate import certificate
+from formulations.linear_functional.method.certificate import stage_certificate
 from formulations.linear_functional.method.combination import RCOND, Combination, Direct
-from formulations.linear_functional.method.filters import Array
 from formulations.linear_functional.method.least_squares import SecondStage
 from formulations.linear_functional.method.rounding import gamma
-from formulations.linear_functional.setting import Weights, one_of
+from formulations.linear_functional.regularization_data import Weights
+from kernelopt.extend import Array
 
 
 @dataclass(frozen=True, repr=False)
@@ -86,7 +86,7 @@ class Strategy(ko.Formulation):
         MethodError
             If the weights are constrained.
         """
-        one_of(by, ("svd", "qr"), "by")
+        ko.one_of(by, "by", ("svd", "qr"))
         if not 0 < ko.positive(rcond, "rcond") < 1:
             raise ko.ParameterError(f"rcond must be below 1, got {rcond:g}. Nothing would be kept.")
         if self.stage.weights != "free":
@@ -118,11 +118,11 @@ class Strategy(ko.Formulation):
 
     def with_weights(self, weights: Weights = "free", *, ridge: float = 0.0) -> Strategy:
         """The strategy with the same candidates and another second stage."""
-        return build(self.candidates, weights, second_stage(weights, ridge))
+        return strategy_with(self.candidates, weights, second_stage(weights, ridge))
 
     def _solution(self, found: Direct, by: str, rcond: float, seconds: float) -> DirectSolution:
         clock = time.perf_counter()
-        bounds = certificate(self.stage, found.c)
+        bounds = stage_certificate(self.stage, found.c)
         (variable,) = self.problem.variables()
         variable.save_value(found.c)
         return DirectSolution(
@@ -143,11 +143,11 @@ class Strategy(ko.Formulation):
 
 def second_stage(weights: Any, ridge: Any) -> float:
     """Check the arguments of the second stage, and return lambda."""
-    one_of(weights, ("free", "nonnegative", "simplex"), "weights")
+    ko.one_of(weights, "weights", get_args(Weights))
     return ko.positive(ridge, "ridge", allow_zero=True)
 
 
-def build(first: Candidates, weights: Weights, ridge: float) -> Strategy:
+def strategy_with(first: Candidates, weights: Weights, ridge: float) -> Strategy:
     """Return the strategy with these candidates, for a checked second stage."""
     data, X = first.data, first.columns
     v = data.v[data.evaluated]

@@ -10,9 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from kernelopt.certificates.impossible import loose_weights, nothing_bounds
+from kernelopt.certificates.impossible import unbounded_text, unbounded_variables
 from kernelopt.certificates.multiplier import constraint_multipliers
 from kernelopt.errors import ConvergenceWarning, KerneloptError, MethodError, SolverError
+from kernelopt.grams import check_leading_blocks
 from kernelopt.language.terms import terms
 from kernelopt.methods.control import Control
 from kernelopt.methods.describe import learned_machine, only_vector, weights_are_unique, write_back
@@ -28,7 +29,7 @@ from kernelopt.structure.structure import Structure
 LIBRARIES = {"kernelopt", "formulations", "cvxpy"}
 # A further method runs if its predicted seconds are at most a multiple of the time spent, or these seconds.
 PATIENCE, SMALLEST_PATIENCE = 10.0, 60.0
-# It may take a multiple of its predicted seconds, or these seconds.
+# It may take a multiple of its predicted seconds, or these seconds. Compilation by numba is not counted.
 OVERRUN, SMALLEST_BUDGET = 3.0, 2.0
 # The same for the first method, whose budget is larger because the others are predicted to be slower.
 FIRST_OVERRUN, SMALLEST_FIRST_BUDGET = 10.0, 10.0
@@ -95,7 +96,7 @@ def check_kernels(structure: Structure) -> None:
     for term in structure.risks:
         for K, form in zip(term.kernels, term.forms, strict=True):
             for _, grams in (terms(K) or ()) if form == "second-order cone" else ():
-                grams.check_leading_blocks()
+                check_leading_blocks(grams)
 
 
 class MethodSequence:
@@ -134,7 +135,8 @@ class MethodSequence:
 
     def worthwhile(self, candidate: Candidate) -> bool:
         """Whether the predicted time of a method is acceptable in view of the time spent already."""
-        acceptable = max(PATIENCE * self.control.seconds, SMALLEST_PATIENCE)
+        spent = self.control.seconds_without_compilation
+        acceptable = max(PATIENCE * spent, SMALLEST_PATIENCE)
         return self.first or candidate.seconds <= min(acceptable, self.control.remaining_in_call)
 
     def budget(self, candidate: Candidate, later: Sequence[Candidate]) -> float:
@@ -241,10 +243,10 @@ def caller_stack_level() -> int:
 
 def advice(structure: Structure, best: Result, control: Control, tried: Sequence[str]) -> str:
     """Return why the call ended and, unless the caller ended it, what the user can try."""
-    loose = loose_weights(structure)
-    if loose:
+    unbounded = unbounded_variables(structure)
+    if unbounded:
         falls = "The risk falls as they grow, towards a value that is not attained."
-        return f"{nothing_bounds(structure, loose)} {falls}"
+        return f"{unbounded_text(structure, unbounded)} {falls}"
     why = f"The method ended because {best.stopped}. " if best.stopped else ""
     if control.ended_by_caller:
         return why.strip()

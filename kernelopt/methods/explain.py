@@ -41,7 +41,8 @@ def explain(problem: cp.Problem) -> Explanation:
     Returns
     -------
     Explanation
-        `print` shows it as text. Nothing is evaluated or compiled.
+        `print` shows it as text. Nothing is evaluated or compiled. The risks count from 0, in the order in
+        which the problem names them, as in `Solution.decision_function(cross, risk=0)`.
     """
     structure = Structure(problem)
     expected = size(structure)
@@ -53,7 +54,7 @@ def explain(problem: cp.Problem) -> Explanation:
             f"{reason(K, form)}" for K, form in zip(learner.kernels, learner.forms, strict=True)
         )
         bias = "with" if learner.bias is not None else "without"
-        lines.append(f"risk {i + 1}: {learner.loss!r} on {learner.n} points {bias} intercept; {forms}")
+        lines.append(f"risk {i}: {learner.loss!r} on {learner.n} points {bias} intercept; {forms}")
     lines += list(compared(problem))
     cones = [f"semidefinite of orders {', '.join(map(str, expected.semidefinite))}"] if expected.order else []
     if expected.coordinates:

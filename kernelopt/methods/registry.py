@@ -8,7 +8,7 @@ from difflib import get_close_matches
 from functools import cache
 from typing import Any
 
-from kernelopt.entry_points import leave_out, subclasses
+from kernelopt.entry_points import FORMULATIONS, leave_out, loaded, subclasses
 from kernelopt.errors import MethodError, ParameterError
 from kernelopt.methods.method import Method
 from kernelopt.validation import shown
@@ -55,8 +55,12 @@ def _add_installed() -> None:
 
 
 def named(name: str) -> Method:
-    """Return the method called `name`."""
+    """Return the method called `name`; the formulations, some of which bring methods, are imported last."""
     methods = registered()
+    if isinstance(name, str) and name in methods:
+        return methods[name]
+    for _ in loaded(FORMULATIONS):
+        pass  # a formulation registers its method when it is imported
     if not isinstance(name, str) or name not in methods:
         close = get_close_matches(name, methods, n=1) if isinstance(name, str) else []
         meant = f"Did you mean {close[0]!r}? " if close else ""

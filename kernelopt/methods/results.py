@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -49,11 +50,8 @@ def certify_outcome(structure: Structure, outcome: Outcome, control: Control) ->
     if outcome.certificate is not None:
         return with_better_bound(structure, outcome.certificate, signed_bound(structure).value)
     control.allow_certificate()
-    problem = structure.problem
-    if isinstance(problem, BoundedProblem):
-        labels = [c.label for c in problem.constraints]
-        duals = outcome.multipliers or [[None] for _ in labels]
-        return problem.bounds(outcome.point, {k: d[0] for k, d in zip(labels, duals, strict=True)})
+    if isinstance(structure.problem, BoundedProblem):
+        return bounded_certificate(structure.problem, outcome.point, outcome.multipliers)
     alphas = outcome.alphas
     choices = [] if alphas is None else [alphas]
     given = outcome.machines or (None if alphas is None else [(a, None) for a in alphas])
@@ -74,6 +72,15 @@ def certify_outcome(structure: Structure, outcome: Outcome, control: Control) ->
         if best is None:
             return certificate_without_solver(structure, outcome, given, control)
         return with_better_bound(structure, best, outcome.lower)
+
+
+def bounded_certificate(
+    problem: BoundedProblem, point: dict[int, Any], multipliers: list[list[Any]] | None
+) -> Certificate:
+    """Return the bounds that a problem computes itself, from a point and the multipliers of a solver."""
+    labels = [c.label for c in problem.constraints]
+    duals = multipliers or [[None] for _ in labels]
+    return problem.bounds(point, {k: d[0] for k, d in zip(labels, duals, strict=True)})
 
 
 def certificate_without_solver(

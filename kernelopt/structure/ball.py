@@ -13,10 +13,12 @@ from kernelopt.grams import Grams, join
 from kernelopt.language.learner import Learner
 from kernelopt.language.terms import Term, terms
 from kernelopt.losses import Loss
-from kernelopt.numerics.norms import conjugate_exponent, lp_length
+from kernelopt.numerics.norms import conjugate_exponent, lp_length, minimizing_weights
 from kernelopt.structure.affine import affine
-from kernelopt.structure.structure import Point, RiskTerm, Structure, once
+from kernelopt.structure.structure import Point, RiskTerm, Structure, is_zero, once
 from kernelopt.validation import Array
+
+TIE = 1e-12  # relative difference below which two forms alpha'K_m alpha are equal up to rounding
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,12 +96,12 @@ class BallProblem:
     def analytic_weights(self, w: Array, s: Array) -> Array:
         """Return the weights that minimise the objective for fixed block norms w_m sqrt(s_m): [1], (17)."""
         lengths = w * np.sqrt(np.maximum(s, 0.0))
-        return weights_of_lengths(lengths, self.p, w)
+        return minimizing_weights(lengths, self.p) if lengths.any() else w
 
     def best_weights(self, w: Array, s: Array) -> Array:
         """Return the weights that maximise w's over the unit ball, for fixed alpha: [1], equation (21)."""
         if self.p == 1:
-            top = (s >= s.max() * (1 - 1e-12)).astype(float)
+            top = (s >= s.max() * (1 - TIE)).astype(float)
             return np.asarray(top / top.sum())
         if np.isinf(self.p) or not s.max() > 0:
             return w
@@ -109,28 +111,13 @@ class BallProblem:
         return best
 
 
-def weights_of_lengths(lengths: Array, p: float, otherwise: Array) -> Array:
-    """Return theta with theta_m proportional to lengths_m^(2/(p+1)) and |theta|_p = 1.
-
-    Where all lengths are zero every theta is optimal, and `otherwise` is returned.
-    """
-    if np.isinf(p):
-        return np.ones(lengths.size)
-    largest = float(lengths.max(initial=0.0))
-    if not largest > 0:
-        return otherwise
-    powers = (lengths / largest) ** (2 / (p + 1))
-    weights: Array = powers / lp_length(powers, p)
-    return weights
-
-
 @once
 def read_ball(structure: Structure) -> BallProblem | str:
     """Return a problem as a `BallProblem`, or a sentence why it is none."""
     single = one_risk(structure)
     if isinstance(single, str):
         return single
-    size = read_set(structure)
+    size = read_weight_set(structure)
     if isinstance(size, str):
         return size
     variables, p, reach = size
@@ -160,7 +147,7 @@ def one_risk(structure: Structure) -> OneRisk | str:
     return OneRisk(structure.risks[0], float(coefficients[0]), float(rest.constant[0]))
 
 
-def read_set(structure: Structure) -> tuple[tuple[cp.Variable, ...], float, Array] | str:
+def read_weight_set(structure: Structure) -> tuple[tuple[cp.Variable, ...], float, Array] | str:
     """Return the feasible set as (variables, p, reach), or a sentence why it is no l_p ball and no trace."""
     for variable in structure.variables:
         if variable.ndim > 1 or not variable.is_nonneg():
@@ -187,19 +174,23 @@ def read_set(structure: Structure) -> tuple[tuple[cp.Variable, ...], float, Arra
 
 def read_kernels(risk: RiskTerm, variables: tuple[cp.Variable, ...]) -> Grams | str:
     """Return one kernel for each entry of the variables, or a sentence why the risk has another kernel."""
-    parts = terms(risk.kernels[0]) if len(risk.kernels) == 1 else None
-    wanted = "its kernel must be a combination whose weights are the entries of its variables"
-    if parts is None:
-        return wanted
-    found: dict[cp.Variable, Grams] = {}
-    for part in parts:
-        read = weighted_kernels(part)
-        if read is None or read[0] in found:
-            return wanted
-        found[read[0]] = read[1]
-    if set(found) != set(variables):
-        return wanted
+    found = kernels_by_variable(terms(risk.kernels[0])) if len(risk.kernels) == 1 else None
+    if found is None or set(found) != set(variables):
+        return "its kernel must be a combination whose weights are the entries of its variables"
     return join([(1.0, found[variable]) for variable in variables])
+
+
+def kernels_by_variable(parts: list[Term] | None) -> dict[cp.Variable, Grams] | None:
+    """Return by variable the kernels of its entries, None where a term is not of that form."""
+    found: dict[cp.Variable, Grams] = {}
+    for part in parts or []:
+        if is_zero(part.grams):
+            continue
+        read = weighted_kernels(part)
+        if read is None or read[0] in found or read[0].ndim > 1 or read[0].attributes["bounds"] is not None:
+            return None
+        found[read[0]] = read[1]
+    return found or None
 
 
 def weighted_kernels(term: Term) -> tuple[cp.Variable, Grams] | None:

@@ -15,14 +15,14 @@ from cvxpy.atoms.atom import Atom
 from cvxpy.constraints import SOC, ExpCone, PowCone3D
 
 from kernelopt.conic.costs import DENSE_RATE, SPARSE_RATE, Cones
-from kernelopt.grams import Grams
-from kernelopt.grams.stored import ArrayGrams
+from kernelopt.grams import ArrayStorage, Grams
 from kernelopt.language.combination import Combination
 from kernelopt.language.penalty import weighted
 from kernelopt.language.risk import Risk
-from kernelopt.language.terms import FixedGrams, terms
+from kernelopt.language.terms import ExpressionStorage, terms
 from kernelopt.language.triplets import TripletGains
 from kernelopt.losses import logistic
+from kernelopt.numerics.rounding import SMALLEST_DIVISOR
 from kernelopt.structure.trees import nodes
 
 SAMPLE = 32  # points of the principal submatrix on which the rank of a given matrix is estimated
@@ -191,9 +191,10 @@ def order_on_range(K: cp.Expression, n: int) -> tuple[int, int]:
 
 def vanishes(grams: Grams) -> bool:
     """Whether a stack is a constant matrix of zeros, such as the 0 of `K >> 0`, which cvxpy writes K - 0."""
-    if not isinstance(grams, FixedGrams) or any(isinstance(n, Combination) for n in nodes(grams.expression)):
+    given = grams.storage
+    if not isinstance(given, ExpressionStorage):
         return False
-    return not np.any(grams.gram(0))
+    return not any(isinstance(n, Combination) for n in nodes(given.expression)) and not given.gram(0).any()
 
 
 def ranks(grams: Grams, n: int) -> list[int]:
@@ -202,11 +203,11 @@ def ranks(grams: Grams, n: int) -> list[int]:
     The rank of a matrix given by numbers is estimated on a principal submatrix of `SAMPLE` random points.
     """
     bounds = [min(bound, n) for bound in grams.rank_bounds]
-    if not isinstance(grams, ArrayGrams) or grams.n_points <= 2 * SAMPLE:
+    if not isinstance(grams.storage, ArrayStorage) or grams.n_points <= 2 * SAMPLE:
         return bounds
     points = np.random.default_rng(0).choice(grams.n_points, SAMPLE, replace=False)
     eigenvalues = np.abs(np.linalg.eigvalsh(np.asarray(grams.block(points))))
-    largest = eigenvalues.max(axis=1, keepdims=True).clip(1e-300)  # positive, for a matrix of zeros too
+    largest = eigenvalues.max(axis=1, keepdims=True).clip(SMALLEST_DIVISOR)
     sampled = (eigenvalues > RANK_TOLERANCE * largest).sum(axis=1)
     # A rank of at most half the sample is that of the whole matrix, with high probability.
     return [int(s) if s <= SAMPLE // 2 else bound for s, bound in zip(sampled, bounds, strict=True)]

@@ -170,7 +170,7 @@ def expand(problem: cp.Problem, units: Units | None = None) -> Expansion:
     expanded: list[ExpandedRisk] = []
     hidden: Pairs = ()
     for k, node in enumerate(found):
-        suffix = f" {k + 1}" if len(found) > 1 else ""
+        suffix = f" {k}" if len(found) > 1 else ""
         risk, values = expanded_risk(problem, node, given.of_risk(k), given.objective, suffix, substitutes)
         expanded.append(risk)
         hidden += values

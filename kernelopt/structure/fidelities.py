@@ -18,7 +18,7 @@ from kernelopt.numerics.rounding import gamma
 from kernelopt.structure.trees import number, replaced
 from kernelopt.validation import Array
 
-EXACT = 1e-12
+EXACT = 1e-12  # relative: the rounding of an affine map at a point
 
 
 @dataclass(frozen=True, eq=False)

@@ -167,7 +167,7 @@ def read_sum(e: cp.Expression) -> Power | None:
     read = affine(e) if e.size == 1 else None
     if read is None or not read.matrices or read.constant.any():
         return None
-    row = stacked(read).toarray()[0]
+    row = joint_matrix(read).toarray()[0]
     return (
         power_of_matrix_norm(tuple(read.matrices), sp.csr_array(sp.diags_array(row)), 1.0)
         if (row >= 0).all()
@@ -180,7 +180,7 @@ def power_of_norm(u: cp.Expression, p: float, exponent: float = 1.0, factor: flo
     read = affine(u)
     if read is None or not read.matrices or read.constant.any():
         return None
-    return power_of_matrix_norm(tuple(read.matrices), stacked(read), p, exponent, factor)
+    return power_of_matrix_norm(tuple(read.matrices), joint_matrix(read), p, exponent, factor)
 
 
 def power_of_matrix_norm(
@@ -196,7 +196,7 @@ def power_of_matrix_norm(
     return Power(length, exponent, factor)
 
 
-def stacked(read: Affine) -> sp.csr_array:
+def joint_matrix(read: Affine) -> sp.csr_array:
     """Return the matrix [A_1, A_2, ...] of the variables one after the other."""
     return sp.csr_array(sp.hstack(list(read.matrices.values())))
 

@@ -13,7 +13,7 @@ from kernelopt.grams import Grams
 from kernelopt.language.learner import Learner, on_labelled
 from kernelopt.language.penalty import Form
 from kernelopt.language.risk import Risk, risk
-from kernelopt.language.terms import FixedGrams, terms
+from kernelopt.language.terms import ExpressionStorage, terms
 from kernelopt.losses import Loss
 from kernelopt.structure.affine import Affine, affine
 from kernelopt.structure.copies import copied_loss, copied_parameter, copied_variable
@@ -134,7 +134,7 @@ class Structure:
         terms_found = []
         for k, node in enumerate(risks(self.problem)):
             kernels = tuple(replaced(K, memo) for K in node.learner.kernels)
-            stand_in = cp.Variable(nonneg=True, name=f"risk {k + 1}")
+            stand_in = cp.Variable(nonneg=True, name=f"risk {k}")
             terms_found.append(RiskTerm(node, kernels, stand_in, copied_loss(node.learner.loss, memo)))
         return tuple(terms_found)
 
@@ -295,4 +295,4 @@ def implies(known: cp.Expression, K: cp.Expression) -> bool:
 
 def is_zero(grams: Grams) -> bool:
     """Whether a stack is one constant matrix that is zero."""
-    return isinstance(grams, FixedGrams) and not grams.gram(0).any()
+    return isinstance(grams.storage, ExpressionStorage) and not grams.gram(0).any()

@@ -110,7 +110,7 @@ def variable_unit(structure: Structure, variable: cp.Variable) -> Array:
     x_m K_m get the same size, the smallest one, since an equation bounds no single entry there.
     """
     sizes = np.full(variable.size, np.inf)
-    for bound in entry_bounds(structure, variable):
+    for bound in magnitude_bounds(structure, variable):
         sizes = np.fmin(sizes, np.where(bound > 0, bound, np.inf))
     finite = np.isfinite(sizes)
     if not finite.any():
@@ -143,7 +143,7 @@ def kernel_scales(structure: Structure, variable: cp.Variable) -> Array | None:
     return scales if (scales > 0).all() else None
 
 
-def entry_bounds(structure: Structure, variable: cp.Variable) -> Iterator[Array]:
+def magnitude_bounds(structure: Structure, variable: cp.Variable) -> Iterator[Array]:
     """Yield bounds of the absolute values of the entries of a variable, from one constraint at a time.
 
     An entry that a constraint does not bound has the bound infinity.

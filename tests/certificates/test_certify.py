@@ -860,6 +860,47 @@ def test_bounds_of_the_caller_make_a_bound_finite():
     assert helped.route == "conic"
 
 
+def test_the_sign_of_the_objective_is_a_bound_where_there_is_no_other():
+    """z is not bounded, so that duality gives nothing; squares and the positive part are at least zero."""
+    x, z = cp.Variable(name="x"), cp.Variable(name="z")
+    signed = cp.square(x - 1) + cp.pos(z)
+    for sense, objective in ((cp.Minimize, signed), (cp.Maximize, -signed)):
+        found = ko.certify(cp.Problem(sense(objective), [x <= 3]), {x: 1.0, z: 1.0})
+        assert (found.route, found.reason) == ("sign", "")
+        assert (found.lower if sense is cp.Minimize else found.upper) == 0.0
+        assert (found.upper if sense is cp.Minimize else -found.lower) == pytest.approx(1.0)
+    unsigned = ko.certify(cp.Problem(cp.Minimize(signed - 5), [x <= 3]), {x: 1.0, z: 1.0})
+    assert unsigned.route != "sign"
+
+
+def test_an_infeasible_problem_of_a_sign_stays_infeasible():
+    x = cp.Variable(name="x")
+    found = ko.certify(cp.Problem(cp.Minimize(cp.square(x)), [x >= 1, x <= 0]), {x: 0.0})
+    assert found.lower == np.inf and found.proof is not None
+
+
+class Halved(ko.BoundedProblem):
+    """min |x|^2 / 2 over sum x = 1, with the bounds of its own rule: 1 / (2 n), exactly."""
+
+    def bounds(self, values, multipliers):
+        (x,) = self.variables()
+        self.asked = values, multipliers
+        best = 1 / (2 * x.size)
+        return ko.Certificate(best, best, "closed", feasible=True, point={x: np.full(x.size, 1 / x.size)})
+
+
+def test_a_problem_with_bounds_of_its_own_is_certified_by_them():
+    x = cp.Variable(4, name="x")
+    problem = Halved(cp.Minimize(cp.sum_squares(x) / 2), [(cp.sum(x) == 1).set_label("sum")])
+    found = ko.certify(problem, {x: [1.0, 0, 0, 0]})
+    assert (found.lower, found.upper, found.route) == (0.125, 0.125, "closed")
+    assert np.array_equal(found.point[x], np.full(4, 0.25))
+    values, multipliers = problem.asked
+    assert np.array_equal(values[x.id], [1.0, 0, 0, 0]) and multipliers == {"sum": None}
+    plain = ko.certify(cp.Problem(problem.objective, problem.constraints), {x: [1.0, 0, 0, 0]})
+    assert plain.upper == pytest.approx(0.5) and plain.lower <= found.lower
+
+
 def test_bounds_may_be_arrays_and_one_sided_bounds_do_no_harm():
     x = cp.Variable(3, name="x")
     problem = cp.Problem(cp.Minimize(-cp.sum(x)), [x[0] <= 1])

@@ -32,7 +32,7 @@ from kernelopt.certificates.conic.farkas import farkas
 from kernelopt.certificates.conic.lagrangian import dual_value
 from kernelopt.certificates.conic.least_norm import LeastNormCorrection
 from kernelopt.certificates.conic.proofs import repaired_bound
-from kernelopt.certificates.conic.semidefinite import curvature, semidefinite
+from kernelopt.certificates.conic.semidefinite import curvature, verified_semidefinite
 from kernelopt.certificates.conic.tightening import Interval, tightened
 from kernelopt.numerics.rounding import column_sums, exact_sum, norm_above, refined, two_products
 from tests.every import every
@@ -148,10 +148,10 @@ def test_what_is_called_semidefinite_is(shift):
     for _ in range(20):
         L = rng.integers(-3, 4, size=(5, 3)).astype(float)
         M = L @ L.T + shift * np.eye(5)
-        if semidefinite(M):
+        if verified_semidefinite(M):
             assert is_psd(M.tolist())
-    assert semidefinite(L @ L.T + 1e-12 * np.eye(5))
-    assert not semidefinite(np.array([[1.0, np.nan], [np.nan, 1.0]]))
+    assert verified_semidefinite(L @ L.T + 1e-12 * np.eye(5))
+    assert not verified_semidefinite(np.array([[1.0, np.nan], [np.nan, 1.0]]))
 
 
 def test_the_curvature_is_below_the_matrix():

@@ -11,6 +11,7 @@ from formulations import triplet_lp
 from kernelopt.certificates.conic import multipliers
 from kernelopt.conic.costs import ACCEPTED_SECONDS, MAX_BYTES, MAX_SECONDS, Cones, cone_sizes
 from kernelopt.conic.ladder import ladder
+from kernelopt.grams import Storage
 from kernelopt.methods import sizing
 from kernelopt.structure import Structure
 from kernelopt.structure.counting import ranks
@@ -87,7 +88,7 @@ def test_the_cones_are_counted_as_cvxpy_compiles_them(name):
 
 
 def test_nothing_is_evaluated():
-    class Lazy(ko.Grams):
+    class Lazy(Storage):
         def gram(self, i):
             raise AssertionError("a kernel was evaluated")
 
@@ -95,7 +96,7 @@ def test_nothing_is_evaluated():
             return self
 
     for mu in (cp.Variable(3, nonneg=True), cp.Variable(3)):
-        K = ko.combine(mu, Lazy(3, N))
+        K = ko.combine(mu, ko.Grams(Lazy(3, N)))
         risk = ko.risk(K, Y, ko.hinge())
         expected = size(cp.Problem(cp.Minimize(risk), [cp.sum(mu) == 1, mu <= 0.9]))
         assert expected.seconds > 0

@@ -95,15 +95,21 @@ def test_an_entry_is_complete(entry):
         assert make().problem is not programme.problem  # made anew
 
 
-NAMED = [name for name in sorted(ENTRIES) if not name.startswith("similarity.")]
-
-
-@pytest.mark.parametrize("name", NAMED)
-def test_a_formulation_stands_in_the_file_of_its_name(name):
+def test_every_formulation_stands_in_the_file_of_its_name():
     """And its card has its own display and example, which the doctests run."""
-    build = ENTRIES[name].build
-    assert build.__module__ == f"formulations.{name}"
-    assert ".. math::" in build.__doc__ and ">>> " in build.__doc__
+    for name, entry in ENTRIES.items():
+        assert entry.build.__module__ == f"formulations.{name}"
+        assert ".. math::" in entry.build.__doc__ and ">>> " in entry.build.__doc__, name
+
+
+def test_every_dual_is_a_function_of_the_checked_data():
+    """The arguments are listed and validated once, by the builder: the dual takes what came out of that."""
+    for module in MODULES:
+        for entry in module.CATALOGUE:
+            dual = example(entry, 0).dual
+            assert dual.func.__name__ == "dual" and not dual.keywords, entry.name
+            assert dual.func.__module__.startswith(module.__name__) and dual.func.__doc__, entry.name
+            assert type(dual.args[0]).__module__.startswith(module.__name__), entry.name
 
 
 @entries

@@ -16,7 +16,7 @@ import pytest
 
 import kernelopt as ko
 from kernelopt.grams import caching, join
-from kernelopt.language.terms import FixedGrams
+from kernelopt.language.terms import ExpressionStorage
 from tests.every import every
 from tests.problems import labels, points, stack
 
@@ -43,8 +43,8 @@ STACKS = {
     "chosen arrays": lambda: ko.Grams.from_array(stack(N)).subset([2, 0]),
     "rank one": lambda: ko.Grams.rank_one(X),
     "identity": lambda: ko.Grams.identity(N),
-    "constant": lambda: FixedGrams(cp.Constant(stack(N)[0])),
-    "block of a constant": lambda: FixedGrams(cp.Constant(stack(N)[0]), slice(2, 9)),
+    "constant": lambda: ko.Grams(ExpressionStorage(cp.Constant(stack(N)[0]))),
+    "block of a constant": lambda: ko.Grams(ExpressionStorage(cp.Constant(stack(N)[0]), slice(2, 9))),
     "graph": lambda: ko.Grams.from_kernels([ko.diffusion(nx.path_graph(N), 0.5)], list(range(9))),
 }
 stacks = pytest.mark.parametrize("make", STACKS.values(), ids=STACKS)
@@ -201,7 +201,7 @@ def test_a_failed_evaluation_is_told_to_each_thread_and_not_kept():
 def test_a_kernel_may_be_asked_for_after_ctrl_c():
     """An evaluation that was cut off, even before it could say so, does not keep this thread waiting."""
     grams = kernels()
-    entries = grams._cache._entries
+    entries = grams.storage._cache._entries
     entries.pending[0] = caching._Computation(threading.get_ident())
     assert np.array_equal(grams.gram(0), KERNELS[0](X)) and 0 in entries.arrays and not entries.pending
 
@@ -212,7 +212,7 @@ def test_the_bytes_that_are_kept_are_counted_right(monkeypatch, quick_switches):
         grams = ko.Grams.from_kernels([ko.gaussian(w) for w in range(1, 9)], X)
         parts = [grams, grams.subset([7, 0, 3, 5]), grams.subset(slice(None, None, -1))]
         together(lambda k, parts=parts: [parts[k % 3].gram(i) for i in range(4)])
-        entries = grams._cache._entries
+        entries = grams.storage._cache._entries
         assert entries.bytes == sum(K.nbytes for K in entries.arrays.values()) == 3 * 8 * N**2
         assert not entries.pending
 
@@ -230,7 +230,7 @@ def test_properties_of_stacks_on_stacks_do_not_wait_for_each_other():
             return super().gram_diagonal(A)
 
     grams = ko.Grams.from_kernels([Sleeping(1.0)], X).normalize("trace").center().normalize("multiplicative")
-    asks = [lambda: grams._base.diagonals, lambda: grams.constants]
+    asks = [lambda: grams.storage._base.diagonals, lambda: grams.storage.constants]
     workers = [threading.Thread(target=asks[k % 2], daemon=True) for k in range(4)]
     for worker in workers:
         worker.start()
@@ -242,7 +242,12 @@ def test_properties_of_stacks_on_stacks_do_not_wait_for_each_other():
 def test_threads_get_the_same_array_of_a_property(quick_switches):
     for _ in range(10):
         grams = kernels().center().normalize("multiplicative")
-        asks = [lambda g=grams: g.constants, lambda g=grams: g._base.diagonals, lambda g=grams: g.row_means]
+        storage = grams.storage
+        asks = [
+            lambda g=storage: g.constants,
+            lambda g=storage: g._base.diagonals,
+            lambda g=storage: g.row_means,
+        ]
         found = together(lambda k, asks=asks: asks[k % 3]())
         assert all(found[k] is found[k % 3] for k in range(THREADS))
 
@@ -445,5 +450,5 @@ def test_a_stack_does_not_follow_a_kernel_that_returns_its_own_matrix():
 
 def test_the_constant_of_an_expression_stays_writeable_for_cvxpy():
     constant = cp.Constant(stack(N)[0])
-    FixedGrams(constant).gram(0)
+    ExpressionStorage(constant).gram(0)
     assert constant.value.flags.writeable

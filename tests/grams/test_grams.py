@@ -17,7 +17,7 @@ from kernelopt.errors import (
     ShapeError,
 )
 from kernelopt.grams import as_grams, caching
-from kernelopt.language.terms import FixedGrams
+from kernelopt.language.terms import ExpressionStorage
 from tests.every import every
 from tests.problems import labels, points, solved, stack
 
@@ -42,7 +42,7 @@ STACKS = {
         np.stack([np.outer(v, v) for v in VECTORS.T[::-1][:3]]),
     ),
     "identity": (ko.Grams.identity(N), np.eye(N)[None]),
-    "constant": (FixedGrams(cp.Constant(K0 + K0.T)), (K0 + K0.T)[None]),
+    "constant": (ko.Grams(ExpressionStorage(cp.Constant(K0 + K0.T))), (K0 + K0.T)[None]),
 }
 POSITIVE = {name: given for name, given in STACKS.items() if name != "constant"}
 stacks = pytest.mark.parametrize(("grams", "Ks"), STACKS.values(), ids=STACKS)
@@ -468,3 +468,8 @@ def test_no_kernels_and_no_points():
         ko.Grams.from_kernels([ko.linear()], np.full((2, 2), np.nan))
     with pytest.raises(ShapeError, match="V must have 2 dimension"):
         ko.Grams.rank_one(np.ones(3))
+
+
+def test_a_stack_is_made_by_its_factories():
+    with pytest.raises(InputError, match=r"made of a storage of matrices, got .* \(ndarray\).*from_array"):
+        ko.Grams(stack(N))

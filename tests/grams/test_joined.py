@@ -8,8 +8,9 @@ import pytest
 
 import kernelopt as ko
 from kernelopt.errors import InputError, NotPSDError, ParameterError, ShapeError
-from kernelopt.grams import ArrayGrams, Grams, IdentityGrams, KernelGrams, RankOneGrams, join
-from kernelopt.language.terms import FixedGrams
+from kernelopt.grams import ArrayStorage, IdentityStorage, RankOneStorage, Storage, join
+from kernelopt.grams.evaluated import KernelStorage
+from kernelopt.language.terms import ExpressionStorage
 from tests.every import every
 from tests.problems import labels, points, stack
 
@@ -39,7 +40,7 @@ STACKS = {
     "array": lambda: ko.Grams.from_array(stack(N), names=["a", "b", "c"]),
     "rank one": lambda: ko.Grams.rank_one(V),
     "identity": lambda: ko.Grams.identity(N),
-    "constant": lambda: FixedGrams(cp.Constant(stack(N)[1])),
+    "constant": lambda: ko.Grams(ExpressionStorage(cp.Constant(stack(N)[1]))),
     "centred": lambda: lazy().center(),
     "centred array": lambda: ko.Grams.from_array(stack(N)).center(),
     "multiplicative": lambda: lazy().center().normalize("multiplicative"),
@@ -123,7 +124,7 @@ def test_a_subset_has_the_matrices_it_names(make, indices, warm):
     try:
         cross = grams.cross(NEW)
     except InputError:  # the kernels of a part may have them
-        assert not isinstance(grams, KernelGrams)
+        assert not isinstance(grams.storage, KernelStorage)
     else:
         assert part.cross(NEW) == pytest.approx(cross[chosen], rel=1e-9, abs=1e-10)
         assert part.self_similarity(NEW) == pytest.approx(grams.self_similarity(NEW)[chosen], rel=1e-9)
@@ -145,7 +146,7 @@ def test_a_subset_evaluates_nothing_and_shares_what_is_kept():
     assert part.gram(0) is grams.gram(3) and same.gram(0) is grams.gram(1) and part.gram(1) is grams.gram(1)
     assert part.factor(0) is grams.factor(3)
     assert [k.calls for k in counting] == [0, 1, 0, 1]
-    assert part.X is grams.X
+    assert part.storage.X is grams.storage.X
 
 
 @pytest.mark.parametrize("kind", ["multiplicative", "trace", "spherical"])
@@ -165,7 +166,7 @@ def test_a_subset_takes_what_the_whole_knows():
     calls = [k.calls for k in counting]
     part = whole.subset([2, 1])
     assert np.array_equal(part.row_means, whole.row_means[[2, 1]])
-    assert np.array_equal(part.constants, whole.constants[[2, 1]])
+    assert np.array_equal(part.storage.constants, whole.storage.constants[[2, 1]])
     assert np.array_equal(part.diagonals, whole.diagonals[[2, 1]])
     assert [k.calls for k in counting] == calls
 
@@ -175,7 +176,7 @@ def test_a_subset_of_an_array_copies_no_matrix():
     for indices in ([1], [0, 1, 2], [1, 3, 5], [4, 0], [2, 2]):
         part = grams.subset(indices)
         assert all(np.shares_memory(part[i], grams[k]) for i, k in enumerate(indices))
-    assert isinstance(grams.subset(slice(1, 5, 2)), ArrayGrams)
+    assert isinstance(grams.subset(slice(1, 5, 2)).storage, ArrayStorage)
 
 
 def test_a_subset_names_its_kernel_in_errors():
@@ -209,7 +210,7 @@ def test_joined_stacks_are_their_parts_times_their_factors():
     expected = np.concatenate([2 * np.asarray(lazy()), c[:, None, None] * stack(N), 7 * np.eye(N)[None]])
     check(grams, expected)
     assert grams.names == (*lazy().names, "K[0]", "K[1]", "K[2]", "I")
-    assert len(grams.parts) == 3
+    assert len(grams.storage.parts) == 3
 
 
 def test_one_part_of_factor_one_is_returned():
@@ -217,16 +218,18 @@ def test_one_part_of_factor_one_is_returned():
     assert join([(1.0, grams)]) is grams and join([(np.ones(4), grams)]) is grams
     both = join([(1, grams), (1, ko.Grams.identity(N))])
     assert join([(1.0, both)]) is both
-    assert both.parts[0] is grams and both.subset(slice(4)) is grams and both.subset([4]) is both.parts[1]
-    assert grams.origin is None and both.parts[1].origin is None
+    kernels, ridge = both.storage.parts
+    assert kernels is grams.storage and both.subset(slice(4)).storage is kernels
+    assert both.subset([4]).storage is ridge and kernels.origin is None and ridge.origin is None
     check(join([(3.0, grams)]), 3 * np.asarray(grams))
 
 
 def test_joined_stacks_are_flat():
     inner = join([(2.0, lazy()), (1.0, ko.Grams.identity(N))])
     outer = join([(np.array([1, 1, 1, 1, 3.0]), inner), (1.0, ko.Grams.rank_one(V))])
-    assert [type(part).__name__ for part in outer.parts] == ["ScaledGrams", "ScaledGrams", "RankOneGrams"]
-    assert outer.parts[0] is inner.parts[0]
+    parts = outer.storage.parts
+    assert [type(part).__name__ for part in parts] == ["ScaledStorage", "ScaledStorage", "RankOneStorage"]
+    assert parts[0] is inner.storage.parts[0]
     check(
         outer, np.concatenate([2 * np.asarray(lazy()), 3 * np.eye(N)[None], np.asarray(ko.Grams.rank_one(V))])
     )
@@ -243,7 +246,7 @@ def test_the_parts_keep_what_a_joined_stack_evaluates():
     assert grams.gram(1) is part.gram(1) and grams.factor(2) is part.factor(2)
 
 
-class Whole(Grams):
+class Whole(Storage):
     """Stands in for a part that must not be asked for a whole matrix."""
 
     def block(self, rows):
@@ -252,14 +255,14 @@ class Whole(Grams):
     def gram(self, i):
         raise AssertionError
 
-    def combine(self, weights):
-        return np.full(self.shape[1:], np.sum(weights))
+    def combine(self, w):
+        return np.full(self.shape[1:], np.sum(w))
 
-    def forms(self, alpha):
-        return np.full(len(self), 5.0)
+    def apply(self, a):
+        return np.full(self.shape[:2], 5.0)
 
-    def entries(self, rows, columns):
-        return np.full((len(self), len(rows)), 7.0)
+    def entries(self, i, j):
+        return np.full((len(self), len(i)), 7.0)
 
     def factor(self, i):
         return np.ones((self.n_points, 1))
@@ -268,20 +271,21 @@ class Whole(Grams):
         return np.full((len(self), len(self)), 11.0)
 
     @property
-    def traces(self):
-        return np.full(len(self), 13.0)
+    def diagonals(self):
+        return np.full(self.shape[:2], 13.0)
 
 
 def test_each_question_goes_to_the_method_of_the_part():
-    grams = join([(2.0, Whole(3, N)), (1.0, ko.Grams.identity(N))])
+    grams = join([(2.0, ko.Grams(Whole(3, N))), (1.0, ko.Grams.identity(N))])
     weights = np.array([1.0, 2, 3, 10])
     assert np.array_equal(grams.combine(weights), np.full((N, N), 12.0) + 10 * np.eye(N))
-    assert join([(1.0, Whole(3, N)), (1.0, ko.Grams.identity(N))]).forms(np.ones(N)).tolist() == [5, 5, 5, N]
     assert grams.entries([0], [0])[:, 0].tolist() == [14, 14, 14, 1]
     assert grams.factor(1) == pytest.approx(np.full((N, 1), 2**0.5))
-    plain = join([(1.0, Whole(3, N)), (1.0, ko.Grams.identity(N))])
-    assert plain.traces.tolist() == [13, 13, 13, N]
-    assert plain.inner()[3].tolist() == [13, 13, 13, N] and plain.inner()[0].tolist() == [11, 11, 11, 13]
+    plain = join([(1.0, ko.Grams(Whole(3, N))), (1.0, ko.Grams.identity(N))])
+    assert plain.forms(np.ones(N)).tolist() == [5 * N, 5 * N, 5 * N, N]
+    assert plain.traces.tolist() == [13 * N, 13 * N, 13 * N, N]
+    assert plain.inner()[3].tolist() == [13 * N, 13 * N, 13 * N, N]
+    assert plain.inner()[0].tolist() == [11, 11, 11, 13 * N]
 
 
 def test_joined_kernels_at_new_points():
@@ -336,5 +340,5 @@ def test_the_language_takes_joined_stacks():
 
 
 def test_types_of_subsets():
-    assert isinstance(ko.Grams.rank_one(V).subset([2, 0]), RankOneGrams)
-    assert isinstance(join([(1, lazy()), (1, ko.Grams.identity(N))]).subset([-1]), IdentityGrams)
+    assert isinstance(ko.Grams.rank_one(V).subset([2, 0]).storage, RankOneStorage)
+    assert isinstance(join([(1, lazy()), (1, ko.Grams.identity(N))]).subset([-1]).storage, IdentityStorage)

@@ -379,6 +379,13 @@ def test_gradient_of_a_list(case, norm):
     assert [*of_weights, (of_matrix * RIDGED[2]).sum()] == pytest.approx(expected, rel=1e-3, abs=1e-5)
 
 
+@every("norm", [2, 3])
+def test_gradient_of_a_list_of_infinite_risk_has_a_member_per_kernel(norm):
+    K = cp.Variable((N, N), symmetric=True, name="K", value=np.diag(np.linspace(-1, 1, N)))
+    risk = ko.risk([K, RIDGED[0]], labels(N), ko.hinge(C), norm=norm)
+    assert risk.value == np.inf and not np.any(risk.gradient()) and len(risk.gradient()) == 2
+
+
 @cases
 @biases
 def test_scaling_the_kernel_scales_the_weight(case, bias):
@@ -726,8 +733,8 @@ def test_several_risks_are_numbered():
         return cp.Minimize(2 * r + cp.square(second[0]))
 
     expansion, first = alphas(objective)
-    assert [written.fit.label for written in expansion.risks] == ["fit 1", "fit 2"]
-    assert expansion.risks[0].bound is None and expansion.risks[1].bound.label == "risk 2"
+    assert [written.fit.label for written in expansion.risks] == ["fit 0", "fit 1"]
+    assert expansion.risks[0].bound is None and expansion.risks[1].bound.label == "risk 1"
     assert [written.risk for written in expansion.risks] == [first, second[0]]
     for written in expansion.risks:
         assert written.alpha() == pytest.approx(written.risk.oracle().alpha, abs=1e-5)

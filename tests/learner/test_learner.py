@@ -179,6 +179,18 @@ def test_value_is_optimal_at_awkward_scales(name, n, seed, scale, C, bias):
     assert gap <= 1e-6 * max(1.0, trained.value)
 
 
+@norms
+def test_scales_and_coefficients_say_the_same_function(norm):
+    """One kernel has the scale one; alpha = 0, for y = 0, has the scales one."""
+    Ks, y = [ridged(K) for K in stack(N)], targets(N)
+    machine = learn_blocks(Ks, y, ko.squared(1.3), False, norm)
+    assert np.outer(machine.scales, machine.alpha) == pytest.approx(machine.coefficients, abs=1e-12)
+    zero = learn_blocks(Ks, 0 * y, ko.squared(1.3), False, norm)
+    assert not zero.alpha.any() and zero.scales == pytest.approx(np.ones(len(Ks)))
+    one = learn(Ks[0], y, ko.squared(1.3), False)
+    assert one.coefficients[0] == pytest.approx(one.alpha) and one.scales == pytest.approx([1.0])
+
+
 @every("scale", [1e-6, 1e-3, 1e3, 1e6])
 @cases
 def test_units_of_the_kernel_do_not_matter(case, scale):

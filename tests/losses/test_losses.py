@@ -404,7 +404,7 @@ def test_explain_and_errors_shorten_the_weights_of_samples():
     y, K = labels(200), positive_definite(200)
     risk = ko.risk(K, y, ko.hinge(C=np.linspace(0.5, 2, 200)))
     text = str(ko.explain(cp.Problem(cp.Minimize(risk))))
-    assert "risk 1: hinge(C=[200 values, 0.5 to 2]) on 200 points" in text and len(text.splitlines()) < 20
+    assert "risk 0: hinge(C=[200 values, 0.5 to 2]) on 200 points" in text and len(text.splitlines()) < 20
     with pytest.raises(ShapeError) as error:
         ko.risk(K, None, ko.hinge(C=np.linspace(0.5, 2, 200)))
     assert len(str(error.value)) < 200

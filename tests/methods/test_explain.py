@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import warnings
+
 import cvxpy as cp
 import numpy as np
 import pytest
 
 import kernelopt as ko
+from kernelopt.certificates.impossible import weights_that_grow
 from tests.problems import labels, stack
 
 N = 8
@@ -74,7 +77,7 @@ def test_every_risk_is_listed():
     K = ko.combine(mu, KS)
     problem = cp.Problem(cp.Minimize(ko.risk(K, Y, ko.hinge())), [ko.risk(K, Y, ko.squared_hinge()) <= 3])
     text = str(ko.explain(problem))
-    assert "risk 1: hinge" in text and "risk 2: squared_hinge" in text
+    assert "risk 0: hinge" in text and "risk 1: squared_hinge" in text
 
 
 def test_the_size_counts_the_coordinates():
@@ -105,6 +108,10 @@ HINTS = {
         lambda: problem_of({"nonneg": True}, lambda mu, K: [cp.trace(K) == N]),
         ["cp.trace", "kernelopt.trace(K)"],
     ),
+    "weights that nothing bounds": (
+        lambda: problem_of({"nonneg": True}, lambda mu, K: []),
+        ["Nothing bounds mu", f"trace(K) == {N}"],
+    ),
 }
 
 
@@ -121,7 +128,7 @@ def test_good_formulations_get_no_hint():
     assert ko.explain(problem_of({"nonneg": True})).hints == ()
     assert ko.explain(problem_of({}, lambda mu, K: [K >> 0, ko.trace(K) == N])).hints == ()
     free = cp.Variable(3)
-    other = problem_of({"nonneg": True}, lambda mu, K: [free >= 0, cp.trace(cp.diag(free)) <= 1])
+    other = problem_of({"nonneg": True}, lambda mu, K: [free >= 0, cp.trace(cp.diag(free)) <= 1, mu <= 1])
     assert ko.explain(other).hints == ()
 
 
@@ -134,7 +141,54 @@ def test_following_the_hint_gives_the_same_optimum_in_a_cheaper_cone():
     costly = problem_of({}, lambda mu, K: [mu >= 0, ko.trace(K) == N])
     cheap = problem_of({"nonneg": True})
     assert ko.explain(costly).size.order > ko.explain(cheap).size.order == 0
-    assert ko.solve(costly).value == pytest.approx(ko.solve(cheap).value, abs=2e-5)
+    with pytest.warns(
+        ko.ConditionWarning, match=r"semidefinite of order .*mu >= 0 is a constraint.*nonneg=True"
+    ):
+        value = ko.solve(costly).value  # a small problem: the warning does not depend on the size
+    assert value == pytest.approx(ko.solve(cheap).value, abs=2e-5)
+
+
+def unbounded_or_not():
+    """Problems with the names of the weights that nothing bounds, as far as the structure shows it."""
+    mu = cp.Variable(3, nonneg=True, name="mu")
+    capped = cp.Variable(3, nonneg=True, bounds=[0, 2], name="capped")
+    K = ko.combine(mu, KS)
+    risk = ko.risk(K, Y, ko.hinge())
+    least = cp.Minimize(risk)
+    yield "nothing", cp.Problem(least), ["mu"]
+    yield "a bound of one weight", cp.Problem(least, [mu[0] <= 1]), []
+    yield "a price", cp.Problem(cp.Minimize(risk + cp.norm1(mu))), []
+    yield (
+        "a bound as an attribute",
+        cp.Problem(cp.Minimize(ko.risk(ko.combine(capped, KS), Y, ko.hinge()))),
+        [],
+    )
+    yield "a risk that is only bounded", cp.Problem(cp.Minimize(0), [risk <= 3]), []
+    yield "a maximum, attained", cp.Problem(cp.Minimize(cp.maximum(risk, 3))), []
+    constant = ko.risk(K, np.ones(N), ko.squared())
+    yield "a constant machine", cp.Problem(cp.Minimize(constant)), []
+
+
+def test_what_nothing_bounds_is_seen_and_nothing_else():
+    for what, problem, names in unbounded_or_not():
+        found = [v.name() for v in weights_that_grow(ko.Structure(problem))]
+        assert found == names, what
+
+
+def test_weights_that_nothing_bounds_are_told_before_the_solve():
+    mu = cp.Variable(3, nonneg=True, name="mu")
+    problem = cp.Problem(cp.Minimize(ko.risk(ko.combine(mu, KS), Y, ko.hinge())))
+    said = []
+
+    def ended(report):
+        said.append(len(caught))
+        raise StopIteration
+
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        ko.solve(problem, callback=ended, time_limit=5)
+    assert said[0] == 1 and issubclass(caught[0].category, ko.ConditionWarning)
+    assert str(caught[0].message).startswith(f"Nothing bounds mu: add trace(K) == {N}.")
 
 
 @pytest.mark.parametrize("attributes", [{}, {"nonneg": True}], ids=["semidefinite", "second-order cone"])

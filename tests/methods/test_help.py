@@ -90,6 +90,24 @@ def test_a_wrong_name_is_a_type_error(solve, option):
 
 @ways
 @every(
+    ("given", "meant"),
+    [("tolerance", "tol"), ("time", "time_limit"), ("iterations", "max_iterations"), ("verbos", "verbose")],
+)
+def test_the_nearest_option_is_named(solve, given, meant):
+    with pytest.raises(
+        TypeError, match=rf"Did you mean {meant}\? The options are .*, tol, time_limit, .*update"
+    ):
+        solve(**{given: 1})
+
+
+@ways
+def test_an_option_like_no_other_is_answered_with_all_names(solve):
+    with pytest.raises(TypeError, match=r"argument 'zzz'\. The options are "):
+        solve(zzz=1)
+
+
+@ways
+@every(
     ("options", "message"),
     [
         ({"max_iterations": 2.5}, r"max_iterations must be a positive whole number, got 2.5 \(float\)"),

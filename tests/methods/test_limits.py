@@ -17,11 +17,12 @@ from rich.console import Console
 
 import kernelopt as ko
 from formulations import lanckriet
+from kernelopt import progress
 from kernelopt.conic import calls, process
 from kernelopt.conic.ladder import SolverAttempt, run_solver
 from kernelopt.errors import Stopped
 from kernelopt.learner import learn, learn_blocks
-from kernelopt.methods import interrupts, progress
+from kernelopt.methods import interrupts
 from kernelopt.methods.control import Control
 from kernelopt.methods.exact import method as exact
 from kernelopt.methods.registry import METHODS

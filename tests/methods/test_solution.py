@@ -338,6 +338,8 @@ def test_variables_and_their_solution_travel_together(solved, again):
         ("theta", "weights"),
         ("mu", "weights"),
         ("predict", "decision_function"),
+        ("score", "decision_function"),
+        ("predict_proba", "decision_function"),
         ("bias", "intercept"),
         ("bounds", "lower"),
     ],
@@ -366,7 +368,7 @@ def test_an_error_inside_a_property_is_not_hidden(one):
     ("method", "certifier"),
     [
         ("exact", "kernelopt.methods.exact.method.certificate_at"),
-        ("first-order-dual", "kernelopt.methods.similarity.method.certificate"),
+        ("first-order-dual", "kernelopt.methods.similarity.method.certify_iterate"),
         ("mirror-descent", "kernelopt.methods.mirror_descent.method.certify_dual"),
         ("cutting-plane", "kernelopt.methods.results.certificate_at"),
     ],

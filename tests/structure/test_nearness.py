@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 import cvxpy as cp
 import numpy as np
 import pytest
@@ -9,8 +11,8 @@ import pytest
 import kernelopt as ko
 from formulations import similarity
 from kernelopt.structure.fidelities import read_fidelity
-from kernelopt.structure.nearness import read_nearness
-from kernelopt.structure.pieces import read_pieces
+from kernelopt.structure.nearness import Block, read_nearness
+from kernelopt.structure.pieces import Piece, read_pieces
 from tests.problems import why_not
 
 N = 5
@@ -24,6 +26,25 @@ L = cp.Variable((N, N), PSD=True, name="L")
 MU = cp.Variable(N, nonneg=True, name="mu")
 ANY = rng.normal(size=(N, N))
 ANY = ANY + ANY.T
+
+
+def test_the_error_of_the_adjoint_is_bounded():
+    """(v'z)^2 cancels for z nearly orthogonal to v. Fractions give it with one entry of z changed."""
+    draws, n, change = np.random.default_rng(1), 40, 1e-13
+    vectors = np.linalg.qr(draws.normal(size=(n, n)))[0]
+    z = 1e8 * vectors[:, 0] + draws.normal(size=n)
+    exact = np.array([Fraction(v) for v in z])
+    exact[3] += Fraction(change)
+    columns = np.vectorize(Fraction, otypes=[object])(vectors.T)
+    mu, size = cp.Variable(n, nonneg=True), cp.Variable((n, n), PSD=True)
+    for block, wanted in (
+        (Block(Piece(mu), (), vectors), (columns @ exact) ** 2),
+        (Block(Piece(size), ()), np.outer(exact, exact)),
+    ):
+        found = block.adjoint(z)
+        roundings = 4 * 2.0**-53 * np.linalg.norm(found)  # of single products, which the bound leaves out
+        error = np.linalg.norm((np.vectorize(Fraction, otypes=[object])(found) - wanted).astype(float))
+        assert error <= block.adjoint_error(z, change) + roundings
 
 
 @pytest.mark.parametrize(

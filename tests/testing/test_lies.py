@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from cvxpy.reductions.solvers.conic_solvers.clarabel_conif import CLARABEL
 
-from kernelopt.testing.conformance import run
+from kernelopt.testing.conformance import run_case
 from kernelopt.testing.suite import cases
 from tests.every import every
 from tests.formulations.test_formulations import ENTRIES
@@ -95,7 +95,7 @@ OF_MULTIPLIERS = {lie for lie in LIES if lie.startswith("multipliers")}
 
 def judged(name, lie):
     """The row of a lie: no bracket is false, and what is certified is right."""
-    row = run(CASES[name], Liar(LIES[lie]))
+    row = run_case(CASES[name], Liar(LIES[lie]))
     assert row.verdict != "false bracket", row
     assert row.verdict != "certified" or (row.error <= 1e-4 and row.gap <= 1e-4), row
     return row
@@ -104,7 +104,7 @@ def judged(name, lie):
 def test_there_are_a_dozen_lies_and_an_honest_answer_is_certified():
     assert len(LIES) >= 12
     honest = Liar(lambda answer, data, solve: None)
-    assert {run(CASES[name], honest).verdict for name in FEW} == {"certified"}
+    assert {run_case(CASES[name], honest).verdict for name in FEW} == {"certified"}
 
 
 @pytest.mark.parametrize("name", FEW)
@@ -128,14 +128,14 @@ def test_nothing_wrong_is_certified_on_any_problem(k, name):
 @pytest.mark.parametrize("lie", ["honest", *(pytest.param(lie, marks=pytest.mark.slow) for lie in LIES)])
 def test_what_solvers_cannot_solve_is_never_reported_as_solved(name, lie):
     """The strong-duality failure and the unbounded log-determinant, whatever is said of them."""
-    row = run(CASES[name], Liar(LIES.get(lie, lambda answer, data, solve: None)))
+    row = run_case(CASES[name], Liar(LIES.get(lie, lambda answer, data, solve: None)))
     assert row.verdict not in ("certified", "proved infeasible"), row
 
 
 @pytest.mark.parametrize("solver", ["CLARABEL", "SCS", "CVXOPT"])
 @pytest.mark.parametrize("name", PATHOLOGICAL)
 def test_no_solver_solves_them(name, solver):
-    row = run(CASES[name], solver)
+    row = run_case(CASES[name], solver)
     assert row is None or row.verdict not in ("certified", "proved infeasible"), row
 
 
@@ -143,7 +143,7 @@ def test_no_solver_solves_them(name, solver):
 def test_an_infeasible_problem_is_never_certified(name):
     """A status that says optimal is refuted; one that says infeasible is proved."""
     claimed = change(status=lambda a: "Solved", obj_val=lambda a: 1.0, x=lambda a: np.ones_like(a.x))
-    assert run(CASES[name], Liar(claimed)).verdict == "refuted"
+    assert run_case(CASES[name], Liar(claimed)).verdict == "refuted"
     dual = CASES[name].make()[0].is_dual
     said = change(status=lambda a: "DualInfeasible" if dual else "PrimalInfeasible")
-    assert run(CASES[name], Liar(said)).verdict == "proved infeasible"
+    assert run_case(CASES[name], Liar(said)).verdict == "proved infeasible"

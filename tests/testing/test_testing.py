@@ -61,7 +61,7 @@ def test_a_stranger_s_values_are_certified_too():
 def test_a_value_outside_of_the_bracket_is_refused():
     problem, _ = small()
     solution = ko.solve(problem)
-    with pytest.raises(AssertionError, match="the claimed value must lie in the bracket, got 0.2600"):
+    with pytest.raises(AssertionError, match="the claimed value must lie between the bounds, got 0.2600"):
         assert_certified(replace(solution, value=0.26001))
 
 
@@ -118,7 +118,7 @@ def test_an_own_formulation_with_two_risks_and_shared_weights_passes():
     text = str(findings)
     assert not findings.wrong and "seed 1: the dual is 'equal'" in text
     assert "risk 0: predictions are finite" in text and "risk 1: predictions are finite" in text
-    assert "'exact' brackets the same optimum" in text
+    assert "'exact' has bounds around the same optimum" in text
 
 
 def test_a_formulation_of_a_psd_kernel_in_an_expression_passes():
@@ -171,7 +171,7 @@ def test_a_planted_value_that_is_wrong_is_found():
         right = entry.planted(rng, **knobs)
         return replace(right, value=right.value * 1.01)
 
-    with pytest.raises(AssertionError, match="the planted value is in the bracket: not so"):
+    with pytest.raises(AssertionError, match="the planted value is between the bounds: not so"):
         check_formulation(replace(entry, planted=wrong), seeds=(), methods=False)
 
 
@@ -225,6 +225,47 @@ def test_a_loss_whose_parts_do_not_fit_is_found():
         check_loss(Shifted(1.0))
 
 
+class Bent(ko.hinge):
+    """A hinge whose curve is off, and whose other parts agree with each other."""
+
+    def curve(self, y):
+        return super().curve(y)._replace(upper=1.2 * super().curve(y).upper)
+
+    def value(self, t, y):
+        return float(np.maximum(0, 1 - y * t).sum())
+
+
+class Flat(ko.hinge):
+    """A hinge whose curve has a number for an array."""
+
+    def curve(self, y):
+        return super().curve(y)._replace(l1=0.0)
+
+
+def test_the_part_of_a_loss_that_is_alone_is_named_with_the_sample():
+    with pytest.raises(AssertionError, match="not so") as raised:
+        check_loss(Bent(1.0))
+    said = str(raised.value)
+    at, expression, value, curve = re.search(
+        r"At the prediction t = (\S+) and y = 1 `expression` has (\S+), `value` has (\S+), "
+        r"`curve` has (\S+): `curve` is the odd one out",
+        said,
+    ).groups()
+    exact = max(0.0, 1 - float(at))
+    assert float(expression) == pytest.approx(exact, rel=1e-4)
+    assert (float(value), float(curve)) == pytest.approx((exact, 1.2 * exact), rel=1e-4)
+
+
+def test_two_parts_alone_are_both_named():
+    with pytest.raises(AssertionError, match=r"`expression` has .*`curve` has .*: one of them is wrong"):
+        check_loss(Shifted(1.0))
+
+
+def test_the_fields_of_a_curve_are_arrays():
+    with pytest.raises(AssertionError, match=r"`l1` of `curve` is an array of shape \(8,\).*got float of"):
+        check_loss(Flat(1.0))
+
+
 @dataclass(frozen=True, repr=False)
 class Late(ko.hinge):
     """A hinge with an intercept that is off."""
@@ -249,8 +290,8 @@ def test_derivatives_that_are_off_are_found():
         check_loss(Steep(1.0))
     said = (
         "2 of 11",
-        "the dual's gradient is its derivative: not so",
-        "the second derivative is that of the",
+        "`dual_gradient` is the derivative of `dual_value`: not so",
+        "`hessian_diag` is the second derivative",
     )
     assert all(text in str(raised.value) for text in said)
 
@@ -327,7 +368,7 @@ WRONG_KERNELS = {
     ),
     "of the order": (
         kernel_of(lambda self, X, Z: inner(self, X - X[0], (X if Z is None else Z) - X[0])),
-        "the order of the points is no matter: not so",
+        "reordered points have the reordered Gram matrix: not so",
     ),
     "shape": (
         kernel_of(lambda self, X, Z: inner(self, X, Z)[1:, 1:]),
@@ -341,7 +382,7 @@ WRONG_KERNELS = {
         kernel_of(inner, gram_rank=lambda self, X: 2),
         "the rank is at most its bound: not so, got 3 for the",
     ),
-    "changed points": (kernel_of(shifting), "X is left as it was: not so"),
+    "changed points": (kernel_of(shifting), "X is not changed: not so"),
     "infinite": (kernel_of(lambda self, X, Z: inner(self, X, Z) / 0), "raised NotFiniteError: values of own"),
 }
 
@@ -367,7 +408,8 @@ TRIED = [ENTRIES[name] for name in ("lp_norm.primal", "lanckriet.qcqp", "triplet
 @pytest.mark.parametrize("method", ["exact", "interleaved"])
 def test_our_methods_pass(method):
     text = str(check_method(method, TRIED))
-    assert "lp_norm.primal: the bracket holds" in text and "lanckriet.qcqp: StopIteration ends it" in text
+    assert "lp_norm.primal: the bounds contain" in text
+    assert "lanckriet.qcqp: StopIteration of a callback ends the run" in text
 
 
 class Optimist(Exact):
@@ -381,12 +423,12 @@ class Optimist(Exact):
 
 
 def test_a_method_that_tells_false_brackets_is_found():
-    with pytest.raises(AssertionError, match="every bracket on the way holds .*: not so, got "):
+    with pytest.raises(AssertionError, match="the bounds of every report contain .*: not so, got "):
         check_method(Optimist(), TRIED[:1])
 
 
 def test_a_method_that_takes_nothing_is_found():
-    with pytest.raises(AssertionError, match="it takes at least one problem: not so"):
+    with pytest.raises(AssertionError, match="at least one problem is accepted: not so"):
         check_method("least-squares", TRIED)
 
 
@@ -400,7 +442,7 @@ def test_an_unknown_method_is_refused():
 right = two_risks_example(np.random.default_rng(0))
 ALREADY_BUILT = cp.Problem(cp.Minimize(0))
 WRONG_FORMULATIONS = {
-    "claim": ({"claim": "eqal"}, "claim must be one of 'equal', 'upper', 'lower', 'relaxation', got 'eqal'"),
+    "claim": ({"claim": "eqal"}, "claim must be 'equal', 'upper', 'lower' or 'relaxation', got 'eqal'"),
     "dual is a problem": ({"dual": ALREADY_BUILT}, "dual must be a function .* got Problem"),
     "problem is a function": ({"problem": two_risks_dual}, "problem must be a cp.Problem.* got function"),
     "kernel is an array": ({"kernel": np.eye(2)}, "kernel must be a cvxpy expression, got ndarray"),
@@ -420,7 +462,7 @@ def test_a_wrong_formulation_is_refused_when_made(fields, said):
 
 
 WRONG_ENTRIES = {
-    "takes": ({"takes": "label"}, "takes must be one of 'labels', .* got 'label'"),
+    "takes": ({"takes": "label"}, "takes must be 'labels', .* got 'label'"),
     "name": ({"name": "two_risks"}, "name must be of the form 'package.builder', got 'two_risks'"),
     "build": ({"build": right}, "build must be a function .* got Formulation"),
     "example": ({"example": right}, "example must be a function of a numpy Generator"),

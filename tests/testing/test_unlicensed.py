@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from kernelopt.errors import SolverError
-from kernelopt.testing.conformance import run
+from kernelopt.testing.conformance import run_case
 from kernelopt.testing.suite import cases
-from kernelopt.testing.unlicensed import Solved, as_problem, compared
+from kernelopt.testing.unlicensed import SolvedTask, as_problem, check_task
 from tests.formulations.test_formulations import ENTRIES
 from tests.problems import solved
 
@@ -122,14 +122,14 @@ def test_a_task_that_came_back_changed_is_refused():
     from cvxpy.reductions.cone2cone import affine2direct
 
     data = {"A": np.zeros((2, 2)), "c": np.array([-1.0, -2.0]), "K_dir": {affine2direct.PSD: [2]}}
-    compared(Task(), data)
+    check_task(Task(), data)
     for changed in (
         {"c": np.array([-1.0, -2.5])},
         {"A": np.zeros((3, 2))},
         {"K_dir": {affine2direct.PSD: [3]}},
     ):
         with pytest.raises(SolverError, match="the task read back must have"):
-            compared(Task(), data | changed)
+            check_task(Task(), data | changed)
 
 
 def test_the_solution_is_told_as_mosek_would():
@@ -138,7 +138,7 @@ def test_the_solution_is_told_as_mosek_would():
     words = SimpleNamespace(
         prosta=SimpleNamespace(prim_and_dual_feas="feasible"), solsta=SimpleNamespace(optimal="optimal")
     )
-    task = Solved(Task(), read, words)
+    task = SolvedTask(Task(), read, words)
     x, y, lower = [0.0, 0.0], [0.0, 0.0], [0.0, 0.0, 0.0]
     task.getxxslice(None, 0, 2, x)
     task.gety(None, y)
@@ -155,8 +155,8 @@ def test_the_solution_is_told_as_mosek_would():
     "name", ["lanckriet.sdp", "lp_norm.primal", "lp_norm.tikhonov", "triplet_lp.kernel_design"]
 )
 def test_without_a_licence_the_task_makes_the_round_trip(name, monkeypatch):
-    monkeypatch.setattr(sys.modules[run.__module__], "mosek_is_licensed", lambda: False)
+    monkeypatch.setattr(sys.modules[run_case.__module__], "mosek_is_licensed", lambda: False)
     (case,) = (case for case in cases(entries=ENTRIES) if case.name == name)
-    row = run(case, "MOSEK")
+    row = run_case(case, "MOSEK")
     assert row.verdict == "no licence" and "written and read back" in row.why
     assert row.error <= 1e-5 and row.gap <= 1e-4 and row.infeasibility <= 1e-6

@@ -452,28 +452,16 @@ LOSS = {"loss": thing(HINGE), "bias": flag(True, DEFAULT)}
 E = np.eye(M) + 0.1
 for name, more in {
     "primal": {"p": exponent()},
-    "dual": {"p": exponent()},
     "tikhonov": {"p": exponent(), "penalty": number(1.0)},
-    "dual_tikhonov": {"p": exponent(), "penalty": number(1.0)},
     "block_norm": {"r": exponent(), "squared": flag(True)},
-    "dual_block_norm": {"r": exponent(), "squared": flag(True)},
     "elastic_net": {"l1": number(1.0), "l2": number(1.0)},
-    "dual_elastic_net": {"l1": number(1.0), "l2": number(1.0)},
     "non_isotropic": {"E": array(E)},
-    "dual_non_isotropic": {"E": array(E)},
 }.items():
     entry(f"lp_norm.{name}", getattr(lp_norm, name), value_of, **COMMON, **more, **LOSS)
-for name in ("one_class", "dual_one_class"):
-    function = getattr(lp_norm, name)
-    entry(
-        f"lp_norm.{name}, C",
-        function,
-        value_of,
-        grams=array(GRAMS),
-        p=exponent(),
-        C=vector(np.ones(N) * 2, "number"),
-    )
-    entry(f"lp_norm.{name}, nu", function, value_of, grams=array(GRAMS), p=exponent(), nu=number(0.5))
+ONE_CLASS = {"grams": array(GRAMS), "p": exponent()}
+COSTS = vector(np.ones(N) * 2, "number")
+entry("lp_norm.one_class, C", lp_norm.one_class, value_of, **ONE_CLASS, C=COSTS)
+entry("lp_norm.one_class, nu", lp_norm.one_class, value_of, **ONE_CLASS, nu=number(0.5))
 entry(
     "lp_norm.ivanov_from_tikhonov",
     lp_norm.ivanov_from_tikhonov,
@@ -501,7 +489,6 @@ NEAR = {
 }
 for name in ("single_kernel", "kernel_per_similarity", "restricted_spectral"):
     entry(f"similarity.{name}", getattr(similarity, name), value_of, **NEAR)
-    entry(f"similarity.dual_{name}", getattr(similarity, f"dual_{name}"), value_of, **NEAR)
 for name in ("denoise", "flip", "shift", "default_trace"):
     entry(f"similarity.{name}", getattr(similarity, name), similarities=array(S))
 entry(

@@ -169,7 +169,7 @@ def test_points_are_copied(as_given):
     given[0][0] = 99.0
     assert grams[0] == pytest.approx(X @ X.T)
     with pytest.raises(ValueError, match="read-only"):
-        grams.X[0, 0] = 99.0
+        grams.storage.X[0, 0] = 99.0
 
 
 @pytest.mark.parametrize("title", STACKS)

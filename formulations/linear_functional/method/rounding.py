@@ -9,7 +9,7 @@ import numpy as np
 import scipy.linalg
 
 import kernelopt as ko
-from formulations.linear_functional.method.filters import Array
+from kernelopt.extend import Array
 
 UNDERFLOW = ko.rounding.UNDERFLOW
 INDEPENDENT = 0.5  # |I - W'W| below this shows that the columns are independent; any number below 1 would do

@@ -12,20 +12,25 @@ import cvxpy as cp
 import numpy as np
 
 import kernelopt as ko
+from formulations.triplet_lp.comparison_data import ComparisonData
 from formulations.triplet_lp.method.interior import interior_weights, numbers
 from formulations.triplet_lp.method.multipliers import best_multipliers
 from formulations.triplet_lp.method.statement import Source
-from formulations.triplet_lp.setting import Array, Setting
+from kernelopt.extend import Array
 
 ROUND_OFF = 1e-13  # what sums of up to some hundred terms are wrong by, relative to the terms
 ZERO_OPTIMAL = 1e-6  # relative to the cost of zero weights: a lower bound this near it proves them optimal
 LOOSE = 1e-6  # a gap above this, a tenth of the default tolerance, is worth a general certificate
 NEARLY_ZERO = (1e-9, 1e-6, 1e-4)  # shares of the largest weight that noise of a solver stays below, in turn
-LARGE = 1e7  # terms of K_ii this many times the margin have a round-off of 1e-6 of the margin
+LARGE = 1e7  # margins: terms of K_ii above this have a round-off above 1e-6 of the margin, and are not used
 
 
-def certificate(
-    problem: cp.Problem, data: Setting, gamma1: float, given: dict[int, Any], multipliers: dict[str, Any]
+def triplet_certificate(
+    problem: cp.Problem,
+    data: ComparisonData,
+    gamma1: float,
+    given: dict[int, Any],
+    multipliers: dict[str, Any],
 ) -> ko.Certificate:
     """Bound the optimum of the programme of checked data, at values and multipliers of its constraints.
 
@@ -34,7 +39,7 @@ def certificate(
     * upper: the objective at the given weights plus a multiple of weights in the interior of the cone, which
       makes them feasible; or at zero weights, where these are as good.
     * lower: `best_multipliers`. For "psd" it may be far from the optimum where prices are near zero; then
-      `ko.certify` computes another one, and the larger is kept.
+      the general rules of `ko.certify` give another one, and the larger is kept.
     """
     variables = {v.name(): v for v in problem.variables()}
     lower, best = best_multipliers(data, gamma1, multipliers)
@@ -64,11 +69,11 @@ def certificate(
     )
     if data.cone != "psd" or found.gap <= LOOSE:
         return found
-    other = ko.certify(problem, point)
+    other = ko.certify(cp.Problem(problem.objective, problem.constraints), point)  # by the general rules
     return replace(found, lower=other.lower, route=other.route) if other.lower > found.lower else found
 
 
-def in_cone(data: Setting, alpha: Array) -> Array:
+def in_cone(data: ComparisonData, alpha: Array) -> Array:
     """Return weights in the cone near `alpha`; zero where none are found."""
     if data.cone == "nonnegative":
         return np.maximum(alpha, 0.0)
@@ -96,7 +101,7 @@ def without_small_weights(alpha: Array) -> Iterator[Array]:
             yield np.where(np.abs(alpha) > share * largest, np.maximum(alpha, smallest), 0.0)
 
 
-def zero_is_optimal(data: Setting, gamma1: float) -> str:
+def zero_is_optimal(data: ComparisonData, gamma1: float) -> str:
     """Return the text of the warning that zero weights are optimal, with the remedies."""
     causes = f"gamma1 = {gamma1:g} and gamma2 = {data.gamma2:g}"
     text = (

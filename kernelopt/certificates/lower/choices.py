@@ -24,7 +24,7 @@ from kernelopt.threads import Watch, quietly
 from kernelopt.validation import Array
 
 TIE_MARGIN = 1e-8  # relative: bounds closer than this are equal, and the later choice is taken
-Route = Literal["closed", "conic", "none"]
+Route = Literal["closed", "conic", "sign", "none"]
 
 
 def best_bound(
@@ -44,8 +44,8 @@ def best_bound(
     gap_floor, signed = floor(structure), signed_bound(structure).value
     for alphas in choices:
         bound, route = bound_of(structure, alphas, bounds, watch, conic, attained)
-        if -np.inf < bound.value < signed:  # for a poor dual variable, or by rounding of a multiplier
-            bound = Bound(signed)
+        if bound.value < signed:  # none was found, or a poor one, or one below zero by rounding
+            bound, route = Bound(signed), route if bound.value > -np.inf else "sign"
         # Machines trained at the kernel come last. They predict best, so theirs is taken among equal bounds.
         margin = TIE_MARGIN * max(abs(bound.value), gap_floor) if np.isfinite(bound.value) else 0.0
         if bound.value > best[0].value - margin or not best[2]:
@@ -78,7 +78,7 @@ def bound_of(
     if near is not None and near.exhausted(gap_floor, attained):
         return Bound(searched), "closed"
     if not conic:
-        bound = signed_bound(structure)
+        bound = Bound(-np.inf, "there was no time for a conic bound")
     else:
         with quietly(watch):
             boxes = known_boxes(structure, bounds)
@@ -104,7 +104,7 @@ def signed_bound(structure: Structure) -> Bound:
     objective = structure.lifted.objective.args[0]
     if objective.is_nonpos() if structure.maximize else objective.is_nonneg():
         return Bound(0.0)
-    return Bound(-np.inf, "there was no time for a conic bound")
+    return Bound(-np.inf, "the objective may be negative")
 
 
 def given_bounds(structure: Structure, bounds: Bounds | None) -> list[cp.Constraint]:

@@ -14,25 +14,28 @@ from kernelopt.certificates.lower.minorants import dual_value_of
 from kernelopt.certificates.lower.splitting import Split
 from kernelopt.errors import Stopped
 from kernelopt.fidelities import Fidelity, Proximal, Radial
+from kernelopt.numerics.rounding import SMALLEST_DIVISOR, upwards
 from kernelopt.numerics.rounding import gamma as roundings
-from kernelopt.numerics.rounding import upwards
 from kernelopt.structure.nearness import Nearness, read_nearness
 from kernelopt.structure.structure import Structure
 from kernelopt.threads import Watch, one_blas_thread
 from kernelopt.validation import Array
 
-LEAST_SHARE = 1e-9  # of gamma
-NOTHING, SHARE = 1e-8, 1e-2  # of the bound, and of the gap, that no other route is asked for
-SLACK = 1e-9  # by which the value of the relaxation is raised where it bounds traces
-SCALINGS, SPLITTINGS = 40, 400  # eigendecompositions for each kernel
-CHECK = 10  # splittings between two looks at the bound
-STALLED, FASTER = 0.1, 4.0  # a change that is too small, and the factor of sigma that follows
-LEAST_SCALE = 1e-9  # relative to the similarity
+SMALLEST_GAMMA = 1e-12  # the minorant has 1 / gamma, which must stay finite
+SMALLEST_SHARE = 1e-9  # added to the shares of gamma, relative to the largest, for the same reason
+NEGLIGIBLE_RISE = 1e-8  # relative to the bound, the accuracy of a conic solver: it could not find more
+NEGLIGIBLE_GAP_SHARE = 1e-2  # of the gap: a larger bound by this would hardly show in the result
+VALUE_MARGIN = 1e-9  # more than the relative rounding of the relaxation's value, where it bounds traces
+REWEIGHTINGS, SPLITTINGS = 40, 400  # at most: each takes one eigendecomposition for each kernel
+CHECK_EVERY = 10  # splitting steps between two bounds: a bound takes as long as some steps
+STALLED_SHARE = 0.1  # of the distance of the two values: a smaller change between two bounds is no progress
+SIGMA_FACTOR = 4.0  # of sigma after a stall: powers of it cover its range in a few bounds
+SMALLEST_DISTANCE = 1e-9  # relative to |S|: |D| in the quotient d / h'(d), which may be 0 / 0 at zero
 
 
 @dataclass(frozen=True, eq=False)
 class Proof:
-    """A dual point: alpha, gamma, and U for every fidelity of every block, made when it is wanted."""
+    """A dual point: alpha, gamma, and a function that returns U for every fidelity of every block."""
 
     alpha: Array
     gamma: Array
@@ -40,17 +43,24 @@ class Proof:
 
 
 def lower_bound(read: Nearness, proof: Proof, upper: float) -> tuple[float, list[float]]:
-    """Return the bound of a dual point, and the sigma of every block; `upper` is any value attained.
+    """Return the lower bound of a dual point, and the linear minimum of every block times the factor.
 
-    All roundings are paid for.
+    Let z be alpha with zeros at the unlabelled points, and G_i = price sum_k U_ik - zz' / (2 gamma_i). It is
+
+        offset + factor (l(alpha) + sum_i min <G_i, X_i> - price sum_ik (<U_ik, S_ik> + L*(U_ik))).
+
+    Where a trace is free, the minimum is over the X_i whose fidelities cost at most what `upper` allows, any
+    value that the objective attains. The bound is lowered by bounds of all rounding errors.
     """
     learner = read.risk.learner
     alpha = learner.loss.project(proof.alpha, learner.y, learner.bias is not None)
-    gamma = np.maximum(proof.gamma, 1e-12)
+    gamma = np.maximum(proof.gamma, SMALLEST_GAMMA)
     gamma = gamma / max(1.0, gamma.sum())
+    if gamma.size > 1:  # the sum must not exceed one in exact arithmetic
+        gamma = gamma * (1 - roundings(gamma.size + 8))
     z, known = read.padded(alpha), (upper - read.offset) / read.factor
-    gain, _ = dual_value_of(learner, alpha)
-    bound, lost, least = gain.value, gain.error, list[float]()
+    gain, perturbation = dual_value_of(learner, alpha)
+    bound, error, minima = gain.value, gain.error, list[float]()
     for block, U, share in zip(read.blocks, proof.U(), gamma, strict=True):
         pairs = list(zip(block.fidelities, U, strict=True))
         G = -block.adjoint(z) / (2 * share)
@@ -60,36 +70,47 @@ def lower_bound(read: Nearness, proof: Proof, upper: float) -> tuple[float, list
             G += read.price * u
             size += read.price * float(np.linalg.norm(u))
             bound -= term.paid(u) / read.factor
-            lost += (term.paid_error(u) + roundings(4) * abs(term.paid(u))) / read.factor
-        paid = block.least(G, read.price, known, roundings(16) * size)
-        bound += paid
-        lost += roundings(8) * (abs(bound) + abs(paid))
-        least.append(read.factor * block.piece.linear_minimum(G))
+            error += (term.paid_error(u) + roundings(4) * abs(term.paid(u))) / read.factor
+        of_adjoint = block.adjoint_error(z, perturbation) / (2 * share)
+        change = block.linear_minimum(G, read.price, known, roundings(16) * size + of_adjoint)
+        bound += change
+        error += roundings(8) * (abs(bound) + abs(change))
+        minima.append(read.factor * block.piece.linear_minimum(G))
     value = read.offset + read.factor * bound
     size = abs(read.offset) + abs(read.factor * bound)
-    return -upwards(-value + read.factor * lost + roundings(8) * size), least
+    return -upwards(-value + read.factor * error + roundings(8) * size), minima
 
 
-class Near(NamedTuple):
-    """A lower bound at an alpha, the sigma of every block, and a value that no bound at this alpha passes."""
+class SearchedBound(NamedTuple):
+    """A lower bound at a given alpha.
+
+    Attributes
+    ----------
+    value : float
+    minima : list of float
+        The linear minima of the blocks, which give the multipliers of the constraints on traces.
+    possible : float
+        A value of the relaxation at this alpha: no lower bound at this alpha exceeds it.
+    """
 
     value: float
-    least: list[float]
+    minima: list[float]
     possible: float
 
     def exhausted(self, floor: float, attained: float) -> bool:
-        """Whether no other bound at this alpha would make the gap to `attained` smaller by much."""
-        small = NOTHING * max(abs(self.value), floor)
+        """Whether any other bound at this alpha is higher by a negligible amount only."""
+        small = NEGLIGIBLE_RISE * max(abs(self.value), floor)
         if np.isfinite(attained):
-            small = max(small, SHARE * (attained - self.value))
+            small = max(small, NEGLIGIBLE_GAP_SHARE * (attained - self.value))
         return bool(np.isfinite(self.value) and self.possible - self.value <= small)
 
 
-class Relaxed:
-    """The minimum of (l(alpha) - sum_i <P_i, X_i>)_+ + price sum L(X_i - S_ik), P_i = zz' / (2 gamma_i).
+class NearRelaxation:
+    """The relaxation min over X of (l(alpha) - sum_i <P_i, X_i>)_+ + price sum_ik L(X_i - S_ik).
 
-    The first term is below the risk; the minimum over X is what alpha proves. Where it is above zero at
-    the minimiser it is the minimum without the positive part.
+    Here P_i = zz' / (2 gamma_i). The first term is at most the risk, so that the minimum over X is the best
+    lower bound at alpha. The search minimises without the positive part, which gives the same minimum where
+    the first term is positive at the minimiser.
     """
 
     def __init__(self, read: Nearness, alpha: Array, X: list[Array]) -> None:
@@ -99,7 +120,7 @@ class Relaxed:
         self.z = read.padded(self.alpha)
         adjoints = [block.adjoint(self.z) for block in read.blocks]
         forms = np.array([max(float(np.vdot(P, x)), 0.0) for P, x in zip(adjoints, X, strict=True)])
-        shares = np.sqrt(forms / max(float(forms.max()), 1e-300)) + LEAST_SHARE
+        shares = np.sqrt(forms / max(float(forms.max()), SMALLEST_DIVISOR)) + SMALLEST_SHARE
         self.gamma = np.asarray(shares / shares.sum() if len(adjoints) > 1 else np.ones(1))
         self.P = [P / (2 * gamma) for P, gamma in zip(adjoints, self.gamma, strict=True)]
         self.gain = dual_value_of(learner, self.alpha)[0].value
@@ -111,12 +132,12 @@ class Relaxed:
         far = sum(block.distance(x) for block, x in zip(read.blocks, X, strict=True))
         return read.offset + read.factor * max(below, 0.0) + far
 
-    def near(self, X: list[Array], U: Callable[[], list[list[Array]]], kappa: float = 1.0) -> Near:
-        """Return the bound of kappa zz' and the dual matrices U, where X are near the minimiser."""
+    def bound(self, X: list[Array], U: Callable[[], list[list[Array]]], kappa: float = 1.0) -> SearchedBound:
+        """Return the bound of sqrt(kappa) alpha and the dual matrices U, where X is near the minimiser."""
         possible = self.value(X)
         proof = Proof(kappa**0.5 * self.alpha, self.gamma, U)
-        value, least = lower_bound(self.read, proof, possible + SLACK * abs(possible))
-        return Near(value, least, possible)
+        value, minima = lower_bound(self.read, proof, possible + VALUE_MARGIN * abs(possible))
+        return SearchedBound(value, minima, possible)
 
 
 def near_bound(
@@ -125,12 +146,16 @@ def near_bound(
     watch: Watch | None = None,
     attained: float = np.inf,
     quick: bool = False,
-) -> Near | None:
-    """Return about the best bound at an alpha, None where the problem is not of kernels near similarities.
+) -> SearchedBound | None:
+    """Return about the best lower bound at an alpha, by an iteration with one eigendecomposition a step.
 
-    Nor is there one for a fidelity that is neither `Radial` nor `Proximal`. The search
-    begins at the current values of the structure's variables. It ends where the bound is exhausted beside
-    the value `attained`, or with its first bound if `quick`.
+    The iteration starts at the current values of the structure's variables. It ends where the bound is
+    `exhausted` for the value `attained` of the objective, or with its first bound if `quick`.
+
+    Returns
+    -------
+    SearchedBound, or None
+        None where the problem is not a `Nearness`, or where its fidelity is neither `Radial` nor `Proximal`.
     """
     read = read_nearness(structure)
     if isinstance(read, str):
@@ -139,10 +164,10 @@ def near_bound(
     X = [np.asarray(block.targets.mean(axis=0) if x is None else x) for block, x in values]
     if not (np.isfinite(alpha).all() and all(np.isfinite(x).all() for x in X)):
         return None
-    best: Near | None = None
+    best: SearchedBound | None = None
     try:
         with one_blas_thread():
-            for found in searched(Relaxed(read, alpha, X), X):
+            for found in searched(NearRelaxation(read, alpha, X), X):
                 best = better(best, found)
                 if quick or best.exhausted(floor(structure), attained):
                     break
@@ -156,25 +181,29 @@ def near_bound(
     return best
 
 
-def better(best: Near | None, found: Near) -> Near:
-    """Return the higher of two bounds, with the lower of the values that no bound passes."""
+def better(best: SearchedBound | None, found: SearchedBound) -> SearchedBound:
+    """Return the higher of two bounds, with the lower of the two values of the relaxation."""
     if best is None:
         return found
     higher = found if found.value > best.value else best
     return higher._replace(possible=min(found.possible, best.possible))
 
 
-def searched(relaxed: Relaxed, X: list[Array]) -> Iterator[Near]:
-    """Return bounds by the search that the fidelity has methods for, none where it has not."""
+def searched(relaxed: NearRelaxation, X: list[Array]) -> Iterator[SearchedBound]:
+    """Yield bounds by the iteration for the fidelity, none where it is neither `Radial` nor `Proximal`."""
     fidelity = relaxed.read.fidelity
     if isinstance(fidelity, Radial):
-        yield from by_scales(relaxed, X, fidelity)
+        yield from reweighted_bounds(relaxed, X, fidelity)
     elif isinstance(fidelity, Proximal):
-        yield from by_splitting(relaxed, X, fidelity)
+        yield from splitting_bounds(relaxed, X, fidelity)
 
 
-def projected(relaxed: Relaxed, s: list[Array]) -> list[Array]:
-    """Return the minimisers with |X_i - S_ik|^2 / (2 s_ik) in the place of L."""
+def projected(relaxed: NearRelaxation, s: list[Array]) -> list[Array]:
+    """Return the minimisers of the relaxation with |X_i - S_ik|^2 / (2 s_ik) for L(X_i - S_ik).
+
+    X_i is the projection of B_i + P_i / (2 W_i) on its set, with the mean B_i of the S_ik, weighted by
+    1 / s_ik, and W_i = price sum_k 1 / (2 s_ik).
+    """
     found = []
     for block, P, scales in zip(relaxed.read.blocks, relaxed.P, s, strict=True):
         W = relaxed.read.price * float((1 / scales).sum()) / 2
@@ -191,24 +220,24 @@ def scaled_differences(read: Nearness, X: list[Array], s: list[Array], kappa: fl
     ]
 
 
-def by_scales(relaxed: Relaxed, X: list[Array], radial: Radial) -> Iterator[Near]:
-    """Functions of |D|: L is replaced by the |D|^2 / (2 s) that touches it at X, a fixed point on s.
+def reweighted_bounds(relaxed: NearRelaxation, X: list[Array], radial: Radial) -> Iterator[SearchedBound]:
+    """Yield bounds by iteratively reweighted least squares, for fidelities that are functions of |D|.
 
-    X is then a projection, of the weighted mean of the similarities plus P_i / (2 W_i).
+    Each step replaces L(D) by its majorant |D|^2 / (2 s) + constant that is equal to L at the current D.
     """
     read = relaxed.read
     sizes = [lengths(block.targets) for block in read.blocks]
     last: list[Array] = []
-    for _ in range(SCALINGS):
+    for _ in range(REWEIGHTINGS):
         far = [lengths(x - block.targets) for block, x in zip(read.blocks, X, strict=True)]
-        least = [LEAST_SCALE * np.maximum(size, 1e-300) for size in sizes]
-        s = [radial.scale(np.maximum(d, small)) for d, small in zip(far, least, strict=True)]
+        smallest = [SMALLEST_DISTANCE * np.maximum(size, SMALLEST_DIVISOR) for size in sizes]
+        s = [radial.scale(np.maximum(d, small)) for d, small in zip(far, smallest, strict=True)]
         if last and all(np.array_equal(old, new) for old, new in zip(last, s, strict=True)):
             return
         X, last = projected(relaxed, s), s
         d = [lengths(x - block.targets) for block, x in zip(read.blocks, X, strict=True)]
         kappa = dual_factor(read.fidelity, d, s)
-        yield relaxed.near(X, partial(scaled_differences, read, X, s, kappa), kappa)
+        yield relaxed.bound(X, partial(scaled_differences, read, X, s, kappa), kappa)
 
 
 def dual_factor(fidelity: Fidelity, d: list[Array], s: list[Array]) -> float:
@@ -226,29 +255,27 @@ def lengths(D: Array) -> Array:
     return np.asarray(np.linalg.norm(D.reshape(len(D), -1), axis=1))
 
 
-def by_splitting(relaxed: Relaxed, X: list[Array], proximal: Proximal) -> Iterator[Near]:
-    """Fidelities with a proximal operator: the alternating direction method, from X."""
+def splitting_bounds(relaxed: NearRelaxation, X: list[Array], proximal: Proximal) -> Iterator[SearchedBound]:
+    """Yield bounds by the alternating direction method, for fidelities with a proximal operator."""
     read, split = relaxed.read, Split(relaxed.read, proximal)
     split.X = list(X)
-    last: Near | None = None
+    last: SearchedBound | None = None
     for iteration in range(SPLITTINGS):
         pairs = zip(read.blocks, split.X, split.U, relaxed.P, strict=True)
         K = [block.piece.nearest(x - u + P / split.sigma) for block, x, u, P in pairs]
         residuals = split.step(K, iteration == 0)
-        if iteration % CHECK == CHECK - 1:
-            found = relaxed.near(K, split.subgradients())
+        if iteration % CHECK_EVERY == CHECK_EVERY - 1:
+            found = relaxed.bound(K, split.subgradients())
             yield found
             if last is not None and stalled(last, found):
-                split.rescale(
-                    FASTER if found.value - last.value > last.possible - found.possible else 1 / FASTER
-                )
+                bound_moves_more = found.value - last.value > last.possible - found.possible
+                split.rescale(SIGMA_FACTOR if bound_moves_more else 1 / SIGMA_FACTOR)
             last = found
         else:
             split.balance(iteration, *residuals)
 
 
-def stalled(last: Near, found: Near) -> bool:
-    """Whether the distance between the two values has hardly changed."""
-    return abs(last.possible - last.value - found.possible + found.value) < STALLED * (
-        found.possible - found.value
-    )
+def stalled(last: SearchedBound, found: SearchedBound) -> bool:
+    """Whether the distance from the bound to the value of the relaxation has hardly changed."""
+    before, now = last.possible - last.value, found.possible - found.value
+    return abs(before - now) < STALLED_SHARE * now

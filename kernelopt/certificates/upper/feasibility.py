@@ -5,7 +5,7 @@ Affine equalities are met by projection, other constraints by a step towards a s
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import cvxpy as cp
 import numpy as np
@@ -13,27 +13,30 @@ import scipy.sparse as sp
 from cvxpy.constraints import SOC, ExpCone, Inequality, NonNeg, NonPos, PowCone3D, Zero
 from cvxpy.constraints.zero import Equality
 
-from kernelopt.certificates.boxes import attribute_box
+from kernelopt.certificates.upper.violations import (
+    ROUND_OFF,
+    Violation,
+    attribute_violation,
+    relative_nonzero,
+    relative_violation,
+)
 from kernelopt.conic.ladder import ladder, run_solver
 from kernelopt.language.faces import facial_reduction
-from kernelopt.structure.affine import Affine, flat
+from kernelopt.numerics.rounding import SMALLEST_DIVISOR
+from kernelopt.structure.affine import flat
 from kernelopt.structure.evaluation import Evaluator
 from kernelopt.structure.structure import Point
 from kernelopt.structure.trees import short
 from kernelopt.threads import Watch, quietly
-from kernelopt.validation import Array
 
-ROUND_OFF = 1e-14  # relative to the terms of a constraint: a smaller violation is rounding
 NEGLIGIBLE = 1e-30  # of the largest entry: the rounding of an entry that equalities make zero
 ZERO_THRESHOLDS = (1e-9, 1e-6, 1e-4)  # of the largest entry: solvers' tolerances, from tight to loose
+STEP_GROWTH = 4.0  # factor of the step until the point is feasible
+BISECTIONS = 3  # of the logarithm of the step, which is then at most 19 % too long
+RELATIVE_MINIMUM = 1e-12  # of the largest entry: replaces zero entries, which could not change otherwise
+DEPENDENT = 1e-14  # relative singular values below this are rounding: equations may be dependent
+ATTEMPTS = 3  # solvers that look for a strictly feasible point: each takes about as long as a solve
 FIRST_STEP = 1e-13  # towards the interior point: ten times the rounding
-
-
-class Violation(NamedTuple):
-    """The relative violation of a constraint, and its name."""
-
-    size: float
-    name: str
 
 
 class FeasibleSet:
@@ -132,7 +135,7 @@ class FeasibleSet:
     def _towards_interior(self, point: Point, inner: Point) -> tuple[Point | None, list[Violation]]:
         """Return a feasible point (1 - t) point + t inner with about the smallest t.
 
-        t grows fourfold until the point is feasible; three bisections of log t follow.
+        t grows by a factor until the point is feasible; bisections of log t follow.
         """
 
         def feasible(t: float) -> bool:
@@ -140,12 +143,12 @@ class FeasibleSet:
 
         t = FIRST_STEP
         while not feasible(t):
-            t *= 4
+            t *= STEP_GROWTH
             if t > 1:
                 remaining = self.at(inner)
                 return (None, remaining) if remaining else (inner, [])
-        low, high = t / 4, t
-        for _ in range(3):
+        low, high = t / STEP_GROWTH, t
+        for _ in range(BISECTIONS):
             middle = np.sqrt(low * high)
             low, high = (low, middle) if feasible(middle) else (middle, high)
         feasible(high)
@@ -176,13 +179,13 @@ class FeasibleSet:
             x = np.concatenate([flat(v.value) for v in self.variables])
             D = np.where(nonnegative, np.maximum(x, 0.0), 1.0)
             if not np.any(A * D, axis=1).all():  # the variables of an equation are all zero: let them change
-                smallest = 1e-12 * (float(np.abs(x).max(initial=0.0)) or 1.0)
+                smallest = RELATIVE_MINIMUM * (float(np.abs(x).max(initial=0.0)) or 1.0)
                 D = np.where(nonnegative, np.maximum(x, smallest), 1.0)
-            D = D / D.max(initial=1e-300)  # a factor of D does not change the step
+            D = D / D.max(initial=SMALLEST_DIVISOR)  # a factor of D does not change the step
             residual = constant + A @ x
             if not (np.isfinite(residual).all() and np.isfinite(D).all()):
                 return
-            x = x - D * (A.T @ np.linalg.lstsq((A * D) @ A.T, residual, rcond=1e-14)[0])
+            x = x - D * (A.T @ np.linalg.lstsq((A * D) @ A.T, residual, rcond=DEPENDENT)[0])
             x = np.where(np.abs(x) <= NEGLIGIBLE * np.abs(x).max(initial=0.0), 0.0, x)
             start = 0
             for variable in self.variables:
@@ -214,7 +217,7 @@ class FeasibleSet:
         order = max((v.shape[0] for v in self.variables if v.attributes["PSD"]), default=0)
         cones = [c for c in problem.constraints if isinstance(c, cp.constraints.PSD)]
         order = max([order, *(c.shape[0] for c in cones)])
-        for attempt in ladder(linear=False, order=order)[:3]:
+        for attempt in ladder(linear=False, order=order)[:ATTEMPTS]:
             run_solver(phase_one, attempt, watch=self.watch)
             if slack.value is None or not np.isfinite(slack.value) or self._read() is None:
                 continue
@@ -222,64 +225,6 @@ class FeasibleSet:
             if not self.violations() or self._round_to_zero():
                 return self._read()
         return None
-
-
-def relative_violation(constraint: Any, read: Affine | None) -> float:
-    """Return the violation of a constraint at the current values, relative to the size of its sides."""
-    if any(arg.value is None for arg in constraint.args):
-        return np.inf
-    if isinstance(constraint, cp.constraints.PSD):
-        M = np.asarray(constraint.args[0].value)
-        eigenvalues = np.linalg.eigvalsh((M + M.T) / 2)
-        return negative_part(eigenvalues)
-    scale = float(np.max([np.abs(flat(arg.value)).max(initial=0.0) for arg in constraint.args]))  # NaN stays
-    if isinstance(constraint, Equality | Zero | Inequality):
-        scale = max(scale, largest_row(read))
-    if not np.isfinite(scale):
-        return np.inf
-    violation = constraint.residual if hasattr(constraint, "residual") else constraint.violation()
-    worst = float(np.max(np.nan_to_num(violation, nan=np.inf), initial=0.0))
-    return worst / scale if worst else 0.0
-
-
-def relative_nonzero(corner: Affine) -> float:
-    """Return the largest entry of an expression that must be zero, relative to its terms."""
-    value = corner.at({v.id: v.value for v in corner.matrices})
-    return float(np.abs(value).max()) / largest_row(corner) if value.any() else 0.0
-
-
-def negative_part(eigenvalues: Array) -> float:
-    """Return a tenth of minus the least eigenvalue relative to the largest, zero where it is not negative.
-
-    The tenth makes the rounding of an eigenvalue decomposition, about 1e-13, equal to ROUND_OFF.
-    """
-    return max(0.0, -float(eigenvalues[0])) / max(float(np.abs(eigenvalues).max()), 1e-300) / 10
-
-
-def largest_row(read: Affine | None) -> float:
-    """Return the largest row of |constant| + |coefficients| |x|, to which rounding is proportional."""
-    if read is None or not read.matrices:
-        return 0.0
-    total = np.abs(read.constant) + sum(abs(M) @ np.abs(flat(v.value)) for v, M in read.matrices.items())
-    return float(np.max(total, initial=0.0))
-
-
-def attribute_violation(variable: cp.Variable) -> float:
-    """Return the relative violation of the attributes of a variable by its value."""
-    if variable.value is None:
-        return np.inf
-    value = np.asarray(variable.value)
-    box = attribute_box(variable)
-    outside = float(np.maximum(box.lower - flat(value), flat(value) - box.upper).max(initial=0.0))
-    outside = outside / float(np.abs(value).max(initial=0.0)) if outside > 0 and value.any() else outside
-    if variable.attributes["PSD"]:
-        eigenvalues = np.linalg.eigvalsh(value)
-        return max(negative_part(eigenvalues), outside)
-    if np.isfinite(box.lower).any() or np.isfinite(box.upper).any():
-        return outside
-    if any(v for v in variable.attributes.values() if v is not None and v is not False):
-        return float(np.abs(value - variable.project(value)).max(initial=0.0))
-    return 0.0
 
 
 def with_slack(constraint: Any, slack: cp.Variable) -> list[Any]:

@@ -12,14 +12,14 @@ import numpy as np
 from kernelopt.certificates import Certificate
 from kernelopt.certificates.bounded import BoundedProblem
 from kernelopt.certificates.certify import certificate_at
-from kernelopt.certificates.impossible import contradiction, raise_if_impossible, without_point
+from kernelopt.certificates.impossible import contradiction, no_feasible_point, raise_if_impossible
 from kernelopt.certificates.separability import check_separable
 from kernelopt.conic.ladder import AttemptResult, SolverAttempt, ladder, run_solver
 from kernelopt.errors import MethodError, ParameterError, Stopped
 from kernelopt.methods.control import Control
 from kernelopt.methods.exact.programme import Programme
 from kernelopt.methods.method import Cost, Method, Outcome
-from kernelopt.methods.results import attained, combined_certificate
+from kernelopt.methods.results import attained, bounded_certificate, combined_certificate
 from kernelopt.methods.sizing import Size, compilation_seconds, size
 from kernelopt.structure.ball import BallProblem, read_ball
 from kernelopt.structure.expansion import Expansion, expand
@@ -34,7 +34,7 @@ COMPILATION_MARGIN = 2.0  # a compilation may be predicted at this multiple of t
 SOLVER_SHARE = 0.8  # of the time left is given to a solver, the rest to the certificate
 VANISHED = 1e-12  # a squared norm of f below this share of the value counts as zero
 EQUAL_GAPS = 1e-8  # gaps that differ by less count as equal
-IMPOSSIBLE = ("infeasible", "unbounded")  # words in the status of a solver
+IMPOSSIBLE = ("infeasible", "unbounded")  # parts of the status of a solver
 REMEDY = "Try another solver=, or accept the bounds."
 
 
@@ -113,7 +113,7 @@ def check_size(expected: Size, control: Control) -> None:
 
 
 class ExactRun:
-    """The state of a run: the explicit problem, and the best certified point, bounds and multipliers."""
+    """The state of a run: the explicit problem, and the certified outcome of every attempt to solve it."""
 
     def __init__(self, structure: Structure, programme: Programme | None, control: Control) -> None:
         self.structure, self.programme, self.control = structure, programme, control
@@ -124,10 +124,8 @@ class ExactRun:
                 else expand(programme.problem)
             )
         self.compilation = compilation_seconds(size(structure).cones)  # also the guess for a programme
-        self.best: Outcome | None = None
-        self.certificate: Certificate | None = None
-        self.distance = np.inf  # upper - lower of the attempt whose multipliers `best` has
         self.results: list[AttemptResult] = []
+        self.found: list[tuple[Outcome, Certificate]] = []
         self.build_time = 0.0
 
     def try_solvers(self, attempts: Sequence[SolverAttempt]) -> None:
@@ -140,8 +138,8 @@ class ExactRun:
             with self.control.certifying():
                 found, certificate = self.certify_attempt(result)
             if certificate.proof is not None:
-                raise contradiction(self.structure, certificate.proof)
-            self.record(found, certificate)
+                raise contradiction(self.structure, certificate.proof, self.control.check)
+            self.found.append((found, certificate))
             lower, upper = certificate.lower, certificate.upper
             if self.structure.maximize:
                 lower, upper = -upper, -lower
@@ -151,29 +149,10 @@ class ExactRun:
             if self.control.report(lower, upper, point=point, proof=True, **more):
                 break
 
-    def record(self, found: Outcome, certificate: Certificate) -> None:
-        """Update the best outcome by an attempt.
-
-        It takes the multipliers of the attempt with the smallest gap, the point with the best value, and the
-        best lower bound of all attempts.
-        """
-        nearer = certificate.distance < self.distance
-        self.distance = min(certificate.distance, self.distance)
-        if self.best is not None and self.certificate is not None:
-            sign, old = self.structure.sign, self.certificate
-            lower = sign * attained(self.structure, certificate) < sign * attained(self.structure, old)
-            better, point = (found, certificate) if lower or not old.feasible else (self.best, old)
-            other = old if point is certificate else certificate
-            found = found if nearer else self.best
-            found = replace(found, point=better.point, hidden=better.hidden)
-            certificate = combined_certificate(self.structure, point, other)
-        self.best, self.certificate = replace(found, certificate=certificate), certificate
-
     def without_units(self) -> cp.Problem:
         """Return the explicit problem in the user's units, in which an infeasibility proof is checked."""
-        return (
-            self.expansion.problem if self.programme is not None else expand(self.structure.explicit).problem
-        )
+        expansion = self.expansion if self.programme is not None else expand(self.structure.explicit)
+        return expansion.problem
 
     def run_attempt(self, attempt: SolverAttempt) -> AttemptResult:
         """Solve the explicit problem once, after the values of earlier attempts are deleted.
@@ -203,12 +182,9 @@ class ExactRun:
         if self.programme is None:
             constraints = structure.explicit.constraints
             multipliers = [[dual.value for dual in c.dual_variables] for c in constraints]
-        problem = structure.problem
-        if isinstance(problem, BoundedProblem):
-            labels = [c.label for c in problem.constraints]
+        if isinstance(structure.problem, BoundedProblem):
             values = {v.id: v.value for v in structure.variables}
-            duals = {k: d[0] for k, d in zip(labels, multipliers or [], strict=True)}
-            certificate = problem.bounds(values, duals)
+            certificate = bounded_certificate(structure.problem, values, multipliers)
         else:
             choices = [alphas] if alphas else []
             certificate = certificate_at(structure, point, choices, watch=check)
@@ -218,7 +194,6 @@ class ExactRun:
             list(certificate.alphas),
             multipliers=multipliers,
             hidden=self.hidden(),
-            certificate=certificate,
             solver=result.attempt.name,
             iterations=result.iterations,
             remedy=REMEDY,
@@ -229,11 +204,11 @@ class ExactRun:
         """Return the point and the alphas of the solver, or None where a value is missing or not finite."""
         structure = self.structure
         if self.programme is not None:
-            if not finite(self.programme.problem.variables()):
+            if not all_finite(self.programme.problem.variables()):
                 return None, None
             values, alphas = self.programme.recover()
             return {v.id: np.asarray(value, dtype=float) for v, value in values.items()}, alphas
-        if not finite(structure.variables):
+        if not all_finite(structure.variables):
             return None, None
         alphas = []
         for written in self.expansion.risks:
@@ -251,21 +226,35 @@ class ExactRun:
         return found
 
     def outcome(self) -> Outcome | None:
-        """Return the best certified outcome; None where the caller ended the call before there was one.
+        """Return the best outcome; None where the caller ended the call before there was one.
+
+        It has the point of the best value, the best lower bound of all attempts, and the multipliers of the
+        attempt with the smallest gap. If values or gaps are equal, the earlier attempt is taken.
 
         Raises
         ------
         InfeasibleError, UnboundedError, SolverError
             If no solver found a feasible point. The class is the one that the solvers agree on.
         """
-        failed = bool(self.results) and all(a.status == "failed" for a in self.results)
-        feasible = self.certificate is not None and self.certificate.feasible
-        if self.best is not None and feasible and not failed:
-            self.best.build_time = self.build_time
-            return self.best
+        structure, certificates = self.structure, [certificate for _, certificate in self.found]
+        feasible = [k for k, certificate in enumerate(certificates) if certificate.feasible]
+        if feasible and any(result.status != "failed" for result in self.results):
+            best = min(feasible, key=lambda k: structure.sign * attained(structure, certificates[k]))
+            nearest = min(range(len(certificates)), key=lambda k: certificates[k].distance)
+            certificate = certificates[best]
+            for other in certificates:
+                certificate = combined_certificate(structure, certificate, other)
+            point = self.found[best][0]
+            return replace(
+                self.found[nearest][0],
+                point=point.point,
+                hidden=point.hidden,
+                certificate=certificate,
+                build_time=self.build_time,
+            )
         if self.control.ended_by_caller:
             return None
-        raise without_point(self.results, self.certificate)
+        raise no_feasible_point(self.results, certificates[-1] if certificates else None)
 
 
 def paired_values(node: cp.Expression, copy: cp.Expression) -> Point:
@@ -274,7 +263,7 @@ def paired_values(node: cp.Expression, copy: cp.Expression) -> Point:
     return {mine.id: theirs.value for mine, theirs in pairs if mine.id != theirs.id}
 
 
-def finite(variables: Sequence[cp.Variable]) -> bool:
+def all_finite(variables: Sequence[cp.Variable]) -> bool:
     """Whether all variables have finite values."""
     return all(v.value is not None and np.isfinite(np.asarray(v.value)).all() for v in variables)
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from formulations import linear_functional as lf
-from formulations.linear_functional.method.certificate import certificate
+from formulations.linear_functional.method.certificate import stage_certificate
 
 # ----------------------------------------------------------------- the same problem in rational arithmetic
 
@@ -141,7 +141,7 @@ def false_bounds(kind, seed):
         optimum = exact_optimum(X, v, ridge, weights)
         points = [rng.normal(size=len(Ks)), np.full(len(Ks), 1 / len(Ks)), stage.directly("svd", 1e-12).c]
         for c in points:
-            bounds = certificate(stage, c)
+            bounds = stage_certificate(stage, c)
             if not Fraction(bounds.lower) <= optimum <= Fraction(bounds.upper):
                 wrong.append((kind, seed, weights, ridge, bounds, float(optimum)))
     return wrong

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
-from inspect import signature
-
 import cvxpy as cp
 import numpy as np
 import pytest
@@ -41,23 +38,7 @@ BUILDERS = {
         grams, y, **{"l1": 0.5, "l2": 0.5, **rest}
     ),
 }
-DUALS = {
-    "dual": lambda **rest: lp_norm.dual(GRAMS, Y, **{"p": 1.5, **rest}),
-    "dual_tikhonov": lambda **rest: lp_norm.dual_tikhonov(GRAMS, Y, **{"p": 1.5, "penalty": 1.0, **rest}),
-    "dual_block_norm": lambda **rest: lp_norm.dual_block_norm(GRAMS, Y, **{"r": 1.5, **rest}),
-    "dual_non_isotropic": lambda **rest: lp_norm.dual_non_isotropic(GRAMS, Y, **{"E": E, **rest}),
-    "dual_elastic_net": lambda **rest: lp_norm.dual_elastic_net(GRAMS, Y, **{"l1": 0.5, "l2": 0.5, **rest}),
-}
 builders = every("build", BUILDERS.values(), ids=BUILDERS)
-duals = pytest.mark.parametrize("build", DUALS.values(), ids=DUALS)
-OF_BUILDERS = {
-    "dual": "primal",
-    "dual_tikhonov": "tikhonov",
-    "dual_block_norm": "block_norm",
-    "dual_non_isotropic": "non_isotropic",
-    "dual_elastic_net": "elastic_net",
-    "dual_one_class": "one_class",
-}
 
 
 def changed(entry, value):
@@ -89,15 +70,6 @@ def test_bad_kernels_are_refused_at_building(build, grams, error, message):
         build(grams)
 
 
-@pytest.mark.parametrize("name", OF_BUILDERS)
-def test_a_dual_takes_the_arguments_of_its_builder(name):
-    """They are listed once; the function pickles by its name, and shows its formula."""
-    dual, build = getattr(lp_norm, name), getattr(lp_norm, OF_BUILDERS[name])
-    assert list(signature(dual).parameters.values()) == list(signature(build).parameters.values())
-    assert pickle.loads(pickle.dumps(dual)) is dual  # noqa: S301 - our own
-    assert dual.__doc__.startswith("The dual over alpha") and f"those of `{build.__name__}`" in dual.__doc__
-
-
 @builders
 def test_indefinite_kernels_are_refused_at_the_latest_on_solving(build):
     with pytest.raises(NotPSDError, match=r"K\[1\] must be positive semidefinite .*, got -.* of the largest"):
@@ -109,9 +81,8 @@ def test_indefinite_kernels_are_refused_at_the_latest_on_solving(build):
 def test_a_kernel_must_be_positive_semidefinite_on_the_unlabelled_points_too():
     grams = np.array([GRAMS[0], GRAMS[1]])
     grams[1, 5, 5] = -1.0
-    for build in (lp_norm.block_norm, lp_norm.dual_block_norm):
-        with pytest.raises(NotPSDError, match=r"K\[1\] must be positive semidefinite"):
-            build(grams, Y[:4], r=1.5)
+    with pytest.raises(NotPSDError, match=r"K\[1\] must be positive semidefinite"):
+        lp_norm.block_norm(grams, Y[:4], r=1.5)
 
 
 @builders
@@ -148,7 +119,7 @@ def test_bad_targets_are_refused_at_building(build, y, error, message):
         build(GRAMS, y, loss=ko.epsilon_insensitive(1.0, 0.1))
 
 
-@every("build", [*BUILDERS.values(), *DUALS.values()], ids=[*BUILDERS, *DUALS])
+@builders
 @every("loss", [ko.hinge, "hinge", None, 1.0])
 def test_what_is_no_loss_is_refused(build, loss):
     with pytest.raises(
@@ -171,7 +142,7 @@ def test_weights_per_sample_must_match_the_labels(build):
         build(loss=ko.hinge(np.ones(5)))
 
 
-@every("build", [*BUILDERS.values(), *DUALS.values()], ids=[*BUILDERS, *DUALS])
+@builders
 def test_one_class_learning_with_an_intercept_is_refused(build):
     with pytest.raises(
         ParameterError, match="one-class learning has no intercept, got bias=True.* Leave bias out"
@@ -188,13 +159,10 @@ BAD_EXPONENTS = (0.5, 0.999, 0.0, -1.0, np.nan, -np.inf, "2", None, True)
     [
         BUILDERS["primal"],
         BUILDERS["tikhonov"],
-        DUALS["dual"],
-        DUALS["dual_tikhonov"],
         lambda p: lp_norm.one_class(GRAMS, p=p, C=1.0),
         lambda p: lp_norm.one_class(GRAMS, p=p, nu=0.5),
-        lambda p: lp_norm.dual_one_class(GRAMS, p=p, nu=0.5),
     ],
-    ids=["primal", "tikhonov", "dual", "dual_tikhonov", "one_class C", "one_class nu", "dual_one_class"],
+    ids=["primal", "tikhonov", "one_class C", "one_class nu"],
 )
 def test_p_below_1_is_refused(build, p):
     with pytest.raises(ParameterError, match="p must be (at least 1|a positive number), got"):
@@ -204,27 +172,21 @@ def test_p_below_1_is_refused(build, p):
 @every("r", BAD_EXPONENTS)
 @every("squared", [True, False])
 def test_r_below_1_is_refused(r, squared):
-    for build in (lp_norm.block_norm, lp_norm.dual_block_norm):
-        with pytest.raises(ParameterError, match="r must be (at least 1|a positive number), got"):
-            build(GRAMS, Y, r=r, squared=squared)
+    with pytest.raises(ParameterError, match="r must be (at least 1|a positive number), got"):
+        lp_norm.block_norm(GRAMS, Y, r=r, squared=squared)
 
 
 def test_the_sum_of_powers_has_no_limit():
-    for build in (lp_norm.block_norm, lp_norm.dual_block_norm):
-        with pytest.raises(
-            ParameterError, match="r must be finite for squared=False, got inf.* Use squared=True"
-        ):
-            build(GRAMS, Y, r=np.inf, squared=False)
+    with pytest.raises(ParameterError, match="r must be finite for squared=False, got inf.* squared=True"):
+        lp_norm.block_norm(GRAMS, Y, r=np.inf, squared=False)
 
 
 @every("penalty", [0.0, -1.0, np.nan, np.inf, None])
 def test_a_penalty_must_be_positive(penalty):
-    for build in (lp_norm.tikhonov, lp_norm.dual_tikhonov):
-        with pytest.raises(ParameterError, match="penalty must be a positive finite number, got"):
-            build(GRAMS, Y, p=2, penalty=penalty)
+    with pytest.raises(ParameterError, match="penalty must be a positive finite number, got"):
+        lp_norm.tikhonov(GRAMS, Y, p=2, penalty=penalty)
 
 
-@pytest.mark.parametrize("build", [lp_norm.non_isotropic, lp_norm.dual_non_isotropic])
 @every(
     ("bad", "error", "message"),
     [
@@ -238,12 +200,11 @@ def test_a_penalty_must_be_positive(penalty):
         ("E", ShapeError, "E must be an array of real numbers"),
     ],
 )
-def test_a_matrix_that_is_no_norm_is_refused(build, bad, error, message):
+def test_a_matrix_that_is_no_norm_is_refused(bad, error, message):
     with pytest.raises(error, match=message):
-        build(GRAMS, Y, E=bad)
+        lp_norm.non_isotropic(GRAMS, Y, E=bad)
 
 
-@pytest.mark.parametrize("build", [lp_norm.elastic_net, lp_norm.dual_elastic_net])
 @every(
     ("l1", "l2", "message"),
     [
@@ -257,9 +218,9 @@ def test_a_matrix_that_is_no_norm_is_refused(build, bad, error, message):
         (1.0, None, "l2 must be .*, got None"),
     ],
 )
-def test_bad_prices_are_refused(build, l1, l2, message):
+def test_bad_prices_are_refused(l1, l2, message):
     with pytest.raises(ParameterError, match=message):
-        build(GRAMS, Y, l1=l1, l2=l2)
+        lp_norm.elastic_net(GRAMS, Y, l1=l1, l2=l2)
 
 
 def test_without_l1_the_elastic_net_is_the_machine_that_the_error_names():
@@ -272,7 +233,6 @@ def test_without_l1_the_elastic_net_is_the_machine_that_the_error_names():
     assert solved(net) == pytest.approx(2.0 * plain.value, rel=1e-6)
 
 
-@pytest.mark.parametrize("build", [lp_norm.one_class, lp_norm.dual_one_class])
 @every(
     ("C", "nu", "message"),
     [
@@ -287,9 +247,9 @@ def test_without_l1_the_elastic_net_is_the_machine_that_the_error_names():
         (np.inf, None, "C must be finite, got inf"),
     ],
 )
-def test_one_class_learning_takes_C_or_nu(build, C, nu, message):
+def test_one_class_learning_takes_C_or_nu(C, nu, message):
     with pytest.raises(ParameterError, match=message):
-        build(GRAMS, p=2, C=C, nu=nu)
+        lp_norm.one_class(GRAMS, p=2, C=C, nu=nu)
 
 
 def test_one_class_learning_refuses_bad_kernels():

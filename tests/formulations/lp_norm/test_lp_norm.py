@@ -14,6 +14,8 @@ from sklearn.svm import SVC, SVR, OneClassSVM
 
 import kernelopt as ko
 from formulations import lanckriet, lp_norm
+from formulations.lp_norm.optimal_weights import optimal_weights
+from formulations.machine_weights import weights_of
 from tests.every import every
 from tests.problems import CASES, EPS, crossed, labels, solved, stack, targets
 
@@ -81,8 +83,8 @@ def test_primal_dual_and_block_norm_have_one_value(kind, p):
     y, loss = y_of(kind), loss_of(kind)
     found = learned(kind, p)
     block = optimum(lp_norm.block_norm(GRAMS, y, r=block_exponent(p), loss=loss))
-    dual = solved(lp_norm.dual(GRAMS, y, p=p, loss=loss))
-    block_dual = solved(lp_norm.dual_block_norm(GRAMS, y, r=block_exponent(p), loss=loss))
+    dual = solved(lp_norm.primal(GRAMS, y, p=p, loss=loss).dual())
+    block_dual = solved(lp_norm.block_norm(GRAMS, y, r=block_exponent(p), loss=loss).dual())
     assert near(dual, found.upper) and near(block_dual, found.upper)
     assert near(block.upper, found.upper) and near(block.lower, found.lower)
 
@@ -93,7 +95,7 @@ def test_without_intercept(kind, p):
     y, loss = y_of(kind), loss_of(kind)
     found = optimum(lp_norm.primal(GRAMS, y, p=p, loss=loss, bias=False))
     block = optimum(lp_norm.block_norm(GRAMS, y, r=block_exponent(p), loss=loss, bias=False))
-    dual = solved(lp_norm.dual(GRAMS, y, p=p, loss=loss, bias=False))
+    dual = solved(lp_norm.primal(GRAMS, y, p=p, loss=loss, bias=False).dual())
     # for the hard margin at p = 4/3 found.upper is 1.0e-6 off; the block norm polishes its machine
     assert near(block.upper, dual) and near(found.lower, dual) and near(found.upper, dual, 2e-6)
     assert found.intercept == block.intercept == 0
@@ -256,7 +258,7 @@ def test_close_exponents_have_close_values():
     assert values[1.0001] == pytest.approx(learned("hinge", 1.0).upper, rel=2e-4)
     assert values[2000.0] == pytest.approx(learned("hinge", np.inf).upper, rel=2e-3)
     for p in (1.005, 2000.0):  # cvxpy cannot evaluate the q-norm of the dual at p = 1.0001
-        assert near(solved(lp_norm.dual(GRAMS, Y, p=p)), values[p])
+        assert near(solved(lp_norm.primal(GRAMS, Y, p=p).dual()), values[p])
 
 
 @pytest.mark.parametrize("kind", SMOOTH)
@@ -333,6 +335,27 @@ def test_the_weights_of_an_ellipsoid_follow_from_its_dual(E):
     assert (v >= s - 1e-6).all() and found.weights * (v - s) == pytest.approx(np.zeros(3), abs=1e-3)
 
 
+@pytest.mark.parametrize("p", [1.0, 4 / 3, 2.0, 7.0, np.inf])
+def test_the_weights_of_proposition_2_are_optimal(p):
+    """sum |w_m|^2 / theta_m is the square of the r-norm of the lengths there, and no less elsewhere."""
+    rng, r = np.random.default_rng(0), block_exponent(p)
+    lengths = np.array([0.3, 2.0, 1e-3])
+    theta = optimal_weights(lengths, r)
+    least = np.linalg.norm(lengths, r) ** 2
+    assert np.linalg.norm(theta, p) == pytest.approx(1.0, rel=1e-12)
+    assert (lengths**2 / theta).sum() == pytest.approx(least, rel=1e-12)
+    for other in rng.uniform(size=(100, 3)):
+        assert (lengths**2 / (other / np.linalg.norm(other, p))).sum() >= least * (1 - 1e-12)
+    flat = optimal_weights(np.zeros(3), r)
+    assert np.linalg.norm(flat, p) == pytest.approx(1.0) and np.ptp(flat) == 0
+
+
+def test_a_machine_that_is_zero_has_weights_one():
+    """Every weights give it; with these its kernel is the sum of the kernels, and predicts like it."""
+    risk = ko.risk(list(GRAMS), np.zeros(N), ko.squared(), norm=3)
+    assert not risk.oracle().alpha.any() and weights_of(risk).tolist() == [1.0] * len(GRAMS)
+
+
 # ----------------------------------------------------- Theorem 1 and form (29): Kloft 2.2 and 3.2
 
 
@@ -385,12 +408,12 @@ def test_the_two_maps_of_theorem_1_are_inverse():
 def test_the_sum_of_powers_is_the_squared_norm_at_another_C(kind, r):
     """Form (29) at C (r/2) B^(r-2), with B the r-norm of the lengths = the dual norm of the sqrt(s_m)."""
     y, loss = y_of(kind), loss_of(kind)
-    dual = lp_norm.dual_block_norm(GRAMS, y, r=r, loss=loss)
+    dual = lp_norm.block_norm(GRAMS, y, r=r, loss=loss).dual()
     value = solved(dual)
     alpha = next(v.value for v in dual.variables() if v.name() == "alpha")
     B = np.linalg.norm(np.sqrt(forms(alpha)), conjugate(r))
     factor = r / 2 * B ** (r - 2)
-    powers = solved(lp_norm.dual_block_norm(GRAMS, y, r=r, loss=loss.scaled(factor), squared=False))
+    powers = solved(lp_norm.block_norm(GRAMS, y, r=r, loss=loss.scaled(factor), squared=False).dual())
     assert near(factor * (value - B**2 / 2) + B**r / 2, powers, 2e-6)
 
 
@@ -418,7 +441,7 @@ def test_the_machine_of_the_sum_of_powers_attains_its_value(r):
 def test_the_weights_follow_from_alpha_and_from_w(kind, p):
     """Kloft 5.1 at a dual solution, and 5.2 at |w_m| = theta_m sqrt(s_m)."""
     found, q = learned(kind, p), conjugate(p)
-    dual = lp_norm.dual(GRAMS, y_of(kind), p=p, loss=loss_of(kind))
+    dual = lp_norm.primal(GRAMS, y_of(kind), p=p, loss=loss_of(kind)).dual()
     solved(dual)
     s = forms(next(v.value for v in dual.variables() if v.name() == "alpha"))
     assert (s / np.linalg.norm(s, q)) ** (q - 1) == pytest.approx(found.weights, abs=2e-3)
@@ -474,7 +497,7 @@ def test_a_zero_kernel_changes_nothing(kind, p):
         assert found.weights[1] <= 1e-3
     block = optimum(lp_norm.block_norm(grams, y, r=block_exponent(p), loss=loss))
     assert near(block.upper, found.upper) and near(
-        solved(lp_norm.dual(grams, y, p=p, loss=loss)), found.upper
+        solved(lp_norm.primal(grams, y, p=p, loss=loss).dual()), found.upper
     )
 
 
@@ -591,7 +614,7 @@ def test_lazy_kernels_and_sample_weights():
     grams = ko.Grams.from_kernels([ko.gaussian(1.0), ko.linear(), ko.polynomial(2, 1.0)], X)
     loss = ko.hinge(np.linspace(0.5, 2.0, N))
     found = optimum(lp_norm.primal(grams, Y, p=4 / 3, loss=loss), TIGHT)
-    assert near(solved(lp_norm.dual(grams, Y, p=4 / 3, loss=loss)), found.upper)
+    assert near(solved(lp_norm.primal(grams, Y, p=4 / 3, loss=loss).dual()), found.upper)
     assert near(optimum(lp_norm.block_norm(grams, Y, r=8 / 7, loss=loss)).upper, found.upper)
     assert found.decision_function(grams.cross(X)) == pytest.approx(found.decision_function(), abs=1e-9)
 

@@ -24,9 +24,9 @@ Y = labels(N)
 FIDELITIES = ("l1", "frobenius", "squared_frobenius")
 RHO = {"l1": 0.05, "frobenius": 0.5, "squared_frobenius": 0.2}
 BUILDERS = {
-    "ESKL": (similarity.single_kernel, similarity.dual_single_kernel),
-    "EMKL": (similarity.kernel_per_similarity, similarity.dual_kernel_per_similarity),
-    "REKL": (similarity.restricted_spectral, similarity.dual_restricted_spectral),
+    "ESKL": similarity.single_kernel,
+    "EMKL": similarity.kernel_per_similarity,
+    "REKL": similarity.restricted_spectral,
 }
 KINDS = {case.name: case for case in CASES}
 LOSSES = (
@@ -73,7 +73,7 @@ def optimum(formulation, tol=1e-6):
 @cache
 def learned(name, fidelity, m=2, traced=True):
     """One of the three programmes on the common data, certified."""
-    formulation = BUILDERS[name][0](S[:m], Y, **setting(fidelity, traced))
+    formulation = BUILDERS[name](S[:m], Y, **setting(fidelity, traced))
     return formulation, optimum(formulation, 1e-5)
 
 
@@ -133,8 +133,8 @@ def psd(seed, n=N, rank=None):
 @every("m", [1, 2])
 def test_primal_and_dual_have_one_value(name, fidelity, traced, m):
     """Kundu 2.1, 3.4 and 4.1, against their duals by hand."""
-    _, solution = learned(name, fidelity, m, traced)
-    assert within(solved(BUILDERS[name][1](S[:m], Y, **setting(fidelity, traced))), solution)
+    formulation, solution = learned(name, fidelity, m, traced)
+    assert within(solved(formulation.dual()), solution)
 
 
 @builders
@@ -167,9 +167,9 @@ def test_the_machine_is_the_svm_at_the_kernel():
 def test_other_losses_have_the_value_of_their_duals(name, kind):
     case = KINDS[kind]
     y, loss = (None if kind == "one_class" else case.y(N)), case.loss(0.7)
-    build, dual = BUILDERS[name]
-    given = setting("squared_frobenius") | {"loss": loss}
-    assert within(solved(dual(S, y, **given)), optimum(build(S, y, **given), 5e-6))
+    build = BUILDERS[name]
+    formulation = build(S, y, **setting("squared_frobenius"), loss=loss)
+    assert within(solved(formulation.dual()), optimum(formulation, 5e-6))
 
 
 def test_without_fidelity_the_labels_are_fitted():
@@ -184,8 +184,9 @@ def test_without_fidelity_the_labels_are_fitted():
     z = Y * a.value
     assert solution.kernel == pytest.approx(tau * np.outer(z, z) / (z @ z), abs=2e-3)
     for name in ("ESKL", "EMKL", "REKL"):
-        build, dual = BUILDERS[name]
-        assert within(solved(dual(S, Y, rho=0, trace=tau)), optimum(build(S, Y, rho=0, trace=tau), 5e-6))
+        build = BUILDERS[name]
+        formulation = build(S, Y, rho=0, trace=tau)
+        assert within(solved(formulation.dual()), optimum(formulation, 5e-6))
 
 
 # -------------------------------------------------- closed forms of the squares: Kundu 2.2 to 2.5
@@ -341,7 +342,7 @@ def test_the_programmes_are_ordered(fidelity, traced):
 def test_the_order_of_points_and_the_names_of_classes_do_not_matter(name, fidelity):
     _, solution = learned(name, fidelity)
     order = np.random.default_rng(5).permutation(N)
-    build = BUILDERS[name][0]
+    build = BUILDERS[name]
     moved = optimum(build(S[:, order][:, :, order], Y[order], **setting(fidelity)), 5e-6)
     other = optimum(build(S, -Y, **setting(fidelity)), 5e-6)
     swapped = optimum(build(S[::-1], Y, **setting(fidelity)), 5e-6)
@@ -358,7 +359,7 @@ def test_values_scale(name, fidelity):
     """v(cS, c tau, C/c, rho c^(-1-d)) = v / c, d = 2 for squares and 1 for norms."""
     _, solution = learned(name, fidelity)
     c, d = 2.5, 2 if fidelity == "squared_frobenius" else 1
-    scaled = BUILDERS[name][0](
+    scaled = BUILDERS[name](
         c * S, Y, C=1 / c, rho=RHO[fidelity] * c ** (-1 - d), trace=c * TAU, fidelity=fidelity
     )
     assert within(c * optimum(scaled, 5e-6).value, solution, 1e-5)
@@ -382,7 +383,7 @@ def test_copies_of_a_similarity_are_a_higher_price(fidelity):
 @fidelities
 def test_values_do_not_decrease_in_the_price(name, fidelity):
     rhos = np.array([0.3, 1.0, 3.0]) * RHO[fidelity]
-    found = [optimum(BUILDERS[name][0](S, Y, **setting(fidelity, rho=rho)), 5e-6) for rho in rhos]
+    found = [optimum(BUILDERS[name](S, Y, **setting(fidelity, rho=rho)), 5e-6) for rho in rhos]
     assert all(a.lower <= b.upper for a, b in pairwise(found))
     if name == "ESKL":  # a further similarity can only cost
         assert learned("ESKL", fidelity, 1)[1].lower <= learned("ESKL", fidelity, 2)[1].upper
@@ -408,7 +409,7 @@ def test_unlabelled_points_enter_through_the_fidelity(fidelity, traced):
     objective = loss + t[0, 0] / 2 + RHO[fidelity] * sum(distance(K - T) for T in NINE)
     constraints = [cp.bmat([[K[:n, :n], f], [f.T, t]]) >> 0] + [cp.trace(K) == 4.0] * traced
     assert within(solved(cp.Problem(cp.Minimize(objective), constraints)), solution, 2e-6)
-    assert within(solved(similarity.dual_single_kernel(NINE, y, **given)), solution)
+    assert within(solved(similarity.single_kernel(NINE, y, **given).dual()), solution)
     values = solution.decision_function()
     assert values.shape == (9,)
     assert values == pytest.approx(solution.kernel[:, :n] @ solution.alpha + solution.intercept)
@@ -420,11 +421,12 @@ def test_unlabelled_points_enter_through_the_fidelity(fidelity, traced):
 @pytest.mark.parametrize("name", ["EMKL", "REKL"])
 def test_transduction_with_several_kernels(name):
     y = labels(9, seed=1)[:6]
-    build, dual = BUILDERS[name]
+    build = BUILDERS[name]
     for fidelity in FIDELITIES:
         given = {"rho": RHO[fidelity], "trace": 4.0, "fidelity": fidelity}
-        solution = optimum(build(NINE, y, **given), 5e-6)
-        assert within(solved(dual(NINE, y, **given)), solution)
+        formulation = build(NINE, y, **given)
+        solution = optimum(formulation, 5e-6)
+        assert within(solved(formulation.dual()), solution)
         values = solution.decision_function()
         machine = solution.kernel[:, :6] @ solution.alpha + solution.intercept
         assert values == pytest.approx(machine, abs=np.sqrt(5e-6))  # the root of the gap
@@ -556,12 +558,12 @@ def test_kernels_among_the_similarities_are_kept(name):
     """The norm is exact: where it costs more than it can gain, K_i = S_i; the zero matrix is one of them."""
     given = {"rho": 10.0, "trace": None, "fidelity": "frobenius"}
     kernels = np.array([psd(0), psd(1)])[: 1 if name == "ESKL" else 2]
-    formulation = BUILDERS[name][0](kernels, Y, **given)
+    formulation = BUILDERS[name](kernels, Y, **given)
     solution = optimum(formulation, 5e-6)
     assert within(omega_10(kernels)[0], solution)
     found = [np.asarray(K.value) for K in formulation.risks[0].learner.kernels]
     assert np.array(found) == pytest.approx(kernels, abs=1e-5)
-    flat = optimum(BUILDERS[name][0](np.zeros((2, N, N)), Y, **given), 1e-7)
+    flat = optimum(BUILDERS[name](np.zeros((2, N, N)), Y, **given), 1e-7)
     assert near(flat.value, 2 * min((Y > 0).sum(), (Y < 0).sum()))  # no kernel: the hinge of an intercept
 
 
@@ -616,7 +618,7 @@ def test_kernels_among_the_similarities_are_kept(name):
 def test_bad_input_is_refused(name, given, error, message):
     arguments = {"similarities": S, "y": Y, "rho": 1.0, "trace": TAU} | given
     with pytest.raises(error, match=message):
-        BUILDERS[name][0](arguments.pop("similarities"), arguments.pop("y"), **arguments)
+        BUILDERS[name](arguments.pop("similarities"), arguments.pop("y"), **arguments)
 
 
 def test_bad_input_of_the_helpers_is_refused():

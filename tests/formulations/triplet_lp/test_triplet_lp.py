@@ -1027,7 +1027,7 @@ def test_a_loose_gap_on_the_path_is_said(monkeypatch):
     found = ko.Certificate(
         1.0, 2.0, "closed", feasible=True, point={cp.Variable(5, name="alpha"): np.zeros(5)}
     )
-    monkeypatch.setattr(path_module, "certificate", lambda *_: found)
+    monkeypatch.setattr(path_module, "triplet_certificate", lambda *_: found)
     with pytest.warns(ConvergenceWarning, match="gap at gamma1 = 0.3 is 5.0e-01, above 1e-05"):
         triplet_lp.regularization_path(grams, triplets, gamma2=0.1, gamma1=[0.3])
 

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 import kernelopt as ko
-from kernelopt.grams.evaluated import KernelGrams
+from kernelopt.grams.evaluated import KernelStorage
 from kernelopt.methods.registry import METHODS
 from kernelopt.methods.selection import applicable
 from tests.every import every
@@ -791,8 +791,8 @@ def test_kernels_as_functions_and_as_an_array_give_the_same(p, memory, bias):
 @pytest.mark.parametrize("memory", [5e8, 1e4])
 def test_no_gram_matrix_is_evaluated_before_the_certificate(memory, monkeypatch):
     matrices, at_reports = [], []
-    whole = KernelGrams.gram
-    monkeypatch.setattr(KernelGrams, "gram", lambda grams, i: (matrices.append(i), whole(grams, i))[1])
+    whole = KernelStorage.gram
+    monkeypatch.setattr(KernelStorage, "gram", lambda grams, i: (matrices.append(i), whole(grams, i))[1])
     problem, kernels = counted(ko.hinge(1.3), 4 / 3)
 
     def count(report):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import warnings
+from fractions import Fraction
 from functools import cache
 
 import cvxpy as cp
@@ -13,18 +14,19 @@ from scipy.linalg import expm, logm
 
 import kernelopt as ko
 from formulations import similarity
-from kernelopt.methods.mirror_descent.composite import read_composite
+from kernelopt.methods.mirror_descent.composite import DualPoint, read_composite
 from kernelopt.methods.mirror_descent.dual_averaging import AdaptiveStep, EntropyIterate, PrintedIterate
 from kernelopt.structure.pieces import Piece, read_pieces
+from kernelopt.structure.structure import Structure
 from tests.every import every
 from tests.problems import CASES, labels, points, solved, stack, targets, why_not
 
 METHOD = "mirror-descent"
 N = 10
 FORMS = {
-    "ESKL": (similarity.single_kernel, similarity.dual_single_kernel),
-    "EMKL": (similarity.kernel_per_similarity, similarity.dual_kernel_per_similarity),
-    "REKL": (similarity.restricted_spectral, similarity.dual_restricted_spectral),
+    "ESKL": similarity.single_kernel,
+    "EMKL": similarity.kernel_per_similarity,
+    "REKL": similarity.restricted_spectral,
 }
 FIDELITIES = ("l1", "frobenius", "squared_frobenius")
 RHO = {"l1": 0.05, "frobenius": 0.5, "squared_frobenius": 0.2}
@@ -44,11 +46,12 @@ def similarities(m=2, n=N, seed=0):
 
 def learning(form, fidelity, m=2, n=N, labelled=None, y=None, **options):
     """A programme of the paper and its dual, written by hand."""
-    S, build, dual = similarities(m, n), *FORMS[form]
+    S = similarities(m, n)
     y = labels(n)[:labelled] if y is None else y
     given = {"rho": RHO.get(fidelity, 0.2), "trace": similarity.default_trace(S), "fidelity": fidelity}
     given |= options
-    return build(S, y, **given), lambda: dual(S, y, **given)
+    formulation = FORMS[form](S, y, **given)
+    return formulation, formulation.dual
 
 
 def run(problem, tol=1e-4, **options):
@@ -240,6 +243,31 @@ def test_prices_and_kinds_of_fidelities_may_be_mixed():
 # ---------------------------------------------------------------------- bounds: Kundu 5.3 and 6.2
 
 
+@pytest.mark.parametrize("bias", [False, True], ids=["no bias", "bias"])
+def test_errors_of_a_minorant_bound_those_of_cancelling_forms(bias):
+    """Where K = 11' + small and alpha sums to nearly zero, alpha'K alpha cancels: fractions show it."""
+    rng, n = np.random.default_rng(0), 60
+    X, y = rng.normal(size=(n, 3)), np.where(np.arange(n) % 2, 1.0, -1.0)
+    Ks = np.array([1e6 + np.outer(x, x) for x in X.T])
+    mu = cp.Variable(3, nonneg=True)
+    kernel = ko.combine(mu, Ks) + 1e6 * np.ones((n, n))
+    read = read_composite(
+        Structure(cp.Problem(cp.Minimize(ko.risk(kernel, y, ko.hinge(), bias)), [cp.sum(mu) == 1]))
+    )
+    alpha = y * rng.uniform(0.1, 0.9, size=n)
+    alpha = read.trainers[0].project(np.clip(alpha - alpha.mean(), *np.sort([0 * y, y], axis=0)))
+    dual = DualPoint([alpha], [np.ones(1)], [], [np.zeros(()), np.zeros(3)])
+    minorant = read.minorant(dual)
+    a = np.array([Fraction(v) for v in alpha])
+    exact = [-(a @ np.vectorize(Fraction, otypes=[object])(K) @ a) / 2 for K in Ks]
+    errors = np.array(
+        [float(abs(Fraction(g) - e)) for g, e in zip(minorant.gradients[0], exact, strict=True)]
+    )
+    assert 0 < np.linalg.norm(errors) <= minorant.errors[0]
+    constant = y @ a - sum(a) ** 2 * 10**6 / 2
+    assert abs(Fraction(minorant.constant) - constant) <= minorant.error
+
+
 @forms
 def test_projection_sharpens_the_bound_of_the_averaged_dual(form):
     """Some 50 times; and the points that come with it are those of a minimum."""
@@ -250,8 +278,8 @@ def test_projection_sharpens_the_bound_of_the_averaged_dual(form):
         at = read.evaluate(walk.points, None, 1e-6)
         weight = walk.move(read.minorant(at.dual).gradients)
         total += weight
-        average = at.dual if average is None else average.towards(at.dual, weight / total)
-    sharp, nearby = read.sharpened(average, walk.points)
+        average = at.dual if average is None else average.combined(at.dual, weight / total)
+    sharp, nearby = read.with_best_subgradients(average, walk.points)
     loose, tight = optimum - read.lower(average), optimum - read.lower(sharp)
     assert -1e-6 <= 30 * tight <= loose
     minorant = read.minorant(sharp)
@@ -264,7 +292,7 @@ def test_projection_sharpens_the_bound_of_the_averaged_dual(form):
 @forms
 @fidelities
 def test_minorants_are_below_everywhere(form, fidelity):
-    """Any alpha, any shares, any slopes; tight where they come from."""
+    """Any alpha, any gamma, any subgradients; tight where they come from."""
     rng = np.random.default_rng(0)
     read = read_composite(ko.Structure(learning(form, fidelity)[0].problem))
 
@@ -274,7 +302,7 @@ def test_minorants_are_below_everywhere(form, fidelity):
     ats = [read.evaluate(anywhere(), None, 1e-9) for _ in range(3)]
     for _ in range(8):  # the machines of several kernels get better each time
         ats = [read.evaluate(at.points, at, 1e-9) for at in ats]
-    mixed = ats[0].dual.towards(ats[1].dual, 0.3)
+    mixed = ats[0].dual.combined(ats[1].dual, 0.3)
     for at in ats:
         for dual in (mixed, *(a.dual for a in ats)):
             minorant = read.minorant(dual)
@@ -512,6 +540,7 @@ def obstructed(kind):
         "a risk bounded": (cp.Minimize(near(K)), [size, (risk <= 3).set_label("fit")]),
         "no subgradient": (cp.Minimize(risk + cp.norm_inf(K - S[0])), [size]),
         "maximised": (cp.Maximize(-risk), [size]),
+        "a block norm": (cp.Minimize(weighted + ko.risk(list(KS), Y, ko.hinge(), norm=1.5)), [simplex]),
         "no variable": (cp.Minimize(ko.risk(KS[0], Y, ko.hinge())), []),
         "no price": (cp.Minimize(risk + cp.Parameter(nonneg=True, name="rho") * near(K)), [size]),
     }[kind]
@@ -528,6 +557,7 @@ OBSTACLES = {
     "a risk bounded": "constraint fit",
     "no subgradient": r"no subgradient of norm_inf\(.* in the middle of the set",
     "maximised": "minimised",
+    "a block norm": "the block norm of a risk must be at least 2, got norm=1.5",
     "no variable": "no variable",
     "no price": "the parameters rho have no values",
 }

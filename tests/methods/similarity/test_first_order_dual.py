@@ -19,11 +19,6 @@ FORMS = {
     "EMKL": similarity.kernel_per_similarity,
     "REKL": similarity.restricted_spectral,
 }
-DUALS = {
-    "ESKL": similarity.dual_single_kernel,
-    "EMKL": similarity.dual_kernel_per_similarity,
-    "REKL": similarity.dual_restricted_spectral,
-}
 FIDELITIES = ("squared_frobenius", "frobenius", "l1")
 METHOD = "first-order-dual"
 
@@ -58,7 +53,8 @@ def learning(form, fidelity, n=10, m=2, seed=0, *, factor=1.0, trace=1.0, labell
     tau = None if trace is None else trace * n
     given = {"rho": price(form, fidelity, factor), "trace": tau, "fidelity": fidelity, **options}
     y = y[:labelled]
-    return FORMS[form](S, y, **given), lambda: DUALS[form](S, y, **given)
+    formulation = FORMS[form](S, y, **given)
+    return formulation, formulation.dual
 
 
 def optimum(dual):

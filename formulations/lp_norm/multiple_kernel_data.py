@@ -1,24 +1,21 @@
-"""What the programmes of the paper share: the checked data, and the part of a dual that is alike in all."""
+"""The checked data of a learning problem with several kernels, and its risk, weights and machine."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from inspect import getdoc, signature
-from typing import Any, NamedTuple, ParamSpec
+from typing import Any, NamedTuple
 
 import cvxpy as cp
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 import kernelopt as ko
-
-Array = NDArray[np.float64]
+from formulations.losses import as_loss
+from kernelopt.extend import Array
 
 HINGE = ko.hinge(1.0)
 PAPER = "Kloft et al. (2011)"
-P = ParamSpec("P")
 
 
 class Explicit(NamedTuple):
@@ -32,7 +29,7 @@ class Explicit(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Setting:
+class MultipleKernelData:
     """Checked data of one learning problem.
 
     Attributes
@@ -85,7 +82,7 @@ class Setting:
         return ko.risk(K, self.y, self.loss, self.bias, norm)
 
     def kernels(self) -> list[ko.Combination]:
-        """Return each kernel as a combination of one: a matrix c I would be taken for a ridge."""
+        """Return each kernel as a combination of one kernel: a constant matrix c I is read as a ridge."""
         named = zip(self.grams, self.grams.names, strict=True)
         return [ko.combine([1.0], ko.Grams.from_array(K[None], [name])) for K, name in named]
 
@@ -108,82 +105,16 @@ class Setting:
         return theta, ko.combine(theta, self.grams)
 
 
-def setting(
+def multiple_kernel_data(
     grams: ko.Grams | ArrayLike, y: ArrayLike | None, loss: ko.Loss, bias: bool | None = None
-) -> Setting:
-    """Check the inputs that all programmes share."""
+) -> MultipleKernelData:
+    """Return the data of a learning problem after checking them."""
     stack = ko.as_grams(grams)
-    if not isinstance(loss, ko.Loss):
-        raise ko.ParameterError(
-            f"loss must be a loss such as kernelopt.hinge(1.0), got {ko.shown(loss)}. Create one first."
-        )
+    loss = as_loss(loss)
     use_bias = loss.default_bias if bias is None else ko.boolean(bias, "bias")
     if use_bias and isinstance(loss, ko.one_class):
         raise ko.ParameterError(
             "one-class learning has no intercept, got bias=True: b = 1 with f = 0 would be optimal. "
             "Leave bias out."
         )
-    return Setting(stack, loss.targets(y, stack.n_points), loss, use_bias)
-
-
-class DualOverAlpha:
-    """The part of a dual that all regularisers share: alpha, l(alpha) and its domain.
-
-    Attributes
-    ----------
-    alpha : variable of shape (n,), signed
-    gain : l(alpha)
-    domain : constraints, the last one "bias" where there is an intercept
-    """
-
-    def __init__(self, data: Setting) -> None:
-        self.data = data
-        self.alpha = cp.Variable(data.n, name="alpha")
-        self.gain, self.domain = data.loss.dual_expression(self.alpha, data.y)
-        if data.bias:
-            self.domain = [*self.domain, (cp.sum(self.alpha) == 0).set_label("bias")]
-
-    def forms(self, name: str = "s") -> tuple[cp.Variable, list[cp.Constraint]]:
-        """Return a variable s >= 0 and the constraints |L_m' alpha|^2 <= s_m."""
-        s = cp.Variable(self.data.M, nonneg=True, name=name)
-        caps = [
-            (cp.sum_squares(L.T @ self.alpha) <= s[m]).set_label(self.data.grams.names[m])
-            for m, L in enumerate(self.data.factors)
-            if L.shape[1]
-        ]
-        return s, caps
-
-    def lengths(self) -> cp.Expression:
-        """Return the vector of |L_m' alpha| = sqrt(s_m)."""
-        return cp.hstack(
-            [cp.norm2(L.T @ self.alpha) if L.shape[1] else cp.Constant(0.0) for L in self.data.factors]
-        )
-
-    def maximize(self, objective: cp.Expression, constraints: list[cp.Constraint]) -> cp.Problem:
-        """Return the problem over the domain and the other constraints."""
-        return cp.Problem(cp.Maximize(objective), [*self.domain, *constraints])
-
-
-def dual_of(
-    build: Callable[P, ko.Formulation], name: str, checked: Callable[..., cp.Problem]
-) -> Callable[P, cp.Problem]:
-    """Return the dual as a function of the arguments of a builder, which lists and checks them.
-
-    Parameters
-    ----------
-    build : function of the arguments
-    name : str
-        The name of the function to be returned, in the module of the builder.
-    checked : function of the checked data
-        The dual by hand, which `build` puts into its formulation, and whose formula is shown.
-    """
-
-    def dual(*arguments: P.args, **options: P.kwargs) -> cp.Problem:
-        return build(*arguments, **options).dual()
-
-    dual.__name__ = dual.__qualname__ = name
-    dual.__module__ = build.__module__
-    text, references, source = (getdoc(checked) or "").partition("\n\nReferences\n")
-    dual.__doc__ = f"{text}\n\nThe arguments are those of `{build.__name__}`.{references}{source}\n"
-    dual.__signature__ = signature(build).replace(return_annotation="cp.Problem")  # type: ignore[attr-defined]
-    return dual
+    return MultipleKernelData(stack, loss.targets(y, stack.n_points), loss, use_bias)

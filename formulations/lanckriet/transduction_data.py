@@ -1,25 +1,26 @@
-"""What the programmes of the paper share: the checked data, and the learning problem that they pose."""
+"""The checked data of a learning problem, with its variables, and the problem that they pose."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import cvxpy as cp
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 import kernelopt as ko
+from kernelopt.extend import Array
 
 Trace = float | Literal["sum"]
 Ridge = float | Literal["learned"]
 Weights = Literal["nonnegative", "free"]
-Array = NDArray[np.float64]
 Point = dict[cp.Variable, Any]  # values of the learning problem's variables
 
 
 @dataclass(frozen=True, eq=False)
-class Setting:
+class TransductionData:
     """Checked data of one learning problem, with its variables.
 
     Attributes
@@ -81,6 +82,25 @@ class Setting:
         risk = ko.risk(learned, self.y, self.criterion)
         return cp.Problem(cp.Minimize(2 * risk), self.kernel_set())
 
+    def formulation(
+        self,
+        name: str,
+        theorem: str,
+        dual: Callable[[], cp.Problem],
+        programmes: dict[str, Callable[[], ko.Programme]],
+    ) -> ko.Formulation:
+        """Return the formulation of the learning problem with a dual and programmes of its own."""
+        return ko.Formulation(
+            name=f"lanckriet.{name}",
+            problem=self.problem(),
+            kernel=self.kernel,
+            weights=self.weights,
+            dual=dual,
+            claim="equal",
+            reference=f"Lanckriet et al. (2004), {theorem}",
+            programmes=programmes,
+        )
+
     def kernel_set(self) -> list[cp.Constraint]:
         """Return r'mu (+ N tau) = c and, for weights of free sign, K(mu) >> 0 on all N points."""
         total = self.r @ self.mu if self.ridge is None else self.r @ self.mu + self.N * self.ridge
@@ -99,9 +119,8 @@ class Setting:
     def lagrangian(self) -> tuple[cp.Expression, cp.Expression, cp.Expression]:
         """Return the three terms of the Lagrangian of omega, in the multipliers lambda, nu and delta.
 
-        They are G(K) + tau I, the vector e + nu - delta + lambda y and the number 2 C e'delta, without
-        delta where C is infinite. The maximum over alpha is the number plus the vector's quadratic form in
-        the inverse of the matrix.
+        They are the matrix G(K) + tau I, the vector q = e + nu - delta + lambda y and the number 2 C e'delta,
+        without delta where C is infinite. The maximum over alpha is q'(G(K) + tau I)^+ q plus the number.
         """
         lam, nu = cp.Variable(name="lambda"), cp.Variable(self.n, nonneg=True, name="nu")
         vector, number = 1 + nu + lam * self.y, cp.Constant(0.0)
@@ -113,7 +132,7 @@ class Setting:
         G = cp.multiply(labels, self.kernel[: self.n, : self.n]) + tau * np.eye(self.n)
         return G, vector, number
 
-    def fresh(self) -> Setting:
+    def fresh(self) -> TransductionData:
         """Return the same data with new weights."""
         mu = cp.Variable(self.used.size, nonneg=not self.signed, name="mu")
         ridge = None if self.ridge is None else cp.Variable(nonneg=True, name="tau")
@@ -141,18 +160,18 @@ def criterion(C: float, tau: float) -> ko.Loss:
     return ko.huberized_hinge(C, tau) if tau > 0 else ko.hinge(C)
 
 
-def setting(
+def transduction_data(
     grams: ko.Grams | ArrayLike,
     y: ArrayLike,
     C: float = np.inf,
     tau: Ridge = 0.0,
     trace: Trace = "sum",
     weights: Weights = "nonnegative",
-) -> Setting:
-    """Check the inputs that all programmes share."""
+) -> TransductionData:
+    """Return the data of a learning problem, with new variables, after checking them."""
     stack = ko.as_grams(grams)
     labels = ko.hard_margin().targets(y, stack.n_points)
-    ko.one_of(weights, "weights", ("nonnegative", "free"))
+    ko.one_of(weights, "weights", get_args(Weights))
     learned = isinstance(tau, str) and tau == "learned"
     fixed_tau = 0.0 if learned else ko.positive(tau, "tau", allow_zero=True)
     traces = stack.traces
@@ -177,4 +196,4 @@ def setting(
     mu = cp.Variable(used.size, nonneg=not signed, name="mu")
     ridge = cp.Variable(nonneg=True, name="tau") if learned else None
     bound = ko.positive(C, "C", allow_inf=True)
-    return Setting(stack, labels, used, traces[used], c, bound, fixed_tau, mu, ridge, signed)
+    return TransductionData(stack, labels, used, traces[used], c, bound, fixed_tau, mu, ridge, signed)

@@ -1,24 +1,23 @@
-"""What the programmes of the paper share: checked data as matrices that act on the weights."""
+"""The checked data of relative comparisons, as matrices that are multiplied by the weights."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
 import kernelopt as ko
+from kernelopt.extend import Array
 
-Array = NDArray[np.float64]
 Index = NDArray[np.intp]
 Cone = Literal["dominant", "psd", "nonnegative"]
-CONES = ("dominant", "psd", "nonnegative")
 
 
 @dataclass(frozen=True, eq=False)
-class Setting:
+class ComparisonData:
     """Checked data of one problem.
 
     Attributes
@@ -98,10 +97,10 @@ class Setting:
         return np.asarray(self.diagonal @ alpha - self.incidence @ np.abs(self.off @ alpha))
 
     def depth(self, alpha: Array) -> Array:
-        """Return numbers that are non-negative exactly where the weights are in the cone.
+        """Return numbers that are all non-negative exactly where the weights are in the cone.
 
-        They are the dominance, the smallest eigenvalue on S, or the weights: concave functions of the weights
-        that are multiplied by t > 0 where the weights are.
+        They are the dominance, the smallest eigenvalue on S, or the weights. Each is a concave function of
+        the weights, and homogeneous: at t alpha with t > 0 it is t times its value at alpha.
         """
         if self.cone == "dominant":
             return self.dominance(alpha)
@@ -135,7 +134,7 @@ class Setting:
         return float(hinges + gamma1 * sizes + self.gamma2 * (self.q @ alpha))
 
 
-def setting(
+def comparison_data(
     grams: ko.Grams | ArrayLike,
     triplets: ArrayLike,
     groups: ArrayLike | None,
@@ -143,11 +142,11 @@ def setting(
     cone: Cone,
     points: ArrayLike | None,
     margin: float,
-) -> Setting:
-    """Check the inputs that all programmes share, and evaluate the entries that they need."""
+) -> ComparisonData:
+    """Return the data of a problem after checking them, with the entries of the kernels that it needs."""
     stack = ko.as_grams(grams)
     rows = ko.as_triplets(triplets, stack.n_points)
-    ko.one_of(cone, "cone", CONES, "Without one of them the trace may run to minus infinity.")
+    ko.one_of(cone, "cone", get_args(Cone), "Without one of them the trace may run to minus infinity.")
     S = np.unique(rows) if points is None else with_triplets(points, rows, stack.n_points)
     first, second = np.triu_indices(S.size, 1)
     D = stack.entries(rows[:, 0], rows[:, 1]) - stack.entries(rows[:, 0], rows[:, 2])
@@ -162,7 +161,7 @@ def setting(
         if cone == "nonnegative":
             for p in range(len(stack)):
                 block.factor(p)  # says which kernel is not positive semidefinite
-    return Setting(
+    return ComparisonData(
         stack,
         rows,
         S,

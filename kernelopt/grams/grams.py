@@ -2,42 +2,41 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from collections.abc import Iterator, Sequence
+from typing import Any, Literal, final
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from kernelopt.errors import InputError, ParameterError, ShapeError
-from kernelopt.grams.caching import positions
-from kernelopt.grams.matrices import Matrices
-from kernelopt.validation import (
-    PSD_TOLERANCE,
-    Array,
-    as_float_array,
-    as_list,
-    as_stack,
-    as_symmetric,
-    shown,
-    whole,
+from kernelopt.grams.arguments import (
+    as_alpha,
+    as_kernels_of,
+    as_names,
+    as_pairs,
+    as_points_of,
+    as_weights,
+    positions,
 )
+from kernelopt.grams.centered import CenteredStorage
+from kernelopt.grams.evaluated import KernelFunction, KernelStorage, as_kernels
+from kernelopt.grams.normalized import normalized
+from kernelopt.grams.storage import Storage
+from kernelopt.grams.stored import ArrayStorage, IdentityStorage, RankOneStorage
+from kernelopt.validation import Array, as_float_array, as_stack, as_symmetric, shown, whole
 
-if TYPE_CHECKING:
-    from kernelopt.grams.evaluated import KernelFunction
 
-LEADING_POINTS = 100  # order of the block that is tested: its factorisation takes 0.1 ms
-
-# The factories import their subclasses of `Grams` when they are called, since those import this module.
-
-
-class Grams(Matrices):
+@final
+class Grams:
     """m symmetric kernel matrices on the same N points, shape (m, N, N).
 
     A stack is made by `from_array`, `from_kernels`, `rank_one`, `from_eigenvectors` or `identity`, and
     scaled by `center` and `normalize`. Every public function that takes a `Grams` also takes an (m, N, N)
     array. Matrices are evaluated and factored when they are first needed. The results are cached while the
     cache of the stack is below 1 GB.
+
+    This class checks arguments. The matrices are held by `storage`, whose class is that of their form, such
+    as `ArrayStorage` or `KernelStorage`: it does the arithmetic and has the caches.
 
     Examples
     --------
@@ -52,13 +51,40 @@ class Grams(Matrices):
            [1.213, 3.   ]])
     """
 
+    def __init__(self, storage: Storage) -> None:
+        if not isinstance(storage, Storage):
+            raise InputError(
+                f"a Grams is made of a storage of matrices, got {shown(storage)} ({type(storage).__name__}). "
+                "Make it with Grams.from_array, from_kernels, rank_one, from_eigenvectors or identity."
+            )
+        self.storage, self.shape, self.names = storage, storage.shape, storage.names
+
+    @property
+    def n_points(self) -> int:
+        """N, the number of points."""
+        return self.shape[1]
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __getitem__(self, i: int) -> Array:
+        return self.gram(range(len(self))[i])
+
+    def __iter__(self) -> Iterator[Array]:
+        return iter(self.storage)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
+        return self.storage.__array__(dtype, copy)
+
+    def __repr__(self) -> str:
+        return self.storage.described()
+
     @staticmethod
     def from_array(array: ArrayLike, names: Sequence[str] | None = None) -> Grams:
         """Return the stack of an (m, N, N) array of symmetric matrices, of any signature."""
-        from kernelopt.grams.stored import ArrayGrams
-
         stack, largest = as_stack(array)
-        return ArrayGrams(stack, None if names is None else as_names(names, len(stack)), largest)
+        listed = None if names is None else as_names(names, len(stack))
+        return Grams(ArrayStorage(stack, listed, largest))
 
     @staticmethod
     def from_kernels(kernels: Sequence[KernelFunction], X: Any) -> Grams:
@@ -72,21 +98,17 @@ class Grams(Matrices):
         X : array of shape (N, d), or a sequence of N nodes for graph kernels
             The stack keeps a copy.
         """
-        from kernelopt.grams.evaluated import KernelGrams
-
-        return KernelGrams(kernels, X)
+        return Grams(KernelStorage(as_kernels(kernels), X))
 
     @staticmethod
     def rank_one(V: ArrayLike) -> Grams:
         """Return the m matrices v_i v_i', where v_i is column i of V, shape (N, m)."""
-        from kernelopt.grams.stored import RankOneGrams
-
         vectors = as_float_array(V, "V", ndim=2)
         if not vectors.size:
             raise ShapeError(
                 f"V must hold at least one vector, got shape {vectors.shape}. Put one in each column."
             )
-        return RankOneGrams(vectors.copy())
+        return Grams(RankOneStorage(vectors.copy()))
 
     @staticmethod
     def from_eigenvectors(K0: ArrayLike, rank: int | None = None) -> Grams:
@@ -110,13 +132,11 @@ class Grams(Matrices):
     @staticmethod
     def identity(n_points: int) -> Grams:
         """Return the stack of the single matrix I, whose weight is the ridge tau of Lanckriet et al."""
-        from kernelopt.grams.stored import IdentityGrams
+        return Grams(IdentityStorage(whole(n_points, "n_points")))
 
-        return IdentityGrams(whole(n_points, "n_points"))
-
-    @abstractmethod
     def block(self, rows: Any) -> Grams:
         """Return the stack on the points `rows`: a slice or an index array."""
+        return Grams(self.storage.block(as_points_of(self.storage, rows)))
 
     def subset(self, indices: Any) -> Grams:
         """Return the stack of the kernels `indices` on the same points.
@@ -146,62 +166,120 @@ class Grams(Matrices):
         >>> grams.subset([2, 0])
         Grams(2 kernels on 2 points: laplacian(width=2.0), linear())
         """
-        chosen = positions(indices, len(self), "kernels", "Grams.subset")
-        if not chosen.size:
-            raise ParameterError(
-                f"indices must choose at least one kernel, got {shown(indices)} in Grams.subset of {self!r}. "
-                "Pass the numbers of the kernels to keep."
-            )
-        if np.array_equal(chosen, np.arange(len(self))):
-            return self
-        if self.origin is not None:
-            whole: Grams = self.origin[0]
-            return whole.subset(self.origin[1][chosen])
-        return self._subset(chosen)
+        part = self.storage.subset(as_kernels_of(self.storage, indices))
+        return self if part is self.storage else Grams(part)
 
-    def check_leading_blocks(self) -> None:
-        """Raise `NotPSDError` for a kernel whose block on the first hundred points is indefinite.
+    def gram(self, i: int) -> Array:
+        """Return matrix i, shape (N, N)."""
+        return self.storage.gram(i)
 
-        Methods that factor no kernel would not notice an indefinite one. A Cholesky factor of all N points
-        would take as long as such a method. Kernels that are PSD by construction are not evaluated.
+    def rows(self, indices: Any) -> Array:
+        """Return the rows `indices` of all matrices, shape (m, len(indices), N).
+
+        Kernel functions, rank-one matrices and their normalised stacks compute only these rows. A solver
+        that works on few points at a time therefore never holds a whole matrix.
+
+        Parameters
+        ----------
+        indices : sequence of integers (in any order, with repetitions), or a slice
+            As in numpy, -1 is the last point.
+
+        Raises
+        ------
+        ParameterError
+            If there is no such point.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import kernelopt as ko
+        >>> ko.Grams.from_kernels([ko.linear()], [[1.0], [2.0], [3.0]]).rows([2])
+        array([[[3., 6., 9.]]])
         """
-        if self.known_semidefinite:
-            return
-        size = min(self.n_points, LEADING_POINTS)
-        block = self if size == self.n_points else self.block(slice(0, size))
-        for i, K in enumerate(block):
-            shifted = np.array(K)
-            shifted[np.diag_indices(size)] += PSD_TOLERANCE * float(np.abs(np.diag(K)).max(initial=0.0))
-            try:
-                np.linalg.cholesky(shifted)
-            except np.linalg.LinAlgError:  # indefinite, or zero, or singular up to rounding: `factor` decides
-                self.factor(i)
+        return self.storage.rows(positions(indices, self.n_points, "points", "Grams.rows"))
 
-    def _subset(self, chosen: NDArray[np.intp]) -> Grams:
-        """Return the stack of some matrices. Subclasses override it where they can select many at once."""
-        from kernelopt.grams.joined import ChosenGrams
+    @property
+    def diagonals(self) -> Array:
+        """The diagonals, shape (m, N)."""
+        return self.storage.diagonals
 
-        return self._sharing(ChosenGrams(self, chosen), chosen)
+    @property
+    def traces(self) -> Array:
+        """The traces r_i = tr K_i over all N points, shape (m,)."""
+        return np.asarray(self.diagonals.sum(axis=1))
 
-    def _sharing(self, part: Grams, chosen: NDArray[np.intp]) -> Grams:
-        """Let a new stack of the matrices `chosen` share the cache of this one."""
-        part.origin = self, chosen
-        part._factors = self._factors.part(chosen)
-        return part
+    @property
+    def row_means(self) -> Array:
+        """The row means K_i 1 / N, shape (m, N)."""
+        return self.storage.row_means
+
+    @property
+    def known_semidefinite(self) -> bool:
+        """Whether the matrices are positive semidefinite by construction."""
+        return self.storage.known_semidefinite
+
+    @property
+    def magnitudes(self) -> Array:
+        """Numbers d of shape (m, N) with |K_i,jk| <= sqrt(d_ij d_ik), for bounds of rounding errors.
+
+        They are the diagonals of matrices that are PSD by construction, and else the largest entries of the
+        rows.
+        """
+        return self.storage.magnitudes
+
+    @property
+    def rank_bounds(self) -> tuple[int, ...]:
+        """An upper bound of the rank of each matrix, known without evaluating it."""
+        return self.storage.rank_bounds
+
+    def combine(self, weights: ArrayLike) -> Array:
+        """Return sum_i weights_i K_i, shape (N, N)."""
+        return self.storage.combine(as_weights(self.storage, weights))
+
+    def apply(self, alpha: ArrayLike) -> Array:
+        """Return (K_i alpha)_i, shape (m, N), read-only; a shorter alpha belongs to the first points.
+
+        The images of the last alpha are cached, since certificates, multipliers and weights need the same
+        ones.
+        """
+        return self.storage.apply(as_alpha(self.storage, alpha))
+
+    def forms(self, alpha: ArrayLike) -> Array:
+        """Return (alpha' K_i alpha)_i, shape (m,); a shorter alpha belongs to the first points."""
+        a = as_alpha(self.storage, alpha)
+        return np.asarray(self.storage.apply(a)[:, : a.size] @ a)
+
+    def inner(self) -> Array:
+        """Return the Frobenius inner products <K_i, K_j>, shape (m, m)."""
+        return self.storage.inner()
+
+    def entries(self, rows: ArrayLike, columns: ArrayLike) -> Array:
+        """Return (K_i)_{rows, columns}, shape (m, len(rows))."""
+        return self.storage.entries(*as_pairs(self.storage, rows, columns))
+
+    def vectorized(self) -> Array:
+        """Return the matrix with vec K_i as column i, shape (N^2, m)."""
+        return np.stack([K.ravel() for K in self], axis=1)
+
+    def factor(self, i: int) -> Array:
+        """Return L with K_i = L L', shape (N, r), by Cholesky factorisation with complete pivoting.
+
+        Pivots below 1e-11 of the largest diagonal entry are dropped.
+
+        Raises
+        ------
+        NotPSDError
+            If K_i has an eigenvalue below -1e-8 of the largest.
+        """
+        return self.storage.factor(i)
 
     def cross(self, X_new: Any) -> Array:
         """Return the kernels between new points and the N points, shape (m, n_new, N)."""
-        raise InputError(
-            f"cross kernels need kernel functions, got {self!r}. Evaluate the kernels between the "
-            f"new points and the {self.n_points} points yourself and pass the (m, n_new, N) array."
-        )
+        return self.storage.cross(X_new)
 
     def self_similarity(self, X_new: Any) -> Array:
         """Return the kernels k_i(x, x) of each new point with itself, shape (m, n_new)."""
-        raise InputError(
-            f"similarities of new points need kernel functions, got {self!r}. Evaluate the kernels between "
-            "each new point and itself yourself, or make the stack with Grams.from_kernels."
-        )
+        return self.storage.self_similarity(X_new)
 
     def center(self) -> Grams:
         r"""Return the kernels of the features minus their mean over these N points.
@@ -221,9 +299,7 @@ class Grams(Matrices):
         >>> grams.cross([[3.0]])
         array([[[-2.,  2.]]])
         """
-        from kernelopt.grams.centered import CenteredGrams
-
-        return CenteredGrams(self)
+        return Grams(CenteredStorage(self.storage))
 
     def normalize(self, kind: Literal["multiplicative", "spherical", "trace"]) -> Grams:
         r"""Return the kernels on a common scale, so that their weights compare.
@@ -267,27 +343,12 @@ class Grams(Matrices):
         >>> grams.cross([[3.0]])
         array([[[-0.5,  0.5]]])
         """
-        from kernelopt.grams.normalized import scaled
-
-        return scaled(self, kind)
-
-
-def as_names(names: Sequence[str], m: int) -> tuple[str, ...]:
-    """Return the names of m kernels, after checking them."""
-    listed = as_list(names, "names", f"{m} strings, one per kernel")
-    if len(listed) != m or not all(isinstance(name, str) for name in listed):
-        raise ShapeError(
-            f"names must be {m} strings, one per kernel, got {shown(names)}. Pass a list of words, or "
-            "leave it out."
-        )
-    return tuple(str(name) for name in listed)
+        return Grams(normalized(self.storage, kind))
 
 
 def as_grams(grams: Grams | ArrayLike, what: str = "grams") -> Grams:
     """Return `grams`, a `Grams` or an (m, N, N) array, as a `Grams`; messages name the argument `what`."""
-    from kernelopt.grams.stored import ArrayGrams
-
     if isinstance(grams, Grams):
         return grams
     stack, largest = as_stack(grams, what)
-    return ArrayGrams(stack, largest=largest)
+    return Grams(ArrayStorage(stack, largest=largest))

@@ -1,16 +1,16 @@
-"""Checked data of the two stages."""
+"""The checked data of the first stage."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 import kernelopt as ko
-from formulations.linear_functional.method.filters import Array, Filter, tikhonov
+from formulations.linear_functional.method.filters import Filter, tikhonov
+from kernelopt.extend import Array
 
 Columns = Literal["training", "leave-one-out", "split"]
 Convention = Literal["mean", "sum"]
@@ -20,7 +20,7 @@ CHOICES = ("gcv", "leave-one-out")
 
 
 @dataclass(frozen=True, eq=False)
-class Setting:
+class RegularizationData:
     """Checked data of the first stage.
 
     Attributes
@@ -75,24 +75,24 @@ class Setting:
         return float(self.trained.size) if self.convention == "mean" else 1.0
 
 
-def setting(
+def regularization_data(
     grams: ko.Grams | ArrayLike,
     targets: ArrayLike,
     regularization: Any,
     *,
     grid: ArrayLike | None,
-    convention: str,
+    convention: Convention,
     filter: Filter,
-    columns: str,
-    intercept: str,
+    columns: Columns,
+    intercept: Intercept,
     held_out: ArrayLike | None,
-) -> Setting:
-    """Check the inputs of the first stage."""
+) -> RegularizationData:
+    """Return the data of the first stage after checking them."""
     stack = ko.as_grams(grams)
     v = ko.squared().targets(targets, stack.n_points, "targets")
-    one_of(convention, ("mean", "sum"), "convention")
-    one_of(columns, ("training", "leave-one-out", "split"), "columns")
-    one_of(intercept, ("none", "mean", "column"), "intercept")
+    ko.one_of(convention, "convention", get_args(Convention))
+    ko.one_of(columns, "columns", get_args(Columns))
+    ko.one_of(intercept, "intercept", get_args(Intercept))
     if not callable(filter):
         raise ko.ParameterError(
             f"filter must be a function of (eigenvalues, level), got {ko.shown(filter)}. Pass one of "
@@ -100,7 +100,7 @@ def setting(
         )
     alpha = regularization
     if isinstance(regularization, str):
-        one_of(regularization, CHOICES, "regularization", "a positive number, one per kernel, ")
+        ko.one_of(regularization, "regularization", CHOICES, "Pass one of these, or positive numbers.")
     else:
         alpha = alphas(regularization, len(stack))
     if filter is not tikhonov and "leave-one-out" in (columns, alpha if isinstance(alpha, str) else ""):
@@ -121,7 +121,9 @@ def setting(
             f"{evaluated.size} held out. Give more targets, or another held_out."
         )
     tried = None if grid is None else np.sort(alphas(grid, None, "grid"))[::-1]
-    return Setting(stack, v, alpha, tried, convention, filter, columns, intercept, trained, evaluated)  # type: ignore[arg-type]
+    return RegularizationData(
+        stack, v, alpha, tried, convention, filter, columns, intercept, trained, evaluated
+    )
 
 
 def alphas(values: Any, M: int | None, what: str = "regularization") -> Array:
@@ -150,16 +152,6 @@ def points(held_out: ArrayLike, n: int) -> NDArray[np.intp]:
     except ko.InputError as error:
         raise ko.ParameterError(
             f"held_out must be indices of points below {n}, each point once, got {ko.shown(held_out)}: "
-            f"{error} "
-            "Leave it out to hold out every third point."
+            f"{error} Leave it out to hold out every third point."
         ) from error
     return np.sort(array)
-
-
-def one_of(value: Any, allowed: Sequence[str], what: str, other: str = "") -> None:
-    """Raise unless `value` is one of the allowed words."""
-    if not isinstance(value, str) or value not in allowed:
-        words = ", ".join(repr(word) for word in allowed)
-        raise ko.ParameterError(
-            f"{what} must be {other}one of {words}, got {ko.shown(value)}. Choose one of these."
-        )
