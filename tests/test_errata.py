@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.pages import printed_by, python_blocks
+from tests.test_theory import PAGES, facts_of, name_of
 
 DOCS = Path(__file__).parents[1] / "docs"
 PAGE = (DOCS / "errata.md").read_text(encoding="utf-8")
@@ -15,21 +16,12 @@ SECTION = re.compile(r"^## (\w+)[^\n]*\n(.*?)(?=^## |\Z)", re.MULTILINE | re.DOT
 SECTIONS = dict(SECTION.findall(PAGE))  # by the word by which facts and errata are cited
 ERRATUM = re.compile(r"^### Errata (\w+ \d+)\n(.*?)(?=^##|\Z)", re.MULTILINE | re.DOTALL)
 ERRATA = dict(ERRATUM.findall(PAGE))
-THEORY = {page: page.read_text(encoding="utf-8") for page in sorted((DOCS / "theory").glob("*.md"))}
-FACT = re.compile(r"^\*\*(\d+\.\d+) [^*]+\*\*(.*?)(?=^\*\*\d|^## |\Z)", re.MULTILINE | re.DOTALL)
 LONGEST = 15
 
 
 def slug(name):
     """The anchor of the heading of an erratum: "errata-kloft-2" of "Kloft 2"."""
     return f"errata-{name.lower().replace(' ', '-')}"
-
-
-def facts():
-    """The name of each fact, such as "Kloft 1.3", its page and its text."""
-    for page, text in THEORY.items():
-        name = text.split(":")[0].removeprefix("# ")
-        yield from ((f"{name} {number}", page, body) for number, body in FACT.findall(text))
 
 
 @pytest.mark.parametrize("cited", SECTIONS)
@@ -66,14 +58,18 @@ def test_every_erratum_has_all_its_parts(part):
 
 
 def test_every_correction_of_the_theory_has_an_erratum_and_they_link_to_each_other():
-    linked = set()
-    for fact, page, text in facts():
-        links = re.findall(r"\[Errata (\w+\s\d+)\]\(\.\./errata\.md#([\w-]+)\)", text)
-        assert text.count("**Correction.**") <= len(links), f"{fact} has a correction without an erratum"
-        for words, anchor in links:
-            name = " ".join(words.split())
-            assert anchor == slug(name), f"{fact} links to {anchor}"
-            assert f"[{fact}](theory/{page.name})" in ERRATA[name], f"Errata {name} does not link to {fact}"
-            linked.add(name)
+    linked, corrections = set(), 0
+    for page in PAGES:
+        for number, text in facts_of(page):
+            fact = f"{name_of(page)} {number}"
+            links = re.findall(r"\[Errata (\w+ \d+)\]\(\.\./errata\.md#([\w-]+)\)", text)
+            assert text.count("**Correction.**") <= len(links), f"{fact} has a correction without an erratum"
+            for name, anchor in links:
+                assert anchor == slug(name), f"{fact} links to {anchor}"
+                assert f"[{fact}](theory/{page.name})" in ERRATA[name], (
+                    f"Errata {name} does not link to {fact}"
+                )
+            linked.update(name for name, _ in links)
+            corrections += text.count("**Correction.**")
     assert linked == set(ERRATA)
-    assert sum(text.count("**Correction.**") for text in THEORY.values()) >= 16
+    assert corrections == sum(page.read_text(encoding="utf-8").count("**Correction.**") for page in PAGES)
