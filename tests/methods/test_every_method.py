@@ -20,6 +20,7 @@ import kernelopt as ko
 from formulations import lp_norm
 from kernelopt.methods.registry import METHODS
 from tests.formulations.test_formulations import ENTRIES
+from tests.pages import printed_by, python_blocks
 
 ROOT = Path(__file__).parents[2]
 TOLERANCE = 1e-5
@@ -161,24 +162,16 @@ def test_the_table_of_the_documentation_is_up_to_date():
     assert found.returncode == 0, found.stdout + found.stderr
 
 
-def fenced(path):
-    """The Python blocks of a page, each with the text block that follows it."""
-    blocks = re.findall(r"^```(\w*)\n(.*?)^```$", path.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
-    pairs = zip(blocks, [*blocks[1:], ("", "")], strict=True)
-    return [(code, after) for (kind, code), (_, after) in pairs if kind == "python"]
-
-
-def test_the_page_on_methods_runs_and_prints_what_it_says(capsys):
-    for source, printed in fenced(ROOT / "docs" / "methods.md"):
-        exec(compile(source, "methods.md", "exec", dont_inherit=True), {"__name__": "builtins"})  # noqa: S102
-        assert capsys.readouterr().out == printed
+def test_the_page_on_methods_runs_and_prints_what_it_says():
+    for source, said in python_blocks((ROOT / "docs" / "methods.md").read_text(encoding="utf-8")):
+        assert printed_by(source, "methods.md", {}) == said
 
 
 def test_the_method_of_the_contributing_page_is_one():
-    (source, _), *more = fenced(ROOT / "CONTRIBUTING.md")
+    (source, _), *more = python_blocks((ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8"))
     assert not more and len(source.splitlines()) <= 60
     try:
-        exec(compile(source, "CONTRIBUTING.md", "exec", dont_inherit=True), {"__name__": "builtins"})  # noqa: S102
+        printed_by(source, "CONTRIBUTING.md", {})
         solution = example("lanckriet.soft_margin").solve("frank-wolfe", tol=1e-2)
         assert solution.status == "optimal" and solution.method == "frank-wolfe"
         assert solution.upper >= by("lanckriet.soft_margin", "exact").lower

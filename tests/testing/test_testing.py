@@ -21,6 +21,7 @@ from kernelopt.testing import (
     check_method,
 )
 from tests.formulations.test_formulations import ENTRIES
+from tests.pages import printed_by, python_blocks
 
 ROOT = Path(__file__).parents[2]
 
@@ -489,11 +490,9 @@ def test_a_wrong_programme_is_refused_when_made(fields, said):
         ko.Programme(*fields)
 
 
-def test_the_page_on_testing_runs_and_prints_what_it_says(capsys):
-    page = (ROOT / "docs" / "testing.md").read_text(encoding="utf-8")
-    blocks = re.findall(r"^```python\n(.*?)^```\n\n```text\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+def test_the_page_on_testing_runs_and_prints_what_it_says():
+    blocks = python_blocks((ROOT / "docs" / "testing.md").read_text(encoding="utf-8"))
     assert len(blocks) == 2
-    names = {"__name__": "builtins"}
-    for source, printed in blocks:
-        exec(compile(source, "testing.md", "exec", dont_inherit=True), names)  # noqa: S102
-        assert capsys.readouterr().out == printed
+    namespace = {}
+    for source, said in blocks:
+        assert printed_by(source, "testing.md", namespace) == said
