@@ -20,6 +20,7 @@ import scipy.sparse as sp
 
 import kernelopt as ko
 from formulations import lanckriet, linear_functional, lp_norm, similarity, triplet_lp
+from tests.every import every
 from tests.validation.careless import (
     CALLS,
     FEW_FORMS,
@@ -93,7 +94,7 @@ def test_every_careless_value_is_refused_by_a_formulation(call):
         assert found == wanted, argument
 
 
-@pytest.mark.parametrize("call", CALLS)
+@every("call", CALLS)
 def test_other_forms_of_a_value_have_the_same_answer(call):
     expected = CALLS[call]()
     for argument in CALLS[call].arguments:
