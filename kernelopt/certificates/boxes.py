@@ -10,6 +10,7 @@ import scipy.sparse as sp
 from cvxpy.atoms.affine.wraps import nonneg_wrap
 
 from kernelopt.structure.affine import flat
+from kernelopt.structure.attributes import stated_bounds
 from kernelopt.structure.structure import Structure
 from kernelopt.structure.trees import copied_problem
 from kernelopt.validation import Array
@@ -54,10 +55,9 @@ def attribute_box(variable: cp.Variable) -> Box:
         lower = np.zeros(variable.size)
     if attributes["nonpos"] or attributes["neg"]:
         upper = np.zeros(variable.size)
-    if attributes.get("bounds") is not None:
-        low, high = attributes["bounds"]
-        lower = np.maximum(lower, flat(np.broadcast_to(low, variable.shape)))
-        upper = np.minimum(upper, flat(np.broadcast_to(high, variable.shape)))
+    stated = stated_bounds(variable)
+    if stated is not None:
+        lower, upper = np.maximum(lower, flat(stated[0])), np.minimum(upper, flat(stated[1]))
     return Box(lower, upper)
 
 

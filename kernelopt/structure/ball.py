@@ -15,6 +15,7 @@ from kernelopt.language.terms import Term, terms
 from kernelopt.losses import Loss
 from kernelopt.numerics.norms import conjugate_exponent, lp_length, minimizing_weights
 from kernelopt.structure.affine import affine
+from kernelopt.structure.attributes import beside_cone
 from kernelopt.structure.structure import Point, RiskTerm, Structure, is_zero, once
 from kernelopt.validation import Array
 
@@ -152,8 +153,8 @@ def read_weight_set(structure: Structure) -> tuple[tuple[cp.Variable, ...], floa
     for variable in structure.variables:
         if variable.ndim > 1 or not variable.is_nonneg():
             return f"{variable.name()} must be a vector with nonneg=True"
-        if variable.attributes["bounds"] is not None:
-            return f"{variable.name()} has bounds beside nonneg=True"
+        if beside_cone(variable):
+            return f"{variable.name()} has {beside_cone(variable)} beside nonneg=True"
     constraints = [structure.lifted.constraints[i] for i in structure.active]
     if len(constraints) != 1:
         listed = ", ".join(c.label or str(c) for c in constraints)
@@ -187,7 +188,7 @@ def kernels_by_variable(parts: list[Term] | None) -> dict[cp.Variable, Grams] | 
         if is_zero(part.grams):
             continue
         read = weighted_kernels(part)
-        if read is None or read[0] in found or read[0].ndim > 1 or read[0].attributes["bounds"] is not None:
+        if read is None or read[0] in found or read[0].ndim > 1 or beside_cone(read[0]):
             return None
         found[read[0]] = read[1]
     return found or None

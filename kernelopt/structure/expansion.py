@@ -10,6 +10,7 @@ import numpy as np
 
 from kernelopt.language.faces import facial_reduction
 from kernelopt.language.risk import Risk
+from kernelopt.structure.attributes import stated_bounds
 from kernelopt.structure.explicit_risk import explicit_risk, loss_variables
 from kernelopt.structure.gate import check_problem
 from kernelopt.structure.sizes import read_norm_ball
@@ -260,6 +261,7 @@ def norm_ball_copy(
 def leaf(variable: cp.Variable, unit: Array) -> cp.Variable:
     """Return the variable x' of x = unit * x', with the id, the name and the attributes of x."""
     attributes = {k: v for k, v in variable.attributes.items() if v is not None and v is not False}
-    if "bounds" in attributes:
-        attributes["bounds"] = [np.broadcast_to(side, variable.shape) / unit for side in attributes["bounds"]]
+    stated = stated_bounds(variable)
+    if stated is not None:
+        attributes["bounds"] = [side / unit for side in stated]
     return cp.Variable(variable.shape, name=variable.name(), var_id=variable.id, **attributes)

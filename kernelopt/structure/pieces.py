@@ -11,6 +11,7 @@ import scipy.linalg
 
 from kernelopt.numerics.rounding import EIGENVALUE, gamma
 from kernelopt.numerics.simplex import on_simplex
+from kernelopt.structure.attributes import beside_cone
 from kernelopt.structure.structure import Structure, once
 from kernelopt.structure.trees import short
 from kernelopt.validation import Array
@@ -85,8 +86,8 @@ def read_pieces(structure: Structure) -> list[Piece] | str:
         square = variable.ndim == 2 and variable.attributes["PSD"]
         if not square and not (variable.ndim == 1 and variable.is_nonneg()):
             return f"{variable.name()} must be a matrix with PSD=True or a vector with nonneg=True"
-        if variable.attributes["bounds"] is not None:
-            return f"{variable.name()} has bounds beside its sign"
+        if beside_cone(variable):
+            return f"{variable.name()} has {beside_cone(variable)} beside its cone"
         pieces[variable] = Piece(variable)
     for i in structure.active:
         budget = structure.budgets[i]

@@ -18,6 +18,7 @@ from cvxpy.constraints import Inequality
 
 from kernelopt.numerics.rounding import UNIT, exact_sum, upwards
 from kernelopt.structure.affine import Affine, affine, flat
+from kernelopt.structure.attributes import beside_cone
 from kernelopt.structure.inverses import read_inverses
 from kernelopt.structure.powers import POWER, Power, power_of, power_of_norm, read_power
 from kernelopt.structure.sizes import Budget
@@ -77,9 +78,7 @@ def read_separation(structure: Structure) -> Separation | None:
     coefficients, rest = structure.objective
     if coefficients is None or rest is None or structure.domains or any(structure.constrained):
         return None
-    if min(coefficients, default=0.0) < 0 or any(
-        v.attributes["bounds"] is not None for v in structure.variables
-    ):
+    if min(coefficients, default=0.0) < 0 or any(beside_cone(v) for v in structure.variables):
         return None
     sets = {i: read_set(structure, i) for i in structure.active}
     if any(found is None for found in sets.values()):

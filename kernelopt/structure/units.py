@@ -13,6 +13,7 @@ from cvxpy.constraints.zero import Equality
 
 from kernelopt.language.terms import terms
 from kernelopt.structure.affine import Affine, affine, flat
+from kernelopt.structure.attributes import stated_bounds
 from kernelopt.structure.evaluation import sum_of_magnitudes
 from kernelopt.structure.structure import RiskTerm, Structure, once
 from kernelopt.validation import Array
@@ -148,9 +149,9 @@ def magnitude_bounds(structure: Structure, variable: cp.Variable) -> Iterator[Ar
 
     An entry that a constraint does not bound has the bound infinity.
     """
-    bounds = variable.attributes.get("bounds")
-    if bounds is not None:
-        yield flat(np.maximum(*(np.abs(np.broadcast_to(side, variable.shape)) for side in bounds)))
+    stated = stated_bounds(variable)
+    if stated is not None:
+        yield flat(np.maximum(np.abs(stated[0]), np.abs(stated[1])))
     for norm_ball in structure.norm_balls:
         if norm_ball is not None and norm_ball.variable is variable:
             yield np.full(variable.size, norm_ball.radius)

@@ -209,9 +209,9 @@ class FeasibleSet:
                 attributes = variable.attributes
                 if attributes["nonneg"] or attributes["pos"]:
                     constraints.append(variable >= slack)
-                elif attributes["nonpos"] or attributes["neg"]:
+                if attributes["nonpos"] or attributes["neg"]:
                     constraints.append(-variable >= slack)
-                elif attributes["PSD"]:
+                if attributes["PSD"]:
                     constraints.append(variable - slack * np.eye(variable.shape[0]) >> 0)
             phase_one = cp.Problem(cp.Maximize(slack), constraints)
         order = max((v.shape[0] for v in self.variables if v.attributes["PSD"]), default=0)
