@@ -1,0 +1,189 @@
+"""`Dual`: the dual of a cvxpy problem, with the way back to the primal."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import cvxpy as cp
+import numpy as np
+from cvxpy.constraints import Equality, Inequality
+from cvxpy.constraints.constraint import Constraint
+
+from kernelopt.duality.assembly import is_trivial, parts, value_of
+from kernelopt.duality.lagrangian import Read
+from kernelopt.duality.recovery import primal_point
+from kernelopt.duality.solving import optimize
+from kernelopt.duality.text import problem_text
+from kernelopt.errors import ParameterError
+from kernelopt.validation import Array
+
+
+class Check(NamedTuple):
+    """How well a pair of points satisfies the conditions of Karush, Kuhn and Tucker.
+
+    Attributes
+    ----------
+    primal, dual : float
+        The values of the two problems at the recovered point and at the dual one.
+    gap : float
+        |primal - dual| / max(1, |primal|, |dual|).
+    feasibility : float
+        The largest violation of a constraint of the primal at the recovered point.
+    stationarity : float
+        The largest violation of a constraint of the dual: that the gradient of the Lagrangian is zero or in a
+        cone, and that multipliers are in theirs.
+    complementarity : float
+        The largest |<multiplier, slack>| over the constraints of the primal.
+    """
+
+    primal: float
+    dual: float
+    gap: float
+    feasibility: float
+    stationarity: float
+    complementarity: float
+
+
+class Multipliers(dict[Constraint, Any]):
+    """Values of multipliers by constraint; a label finds those of the first constraint that has it."""
+
+    def __missing__(self, label: object) -> Any:
+        for constraint, value in self.items():
+            if isinstance(label, str) and constraint.label == label:
+                return value
+        raise KeyError(label)
+
+
+class Dual(cp.Problem):  # type: ignore[misc]
+    """The dual of a problem, a `cp.Problem`; made by `dualize`.
+
+    Attributes
+    ----------
+    primal : cp.Problem
+        The problem of which it is the dual.
+    meaning : dict from the name of a variable to str
+        What each variable is the multiplier of.
+    """
+
+    def __init__(self, objective: Any, constraints: Any = None, *, read: Read | None = None) -> None:
+        super().__init__(objective, constraints)
+        self._read = read
+        self._keys: dict[tuple[int, int], Constraint] = {}
+
+    @classmethod
+    def of(cls, read: Read) -> Dual:
+        """Return the dual of a problem that has been read as a Lagrangian and presolved."""
+        value = value_of(read.model)
+        stated = {key: c for key, c in parts(read.model).items() if not is_trivial(c)}
+        objective = cp.Minimize(-value) if read.structure.maximize else cp.Maximize(value)
+        dual = cls(objective, list(stated.values()), read=read)
+        dual._keys = stated
+        return dual
+
+    @property
+    def read(self) -> Read:
+        """The Lagrangian from which the dual was made."""
+        if self._read is None:
+            raise ParameterError(
+                "a Dual must come from dualize, got one made from parts of it. Call kernelopt.dualize(problem)."
+            )
+        return self._read
+
+    @property
+    def primal(self) -> cp.Problem:
+        """The problem of which this is the dual."""
+        return self.read.structure.problem
+
+    @property
+    def meaning(self) -> dict[str, str]:
+        """What each variable is the multiplier of, by the name of the variable."""
+        names = {variable.name() for variable in self.variables()}
+        return {m.variable.name(): m.of for m in self.read.model.multipliers if m.variable.name() in names}
+
+    def __str__(self) -> str:
+        return problem_text(self)
+
+    def recover_primal(self, assign: bool = True) -> dict[cp.Variable, Array]:
+        """Return the values of the primal's variables, which are multipliers of the dual.
+
+        The dual is solved first where it has not been.
+
+        Parameters
+        ----------
+        assign : bool, default True
+            Whether the values are also set in the variables of the primal.
+        """
+        self._solved()
+        values = {
+            key: [dual.value for dual in constraint.dual_variables] for key, constraint in self._keys.items()
+        }
+        known = {key: value for key, value in values.items() if all(part is not None for part in value)}
+        point = primal_point(self.read.model, known)
+        found = {variable: point[variable.id] for variable in self.read.structure.user_variables}
+        if assign:
+            for variable, value in found.items():
+                variable.save_value(value)
+        return found
+
+    def dual_values(self) -> Multipliers:
+        """Return the multiplier of every constraint of the primal, with the sign of cvxpy's `dual_value`.
+
+        The keys are the constraints; a label is a key too. A cone of several arguments has a list.
+        """
+        self._solved()
+        found = Multipliers()
+        for i, constraint in enumerate(self.primal.constraints):
+            values = [np.asarray(m.expression.value) for m in self.read.model.of_constraints.get(i, [])]
+            if values:
+                found[constraint] = values[0] if len(values) == 1 else values
+        return found
+
+    def check(self) -> Check:
+        """Return the gap, and the violations of the conditions of optimality, at the recovered point."""
+        point = self.recover_primal(assign=False)
+        structure = self.read.structure
+        for variable, copy in zip(structure.user_variables, structure.variables, strict=True):
+            copy.save_value(point[variable])
+        for term in structure.risks:
+            kernels = term.values()
+            value = np.inf if kernels is None else term.learner.train(kernels).value
+            term.stand_in.save_value(np.asarray(value))
+        lifted = structure.lifted
+        primal, dual = float(lifted.objective.value), float(self.solution.opt_val)
+        values = self.dual_values()
+        slacks = [0.0]
+        for given, copied in zip(self.primal.constraints, lifted.constraints, strict=True):
+            slacks += [abs(inner(given, copied, values[given]))] if given in values else []
+        size = max(1.0, abs(primal), abs(dual))
+        return Check(
+            primal,
+            dual,
+            abs(primal - dual) / size,
+            largest_violation(lifted.constraints),
+            largest_violation(self.constraints),
+            max(slacks),
+        )
+
+    def _solved(self) -> None:
+        """Solve the dual unless it has been solved."""
+        if self.solution is None or self.status not in (cp.OPTIMAL, cp.OPTIMAL_INACCURATE):
+            optimize(self)
+
+
+def inner(given: Constraint, copied: Constraint, multiplier: Any) -> float:
+    """Return <multiplier, slack> of a constraint."""
+    if isinstance(given, Equality | Inequality):
+        return float(np.sum(np.asarray(copied.expr.value) * np.reshape(multiplier, copied.expr.shape)))
+    parts_of = multiplier if isinstance(multiplier, list) else [multiplier]
+    return float(
+        sum(
+            np.vdot(np.ravel(arg.value), np.ravel(part))
+            for arg, part in zip(copied.args, parts_of, strict=True)
+        )
+    )
+
+
+def largest_violation(constraints: list[Constraint]) -> float:
+    """Return the largest violation of some constraints, zero where there are none."""
+    found = [float(np.max(c.violation())) for c in constraints if c.size]
+    return max(found, default=0.0)

@@ -1,0 +1,218 @@
+r"""The part of a Lagrangian that belongs to a risk: the conjugate of its loss, and the forms of its kernels.
+
+With a weight w > 0 a risk is
+
+.. math:: w \max_{\alpha, \gamma}\ \ell(\alpha) - \tfrac12 \sum_m \alpha'K_m\alpha / \gamma_m
+
+over the domain of the conjugate, with 1'alpha = 0 where there is an intercept and gamma = 1 for one kernel. The
+kernels enter linearly: by s >= (alpha'K_i alpha / gamma)_i where they are sums of matrices with non-negative
+weights, and by S with [[S, alpha], [alpha', gamma]] >= 0 elsewhere. Where the weight is itself a multiplier, the
+variables are w alpha and w gamma, and the conjugate is replaced by its perspective w l(alpha / w).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import cvxpy as cp
+import numpy as np
+
+from kernelopt.duality.forms import Multiplier, labelled
+from kernelopt.duality.model import Model, Piece
+from kernelopt.duality.squares import quadratic_forms
+from kernelopt.language.faces import joint_range, restricted_to_range
+from kernelopt.language.penalty import weighted
+from kernelopt.language.sets import p_norm
+from kernelopt.language.terms import terms
+from kernelopt.numerics.norms import conjugate_exponent
+from kernelopt.structure.structure import RiskTerm
+
+
+class Scaled(NamedTuple):
+    """The multipliers of one risk: alpha and gamma, times the weight where that is a multiplier.
+
+    Attributes
+    ----------
+    alpha : Multiplier
+    gamma : Multiplier or None
+    weight : number, cvxpy expression of parameters, or Multiplier
+    """
+
+    alpha: Multiplier
+    gamma: Multiplier | None
+    weight: Any
+
+    @property
+    def homogeneous(self) -> bool:
+        """Whether alpha is multiplied by the weight."""
+        return isinstance(self.weight, Multiplier)
+
+    @property
+    def factor(self) -> Any:
+        """What the terms are multiplied by: the weight, or one."""
+        return 1.0 if self.homogeneous else self.weight
+
+    def divisor(self, m: int) -> cp.Expression | None:
+        """Return gamma_m, or the weight, or None for one."""
+        if self.gamma is not None:
+            return self.gamma.expression[m]
+        return self.weight.expression if self.homogeneous else None
+
+
+def by_conjugate(term: RiskTerm, homogeneous: bool) -> bool:
+    """Whether a risk is written by the conjugate of its loss."""
+    learner = term.learner
+    if any(K.parameters() for K in term.kernels):
+        return False
+    loss, parameters = learner.loss, any(isinstance(v, cp.Parameter) for v in vars(learner.loss).values())
+    probe = cp.Variable(learner.n)
+    if homogeneous or parameters:
+        return loss.dual_perspective(probe, learner.y, cp.Variable(nonneg=True)) is not None
+    return True
+
+
+def add_risk(model: Model, term: RiskTerm, weight: Any, suffix: str) -> Multiplier:
+    """Add a risk times its weight to a Lagrangian, and return its alpha."""
+    learner = term.learner
+    alpha = model.multiplier(
+        f"alpha{suffix}", (learner.n,), f"the fit of risk{suffix and ' ' + suffix}"
+    )
+    norms = len(term.kernels) > 1 and learner.norm > 2
+    gamma = None
+    if norms:
+        gamma = model.multiplier(
+            f"gamma{suffix}", (len(term.kernels),), "the block norm of the risk", nonneg=True
+        )
+    scaled = Scaled(alpha, gamma, weight)
+    add_loss(model, term, scaled)
+    if gamma is not None:
+        add_shares(model, scaled, learner.norm)
+    if all(form == "fixed" for form in term.forms) and not norms:
+        add_fixed(model, term, scaled)
+        return alpha
+    for m, (K, form) in enumerate(zip(term.kernels, term.forms, strict=True)):
+        if form == "semidefinite":
+            add_lifted(model, K, scaled, m)
+        else:
+            add_weighted(model, term, scaled, m)
+    return alpha
+
+
+def add_loss(model: Model, term: RiskTerm, scaled: Scaled) -> None:
+    """Add w l(alpha), its domain, and 1'alpha = 0 where there is an intercept."""
+    learner, alpha = term.learner, scaled.alpha
+    loss, y = learner.loss, learner.y
+
+    def stated() -> tuple[cp.Expression, list[Any]]:
+        a = alpha.expression
+        found = loss.dual_perspective(a, y, scaled.weight.expression if scaled.homogeneous else None)
+        return found if found is not None else loss.dual_expression(a, y)
+
+    def value() -> cp.Expression:
+        expression = stated()[0]
+        factor = scaled.factor
+        return expression if isinstance(factor, float) and factor == 1 else factor * expression
+
+    model.pieces.append(Piece(value, lambda: stated()[1], label="loss"))
+    if learner.bias is not None:
+        model.pieces.append(
+            Piece(domain=lambda: [labelled(cp.sum(alpha.expression) == 0, "bias")], label="bias")
+        )
+
+
+def add_shares(model: Model, scaled: Scaled, norm: float) -> None:
+    """Add |gamma|_p <= 1, or the weight, with p = r / (r - 2) for the block norm r."""
+    p = 1.0 if np.isinf(norm) else norm / (norm - 2)
+
+    def domain() -> list[Any]:
+        gamma: Any = scaled.gamma
+        bound = scaled.weight.expression if scaled.homogeneous else 1
+        return [labelled(p_norm(gamma.expression, p) <= bound, "shares")]
+
+    model.pieces.append(Piece(domain=domain, label="shares"))
+
+
+def add_fixed(model: Model, term: RiskTerm, scaled: Scaled) -> None:
+    """Add -w/2 |(sqrt(alpha'K_m alpha))_m|_s^2 with 1/s + 1/norm = 1 for constant kernels."""
+    n, norm = term.learner.n, term.learner.norm
+    stacks = [part.grams.block(slice(0, n)) for K in term.kernels for part in (weighted(K) or [])]
+
+    def value() -> cp.Expression:
+        a = scaled.alpha.expression
+        if len(stacks) == 1 or norm == 2:
+            squares = [quadratic_forms(a, stack, scaled.divisor(0))[0] for stack in stacks]
+            return -half(scaled.factor) * sum(squares[1:], squares[0])
+        images = [cp.norm2(stack.factor(0).T @ a) if stack.factor(0).size else cp.Constant(0.0) for stack in stacks]
+        length = p_norm(cp.hstack(images), conjugate_exponent(norm))
+        if scaled.homogeneous:
+            return -cp.quad_over_lin(length, 2 * scaled.weight.expression)
+        return -half(scaled.factor) * cp.square(length)
+
+    model.pieces.append(Piece(value, label="fixed kernels"))
+
+
+def half(weight: Any) -> Any:
+    """Return weight / 2."""
+    return weight / 2
+
+
+def add_weighted(model: Model, term: RiskTerm, scaled: Scaled, m: int) -> None:
+    """Add -w/2 sum_i weights_i s_i with s >= (alpha'K_i alpha)_i for every stack of a kernel."""
+    n = term.learner.n
+    for weights, grams in weighted(term.kernels[m]) or []:
+        block = grams.block(slice(0, n)) if n < grams.n_points else grams
+
+        def forms(block: Any = block) -> cp.Expression:
+            return quadratic_forms(scaled.alpha.expression, block, scaled.divisor(m))
+
+        if weights.is_constant():
+
+            def value(weights: Any = weights, forms: Callable[[], cp.Expression] = forms) -> cp.Expression:
+                return -half(scaled.factor) * (weights.value @ forms())
+
+            model.pieces.append(Piece(value, label="fixed kernel"))
+            continue
+        s = model.multiplier(
+            "s", (len(grams),), "the weights of the kernels", auxiliary=True, nonneg=True
+        )
+        model.add_product(weights, s, -half(scaled.factor), "W")
+        model.pieces.append(Piece(floor=(s, forms), label="forms"))
+
+
+def add_lifted(model: Model, K: cp.Expression, scaled: Scaled, m: int) -> None:
+    """Add -w/2 <S, K> with [[S, alpha], [alpha', gamma]] >= 0.
+
+    A kernel that is a PSD variable on its own needs no other multiplier for its cone: where S may grow by any
+    PSD matrix, the gradient by K is zero. Kernels of low rank are restricted to their joint range.
+    """
+    n, N = scaled.alpha.size, K.shape[0]
+    basis = None
+    positive = scaled.homogeneous or isinstance(scaled.weight, int | float)
+    if isinstance(K, cp.Variable) and K.attributes["PSD"] and positive:
+        row, order = model.row_of(K), N
+        if row.kind == "psd":
+            row.kind = "free"
+    else:
+        order = n
+        basis = joint_range(K, n) if terms(K) is not None else None
+        K = K[:n, :n] if n < N else K
+        if basis is not None:
+            K, order = restricted_to_range(K, basis), basis.shape[1]
+    S = model.multiplier(
+        "S", (order, order), "the positive semidefinite kernel", auxiliary=True, solvable=True, symmetric=True
+    )
+    model.add_product(cp.vec(K, order="F"), S, -half(scaled.factor), "K", "K")
+
+    def domain() -> list[Any]:
+        a = scaled.alpha.expression
+        if basis is not None:
+            a = cp.Constant(basis.T, name="Q'") @ a
+        elif order > n:
+            a = cp.hstack([a, np.zeros(order - n)])
+        corner = scaled.divisor(m)
+        column = cp.reshape(a, (order, 1), order="F")
+        last = cp.reshape(cp.Constant(1.0) if corner is None else corner, (1, 1), order="F")
+        return [labelled(cp.bmat([[S.expression, column], [column.T, last]]) >> 0, f"{S.variable.name()} >= alpha alpha'")]
+
+    model.pieces.append(Piece(domain=domain, label="lifting"))
