@@ -6,10 +6,12 @@ from typing import Any
 
 import cvxpy as cp
 import numpy as np
+from cvxpy.constraints import PSD
 from cvxpy.constraints.constraint import Constraint
 
-from kernelopt.duality.forms import Form, labelled, signed
+from kernelopt.duality.forms import Form
 from kernelopt.duality.model import Model, Row
+from kernelopt.duality.products import labelled, signed
 
 
 def assembled(model: Model, leave_out: Any = None) -> cp.Problem:
@@ -20,7 +22,9 @@ def assembled(model: Model, leave_out: Any = None) -> cp.Problem:
 
 def parts(model: Model, leave_out: Any = None) -> dict[tuple[int, int], Constraint]:
     """Return the constraints by where they come from: (number of the piece or the row, position in it)."""
-    sources = [(piece, of_piece) for piece in model.pieces] + [(row, of_row) for row in model.rows.values()]
+    sources: list[tuple[Any, Any]] = [(piece, of_piece) for piece in model.pieces] + [
+        (row, of_row) for row in model.rows.values()
+    ]
     return {
         (i, k): constraint
         for i, (source, constraints_of) in enumerate(sources)
@@ -73,9 +77,9 @@ def stated(row: Row) -> Constraint | None:
     if form.is_zero:
         return None
     if form.size != row.variable.size:
-        shape = (form.size,)
+        shape, symmetric = (form.size,), False
     if row.kind in ("psd", "nsd"):
-        return (form if row.kind == "psd" else form.times(-1.0)).expression(shape, symmetric) >> 0
+        return PSD((form if row.kind == "psd" else form.times(-1.0)).expression(shape, symmetric))
     plus, minus = (part.expression(shape, symmetric) for part in form.split())
     if row.kind == "free":
         return equation(plus, minus, form)
@@ -84,13 +88,11 @@ def stated(row: Row) -> Constraint | None:
 
 def equation(plus: cp.Expression, minus: cp.Expression, form: Form) -> Constraint:
     """Return plus == minus, with the constants on the right side."""
-    if form.audible and all((term.matrix.data <= 0).all() for term in form.audible):
-        return minus == plus
-    return plus == minus
+    return minus == plus if form.negative else plus == minus
 
 
 def restricted(row: Row) -> Form:
-    """Return the gradient by the entries of a variable that are free: the diagonal, or the sparsity pattern."""
+    """Return the gradient by the free entries of a variable: all, the diagonal, or the sparsity pattern."""
     entries = free_entries(row.variable)
     if entries is None:
         return row.form

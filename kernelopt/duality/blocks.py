@@ -1,7 +1,8 @@
-"""The parts of a Lagrangian that belong to cones, to support functions, to squares and to fidelities."""
+"""The parts of a Lagrangian that belong to cones and to a quadratic objective."""
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import cvxpy as cp
@@ -11,151 +12,11 @@ from cvxpy.constraints import PSD, SOC, ExpCone, NonNeg, PowCone3D, PowConeND, Z
 from cvxpy.constraints.constraint import Constraint
 
 from kernelopt.duality.canonical import Cone, ConeForm
-from kernelopt.duality.forms import Given, Multiplier, labelled, parametric_expression, times
-from kernelopt.duality.functions import Support, dual_norm, norm_ball
+from kernelopt.duality.forms import Given, Multiplier
 from kernelopt.duality.model import Model, Piece, Row
+from kernelopt.duality.products import labelled, parametric_expression, positive_factor, times
 from kernelopt.errors import DualizationError
-from kernelopt.fidelities import Fidelity
 from kernelopt.validation import Array
-
-
-def add_fidelity(
-    model: Model, fidelity: Fidelity, difference: cp.Expression, price: Any, name: str
-) -> None:
-    """Add price (<U, D> - L*(U)), the maximum of which over U is price * L(D)."""
-    symmetric = difference.ndim == 2
-    U = model.multiplier(
-        name, difference.shape, f"the fidelity {fidelity!r}", auxiliary=True, solvable=True, symmetric=symmetric
-    )
-    flat = cp.vec(difference, order="F") if difference.ndim == 2 else difference
-    model.add_product(flat, U, price, "D", f"S{name[1:]}")
-
-    def value() -> cp.Expression:
-        stated: Any = fidelity.conjugate_expression(U.expression)
-        return -(price * stated[0])
-
-    def domain() -> list[Constraint]:
-        stated: Any = fidelity.conjugate_expression(U.expression)
-        return [labelled(c, f"domain of {name}") for c in stated[1]]
-
-    model.pieces.append(Piece(value, domain, label="fidelity"))
-
-
-def add_support(model: Model, support: Support) -> None:
-    """Add the multipliers (lambda, u) of tau >= g(D), u in lambda U: <u, D> - lambda tau."""
-    row = model.row_of(support.stand_in)
-    row.kind = "free"
-    if support.kind == "max":
-        (arg,) = support.args
-        u = part_multiplier(model, support, arg, nonneg=True)
-        row.form.add(-np.ones((1, u.size)), u)
-        add_argument(model, arg, u)
-        return
-    price = model.multiplier(
-        f"lambda[{support.kind}]", support.stand_in.shape, f"the value of {support.kind}", auxiliary=True
-    )
-    row.form.add(-sp.eye_array(price.size), price)
-    {"maximum": add_maximum, "quad_over_lin": add_quotient, "matrix_frac": add_inverse}.get(
-        support.kind, add_norm
-    )(model, support, price)
-
-
-def part_multiplier(model: Model, support: Support, arg: cp.Expression, **attributes: Any) -> Multiplier:
-    """Return a multiplier for an argument of a support function."""
-    symmetric = arg.ndim == 2 and arg.is_symmetric() and not attributes
-    more = {"symmetric": True} if symmetric else attributes
-    return model.multiplier(
-        f"u[{support.kind}]",
-        arg.shape,
-        f"the argument of {support.kind}",
-        auxiliary=True,
-        solvable=support.p != np.inf and support.kind != "max",
-        norm=support.kind in ("norm", "abs"),
-        **more,
-    )
-
-
-def add_argument(model: Model, arg: cp.Expression, u: Multiplier, factor: float = 1.0) -> None:
-    """Add factor * <u, arg>."""
-    model.add_product(arg if arg.ndim < 2 else cp.vec(arg, order="F"), u, factor)
-
-
-def add_norm(model: Model, support: Support, price: Multiplier) -> None:
-    """Add |u|_q <= lambda for a norm, or |u_i| <= lambda_i for absolute values."""
-    (arg,) = support.args
-    u = part_multiplier(model, support, arg)
-    add_argument(model, arg, u)
-    p = 1.0 if support.kind == "abs" else support.p
-    if p == 1:
-        model.pieces.append(
-            Piece(domain=lambda: [labelled(norm_ball(u.expression, p, price.expression), support.kind)])
-        )
-    else:
-        model.pieces.append(Piece(floor=(price, lambda: dual_norm(u.expression, p)), label=support.kind))
-
-
-def add_maximum(model: Model, support: Support, price: Multiplier) -> None:
-    """Add u_j >= 0 with sum_j u_j = lambda for the arguments of a maximum, one of which may be constant."""
-    shares, constant = [], None
-    for arg in support.args:
-        if arg.is_constant() and not arg.parameters() and not np.any(arg.value):
-            constant = arg
-            continue
-        arg = arg if arg.shape == price.variable.shape else cp.promote(arg, price.variable.shape)
-        u = part_multiplier(model, support, arg, nonneg=True)
-        add_argument(model, arg, u)
-        shares.append(u)
-    if constant is not None:
-
-        def domain() -> list[Constraint]:
-            total = sum((u.expression for u in shares[1:]), shares[0].expression)
-            return [labelled(total <= price.expression, "max")]
-
-        model.pieces.append(Piece(domain=domain))
-        return
-    row = model.row_of(support.stand_in)
-    row.form.terms.clear()
-    for u in shares:
-        row.form.add(-sp.eye_array(u.size), u)
-    model.multipliers.remove(price)
-
-
-def add_quotient(model: Model, support: Support, price: Multiplier) -> None:
-    """Add <u, x> - w y with w >= |u|^2 / (4 lambda) for the square |x|^2 / y."""
-    x, y = support.args
-    u = part_multiplier(model, support, x)
-    w = model.multiplier("w[quad_over_lin]", y.shape, "the denominator of a square", auxiliary=True)
-    add_argument(model, x, u)
-    add_argument(model, y, w, -1.0)
-
-    def least() -> cp.Expression:
-        flat, at = u.expression, price.expression
-        flat = flat if flat.ndim == 1 else cp.vec(flat, order="F")
-        if at.is_constant() and not at.parameters():
-            return 1 / (4 * float(np.ravel(at.value)[0])) * cp.sum_squares(flat)
-        return cp.quad_over_lin(flat, 4 * at)
-
-    model.pieces.append(Piece(floor=(w, least), label="square"))
-
-
-def add_inverse(model: Model, support: Support, price: Multiplier) -> None:
-    """Add <u, x> - <W, P> with W >= uu' / (4 lambda) for x'P^+x."""
-    x, P = support.args
-    u = part_multiplier(model, support, x)
-    n = P.shape[0]
-    W = model.multiplier(
-        "W[matrix_frac]", (n, n), "the matrix of x'P^+x", auxiliary=True, solvable=True, symmetric=True
-    )
-    add_argument(model, x, u)
-    add_argument(model, P, W, -1.0)
-
-    def domain() -> list[Constraint]:
-        half = u.expression / 2
-        half = cp.reshape(half, (n, half.size // n), order="F")
-        corner = price.expression * np.eye(half.shape[1])
-        return [labelled(cp.bmat([[W.expression, half], [half.T, corner]]) >> 0, "lifting")]
-
-    model.pieces.append(Piece(domain=domain))
 
 
 def add_cones(model: Model, form: ConeForm, names: list[str], user: dict[int, cp.Parameter]) -> None:
@@ -180,7 +41,7 @@ def add_cones(model: Model, form: ConeForm, names: list[str], user: dict[int, cp
     for cone in form.cones:
         parts = add_cone(model, cone, names)
         if cone.position is not None:
-            model.of_constraints[cone.position] = parts
+            model.of_constraints[-1 - cone.position] = values_of(parts)
         sign = 1.0 if isinstance(cone.constraint, Zero) else -1.0
         where = names[cone.position] if cone.position is not None else cone.atom
         for multiplier, rows in zip(parts, cone.rows, strict=True):
@@ -191,6 +52,11 @@ def add_cones(model: Model, form: ConeForm, names: list[str], user: dict[int, cp
                     name = f"A[{where}, {column.variable.name()}]"
                     model.row_of(column.variable).form.add(sign * block.T, multiplier, scale, name)
             add_right_side(model, form, rows, sign, multiplier, scales, user, f"b[{where}]")
+
+
+def values_of(multipliers: list[Multiplier]) -> Any:
+    """Return a function that returns the values of multipliers."""
+    return lambda: [np.asarray(multiplier.expression.value) for multiplier in multipliers]
 
 
 def add_entry(form: Any, vector: Array, parameter: cp.Parameter, entry: tuple[int, ...]) -> None:
@@ -228,19 +94,21 @@ def add_right_side(
         if part.parameter is not None and part.parameter.size > 1 and multiplier.size > 1:
             parameter = user[part.parameter.id]
             at = int(np.ravel_multi_index(part.entry, parameter.shape, order="F"))
-            column = sp.csr_array((sign * b, (np.arange(b.size), np.full(b.size, at))), (b.size, parameter.size))
+            column = sp.csr_array(
+                (sign * b, (np.arange(b.size), np.full(b.size, at))), (b.size, parameter.size)
+            )
             vectors[parameter.id] = vectors.get(parameter.id, 0 * column) + column
             continue
         model.linear.add(sign * b[None, :], multiplier, scale, name)
     for id_, matrix in vectors.items():
         given = Given(sp.csr_array(matrix), user[id_], name)
-        model.pieces.append(Piece(lambda given=given: along(given, multiplier)))
+        model.pieces.append(Piece(partial(along, given, multiplier)))
 
 
 def along(given: Given, multiplier: Multiplier) -> cp.Expression:
     """Return (matrix @ vec(parameter))'vec(multiplier)."""
     y = multiplier.expression
-    return cp.sum(cp.multiply(parametric_expression(given, y.shape), y))
+    return cp.sum(cp.multiply(parametric_expression(given.matrix, given.parameter, y.shape, given.name), y))
 
 
 def add_cone(model: Model, cone: Cone, names: list[str]) -> list[Multiplier]:
@@ -274,7 +142,11 @@ def add_cone(model: Model, cone: Cone, names: list[str]) -> list[Multiplier]:
     dual_cone = {SOC: dual_soc, ExpCone: dual_exponential, PowCone3D: dual_power, PowConeND: dual_powers}
     build = dual_cone[type(constraint)]
     model.pieces.append(
-        Piece(domain=lambda: [labelled(build(constraint, [p.expression for p in parts]), f"dual cone of {label}")])
+        Piece(
+            domain=lambda: [
+                labelled(build(constraint, [p.expression for p in parts]), f"dual cone of {label}")
+            ]
+        )
     )
     return parts
 
@@ -292,7 +164,8 @@ def dual_exponential(constraint: Any, y: list[cp.Expression]) -> Constraint:
 def dual_power(constraint: Any, y: list[cp.Expression]) -> Constraint:
     """Return the dual of {u^a v^(1 - a) >= |w|}: the same for u / a and v / (1 - a)."""
     a = constraint.alpha.value
-    return PowCone3D(cp.multiply(1 / a, y[0]), cp.multiply(1 / (1 - a), y[1]), y[2], constraint.alpha)
+    u, v, w = (cp.reshape(part, (1,), order="F") if part.ndim == 0 else part for part in y)
+    return PowCone3D(cp.multiply(1 / a, u), cp.multiply(1 / (1 - a), v), w, a)
 
 
 def dual_powers(constraint: Any, y: list[cp.Expression]) -> Constraint:
@@ -305,8 +178,8 @@ def add_squares(model: Model, form: ConeForm) -> None:
     """Add the quadratic part 1/2 x'Px of the objective.
 
     Where P is diagonal and positive in a variable, the minimum over x of 1/2 x'Px + g'x is
-    -1/2 sum_j g_j^2 / P_jj, with the positive part of -g_j for x_j >= 0. Elsewhere the dual keeps a vector z, as
-    that of Dorn does: its gradient is g + Pz, and its value has the term -1/2 z'Pz.
+    -1/2 sum_j g_j^2 / P_jj, with the positive part of -g_j for x_j >= 0. Elsewhere the dual keeps a vector
+    z, as that of Dorn does: its gradient is g + Pz, and its value has the term -1/2 z'Pz.
     """
     P = form.P
     if not P.nnz:
@@ -320,9 +193,13 @@ def add_squares(model: Model, form: ConeForm) -> None:
         own = sp.csr_array(rows[:, column.columns])
         diagonal = own.diagonal()
         alone = own.nnz == rows.nnz == np.count_nonzero(diagonal) == diagonal.size
-        if alone and row.kind in ("free", "nonneg", "nonpos") and (not row.symmetric or np.ptp(diagonal) == 0):
+        if (
+            alone
+            and row.kind in ("free", "nonneg", "nonpos")
+            and (not row.symmetric or np.ptp(diagonal) == 0)
+        ):
             row.curvature = diagonal
-            model.pieces.append(Piece(lambda row=row: minus_square(row), label="square"))
+            model.pieces.append(Piece(partial(minus_square, row), label="square"))
         else:
             kept.append(column)
     if not kept:
@@ -353,13 +230,15 @@ def minus_square(row: Row) -> cp.Expression:
     """Return -1/2 sum_j g_j^2 / P_jj, the minimum of 1/2 x'Px + g'x for a diagonal P."""
     diagonal: Any = row.curvature
     shape = row.variable.shape
-    flip = row.kind == "nonneg" or (row.kind == "free" and row.form.negative)
+    given_negative = all((one.matrix.data <= 0).all() for one in row.form.given)
+    flip = row.kind == "nonneg" or (row.kind == "free" and row.form.negative and given_negative)
     g = row.form.times(-1.0) if flip else row.form
     expression = g.expression(shape, row.symmetric)
     if row.kind != "free":
         expression = cp.pos(expression)
     flat = cp.vec(expression, order="F") if expression.ndim == 2 else expression
     if np.ptp(diagonal) == 0:
-        return times(-1 / (2 * float(diagonal[0])), cp.sum_squares(flat))
+        factor, flat = positive_factor(flat)
+        return times(-(factor**2) / (2 * float(diagonal[0])), cp.sum_squares(flat))
     roots = cp.Constant(1 / np.sqrt(2 * diagonal), name="R")
     return -cp.sum_squares(cp.multiply(roots, flat))

@@ -1,10 +1,10 @@
 """The cone form of a cvxpy problem with the names of its parts: the only module that runs cvxpy's reductions.
 
 cvxpy compiles a problem by a chain of reductions and keeps no record of which atom made which auxiliary
-constraint. A dual without that record cannot be read. The module therefore runs two links of the chain itself,
-`Dcp2Cone` and `ConeMatrixStuffing`, and overrides `canonicalize_expr` of the first, which cvxpy calls for every
-atom, to note the atom. Attributes of variables are not turned into constraints: they become signs of the
-rows of the dual. The module is tested with the oldest and the newest supported cvxpy.
+constraint. A dual without that record cannot be read. The module therefore runs two links of the chain
+itself, `Dcp2Cone` and `ConeMatrixStuffing`, and overrides `canonicalize_expr` of the first, which cvxpy
+calls for every atom, to note the atom. Attributes of variables are not turned into constraints: they become
+signs of the rows of the dual. The module is tested with the oldest and the newest supported cvxpy.
 """
 
 from __future__ import annotations
@@ -112,7 +112,7 @@ class TracingDcp2Cone(Dcp2Cone):  # type: ignore[misc]
         """Return cvxpy's result, after noting the atom of all that is new in it."""
         result, constraints = super().canonicalize_expr(expr, args, affine_above)
         if constraints:
-            name = type(expr).__name__
+            name = type(expr).__name__.removesuffix("Approx").lower()
             known = {v.id for arg in args if hasattr(arg, "variables") for v in arg.variables()}
             for constraint in constraints:
                 self.atoms.setdefault(constraint.id, name)

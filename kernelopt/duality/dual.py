@@ -85,7 +85,8 @@ class Dual(cp.Problem):  # type: ignore[misc]
         """The Lagrangian from which the dual was made."""
         if self._read is None:
             raise ParameterError(
-                "a Dual must come from dualize, got one made from parts of it. Call kernelopt.dualize(problem)."
+                "a Dual must come from dualize, got one made from parts of it. Call "
+                "kernelopt.dualize(problem)."
             )
         return self._read
 
@@ -133,8 +134,8 @@ class Dual(cp.Problem):  # type: ignore[misc]
         self._solved()
         found = Multipliers()
         for i, constraint in enumerate(self.primal.constraints):
-            values = [np.asarray(m.expression.value) for m in self.read.model.of_constraints.get(i, [])]
-            if values:
+            if i in self.read.model.of_constraints:
+                values = self.read.model.of_constraints[i]()
                 found[constraint] = values[0] if len(values) == 1 else values
         return found
 

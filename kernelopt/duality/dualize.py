@@ -25,8 +25,8 @@ def dualize(problem: cp.Problem) -> Dual:
         \quad\longleftrightarrow\quad
         \max_{\alpha, y}\ \sum_k w_k \ell_k(\alpha_k) - F^*(\dots)
 
-    Risks and fidelities enter by their conjugates, norms by the dual norm, quadratic objectives as quadratics, and
-    everything else by the multipliers of its cones.
+    Risks and fidelities enter by their conjugates, norms by the dual norm, quadratic objectives as
+    quadratics, and everything else by the multipliers of its cones.
 
     Parameters
     ----------
@@ -37,15 +37,16 @@ def dualize(problem: cp.Problem) -> Dual:
     Returns
     -------
     Dual
-        A `cp.Problem`. Its variables are `alpha` for the risk, `U0`, ... for the fidelities, and `y[label]` for
-        a constraint with a label (`y[0]`, ... for one without). `.recover_primal()` returns the primal point,
-        `.dual_values()` the multipliers of the primal's constraints, `.check()` the conditions of optimality.
+        A `cp.Problem`. Its variables are `alpha` for the risk, `U0`, ... for the fidelities, and `y[label]`
+        for a constraint with a label (`y[0]`, ... for one without). `.recover_primal()` returns the primal
+        point, `.dual_values()` the multipliers of the primal's constraints, `.check()` the conditions of
+        optimality.
 
     Raises
     ------
     DualizationError
-        If the problem is not convex by cvxpy's rules, or has integer or complex variables, or a cone whose dual
-        is not known. The message names the atom, the variable or the constraint.
+        If the problem is not convex by cvxpy's rules, or has integer or complex variables, or a cone whose
+        dual is not known. The message names the atom, the variable or the constraint.
 
     Notes
     -----
@@ -75,18 +76,20 @@ def dualize(problem: cp.Problem) -> Dual:
 
 
 def check_treatable(problem: cp.Problem) -> None:
-    """Raise unless the problem is convex with real and continuous variables, and its parameters have values."""
+    """Raise unless the problem is convex, with real continuous variables, and its parameters have values."""
     for variable in problem.variables():
         attributes = variable.attributes
         for name in ("boolean", "integer"):
             if attributes[name]:
                 raise DualizationError(
-                    f"variables must be continuous, got {variable.name()} with {name}=True in dualize. Relax it: a "
+                    f"variables must be continuous, got {variable.name()} with {name}=True in dualize. "
+                    "Relax it: a "
                     "problem with integers has no dual of the same value."
                 )
         if variable.is_complex():
             raise DualizationError(
-                f"variables must be real, got the complex {variable.name()} in dualize. Split it into a real and "
+                f"variables must be real, got the complex {variable.name()} in dualize. Split it into a "
+                "real and "
                 "an imaginary part."
             )
     if not problem.is_dcp():
@@ -114,4 +117,6 @@ def culprit(problem: cp.Problem) -> str:
             return f"the constraint {node.label or short(node)}"
     expression = problem.objective.args[0]
     wanted = "convex" if isinstance(problem.objective, cp.Minimize) else "concave"
-    return f"an objective that is not {wanted}, with the atom {type(expression).__name__}: {short(expression)}"
+    return (
+        f"an objective that is not {wanted}, with the atom {type(expression).__name__}: {short(expression)}"
+    )

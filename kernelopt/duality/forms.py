@@ -9,11 +9,17 @@ from typing import Any, NamedTuple
 import cvxpy as cp
 import numpy as np
 import scipy.sparse as sp
-from cvxpy.constraints.constraint import Constraint
 
+from kernelopt.duality.matrices import multiple_of_identity, without_rounding
+from kernelopt.duality.products import (
+    constant_expression,
+    in_shape,
+    parametric_expression,
+    product_expression,
+    scaled,
+    signed,
+)
 from kernelopt.validation import Array
-
-ROUNDING = 1e-14  # coefficients below this share of the largest are rounding of cvxpy's scaling by sqrt(2)
 
 
 @dataclass(eq=False)
@@ -34,8 +40,10 @@ class Multiplier:
         Whether the dual function depends on it only by a norm, so that nothing is gained by negative entries.
     definition : Form, function without arguments or None
         What has replaced it. A function writes the expression anew from the multipliers in it.
+    shift : bool
+        Whether it is no multiplier but a shift of a gradient, see `Model.shifts`.
     silent : bool
-        Whether it is left out of all expressions, as the shifts of `Model` are outside of `recovery`.
+        Whether it is left out of all expressions, as the shifts are outside of `recovery`.
     """
 
     variable: cp.Variable
@@ -44,6 +52,7 @@ class Multiplier:
     solvable: bool = False
     norm: bool = False
     definition: Form | Callable[[], cp.Expression] | None = None
+    shift: bool = False
     silent: bool = False
 
     @property
@@ -157,9 +166,9 @@ class Form:
 
     @property
     def negative(self) -> bool:
-        """Whether all coefficients are negative or zero."""
-        parts = [*(term.matrix for term in self.audible), *(one.matrix for one in self.given)]
-        return all((matrix.data <= 0).all() for matrix in parts)
+        """Whether all coefficients of multipliers, and not all of the constants, are negative or zero."""
+        matrices = [term.matrix for term in self.terms if not term.multiplier.shift]
+        return all((matrix.data <= 0).all() for matrix in matrices)
 
     @property
     def is_zero(self) -> bool:
@@ -206,7 +215,9 @@ class Form:
 
     def _products(self, shape: tuple[int, ...], symmetric: bool) -> Iterator[cp.Expression]:
         for term in self.audible:
-            part = product_expression(term.matrix, term.multiplier, shape, symmetric, term.name)
+            part = product_expression(
+                term.matrix, term.multiplier.expression, term.multiplier.variable, shape, symmetric, term.name
+            )
             yield part if term.scale is None else scaled(term.scale, part)
 
     def _constants(self, shape: tuple[int, ...], symmetric: bool) -> Iterator[cp.Expression]:
@@ -214,20 +225,7 @@ class Form:
             if one.parameter is None:
                 yield constant_expression(one.matrix.toarray()[:, 0], shape, symmetric, one.name)
             else:
-                yield parametric_expression(one, shape)
-
-
-def signed(part: cp.Expression) -> tuple[float, cp.Expression]:
-    """Return (-1, e) for -e, and (1, part) for anything else."""
-    if isinstance(part, cp.atoms.affine.unary_operators.NegExpression):
-        return -1.0, part.args[0]
-    return 1.0, part
-
-
-def scaled(scale: cp.Expression, part: cp.Expression) -> cp.Expression:
-    """Return scale * part with the sign in front."""
-    sign, inner = signed(part)
-    return -(scale * inner) if sign < 0 else scale * inner
+                yield parametric_expression(one.matrix, one.parameter, shape, one.name)
 
 
 def product(one: cp.Expression | None, other: cp.Expression | None) -> cp.Expression | None:
@@ -235,169 +233,3 @@ def product(one: cp.Expression | None, other: cp.Expression | None) -> cp.Expres
     if one is None or other is None:
         return other if one is None else one
     return one * other
-
-
-def without_rounding(matrix: sp.csr_array) -> sp.csr_array:
-    """Return a sparse matrix without entries that are zero up to rounding."""
-    matrix.sum_duplicates()
-    if matrix.nnz:
-        matrix.data[np.abs(matrix.data) <= ROUNDING * np.abs(matrix.data).max()] = 0.0
-        matrix.eliminate_zeros()
-    return matrix
-
-
-def transposition(n: int) -> sp.csr_array:
-    """Return the permutation with vec(X') = permutation @ vec(X) for n x n matrices."""
-    order = np.arange(n * n).reshape(n, n).ravel(order="F")
-    return sp.csr_array(sp.eye_array(n * n, format="csr")[order])
-
-
-def symmetrized(matrix: sp.csr_array, n: int) -> sp.csr_array:
-    """Return the map to the symmetric part: 1/2 (M + PM) with the transposition P."""
-    return without_rounding(sp.csr_array((matrix + transposition(n) @ matrix) / 2))
-
-
-def multiple_of_identity(matrix: sp.csr_array) -> float | None:
-    """Return c where the matrix is c I, else None."""
-    if matrix.shape[0] != matrix.shape[1] or matrix.nnz != matrix.shape[0]:
-        return None
-    entries = matrix.tocoo()
-    if not (entries.row == entries.col).all() or np.ptp(entries.data) > ROUNDING * abs(entries.data[0]):
-        return None
-    return float(entries.data[0])
-
-
-def coefficient_of(term: Term, symmetric: bool) -> float | None:
-    """Return c where a term is c times its multiplier; for matrices up to the symmetric part."""
-    factor = multiple_of_identity(term.matrix)
-    if factor is not None or not symmetric:
-        return factor
-    shape = term.multiplier.variable.shape
-    if len(shape) != 2 or not term.multiplier.variable.is_symmetric():
-        return None
-    n = shape[0]
-    if term.matrix.shape[0] != n * n:
-        return None
-    both = symmetrized(symmetrized(term.matrix, n).T.tocsr(), n)
-    same = symmetrized(sp.csr_array(sp.eye_array(n * n, format="csr")), n)
-    factor = float(both[0, 0])
-    gap = abs(both - factor * same)
-    return factor if factor and (not gap.nnz or gap.max() <= ROUNDING * abs(factor)) else None
-
-
-def times(factor: float, expression: cp.Expression) -> cp.Expression:
-    """Return factor * expression, without a factor of one."""
-    if factor == 1:
-        return expression
-    if factor == -1:
-        return -expression
-    if factor < 0:
-        return -(-factor * expression)
-    return factor * expression
-
-
-def in_shape(expression: cp.Expression, shape: tuple[int, ...]) -> cp.Expression:
-    """Return an expression with its entries, by columns, in another shape."""
-    return expression if expression.shape == shape else cp.reshape(expression, shape, order="F")
-
-
-def product_expression(
-    matrix: sp.csr_array, multiplier: Multiplier, shape: tuple[int, ...], symmetric: bool, name: str
-) -> cp.Expression:
-    """Return matrix @ vec(multiplier) as a short expression of a shape."""
-    y = multiplier.expression
-    if symmetric:
-        n = shape[0]
-        factor = coefficient_of(Term(matrix, multiplier), True)
-        if factor is not None:
-            return times(factor, y if y.is_symmetric() or multiplier.variable.is_symmetric() else half_sum(y))
-        matrix = symmetrized(matrix, n)
-    factor = multiple_of_identity(matrix)
-    if factor is not None:
-        return times(factor, in_shape(y, shape))
-    if y.size == 1:
-        value = matrix.toarray()[:, 0].reshape(shape, order="F")
-        y = y if y.ndim == 0 else cp.reshape(y, (), order="F")
-        identity = len(shape) == 2 and multiple_of_identity(sp.csr_array(value))
-        if identity:
-            return times(identity, y * cp.Constant(np.eye(shape[0]), name="I"))
-        if np.ptp(value) == 0:
-            return times(float(value.flat[0]), y)  # promoted by the sum that it is part of
-        if (value <= 0).all():
-            return -(y * cp.Constant(-value, name=name))
-        return y * cp.Constant(value, name=name)
-    if matrix.shape[0] == 1:
-        return row_product(matrix.toarray()[0], y, shape, name)
-    diagonal = diagonal_of(matrix)
-    if diagonal is not None:
-        return cp.multiply(cp.Constant(diagonal.reshape(shape, order="F"), name=name), in_shape(y, shape))
-    sign = -1.0 if (matrix.data <= 0).all() else 1.0
-    dense = sign * (matrix.toarray() if matrix.nnz > matrix.size / 20 else matrix)
-    flat = y if y.ndim == 1 else cp.vec(y, order="F")
-    return times(sign, in_shape(cp.Constant(dense, name=name) @ flat, shape))
-
-
-def row_product(row: Array, y: cp.Expression, shape: tuple[int, ...], name: str) -> cp.Expression:
-    """Return row'vec(y), written as a sum or a trace where it is one."""
-    if np.ptp(row) == 0:
-        return in_shape(times(float(row[0]), cp.sum(y)), shape)
-    if y.ndim == 2:
-        weights = row.reshape(y.shape, order="F")
-        identity = multiple_of_identity(sp.csr_array(weights)) if y.shape[0] == y.shape[1] else None
-        if identity is not None:
-            return in_shape(times(identity, cp.trace(y)), shape)
-        sign = -1.0 if (weights <= 0).all() else 1.0
-        return in_shape(times(sign, cp.sum(cp.multiply(cp.Constant(sign * weights, name=name), y))), shape)
-    sign = -1.0 if (row <= 0).all() else 1.0
-    return in_shape(times(sign, cp.Constant(sign * row, name=name) @ y), shape)
-
-
-def diagonal_of(matrix: sp.csr_array) -> Array | None:
-    """Return the diagonal of a diagonal matrix, None for any other."""
-    if matrix.shape[0] != matrix.shape[1]:
-        return None
-    entries = matrix.tocoo()
-    return np.asarray(matrix.diagonal()) if (entries.row == entries.col).all() else None
-
-
-def half_sum(y: cp.Expression) -> cp.Expression:
-    """Return the symmetric part (y + y') / 2."""
-    return (y + y.T) / 2
-
-
-def constant_expression(vector: Array, shape: tuple[int, ...], symmetric: bool, name: str) -> cp.Expression:
-    """Return a constant as an expression: a number where all entries are equal."""
-    value = vector.reshape(shape, order="F")
-    if symmetric:
-        value = (value + value.T) / 2
-        identity = multiple_of_identity(sp.csr_array(value))
-        if identity is not None and value.size > 1:
-            return times(identity, cp.Constant(np.eye(len(value)), name="I"))
-    if not shape or (np.ptp(value) == 0 and not symmetric):
-        number = float(np.ravel(value)[0])
-        return -cp.Constant(-number) if number < 0 else cp.Constant(number)
-    if (value <= 0).all():
-        return -cp.Constant(-value, name=name)
-    return cp.Constant(value, name=name)
-
-
-def parametric_expression(one: Given, shape: tuple[int, ...]) -> cp.Expression:
-    """Return matrix @ vec(parameter) as an expression of a shape."""
-    parameter: Any = one.parameter
-    factor = multiple_of_identity(one.matrix)
-    if factor is not None:
-        return times(factor, in_shape(parameter, shape))
-    if parameter.size == 1:
-        value = one.matrix.toarray()[:, 0]
-        scalar = parameter if parameter.ndim == 0 else cp.reshape(parameter, (), order="F")
-        if np.ptp(value) == 0:
-            return times(float(value[0]), scalar)
-        return scalar * constant_expression(value, shape, False, one.name)
-    flat = parameter if parameter.ndim == 1 else cp.vec(parameter, order="F")
-    return in_shape(cp.Constant(one.matrix.toarray(), name=one.name) @ flat, shape)
-
-
-def labelled(constraint: Constraint, label: str) -> Constraint:
-    """Return a constraint with a label."""
-    constraint.set_label(label)
-    return constraint

@@ -14,11 +14,9 @@ from typing import Any, NamedTuple
 
 import cvxpy as cp
 import numpy as np
+from cvxpy.atoms.affine.affine_atom import AffAtom
 from cvxpy.atoms.elementwise.abs import abs as abs_atom
 from cvxpy.atoms.elementwise.maximum import maximum
-from cvxpy.atoms.affine.affine_atom import AffAtom
-from cvxpy.atoms.affine.binary_operators import MulExpression, multiply
-from cvxpy.atoms.affine.promote import Promote
 from cvxpy.atoms.matrix_frac import MatrixFrac
 from cvxpy.atoms.max import max as max_atom
 from cvxpy.atoms.norm1 import norm1
@@ -28,6 +26,7 @@ from cvxpy.atoms.quad_over_lin import quad_over_lin
 from cvxpy.constraints.constraint import Constraint
 from cvxpy.transforms.indicator import indicator
 
+from kernelopt.duality.products import positive_factor
 from kernelopt.language.sets import p_norm
 from kernelopt.numerics.norms import conjugate_exponent
 
@@ -54,10 +53,18 @@ class Support(NamedTuple):
     kind: str
     p: float = np.nan
 
+    @property
+    def name(self) -> str:
+        """The kind with the names of the variables in the arguments, as far as they are the problem's."""
+        names = dict.fromkeys(v.name() for arg in self.args for v in arg.variables())
+        return " ".join([self.kind, *(n for n in names if not n.startswith("var"))][:4])
+
 
 def read_support(node: Any, args: list[cp.Expression]) -> Support | None:
     """Return a node as a `Support`, whose arguments have been replaced by affine ones; None for others."""
     if not isinstance(node, KINDS) or node.is_constant() or not all(arg.is_affine() for arg in args):
+        return None
+    if any(arg.parameters() for arg in args):  # the cones of cvxpy keep them
         return None
     if isinstance(node, maximum):
         constants = [arg for arg in args if arg.is_constant()]
@@ -79,7 +86,7 @@ def read_support(node: Any, args: list[cp.Expression]) -> Support | None:
         kind = "norm"
         if not p >= 1:
             return None
-    stand_in = cp.Variable(node.shape, nonneg=node.is_nonneg(), name=kind)
+    stand_in = cp.Variable(node.shape, nonneg=node.is_nonneg())
     return Support(stand_in, tuple(args), kind, p)
 
 
@@ -87,8 +94,8 @@ def without_supports(node: Any, found: list[Support], memo: dict[int, Any], line
     """Return a tree in which support functions are replaced by their stand-ins, innermost first.
 
     By the rules of disciplined convex programming every convex function in a minimisation stands where the
-    problem is monotone in it, so that tau >= g(D) may take its place. Squares with a constant denominator that
-    enter the objective linearly (`linear`) are left as they are: they stay quadratic in the dual.
+    problem is monotone in it, so that tau >= g(D) may take its place. Squares with a constant denominator
+    that enter the objective linearly (`linear`) are left as they are: they stay quadratic in the dual.
     """
     if id(node) in memo:
         return memo[id(node)]
@@ -119,14 +126,3 @@ def dual_norm(u: cp.Expression, p: float) -> cp.Expression:
     factor, u = positive_factor(u)
     norm = p_norm(u if u.ndim == 1 else cp.vec(u, order="F"), conjugate_exponent(p))
     return norm if factor == 1 else factor * norm
-
-
-def positive_factor(expression: cp.Expression) -> tuple[float, cp.Expression]:
-    """Return (c, e) with expression = c * e for a number c > 0."""
-    if isinstance(expression, multiply | MulExpression):
-        left, right = expression.args
-        if isinstance(left, Promote):
-            left = left.args[0]
-        if isinstance(left, cp.Constant) and left.size == 1 and float(np.ravel(left.value)[0]) > 0:
-            return float(np.ravel(left.value)[0]), right
-    return 1.0, expression

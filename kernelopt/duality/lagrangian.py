@@ -1,4 +1,4 @@
-"""The Lagrangian of a cvxpy problem, read once: risks and fidelities by their conjugates, the rest by cones."""
+"""The Lagrangian of a cvxpy problem: risks and fidelities by their conjugates, the rest by cones."""
 
 from __future__ import annotations
 
@@ -8,16 +8,20 @@ from typing import Any
 import cvxpy as cp
 import numpy as np
 import scipy.sparse as sp
+from cvxpy.constraints import PSD
 from cvxpy.constraints.constraint import Constraint
 
-from kernelopt.duality.blocks import add_cones, add_fidelity, add_squares, add_support
+from kernelopt.duality.blocks import add_cones, add_squares
 from kernelopt.duality.canonical import cone_form
 from kernelopt.duality.forms import Multiplier
 from kernelopt.duality.functions import Support, without_supports
 from kernelopt.duality.model import Model, kind_of
+from kernelopt.duality.products import positive_factor
 from kernelopt.duality.risks import add_risk, by_conjugate
+from kernelopt.duality.supports import add_fidelity, add_support
+from kernelopt.language.faces import facial_reduction
 from kernelopt.language.fidelity import Distance
-from kernelopt.structure.structure import RiskTerm, Structure
+from kernelopt.structure.structure import RiskTerm, Structure, implies
 from kernelopt.structure.trees import coefficient, nodes, replaced
 from kernelopt.validation import Array
 
@@ -53,6 +57,7 @@ class Reader:
         self.constraints: list[Constraint] = list(lifted.constraints)
         self.names = [c.label or str(i) for i, c in enumerate(self.constraints)]
         self.parameters = {p.id: p for p in structure.problem.parameters()}
+        self.positions: list[int | None] = list(range(len(self.constraints)))
         self.inside = {id(node) for c in self.constraints for node in nodes(c)}
         self.taken: dict[int, Any] = {}
 
@@ -61,6 +66,7 @@ class Reader:
         for variable in self.structure.variables:
             self.model.row_of(variable, user=True)
         alphas = self.take_risks()
+        bases = self.reduce_faces()
         self.take_distances()
         self.objective = replaced(self.objective, self.taken)
         self.constraints = [self.with_args(c, self.taken) for c in self.constraints]
@@ -73,9 +79,14 @@ class Reader:
             args = [without_supports(arg, supports, inner, False) for arg in constraint.args]
             if any(new is not old for new, old in zip(args, constraint.args, strict=True)):
                 self.constraints[i] = constraint.copy(args)
-        if any(True for _ in self.objective.variables()) or self.constraints or not self.objective.is_constant():
+        if (
+            any(True for _ in self.objective.variables())
+            or self.constraints
+            or not self.objective.is_constant()
+        ):
             form = cone_form(self.objective, self.constraints)
             add_cones(self.model, form, self.names, self.parameters)
+            self.locate(bases)
             for support in supports:
                 add_support(self.model, support)
             add_squares(self.model, form)
@@ -100,7 +111,8 @@ class Reader:
             return found
         parameters = {id(p): self.parameters[p.id] for p in found.parameters()}
         if parameters:
-            return replaced(found, parameters)
+            factor, rest = positive_factor(replaced(found, parameters))
+            return rest if factor == 1 else factor * rest
         return float(np.ravel(found.value)[0])
 
     def take_risks(self) -> list[tuple[RiskTerm, Multiplier, Any]]:
@@ -121,11 +133,51 @@ class Reader:
                 row = self.model.row_of(term.stand_in)
                 row.kind = "free"
                 row.form.add(-sp.eye_array(1), price)
-                alphas.append((term, add_risk(self.model, term, price, suffix), price))
+                covered = self.cover(term)
+                alphas.append((term, add_risk(self.model, term, price, suffix, covered), price))
             else:
                 self.taken[id(term.stand_in)] = cp.Constant(0.0)
-                alphas.append((term, add_risk(self.model, term, weight, suffix), weight))
+                covered = {} if isinstance(weight, cp.Expression) else self.cover(term)
+                alphas.append((term, add_risk(self.model, term, weight, suffix, covered), weight))
         return alphas
+
+    def cover(self, term: RiskTerm) -> dict[int, int]:
+        """Take out the constraints K >> 0 of a risk's kernels, and return their positions by kernel."""
+        found: dict[int, int] = {}
+        for m, K in enumerate(term.kernels):
+            for at, constraint in enumerate(self.constraints):
+                position = self.positions[at]
+                if position is None or not isinstance(constraint, PSD) or term.forms[m] != "semidefinite":
+                    continue
+                if implies(constraint.args[0], K) and implies(K, constraint.args[0]):
+                    found[m] = position
+                    self.take_out(at)
+                    break
+        return found
+
+    def take_out(self, at: int) -> None:
+        """Take out a constraint."""
+        for parts in (self.constraints, self.positions, self.names):
+            del parts[at]
+
+    def reduce_faces(self) -> dict[int, Array]:
+        """Restrict matrix inequalities of low rank to their ranges, and return the bases by position."""
+        bases: dict[int, Array] = {}
+        for at, constraint in enumerate(self.constraints):
+            position = self.positions[at]
+            smaller, basis = facial_reduction(constraint)
+            if basis is not None and position is not None:
+                self.constraints[at], bases[position] = smaller, basis
+        return bases
+
+    def locate(self, bases: dict[int, Array]) -> None:
+        """Give the multipliers of constraints the positions of these in the problem, and their full order."""
+        found = self.model.of_constraints
+        moved = {position: found.pop(-1 - at) for at, position in enumerate(self.positions)
+                 if -1 - at in found and position is not None}  # fmt: skip
+        found.update(moved)
+        for position, Q in bases.items():
+            found[position] = on_range(found[position], Q)
 
     def take_distances(self) -> None:
         """Add every fidelity of constant price by its conjugate."""
@@ -134,11 +186,13 @@ class Reader:
         for node in found.values():
             price = self.constant_weight(node)
             probe = cp.Variable(node.difference.shape, symmetric=node.difference.ndim == 2)
-            if price is None or node.is_constant() or node.fidelity.conjugate_expression(probe) is None:
+            if price is None or node.is_constant() or node.difference.parameters():
+                continue
+            if node.fidelity.conjugate_expression(probe) is None:
                 continue
             self.taken[id(node)] = cp.Constant(0.0)
             if not (isinstance(price, float | int) and price == 0):
-                add_fidelity(self.model, node.fidelity, node.difference, price, f"U{count}")
+                add_fidelity(self.model, node.fidelity, node.difference, price, count)
                 count += 1
 
     def add_bounds(self) -> None:
@@ -161,7 +215,13 @@ class Reader:
                     limit = full[finite].reshape(flat.shape, order="F")
                     constraint = flat >= limit if side == 0 else flat <= limit
                 self.constraints.append(constraint)
+                self.positions.append(None)
                 self.names.append(f"{variable.name()} {word}")
+
+
+def on_range(values: Any, Q: Array) -> Any:
+    """Return a function that returns Q V Q' for the matrix V that another one returns."""
+    return lambda: [Q @ V @ Q.T for V in values()]
 
 
 def dense(value: Any) -> Array:

@@ -88,7 +88,7 @@ class Model:
         The part of the dual function that is linear in the multipliers.
     pieces : list of Piece
     multipliers : list of Multiplier
-    of_constraints : dict from the position of a constraint to its multipliers
+    of_constraints : dict from the position of a constraint to a function that returns its multipliers' values
     shifts : dict from variable id to Multiplier
         A shift of the gradient by each variable of the user, zero except in `recovery`.
     """
@@ -97,7 +97,7 @@ class Model:
     linear: Form = field(default_factory=lambda: Form(1))
     pieces: list[Piece] = field(default_factory=list)
     multipliers: list[Multiplier] = field(default_factory=list)
-    of_constraints: dict[int, list[Multiplier]] = field(default_factory=dict)
+    of_constraints: dict[int, Callable[[], list[Array]]] = field(default_factory=dict)
     shifts: dict[int, Multiplier] = field(default_factory=dict)
     names: set[str] = field(default_factory=set)
 
@@ -117,16 +117,20 @@ class Model:
         return found
 
     def add_product(
-        self, expression: cp.Expression, multiplier: Multiplier, factor: float | cp.Expression = 1.0,
-        name: str = "A", given: str = "b",
+        self, expression: cp.Expression, multiplier: Multiplier, factor: float = 1.0,
+        scale: cp.Expression | None = None, name: str = "A", constant: bool = True,
     ) -> None:  # fmt: skip
-        """Add factor * <multiplier, expression> for an affine expression of the variables."""
+        """Add factor * scale * <multiplier, expression> for an affine expression of the variables.
+
+        Matrices are named by `name` and the variable. The constant part is left out where `constant` is
+        False.
+        """
         read = read_affine(expression)
-        scale = None if isinstance(factor, int | float) else factor
-        number = float(factor) if scale is None else 1.0  # type: ignore[arg-type]
         for variable, matrix in read.matrices.items():
-            self.row_of(variable).form.add(number * matrix.T, multiplier, scale, name)
-        self.linear.add(number * read.constant[None, :], multiplier, scale, given)
+            label = f"{name[:-1]}, {variable.name()}]" if name.endswith("]") else f"{name}[{variable.name()}]"
+            self.row_of(variable).form.add(factor * matrix.T, multiplier, scale, label)
+        if constant:
+            self.linear.add(factor * read.constant[None, :], multiplier, scale, "b")
 
     def row_of(self, variable: cp.Variable, user: bool = False) -> Row:
         """Return the row of a variable, which is made where there is none."""
@@ -139,7 +143,9 @@ class Model:
         for id_, row in self.rows.items():
             if row.user:
                 variable = cp.Variable(row.variable.shape, symmetric=row.symmetric)
-                self.shifts[id_] = Multiplier(variable, f"the gradient by {row.name}", silent=True)
+                self.shifts[id_] = Multiplier(
+                    variable, f"the gradient by {row.name}", shift=True, silent=True
+                )
                 row.form.add(sp.eye_array(row.variable.size), self.shifts[id_])
 
     def active(self) -> list[Row]:

@@ -2,7 +2,8 @@
 
 Three rules are used.
 
-* An equation of an auxiliary variable is solved for a multiplier. So is one of a user's variable for a multiplier
+* An equation of an auxiliary variable is solved for a multiplier. So is one of a user's variable for a
+multiplier
   that belongs to no constraint of the user, such as the matrix of a fidelity.
 * y >= g, where g is convex and the rest of the dual does not gain by a larger y, becomes y = g. cvxpy's rules
   decide: if the dual with g in the place of y follows them, every part of it is monotone in y.
@@ -15,11 +16,10 @@ from collections.abc import Callable
 from typing import Any
 
 import cvxpy as cp
-import numpy as np
-import scipy.sparse as sp
 
 from kernelopt.duality.assembly import assembled
-from kernelopt.duality.forms import Form, Multiplier, Term, coefficient_of
+from kernelopt.duality.forms import Form, Multiplier, Term
+from kernelopt.duality.matrices import coefficient_of, multiple_of_identity
 from kernelopt.duality.model import Model, Piece, Row
 
 
@@ -27,10 +27,10 @@ def presolve(model: Model) -> None:
     """Eliminate multipliers from a model by all three rules."""
     while any(solve_row(model, row) for row in model.active()):
         pass
-    replaced = True
-    while replaced:
-        replaced = any([replace_floor(model, piece) for piece in model.pieces])
-        replaced = any([replace_by_row(model, row) for row in model.active()]) or replaced
+    while any(replace_floor(model, piece) for piece in model.pieces) or any(
+        replace_by_row(model, row) for row in model.active()
+    ):
+        pass
 
 
 def solve_row(model: Model, row: Row) -> bool:
@@ -40,7 +40,8 @@ def solve_row(model: Model, row: Row) -> bool:
     candidates = [
         (rank, term, factor)
         for term in row.form.audible
-        if (factor := coefficient_of(term, row.symmetric)) and term.scale is None
+        if (factor := coefficient_of(term.matrix, term.multiplier.variable, row.symmetric))
+        and term.scale is None
         if len(row.form.of(term.multiplier)) == 1 and term.multiplier.definition is None
         if (rank := preference(row, term.multiplier)) is not None
     ]
@@ -90,7 +91,10 @@ def replace_floor(model: Model, piece: Piece) -> bool:
         multiplier = multiplier.definition.alias
     if multiplier.definition is not None:
         return False
-    return replace_by_bound(model, multiplier, bound, lambda: setattr(piece, "floor", None), piece)
+    if not replace_by_bound(model, multiplier, bound, piece):
+        return False
+    piece.floor = None
+    return True
 
 
 def replace_by_row(model: Model, row: Row) -> bool:
@@ -99,7 +103,7 @@ def replace_by_row(model: Model, row: Row) -> bool:
         return False
     side = 1.0 if row.kind == "nonneg" else -1.0
     for term in row.form.audible:
-        factor = coefficient_of(term, False)
+        factor = multiple_of_identity(term.matrix)
         multiplier = term.multiplier
         usable = multiplier.auxiliary and multiplier.definition is None and term.scale is None
         if not usable or factor is None or side * factor <= 0 or floors(model, multiplier):
@@ -113,8 +117,8 @@ def replace_by_row(model: Model, row: Row) -> bool:
             nonneg = multiplier.norm or multiplier.variable.attributes["nonneg"]
             return cp.pos(g) if nonneg and not g.is_nonneg() else g
 
-        if replace_by_bound(model, multiplier, bound, lambda: setattr(row, "solved", multiplier), row):
-            row.factor = factor
+        if replace_by_bound(model, multiplier, bound, row):
+            row.solved, row.factor = multiplier, factor
             return True
     return False
 
@@ -125,7 +129,7 @@ def floors(model: Model, multiplier: Multiplier) -> bool:
 
 
 def replace_by_bound(
-    model: Model, multiplier: Multiplier, bound: Callable[[], cp.Expression], done: Callable[[], None], own: Any
+    model: Model, multiplier: Multiplier, bound: Callable[[], cp.Expression], own: Any
 ) -> bool:
     """Put a lower bound in the place of a multiplier, if the dual then follows the rules of cvxpy."""
     expression = bound()
@@ -136,7 +140,6 @@ def replace_by_bound(
         if not assembled(model, leave_out=own).is_dcp():
             multiplier.definition = None
             return False
-    done()
     return True
 
 

@@ -1,9 +1,9 @@
 """Primal points from dual ones: the values of the variables are multipliers of the gradients.
 
-A row of the dual states that the gradient of the Lagrangian by x is zero, or in a cone, and x is its multiplier.
-Rows that the presolve has eliminated have no multiplier in a solver's answer. By the envelope theorem x is the
-derivative of the Lagrangian of the dual by a shift of the row, which the presolve carries along as it
-substitutes. That derivative is computed here for all rows alike.
+A row of the dual states that the gradient of the Lagrangian by x is zero, or in a cone, and x is its
+multiplier. Rows that the presolve has eliminated have no multiplier in a solver's answer. By the envelope
+theorem x is the derivative of the Lagrangian of the dual by a shift of the row, which the presolve carries
+along as it substitutes. That derivative is computed here for all rows alike.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import Any
 
 import cvxpy as cp
 import numpy as np
+import scipy.sparse as sp
 from cvxpy.constraints import Equality, Inequality
 from cvxpy.constraints.constraint import Constraint
 
@@ -80,7 +81,7 @@ def add_gradients(
     for variable, jacobian in expression.grad.items():
         if jacobian is None:  # a norm at zero, where zero is a subgradient
             continue
-        slope = jacobian @ weights if not np.isscalar(jacobian) else jacobian * weights
+        slope: Any = jacobian @ weights if np.ndim(jacobian) or sp.issparse(jacobian) else jacobian * weights
         point[ids[variable.id]] += np.reshape(slope, variable.shape, order="F")
 
 
@@ -90,4 +91,6 @@ def projected(model: Model, id_: int, value: Array) -> Array:
     if row.symmetric:
         value = (value + value.T) / 2
     value = np.where(np.isfinite(value), value, 0.0)
+    if row.variable.attributes["diag"] or row.variable.attributes["sparsity"]:
+        return value
     return np.asarray(row.variable.project(value))

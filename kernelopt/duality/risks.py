@@ -4,10 +4,11 @@ With a weight w > 0 a risk is
 
 .. math:: w \max_{\alpha, \gamma}\ \ell(\alpha) - \tfrac12 \sum_m \alpha'K_m\alpha / \gamma_m
 
-over the domain of the conjugate, with 1'alpha = 0 where there is an intercept and gamma = 1 for one kernel. The
-kernels enter linearly: by s >= (alpha'K_i alpha / gamma)_i where they are sums of matrices with non-negative
-weights, and by S with [[S, alpha], [alpha', gamma]] >= 0 elsewhere. Where the weight is itself a multiplier, the
-variables are w alpha and w gamma, and the conjugate is replaced by its perspective w l(alpha / w).
+over the domain of the conjugate, with 1'alpha = 0 where there is an intercept and gamma = 1 for one kernel.
+The kernels enter linearly: by s >= (alpha'K_i alpha / gamma)_i where they are sums of matrices with
+non-negative weights, and by S with [[S, alpha], [alpha', gamma]] >= 0 elsewhere. Where the weight is itself
+a multiplier, the variables are w alpha and w gamma, and the conjugate is replaced by its perspective w
+l(alpha / w).
 """
 
 from __future__ import annotations
@@ -17,16 +18,19 @@ from typing import Any, NamedTuple
 
 import cvxpy as cp
 import numpy as np
+from cvxpy.constraints import PSD
 
-from kernelopt.duality.forms import Multiplier, labelled
+from kernelopt.duality.forms import Multiplier
 from kernelopt.duality.model import Model, Piece
+from kernelopt.duality.products import labelled, row_product, times
+from kernelopt.duality.products import scaled as times_scale
 from kernelopt.duality.squares import quadratic_forms
 from kernelopt.language.faces import joint_range, restricted_to_range
 from kernelopt.language.penalty import weighted
 from kernelopt.language.sets import p_norm
-from kernelopt.language.terms import terms
 from kernelopt.numerics.norms import conjugate_exponent
 from kernelopt.structure.structure import RiskTerm
+from kernelopt.validation import Array
 
 
 class Scaled(NamedTuple):
@@ -49,9 +53,19 @@ class Scaled(NamedTuple):
         return isinstance(self.weight, Multiplier)
 
     @property
-    def factor(self) -> Any:
-        """What the terms are multiplied by: the weight, or one."""
-        return 1.0 if self.homogeneous else self.weight
+    def factor(self) -> float:
+        """The number that the terms are multiplied by: the weight, or one."""
+        return float(self.weight) if isinstance(self.weight, int | float) else 1.0
+
+    @property
+    def scale(self) -> cp.Expression | None:
+        """The expression of parameters that the terms are multiplied by, None for one."""
+        return self.weight if isinstance(self.weight, cp.Expression) else None
+
+    def weighted(self, share: float, expression: cp.Expression) -> cp.Expression:
+        """Return share * weight * expression, or share * expression where the multipliers have the weight."""
+        product = times(share * self.factor, expression)
+        return product if self.scale is None else times_scale(self.scale, product)
 
     def divisor(self, m: int) -> cp.Expression | None:
         """Return gamma_m, or the weight, or None for one."""
@@ -72,12 +86,13 @@ def by_conjugate(term: RiskTerm, homogeneous: bool) -> bool:
     return True
 
 
-def add_risk(model: Model, term: RiskTerm, weight: Any, suffix: str) -> Multiplier:
-    """Add a risk times its weight to a Lagrangian, and return its alpha."""
+def add_risk(model: Model, term: RiskTerm, weight: Any, suffix: str, covered: dict[int, int]) -> Multiplier:
+    """Add a risk times its weight to a Lagrangian, and return its alpha.
+
+    `covered` holds the position of the constraint K >> 0 for each kernel that has one of its own.
+    """
     learner = term.learner
-    alpha = model.multiplier(
-        f"alpha{suffix}", (learner.n,), f"the fit of risk{suffix and ' ' + suffix}"
-    )
+    alpha = model.multiplier(f"alpha{suffix}", (learner.n,), f"the fit of risk{suffix and ' ' + suffix}")
     norms = len(term.kernels) > 1 and learner.norm > 2
     gamma = None
     if norms:
@@ -85,22 +100,26 @@ def add_risk(model: Model, term: RiskTerm, weight: Any, suffix: str) -> Multipli
             f"gamma{suffix}", (len(term.kernels),), "the block norm of the risk", nonneg=True
         )
     scaled = Scaled(alpha, gamma, weight)
-    add_loss(model, term, scaled)
+    number = f" {suffix}" if suffix else ""
+    add_loss(model, term, scaled, number)
     if gamma is not None:
-        add_shares(model, scaled, learner.norm)
+        add_shares(model, scaled, learner.norm, number)
     if all(form == "fixed" for form in term.forms) and not norms:
         add_fixed(model, term, scaled)
         return alpha
     for m, (K, form) in enumerate(zip(term.kernels, term.forms, strict=True)):
         if form == "semidefinite":
-            add_lifted(model, K, scaled, m)
+            add_lifted(model, K, scaled, m, covered.get(m))
         else:
             add_weighted(model, term, scaled, m)
     return alpha
 
 
-def add_loss(model: Model, term: RiskTerm, scaled: Scaled) -> None:
-    """Add w l(alpha), its domain, and 1'alpha = 0 where there is an intercept."""
+def add_loss(model: Model, term: RiskTerm, scaled: Scaled, number: str) -> None:
+    """Add w l(alpha), its domain, and 1'alpha = 0 where there is an intercept.
+
+    `number` is that of the risk where there are several; the labels end with it.
+    """
     learner, alpha = term.learner, scaled.alpha
     loss, y = learner.loss, learner.y
 
@@ -110,25 +129,25 @@ def add_loss(model: Model, term: RiskTerm, scaled: Scaled) -> None:
         return found if found is not None else loss.dual_expression(a, y)
 
     def value() -> cp.Expression:
-        expression = stated()[0]
-        factor = scaled.factor
-        return expression if isinstance(factor, float) and factor == 1 else factor * expression
+        return scaled.weighted(1.0, stated()[0])
 
-    model.pieces.append(Piece(value, lambda: stated()[1], label="loss"))
-    if learner.bias is not None:
-        model.pieces.append(
-            Piece(domain=lambda: [labelled(cp.sum(alpha.expression) == 0, "bias")], label="bias")
-        )
+    def domain() -> list[Any]:
+        found = stated()[1]
+        if learner.bias is not None:
+            found = [*found, labelled(cp.sum(alpha.expression) == 0, "bias")]
+        return [labelled(c, (c.label or "domain") + number) for c in found]
+
+    model.pieces.append(Piece(value, domain, label="loss"))
 
 
-def add_shares(model: Model, scaled: Scaled, norm: float) -> None:
+def add_shares(model: Model, scaled: Scaled, norm: float, number: str) -> None:
     """Add |gamma|_p <= 1, or the weight, with p = r / (r - 2) for the block norm r."""
     p = 1.0 if np.isinf(norm) else norm / (norm - 2)
 
     def domain() -> list[Any]:
         gamma: Any = scaled.gamma
         bound = scaled.weight.expression if scaled.homogeneous else 1
-        return [labelled(p_norm(gamma.expression, p) <= bound, "shares")]
+        return [labelled(p_norm(gamma.expression, p) <= bound, f"shares{number}")]
 
     model.pieces.append(Piece(domain=domain, label="shares"))
 
@@ -142,19 +161,16 @@ def add_fixed(model: Model, term: RiskTerm, scaled: Scaled) -> None:
         a = scaled.alpha.expression
         if len(stacks) == 1 or norm == 2:
             squares = [quadratic_forms(a, stack, scaled.divisor(0))[0] for stack in stacks]
-            return -half(scaled.factor) * sum(squares[1:], squares[0])
-        images = [cp.norm2(stack.factor(0).T @ a) if stack.factor(0).size else cp.Constant(0.0) for stack in stacks]
+            return scaled.weighted(-0.5, sum(squares[1:], squares[0]))
+        images = [
+            cp.norm2(stack.factor(0).T @ a) if stack.factor(0).size else cp.Constant(0.0) for stack in stacks
+        ]
         length = p_norm(cp.hstack(images), conjugate_exponent(norm))
         if scaled.homogeneous:
             return -cp.quad_over_lin(length, 2 * scaled.weight.expression)
-        return -half(scaled.factor) * cp.square(length)
+        return scaled.weighted(-0.5, cp.square(length))
 
     model.pieces.append(Piece(value, label="fixed kernels"))
-
-
-def half(weight: Any) -> Any:
-    """Return weight / 2."""
-    return weight / 2
 
 
 def add_weighted(model: Model, term: RiskTerm, scaled: Scaled, m: int) -> None:
@@ -169,50 +185,63 @@ def add_weighted(model: Model, term: RiskTerm, scaled: Scaled, m: int) -> None:
         if weights.is_constant():
 
             def value(weights: Any = weights, forms: Callable[[], cp.Expression] = forms) -> cp.Expression:
-                return -half(scaled.factor) * (weights.value @ forms())
+                return scaled.weighted(-0.5, row_product(np.asarray(weights.value), forms(), (), "W"))
 
             model.pieces.append(Piece(value, label="fixed kernel"))
             continue
-        s = model.multiplier(
-            "s", (len(grams),), "the weights of the kernels", auxiliary=True, nonneg=True
-        )
-        model.add_product(weights, s, -half(scaled.factor), "W")
+        s = model.multiplier("s", (len(grams),), "the weights of the kernels", auxiliary=True, nonneg=True)
+        model.add_product(weights, s, -scaled.factor / 2, scaled.scale, "W")
         model.pieces.append(Piece(floor=(s, forms), label="forms"))
 
 
-def add_lifted(model: Model, K: cp.Expression, scaled: Scaled, m: int) -> None:
+def add_lifted(model: Model, K: cp.Expression, scaled: Scaled, m: int, position: int | None) -> None:
     """Add -w/2 <S, K> with [[S, alpha], [alpha', gamma]] >= 0.
 
-    A kernel that is a PSD variable on its own needs no other multiplier for its cone: where S may grow by any
-    PSD matrix, the gradient by K is zero. Kernels of low rank are restricted to their joint range.
+    A kernel that is a PSD variable, or has a constraint K >> 0 at `position`, needs no multiplier for that:
+    it would be part of S, which may grow by any PSD matrix. The order of S is then that of K, and alpha is
+    zero at the unlabelled points. Kernels of low rank are restricted to their joint range.
     """
-    n, N = scaled.alpha.size, K.shape[0]
-    basis = None
-    positive = scaled.homogeneous or isinstance(scaled.weight, int | float)
-    if isinstance(K, cp.Variable) and K.attributes["PSD"] and positive:
-        row, order = model.row_of(K), N
-        if row.kind == "psd":
-            row.kind = "free"
-    else:
+    n, order = scaled.alpha.size, K.shape[0]
+    own = isinstance(K, cp.Variable) and K.attributes["PSD"] and absorbs(scaled)
+    if own:
+        row = model.row_of(K)
+        row.kind = "free" if row.kind == "psd" else row.kind
+    elif position is None:
         order = n
-        basis = joint_range(K, n) if terms(K) is not None else None
-        K = K[:n, :n] if n < N else K
-        if basis is not None:
-            K, order = restricted_to_range(K, basis), basis.shape[1]
+    basis = joint_range(K, order)
+    K = K[:order, :order] if order < K.shape[0] else K
+    if basis is not None:
+        K, order = restricted_to_range(K, basis), basis.shape[1]
     S = model.multiplier(
         "S", (order, order), "the positive semidefinite kernel", auxiliary=True, solvable=True, symmetric=True
     )
-    model.add_product(cp.vec(K, order="F"), S, -half(scaled.factor), "K", "K")
+    model.add_product(cp.vec(K, order="F"), S, -scaled.factor / 2, scaled.scale, "K")
+
+    def column() -> cp.Expression:
+        a, size = scaled.alpha.expression, order if basis is None else len(basis)
+        a = cp.hstack([a, np.zeros(size - n)]) if size > n else a
+        return a if basis is None else cp.Constant(basis.T, name="Q'") @ a
+
+    def corner() -> cp.Expression:
+        divisor = scaled.divisor(m)
+        return cp.Constant(1.0) if divisor is None else divisor
 
     def domain() -> list[Any]:
-        a = scaled.alpha.expression
-        if basis is not None:
-            a = cp.Constant(basis.T, name="Q'") @ a
-        elif order > n:
-            a = cp.hstack([a, np.zeros(order - n)])
-        corner = scaled.divisor(m)
-        column = cp.reshape(a, (order, 1), order="F")
-        last = cp.reshape(cp.Constant(1.0) if corner is None else corner, (1, 1), order="F")
-        return [labelled(cp.bmat([[S.expression, column], [column.T, last]]) >> 0, f"{S.variable.name()} >= alpha alpha'")]
+        z = cp.reshape(column(), (order, 1), order="F")
+        lifted = cp.bmat([[S.expression, z], [z.T, cp.reshape(corner(), (1, 1), order="F")]])
+        return [labelled(PSD(lifted), f"{S.variable.name()} >= alpha alpha'")]
 
     model.pieces.append(Piece(domain=domain, label="lifting"))
+    if position is not None:
+
+        def rest() -> list[Array]:
+            z, gamma = np.ravel(column().value), float(np.ravel(corner().value)[0])
+            Z = scaled.factor / 2 * (np.asarray(S.expression.value) - np.outer(z, z) / gamma)
+            return [Z if basis is None else basis @ Z @ basis.T]
+
+        model.of_constraints[position] = rest
+
+
+def absorbs(scaled: Scaled) -> bool:
+    """Whether the term -w/2 <S, K> has a weight that is surely positive, or a multiplier."""
+    return scaled.scale is None

@@ -16,7 +16,9 @@ def optimize(problem: cp.Problem) -> None:
     InfeasibleError, UnboundedError, SolverError
         If none does; the class is that of the last status.
     """
-    order = max((c.args[0].shape[0] for c in problem.constraints if isinstance(c, cp.constraints.PSD)), default=0)
+    order = max(
+        (c.args[0].shape[0] for c in problem.constraints if isinstance(c, cp.constraints.PSD)), default=0
+    )
     statuses = []
     for attempt in ladder(linear=problem.is_lp(), order=order):
         result = run_solver(problem, attempt)
@@ -29,6 +31,8 @@ def optimize(problem: cp.Problem) -> None:
         return
     kind = {cp.INFEASIBLE: InfeasibleError, cp.UNBOUNDED: UnboundedError}.get(result.status, SolverError)
     raise kind(
-        f"the dual must have an optimum, got {'; '.join(statuses)}. A dual without a feasible point belongs to a "
-        "primal that is unbounded or whose optimum has no multipliers; an unbounded one to an infeasible primal."
+        f"the dual must have an optimum, got {'; '.join(statuses)}. A dual without a feasible point "
+        "belongs to a "
+        "primal that is unbounded or whose optimum has no multipliers; an unbounded one to an infeasible "
+        "primal."
     )

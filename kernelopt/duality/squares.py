@@ -39,9 +39,7 @@ class QuadraticForms(Wrap):  # type: ignore[misc]
         return f"({short}' K_m {short}{'' if gamma is None else f' / {gamma.name()}'})_m"
 
 
-def quadratic_forms(
-    alpha: cp.Expression, grams: Grams, gamma: cp.Expression | None = None
-) -> QuadraticForms:
+def quadratic_forms(alpha: cp.Expression, grams: Grams, gamma: cp.Expression | None = None) -> QuadraticForms:
     """Return the vector of the forms alpha'K_m alpha / gamma on the points of alpha."""
     entries = []
     for m in range(len(grams)):

@@ -113,8 +113,10 @@ def bound(side: Array, scaling: Scaling, weight: cp.Expression | None) -> Any:
     if not side.any():
         return value
     if scaling.bounds:
-        value = scaling.parameter if np.ndim(side) and np.array_equal(side, np.ones(side.size)) else (
-            scaling.parameter * value
+        value = (
+            scaling.parameter
+            if np.ndim(side) and np.array_equal(side, np.ones(side.size))
+            else (scaling.parameter * value)
         )
     if weight is None:
         return value
