@@ -55,9 +55,14 @@ class Support(NamedTuple):
 
     @property
     def name(self) -> str:
-        """The kind with the names of the variables in the arguments, as far as they are the problem's."""
-        names = dict.fromkeys(v.name() for arg in self.args for v in arg.variables())
-        return " ".join([self.kind, *(n for n in names if not n.startswith("var"))][:4])
+        """The kind with the names of the variables in the arguments."""
+        return name_of(self.kind, *self.args)
+
+
+def name_of(kind: str, *args: cp.Expression) -> str:
+    """Return a kind with the names of at most three variables, which cvxpy's own names are not counted as."""
+    names = dict.fromkeys(v.name() for arg in args for v in arg.variables())
+    return " ".join([kind, *(n for n in names if not n.startswith("var"))][:4])
 
 
 def read_support(node: Any, args: list[cp.Expression]) -> Support | None:

@@ -50,7 +50,7 @@ class Reader:
     """The state of a reading: the objective and the constraints, from which known terms are taken out."""
 
     def __init__(self, structure: Structure) -> None:
-        self.structure, self.model = structure, Model()
+        self.structure, self.model = structure, Model(dpp=structure.problem.is_dpp())
         lifted = structure.lifted
         objective = lifted.objective.args[0]
         self.objective: cp.Expression = -objective if structure.maximize else objective
