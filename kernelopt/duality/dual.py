@@ -75,9 +75,11 @@ class Dual(cp.Problem):  # type: ignore[misc]
     @classmethod
     def of(cls, read: Read) -> Dual:
         """Return the dual of a problem that has been read as a Lagrangian and presolved."""
-        value = value_of(read.model)
         stated = {key: c for key, c in parts(read.model).items() if not is_trivial(c)}
-        objective = cp.Minimize(-value) if read.structure.maximize else cp.Maximize(value)
+        if read.structure.maximize:
+            objective: Any = cp.Minimize(value_of(read.model, -1.0))
+        else:
+            objective = cp.Maximize(value_of(read.model))
         dual = cls(objective, list(stated.values()), read=read)
         dual._keys = stated
         return dual

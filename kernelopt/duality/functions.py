@@ -26,7 +26,7 @@ from cvxpy.atoms.quad_over_lin import quad_over_lin
 from cvxpy.constraints.constraint import Constraint
 from cvxpy.transforms.indicator import indicator
 
-from kernelopt.duality.products import positive_factor
+from kernelopt.duality.products import positive_factor, signed
 from kernelopt.language.sets import p_norm
 from kernelopt.numerics.norms import conjugate_exponent
 
@@ -83,7 +83,7 @@ def read_support(node: Any, args: list[cp.Expression]) -> Support | None:
     elif getattr(node, "axis", None) is not None:
         return None
     elif isinstance(node, quad_over_lin):
-        kind, p = "quad_over_lin", np.nan
+        kind, p = "square", np.nan
     elif isinstance(node, max_atom):
         kind, p = "max", np.nan
     else:
@@ -123,11 +123,11 @@ def without_supports(node: Any, found: list[Support], memo: dict[int, Any], line
 
 def norm_ball(u: cp.Expression, p: float, price: cp.Expression) -> Constraint:
     """Return u in lambda U for the norm |.|_p: |u|_q <= lambda, with single entries for p = 1."""
-    return cp.abs(u) <= price if p == 1 else dual_norm(u, p) <= price
+    return cp.abs(signed(u)[1]) <= price if p == 1 else dual_norm(u, p) <= price
 
 
 def dual_norm(u: cp.Expression, p: float) -> cp.Expression:
     """Return |u|_q, 1/p + 1/q = 1, with a positive factor of u in front of the norm."""
-    factor, u = positive_factor(u)
+    factor, u = positive_factor(signed(u)[1])
     norm = p_norm(u if u.ndim == 1 else cp.vec(u, order="F"), conjugate_exponent(p))
     return norm if factor == 1 else factor * norm

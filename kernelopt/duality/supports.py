@@ -60,9 +60,9 @@ def add_support(model: Model, support: Support) -> None:
         f"lambda[{support.name}]", support.stand_in.shape, f"the value of {support.name}", auxiliary=True
     )
     row.form.add(-sp.eye_array(price.size), price)
-    {"maximum": add_maximum, "quad_over_lin": add_quotient, "matrix_frac": add_inverse}.get(
-        support.kind, add_norm
-    )(model, support, price)
+    {"maximum": add_maximum, "square": add_quotient, "matrix_frac": add_inverse}.get(support.kind, add_norm)(
+        model, support, price
+    )
 
 
 def part_multiplier(model: Model, support: Support, arg: cp.Expression, **attributes: Any) -> Multiplier:
