@@ -181,7 +181,8 @@ class Dual(cp.Problem):  # type: ignore[misc]
     def _conditions(self) -> Check:
         """Return the conditions of optimality at the current values of the structure's variables."""
         lifted, values = self.read.structure.lifted, self._multipliers()
-        primal, dual = float(lifted.objective.value), float(self.solution.opt_val)
+        solver = self.solution.opt_val  # that of `ko.solve` has none
+        primal, dual = float(lifted.objective.value), float(self.value if solver is None else solver)
         slacks = [
             abs(inner(given, copied, values[given]))
             for given, copied in zip(self.primal.constraints, lifted.constraints, strict=True)

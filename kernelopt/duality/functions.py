@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import cvxpy as cp
 import numpy as np
 from cvxpy.atoms.affine.affine_atom import AffAtom
+from cvxpy.atoms.affine.reshape import reshape
 from cvxpy.atoms.elementwise.abs import abs as abs_atom
 from cvxpy.atoms.elementwise.maximum import maximum
 from cvxpy.atoms.matrix_frac import MatrixFrac
@@ -91,8 +92,16 @@ def read_support(node: Any, args: list[cp.Expression]) -> Support | None:
         kind = "norm"
         if not p >= 1:
             return None
+        args = [whole(args[0])]
     stand_in = cp.Variable(node.shape, nonneg=node.is_nonneg())
     return Support(stand_in, tuple(args), kind, p)
+
+
+def whole(arg: cp.Expression) -> cp.Expression:
+    """Return the matrix of an argument that lists its entries, of which a norm is the same."""
+    while isinstance(arg, reshape):
+        arg = arg.args[0]
+    return arg
 
 
 def without_supports(node: Any, found: list[Support], memo: dict[int, Any], linear: bool) -> Any:

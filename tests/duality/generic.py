@@ -107,6 +107,16 @@ PROBLEMS = {
     "sparse": lambda x=x((3, 3), sparsity=([0, 1, 2], [1, 1, 0])): least(
         cp.sum_squares(cp.vec(x - A[:3, :3], order="F")), cp.sum(x) == 1
     ),
+    "PSD and nonneg": lambda x=x((3, 3), PSD=True, nonneg=True): least(
+        cp.trace(M @ x), named(cp.trace(x) == 1, "trace")
+    ),
+    "nearest PSD matrix": lambda x=x((3, 3), PSD=True): least(cp.sum_squares(x - M)),
+    "nearest symmetric matrix": lambda x=x((3, 3), symmetric=True, nonneg=True): least(
+        cp.sum_squares(x - M), cp.trace(x) == 1
+    ),
+    "matrix of numbers": lambda x=x((3, 2), nonneg=True): least(
+        cp.sum_squares(x - A[:3, :2]) + cp.norm(x, "fro"), cp.sum(x, axis=0) == 1
+    ),
     "feasibility": lambda x=x(2): least(0, named(x >= 1, "above")),
     "constant": lambda x=x(2): least(cp.sum_squares(x) + 3.0),
 }
@@ -153,6 +163,41 @@ def two_risks_of_one_kernel(K):
     return least(0.5 * first + second, named(cp.trace(K) == 3, "trace"))
 
 
+class Bent(ko.Fidelity):
+    """A fidelity that states its conjugate as a number only."""
+
+    def expression(self, D):
+        return cp.sum(cp.huber(D, 0.3))
+
+    def subgradient(self, D):
+        return np.clip(2 * D, -0.6, 0.6)
+
+    def conjugate(self, U):
+        return float((U**2).sum() / 4)
+
+
+def near(K, fidelity):
+    return least(ko.risk(K, y, ko.hinge(1.0)) + 0.3 * fidelity)
+
+
+def idle(mu):
+    """A maximum of which one risk is never the larger one."""
+    risks = [learned(mu), learned(mu, ko.squared(0.01), v)]
+    return least(cp.maximum(*risks), *ko.lp_ball(mu, 2))
+
+
+def scaled_by_parameter(mu):
+    size = cp.Parameter(nonneg=True, name="size", value=2.0)
+    return least(ko.risk(ko.combine(size * mu, Ks), y, ko.hinge(1.0)), *ko.lp_ball(mu, 2))
+
+
+def comparing(mu):
+    K = ko.combine(mu, Ks)
+    hinges = ko.triplet_hinge(K, [[0, 1, 2], [3, 4, 5]])
+    rows = named(ko.entries(K, [0, 1], [2, 3]) <= 0.5, "entries")
+    return least(ko.risk(K, y, ko.hinge(1.0)) + 0.1 * cp.sum(hinges), rows, *ko.lp_ball(mu, 1))
+
+
 RISKS = {
     "bounded": lambda mu=weights(): least(cp.sum(mu), named(learned(mu) <= 3, "budget")),
     "squared": lambda mu=weights(): least(cp.square(learned(mu)), *ko.lp_ball(mu, 2)),
@@ -183,6 +228,20 @@ RISKS = {
         + 2 * learned(mu, ko.one_class(0.4), None)
         + 0.5 * cp.norm1(mu)
     ),
+    "a bound that is met anyway": lambda mu=weights(): least(
+        cp.sum_squares(mu - 1), named(learned(mu, ko.squared_hinge(1.0)) <= 50, "budget")
+    ),
+    "a term that does not count": lambda mu=weights(): idle(mu),
+    "a kernel with a parameter": lambda mu=weights(): scaled_by_parameter(mu),
+    "a fidelity of one's own": lambda K=square_kernel(): near(K, ko.fidelity(K, Ks[0], Bent())),
+    "a fidelity as absolute values": lambda K=square_kernel(): near(K, cp.sum(cp.abs(K - Ks[0]))),
+    "a fidelity as a norm": lambda K=square_kernel(): near(K, cp.norm(K - Ks[0], "fro")),
+    "squares of a PSD variable": lambda K=square_kernel(): near(K, cp.sum_squares(K - Ks[0])),
+    "comparisons": lambda mu=weights(): comparing(mu),
+    "alignment, maximized": lambda mu=weights(): most(
+        ko.alignment(ko.combine(mu, Ks), y), named(ko.frobenius(ko.combine(mu, Ks)) <= 1, "length")
+    ),
+    "risk, maximized with a minus": lambda mu=weights(): most(-2 * learned(mu) - cp.sum(mu)),
     "quadratic price": lambda mu=weights(): least(
         learned(mu) + 0.1 * cp.sum_squares(mu), *ko.lp_ball(mu, 4), mu[0] <= mu[1]
     ),
