@@ -181,7 +181,7 @@ class Dual(cp.Problem):  # type: ignore[misc]
 
         It is solved once for the values that the parameters have.
         """
-        values = [None if p.value is None else np.array(p.value) for p in self.primal.parameters()]
+        values: list[Any] = [np.array(p.value) for p in self.primal.parameters()]
         known = self._without_presolve
         if known is None or not all(map(np.array_equal, values, known[0])):
             with COMPILING:
