@@ -9,9 +9,11 @@ from kernelopt.certificates.bounded import BoundedProblem
 from kernelopt.certificates.gap import FLOOR_SHARE
 from kernelopt.certificates.statements.statement import Statement
 from kernelopt.comparisons import Comparisons, as_triplets, comparisons, sample_triplets, triplet_score
+from kernelopt.duality import Dual, dualize
 from kernelopt.errors import (
     ConditionWarning,
     ConvergenceWarning,
+    DualizationError,
     InfeasibleError,
     InputError,
     KerneloptError,
@@ -118,6 +120,8 @@ __all__ = [
     "ConditionWarning",
     "ConvergenceWarning",
     "Cost",
+    "Dual",
+    "DualizationError",
     "Entry",
     "Expansion",
     "Fidelity",
@@ -166,6 +170,7 @@ __all__ = [
     "conjugate_exponent",
     "diagonally_dominant",
     "diffusion",
+    "dualize",
     "empirical_map",
     "entries",
     "epsilon_insensitive",

@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike
 from scipy.optimize import brentq
 
 from kernelopt.errors import InputError, ShapeError
+from kernelopt.losses.perspective import curve_perspective
 from kernelopt.losses.weights import Weight, per_sample
 from kernelopt.numerics.roots import last_above
 from kernelopt.numerics.rounding import UNIT, Bounded, dot, gamma, upwards
@@ -209,6 +210,15 @@ class Loss(ABC):
         if above.any():
             domain.append((alpha[above] <= upper[above]).set_label("upper"))
         return concave, domain
+
+    def dual_perspective(
+        self, alpha: cp.Expression, y: Array, weight: cp.Expression | None = None
+    ) -> tuple[cp.Expression, list[cp.Constraint]] | None:
+        """Return w l(alpha / w) as a concave expression of alpha and w together, and its domain.
+
+        None where it is not known. A parameter C stays a parameter; `weight` None stands for one.
+        """
+        return curve_perspective(self, alpha, y, weight) if self.quadratic else None
 
     def project(self, alpha: Array, y: Array, bias: bool) -> Array:
         """Return the projection of alpha on the domain of the dual, with sum zero if there is a bias."""

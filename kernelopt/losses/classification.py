@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Self
+from typing import Any, Self
 
 import cvxpy as cp
 import numpy as np
@@ -199,4 +199,12 @@ class logistic(WeightedLoss):
     def dual_expression(self, alpha: cp.Expression, y: Array) -> tuple[cp.Expression, list[cp.Constraint]]:
         C = per_sample(self.C, y.size)
         a = cp.multiply(y, alpha)
+        return -cp.sum(cp.rel_entr(a, C)) - cp.sum(cp.rel_entr(C - a, C)), []
+
+    def dual_perspective(
+        self, alpha: cp.Expression, y: Array, weight: cp.Expression | None = None
+    ) -> tuple[cp.Expression, list[cp.Constraint]]:
+        a = cp.multiply(cp.Constant(y, name="y"), alpha)
+        C: Any = cp.Constant(self.C, name="C") if isinstance(self.C, np.ndarray) else self.C
+        C = C if weight is None else C * weight
         return -cp.sum(cp.rel_entr(a, C)) - cp.sum(cp.rel_entr(C - a, C)), []

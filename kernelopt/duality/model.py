@@ -1,0 +1,188 @@
+"""The Lagrangian of a convex problem: its gradient by every variable, and its dual function."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import cvxpy as cp
+import numpy as np
+import scipy.sparse as sp
+from cvxpy.constraints.constraint import Constraint
+
+from kernelopt.duality.forms import Form, Multiplier
+from kernelopt.structure.affine import Affine, affine
+from kernelopt.validation import Array
+
+Kind = Literal["free", "nonneg", "nonpos", "psd", "nsd"]
+
+
+@dataclass(eq=False)
+class Row:
+    """The gradient of the Lagrangian by one variable, with what it must satisfy at a dual feasible point.
+
+    The gradient is zero for a free variable, non-negative for one with nonneg=True, positive semidefinite for
+    one with PSD=True, and so on.
+
+    Attributes
+    ----------
+    variable : cp.Variable
+    form : Form
+    kind : str
+    user : bool
+        Whether the variable is one of the user's, and not one of an atom.
+    curvature : array of shape (size,) or None
+        The diagonal of the quadratic part, for a variable that is eliminated by it.
+    solved : Multiplier or None
+        The multiplier for which the row was solved. The row is then no constraint of the dual.
+    """
+
+    variable: cp.Variable
+    form: Form
+    kind: Kind
+    user: bool
+    curvature: Array | None = None
+    solved: Multiplier | None = None
+
+    @property
+    def symmetric(self) -> bool:
+        """Whether the gradient is a symmetric matrix."""
+        return bool(self.variable.ndim == 2 and self.variable.is_symmetric() and self.variable.size > 1)
+
+    @property
+    def name(self) -> str:
+        """The name of the variable."""
+        return str(self.variable.name())
+
+
+@dataclass(eq=False)
+class Piece:
+    """A concave term of the dual function, or a domain: written anew from the multipliers at every use.
+
+    Attributes
+    ----------
+    value : function without arguments or None
+        The concave expression.
+    domain : function without arguments or None
+        The constraints.
+    floor : (Multiplier, function) or None
+        The one constraint that a multiplier is at least a convex expression, entry by entry.
+    """
+
+    value: Callable[[], cp.Expression] | None = None
+    domain: Callable[[], list[Constraint]] | None = None
+    floor: tuple[Multiplier, Callable[[], cp.Expression]] | None = None
+    label: str = ""
+
+
+@dataclass(eq=False)
+class Model:
+    """The Lagrangian: linear in the variables and the multipliers, and concave in the multipliers alone.
+
+    Attributes
+    ----------
+    rows : dict from variable id to Row
+    linear : Form
+        The part of the dual function that is linear in the multipliers.
+    pieces : list of Piece
+    multipliers : list of Multiplier
+    of_constraints : dict from the position of a constraint to a function that returns its multipliers' values
+    shifts : dict from variable id to Multiplier
+        A shift of the gradient by each variable of the user, zero except in `recovery`.
+    names : set of str
+        The names of all multipliers.
+    dpp : bool
+        Whether the problem is DPP, and the dual is to be.
+    """
+
+    rows: dict[int, Row] = field(default_factory=dict)
+    linear: Form = field(default_factory=lambda: Form(1))
+    pieces: list[Piece] = field(default_factory=list)
+    multipliers: list[Multiplier] = field(default_factory=list)
+    of_constraints: dict[int, Callable[[], list[Array]]] = field(default_factory=dict)
+    shifts: dict[int, Multiplier] = field(default_factory=dict)
+    names: set[str] = field(default_factory=set)
+    dpp: bool = True
+
+    def multiplier(
+        self, name: str, shape: tuple[int, ...], of: str, *, auxiliary: bool = False, solvable: bool = False,
+        norm: bool = False, **attributes: Any,
+    ) -> Multiplier:  # fmt: skip
+        """Return a new multiplier; a name that is taken gets a number."""
+        unique, count = name, 1
+        while unique in self.names:
+            count += 1
+            unique = f"{name[:-1]} {count}]" if name.endswith("]") else f"{name}{count}"
+        self.names.add(unique)
+        variable = cp.Variable(shape, name=unique, **attributes)
+        found = Multiplier(variable, of, auxiliary, solvable, norm)
+        self.multipliers.append(found)
+        return found
+
+    def add_product(
+        self, expression: cp.Expression, multiplier: Multiplier, factor: float = 1.0,
+        scale: cp.Expression | None = None, name: str = "A", constant: bool = True,
+    ) -> None:  # fmt: skip
+        """Add factor * scale * <multiplier, expression> for an affine expression of the variables.
+
+        Matrices are named by `name` and the variable. The constant part is left out where `constant` is
+        False.
+        """
+        read = read_affine(expression)
+        for variable, matrix in read.matrices.items():
+            label = f"{name[:-1]}, {variable.name()}]" if name.endswith("]") else f"{name}[{variable.name()}]"
+            self.row_of(variable).form.add(factor * matrix.T, multiplier, scale, label)
+        if constant:
+            self.linear.add(factor * read.constant[None, :], multiplier, scale, "b")
+
+    def row_of(self, variable: cp.Variable, user: bool = False) -> Row:
+        """Return the row of a variable, which is made where there is none."""
+        if variable.id not in self.rows:
+            self.rows[variable.id] = Row(variable, Form(variable.size), kind_of(variable), user)
+        return self.rows[variable.id]
+
+    def add_shifts(self) -> None:
+        """Add a shift to the gradient by every variable of the user."""
+        for id_, row in self.rows.items():
+            if row.user:
+                variable = cp.Variable(row.variable.shape, symmetric=row.symmetric)
+                self.shifts[id_] = Multiplier(
+                    variable, f"the gradient by {row.name}", shift=True, silent=True
+                )
+                row.form.add(sp.eye_array(row.variable.size), self.shifts[id_])
+
+    def active(self) -> list[Row]:
+        """Return the rows that are constraints of the dual."""
+        return [row for row in self.rows.values() if row.solved is None and row.curvature is None]
+
+
+def kind_of(variable: cp.Variable) -> Kind:
+    """Return what the gradient by a variable must satisfy, from the attributes of the variable."""
+    attributes = variable.attributes
+    if attributes["PSD"]:
+        return "psd"
+    if attributes["NSD"]:
+        return "nsd"
+    if attributes["nonneg"] or attributes["pos"] or bounded_by_zero(variable, 0):
+        return "nonneg"
+    if attributes["nonpos"] or attributes["neg"] or bounded_by_zero(variable, 1):
+        return "nonpos"
+    return "free"
+
+
+def bounded_by_zero(variable: cp.Variable, side: int) -> bool:
+    """Whether the bounds of a variable are zero everywhere on one side, lower (0) or upper (1)."""
+    bounds = variable.attributes.get("bounds")
+    if bounds is None or isinstance(bounds[side], cp.Expression):
+        return False
+    value = bounds[side]
+    return not np.any(value.toarray() if sp.issparse(value) else value)
+
+
+def read_affine(expression: cp.Expression) -> Affine:
+    """Return the coefficients of an affine expression whose parameters have values."""
+    read = affine(expression)
+    if read is None:
+        raise AssertionError("affine expressions with values are read without fail")
+    return read
