@@ -14,7 +14,7 @@ import kernelopt as ko
 from kernelopt.certificates.boxes import known_boxes
 from kernelopt.certificates.lower import choices
 from kernelopt.certificates.lower.closed import best_multiple, closed_bound
-from kernelopt.certificates.lower.dual_lengths import dual_length
+from kernelopt.certificates.lower.dual_lengths import dual_length, shortfall
 from kernelopt.certificates.lower.minima import Slope, minimum
 from kernelopt.certificates.lower.minorants import minorants, relaxation
 from kernelopt.structure.powers import read_power
@@ -286,3 +286,18 @@ def test_constants_may_be_sparse():
     x = cp.Variable(1, nonneg=True, name="x")
     problem = cp.Problem(cp.Minimize(-x[0]), [cp.norm(x) <= cp.Constant(sp.csr_array([[3.0]]))])
     assert closed_bound(Structure(problem), []).value == pytest.approx(-3.0, rel=1e-12)
+
+
+def test_a_shortfall_bounds_that_of_exact_arithmetic():
+    """The rows cancel: their products are of size 1e8, and b - A v is of the size of their rounding errors."""
+    rng = np.random.default_rng(0)
+    for _ in range(200):
+        A = rng.normal(size=(3, 6)) * 1e4
+        v = rng.normal(size=6) * 1e4
+        b = np.array([float(sum(map(Fraction, row * v))) for row in A])
+        exact = [
+            max(Fraction(bi) - sum(Fraction(a) * Fraction(x) for a, x in zip(row, v, strict=True)), 0)
+            for bi, row in zip(b, A, strict=True)
+        ]
+        found = shortfall(A, v, b)
+        assert all(Fraction(f) >= e for f, e in zip(found, exact, strict=True))

@@ -512,11 +512,12 @@ def test_samples_that_no_kernel_separates_are_named(tmp_path):
     mu = cp.Variable(2, nonneg=True)
     risk = ko.risk(ko.combine(mu, Ks), [1, 1, -1, -1, 1], ko.hard_margin())
     error = infeasible(cp.Problem(cp.Minimize(risk), [cp.sum(mu) == 1]))
-    assert "no kernel separates the samples" in str(error)
     proves_infeasibility(error, tmp_path / "c.npz")
     statement = error.proof["certificate"]
     alpha = statement.arrays["alpha0"]
     assert alpha.sum() == 0 and not (Ks @ alpha).any() and (alpha * [1, 1, -1, -1, 1] >= 0).all()
+    above, below = (", ".join(map(str, np.flatnonzero(sign * alpha > 0))) for sign in (1, -1))
+    assert f"no kernel separates the samples {above} (+1) from {below} (-1)" in str(error)
 
 
 def test_a_trace_that_no_psd_combination_has_is_told(tmp_path):
