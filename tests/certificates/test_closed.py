@@ -289,7 +289,7 @@ def test_constants_may_be_sparse():
 
 
 def test_a_shortfall_bounds_that_of_exact_arithmetic():
-    """The rows cancel: their products are of size 1e8, and b - A v is of the size of their rounding errors."""
+    """The rows cancel: products are of size 1e8, and b - A v is of the size of their rounding errors."""
     rng = np.random.default_rng(0)
     for _ in range(200):
         A = rng.normal(size=(3, 6)) * 1e4

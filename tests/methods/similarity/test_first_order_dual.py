@@ -93,6 +93,17 @@ def check_point(formulation, solution):
 # ------------------------------------------------------------------- against the exact optimum
 
 
+@every("share", [-0.99, 10.0])
+def test_the_tolerance_is_relative_to_the_value_with_its_constant(share):
+    """With a constant of minus 0.99 of the value the gap must be a hundred times smaller."""
+    formulation, dual = learning("ESKL", "squared_frobenius")
+    value, objective = optimum(dual), formulation.problem.objective.args[0]
+    moved = cp.Problem(cp.Minimize(objective + share * value), formulation.problem.constraints)
+    solution = ko.solve(moved, METHOD)
+    assert solution.status == "optimal" and solution.gap <= 1e-5
+    assert solution.value == pytest.approx((1 + share) * value, rel=2e-5)
+
+
 @forms
 @fidelities
 @every("m", [1, 2, 3])
