@@ -287,3 +287,12 @@ def test_an_unbounded_problem_with_a_risk_is_never_called_optimal():
         except ko.UnboundedError:
             return
     assert solution.lower == -np.inf and solution.status == "inaccurate" and caught
+
+
+def test_a_farkas_ray_is_told_in_sentences():
+    _, mu, risk = learning()
+    with pytest.raises(ko.InfeasibleError) as error:
+        ko.solve(cp.Problem(cp.Minimize(risk), [cp.sum(mu) <= 1, cp.norm(mu - 5) <= 1]), "exact")
+    said = str(error.value)
+    assert "contradict each other. Multipliers of the constraints prove this: proof['ray'] is" in said
+    assert "save(path)" not in said and "Loosen one of: constraint 0" in said
