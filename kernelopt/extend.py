@@ -23,8 +23,8 @@ more, see `Loss`. `check_loss` tests it.
 `check_kernel` tests it.
 
 **A fidelity** states `expression`, `subgradient` and `conjugate`, and `project` where the conjugate has
-infinite values. The docstring of `Fidelity` says what the methods of solution need. `check_fidelity` tests
-it.
+infinite values. "first-order-dual" takes one that also has the method of `Radial`, for functions of the
+Frobenius norm, or those of `Proximal`. `check_fidelity` tests it.
 
 **A method** states `match`, `cost` and `run`: it reads a `Structure`, predicts a `Cost`, reports to a
 `Control`, and returns an `Outcome`. `read_ball` reads one risk with weights in an l_p ball as a
@@ -53,7 +53,7 @@ from kernelopt.catalog import Entry, Formulation, Planted
 from kernelopt.certificates import Certificate
 from kernelopt.certificates.bounded import BoundedProblem
 from kernelopt.certificates.statements.statement import Statement
-from kernelopt.fidelities import Fidelity
+from kernelopt.fidelities import Fidelity, Proximal, Radial
 from kernelopt.grams import Grams, as_grams
 from kernelopt.installed import installed
 from kernelopt.kernels import Kernel
@@ -129,6 +129,8 @@ __all__ = [
     "Outcome",
     "Planted",
     "Programme",
+    "Proximal",
+    "Radial",
     "Statement",
     "Structure",
     "Weight",

@@ -561,3 +561,10 @@ def test_what_is_ours_is_found_too():
     assert set(installed("methods")) >= {"exact", "column-generation", "least-squares"}
     assert set(installed("fidelities")) == {"l1", "frobenius", "squared_frobenius"}
     assert all(isinstance(entry, Entry) for entry in installed("formulations").values())
+
+
+def test_the_parts_of_first_order_dual_are_public():
+    for name in ("Radial", "Proximal"):
+        assert name in extend.__all__ and f"`{name}`" in extend.__doc__
+    assert isinstance(ko.fidelities.frobenius(), extend.Radial)
+    assert isinstance(ko.fidelities.l1(), extend.Proximal)

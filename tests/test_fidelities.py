@@ -329,7 +329,7 @@ class constant(entrywise_huber):
         (
             (K, S[0], ko.fidelities.l1),
             ko.ParameterError,
-            "got <class .*l1.*such as kernelopt.fidelities.l1()",
+            r"got the class l1\. Create one first: l1\(\.\.\.\)\.$",
         ),
         ((K, S[0], curved(1.0)), ko.ParameterError, "must be convex with one entry"),
         ((K, S[0], hidden(1.0)), ko.ParameterError, "without variables of its own"),

@@ -85,7 +85,7 @@ class SimilarityData:
         except Exception as error:  # whatever a stranger's function raises on an expression
             raise ko.ParameterError(
                 f"fidelity must be a function of a cvxpy expression, got {ko.shown(self.fidelity)}, which "
-                f"fails: {error}. Pass one such as lambda X: cp.sum(cp.abs(X))."
+                f"fails: {str(error).rstrip('. ')}. Pass one such as lambda X: cp.sum(cp.abs(X))."
             ) from error
         if not (isinstance(value, cp.Expression) and value.size == 1 and value.is_convex()):
             raise ko.ParameterError(
@@ -114,7 +114,8 @@ def similarity_data(
             "trace must be given where rho is 0, got None: the kernel would grow without bound. Pass "
             "default_trace(similarities), or rho > 0."
         )
-    if isinstance(fidelity, ko.Fidelity) or not callable(fidelity):
+    is_class = isinstance(fidelity, type) and issubclass(fidelity, ko.Fidelity)  # others are functions
+    if isinstance(fidelity, ko.Fidelity) or is_class or not callable(fidelity):
         fidelity = ko.as_fidelity(fidelity, "fidelity")
     return SimilarityData(S, loss.targets(y, S.shape[1]), loss, rho, tau, fidelity)
 

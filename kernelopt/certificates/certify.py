@@ -78,7 +78,8 @@ def certify(
     Returns
     -------
     Certificate
-        For a poor candidate the bounds are loose but valid. The problem is not changed.
+        For a poor candidate the bounds are loose but valid. The problem is not changed. A candidate with NaN
+        or infinite values is not used, such entries of alpha become zero, and `reason` says so.
 
     Examples
     --------
@@ -98,8 +99,8 @@ def certify(
     if hasattr(candidate, "certificate"):  # a Solution
         alpha = list(candidate.certificate.alphas) if alpha is None else alpha
         candidate = candidate.certificate.point
-    start = starting_point(structure, candidate, weights)
-    alphas = as_alphas(structure, alpha)
+    start, unused = starting_point(structure, candidate, weights)
+    alphas, zeroed = as_alphas(structure, alpha)
     choices = [] if alphas is None else [alphas]
     stored = [term.node.alpha for term in structure.risks]
     fits = all(
@@ -109,7 +110,9 @@ def certify(
         choices.append([np.asarray(a) for a in stored])
     given = None if retrain else [(a, None) for a in required_alphas(alphas, structure)]
     found = certificate_at(structure, start, choices, given=given, bounds=known)
-    return with_own_bounds(problem, found, start) if isinstance(problem, BoundedProblem) else found
+    if isinstance(problem, BoundedProblem):
+        found = with_own_bounds(problem, found, start)
+    return replace(found, reason="; ".join(filter(None, [unused, zeroed, found.reason])))
 
 
 def with_own_bounds(problem: BoundedProblem, found: Certificate, start: Point | None) -> Certificate:

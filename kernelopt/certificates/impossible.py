@@ -15,7 +15,7 @@ from kernelopt.certificates.statements.conflicts import conflict
 from kernelopt.conic.ladder import AttemptResult, ladder, run_solver
 from kernelopt.errors import InfeasibleError, KerneloptError, SolverError, UnboundedError
 from kernelopt.structure.structure import Structure
-from kernelopt.structure.trees import short
+from kernelopt.structure.trees import constraint_names
 from kernelopt.structure.units import units
 from kernelopt.threads import Watch
 from kernelopt.validation import Array
@@ -114,17 +114,19 @@ def contradiction(structure: Structure, ray: Array, watch: Watch | None = None) 
     found = conflict(structure)
     exceeded = risk_above_its_bound(structure, watch) if found is None else None
     text, saving = "", ""
+    to_file = " proof['certificate'].save(path) writes a proof to a file."
     if found is not None:
-        text, saving = f": {found.text}", ", proof['certificate'].save(path)"
+        text, saving = f": {found.text}", to_file
         proof: Any = found.statement
     elif exceeded is not None:
         text, proof = f": {exceeded.text}", exceeded.certificate
-        saving = "" if isinstance(proof.source, str) else ", proof['certificate'].save(path)"
+        saving = "" if isinstance(proof.source, str) else to_file
     else:
         proof = unattainable(structure.maximize, "conic", ray, "it was shown by a Farkas ray in doubles")
     return InfeasibleError(
-        f"the constraints contradict each other{text}, got a proof from their multipliers (proof['ray'], a "
-        f"Farkas ray of the cone form{saving}). Loosen one of: " + ", ".join(names(structure.problem)) + ".",
+        f"the constraints must have a common point, got constraints that contradict each other{text}. "
+        f"Multipliers of the constraints prove this: proof['ray'] is a Farkas ray of the cone form.{saving} "
+        f"Loosen one of: {', '.join(names(structure.problem))}.",
         {"ray": ray, "certificate": proof},
     )
 
@@ -143,9 +145,8 @@ def minimum_within(problem: cp.Problem, size: float, watch: Watch | None) -> flo
 
 
 def names(problem: cp.Problem) -> list[str]:
-    """Return the labels of the constraints, numbers and texts where there are none."""
-    written = [c.label or f"constraint {i}: {short(c)}" for i, c in enumerate(problem.constraints)]
-    return written or ["the constraints of the risks"]
+    """Return the names of the constraints for a message."""
+    return constraint_names(problem) or ["the constraints of the risks"]
 
 
 def no_feasible_point(claims: list[AttemptResult], best: Certificate | None) -> KerneloptError:

@@ -55,6 +55,11 @@ def as_fidelity(kind: Any, what: str = "kind") -> Fidelity:
                 f"{what} must be an object of {kind}, got its name, and its parameters have no defaults "
                 f"({error}). Pass {kind}(...) with its parameters."
             ) from error
+    if isinstance(kind, type) and issubclass(kind, Fidelity):
+        raise ParameterError(
+            f"{what} must be an object of a class of Fidelity, got the class {kind.__name__}. Create one "
+            f"first: {kind.__name__}(...)."
+        )
     raise ParameterError(
         f"{what} must be {', '.join(map(repr, names))} or an object of a class of Fidelity, got "
         f"{shown(kind)}. Choose one of these names, or pass an object, such as kernelopt.fidelities.l1()."

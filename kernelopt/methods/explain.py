@@ -42,7 +42,9 @@ def explain(problem: cp.Problem) -> Explanation:
     -------
     Explanation
         `print` shows it as text. Nothing is evaluated or compiled. The risks count from 0, in the order in
-        which the problem names them, as in `Solution.decision_function(cross, risk=0)`.
+        which the problem names them, as in `Solution.decision_function(cross, risk=0)`. Some methods
+        compile machine code at their first call on a machine, by numba. It takes some seconds, which the
+        predictions do not contain.
     """
     structure = Structure(problem)
     expected = size(structure)
@@ -68,6 +70,7 @@ def explain(problem: cp.Problem) -> Explanation:
     )
     if problem.is_dcp():
         lines += list(methods(structure))
+        lines.append("predicted seconds leave out that some methods compile at their first call on a machine")
     if not problem.is_dcp():
         lines.append("not DCP: cvxpy will refuse it; a risk is convex and decreasing in its kernel")
     return Explanation(expected, tuple(lines), tuple(hints(structure)))

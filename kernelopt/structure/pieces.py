@@ -92,17 +92,12 @@ def read_pieces(structure: Structure) -> list[Piece] | str:
     for i in structure.active:
         budget = structure.budgets[i]
         variable = next(iter(budget.rows)) if budget is not None and len(budget.rows) == 1 else None
-        if (
-            budget is None
-            or variable is None
-            or not (budget.total > 0 and budget.bounds_all)
-            or (pieces[variable].constraint is not None)
-        ):
-            constraint = structure.lifted.constraints[i]
-            return (
-                f"the constraint {constraint.label or short(constraint)} does not fix the trace of one "
-                "variable, or is the second that does"
-            )
+        constraint = structure.lifted.constraints[i]
+        name = constraint.label or short(constraint)
+        if budget is None or variable is None or not (budget.total > 0 and budget.bounds_all):
+            return f"the constraint {name} does not fix the trace of one variable"
+        if pieces[variable].constraint is not None:
+            return f"the constraint {name} is the second that fixes the trace of {variable.name()}"
         reach = budget.reach(variable)
         pieces[variable] = Piece(variable, reach, budget.at_most, i, budget.sign * budget.total)
     return list(pieces.values())

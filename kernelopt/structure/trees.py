@@ -125,6 +125,11 @@ def short(node: Any) -> str:
     return text if len(text) <= LONGEST else text[: LONGEST - 3] + "..."
 
 
+def constraint_names(problem: cp.Problem) -> list[str]:
+    """Return the labels of the constraints, numbers and texts where there are none."""
+    return [c.label or f"constraint {i}: {short(c)}" for i, c in enumerate(problem.constraints)]
+
+
 def number(value: Any) -> float:
     """Return the current value of a number or a constant scalar expression."""
     return float(flat(value.value if isinstance(value, cp.Expression) else value)[0])

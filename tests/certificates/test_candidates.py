@@ -198,3 +198,18 @@ def test_bounds_for_a_stranger_are_refused():
     problem, _ = made("comparisons")
     with pytest.raises(ko.ParameterError, match="stranger"):
         ko.certify(problem, weights=np.ones(3), bounds={cp.Variable(name="stranger"): (0, 1)})
+
+
+def test_what_was_not_finite_is_said():
+    mu = cp.Variable(2, nonneg=True, name="mu")
+    K = ko.combine(mu, np.array([[[2.0, 0], [0, 2]], [[1, -1], [-1, 1]]]))
+    problem = cp.Problem(cp.Minimize(ko.risk(K, [1, -1], ko.hinge())), [ko.trace(K) == 4])
+    for value, held in ((np.nan, "NaN"), (np.inf, "infinite entries")):
+        certificate = ko.certify(problem, weights=[value, 1])
+        assert f"mu holds {held} and was not used" in certificate.reason
+        certificate = ko.certify(problem, {mu: [value, 1]})
+        assert f"mu holds {held} and was not used" in certificate.reason
+        certificate = ko.certify(problem, weights=[0, 2], alpha=[value, 0.25])
+        assert certificate.lower <= 0.25 <= certificate.upper
+        assert f"alpha holds {held}, which zeros replaced" in certificate.reason
+    assert not ko.certify(problem, weights=[0, 2]).reason

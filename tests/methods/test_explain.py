@@ -234,3 +234,9 @@ def test_parameters_without_values_stand_in_the_way():
     ):
         text = str(ko.explain(cp.Problem(cp.Minimize(objective), ko.lp_ball(theta, 2))))
         assert f"method 'smooth-dual': no: the parameters {name} have no values" in text
+
+
+def test_predictions_are_said_to_leave_compilation_out():
+    mu = cp.Variable(3, nonneg=True)
+    problem = cp.Problem(cp.Minimize(ko.risk(ko.combine(mu, KS), Y, ko.hinge())), ko.lp_ball(mu, 2))
+    assert "compile at their first call on a machine" in str(ko.explain(problem))

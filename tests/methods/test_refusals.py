@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 
 import kernelopt as ko
+from kernelopt.conic.ladder import SolverAttempt
+from kernelopt.conic.options import check_taken, refused_option
 from tests.every import every
 from tests.methods.cases import KS, N, Y, learning, weights
 from tests.problems import labels, points, solved
@@ -75,6 +77,37 @@ def test_what_is_not_convex_is_cvxpys_to_refuse(make, solve):
     _, mu, risk = learning()
     with pytest.raises(cp.DCPError):
         solve(make(mu, risk))
+
+
+def test_the_refusal_names_what_is_not_convex():
+    _, mu, risk = learning()
+    sets = [cp.sum(mu) <= 1, cp.norm(mu) >= 1, (cp.sqrt(mu[0]) <= 2).set_label("root")]
+    with pytest.raises(cp.DCPError, match=r"got constraint 1: .*norm.*; root\. Minimise convex") as error:
+        ko.solve(cp.Problem(cp.Minimize(risk), sets))
+    assert "risk" not in str(error.value)
+    with pytest.raises(cp.DCPError, match=r"got the objective minimize -.*A risk is convex and decreasing"):
+        ko.solve(cp.Problem(cp.Minimize(-risk), sets[:1]))
+
+
+def test_an_option_that_no_solver_takes_is_named():
+    problem, _, _ = learning()
+    for solver in (None, "SCS", "CLARABEL"):
+        with pytest.raises(ko.ParameterError, match=r"'foo': 1, refused by .*Correct the option") as error:
+            ko.solve(problem, "exact", solver=solver, solver_options={"foo": 1})
+        assert "scale" not in str(error.value) and str(error.value).count("unrecognized") <= 1
+    with pytest.raises(ko.ParameterError, match="'max_iter': 'many', refused by CLARABEL"):
+        ko.solve(problem, "exact", solver="CLARABEL", solver_options={"max_iter": "many"})
+
+
+def test_an_option_of_one_solver_leaves_the_others_out():
+    problem, _, _ = learning()
+    assert ko.solve(problem, "exact", solver_options={"adaptive_scale": True}).solver == "SCS"
+    assert refused_option("SolverError: foo", ["foo"]) is None
+    assert refused_option("TypeError: 'food' is invalid", ["foo"]) is None
+    attempts = [SolverAttempt("CLARABEL"), SolverAttempt("CVXOPT")]
+    check_taken("feastol", 1e-9, attempts)  # CVXOPT takes any option in silence: its own are listed
+    with pytest.raises(ko.ParameterError, match="CVXOPT"):
+        check_taken("feastool", 1e-9, attempts)
 
 
 def lazy(n, attributes):
@@ -254,3 +287,12 @@ def test_an_unbounded_problem_with_a_risk_is_never_called_optimal():
         except ko.UnboundedError:
             return
     assert solution.lower == -np.inf and solution.status == "inaccurate" and caught
+
+
+def test_a_farkas_ray_is_told_in_sentences():
+    _, mu, risk = learning()
+    with pytest.raises(ko.InfeasibleError) as error:
+        ko.solve(cp.Problem(cp.Minimize(risk), [cp.sum(mu) <= 1, cp.norm(mu - 5) <= 1]), "exact")
+    said = str(error.value)
+    assert "contradict each other. Multipliers of the constraints prove this: proof['ray'] is" in said
+    assert "save(path)" not in said and "Loosen one of: constraint 0" in said

@@ -120,6 +120,7 @@ def test_a_problem_written_by_hand_is_read():
         (problem(RISK + NEAR + cp.norm(K - S[1], "fro"), cp.trace(K) == 1), "one kind and price"),
         (problem(RISK + NEAR + cp.lambda_max(K), cp.trace(K) == 1), "lambda_max(K) is not a price times"),
         (problem(RISK + NEAR, cp.trace(K) == 1, K[0, 0] == 1), "does not fix the trace"),
+        (problem(RISK + NEAR, cp.trace(K) == 1, 2 * cp.trace(K) == 2), "second that fixes the trace of K"),
         (problem(RISK + NEAR, (cp.trace(K) <= 1).set_label("size")), "fixed by =="),
         (problem(RISK + NEAR + cp.norm1(L - S[1]), cp.trace(K) == 1), "L is no kernel of the risk"),
         (problem(NEAR), "one risk"),

@@ -15,6 +15,7 @@ from kernelopt.certificates.certify import certificate_at
 from kernelopt.certificates.impossible import contradiction, no_feasible_point, raise_if_impossible
 from kernelopt.certificates.separability import check_separable
 from kernelopt.conic.ladder import AttemptResult, SolverAttempt, ladder, run_solver
+from kernelopt.conic.options import check_taken, refused_option
 from kernelopt.errors import MethodError, ParameterError, Stopped
 from kernelopt.methods.control import Control
 from kernelopt.methods.exact.programme import Programme
@@ -89,7 +90,7 @@ class Exact(Method):
             check_separable(term.learner, control.check)
         run = ExactRun(match, self.programme, control)
         with control:
-            run.try_solvers(self.attempts(match, run.expansion, control))
+            run.try_solvers(self.attempts(match, run.expansion, control), self.solver_options or {})
         return run.outcome()
 
     def attempts(self, structure: Structure, expansion: Expansion, control: Control) -> list[SolverAttempt]:
@@ -128,11 +129,26 @@ class ExactRun:
         self.found: list[tuple[Outcome, Certificate]] = []
         self.build_time = 0.0
 
-    def try_solvers(self, attempts: Sequence[SolverAttempt]) -> None:
-        """Run the solvers until the certified gap meets the tolerance."""
+    def try_solvers(self, attempts: Sequence[SolverAttempt], own: dict[str, Any]) -> None:
+        """Run the solvers until the certified gap meets the tolerance.
+
+        The options `own` are the user's. A solver that refuses one of them is not run again.
+
+        Raises
+        ------
+        ParameterError
+            If no solver takes one of these options.
+        """
+        refusing: set[str] = set()
         for attempt in attempts:
+            if attempt.name in refusing:
+                continue
             result = self.run_attempt(attempt)
             self.results.append(result)
+            option = refused_option(result.failure, own)
+            if option is not None:
+                check_taken(option, own[option], attempts)
+                refusing.add(attempt.name)
             if any(word in result.status for word in IMPOSSIBLE):
                 raise_if_impossible(self.structure, self.without_units(), result, self.control.check)
             with self.control.certifying():

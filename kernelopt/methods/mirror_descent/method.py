@@ -9,6 +9,7 @@ import numpy as np
 
 from kernelopt.certificates import Certificate
 from kernelopt.certificates.separability import check_separable
+from kernelopt.fidelities import l1
 from kernelopt.methods.control import Control
 from kernelopt.methods.method import Cost, Method, Outcome
 from kernelopt.methods.mirror_descent.composite import Composite, DualPoint, EvaluatedPoint, read_composite
@@ -30,10 +31,7 @@ REPORT_EVERY = 5  # iterations between two reports of the bounds
 MACHINE_ACCURACY = 0.01  # the gap of a machine over that of the problem: it adds 1 % to the gap
 WEIGHT_ITERATIONS, SMOOTH_ITERATIONS = 200, 100  # measured, to a gap of 1e-5, see `cost`
 STEP_SECONDS = 1.5e-3  # measured, of an iteration without its machines and eigendecompositions
-REMEDY = (
-    "Sums of absolute values have bounds that come in like 1 / sqrt(iterations): try 'first-order-dual' or "
-    "'exact' where they apply, or more max_iterations."
-)
+SLOW = "Sums of absolute values have bounds that come in like 1 / sqrt(iterations)."
 STEPS: dict[str, type[StepRule]] = {"adaptive": AdaptiveStep, "theorem": ConstantStep}
 UPDATES: dict[str, type[EntropyIterate]] = {"averaging": EntropyIterate, "as-printed": PrintedIterate}
 
@@ -125,8 +123,17 @@ class MirrorDescent(Method):
             certificate=certificate,
             solver=self.name,
             iterations=control.iterations,
-            remedy=REMEDY,
+            remedy=remedy(match, control.alternatives),
         )
+
+
+def remedy(match: Composite, alternatives: tuple[str, ...]) -> str:
+    """Return what to try where the gap stays above the tolerance; `alternatives` are methods that apply."""
+    more = "Try more max_iterations"
+    if not any(isinstance(term.fidelity, l1) for _, term in match.fidelities):
+        return f"{more}."
+    faster = "'first-order-dual'" if "first-order-dual" in alternatives else "'exact'"
+    return f"{SLOW} {more}, or method={faster}."
 
 
 def has_smooth_loss(term: RiskTerm) -> bool:

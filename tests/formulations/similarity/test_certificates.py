@@ -110,3 +110,11 @@ def test_kernels_among_the_similarities_are_kept(name):
     assert np.array(found) == pytest.approx(kernels, abs=1e-5)
     flat = optimum(BUILDERS[name](np.zeros((2, N, N)), Y, **given), 1e-7)
     assert near(flat.value, 2 * min((Y > 0).sum(), (Y < 0).sum()))  # no kernel: the hinge of an intercept
+
+
+def test_the_class_of_a_fidelity_is_no_fidelity():
+    with pytest.raises(
+        ko.ParameterError, match=r"fidelity must be .*got the class l1\. Create one first"
+    ) as error:
+        similarity.single_kernel(S, Y, rho=1.0, trace=TAU, fidelity=ko.fidelities.l1)
+    assert ".." not in str(error.value).replace("...", "")

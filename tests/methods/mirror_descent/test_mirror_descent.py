@@ -492,6 +492,20 @@ def test_the_iterations_are_named_with_a_remedy():
     assert solution.iterations == 7 and solution.status == "inaccurate"
 
 
+def test_the_remedy_names_no_method_that_does_not_apply():
+    def said(problem):
+        with pytest.warns(ko.ConvergenceWarning) as record:
+            ko.solve(problem, METHOD, tol=1e-12, max_iterations=2)
+        return str(record[-1].message)
+
+    K = kernel()
+    logistic = ko.risk(K, np.where(np.arange(K.shape[0]) % 2, 1, -1), ko.logistic())
+    text = said(cp.Problem(cp.Minimize(logistic + cp.norm1(cp.vec(K - S[0], order="F"))), [cp.trace(K) == 5]))
+    assert "Sums of absolute values" in text and "first-order-dual" not in text
+    text = said(cp.Problem(cp.Minimize(logistic + cp.sum_squares(K - S[0])), [cp.trace(K) == 5]))
+    assert "absolute values" not in text and "Try more max_iterations." in text
+
+
 def test_one_point_needs_no_step():
     K = kernel(n=1)
     problem = cp.Problem(cp.Minimize(ko.risk(K, [2.0], ko.squared(), bias=False)), [cp.trace(K) == 3])
