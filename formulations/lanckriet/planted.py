@@ -29,7 +29,6 @@ from formulations.planting import (
 from kernelopt.extend import Array
 
 Plant = Callable[..., ko.Planted]
-SMALLEST = 1e-300  # in the place of the squared length of a vector that is zero: its multiple is then zero
 
 
 def shares(rng: np.random.Generator, knobs: Knobs) -> tuple[Array, Array]:
@@ -113,7 +112,7 @@ def of_rank_one(rng: np.random.Generator, **chosen: Any) -> ko.Planted:
     for _ in range(max(1, knobs.m // 2)):  # in pairs about the mean
         e = rng.normal(size=knobs.N)
         for known in (m.z, rest):
-            e -= known * float(known @ e) / max(float(known @ known), SMALLEST)
+            e -= known * float(known @ e) / max(float(known @ known), ko.rounding.SMALLEST_DIVISOR)
         e *= away / np.linalg.norm(e)
         vectors += [t / size * m.z + mean + e, t / size * m.z + mean - e]
         mu += [rng.uniform(0.5, 1.5)] * 2

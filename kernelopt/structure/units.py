@@ -15,7 +15,7 @@ from kernelopt.language.terms import terms
 from kernelopt.structure.affine import Affine, affine, flat
 from kernelopt.structure.attributes import stated_bounds
 from kernelopt.structure.evaluation import sum_of_magnitudes
-from kernelopt.structure.structure import RiskTerm, Structure, once
+from kernelopt.structure.structure import RiskTerm, Structure, kept_in_structure
 from kernelopt.validation import Array
 
 HOMOGENEOUS = (Equality, Inequality, Zero, NonNeg, NonPos, cp.constraints.PSD, SOC, ExpCone, PowCone3D)
@@ -57,7 +57,7 @@ class Units:
         return self.constraints[i] if self.constraints else 1.0
 
 
-@once
+@kept_in_structure
 def units(structure: Structure) -> Units:
     """Return units in which the data of a problem, and those of its solution, are of size one.
 
