@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 import kernelopt as ko
 from kernelopt.extend import Array
 
-SMALLEST_N = 6  # points: one pair of every kind, free, at the bound and at zero
+SMALLEST_N = 6  # three pairs of points: with alpha between its bounds, at a bound, and at zero
 UNBOUNDED = 1e300  # larger bounds of a dual variable count as none
 
 

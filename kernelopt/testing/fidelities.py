@@ -16,7 +16,7 @@ SCALES = np.geomspace(1e-3, 30.0, 8)  # of their entries: small and large beside
 ROUNDING = 1e-9  # relative: the largest difference of two computations in double precision
 SOLVER_ACCURACY = 1e-5  # relative, of a conic solve
 STEP = 0.7  # of the proximal operator: neither 1 nor a power of two, so that a missing factor shows
-SMALLEST_DENOMINATOR = 1e-9  # denominator of a relative difference
+SMALLEST_DENOMINATOR = 1e-9  # of a relative difference: numbers below it are compared absolutely
 
 
 def check_fidelity(fidelity: Fidelity, *, seed: int = 0) -> Findings:

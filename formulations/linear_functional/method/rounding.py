@@ -13,9 +13,7 @@ from kernelopt.extend import Array
 
 UNDERFLOW = ko.rounding.UNDERFLOW
 INDEPENDENT = 0.5  # |I - W'W| below this shows that the columns are independent; any number below 1 would do
-SMALLEST_SINGULAR_VALUE = (
-    0.1  # singular value of Y T: below it the bounds would be ten times too large to be of use
-)
+SMALLEST_SINGULAR_VALUE = 0.1  # of Y T: bounds are divided by it, and would be ten times larger than needed
 LAST_ROUNDINGS = 1e-12  # more than the few operations that compute `smallest` lose
 dots, gamma, length = ko.rounding.dots, ko.rounding.gamma, ko.rounding.norm_above
 rounded_down, rounded_up = ko.rounding.rounded_down, ko.rounding.rounded_up

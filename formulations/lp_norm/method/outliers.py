@@ -14,10 +14,10 @@ from formulations.lp_norm.exponents import ball_exponent
 from formulations.lp_norm.multiple_kernel_data import Explicit, MultipleKernelData
 from kernelopt.extend import Array, minimizing_weights
 
-ROUND_OFF = 1e-15  # a few units in the last place, by which a projection may leave its set
-ROUNDS = 12  # changes of the weights, and of the active set: both settle after a few rounds, or cycle
-ENOUGH = 1e-9  # a gap, relative to the value, far below the default tolerance 1e-5
-TIES = 1e-9  # nu n within this of an integer counts as that integer
+ROUND_OFF = 1e-15  # by which rounding may move a projection out of its set: some units in the last place
+ROUNDS = 12  # at most, of the weights and of the active sets: both settle after a few rounds, or cycle
+ENOUGH = 1e-9  # relative gap at which training ends: small beside the default tolerance 1e-5
+TIES = 1e-9  # nu n counts as an integer if it differs from one by at most this
 POWER_ROUNDINGS = 64  # more roundings than the powers of `lp_length` amount to
 
 

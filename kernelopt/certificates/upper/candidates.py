@@ -17,7 +17,7 @@ Bounds: TypeAlias = dict[Any, tuple[Array, Array]]
 
 
 def starting_point(structure: Structure, candidate: Any, weights: ArrayLike | None) -> Point | None:
-    """Return the candidate as a point, None where a value is missing or not finite."""
+    """Return the candidate as a point, or None if a value is missing or not finite."""
     variables, all_variables = structure.user_variables, structure.problem.variables()
     if not (candidate is None or isinstance(candidate, Mapping)):
         raise ParameterError(
