@@ -58,8 +58,9 @@ def lower_bound(read: Nearness, proof: Proof, upper: float) -> tuple[float, list
         offset + factor (l(alpha) + sum_i min <G_i, X_i> - price sum_ik (<U_ik, S_ik> + L*(U_ik))).
 
     The minimum is over the feasible X_i. If the trace of X_i is free, it is over the X_i at which
-    price sum_k L(X_i - S_ik) <= (upper - offset) / factor. Here `upper` is a value that the objective attains,
-    so that every optimum satisfies this inequality. Last, bounds of the rounding errors are subtracted.
+    price sum_k L(X_i - S_ik) <= (upper - offset) / factor. Here `upper` is a value that the objective
+    attains, so that every optimum satisfies this inequality. Last, bounds of the rounding errors are
+    subtracted.
 
     The constants k in roundings(k) exceed the number of roundings of an expression:
 
