@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 import kernelopt as ko
 from kernelopt.extend import Array
 
-SMALLEST = 6  # points: one pair of every kind, free, at the bound and at zero
+SMALLEST_N = 6  # three pairs of points: with alpha between its bounds, at a bound, and at zero
 UNBOUNDED = 1e300  # larger bounds of a dual variable count as none
 
 
@@ -57,7 +57,7 @@ class Knobs:
     infeasible: bool = False
 
     def __post_init__(self) -> None:
-        smallest = {"n": SMALLEST, "m": 1, "unlabelled": 0, "duplicates": 0}
+        smallest = {"n": SMALLEST_N, "m": 1, "unlabelled": 0, "duplicates": 0}
         for name, low in smallest.items():
             value = vars(self)[name]
             if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < low:

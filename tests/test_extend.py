@@ -466,7 +466,7 @@ WRONG = {
     "another kind": ("kernels", "lazy", "stranger:Lazy", "a subclass of Kernel that states all it must"),
     "a module": ("kernels", "lazy", "stranger", "a subclass of Kernel .*, got <module 'stranger'"),
     "a name of ours": ("kernels", "linear", "stranger:constant", "a name of its own, got that of kernelopt"),
-    "another name": ("methods", "idle", "stranger:Lazy", "called as its method is, got .* 'lazy'"),
+    "another name": ("methods", "idle", "stranger:Lazy", "named like its method, got .* 'lazy'"),
     "a method of ours": ("methods", "exact", "stranger:Named", "a name of its own, got that of kernelopt"),
     "auto": ("methods", "auto", "stranger:Auto", "got ParameterError: .*is the choice among all methods"),
     "no defaults": ("methods", "needy", "stranger:Needy", "with defaults for its options, got TypeErr"),

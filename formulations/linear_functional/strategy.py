@@ -30,9 +30,11 @@ class DirectSolution(ko.Solution):
     Attributes
     ----------
     rank : int
-        The numerical rank of the columns X; by QR with a ridge, of X with its additional rows.
+        The numerical rank of the matrix that is factorised: the columns X of the candidates. By "qr" with a
+        ridge lambda > 0, rows for the ridge are appended to X.
     condition : float
-        The largest over the smallest singular value (by QR: diagonal entry of R) that was kept.
+        The largest over the smallest of the singular values that were kept. By "qr" the absolute values of
+        the diagonal entries of R take the place of the singular values.
     rcond : float
         Singular values up to this times the largest were dropped.
     """
@@ -126,7 +128,7 @@ class Strategy(ko.Formulation):
         (variable,) = self.problem.variables()
         variable.save_value(found.c)
         return DirectSolution(
-            status="optimal" if bounds.gap <= 1e-5 else "inaccurate",
+            status="optimal" if bounds.gap <= ko.DEFAULT_TOL else "inaccurate",
             method=by,
             solver="direct",
             value=bounds.upper,
@@ -156,6 +158,9 @@ def strategy_with(first: Candidates, weights: Weights, ridge: float) -> Strategy
     means, mean = (X.mean(axis=0), float(v.mean())) if data.intercept == "column" else (0 * X[0], 0.0)
     errors = first.errors
     if data.intercept == "column" and errors.any():
+        # A mean of n numbers has n roundings and its subtraction has one more, so that centring changes a
+        # column x by an error of at most gamma_(n+1) |x|. Twice this number and 20 more cover the roundings
+        # of the bound.
         errors = errors + gamma(2 * len(X) + 20) * (np.linalg.norm(X, axis=0) + errors)
     stage = Combination(X - means, v - mean, ridge, weights, errors, first.keys)
     c = cp.Variable(data.M, name="c", nonneg=weights != "free")

@@ -74,11 +74,11 @@ class Certificate:
         return np.inf if self.lower > self.upper else relative_gap(self.lower, self.upper, self.floor)
 
     @property
-    def distance(self) -> float:
-        """Upper - lower, infinite where a bound is missing or the two contradict each other.
+    def absolute_gap(self) -> float:
+        """Upper - lower, infinite if a bound is missing or lower > upper.
 
-        It compares two certificates of a problem also where the relative gap cannot: that is one wherever
-        one of the bounds is zero.
+        The relative `gap` is one whenever one of the bounds is zero. The absolute gap compares two
+        certificates of a problem in that case too.
         """
         found = self.upper - self.lower
         return float(found) if 0 <= found < np.inf else np.inf

@@ -26,6 +26,7 @@ from kernelopt.threads import one_blas_thread
 from kernelopt.validation import boolean, positive, shown
 from kernelopt.validation.options import options_by_name
 
+DEFAULT_TOL = 1e-5  # the relative gap at which a solution is optimal, if no `tol` is given
 MODERATE = 1000  # points up to which one BLAS thread is used: more threads mostly wait for each other
 
 
@@ -34,7 +35,7 @@ def solve(
     problem: cp.Problem,
     method: str | Method = "auto",
     *,
-    tol: float = 1e-5,
+    tol: float = DEFAULT_TOL,
     time_limit: float | None = None,
     memory: float | None = None,
     callback: Callback | None = None,
@@ -196,7 +197,7 @@ def solve_with(
     """
     check_problem(problem)
     check_values(problem)
-    tol = positive(options.get("tol", 1e-5), "tol")
+    tol = positive(options.get("tol", DEFAULT_TOL), "tol")
     time_limit, memory = options.get("time_limit"), options.get("memory")
     callback = options.get("callback")
     if callback is not None and not callable(callback):

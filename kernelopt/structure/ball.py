@@ -16,7 +16,7 @@ from kernelopt.losses import Loss
 from kernelopt.numerics.norms import conjugate_exponent, lp_length, minimizing_weights
 from kernelopt.structure.affine import affine
 from kernelopt.structure.attributes import beside_cone
-from kernelopt.structure.structure import Point, RiskTerm, Structure, is_zero, once
+from kernelopt.structure.structure import Point, RiskTerm, Structure, is_zero, kept_in_structure
 from kernelopt.validation import Array
 
 TIE = 1e-12  # relative difference below which two forms alpha'K_m alpha are equal up to rounding
@@ -81,7 +81,10 @@ class BallProblem:
 
     @property
     def start(self) -> Array:
-        """Equal weights with |w|_p = 1: all positive, since the update (17) keeps a zero weight at zero."""
+        """Equal weights with |w|_p = 1.
+
+        All are positive: a weight that is zero stays zero under the update `analytic_weights`, [1], eq. (17).
+        """
         return np.full(self.reach.size, self.reach.size ** (-1 / self.p))
 
     def lower(self, alpha: Array, s: Array) -> float:
@@ -95,12 +98,12 @@ class BallProblem:
         return self.offset + self.factor * self.loss.primal(f, float(w @ s) / 2, self.y, self.bias).value
 
     def analytic_weights(self, w: Array, s: Array) -> Array:
-        """Return the weights that minimise the objective for fixed block norms w_m sqrt(s_m): [1], (17)."""
+        """Return the weights that minimise the objective at block norms w_m sqrt(s_m): [1], eq. (17)."""
         lengths = w * np.sqrt(np.maximum(s, 0.0))
         return minimizing_weights(lengths, self.p) if lengths.any() else w
 
     def best_weights(self, w: Array, s: Array) -> Array:
-        """Return the weights that maximise w's over the unit ball, for fixed alpha: [1], equation (21)."""
+        """Return the weights that maximise w's over the unit ball, for fixed alpha: [1], eq. (21)."""
         if self.p == 1:
             top = (s >= s.max() * (1 - TIE)).astype(float)
             return np.asarray(top / top.sum())
@@ -112,7 +115,7 @@ class BallProblem:
         return best
 
 
-@once
+@kept_in_structure
 def read_ball(structure: Structure) -> BallProblem | str:
     """Return a problem as a `BallProblem`, or a sentence why it is none."""
     single = one_risk(structure)
@@ -195,10 +198,10 @@ def kernels_by_variable(parts: list[Term] | None) -> dict[cp.Variable, Grams] | 
 
 
 def weighted_kernels(term: Term) -> tuple[cp.Variable, Grams] | None:
-    """Return a term as (x, kernels) with term = sum_m x_m kernels_m, or None.
+    """Return a term sum_m w_m K_m as (x, kernels) with term = sum_m x_m kernels_m, or None.
 
-    The weights of the term must be a positive multiple of one entry of x each, and no entry may occur twice.
-    Those multiples are absorbed into the kernels.
+    Every weight must be w_m = c_m x_j(m) with a number c_m > 0, one variable x, and indices j(m) that are all
+    different. The kernels returned are the c_m K_m. Otherwise the result is None.
     """
     if isinstance(term.weights, cp.Variable):
         return term.weights, term.grams

@@ -13,7 +13,7 @@ from kernelopt.language.terms import terms
 from kernelopt.numerics.rounding import gamma
 from kernelopt.structure.fidelities import FidelityTerm, read_fidelity
 from kernelopt.structure.pieces import Piece, read_pieces
-from kernelopt.structure.structure import RiskTerm, Structure, once
+from kernelopt.structure.structure import RiskTerm, Structure, kept_in_structure
 from kernelopt.structure.trees import number, short, summands
 from kernelopt.validation import Array
 
@@ -113,7 +113,7 @@ class Nearness:
         return np.pad(alpha, (0, self.n_points - alpha.size))
 
 
-@once
+@kept_in_structure
 def read_nearness(structure: Structure) -> Nearness | str:
     """Return a problem as a `Nearness`, or a sentence why it is none."""
     found = structure.risks

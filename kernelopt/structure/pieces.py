@@ -12,7 +12,7 @@ import scipy.linalg
 from kernelopt.numerics.rounding import EIGENVALUE, gamma
 from kernelopt.numerics.simplex import on_simplex
 from kernelopt.structure.attributes import beside_cone
-from kernelopt.structure.structure import Structure, once
+from kernelopt.structure.structure import Structure, kept_in_structure
 from kernelopt.structure.trees import short
 from kernelopt.validation import Array
 
@@ -78,7 +78,7 @@ class Piece:
         return on_simplex(x, None if inside else 1.0, r)[0]
 
 
-@once
+@kept_in_structure
 def read_pieces(structure: Structure) -> list[Piece] | str:
     """Return the feasible set as one `Piece` for each variable, or a sentence why it is no such product."""
     pieces: dict[cp.Variable, Piece] = {}

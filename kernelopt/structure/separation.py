@@ -22,7 +22,7 @@ from kernelopt.structure.attributes import beside_cone
 from kernelopt.structure.inverses import read_inverses
 from kernelopt.structure.powers import POWER, Power, power_of, power_of_norm, read_power
 from kernelopt.structure.sizes import Budget
-from kernelopt.structure.structure import Structure, once
+from kernelopt.structure.structure import Structure, kept_in_structure
 from kernelopt.structure.trees import number, summands
 from kernelopt.validation import Array
 
@@ -72,7 +72,7 @@ class Separation:
         return tuple(v for part in (*self.sets.values(), *self.terms) for v in part.variables)
 
 
-@once
+@kept_in_structure
 def read_separation(structure: Structure) -> Separation | None:
     """Return a problem as a `Separation`, or None if it does not separate."""
     coefficients, rest = structure.objective

@@ -16,7 +16,7 @@ SCALES = np.geomspace(1e-3, 30.0, 8)  # of their entries: small and large beside
 ROUNDING = 1e-9  # relative: the largest difference of two computations in double precision
 SOLVER_ACCURACY = 1e-5  # relative, of a conic solve
 STEP = 0.7  # of the proximal operator: neither 1 nor a power of two, so that a missing factor shows
-SMALLEST = 1e-9  # denominator of a relative difference
+SMALLEST_DENOMINATOR = 1e-9  # of a relative difference: numbers below it are compared absolutely
 
 
 def check_fidelity(fidelity: Fidelity, *, seed: int = 0) -> Findings:
@@ -78,7 +78,7 @@ def relative_difference(one: float, two: float) -> float:
     """Return the difference of two numbers, relative to their size; inf where one is not finite."""
     if not (np.isfinite(one) and np.isfinite(two)):
         return np.inf  # not NaN, which a maximum would lose
-    return abs(one - two) / max(SMALLEST, abs(one), abs(two))
+    return abs(one - two) / max(SMALLEST_DENOMINATOR, abs(one), abs(two))
 
 
 def check_form(findings: Findings, L: Fidelity, matrices: list[Array]) -> None:
@@ -100,7 +100,9 @@ def check_fenchel_young(findings: Findings, L: Fidelity, matrices: list[Array]) 
         gap = max(gap, relative_difference(L.value(D) + L.conjugate(V), float(np.vdot(V, D))))
         for U in (L.project(V), *map(L.project, matrices)):
             product = float(np.vdot(U, D))
-            excess = max(excess, (product - L.value(D) - L.conjugate(U)) / max(SMALLEST, abs(product)))
+            excess = max(
+                excess, (product - L.value(D) - L.conjugate(U)) / max(SMALLEST_DENOMINATOR, abs(product))
+            )
     findings.state("subgradients are symmetric", skew == 0, f"a difference of {skew:.1e}")
     findings.state("L(D) + L*(U) >= <U, D> for projected U", excess <= ROUNDING, f"an excess of {excess:.1e}")
     findings.state("L(D) + L*(U) = <U, D> at the subgradient", gap <= ROUNDING, f"a gap of {gap:.1e}")
@@ -109,7 +111,10 @@ def check_fenchel_young(findings: Findings, L: Fidelity, matrices: list[Array]) 
 def check_projection(findings: Findings, L: Fidelity, matrices: list[Array]) -> None:
     """Check that `project` does not move subgradients, which are in the domain of the conjugate."""
     slopes = [L.subgradient(D) for D in matrices]
-    worst = max(float(np.abs(L.project(U) - U).max()) / max(SMALLEST, float(np.abs(U).max())) for U in slopes)
+    worst = max(
+        float(np.abs(L.project(U) - U).max()) / max(SMALLEST_DENOMINATOR, float(np.abs(U).max()))
+        for U in slopes
+    )
     findings.state("subgradients are not moved by `project`", worst <= ROUNDING, f"a move of {worst:.1e}")
 
 

@@ -70,7 +70,7 @@ def test_fidelities_are_recognised_and_have_the_values_of_cvxpy(term, kind):
     assert read.value(ANY) == pytest.approx(3 * float(term.value))
     # A subgradient gives a minorant, and it is tight: Fenchel's equality.
     U = read.subgradient(ANY)
-    assert np.vdot(read.price * U, ANY) - read.paid(U) == pytest.approx(read.value(ANY))
+    assert np.vdot(read.price * U, ANY) - read.conjugate_cost(U) == pytest.approx(read.value(ANY))
     K.save_value(None)
 
 

@@ -14,11 +14,10 @@ from formulations.lp_norm.exponents import ball_exponent
 from formulations.lp_norm.multiple_kernel_data import Explicit, MultipleKernelData
 from kernelopt.extend import Array, minimizing_weights
 
-ROUND_OFF = 1e-15  # a few units in the last place, by which a projection may leave its set
-ROUNDS = 12  # changes of the weights, and of the active set: both settle after a few rounds, or cycle
-SMALLEST = 1e-300  # in the place of a divisor that is zero: then the numerator is zero too
-ENOUGH = 1e-9  # a gap, relative to the value, far below the default tolerance 1e-5
-TIES = 1e-9  # nu n within this of an integer counts as that integer
+ROUND_OFF = 1e-15  # by which rounding may move a projection out of its set: some units in the last place
+ROUNDS = 12  # at most, of the weights and of the active sets: both settle after a few rounds, or cycle
+ENOUGH = 1e-9  # relative gap at which training ends: small beside the default tolerance 1e-5
+TIES = 1e-9  # nu n counts as an integer if it differs from one by at most this
 POWER_ROUNDINGS = 64  # more roundings than the powers of `lp_length` amount to
 
 
@@ -122,7 +121,10 @@ class Outliers(ko.BoundedProblem):
         w = np.concatenate([np.zeros(0), *(given(values, variables[f"w{m}"]) for m in self.data.used)])
         with np.errstate(all="ignore"):  # numbers that overflow give no bound
             alpha = self.in_set(multiplier(fit, self.data.n) / self.unit)
-            lower, best = self.below(alpha), self.above(w / max(float(np.abs(w).max(initial=0.0)), SMALLEST))
+            lower, best = (
+                self.below(alpha),
+                self.above(w / max(float(np.abs(w).max(initial=0.0)), ko.rounding.SMALLEST_DIVISOR)),
+            )
             proof, trained = alpha, best.w
             for _ in range(ROUNDS):
                 if not trained.any() or best.value - lower <= ENOUGH * abs(best.value):
@@ -214,7 +216,7 @@ class Outliers(ko.BoundedProblem):
         theta = minimizing_weights(lengths, ball_exponent(self.r))
         theta = np.repeat(theta, np.diff([*self.starts, self.L.shape[1]]))
         F = self.L * np.sqrt(theta)
-        cap, k = 1 / self.most, max(float(np.square(F).sum()) / self.data.n, SMALLEST)
+        cap, k = 1 / self.most, max(float(np.square(F).sum()) / self.data.n, ko.rounding.SMALLEST_DIVISOR)
         f = F @ (F.T @ alpha)
         rho, before = threshold(f, self.share), np.zeros(0)
         for _ in range(ROUNDS):

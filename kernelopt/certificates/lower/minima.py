@@ -22,7 +22,7 @@ from kernelopt.numerics.rounding import (
 from kernelopt.structure.inverses import Inverses
 from kernelopt.structure.powers import Power
 from kernelopt.structure.separation import PowerBall
-from kernelopt.structure.sizes import Budget, traced
+from kernelopt.structure.sizes import Budget, is_trace_multiple
 from kernelopt.validation import Array
 
 
@@ -91,7 +91,7 @@ def relative_minimum(g: Array, error: Array, variable: cp.Variable, row: Array) 
     multiple of the trace, it is the least eigenvalue of G over that multiple, less the error of the
     eigenvalues.
     """
-    if traced(variable, row):
+    if is_trace_multiple(variable, row):
         G = g.reshape(variable.shape, order="F")
         if not np.isfinite(G).all():
             return -np.inf

@@ -21,21 +21,27 @@ from kernelopt.structure.structure import Structure
 from kernelopt.threads import Watch, one_blas_thread
 from kernelopt.validation import Array
 
-SMALLEST_GAMMA = 1e-12  # the minorant has 1 / gamma, which must stay finite
-SMALLEST_SHARE = 1e-9  # added to the shares of gamma, relative to the largest, for the same reason
-NEGLIGIBLE_RISE = 1e-8  # relative to the bound, the accuracy of a conic solver: it could not find more
-NEGLIGIBLE_GAP_SHARE = 1e-2  # of the gap: a larger bound by this would hardly show in the result
-VALUE_MARGIN = 1e-9  # more than the relative rounding of the relaxation's value, where it bounds traces
-REWEIGHTINGS, SPLITTINGS = 40, 400  # at most: each takes one eigendecomposition for each kernel
+SMALLEST_GAMMA = 1e-12  # a smaller gamma_i is raised to it, since the bound has a factor 1 / gamma_i
+SMALLEST_SHARE = 1e-9  # added to each gamma_i over the largest one: the relaxation has factors 1 / gamma_i
+NEGLIGIBLE_RISE = 1e-8  # relative to the bound: the accuracy of the conic solve that this search replaces
+NEGLIGIBLE_GAP_SHARE = 1e-2  # of upper - lower: a smaller rise of the bound lowers the gap by 1 % at most
+VALUE_MARGIN = 1e-9  # relative: the computed value of the relaxation plus this is above the exact value
+# The largest numbers of iterations. Each takes one eigendecomposition for each kernel. If the bound is not
+# `exhausted` then, a conic solve looks for a larger one.
+REWEIGHTINGS, SPLITTINGS = 40, 400
 CHECK_EVERY = 10  # splitting steps between two bounds: a bound takes as long as some steps
-STALLED_SHARE = 0.1  # of the distance of the two values: a smaller change between two bounds is no progress
-SIGMA_FACTOR = 4.0  # of sigma after a stall: powers of it cover its range in a few bounds
-SMALLEST_DISTANCE = 1e-9  # relative to |S|: |D| in the quotient d / h'(d), which may be 0 / 0 at zero
+STALLED_SHARE = 0.1  # of value - bound of the relaxation: a smaller change of it between checks is a stall
+SIGMA_FACTOR = 4.0  # of sigma after a stall: five such changes multiply sigma by 1000
+SMALLEST_DISTANCE = 1e-9  # relative to |S|: replaces a smaller d = |D| in d / h'(d), which is 0 / 0 at zero
 
 
 @dataclass(frozen=True, eq=False)
 class Proof:
-    """A dual point: alpha, gamma, and a function that returns U for every fidelity of every block."""
+    """A dual point of a `Nearness`: alpha, gamma and the matrices U_ik.
+
+    `U` is a function, so that the matrices are formed only for the points at which the bound is computed. It
+    returns a list for every block i, with U_ik for the k-th fidelity of the block.
+    """
 
     alpha: Array
     gamma: Array
@@ -43,14 +49,27 @@ class Proof:
 
 
 def lower_bound(read: Nearness, proof: Proof, upper: float) -> tuple[float, list[float]]:
-    """Return the lower bound of a dual point, and the linear minimum of every block times the factor.
+    """Return the lower bound of a dual point, and for every block the factor times min <G_i, X_i>.
 
-    Let z be alpha with zeros at the unlabelled points, and G_i = price sum_k U_ik - zz' / (2 gamma_i). It is
+    First the dual point is made feasible: alpha and the U_ik are projected on their domains, and gamma is
+    scaled to gamma >= 0 with sum at most one. Let z be alpha with zeros at the unlabelled points, and
+    G_i = price sum_k U_ik - zz' / (2 gamma_i). By weak duality the optimum is at least
 
         offset + factor (l(alpha) + sum_i min <G_i, X_i> - price sum_ik (<U_ik, S_ik> + L*(U_ik))).
 
-    Where a trace is free, the minimum is over the X_i whose fidelities cost at most what `upper` allows, any
-    value that the objective attains. The bound is lowered by bounds of all rounding errors.
+    The minimum is over the feasible X_i. If the trace of X_i is free, it is over the X_i at which
+    price sum_k L(X_i - S_ik) <= (upper - offset) / factor. Here `upper` is a value that the objective
+    attains, so that every optimum satisfies this inequality. Last, bounds of the rounding errors are
+    subtracted.
+
+    The constants k in roundings(k) exceed the number of roundings of an expression:
+
+    * gamma: `size` for the sum and the division by it, two for the factor 1 - roundings(k);
+    * a conjugate cost: three, for its sum, the price and the factor;
+    * an entry of G_i: two for z_j z_l / (2 gamma_i), and one for each addition of price * U_ik;
+    * the bound and the value: one for each addition, product or quotient.
+
+    The last two counts are for blocks with at most six fidelities.
     """
     learner = read.risk.learner
     alpha = learner.loss.project(proof.alpha, learner.y, learner.bias is not None)
@@ -69,8 +88,8 @@ def lower_bound(read: Nearness, proof: Proof, upper: float) -> tuple[float, list
             u = read.fidelity.project(u)
             G += read.price * u
             size += read.price * float(np.linalg.norm(u))
-            bound -= term.paid(u) / read.factor
-            error += (term.paid_error(u) + roundings(4) * abs(term.paid(u))) / read.factor
+            bound -= term.conjugate_cost(u) / read.factor
+            error += (term.conjugate_cost_error(u) + roundings(4) * abs(term.conjugate_cost(u))) / read.factor
         of_adjoint = block.adjoint_error(z, perturbation) / (2 * share)
         change = block.linear_minimum(G, read.price, known, roundings(16) * size + of_adjoint)
         bound += change
@@ -108,9 +127,10 @@ class SearchedBound(NamedTuple):
 class NearRelaxation:
     """The relaxation min over X of (l(alpha) - sum_i <P_i, X_i>)_+ + price sum_ik L(X_i - S_ik).
 
-    Here P_i = zz' / (2 gamma_i). The first term is at most the risk, so that the minimum over X is the best
-    lower bound at alpha. The search minimises without the positive part, which gives the same minimum where
-    the first term is positive at the minimiser.
+    Here P_i = zz' / (2 gamma_i), and (t)_+ = max(t, 0). The first term is at most the risk. Hence the minimum
+    over X is a lower bound of the optimum, and no other lower bound at this alpha and gamma is larger. The
+    search leaves out the positive part. The minimum is the same if the term in it is positive at the
+    minimiser.
     """
 
     def __init__(self, read: Nearness, alpha: Array, X: list[Array]) -> None:
@@ -129,11 +149,16 @@ class NearRelaxation:
         """Return the objective of the relaxation."""
         read = self.read
         below = self.gain - sum(float(np.vdot(P, x)) for P, x in zip(self.P, X, strict=True))
-        far = sum(block.distance(x) for block, x in zip(read.blocks, X, strict=True))
-        return read.offset + read.factor * max(below, 0.0) + far
+        fidelities = sum(block.distance(x) for block, x in zip(read.blocks, X, strict=True))
+        return read.offset + read.factor * max(below, 0.0) + fidelities
 
     def bound(self, X: list[Array], U: Callable[[], list[list[Array]]], kappa: float = 1.0) -> SearchedBound:
-        """Return the bound of sqrt(kappa) alpha and the dual matrices U, where X is near the minimiser."""
+        """Return the bound of the dual point (sqrt(kappa) alpha, gamma, U), where X is near the minimiser.
+
+        Some U_ik = (X_i - S_ik) / s_ik may be outside of the domain of L*. The factor kappa <= 1 of
+        `dual_factor` moves kappa U_ik into the domain. With sqrt(kappa) alpha the term zz' / (2 gamma_i) has
+        the same factor, and so has G_i.
+        """
         possible = self.value(X)
         proof = Proof(kappa**0.5 * self.alpha, self.gamma, U)
         value, minima = lower_bound(self.read, proof, possible + VALUE_MARGIN * abs(possible))
@@ -147,8 +172,9 @@ def near_bound(
     attained: float = np.inf,
     quick: bool = False,
 ) -> SearchedBound | None:
-    """Return about the best lower bound at an alpha, by an iteration with one eigendecomposition a step.
+    """Return nearly the largest lower bound at an alpha, by an iteration.
 
+    A step of the iteration takes one eigendecomposition for each kernel.
     The iteration starts at the current values of the structure's variables. It ends where the bound is
     `exhausted` for the value `attained` of the objective, or with its first bound if `quick`.
 
@@ -199,7 +225,7 @@ def searched(relaxed: NearRelaxation, X: list[Array]) -> Iterator[SearchedBound]
 
 
 def projected(relaxed: NearRelaxation, s: list[Array]) -> list[Array]:
-    """Return the minimisers of the relaxation with |X_i - S_ik|^2 / (2 s_ik) for L(X_i - S_ik).
+    """Return the minimisers of the relaxation in which |X_i - S_ik|^2 / (2 s_ik) replaces L(X_i - S_ik).
 
     X_i is the projection of B_i + P_i / (2 W_i) on its set, with the mean B_i of the S_ik, weighted by
     1 / s_ik, and W_i = price sum_k 1 / (2 s_ik).
@@ -229,9 +255,9 @@ def reweighted_bounds(relaxed: NearRelaxation, X: list[Array], radial: Radial) -
     sizes = [lengths(block.targets) for block in read.blocks]
     last: list[Array] = []
     for _ in range(REWEIGHTINGS):
-        far = [lengths(x - block.targets) for block, x in zip(read.blocks, X, strict=True)]
+        current = [lengths(x - block.targets) for block, x in zip(read.blocks, X, strict=True)]
         smallest = [SMALLEST_DISTANCE * np.maximum(size, SMALLEST_DIVISOR) for size in sizes]
-        s = [radial.scale(np.maximum(d, small)) for d, small in zip(far, smallest, strict=True)]
+        s = [radial.scale(np.maximum(d, small)) for d, small in zip(current, smallest, strict=True)]
         if last and all(np.array_equal(old, new) for old, new in zip(last, s, strict=True)):
             return
         X, last = projected(relaxed, s), s
@@ -241,9 +267,10 @@ def reweighted_bounds(relaxed: NearRelaxation, X: list[Array], radial: Radial) -
 
 
 def dual_factor(fidelity: Fidelity, d: list[Array], s: list[Array]) -> float:
-    """Return the largest kappa <= 1 with all kappa (X_i - S_ik) / s_ik in the domain of L*.
+    """Return the largest kappa <= 1 for which all kappa (X_i - S_ik) / s_ik are in the domain of L*.
 
-    The fidelity is a function of |D|, so that only the lengths d_ik / s_ik count.
+    The fidelity is a function of |D|. Hence the domain of L* is a ball or the whole space, and kappa depends
+    only on the lengths d_ik / s_ik of these matrices, where d_ik = |X_i - S_ik|.
     """
     ratios = np.concatenate([a / b for a, b in zip(d, s, strict=True)])
     inside = [float(fidelity.project(np.array([ratio]))[0]) / ratio for ratio in ratios if ratio > 0]

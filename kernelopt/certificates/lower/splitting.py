@@ -45,11 +45,11 @@ class Split:
 
     def first_sigma(self) -> float:
         """Return the sigma for which price / sigma is of the size of the entries of K - S."""
-        far, size = [], []
+        distances, sizes = [], []
         for block, S, mean in zip(self.read.blocks, self.S, self.X, strict=True):
-            far.append(np.abs(block.piece.nearest(mean) - S).mean())
-            size.append(np.abs(S).mean())
-        distance = max(float(np.mean(far)), SMALLEST_DISTANCE * float(np.mean(size)))
+            distances.append(np.abs(block.piece.nearest(mean) - S).mean())
+            sizes.append(np.abs(S).mean())
+        distance = max(float(np.mean(distances)), SMALLEST_DISTANCE * float(np.mean(sizes)))
         return START * self.read.price / max(distance, SMALLEST_DIVISOR)
 
     def step(self, K: list[Array], first: bool) -> tuple[float, float]:

@@ -38,7 +38,7 @@ from kernelopt.grams import Grams, join
 from kernelopt.language.measures import FrobeniusNorm
 from kernelopt.language.terms import terms
 from kernelopt.structure.ball import kernels_by_variable
-from kernelopt.structure.structure import Structure, once
+from kernelopt.structure.structure import Structure, kept_in_structure
 from kernelopt.validation import Array
 
 
@@ -132,7 +132,7 @@ class Alignment:
                 return
 
 
-@once
+@kept_in_structure
 def read_alignment(structure: Structure) -> Alignment | str:
     """Read the maximisation of an alignment, or return the reason why it cannot be stated."""
     if structure.risks or not structure.maximize or structure.unset or structure.rest is None:

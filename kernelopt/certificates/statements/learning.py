@@ -36,7 +36,7 @@ from kernelopt.grams import Grams
 from kernelopt.losses import Loss, hard_margin
 from kernelopt.losses.base import project_zero_sum
 from kernelopt.structure.ball import one_risk, read_kernels
-from kernelopt.structure.structure import Structure, once
+from kernelopt.structure.structure import Structure, kept_in_structure
 from kernelopt.structure.trees import short
 from kernelopt.validation import Array
 
@@ -200,7 +200,7 @@ def conjugate(p: str) -> str:
     return str(Fraction(p) / (Fraction(p) - 1))
 
 
-@once
+@kept_in_structure
 def read_learning(structure: Structure) -> Learning | str:
     """Read a problem of one risk, or return the reason why it cannot be stated."""
     single = one_risk(structure)

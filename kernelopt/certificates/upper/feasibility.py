@@ -29,14 +29,14 @@ from kernelopt.structure.structure import Point
 from kernelopt.structure.trees import short
 from kernelopt.threads import Watch, quietly
 
-NEGLIGIBLE = 1e-30  # of the largest entry: the rounding of an entry that equalities make zero
-ZERO_THRESHOLDS = (1e-9, 1e-6, 1e-4)  # of the largest entry: solvers' tolerances, from tight to loose
+NEGLIGIBLE = 1e-30  # of the largest entry: a smaller entry is set to zero, since equalities may require it
+ZERO_THRESHOLDS = (1e-9, 1e-6, 1e-4)  # of the largest entry: the tolerances of solvers, from tight to loose
 STEP_GROWTH = 4.0  # factor of the step until the point is feasible
-BISECTIONS = 3  # of the logarithm of the step, which is then at most 19 % too long
-RELATIVE_MINIMUM = 1e-12  # of the largest entry: replaces zero entries, which could not change otherwise
-DEPENDENT = 1e-14  # relative singular values below this are rounding: equations may be dependent
-ATTEMPTS = 3  # solvers that look for a strictly feasible point: each takes about as long as a solve
-FIRST_STEP = 1e-13  # towards the interior point: ten times the rounding
+BISECTIONS = 3  # of log t: t exceeds the smallest step by the factor 4^(1/8) = 1.19 at most
+RELATIVE_MINIMUM = 1e-12  # of the largest entry: D_j for smaller entries, since D_j = 0 would keep them fixed
+DEPENDENT = 1e-14  # relative: smaller singular values count as zero, those of dependent equations
+ATTEMPTS = 3  # largest number of solvers that are tried for a strictly feasible point
+FIRST_STEP = 1e-13  # the first t: ten times ROUND_OFF, the largest violation that counts as rounding
 
 
 class FeasibleSet:
@@ -83,10 +83,13 @@ class FeasibleSet:
     def nearest(self, point: Point | None) -> tuple[Point | None, list[Violation]]:
         """Return a feasible point near `point`, or None and the constraints that stay violated.
 
-        The values are projected on the attributes and on the affine equalities. Where constraints are still
-        violated, weights that are nearly zero are set to zero; then the point is moved by the smallest step
-        towards a strictly feasible point, which one conic solve finds. Where there is no such point, all
-        variables are set to zero.
+        There are four steps, of which the first that gives a feasible point is the last.
+
+        1. The values are projected on the attributes, and then on the affine equalities.
+        2. Weights that are nearly zero are set to zero.
+        3. A conic solve finds a strictly feasible point. The given point is moved towards it by about the
+           smallest step that makes it feasible.
+        4. If there is no strictly feasible point, all variables are set to zero.
         """
         if point is not None:
             self.evaluator.write({v.id: np.asarray(v.project(point[v.id])) for v in self.variables})
@@ -157,8 +160,9 @@ class FeasibleSet:
     def _project_on_equalities(self) -> None:
         """Project the values on the affine equalities A x + constant = 0, in the norm |D^(-1/2) dx|.
 
-        D_j = x_j for non-negative entries, so that they change in proportion to themselves and stay
-        non-negative, and D_j = 1 for the others. A second step removes the rounding of the first.
+        For entries of non-negative variables D_j = x_j. The change of such an entry is proportional to the
+        entry, so that small entries keep their sign. For all other entries D_j = 1. The projection is made
+        twice, since the second one removes the rounding error of the first.
         """
         pairs = zip(self.structure.lifted.constraints, self.structure.affines, strict=True)
         own = set(self.variables)
@@ -190,7 +194,7 @@ class FeasibleSet:
             start = 0
             for variable in self.variables:
                 value = x[start : start + variable.size].reshape(variable.shape, order="F")
-                # Signs must hold exactly: even a weight of -1e-16 may belong to a huge kernel.
+                # Signs must hold exactly, since even a weight of -1e-16 counts if its kernel is huge.
                 size = float(np.abs(value).max(initial=0.0))
                 lowest = float(value.min(initial=0.0))
                 is_rounding = variable.is_nonneg() and lowest >= -ROUND_OFF * max(size, 1.0)
@@ -245,4 +249,4 @@ def with_slack(constraint: Any, slack: cp.Variable) -> list[Any]:
     if isinstance(constraint, PowCone3D):
         x, y, z = constraint.args
         return [PowCone3D(x - slack, y - slack, z, constraint.alpha)]
-    return [constraint.copy()]  # a copy, since phase one would overwrite the multiplier of the constraint
+    return [constraint.copy()]  # a copy, since a solve of phase one overwrites the multiplier

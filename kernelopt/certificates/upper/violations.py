@@ -25,7 +25,10 @@ class Violation(NamedTuple):
 
 
 def relative_violation(constraint: Any, read: Affine | None) -> float:
-    """Return the violation of a constraint at the current values, relative to the size of its sides."""
+    """Return the violation of a constraint at the current values, relative to the size of its arguments.
+
+    For a linear constraint the size is also that of the terms of its sums, which `largest_row` returns.
+    """
     if any(arg.value is None for arg in constraint.args):
         return np.inf
     if isinstance(constraint, cp.constraints.PSD):
@@ -67,15 +70,15 @@ def attribute_violation(variable: cp.Variable) -> float:
 
 
 def negative_part(eigenvalues: Array) -> float:
-    """Return a tenth of minus the least eigenvalue relative to the largest, zero where it is not negative.
+    """Return max(0, -lambda_min) / max_i |lambda_i| / 10 for ascending eigenvalues lambda_i.
 
-    The tenth makes the rounding of an eigenvalue decomposition, about 1e-13, equal to ROUND_OFF.
+    The relative rounding error of an eigenvalue decomposition is about 1e-13. Divided by 10 it is ROUND_OFF.
     """
     return max(0.0, -float(eigenvalues[0])) / max(float(np.abs(eigenvalues).max()), SMALLEST_DIVISOR) / 10
 
 
 def largest_row(read: Affine | None) -> float:
-    """Return the largest row of |constant| + |coefficients| |x|, to which rounding is proportional."""
+    """Return the largest entry of |constant| + |A| |x|, a bound of the terms of constant + A x."""
     if read is None or not read.matrices:
         return 0.0
     total = np.abs(read.constant) + sum(abs(M) @ np.abs(flat(v.value)) for v, M in read.matrices.items())

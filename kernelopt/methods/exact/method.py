@@ -29,12 +29,14 @@ from kernelopt.structure.units import units
 from kernelopt.threads import quietly
 from kernelopt.validation import Array, boolean
 
-PATIENCE = 3600.0  # largest predicted seconds of a semidefinite problem that is tried without a time limit
-MEMORY = 16e9  # largest predicted bytes of a semidefinite problem that is tried
-COMPILATION_MARGIN = 2.0  # a compilation may be predicted at this multiple of the time left
-SOLVER_SHARE = 0.8  # of the time left is given to a solver, the rest to the certificate
-VANISHED = 1e-12  # a squared norm of f below this share of the value counts as zero
-EQUAL_GAPS = 1e-8  # gaps that differ by less count as equal
+# A semidefinite problem is tried only up to this predicted time (an hour) and memory (that of a laptop),
+# unless a larger time limit or another memory is given.
+LARGEST_SECONDS = 3600.0
+LARGEST_MEMORY = 16e9  # bytes
+COMPILATION_MARGIN = 2.0  # predicted seconds of a compilation over the time left, above which none is started
+SOLVER_SHARE = 0.8  # of the time left, which is the time limit of a solver; the certificate has the rest
+VANISHED = 1e-12  # f counts as zero if its squared norm is below this share of the value
+EQUAL_GAPS = 1e-8  # relative gaps that differ by less count as equal: the accuracy of a conic solver
 IMPOSSIBLE = ("infeasible", "unbounded")  # parts of the status of a solver
 REMEDY = "Try another solver=, or accept the bounds."
 
@@ -43,12 +45,13 @@ REMEDY = "Try another solver=, or accept the bounds."
 class Exact(Method):
     """Solves the explicit conic problem by one solver after another, until the certified gap meets `tol`.
 
-    With a `programme`, that problem is solved instead. Its point and its alpha are then certified on the
-    learning problem.
+    If a `programme` is given, that problem is solved instead. Its point and its alpha are then certified on
+    the learning problem.
 
-    A point is reported to the callback each time a solver has ended and its point is certified, mostly once.
-    Before a solver starts, cvxpy compiles the problem. Nothing can end a compilation, so under a time limit
-    none is started that is predicted to take more than twice the time left.
+    After each solver its point is certified and reported to the callback. Mostly the first solver meets the
+    tolerance, and there is one report. Before a solver starts, cvxpy compiles the problem. A compilation
+    cannot be interrupted. Hence under a time limit a compilation is not started if its predicted time is more
+    than twice the time left.
 
     Parameters
     ----------
@@ -59,6 +62,7 @@ class Exact(Method):
     force : bool, default False
         Whether to try a semidefinite problem whose predicted time or memory is too large.
     programme : Programme, optional
+        An equivalent problem that is solved in the place of the explicit one.
     """
 
     name = "exact"
@@ -103,8 +107,8 @@ class Exact(Method):
 
 def check_size(expected: Size, control: Control) -> None:
     """Raise `MethodError` for a semidefinite problem whose predicted time or memory is too large."""
-    most_seconds = max(PATIENCE, control.time_limit or 0.0)
-    most_memory = MEMORY if control.memory is None else control.memory
+    most_seconds = max(LARGEST_SECONDS, control.time_limit or 0.0)
+    most_memory = LARGEST_MEMORY if control.memory is None else control.memory
     if expected.order and (expected.seconds > most_seconds or expected.memory > most_memory):
         raise MethodError(
             f"a semidefinite problem of order {expected.order} needs about {expected.seconds:.0f} s and "
@@ -244,8 +248,10 @@ class ExactRun:
     def outcome(self) -> Outcome | None:
         """Return the best outcome; None where the caller ended the call before there was one.
 
-        It has the point of the best value, the best lower bound of all attempts, and the multipliers of the
-        attempt with the smallest gap. If values or gaps are equal, the earlier attempt is taken.
+        Its point is the feasible point with the best value among those of all attempts. Its bound by duality
+        is the best bound of all attempts. Its multipliers, its solver and its iterations are those of the
+        attempt with the smallest absolute gap. If two attempts have equal values, or equal gaps, the earlier
+        one counts.
 
         Raises
         ------
@@ -256,7 +262,7 @@ class ExactRun:
         feasible = [k for k, certificate in enumerate(certificates) if certificate.feasible]
         if feasible and any(result.status != "failed" for result in self.results):
             best = min(feasible, key=lambda k: structure.sign * attained(structure, certificates[k]))
-            nearest = min(range(len(certificates)), key=lambda k: certificates[k].distance)
+            nearest = min(range(len(certificates)), key=lambda k: certificates[k].absolute_gap)
             certificate = certificates[best]
             for other in certificates:
                 certificate = combined_certificate(structure, certificate, other)
@@ -285,9 +291,12 @@ def all_finite(variables: Sequence[cp.Variable]) -> bool:
 
 
 def with_equal_weights(structure: Structure, certificate: Certificate, watch: Any) -> Certificate:
-    """Return the certificate at equal weights where f = 0 is optimal and any weights are.
+    """Return the certificate at equal weights if f = 0 is an optimal predictor, else the given certificate.
 
-    The equal weights replace those of the solver, which are arbitrary in that case.
+    If f = 0 is optimal, the optimum does not depend on the weights: all feasible weights are optimal. The
+    weights of the solver are then arbitrary, and equal weights replace them. The
+    test is whether sum_m theta_m alpha'K_m alpha, the squared norm of f, is zero up to rounding at equal
+    positive weights theta. The new certificate is returned if its gap is as small as that of the given one.
     """
     read = read_ball(structure)
     if not isinstance(read, BallProblem) or not certificate.feasible:

@@ -16,7 +16,7 @@ from kernelopt.numerics.rounding import gamma
 from kernelopt.structure.affine import flat
 from kernelopt.structure.fidelities import FidelityTerm, read_fidelity
 from kernelopt.structure.pieces import Piece, centre, read_pieces
-from kernelopt.structure.structure import Structure, once
+from kernelopt.structure.structure import Structure, kept_in_structure
 from kernelopt.structure.trees import nodes, number, short, summands
 from kernelopt.threads import Watch
 from kernelopt.validation import Array
@@ -132,11 +132,11 @@ class Composite:
             size, error = size + gain + abs(added), error + error_added
         for (k, term), U in zip(self.fidelities, dual.subgradients, strict=True):
             U = term.fidelity.project(U)
-            paid = term.paid(U)
-            constant -= paid
+            cost = term.conjugate_cost(U)
+            constant -= cost
             gradients[k] += term.price * U
             sizes[k] += term.price * float(np.linalg.norm(U))
-            size, error = size + abs(paid), error + term.paid_error(U)
+            size, error = size + abs(cost), error + term.conjugate_cost_error(U)
         # What the risks added to a gradient is no larger than the gradient and all else in it.
         rounding = gamma(FEW_ROUNDINGS + len(self.trainers) + len(self.fidelities))
         totals = [s + float(np.linalg.norm(G)) for s, G in zip(sizes, gradients, strict=True)]
@@ -200,7 +200,7 @@ def subgradient(term: cp.Expression, pieces: list[Piece]) -> list[Array]:
     return found
 
 
-@once
+@kept_in_structure
 def read_composite(structure: Structure) -> Composite | str:
     """Read a problem as a `Composite` over bounded pieces, or say what stands in the way."""
     if structure.maximize:

@@ -12,24 +12,26 @@ from kernelopt.validation import Array
 
 LIPSCHITZ, MULTIPLIER, INTERCEPT = 0, 1, 2  # entries of State.warm
 STEPS, PROJECTIONS, STOP = 0, 1, 2  # entries of State.counts
-FIRST_ELASTICITY = 0.5  # of the forms q_i: between 0, where q_i is constant, and 1, where it is c / gamma_i
+# The first guess of -dlog q_i / dlog gamma_i with q_i = z'K_i z. The guess is the middle of two cases: the
+# elasticity is 0 if q_i does not depend on gamma_i, and 1 if q_i is proportional to 1 / gamma_i.
+FIRST_ELASTICITY = 0.5
 
 
 class ProblemData(NamedTuple):
     """The data of the problem.
 
-    `linear`, `curvature`, `lower`, `upper` define l(a) = linear'a - a'diag(curvature)a / 2 on a box;
-    B_i = bases_i diag(spectra_i) bases_i'; `totals` are the traces, nan where the trace is free.
+    The dual value of the loss is l(a) = linear'a - a'diag(curvature)a / 2 for lower <= a <= upper. If there
+    is an intercept, sum a = 0. The i-th kernel K_i is near B_i = bases_i diag(spectra_i) bases_i'.
     """
 
     linear: Array
     curvature: Array
     lower: Array
     upper: Array
-    bias: bool
+    bias: bool  # whether there is an intercept
     bases: Array
     spectra: Array
-    totals: Array
+    totals: Array  # the fixed trace of each K_i, nan if it is free
     diagonal: bool
 
 
@@ -37,10 +39,10 @@ class State(NamedTuple):
     """The last point, which is the start of the next call, and what was computed there."""
 
     alpha: Array
-    predictor: Array  # f
+    predictor: Array  # f = sum_i K_i z / gamma_i on the labelled points
     gamma: Array
-    elasticities: Array  # -dlog q_i / dlog gamma_i, q_i = z'K_i z
-    forms: Array  # q_i
+    elasticities: Array  # -dlog q_i / dlog gamma_i
+    forms: Array  # q_i = z'K_i z
     distances: Array  # |K_i - B_i|_F^2
     squares: Array  # |K_i|_F^2
     shifts: Array  # theta_i
