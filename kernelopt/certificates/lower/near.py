@@ -59,8 +59,8 @@ def lower_bound(read: Nearness, proof: Proof, upper: float) -> tuple[float, list
 
     The minimum is over the feasible X_i. If the trace of X_i is free, it is over the X_i at which
     price sum_k L(X_i - S_ik) <= (upper - offset) / factor. Here `upper` is a value that the objective
-    attains, so that every optimum satisfies this inequality. Last, bounds of the rounding errors are
-    subtracted.
+    attains, or that the relaxation `NearRelaxation` attains. At all other X_i the objective is above `upper`.
+    Last, bounds of the rounding errors are subtracted.
 
     The constants k in roundings(k) exceed the number of roundings of an expression:
 
