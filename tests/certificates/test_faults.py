@@ -234,7 +234,7 @@ def ridge(x, t, bias):
 
 
 @every("bias", [True, False], ids=["bias", "no-bias"])
-@pytest.mark.parametrize("shift", [1e3, 1e6])
+@pytest.mark.parametrize("shift", [1e3, pytest.param(1e6, marks=pytest.mark.slow)])
 def test_squared_loss_on_points_far_from_the_origin(shift, bias):
     rng = np.random.default_rng(0)
     x = shift + rng.integers(-5, 6, size=6)
@@ -244,7 +244,7 @@ def test_squared_loss_on_points_far_from_the_origin(shift, bias):
     assert solution.lower <= ridge(x, t, bias) <= solution.upper
 
 
-@pytest.mark.parametrize("shift", [1e3, 1e7])
+@pytest.mark.parametrize("shift", [1e3, pytest.param(1e7, marks=pytest.mark.slow)])
 def test_a_hard_margin_far_from_the_origin(shift):
     """w = 2, b = -2 shift - 1 separates by exactly one, and w^2 / 2 is 2."""
     x = shift + np.array([-1.0, 0.0, 1.0, 2.0])
@@ -468,6 +468,7 @@ def test_signs_hold_exactly_beside_kernels_of_very_different_size():
         assert (mu.value >= 0).all() and solution.lower <= solution.upper
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("seed", "method"), [(1052, "exact"), (2700, "cutting-plane")])
 def test_hard_margins_that_are_hardly_met_end_in_no_foreign_error(seed, method):
     with warnings.catch_warnings(), contextlib.suppress(ko.KerneloptError):

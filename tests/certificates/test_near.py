@@ -125,3 +125,24 @@ def central_slope(kind, h=1e-2):
         for d in (-h, h)
     ]
     return (values[0] - values[1]) / (2 * h)
+
+
+def test_forty_similarities_are_their_mean():
+    """sum_k |K - S_k|^2 = 40 |K - S|^2 + sum_k |S_k - S|^2 with the mean S; the S_k nearly cancel in it."""
+    rng = np.random.default_rng(3)
+    parts = 10.0 * rng.integers(-9, 10, size=(20, N, N))
+    many = np.concatenate([S[0] + parts + parts.transpose(0, 2, 1), S[1] - parts - parts.transpose(0, 2, 1)])
+    mean = (S[0] + S[1]) / 2
+    found = []
+    for targets, price in ((many, 0.01), (mean[None], 0.4)):
+        K = cp.Variable((N, N), PSD=True)
+        risk = ko.risk(K, Y, ko.hinge())
+        near = sum(price * ko.fidelity(K, T, "squared_frobenius") for T in targets)
+        problem = cp.Problem(cp.Minimize(risk + near), [cp.trace(K) == N])
+        found.append(ko.solve(problem, "first-order-dual", tol=1e-9))
+    constant = 0.01 * float(((many - mean) ** 2).sum())
+    one, other = found
+    assert (
+        one.lower <= other.upper + constant + 1e-12 * constant
+        and other.lower + constant <= one.upper + 1e-12 * constant
+    )

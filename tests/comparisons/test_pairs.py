@@ -378,6 +378,7 @@ def test_twenty_thousand_triplets():
     assert len(str(compared)) < 1000
 
 
+@pytest.mark.slow
 def test_twenty_thousand_random_triplets_and_one_cycle_of_as_many():
     compared = comparisons(random_triplets(100, 20_000, np.random.default_rng(0)))
     assert len(compared.contradictions[0]) == 2

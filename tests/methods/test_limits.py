@@ -259,7 +259,6 @@ SUITS = {
 }
 SHORT = {
     "at once": {"time_limit": 1e-6},
-    "soon": {"time_limit": 0.02},
     "iterations": {"max_iterations": 2},
     "chunks": {"max_chunks": 1, "chunk": 2},
 }

@@ -66,10 +66,11 @@ def lower_bound(read: Nearness, proof: Proof, upper: float) -> tuple[float, list
 
     * gamma: `size` for the sum and the division by it, two for the factor 1 - roundings(k);
     * a conjugate cost: three, for its sum, the price and the factor;
-    * an entry of G_i: two for z_j z_l / (2 gamma_i), and one for each addition of price * U_ik;
-    * the bound and the value: one for each addition, product or quotient.
-
-    The last two counts are for blocks with at most six fidelities.
+    * an entry of G_i: two for z_j z_l / (2 gamma_i), and two for each fidelity, whose U_ik is multiplied by
+      the price and added;
+    * the bound: two for each fidelity, whose cost is divided by the factor and subtracted, and one for the
+      minimum of the block. Every partial sum is at most |bound| + |minimum| + the sum of |costs|;
+    * the value: one for each addition and product.
     """
     learner = read.risk.learner
     alpha = learner.loss.project(proof.alpha, learner.y, learner.bias is not None)
@@ -83,17 +84,21 @@ def lower_bound(read: Nearness, proof: Proof, upper: float) -> tuple[float, list
     for block, U, share in zip(read.blocks, proof.U(), gamma, strict=True):
         pairs = list(zip(block.fidelities, U, strict=True))
         G = -block.adjoint(z) / (2 * share)
-        size = float(np.linalg.norm(G))
+        size, costs = float(np.linalg.norm(G)), 0.0
         for term, u in pairs:
             u = read.fidelity.project(u)
             G += read.price * u
             size += read.price * float(np.linalg.norm(u))
-            bound -= term.conjugate_cost(u) / read.factor
-            error += (term.conjugate_cost_error(u) + roundings(4) * abs(term.conjugate_cost(u))) / read.factor
+            cost = term.conjugate_cost(u)
+            bound -= cost / read.factor
+            costs += abs(cost) / read.factor
+            error += (term.conjugate_cost_error(u) + roundings(4) * abs(cost)) / read.factor
         of_adjoint = block.adjoint_error(z, perturbation) / (2 * share)
-        change = block.linear_minimum(G, read.price, known, roundings(16) * size + of_adjoint)
+        change = block.linear_minimum(
+            G, read.price, known, roundings(16 + 2 * len(pairs)) * size + of_adjoint
+        )
         bound += change
-        error += roundings(8) * (abs(bound) + abs(change))
+        error += roundings(8 + 2 * len(pairs)) * (abs(bound) + abs(change) + costs)
         minima.append(read.factor * block.piece.linear_minimum(G))
     value = read.offset + read.factor * bound
     size = abs(read.offset) + abs(read.factor * bound)

@@ -135,6 +135,7 @@ def test_the_multiplier_of_K_is_orthogonal_to_it(criterion, seed):
     assert np.linalg.norm(Z) > 1e-2 or seed == 6  # at the border of the cone, but for the last
 
 
+@pytest.mark.slow
 @with_learned
 def test_free_signs_are_never_worse_and_sometimes_better(criterion):
     strict = 0

@@ -128,6 +128,7 @@ def test_baselines_come_from_the_same_candidates():
     assert other.candidates is strategy.candidates and other.solve().weights.sum() == pytest.approx(1)
 
 
+@pytest.mark.slow
 def test_jobs_change_nothing_and_kernels_are_let_go():
     kernels = [ko.gaussian(w) for w in np.linspace(0.5, 3, 120)]
     grams, v = ko.Grams.from_kernels(kernels, points(300, d=2)), targets(300)

@@ -98,6 +98,7 @@ def test_the_fidelity_may_be_a_function():
             learning.dual()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["ESKL", "REKL", pytest.param("EMKL", marks=pytest.mark.slow)])
 def test_kernels_among_the_similarities_are_kept(name):
     """The norm is exact: where it costs more than it can gain, K_i = S_i; the zero matrix is one of them."""

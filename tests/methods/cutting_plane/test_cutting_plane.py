@@ -280,6 +280,7 @@ def reported(seed, stabilize):
     return problem, ko.solve(problem, "cutting-plane", stabilize=stabilize, callback=reports.append), reports
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [1])
 def test_the_level_saves_machines(seed):
     """At p = 1 the vertices of the linear master jump about: staying near the best needs fewer steps."""
@@ -338,6 +339,7 @@ def test_the_master_of_algorithm_three_finds_the_same(loss, p):
     assert np.linalg.norm(taylor.weights, p) <= 1 + 1e-12 and taylor.weights.min() >= 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("p", TAYLOR)
 def test_the_master_of_algorithm_three_on_many_kernels(p):
     taylor = ko.solve(diverse(1, p, 25), "cutting-plane", master="taylor")

@@ -43,6 +43,7 @@ def counted(loss, p, bias=True):
     return built.problem, kernels
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("bias", [False, True], ids=["no bias", "bias"])
 @every("memory", [5e8, 1e4])
 @every("p", [1.0, 4 / 3, np.inf])

@@ -364,6 +364,7 @@ def test_a_bounded_trace_has_a_coordinate_of_gradient_zero():
     assert bounded.half_range(np.eye(3)) == 0.5
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", ["ESKL", "EMKL"])
 @fidelities
 @every("T", [25])
@@ -384,6 +385,7 @@ def test_the_bound_of_the_corrected_theorem(form, fidelity, T):
     assert solution.upper - optimum <= tau * largest * np.sqrt(2 * np.log(N) / T)
 
 
+@pytest.mark.slow
 @fidelities
 def test_the_adaptive_step_is_far_faster(fidelity):
     formulation, dual = learning("ESKL", fidelity)

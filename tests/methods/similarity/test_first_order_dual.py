@@ -271,6 +271,7 @@ SLOW = (  # not certified to 1e-4 within 100 reports, that is 500 iterations, no
 )
 
 
+@pytest.mark.slow
 @forms
 @fidelities
 @every(
