@@ -369,6 +369,7 @@ for method, options in {
     )
 entry("explain", ko.explain, str, problem=thing(PROBLEM))
 entry("expand", ko.expand, lambda e: len(e.risks), problem=thing(PROBLEM))
+entry("dualize", ko.dualize, lambda d: len(d.variables()), problem=thing(PROBLEM))
 entry("register_method", ko.register_method, method=thing(METHODS["exact"]))
 entry(
     "decision_function",

@@ -6,6 +6,7 @@ from typing import Any
 
 import cvxpy as cp
 import numpy as np
+from cvxpy.atoms.affine.add_expr import AddExpression
 from cvxpy.constraints import PSD
 from cvxpy.constraints.constraint import Constraint
 
@@ -32,17 +33,20 @@ def parts(model: Model, leave_out: Any = None) -> dict[tuple[int, int], Constrai
     }
 
 
-def value_of(model: Model) -> cp.Expression:
-    """Return the dual function as a concave expression."""
+def value_of(model: Model, side: float = 1.0) -> cp.Expression:
+    """Return the dual function as a concave expression, or with `side` -1 its negative, term by term."""
     parts = [piece.value() for piece in model.pieces if piece.value is not None]
     if not model.linear.is_zero:
         parts.append(model.linear.expression(()))
-    if not parts:
-        return cp.Constant(0.0)
-    total = parts[0]
-    for sign, part in [signed(part) for part in parts[1:]]:
-        total = total - part if sign < 0 else total + part
-    return total
+    total: cp.Expression | None = None
+    for part in parts:
+        for summand in part.args if isinstance(part, AddExpression) else [part]:
+            sign, inner = signed(summand)
+            if total is None:
+                total = inner if side * sign > 0 else -inner
+            else:
+                total = total + inner if side * sign > 0 else total - inner
+    return cp.Constant(0.0) if total is None else total
 
 
 def of_piece(piece: Any, leave_out: Any) -> list[Constraint]:

@@ -101,6 +101,7 @@ def add_right_side(
             continue
         model.linear.add(sign * b[None, :], multiplier, scale, name)
     for id_, matrix in vectors.items():
+        multiplier.parametric = True
         given = Given(sp.csr_array(matrix), user[id_], name)
         model.pieces.append(Piece(partial(along, given, multiplier)))
 

@@ -31,7 +31,6 @@ from cvxpy.constraints import (
 from cvxpy.constraints.constraint import Constraint
 from cvxpy.reductions.dcp2cone.cone_matrix_stuffing import ConeMatrixStuffing
 from cvxpy.reductions.dcp2cone.dcp2cone import Dcp2Cone
-from cvxpy.reductions.eliminate_zero_sized import EliminateZeroSized
 from cvxpy.utilities.solver_context import SolverInfo
 
 from kernelopt.errors import DualizationError
@@ -39,6 +38,7 @@ from kernelopt.structure.trees import copied_constraint, replaced, short
 from kernelopt.validation import Array
 
 CONES = (Zero, NonNeg, SOC, PSD, ExpCone, PowCone3D, PowConeND)
+SHORT = {"quad_over_lin": "square", "pnorm": "norm"}  # names of atoms in a dual, in the place of cvxpy's
 MOST_PARAMETER_ENTRIES = 200  # each entry of a parameter that multiplies a variable is a matrix of its own
 
 
@@ -113,6 +113,7 @@ class TracingDcp2Cone(Dcp2Cone):  # type: ignore[misc]
         result, constraints = super().canonicalize_expr(expr, args, affine_above)
         if constraints:
             name = type(expr).__name__.removesuffix("Approx").lower()
+            name = SHORT.get(name, name)
             known = {v.id for arg in args if hasattr(arg, "variables") for v in arg.variables()}
             for constraint in constraints:
                 self.atoms.setdefault(constraint.id, name)
@@ -163,11 +164,11 @@ def all_kept(problem: cp.Problem) -> bool:
 
 def compiled(problem: cp.Problem, quadratic: bool) -> ConeForm | None:
     """Return the cone form, None where the quadratic part of the objective depends on parameters."""
-    supported = SolverInfo(solver="DUALIZE", supported_constraints=frozenset(CONES), supports_bounds=False)
+    supported = SolverInfo(solver="DUALIZE", supported_constraints=frozenset(CONES))
     tracing = TracingDcp2Cone(quad_obj=quadratic, solver_context=supported)
-    conic, _ = tracing.apply(problem)
-    position = {tracing._cons_id_map[c.id]: i for i, c in enumerate(problem.constraints)}
-    conic, _ = EliminateZeroSized().apply(conic)
+    conic, inverse = tracing.apply(problem)
+    position = {inverse.cons_id_map[c.id]: i for i, c in enumerate(problem.constraints)}
+    conic = cp.Problem(conic.objective, [c for c in conic.constraints if c.size])
     variables = conic.variables()
     plain = {id(v): cp.Variable(v.shape, name=v.name()) for v in variables}
     originals = {plain[id(v)].id: v for v in variables}

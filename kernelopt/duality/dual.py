@@ -6,15 +6,17 @@ from typing import Any, NamedTuple
 
 import cvxpy as cp
 import numpy as np
+import scipy.sparse as sp
 from cvxpy.constraints import Equality, Inequality
 from cvxpy.constraints.constraint import Constraint
 
 from kernelopt.duality.assembly import is_trivial, parts, value_of
 from kernelopt.duality.lagrangian import Read
 from kernelopt.duality.recovery import primal_point
-from kernelopt.duality.solving import optimize
+from kernelopt.duality.solving import USABLE, optimize
 from kernelopt.duality.text import problem_text
 from kernelopt.errors import ParameterError
+from kernelopt.threads import quietly
 from kernelopt.validation import Array
 
 
@@ -73,9 +75,11 @@ class Dual(cp.Problem):  # type: ignore[misc]
     @classmethod
     def of(cls, read: Read) -> Dual:
         """Return the dual of a problem that has been read as a Lagrangian and presolved."""
-        value = value_of(read.model)
         stated = {key: c for key, c in parts(read.model).items() if not is_trivial(c)}
-        objective = cp.Minimize(-value) if read.structure.maximize else cp.Maximize(value)
+        if read.structure.maximize:
+            objective: Any = cp.Minimize(value_of(read.model, -1.0))
+        else:
+            objective = cp.Maximize(value_of(read.model))
         dual = cls(objective, list(stated.values()), read=read)
         dual._keys = stated
         return dual
@@ -107,23 +111,23 @@ class Dual(cp.Problem):  # type: ignore[misc]
     def recover_primal(self, assign: bool = True) -> dict[cp.Variable, Array]:
         """Return the values of the primal's variables, which are multipliers of the dual.
 
-        The dual is solved first where it has not been.
+        The dual is solved first where it has not been, by one solver after another until the gap is small.
 
         Parameters
         ----------
         assign : bool, default True
             Whether the values are also set in the variables of the primal.
+
+        Raises
+        ------
+        InfeasibleError, UnboundedError, SolverError
+            If the dual has no optimum, or no solver finds it.
         """
         self._solved()
-        values = {
-            key: [dual.value for dual in constraint.dual_variables] for key, constraint in self._keys.items()
-        }
-        known = {key: value for key, value in values.items() if all(part is not None for part in value)}
-        point = primal_point(self.read.model, known)
-        found = {variable: point[variable.id] for variable in self.read.structure.user_variables}
+        found = self._recovered()
         if assign:
             for variable, value in found.items():
-                variable.save_value(value)
+                set_value(variable, value)
         return found
 
     def dual_values(self) -> Multipliers:
@@ -132,6 +136,29 @@ class Dual(cp.Problem):  # type: ignore[misc]
         The keys are the constraints; a label is a key too. A cone of several arguments has a list.
         """
         self._solved()
+        return self._multipliers()
+
+    def check(self) -> Check:
+        """Return the gap, and the violations of the conditions of optimality, at the recovered point."""
+        self._solved()
+        return self._checked()
+
+    def _solved(self) -> None:
+        """Solve the dual unless it has been solved."""
+        if self.solution is None or self.status not in USABLE:
+            optimize(self, lambda: self._checked().gap)
+
+    def _recovered(self) -> dict[cp.Variable, Array]:
+        """Return the primal point at the current values and multipliers."""
+        values = {
+            key: [dual.value for dual in constraint.dual_variables] for key, constraint in self._keys.items()
+        }
+        known = {key: value for key, value in values.items() if all(part is not None for part in value)}
+        point = primal_point(self.read.model, known)
+        return {variable: point[variable.id] for variable in self.read.structure.user_variables}
+
+    def _multipliers(self) -> Multipliers:
+        """Return the multipliers of the primal's constraints at the current values."""
         found = Multipliers()
         for i, constraint in enumerate(self.primal.constraints):
             if i in self.read.model.of_constraints:
@@ -139,36 +166,45 @@ class Dual(cp.Problem):  # type: ignore[misc]
                 found[constraint] = values[0] if len(values) == 1 else values
         return found
 
-    def check(self) -> Check:
-        """Return the gap, and the violations of the conditions of optimality, at the recovered point."""
-        point = self.recover_primal(assign=False)
-        structure = self.read.structure
-        for variable, copy in zip(structure.user_variables, structure.variables, strict=True):
-            copy.save_value(point[variable])
-        for term in structure.risks:
-            kernels = term.values()
-            value = np.inf if kernels is None else term.learner.train(kernels).value
-            term.stand_in.save_value(np.asarray(value))
-        lifted = structure.lifted
-        primal, dual = float(lifted.objective.value), float(self.solution.opt_val)
-        values = self.dual_values()
-        slacks = [0.0]
-        for given, copied in zip(self.primal.constraints, lifted.constraints, strict=True):
-            slacks += [abs(inner(given, copied, values[given]))] if given in values else []
-        size = max(1.0, abs(primal), abs(dual))
+    def _checked(self) -> Check:
+        """Return the conditions of optimality at the current values."""
+        point, structure = self._recovered(), self.read.structure
+        with quietly(), np.errstate(all="ignore"):  # cvxpy warns about the values of sparse variables
+            for variable, copy in zip(structure.user_variables, structure.variables, strict=True):
+                set_value(copy, point[variable])
+            for term in structure.risks:
+                kernels = term.values()
+                value = np.inf if kernels is None else term.learner.train(kernels).value
+                term.stand_in.save_value(np.asarray(value))
+            return self._conditions()
+
+    def _conditions(self) -> Check:
+        """Return the conditions of optimality at the current values of the structure's variables."""
+        lifted, values = self.read.structure.lifted, self._multipliers()
+        solver = self.solution.opt_val  # that of `ko.solve` has none
+        primal, dual = float(lifted.objective.value), float(self.value if solver is None else solver)
+        slacks = [
+            abs(inner(given, copied, values[given]))
+            for given, copied in zip(self.primal.constraints, lifted.constraints, strict=True)
+            if given in values
+        ]
         return Check(
             primal,
             dual,
-            abs(primal - dual) / size,
+            abs(primal - dual) / max(1.0, abs(primal), abs(dual)),
             largest_violation(lifted.constraints),
             largest_violation(self.constraints),
-            max(slacks),
+            max(slacks, default=0.0),
         )
 
-    def _solved(self) -> None:
-        """Solve the dual unless it has been solved."""
-        if self.solution is None or self.status not in (cp.OPTIMAL, cp.OPTIMAL_INACCURATE):
-            optimize(self)
+
+def set_value(variable: cp.Variable, value: Array) -> None:
+    """Set the value of a variable; cvxpy wants a sparse one as its entries."""
+    if variable.attributes["sparsity"]:
+        rows, columns = variable.sparse_idx
+        variable.value_sparse = sp.coo_array((value[rows, columns], (rows, columns)), variable.shape)
+    else:
+        variable.save_value(value)
 
 
 def inner(given: Constraint, copied: Constraint, multiplier: Any) -> float:

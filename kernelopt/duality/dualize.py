@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import cvxpy as cp
+from cvxpy.atoms.affine.affine_atom import AffAtom
+from cvxpy.atoms.affine.wraps import Wrap
 
 from kernelopt.duality.dual import Dual
 from kernelopt.duality.lagrangian import read_lagrangian
@@ -65,6 +67,14 @@ def dualize(problem: cp.Problem) -> Dual:
     >>> problem = cp.Problem(cp.Minimize(x[0] + 2 * x[1]), [(cp.sum(x) >= 1).set_label("total")])
     >>> dual = ko.dualize(problem)
     >>> print(dual)
+    maximize over y[total]
+        y[total]
+    subject to
+        y[total] <= c  (d/d x)
+        y[total] >= 0
+    >>> point = dual.recover_primal()[x]
+    >>> [round(float(v), 6) + 0.0 for v in point], round(float(dual.dual_values()["total"]), 6)
+    ([1.0, 0.0], 1.0)
     """
     check_is_problem(problem)
     check_treatable(problem)
@@ -100,8 +110,8 @@ def check_treatable(problem: cp.Problem) -> None:
     unset = [p.name() for p in problem.parameters() if p.value is None]
     if unset and not (problem.is_dpp()):
         raise DualizationError(
-            f"the parameters of a problem that is not DPP must have values, got None for {', '.join(unset)} in "
-            "dualize. Set the .value of each."
+            "the parameters of a problem that is not DPP must have values, got None for "
+            f"{', '.join(unset)} in dualize. Set the .value of each."
         )
 
 
@@ -117,6 +127,7 @@ def culprit(problem: cp.Problem) -> str:
             return f"the constraint {node.label or short(node)}"
     expression = problem.objective.args[0]
     wanted = "convex" if isinstance(problem.objective, cp.Minimize) else "concave"
-    return (
-        f"an objective that is not {wanted}, with the atom {type(expression).__name__}: {short(expression)}"
-    )
+    atom = expression
+    while isinstance(atom, AffAtom) and not isinstance(atom, Wrap):
+        atom = next(arg for arg in atom.args if not arg.is_affine())
+    return f"an objective that is not {wanted}, with the atom {type(atom).__name__}: {short(expression)}"

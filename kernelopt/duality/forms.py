@@ -40,6 +40,8 @@ class Multiplier:
         Whether the dual function depends on it only by a norm, so that nothing is gained by negative entries.
     definition : Form, function without arguments or None
         What has replaced it. A function writes the expression anew from the multipliers in it.
+    parametric : bool
+        Whether the dual function has its product with a parameter of several entries.
     shift : bool
         Whether it is no multiplier but a shift of a gradient, see `Model.shifts`.
     silent : bool
@@ -52,6 +54,7 @@ class Multiplier:
     solvable: bool = False
     norm: bool = False
     definition: Form | Callable[[], cp.Expression] | None = None
+    parametric: bool = False
     shift: bool = False
     silent: bool = False
 

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import cvxpy as cp
 import numpy as np
 from cvxpy.atoms.affine.affine_atom import AffAtom
+from cvxpy.atoms.affine.reshape import reshape
 from cvxpy.atoms.elementwise.abs import abs as abs_atom
 from cvxpy.atoms.elementwise.maximum import maximum
 from cvxpy.atoms.matrix_frac import MatrixFrac
@@ -26,7 +27,7 @@ from cvxpy.atoms.quad_over_lin import quad_over_lin
 from cvxpy.constraints.constraint import Constraint
 from cvxpy.transforms.indicator import indicator
 
-from kernelopt.duality.products import positive_factor
+from kernelopt.duality.products import positive_factor, signed
 from kernelopt.language.sets import p_norm
 from kernelopt.numerics.norms import conjugate_exponent
 
@@ -55,9 +56,14 @@ class Support(NamedTuple):
 
     @property
     def name(self) -> str:
-        """The kind with the names of the variables in the arguments, as far as they are the problem's."""
-        names = dict.fromkeys(v.name() for arg in self.args for v in arg.variables())
-        return " ".join([self.kind, *(n for n in names if not n.startswith("var"))][:4])
+        """The kind with the names of the variables in the arguments."""
+        return name_of(self.kind, *self.args)
+
+
+def name_of(kind: str, *args: cp.Expression) -> str:
+    """Return a kind with the names of at most three variables, which cvxpy's own names are not counted as."""
+    names = dict.fromkeys(v.name() for arg in args for v in arg.variables())
+    return " ".join([kind, *(n for n in names if not n.startswith("var"))][:4])
 
 
 def read_support(node: Any, args: list[cp.Expression]) -> Support | None:
@@ -78,7 +84,7 @@ def read_support(node: Any, args: list[cp.Expression]) -> Support | None:
     elif getattr(node, "axis", None) is not None:
         return None
     elif isinstance(node, quad_over_lin):
-        kind, p = "quad_over_lin", np.nan
+        kind, p = "square", np.nan
     elif isinstance(node, max_atom):
         kind, p = "max", np.nan
     else:
@@ -86,8 +92,16 @@ def read_support(node: Any, args: list[cp.Expression]) -> Support | None:
         kind = "norm"
         if not p >= 1:
             return None
+        args = [whole(args[0])]
     stand_in = cp.Variable(node.shape, nonneg=node.is_nonneg())
     return Support(stand_in, tuple(args), kind, p)
+
+
+def whole(arg: cp.Expression) -> cp.Expression:
+    """Return the matrix of an argument that lists its entries, of which a norm is the same."""
+    while isinstance(arg, reshape):
+        arg = arg.args[0]
+    return arg
 
 
 def without_supports(node: Any, found: list[Support], memo: dict[int, Any], linear: bool) -> Any:
@@ -118,11 +132,11 @@ def without_supports(node: Any, found: list[Support], memo: dict[int, Any], line
 
 def norm_ball(u: cp.Expression, p: float, price: cp.Expression) -> Constraint:
     """Return u in lambda U for the norm |.|_p: |u|_q <= lambda, with single entries for p = 1."""
-    return cp.abs(u) <= price if p == 1 else dual_norm(u, p) <= price
+    return cp.abs(signed(u)[1]) <= price if p == 1 else dual_norm(u, p) <= price
 
 
 def dual_norm(u: cp.Expression, p: float) -> cp.Expression:
     """Return |u|_q, 1/p + 1/q = 1, with a positive factor of u in front of the norm."""
-    factor, u = positive_factor(u)
+    factor, u = positive_factor(signed(u)[1])
     norm = p_norm(u if u.ndim == 1 else cp.vec(u, order="F"), conjugate_exponent(p))
     return norm if factor == 1 else factor * norm

@@ -50,7 +50,7 @@ class Reader:
     """The state of a reading: the objective and the constraints, from which known terms are taken out."""
 
     def __init__(self, structure: Structure) -> None:
-        self.structure, self.model = structure, Model()
+        self.structure, self.model = structure, Model(dpp=structure.problem.is_dpp())
         lifted = structure.lifted
         objective = lifted.objective.args[0]
         self.objective: cp.Expression = -objective if structure.maximize else objective
@@ -195,9 +195,20 @@ class Reader:
                 add_fidelity(self.model, node.fidelity, node.difference, price, count)
                 count += 1
 
+    def add_signs(self, variable: cp.Variable) -> None:
+        """Add the sign of a semidefinite variable: its row states that it is semidefinite."""
+        if kind_of(variable) in ("psd", "nsd"):
+            attributes = variable.attributes
+            for names, sign in ((("nonneg", "pos"), 1.0), (("nonpos", "neg"), -1.0)):
+                if any(attributes[name] for name in names):
+                    self.constraints.append(sign * variable >= 0)
+                    self.positions.append(None)
+                    self.names.append(f"{variable.name()} sign")
+
     def add_bounds(self) -> None:
         """Add the bounds of the variables, other than signs, as constraints."""
         for variable in self.structure.variables:
+            self.add_signs(variable)
             bounds = variable.attributes.get("bounds")
             if bounds is None:
                 continue

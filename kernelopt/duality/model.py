@@ -91,6 +91,10 @@ class Model:
     of_constraints : dict from the position of a constraint to a function that returns its multipliers' values
     shifts : dict from variable id to Multiplier
         A shift of the gradient by each variable of the user, zero except in `recovery`.
+    names : set of str
+        The names of all multipliers.
+    dpp : bool
+        Whether the problem is DPP, and the dual is to be.
     """
 
     rows: dict[int, Row] = field(default_factory=dict)
@@ -100,6 +104,7 @@ class Model:
     of_constraints: dict[int, Callable[[], list[Array]]] = field(default_factory=dict)
     shifts: dict[int, Multiplier] = field(default_factory=dict)
     names: set[str] = field(default_factory=set)
+    dpp: bool = True
 
     def multiplier(
         self, name: str, shape: tuple[int, ...], of: str, *, auxiliary: bool = False, solvable: bool = False,

@@ -16,11 +16,13 @@ from collections.abc import Callable
 from typing import Any
 
 import cvxpy as cp
+from cvxpy.constraints import PSD
 
 from kernelopt.duality.assembly import assembled
 from kernelopt.duality.forms import Form, Multiplier, Term
 from kernelopt.duality.matrices import coefficient_of, multiple_of_identity
 from kernelopt.duality.model import Model, Piece, Row
+from kernelopt.duality.products import labelled
 
 
 def presolve(model: Model) -> None:
@@ -44,6 +46,7 @@ def solve_row(model: Model, row: Row) -> bool:
         and term.scale is None
         if len(row.form.of(term.multiplier)) == 1 and term.multiplier.definition is None
         if (rank := preference(row, term.multiplier)) is not None
+        if not (model.dpp and multiplies_parameters(model, row, term.multiplier))
     ]
     if not candidates:
         return False
@@ -62,6 +65,17 @@ def preference(row: Row, multiplier: Multiplier) -> int | None:
     return 1 if not row.user and multiplier.auxiliary is False and multiplier.size == 1 else None
 
 
+def multiplies_parameters(model: Model, row: Row, multiplier: Multiplier) -> bool:
+    """Whether a row has parameters besides a multiplier that other parts multiply by parameters.
+
+    To solve the row for it would make products of parameters, which are not DPP.
+    """
+    forms = [model.linear, *(other.form for other in model.rows.values() if other is not row)]
+    scaled = any(term.scale is not None for form in forms for term in form.of(multiplier))
+    own = [term.scale for term in row.form.terms] + [one.parameter for one in row.form.given]
+    return (scaled or multiplier.parametric) and any(part is not None for part in own)
+
+
 def solve_for(model: Model, row: Row, term: Term, factor: float, rest: Form) -> None:
     """Put -rest / factor in the place of a multiplier, everywhere."""
     multiplier = term.multiplier
@@ -77,9 +91,11 @@ def solve_for(model: Model, row: Row, term: Term, factor: float, rest: Form) -> 
             known.definition.substitute(multiplier, definition)
     attributes = multiplier.variable.attributes
     if attributes["nonneg"] and not multiplier.expression.is_nonneg():
-        model.pieces.append(Piece(domain=lambda: [multiplier.expression >= 0], label=multiplier.of))
+        label = f"{multiplier.variable.name()} >= 0"
+        model.pieces.append(Piece(domain=lambda: [labelled(multiplier.expression >= 0, label)]))
     if attributes["PSD"]:
-        model.pieces.append(Piece(domain=lambda: [multiplier.expression >> 0], label=multiplier.of))
+        label = f"{multiplier.variable.name()} >> 0"
+        model.pieces.append(Piece(domain=lambda: [labelled(PSD(multiplier.expression), label)]))
 
 
 def replace_floor(model: Model, piece: Piece) -> bool:
@@ -137,7 +153,7 @@ def replace_by_bound(
         return False
     for trial in (lambda: stand_in_for(expression, multiplier.variable.shape), bound):
         multiplier.definition = trial
-        if not assembled(model, leave_out=own).is_dcp():
+        if not assembled(model, leave_out=own).is_dcp(dpp=model.dpp):
             multiplier.definition = None
             return False
     return True

@@ -74,7 +74,9 @@ def product_expression(
         n = shape[0]
         factor = coefficient_of(matrix, variable, True)
         if factor is not None:
-            return times(factor, y if y.is_symmetric() or variable.is_symmetric() else half_sum(y))
+            own = variable.ndim == 2 and variable.is_symmetric()
+            y = in_shape(y, shape)
+            return times(factor, y if own or y.is_symmetric() else half_sum(y))
         matrix = symmetrized(matrix, n)
     factor = multiple_of_identity(matrix)
     if factor is not None:

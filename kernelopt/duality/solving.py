@@ -1,38 +1,53 @@
-"""The optimum of a dual, by the ladder of conic solvers."""
+"""The optimum of a dual, by the ladder of conic solvers; answers are judged by what they prove."""
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 import cvxpy as cp
 
 from kernelopt.conic.ladder import ladder, run_solver
 from kernelopt.errors import InfeasibleError, SolverError, UnboundedError
 
+ACCURATE = 1e-6  # an answer of this relative gap ends the search; solvers stop at 1e-8 on gaps of their own
+USABLE = (cp.OPTIMAL, cp.OPTIMAL_INACCURATE)
 
-def optimize(problem: cp.Problem) -> None:
-    """Solve a problem with one solver after another, until one of them calls its answer optimal.
+
+def optimize(problem: cp.Problem, error: Callable[[], float]) -> None:
+    """Solve a problem with one solver after another until `error` is small, and keep the best answer.
+
+    Parameters
+    ----------
+    problem : cp.Problem
+    error : function without arguments
+        The error of the answer that is in the problem, such as the duality gap of the recovered point.
 
     Raises
     ------
     InfeasibleError, UnboundedError, SolverError
-        If none does; the class is that of the last status.
+        If no solver has an answer; the class is that of the last status.
     """
-    order = max(
-        (c.args[0].shape[0] for c in problem.constraints if isinstance(c, cp.constraints.PSD)), default=0
-    )
-    statuses = []
+    semidefinite = (c for c in problem.constraints if isinstance(c, cp.constraints.PSD))
+    order = max((c.args[0].shape[0] for c in semidefinite), default=0)
+    statuses, best, least = [], None, float("inf")
     for attempt in ladder(linear=problem.is_lp(), order=order):
         result = run_solver(problem, attempt)
-        statuses.append(f"{attempt.name}: {result.status}{result.failure and f' ({result.failure})'}")
-        if result.status == cp.OPTIMAL:
-            return
-        if result.status in (cp.INFEASIBLE, cp.UNBOUNDED):
+        statuses.append(f"{attempt.name}: {result.failure or result.status}")
+        if result.status in USABLE:
+            found = error()
+            if best is None or found < least:
+                best, least = problem.solution, found
+            if least <= ACCURATE:
+                break
+        elif result.status in (cp.INFEASIBLE, cp.UNBOUNDED) and best is None:
             break
-    if problem.status == cp.OPTIMAL_INACCURATE:
+    if best is not None:
+        problem.unpack(best)
         return
     kind = {cp.INFEASIBLE: InfeasibleError, cp.UNBOUNDED: UnboundedError}.get(result.status, SolverError)
     raise kind(
-        f"the dual must have an optimum, got {'; '.join(statuses)}. A dual without a feasible point "
-        "belongs to a "
-        "primal that is unbounded or whose optimum has no multipliers; an unbounded one to an infeasible "
-        "primal."
+        f"the dual must have an optimum, got {'; '.join(statuses)}. A dual without a feasible point belongs "
+        "to a primal that is unbounded or whose optimum has no multipliers, an unbounded dual to an "
+        "infeasible "
+        "primal: correct the primal."
     )

@@ -11,7 +11,7 @@ from cvxpy.constraints import PSD
 from cvxpy.constraints.constraint import Constraint
 
 from kernelopt.duality.forms import Multiplier
-from kernelopt.duality.functions import Support, dual_norm, norm_ball
+from kernelopt.duality.functions import Support, dual_norm, name_of, norm_ball
 from kernelopt.duality.model import Model, Piece, read_affine
 from kernelopt.duality.products import labelled
 from kernelopt.fidelities import Fidelity
@@ -60,9 +60,9 @@ def add_support(model: Model, support: Support) -> None:
         f"lambda[{support.name}]", support.stand_in.shape, f"the value of {support.name}", auxiliary=True
     )
     row.form.add(-sp.eye_array(price.size), price)
-    {"maximum": add_maximum, "quad_over_lin": add_quotient, "matrix_frac": add_inverse}.get(
-        support.kind, add_norm
-    )(model, support, price)
+    {"maximum": add_maximum, "square": add_quotient, "matrix_frac": add_inverse}.get(support.kind, add_norm)(
+        model, support, price
+    )
 
 
 def part_multiplier(model: Model, support: Support, arg: cp.Expression, **attributes: Any) -> Multiplier:
@@ -70,9 +70,9 @@ def part_multiplier(model: Model, support: Support, arg: cp.Expression, **attrib
     symmetric = arg.ndim == 2 and arg.is_symmetric() and not attributes
     more = {"symmetric": True} if symmetric else attributes
     return model.multiplier(
-        f"u[{support.name}]",
+        f"u[{name_of(support.kind, arg)}]",
         arg.shape,
-        f"the argument of {support.name}",
+        f"the argument of {name_of(support.kind, arg)}",
         auxiliary=True,
         solvable=support.p != np.inf and support.kind != "max",
         norm=support.kind in ("norm", "abs"),

@@ -74,7 +74,10 @@ def expression_text(expression: Any, tight: int = SUM) -> str:
     """Return an expression as text, in brackets where it binds less tightly than `tight`."""
     name = type(expression).__name__
     if isinstance(expression, QuadraticForms):
-        return str(expression.name())
+        alpha, gamma = (
+            None if e is None else expression_text(e, UNIT) for e in (expression.alpha, expression.gamma)
+        )
+        return f"({alpha}' K_m {alpha}{'' if gamma is None else f' / {gamma}'})_m"
     if isinstance(expression, cp.Constant):
         return constant_text(expression, tight)
     if not expression.args:
@@ -112,10 +115,11 @@ def sum_text(expression: Any) -> tuple[str, int]:
     """Return a sum, with minus signs in the place of negated summands."""
     parts = [expression_text(arg, SUM) for arg in expression.args]
     parts = [part for part in parts if part not in ("0", "-0")] or ["0"]
-    text = parts[0]
-    for part in parts[1:]:
+    first = next((i for i, part in enumerate(parts) if not part.startswith("-")), 0)
+    text = parts.pop(first)
+    for part in parts:
         text += f" - {part[1:]}" if part.startswith("-") else f" + {part}"
-    return text, SUM if len(parts) > 1 else PRODUCT
+    return text, SUM if parts or text.startswith("-") else PRODUCT
 
 
 def minus_text(expression: Any) -> tuple[str, int]:

@@ -109,7 +109,7 @@ def box(
 
 def bound(side: Array, scaling: Scaling, weight: cp.Expression | None) -> Any:
     """Return w times a bound, a number where all entries are equal."""
-    value: Any = float(side[0]) if np.ptp(side) == 0 else cp.Constant(side, name="C")
+    value: Any = float(side[0]) + 0.0 + 0.0 if np.ptp(side) == 0 else cp.Constant(side, name="C")
     if not side.any():
         return value
     if scaling.bounds:

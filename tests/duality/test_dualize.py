@@ -1,0 +1,557 @@
+"""The dual of a problem: its value, its text, the way back, and the identities of duality."""
+
+from __future__ import annotations
+
+import io
+import re
+import runpy
+from contextlib import redirect_stdout, suppress
+from functools import cache
+from itertools import pairwise
+from pathlib import Path
+
+import cvxpy as cp
+import numpy as np
+import pytest
+
+import kernelopt as ko
+from formulations import lanckriet, linear_functional, lp_norm, similarity, triplet_lp
+from tests.duality.generic import PROBLEMS, RISKS, Ks, n, y
+from tests.every import every
+from tests.problems import CASES, crossed, sample_weights, solved
+
+MODULES = (lanckriet, linear_functional, lp_norm, similarity, triplet_lp)
+ENTRIES = {entry.name: entry for module in MODULES for entry in module.CATALOGUE}
+ROOT = Path(__file__).parents[2]
+TOLERANCE = 1e-6
+FENCED = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+PRINTED = re.compile(r"^```python\n(.*?)^```\n\n```text\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+def close(value, other, tolerance=TOLERANCE):
+    return abs(value - other) <= tolerance * max(1.0, abs(other))
+
+
+@cache
+def example(name):
+    """A formulation of the catalogue, its dual by hand and the dual that is found, both solved."""
+    formulation = ENTRIES[name].example(np.random.default_rng(0))
+    by_hand, found = formulation.dual(), ko.dualize(formulation.problem)
+    return formulation, by_hand, solved(by_hand), found, optimum(found)
+
+
+def optimum(dual):
+    """The value of a dual, solved until its gap is small."""
+    if dual.solution is None:
+        dual.check()
+    return float(dual.solution.opt_val)
+
+
+def recovered(dual):
+    """Whether the primal point that a dual gives is optimal, and its multipliers are."""
+    found = dual.check()
+    assert found.gap <= 1e-4 and found.feasibility <= 1e-5 and found.stationarity <= 1e-5
+    assert found.complementarity <= 1e-3 * max(1.0, abs(found.dual))
+
+
+# ------------------------------------------------------------------------------------- catalogue
+
+
+@every("name", ENTRIES)
+def test_the_dual_of_a_formulation_has_the_value_of_the_one_by_hand(name):
+    _, _, value, found, own = example(name)
+    assert close(own, value)
+    assert isinstance(found, ko.Dual) and isinstance(found, cp.Problem) and found.is_dcp()
+
+
+@every("name", ENTRIES)
+def test_the_point_of_the_dual_gives_the_primal(name):
+    formulation, _, _, found, _ = example(name)
+    recovered(found)
+    point = found.recover_primal(assign=False)
+    assert set(point) == set(ko.Structure(formulation.problem).user_variables)
+
+
+@every("name", ["lp_norm.primal", "lanckriet.sdp", "similarity.kernel_per_similarity"])
+def test_the_point_is_certified(name):
+    formulation, _, _, found, own = example(name)
+    assert close(ko.certify(formulation.problem, found.recover_primal(assign=False)).upper, own, 1e-4)
+
+
+def hand_alpha(name, by_hand, labels):
+    """The values of the variables by hand, the unsigned alpha of a margin with its labels."""
+    values = {v.name(): (v, np.asarray(v.value)) for v in by_hand.variables()}
+    if "alpha" in values and values["alpha"][0].is_nonneg():
+        values["alpha"] = (values["alpha"][0], labels * values["alpha"][1])
+    return {key: value for key, (_, value) in values.items()}
+
+
+@every("name", ENTRIES)
+def test_variables_of_one_name_have_values_that_are_optimal_for_both(name):
+    """Optimal points need not be unique: those by hand are put into the dual that was found."""
+    formulation, by_hand, value, found, _ = example(name)
+    targets = formulation.risks[0].learner.y if formulation.risks else None
+    hand = hand_alpha(name, by_hand, targets)
+    shared = [v for v in found.variables() if v.name() in hand]
+    if name.startswith(("lp_norm.p", "lp_norm.t", "similarity", "lanckriet.sdp")):
+        assert shared
+    at_hand = [cp.abs(v - hand[v.name()]) <= 1e-6 for v in shared]
+    if at_hand:
+        fixed = cp.Problem(found.objective, [*found.constraints, *at_hand])
+        assert close(solved(fixed), value, 1e-4)
+
+
+# -------------------------------------------------------------------------------------- generic
+
+
+@cache
+def pair(name):
+    problem = {**PROBLEMS, **RISKS}[name]()
+    return problem, ko.dualize(problem)
+
+
+@pytest.mark.filterwarnings("ignore:Reading from a sparse CVXPY expression")
+@every("name", [*PROBLEMS, *RISKS])
+def test_the_dual_of_any_convex_problem_has_its_value(name):
+    problem, dual = pair(name)
+    recovered(dual)
+    value = optimum(dual)
+    dual.recover_primal()
+    at_point = float(problem.objective.value)
+    assert close(value, at_point, 1e-4)
+    if name != "power cone of many":
+        assert close(value, float(solved(problem)) if name != "geometric mean" else at_point, TOLERANCE)
+
+
+UNIQUE = ["least squares", "quadratic form", "norm ball", "second-order cone", "columns of cones", "NSD",
+          "entropy", "exponential cone", "power cone", "spectrahedron", "linear", "bounded",
+          "squared", "PSD variable", "block norm, bounded"]  # fmt: skip
+
+
+@pytest.mark.filterwarnings("ignore::cvxpy.utilities.warn.CvxpyDeprecationWarning")
+def test_a_constraint_of_the_class_nonpos():
+    x = cp.Variable(2, name="x")
+    below = cp.constraints.NonPos(1 - x).set_label("below")
+    dual = ko.dualize(cp.Problem(cp.Minimize(x[0] + 3 * x[1]), [below]))
+    assert close(optimum(dual), 4.0) and dual.dual_values()["below"] == pytest.approx([1.0, 3.0], abs=1e-6)
+
+
+@every("name", UNIQUE)
+def test_multipliers_have_the_signs_of_cvxpy(name):
+    problem, dual = pair(name)
+    solved(problem)
+    found = dual.dual_values()
+    for constraint in problem.constraints:
+        values = found[constraint] if isinstance(found[constraint], list) else [found[constraint]]
+        for value, variable in zip(values, constraint.dual_variables, strict=True):
+            assert np.ravel(value) == pytest.approx(np.ravel(variable.value), abs=2e-3, rel=2e-3)
+        if constraint.label:
+            assert found[constraint.label] is found[constraint]
+    with pytest.raises(KeyError):
+        found["no such label"]
+
+
+@every(
+    "name", [*list(PROBLEMS)[:12], "entropy", "p-norm", "bounded", "squared", "PSD variable", "free signs"]
+)
+def test_the_dual_of_the_dual_has_the_value_of_the_primal(name):
+    _, dual = pair(name)
+    assert close(optimum(ko.dualize(dual)), optimum(dual), 1e-5)
+
+
+@every("name", ["lp_norm.primal", "lanckriet.soft_margin", "lanckriet.sdp", "similarity.single_kernel"])
+def test_the_dual_of_the_dual_of_a_formulation(name):
+    _, _, value, found, _ = example(name)
+    assert close(optimum(ko.dualize(found)), value, 1e-5)
+
+
+# ------------------------------------------------------------------------------------------ text
+
+
+def text(problem):
+    return str(ko.dualize(problem))
+
+
+def test_lp_norm_multiple_kernel_learning_prints_as_problem_d():
+    theta = cp.Variable(3, nonneg=True, name="theta")
+    problem = cp.Problem(
+        cp.Minimize(ko.risk(ko.combine(theta, Ks), y, ko.hinge(1.0))), ko.lp_ball(theta, 4 / 3)
+    )
+    assert text(problem) == (
+        "maximize over alpha\n"
+        "    y'alpha - 1/2 |(alpha' K_m alpha)_m|_4\n"
+        "subject to\n"
+        "    y * alpha >= 0   (lower)\n"
+        "    y * alpha <= 1   (upper)\n"
+        "    sum(alpha) == 0  (bias)"
+    )
+
+
+def test_lanckriets_problem_prints_as_his_qcqp():
+    printed = text(lanckriet.soft_margin(Ks, y, C=1.0, trace=8.0).problem)
+    assert "2 y'alpha - 8 y[trace]" in printed
+    assert "(alpha' K_m alpha)_m <= y[trace] A[trace, mu]" in printed
+
+
+def test_the_similarity_problem_prints_as_the_dual_by_hand():
+    printed = text(similarity.single_kernel(Ks[0] - np.eye(n), y, rho=0.5, trace=3.0).problem)
+    assert "y'alpha - 1/2 <U0, S0> - 3 y[trace]" in printed
+    assert "[U0 + 2 y[trace] I, alpha; alpha', 1] >> 0" in printed and "|U0| <= 1" in printed
+
+
+def test_the_lasso_prints_as_in_textbooks():
+    printed = text(PROBLEMS["lasso"]())
+    assert printed.splitlines()[0] == "maximize over y[square]"
+    assert "|A[square, x] y[square]| <= 0.3" in printed
+
+
+@every("name", [*PROBLEMS, *RISKS])
+def test_the_text_fits_a_screen_and_holds_no_data(name):
+    _, dual = pair(name)
+    printed = str(dual)
+    assert max(len(line) for line in printed.splitlines()) <= 120
+    assert "True" not in printed and "Promote" not in printed and "..." not in printed
+    for variable in dual.variables():
+        assert variable.name() in printed and dual.meaning[variable.name()]
+    assert all(constraint.label for constraint in dual.constraints)
+
+
+def test_data_are_constants_with_names():
+    dual = ko.dualize(PROBLEMS["linear"]())
+    named = {constant.name() for constant in dual.constants() if constant.size > 1}
+    assert {"c", "A[rows, x]"} <= named
+
+
+# ------------------------------------------------------------------------------------ parameters
+
+
+def test_one_parameter_drives_both():
+    C = cp.Parameter(pos=True, name="C", value=1.3)
+    for loss in (ko.hinge(C), ko.squared_hinge(C), ko.huberized_hinge(C, 0.4), ko.logistic(C)):
+        mu = cp.Variable(3, nonneg=True, name="mu")
+        problem = cp.Problem(cp.Minimize(ko.risk(ko.combine(mu, Ks), y, loss)), ko.lp_ball(mu, 2))
+        dual = ko.dualize(problem)
+        assert dual.is_dpp() and "C" in str(dual)
+        values = []
+        for C.value in (0.7, 2.0):
+            values.append(solved(dual))
+            assert close(values[-1], solved(problem), 1e-5)
+        assert values[0] < values[1]
+        C.value = 1.3
+
+
+def test_parameters_of_any_place_stay():
+    x, level = cp.Variable(4, name="x"), cp.Parameter(nonneg=True, name="level", value=0.3)
+    p = cp.Parameter(4, name="p", value=np.arange(1.0, 5))
+    problem = cp.Problem(
+        cp.Minimize(cp.norm2(x - p) + level * cp.norm1(x)), [(p @ x >= 1).set_label("row"), x <= p]
+    )
+    dual = ko.dualize(problem)
+    for level.value, p.value in ((0.3, np.arange(1.0, 5)), (1.7, np.array([2.0, 1, 1, 3]))):
+        assert close(solved(dual), solved(problem), 1e-6)
+
+
+def test_a_weight_of_the_risk_may_be_a_parameter():
+    price = cp.Parameter(nonneg=True, name="price", value=0.5)
+    mu = cp.Variable(3, nonneg=True, name="mu")
+    problem = cp.Problem(cp.Minimize(price * ko.risk(ko.combine(mu, Ks), y, ko.hinge(1.0)) + cp.sum(mu)))
+    dual = ko.dualize(problem)
+    for price.value in (0.5, 2.0):
+        assert close(solved(dual), solved(problem), 1e-6)
+
+
+def test_bounds_may_be_parameters():
+    top = cp.Parameter(2, name="top", value=[1.0, 2.0])
+    x = cp.Variable(2, bounds=[0, top], name="x")
+    problem = cp.Problem(cp.Maximize(cp.sum(x)), [x[0] + 2 * x[1] <= 4])
+    dual = ko.dualize(problem)
+    for top.value in ([1.0, 2.0], [3.0, 0.5]):
+        assert close(solved(dual), solved(problem))
+
+
+def test_the_radius_of_a_ball_may_be_a_parameter():
+    mu, radius = cp.Variable(3, nonneg=True, name="mu"), cp.Parameter(pos=True, name="R", value=2.0)
+    risk = ko.risk(ko.combine(mu, Ks), y, ko.hinge(1.0))
+    dual = ko.dualize(cp.Problem(cp.Minimize(risk), ko.lp_ball(mu, 3, radius)))
+    assert "1/2 R |(alpha' K_m alpha)_m|_1.5" in str(dual)
+
+
+@pytest.mark.filterwarnings("ignore:You are solving a parameterized problem that is not DPP")
+def test_where_a_problem_is_not_dpp_parameters_take_their_values():
+    x, level = cp.Variable(4, name="x"), cp.Parameter(pos=True, name="level", value=0.3)
+    problem = cp.Problem(cp.Minimize(level * level * cp.norm2(x) + cp.norm1(x - 1)))
+    dual = ko.dualize(problem)
+    assert dual.parameters() == [] and close(optimum(dual), solved(problem))
+
+
+# ------------------------------------------------------------------------------------ identities
+
+
+SETS = {
+    **{f"ball {p:g}": lambda mu, p=p: ko.lp_ball(mu, p) for p in (1, 4 / 3, 2, 3, np.inf)},
+    "trace": lambda mu: [(mu @ np.trace(Ks, axis1=1, axis2=2) == 8).set_label("trace")],
+}
+
+
+def learning(case, constraints, C=None):
+    mu = cp.Variable(3, nonneg=True, name="mu")
+    target = case.y(n)
+    loss = case.loss(np.ones(n) if C is None else C)
+    risk = ko.risk(ko.combine(mu, Ks) + 0.1 * np.eye(n), target, loss)
+    return cp.Problem(cp.Minimize(risk), constraints(mu))
+
+
+@every("case, kind", crossed(CASES, SETS, thorough=(), usual=("ball 2",)))
+def test_the_structured_dual_is_the_mechanical_one(case, kind):
+    """The second is the dual of the explicit problem, which has no risk in it."""
+    problem = learning(case, SETS[kind], sample_weights(n))
+    structured = ko.dualize(problem)
+    mechanical = ko.dualize(ko.expand(problem).problem)
+    value = solved(structured)
+    assert close(value, optimum(mechanical), 1e-5) and close(value, solved(problem))
+
+
+@every("case", CASES, ids=lambda case: case.name)
+def test_the_dual_is_that_of_the_textbook(case):
+    """Against l(a) and its domain as the papers print them, at fixed kernels."""
+    C, target = sample_weights(n), case.y(n)
+    K = Ks[0] + 0.3 * np.eye(n)
+    dual = ko.dualize(cp.Problem(cp.Minimize(ko.risk(K, target, case.loss(C)))))
+    a = cp.Variable(n)
+    gain, domain = case.dual(a, target, C)
+    bias = [cp.sum(a) == 0] if case.loss(C).default_bias else []
+    L = np.linalg.cholesky(K)
+    assert close(
+        solved(dual), solved(cp.Problem(cp.Maximize(gain - cp.sum_squares(L.T @ a) / 2), domain + bias))
+    )
+
+
+@every("case", CASES, ids=lambda case: case.name)
+def test_the_perspective_of_the_conjugate_is_that_of_the_loss(case):
+    """A risk inside a square has a multiplier for its weight: 1/2 risk^2, with its dual l(a)^2 / 2 scaled."""
+    if (
+        case.name == "hard_margin"
+    ):  # the same for every weight: its square is infinite or the square of a norm
+        return
+    K, target, C = Ks[0] + 0.3 * np.eye(n), case.y(n), sample_weights(n)
+    mu = cp.Variable(nonneg=True, name="mu")
+    risk = ko.risk(mu * K, target, case.loss(C))
+    problem = cp.Problem(cp.Minimize(cp.square(risk) / 2), [mu <= 1])
+    fixed = ko.dualize(cp.Problem(cp.Minimize(ko.risk(K, target, case.loss(C)))))
+    assert close(solved(ko.dualize(problem)), solved(fixed) ** 2 / 2, 1e-5)
+
+
+def value_at(p, grams=Ks, C=1.0, loss=ko.hinge):
+    theta = cp.Variable(len(grams), nonneg=True)
+    risk = ko.risk(ko.combine(theta, grams), y, loss(C))
+    return solved(ko.dualize(cp.Problem(cp.Minimize(risk), ko.lp_ball(theta, p))))
+
+
+def test_the_value_does_not_increase_in_p():
+    values = [value_at(p) for p in (1, 4 / 3, 2, 3, np.inf)]
+    assert all(a >= b - 1e-6 for a, b in pairwise(values))
+
+
+def test_scaling_the_kernel_is_scaling_the_loss():
+    assert close(value_at(2, 3 * Ks, 0.5), value_at(2, Ks, 1.5) / 3)
+
+
+def test_a_constant_kernel_changes_nothing_where_there_is_an_intercept():
+    assert close(value_at(2, np.array([K + 5 for K in Ks[:1]])), value_at(2, Ks[:1]))
+
+
+def test_p_one_with_equal_traces_is_the_qcqp():
+    grams = np.array([K / np.trace(K) for K in Ks])
+    assert close(
+        2 * value_at(1, grams), solved(ko.dualize(lanckriet.soft_margin(grams, y, trace=1.0).problem))
+    )
+
+
+def test_signed_weights_are_below_the_nonnegative_ones():
+    values = [
+        solved(ko.dualize(lanckriet.soft_margin(Ks, y, weights=sign, trace=8.0).problem))
+        for sign in ("free", "nonnegative")
+    ]
+    assert values[0] <= values[1] + 1e-6
+
+
+def test_weak_duality_at_any_feasible_point():
+    problem, dual = pair("bounded")
+    _ = optimum(dual)
+    mu = problem.variables()[0]
+    for factor in (1.0, 2.0, 5.0):
+        mu.value = factor * dual.recover_primal(assign=False)[mu]
+        assert float(problem.objective.value) >= optimum(dual) - 1e-6 or factor < 1
+
+
+def test_without_a_strictly_feasible_point_nothing_is_called_optimal():
+    """min x over [[0, x, 0], [x, z, 0], [0, 0, x + 1]] >> 0 is 0, and its dual is -1."""
+    x, z = cp.Variable(name="x"), cp.Variable(name="z")
+    matrix = cp.bmat([[0, x, 0], [x, z, 0], [0, 0, x + 1]])
+    dual = ko.dualize(cp.Problem(cp.Minimize(x), [(matrix >> 0).set_label("cone")]))
+    (Y,) = dual.variables()
+    Y.value = np.diag([0.0, 0, 1])  # the only feasible values have Y_33 = 1 - 2 Y_12 and Y_22 = 0
+    assert all(c.value() for c in dual.constraints) and float(dual.objective.value) == pytest.approx(-1)
+    with suppress(ko.KerneloptError):
+        found = dual.check()
+        assert max(found.gap, found.feasibility, found.stationarity, found.complementarity) > 1e-3
+
+
+# ------------------------------------------------------------------------- README, docs, examples
+
+
+def problems_in(namespace):
+    values = list(namespace.values())
+    values += [v.formulation for v in values if isinstance(v, ko.Planted)]
+    values += [v.problem for v in values if isinstance(v, ko.Formulation | ko.Programme)]
+    return [v for v in values if isinstance(v, cp.Problem) and not isinstance(v, ko.Dual)]
+
+
+def run(source):
+    namespace = {"__name__": "page"}
+    with redirect_stdout(io.StringIO()):
+        exec(compile(source, "page", "exec"), namespace)  # noqa: S102
+    return namespace
+
+
+def agrees(problem):
+    dual = ko.dualize(problem)
+    value = optimum(dual)
+    certificate = ko.solve(problem).certificate
+    slack = 1e-5 * max(1.0, abs(value))
+    assert certificate.lower - slack <= value <= certificate.upper + slack
+
+
+def test_the_first_problem_of_the_readme():
+    blocks = FENCED.findall((ROOT / "README.md").read_text(encoding="utf-8"))
+    (problem,) = problems_in(run(blocks[0]))
+    agrees(problem)
+
+
+@pytest.mark.slow
+def test_all_problems_of_the_readme():
+    blocks = FENCED.findall((ROOT / "README.md").read_text(encoding="utf-8"))
+    namespace = run("\n".join(blocks))
+    two_tasks = cp.Problem(
+        cp.Minimize(sum(namespace["risks"]) + namespace["price"]), ko.lp_ball(namespace["common"], 2)
+    )
+    soft = lanckriet.soft_margin(namespace["grams"], namespace["y"], C=1.0).problem
+    for problem in (*problems_in(namespace), two_tasks, soft):
+        agrees(problem)
+
+
+def test_the_page_on_duality_prints_what_it_says():
+    namespace = {"__name__": "page"}
+    blocks = PRINTED.findall((ROOT / "docs" / "duality.md").read_text(encoding="utf-8"))
+    assert len(blocks) == 3
+    for source, expected in blocks:
+        out = io.StringIO()
+        with redirect_stdout(out):
+            exec(compile(source, "duality.md", "exec"), namespace)  # noqa: S102
+        assert out.getvalue() == expected
+
+
+@pytest.mark.slow
+@every("page", sorted(path.name for path in (ROOT / "docs").glob("*.md")))
+def test_the_problems_of_the_docs(page):
+    """The blocks of a page run one after another, and what they make is dualised in the end."""
+    blocks = FENCED.findall((ROOT / "docs" / page).read_text(encoding="utf-8"))
+    for problem in problems_in(run("\n".join(blocks))):
+        agrees(problem)
+
+
+def test_the_problem_of_the_example():
+    with redirect_stdout(io.StringIO()):
+        space = runpy.run_path(str(ROOT / "examples" / "fused_tasks.py"))
+    dual = ko.dualize(space["problem"])
+    assert close(optimum(dual), space["solution"].value, 1e-5)
+    assert dual.dual_values()["comparisons"] == pytest.approx(space["near"].dual_value, abs=1e-3)
+
+
+# ---------------------------------------------------------------------------------------- errors
+
+
+def refused(problem, *words):
+    with pytest.raises(ko.DualizationError) as caught:
+        ko.dualize(problem)
+    for word in words:
+        assert word in str(caught.value)
+    assert "got" in str(caught.value)
+
+
+def test_integers_are_refused_by_name():
+    count = cp.Variable(2, integer=True, name="count")
+    refused(cp.Problem(cp.Minimize(cp.sum(count)), [count >= 1]), "count", "integer", "Relax")
+    choice = cp.Variable(boolean=True, name="choice")
+    refused(cp.Problem(cp.Minimize(choice)), "choice", "boolean")
+
+
+def test_what_is_not_convex_is_refused_with_the_atom():
+    x = cp.Variable(2, name="x")
+    refused(cp.Problem(cp.Minimize(cp.sum(cp.sqrt(x)))), "convex", "Power")
+    refused(cp.Problem(cp.Minimize(cp.norm(x)), [cp.sqrt(cp.norm(x)) <= 1]), "norm")
+    risk = ko.risk(ko.combine(cp.Variable(3, nonneg=True), Ks), y, ko.hinge(1.0))
+    refused(cp.Problem(cp.Maximize(risk)), "Risk")
+
+
+def test_complex_variables_are_refused():
+    refused(cp.Problem(cp.Minimize(cp.norm(cp.Variable(2, complex=True, name="w")))), "complex", "w")
+
+
+def test_cones_without_a_known_dual_are_refused():
+    X = cp.Variable((2, 2), PSD=True, name="X")
+    batch = cp.constraints.FiniteSet(cp.Variable(name="f"), [1, 2])
+    refused(cp.Problem(cp.Minimize(cp.trace(X)), [batch]), "FiniteSet")
+
+
+@pytest.mark.filterwarnings("ignore:You are solving a parameterized problem that is not DPP")
+def test_parameters_without_values_are_refused_only_where_they_are_needed():
+    x, p = cp.Variable(2, name="x"), cp.Parameter(pos=True, name="p")
+    refused(cp.Problem(cp.Minimize(cp.norm(x - p * p))), "p", "value")
+    dual = ko.dualize(cp.Problem(cp.Minimize(cp.sum_squares(x)), [cp.sum(x) >= p]))
+    p.value = 2.0
+    assert close(solved(dual), 2.0)
+
+
+@every("given", [None, 3, cp.Variable(2), "problem"])
+def test_what_is_no_problem_is_refused(given):
+    with pytest.raises(ko.InputError, match="must be a cvxpy.Problem"):
+        ko.dualize(given)
+
+
+def test_a_formulation_is_refused_with_the_remedy():
+    with pytest.raises(ko.InputError, match=r"\.problem"):
+        ko.dualize(lp_norm.primal(Ks, y))
+
+
+def test_a_dual_made_by_hand_has_no_primal():
+    with pytest.raises(ko.InputError, match="dualize"):
+        ko.Dual(cp.Maximize(0), []).primal  # noqa: B018
+
+
+def test_a_dual_is_solved_by_any_verb():
+    """`ko.solve` certifies the dual as any other problem, and the way back starts from its answer."""
+    mu = cp.Variable(3, nonneg=True, name="mu")
+    dual = ko.dualize(
+        cp.Problem(cp.Minimize(ko.risk(ko.combine(mu, Ks), y, ko.hinge(1.0))), ko.lp_ball(mu, 2))
+    )
+    solution = ko.solve(dual)
+    assert solution.gap <= 1e-5 and dual.check().gap <= 1e-4
+
+
+def test_an_infeasible_primal_has_an_unbounded_dual():
+    x = cp.Variable(2, name="x")
+    dual = ko.dualize(cp.Problem(cp.Minimize(cp.sum(x)), [x >= 1, x <= 0]))
+    with pytest.raises(ko.UnboundedError, match="dual"):
+        dual.recover_primal()
+
+
+def test_the_users_problem_is_left_alone():
+    mu = cp.Variable(3, nonneg=True, name="mu")
+    problem = cp.Problem(cp.Minimize(ko.risk(ko.combine(mu, Ks), y, ko.hinge(1.0))), ko.lp_ball(mu, 2))
+    dual = ko.dualize(problem)
+    dual.check()
+    dual.dual_values()
+    assert mu.value is None and problem.status is None and problem.constraints[0].dual_value is None
+    dual.recover_primal()
+    assert mu.value is not None and problem.status is None
