@@ -95,6 +95,8 @@ class ExplicitRisk:
     alpha : str
     z : cp.Variable
     bias : Written or None
+    norm : float
+        The block norm of the risk.
     variables : list of Written
     lines : list of Line
         The constraints and signs of the loss.
@@ -110,6 +112,7 @@ class ExplicitRisk:
     z: Written
     bias: Written | None
     variables: list[Written]
+    norm: float = 2.0
     lines: list[Line] = field(default_factory=list)
 
 
@@ -187,8 +190,9 @@ def explicit_risk(term: RiskTerm, notation: Notation, suffix: str) -> ExplicitRi
     variables = [*functions, *([bias] if bias else []), notation(z), *map(notation, slacks)]
     value = added([square, loss])
     return ExplicitRisk(
-        value, square, loss, functions, kernels, fit, f"alpha{suffix}", notation(z), bias, variables, lines
-    )
+        value, square, loss, functions, kernels, fit, f"alpha{suffix}", notation(z), bias, variables,
+        learner.norm, lines,
+    )  # fmt: skip
 
 
 def is_part(K: cp.Expression, n: int) -> bool:

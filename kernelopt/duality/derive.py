@@ -1,0 +1,302 @@
+"""`derive`: the dual of a problem in steps, each of which is checked at a random point."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import cvxpy as cp
+import numpy as np
+
+from kernelopt.duality.dual import Dual, set_value
+from kernelopt.duality.dualize import dualize
+from kernelopt.duality.forms import Multiplier
+from kernelopt.duality.lagrangian import Read, read_lagrangian
+from kernelopt.duality.layout import WIDTH, broken, entries, latex_array, legend_text
+from kernelopt.duality.minima import Minimum, risk_minima, variable_minima
+from kernelopt.duality.notation import Notation
+from kernelopt.duality.show import eliminated, multiplier_tags, names_in, renamed
+from kernelopt.duality.statement import ExplicitRisk, Statement, primal_of, statement_of
+from kernelopt.duality.symbols import Symbols
+from kernelopt.duality.trials import (
+    lagrangian_at,
+    maximized,
+    names_of_constraints,
+    near_random,
+    objective_at,
+    solved,
+    values_of,
+)
+from kernelopt.duality.written import PRODUCT, UNIT, Written, added, filled, inside, multiplied, name_of, negated
+from kernelopt.structure.structure import Structure
+from kernelopt.structure.trees import replaced
+from kernelopt.threads import COMPILING, quietly
+from kernelopt.validation import Array, as_generator
+
+
+@dataclass(frozen=True)
+class Step:
+    """A step of a derivation.
+
+    Attributes
+    ----------
+    title : str
+    lines : tuple of Written
+        Formulas, and words as `Written` with \\mathrm.
+    check : str
+        What was computed at the random point.
+    residual : float
+        How far from true it was, relative to the size of the numbers.
+    """
+
+    title: str
+    lines: tuple[Written, ...]
+    check: str
+    residual: float
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Derivation:
+    """The dual of a problem in steps; made by `derive`. It prints as text, and as LaTeX in a notebook.
+
+    Attributes
+    ----------
+    primal, dual : Statement
+    steps : tuple of Step
+    legend : tuple of (name, meaning)
+    """
+
+    primal: Statement
+    dual: Statement
+    steps: tuple[Step, ...]
+    legend: tuple[tuple[str, str], ...]
+
+    @property
+    def residual(self) -> float:
+        """The largest residual of a step."""
+        return max(step.residual for step in self.steps)
+
+    def __str__(self) -> str:
+        parts = ["The problem\n" + as_text(self.primal)]
+        for i, step in enumerate(self.steps, 1):
+            lines = [line for part in step.lines for line in broken(part.signed_text, WIDTH, "  ", "      ")]
+            checked = broken(f"check: {step.check}: {step.residual:.1e}", WIDTH, "  ", "    ")
+            parts.append("\n".join([f"{i}. {step.title}", *lines, *checked]))
+        parts.append("The dual\n" + as_text(self.dual))
+        if self.legend:
+            parts.append("where\n" + legend_text(self.legend))
+        return "\n\n".join(parts)
+
+    def __repr__(self) -> str:
+        return str(self)
+
+    def _repr_latex_(self) -> str:
+        rows = [f"**The problem**\n\n$$\n{latex_array(self.primal)}\n$$"]
+        for i, step in enumerate(self.steps, 1):
+            formulas = " \\\\\n".join(f"& {line.signed_tex}" for line in step.lines)
+            body = f"\n\n$$\n\\begin{{aligned}}\n{formulas}\n\\end{{aligned}}\n$$" if step.lines else ""
+            rows.append(f"**{i}. {step.title}**{body}\n\nCheck: {step.check}: {step.residual:.1e}.")
+        rows.append(f"**The dual**\n\n$$\n{latex_array(self.dual)}\n$$")
+        return "\n\n".join(rows)
+
+
+def as_text(statement: Statement) -> str:
+    """Return a problem as text in one column."""
+    return "\n".join(line for entry in entries(statement, WIDTH, True) or [] for line in entry)
+
+
+def derive(problem: cp.Problem, random_state: Any = 0) -> Derivation:
+    """The dual of a problem in steps, each of which is checked at a random point."""
+    rng = as_generator(random_state, "random_state")
+    dual = dualize(problem)
+    with COMPILING, quietly(), np.errstate(all="ignore"):
+        return Derivative(dual).derivation(rng)
+
+
+class Derivative:
+    """The state of a derivation: the two readings of the problem, and its notation."""
+
+    def __init__(self, dual: Dual) -> None:
+        self.dual, self.read = dual, dual.read
+        self.structure = dual.read.structure
+        self.raw: Read = read_lagrangian(Structure(dual.primal))  # before multipliers are eliminated
+        self.notation = Notation(Symbols(names_in(self.structure, dual)), renamed(self.structure, dual))
+
+    def derivation(self, rng: np.random.Generator) -> Derivation:
+        """Return the derivation, with the checks at a random point."""
+        optimum = self.dual.check()
+        primal, explicit = primal_of(self.structure, self.notation, multiplier_tags(self.dual))
+        self.set_primal(rng)
+        P = objective_at(self.structure)
+        near_random(self.dual, [*self.dual.constraints, *self.dual.objective.args[0].domain], rng)
+        values = values_of(self.read.model)
+        D = self.structure.sign * float(self.dual.objective.value)
+        expression = lagrangian_at(self.read, values)
+        L = float(np.ravel(expression.value)[0])
+        size = max(1.0, abs(P), abs(D), abs(L))
+        steps = [
+            Step(
+                "The Lagrangian",
+                (filled("L = @0", "L = @0", self.lagrangian(explicit)),),
+                f"at random feasible points it is {L:.6g}, at most the objective {P:.6g}",
+                max(0.0, L - P) / size,
+            )
+        ]
+        steps += self.risk_steps(explicit, values, rng)
+        steps.append(self.minimum_step(expression, values))
+        steps += self.elimination_step(values, D)
+        steps.append(
+            Step(
+                "Weak and strong duality",
+                (),
+                f"dual {D:.6g} <= primal {P:.6g} at the random points; at the optimum {optimum.dual:.6g} and "
+                f"{optimum.primal:.6g} differ by",
+                max(max(0.0, D - P) / size, optimum.gap),
+            )
+        )
+        stated = statement_of(self.dual, self.notation)
+        return Derivation(primal, stated, tuple(steps), tuple(self.notation.symbols.legend()))
+
+    def set_primal(self, rng: np.random.Generator) -> None:
+        """Set the structure's variables to a random feasible point."""
+        structure = self.structure
+        point = self.dual.recover_primal(assign=False)
+        for variable, copy in zip(structure.user_variables, structure.variables, strict=True):
+            set_value(copy, point[variable])
+        whole = cp.Problem(cp.Minimize(cp.sum([cp.sum(v) for v in structure.variables])))
+        constraints = [*structure.explicit.constraints, *structure.domains, *structure.atom_domains]
+        near_random(whole, constraints, rng)
+
+    def lagrangian(self, explicit: list[ExplicitRisk]) -> Written:
+        """Return the Lagrangian as it is written: the objective, and every multiplier times its constraint."""
+        notation, structure = self.notation, self.structure
+        parts = []
+        for risk, term in zip(explicit, structure.risks, strict=True):
+            gap = added([risk.z, *(negated(f) for f in risk.functions), *([negated(risk.bias)] if risk.bias else [])])
+            fit = filled("@0'@1", r"@0^\top @1", name_of(risk.alpha), inside(gap, UNIT), binds=PRODUCT)
+            price = next((w for known, _, w in self.read.alphas if known is term), None)
+            if isinstance(price, Multiplier):
+                stand_in = notation.substitutes[id(term.stand_in)]
+                over = added([risk.value, negated(stand_in)])
+                parts += [multiplied(name_of(price.variable.name()), over), fit]
+            else:
+                notation.substitutes[id(term.stand_in)] = added([risk.value, fit])
+        whole = notation(replaced(structure.lifted.objective.args[0], {}))
+        parts = [negated(whole) if structure.maximize else whole, *parts]
+        for i, constraint in enumerate(structure.lifted.constraints):
+            names = [m for m in self.read.model.multipliers if m.of == f"the constraint {constraint.label or i}"]
+            parts += constraint_products(constraint, names, notation)
+        for risk, term in zip(explicit, structure.risks, strict=True):
+            if id(term.stand_in) in notation.substitutes and not structure.constrained:
+                notation.substitutes[id(term.stand_in)] = risk.value
+        return added(parts)
+
+    def risk_steps(
+        self, explicit: list[ExplicitRisk], values: dict[str, Array], rng: np.random.Generator
+    ) -> list[Step]:
+        """Return the step that minimises over f, z and b, for every risk that is written by its conjugate."""
+        steps = []
+        for risk, term in zip(explicit, self.structure.risks, strict=True):
+            known = next(((a, w) for other, a, w in self.read.alphas if other is term), None)
+            if known is None:
+                continue
+            alpha = values[known[0].variable.name()]
+            if isinstance(known[1], Multiplier):
+                alpha = alpha / float(values[known[1].variable.name()])
+            learner = term.learner
+            variable = cp.Variable(learner.n, name=risk.alpha)
+            self.notation.names[variable.id] = risk.alpha
+            stated = learner.loss.dual_perspective(variable, learner.y) or learner.loss.dual_expression(variable, learner.y)
+            minima = risk_minima(risk, self.notation, self.notation(stated[0]))
+            z = cp.Variable(learner.n)
+            least = solved(cp.Problem(cp.Minimize(term.loss.expression(z, learner.y) + alpha @ z)))
+            value = term.loss.dual_value(alpha, learner.y)
+            residual = abs(least - value) / max(1.0, abs(value))
+            if len(term.kernels) == 1:
+                residual = max(residual, square_residual(term.kernels[0].value[: learner.n, : learner.n], alpha, rng))
+            steps.append(
+                Step(
+                    "The minimum over " + ", ".join(m.variable.text for m in minima),
+                    tuple(line for m in minima for line in minimum_lines(m)),
+                    "the minimum over z by a solver against the formula, and f = K alpha against random f",
+                    residual,
+                )
+            )
+        return steps
+
+    def minimum_step(self, expression: cp.Expression, values: dict[str, Array]) -> Step:
+        """Return the step that minimises over the variables of the problem."""
+        names = names_of_constraints(self.raw)
+        best, _ = maximized(self.raw.model, {k: v for k, v in values.items() if k in names})
+        least = solved(cp.Problem(cp.Minimize(expression)))
+        lines = [line for m in variable_minima(self.dual, self.notation) for line in minimum_lines(m)]
+        return Step(
+            "The minimum over " + ", ".join(self.notation(v).text for v in self.structure.variables),
+            tuple(lines),
+            f"the minimum of L by a solver, {least:.6g}, against the dual function, {best:.6g}",
+            abs(best - least) / max(1.0, abs(least)),
+        )
+
+    def elimination_step(self, values: dict[str, Array], D: float) -> list[Step]:
+        """Return the step that eliminates multipliers, none where all are variables of the dual."""
+        where = eliminated(self.dual, self.notation)
+        gone = [m for m in self.read.model.multipliers if m.definition is not None]
+        if not gone:
+            return []
+        known = {variable.name() for variable in self.dual.variables()}
+        best, _ = maximized(self.raw.model, {k: v for k, v in values.items() if k in known})
+        lines = [filled("@0 = @1", "@0 = @1", name, value) for name, value in where]
+        return [
+            Step(
+                "The maximum over the multipliers that the others determine",
+                tuple(lines),
+                f"their maximum by a solver, {best:.6g}, against the formula, {D:.6g}",
+                abs(best - D) / max(1.0, abs(D)),
+            )
+        ]
+
+
+def minimum_lines(minimum: Minimum) -> list[Written]:
+    """Return a minimum as two lines: what is minimised and what comes out, and the conjugate that it is."""
+    over = filled("min over @0 of @1", r"\min_{@0}\ @1", minimum.variable, minimum.function)
+    if not minimum.result:
+        return [over]
+    if len(minimum.result) == 3:
+        condition = Written(*(" ".join(getattr(p, s) for p in minimum.result) for s in ("signed_text", "signed_tex")))
+        text = f"{over.text} = 0 where {condition.text}"
+        tex = rf"{over.tex} = 0 \ \mathrm{{where}}\ {condition.tex}"
+    else:
+        text = f"{over.text} = {minimum.result[0].signed_text}"
+        tex = f"{over.tex} = {minimum.result[0].signed_tex}"
+        for more in minimum.result[1:]:
+            text, tex = f"{text} at {more.text}", rf"{tex}\ \mathrm{{at}}\ {more.tex}"
+    words = name_of(f"x[{minimum.kind}]").tex.removeprefix("x_{").removesuffix("}")
+    return [Written(text, tex), Written(f"  ({minimum.kind})", rf"\quad\left({words}\right)")]
+
+
+def constraint_products(constraint: Any, multipliers: list[Multiplier], notation: Notation) -> list[Written]:
+    """Return <multiplier, constraint> for every argument of a constraint."""
+    names = [name_of(m.variable.name()) for m in multipliers]
+    if hasattr(constraint, "expr") and len(names) == 1 and len(constraint.args) == 2:
+        left, right = (notation(arg) for arg in constraint.args)
+        return [product_of(names[0], added([left, negated(right)]), constraint.expr)]
+    return [
+        negated(product_of(name, notation(arg), arg)) for name, arg in zip(names, constraint.args, strict=False)
+    ]
+
+
+def product_of(name: Written, slack: Written, expression: Any) -> Written:
+    """Return y g, y'g or <Y, G>."""
+    if expression.size == 1:
+        return multiplied(name, slack)
+    if expression.ndim == 2:
+        return filled("<@0, @1>", r"\langle @0, @1\rangle", name, slack)
+    return filled("@0'@1", r"@0^\top @1", name, inside(slack, UNIT), binds=PRODUCT)
+
+
+def square_residual(K: Array, alpha: Array, rng: np.random.Generator) -> float:
+    """Return by how much f = K beta, at random beta, is below f = K alpha in 1/2 f'K^+ f - alpha'f."""
+    least = -float(alpha @ K @ alpha) / 2
+    others = alpha + rng.normal(size=(8, alpha.size)) * (np.abs(alpha).max() + 1e-3)
+    values = [float(b @ K @ b) / 2 - float(alpha @ K @ b) for b in others]
+    return max(0.0, least - min(values)) / max(1.0, abs(least))
