@@ -11,6 +11,7 @@ import cvxpy as cp
 import numpy as np
 from cvxpy.problems.problem import Cache
 
+from kernelopt.duality.show import latex_of
 from kernelopt.entry_points import leave_out, loaded
 from kernelopt.errors import ParameterError
 from kernelopt.language.risk import Risk
@@ -79,6 +80,9 @@ class Formulation:
             f"<Formulation {self.name}: {sense}, {constraints} constraint(s), claim {self.claim!r}, "
             f"{self.reference}>"
         )
+
+    def _repr_latex_(self) -> str:
+        return latex_of(self.problem)
 
     def __getstate__(self) -> dict[str, Any]:
         """Return what is pickled and copied deeply: all but what cvxpy keeps of the last solve."""

@@ -28,6 +28,7 @@ from kernelopt.learner import BlockMachine, Machine
 from kernelopt.structure.evaluation import Evaluator, Given, sum_of_magnitudes
 from kernelopt.structure.gate import check_problem, check_values
 from kernelopt.structure.structure import Point, Structure
+from kernelopt.tables import html_table
 from kernelopt.threads import Watch
 from kernelopt.validation import Array, boolean
 
@@ -125,6 +126,15 @@ class Certificate:
                 f"triplet programme, got another problem: {self.source}. Keep the problem itself instead."
             )
         return self.source.statement(self).save(path)
+
+    def _repr_html_(self) -> str:
+        rows = [
+            ["lower bound", f"{self.lower:.9g}"], ["upper bound", f"{self.upper:.9g}"],
+            ["relative gap", f"{self.gap:.1e}"], ["route", self.route],
+        ]  # fmt: skip
+        rows += [["remark", self.reason]] if self.reason else []
+        rows += [[f"violation of {name}", f"{value:.1e}"] for name, value in self.residuals.items()]
+        return html_table(rows, caption="Certificate")
 
     def __str__(self) -> str:
         text = f"{self.lower:.9g} <= optimum <= {self.upper:.9g} (gap {self.gap:.1e}, {self.route})"

@@ -16,7 +16,7 @@ from kernelopt.duality.layout import WIDTH, broken, entries, latex_array, legend
 from kernelopt.duality.minima import Minimum, risk_minima, variable_minima
 from kernelopt.duality.notation import Notation
 from kernelopt.duality.show import eliminated, multiplier_tags, names_in, renamed
-from kernelopt.duality.statement import ExplicitRisk, Statement, primal_of, statement_of
+from kernelopt.duality.statement import ExplicitRisk, Statement, constraint_lines, primal_of, statement_of
 from kernelopt.duality.symbols import Symbols
 from kernelopt.duality.trials import (
     lagrangian_at,
@@ -27,7 +27,17 @@ from kernelopt.duality.trials import (
     solved,
     values_of,
 )
-from kernelopt.duality.written import PRODUCT, UNIT, Written, added, filled, inside, multiplied, name_of, negated
+from kernelopt.duality.written import (
+    PRODUCT,
+    UNIT,
+    Written,
+    added,
+    filled,
+    inside,
+    multiplied,
+    name_of,
+    negated,
+)
 from kernelopt.structure.structure import Structure
 from kernelopt.structure.trees import replaced
 from kernelopt.threads import COMPILING, quietly
@@ -172,7 +182,9 @@ class Derivative:
         notation, structure = self.notation, self.structure
         parts = []
         for risk, term in zip(explicit, structure.risks, strict=True):
-            gap = added([risk.z, *(negated(f) for f in risk.functions), *([negated(risk.bias)] if risk.bias else [])])
+            gap = added(
+                [risk.z, *(negated(f) for f in risk.functions), *([negated(risk.bias)] if risk.bias else [])]
+            )
             fit = filled("@0'@1", r"@0^\top @1", name_of(risk.alpha), inside(gap, UNIT), binds=PRODUCT)
             price = next((w for known, _, w in self.read.alphas if known is term), None)
             if isinstance(price, Multiplier):
@@ -184,7 +196,9 @@ class Derivative:
         whole = notation(replaced(structure.lifted.objective.args[0], {}))
         parts = [negated(whole) if structure.maximize else whole, *parts]
         for i, constraint in enumerate(structure.lifted.constraints):
-            names = [m for m in self.read.model.multipliers if m.of == f"the constraint {constraint.label or i}"]
+            names = [
+                m for m in self.read.model.multipliers if m.of == f"the constraint {constraint.label or i}"
+            ]
             parts += constraint_products(constraint, names, notation)
         for risk, term in zip(explicit, structure.risks, strict=True):
             if id(term.stand_in) in notation.substitutes and not structure.constrained:
@@ -206,14 +220,19 @@ class Derivative:
             learner = term.learner
             variable = cp.Variable(learner.n, name=risk.alpha)
             self.notation.names[variable.id] = risk.alpha
-            stated = learner.loss.dual_perspective(variable, learner.y) or learner.loss.dual_expression(variable, learner.y)
-            minima = risk_minima(risk, self.notation, self.notation(stated[0]))
+            stated = learner.loss.dual_perspective(variable, learner.y) or learner.loss.dual_expression(
+                variable, learner.y
+            )
+            domain = [list(line.chain) for line in constraint_lines(stated[1], self.notation, {})]
+            minima = risk_minima(risk, self.notation(stated[0]), domain)
             z = cp.Variable(learner.n)
             least = solved(cp.Problem(cp.Minimize(term.loss.expression(z, learner.y) + alpha @ z)))
             value = term.loss.dual_value(alpha, learner.y)
             residual = abs(least - value) / max(1.0, abs(value))
             if len(term.kernels) == 1:
-                residual = max(residual, square_residual(term.kernels[0].value[: learner.n, : learner.n], alpha, rng))
+                residual = max(
+                    residual, square_residual(term.kernels[0].value[: learner.n, : learner.n], alpha, rng)
+                )
             steps.append(
                 Step(
                     "The minimum over " + ", ".join(m.variable.text for m in minima),
@@ -229,7 +248,11 @@ class Derivative:
         names = names_of_constraints(self.raw)
         best, _ = maximized(self.raw.model, {k: v for k, v in values.items() if k in names})
         least = solved(cp.Problem(cp.Minimize(expression)))
-        lines = [line for m in variable_minima(self.dual, self.notation) for line in minimum_lines(m)]
+        lines = [
+            line
+            for m in variable_minima(self.dual, self.raw.model, self.notation)
+            for line in minimum_lines(m)
+        ]
         return Step(
             "The minimum over " + ", ".join(self.notation(v).text for v in self.structure.variables),
             tuple(lines),
@@ -257,21 +280,16 @@ class Derivative:
 
 
 def minimum_lines(minimum: Minimum) -> list[Written]:
-    """Return a minimum as two lines: what is minimised and what comes out, and the conjugate that it is."""
+    """Return a minimum as lines: what is minimised, what comes out and where, and the conjugate that it is."""
     over = filled("min over @0 of @1", r"\min_{@0}\ @1", minimum.variable, minimum.function)
-    if not minimum.result:
-        return [over]
-    if len(minimum.result) == 3:
-        condition = Written(*(" ".join(getattr(p, s) for p in minimum.result) for s in ("signed_text", "signed_tex")))
-        text = f"{over.text} = 0 where {condition.text}"
-        tex = rf"{over.tex} = 0 \ \mathrm{{where}}\ {condition.tex}"
-    else:
-        text = f"{over.text} = {minimum.result[0].signed_text}"
-        tex = f"{over.tex} = {minimum.result[0].signed_tex}"
-        for more in minimum.result[1:]:
-            text, tex = f"{text} at {more.text}", rf"{tex}\ \mathrm{{at}}\ {more.tex}"
+    lines = [over, filled("  = @0", r"\quad = @0", minimum.value)]
+    if minimum.conditions:
+        chains = [[" ".join(getattr(p, s) for p in chain) for s in ("signed_text", "signed_tex")]
+                  for chain in minimum.conditions]  # fmt: skip
+        text, tex = (", ".join(parts) for parts in zip(*chains, strict=True))
+        lines.append(Written(f"  where {text}, else -inf", rf"\quad\mathrm{{where}}\ {tex}"))
     words = name_of(f"x[{minimum.kind}]").tex.removeprefix("x_{").removesuffix("}")
-    return [Written(text, tex), Written(f"  ({minimum.kind})", rf"\quad\left({words}\right)")]
+    return [*lines, Written(f"  ({minimum.kind})", rf"\quad\left({words}\right)")]
 
 
 def constraint_products(constraint: Any, multipliers: list[Multiplier], notation: Notation) -> list[Written]:
@@ -281,7 +299,8 @@ def constraint_products(constraint: Any, multipliers: list[Multiplier], notation
         left, right = (notation(arg) for arg in constraint.args)
         return [product_of(names[0], added([left, negated(right)]), constraint.expr)]
     return [
-        negated(product_of(name, notation(arg), arg)) for name, arg in zip(names, constraint.args, strict=False)
+        negated(product_of(name, notation(arg), arg))
+        for name, arg in zip(names, constraint.args, strict=False)
     ]
 
 

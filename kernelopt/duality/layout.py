@@ -51,6 +51,8 @@ def tagged(line: Line, width: int) -> list[str]:
 def broken(text: str, width: int, first: str, rest: str) -> list[str]:
     """Return a text in lines, broken before signs, and in brackets only where nothing else is left."""
     lines, indent = [], first
+    text, start = text.lstrip(), len(text) - len(text.lstrip())
+    indent, rest = indent + " " * start, rest + " " * start
     while len(indent) + len(text) > width:
         at = best_break(text, width - len(indent))
         if at is None:
@@ -106,12 +108,16 @@ def latex_array(statement: Statement) -> str:
     return f"\\begin{{array}}{{lll}}\n{body}\n\\end{{array}}"
 
 
-def latex_problem(statement: Statement) -> str:
-    """Return one problem as a displayed formula."""
-    return f"$$\n{latex_array(statement)}\n$$"
+def latex_problem(statement: Statement, equations: Sequence[str] = ()) -> str:
+    """Return one problem as a displayed formula, with equations below it."""
+    return f"$$\n{latex_array(statement)}\n$$" + displayed(equations)
 
 
 def latex_pair(left: Statement, right: Statement, where: Sequence[str]) -> str:
     """Return two problems side by side as a displayed formula, with equations below them."""
-    below = "".join(f"\n$$\n{equation}\n$$" for equation in where)
-    return f"$$\n{latex_array(left)}\n\\qquad\n{latex_array(right)}\n$${below}"
+    return f"$$\n{latex_array(left)}\n\\qquad\n{latex_array(right)}\n$$" + displayed(where)
+
+
+def displayed(equations: Sequence[str]) -> str:
+    """Return equations as displayed formulas, one below the other."""
+    return "".join(f"\n$$\n{equation}\n$$" for equation in equations)

@@ -7,17 +7,15 @@ from typing import Any, NamedTuple
 import cvxpy as cp
 import numpy as np
 
-from kernelopt.duality.assembly import stated
-from kernelopt.duality.blocks import minus_square
 from kernelopt.duality.dual import Dual
 from kernelopt.duality.forms import Form, Multiplier
-from kernelopt.duality.model import Row
+from kernelopt.duality.model import Model, Row
 from kernelopt.duality.notation import Notation, relation
 from kernelopt.duality.statement import SIGNS, ExplicitRisk
 from kernelopt.duality.written import (
     PRODUCT,
-    SUM,
     UNIT,
+    ZERO,
     Written,
     added,
     filled,
@@ -31,12 +29,17 @@ from kernelopt.language.terms import terms
 from kernelopt.structure.structure import RiskTerm
 from kernelopt.structure.trees import number, replaced, summands
 
+NORMS = ("Pnorm", "PnormApprox", "norm1", "norm_inf", "abs")
+SQUARES = ("quad_over_lin", "QuadForm", "MatrixFrac")
 CONJUGATES = (  # the atoms of a function, and what its conjugate is
-    (("Pnorm", "PnormApprox", "norm1", "norm_inf", "abs"), "the conjugate of a norm is the indicator of the dual ball"),
     (("Distance",), "the conjugate of the fidelity"),
-    (("quad_over_lin", "QuadForm", "MatrixFrac"), "the conjugate of a square is a square"),
+    (NORMS, "the conjugate of a norm is the indicator of the ball of the dual norm"),
+    (SQUARES, "the conjugate of a square is a square"),
     (("maximum", "max"), "the conjugate of a maximum is the indicator of the convex weights"),
-)  # fmt: skip
+)
+OTHERS = "a conjugate, by the cones of its atoms"
+OF_RISKS = ("the positive semidefinite kernel", "the weights of the kernels", "the block norm of the risk")
+RISK_PIECES = ("loss", "fixed kernels", "fixed kernel")  # labels of the parts that the risks have
 LINEAR = "a linear function is bounded below only where its slope is in the dual cone"
 
 
@@ -48,43 +51,48 @@ class Minimum(NamedTuple):
     variable : Written
     function : Written
         What is minimised.
-    result : tuple of Written
-        The minimum, or the condition under which it is finite.
+    value : Written
+        The minimum, where the conditions hold; elsewhere it is -inf.
+    conditions : list of chains of Written
     kind : str
         The conjugate that it is, in words.
     """
 
     variable: Written
     function: Written
-    result: tuple[Written, ...]
+    value: Written
+    conditions: list[list[Written]]
     kind: str
 
 
-def risk_minima(risk: ExplicitRisk, notation: Notation, dual_loss: Written) -> list[Minimum]:
+def risk_minima(risk: ExplicitRisk, dual_loss: Written, domain: list[list[Written]]) -> list[Minimum]:
     """Return the minima over f, z and b of a risk with alpha'(z - f - b)."""
     alpha = name_of(risk.alpha)
     slope = filled("@0'", r"@0^\top ", alpha)
     found = []
     if len(risk.functions) == 1:
         (f,), (K,) = risk.functions, risk.kernels
-        square = filled("1/2 @0' @1^+ @0", r"\frac{1}{2}\,@0^\top @1^{+} @0", f, inside(K, UNIT), binds=PRODUCT)
+        square = filled(
+            "1/2 @0' @1^+ @0", r"\frac{1}{2}\,@0^\top @1^{+} @0", f, inside(K, UNIT), binds=PRODUCT
+        )
         form = filled("1/2 @0' @1 @0", r"\frac{1}{2}\,@0^\top @1 @0", alpha, inside(K, UNIT), binds=PRODUCT)
-        at = filled("@0 = @1 @2", r"@0 = @1 @2", f, inside(K, UNIT), alpha, binds=SUM)
         function = added([square, negated(joined(slope, f))])
-        found.append(Minimum(f, function, (negated(form), at), "the conjugate of a square is a square"))
+        found.append(Minimum(f, function, negated(form), [], "the conjugate of a square is a square"))
     else:
         names = [Written(", ".join(f.text for f in risk.functions), ", ".join(f.tex for f in risk.functions))]
         total = added([risk.square, *(negated(joined(slope, f)) for f in risk.functions)])
-        rest = [filled("@0' @1 @0", r"@0^\top @1 @0", alpha, inside(K, UNIT), binds=PRODUCT) for K in risk.kernels]
+        rest = [
+            filled("@0' @1 @0", r"@0^\top @1 @0", alpha, inside(K, UNIT), binds=PRODUCT) for K in risk.kernels
+        ]
         best = multiplied(number_of(0.5), dual_norm_square(rest, risk.norm))
-        found.append(Minimum(names[0], total, (negated(best),), "the conjugate of a square of a norm is half the "
+        found.append(Minimum(names[0], total, negated(best), [], "the conjugate of a square of a norm is half the "
                              "square of the dual norm"))  # fmt: skip
     loss = added([risk.loss, joined(slope, risk.z)])
-    found.append(Minimum(risk.z, loss, (dual_loss,), "the conjugate of the loss, at -alpha"))
+    found.append(Minimum(risk.z, loss, dual_loss, domain, "minus the conjugate of the loss at -alpha"))
     if risk.bias is not None:
         total = filled("sum(@0)", r"\mathbf{1}^\top @0", alpha)
         function = negated(multiplied(risk.bias, total))
-        found.append(Minimum(risk.bias, function, tuple(relation(total, Written("0", "0"), True)), LINEAR))
+        found.append(Minimum(risk.bias, function, ZERO, [relation(total, ZERO, True)], LINEAR))
     return found
 
 
@@ -110,26 +118,118 @@ def joined(slope: Written, variable: Written) -> Written:
     return Written(f"{slope.text}{body.text}", f"{slope.tex}{body.tex}", PRODUCT)
 
 
-def variable_minima(dual: Dual, notation: Notation) -> list[Minimum]:
-    """Return the minimum over every variable of the problem."""
-    structure, found = dual.read.structure, []
-    for variable in structure.variables:
-        row = dual.read.model.rows[variable.id]
-        parts, kinds = nonlinear_parts(dual, variable, notation)
-        function = added([*linear_parts(dual, row, notation), *parts])
-        for risk_part in risk_parts(dual, variable, notation):
-            function = added([function, negated(risk_part)])
-        sign = next((s for name, s in SIGNS.items() if variable.attributes[name] is True), ("", ""))
-        over = filled(f"@0 {sign[0]}".rstrip(), f"@0 {sign[1]}".rstrip(), notation(variable))
-        kind = next((words for names, words in CONJUGATES if kinds & set(names)), "")
-        kind = kind or ("a conjugate, by the cones of its atoms" if kinds else LINEAR)
-        found.append(Minimum(over, function, tuple(result_of(row, notation)), kind))
-    return found
+def variable_minima(dual: Dual, raw: Model, notation: Notation) -> list[Minimum]:
+    """Return the minimum over every variable of the problem; those in a nonlinear objective are one block.
+
+    `raw` is the model before multipliers are eliminated.
+    """
+    variables = dual.read.structure.variables
+    curved = [v for v in variables if objective_parts(dual, [v], notation)[0]]
+    blocks = [curved] if curved else []
+    blocks += [[v] for v in variables if not any(v is w for w in curved)]
+    return [block_minimum(dual, raw, block, block is curved, notation) for block in blocks]
 
 
-def linear_parts(dual: Dual, row: Row, notation: Notation) -> list[Written]:
+def block_minimum(
+    dual: Dual, raw: Model, block: list[cp.Variable], curved: bool, notation: Notation
+) -> Minimum:
+    """Return the minimum over a block of variables."""
+    parts, kinds = objective_parts(dual, block, notation)
+    linear = [part for v in block for part in linear_parts(raw.rows[v.id], notation)]
+    bounded, conditions, more = constraint_parts(dual, block, notation)
+    risks = [negated(part) for v in block for part in risk_parts(dual, v, notation)]
+    own = auxiliary(dual, raw, block)
+    conditions += [
+        constraint
+        for key in dual.constraints
+        if key.variables() and (key.label in {f"d/d {v.name()}" for v in block} or own & names_of(key))
+        for constraint in [notation.constraint(key)]
+    ]
+    value = objective_value(dual, notation) if curved else ZERO
+    if curved and own and not conditions_fix(own, dual):
+        listed = [name_of(name) for name in sorted(own)]
+        over = Written(", ".join(n.text for n in listed), ", ".join(n.tex for n in listed))
+        value = filled("max over @0 of @1", r"\max_{@0}\ @1", over, value)
+    function = added([*parts, *bounded, *linear, *risks])
+    return Minimum(over_of(block, notation), function, value, conditions, conjugates(kinds | more))
+
+
+def conjugates(kinds: set[str]) -> str:
+    """Return in words what the conjugate of a function with atoms of some kinds is."""
+    if not kinds:
+        return LINEAR
+    if kinds & set(NORMS) and kinds & set(SQUARES):
+        return "the conjugate of half the square of a norm is half the square of the dual norm"
+    return next((words for names, words in CONJUGATES if kinds & set(names)), OTHERS)
+
+
+def conditions_fix(own: set[str], dual: Dual) -> bool:
+    """Whether none of some multipliers is a variable of the dual."""
+    return not own & {v.name() for v in dual.variables()}
+
+
+def over_of(block: list[cp.Variable], notation: Notation) -> Written:
+    """Return the variables of a block with their signs."""
+    texts = []
+    for v in block:
+        sign = next((s for name, s in SIGNS.items() if v.attributes[name] is True), ("", ""))
+        texts.append(filled(f"@0 {sign[0]}".rstrip(), f"@0 {sign[1]}".rstrip(), notation(v)))
+    return Written(", ".join(t.text for t in texts), ", ".join(t.tex for t in texts))
+
+
+def names_of(constraint: Any) -> set[str]:
+    """Return the names of the variables of a constraint."""
+    return {v.name() for v in constraint.variables()}
+
+
+def auxiliary(dual: Dual, raw: Model, block: list[cp.Variable]) -> set[str]:
+    """Return the names of the dual's variables that belong to the atoms and fidelities of a block."""
+    ids, found = {v.id for v in block}, set[int]()
+    grown = True
+    while grown:
+        reached = {
+            id(t.multiplier): t.multiplier
+            for id_, row in raw.rows.items()
+            if id_ in ids
+            for t in row.form.terms
+            if not t.multiplier.shift and belongs_to_an_atom(t.multiplier)
+        }
+        wider = {
+            id_ for id_, row in raw.rows.items()
+            if not row.user and any(id(t.multiplier) in reached for t in row.form.terms)
+        }  # fmt: skip
+        grown = not (wider <= ids and set(reached) <= found)
+        ids, found = ids | wider, found | set(reached)
+    names = {m.variable.name() for m in raw.multipliers if id(m) in found}
+    return names & {v.name() for v in dual.variables()}
+
+
+def belongs_to_an_atom(multiplier: Multiplier) -> bool:
+    """Whether a multiplier belongs to an atom or a fidelity, and not to a constraint or a risk."""
+    return (
+        multiplier.auxiliary
+        and multiplier.of not in OF_RISKS
+        and not multiplier.of.startswith("the value of risk")
+    )
+
+
+def objective_value(dual: Dual, notation: Notation) -> Written:
+    """Return the part of the dual function that belongs to the nonlinear terms of the objective."""
+    model = dual.read.model
+    parts = [notation(p.value()) for p in model.pieces if p.value is not None and p.label not in RISK_PIECES]
+    form = Form(
+        1, [t for t in model.linear.terms if belongs_to_an_atom(t.multiplier)], list(model.linear.given)
+    )
+    if not form.is_zero:
+        parts.append(notation(form.expression(())))
+    return added(parts)
+
+
+def linear_parts(row: Row, notation: Notation) -> list[Written]:
     """Return <slope, variable> for the costs and the constraints that are linear in a variable."""
-    own = [t for t in row.form.terms if not t.multiplier.shift and t.multiplier.of.startswith("the constraint ")]
+    own = [
+        t for t in row.form.terms if not t.multiplier.shift and t.multiplier.of.startswith("the constraint ")
+    ]
     form = Form(row.form.size, own, list(row.form.given))
     if form.is_zero:
         return []
@@ -143,26 +243,50 @@ def linear_parts(dual: Dual, row: Row, notation: Notation) -> list[Written]:
     return [Written(f"{body.text}'{variable.text}", rf"{body.tex}^\top {variable.tex}", PRODUCT, slope.minus)]
 
 
-def nonlinear_parts(dual: Dual, variable: cp.Variable, notation: Notation) -> tuple[list[Written], set[str]]:
-    """Return the convex terms of the Lagrangian in a variable, and the names of their atoms."""
+def objective_parts(
+    dual: Dual, block: list[cp.Variable], notation: Notation
+) -> tuple[list[Written], set[str]]:
+    """Return the terms of the objective that are not affine in a block, and the names of their atoms."""
     structure = dual.read.structure
     zeros: dict[int, Any] = {id(term.stand_in): cp.Constant(0.0) for term in structure.risks}
     objective = structure.sign * replaced(structure.lifted.objective.args[0], zeros)
     found, kinds = [], set()
     for factor, term in summands(objective):
-        if any(v is variable for v in term.variables()) and not term.is_affine():
+        if depends(term, block) and not term.is_affine():
             found.append(multiplied(number_of(number(factor)), notation(term)))
             kinds |= {type(node).__name__ for node in all_nodes(term)}
+    return found, kinds
+
+
+def constraint_parts(
+    dual: Dual, block: list[cp.Variable], notation: Notation
+) -> tuple[list[Written], list[list[Written]], set[str]]:
+    """Return the terms <multiplier, constraint> that are not affine in a block, with what they ask for.
+
+    The second list has the conditions on multipliers that were eliminated since they are the least that the
+    condition allows.
+    """
+    structure, found, conditions, kinds = dual.read.structure, [], [], set()
     for i, constraint in enumerate(structure.lifted.constraints):
         expression = getattr(constraint, "expr", None)
-        if expression is None or expression.is_affine() or not any(v is variable for v in expression.variables()):
+        if expression is None or expression.is_affine() or not depends(expression, block):
             continue
         names = [m for m in dual.read.model.multipliers if m.of == f"the constraint {constraint.label or i}"]
-        left, right = (notation(arg) for arg in constraint.args)
-        slack = added([left, negated(right)])
-        found += [multiplied(name_of(m.variable.name()), slack) for m in names]
+        left, right = constraint.args
+        sides = [notation(left)] if depends(left, block) else []
+        sides += [negated(notation(right))] if depends(right, block) else []
+        for m in names:
+            name = name_of(m.variable.name())
+            found.append(multiplied(name, added(sides)))
+            if m.definition is not None:
+                conditions.append([notation(m.expression), Written("<=", r"\leq"), name])
         kinds |= {type(node).__name__ for node in all_nodes(expression)}
-    return found, kinds
+    return found, conditions, kinds
+
+
+def depends(expression: Any, block: list[cp.Variable]) -> bool:
+    """Whether an expression has a variable of a block."""
+    return any(v is w for v in expression.variables() for w in block)
 
 
 def all_nodes(root: Any) -> list[Any]:
@@ -188,11 +312,15 @@ def risk_parts(dual: Dual, variable: cp.Variable, notation: Notation) -> list[Wr
     return found
 
 
-def form_written(K: Any, term: RiskTerm, variable: cp.Variable, alpha: Written, notation: Notation) -> Written:
+def form_written(
+    K: Any, term: RiskTerm, variable: cp.Variable, alpha: Written, notation: Notation
+) -> Written:
     """Return theta'(alpha'K_m alpha)_m for a combination, else alpha'K alpha."""
     pieces = [(w, grams) for w, grams in terms(K) or [] if any(v is variable for v in w.variables())]
     if len(pieces) != 1:
-        inner = notation(K[: term.learner.n, : term.learner.n] if not terms(K) and K.shape[0] > term.learner.n else K)
+        inner = notation(
+            K[: term.learner.n, : term.learner.n] if not terms(K) and K.shape[0] > term.learner.n else K
+        )
         return filled("@0' @1 @0", r"@0^\top @1 @0", alpha, inside(inner, UNIT), binds=PRODUCT)
     weights, grams = pieces[0]
     if len(grams) == 1 and np.array_equal(grams.gram(0), np.eye(grams.n_points)):
@@ -203,14 +331,3 @@ def form_written(K: Any, term: RiskTerm, variable: cp.Variable, alpha: Written, 
         return multiplied(notation(weights), form)
     return filled("@0'(@1' @2 @1)_m", r"@0^\top \left(@1^\top @2 @1\right)_m", inside(notation(weights), UNIT), alpha,
                   member, binds=PRODUCT)  # fmt: skip
-
-
-def result_of(row: Row, notation: Notation) -> list[Written]:
-    """Return the minimum over a variable: a square, or the condition under which it is finite."""
-    if row.curvature is not None:
-        return [notation(minus_square(row))]
-    if row.solved is not None:
-        name = name_of(row.solved.variable.name())
-        return relation(name, notation(row.solved.expression), True)
-    constraint = stated(row)
-    return [] if constraint is None else notation.constraint(constraint)

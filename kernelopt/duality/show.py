@@ -9,7 +9,7 @@ import cvxpy as cp
 
 from kernelopt.duality.dual import Dual
 from kernelopt.duality.dualize import dualize
-from kernelopt.duality.layout import beside, latex_pair, legend_text
+from kernelopt.duality.layout import beside, latex_pair, latex_problem, legend_text
 from kernelopt.duality.notation import Notation
 from kernelopt.duality.statement import Statement, Tags, primal_of, statement_of
 from kernelopt.duality.symbols import Symbols
@@ -82,6 +82,16 @@ def shown_pair(problem: cp.Problem, dual: cp.Problem) -> Shown:
     where = eliminated(dual, notation) if own else ()
     symbols = notation.symbols
     return Shown(primal, stated, where, tuple(symbols.sums.values()), tuple(symbols.legend()))
+
+
+def latex_of(problem: cp.Problem) -> str:
+    """Return a problem as LaTeX, with every risk as its primal problem."""
+    with COMPILING:
+        structure = Structure(problem)
+        notation = Notation(Symbols(names_in(structure, problem)), renamed(structure, problem))
+        statement, _ = primal_of(structure, notation, {})
+    equations = [f"{name.tex} = {value.signed_tex}" for name, value in notation.symbols.sums.values()]
+    return latex_problem(statement, equations)
 
 
 def names_in(structure: Structure, dual: cp.Problem) -> set[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -61,6 +61,13 @@ def given(value: Any) -> Any:
     return lambda: constant
 
 
+def scaled_alpha(alpha: Array, weight: Any) -> Any:
+    """Return alpha, or where the weight is a multiplier the product of both as an expression."""
+    if not isinstance(weight, Multiplier):
+        return alpha
+    return lambda: weight.expression * alpha
+
+
 def maximized(model: Model, values: Mapping[str, Any]) -> tuple[float, dict[str, Array]]:
     """Return the largest value of the dual function with some multipliers fixed, and all multipliers there.
 
@@ -108,7 +115,9 @@ def names_of_constraints(read: Read) -> set[str]:
             names.add(weight.variable.name())
     names |= {m.variable.name() for m in model.multipliers if m.of == "the block norm of the risk"}
     listed = {label for label in labels if any(m.of == f"the constraint {label}" for m in model.multipliers)}
-    if any(labels[i] not in listed for i in model.of_constraints if i >= 0):  # K >> 0 whose multiplier is in S
+    if any(
+        labels[i] not in listed for i in model.of_constraints if i >= 0
+    ):  # K >> 0 whose multiplier is in S
         names |= {m.variable.name() for m in model.multipliers if m.of == "the positive semidefinite kernel"}
     return names
 
@@ -172,12 +181,18 @@ def constraint_terms(read: Read, substitutes: dict[int, Any]) -> Iterator[cp.Exp
             yield -cp.sum(cp.multiply(np.reshape(value, arg.shape, order="F"), replaced(arg, substitutes)))
 
 
-def objective_at(structure: Structure) -> float:
-    """Return the objective of the minimisation at the values of the structure's variables."""
+def objective_at(structure: Structure, risks: Sequence[float] = ()) -> float:
+    """Return the objective of the minimisation at the values of the structure's variables.
+
+    `risks` holds the values of the risks; those that are missing are trained.
+    """
     with np.errstate(all="ignore"):
-        for term in structure.risks:
-            kernels = term.values()
-            value = np.inf if kernels is None else term.learner.train(kernels).value
+        for k, term in enumerate(structure.risks):
+            if k < len(risks):
+                value = risks[k]
+            else:
+                kernels = term.values()
+                value = np.inf if kernels is None else term.learner.train(kernels).value
             term.stand_in.save_value(np.asarray(value))
         return structure.sign * number(structure.lifted.objective.args[0])
 

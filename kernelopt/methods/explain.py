@@ -16,6 +16,7 @@ from kernelopt.methods.selection import applicable
 from kernelopt.methods.sizing import Size, size
 from kernelopt.structure.structure import Structure
 from kernelopt.structure.trees import nodes
+from kernelopt.tables import html_table
 
 
 @dataclass(frozen=True)
@@ -25,6 +26,10 @@ class Explanation:
     size: Size
     lines: tuple[str, ...]
     hints: tuple[str, ...]
+
+    def _repr_html_(self) -> str:
+        rows = [["", line] for line in self.lines] + [["hint", hint] for hint in self.hints]
+        return html_table(rows, caption="How the problem is read")
 
     def __str__(self) -> str:
         hints = [f"hint: {hint}" for hint in self.hints]

@@ -20,10 +20,12 @@ from kernelopt.structure.trees import (
     number,
     replaced,
     risks,
+    short,
     times,
     visible_variables,
 )
 from kernelopt.structure.units import HOMOGENEOUS, RiskUnits, Units
+from kernelopt.tables import html_table
 from kernelopt.validation import Array
 
 INACTIVE = 1e-7  # weight of a risk relative to the objective, below which its multiplier is only rounding
@@ -129,6 +131,12 @@ class Expansion:
     constraints: tuple[ConstraintCopy, ...]
     hidden: Pairs
     scaled: Pairs = ()
+
+    def _repr_html_(self) -> str:
+        objective = self.problem.objective
+        rows = [[type(objective).__name__.lower(), short(objective.args[0])]]
+        rows += [[c.label or "", short(c)] for c in self.problem.constraints]
+        return html_table(rows, ("constraint", "expression"), "The explicit problem")
 
     def bring_back(self) -> None:
         """Set the variables and the multipliers of the original problem from those of the explicit one."""
