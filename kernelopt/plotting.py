@@ -171,7 +171,9 @@ def plot_duality(
 
     At every alpha of the path the dual value is
 
-    .. math:: d(\alpha) = \min_x\ F(x) + w \big(\ell(\alpha) - \tfrac12 \langle \alpha\alpha', K(x) \rangle\big),
+    .. math::
+
+        d(\alpha) = \min_x\ F(x) + w \big(\ell(\alpha) - \tfrac12 \langle \alpha\alpha', K(x) \rangle\big),
 
     and the primal value is F(x) + w risk(K(x)). Between solutions x is on the segment of their points, so
     that the two values meet at an optimal corner. If a corner is an array, x is a minimiser x(alpha), the

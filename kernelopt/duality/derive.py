@@ -7,19 +7,22 @@ from typing import Any
 
 import cvxpy as cp
 import numpy as np
+from cvxpy.constraints import Equality, Inequality
 
 from kernelopt.duality.dual import Dual, set_value
 from kernelopt.duality.dualize import dualize
 from kernelopt.duality.forms import Multiplier
 from kernelopt.duality.lagrangian import Read, read_lagrangian
 from kernelopt.duality.layout import WIDTH, broken, entries, latex_array, legend_text
-from kernelopt.duality.minima import Minimum, risk_minima, variable_minima
+from kernelopt.duality.minima import variable_minima
+from kernelopt.duality.minimum import minimum_lines, risk_minima
 from kernelopt.duality.notation import Notation
 from kernelopt.duality.show import eliminated, multiplier_tags, names_in, renamed
 from kernelopt.duality.statement import ExplicitRisk, Statement, constraint_lines, primal_of, statement_of
 from kernelopt.duality.symbols import Symbols
 from kernelopt.duality.trials import (
     lagrangian_at,
+    least_value,
     maximized,
     names_of_constraints,
     near_random,
@@ -52,7 +55,7 @@ class Step:
     ----------
     title : str
     lines : tuple of Written
-        Formulas, and words as `Written` with \\mathrm.
+        Formulas, and words in brackets.
     check : str
         What was computed at the random point.
     residual : float
@@ -178,7 +181,7 @@ class Derivative:
         near_random(whole, constraints, rng)
 
     def lagrangian(self, explicit: list[ExplicitRisk]) -> Written:
-        """Return the Lagrangian as it is written: the objective, and every multiplier times its constraint."""
+        """Return the Lagrangian as written: the objective, and every multiplier times its constraint."""
         notation, structure = self.notation, self.structure
         parts = []
         for risk, term in zip(explicit, structure.risks, strict=True):
@@ -218,6 +221,7 @@ class Derivative:
             if isinstance(known[1], Multiplier):
                 alpha = alpha / float(values[known[1].variable.name()])
             learner = term.learner
+            alpha = learner.loss.project(alpha, learner.y, learner.bias is not None)
             variable = cp.Variable(learner.n, name=risk.alpha)
             self.notation.names[variable.id] = risk.alpha
             stated = learner.loss.dual_perspective(variable, learner.y) or learner.loss.dual_expression(
@@ -247,7 +251,7 @@ class Derivative:
         """Return the step that minimises over the variables of the problem."""
         names = names_of_constraints(self.raw)
         best, _ = maximized(self.raw.model, {k: v for k, v in values.items() if k in names})
-        least = solved(cp.Problem(cp.Minimize(expression)))
+        least = least_value(expression)
         lines = [
             line
             for m in variable_minima(self.dual, self.raw.model, self.notation)
@@ -279,23 +283,10 @@ class Derivative:
         ]
 
 
-def minimum_lines(minimum: Minimum) -> list[Written]:
-    """Return a minimum as lines: what is minimised, what comes out and where, and the conjugate that it is."""
-    over = filled("min over @0 of @1", r"\min_{@0}\ @1", minimum.variable, minimum.function)
-    lines = [over, filled("  = @0", r"\quad = @0", minimum.value)]
-    if minimum.conditions:
-        chains = [[" ".join(getattr(p, s) for p in chain) for s in ("signed_text", "signed_tex")]
-                  for chain in minimum.conditions]  # fmt: skip
-        text, tex = (", ".join(parts) for parts in zip(*chains, strict=True))
-        lines.append(Written(f"  where {text}, else -inf", rf"\quad\mathrm{{where}}\ {tex}"))
-    words = name_of(f"x[{minimum.kind}]").tex.removeprefix("x_{").removesuffix("}")
-    return [*lines, Written(f"  ({minimum.kind})", rf"\quad\left({words}\right)")]
-
-
 def constraint_products(constraint: Any, multipliers: list[Multiplier], notation: Notation) -> list[Written]:
     """Return <multiplier, constraint> for every argument of a constraint."""
     names = [name_of(m.variable.name()) for m in multipliers]
-    if hasattr(constraint, "expr") and len(names) == 1 and len(constraint.args) == 2:
+    if isinstance(constraint, Equality | Inequality) and len(names) == 1:
         left, right = (notation(arg) for arg in constraint.args)
         return [product_of(names[0], added([left, negated(right)]), constraint.expr)]
     return [

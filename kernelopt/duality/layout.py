@@ -64,7 +64,8 @@ def broken(text: str, width: int, first: str, rest: str) -> list[str]:
 
 def best_break(text: str, width: int) -> int | None:
     """Return the space at which a text is broken: the last one of those in the fewest brackets."""
-    depth, bars, found = 0, 0, []
+    depth, bars = 0, 0
+    found: list[tuple[bool, int, int]] = []
     for at, letter in enumerate(text):
         opens = letter in "([" or (letter == "<" and text[at + 1 : at + 2] not in ("=", "<", " "))
         closes = letter in ")]" or (letter == ">" and text[at - 1] not in " >")

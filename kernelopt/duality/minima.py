@@ -1,17 +1,19 @@
-"""The minimum of a Lagrangian over each block of variables as it is written, with the conjugate that it is."""
+"""The minimum of a Lagrangian over each block of variables, with the conjugate that it is."""
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import cvxpy as cp
 import numpy as np
+from cvxpy.constraints import Inequality
 
 from kernelopt.duality.dual import Dual
 from kernelopt.duality.forms import Form, Multiplier
+from kernelopt.duality.minimum import LINEAR, SQUARED, Minimum
 from kernelopt.duality.model import Model, Row
-from kernelopt.duality.notation import Notation, relation
-from kernelopt.duality.statement import SIGNS, ExplicitRisk
+from kernelopt.duality.notation import Notation
+from kernelopt.duality.statement import SIGNS
 from kernelopt.duality.written import (
     PRODUCT,
     UNIT,
@@ -40,82 +42,6 @@ CONJUGATES = (  # the atoms of a function, and what its conjugate is
 OTHERS = "a conjugate, by the cones of its atoms"
 OF_RISKS = ("the positive semidefinite kernel", "the weights of the kernels", "the block norm of the risk")
 RISK_PIECES = ("loss", "fixed kernels", "fixed kernel")  # labels of the parts that the risks have
-LINEAR = "a linear function is bounded below only where its slope is in the dual cone"
-
-
-class Minimum(NamedTuple):
-    """The minimum of the part of a Lagrangian that belongs to one variable.
-
-    Attributes
-    ----------
-    variable : Written
-    function : Written
-        What is minimised.
-    value : Written
-        The minimum, where the conditions hold; elsewhere it is -inf.
-    conditions : list of chains of Written
-    kind : str
-        The conjugate that it is, in words.
-    """
-
-    variable: Written
-    function: Written
-    value: Written
-    conditions: list[list[Written]]
-    kind: str
-
-
-def risk_minima(risk: ExplicitRisk, dual_loss: Written, domain: list[list[Written]]) -> list[Minimum]:
-    """Return the minima over f, z and b of a risk with alpha'(z - f - b)."""
-    alpha = name_of(risk.alpha)
-    slope = filled("@0'", r"@0^\top ", alpha)
-    found = []
-    if len(risk.functions) == 1:
-        (f,), (K,) = risk.functions, risk.kernels
-        square = filled(
-            "1/2 @0' @1^+ @0", r"\frac{1}{2}\,@0^\top @1^{+} @0", f, inside(K, UNIT), binds=PRODUCT
-        )
-        form = filled("1/2 @0' @1 @0", r"\frac{1}{2}\,@0^\top @1 @0", alpha, inside(K, UNIT), binds=PRODUCT)
-        function = added([square, negated(joined(slope, f))])
-        found.append(Minimum(f, function, negated(form), [], "the conjugate of a square is a square"))
-    else:
-        names = [Written(", ".join(f.text for f in risk.functions), ", ".join(f.tex for f in risk.functions))]
-        total = added([risk.square, *(negated(joined(slope, f)) for f in risk.functions)])
-        rest = [
-            filled("@0' @1 @0", r"@0^\top @1 @0", alpha, inside(K, UNIT), binds=PRODUCT) for K in risk.kernels
-        ]
-        best = multiplied(number_of(0.5), dual_norm_square(rest, risk.norm))
-        found.append(Minimum(names[0], total, negated(best), [], "the conjugate of a square of a norm is half the "
-                             "square of the dual norm"))  # fmt: skip
-    loss = added([risk.loss, joined(slope, risk.z)])
-    found.append(Minimum(risk.z, loss, dual_loss, domain, "minus the conjugate of the loss at -alpha"))
-    if risk.bias is not None:
-        total = filled("sum(@0)", r"\mathbf{1}^\top @0", alpha)
-        function = negated(multiplied(risk.bias, total))
-        found.append(Minimum(risk.bias, function, ZERO, [relation(total, ZERO, True)], LINEAR))
-    return found
-
-
-def dual_norm_square(forms: list[Written], norm: float) -> Written:
-    """Return |(sqrt(alpha'K_m alpha))_m|_s^2 with 1/s + 1/norm = 1."""
-    if norm == 2:
-        return added(forms)
-    texts, texs = ([getattr(form, side) for form in forms] for side in ("text", "tex"))
-    if np.isinf(norm):
-        inner = [(rf"sqrt({t})", rf"\sqrt{{{x}}}") for t, x in zip(texts, texs, strict=True)]
-        text, tex = (" + ".join(part) for part in zip(*inner, strict=True))
-        return Written(f"({text})^2", rf"\left({tex}\right)^{{2}}")
-    if norm == 1:
-        return Written(f"max({', '.join(texts)})", rf"\max\left({', '.join(texs)}\right)")
-    s = number_of(norm / (norm - 1))
-    text, tex = ", ".join(f"sqrt({t})" for t in texts), ", ".join(rf"\sqrt{{{t}}}" for t in texs)
-    return Written(f"|({text})|_({s.text})^2", rf"\left\|\left({tex}\right)\right\|_{{{s.tex}}}^{{2}}")
-
-
-def joined(slope: Written, variable: Written) -> Written:
-    """Return alpha'f, for alpha' and f."""
-    body = inside(variable, UNIT)
-    return Written(f"{slope.text}{body.text}", f"{slope.tex}{body.tex}", PRODUCT)
 
 
 def variable_minima(dual: Dual, raw: Model, notation: Notation) -> list[Minimum]:
@@ -159,7 +85,7 @@ def conjugates(kinds: set[str]) -> str:
     if not kinds:
         return LINEAR
     if kinds & set(NORMS) and kinds & set(SQUARES):
-        return "the conjugate of half the square of a norm is half the square of the dual norm"
+        return SQUARED
     return next((words for names, words in CONJUGATES if kinds & set(names)), OTHERS)
 
 
@@ -268,8 +194,10 @@ def constraint_parts(
     """
     structure, found, conditions, kinds = dual.read.structure, [], [], set()
     for i, constraint in enumerate(structure.lifted.constraints):
-        expression = getattr(constraint, "expr", None)
-        if expression is None or expression.is_affine() or not depends(expression, block):
+        if not isinstance(constraint, Inequality) or constraint.expr.is_affine():
+            continue
+        expression = constraint.expr
+        if not depends(expression, block):
             continue
         names = [m for m in dual.read.model.multipliers if m.of == f"the constraint {constraint.label or i}"]
         left, right = constraint.args
@@ -329,5 +257,6 @@ def form_written(
     if len(grams) == 1:
         form = filled("@0' @1 @0", r"@0^\top @1 @0", alpha, member, binds=PRODUCT)
         return multiplied(notation(weights), form)
-    return filled("@0'(@1' @2 @1)_m", r"@0^\top \left(@1^\top @2 @1\right)_m", inside(notation(weights), UNIT), alpha,
-                  member, binds=PRODUCT)  # fmt: skip
+    w = inside(notation(weights), UNIT)
+    tex = r"@0^\top \left(@1^\top @2 @1\right)_m"
+    return filled("@0'(@1' @2 @1)_m", tex, w, alpha, member, binds=PRODUCT)

@@ -88,19 +88,20 @@ def latex_of(problem: cp.Problem) -> str:
     """Return a problem as LaTeX, with every risk as its primal problem."""
     with COMPILING:
         structure = Structure(problem)
-        notation = Notation(Symbols(names_in(structure, problem)), renamed(structure, problem))
+        notation = Notation(Symbols(names_in(structure)), renamed(structure))
         statement, _ = primal_of(structure, notation, {})
     equations = [f"{name.tex} = {value.signed_tex}" for name, value in notation.symbols.sums.values()]
     return latex_problem(statement, equations)
 
 
-def names_in(structure: Structure, dual: cp.Problem) -> set[str]:
+def names_in(structure: Structure, dual: cp.Problem | None = None) -> set[str]:
     """Return the names of the variables and parameters of a problem and its dual."""
-    leaves = [*structure.variables, *structure.problem.parameters(), *dual.variables(), *dual.parameters()]
+    leaves = [*structure.variables, *structure.problem.parameters()]
+    leaves += [] if dual is None else [*dual.variables(), *dual.parameters()]
     return {leaf.name() for leaf in leaves}
 
 
-def renamed(structure: Structure, dual: cp.Problem) -> dict[int, str]:
+def renamed(structure: Structure, dual: cp.Problem | None = None) -> dict[int, str]:
     """Return x1, x2, ... for the variables to which the user has given no name, by their ids."""
     taken = names_in(structure, dual)
     found: dict[int, str] = {}

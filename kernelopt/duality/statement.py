@@ -27,7 +27,8 @@ from kernelopt.structure.structure import RiskTerm, Structure
 from kernelopt.structure.trees import nodes
 
 SIGNS = {
-    "nonneg": (">= 0", r"\geq 0"), "nonpos": ("<= 0", r"\leq 0"), "pos": ("> 0", "> 0"), "neg": ("< 0", "< 0"),
+    "nonneg": (">= 0", r"\geq 0"), "nonpos": ("<= 0", r"\leq 0"),
+    "pos": ("> 0", "> 0"), "neg": ("< 0", "< 0"),
     "PSD": (">> 0", r"\succeq 0"), "NSD": ("<< 0", r"\preceq 0"),
     "boolean": ("in {0, 1}", r"\in \{0, 1\}"), "integer": ("integer", r"\ \mathrm{integer}"),
     "diag": ("diagonal", r"\ \mathrm{diagonal}"),

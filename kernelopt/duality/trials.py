@@ -1,4 +1,4 @@
-"""Values of a Lagrangian at given points, each computed in two ways: the numbers behind `derive` and `kkt_table`."""
+"""Values of a Lagrangian at given points: the numbers behind `derive` and `kkt_table`."""
 
 from __future__ import annotations
 
@@ -12,10 +12,12 @@ from cvxpy.constraints import Equality, Inequality
 
 from kernelopt.conic.ladder import ladder, run_solver
 from kernelopt.duality.assembly import parts, value_of
+from kernelopt.duality.dual import set_value
 from kernelopt.duality.forms import Multiplier
 from kernelopt.duality.lagrangian import Read
 from kernelopt.duality.model import Model
 from kernelopt.duality.solving import USABLE
+from kernelopt.duality.symbols import dense
 from kernelopt.errors import SolverError
 from kernelopt.language.terms import terms
 from kernelopt.structure.structure import RiskTerm, Structure
@@ -23,7 +25,7 @@ from kernelopt.structure.trees import number, replaced
 from kernelopt.threads import quietly
 from kernelopt.validation import Array
 
-NAMES_OF_LIFTING = "S"  # the multipliers of `add_lifted`
+WIDE = 100.0  # half the width of a box, in units of the largest value that is known
 
 
 def values_of(model: Model) -> dict[str, Array]:
@@ -32,8 +34,7 @@ def values_of(model: Model) -> dict[str, Array]:
     for multiplier in model.multipliers:
         value = multiplier.expression.value
         if value is not None:
-            dense = value.toarray() if hasattr(value, "toarray") else value
-            found[multiplier.variable.name()] = np.reshape(dense, multiplier.variable.shape, order="F")
+            found[multiplier.variable.name()] = np.reshape(dense(value), multiplier.variable.shape, order="F")
     return found
 
 
@@ -98,6 +99,24 @@ def solved(problem: cp.Problem) -> float:
             if result.status in USABLE:
                 return float(problem.solution.opt_val)
     raise SolverError(f"a check of the derivation must have an optimum, got {'; '.join(statuses)}.")
+
+
+def least_value(expression: cp.Expression) -> float:
+    """Return the minimum of a convex expression.
+
+    The slope by a free variable is zero up to the error of a solver, and a linear function with a slope of
+    1e-9 has no minimum. Where the solvers find none, it is sought in a box that is far wider than the values.
+    """
+    try:
+        return solved(cp.Problem(cp.Minimize(expression)))
+    except SolverError:
+        variables = expression.variables()
+        size = max(
+            (float(np.abs(dense(v.value)).max(initial=0.0)) for v in variables if v.value is not None),
+            default=0.0,
+        )
+        box = [cp.abs(cp.vec(v, order="F") if v.ndim == 2 else v) <= WIDE * max(size, 1.0) for v in variables]
+        return solved(cp.Problem(cp.Minimize(expression), box))
 
 
 def names_of_constraints(read: Read) -> set[str]:
@@ -204,10 +223,10 @@ def near_random(problem: cp.Problem, constraints: list[Any], rng: np.random.Gene
     size of the first one's, on the constraints; all points between the two are feasible.
     """
     variables = problem.variables()
-    now = {v.id: np.array(v.value.toarray() if hasattr(v.value, "toarray") else v.value) for v in variables}
+    now = {v.id: dense(v.value) for v in variables}
     size = max((float(np.abs(value).max(initial=0.0)) for value in now.values()), default=0.0) or 1.0
     targets = [rng.normal(scale=size, size=v.shape) for v in variables]
     distance = cp.sum([cp.sum_squares(v - r) for v, r in zip(variables, targets, strict=True)])
     solved(cp.Problem(cp.Minimize(distance / size**2), constraints))
     for v in variables:
-        v.save_value((now[v.id] + np.asarray(v.value)) / 2)
+        set_value(v, (now[v.id] + dense(v.value)) / 2)

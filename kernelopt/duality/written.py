@@ -9,10 +9,11 @@ from math import isfinite
 from typing import NamedTuple
 
 SUM, PRODUCT, UNIT = 0, 1, 2  # how tightly an expression binds
-GREEK = frozenset(
-    "alpha beta gamma delta epsilon zeta eta theta iota kappa lambda mu nu xi pi rho sigma tau phi chi psi "
-    "omega Gamma Delta Theta Lambda Xi Pi Sigma Phi Psi Omega".split()
-)
+GREEK = {
+    "alpha", "beta", "gamma", "delta", "epsilon", "zeta", "eta", "theta", "iota", "kappa", "lambda",
+    "mu", "nu", "xi", "pi", "rho", "sigma", "tau", "phi", "chi", "psi", "omega", "Gamma", "Delta",
+    "Theta", "Lambda", "Xi", "Pi", "Sigma", "Phi", "Psi", "Omega",
+}  # fmt: skip
 WORDS = {"eps": r"\varepsilon", "inf": r"\infty"}
 FRACTIONS = {0.5: (1, 2), 0.25: (1, 4), 0.125: (1, 8), 1.5: (3, 2), 0.75: (3, 4)}
 LARGEST_DENOMINATOR = 12  # of an exponent that is printed as a fraction
@@ -20,7 +21,8 @@ SAME = (
     1e-12  # relative distance up to which an exponent is that fraction: it comes from p / (p - 1) in doubles
 )
 ESCAPED = {c: "\\" + c for c in "_#%{}$"} | {
-    "&": r"\,and\,", "\\": r"\backslash ", "~": r"\sim ", "^": r"\wedge ", '"': "''", "`": "'", "@": r"\,at\,",
+    "&": r"\,and\,", "\\": r"\backslash ",
+    "~": r"\sim ", "^": r"\wedge ", '"': "''", "`": "'", "@": r"\,at\,",
     " ": r"\ ", "\n": r"\ ", "!": r"\,not\,", ";": ",", "?": "",
 }  # fmt: skip
 
@@ -122,12 +124,12 @@ def divided(top: Written, bottom: Written) -> Written:
 
 
 def filled(text: str, tex: str, *parts: Written, binds: int = UNIT) -> Written:
-    """Return a template of text and one of LaTeX, in which @0, @1, ... are the parts.
+    r"""Return a template of text and one of LaTeX, in which @0, @1, ... are the parts.
 
     Examples
     --------
-    >>> filled("|@0|_2", r"\\|@0\\|_{2}", name_of("theta")).tex
-    '\\\\|\\\\theta\\\\|_{2}'
+    >>> filled("|@0|_2", r"\|@0\|_{2}", name_of("theta")).tex
+    '\\|\\theta\\|_{2}'
     """
     texts, texs = [part.signed_text for part in parts], [part.signed_tex for part in parts]
     return Written(
