@@ -21,6 +21,7 @@ from kernelopt.duality.show import eliminated, multiplier_tags, names_in, rename
 from kernelopt.duality.statement import ExplicitRisk, Statement, constraint_lines, primal_of, statement_of
 from kernelopt.duality.symbols import Symbols
 from kernelopt.duality.trials import (
+    domains,
     lagrangian_at,
     least_value,
     maximized,
@@ -251,7 +252,7 @@ class Derivative:
         """Return the step that minimises over the variables of the problem."""
         names = names_of_constraints(self.raw)
         best, _ = maximized(self.raw.model, {k: v for k, v in values.items() if k in names})
-        least = least_value(expression)
+        least = least_value(expression, domains(self.read, names))
         lines = [
             line
             for m in variable_minima(self.dual, self.raw.model, self.notation)

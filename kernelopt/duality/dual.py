@@ -11,16 +11,17 @@ from cvxpy.constraints import Equality, Inequality
 from cvxpy.constraints.constraint import Constraint
 
 from kernelopt.duality.assembly import is_trivial, parts, value_of
-from kernelopt.duality.lagrangian import Read
+from kernelopt.duality.lagrangian import Read, read_lagrangian
 from kernelopt.duality.layout import latex_problem
 from kernelopt.duality.notation import Notation
 from kernelopt.duality.recovery import primal_point
-from kernelopt.duality.solving import USABLE, optimize
+from kernelopt.duality.solving import ACCURATE, USABLE, optimize
 from kernelopt.duality.statement import statement_of
 from kernelopt.duality.symbols import Symbols
 from kernelopt.duality.text import problem_text
-from kernelopt.errors import ParameterError
-from kernelopt.threads import quietly
+from kernelopt.errors import KerneloptError, ParameterError
+from kernelopt.structure.structure import Structure
+from kernelopt.threads import COMPILING, quietly
 from kernelopt.validation import Array
 
 
@@ -75,6 +76,7 @@ class Dual(cp.Problem):  # type: ignore[misc]
         super().__init__(objective, constraints)
         self._read = read
         self._keys: dict[tuple[int, int], Constraint] = {}
+        self._without_presolve: tuple[list[Any], dict[cp.Variable, Array] | None] | None = None
 
     @classmethod
     def of(cls, read: Read) -> Dual:
@@ -130,9 +132,14 @@ class Dual(cp.Problem):  # type: ignore[misc]
         ------
         InfeasibleError, UnboundedError, SolverError
             If the dual has no optimum, or no solver finds it.
+
+        Notes
+        -----
+        The values are derivatives of the dual function. Where it has a corner at the solution, they are taken
+        from a second dual, in which no multiplier is eliminated and which is solved too.
         """
         self._solved()
-        found = self._recovered()
+        found, _ = self._best()
         if assign:
             for variable, value in found.items():
                 set_value(variable, value)
@@ -149,12 +156,24 @@ class Dual(cp.Problem):  # type: ignore[misc]
     def check(self) -> Check:
         """Return the gap, and the violations of the conditions of optimality, at the recovered point."""
         self._solved()
-        return self._checked()
+        return self._best()[1]
 
     def _solved(self) -> None:
         """Solve the dual unless it has been solved."""
         if self.solution is None or self.status not in USABLE:
-            optimize(self, lambda: self._checked().gap)
+            optimize(self, lambda: error_of(self._best()[1]))
+
+    def _best(self) -> tuple[dict[cp.Variable, Array], Check]:
+        """Return the recovered point and its conditions: of two, if the first is not optimal, the better."""
+        point = self._recovered()
+        check = self._checked(point)
+        if error_of(check) > ACCURATE:
+            other = self._recovered_without_presolve()
+            if other is not None:
+                second = self._checked(other)
+                if error_of(second) < error_of(check):
+                    return other, second
+        return point, check
 
     def _recovered(self) -> dict[cp.Variable, Array]:
         """Return the primal point at the current values and multipliers."""
@@ -165,6 +184,24 @@ class Dual(cp.Problem):  # type: ignore[misc]
         point = primal_point(self.read.model, known)
         return {variable: point[variable.id] for variable in self.read.structure.user_variables}
 
+    def _recovered_without_presolve(self) -> dict[cp.Variable, Array] | None:
+        """Return the point of the dual in which no multiplier is eliminated, None where it has no optimum.
+
+        It is solved once for the values that the parameters have.
+        """
+        values: list[Any] = [np.array(p.value) for p in self.primal.parameters()]
+        known = self._without_presolve
+        if known is None or not all(map(np.array_equal, values, known[0])):
+            with COMPILING:
+                plain = Dual.of(read_lagrangian(Structure(self.primal)))
+            try:
+                optimize(plain, lambda: error_of(plain._checked(plain._recovered())))
+                known = values, plain._recovered()
+            except KerneloptError:
+                known = values, None
+            self._without_presolve = known
+        return known[1]
+
     def _multipliers(self) -> Multipliers:
         """Return the multipliers of the primal's constraints at the current values."""
         found = Multipliers()
@@ -174,9 +211,9 @@ class Dual(cp.Problem):  # type: ignore[misc]
                 found[constraint] = values[0] if len(values) == 1 else values
         return found
 
-    def _checked(self) -> Check:
-        """Return the conditions of optimality at the current values."""
-        point, structure = self._recovered(), self.read.structure
+    def _checked(self, point: dict[cp.Variable, Array]) -> Check:
+        """Return the conditions of optimality at a primal point and the current values."""
+        structure = self.read.structure
         with quietly(), np.errstate(all="ignore"):  # cvxpy warns about the values of sparse variables
             for variable, copy in zip(structure.user_variables, structure.variables, strict=True):
                 set_value(copy, point[variable])
@@ -204,6 +241,12 @@ class Dual(cp.Problem):  # type: ignore[misc]
             largest_violation(self.constraints),
             max(slacks, default=0.0),
         )
+
+
+def error_of(check: Check) -> float:
+    """Return the larger of the gap and of the violation of the primal, infinite where one is no number."""
+    error = max(check.gap, check.feasibility)
+    return error if np.isfinite(error) else np.inf
 
 
 def set_value(variable: cp.Variable, value: Array) -> None:

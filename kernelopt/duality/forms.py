@@ -19,7 +19,6 @@ from kernelopt.duality.products import (
     scaled,
     signed,
 )
-from kernelopt.validation import Array
 
 
 @dataclass(eq=False)
@@ -182,16 +181,6 @@ class Form:
     def audible(self) -> list[Term]:
         """The terms whose multipliers are not silent."""
         return [term for term in self.terms if not term.multiplier.silent]
-
-    def constant(self) -> Array:
-        """Return the constant part at the current values of the parameters."""
-        total = np.zeros(self.size)
-        for one in self.given:
-            if one.parameter is None:
-                total += one.matrix.toarray()[:, 0]
-            else:
-                total += one.matrix @ np.ravel(one.parameter.value, order="F")
-        return total
 
     def split(self) -> tuple[Form, Form]:
         """Return (A, B) with the function A - B, where coefficients are negative in B as far as possible."""

@@ -44,7 +44,6 @@ class Row:
     user: bool
     curvature: Array | None = None
     solved: Multiplier | None = None
-    factor: float = 1.0
 
     @property
     def symmetric(self) -> bool:

@@ -81,7 +81,7 @@ def solve_for(model: Model, row: Row, term: Term, factor: float, rest: Form) -> 
     multiplier = term.multiplier
     definition = rest.times(-1 / factor)
     multiplier.definition = definition
-    row.solved, row.factor = multiplier, factor
+    row.solved = multiplier
     for other in model.rows.values():
         if other is not row:
             other.form.substitute(multiplier, definition)
@@ -125,7 +125,9 @@ def replace_by_row(model: Model, row: Row) -> bool:
         if not usable or factor is None or side * factor <= 0 or floors(model, multiplier):
             continue
         rest = row.form.without(multiplier)
-        if multiplier in [t.multiplier for t in rest.terms]:
+        if len(row.form.of(multiplier)) > 1:
+            continue
+        if multiplier.norm and not only_in_its_norm(model, row, multiplier):
             continue
 
         def bound(rest: Form = rest, factor: float = factor, multiplier: Multiplier = multiplier) -> Any:
@@ -134,9 +136,19 @@ def replace_by_row(model: Model, row: Row) -> bool:
             return cp.pos(g) if nonneg and not g.is_nonneg() else g
 
         if replace_by_bound(model, multiplier, bound, row):
-            row.solved, row.factor = multiplier, factor
+            row.solved = multiplier
             return True
     return False
+
+
+def only_in_its_norm(model: Model, row: Row, multiplier: Multiplier) -> bool:
+    """Whether a multiplier appears in one row and otherwise in its norm alone.
+
+    Then (g)_+ is the best of all u >= g, also where g is negative. Elsewhere a negative u may be better.
+    """
+    forms = [model.linear, *(other.form for other in model.rows.values() if other is not row)]
+    forms += [m.definition for m in model.multipliers if isinstance(m.definition, Form)]
+    return not multiplier.parametric and not any(form.of(multiplier) for form in forms)
 
 
 def floors(model: Model, multiplier: Multiplier) -> bool:

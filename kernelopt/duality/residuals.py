@@ -29,7 +29,10 @@ def length(squares: list[float], r: float) -> float:
 
 def gradient(row: Row) -> tuple[Array, float]:
     """Return the gradient of the Lagrangian by a variable, and the size of its largest term."""
-    total = row.form.constant()
+    total = np.zeros(row.form.size)
+    for one in row.form.given:
+        value = np.ones(1) if one.parameter is None else np.ravel(one.parameter.value, order="F")
+        total = total + one.matrix @ value
     scale = largest(np.abs(total))
     for term in row.form.audible:
         value = np.ravel(np.asarray(term.multiplier.expression.value, dtype=float), order="F")

@@ -236,7 +236,8 @@ def add_lifted(model: Model, K: cp.Expression, scaled: Scaled, m: int, position:
 
         def rest() -> list[Array]:
             z, gamma = np.ravel(column().value), float(np.ravel(corner().value)[0])
-            Z = scaled.factor / 2 * (np.asarray(S.expression.value) - np.outer(z, z) / gamma)
+            forced = np.outer(z, z) / gamma if gamma > 0 else 0.0  # z = 0 where gamma = 0
+            Z = scaled.factor / 2 * (np.asarray(S.expression.value) - forced)
             return [Z if basis is None else basis @ Z @ basis.T]
 
         model.of_constraints[position] = rest

@@ -101,14 +101,31 @@ def solved(problem: cp.Problem) -> float:
     raise SolverError(f"a check of the derivation must have an optimum, got {'; '.join(statuses)}.")
 
 
-def least_value(expression: cp.Expression) -> float:
-    """Return the minimum of a convex expression.
+def domains(read: Read, names: set[str]) -> list[Any]:
+    """Return the constraints K >> 0 without which a risk is infinite, for kernels whose S is not fixed.
+
+    `names` has the multipliers that are fixed. A minorant at alpha does not know the domain of the risk; in
+    the dual the matrix S >= alpha alpha' does.
+    """
+    lifted = [m for m in read.model.multipliers if m.of == "the positive semidefinite kernel"]
+    if any(m.variable.name() in names for m in lifted):
+        return []
+    return [
+        K[: term.learner.n, : term.learner.n] >> 0
+        for term in read.structure.risks
+        for K, form in zip(term.kernels, term.forms, strict=True)
+        if form == "semidefinite"
+    ]
+
+
+def least_value(expression: cp.Expression, constraints: list[Any]) -> float:
+    """Return the minimum of a convex expression over some constraints.
 
     The slope by a free variable is zero up to the error of a solver, and a linear function with a slope of
     1e-9 has no minimum. Where the solvers find none, it is sought in a box that is far wider than the values.
     """
     try:
-        return solved(cp.Problem(cp.Minimize(expression)))
+        return solved(cp.Problem(cp.Minimize(expression), constraints))
     except SolverError:
         variables = expression.variables()
         size = max(
@@ -116,7 +133,7 @@ def least_value(expression: cp.Expression) -> float:
             default=0.0,
         )
         box = [cp.abs(cp.vec(v, order="F") if v.ndim == 2 else v) <= WIDE * max(size, 1.0) for v in variables]
-        return solved(cp.Problem(cp.Minimize(expression), box))
+        return solved(cp.Problem(cp.Minimize(expression), [*constraints, *box]))
 
 
 def names_of_constraints(read: Read) -> set[str]:

@@ -78,6 +78,10 @@ PROBLEMS = {
     "powers": lambda x=x(nonneg=True): least(
         cp.sum(cp.power(x, 1.5, approx=False)), named(cp.sum(x) >= 2, "total")
     ),
+    "norm of a non-negative vector": lambda x=x(nonneg=True): least(cp.norm2(x - 1) + 0.3 * cp.sum(x)),
+    "sizes of a non-negative vector": lambda x=x(nonneg=True): least(
+        cp.norm1(x - c) + cp.sum(cp.abs(x - 2 * c)) / 2 + 0.3 * cp.sum(x)
+    ),
     "p-norm": lambda x=x(): least(cp.pnorm(A @ x - b, 3, approx=False)),
     "geometric mean": lambda x=x(3): most(cp.geo_mean(x, approx=False), cp.sum(x) <= 3, x[0] <= 0.5),
     "power cone": lambda x=x(3): least(

@@ -17,6 +17,7 @@ import pytest
 import kernelopt as ko
 from formulations import lanckriet, linear_functional, lp_norm, similarity, triplet_lp
 from tests.duality.generic import PROBLEMS, RISKS, Ks, n, y
+from tests.duality.random_problems import random_problem
 from tests.every import every
 from tests.problems import CASES, crossed, sample_weights, solved
 
@@ -123,6 +124,27 @@ def test_the_dual_of_any_convex_problem_has_its_value(name):
         assert close(value, float(solved(problem)) if name != "geometric mean" else at_point, TOLERANCE)
 
 
+def agrees_with_cvxpy(seed):
+    problem = random_problem(seed)
+    with suppress(cp.SolverError):
+        problem.solve(solver=cp.CLARABEL)
+    if problem.status == cp.OPTIMAL:
+        found = ko.dualize(problem).check()
+        assert close(found.dual, float(problem.value), 1e-5)
+        assert found.gap <= 1e-3 and found.feasibility <= 1e-4
+
+
+@every("seed", range(8))
+def test_the_dual_of_a_random_problem(seed):
+    agrees_with_cvxpy(seed)
+
+
+@pytest.mark.slow
+@every("seed", range(8, 150))
+def test_the_duals_of_many_random_problems(seed):
+    agrees_with_cvxpy(seed)
+
+
 UNIQUE = ["least squares", "quadratic form", "norm ball", "second-order cone", "columns of cones", "NSD",
           "entropy", "exponential cone", "power cone", "spectrahedron", "linear", "bounded",
           "squared", "PSD variable", "block norm, bounded"]  # fmt: skip
@@ -159,6 +181,7 @@ def test_the_dual_of_the_dual_has_the_value_of_the_primal(name):
     assert close(optimum(ko.dualize(dual)), optimum(dual), 1e-5)
 
 
+@pytest.mark.slow
 @every("name", ["lp_norm.primal", "lanckriet.soft_margin", "lanckriet.sdp", "similarity.single_kernel"])
 def test_the_dual_of_the_dual_of_a_formulation(name):
     _, _, value, found, _ = example(name)
@@ -301,14 +324,24 @@ def learning(case, constraints, C=None):
     return cp.Problem(cp.Minimize(risk), constraints(mu))
 
 
-@every("case, kind", crossed(CASES, SETS, thorough=(), usual=("ball 2",)))
-def test_the_structured_dual_is_the_mechanical_one(case, kind):
-    """The second is the dual of the explicit problem, which has no risk in it."""
+def explicit_agrees(case, kind):
+    """The second dual is that of the explicit problem, which has no risk in it."""
     problem = learning(case, SETS[kind], sample_weights(n))
     structured = ko.dualize(problem)
     mechanical = ko.dualize(ko.expand(problem).problem)
     value = solved(structured)
     assert close(value, optimum(mechanical), 1e-5) and close(value, solved(problem))
+
+
+@every("case", CASES, ids=lambda case: case.name)
+def test_the_structured_dual_is_the_mechanical_one(case):
+    explicit_agrees(case, "ball 2")
+
+
+@pytest.mark.slow
+@every("case, kind", crossed(CASES, SETS, thorough=(CASES[0], CASES[5])))
+def test_the_structured_dual_is_the_mechanical_one_for_every_set(case, kind):
+    explicit_agrees(case, kind)
 
 
 @every("case", CASES, ids=lambda case: case.name)
