@@ -222,10 +222,11 @@ def is_norm(expression: Any) -> bool:
 
 def index_text(expression: Any) -> str:
     """Return the key of an index: i, or i:j, or "..." for a list of entries."""
-    if not all(isinstance(key, slice | int) for key in expression.key or [None]):
+    keys = expression.key if isinstance(expression.key, tuple) else ()
+    if not keys or not all(isinstance(key, slice | int) for key in keys):
         return "..."
     parts = []
-    for key in expression.key:
+    for key in keys:
         if isinstance(key, int):
             parts.append(str(key))
             continue

@@ -15,7 +15,7 @@ from kernelopt.duality.dualize import check_treatable
 from kernelopt.duality.lagrangian import Read, read_lagrangian
 from kernelopt.duality.residuals import coefficients, gradient, largest, length, off_cone, sides
 from kernelopt.duality.statement import SIGNS
-from kernelopt.duality.trials import given, maximized, objective_at, scaled_alpha
+from kernelopt.duality.trials import given, lagrangian_at, maximized, objective_at, scaled_alpha
 from kernelopt.errors import InputError, SolverError
 from kernelopt.numerics.norms import conjugate_exponent
 from kernelopt.structure.gate import check_is_problem
@@ -101,7 +101,65 @@ class KKT:
 
 
 def kkt_table(solution: Any, problem: cp.Problem | None = None) -> KKT:
-    """The conditions of Karush, Kuhn and Tucker at a solution, each with its measured residual."""
+    """The conditions of Karush, Kuhn and Tucker at a solution, each with its measured residual.
+
+    The point and alpha are those of the solution's certificate. The other multipliers are the best ones for
+    that alpha: they maximise the dual function with alpha fixed. The conditions are
+
+    * primal feasibility: the violation of every constraint and of every sign of a variable,
+    * dual feasibility: the violation of the domain of the conjugate of every loss, with 1'alpha = 0 ("bias"),
+      and of the dual cones,
+    * stationarity: the distance of the gradient of the Lagrangian by a variable from the cone in which it
+      must be, zero for a free variable, non-negative for one with x >= 0,
+    * complementarity: <multiplier, slack> of a constraint, <gradient, x> of a variable with a sign, and for
+      the multipliers of atoms and fidelities that they are subgradients, by the equality of Fenchel and Young,
+    * the machine: loss(z) + alpha'z = l(alpha) at its predictions z on the labelled points, and f = K alpha,
+      measured as 1/2 f'K^+ f + 1/2 alpha'K alpha - alpha'f,
+    * the gap: the objective at the machine less the dual function, which bounds all the others together.
+
+    Parameters
+    ----------
+    solution : Solution
+    problem : cp.Problem, optional
+        The problem that was solved. It is needed for a solution that was pickled, which does not keep it.
+
+    Returns
+    -------
+    KKT
+        `conditions` has the rows; `residual` is the largest relative residual. It prints as a table of at
+        most 80 columns, and as HTML in a notebook. A condition that cannot be measured has a dash, and a line
+        below the table says why.
+
+    Raises
+    ------
+    InputError
+        If `solution` is none, does not know its problem, or has no point of it.
+    DualizationError
+        As `dualize`.
+
+    Notes
+    -----
+    The last column is the residual relative to the size of the terms: the larger side of a constraint, the
+    largest term of a gradient, and for products the value of the objective or the risk. Multipliers of the
+    atoms of the problem are named as in `dualize`: "forms" is s >= (alpha'K_m alpha)_m.
+
+    Examples
+    --------
+    >>> import cvxpy as cp, kernelopt as ko
+    >>> x = cp.Variable(2, nonneg=True, name="x")
+    >>> problem = cp.Problem(cp.Minimize(x[0] + 2 * x[1]), [(cp.sum(x) >= 1).set_label("total")])
+    >>> table = ko.kkt_table(ko.solve(problem))
+    >>> for condition in table.conditions:
+    ...     print(f"{condition.kind:20} {condition.where:26} {condition.relative < 1e-6}")
+    primal feasibility   total                      True
+    primal feasibility   x >= 0                     True
+    dual feasibility     y[total] >= 0              True
+    stationarity         x                          True
+    complementarity      total                      True
+    complementarity      gradient by x              True
+    complementarity      subgradients of the atoms  True
+    gap                  objective - dual function  True
+    """
     if not hasattr(solution, "certificate"):
         raise InputError(
             f"solution must be a Solution, got {shown(solution)} in kkt_table. Pass what solve() returns."
@@ -162,6 +220,8 @@ class Measurement:
             if value is None:
                 return f"the multiplier {multiplier.variable.name()} has no value"
             multiplier.definition = given(value)
+        at_point = lagrangian_at(self.read, values)
+        self.above_dual = float(np.ravel(at_point.value)[0]) - self.dual  # L(x, y) - min over x of L(x, y)
         for shift in self.model.shifts.values():
             shift.variable.save_value(np.zeros(shift.variable.shape))
         return ""
@@ -235,9 +295,16 @@ class Measurement:
             yield Condition("complementarity", label, abs(product), self.size)
         for variable in self.structure.variables:
             row = self.model.rows[variable.id]
-            if row.kind != "free":
+            if row.kind != "free" and row.curvature is None:
                 product = float(gradient(row)[0] @ np.ravel(variable.value, order="F"))
                 yield Condition("complementarity", f"gradient by {variable.name()}", abs(product), self.size)
+
+        rest = self.above_dual - sum(
+            float(gradient(row)[0] @ np.ravel(row.variable.value, order="F"))
+            for row in (self.model.rows[v.id] for v in self.structure.variables)
+            if row.curvature is None
+        )
+        yield Condition("complementarity", "subgradients of the atoms", abs(rest), self.size)
 
     def machine(self, k: int, term: RiskTerm) -> Iterator[Condition]:
         """Yield the two Fenchel-Young equalities of a machine, of its loss and of its function."""

@@ -28,7 +28,10 @@ def length(squares: list[float], r: float) -> float:
 
 
 def gradient(row: Row) -> tuple[Array, float]:
-    """Return the gradient of the Lagrangian by a variable, and the size of its largest term."""
+    """Return the gradient of the Lagrangian by a variable, and the size of its largest term.
+
+    The size of A'y is the largest entry of |A|'|y|, which stays where the products cancel.
+    """
     total = np.zeros(row.form.size)
     for one in row.form.given:
         value = np.ones(1) if one.parameter is None else np.ravel(one.parameter.value, order="F")
@@ -37,8 +40,8 @@ def gradient(row: Row) -> tuple[Array, float]:
     for term in row.form.audible:
         value = np.ravel(np.asarray(term.multiplier.expression.value, dtype=float), order="F")
         factor = 1.0 if term.scale is None else float(np.ravel(term.scale.value)[0])
-        part = factor * (term.matrix @ value)
-        total, scale = total + part, max(scale, largest(np.abs(part)))
+        total = total + factor * (term.matrix @ value)
+        scale = max(scale, abs(factor) * largest(abs(term.matrix) @ np.abs(value)))
     if row.curvature is not None:
         part = row.curvature * np.ravel(row.variable.value, order="F")
         total, scale = total + part, max(scale, largest(np.abs(part)))

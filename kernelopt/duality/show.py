@@ -60,7 +60,55 @@ class Shown:
 
 
 def show(problem: cp.Problem, dual: cp.Problem | None = None) -> Shown:
-    """A problem beside its dual, with every multiplier next to its constraint."""
+    """A problem beside its dual, with every multiplier next to its constraint.
+
+    A risk is written as its primal problem, min 1/2 f'K^+ f + loss(z) with z == f + b, whose multiplier is
+    alpha. Data have names: K_m for Gram matrices, y for labels, S0, S1, ... for similarities, t for traces,
+    a1, A1, ... for others; a line for each gives its shape. The name at the right of a constraint is that of
+    its multiplier, and beside a constraint of the dual that of a primal variable, or else the label.
+
+    Parameters
+    ----------
+    problem : cp.Problem
+        Any convex problem that `dualize` takes.
+    dual : cp.Problem, optional
+        The dual to show; by default `dualize(problem)`. Only that one knows which multiplier belongs to which
+        constraint; beside a dual by hand the constraints have their labels.
+
+    Returns
+    -------
+    Shown
+        It prints as text of at most 80 columns, the two problems side by side where they are narrow enough,
+        else one below the other. In a notebook it is LaTeX.
+
+    Raises
+    ------
+    DualizationError
+        If there is no dual given, and the problem has none that is known.
+    ParameterError
+        If `problem` or `dual` is no problem.
+
+    Examples
+    --------
+    >>> import cvxpy as cp, numpy as np, kernelopt as ko
+    >>> grams = np.array([[[2.0, 0], [0, 2]], [[2, -2], [-2, 2]]])
+    >>> theta = cp.Variable(2, nonneg=True, name="theta")
+    >>> value = ko.risk(ko.combine(theta, grams), [1, -1], ko.hinge(1.0))
+    >>> print(ko.show(cp.Problem(cp.Minimize(value), ko.lp_ball(theta, 2))))
+    minimize over theta, f, b, z           | maximize over alpha
+      1/2 f' K(theta)^+ f                  |   y'alpha
+          + sum((1 - y * z)_+)             |       - 1/2 |(alpha' K_m alpha)_m|_2
+    subject to                             | subject to
+      z == f + b                   (alpha) |   0 <= y * alpha <= 1            (box)
+      |theta|_2 <= 1             (y[ball]) |   sum(alpha) == 0                  (b)
+      theta >= 0                           |
+    <BLANKLINE>
+    where
+      y[ball]   = 1/2 |(alpha' K_m alpha)_m|_2
+      K_m       (2, 2, 2)  Gram matrices, m = 1, ..., 2
+      K(theta)  = sum_m theta_m K_m
+      y         (2,)  labels
+    """
     check_is_problem(problem)
     if dual is not None and not isinstance(dual, cp.Problem):
         raise ParameterError(
