@@ -123,8 +123,8 @@ def derive(problem: cp.Problem, random_state: Any = 0) -> Derivation:
     r"""The dual of a problem in steps, each of which is checked at a random point.
 
     The steps are the Lagrangian L(x, y), its minimum over every block of variables with the conjugate that
-    it is, the maximum over the multipliers that the others determine, and weak and strong duality. A risk has a
-    step of its own, in which
+    it is, the maximum over the multipliers that the others determine, and weak and strong duality. A risk
+    has a step of its own, in which
 
     .. math::
 

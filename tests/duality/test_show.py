@@ -277,13 +277,17 @@ def test_a_wrong_coefficient_is_noticed(monkeypatch):
 
     def bent(structure):
         found = read(structure)
-        row = next(row for row in found.model.rows.values() if row.user)
-        term = row.form.terms[0]
-        row.form.terms[0] = term._replace(matrix=1.3 * term.matrix)
+        for row in found.model.rows.values():
+            for i, term in enumerate(row.form.terms):
+                if term.multiplier.of == "the weights of the kernels":
+                    row.form.terms[i] = term._replace(matrix=1.3 * term.matrix)
         return found
 
     monkeypatch.setattr(module, "read_lagrangian", bent)
-    assert ko.derive(two_kernels(1.5)).residual > 1e-3
+    theta = cp.Variable(2, nonneg=True, name="theta")
+    risk = ko.risk(ko.combine(theta, GRAMS), [1, -1], ko.hinge(1.0))
+    found = ko.derive(cp.Problem(cp.Minimize(risk + cp.sum_squares(theta))))
+    assert found.steps[2].title == "The minimum over theta" and found.steps[2].residual > 1e-4
 
 
 # ------------------------------------------------------------------------------------- conditions
