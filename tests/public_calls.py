@@ -370,7 +370,7 @@ for method, options in {
 entry("explain", ko.explain, str, problem=thing(PROBLEM))
 entry("expand", ko.expand, lambda e: len(e.risks), problem=thing(PROBLEM))
 entry("show", ko.show, str, problem=thing(PROBLEM), dual=thing(ko.dualize(PROBLEM), "None, Problem"))
-entry("derive", ko.derive, lambda d: len(d.steps), problem=thing(PROBLEM), random_state=thing(3, SEEDS))
+entry("derive", ko.derive, lambda d: len(d.steps), problem=thing(PROBLEM), random_state=size(3, SEEDS))
 entry(
     "kkt_table",
     ko.kkt_table,
@@ -412,7 +412,7 @@ entry(
     lambda path, points: plot_duality(solution().problem, path, points=points),
     lambda ax: None,
     path=thing([solution(), solution()]),
-    points=size(2, DEFAULT),
+    points=size(2),
 )
 
 

@@ -49,7 +49,8 @@ def bounds_along(problem: cp.Problem, path: Sequence[Any], points: int) -> Along
             "plot_duality. Draw solution.plot_history() instead."
         )
     learner = structure.risks[0].learner
-    if not isinstance(path, Sequence | np.ndarray) or len(path) < 2:
+    listed = isinstance(path, Sequence) or (isinstance(path, np.ndarray) and path.ndim > 0)
+    if not listed or len(path) < 2:
         raise InputError(
             "path must be at least two solutions or arrays of shape (n,), got fewer in plot_duality. Pass "
             "[first, last]."
