@@ -19,7 +19,7 @@ from kernelopt.duality.minimum import minimum_lines, risk_minima
 from kernelopt.duality.notation import Notation
 from kernelopt.duality.show import eliminated, multiplier_tags, names_in, renamed
 from kernelopt.duality.statement import ExplicitRisk, Statement, constraint_lines, primal_of, statement_of
-from kernelopt.duality.symbols import Symbols
+from kernelopt.duality.symbols import Symbols, dense
 from kernelopt.duality.trials import (
     domains,
     lagrangian_at,
@@ -46,6 +46,9 @@ from kernelopt.structure.structure import Structure
 from kernelopt.structure.trees import replaced
 from kernelopt.threads import COMPILING, quietly
 from kernelopt.validation import Array, as_generator
+
+DRAWS = 10  # of random dual points, until the value of one is moderate
+MODERATE = 1e3  # a value up to this multiple of the optimum
 
 
 @dataclass(frozen=True)
@@ -201,9 +204,8 @@ class Derivative:
         primal, explicit = primal_of(self.structure, self.notation, multiplier_tags(self.dual))
         self.set_primal(rng)
         P = objective_at(self.structure)
-        near_random(self.dual, [*self.dual.constraints, *self.dual.objective.args[0].domain], rng)
+        D = self.set_dual(rng, MODERATE * max(1.0, abs(optimum.dual)))
         values = values_of(self.read.model)
-        D = self.structure.sign * float(self.dual.objective.value)
         expression = lagrangian_at(self.read, values)
         L = float(np.ravel(expression.value)[0])
         size = max(1.0, abs(P), abs(D), abs(L))
@@ -229,6 +231,23 @@ class Derivative:
         )
         stated = statement_of(self.dual, self.notation)
         return Derivation(primal, stated, tuple(steps), tuple(self.notation.symbols.legend()))
+
+    def set_dual(self, rng: np.random.Generator, limit: float) -> float:
+        """Set the dual's variables to a random feasible point, and return its value as a minimisation.
+
+        Near the border of the domain of a quotient |alpha|^2 / u the value is huge, and no check is accurate.
+        There another point is drawn; after some draws the last one is taken.
+        """
+        optimum = [(variable, dense(variable.value)) for variable in self.dual.variables()]
+        domain = [*self.dual.constraints, *self.dual.objective.args[0].domain]
+        for _ in range(DRAWS):
+            for variable, value in optimum:
+                set_value(variable, value)
+            near_random(self.dual, domain, rng)
+            found = self.structure.sign * float(self.dual.objective.value)
+            if abs(found) <= limit:
+                break
+        return found
 
     def set_primal(self, rng: np.random.Generator) -> None:
         """Set the structure's variables to a random feasible point."""
