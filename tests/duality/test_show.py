@@ -272,7 +272,7 @@ def test_a_wrong_conjugate_is_noticed(factor, monkeypatch):
 
 def test_a_wrong_coefficient_is_noticed(monkeypatch):
     """A model whose gradient is wrong in one entry has another minimum than the Lagrangian."""
-    module = import_module("kernelopt.duality.derive")
+    module = import_module("kernelopt.duality.steps")
     read = module.read_lagrangian
 
     def bent(structure):
