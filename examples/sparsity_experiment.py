@@ -48,7 +48,9 @@ def repetition(n, informative, evaluation, seed):
     v = np.zeros(DIMENSIONS)
     v[:informative] = 1.0
     (X, y), validation, test = (sample(rng, size, v) for size in (n, evaluation, evaluation))
-    grams = ko.Grams.rank_one(X).normalize("multiplicative")  # one linear kernel per feature
+    features = ko.Grams.rank_one(X)  # one linear kernel per feature
+    grams = features.normalize("multiplicative")
+    constants = features.traces / grams.traces  # the c_m by which they are divided
     results = []
     for p in NORMS:
         tried = []
@@ -58,7 +60,7 @@ def repetition(n, informative, evaluation, seed):
                 "interleaved", tol=1e-3 * min(1.0, C * n)
             )
             # f(x) = sum_m theta_m / c_m <x_m, .> alpha + b is linear in x
-            direction = solution.weights / grams.constants * (X.T @ solution.alpha)
+            direction = solution.weights / constants * (X.T @ solution.alpha)
             tried.append((error(*validation, direction, solution.intercept), C, solution, direction))
         _, C, solution, direction = min(tried, key=lambda t: t[:2])
         theta = solution.weights

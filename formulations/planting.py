@@ -1,12 +1,13 @@
 """Planted optima: data made from a primal-dual pair, so that the optimal value is known in closed form.
 
-Every construction has three steps. The dual variable alpha is chosen first, then predictions f = K alpha + b
-for which alpha is minus a subgradient of the loss, and last the kernels, with K_m alpha prescribed:
+Every construction has three steps. First the dual variable alpha is chosen. Then the predictions
+f = K alpha + b are chosen, for which alpha is minus a subgradient of the loss. Last come the kernels, whose
+products with alpha are prescribed:
 
     K_m = g_m g_m' / s_m + R_m,    R_m alpha = 0,    s_m = g_m'alpha > 0,    hence    K_m alpha = g_m.
 
-The conditions on the weights are conditions on the numbers s_m = alpha'K_m alpha. The value is that of the
-dual, l(alpha) - 1/2 alpha'K alpha, plus what the kernel set costs.
+The optimality conditions of the weights are conditions on the numbers s_m = alpha'K_m alpha. The value is
+that of the dual, l(alpha) - 1/2 alpha'K alpha, plus the price of the weights or of the kernel, if any.
 """
 
 from __future__ import annotations
@@ -18,9 +19,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 import kernelopt as ko
+from kernelopt.extend import Array
 
-Array = NDArray[np.float64]
-SMALLEST = 6  # points: one pair of every kind, free, at the bound and at zero
+SMALLEST_N = 6  # three pairs of points: with alpha between its bounds, at a bound, and at zero
 UNBOUNDED = 1e300  # larger bounds of a dual variable count as none
 
 
@@ -56,7 +57,7 @@ class Knobs:
     infeasible: bool = False
 
     def __post_init__(self) -> None:
-        smallest = {"n": SMALLEST, "m": 1, "unlabelled": 0, "duplicates": 0}
+        smallest = {"n": SMALLEST_N, "m": 1, "unlabelled": 0, "duplicates": 0}
         for name, low in smallest.items():
             value = vars(self)[name]
             if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < low:
@@ -96,7 +97,7 @@ class Knobs:
         return (np.arange(self.m) < self.m - 1) | (self.m < 3)
 
     def always_feasible(self, name: str) -> None:
-        """Raise if the problem is to be infeasible and the formulation always has a feasible point."""
+        """Raise if an infeasible problem is asked for of a formulation that always has a feasible point."""
         if self.infeasible:
             raise ko.ParameterError(
                 f"{name} has a feasible point for all data, got infeasible=True. Leave it out, or plant a "
@@ -136,7 +137,11 @@ class Machine:
 
 
 def machine(rng: np.random.Generator, loss: ko.Loss, knobs: Knobs) -> Machine:
-    """Return a learner at its optimum: pairs of points with alpha free, at its bound and at zero."""
+    """Return a learner at its optimum.
+
+    The points come in pairs, with one alpha up to the sign. The second pair has alpha at its bound and the
+    third at zero, where the loss allows it; all other pairs are between.
+    """
     n, bias = knobs.n, loss.default_bias
     signs = np.where(np.arange(n) % 2, -1.0, 1.0) if bias else np.ones(n)
     y = signs if loss.kind == "labels" else np.zeros(n) if loss.kind == "targets" else np.ones(n)
@@ -174,6 +179,16 @@ def orthogonal_part(
     R = (Q[:, k:] * spectrum) @ Q[:, k:].T
     R = R if trace is None else R * (trace / spectrum.sum())
     return np.asarray((R + R.T) / 2)
+
+
+def singular_kernel(rng: np.random.Generator, knobs: Knobs, z: Array, g: Array) -> tuple[Array, Array]:
+    """Return a positive semidefinite K with Kz = g, and a unit vector u with Ku = 0."""
+    frame, _ = np.linalg.qr(np.column_stack([z, g]))
+    u = rng.normal(size=z.size)
+    u -= frame @ (frame.T @ u)
+    u /= np.linalg.norm(u)
+    K = np.outer(g, g) / float(z @ g) + orthogonal_part(rng, knobs, [z, u])
+    return K, u
 
 
 def directions(

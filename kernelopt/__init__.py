@@ -71,6 +71,7 @@ from kernelopt.losses import (
     squared_hinge,
 )
 from kernelopt.methods import (
+    DEFAULT_TOL,
     Cost,
     Learned,
     Method,
@@ -112,6 +113,7 @@ def __getattr__(name: str) -> object:
 
 
 __all__ = [
+    "DEFAULT_TOL",
     "FLOOR_SHARE",
     "KKT",
     "BoundedProblem",

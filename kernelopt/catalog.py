@@ -1,4 +1,4 @@
-"""The Formulation record, and the catalogue of formulations that are installed."""
+"""The records `Formulation`, `Entry` and `Planted`, and the catalogue of what is installed."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import Any, Literal, Unpack, get_args
 
 import cvxpy as cp
 import numpy as np
-from cvxpy.problems.problem import Cache
 
 from kernelopt.duality.show import latex_of
-from kernelopt.entry_points import leave_out, loaded
+from kernelopt.entry_points import FORMULATIONS, leave_out, loaded
 from kernelopt.errors import ParameterError
+from kernelopt.language.adapter import without_compiled
 from kernelopt.language.risk import Risk
 from kernelopt.language.terms import terms
 from kernelopt.methods.exact.programme import Claim, Programme
@@ -21,27 +21,27 @@ from kernelopt.methods.method import Method
 from kernelopt.methods.solution import Learned, Part, Solution
 from kernelopt.methods.solve import SolveOptions, solve, solve_with
 from kernelopt.structure.trees import risks
-from kernelopt.validation import Array, shown
+from kernelopt.validation import Array, one_of, shown
+from kernelopt.validation.options import refuse_unknown
 
-GROUP = "kernelopt.formulations"
 Takes = Literal["labels", "targets", "triplets", "similarities", "none"]
-WORDS = "words"  # the name under which "exact" solves the learning problem itself
+EXPLICIT_FORM = "words"  # the name in the place of a programme's: "exact" solves the problem itself
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Formulation:
-    """A theorem as an object: a learning problem, the programmes of its paper, and its dual.
+    """A learning problem with its dual, the theorem that relates them, and the programmes of its paper.
 
     Attributes
     ----------
     name : str
     problem : cp.Problem
-        The learning problem in the words of the language: every method solves it, and it may be
-        certified and composed like any other.
+        The learning problem, written with the risks and terms of `kernelopt`. It is solved by every method
+        that applies, and certified like any other problem.
     kernel : cvxpy expression of shape (N, N)
         The learned kernel.
     weights : cvxpy expression of shape (m,), or None
-        Its weights, filled by `solve`.
+        The weights of the base kernels. They have values after `solve`.
     dual : function without arguments
         Builds the hand-written dual as a `cp.Problem`.
     claim : "equal", "upper", "lower" or "relaxation"
@@ -63,15 +63,15 @@ class Formulation:
     programmes: Mapping[str, Callable[[], Programme]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        instance(self.problem, cp.Problem, "problem", "a cp.Problem, the learning problem in words")
-        instance(self.kernel, cp.Expression, "kernel", "a cvxpy expression")
+        check_instance(self.problem, cp.Problem, "problem", "a cp.Problem, the learning problem")
+        check_instance(self.kernel, cp.Expression, "kernel", "a cvxpy expression")
         if self.weights is not None:
-            instance(self.weights, cp.Expression, "weights", "a cvxpy expression or None")
-        function(self.dual, "dual", "that builds the dual, without arguments")
-        one_of(self.claim, get_args(Claim), "claim")
-        instance(self.programmes, Mapping, "programmes", "a dict from name to function")
+            check_instance(self.weights, cp.Expression, "weights", "a cvxpy expression or None")
+        check_function(self.dual, "dual", "that builds the dual, without arguments")
+        one_of(self.claim, "claim", get_args(Claim), "Choose the one that holds.")
+        check_instance(self.programmes, Mapping, "programmes", "a dict from name to function")
         for name, make in self.programmes.items():
-            function(make, f"programmes[{name!r}]", "that makes a Programme, without arguments")
+            check_function(make, f"programmes[{name!r}]", "that makes a Programme, without arguments")
 
     def __repr__(self) -> str:
         constraints = len(self.problem.constraints)
@@ -85,7 +85,7 @@ class Formulation:
         return latex_of(self.problem)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return what is pickled and copied deeply: all but what cvxpy keeps of the last solve."""
+        """Return the state for pickle and copy.deepcopy, without what cvxpy caches of a solve."""
         return {**vars(self), "problem": without_compiled(self.problem)}
 
     def __copy__(self) -> Formulation:
@@ -117,7 +117,7 @@ class Formulation:
         Returns
         -------
         Solution
-            Of the learning problem, whichever programme was solved.
+            The solution of the learning problem, whichever programme was solved.
 
         Raises
         ------
@@ -126,12 +126,7 @@ class Formulation:
         ParameterError
             If there is no such programme, or another method than "exact" is to solve it.
         """
-        unknown = sorted(set(options) - set(SolveOptions.__annotations__))
-        if unknown:
-            raise TypeError(
-                f"solve() got an unexpected keyword argument {unknown[0]!r}. The options are programme, "
-                f"{', '.join(SolveOptions.__annotations__)}."
-            )
+        refuse_unknown(options, ("method", "programme", *SolveOptions.__annotations__), "solve")
         if programme is not None:
             method = "exact" if isinstance(method, str) and method == "auto" else method
             name = method.name if isinstance(method, Method) else method
@@ -143,50 +138,40 @@ class Formulation:
         chosen = self._programme(programme)
         solution = solve_with(chosen, self.problem, method, also=("programme",), **options)
         for node, machine in zip(self.risks, solution.certificate.machines, strict=False):
-            if len(node.learner.kernels) > 1:  # weights may be made of the machine: of the certified one
+            if len(node.learner.kernels) > 1:  # `weights` may depend on the machine: on the certified one
                 node.remember(machine)
         if solution.learned or self.weights is None:
             return solution
         return replace(solution, weights=np.asarray(self.weights.value), learned=(self._learned(),))
 
     def machine(self) -> tuple[Array, float] | None:
-        """Return alpha and the intercept at the current values, where a kernel is learned without a risk.
+        """Return alpha and the intercept at the current values, for a problem without a risk that predicts.
 
-        alpha has shape (n,), or (m, n) for a sum of functions, f = sum_i weights_i K_i alpha_i + b. None
-        by default: then the solution has a kernel and does not predict.
+        alpha has shape (n,), or (m, n) for a sum of functions, f = sum_i weights_i K_i alpha_i + b. The
+        default is None: the solution has a kernel and does not predict.
         """
         return None
 
     def _programme(self, name: str | None) -> Programme | None:
         if name is None:
-            name = next(iter(self.programmes), WORDS)
-        if isinstance(name, str) and name == WORDS:
+            name = next(iter(self.programmes), EXPLICIT_FORM)
+        if isinstance(name, str) and name == EXPLICIT_FORM:
             return None
         if not isinstance(name, str) or name not in self.programmes:
-            names = ", ".join(map(repr, (*self.programmes, WORDS)))
+            names = ", ".join(map(repr, (*self.programmes, EXPLICIT_FORM)))
             raise ParameterError(f"programme must be one of {names}, got {shown(name)}. Choose one of these.")
         return self.programmes[name]()
 
     def _learned(self) -> Learned:
-        """Return the learned kernel with its machine, if there is one."""
+        """Return the learned kernel, with the machine of `machine()` if there is one."""
         alpha, intercept = self.machine() or (np.zeros(0), np.nan)
         parts = tuple(Part(np.ravel(w.value), grams, alpha) for w, grams in terms(self.kernel) or [])
         inductive = alpha.ndim == 2 or (self.weights is not None and bool(self.weights.is_nonneg()))
         return Learned(alpha, intercept, parts, True, inductive)
 
 
-def without_compiled(problem: cp.Problem) -> cp.Problem:
-    """Return the problem, of the same class, without compiled forms and solvers, which do not pickle."""
-    fresh = cp.Problem(problem.objective, problem.constraints)
-    compiled = {name for name, value in vars(fresh).items() if isinstance(value, dict | Cache)}
-    kept = {name: value for name, value in vars(problem).items() if name not in compiled}
-    copied: cp.Problem = object.__new__(type(problem))
-    vars(copied).update(vars(fresh) | kept)
-    return copied
-
-
 def with_options_shown() -> None:
-    """Let `help` show the options of `solve` in the place of **options."""
+    """Set the signature of `Formulation.solve`, so that `help` shows the options of `solve`."""
     own = [p for p in signature(Formulation.solve).parameters.values() if p.kind != Parameter.VAR_KEYWORD]
     taken = {p.name for p in own} | {"problem"}
     more = [p for p in signature(solve).parameters.values() if p.name not in taken]
@@ -234,12 +219,12 @@ class Entry:
     build : function
         The builder, returning a `Formulation`.
     takes : "labels", "targets", "triplets", "similarities" or "none"
-        What the builder takes beside kernels.
+        The data that the builder takes beside kernels.
     example : function of a numpy Generator
-        Returns a small `Formulation`; tests and benchmarks of the catalogue are driven by it.
+        Returns a small `Formulation`, for the tests and benchmarks of the catalogue.
     planted : function of a numpy Generator and of knobs, or None
-        Returns a `Planted` problem with a known optimum. The knobs are keywords, for all of which there are
-        defaults: n, m, unlabelled, condition, degenerate, duplicates, infeasible.
+        Returns a `Planted` problem with a known optimum. The knobs are keywords with defaults: n, m,
+        unlabelled, condition, degenerate, duplicates, infeasible. docs/testing.md has their meaning.
     """
 
     name: str
@@ -249,41 +234,33 @@ class Entry:
     planted: Callable[..., Planted] | None = None
 
     def __post_init__(self) -> None:
-        instance(self.name, str, "name", "text such as 'package.builder'")
+        check_instance(self.name, str, "name", "text such as 'package.builder'")
         if not all(self.name.partition(".")):
             raise ParameterError(
                 f"name must be of the form 'package.builder', got {self.name!r}. Put the package "
                 "before a dot."
             )
-        function(self.build, "build", "that returns a Formulation")
-        one_of(self.takes, get_args(Takes), "takes")
-        function(self.example, "example", "of a numpy Generator that returns a Formulation")
+        check_function(self.build, "build", "that returns a Formulation")
+        one_of(self.takes, "takes", get_args(Takes))
+        check_function(self.example, "example", "of a numpy Generator that returns a Formulation")
         if self.planted is not None:
-            function(self.planted, "planted", "of a numpy Generator that returns a Planted")
+            check_function(self.planted, "planted", "of a numpy Generator that returns a Planted")
 
 
-def instance(value: object, kind: type, what: str, wanted: str) -> None:
-    """Raise unless a field of a record is of its kind."""
+def check_instance(value: object, kind: type, what: str, wanted: str) -> None:
+    """Raise `ParameterError` unless a field of a record is an instance of its class."""
     if not isinstance(value, kind):
         raise ParameterError(
             f"{what} must be {wanted}, got {type(value).__name__}: {value!r:.60}. Correct the record."
         )
 
 
-def function(value: object, what: str, wanted: str) -> None:
-    """Raise unless a field of a record can be called."""
+def check_function(value: object, what: str, wanted: str) -> None:
+    """Raise `ParameterError` unless a field of a record can be called."""
     if not callable(value):
         raise ParameterError(
             f"{what} must be a function {wanted}, got {type(value).__name__}: {value!r:.60}. Pass the "
             "function itself, or functools.partial with its data."
-        )
-
-
-def one_of(value: object, words: tuple[str, ...], what: str) -> None:
-    """Raise unless a field of a record is one of its words."""
-    if value not in words:
-        raise ParameterError(
-            f"{what} must be one of {', '.join(map(repr, words))}, got {value!r}. Choose the one that holds."
         )
 
 
@@ -296,11 +273,11 @@ def catalogue() -> dict[str, Entry]:
     Warns
     -----
     PackageWarning
-        If a package cannot be imported, has no such list, or uses a name of another one: what is wrong of it
-        is left out.
+        If a package cannot be imported, has no such list, or uses a name of another package. Its entries
+        with this defect are left out.
     """
     found: dict[str, Entry] = {}
-    for point, module in loaded(GROUP):
+    for point, module in loaded(FORMULATIONS):
         listed = getattr(module, "CATALOGUE", None)
         if not isinstance(listed, list | tuple) or not all(isinstance(entry, Entry) for entry in listed):
             leave_out(point, "a module with a list CATALOGUE of Entry records", shown(listed))

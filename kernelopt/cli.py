@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import importlib.util
-import math
 import sys
 import time
 import warnings
@@ -17,14 +16,15 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 from rich.markup import escape
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
-from rich.table import Table
 
 from kernelopt.errors import KerneloptError
+from kernelopt.tables import demo_table, plain_table, verdict_table
 
-if TYPE_CHECKING:  # the commands load cvxpy after --help and wrong arguments
-    from kernelopt.testing import Case, Row
+if TYPE_CHECKING:  # cvxpy is slow to import: --help and wrong arguments do without
+    from kernelopt.demo import DemoRow
+    from kernelopt.testing import Case, ConformanceRow
 
-GAP_TOLERANCE = 1e-5
+GAP_TOLERANCE = 1e-5  # relative: of every solve of the demo, and of its exit status
 
 
 def parser() -> argparse.ArgumentParser:
@@ -41,21 +41,42 @@ def parser() -> argparse.ArgumentParser:
         "al. (2004), print a table with certified bounds, and save a figure of weights and bounds. Takes "
         "less than a minute. Exit status: 0 if every gap is certified to 1e-5, 1 if not, 2 on wrong use.",
     )
+    certify = commands.add_parser(
+        "certify",
+        help="run the conic solvers on problems with known optima, and check their answers by certificates",
+        description="Run every installed conic solver on problems whose optimum is known in closed form, of "
+        "every formulation of the catalogue, and on two on which solvers have returned wrong answers. Print "
+        "the true error, the certified gap, feasibility, complementarity, seconds, and a verdict that does "
+        "not rely on the solver's status. About a minute. Exit status: 0 if every certified bracket holds "
+        "the true value, 1 if not, 2 on wrong use.",
+    )
+    listing = commands.add_parser(
+        "list",
+        help="list the losses, kernels, fidelities, methods and formulations that are installed",
+        description="List the losses, kernels, fidelities, methods and formulations that are installed, "
+        "with those of other packages. Exit status: 0 if all can be used, 1 if a package names one that "
+        "cannot be used, 2 on wrong use.",
+    )
+    add_demo_options(demo)
+    add_certify_options(certify)
+    listing.add_argument(
+        "kind", nargs="*", help="losses, kernels, fidelities, methods or formulations (default: all)"
+    )
+    return top
+
+
+def add_demo_options(demo: argparse.ArgumentParser) -> None:
+    """Add the options of `kernelopt demo`."""
     demo.add_argument(
         "--out", type=Path, default=Path("kernelopt-demo.png"), help="the figure (PNG), or a folder for it"
     )
     demo.add_argument("--points", type=int, default=200, help="training points, 60 to 200 (default 200)")
     demo.add_argument("--random-state", type=int, default=0, help="seed of the split (default 0)")
     demo.add_argument("--no-figure", action="store_true", help="print the table only; needs no matplotlib")
-    certify = commands.add_parser(
-        "certify",
-        help="run the conic solvers on problems with known optima, and check their answers by certificates",
-        description="Run every installed conic solver on problems whose optimum is known in closed form, of "
-        "every formulation of the catalogue, and on two on which solvers have been wrong. Print the true "
-        "error, the certified gap, feasibility, complementarity, seconds, and a verdict that does not "
-        "believe the solver's status. About a minute. Exit status: 0 if every certified bracket holds the "
-        "true value, 1 if not, 2 on wrong use.",
-    )
+
+
+def add_certify_options(certify: argparse.ArgumentParser) -> None:
+    """Add the options of `kernelopt certify`."""
     certify.add_argument(
         "--solver", nargs="+", metavar="NAME", help="solvers to run (default: all installed)"
     )
@@ -64,23 +85,12 @@ def parser() -> argparse.ArgumentParser:
         nargs="+",
         metavar="NAME",
         default=[""],
-        help="problems whose name starts so (default: all)",
+        help="beginnings of the names of the problems to solve (default: all)",
     )
     certify.add_argument(
         "--size", type=int, default=10, help="points of the problems, even, 6 to 60 (default 10)"
     )
     certify.add_argument("--json", type=Path, metavar="FILE", help="also save the rows, as JSON")
-    listing = commands.add_parser(
-        "list",
-        help="list the losses, kernels, fidelities, methods and formulations that are installed",
-        description="List the losses, kernels, fidelities, methods and formulations that are installed, "
-        "those of other packages too. Exit status: 0 if all can be used, 1 if a package brings what cannot, "
-        "2 on wrong use.",
-    )
-    listing.add_argument(
-        "kind", nargs="*", help="losses, kernels, fidelities, methods or formulations (default: all)"
-    )
-    return top
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -134,7 +144,7 @@ def list_installed(top: argparse.ArgumentParser, options: argparse.Namespace) ->
     wrong = sorted(set(options.kind) - set(KINDS))
     if wrong:
         top.error(f"a kind must be one of {', '.join(KINDS)}, got {', '.join(wrong)}")
-    drawn = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0))
+    drawn = plain_table()
     for heading in ("kind", "name", "package", "what it is"):
         drawn.add_column(heading, overflow="fold")
     with warnings.catch_warnings(record=True) as left_out:
@@ -149,31 +159,28 @@ def list_installed(top: argparse.ArgumentParser, options: argparse.Namespace) ->
 
 
 def run_certify(chosen: Sequence[Case], solvers: Sequence[str], path: Path | None) -> int:
-    """Run the conformance suite: progress, table, JSON. Returns 0 if every bracket is true, else 1."""
+    """Run the conformance suite, print its table and save its rows; return the exit status."""
     from kernelopt.testing import conformance
     from kernelopt.testing.conformance import save
 
     started = time.perf_counter()
     console = Console()
-    columns = (SpinnerColumn(), TextColumn("{task.completed} rows, {task.description}"), TimeElapsedColumn())
-    rows: list[Row] = []
-    with (
-        warnings.catch_warnings(),
-        Progress(*columns, console=Console(stderr=True), transient=True) as progress,
-    ):
-        warnings.simplefilter("ignore")  # what solvers and certificates remark is in the rows
+    rows: list[ConformanceRow] = []
+    shown = progress_on_stderr("{task.completed} rows, {task.description}")
+    with warnings.catch_warnings(), shown as progress:
+        warnings.simplefilter("ignore")  # the rows hold what the warnings say
         bar = progress.add_task("", total=None)
         for row in conformance(chosen, solvers, lambda what: progress.update(bar, description=what)):
             rows.append(row)
             progress.advance(bar)
-    console.print(verdicts(rows))
+    console.print(verdict_table(rows))
     console.print(
         "error: of the claimed value, relative to the true one. gap: certified, from the solver's own point "
         "and multipliers. feas., compl.: largest violation, largest product of a multiplier with its slack."
     )
     counts = Counter(row.verdict for row in rows)
-    told = ", ".join(f"{count} {word}" for word, count in counts.most_common())
-    console.print(f"{time.perf_counter() - started:.0f} s; {len(rows)} rows: {told}")
+    summary = ", ".join(f"{count} {word}" for word, count in counts.most_common())
+    console.print(f"{time.perf_counter() - started:.0f} s; {len(rows)} rows: {summary}")
     if path is not None:
         save(rows, path)
         console.print(f"rows: {path}")
@@ -183,30 +190,8 @@ def run_certify(chosen: Sequence[Case], solvers: Sequence[str], path: Path | Non
     return 0
 
 
-def verdicts(rows: Sequence[Row]) -> Table:
-    """Return the rows of the conformance suite as a rich table; what is certified needs no words."""
-    drawn = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0))
-    for heading, width in (("solver", 8), ("problem", 14), ("says", 8)):
-        drawn.add_column(heading, overflow="fold", min_width=width)
-    for heading in ("value", "error", "gap", "feas.", "compl.", "s"):
-        drawn.add_column(heading, justify="right", no_wrap=True)
-    drawn.add_column("verdict", overflow="fold")
-    for row in rows:
-        measures = (row.error, row.gap, row.infeasibility, row.complementarity)
-        drawn.add_row(
-            row.solver,
-            row.problem,
-            row.status,
-            number(None if math.isnan(row.value) else row.value, ".6g"),
-            *(number(None if math.isnan(value) else value, ".0e") for value in measures),
-            number(row.seconds, ".2f"),
-            row.verdict + (f": {row.why}" if row.why else ""),
-        )
-    return drawn
-
-
 def figure_path(top: argparse.ArgumentParser, out: Path) -> Path:
-    """Return where the figure goes, failing before the work and not after it."""
+    """Return the path of the figure, or end with an error before the work begins."""
     if importlib.util.find_spec("matplotlib") is None:
         top.error('the figure needs matplotlib: pip install "kernelopt[plot]", or pass --no-figure')
     path = out / "kernelopt-demo.png" if out.is_dir() else out
@@ -218,8 +203,8 @@ def figure_path(top: argparse.ArgumentParser, out: Path) -> Path:
 
 
 def run_demo(points: int, random_state: int, figure: Path | None) -> int:
-    """Run the demo: progress, table, figure. Returns 0 if everything is certified, else 1."""
-    from kernelopt import demo  # after --help and wrong arguments: it loads cvxpy and scikit-learn
+    """Run the demo, print its table and save its figure; return the exit status."""
+    from kernelopt import demo
 
     started = time.perf_counter()
     console = Console()
@@ -228,20 +213,15 @@ def run_demo(points: int, random_state: int, figure: Path | None) -> int:
         f"breast cancer: {data.y.size} training points, {data.y_new.size} test points, "
         f"{len(data.names)} kernels with unit diagonal"
     )
-    rows: list[demo.Row] = []
+    rows: list[DemoRow] = []
     work = list(demo.tasks(data, GAP_TOLERANCE))
-    columns = (
-        SpinnerColumn(),
-        TextColumn("{task.completed}/{task.total} {task.description}"),
-        TimeElapsedColumn(),
-    )
-    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+    with progress_on_stderr("{task.completed}/{task.total} {task.description}") as progress:
         bar = progress.add_task("", total=len(work))
         for task in work:
             progress.update(bar, description=task.title)
             rows.append(task.run())
             progress.advance(bar)
-    console.print(table(rows))
+    console.print(demo_table(rows))
     console.print(
         "value: omega, twice the risk, at trace n (2n with the ridge); for alignment <K, yy'> at |K| = 1. "
         "acc.: on the test points; for the subset, whose test points are unlabelled, by transduction. "
@@ -258,33 +238,10 @@ def run_demo(points: int, random_state: int, figure: Path | None) -> int:
     return 0
 
 
-def table(rows: Sequence[object]) -> Table:
-    """Return the rows of the demo as a rich table."""
-    drawn = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0))
-    drawn.add_column("formulation", overflow="fold", min_width=12)
-    drawn.add_column("cone", no_wrap=True)
-    drawn.add_column("method", overflow="fold", min_width=8)
-    for heading in ("value", "lower", "upper", "gap", "acc.", "build", "solve"):
-        drawn.add_column(heading, justify="right", no_wrap=True)
-    ended = False
-    for row in rows:
-        solution = row.solution  # type: ignore[attr-defined]
-        if solution is None and not ended:
-            drawn.add_row()
-            ended = True
-        bounds = [None, None] if solution is None else [solution.lower, solution.upper]
-        drawn.add_row(
-            row.name, row.cone, row.method,  # type: ignore[attr-defined]
-            *(number(v, "#.6g") for v in [row.value, *bounds]),  # type: ignore[attr-defined]
-            number(None if solution is None else solution.gap, ".0e"),
-            number(row.accuracy, ".3f"), number(row.build_time, ".2f"), number(row.solve_time, ".2f"),  # type: ignore[attr-defined]
-        )  # fmt: skip
-    return drawn
-
-
-def number(value: float | None, style: str) -> str:
-    """Return a formatted number, or a dash."""
-    return "–" if value is None else format(value, style)
+def progress_on_stderr(text: str) -> Progress:
+    """Return a progress display on standard error, which is erased at the end."""
+    columns = (SpinnerColumn(), TextColumn(text), TimeElapsedColumn())
+    return Progress(*columns, console=Console(stderr=True), transient=True)
 
 
 COMMANDS = {"demo": demonstrate, "certify": certify, "list": list_installed}

@@ -1,4 +1,4 @@
-"""The main job of the command line: learn kernels on real data by every criterion, certified."""
+"""The work of `kernelopt demo`: kernels for the breast cancer data by every criterion of Lanckriet et al."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ from kernelopt.methods.solution import Solution
 from kernelopt.plotting import plot_bounds, plot_weights
 from kernelopt.validation import Array
 
-SUBSET = 40
-SUBSET_KERNELS = (2, 4, 6, 7)
+SUBSET = 40  # points, half of them labelled: few, as free signs need a semidefinite programme
+SUBSET_KERNELS = (2, 4, 6, 7)  # two Gaussian kernels, the linear and the quadratic one
 
 
 @dataclass(frozen=True)
-class Row:
-    """One line of the table; None where a quantity does not apply."""
+class DemoRow:
+    """A row of the table; None where a quantity does not apply."""
 
     name: str
     cone: str
@@ -44,10 +44,10 @@ class Row:
 
 @dataclass(frozen=True)
 class Task:
-    """One thing the demo does: what to say while it runs, and how to run it."""
+    """The computation of one row, with the title that is shown meanwhile."""
 
     title: str
-    run: Callable[[], Row]
+    run: Callable[[], DemoRow]
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ class Data:
     cross: Array
 
     def accuracy(self, scores: Array) -> float:
-        """Return the share of test points whose sign is right."""
+        """Return the fraction of test points whose sign is predicted correctly."""
         return float((np.sign(scores) == self.y_new).mean())
 
 
@@ -91,7 +91,7 @@ def load(points: int, random_state: int) -> Data:
 
 
 def builder(name: str) -> Callable[..., Formulation]:
-    """Return a builder of the catalogue, or say what is missing."""
+    """Return the builder of a formulation of the catalogue."""
     installed = catalogue()
     if name not in installed:
         raise KerneloptError(
@@ -102,7 +102,7 @@ def builder(name: str) -> Callable[..., Formulation]:
 
 
 def tasks(data: Data, tol: float) -> Iterator[Task]:
-    """Yield the work of the demo in the order of its table."""
+    """Yield the tasks of the demo in the order of its table."""
     n = data.y.size
     criteria: list[tuple[str, str, dict[str, Any]]] = [
         ("hard margin", "hard_margin", {"trace": n}),
@@ -112,28 +112,29 @@ def tasks(data: Data, tol: float) -> Iterator[Task]:
         ("alignment", "alignment", {}),
     ]
     for title, name, options in criteria:
-        yield Task(title, lambda t=title, f=name, o=options: criterion(data, t, f, o, tol))  # type: ignore[misc]
-    yield Task(f"soft margin, free signs, n = {SUBSET}", lambda: on_subset(data, "free", tol))
-    yield Task(f"soft margin, mu >= 0, n = {SUBSET}", lambda: on_subset(data, "nonnegative", tol))
-    yield Task("best single kernel", lambda: best_single(data))
-    yield Task("plain average", lambda: average(data))
-    yield Task("RBF SVM, cross-validated", lambda: tuned_svm(data))
+        yield Task(title, lambda t=title, f=name, o=options: criterion_row(data, t, f, o, tol))  # type: ignore[misc]
+    yield Task(f"soft margin, free signs, n = {SUBSET}", lambda: subset_row(data, "free", tol))
+    yield Task(f"soft margin, mu >= 0, n = {SUBSET}", lambda: subset_row(data, "nonnegative", tol))
+    yield Task("best single kernel", lambda: best_single_row(data))
+    yield Task("plain average", lambda: average_row(data))
+    yield Task("RBF SVM, cross-validated", lambda: tuned_svm_row(data))
 
 
-def criterion(data: Data, title: str, name: str, options: dict[str, Any], tol: float) -> Row:
-    """Learn on all training points by one criterion, with non-negative weights."""
+def criterion_row(data: Data, title: str, name: str, options: dict[str, Any], tol: float) -> DemoRow:
+    """Return the row of one criterion on all training points, with non-negative weights."""
     started = time.perf_counter()
     formulation = builder(f"lanckriet.{name}")(data.grams, data.y, **options)
     built = time.perf_counter() - started
     solution = formulation.solve(tol=tol)
     accuracy = data.accuracy(solution.decision_function(data.cross))
-    return row(title, "SOC", solution, accuracy, built)
+    return solution_row(title, "SOC", solution, accuracy, built)
 
 
-def on_subset(data: Data, weights: str, tol: float) -> Row:
-    """Learn on a small subset with four kernels, by the semidefinite programme for free signs.
+def subset_row(data: Data, weights: str, tol: float) -> DemoRow:
+    """Return the row of four kernels on few points, with weights of free signs or non-negative ones.
 
-    Free signs need the test points among the N, without labels: there are as many as labelled ones.
+    With weights of both signs the kernel is constrained to be PSD on all N points. So the test points are
+    among these, without labels; there are as many as labelled points.
     """
     started = time.perf_counter()
     half = SUBSET // 2
@@ -148,51 +149,51 @@ def on_subset(data: Data, weights: str, tol: float) -> Row:
     accuracy = float((np.sign(scores) == data.y_new[: SUBSET - half]).mean())
     cone = "SDP" if weights == "free" else "SOC"
     sign = "free signs" if weights == "free" else "mu >= 0"
-    return row(f"soft margin, {sign}, n = {SUBSET}", cone, solution, accuracy, built)
+    return solution_row(f"soft margin, {sign}, n = {SUBSET}", cone, solution, accuracy, built)
 
 
-def row(name: str, cone: str, solution: Solution, accuracy: float, built: float) -> Row:
-    """Return the line of a certified solution."""
+def solution_row(name: str, cone: str, solution: Solution, accuracy: float, built: float) -> DemoRow:
+    """Return the row of a solution."""
     build_time, method = built + solution.build_time, solution.method_and_solver
-    return Row(name, cone, method, solution.value, accuracy, solution, build_time, solution.solve_time)
+    return DemoRow(name, cone, method, solution.value, accuracy, solution, build_time, solution.solve_time)
 
 
-def best_single(data: Data) -> Row:
-    """Return the single kernel with the lowest soft margin value at the same trace."""
+def best_single_row(data: Data) -> DemoRow:
+    """Return the row of the base kernel, of the same trace, with the smallest value of the soft margin."""
     started = time.perf_counter()
     machines = [learn(K, data.y, hinge(1.0), True) for K in data.grams]
     best = int(np.argmin([machine.value for machine in machines]))
-    return reference(f"best single: {data.names[best]}", data, machines[best], data.cross[best], started)
+    return svm_row(f"best single: {data.names[best]}", data, machines[best], data.cross[best], started)
 
 
-def average(data: Data) -> Row:
-    """Return the machine at the plain average of the kernels."""
+def average_row(data: Data) -> DemoRow:
+    """Return the row of the SVM at the mean of the kernels."""
     started = time.perf_counter()
     share = np.full(len(data.grams), 1 / len(data.grams))
     machine = learn(data.grams.combine(share), data.y, hinge(1.0), True)
-    return reference("plain average", data, machine, np.tensordot(share, data.cross, 1), started)
+    return svm_row("plain average", data, machine, np.tensordot(share, data.cross, 1), started)
 
 
-def reference(name: str, data: Data, machine: Machine, cross: Array, started: float) -> Row:
-    """Return the line of an SVM at a given kernel; omega is twice its value."""
+def svm_row(name: str, data: Data, machine: Machine, cross: Array, started: float) -> DemoRow:
+    """Return the row of an SVM at a given kernel, whose omega is twice its value."""
     accuracy = data.accuracy(cross @ machine.alpha + machine.intercept)
     spent = time.perf_counter() - started
-    return Row(name, "QP", "SVM", 2 * machine.value, accuracy, solve_time=spent)
+    return DemoRow(name, "QP", "SVM", 2 * machine.value, accuracy, solve_time=spent)
 
 
-def tuned_svm(data: Data) -> Row:
-    """Return scikit-learn's RBF SVM with width and C by cross-validation."""
+def tuned_svm_row(data: Data) -> DemoRow:
+    """Return the row of scikit-learn's RBF SVM, with the width and C chosen by cross-validation."""
     started = time.perf_counter()
     d = data.X.shape[1]
     grid = {"C": [0.1, 1, 10, 100], "gamma": [c / d for c in (0.01, 0.03, 0.1, 0.3, 1, 3)]}
     search = GridSearchCV(SVC(), grid, cv=5).fit(data.X, data.y)
     accuracy = float(search.score(data.X_new, data.y_new))
     spent = time.perf_counter() - started
-    return Row("RBF SVM, 5-fold CV", "QP", "SVM", None, accuracy, solve_time=spent)
+    return DemoRow("RBF SVM, 5-fold CV", "QP", "SVM", None, accuracy, solve_time=spent)
 
 
-def save_figure(rows: list[Row], names: tuple[str, ...], path: Path) -> None:
-    """Save the weights and bounds of the full-size criteria as one picture."""
+def save_figure(rows: list[DemoRow], names: tuple[str, ...], path: Path) -> None:
+    """Save a figure of the weights and bounds of the criteria on all training points."""
     from matplotlib.figure import Figure
 
     full = {

@@ -10,6 +10,8 @@ from typing import Any
 
 from kernelopt.errors import PackageWarning
 
+FORMULATIONS = "kernelopt.formulations"  # the group of those whose import registers methods, too
+
 
 def loaded(group: str) -> Iterator[tuple[EntryPoint, Any]]:
     """Yield the entry points of a group with the objects that they name, in the order of their names.

@@ -10,7 +10,7 @@ class KerneloptError(Exception):
 
 
 class InputError(KerneloptError, ValueError):
-    """A value from outside is not what the mathematics needs."""
+    """An argument has a wrong type or value."""
 
 
 class ShapeError(InputError):
@@ -46,7 +46,7 @@ class MethodError(KerneloptError):
 
 
 class SolverError(KerneloptError, RuntimeError):
-    """Every solver that was tried failed to return a point."""
+    """A solver failed, and no other one is left to be tried."""
 
 
 class InfeasibleError(KerneloptError):
@@ -55,7 +55,9 @@ class InfeasibleError(KerneloptError):
     Attributes
     ----------
     proof : dict or None
-        The numbers that show it, to be checked without a solver; the message says how.
+        The numbers that show it, to be checked without a solver; the message says how. Where there is a
+        proof, ``proof["certificate"].save(path)`` writes it to a file, or says why it cannot be shown in
+        fractions.
     """
 
     def __init__(self, message: str, proof: dict[str, Any] | None = None) -> None:
@@ -68,9 +70,9 @@ class UnboundedError(KerneloptError):
 
 
 class Stopped(Exception):
-    """Raised inside work that is to end early: the time is up, or the caller ended it.
+    """Raised inside a computation that must end early, at the time limit or at the request of the caller.
 
-    The verbs of kernelopt catch it and return what they have.
+    kernelopt catches it, and returns the best result so far.
     """
 
 
@@ -79,8 +81,8 @@ class ConvergenceWarning(UserWarning):
 
 
 class ConditionWarning(UserWarning):
-    """The problem is so badly conditioned that its optimum means little."""
+    """The problem is so badly conditioned that rounding of the data changes its optimum."""
 
 
 class PackageWarning(UserWarning):
-    """What a package brings through an entry point cannot be used."""
+    """The object of an entry point of a package cannot be used, and is left out."""

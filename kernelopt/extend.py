@@ -1,11 +1,11 @@
 """The public names for authors of losses, kernels, fidelities, methods and formulations, in packages.
 
 Everything that such a package needs is here or in `kernelopt` itself; other modules may change. A package
-names what it brings in its entry points, and is found from then on: `installed(kind)` and `kernelopt list`
-show it, and a method is considered by "auto". CONTRIBUTING.md has the steps.
+names what it adds in its entry points. Then `installed(kind)` and `kernelopt list` show it, and "auto" tries
+its methods. CONTRIBUTING.md has the steps.
 
 ======================== =========================== ==============================================
-brings                   is                          group of entry points
+added                    is                          group of entry points
 ======================== =========================== ==============================================
 a loss                   a subclass of `Loss`        "kernelopt.losses"
 a kernel                 a subclass of `Kernel`      "kernelopt.kernels"
@@ -16,20 +16,22 @@ formulations             a module with a list        "kernelopt.formulations"
 ======================== =========================== ==============================================
 
 **A loss** states `expression` and `curve`, which returns a `Curve`; `checked_weight` checks C, a
-`Weight`, and `per_sample` and `weighted_sum` apply it. The docstring of `Loss` says what one states whose
-dual is not piecewise quadratic. `check_loss` tests it.
+`Weight`, and `per_sample` and `weighted_sum` apply it. A loss whose dual is not piecewise quadratic states
+more, see `Loss`. `check_loss` tests it.
 
-**A kernel** states `gram`, for checked points, and may sharpen `gram_diagonal` and `gram_rank`.
+**A kernel** states `gram`, for checked points, and may state `gram_diagonal` and `gram_rank`.
 `check_kernel` tests it.
 
 **A fidelity** states `expression`, `subgradient` and `conjugate`, and `project` where the conjugate has
-infinite values. The docstring of `Fidelity` says what single methods ask for. `check_fidelity` tests it.
+infinite values. "first-order-dual" takes one that also has the method of `Radial`, for functions of the
+Frobenius norm, or those of `Proximal`. `check_fidelity` tests it.
 
 **A method** states `match`, `cost` and `run`: it reads a `Structure`, predicts a `Cost`, reports to a
 `Control`, and returns an `Outcome`. `read_ball` reads one risk with weights in an l_p ball as a
 `BallProblem`, which has the bounds. `on_simplex` and `project_zero_sum` are projections, on a simplex and
-on a box with entries of sum zero; `lp_length` is |v|_p, and `conjugate_exponent` its q. `rounding` bounds
-the rounding errors of sums and products. `register_method` adds a method that is in no package;
+on a box with entries of sum zero; `lp_length` is |v|_p, and `conjugate_exponent` its q. `minimizing_weights`
+are the weights of an l_p ball that are optimal for given lengths. `rounding` bounds the rounding errors of
+sums and products. `register_method` adds a method that is in no package;
 `check_method` tests it.
 
 **A formulation** is a function that returns a `Formulation`, with its dual and, where the paper prints some,
@@ -37,10 +39,11 @@ a `Programme` each; an `Entry` puts it into the catalogue, a `Planted` problem h
 whose bounds are known in closed form is a `BoundedProblem`, which returns a `Certificate`; its arithmetic may
 stand in a `Statement`. `check_formulation` tests it, and `assert_certified` a problem.
 
-Arguments go through the gate first, which says what is wrong with them: `positive`, `whole`, `exponent`,
+Arguments are checked by functions that raise with what is wrong: `positive`, `whole`, `exponent`,
 `boolean`, `one_of` and `as_generator` for single values; `as_float_array`, `as_vector`, `as_symmetric`,
 `as_indices`, `as_labels`, `as_targets` and `as_classes` for arrays, of type `Array`; `as_list` for sequences,
-and `as_grams` for stacks of Gram matrices, which are `Grams`. `shown` is a value as messages show it.
+and `as_grams` for stacks of Gram matrices, of type `Grams`. `shown` returns a value as text
+for a message.
 """
 
 from importlib import import_module
@@ -50,7 +53,7 @@ from kernelopt.catalog import Entry, Formulation, Planted
 from kernelopt.certificates import Certificate
 from kernelopt.certificates.bounded import BoundedProblem
 from kernelopt.certificates.statements.statement import Statement
-from kernelopt.fidelities import Fidelity
+from kernelopt.fidelities import Fidelity, Proximal, Radial
 from kernelopt.grams import Grams, as_grams
 from kernelopt.installed import installed
 from kernelopt.kernels import Kernel
@@ -59,7 +62,7 @@ from kernelopt.losses.weights import Weight, checked_weight, per_sample, weighte
 from kernelopt.methods import Cost, Method, Outcome, Programme, register_method
 from kernelopt.methods.control import Control
 from kernelopt.numerics import rounding
-from kernelopt.numerics.norms import conjugate_exponent, lp_length
+from kernelopt.numerics.norms import conjugate_exponent, lp_length, minimizing_weights
 from kernelopt.numerics.simplex import on_simplex
 from kernelopt.structure import Structure
 from kernelopt.structure.ball import BallProblem, read_ball
@@ -82,7 +85,7 @@ from kernelopt.validation import (
     whole,
 )
 
-if TYPE_CHECKING:  # at run time they are imported when they are asked for: a package needs them in tests only
+if TYPE_CHECKING:  # at run time `__getattr__` imports them: a package needs them in its tests alone
     from kernelopt.testing import (
         assert_certified,
         check_fidelity,
@@ -126,6 +129,8 @@ __all__ = [
     "Outcome",
     "Planted",
     "Programme",
+    "Proximal",
+    "Radial",
     "Statement",
     "Structure",
     "Weight",
@@ -151,6 +156,7 @@ __all__ = [
     "exponent",
     "installed",
     "lp_length",
+    "minimizing_weights",
     "on_simplex",
     "one_of",
     "per_sample",

@@ -26,14 +26,14 @@ class diffusion:
     ----------
     graph : undirected networkx graph
         The edge attribute `weight`, 1 where absent, is at least 0; parallel edges add up. The graph
-        is copied: later changes do not reach the kernel.
+        is copied, so that later changes of it do not change the kernel.
     beta : float > 0
         Time of the diffusion, in units of 1 / weight.
 
     Notes
     -----
-    One dense eigendecomposition per connected component at the first call, kept: N^2 numbers and
-    O(N^3) time for N nodes. Entries are accurate to about 1e-16 absolute, not relative.
+    The first call takes one dense eigendecomposition for each connected component, O(N^3) operations for N
+    nodes, and keeps the N^2 entries. They are accurate to about 1e-16 in absolute terms, not relative ones.
 
     References
     ----------
@@ -69,7 +69,7 @@ class diffusion:
         return f"diffusion({type(self.graph).__name__}({size}), beta={self.beta!r})"
 
     def __call__(self, X: Iterable[Hashable], Z: Iterable[Hashable] | None = None) -> Array:
-        """Return k(x_i, z_j), of shape (len(X), len(Z)); Z = None means X, exactly symmetric."""
+        """Return k(x_i, z_j), of shape (len(X), len(Z)); Z = None means X, and gives a symmetric matrix."""
         rows = self._positions(X, "X")
         return self._gram[np.ix_(rows, rows if Z is None else self._positions(Z, "Z"))]
 
@@ -94,7 +94,7 @@ class diffusion:
             rows = self._positions(order, "nodes")
             L = nx.laplacian_matrix(self.graph.subgraph(nodes), nodelist=order).toarray()
             values, V = eigh(as_float_array(L, "the Laplacian of the graph"))
-            values[0] = 0.0  # exactly: L 1 = 0
+            values[0] = 0.0  # the smallest eigenvalue, exactly: L 1 = 0
             with np.errstate(over="ignore"):
                 half = V * np.exp(-self.beta / 2 * values)
             K[np.ix_(rows, rows)] = half @ half.T
@@ -109,9 +109,8 @@ class diffusion:
         for i, node in enumerate(as_list(X, what, "a sequence of nodes of the graph")):
             if not isinstance(node, Hashable) or node not in self._index:
                 raise InputError(
-                    f"{what} must hold nodes of the graph, got {node!r:.60} at index {i}. Add that node "
-                    "to the "
-                    f"graph before building the kernel; its nodes start with {list(self._index)[:3]}."
+                    f"{what} must hold nodes of the graph, got {node!r:.60} at index {i}. Add that node to "
+                    f"the graph before building the kernel; its nodes start with {list(self._index)[:3]}."
                 )
             rows.append(self._index[node])
         if not rows:

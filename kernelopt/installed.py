@@ -1,4 +1,4 @@
-"""What is installed: losses, kernels, fidelities, methods and formulations, ours and those of others."""
+"""The losses, kernels, fidelities, methods and formulations of kernelopt and of other packages."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from kernelopt.validation import one_of
 
 Kind = Literal["losses", "kernels", "fidelities", "methods", "formulations"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
-CLASSES: dict[str, type] = {  # ours stand in the module that has the name of the group
+BASE_CLASSES: dict[str, type] = {  # those of kernelopt are defined in the module kernelopt.losses, and so on
     "losses": Loss,
     "kernels": Kernel,
     "fidelities": Fidelity,
@@ -24,9 +24,9 @@ CLASSES: dict[str, type] = {  # ours stand in the module that has the name of th
 
 
 def installed(kind: Kind) -> dict[str, Any]:
-    """Return what is installed of a kind by name, ours first, then what other packages bring.
+    """Return what is installed of a kind, by name: first that of kernelopt, then that of other packages.
 
-    A package brings its own by an entry point in the group "kernelopt." + kind.
+    A package names what it adds in an entry point of the group "kernelopt." + kind.
 
     Parameters
     ----------
@@ -35,8 +35,8 @@ def installed(kind: Kind) -> dict[str, Any]:
     Returns
     -------
     dict
-        Of losses, kernels and fidelities the classes, of methods the objects, of formulations their `Entry`
-        records.
+        The classes of losses, kernels and fidelities; the objects of methods; the `Entry` records of
+        formulations.
 
     Raises
     ------
@@ -46,7 +46,7 @@ def installed(kind: Kind) -> dict[str, Any]:
     Warns
     -----
     PackageWarning
-        If a package brings what cannot be used: it is left out.
+        If an entry point of a package cannot be used. It is left out.
 
     Examples
     --------
@@ -58,9 +58,9 @@ def installed(kind: Kind) -> dict[str, Any]:
     if kind == "formulations":
         return catalogue()
     if kind == "methods":
-        catalogue()  # a package of formulations registers the methods that are for them alone
+        catalogue()  # imports the packages of formulations, which may register methods for these
         return dict(registered())
-    group, base = f"kernelopt.{kind}", CLASSES[kind]
+    group, base = f"kernelopt.{kind}", BASE_CLASSES[kind]
     own = {
         name: value
         for name, value in vars(import_module(group)).items()
@@ -70,7 +70,7 @@ def installed(kind: Kind) -> dict[str, Any]:
 
 
 class Listed(NamedTuple):
-    """A line of the list of what is installed: its name, its package, and the first line of its docstring."""
+    """A line of `kernelopt list`; the summary is the first line of the docstring."""
 
     kind: Kind
     name: str
@@ -79,7 +79,7 @@ class Listed(NamedTuple):
 
 
 def listed(kind: Kind) -> list[Listed]:
-    """Return what is installed of a kind, as lines of a list."""
+    """Return what is installed of a kind, as lines of `kernelopt list`."""
     lines = []
     for name, item in installed(kind).items():
         described = item.build if kind == "formulations" else type(item) if kind == "methods" else item

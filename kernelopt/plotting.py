@@ -1,4 +1,4 @@
-"""Figures of learned weights and certified bounds; matplotlib is asked for when one is drawn."""
+"""Figures of learned weights and certified bounds. matplotlib is imported when a figure is drawn."""
 
 from __future__ import annotations
 
@@ -15,10 +15,13 @@ from kernelopt.figures import draw_bounds, new_axes
 from kernelopt.methods.solution import Learned, Solution, weights_of
 from kernelopt.validation import Array, as_float_array, as_list, shown, whole
 
-SMALLEST_GAP = 1e-12
+SMALLEST_GAP = 1e-12  # that is written: smaller gaps are rounding, and zero has no exponent
+SMALLEST_SHARE = 0.005  # of the largest weight that is written: it is rounded to 0.01
+DARK = 0.6  # share of the largest weight above which a cell is dark, and its number white
+SMALLEST_WEIGHT = 1e-300  # denominator of the shares, for weights that are all zero
 CARETLEFT, CARETRIGHT = 4, 5  # matplotlib's names for markers that are centred at their tips
-LEGIBLE = 16  # the most columns for which a number fits into each
-BEHIND = {"facecolor": "white", "edgecolor": "none", "alpha": 0.8, "pad": 0.5}  # text that a line crosses
+MAX_NUMBERED = 16  # columns: with more of them no number fits into a cell, and not every name is written
+TEXT_BOX = {"facecolor": "white", "edgecolor": "none", "alpha": 0.8, "pad": 0.5}  # behind text on a line
 
 
 def plot_weights(
@@ -29,8 +32,8 @@ def plot_weights(
     Parameters
     ----------
     solutions : dict from label to Solution
-        All with the same number of weights. One whose risks have weights of their own is drawn risk by
-        risk: `solution.learned[i]` in the place of a solution is a row.
+        All have the same number of weights. For a solution of several risks with different weights, pass
+        `solution.learned[i]` for each risk i.
     names : sequence of str, optional
         Names of the m kernels, such as `grams.names`; by default their numbers.
     ax : matplotlib axes, optional
@@ -42,8 +45,8 @@ def plot_weights(
     Raises
     ------
     InputError
-        If there is no solution, if one has no weights or several arrays of them, or if their numbers
-        differ from each other or from that of the names.
+        If there is no solution, if a solution has no weights or several arrays of them, or if the numbers of
+        weights differ from each other or from the number of names.
     """
     check_solutions(solutions, "plot_weights", Solution | Learned)
     rows = [weight_row(label, solution) for label, solution in solutions.items()]
@@ -60,19 +63,19 @@ def plot_weights(
             f"plot_weights needs one weight per name ({m}), got {counts}. Pass the names of the "
             "kernels in their order."
         )
-    shares = np.array([row / max(float(np.abs(row).max()), 1e-300) for row in rows])
+    shares = np.array([row / max(float(np.abs(row).max()), SMALLEST_WEIGHT) for row in rows])
     ax = new_axes(ax)
     signed = bool((shares < 0).any())
     colours = {"cmap": "RdBu_r", "vmin": -1} if signed else {"cmap": "Blues", "vmin": 0}
     picture = ax.imshow(shares, vmax=1, aspect="auto", **colours)
     if names is None:
-        ax.set_xticks(range(0, m, -(-m // LEGIBLE)), range(0, m, -(-m // LEGIBLE)), fontsize=8)
+        ax.set_xticks(range(0, m, -(-m // MAX_NUMBERED)), range(0, m, -(-m // MAX_NUMBERED)), fontsize=8)
         ax.set_xlabel("kernel")
     else:
         ax.set_xticks(range(m), names, rotation=40, ha="right", rotation_mode="anchor", fontsize=8)
     ax.set_yticks(range(len(rows)), list(solutions), fontsize=8)
-    for i, j in np.argwhere(np.abs(shares) >= 0.005) if m <= LEGIBLE else []:
-        ink = "white" if abs(shares[i, j]) > 0.6 else "black"
+    for i, j in np.argwhere(np.abs(shares) >= SMALLEST_SHARE) if m <= MAX_NUMBERED else []:
+        ink = "white" if abs(shares[i, j]) > DARK else "black"
         ax.text(j, i, f"{shares[i, j]:.2f}", ha="center", va="center", fontsize=7, color=ink)
     ax.figure.colorbar(picture, ax=ax, label="share of the largest weight")
     ax.set_title("Kernel weights")
@@ -93,7 +96,7 @@ def check_solutions(solutions: Any, caller: str, kinds: Any) -> None:
 
 
 def as_references(references: Any) -> dict[str, float]:
-    """Return the values to compare with, one finite number for each label."""
+    """Return the values to compare with, after checking that each is a finite number."""
     if not isinstance(references, Mapping):
         raise InputError(
             f"references must be a dict from label to value, got {shown(references)}. Pass {{'label': 1.0}}."
@@ -103,13 +106,13 @@ def as_references(references: Any) -> dict[str, float]:
 
 
 def weight_row(label: str, solution: Solution | Learned) -> Array:
-    """Return the weights of a solution as one array, shape (m,), or say why there is none."""
+    """Return the weights of a solution as one array of shape (m,), or raise if there is none."""
     weights = solution.weights
     if isinstance(solution, Solution) and isinstance(weights, tuple):
         weights = weights_of(solution.learned)
     if isinstance(weights, tuple):
         raise InputError(
-            f"plot_weights needs one array of weights per solution, but {label!r} has weights of its own for "
+            f"plot_weights needs one array of weights per solution, but {label!r} has different weights for "
             f"each of {len(weights)} risks. Pass one row per risk: "
             "{f'risk {i}': machine for i, machine in enumerate(solution.learned)}."
         )
@@ -124,13 +127,13 @@ def weight_row(label: str, solution: Solution | Learned) -> Array:
 def plot_bounds(
     solutions: Mapping[str, Solution], references: Mapping[str, float] | None = None, ax: Any = None
 ) -> Any:
-    """Draw each solution's value with its certified gap written beside it.
+    """Draw the certified lower and upper bound of each solution, with its gap as text.
 
     Parameters
     ----------
     solutions : dict from label to Solution
     references : dict from label to value, optional
-        Values to compare with, such as that of the best single kernel: vertical lines.
+        Values to compare with, such as that of the best single kernel. They are drawn as vertical lines.
     ax : matplotlib axes, optional
 
     Returns
@@ -151,7 +154,7 @@ def plot_bounds(
     reach = float(upper.max())
     for row, solution in zip(rows, solutions.values(), strict=True):
         text = f"     gap {max(solution.gap, SMALLEST_GAP):.0e}"
-        ax.text(solution.upper, row, text, va="center", fontsize=8, bbox=BEHIND, zorder=3)
+        ax.text(solution.upper, row, text, va="center", fontsize=8, bbox=TEXT_BOX, zorder=3)
     for (label, value), style in zip(lines.items(), ("--", ":", "-.") * 9, strict=False):
         ax.axvline(value, color="0.3", linestyle=style, linewidth=1, label=f"{label}: {value:.3g}")
         reach = max(reach, value)

@@ -1,54 +1,69 @@
-"""Tables of text and of HTML, without styles, scripts or anything from elsewhere."""
+"""The tables that the commands print."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from html import escape
+from typing import TYPE_CHECKING
+
+from rich.table import Table
+
+if TYPE_CHECKING:  # cvxpy is slow to import: --help and wrong arguments do without
+    from kernelopt.demo import DemoRow
+    from kernelopt.testing import ConformanceRow
 
 
-def text_table(header: Sequence[str], rows: Sequence[Sequence[str]], numbers: int = 0) -> str:
-    """Return a table of text, whose last `numbers` columns are aligned at the right.
+def plain_table() -> Table:
+    """Return an empty table without lines, with one space between columns."""
+    return Table(box=None, pad_edge=False, padding=(0, 1, 0, 0))
 
-    Examples
-    --------
-    >>> print(text_table(["where", "residual"], [["ball", "1e-09"], ["theta >= 0", "0"]], 1))
-    where       residual
-    ball           1e-09
-    theta >= 0         0
-    """
-    whole = [list(header), *map(list, rows)]
-    widths = [max(len(row[j]) for row in whole) for j in range(len(header))]
-    first = len(header) - numbers
-    lines = (
-        "  ".join(
-            f"{cell:>{width}}" if j >= first else f"{cell:<{width}}"
-            for j, (cell, width) in enumerate(zip(row, widths, strict=True))
+
+def verdict_table(rows: Sequence[ConformanceRow]) -> Table:
+    """Return the rows of the conformance suite as a table."""
+    drawn = plain_table()
+    for heading, width in (("solver", 8), ("problem", 14), ("says", 8)):
+        drawn.add_column(heading, overflow="fold", min_width=width)
+    for heading in ("value", "error", "gap", "feas.", "compl.", "s"):
+        drawn.add_column(heading, justify="right", no_wrap=True)
+    drawn.add_column("verdict", overflow="fold")
+    for row in rows:
+        measures = (row.error, row.gap, row.infeasibility, row.complementarity)
+        drawn.add_row(
+            row.solver,
+            row.problem,
+            row.status,
+            number(None if math.isnan(row.value) else row.value, ".6g"),
+            *(number(None if math.isnan(value) else value, ".0e") for value in measures),
+            number(row.seconds, ".2f"),
+            row.verdict + (f": {row.why}" if row.why else ""),
         )
-        for row in whole
-    )
-    return "\n".join(line.rstrip() for line in lines)
+    return drawn
 
 
-def html_table(
-    rows: Sequence[Sequence[str]], header: Sequence[str] = (), caption: str = "", numbers: int = 0
-) -> str:
-    """Return a table of HTML with everything escaped, whose last `numbers` columns are aligned at the right.
+def demo_table(rows: Sequence[DemoRow]) -> Table:
+    """Return the rows of the demo as a table, with an empty line before the rows without a solution."""
+    drawn = plain_table()
+    drawn.add_column("formulation", overflow="fold", min_width=12)
+    drawn.add_column("cone", no_wrap=True)
+    drawn.add_column("method", overflow="fold", min_width=8)
+    for heading in ("value", "lower", "upper", "gap", "acc.", "build", "solve"):
+        drawn.add_column(heading, justify="right", no_wrap=True)
+    ended = False
+    for row in rows:
+        solution = row.solution
+        if solution is None and not ended:
+            drawn.add_row()
+            ended = True
+        bounds = [None, None] if solution is None else [solution.lower, solution.upper]
+        drawn.add_row(
+            row.name, row.cone, row.method,
+            *(number(v, "#.6g") for v in [row.value, *bounds]),
+            number(None if solution is None else solution.gap, ".0e"),
+            number(row.accuracy, ".3f"), number(row.build_time, ".2f"), number(row.solve_time, ".2f"),
+        )  # fmt: skip
+    return drawn
 
-    Examples
-    --------
-    >>> html_table([["gap", "<1e-6"]])
-    '<table><tr><td>gap</td><td>&lt;1e-6</td></tr></table>'
-    """
-    parts = [f"<caption>{escape(caption)}</caption>"] if caption else []
-    if header:
-        parts.append(html_row(header, "th", numbers))
-    parts += [html_row(row, "td", numbers) for row in rows]
-    return f"<table>{''.join(parts)}</table>"
 
-
-def html_row(cells: Sequence[str], tag: str, numbers: int) -> str:
-    """Return a row of a table."""
-    first = len(cells) - numbers
-    opened = [f'<{tag} align="right">' if j >= first else f"<{tag}>" for j in range(len(cells))]
-    body = "".join(f"{start}{escape(cell)}</{tag}>" for start, cell in zip(opened, cells, strict=True))
-    return f"<tr>{body}</tr>"
+def number(value: float | None, style: str) -> str:
+    """Return a formatted number, or a dash."""
+    return "–" if value is None else format(value, style)

@@ -62,7 +62,7 @@ def crossed(losses, others, thorough=("hinge", "squared"), usual=()):
 
 
 class Case(NamedTuple):
-    """A loss, its formula, and its dual l(a) with its domain (lp_norm_mkl.md, section 3)."""
+    """A loss, its formula, and its dual l(a) with its domain (Kloft 1.3)."""
 
     name: str
     make: Callable[..., ko.Loss]  # of C

@@ -9,7 +9,7 @@ import sys
 import pytest
 
 from kernelopt import cli, demo
-from kernelopt.testing import Row, suite
+from kernelopt.testing import ConformanceRow, suite
 from tests.every import every
 
 CRITERIA = ("hard margin", "soft margin", "squared soft", "learned ridge", "alignment", "free signs")
@@ -29,10 +29,10 @@ def test_demo_prints_the_table_and_saves_the_figure(tmp_path, monkeypatch, capsy
 
 def test_table_fits_a_terminal_of_eighty_columns(monkeypatch, capsys):
     monkeypatch.setenv("COLUMNS", "80")
-    row = demo.Row(
+    row = demo.DemoRow(
         "soft margin, free signs, n = 40", "SDP", "exact, clarabel", 134.7655, 0.97, None, 1.0, 2.0
     )
-    cli.Console().print(cli.table([row]))
+    cli.Console().print(cli.demo_table([row]))
     printed = capsys.readouterr().out
     assert "134.766" in printed and "solve" in printed and "2.00" in printed
     assert max(map(len, printed.splitlines())) <= 80
@@ -156,8 +156,8 @@ def test_certify_never_calls_an_unbounded_problem_solved(tmp_path):
 
 
 def test_a_false_bracket_is_an_exit_status_of_one(monkeypatch, capsys):
-    right = suite.planted
-    monkeypatch.setattr(suite, "planted", lambda *asked: (right(*asked)[0], 1.0))  # another true value
+    right = suite.planted_form
+    monkeypatch.setattr(suite, "planted_form", lambda *asked: (right(*asked)[0], 1.0))  # another true value
     assert cli.main(["certify", "--solver", "CLARABEL", "--problem", "lanckriet.qcqp"]) == 1
     captured = capsys.readouterr()
     assert "excludes the true value" in captured.err and "false bracket" in captured.out
@@ -170,8 +170,10 @@ def test_the_table_of_verdicts_fits_a_terminal_of_eighty_columns(monkeypatch, ca
     )
     why = "claims 1, outside of [2, 3]"
     name = "similarity.kernel_per_similarity, harsh"
-    row = Row("CLARABEL", name, "optimal_inaccurate", **numbers, seconds=12.3, verdict="refuted", why=why)
-    cli.Console().print(cli.verdicts([row]))
+    row = ConformanceRow(
+        "CLARABEL", name, "optimal_inaccurate", **numbers, seconds=12.3, verdict="refuted", why=why
+    )
+    cli.Console().print(cli.verdict_table([row]))
     printed = capsys.readouterr().out
     assert "1.23456e-07" in printed and "12.30" in printed
     assert max(map(len, printed.splitlines())) <= 80

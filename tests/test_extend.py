@@ -22,7 +22,7 @@ from scipy.special import xlog1py
 import kernelopt as ko
 from kernelopt import cli, extend
 from kernelopt.catalog import Entry
-from kernelopt.fidelities import known
+from kernelopt.fidelities.names import known
 from kernelopt.installed import KINDS, installed, listed
 from kernelopt.methods import registry
 from kernelopt.methods.selection import applicable
@@ -215,12 +215,14 @@ def test_a_name_of_ours_imports_no_other_package(packages, tmp_path):
 def test_the_method_passes_its_check(outsider):
     entries = [ko.catalogue()[name] for name in ("lp_norm.primal", "lanckriet.qcqp", "lanckriet.hard_margin")]
     text = str(check_method("semi-infinite", entries))
-    assert "lp_norm.primal: the bracket holds" in text and "lanckriet.hard_margin: it says why not" in text
+    assert "lp_norm.primal: the bounds contain" in text
+    assert "lanckriet.hard_margin: a reason is given for a refusal" in text
 
 
 def test_the_formulation_passes_its_check(outsider):
     text = str(check_formulation(installed("formulations")[NAMES["formulations"]], seeds=(0, 1)))
-    assert "seed 1: the dual is 'equal'" in text and "'semi-infinite' brackets the same optimum" in text
+    assert "seed 1: the dual is 'equal'" in text
+    assert "'semi-infinite' has bounds around the same optimum" in text
 
 
 @pytest.mark.parametrize("method", ["exact", "block-descent", "semi-infinite"])
@@ -297,6 +299,35 @@ def test_it_is_imported_when_it_is_needed_and_known_to_cvxpy():
     before, method, loss, value = json.loads(run.stdout)
     assert (before, method, loss) == (False, True, False)
     assert value == pytest.approx(2.0, rel=1e-5)
+
+
+MISSPELT = """
+import json, sys
+import cvxpy as cp
+import kernelopt as ko
+
+before, said = "formulations" in sys.modules, []
+for name in ("exat", "column-generaton", "column-generation"):
+    try:
+        ko.solve(cp.Problem(cp.Minimize(cp.Variable(nonneg=True))), name)
+    except ko.MethodError as error:
+        said.append(str(error))
+json.dump([before, said], sys.stdout)
+"""
+
+
+def test_a_misspelt_method_is_answered_with_all_also_with_those_of_formulations():
+    run = subprocess.run(  # noqa: S603 - our own text
+        [sys.executable, "-c", MISSPELT], capture_output=True, text=True, cwd=OUTSIDE.parents[1]
+    )
+    assert run.returncode == 0, run.stderr
+    before, (exact, columns, right) = json.loads(run.stdout)
+    assert not before  # formulations are imported by the question
+    assert all(
+        "'exact'" in text and "'least-squares', 'column-generation'" in text for text in (exact, columns)
+    )
+    assert "got 'exat'. Did you mean 'exact'?" in exact and "Did you mean 'column-generation'?" in columns
+    assert "'column-generation' does not apply" in right
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -435,7 +466,7 @@ WRONG = {
     "another kind": ("kernels", "lazy", "stranger:Lazy", "a subclass of Kernel that states all it must"),
     "a module": ("kernels", "lazy", "stranger", "a subclass of Kernel .*, got <module 'stranger'"),
     "a name of ours": ("kernels", "linear", "stranger:constant", "a name of its own, got that of kernelopt"),
-    "another name": ("methods", "idle", "stranger:Lazy", "called as its method is, got .* 'lazy'"),
+    "another name": ("methods", "idle", "stranger:Lazy", "named like its method, got .* 'lazy'"),
     "a method of ours": ("methods", "exact", "stranger:Named", "a name of its own, got that of kernelopt"),
     "auto": ("methods", "auto", "stranger:Auto", "got ParameterError: .*is the choice among all methods"),
     "no defaults": ("methods", "needy", "stranger:Needy", "with defaults for its options, got TypeErr"),
@@ -530,3 +561,10 @@ def test_what_is_ours_is_found_too():
     assert set(installed("methods")) >= {"exact", "column-generation", "least-squares"}
     assert set(installed("fidelities")) == {"l1", "frobenius", "squared_frobenius"}
     assert all(isinstance(entry, Entry) for entry in installed("formulations").values())
+
+
+def test_the_parts_of_first_order_dual_are_public():
+    for name in ("Radial", "Proximal"):
+        assert name in extend.__all__ and f"`{name}`" in extend.__doc__
+    assert isinstance(ko.fidelities.frobenius(), extend.Radial)
+    assert isinstance(ko.fidelities.l1(), extend.Proximal)

@@ -12,6 +12,7 @@ import pytest
 
 import kernelopt as ko
 from formulations import similarity
+from formulations.similarity.planted import of_several, of_single
 from kernelopt.structure.fidelities import read_fidelity
 from kernelopt.testing import check_fidelity
 from tests.problems import why_not
@@ -161,7 +162,7 @@ class short(proximal_huber):
         (undefined, "= <U, D> at the subgradient: not so, got a gap of inf"),
         (unbounded, r"L\(D\) \+ L\*\(U\) >= <U, D> for projected U: not so"),
         (far, "the expression has the value of L: not so"),
-        (loose, "what is projected lies in its domain: not so"),
+        (loose, "`project` returns points of its domain: not so"),
         (small, "`trace_bound` is not below <I, D>: not so"),
         (flat, "the square of a `scale` touches L from above: not so"),
         (short, "the proximal operator finds the minimum: not so"),
@@ -328,7 +329,7 @@ class constant(entrywise_huber):
         (
             (K, S[0], ko.fidelities.l1),
             ko.ParameterError,
-            "got <class .*l1.*such as kernelopt.fidelities.l1()",
+            r"got the class l1\. Create one first: l1\(\.\.\.\)\.$",
         ),
         ((K, S[0], curved(1.0)), ko.ParameterError, "must be convex with one entry"),
         ((K, S[0], hidden(1.0)), ko.ParameterError, "without variables of its own"),
@@ -394,22 +395,31 @@ def test_poor_duals_of_a_new_fidelity_are_true_bounds():
         found = read.evaluate([kernel * TRACE / np.trace(kernel)], None, 1e-3)
         slopes = [
             U + scale * (noise + noise.T)
-            for U, noise in zip(found.dual.slopes, rng.normal(size=S.shape), strict=True)
+            for U, noise in zip(found.dual.subgradients, rng.normal(size=S.shape), strict=True)
         ]
         assert read.lower(found.dual) <= found.value
-        assert read.lower(found.dual._replace(slopes=slopes)) <= optimum <= found.value * (1 + SOLVER)
+        assert read.lower(found.dual._replace(subgradients=slopes)) <= optimum <= found.value * (1 + SOLVER)
 
 
 @pytest.mark.parametrize("L", OWN, ids=repr)
 def test_a_new_fidelity_has_the_duals_by_hand(L):
-    for primal, dual, targets in (
-        (similarity.single_kernel, similarity.dual_single_kernel, S),
-        (similarity.restricted_spectral, similarity.dual_restricted_spectral, S[:1]),
-    ):
-        given = {"rho": RHO, "trace": TRACE, "fidelity": L}
-        solution = primal(targets, Y, **given).solve("exact")
-        bound = dual(targets, Y, **given).solve(solver=cp.CLARABEL)
+    for build, targets in ((similarity.single_kernel, S), (similarity.restricted_spectral, S[:1])):
+        formulation = build(targets, Y, rho=RHO, trace=TRACE, fidelity=L)
+        solution = formulation.solve("exact")
+        bound = formulation.dual().solve(solver=cp.CLARABEL)
         assert bound == pytest.approx(solution.value, rel=2e-5)
+
+
+def test_problems_with_a_radial_fidelity_are_planted():
+    """From what its class states, on both pieces of Huber's function; other fidelities are refused."""
+    for make in (of_single, of_several):
+        for delta in (0.4, 3.0):  # distances are between 0.5 and 2
+            planted = make(np.random.default_rng(0), fidelity=radial_huber(delta))
+            found = ko.certify(planted.formulation.problem, dict(planted.point), alpha=list(planted.alphas))
+            assert found.upper == pytest.approx(planted.value, rel=1e-9)
+            assert found.lower == pytest.approx(planted.value, rel=1e-6)
+        with pytest.raises(ko.ParameterError, match="fidelity must be a function of the Frobenius norm"):
+            make(np.random.default_rng(0), fidelity=entrywise_huber(DELTA))
 
 
 def test_a_fidelity_without_a_conjugate_expression_says_so():
@@ -418,7 +428,7 @@ def test_a_fidelity_without_a_conjugate_expression_says_so():
             return None
 
     with pytest.raises(ko.InputError, match=r"got none from .*State `conjugate_expression` in its class"):
-        similarity.dual_single_kernel(S, Y, rho=RHO, trace=TRACE, fidelity=bare(DELTA))
+        similarity.single_kernel(S, Y, rho=RHO, trace=TRACE, fidelity=bare(DELTA)).dual()
 
 
 def test_first_order_dual_asks_what_a_class_states():

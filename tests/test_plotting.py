@@ -82,7 +82,7 @@ def test_risks_over_the_same_weights_are_one_row(solutions):
 
 def test_risks_over_other_weights_are_told_how_to_be_drawn():
     apart = two_risks(shared=False)
-    with pytest.raises(ko.InputError, match=r"'apart' has weights of its own for each of 2 risks") as error:
+    with pytest.raises(ko.InputError, match=r"'apart' has different weights for each of 2 risks") as error:
         plot_weights({"apart": apart}, ["I", "yy'"])
     assert "Pass one row per risk" in str(error.value) and "solution.learned" in str(error.value)
     ax = Figure().subplots()

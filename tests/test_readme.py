@@ -2,37 +2,23 @@
 
 from __future__ import annotations
 
-import io
-import re
-from contextlib import redirect_stdout
 from pathlib import Path
 
 import pytest
 
+from tests.pages import printed_by, python_blocks
+
 README = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
-FENCED = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 COMMANDS = ['pip install -e ".[plot]" && kernelopt demo', 'pip install -e ".[test]" && pytest']
 
 
-def printed_by(source, namespace):
-    out = io.StringIO()
-    with redirect_stdout(out):
-        exec(compile(source, "README.md", "exec"), namespace)  # noqa: S102
-    return out.getvalue()
-
-
 def test_blocks_run_and_print_what_the_readme_says():
-    blocks = FENCED.findall(README)
-    following = [*blocks[1:], ("", "")]
-    namespace = {"__name__": "readme"}
-    ran = 0
-    for (language, source), (next_language, expected) in zip(blocks, following, strict=True):
-        if language == "python":
-            printed = printed_by(source, namespace)
-            ran += 1
-            if next_language == "text":
-                assert printed.rstrip() == expected.rstrip()
-    assert ran > 0
+    namespace = {}
+    blocks = python_blocks(README)
+    assert blocks
+    for source, said in blocks:
+        printed = printed_by(source, "README.md", namespace)
+        assert said is None or printed == said
 
 
 @pytest.mark.parametrize("command", COMMANDS)

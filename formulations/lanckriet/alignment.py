@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 import kernelopt as ko
-from formulations.lanckriet.setting import Array, Setting, Weights, setting
+from formulations.lanckriet.transduction_data import TransductionData, Weights, transduction_data
+from kernelopt.extend import Array
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -43,10 +44,17 @@ def alignment(
 
     .. math:: \max_\mu\ \langle K(\mu)_{tr}, yy' \rangle \quad\text{s.t.}\quad \|K(\mu)\|_F \le 1
 
-    and mu >= 0 or, for free signs, K(mu) >> 0 on all N points: :math:`\max q'\mu` subject to
-    :math:`\mu'S\mu \le 1` with :math:`q_i = y'K_{i,tr}y` and :math:`S_{ij} = \langle K_i, K_j\rangle`.
-    Statement: its value v is n times the largest alignment :math:`\langle K, yy'\rangle / (n \|K\|_F)`,
-    which no scale of K changes; the weights are scaled to mu'S mu = 1.
+    and mu >= 0 or, for free signs, K(mu) >> 0 on all N points. As a function of the weights it is
+    :math:`\max q'\mu` subject to :math:`\mu'S\mu \le 1`, with :math:`q_i = y'K_{i,tr}y` and
+    :math:`S_{ij} = \langle K_i, K_j\rangle`.
+
+    Dual: :math:`\min \|U\|_F` over symmetric matrices U with :math:`\langle U, K_i\rangle \ge q_i` for all i.
+    For free signs the constraints are :math:`\langle U - Z, K_i\rangle = q_i`, for a matrix
+    :math:`Z \succeq 0` that is minimised over too.
+
+    Statement: the two have one value. It is n times the largest alignment
+    :math:`\langle K_{tr}, yy'\rangle / (n \|K\|_F)`, which does not depend on the scale of K. The weights are
+    scaled to mu'S mu = 1.
 
     Parameters
     ----------
@@ -63,8 +71,7 @@ def alignment(
     Returns
     -------
     Formulation
-        claim "equal"; `.dual()` is the smallest Frobenius norm of a matrix U with <U, K_i> >= q_i or,
-        for free signs, with <U - Z, K_i> = q_i for some Z >> 0.
+        claim "equal".
 
     Raises
     ------
@@ -92,10 +99,10 @@ def alignment(
     """
     ko.one_of(norm, "norm", ("full", "train"))
     ko.one_of(prediction, "prediction", ("parzen", "svm"))
-    data = setting(grams, y, weights=weights)
+    data = transduction_data(grams, y, weights=weights)
     if not data.signed:
         data.check_psd()  # non-negative weights need positive semidefinite kernels
-    units = powers(data)
+    units = powers_of_two(data)
     weights_of_all = (np.eye(len(data.grams))[:, data.used] * units) @ data.mu
     K: cp.Expression = ko.combine(weights_of_all, data.grams)
     measured = K[: data.n, : data.n] if norm == "train" else K
@@ -122,14 +129,14 @@ def alignment(
     )
 
 
-def powers(data: Setting) -> Array:
+def powers_of_two(data: TransductionData) -> Array:
     """Return powers of two that bring the Frobenius norms of the used kernels into [1/2, 1)."""
     norms = [np.linalg.norm(data.grams.gram(int(i))) for i in data.used]
     return np.ldexp(1.0, -np.frexp(norms)[1])
 
 
-def dual(data: Setting, norm: str, units: Array) -> cp.Problem:
-    """Return min |U|_F s.t. <U, K_i> >= q_i (with free signs: == q_i + <Z, K_i>, Z PSD), each row scaled."""
+def dual(data: TransductionData, norm: str, units: Array) -> cp.Problem:
+    """Return the dual of `alignment`, each of its rows multiplied by the unit of its kernel."""
     size = data.n if norm == "train" else data.N
     q = units * data.grams.forms(data.y)[data.used]
     stack = data.grams.block(slice(0, size)) if size < data.N else data.grams
@@ -142,7 +149,7 @@ def dual(data: Setting, norm: str, units: Array) -> cp.Problem:
     return cp.Problem(cp.Minimize(cp.norm(U, "fro")), [forms == q + slack])
 
 
-def inner_products(data: Setting, stack: ko.Grams, units: Array, U: cp.Variable) -> cp.Expression:
+def inner_products(data: TransductionData, stack: ko.Grams, units: Array, U: cp.Variable) -> cp.Expression:
     """Return <U, K_i> times its unit for every used kernel."""
     pairs = zip(units, data.used, strict=True)
     return cp.hstack([cp.sum(cp.multiply(unit * stack.gram(int(i)), U)) for unit, i in pairs])

@@ -1,4 +1,4 @@
-"""The block-norm form: the weights eliminated, one weight vector per kernel."""
+"""The block-norm form: the primal over functions, one vector per kernel, without weights."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from numpy.typing import ArrayLike
 
 import kernelopt as ko
 from formulations.lanckriet.qcqp import programme as qcqp_programme
-from formulations.lanckriet.setting import Array, Point, Ridge, Setting, Trace, setting
+from formulations.lanckriet.transduction_data import Point, Ridge, Trace, TransductionData, transduction_data
+from kernelopt.extend import Array
 
 
 def block_norm(
@@ -21,9 +22,10 @@ def block_norm(
     tau: Ridge = 0.0,
     trace: Trace = "sum",
 ) -> ko.Formulation:
-    r"""The primal over functions, with the weights eliminated.
+    r"""The learning problem as a primal over functions, with the weights eliminated.
 
-    Programme:
+    Problem: :math:`\min_\mu \omega_{C,\tau}(\sum_i \mu_i K_i)` over :math:`\mu \ge 0`,
+    :math:`\sum_i \mu_i r_i = c`, as in `margin`. Programme:
 
     .. math::
 
@@ -31,23 +33,18 @@ def block_norm(
         + \sum_j h_{C,\tau}\big(1 - y_j f(x_j)\big), \qquad f = \sum_i F_i w_i + b
 
     with K_i = F_i F_i' and :math:`h_{C,\tau}(s) = \max_{0 \le a \le C} 2 a s - \tau a^2`. For a learned
-    tau, f + xi takes the place of f in a hard margin, and :math:`\sqrt N \|\xi\|` is added to the sum.
+    tau the loss is that of a hard margin, f + xi takes the place of f, and :math:`\sqrt N \|\xi\|` is added
+    to the sum over i.
 
-    Statement: its value is that of `qcqp`, and
+    Dual: the programme of `qcqp`.
+
+    Statement: the three have one value, and
     :math:`\mu_i = c \|w_i\| / (\sqrt{r_i} \sum_l \sqrt{r_l} \|w_l\|)`.
 
     Parameters
     ----------
-    grams : Grams or array of shape (m, N, N)
-        Positive semidefinite. Zero kernels get weight 0.
-    y : array of shape (n,), n <= N
-        Labels in {-1, +1} of the first n points, both present.
-    C : float in (0, inf], default inf
-        Largest dual variable.
-    tau : float >= 0 or "learned", default 0
-        Ridge of the criterion. When learned it counts N tau towards the trace.
-    trace : "sum" or float > 0, default "sum"
-        c; "sum" is the sum of the traces, plus N where tau is learned.
+    grams, y, C, tau, trace
+        As in `margin`, for non-negative weights.
 
     Returns
     -------
@@ -80,26 +77,19 @@ def block_norm(
     >>> round(solution.value, 5), solution.weights.round(4) + 0.0
     (0.5, array([0., 1.]))
     """
-    data = setting(grams, y, C, tau, trace)
+    data = transduction_data(grams, y, C, tau, trace)
     data.check_psd()
-    return ko.Formulation(
-        name="lanckriet.block_norm",
-        problem=data.problem(),
-        kernel=data.kernel,
-        weights=data.weights,
-        dual=partial(dual, data),
-        claim="equal",
-        reference="Lanckriet et al. (2004), Theorems 17 and 20",
-        programmes={"block norm": partial(programme, data)},
+    return data.formulation(
+        "block_norm", "Theorems 17 and 20", partial(dual, data), {"block norm": partial(programme, data)}
     )
 
 
-def dual(data: Setting) -> cp.Problem:
+def dual(data: TransductionData) -> cp.Problem:
     """Return the quadratically constrained programme, the dual of the block-norm form."""
     return qcqp_programme(data).problem
 
 
-def programme(data: Setting) -> ko.Programme:
+def programme(data: TransductionData) -> ko.Programme:
     """Return the primal over functions of checked data."""
     roots, factors = np.sqrt(data.r), data.factors()
     present = [k for k, F in enumerate(factors) if F.size]  # a kernel may be zero on the labelled points

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 import kernelopt as ko
+from formulations.examples import labelled_kernels
 from formulations.lanckriet.alignment import alignment
 from formulations.lanckriet.block_norm import block_norm
 from formulations.lanckriet.hard_margin import hard_margin
@@ -23,17 +24,8 @@ from formulations.lanckriet.planted import (
 from formulations.lanckriet.qcqp import qcqp
 from formulations.lanckriet.rank_one import rank_one
 from formulations.lanckriet.sdp import sdp
-from formulations.lanckriet.setting import Array
 from formulations.lanckriet.soft_margin import soft_margin
 from formulations.lanckriet.soft_margin_squared import soft_margin_squared
-
-
-def _data(rng: np.random.Generator) -> tuple[Array, Array]:
-    """Return three kernels on sixteen points, twelve of them labelled, and the labels."""
-    X = rng.normal(size=(16, 2))
-    kernels = [ko.gaussian(0.5), ko.gaussian(2.0), ko.linear()]
-    y = np.where(X[:12, 0] + 0.3 * rng.normal(size=12) > np.median(X[:12, 0]), 1.0, -1.0)
-    return np.asarray(ko.Grams.from_kernels(kernels, X)), y
 
 
 def _entry(
@@ -41,7 +33,7 @@ def _entry(
 ) -> ko.Entry:
     """Return the entry of a builder, whose example has these options."""
     name = f"lanckriet.{build.__name__}"
-    return ko.Entry(name, build, "labels", lambda rng: build(*_data(rng), **options), planted)
+    return ko.Entry(name, build, "labels", lambda rng: build(*labelled_kernels(rng), **options), planted)
 
 
 CATALOGUE = [
@@ -57,7 +49,7 @@ CATALOGUE = [
         "lanckriet.rank_one",
         rank_one,
         "labels",
-        lambda rng: rank_one(rng.normal(size=(16, 5)), _data(rng)[1], C=1.0),
+        lambda rng: rank_one(rng.normal(size=(16, 5)), labelled_kernels(rng)[1], C=1.0),
         of_rank_one,
     ),
     _entry(alignment, of_alignment),

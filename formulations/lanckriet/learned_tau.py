@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike
 
 import kernelopt as ko
 from formulations.lanckriet.margin import margin
-from formulations.lanckriet.setting import Trace, Weights
+from formulations.lanckriet.transduction_data import Trace, Weights
 
 
 def learned_tau(
@@ -42,19 +42,16 @@ def learned_tau(
 
     Parameters
     ----------
-    grams : Grams or array of shape (m, N, N)
-        Positive semidefinite for non-negative weights; for free signs of any signature. Zero kernels get
-        weight 0. With one kernel its C is learned.
-    y : array of shape (n,), n <= N
-        Labels in {-1, +1} of the first n points, both present.
-    weights : "nonnegative" or "free", default "nonnegative"
+    grams, y, weights
+        As in `margin`. With one kernel C = 1/tau alone is learned.
     trace : "sum" or float > 0, default "sum"
         c, the trace of K(mu) + tau I on all N points; "sum" is the sum of the r_i, plus N.
 
     Returns
     -------
     Formulation
-        claim "equal": `.dual()` has the value of the problem. `Solution.tau` is the learned tau.
+        claim "equal"; `.dual()` is that of `qcqp`, and of `sdp` for free signs. `Solution.tau` is the
+        learned tau.
 
     Raises
     ------

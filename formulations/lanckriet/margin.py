@@ -1,8 +1,9 @@
-"""The generalised performance measure, of which the margin criteria are special cases."""
+"""The generalised performance measure, of which the margins are special cases."""
 
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -10,7 +11,7 @@ from numpy.typing import ArrayLike
 import kernelopt as ko
 from formulations.lanckriet.qcqp import qcqp
 from formulations.lanckriet.sdp import sdp
-from formulations.lanckriet.setting import Ridge, Trace, Weights
+from formulations.lanckriet.transduction_data import Ridge, Trace, Weights
 
 
 def margin(
@@ -37,7 +38,7 @@ def margin(
 
     Method: the programme of `qcqp` for non-negative weights, and that of `sdp` for free signs.
 
-    Statement: the programme has the value of the display.
+    Statement: the programme has the value of the display, and so has its dual.
 
     Parameters
     ----------
@@ -48,18 +49,18 @@ def margin(
         Labels in {-1, +1} of the first n points, both present. The others are unlabelled: with
         non-negative weights they enter through the traces, with free signs also through K >> 0.
     C : float in (0, inf], default inf
-        Largest dual variable. The primal slack of the 1-norm soft margin has the price 2 C.
+        Largest dual variable. The slacks of the 1-norm soft margin have the price 2 C.
     tau : float >= 0 or "learned", default 0
-        Ridge of the criterion.
+        Ridge of the criterion. A learned tau counts N tau towards the trace.
     weights : "nonnegative" or "free", default "nonnegative"
     trace : "sum" or float > 0, default "sum"
-        c; "sum" is the sum of the traces, plus N where tau is learned. With it the weights of normalised
-        kernels do not depend on the number of unlabelled points.
+        c, the trace of K(mu) on all N points; "sum" is the sum of the r_i, plus N where tau is learned. For
+        "sum" the weights of normalised kernels do not depend on the number of unlabelled points.
 
     Returns
     -------
     Formulation
-        claim "equal": `.dual()` has the value of the problem.
+        claim "equal"; `.dual()` is that of `qcqp`, and of `sdp` for free signs.
 
     Raises
     ------
@@ -84,7 +85,7 @@ def margin(
     >>> round(solution.value, 5), solution.weights.round(4) + 0.0, solution.alpha.round(4)
     (0.3, array([0., 1.]), array([ 0.1, -0.1]))
     """
-    if ko.one_of(weights, "weights", ("nonnegative", "free")) == "free":
+    if ko.one_of(weights, "weights", get_args(Weights)) == "free":
         formulation = sdp(grams, y, C=C, tau=tau, weights=weights, trace=trace)
     else:
         formulation = qcqp(grams, y, C=C, tau=tau, trace=trace)

@@ -1,7 +1,8 @@
 """Problems of Lanckriet et al. with a known optimum.
 
-With omega = 2 x risk, weights mu >= 0 of trace c are optimal where alpha'K_i alpha / r_i takes its largest
-value, alpha'K alpha / c, at every kernel with a weight. The value is 2 l(alpha) - alpha'K alpha.
+The problem is to minimise 2 * risk(K) over K = sum_i mu_i K_i with mu >= 0 and tr K = c. Let r_i = tr K_i,
+and let alpha be optimal for K. Then mu is optimal if alpha'K_i alpha / r_i <= alpha'K alpha / c for all i,
+with equality wherever mu_i > 0. The optimal value is 2 l(alpha) - alpha'K alpha.
 """
 
 from __future__ import annotations
@@ -12,47 +13,57 @@ from typing import Any
 import numpy as np
 
 import kernelopt as ko
-from formulations.lanckriet.alignment import alignment, powers
+from formulations.lanckriet.alignment import alignment, powers_of_two
 from formulations.lanckriet.rank_one import rank_one
 from formulations.lanckriet.sdp import sdp
-from formulations.lanckriet.setting import Array, criterion, setting
+from formulations.lanckriet.transduction_data import criterion, transduction_data
 from formulations.planting import (
     Knobs,
     contradicting,
     directions,
     kernels,
     machine,
-    orthogonal_part,
     planted,
+    singular_kernel,
     split,
 )
+from kernelopt.extend import Array
 
 Plant = Callable[..., ko.Planted]
 
 
 def shares(rng: np.random.Generator, knobs: Knobs) -> tuple[Array, Array]:
-    """Return positive shares of the m kernels, of sum one, and those of all with their duplicates."""
+    """Return weights of the m kernels, and weights of the m kernels and their duplicates; both have sum one.
+
+    The weight of a kernel that is not `active` is zero. A kernel and its duplicate share one weight between
+    them, by a random ratio.
+    """
     base = np.where(knobs.active, rng.uniform(0.5, 1.5, knobs.m), 0.0)
     base /= base.sum()
     first = np.concatenate([rng.uniform(0.2, 0.8, knobs.duplicates), np.ones(knobs.m - knobs.duplicates)])
     return base, np.concatenate([first * base, (1 - first[: knobs.duplicates]) * base[: knobs.duplicates]])
 
 
-def traced(
+def kernels_of_trace(
     rng: np.random.Generator, knobs: Knobs, z: Array, g: Array, c: float | None = None
 ) -> tuple[Array, Array, float]:
-    """Return kernels, optimal weights and the trace c, for non-negative weights."""
+    """Return kernels K_i with K z = g for K = sum_i mu_i K_i, non-negative optimal weights mu, and c = tr K.
+
+    z'K_i z / tr K_i is z'g / c for every active kernel, and half of it (if degenerate all of it) for the
+    others. If c is None, a trace is chosen that is large enough.
+    """
     form = float(z @ g)
     base, full = shares(rng, knobs)
-    level = 1.0 if knobs.degenerate else 0.5  # form of the kernel without a weight, over that of the others
+    level = 1.0 if knobs.degenerate else 0.5  # z'K_i z of a kernel of weight zero, over that of the others
     forms = form * np.where(knobs.active, 1.0, level)
     state = rng.bit_generator.state
     parts, _ = directions(rng, z, g, base, forms)
-    rng.bit_generator.state = state  # the same draws again below, at a trace that is large enough
-    # Every kernel needs a trace of |g_i|^2 / s_i at least: what is left is that of its other part.
+    # A kernel K_i = g_i g_i' / s_i + R_i with R_i >> 0 has a trace of at least |g_i|^2 / s_i, s_i = z'K_i z.
+    # Every larger trace is possible, since the trace of R_i is free. A fifth more, and one more, keeps R_i
+    # from being small beside the first part, however large that is.
     c = 1.2 * float(((parts**2).sum(axis=1) / forms).max()) + 1.0 if c is None else c
     sizes = rng.uniform(0.5, 2.0, knobs.m)
-    rng.bit_generator.state = state
+    rng.bit_generator.state = state  # `kernels` draws the same g_i again
     stack = kernels(rng, knobs, z, g, base, forms, trace=c) * sizes[:, None, None]
     return stack[knobs.owners], full / sizes[knobs.owners], c
 
@@ -67,7 +78,7 @@ def of_criterion(build: Callable[..., ko.Formulation], C: float, tau: float, /, 
         if not hard:
             knobs.always_feasible(build.__name__)
         m = machine(rng, criterion(C, tau), knobs)
-        stack, mu, c = traced(rng, knobs, m.z, m.g)
+        stack, mu, c = kernels_of_trace(rng, knobs, m.z, m.g)
         if knobs.infeasible:
             return planted(build(contradicting(stack), m.y, trace=c, **options), np.inf, None)
         return planted(build(stack, m.y, trace=c, **options), 2 * m.risk, m.alpha, mu=mu)
@@ -84,9 +95,9 @@ def of_learned_tau(build: Callable[..., ko.Formulation]) -> Plant:
         knobs.always_feasible(build.__name__)
         m = machine(rng, ko.hard_margin(), knobs)
         slope = m.form / float(m.z @ m.z)  # alpha'I alpha / N = alpha'K alpha / c for the whole kernel
-        tau = 0.2 * slope  # a fifth of the whole kernel's trace
+        tau = 0.2 * slope  # the ridge tau I has a fifth of the trace c of the whole kernel
         c = knobs.N * slope
-        stack, mu, _ = traced(rng, knobs, m.z, m.g - tau * m.z, c - knobs.N * tau)
+        stack, mu, _ = kernels_of_trace(rng, knobs, m.z, m.g - tau * m.z, c - knobs.N * tau)
         return planted(build(stack, m.y, trace=c), 2 * m.risk, m.alpha, mu=mu, tau=tau)
 
     return plant
@@ -95,27 +106,31 @@ def of_learned_tau(build: Callable[..., ko.Formulation]) -> Plant:
 def of_rank_one(rng: np.random.Generator, **chosen: Any) -> ko.Planted:
     """Return a problem with kernels of rank one and a known optimum, at C = 1.
 
-    With |v_i| = 1 the weights are optimal where v_i'alpha is one number t for all kernels with a weight,
-    and t^2 = alpha'K alpha / c. Such v_i are t alpha / |alpha|^2 + h_i with h_i orthogonal to alpha, of one
-    length, and with a mean that makes the sum of mu_i t v_i equal to g.
+    The kernels are K_i = v_i v_i' with |v_i| = 1, so that r_i = 1. The weights are optimal if v_i'alpha = t
+    for all kernels with mu_i > 0, |v_i'alpha| <= t for the others, and t^2 = alpha'K alpha / c. Such vectors
+    are v_i = t alpha / |alpha|^2 + h_i with h_i orthogonal to alpha. All h_i have one length, as |v_i| = 1.
+    The equation K alpha = t sum_i mu_i v_i = g determines their weighted mean h. Pairs h + e and h - e, with
+    e orthogonal to alpha and h, have this mean.
     """
     knobs = Knobs(**chosen)
     knobs.always_feasible("rank_one")
     m = machine(rng, ko.hinge(1.0), knobs)
     size = float(m.z @ m.z)
     rest = m.g - m.form / size * m.z
+    # |t alpha / |alpha|^2 + h|^2 = t^2 (1 / |alpha|^2 + |rest|^2 / form^2) must be at most |v_i|^2 = 1. This
+    # t makes it 1/2, so that |e_i|^2 is the other half.
     t = np.sqrt(0.5 / (1 / size + float(rest @ rest) / m.form**2))
     mean, c = rest * (t / m.form), m.form / t**2
-    away = np.sqrt(1 - t**2 / size - float(mean @ mean))
+    radius = np.sqrt(1 - t**2 / size - float(mean @ mean))  # |e_i|
     vectors, mu = [], []
-    for _ in range(max(1, knobs.m // 2)):  # in pairs about the mean
+    for _ in range(max(1, knobs.m // 2)):  # in pairs with e and -e, whose mean is zero
         e = rng.normal(size=knobs.N)
         for known in (m.z, rest):
-            e -= known * float(known @ e) / max(float(known @ known), 1e-300)
-        e *= away / np.linalg.norm(e)
+            e -= known * float(known @ e) / max(float(known @ known), ko.rounding.SMALLEST_DIVISOR)
+        e *= radius / np.linalg.norm(e)
         vectors += [t / size * m.z + mean + e, t / size * m.z + mean - e]
         mu += [rng.uniform(0.5, 1.5)] * 2
-    extra = rng.normal(size=knobs.N)  # without a weight: a smaller product with alpha
+    extra = rng.normal(size=knobs.N)  # of weight zero, with v'alpha = t / 2, or t if degenerate
     extra -= m.z * float(m.z @ extra) / size
     low = t if knobs.degenerate else t / 2
     vectors.append(low / size * m.z + extra * np.sqrt(1 - low**2 / size) / np.linalg.norm(extra))
@@ -133,20 +148,17 @@ def of_rank_one(rng: np.random.Generator, **chosen: Any) -> ko.Planted:
 def of_free_signs(rng: np.random.Generator, **chosen: Any) -> ko.Planted:
     """Return a semidefinite problem with a known optimum, whose kernels after the first have weights < 0.
 
-    K has a null vector u, and Z = zeta uu' is the multiplier of K >> 0: the weights are optimal where
-    <zz' + Z, K_i> = (z'Kz / c) r_i for every kernel.
+    K has a null vector u, and Z = zeta uu' is the multiplier of K >> 0. The weights are optimal if
+    <zz' + Z, K_i> = (z'Kz / c) r_i for every kernel. If degenerate, zeta = 0, and strict complementarity
+    fails. Otherwise zeta = |z|^2, so that zz' and Z have one size.
     """
     knobs = Knobs(**chosen)
     m = machine(rng, ko.hard_margin() if knobs.infeasible else ko.hinge(1.0), knobs)
-    u = rng.normal(size=knobs.N)
-    frame, _ = np.linalg.qr(np.column_stack([m.z, m.g]))
-    u -= frame @ (frame.T @ u)
-    u /= np.linalg.norm(u)
-    K = np.outer(m.g, m.g) / m.form + orthogonal_part(rng, knobs, [m.z, u])
+    K, u = singular_kernel(rng, knobs, m.z, m.g)
     c = float(np.trace(K))
     zeta = 0.0 if knobs.degenerate else float(m.z @ m.z)
     W = np.outer(m.z, m.z) + zeta * np.outer(u, u) - m.form / c * np.eye(knobs.N)
-    base = np.concatenate([[1.0], -rng.uniform(0.1, 0.4, knobs.m - 1)])
+    base = np.concatenate([[1.0], -rng.uniform(0.1, 0.4, knobs.m - 1)])  # any negative numbers would do
     stack = split(rng, knobs, K, W, base, np.zeros(knobs.m))[knobs.owners]
     mu = base / np.bincount(knobs.owners)
     if knobs.infeasible:
@@ -157,14 +169,14 @@ def of_free_signs(rng: np.random.Generator, **chosen: Any) -> ko.Planted:
 def of_alignment(rng: np.random.Generator, **chosen: Any) -> ko.Planted:
     """Return an alignment problem with a known optimum.
 
-    K with |K|_F = 1 is best where <yy' - vK, K_i> = 0 at every kernel with a weight and is at most 0 at the
-    others, v = y'Ky being the value.
+    The alignment y'Ky is maximised over K = sum_i mu_i K_i with mu >= 0 and |K|_F <= 1. Let v = y'Ky. A
+    kernel K with |K|_F = 1 is optimal if <yy' - vK, K_i> <= 0 for all i, with equality wherever mu_i > 0.
     """
     knobs = Knobs(**chosen)
     knobs.always_feasible("alignment")
     y = np.where(np.arange(knobs.n) % 2, -1.0, 1.0)
     padded = np.pad(y, (0, knobs.unlabelled))
-    image = padded + 0.3 * rng.normal(size=knobs.N)
+    image = padded + 0.3 * rng.normal(size=knobs.N)  # near y, so that the optimal alignment is not near zero
     K = np.outer(image, image) / knobs.n
     Q, _ = np.linalg.qr(rng.normal(size=K.shape))
     K += (Q * np.geomspace(1.0, 1 / knobs.condition, knobs.N)) @ Q.T
@@ -172,8 +184,10 @@ def of_alignment(rng: np.random.Generator, **chosen: Any) -> ko.Planted:
     K /= np.linalg.norm(K)
     value = float(padded @ K @ padded)
     W = np.outer(padded, padded) - value * K
+    # <yy' - vK, K_m> is zero for the active kernels. For the others any negative number would do.
     targets = np.where(knobs.active | knobs.degenerate, 0.0, -0.5 * value)
-    # K_m = K^1/2 B_m K^1/2, and the first one is what is left of K: it stays positive definite.
+    # K_m = K^1/2 B_m K^1/2 with B_1 = I - sum_{m > 1} mu_m B_m and mu_m = 0.8 / (M lambda_max(B_m)) for M
+    # kernels, so that B_1 >> 0.2 I: the first kernel is positive definite.
     curvature, basis = np.linalg.eigh(K)
     root = (basis * np.sqrt(curvature)) @ basis.T
     B = split(rng, knobs, np.eye(knobs.N), root @ W @ root, np.eye(knobs.m)[0], targets)
@@ -183,5 +197,5 @@ def of_alignment(rng: np.random.Generator, **chosen: Any) -> ko.Planted:
     stack = root @ B @ root
     stack = ((stack + stack.transpose(0, 2, 1)) / 2)[knobs.owners]
     mu = (base / np.bincount(knobs.owners))[knobs.owners]
-    # The variable of the problem counts kernels times powers of two.
-    return planted(alignment(stack, y), value, None, mu=mu / powers(setting(stack, y)))
+    # The variables of the problem are the weights of the kernels times powers of two.
+    return planted(alignment(stack, y), value, None, mu=mu / powers_of_two(transduction_data(stack, y)))

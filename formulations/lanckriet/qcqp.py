@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 import kernelopt as ko
-from formulations.lanckriet.setting import Array, Point, Ridge, Setting, Trace, setting
+from formulations.lanckriet.transduction_data import Point, Ridge, Trace, TransductionData, transduction_data
+from kernelopt.extend import Array
 
 
 def qcqp(
@@ -23,35 +24,36 @@ def qcqp(
     r"""The quadratically constrained quadratic programme for non-negative weights.
 
     Problem: :math:`\min_\mu \omega_{C,\tau}(\sum_i \mu_i K_i)` over :math:`\mu \ge 0`,
-    :math:`\sum_i \mu_i r_i = c`. Programme, with :math:`G_i = y_j y_k (K_i)_{jk}` and t = c times the
-    paper's:
+    :math:`\sum_i \mu_i r_i = c`, as in `margin`. Programme, with :math:`(G_i)_{jk} = y_j y_k (K_i)_{jk}`; its
+    t is c times that of the paper:
 
     .. math::
 
         \max_{\alpha, t}\ 2 e'\alpha - \tau \alpha'\alpha - t \quad\text{s.t.}\quad
         0 \le \alpha \le C,\ y'\alpha = 0,\ \tfrac{c}{r_i} \alpha' G_i \alpha \le t
 
-    Statement: its value is the optimum above. The multipliers p_i of the last constraints sum to one,
-    and the weights are mu_i = c p_i / r_i, not p_i. A learned tau adds the constraint
-    (c / N) alpha'alpha <= t, whose multiplier times c / N it is.
+    A learned tau adds the constraint (c / N) alpha'alpha <= t, and tau = 0 in the objective.
+
+    Dual: over mu in the set of the problem (and tau, where it is learned), lambda, nu >= 0 and delta >= 0,
+
+    .. math::
+
+        \min\ q'\,(G(\mu) + \tau I)^+\,q + 2 C e'\delta, \qquad q = e + \nu - \delta + \lambda y
+
+    without delta where C is infinite. It is the problem of Theorem 16 before its Schur complement is taken.
+
+    Statement: the three have one value. The multipliers p_i of the last constraints sum to one, and the
+    weights are mu_i = c p_i / r_i, not p_i. A learned tau is c / N times the multiplier of its constraint.
 
     Parameters
     ----------
-    grams : Grams or array of shape (m, N, N)
-        Positive semidefinite. Zero kernels get weight 0.
-    y : array of shape (n,), n <= N
-        Labels in {-1, +1} of the first n points, both present.
-    C : float in (0, inf], default inf
-        Largest dual variable.
-    tau : float >= 0 or "learned", default 0
-        Ridge of the criterion. When learned it counts N tau towards the trace.
-    trace : "sum" or float > 0, default "sum"
-        c; "sum" is the sum of the traces, plus N where tau is learned.
+    grams, y, C, tau, trace
+        As in `margin`, for non-negative weights.
 
     Returns
     -------
     Formulation
-        claim "equal"; `.dual()` is the minimisation over the kernel, with the inverse written out.
+        claim "equal".
 
     Raises
     ------
@@ -79,21 +81,14 @@ def qcqp(
     >>> round(solution.value, 5), solution.weights.round(4) + 0.0
     (0.5, array([0., 1.]))
     """
-    data = setting(grams, y, C, tau, trace)
+    data = transduction_data(grams, y, C, tau, trace)
     data.check_psd()
-    return ko.Formulation(
-        name="lanckriet.qcqp",
-        problem=data.problem(),
-        kernel=data.kernel,
-        weights=data.weights,
-        dual=partial(inverse_form, data),
-        claim="equal",
-        reference="Lanckriet et al. (2004), Theorems 17 and 20",
-        programmes={"qcqp": partial(programme, data)},
+    return data.formulation(
+        "qcqp", "Theorems 17 and 20", partial(dual, data), {"qcqp": partial(programme, data)}
     )
 
 
-def programme(data: Setting) -> ko.Programme:
+def programme(data: TransductionData) -> ko.Programme:
     """Return the quadratically constrained programme of checked data."""
     alpha = cp.Variable(data.n, nonneg=True, name="alpha")
     t = cp.Variable(name="t")
@@ -116,12 +111,8 @@ def programme(data: Setting) -> ko.Programme:
     return ko.Programme(problem, recover)
 
 
-def inverse_form(data: Setting) -> cp.Problem:
-    """Return the dual of the QCQP, the minimisation over the kernel of Theorem 16 before the Schur step.
-
-    min over mu >= 0 with r'mu = c, and over lambda, nu >= 0, delta >= 0, of
-    2 C e'delta + (e + nu - delta + lambda y)' (G(mu) + tau I)^+ (e + nu - delta + lambda y).
-    """
+def dual(data: TransductionData) -> cp.Problem:
+    """Return the dual of `qcqp`, on weights of its own."""
     data = data.fresh()
     G, vector, number = data.lagrangian()
     return cp.Problem(cp.Minimize(cp.matrix_frac(vector, G) + number), data.kernel_set())

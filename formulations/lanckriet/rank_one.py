@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 import kernelopt as ko
-from formulations.lanckriet.setting import Array, Point, Setting, Trace, setting
+from formulations.lanckriet.transduction_data import Point, Trace, TransductionData, transduction_data
+from kernelopt.extend import Array
 
 
 def rank_one(
@@ -22,16 +23,25 @@ def rank_one(
 ) -> ko.Formulation:
     r"""The quadratic programme for kernels of rank one, K(mu) = V diag(mu) V'.
 
-    Programme, with :math:`\breve v_i = y \circ v_i[:n]`:
+    Problem: that of `qcqp` for the kernels v_i v_i'. Programme, with :math:`\breve v_i = y \circ v_i[:n]`:
 
     .. math::
 
         \max_{\alpha, s}\ 2 e'\alpha - \tau \alpha'\alpha - c s^2 \quad\text{s.t.}\quad
         0 \le \alpha \le C,\ y'\alpha = 0,\ |\breve v_i'\alpha| \le \|v_i\| s
 
-    Statement: its value is the optimum of `qcqp` on the matrices v_i v_i', and for linearly independent
-    v_i also that of `sdp` with free signs, since V diag(mu) V' is then positive semidefinite only for
-    mu >= 0. With p_i the sum of the two multipliers of :math:`\pm \breve v_i'\alpha / \|v_i\| \le s`,
+    Dual: a machine on the features V with a squared l1-norm,
+
+    .. math::
+
+        \min_{w, b}\ \tfrac1c \Big(\sum_i \|v_i\| |w_i|\Big)^2
+        + \sum_j h_{C,\tau}\big(1 - y_j (V w + b)_j\big)
+
+    with the h of `block_norm`.
+
+    Statement: the three have one value. For linearly independent v_i it is also the value of `sdp` with free
+    signs, since V diag(mu) V' is then positive semidefinite for mu >= 0 only. With p_i the sum of the two
+    multipliers of :math:`\pm \breve v_i'\alpha / \|v_i\| \le s` the weights are
     :math:`\mu_i = p_i / (2 s \|v_i\|^2)`.
 
     Parameters
@@ -50,7 +60,7 @@ def rank_one(
     Returns
     -------
     Formulation
-        claim "equal"; `.dual()` is the squared l1-norm machine on the features V.
+        claim "equal".
 
     Raises
     ------
@@ -82,20 +92,13 @@ def rank_one(
     if isinstance(tau, str):
         raise ko.ParameterError(f"tau must be a number for rank-one kernels, got {tau!r}. Use learned_tau.")
     V = ko.as_float_array(V, "V", ndim=2).copy()
-    data = setting(ko.Grams.rank_one(V), y, C, tau, trace)
-    return ko.Formulation(
-        name="lanckriet.rank_one",
-        problem=data.problem(),
-        kernel=data.kernel,
-        weights=data.weights,
-        dual=partial(l1_machine, data, V),
-        claim="equal",
-        reference="Lanckriet et al. (2004), after Theorem 17",
-        programmes={"qp": partial(programme, data, V)},
+    data = transduction_data(ko.Grams.rank_one(V), y, C, tau, trace)
+    return data.formulation(
+        "rank_one", "after Theorem 17", partial(dual, data, V), {"qp": partial(programme, data, V)}
     )
 
 
-def programme(data: Setting, V: Array) -> ko.Programme:
+def programme(data: TransductionData, V: Array) -> ko.Programme:
     """Return the quadratic programme of checked data."""
     vectors = V[:, data.used]
     directions = (vectors[: data.n] / np.sqrt(data.r)).T * data.y  # rows v_i / |v_i|, times the labels
@@ -113,11 +116,8 @@ def programme(data: Setting, V: Array) -> ko.Programme:
     return ko.Programme(problem, recover)
 
 
-def l1_machine(data: Setting, V: Array) -> cp.Problem:
-    """Return the dual of the quadratic programme: a machine on the features V with a squared l1-norm.
-
-    min over w, b of (sum_i |v_i| |w_i|)^2 / c + sum_j h(1 - y_j (V w + b)_j), h the loss of omega.
-    """
+def dual(data: TransductionData, V: Array) -> cp.Problem:
+    """Return the dual of `rank_one`."""
     w, b = cp.Variable(data.used.size, name="w"), cp.Variable(name="b")
     penalty = cp.square(cp.sum(cp.multiply(np.sqrt(data.r), cp.abs(w)))) / data.c
     fit = V[: data.n, data.used] @ w + b

@@ -9,7 +9,15 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 import kernelopt as ko
-from formulations.lanckriet.setting import Array, Point, Ridge, Setting, Trace, Weights, setting
+from formulations.lanckriet.transduction_data import (
+    Point,
+    Ridge,
+    Trace,
+    TransductionData,
+    Weights,
+    transduction_data,
+)
+from kernelopt.extend import Array
 
 
 def sdp(
@@ -32,28 +40,33 @@ def sdp(
         \begin{bmatrix} G(K_{tr}) + \tau I & e + \nu - \delta + \lambda y \\
         \cdot & t - 2 C \delta'e \end{bmatrix} \succeq 0
 
-    without delta where C is infinite. Statement: its value is the optimum above; with [[Z, z], [z', zeta]]
-    the multiplier of the matrix inequality, the machine's alpha is -z / zeta.
+    without delta where C is infinite.
+
+    Dual: over alpha, eta and a symmetric matrix U of order N, with a the vector :math:`y \circ \alpha` and
+    zeros at the unlabelled points,
+
+    .. math::
+
+        \max\ 2 e'\alpha - \tau \alpha'\alpha - c \eta \quad\text{s.t.}\quad
+        0 \le \alpha \le C,\ y'\alpha = 0,\ \langle U, K_i \rangle = \eta r_i,\
+        \begin{bmatrix} U & a \\ a' & 1 \end{bmatrix} \succeq 0
+
+    with <= in the place of = for non-negative weights. For a learned tau it has the constraint alpha'alpha <=
+    N eta, and tau = 0 in the objective.
+
+    Statement: the three have one value. With [[Z, z], [z', zeta]] the multiplier of the matrix inequality of
+    the programme, the alpha of the dual is -z / zeta. With free signs the value is at most that of `qcqp`.
 
     Parameters
     ----------
-    grams : Grams or array of shape (m, N, N)
-        Of any signature for free signs, as long as some combination is positive semidefinite.
-    y : array of shape (n,), n <= N
-        Labels in {-1, +1} of the first n points, both present.
-    C : float in (0, inf], default inf
-        Largest dual variable.
-    tau : float >= 0 or "learned", default 0
-        Ridge of the criterion. When learned it counts N tau towards the trace.
+    grams, y, C, tau, trace
+        As in `margin`.
     weights : "free" or "nonnegative", default "free"
-    trace : "sum" or float > 0, default "sum"
-        c; "sum" is the sum of the traces, plus N where tau is learned.
 
     Returns
     -------
     Formulation
-        claim "equal"; `.dual()` is the lifted dual, with U in the place of alpha alpha'. With free signs
-        it is never above `qcqp`.
+        claim "equal".
 
     Raises
     ------
@@ -81,22 +94,13 @@ def sdp(
     >>> round(solution.value, 4), solution.weights.round(3)
     (1.0, array([ 2., -1.]))
     """
-    data = setting(grams, y, C, tau, trace, weights)
+    data = transduction_data(grams, y, C, tau, trace, weights)
     if not data.signed:
         data.check_psd()  # non-negative weights need positive semidefinite kernels
-    return ko.Formulation(
-        name="lanckriet.sdp",
-        problem=data.problem(),
-        kernel=data.kernel,
-        weights=data.weights,
-        dual=partial(lifted_dual, data),
-        claim="equal",
-        reference="Lanckriet et al. (2004), Theorem 16",
-        programmes={"sdp": partial(programme, data)},
-    )
+    return data.formulation("sdp", "Theorem 16", partial(dual, data), {"sdp": partial(programme, data)})
 
 
-def programme(data: Setting) -> ko.Programme:
+def programme(data: TransductionData) -> ko.Programme:
     """Return the semidefinite programme, on weights of its own, read as a point of `data`."""
     own = data.fresh()
     t = cp.Variable(name="t")
@@ -114,13 +118,8 @@ def programme(data: Setting) -> ko.Programme:
     return ko.Programme(cp.Problem(cp.Minimize(t), constraints), recover)
 
 
-def lifted_dual(data: Setting) -> cp.Problem:
-    """Return the dual of the semidefinite programme, with a lifted U >= alpha alpha' (signed).
-
-    max 2 e'alpha - tau alpha'alpha - c eta  s.t.  0 <= alpha <= C, y'alpha = 0,
-    <U, K_i> = eta r_i (<= for non-negative weights), [[U, alpha], [alpha', 1]] PSD,
-    and for a learned tau alpha'alpha <= eta N instead of the ridge.
-    """
+def dual(data: TransductionData) -> cp.Problem:
+    """Return the dual of `sdp`; the matrix inequality is that of one variable of order N + 1."""
     alpha = cp.Variable(data.n, nonneg=True, name="alpha")
     eta = cp.Variable(name="eta")
     lifted = cp.Variable((data.N + 1, data.N + 1), PSD=True, name="U")

@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike
 
 import kernelopt as ko
 from formulations.lanckriet.margin import margin
-from formulations.lanckriet.setting import Trace, Weights
+from formulations.lanckriet.transduction_data import Trace, Weights
 
 
 def soft_margin_squared(
@@ -46,21 +46,15 @@ def soft_margin_squared(
 
     Parameters
     ----------
-    grams : Grams or array of shape (m, N, N)
-        Positive semidefinite for non-negative weights; for free signs of any signature, as long as some
-        combination is positive semidefinite. Zero kernels get weight 0.
-    y : array of shape (n,), n <= N
-        Labels in {-1, +1} of the first n points, both present.
     C : float > 0, default 1.0
         Price of the squares, per sample, not divided by n.
-    weights : "nonnegative" or "free", default "nonnegative"
-    trace : "sum" or float > 0, default "sum"
-        c, the trace of K(mu) on all N points; "sum" is the sum of the r_i.
+    grams, y, weights, trace
+        As in `margin`.
 
     Returns
     -------
     Formulation
-        claim "equal": `.dual()` has the value of the problem.
+        claim "equal"; `.dual()` is that of `qcqp`, and of `sdp` for free signs.
 
     Raises
     ------

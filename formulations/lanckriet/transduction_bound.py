@@ -94,8 +94,7 @@ def transduction_bound(
     if not isinstance(solution, ko.Solution) or len(solution.learned) != 1:
         raise ko.InputError(
             "solution must be a Solution of a Lanckriet criterion, with one machine, got "
-            f"{ko.shown(solution)}. "
-            "Pass what soft_margin(...).solve() returns."
+            f"{ko.shown(solution)}. Pass what soft_margin(...).solve() returns."
         )
     machine = solution.learned[0]
     n, kernel = machine.alpha.size, machine.kernel

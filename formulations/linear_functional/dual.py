@@ -8,25 +8,7 @@ from formulations.linear_functional.method.combination import Combination
 
 
 def dual(stage: Combination) -> cp.Problem:
-    r"""The dual over residuals r, one row per set of weights.
-
-    With :math:`D(r) = \tfrac2n r'v - \tfrac1n \|r\|^2` and :math:`s = X'r`:
-
-    ==================  ==========================================  =====================================
-    weights             lambda = 0                                  lambda > 0
-    ==================  ==========================================  =====================================
-    free                max D(r)  s.t.  s = 0                       :math:`D - \|s\|^2/(\lambda n^2)`
-    nonnegative         max D(r)  s.t.  s <= 0                      :math:`D - \|s_+\|^2/(\lambda n^2)`
-    simplex             :math:`D - \tfrac2n \max_j s_j`             :math:`D - \|(s - n\mu/2)_+\|^2
-                                                                    /(\lambda n^2) - \mu`
-    ==================  ==========================================  =====================================
-
-    mu is the multiplier of 1'c = 1, of any sign. At the optimum r = v - X c.
-
-    References
-    ----------
-    .. [1] Pereverzyev, Tkachenko (2017), equation (10) as least squares; the duals are ours.
-    """
+    """Return the dual over residuals r, one case per row of the table of `functional_strategy`."""
     n, ridge = stage.n, stage.ridge
     r = cp.Variable(n, name="r")
     gain = 2 / n * (stage.v @ r) - cp.sum_squares(r) / n

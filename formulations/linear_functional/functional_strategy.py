@@ -9,8 +9,14 @@ from numpy.typing import ArrayLike
 import kernelopt as ko
 from formulations.linear_functional.method.candidates import candidates
 from formulations.linear_functional.method.filters import Filter, tikhonov
-from formulations.linear_functional.setting import Columns, Convention, Intercept, Weights, setting
-from formulations.linear_functional.strategy import Strategy, build, second_stage
+from formulations.linear_functional.regularization_data import (
+    Columns,
+    Convention,
+    Intercept,
+    Weights,
+    regularization_data,
+)
+from formulations.linear_functional.strategy import Strategy, second_stage, strategy_with
 
 
 def functional_strategy(
@@ -40,10 +46,24 @@ def functional_strategy(
 
     Method: an eigendecomposition per kernel for the first line; least squares for the second.
 
-    Statement: with :math:`\tilde G = \tfrac1n X'X` invertible, free weights and lambda = 0 the solution
-    is :math:`c = \tilde G^{-1} \tilde g`, :math:`\tilde g = \tfrac1n X'v`. The value of the second line is
-    that of `dual`. It is *not* a joint problem over kernels: x is not the Tikhonov minimiser of
-    :math:`\sum_j c_j K_j`, and c may be negative.
+    Dual of the second line, over residuals r, with :math:`D(r) = \tfrac2n r'v - \tfrac1n \|r\|^2` and
+    :math:`s = X'r`:
+
+    ==================  ==========================================  =====================================
+    weights             lambda = 0                                  lambda > 0
+    ==================  ==========================================  =====================================
+    free                max D(r)  s.t.  s = 0                       :math:`D - \|s\|^2/(\lambda n^2)`
+    nonnegative         max D(r)  s.t.  s <= 0                      :math:`D - \|s_+\|^2/(\lambda n^2)`
+    simplex             :math:`D - \tfrac2n \max_j s_j`             :math:`D - \|(s - n\mu/2)_+\|^2
+                                                                    /(\lambda n^2) - \mu`
+    ==================  ==========================================  =====================================
+
+    mu is the multiplier of 1'c = 1, of any sign. At the optimum r = v - X c.
+
+    Statement: the second line and its dual have one value. Let :math:`\tilde G = \tfrac1n X'X` be invertible,
+    the weights free and lambda = 0. Then :math:`c = \tilde G^{-1} \tilde g` with
+    :math:`\tilde g = \tfrac1n X'v`. The two lines are *not* a joint problem over kernels: x is not the
+    Tikhonov minimiser of :math:`\sum_j c_j K_j`, and c may be negative.
 
     Parameters
     ----------
@@ -93,7 +113,7 @@ def functional_strategy(
     ----------
     .. [1] Pereverzyev, Tkachenko, "Regularization by the Linear Functional Strategy with Multiple
        Kernels", Front. Appl. Math. Stat. 3 (2017): (1) for x_j, (4) and (10) for their combination,
-       Theorem 1; the other filters and choices of alpha are raised in section 4.
+       Theorem 1. Section 4 mentions other filters and choices of alpha. The duals are ours.
 
     Notes
     -----
@@ -120,7 +140,7 @@ def functional_strategy(
     >>> strategy.candidates.columns.ravel().round(4), strategy.solve().weights.round(4)
     (array([ 0.3333, -0.3333]), array([3.]))
     """
-    data = setting(
+    data = regularization_data(
         grams,
         targets,
         regularization,
@@ -132,7 +152,7 @@ def functional_strategy(
         held_out=held_out,
     )
     ridge = second_stage(weights, ridge)  # before the candidates, which take time
-    return build(candidates(data, as_jobs(n_jobs)), weights, ridge)
+    return strategy_with(candidates(data, as_jobs(n_jobs)), weights, ridge)
 
 
 def as_jobs(n_jobs: Any) -> int | None:

@@ -1,11 +1,11 @@
-"""Multiple kernel learning by the linear functional strategy: one function per kernel, then least squares."""
+"""The formulation that `functional_strategy` returns, and its solutions by a factorisation."""
 
 from __future__ import annotations
 
 import time
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import cvxpy as cp
 import numpy as np
@@ -15,12 +15,12 @@ from threadpoolctl import threadpool_limits
 import kernelopt as ko
 from formulations.linear_functional.dual import dual
 from formulations.linear_functional.method.candidates import Candidates
-from formulations.linear_functional.method.certificate import certificate
+from formulations.linear_functional.method.certificate import stage_certificate
 from formulations.linear_functional.method.combination import RCOND, Combination, Direct
-from formulations.linear_functional.method.filters import Array
 from formulations.linear_functional.method.least_squares import SecondStage
 from formulations.linear_functional.method.rounding import gamma
-from formulations.linear_functional.setting import Weights, one_of
+from formulations.linear_functional.regularization_data import Weights
+from kernelopt.extend import Array
 
 
 @dataclass(frozen=True, repr=False)
@@ -30,9 +30,11 @@ class DirectSolution(ko.Solution):
     Attributes
     ----------
     rank : int
-        The numerical rank of the columns X; by QR with a ridge, of X with its additional rows.
+        The numerical rank of the matrix that is factorised: the columns X of the candidates. By "qr" with a
+        ridge lambda > 0, rows for the ridge are appended to X.
     condition : float
-        The largest over the smallest singular value (by QR: diagonal entry of R) that was kept.
+        The largest over the smallest of the singular values that were kept. By "qr" the absolute values of
+        the diagonal entries of R take the place of the singular values.
     rcond : float
         Singular values up to this times the largest were dropped.
     """
@@ -86,7 +88,7 @@ class Strategy(ko.Formulation):
         MethodError
             If the weights are constrained.
         """
-        one_of(by, ("svd", "qr"), "by")
+        ko.one_of(by, "by", ("svd", "qr"))
         if not 0 < ko.positive(rcond, "rcond") < 1:
             raise ko.ParameterError(f"rcond must be below 1, got {rcond:g}. Nothing would be kept.")
         if self.stage.weights != "free":
@@ -118,15 +120,15 @@ class Strategy(ko.Formulation):
 
     def with_weights(self, weights: Weights = "free", *, ridge: float = 0.0) -> Strategy:
         """The strategy with the same candidates and another second stage."""
-        return build(self.candidates, weights, second_stage(weights, ridge))
+        return strategy_with(self.candidates, weights, second_stage(weights, ridge))
 
     def _solution(self, found: Direct, by: str, rcond: float, seconds: float) -> DirectSolution:
         clock = time.perf_counter()
-        bounds = certificate(self.stage, found.c)
+        bounds = stage_certificate(self.stage, found.c)
         (variable,) = self.problem.variables()
         variable.save_value(found.c)
         return DirectSolution(
-            status="optimal" if bounds.gap <= 1e-5 else "inaccurate",
+            status="optimal" if bounds.gap <= ko.DEFAULT_TOL else "inaccurate",
             method=by,
             solver="direct",
             value=bounds.upper,
@@ -143,11 +145,11 @@ class Strategy(ko.Formulation):
 
 def second_stage(weights: Any, ridge: Any) -> float:
     """Check the arguments of the second stage, and return lambda."""
-    one_of(weights, ("free", "nonnegative", "simplex"), "weights")
+    ko.one_of(weights, "weights", get_args(Weights))
     return ko.positive(ridge, "ridge", allow_zero=True)
 
 
-def build(first: Candidates, weights: Weights, ridge: float) -> Strategy:
+def strategy_with(first: Candidates, weights: Weights, ridge: float) -> Strategy:
     """Return the strategy with these candidates, for a checked second stage."""
     data, X = first.data, first.columns
     v = data.v[data.evaluated]
@@ -156,6 +158,9 @@ def build(first: Candidates, weights: Weights, ridge: float) -> Strategy:
     means, mean = (X.mean(axis=0), float(v.mean())) if data.intercept == "column" else (0 * X[0], 0.0)
     errors = first.errors
     if data.intercept == "column" and errors.any():
+        # A mean of n numbers has n roundings and its subtraction has one more, so that centring changes a
+        # column x by an error of at most gamma_(n+1) |x|. Twice this number and 20 more cover the roundings
+        # of the bound.
         errors = errors + gamma(2 * len(X) + 20) * (np.linalg.norm(X, axis=0) + errors)
     stage = Combination(X - means, v - mean, ridge, weights, errors, first.keys)
     c = cp.Variable(data.M, name="c", nonneg=weights != "free")

@@ -11,32 +11,20 @@ References
    one, (28) to (33) and Proposition 7 for block norms.
 """
 
-from formulations.lp_norm.block_norm import block_norm, dual_block_norm
-from formulations.lp_norm.elastic_net import dual_elastic_net, elastic_net
+from formulations.lp_norm.block_norm import block_norm
+from formulations.lp_norm.elastic_net import elastic_net
 from formulations.lp_norm.examples import CATALOGUE
-from formulations.lp_norm.non_isotropic import dual_non_isotropic, non_isotropic
-from formulations.lp_norm.one_class import dual_one_class, one_class
-from formulations.lp_norm.primal import dual, primal
-from formulations.lp_norm.tikhonov import (
-    Ivanov,
-    Tikhonov,
-    dual_tikhonov,
-    ivanov_from_tikhonov,
-    tikhonov,
-    tikhonov_from_ivanov,
-)
+from formulations.lp_norm.non_isotropic import non_isotropic
+from formulations.lp_norm.one_class import one_class
+from formulations.lp_norm.primal import primal
+from formulations.lp_norm.theorem_1 import Ivanov, Tikhonov, ivanov_from_tikhonov, tikhonov_from_ivanov
+from formulations.lp_norm.tikhonov import tikhonov
 
 __all__ = [
     "CATALOGUE",
     "Ivanov",
     "Tikhonov",
     "block_norm",
-    "dual",
-    "dual_block_norm",
-    "dual_elastic_net",
-    "dual_non_isotropic",
-    "dual_one_class",
-    "dual_tikhonov",
     "elastic_net",
     "ivanov_from_tikhonov",
     "non_isotropic",

@@ -9,10 +9,17 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 import kernelopt as ko
+from formulations.lp_norm.dual_over_alpha import DualOverAlpha
+from formulations.lp_norm.exponents import ball_exponent
+from formulations.lp_norm.multiple_kernel_data import (
+    HINGE,
+    PAPER,
+    MultipleKernelData,
+    multiple_kernel_data,
+)
 from formulations.lp_norm.powers import powers
-from formulations.lp_norm.setting import HINGE, PAPER, Array, DualOverAlpha, Setting, dual_of, setting
-
-SMALLEST = 1e-300  # the divisor at alpha = 0, where the coefficients are zero too
+from formulations.machine_weights import machine_weights
+from kernelopt.extend import Array, minimizing_weights
 
 
 def block_norm(
@@ -33,16 +40,27 @@ def block_norm(
 
     or with :math:`\tfrac12 \sum_m \|w_m\|^r` for `squared=False`, at r = 1 the group lasso.
 
-    Statement: its value is that of `dual_block_norm`. For r <= 2 it is also that of `primal` at
-    p = r / (2 - r), which is r = 2 p / (p + 1), with the same loss. For r > 2 it is that of
+    Dual: over alpha in the domain of :math:`\ell` and, with an intercept, 1'alpha = 0,
+
+    .. math::
+
+        \max_\alpha\ \ell(\alpha) - \tfrac12 \big\|(\sqrt{s_1}, \dots, \sqrt{s_M})\big\|_{r^*}^2, \qquad
+        s_m = \alpha'K_m\alpha, \quad \tfrac1r + \tfrac1{r^*} = 1
+
+    or for `squared=False` with
+    :math:`\tfrac{r - 1}{2} (2/r)^{r^*} \sum_m s_m^{r^*/2}` in the place of the last term, and at r = 1 with
+    the constraints :math:`\sqrt{s_m} \le \tfrac12` and no last term.
+
+    Statement: the two have one value. For r <= 2 it is also the value of `primal` with the same loss at
+    p = r / (2 - r), which means r = 2 p / (p + 1). For r > 2 it is the value of
 
     .. math::
 
         \max_{\theta \ge 0,\ \|\theta\|_p \le 1}\ \min_{w, b}\ \sum_i V(f_i, y_i)
         + \tfrac12 \sum_m \theta_m \|w_m\|^2, \qquad p = \frac{r}{r - 2}
 
-    `squared=False` has the same (w, b) where its loss is that of `squared=True` times
-    :math:`\tfrac r2 B^{r-2}`, with B the r-norm of the lengths at the solution.
+    Let B be the r-norm of the lengths at the solution of `squared=True`. Then `squared=False` with the loss
+    times :math:`\tfrac r2 B^{r-2}` has the same (w, b).
 
     Parameters
     ----------
@@ -58,8 +76,8 @@ def block_norm(
     Formulation
         claim "equal"; the weights are those of the learned machine,
         :math:`\omega_m = \|w_m\| / \sqrt{\alpha'K_m\alpha}`, so that
-        :math:`f = \sum_m \omega_m K_m \alpha + b`. For r < 2 and `squared=True` they are the theta of
-        `primal`, for r = 2 they are one, and for r > 2 one over the theta of the display.
+        :math:`f = \sum_m \omega_m K_m \alpha + b`. For `squared=True` they are the theta of `primal` where
+        r < 2, one where r = 2, and 1 / theta of the last display where r > 2.
 
     References
     ----------
@@ -79,86 +97,56 @@ def block_norm(
     >>> round(solution.value, 5), solution.weights.round(4)
     (0.70711, array([0.7071, 0.7071]))
     """
-    data, r = setting(grams, y, loss, bias), ko.exponent(r, "r")
+    data, r = multiple_kernel_data(grams, y, loss, bias), ko.exponent(r, "r")
     if not ko.boolean(squared, "squared"):
         return powers(data, r)
     if r > 2:
         return above_two(data, r)
     data.check_psd()
     theta, K = data.weights()
-    p = np.inf if r == 2 else r / (2 - r)
     return ko.Formulation(
         name="lp_norm.block_norm",
-        problem=cp.Problem(cp.Minimize(data.risk(K)), ko.lp_ball(theta, p)),
+        problem=cp.Problem(cp.Minimize(data.risk(K)), ko.lp_ball(theta, ball_exponent(r))),
         kernel=K,
         weights=theta,
-        dual=partial(checked_dual, data, r),
+        dual=partial(dual, data, r),
         claim="equal",
         reference=f"{PAPER}, Proposition 7",
         programmes={"block norm": partial(programme, data, r, theta)},
     )
 
 
-def programme(data: Setting, r: float, theta: cp.Variable) -> ko.Programme:
-    """Return the primal over functions for r <= 2; by Proposition 2 its lengths give the weights."""
+def programme(data: MultipleKernelData, r: float, theta: cp.Variable) -> ko.Programme:
+    """Return the primal over functions for r <= 2; its lengths give the weights, by Proposition 2."""
     machine = data.machine()
     objective = cp.square(ko.p_norm(machine.lengths, r)) / 2 + machine.loss
     problem = cp.Problem(cp.Minimize(objective), machine.constraints)
 
     def recover() -> tuple[dict[cp.Variable, Array], list[Array]]:
-        weights = np.ones(data.M)
         lengths = np.asarray(data.everywhere(machine.lengths).value) if data.used.size else np.zeros(data.M)
-        if r < 2 and lengths.max() > 0:
-            powers_of = (lengths / lengths.max()) ** (2 - r)  # theta_m ~ |w_m|^(2/(p+1)), 2/(p+1) = 2 - r
-            weights = powers_of / ko.lp_length(powers_of, r / (2 - r))
-        elif r < 2:
-            weights = np.full(data.M, data.M ** ((r - 2) / r))
+        weights = minimizing_weights(lengths, ball_exponent(r))
         return {theta: weights}, [np.asarray(machine.fit.dual_value)]
 
     return ko.Programme(problem, recover)
 
 
-def above_two(data: Setting, r: float) -> ko.Formulation:
+def above_two(data: MultipleKernelData, r: float) -> ko.Formulation:
     """Return the formulation for r > 2: a risk with a block norm over constant kernels."""
     risk = data.risk(data.kernels(), norm=r)
-    omega = machine_weights(data, risk)
+    omega = machine_weights(risk)
     return ko.Formulation(
         name="lp_norm.block_norm",
         problem=cp.Problem(cp.Minimize(risk)),
         kernel=ko.combine(omega, data.grams),
         weights=omega,
-        dual=partial(checked_dual, data, r),
+        dual=partial(dual, data, r),
         claim="equal",
         reference=f"{PAPER}, equations (32)-(33)",
     )
 
 
-def machine_weights(data: Setting, risk: ko.Risk) -> cp.Expression:
-    """Return omega as a parameter: its value is that of the machine at the kernels."""
-    return cp.CallbackParam(partial(scales_of, risk), (data.M,), nonneg=True)
-
-
-def scales_of(risk: ko.Risk) -> Array:
-    """Return omega_m = |omega_m alpha| / |alpha|; the machine holds the coefficients omega_m alpha."""
-    learned = risk.oracle()
-    coefficients = np.atleast_2d(getattr(learned, "coefficients", learned.alpha))
-    length = max(float(np.linalg.norm(learned.alpha)), SMALLEST)
-    return np.asarray(np.linalg.norm(coefficients, axis=1) / length)
-
-
-def checked_dual(data: Setting, r: float) -> cp.Problem:
-    r"""The dual over alpha: :math:`\max \ell(\alpha) - \tfrac12 \|(\sqrt{\alpha'K_m\alpha})_m\|_{r^*}^2`.
-
-    :math:`1/r + 1/r^* = 1`, for every r in [1, inf]. For `squared=False` the dual has other terms: see
-    `formulations.lp_norm.powers`.
-
-    References
-    ----------
-    .. [1] Kloft et al., JMLR 12 (2011), section 4.4; (33) for r > 2, with its theta eliminated.
-    """
+def dual(data: MultipleKernelData, r: float) -> cp.Problem:
+    """Return the dual of `block_norm` with the square: section 4.4, and (33) without theta for r > 2."""
     side = DualOverAlpha(data)
     norm = ko.p_norm(side.lengths(), ko.conjugate_exponent(r))
     return side.maximize(side.gain - cp.square(norm) / 2, [])
-
-
-dual_block_norm = dual_of(block_norm, "dual_block_norm", checked_dual)

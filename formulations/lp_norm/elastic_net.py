@@ -8,7 +8,12 @@ import cvxpy as cp
 from numpy.typing import ArrayLike
 
 import kernelopt as ko
-from formulations.lp_norm.setting import HINGE, DualOverAlpha, Setting, dual_of, setting
+from formulations.lp_norm.dual_over_alpha import DualOverAlpha
+from formulations.lp_norm.multiple_kernel_data import (
+    HINGE,
+    MultipleKernelData,
+    multiple_kernel_data,
+)
 
 
 def elastic_net(
@@ -20,7 +25,7 @@ def elastic_net(
     loss: ko.Loss = HINGE,
     bias: bool | None = None,
 ) -> ko.Formulation:
-    r"""The primal over functions with the elastic-net penalty on the lengths of their parts.
+    r"""The kernel, and the machine, of the elastic-net penalty on the lengths of the parts of a function.
 
     .. math::
 
@@ -34,8 +39,18 @@ def elastic_net(
         \min_{0 \le \theta_m < 1/\lambda_2}\ \mathrm{risk}\Big(\sum_m \theta_m K_m\Big)
         + \frac{\lambda_1^2}{2 \lambda_2} \sum_m \Big(\frac{1}{1 - \lambda_2 \theta_m} - 1\Big)
 
-    and :math:`\tfrac{\lambda_1^2}{2} \sum_m \theta_m` in the place of the sum for l2 = 0, the group
-    lasso. Statement: the two have one value, that of `dual_elastic_net`, and
+    For l2 = 0, the group lasso, its last term is :math:`\tfrac{\lambda_1^2}{2} \sum_m \theta_m`.
+
+    Dual: over alpha in the domain of :math:`\ell` and, with an intercept, 1'alpha = 0,
+
+    .. math::
+
+        \max_\alpha\ \ell(\alpha) - \frac{1}{2 \lambda_2} \sum_m (\sqrt{s_m} - \lambda_1)_+^2, \qquad
+        s_m = \alpha'K_m\alpha
+
+    For l2 = 0 it has the constraints :math:`\sqrt{s_m} \le \lambda_1` in the place of the last term.
+
+    Statement: the three have one value, and
     :math:`\theta_m = \|w_m\| / (\lambda_1 + \lambda_2 \|w_m\|)`.
 
     Parameters
@@ -54,8 +69,8 @@ def elastic_net(
 
     References
     ----------
-    .. [1] Suzuki, Tomioka, "SpicyMKL", Machine Learning 85 (2011): the penalty. Its theta form is the
-       variational form of the penalty, as in Kloft et al., JMLR 12 (2011), section 4.4, for powers.
+    .. [1] Suzuki, Tomioka, "SpicyMKL", Machine Learning 85 (2011): the penalty. The second display is
+       derived here, as Kloft et al., JMLR 12 (2011), section 4.4, eliminate the lengths for powers.
 
     Notes
     -----
@@ -73,7 +88,7 @@ def elastic_net(
     (1.20711, array([1.1716]))
     """
     l1, l2 = prices(l1, l2)
-    data = setting(grams, y, loss, bias)
+    data = multiple_kernel_data(grams, y, loss, bias)
     theta, K = data.weights()
     if l2 == 0:
         penalty = l1**2 / 2 * cp.sum(theta)
@@ -85,19 +100,14 @@ def elastic_net(
         problem=problem,
         kernel=K,
         weights=theta,
-        dual=partial(checked_dual, data, l1, l2),
+        dual=partial(dual, data, l1, l2),
         claim="equal",
         reference="Suzuki and Tomioka (2011), the penalty of SpicyMKL",
     )
 
 
-def checked_dual(data: Setting, l1: float, l2: float) -> cp.Problem:
-    r"""The dual over alpha, with :math:`s_m = \alpha'K_m\alpha`.
-
-    .. math:: \max\ \ell(\alpha) - \frac{1}{2 \lambda_2} \sum_m (\sqrt{s_m} - \lambda_1)_+^2
-
-    and for l2 = 0, :math:`\sqrt{s_m} \le \lambda_1` in the place of the sum.
-    """
+def dual(data: MultipleKernelData, l1: float, l2: float) -> cp.Problem:
+    """Return the dual of `elastic_net`."""
     side = DualOverAlpha(data)
     lengths = side.lengths()
     if l2 == 0:
@@ -105,11 +115,8 @@ def checked_dual(data: Setting, l1: float, l2: float) -> cp.Problem:
     return side.maximize(side.gain - cp.sum_squares(cp.pos(lengths - l1)) / (2 * l2), [])
 
 
-dual_elastic_net = dual_of(elastic_net, "dual_elastic_net", checked_dual)
-
-
 def prices(l1: float, l2: float) -> tuple[float, float]:
-    """Return the two prices, checked."""
+    """Return the two prices after checking them."""
     if ko.positive(l1, "l1", allow_zero=True) == 0:
         raise ko.ParameterError(
             "l1 must be a positive finite number, got 0: without it every weight is 1 / l2. Use "

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 import kernelopt as ko
+from formulations.examples import labelled_kernels
 from formulations.lp_norm.block_norm import block_norm
 from formulations.lp_norm.elastic_net import elastic_net
 from formulations.lp_norm.non_isotropic import non_isotropic
@@ -18,55 +19,48 @@ from formulations.lp_norm.planted import (
     of_tikhonov,
 )
 from formulations.lp_norm.primal import primal
-from formulations.lp_norm.setting import Array
 from formulations.lp_norm.tikhonov import tikhonov
 
 INTERACTIONS = np.array([[2.0, 0.8, -0.3], [0.8, 1.5, 0.4], [-0.3, 0.4, 1.0]])
 
 
-def _data(rng: np.random.Generator) -> tuple[Array, Array]:
-    """Return three kernels on sixteen points, twelve of them labelled, and the labels."""
-    X = rng.normal(size=(16, 2))
-    kernels = [ko.gaussian(0.5), ko.gaussian(2.0), ko.linear()]
-    y = np.where(X[:12, 0] + 0.3 * rng.normal(size=12) > np.median(X[:12, 0]), 1.0, -1.0)
-    return np.asarray(ko.Grams.from_kernels(kernels, X)), y
-
-
 CATALOGUE = [
-    ko.Entry("lp_norm.primal", primal, "labels", lambda rng: primal(*_data(rng), p=4 / 3), of_ball),
+    ko.Entry(
+        "lp_norm.primal", primal, "labels", lambda rng: primal(*labelled_kernels(rng), p=4 / 3), of_ball
+    ),
     ko.Entry(
         "lp_norm.tikhonov",
         tikhonov,
         "labels",
-        lambda rng: tikhonov(*_data(rng), p=3, penalty=0.5, loss=ko.logistic(1.0)),
+        lambda rng: tikhonov(*labelled_kernels(rng), p=3, penalty=0.5, loss=ko.logistic(1.0)),
         of_tikhonov,
     ),
     ko.Entry(
         "lp_norm.block_norm",
         block_norm,
         "labels",
-        lambda rng: block_norm(*_data(rng), r=1.5, loss=ko.huberized_hinge(1.0, 0.5)),
+        lambda rng: block_norm(*labelled_kernels(rng), r=1.5, loss=ko.huberized_hinge(1.0, 0.5)),
         of_block_norm,
     ),
     ko.Entry(
         "lp_norm.non_isotropic",
         non_isotropic,
         "labels",
-        lambda rng: non_isotropic(*_data(rng), E=INTERACTIONS),
+        lambda rng: non_isotropic(*labelled_kernels(rng), E=INTERACTIONS),
         of_ellipsoid,
     ),
     ko.Entry(
         "lp_norm.elastic_net",
         elastic_net,
         "labels",
-        lambda rng: elastic_net(*_data(rng), l1=0.5, l2=0.5, loss=ko.squared_hinge(1.0)),
+        lambda rng: elastic_net(*labelled_kernels(rng), l1=0.5, l2=0.5, loss=ko.squared_hinge(1.0)),
         of_elastic_net,
     ),
     ko.Entry(
         "lp_norm.one_class",
         one_class,
         "none",
-        lambda rng: one_class(_data(rng)[0], p=2, nu=0.3),
+        lambda rng: one_class(labelled_kernels(rng)[0], p=2, nu=0.3),
         of_one_class,
     ),
 ]

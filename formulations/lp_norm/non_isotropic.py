@@ -1,4 +1,4 @@
-"""Weights in an ellipsoid: a norm that knows how the kernels interact."""
+"""Weights in an ellipsoid, whose matrix states how the kernels interact."""
 
 from __future__ import annotations
 
@@ -9,10 +9,16 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 import kernelopt as ko
-from formulations.lp_norm.setting import HINGE, PAPER, Array, DualOverAlpha, Setting, dual_of, setting
+from formulations.lp_norm.dual_over_alpha import DualOverAlpha
+from formulations.lp_norm.multiple_kernel_data import (
+    HINGE,
+    PAPER,
+    MultipleKernelData,
+    multiple_kernel_data,
+)
+from kernelopt.extend import Array, as_symmetric
 
-SYMMETRIC = 1e-8  # of the largest entry, as for kernels
-DEFINITE = 1e-12  # of the largest eigenvalue: the inverse then has four digits at least
+DEFINITE = 1e-12  # smallest over largest eigenvalue: above it at least four digits of the inverse are correct
 
 
 def non_isotropic(
@@ -29,13 +35,18 @@ def non_isotropic(
 
         \min_{\theta \ge 0,\ \theta'E\theta \le 1}\ \mathrm{risk}\Big(\sum_m \theta_m K_m\Big)
 
-    Statement: its value is that of `dual_non_isotropic`, and
-    :math:`\theta = Fv / \sqrt{v'Fv}` at a dual solution, F = E^-1.
+    Dual: over v and over alpha in the domain of :math:`\ell` and, with an intercept, 1'alpha = 0,
 
-    The dual of the paper has :math:`\sqrt{s'Fs}` in the place of the minimum over v >= s: it leaves the
-    constraint theta >= 0 out. The two are equal where Fs >= 0, for instance where no entry of F is negative
-    (E an M-matrix). Where E has positive entries off the diagonal, the dual of the paper can be below the
-    optimum, and it need not be concave.
+    .. math::
+
+        \max_{\alpha,\ v \ge s}\ \ell(\alpha) - \tfrac12 \sqrt{v'Fv}, \qquad F = E^{-1},\quad
+        s_m = \alpha'K_m\alpha
+
+    Statement: the two have one value, and :math:`\theta = Fv / \sqrt{v'Fv}` at a dual solution.
+
+    The paper prints this dual with v = s, which is the dual without the constraint theta >= 0. The two are
+    equal where Fs >= 0, for instance where no entry of F is negative (E is an M-matrix). Where E has positive
+    entries off the diagonal, the optimum of the printed dual can be too small, and it need not be concave.
 
     Parameters
     ----------
@@ -68,7 +79,7 @@ def non_isotropic(
     >>> round(solution.value, 5), solution.weights.round(4)
     (1.22474, array([0.4082, 0.4082]))
     """
-    data = setting(grams, y, loss, bias)
+    data = multiple_kernel_data(grams, y, loss, bias)
     R = root(E, data.M)
     theta, K = data.weights()
     ball = (cp.norm2(R @ theta) <= 1).set_label("ball")
@@ -78,42 +89,26 @@ def non_isotropic(
         problem=problem,
         kernel=K,
         weights=theta,
-        dual=partial(checked_dual, data, R),
+        dual=partial(dual, data, R),
         claim="equal",
         reference=f"{PAPER}, section 3.6, corrected",
     )
 
 
-def checked_dual(data: Setting, R: Array) -> cp.Problem:
-    r"""The dual over alpha and :math:`v \ge s`: :math:`\max \ell(\alpha) - \tfrac12 \sqrt{v'E^{-1}v}`.
-
-    With :math:`s_m = \alpha'K_m\alpha`; v is where theta >= 0 enters.
-
-    References
-    ----------
-    .. [1] Kloft et al., JMLR 12 (2011), section 3.6, corrected.
-    """
+def dual(data: MultipleKernelData, R: Array) -> cp.Problem:
+    """Return the dual of `non_isotropic`: that of section 3.6, corrected, with E = R'R."""
     side = DualOverAlpha(data)
-    v, caps = side.forms("v")  # v_m >= |L_m' alpha|^2 = s_m
+    v, caps = side.forms("v")  # v_m >= |L_m'alpha|^2 = s_m
     half = np.linalg.inv(R).T  # half' half = E^-1, since E = R'R
     return side.maximize(side.gain - cp.norm2(half @ v) / 2, caps)
 
 
-dual_non_isotropic = dual_of(non_isotropic, "dual_non_isotropic", checked_dual)
-
-
 def root(E: ArrayLike, M: int) -> Array:
     """Return R with E = R'R, or say why E is not positive definite."""
-    matrix = ko.as_float_array(E, "E")
+    matrix = as_symmetric(E, "E")
     if matrix.shape != (M, M):
         raise ko.ShapeError(
             f"E must have shape ({M}, {M}), one row per kernel, got {matrix.shape}. numpy.eye({M}) is p = 2."
-        )
-    skew = float(np.abs(matrix - matrix.T).max())
-    if skew > SYMMETRIC * float(np.abs(matrix).max()):
-        raise ko.NotSymmetricError(
-            f"E must be symmetric to 1e-8 relative, got entries that differ by {skew:.3g} from their "
-            "transpose. Pass (E + E.T) / 2."
         )
     eigenvalues = np.linalg.eigvalsh(matrix)
     if not eigenvalues[0] > DEFINITE * eigenvalues[-1]:
@@ -121,4 +116,4 @@ def root(E: ArrayLike, M: int) -> Array:
             f"E must be positive definite, got a smallest eigenvalue of {eigenvalues[0]:.3g} against the "
             f"largest {eigenvalues[-1]:.3g}. Add a multiple of the identity."
         )
-    return np.asarray(np.linalg.cholesky((matrix + matrix.T) / 2).T)
+    return np.asarray(np.linalg.cholesky(matrix).T)

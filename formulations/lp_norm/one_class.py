@@ -11,11 +11,18 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 import kernelopt as ko
+from formulations.lp_norm.dual_over_alpha import DualOverAlpha
+from formulations.lp_norm.exponents import block_exponent
 from formulations.lp_norm.method.outliers import Outliers, threshold
+from formulations.lp_norm.multiple_kernel_data import (
+    PAPER,
+    MultipleKernelData,
+    multiple_kernel_data,
+)
 from formulations.lp_norm.primal import primal
-from formulations.lp_norm.setting import PAPER, Array, DualOverAlpha, Setting, dual_of, setting
+from kernelopt.extend import Array
 
-SMALLEST_LENGTH = 1e-150  # so that the powers below, of exponents up to 2, neither vanish nor underflow
+SMALLEST_LENGTH = 1e-150  # |w_m| are raised to powers up to 2, which then do not underflow
 
 
 def one_class(
@@ -33,9 +40,16 @@ def one_class(
     over w, rho and :math:`\theta \ge 0, \|\theta\|_p \le 1`, with f = sum_m L_m w_m and no intercept. In the
     nu form theta is eliminated: the last sum is :math:`\|(\|w_1\|, \dots, \|w_M\|)\|_r^2`, r = 2 p / (p + 1).
 
-    Statement: the value is that of `dual_one_class`. A dual solution alpha of the C form gives
-    alpha / 1'alpha in the nu form at nu = 1'alpha / (C n). At least a fraction nu of the points has
-    f <= rho, and at most nu has f < rho.
+    Dual: with :math:`s_m = \alpha'K_m\alpha` and :math:`1/p + 1/q = 1`,
+
+    .. math::
+
+        \max_{0 \le \alpha \le C}\ 1'\alpha - \tfrac12 \|s\|_q \qquad\text{or}\qquad
+        \max_{0 \le \alpha \le 1/(\nu n),\ 1'\alpha = 1}\ - \tfrac12 \|s\|_q
+
+    Statement: either form has the value of its dual. A dual solution alpha of the C form gives the dual
+    solution alpha / 1'alpha of the nu form at nu = 1'alpha / (C n). In the nu form f <= rho holds for at
+    least the fraction nu of the points, and f < rho for at most that fraction.
 
     Parameters
     ----------
@@ -45,7 +59,7 @@ def one_class(
     C : float > 0 or array of shape (N,), optional
         Weight of the loss per sample, not divided by n.
     nu : float in (0, 1], optional
-        Instead of C: the fraction of points that may be outside.
+        Takes the place of C: the fraction of points that may be outliers, f < rho.
 
     Returns
     -------
@@ -74,17 +88,17 @@ def one_class(
         machine = primal(grams, None, p=p, loss=ko.one_class(C))
         return replace(machine, name="lp_norm.one_class", reference=f"{PAPER}, section 3.5")
     p, stack = ko.exponent(p), ko.as_grams(grams)
-    data = setting(stack, None, ko.one_class(1 / (share * stack.n_points)))
+    data = multiple_kernel_data(stack, None, ko.one_class(1 / (share * stack.n_points)))
     problem = Outliers(data, block_exponent(p), largest_rho(data, p), share)
     explicit = problem.explicit
-    theta = weights_of(data, explicit.lengths, p)
+    theta = optimal_weights_at(data, explicit.lengths, p)
 
     return Offset(
         name="lp_norm.one_class",
         problem=problem,
         kernel=ko.combine(theta, data.grams),
         weights=theta,
-        dual=partial(checked_dual, data, p),
+        dual=partial(dual, data, p),
         claim="equal",
         reference=f"{PAPER}, section 3.5",
         fit=explicit.fit,
@@ -109,30 +123,21 @@ class Offset(ko.Formulation):
         return alpha, -threshold(np.asarray(self.kernel.value) @ alpha, self.share)
 
 
-def checked_dual(data: Setting, p: float) -> cp.Problem:
-    r"""The dual over alpha, with :math:`s_m = \alpha'K_m\alpha` and :math:`1/p + 1/q = 1`.
+def dual(data: MultipleKernelData, p: float) -> cp.Problem:
+    """Return the dual of the nu form, from data whose loss has C = 1 / (nu n).
 
-    .. math::
-
-        \max_{0 \le \alpha \le C}\ 1'\alpha - \tfrac12 \|s\|_q \qquad\text{or}\qquad
-        \max_{0 \le \alpha \le 1/(\nu n),\ 1'\alpha = 1}\ - \tfrac12 \|s\|_q
-
-    The first is that of `primal`; the second is made here, from data whose C is 1 / (nu n).
-
-    References
-    ----------
-    .. [1] Kloft et al., JMLR 12 (2011), section 3.5.
+    The dual of the C form is that of `primal`.
     """
     side = DualOverAlpha(data)
     s, caps = side.forms()
     return side.maximize(-ko.p_norm(s, ko.conjugate_exponent(p)) / 2, [cp.sum(side.alpha) == 1, *caps])
 
 
-dual_one_class = dual_of(one_class, "dual_one_class", checked_dual)
+def optimal_weights_at(data: MultipleKernelData, lengths: cp.Expression, p: float) -> cp.Expression:
+    """Return theta of Proposition 2 as an expression of the lengths: see `minimizing_weights`.
 
-
-def weights_of(data: Setting, lengths: cp.Expression, p: float) -> cp.Expression:
-    """Return theta of Proposition 2; M^(-1/p) for every kernel where all lengths are zero."""
+    Lengths count as `SMALLEST_LENGTH` at least. Where all are zero the weights are then equal, M^(-1/p).
+    """
     if np.isinf(p) or not data.used.size:
         return cp.Constant(np.full(data.M, data.M ** (-1 / p)))
     powers = cp.power(cp.maximum(lengths, SMALLEST_LENGTH), 2 / (p + 1), approx=False)
@@ -154,16 +159,12 @@ def fraction(C: Any, nu: float | None) -> float | None:
     return None if nu is None else float(nu)
 
 
-def block_exponent(p: float) -> float:
-    """Return r = 2 p / (p + 1)."""
-    return 2.0 if np.isinf(p) else 2 * p / (p + 1)
-
-
-def largest_rho(data: Setting, p: float) -> float:
+def largest_rho(data: MultipleKernelData, p: float) -> float:
     """Return an upper bound of an optimal rho; at nu = 1 every rho above all f is optimal.
 
-    f is at most the r-norm of the |w_m| times the dual norm of the sqrt(K_m,ii). The square of the r-norm
-    is minus twice the optimum, and so at most the |s|_q of the uniform alpha, which is feasible for the dual.
+    By the inequality of Hölder f_i is at most the r-norm of the |w_m| times the dual norm of the
+    sqrt(K_m,ii). The square of this r-norm is minus twice the optimum. It is therefore at most the |s|_q of
+    alpha = 1/n, which is feasible for the dual.
     """
     r_dual = ko.conjugate_exponent(block_exponent(p))
     forms = np.maximum(data.grams.forms(np.full(data.n, 1 / data.n)), 0.0)

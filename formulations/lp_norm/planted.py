@@ -13,12 +13,14 @@ import numpy as np
 import kernelopt as ko
 from formulations.lp_norm.block_norm import block_norm
 from formulations.lp_norm.elastic_net import elastic_net
+from formulations.lp_norm.exponents import ball_exponent
+from formulations.lp_norm.multiple_kernel_data import HINGE
 from formulations.lp_norm.non_isotropic import non_isotropic
 from formulations.lp_norm.one_class import one_class
 from formulations.lp_norm.primal import primal
-from formulations.lp_norm.setting import HINGE, Array
 from formulations.lp_norm.tikhonov import tikhonov
 from formulations.planting import Knobs, Machine, contradicting, kernels, machine, planted
+from kernelopt.extend import Array
 
 
 def forms_of(rng: np.random.Generator, knobs: Knobs) -> Array:
@@ -107,7 +109,7 @@ def of_block_norm(
     m = machine(rng, loss, knobs)
     s = forms_of(rng, knobs)[knobs.owners]
     if ko.exponent(r, "r") <= 2:
-        theta = ball_weights(s, np.inf if r == 2 else r / (2 - r))
+        theta = ball_weights(s, ball_exponent(r))
         stack, theta = stack_of(rng, knobs, m, theta, s)
         return planted(block_norm(stack, m.y, r=r, loss=loss), m.risk, m.alpha, theta=theta)
     p = 1.0 if np.isinf(r) else r / (r - 2)

@@ -1,4 +1,4 @@
-"""The block norm without the square: a sum of powers of the lengths, the group lasso at r = 1."""
+"""`block_norm` without the square: the regulariser is a sum of powers of the lengths."""
 
 from __future__ import annotations
 
@@ -9,22 +9,25 @@ import cvxpy as cp
 import numpy as np
 
 import kernelopt as ko
-from formulations.lp_norm.setting import PAPER, Array, DualOverAlpha, Setting
+from formulations.lp_norm.dual_over_alpha import DualOverAlpha
+from formulations.lp_norm.exponents import ball_exponent
+from formulations.lp_norm.multiple_kernel_data import PAPER, MultipleKernelData
+from kernelopt.extend import Array
 
-LARGEST_RATIO = 1e8  # of two weights; at it a part of the kernel keeps half of the digits of a double
+LARGEST_RATIO = 1e8  # of two weights: the smaller term of their sum then keeps half of its sixteen digits
 
 
-def powers(data: Setting, r: float) -> ko.Formulation:
-    r"""The machine of equation (29), :math:`\sum_i V(f_i, y_i) + \tfrac12 \sum_m \|w_m\|^r`.
+def powers(data: MultipleKernelData, r: float) -> ko.Formulation:
+    r"""Return the formulation of equation (29), :math:`\min \sum_i V(f_i, y_i) + \tfrac12 \sum_m \|w_m\|^r`.
 
-    For r < 2 it is a problem of risks, by
+    For r < 2 the lengths are eliminated, and a problem in the risk remains. This rests on
 
     .. math::
 
         \tfrac12 t^r = \min_{\theta > 0}\ \frac{t^2}{2 \theta} + \kappa \theta^p, \qquad
         p = \frac{r}{2 - r},\quad \kappa = \frac{p^p}{2 (p + 1)^{p + 1}}
 
-    where theta is the weight of the kernel. At r = 2 it is the machine of the sum of the kernels.
+    where theta becomes the weight of the kernel. At r = 2 it is the machine of the sum of the kernels.
     """
     if np.isinf(r):
         raise ko.ParameterError(
@@ -39,7 +42,7 @@ def powers(data: Setting, r: float) -> ko.Formulation:
         K = ko.combine(weights, data.grams)
         problem = cp.Problem(cp.Minimize(data.risk(K)))
     else:
-        p = r / (2 - r)
+        p = ball_exponent(r)
         kappa = (p / (p + 1)) ** p / (2 * (p + 1))
         problem = cp.Problem(cp.Minimize(data.risk(K) + kappa * sum_of_powers(theta, p)))
     return ko.Formulation(
@@ -47,7 +50,7 @@ def powers(data: Setting, r: float) -> ko.Formulation:
         problem=problem,
         kernel=K,
         weights=weights,
-        dual=partial(dual_powers, data, r),
+        dual=partial(dual, data, r),
         claim="equal",
         reference=f"{PAPER}, equation (29)",
     )
@@ -60,13 +63,8 @@ def sum_of_powers(x: cp.Expression, p: float) -> cp.Expression:
     return cp.sum_squares(x) if p == 2 else cp.sum(cp.power(x, p, approx=False))
 
 
-def dual_powers(data: Setting, r: float) -> cp.Problem:
-    r"""The dual of the sum of powers, with :math:`s_m = \alpha'K_m\alpha` and :math:`r' = r / (r - 1)`.
-
-    .. math:: \max\ \ell(\alpha) - \tfrac{r - 1}{2} (2/r)^{r'} \sum_m s_m^{r'/2}
-
-    and at r = 1, :math:`\sqrt{s_m} \le \tfrac12` in the place of the sum.
-    """
+def dual(data: MultipleKernelData, r: float) -> cp.Problem:
+    """Return the dual of `block_norm` with `squared=False`."""
     side = DualOverAlpha(data)
     if r == 1:
         return side.maximize(side.gain, [side.lengths() <= 1 / 2])
@@ -74,10 +72,11 @@ def dual_powers(data: Setting, r: float) -> cp.Problem:
     return side.maximize(side.gain - penalty, [])
 
 
-def powers_above_two(data: Setting, r: float) -> ko.Formulation:
-    r"""The explicit programme for r > 2, with :math:`\omega_m = \tfrac2r \|w_m\|^{2 - r}`.
+def powers_above_two(data: MultipleKernelData, r: float) -> ko.Formulation:
+    r"""Return the formulation for r > 2, a problem over functions without risks.
 
-    A part that vanishes would have an infinite weight: weights are at most 1e8 times the smallest.
+    Its weights are :math:`\omega_m = \tfrac2r \|w_m\|^{2 - r}`. The weight of a part that vanishes would be
+    infinite: weights are bounded by `LARGEST_RATIO` times the smallest one.
     """
     machine = data.machine()
     objective = sum_of_powers(machine.lengths, r) / 2 + machine.loss
@@ -91,7 +90,7 @@ def powers_above_two(data: Setting, r: float) -> ko.Formulation:
         problem=problem,
         kernel=ko.combine(omega, data.grams),
         weights=omega,
-        dual=partial(dual_powers, data, r),
+        dual=partial(dual, data, r),
         claim="equal",
         reference=f"{PAPER}, equation (29)",
         data=data,
@@ -100,9 +99,9 @@ def powers_above_two(data: Setting, r: float) -> ko.Formulation:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Retrained(ko.Formulation):
-    """A programme without risks, with the machine that is trained at its kernel."""
+    """A formulation without risks: its machine is trained at the kernel of its solution."""
 
-    data: Setting = field(kw_only=True)
+    data: MultipleKernelData = field(kw_only=True)
 
     def machine(self) -> tuple[Array, float]:
         n = self.data.n

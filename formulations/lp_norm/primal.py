@@ -8,7 +8,13 @@ import cvxpy as cp
 from numpy.typing import ArrayLike
 
 import kernelopt as ko
-from formulations.lp_norm.setting import HINGE, PAPER, DualOverAlpha, Setting, dual_of, setting
+from formulations.lp_norm.dual_over_alpha import DualOverAlpha
+from formulations.lp_norm.multiple_kernel_data import (
+    HINGE,
+    PAPER,
+    MultipleKernelData,
+    multiple_kernel_data,
+)
 
 
 def primal(
@@ -26,10 +32,18 @@ def primal(
         \min_{\theta \ge 0,\ \|\theta\|_p \le 1}\ \min_{w, b}\ \sum_i V(f_i, y_i)
         + \tfrac12 \sum_m \frac{\|w_m\|^2}{\theta_m}, \qquad f = \sum_m L_m w_m + b,\quad K_m = L_m L_m'
 
-    with C inside the loss V. Statement: its value is that of `dual`, and for 1 < p < inf
-    :math:`\theta_m = (s_m / \|s\|_q)^{q-1}` with :math:`s_m = \alpha'K_m\alpha` at a dual solution; the
-    machine is :math:`f = \sum_m \theta_m K_m \alpha + b`. p = 1 is Lanckriet's sparse learning, p = inf
-    the machine of the sum kernel.
+    with C inside the loss V.
+
+    Dual: over alpha in the domain of :math:`\ell` and, with an intercept, 1'alpha = 0,
+
+    .. math::
+
+        \max_\alpha\ \ell(\alpha) - \tfrac12 \|s\|_q, \qquad s_m = \alpha'K_m\alpha, \quad
+        \tfrac1p + \tfrac1q = 1
+
+    Statement: the two have one value. The machine is :math:`f = \sum_m \theta_m K_m \alpha + b`, and for
+    1 < p < inf the weights are :math:`\theta_m = (s_m / \|s\|_q)^{q-1}` at a dual solution. p = 1 is the
+    sparse learning of Lanckriet et al., and p = inf is the machine of the sum of the kernels.
 
     Parameters
     ----------
@@ -75,7 +89,7 @@ def primal(
     >>> round(solution.value, 5), solution.weights.round(4)
     (0.70711, array([0.7071, 0.7071]))
     """
-    data, p = setting(grams, y, loss, bias), ko.exponent(p)
+    data, p = multiple_kernel_data(grams, y, loss, bias), ko.exponent(p)
     theta, K = data.weights()
     problem = cp.Problem(cp.Minimize(data.risk(K)), ko.lp_ball(theta, p))
     return ko.Formulation(
@@ -83,24 +97,14 @@ def primal(
         problem=problem,
         kernel=K,
         weights=theta,
-        dual=partial(checked_dual, data, p),
+        dual=partial(dual, data, p),
         claim="equal",
         reference=f"{PAPER}, Optimization Problems (P) and (D)",
     )
 
 
-def checked_dual(data: Setting, p: float) -> cp.Problem:
-    r"""The dual over alpha: :math:`\max \ell(\alpha) - \tfrac12 \|(\alpha'K_m\alpha)_m\|_q`.
-
-    Over the domain of :math:`\ell` and, with an intercept, 1'alpha = 0; :math:`1/p + 1/q = 1`.
-
-    References
-    ----------
-    .. [1] Kloft et al., JMLR 12 (2011), Optimization Problem (D) and section 3.3.
-    """
+def dual(data: MultipleKernelData, p: float) -> cp.Problem:
+    """Return the dual of `primal`: Optimization Problem (D) with the norm of section 3.3."""
     side = DualOverAlpha(data)
     s, caps = side.forms()
     return side.maximize(side.gain - ko.p_norm(s, ko.conjugate_exponent(p)) / 2, caps)
-
-
-dual = dual_of(primal, "dual", checked_dual)

@@ -13,21 +13,21 @@ References
    Programming Computation 1 (2009).
 """
 
+from formulations.similarity.default_trace import default_trace
 from formulations.similarity.examples import CATALOGUE
-from formulations.similarity.indefinite import indefinite_svm, optimal_kernel
-from formulations.similarity.setting import default_trace
-from formulations.similarity.several import dual_kernel_per_similarity, gammas, kernel_per_similarity
-from formulations.similarity.single import dual_single_kernel, single_kernel
-from formulations.similarity.spectral import dual_restricted_spectral, restricted_spectral
-from formulations.similarity.transforms import denoise, flip, shift, spectral_extension
+from formulations.similarity.gammas import gammas
+from formulations.similarity.indefinite_svm import indefinite_svm
+from formulations.similarity.kernel_per_similarity import kernel_per_similarity
+from formulations.similarity.optimal_kernel import optimal_kernel
+from formulations.similarity.restricted_spectral import restricted_spectral
+from formulations.similarity.single_kernel import single_kernel
+from formulations.similarity.spectral_extension import spectral_extension
+from formulations.similarity.transforms import denoise, flip, shift
 
 __all__ = [
     "CATALOGUE",
     "default_trace",
     "denoise",
-    "dual_kernel_per_similarity",
-    "dual_restricted_spectral",
-    "dual_single_kernel",
     "flip",
     "gammas",
     "indefinite_svm",

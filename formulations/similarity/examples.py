@@ -5,18 +5,19 @@ from __future__ import annotations
 import numpy as np
 
 import kernelopt as ko
-from formulations.similarity.indefinite import indefinite_svm
+from formulations.examples import two_classes
+from formulations.similarity.default_trace import default_trace
+from formulations.similarity.indefinite_svm import indefinite_svm
+from formulations.similarity.kernel_per_similarity import kernel_per_similarity
 from formulations.similarity.planted import of_indefinite_svm, of_several, of_single, of_spectral
-from formulations.similarity.setting import Array, default_trace
-from formulations.similarity.several import kernel_per_similarity
-from formulations.similarity.single import single_kernel
-from formulations.similarity.spectral import restricted_spectral
+from formulations.similarity.restricted_spectral import restricted_spectral
+from formulations.similarity.single_kernel import single_kernel
+from kernelopt.extend import Array
 
 
 def _data(rng: np.random.Generator) -> tuple[Array, Array]:
     """Return two indefinite similarities of ten points, eight of them labelled, and the labels."""
-    X = rng.normal(size=(10, 2))
-    y = np.where(X[:8, 0] + 0.3 * rng.normal(size=8) > np.median(X[:8, 0]), 1.0, -1.0)
+    X, y = two_classes(rng, 10, 8)
     noise = rng.normal(size=(2, 10, 10))
     clean = np.array([X @ X.T, np.exp(-((X[:, None] - X[None]) ** 2).sum(2))])
     return clean + 0.2 * (noise + noise.transpose(0, 2, 1)), y

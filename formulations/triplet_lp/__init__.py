@@ -7,7 +7,6 @@ References
 .. [1] Fung, Rosales, Rao, "Feature Selection and Kernel Design via Linear Programming", IJCAI 2007.
 """
 
-from formulations.triplet_lp.dual import dual
 from formulations.triplet_lp.examples import CATALOGUE
 from formulations.triplet_lp.feature_selection import feature_selection
 from formulations.triplet_lp.gamma1_max import gamma1_max
@@ -18,7 +17,6 @@ from formulations.triplet_lp.selected import selected
 __all__ = [
     "CATALOGUE",
     "Path",
-    "dual",
     "feature_selection",
     "gamma1_max",
     "kernel_design",

@@ -10,7 +10,7 @@ from formulations.triplet_lp.kernel_design import kernel_design
 from formulations.triplet_lp.planted import of_design, of_selection
 
 
-def comparisons(rng: np.random.Generator, d: int) -> tuple[np.ndarray, np.ndarray]:
+def labelled_triplets(rng: np.random.Generator, d: int) -> tuple[np.ndarray, np.ndarray]:
     """Return points in two classes that differ in the first coordinate, and triplets of their labels."""
     y = np.repeat([0, 1], 6)
     X = rng.normal(size=(12, d))
@@ -20,14 +20,14 @@ def comparisons(rng: np.random.Generator, d: int) -> tuple[np.ndarray, np.ndarra
 
 def design_example(rng: np.random.Generator) -> ko.Formulation:
     """Narrow and wide Gaussians, and the identity."""
-    X, triplets = comparisons(rng, 2)
+    X, triplets = labelled_triplets(rng, 2)
     kernels = [ko.gaussian(0.3), ko.gaussian(1.0), ko.gaussian(3.0), ko.identity()]
     return kernel_design(ko.Grams.from_kernels(kernels, X), triplets, gamma1=0.05, gamma2=0.02)
 
 
 def selection_example(rng: np.random.Generator) -> ko.Formulation:
     """Two widths on each of four features, one of which tells the classes apart, and the identity."""
-    X, triplets = comparisons(rng, 4)
+    X, triplets = labelled_triplets(rng, 4)
     weak = ko.per_feature([ko.gaussian(0.5), ko.gaussian(2.0)], 4)
     grams = ko.Grams.from_kernels([*weak, ko.identity()], X)
     return feature_selection(grams, triplets, [*weak.groups, 4], gamma1=0.1, gamma2=0.02)

@@ -7,8 +7,8 @@ from typing import Any
 from numpy.typing import ArrayLike
 
 import kernelopt as ko
-from formulations.triplet_lp.programme import build
-from formulations.triplet_lp.setting import Cone, setting
+from formulations.triplet_lp.comparison_data import Cone, comparison_data
+from formulations.triplet_lp.programme import triplet_formulation
 
 
 def feature_selection(
@@ -31,10 +31,16 @@ def feature_selection(
         \qquad K = \sum_p \alpha_p K_p
 
     over weights of any sign for which K is diagonally dominant on S. I_f holds the kernels of one feature.
-    The largest weight of a group is what costs: once one of its kernels has a weight, the others may have
-    weights of the same size without a further price. `selected` lists the groups with a weight.
+    The price of a group is that of its largest weight: the other kernels of the group may have weights of the
+    same size at no further price. `selected` lists the groups with a weight.
 
-    Statement: its value, between 0 and rho T, is that of `dual`. alpha = 0 is optimal exactly for
+    Dual: that of `kernel_design` with the constraints
+
+    .. math:: \sum_{p \in I_f} |z_p| \le \gamma_1 \quad\text{for every feature}\ f
+
+    in the place of those on the single z_p.
+
+    Statement: the two have one value, between 0 and rho T. alpha = 0 is optimal exactly for
     gamma1 >= `gamma1_max`.
 
     Parameters
@@ -71,9 +77,9 @@ def feature_selection(
 
     Notes
     -----
-    Under dominance a group may also have weights, of both signs, because they lower the sums off the
-    diagonal. A large identity in a group of its own, ``n * ko.identity()``, makes dominance cheap, so that
-    the comparisons decide which groups have weights.
+    Under dominance a group may also have weights because they reduce the entries of K off the diagonal. The
+    kernel ``n * ko.identity()``, in a group of its own, satisfies dominance at a small weight, so that the
+    comparisons decide which other groups have weights.
 
     Examples
     --------
@@ -88,5 +94,5 @@ def feature_selection(
     >>> round(solution.value, 6), triplet_lp.selected(solution, [0, 1])
     (0.4, array([0]))
     """
-    data = setting(grams, triplets, groups, gamma2, cone, points, margin)
-    return build(data, gamma1, "feature_selection")
+    data = comparison_data(grams, triplets, groups, gamma2, cone, points, margin)
+    return triplet_formulation(data, gamma1, "feature_selection")

@@ -1,4 +1,4 @@
-"""The price of the weights at which the first one appears."""
+"""The smallest price of the weights at which all of them are zero."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 import kernelopt as ko
+from formulations.triplet_lp.comparison_data import ComparisonData, Cone, comparison_data
 from formulations.triplet_lp.dual import priced
 from formulations.triplet_lp.method.columns import Columns
-from formulations.triplet_lp.setting import Cone, Setting, setting
 
 
 def gamma1_max(
@@ -22,13 +22,13 @@ def gamma1_max(
     points: ArrayLike | None = None,
     margin: float = 1.0,
 ) -> float:
-    r"""The price above which nothing is selected: alpha = 0 is optimal exactly for gamma1 >= gamma1_max.
+    r"""The smallest price of the weights at which all are zero: alpha = 0 is optimal from gamma1_max on.
 
     .. math::
 
         \gamma_1^{\max} = \min_{v \ge 0,\ |w_{ij}| \le v_i + v_j}\ \max_f \sum_{p \in I_f} |z_p|
 
-    with the z of `dual` at u = 1.
+    with the z of the dual of `kernel_design` at u = 1.
 
     Parameters
     ----------
@@ -53,10 +53,10 @@ def gamma1_max(
     >>> round(triplet_lp.gamma1_max(K, [[0, 1, 2]], gamma2=0.1), 6)
     0.7
     """
-    return least_price(setting(grams, triplets, groups, gamma2, cone, points, margin))
+    return least_price(comparison_data(grams, triplets, groups, gamma2, cone, points, margin))
 
 
-def least_price(data: Setting) -> float:
+def least_price(data: ComparisonData) -> float:
     """Return `gamma1_max` of checked data."""
     if data.cone != "psd":
         columns = Columns(data, None)

@@ -7,8 +7,8 @@ from typing import Any
 from numpy.typing import ArrayLike
 
 import kernelopt as ko
-from formulations.triplet_lp.programme import build
-from formulations.triplet_lp.setting import Cone, setting
+from formulations.triplet_lp.comparison_data import Cone, comparison_data
+from formulations.triplet_lp.programme import triplet_formulation
 
 
 def kernel_design(
@@ -31,7 +31,19 @@ def kernel_design(
     over weights of any sign for which K is diagonally dominant on S,
     :math:`K_{ii} \ge \sum_{j \ne i} |K_{ij}|`, and so positive semidefinite there.
 
-    Statement: its value, between 0 and rho T, is that of `dual`. alpha = 0 is optimal exactly for
+    Dual: over multipliers u of the triplets, v of dominance and w of the pairs of points of S,
+
+    .. math::
+
+        \max\ \rho \sum_t u_t \quad\text{s.t.}\quad 0 \le u \le 1,\ v \ge 0,\ |w_{ij}| \le v_i + v_j,\
+        |z_p| \le \gamma_1
+
+    with :math:`z_p = \sum_t u_t d_{tp} + \sum_i v_i K_p(i, i) + \sum_{i<j} w_{ij} K_p(i, j) - \gamma_2 q_p`.
+    Here d_tp is :math:`K_p(i, j) - K_p(i, k)` for the triplet t = (i, j, k), and q_p the trace of K_p over S.
+    For cone="nonnegative" there are no v and w, and the positive part of z_p takes the place of |z_p|. For
+    cone="psd" the sums over v and w are <Z, K_p> for a matrix Z >> 0.
+
+    Statement: the two have one value, between 0 and rho T. alpha = 0 is optimal exactly for
     gamma1 >= `gamma1_max`.
 
     Parameters
@@ -73,7 +85,8 @@ def kernel_design(
     References
     ----------
     .. [1] Fung, Rosales, Rao, "Feature Selection and Kernel Design via Linear Programming", IJCAI 2007,
-       section 3 (their formulas are lost in our copy and were reconstructed from the argument).
+       section 3. The formulas are missing in our copy of the paper, and were derived from its text; the
+       dual is ours.
 
     Notes
     -----
@@ -83,7 +96,7 @@ def kernel_design(
 
     Examples
     --------
-    Two points of a kind and one apart; the second kernel sees it:
+    The second kernel distinguishes the third point from the first two, and the identity does not:
 
     >>> import numpy as np
     >>> from formulations import triplet_lp
@@ -92,4 +105,6 @@ def kernel_design(
     >>> round(solution.value, 6), solution.weights.round(6) + 0.0, solution.is_psd
     (0.4, array([0., 1.]), True)
     """
-    return build(setting(grams, triplets, None, gamma2, cone, points, margin), gamma1, "kernel_design")
+    return triplet_formulation(
+        comparison_data(grams, triplets, None, gamma2, cone, points, margin), gamma1, "kernel_design"
+    )

@@ -15,9 +15,10 @@ from typing import Any
 import numpy as np
 
 import kernelopt as ko
-from formulations.planting import Array, Knobs, planted
+from formulations.planting import Knobs, planted
 from formulations.triplet_lp.feature_selection import feature_selection
 from formulations.triplet_lp.kernel_design import kernel_design
+from kernelopt.extend import Array
 
 
 def kernel(rng: np.random.Generator, n: int, tight: Array) -> Array:
@@ -27,7 +28,7 @@ def kernel(rng: np.random.Generator, n: int, tight: Array) -> Array:
     return np.asarray(off + np.diag(np.abs(off).sum(axis=1) + np.where(tight, 0.0, 0.5)))
 
 
-def comparisons(rng: np.random.Generator, K: Array, count: int) -> tuple[Array, Array, Array]:
+def oriented_triplets(rng: np.random.Generator, K: Array, count: int) -> tuple[Array, Array, Array]:
     """Return triplets on all points, oriented so that K gains by them, with their gains and multipliers."""
     n = len(K)
     rows = [(i, (i + 1) % n, (i + 2) % n) for i in range(n)]  # every point occurs
@@ -55,7 +56,7 @@ def plant(rng: np.random.Generator, chosen: dict[str, Any], grouped: bool) -> ko
     tight = (np.arange(n) % 2 == 0) & (m > 1)
     v = np.where(tight, 0.0 if knobs.degenerate else 0.02, 0.0)
     K = kernel(rng, n, tight)
-    triplets, gains, u = comparisons(rng, K, 2 * n)
+    triplets, gains, u = oriented_triplets(rng, K, 2 * n)
     # gamma1 sum_f s_f = <M, K> = u'gains - gamma2 tr K must be positive.
     gamma2 = 0.3 * float(u @ gains) / float(np.trace(K))
     M = np.diag(v - gamma2)

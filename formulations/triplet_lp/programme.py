@@ -10,15 +10,15 @@ import numpy as np
 import scipy.sparse as sp
 
 import kernelopt as ko
+from formulations.triplet_lp.comparison_data import ComparisonData
 from formulations.triplet_lp.dual import dual
 from formulations.triplet_lp.method.column_generation import TripletProgramme
-from formulations.triplet_lp.setting import Setting
 
 PAPER = "Fung, Rosales, Rao (2007)"
 
 
-def build(data: Setting, gamma1: Any, name: str) -> ko.Formulation:
-    """Return the programme of the checked data."""
+def triplet_formulation(data: ComparisonData, gamma1: Any, name: str) -> ko.Formulation:
+    """Return the formulation of checked data, with one group per kernel for `kernel_design`."""
     price = as_price(gamma1)
     alpha = cp.Variable(data.m, name="alpha", nonneg=data.cone == "nonnegative")
     eps, s = cp.Variable(data.T, nonneg=True, name="eps"), cp.Variable(data.F, nonneg=True, name="s")
@@ -48,7 +48,7 @@ def build(data: Setting, gamma1: Any, name: str) -> ko.Formulation:
 
 
 def as_price(gamma1: Any) -> Any:
-    """Return a non-negative number or scalar parameter."""
+    """Return gamma1, checked: a non-negative number or scalar parameter."""
     if not isinstance(gamma1, cp.Parameter):
         return ko.positive(gamma1, "gamma1", allow_zero=True)
     if gamma1.shape != () or not gamma1.is_nonneg():

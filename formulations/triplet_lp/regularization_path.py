@@ -12,14 +12,15 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 import kernelopt as ko
+from formulations.triplet_lp.comparison_data import ComparisonData, Cone, comparison_data
 from formulations.triplet_lp.gamma1_max import least_price
-from formulations.triplet_lp.method.certificate import certificate, zero_is_optimal
+from formulations.triplet_lp.method.certificate import triplet_certificate, zero_is_optimal
 from formulations.triplet_lp.method.columns import Columns
-from formulations.triplet_lp.programme import build
-from formulations.triplet_lp.setting import Array, Cone, Setting, setting
+from formulations.triplet_lp.programme import triplet_formulation
+from kernelopt.extend import Array
 
-LOOSE = 1e-5  # a certified gap above the default tolerance of `kernelopt.solve` is warned of
-NEVER = 1e-9  # a price gamma1_max below this share of the one without a cone is zero up to rounding
+GAP_OF_SOLVE = 1e-5  # the default tolerance of `kernelopt.solve`: certified gaps above it are warned of
+VANISHING = 1e-9  # gamma1_max below this share of its value without a cone is zero up to rounding
 
 
 @dataclass(frozen=True)
@@ -81,7 +82,7 @@ def regularization_path(
 ) -> Path:
     """The optima of `feature_selection` (or `kernel_design`, without groups) along a grid of gamma1.
 
-    Every solve starts from the columns and the basis of the last.
+    Every solve starts from the columns and the basis of the previous one.
 
     Parameters
     ----------
@@ -100,12 +101,12 @@ def regularization_path(
     ConvergenceWarning
         If a certified gap is above 1e-5.
     """
-    data = setting(grams, triplets, groups, gamma2, cone, points, margin)
+    data = comparison_data(grams, triplets, groups, gamma2, cone, points, margin)
     size = ko.whole(size, "size", 2, "an integer >= 2")
     grid = default_grid(data, size) if gamma1 is None else as_grid(gamma1)
     price = cp.Parameter(nonneg=True, name="gamma1")
-    programme = build(data, price, "feature_selection")  # warns of contradictions
-    with warnings.catch_warnings():  # the path begins where nothing is selected, and its gaps are read below
+    programme = triplet_formulation(data, price, "feature_selection")  # warns of contradictions
+    with warnings.catch_warnings():  # at its first price all weights are zero; gaps are checked below
         warnings.simplefilter("ignore", (ko.ConditionWarning, ko.ConvergenceWarning))
         found = certificates(data, programme, price, grid)
     weights = [{v.name(): value for v, value in one.point.items()}["alpha"] for one in found]
@@ -114,12 +115,12 @@ def regularization_path(
     labels = np.arange(data.m) if groups is None else np.array(groups)
     floor = ko.FLOOR_SHARE * data.margin * data.T
     path = Path(grid, np.array(weights), lower, upper, labels, floor)
-    if not (path.gap <= LOOSE).all():
+    if not (path.gap <= GAP_OF_SOLVE).all():
         worst = int(np.argmax(path.gap))
         warnings.warn(
             ko.ConvergenceWarning(
-                f"the certified gap at gamma1 = {grid[worst]:.3g} is {path.gap[worst]:.1e}, above {LOOSE:g}. "
-                "Solve that one by kernel_design or feature_selection."
+                f"the certified gap at gamma1 = {grid[worst]:.3g} is {path.gap[worst]:.1e}, above "
+                f"{GAP_OF_SOLVE:g}. Solve that one by kernel_design or feature_selection."
             ),
             stacklevel=2,
         )
@@ -127,7 +128,7 @@ def regularization_path(
 
 
 def certificates(
-    data: Setting, programme: ko.Formulation, price: cp.Parameter, grid: Array
+    data: ComparisonData, programme: ko.Formulation, price: cp.Parameter, grid: Array
 ) -> list[ko.Certificate]:
     """Return the certificate at every price of the grid; every solve starts from the last basis."""
     problem, found = programme.problem, []
@@ -142,20 +143,20 @@ def certificates(
         values, multipliers = columns.found(problem)
         labels = [constraint.label for constraint in problem.constraints]
         prices = {label: dual[0] for label, dual in zip(labels, multipliers, strict=True)}
-        found.append(certificate(problem, data, value, values, prices))
+        found.append(triplet_certificate(problem, data, value, values, prices))
     return found
 
 
-def default_grid(data: Setting, size: int) -> Array:
+def default_grid(data: ComparisonData, size: int) -> Array:
     """Return prices from gamma1_max down to a thousandth of it, in equal ratios.
 
-    Where gamma1_max is zero up to rounding, nothing is selected at any price. The grid shows that,
-    at prices from the one at which the first weight would appear without a cone.
+    Where gamma1_max is zero up to rounding, all weights are zero at every price, and a warning says so. The
+    grid then starts from the value of gamma1_max without a cone.
     """
     without_cone = data.D.sum(axis=0) - data.gamma2 * data.q  # the z of the dual at u = 1
     free = float(data.by_group(data.sizes(without_cone), np.add).max())
     top = least_price(data)
-    if top <= NEVER * free:
+    if top <= VANISHING * free:
         top = free or 1.0
         warnings.warn(ko.ConditionWarning(zero_is_optimal(data, 0.0)), stacklevel=3)
     return np.asarray(top * np.geomspace(1.0, 1e-3, size))

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 import kernelopt as ko
-from formulations.triplet_lp.setting import Array
+from kernelopt.extend import Array
 
 
 def selected(solution: ko.Solution, groups: ArrayLike, tol: float = 1e-6) -> Any:
@@ -24,15 +24,14 @@ def selected(solution: ko.Solution, groups: ArrayLike, tol: float = 1e-6) -> Any
     tol = ko.positive(tol, "tol", allow_zero=True)
     if labels.size != weights.size:
         raise ko.ShapeError(
-            f"groups must have one entry per kernel ({weights.size}), got shape {labels.shape}. Pass "
-            "those that "
-            "feature_selection was given."
+            f"groups must have one entry per kernel ({weights.size}), got shape {labels.shape}. Pass those "
+            "that feature_selection was given."
         )
     return np.unique(labels[weights > tol * float(weights.max(initial=0.0))])
 
 
 def chosen_weights(solution: Any) -> Array:
-    """Return the sizes of the weights of a solution."""
+    """Return the absolute weights of a solution."""
     weights = getattr(solution, "weights", None)
     if not isinstance(weights, np.ndarray):
         raise ko.InputError(

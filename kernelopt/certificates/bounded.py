@@ -8,7 +8,7 @@ from typing import Any
 import cvxpy as cp
 import numpy as np
 
-from kernelopt.certificates.certify import Certificate
+from kernelopt.certificates.certificate import Certificate
 
 Values = dict[int, np.ndarray]  # by variable id
 Multipliers = dict[str, Any]  # by label of the constraint; None where the solver returned none
@@ -17,7 +17,8 @@ Multipliers = dict[str, Any]  # by label of the constraint; None where the solve
 class BoundedProblem(cp.Problem, ABC):  # type: ignore[misc]
     """A problem without risks whose optimum is bounded in closed form, by formulas of its paper.
 
-    `solve` uses these bounds in place of those of `certify`, whichever method found the point.
+    `solve` uses these bounds, whichever method found the point, and `certify` uses them where they are
+    better than the general ones. They must hold for any values and multipliers.
     """
 
     @abstractmethod

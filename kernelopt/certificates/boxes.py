@@ -10,6 +10,7 @@ import scipy.sparse as sp
 from cvxpy.atoms.affine.wraps import nonneg_wrap
 
 from kernelopt.structure.affine import flat
+from kernelopt.structure.attributes import stated_bounds
 from kernelopt.structure.structure import Structure
 from kernelopt.structure.trees import copied_problem
 from kernelopt.validation import Array
@@ -54,10 +55,9 @@ def attribute_box(variable: cp.Variable) -> Box:
         lower = np.zeros(variable.size)
     if attributes["nonpos"] or attributes["neg"]:
         upper = np.zeros(variable.size)
-    if attributes.get("bounds") is not None:
-        low, high = attributes["bounds"]
-        lower = np.maximum(lower, flat(np.broadcast_to(low, variable.shape)))
-        upper = np.minimum(upper, flat(np.broadcast_to(high, variable.shape)))
+    stated = stated_bounds(variable)
+    if stated is not None:
+        lower, upper = np.maximum(lower, flat(stated[0])), np.minimum(upper, flat(stated[1]))
     return Box(lower, upper)
 
 
@@ -78,16 +78,16 @@ def entry_bounds(variable: cp.Variable, box: Box) -> list[cp.Constraint]:
     return constraints
 
 
-class Plain(NamedTuple):
+class WithoutAttributes(NamedTuple):
     """A problem whose variables have no attributes, equivalent to a user's problem."""
 
     problem: cp.Problem
     variables: dict[int, cp.Variable]  # by the user's variable id; of a symmetric variable its upper triangle
-    boxes: Boxes  # of the plain variables
+    boxes: Boxes  # of the new variables
 
 
 def is_triangular(variable: cp.Variable) -> bool:
-    """Whether `plain` represents a matrix variable by its upper triangle."""
+    """Whether `without_attributes` represents a matrix variable by its upper triangle."""
     return any(variable.attributes[name] for name in ("PSD", "NSD", "symmetric"))
 
 
@@ -99,8 +99,8 @@ def duplication(order: int) -> sp.csc_array:
     return sp.csc_array((np.ones(order**2), (np.arange(order**2), index.ravel(order="F"))))
 
 
-def plain(problem: cp.Problem, variables: list[cp.Variable], boxes: Boxes) -> Plain:
-    """Return the problem with its variables replaced by plain ones, and their attributes by constraints."""
+def without_attributes(problem: cp.Problem, variables: list[cp.Variable], boxes: Boxes) -> WithoutAttributes:
+    """Return the problem on variables without attributes, with constraints that state the attributes."""
     substitutes: dict[int, Any] = {}
     stand_ins: dict[int, cp.Variable] = {}
     new_boxes: Boxes = {}
@@ -131,4 +131,4 @@ def plain(problem: cp.Problem, variables: list[cp.Variable], boxes: Boxes) -> Pl
         new_boxes[stand_in.id] = box
     copy = copied_problem(problem, substitutes)
     stripped = cp.Problem(copy.objective, [*copy.constraints, *constraints])
-    return Plain(stripped, stand_ins, new_boxes)
+    return WithoutAttributes(stripped, stand_ins, new_boxes)

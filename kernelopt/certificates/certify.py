@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from pathlib import Path
+from dataclasses import replace
 from typing import Any
 
 import cvxpy as cp
 import numpy as np
 from numpy.typing import ArrayLike
 
+from kernelopt.certificates.bounded import BoundedProblem
+from kernelopt.certificates.certificate import Certificate
 from kernelopt.certificates.conic.multipliers import Bound
 from kernelopt.certificates.gap import FLOOR_SHARE, floor, floor_of_coefficients, relative_gap
-from kernelopt.certificates.lower.choices import Route, best_bound
-from kernelopt.certificates.statements.sources import Source, read_source
+from kernelopt.certificates.lower.choices import best_bound
+from kernelopt.certificates.statements.sources import read_source
 from kernelopt.certificates.upper.candidates import (
     Bounds,
     as_alphas,
@@ -22,123 +23,17 @@ from kernelopt.certificates.upper.candidates import (
     required_alphas,
     starting_point,
 )
-from kernelopt.certificates.upper.feasibility import FeasibleSet, Violation
-from kernelopt.errors import MethodError
-from kernelopt.learner import BlockMachine, Machine
+from kernelopt.certificates.upper.feasibility import FeasibleSet
+from kernelopt.certificates.upper.violations import Violation
 from kernelopt.structure.evaluation import Evaluator, Given, sum_of_magnitudes
 from kernelopt.structure.gate import check_problem, check_values
 from kernelopt.structure.structure import Point, Structure
-from kernelopt.tables import html_table
 from kernelopt.threads import Watch
 from kernelopt.validation import Array, boolean
 
+MOST_NAMED = 3  # violations that `reason` names, the largest
+ROUNDING_SHARE = 0.25  # of the gap: from it on rounding counts as the cause
 REPORTED_GAP = 1e-8  # from this relative gap on `reason` says where rounding is its cause
-
-
-@dataclass(frozen=True, eq=False)
-class Certificate:
-    """Bounds lower <= optimum <= upper, in doubles, computed from the problem's data alone.
-
-    Attributes
-    ----------
-    lower, upper : float
-        Bounds of the optimal value, infinite where none was found.
-    route : "closed", "conic" or "none"
-        How the bound by duality was obtained.
-    residuals : dict
-        Violations of the constraints at the candidate by name, relative to the size of their sides.
-    reason : str
-        Why a bound is infinite, or what a finite one assumes.
-    feasible : bool
-        Whether a feasible point was found.
-    point : dict
-        The feasible point at which the objective is the primal bound: values by cvxpy variable.
-    alphas : tuple of arrays
-        The dual variables from which the bound by duality was computed, one per risk.
-    machines : tuple of machines
-        The machines at the point's kernels that the primal bound is the value of, one per risk.
-    proof : array or None
-        A Farkas ray, where the problem is infeasible.
-    floor : float >= 0
-        The smallest denominator of the relative gap: 1e-4 times the objective's value at f = 0.
-    source : Source or str
-        The problem as `save` writes it, or the reason why it cannot be saved.
-    """
-
-    lower: float
-    upper: float
-    route: Route
-    residuals: dict[str, float] = field(default_factory=dict)
-    reason: str = ""
-    feasible: bool = False
-    point: dict[Any, Array] = field(default_factory=dict, repr=False)
-    alphas: tuple[Array, ...] = field(default=(), repr=False)
-    machines: tuple[Machine | BlockMachine, ...] = field(default=(), repr=False)
-    proof: Array | None = field(default=None, repr=False)
-    floor: float = 0.0
-    source: Source | str = field(default="it was not made from a problem", repr=False)
-
-    @property
-    def gap(self) -> float:
-        """The gap relative to max(|upper|, |lower|, floor).
-
-        It is infinite where a bound is missing, and where the two contradict each other.
-        """
-        return np.inf if self.lower > self.upper else relative_gap(self.lower, self.upper, self.floor)
-
-    @property
-    def distance(self) -> float:
-        """Upper - lower, infinite where a bound is missing or the two contradict each other.
-
-        It compares two certificates of a problem also where the relative gap cannot: that is one wherever
-        one of the bounds is zero.
-        """
-        found = self.upper - self.lower
-        return float(found) if 0 <= found < np.inf else np.inf
-
-    def save(self, path: str | Path) -> Path:
-        """Write the problem, the bounds and their proof to a file that is checked without kernelopt.
-
-        `python -m kernelopt.certificates.check FILE` or a copy of that module, which needs numpy only,
-        recomputes the bounds in exact fractions: those of the file hold for the stored doubles without
-        any rounding error. They are computed for the file and usually differ from `lower` and `upper` in
-        the last digits. See docs/certificates.md.
-
-        Parameters
-        ----------
-        path : str or Path
-            An NPZ archive; an existing file is replaced.
-
-        Returns
-        -------
-        Path
-
-        Raises
-        ------
-        MethodError
-            If the problem is not of a form that can be saved.
-        ParameterError
-            If the exponent of a ball is not a fraction of small numbers.
-        """
-        if isinstance(self.source, str):
-            raise MethodError(
-                "a certificate can be saved of one risk over a ball or a trace, of an alignment and of a "
-                f"triplet programme, got another problem: {self.source}. Keep the problem itself instead."
-            )
-        return self.source.statement(self).save(path)
-
-    def _repr_html_(self) -> str:
-        rows = [
-            ["lower bound", f"{self.lower:.9g}"], ["upper bound", f"{self.upper:.9g}"],
-            ["relative gap", f"{self.gap:.1e}"], ["route", self.route],
-        ]  # fmt: skip
-        rows += [["remark", self.reason]] if self.reason else []
-        rows += [[f"violation of {name}", f"{value:.1e}"] for name, value in self.residuals.items()]
-        return html_table(rows, caption="Certificate")
-
-    def __str__(self) -> str:
-        text = f"{self.lower:.9g} <= optimum <= {self.upper:.9g} (gap {self.gap:.1e}, {self.route})"
-        return text + (f": {self.reason}" if self.reason else "")
 
 
 def certify(
@@ -171,7 +66,8 @@ def certify(
         The value of the variable, for problems with one variable outside their risks.
     alpha : array of shape (n,), or one per risk, optional
         Signed dual variables; by default the better of `risk.alpha`, set by the last solve, and those
-        of the machines at the candidate's kernels.
+        of the machines at the candidate's kernels. After a solve the bound by duality is therefore as good
+        as that of the solve at any candidate, until ``risk.alpha = None`` deletes its dual variables.
     bounds : dict from cvxpy variable to (lower, upper), optional
         Bounds that are known to hold at an optimum, beyond those that attributes, traces and norm
         balls imply. They are needed where `reason` names an unbounded variable.
@@ -182,7 +78,8 @@ def certify(
     Returns
     -------
     Certificate
-        For a poor candidate the bounds are loose but valid. The problem is not changed.
+        For a poor candidate the bounds are loose but valid. The problem is not changed. A candidate with NaN
+        or infinite values is not used, such entries of alpha become zero, and `reason` says so.
 
     Examples
     --------
@@ -202,8 +99,8 @@ def certify(
     if hasattr(candidate, "certificate"):  # a Solution
         alpha = list(candidate.certificate.alphas) if alpha is None else alpha
         candidate = candidate.certificate.point
-    start = starting_point(structure, candidate, weights)
-    alphas = as_alphas(structure, alpha)
+    start, unused = starting_point(structure, candidate, weights)
+    alphas, zeroed = as_alphas(structure, alpha)
     choices = [] if alphas is None else [alphas]
     stored = [term.node.alpha for term in structure.risks]
     fits = all(
@@ -212,7 +109,28 @@ def certify(
     if structure.risks and alphas is None and fits:
         choices.append([np.asarray(a) for a in stored])
     given = None if retrain else [(a, None) for a in required_alphas(alphas, structure)]
-    return certificate_at(structure, start, choices, given=given, bounds=known)
+    found = certificate_at(structure, start, choices, given=given, bounds=known)
+    if isinstance(problem, BoundedProblem):
+        found = with_own_bounds(problem, found, start)
+    return replace(found, reason="; ".join(filter(None, [unused, zeroed, found.reason])))
+
+
+def with_own_bounds(problem: BoundedProblem, found: Certificate, start: Point | None) -> Certificate:
+    """Return the better point and the better bound by duality of a certificate and of the problem's rules.
+
+    The rules are given the candidate and the multipliers that the constraints have from the last solve.
+    """
+    multipliers = {c.label: c.dual_value for c in problem.constraints}
+    finite = {k: v if v is not None and np.isfinite(v).all() else None for k, v in multipliers.items()}
+    own = problem.bounds(start or {}, finite)
+    maximize = isinstance(problem.objective, cp.Maximize)
+    side, sign = ("upper", -1.0) if maximize else ("lower", 1.0)
+    attained = "lower" if maximize else "upper"
+    best, other = sorted((own, found), key=lambda c: sign * getattr(c, attained))
+    if sign * getattr(other, side) > sign * getattr(best, side):
+        bound = {side: getattr(other, side), "route": other.route, "alphas": other.alphas}
+        best = replace(best, **bound, reason=other.reason)
+    return replace(best, residuals=found.residuals, source=own.source)
 
 
 def certificate_at(
@@ -301,7 +219,7 @@ def rounding_note(lower: float, upper: float, gap_floor: float, rounding: float)
             f"the bounds contradict each other by {lower - upper:.1e}: one of them is false, which is a "
             "defect of kernelopt. Please report the problem"
         )
-    if relative_gap(lower, upper, gap_floor) > REPORTED_GAP and rounding > (upper - lower) / 4:
+    if relative_gap(lower, upper, gap_floor) > REPORTED_GAP and rounding > ROUNDING_SHARE * (upper - lower):
         return (
             f"limited by rounding: sums of the bound by duality cancel up to {rounding:.1e}. Rescale the "
             "kernels to a mean diagonal near one, or centre them"
@@ -310,5 +228,5 @@ def rounding_note(lower: float, upper: float, gap_floor: float, rounding: float)
 
 
 def violations_text(remaining: list[Violation]) -> str:
-    """Return the three largest violations as text."""
-    return ", ".join(f"{v.name} (by {v.size:.1e})" for v in remaining[:3])
+    """Return the largest violations as text."""
+    return ", ".join(f"{v.name} (by {v.size:.1e})" for v in remaining[:MOST_NAMED])

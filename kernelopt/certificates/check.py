@@ -14,11 +14,29 @@ from typing import Any
 import numpy as np
 
 
-def semidefinite(M: Any, L: Any) -> Any:
+def whole(a: Any) -> tuple[Any, int]:
+    """Return integers A and a common denominator d with a = A / d."""
+    ratios = [v.as_integer_ratio() for v in np.ravel(a).tolist()]
+    d = lcm(*{q for _, q in ratios})
+    return np.array([p * (d // q) for p, q in ratios], dtype=object).reshape(np.shape(a)), d
+
+
+def product(a: Any, b: Any, axes: int = 1) -> Any:
+    """Return np.tensordot(a, b, axes) in fractions, by a product of integers."""
+    (A, c), (B, d) = whole(a), whole(b)
+    return np.frompyfunc(Fraction, 2, 1)(np.tensordot(A, B, axes), c * d)
+
+
+def semidefinite(M: Any, L: Any) -> bool:
     """Whether R = M - LL' is symmetric with R_ii >= sum_j |R_ij|, so that M is positive semidefinite."""
-    D = lcm(*(v.denominator for v in L.ravel()))
-    R = M - (L * D // 1) @ (L.T * D // 1) * Fraction(1, D * D)  # the product is one of integers
-    return R.shape == M.shape and (R == R.T).all() and (2 * R.diagonal() >= abs(R).sum(axis=0)).all()
+    if L.shape != M.shape or L.ndim != 2 or len(L) >= 2**15:
+        return False
+    (A, c), (B, d) = whole(M), whole(L)  # B in digits of base 2^24: sums of products are below 2^63
+    top = max(abs(B).ravel().tolist(), default=0).bit_length()
+    digits = [(abs(B) // 2**k % 2**24 * np.sign(B)).astype(np.int64) for k in range(0, top, 24)]
+    pairs = [(x @ y.T, 24 * (i + j)) for i, x in enumerate(digits) for j, y in enumerate(digits)]
+    R = A * d * d - sum(xy.astype(object) * 2**k for xy, k in pairs) * c
+    return bool((R == R.T).all() and (2 * R.diagonal() >= abs(R).sum(axis=0)).all())
 
 
 def within(x: Any, h: Any, p: Any, t: Any) -> Any:
@@ -43,7 +61,7 @@ def peak(slope: Any, curvature: Any, l1: Any, low: Any, high: Any) -> Any:
 def bounds(f: Any, Z: Any) -> tuple[Any, Any]:
     """Return the lower and the upper bound that the witness proves, infinite where it proves none."""
     exact = np.frompyfunc(Fraction, 1, 1)
-    A = {k: a if k[:4] == "ends" else exact(a) for k, a in Z.items()}
+    A = {k: a if k[0] in "KLBGYST" or k[:4] == "ends" else exact(a) for k, a in Z.items()}
     u, x, equal, signs = exact(f["u"]), exact(f["x"]), A["equal"] > 0, A["signs"] > 0
     rest, excess = A["cost"].copy(), -A["right"]
     lower, upper = A["offset"] + sum(u * excess), A["offset"] + sum(A["cost"] * x)
@@ -53,13 +71,15 @@ def bounds(f: Any, Z: Any) -> tuple[Any, Any]:
     for k, bias in enumerate(f["bias"]):
         names = ("price", "K", "curve", "ends", "alpha", "beta", "b", "ridge", "L")
         price, K, curve, (low, high), alpha, beta, b, ridge, L = (A[f"{name}{k}"] for name in names)
-        at, forms, one = Z[f"at{k}"], K @ alpha @ alpha, np.eye(len(alpha), dtype=int)
-        M = np.tensordot(x[at], K, 1) + ridge * one
+        at, forms = Z[f"at{k}"], product(K, alpha) @ alpha
+        M = product(x[at], K)
+        M[np.diag_indices(len(alpha))] += ridge
+        f_beta = product(M, beta)
         np.subtract.at(rest, at, price * forms / 2)
-        for a, t, (slope, curvature, l1), *box in zip(alpha, M @ beta + b, curve.T, low, high, strict=True):
+        for a, t, (slope, curvature, l1), *box in zip(alpha, f_beta + b, curve.T, low, high, strict=True):
             lower += price * peak(slope, curvature, l1, a, a)
             upper += price * peak(slope - t, curvature - ridge, l1, *box)
-        upper += price * (beta @ M @ beta) / 2
+        upper += price * (beta @ f_beta) / 2
         dual += [price > 0, not bias or sum(alpha) == 0, alpha >= low, alpha <= high]
         primal += [price > 0, bias or b == 0, semidefinite(M, L)]
         if f["infeasible"]:  # alpha is a ray: l grows linearly along it
@@ -67,14 +87,14 @@ def bounds(f: Any, Z: Any) -> tuple[Any, Any]:
             dual += [forms == 0, curve[1] * alpha == 0, (alpha == 0) | (abs(ends) == inf)]
     for k, p in enumerate(f["balls"]):
         B, radius, y, h, s, t = (A[f"{name}{k}"] for name in ("B", "radius", "y", "h", "s", "t"))
-        rest, lower, q = rest + y @ B, lower - radius * h, {"1": "inf", "inf": "1"}.get(p)
+        rest, lower, q = rest + product(y, B), lower - radius * h, {"1": "inf", "inf": "1"}.get(p)
         dual += [p == "inf" or Fraction(p) >= 1, within(y, h, q or Fraction(p) / (Fraction(p) - 1), t)]
-        primal += [within(B @ x, radius, p, s)]
+        primal += [within(product(B, x), radius, p, s)]
     for k, mix in enumerate(f["mix"]):
         G, Y, S, T = (A[f"{name}{k}"] for name in ("G", "Y", "S", "T"))
-        Y = Y + np.tensordot(exact(mix), G, 1)
-        rest = rest - (G * Y).sum(axis=(1, 2))
-        dual, primal = [*dual, semidefinite(Y, S)], [*primal, semidefinite(np.tensordot(x, G, 1), T)]
+        Y = product(exact([1, *mix]), [Y, *G])
+        rest = rest - product(G, Y, 2)
+        dual, primal = [*dual, semidefinite(Y, S)], [*primal, semidefinite(product(x, G), T)]
     dual += [(rest == 0) | ((rest > 0) & signs)]
     if f["infeasible"]:
         lower, dual = inf, [*dual, lower > 0, A["cost"] == 0, A["offset"] == 0]
@@ -87,7 +107,7 @@ if __name__ == "__main__":
         raw = np.fromfile(sys.argv[1], np.uint8).tobytes()
         Z = dict(np.load(io.BytesIO(raw)))
         f = json.loads(Z.pop("certificate.json"))
-        intact = hashlib.sha256(raw[:-64]).hexdigest().encode() == raw[-64:]
+        intact = hashlib.sha256(raw[:-64]).hexdigest().encode() == raw[-64:]  # 64 digits at the end
         intact &= f["sha256"] == {k: hashlib.sha256(a.tobytes()).hexdigest() for k, a in Z.items()}
         found = bounds(f, Z) if intact else (-inf, inf)
         lower, upper = sorted(bound if f["sense"] > 0 else -bound for bound in found)

@@ -6,7 +6,7 @@ import numpy as np
 
 from kernelopt.language.learner import Learner
 from kernelopt.structure.evaluation import sum_of_magnitudes
-from kernelopt.structure.structure import Structure, once
+from kernelopt.structure.structure import Structure, kept_in_structure
 
 FLOOR_SHARE = 1e-4  # of the value at f = 0: the smallest denominator of the relative gap
 ROUNDING_RESIDUE = 1e-28  # relative: a loss of squared rounding errors, (1e-14)^2
@@ -23,7 +23,7 @@ def relative_gap(lower: float, upper: float, floor: float = 0.0) -> float:
     return float(distance / max(abs(upper), abs(lower), floor)) if distance else 0.0
 
 
-@once
+@kept_in_structure
 @np.errstate(all="ignore")
 def floor(structure: Structure) -> float:
     """Return the smallest denominator of the relative gap; zero where it is not finite or there is no risk.

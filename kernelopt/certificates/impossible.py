@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import cvxpy as cp
 import numpy as np
 
 from kernelopt.certificates import Certificate
 from kernelopt.certificates.boxes import known_boxes
 from kernelopt.certificates.conic.multipliers import conic_bound
+from kernelopt.certificates.exceeded import risk_above_its_bound, unattainable
 from kernelopt.certificates.statements.conflicts import conflict
 from kernelopt.conic.ladder import AttemptResult, ladder, run_solver
 from kernelopt.errors import InfeasibleError, KerneloptError, SolverError, UnboundedError
 from kernelopt.structure.structure import Structure
+from kernelopt.structure.trees import constraint_names
 from kernelopt.structure.units import units
 from kernelopt.threads import Watch
 from kernelopt.validation import Array
 
 BOX_SIZES = (1e3, 1e6)  # |x| up to these: an unbounded objective decreases in proportion to the size
+DECREASE_FACTOR = 10.0  # from the smaller size to the larger: a bounded minimum decreases by less
+SOLVER_TOLERANCE = 1e-6  # relative violation up to which a point of a solver counts as feasible
+LONGEST_FAILURE = 120  # characters of a solver's error in a message
 NEAR_BOX = 0.1  # of the larger size: a variable beyond this would be unbounded
 
 
@@ -30,27 +37,28 @@ def raise_if_impossible(
         boxes = known_boxes(read, None)
         bound = conic_bound(read.lifted, list(read.variables), boxes, watch, units=units(read).variables)
         if bound.ray is not None:
-            raise contradiction(structure, bound.ray)
+            raise contradiction(structure, bound.ray, watch)
     elif tried.status in (cp.UNBOUNDED, cp.UNBOUNDED_INACCURATE):
         raise_if_unbounded(structure, explicit, watch)
 
 
 def raise_if_unbounded(structure: Structure, explicit: cp.Problem, watch: Watch | None = None) -> None:
     """Raise where the minimum over |x| <= r decreases in proportion to r, for the two BOX_SIZES."""
-    near, far = (least_within(explicit, size, watch) for size in BOX_SIZES)
-    if near is not None and far is not None and far < min(-1e3, 10 * near):
+    near, far = (minimum_within(explicit, size, watch) for size in BOX_SIZES)
+    if near is not None and far is not None and far < min(-BOX_SIZES[0], DECREASE_FACTOR * near):
         values = {v.id: np.abs(v.value).max() for v in explicit.variables() if v.value is not None}
-        loose = [v for v in structure.variables if values.get(v.id, 0.0) > NEAR_BOX * BOX_SIZES[1]]
+        unbounded = [v for v in structure.variables if values.get(v.id, 0.0) > NEAR_BOX * BOX_SIZES[1]]
+        remedy = unbounded_text(structure, unbounded) or "Add the constraint that is missing."
         raise UnboundedError(
             f"the objective must be bounded, got {far:.1e} (minimised) with variables up to "
-            f"{BOX_SIZES[1]:.0e}. {nothing_bounds(structure, loose) or 'Add the constraint that is missing.'}"
+            f"{BOX_SIZES[1]:.0e}. {remedy}"
         )
 
 
-def loose_weights(structure: Structure) -> list[cp.Variable]:
-    """Return the variables of the risks' kernels that no constraint and no price bounds.
+def unbounded_variables(structure: Structure) -> list[cp.Variable]:
+    """Return the variables of the risks' kernels that occur in no constraint and in no price.
 
-    As such a variable grows its kernel grows and the risk decreases to an infimum that is not attained.
+    As such a variable grows its kernel grows, and the risk decreases to an infimum that is not attained.
     """
     if structure.unset or structure.objective.rest is None:
         return []
@@ -63,35 +71,67 @@ def loose_weights(structure: Structure) -> list[cp.Variable]:
     return [v for v in structure.variables if v.id in in_kernels and v.id not in bounded]
 
 
+def weights_that_grow(structure: Structure) -> list[cp.Variable]:
+    """Return the unbounded variables along which the objective decreases, as far as the structure shows.
+
+    They are in the kernels of a risk with a positive price. Those are left out that have bounds as an
+    attribute, and those in the kernels of a risk whose labels are all equal: with an intercept its optimum
+    is a constant, and no weight changes it.
+    """
+    prices = structure.objective.coefficients
+    if prices is None:
+        return []
+    falling: set[int] = set()
+    for term, price in zip(structure.risks, prices, strict=True):
+        constant = term.learner.bias is not None and np.ptp(term.learner.y) == 0
+        if price > 0 and not constant:
+            falling |= {v.id for K in term.kernels for v in K.variables()}
+    return [v for v in unbounded_variables(structure) if v.id in falling and v.attributes["bounds"] is None]
+
+
 def kernel_variables(structure: Structure) -> set[int]:
     """Return the ids of the variables that the kernels of the risks contain."""
     return {v.id for term in structure.risks for K in term.kernels for v in K.variables()}
 
 
-def nothing_bounds(structure: Structure, loose: list[cp.Variable]) -> str:
+def unbounded_text(structure: Structure, unbounded: list[cp.Variable]) -> str:
     """Return a sentence that names the unbounded variables and the remedy, empty where there are none."""
-    if not loose:
+    if not unbounded:
         return ""
     weights = kernel_variables(structure)
     n = structure.risks[0].kernels[0].shape[0] if structure.risks else 0
-    cure = (
-        f"trace(K) == {n}" if any(v.id in weights for v in loose) else "a bound, or a price in the objective"
-    )
-    return f"Nothing bounds {', '.join(v.name() for v in loose)}: add {cure}."
+    in_kernels = any(v.id in weights for v in unbounded)
+    remedy = f"trace(K) == {n}" if in_kernels else "a bound, or a price in the objective"
+    return f"Nothing bounds {', '.join(v.name() for v in unbounded)}: add {remedy}."
 
 
-def contradiction(structure: Structure, ray: Array) -> InfeasibleError:
-    """Return the error for a problem whose constraints have a Farkas ray."""
+def contradiction(structure: Structure, ray: Array, watch: Watch | None = None) -> InfeasibleError:
+    """Return the error for a problem whose constraints have a Farkas ray.
+
+    Its certificate is an exact statement where the conflict is shown in fractions. Otherwise it is the
+    certificate of the least risk where that exceeds its bound, or else the Farkas ray itself in doubles.
+    """
     found = conflict(structure)
-    text, saving = ("", "") if found is None else (f": {found.text}", ", proof['certificate'].save(path)")
+    exceeded = risk_above_its_bound(structure, watch) if found is None else None
+    text, saving = "", ""
+    to_file = " proof['certificate'].save(path) writes a proof to a file."
+    if found is not None:
+        text, saving = f": {found.text}", to_file
+        proof: Any = found.statement
+    elif exceeded is not None:
+        text, proof = f": {exceeded.text}", exceeded.certificate
+        saving = "" if isinstance(proof.source, str) else to_file
+    else:
+        proof = unattainable(structure.maximize, "conic", ray, "it was shown by a Farkas ray in doubles")
     return InfeasibleError(
-        f"the constraints contradict each other{text}, got a proof from their multipliers (proof['ray'], a "
-        f"Farkas ray of the cone form{saving}). Loosen one of: " + ", ".join(names(structure.problem)) + ".",
-        {"ray": ray} | ({} if found is None else {"certificate": found.statement}),
+        f"the constraints must have a common point, got constraints that contradict each other{text}. "
+        f"Multipliers of the constraints prove this: proof['ray'] is a Farkas ray of the cone form.{saving} "
+        f"Loosen one of: {', '.join(names(structure.problem))}.",
+        {"ray": ray, "certificate": proof},
     )
 
 
-def least_within(problem: cp.Problem, size: float, watch: Watch | None) -> float | None:
+def minimum_within(problem: cp.Problem, size: float, watch: Watch | None) -> float | None:
     """Return the minimum of the (minimised) objective over |x| <= `size`, None where none was found."""
     sign = -1.0 if isinstance(problem.objective, cp.Maximize) else 1.0
     box = [constraint for v in problem.variables() for constraint in (v <= size, v >= -size)]
@@ -101,21 +141,18 @@ def least_within(problem: cp.Problem, size: float, watch: Watch | None) -> float
     if boxed.value is None or not np.isfinite(boxed.value):
         return None
     worst = max((float(np.max(c.violation())) for c in boxed.constraints), default=0.0)
-    return float(boxed.value) if worst <= 1e-6 * size else None
+    return float(boxed.value) if worst <= SOLVER_TOLERANCE * size else None
 
 
 def names(problem: cp.Problem) -> list[str]:
-    """Return the labels of the constraints, numbers where there are none."""
-    return [c.label or f"constraint {i}" for i, c in enumerate(problem.constraints)] or [
-        "the constraints of the risks"
-    ]
+    """Return the names of the constraints for a message."""
+    return constraint_names(problem) or ["the constraints of the risks"]
 
 
-def without_point(claims: list[AttemptResult], best: Certificate | None) -> KerneloptError:
+def no_feasible_point(claims: list[AttemptResult], best: Certificate | None) -> KerneloptError:
     """Return the exception for a problem for which no solver found a point that could be made feasible."""
-    text = "; ".join(
-        f"{a.attempt.name}: {a.status}{' ' + a.failure[:120] if a.failure else ''}" for a in claims
-    )
+    statuses = [f"{a.status} {a.failure[:LONGEST_FAILURE]}".rstrip() for a in claims]
+    text = "; ".join(f"{a.attempt.name}: {status}" for a, status in zip(claims, statuses, strict=True))
     if claims and all("infeasible" in a.status for a in claims):
         return InfeasibleError(
             f"every solver calls the problem infeasible, without a proof in doubles ({text})."

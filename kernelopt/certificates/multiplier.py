@@ -45,7 +45,7 @@ def constraint_multipliers(
     near = near_bound(structure, alphas[0], watch, quick=not conic) if len(alphas) == 1 else None
     pieces = read_pieces(structure)
     if near is not None and near.exhausted(floor(structure), np.inf) and not isinstance(pieces, str):
-        return size_multipliers(structure, pieces, near.least)
+        return size_multipliers(structure, pieces, near.minima)
     if not conic:
         return None
     substitutes: dict[int, Any] = {

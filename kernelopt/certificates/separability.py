@@ -7,6 +7,7 @@ import warnings
 import cvxpy as cp
 import numpy as np
 
+from kernelopt.certificates.exceeded import unattainable
 from kernelopt.certificates.statements.conflicts import inseparable
 from kernelopt.conic.ladder import ladder, run_solver
 from kernelopt.errors import ConditionWarning, InfeasibleError
@@ -14,7 +15,7 @@ from kernelopt.language.learner import Learner
 from kernelopt.language.terms import terms
 from kernelopt.losses import hard_margin
 from kernelopt.numerics.factors import pivoted_cholesky
-from kernelopt.numerics.rounding import form
+from kernelopt.numerics.rounding import SMALLEST_DIVISOR, form
 from kernelopt.threads import Watch, quietly
 from kernelopt.validation import Array
 
@@ -42,16 +43,16 @@ def check_separable(learner: Learner, watch: Watch | None = None) -> None:
         for _, grams in parts:
             for i in range(len(grams)):
                 Ks.append(grams.gram(i)[: learner.n, : learner.n])
-                total += normalized(Ks[-1])
+                total += unit_mean_diagonal(Ks[-1])
     alpha = nearest_hull_points(total, learner.y, learner.bias is not None, watch)
     if alpha is None:
         return
     scale = float(np.trace(total)) / learner.n
     distance = max(0.0, form(total, alpha).value)
     conflict_found = None
-    if distance <= PROOF_THRESHOLD * max(scale, 1e-300):
+    if distance <= PROOF_THRESHOLD * max(scale, SMALLEST_DIVISOR):
         conflict_found = inseparable(Ks, learner.y, learner.bias is not None, alpha)
-    if conflict_found is not None or distance <= ZERO_THRESHOLD * max(scale, 1e-300):
+    if conflict_found is not None or distance <= ZERO_THRESHOLD * max(scale, SMALLEST_DIVISOR):
         samples = "" if conflict_found is None else f"{conflict_found.text}, "
         raise InfeasibleError(
             f"a hard margin needs a kernel that separates the classes, got none in the set: {samples}the "
@@ -60,8 +61,14 @@ def check_separable(learner: Learner, watch: Watch | None = None) -> None:
             f"each scaled to a mean diagonal of one). proof['alpha'] shows it: {proof_text(learner.bias)}. "
             "Use soft_margin, soft_margin_squared or learned_tau (in words: hinge, squared_hinge, "
             "+ tau * I), or add a narrower kernel.",
-            {"alpha": alpha, "squared_distance": distance, "scale": scale}
-            | ({} if conflict_found is None else {"certificate": conflict_found.statement}),
+            {
+                "alpha": alpha,
+                "squared_distance": distance,
+                "scale": scale,
+                "certificate": unattainable(False, "closed", alpha, "the hulls meet only up to rounding")
+                if conflict_found is None
+                else conflict_found.statement,
+            },
         )
     if distance <= WARNING_THRESHOLD * scale:
         warnings.warn(
@@ -79,7 +86,7 @@ def proof_text(bias: object) -> str:
     return f"y * alpha >= 0, sum(|alpha|) = 2{balance} and K_i @ alpha = 0 for every kernel"
 
 
-def normalized(K: Array) -> Array:
+def unit_mean_diagonal(K: Array) -> Array:
     """Return K scaled to a mean diagonal of one; a zero matrix is returned unchanged."""
     mean = float(np.trace(K)) / len(K)
     return K / mean if mean > 0 else K
@@ -98,6 +105,6 @@ def nearest_hull_points(K: Array, y: Array, bias: bool, watch: Watch | None) -> 
         if a.value is not None and np.isfinite(a.value).all():
             weights = np.maximum(np.asarray(a.value), 0.0)
             for sign in (1.0, -1.0) if bias else ():
-                weights[y == sign] /= max(float(weights[y == sign].sum()), 1e-300)
+                weights[y == sign] /= max(float(weights[y == sign].sum()), SMALLEST_DIVISOR)
             return np.asarray(y * (weights if bias else 2 * weights / weights.sum()))
     return None

@@ -18,6 +18,11 @@ from kernelopt.errors import KerneloptError, ParameterError
 from kernelopt.threads import RecordingWatch, Watch, quietly
 
 LARGEST_INTERIOR_POINT_ORDER = 70  # without `cones`: Clarabel is predicted to take 16 s at this order
+LARGEST_CVXOPT_ORDER = 3 * LARGEST_INTERIOR_POINT_ORDER  # the last resort may take longer
+QUICK_TOLERANCE = 1e-7  # of SCS: certificates correct its multipliers, and the default gap is 1e-5
+QUICK_ITERATIONS = 20_000  # the most that SCS took to that tolerance in the problems of `conic.costs`
+ACCURATE_TOLERANCE = 1e-9  # near the accuracy of an interior-point method
+TIGHT_TOLERANCE = 1e-11  # of Clarabel, where its default of 1e-8 left too large a gap
 TOLERANCES = ("tol_gap_rel", "tol_gap_abs", "tol_feas")  # Clarabel's, 1e-8 by default
 KNOWN = tuple(cp.settings.SOLVERS)
 """The names of all solvers that cvxpy has an interface for."""
@@ -104,21 +109,27 @@ def ladder(
     interior = [
         SolverAttempt("CLARABEL"),
         SolverAttempt("CLARABEL", {"use_quad_obj": False}),
-        SolverAttempt("CLARABEL", {"use_quad_obj": False, **dict.fromkeys(TOLERANCES, 1e-11)}),
+        SolverAttempt("CLARABEL", {"use_quad_obj": False, **dict.fromkeys(TOLERANCES, TIGHT_TOLERANCE)}),
     ]
     first_order = [
-        SolverAttempt("SCS", {"eps_abs": 1e-7, "eps_rel": 1e-7, "max_iters": 20000}),
-        SolverAttempt("SCS", {"eps_abs": 1e-9, "eps_rel": 1e-9, "max_iters": MAX_FIRST_ORDER_ITERATIONS}),
+        SolverAttempt("SCS", scs_options(QUICK_TOLERANCE, QUICK_ITERATIONS)),
+        SolverAttempt("SCS", scs_options(ACCURATE_TOLERANCE, MAX_FIRST_ORDER_ITERATIONS)),
     ]
     attempts = ordered(interior, first_order, order, cones)
     order = order if cones is None else cones.order
     if linear and "HIGHS" in installed:
         attempts.insert(0, SolverAttempt("HIGHS"))
-    if "CVXOPT" in installed and order <= 3 * LARGEST_INTERIOR_POINT_ORDER:
-        attempts.append(SolverAttempt("CVXOPT", {"abstol": 1e-9, "reltol": 1e-9, "feastol": 1e-9}))
+    if "CVXOPT" in installed and order <= LARGEST_CVXOPT_ORDER:
+        tolerances = dict.fromkeys(("abstol", "reltol", "feastol"), ACCURATE_TOLERANCE)
+        attempts.append(SolverAttempt("CVXOPT", tolerances))
     if mosek_is_licensed():
         attempts.insert(0, SolverAttempt("MOSEK"))
     return [SolverAttempt(a.solver, {**a.options, **timed(a.solver, time_limit)}) for a in attempts]
+
+
+def scs_options(tolerance: float, max_iterations: int) -> dict[str, Any]:
+    """Return the options of SCS for an absolute and relative tolerance."""
+    return {"eps_abs": tolerance, "eps_rel": tolerance, "max_iters": max_iterations}
 
 
 def ordered(

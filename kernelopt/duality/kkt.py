@@ -11,9 +11,9 @@ import numpy as np
 from kernelopt.duality.conditions import Condition, Measurement
 from kernelopt.duality.dualize import check_treatable
 from kernelopt.errors import InputError
+from kernelopt.plain_tables import html_table, text_table
 from kernelopt.structure.gate import check_is_problem
 from kernelopt.structure.structure import Structure
-from kernelopt.tables import html_table, text_table
 from kernelopt.threads import COMPILING, quietly
 from kernelopt.validation import shown
 

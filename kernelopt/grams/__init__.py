@@ -1,25 +1,24 @@
-"""Stacks of Gram matrices: given as an array, evaluated from kernels, of rank one, normalised."""
+"""Stacks of Gram matrices: given as an array, evaluated from kernels, of rank one, normalised.
 
-from kernelopt.grams.base import Grams, as_grams
-from kernelopt.grams.centered import CenteredGrams
-from kernelopt.grams.evaluated import KernelGrams
-from kernelopt.grams.joined import ChosenGrams, JoinedGrams, join
-from kernelopt.grams.normalized import ScaledGrams, SphericalGrams
-from kernelopt.grams.stored import ArrayGrams, IdentityGrams, RankOneGrams
+`Grams` is the class that users see: it makes the stacks, documents their operations and checks the arguments.
+The matrices are held by a `Storage`, one class for each form, which does the arithmetic.
+"""
+
+from kernelopt.grams.grams import Grams, as_grams
+from kernelopt.grams.joining import join
+from kernelopt.grams.semidefinite import check_leading_blocks
+from kernelopt.grams.storage import Storage
+from kernelopt.grams.stored import ArrayStorage, IdentityStorage, RankOneStorage
 from kernelopt.grams.triangular import triangle
 
 __all__ = [
-    "ArrayGrams",
-    "CenteredGrams",
-    "ChosenGrams",
+    "ArrayStorage",
     "Grams",
-    "IdentityGrams",
-    "JoinedGrams",
-    "KernelGrams",
-    "RankOneGrams",
-    "ScaledGrams",
-    "SphericalGrams",
+    "IdentityStorage",
+    "RankOneStorage",
+    "Storage",
     "as_grams",
+    "check_leading_blocks",
     "join",
     "triangle",
 ]

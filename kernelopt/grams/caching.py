@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelopt.errors import ParameterError
-from kernelopt.validation import Array, plain, shown
+from kernelopt.validation import Array
 
 CACHE_BYTES = 1_000_000_000
 """Largest size of the cache of a stack's matrices, and of the cache of its factors."""
@@ -141,23 +140,3 @@ def chunks(shape: tuple[int, int, int]) -> Iterator[slice]:
     m, n_points, _ = shape
     step = max(1, CHUNK_BYTES // (8 * m * n_points))
     return (slice(start, min(start + step, n_points)) for start in range(0, n_points, step))
-
-
-def positions(indices: Any, count: int, things: str, where: str, what: str = "indices") -> NDArray[np.intp]:
-    """Return a slice, a mask or a sequence of indices of `count` things as an array of indices."""
-    key = indices if isinstance(indices, slice) else np.atleast_1d(plain(indices, what, ParameterError))
-    try:
-        if isinstance(key, np.ndarray) and key.size and key.dtype.kind not in "biu":
-            raise IndexError(f"of dtype {key.dtype}")
-        chosen = np.arange(count)[key if isinstance(key, slice) or key.size else []]
-    except (IndexError, TypeError, ValueError) as error:
-        raise ParameterError(
-            f"{what} must be integers below {count}, the number of {things}, got {shown(indices)} in {where} "
-            f"({error}). Number the {things} from zero, in the order of the stack."
-        ) from error
-    if chosen.ndim > 1:
-        raise ParameterError(
-            f"{what} must be one list of integers, got shape {chosen.shape} in {where}. "
-            "Pass one after the other, such as indices.ravel()."
-        )
-    return np.atleast_1d(chosen)

@@ -1,29 +1,28 @@
-"""Centred stacks: the kernels of the features minus their mean."""
+"""Centred storages: the kernels of the features minus their mean."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
 
-from kernelopt.grams.base import Grams
 from kernelopt.grams.caching import cached_array
+from kernelopt.grams.storage import Storage
 from kernelopt.numerics.factors import RANK_TOLERANCE
-from kernelopt.validation import Array
+from kernelopt.validation import Array, Index
 
 
-class CenteredGrams(Grams):
+class CenteredStorage(Storage):
     """The matrices K_ij - s_i - s_j of a base, with s_i = (mean of row i) - (mean of all entries) / 2.
 
-    The means run over the stack that was centred, which is called `whole`. A block of the centred stack has a
-    block of it as its base, and the same `whole`. No matrix is cached: sums and rows are those of the base,
-    shifted. Diagonal entries below 1e-11 of the terms of their difference are rounding errors, and are set to
-    zero.
+    The means run over the storage that was centred, which is called `whole`. A block of the centred storage
+    has a block of it as its base, and the same `whole`. No matrix is cached: sums and rows are those of the
+    base, shifted. Diagonal entries below 1e-11 of the terms of their difference are rounding errors, and are
+    set to zero.
     """
 
     def __init__(
-        self, base: Grams, whole: Grams | None = None, indices_in_whole: NDArray[np.intp] | None = None
+        self, base: Storage, whole: Storage | None = None, indices_in_whole: Index | None = None
     ) -> None:
         super().__init__(len(base), base.n_points, base.names)
         self._base = base
@@ -39,20 +38,18 @@ class CenteredGrams(Grams):
         half: Array = self._whole.row_means.mean(axis=1, keepdims=True) / 2
         return half
 
-    def block(self, rows: Any) -> Grams:
-        chosen = self._block(rows)
-        return CenteredGrams(self._base.block(chosen), self._whole, self._indices_in_whole[chosen])
+    def block(self, rows: slice | Index) -> Storage:
+        return CenteredStorage(self._base.block(rows), self._whole, self._indices_in_whole[rows])
 
-    def _subset(self, chosen: NDArray[np.intp]) -> Grams:
+    def _subset(self, chosen: Index) -> Storage:
         base = self._base.subset(chosen)
         whole = base if self._whole is self._base else self._whole.subset(chosen)
-        return self._sharing(CenteredGrams(base, whole, self._indices_in_whole), chosen)
+        return self._sharing(CenteredStorage(base, whole, self._indices_in_whole), chosen)
 
     def gram(self, i: int) -> Array:
         return np.asarray(self._base.gram(i) - (self._shift[i, :, None] + self._shift[i]))
 
-    def rows(self, indices: Any) -> Array:
-        chosen = self._positions(indices)
+    def rows(self, chosen: Index) -> Array:
         rows = self._base.rows(chosen)
         return np.asarray(rows - (self._shift[:, chosen, None] + self._shift[:, None, :]))
 
@@ -75,8 +72,7 @@ class CenteredGrams(Grams):
     def rank_bounds(self) -> tuple[int, ...]:
         return tuple(min(self.n_points, bound) for bound in self._whole.rank_bounds)
 
-    def combine(self, weights: ArrayLike) -> Array:
-        w = self._weights(weights)
+    def combine(self, w: Array) -> Array:
         shift = w @ self._shift
         return np.asarray(self._base.combine(w) - (shift[:, None] + shift))
 
@@ -84,8 +80,7 @@ class CenteredGrams(Grams):
         along = self._shift[:, : a.size] @ a
         return np.asarray(self._base.apply(a) - (self._shift * a.sum() + along[:, None]))
 
-    def entries(self, rows: ArrayLike, columns: ArrayLike) -> Array:
-        i, j = self._pairs(rows, columns)
+    def entries(self, i: Index, j: Index) -> Array:
         return np.asarray(self._base.entries(i, j) - (self._shift[:, i] + self._shift[:, j]))
 
     def factor(self, i: int) -> Array:

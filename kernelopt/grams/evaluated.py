@@ -1,4 +1,4 @@
-"""Stacks of kernel functions, evaluated when needed."""
+"""Storages of kernel functions, evaluated when needed."""
 
 from __future__ import annotations
 
@@ -7,13 +7,12 @@ from copy import copy, deepcopy
 from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kernelopt.errors import InputError, NotFiniteError, ShapeError
-from kernelopt.grams.base import Grams
 from kernelopt.grams.caching import BoundedCache, cached_array
+from kernelopt.grams.storage import Storage
 from kernelopt.kernels import Kernel, as_points
-from kernelopt.validation import Array, as_float_array, as_symmetric, numeric, shown
+from kernelopt.validation import Array, Index, as_float_array, as_symmetric, numeric, shown
 
 
 class KernelFunction(Protocol):
@@ -29,26 +28,11 @@ class KernelFunction(Protocol):
         """Return an upper bound of the rank of the matrix on X."""
 
 
-class KernelGrams(Grams):
-    """The Gram matrices of kernel functions on the points X, evaluated when needed."""
+class KernelStorage(Storage):
+    """The Gram matrices of kernel functions on a copy of the points X, evaluated when needed."""
 
     def __init__(self, kernels: Sequence[KernelFunction], X: Any) -> None:
-        if callable(kernels):
-            raise InputError(f"kernels must be a list of kernels, got {kernels!r}. Wrap it: [{kernels!r}].")
-        if isinstance(kernels, str) or not isinstance(kernels, Sequence):
-            raise InputError(
-                f"kernels must be a list of kernels, got {shown(kernels)} ({type(kernels).__name__}). "
-                "Pass kernels before the points: from_kernels([...], X)."
-            )
-        if not len(kernels):
-            raise ShapeError("kernels must hold at least one kernel, got none. Add one, such as linear().")
         self.kernels = tuple(kernels)
-        for kernel in self.kernels:
-            if isinstance(kernel, type) or not (callable(kernel) and hasattr(kernel, "rank")):
-                raise InputError(
-                    f"kernels must be kernel objects such as gaussian(1.0), got {kernel!r}. "
-                    "Create it first, and pass kernels before the points: from_kernels([...], X)."
-                )
         self.X = copied_points(X, self.kernels)
         super().__init__(len(self.kernels), len(self.X), [repr(k) for k in self.kernels])
         self._cache = BoundedCache()
@@ -66,8 +50,7 @@ class KernelGrams(Grams):
         # A `Kernel` computes a new matrix. Any other kernel may return an array that it changes later.
         return K if isinstance(self.kernels[i], Kernel) else K.copy()
 
-    def rows(self, indices: Any) -> Array:
-        chosen = self._positions(indices)
+    def rows(self, chosen: Index) -> Array:
         found = np.empty((len(self), chosen.size, self.n_points))
         if chosen.size:
             points = self._points(chosen)
@@ -103,7 +86,7 @@ class KernelGrams(Grams):
             return self.X[rows]
         return [self.X[i] for i in np.arange(self.n_points)[rows]]
 
-    def _subset(self, chosen: NDArray[np.intp]) -> Grams:
+    def _subset(self, chosen: Index) -> Storage:
         part = copy(self)  # the points are not checked and copied again
         part.kernels = tuple(self.kernels[i] for i in chosen)
         part.names = tuple(self.names[i] for i in chosen)
@@ -111,8 +94,8 @@ class KernelGrams(Grams):
         part._cache = self._cache.part(chosen)
         return self._sharing(part, chosen)
 
-    def block(self, rows: Any) -> Grams:
-        return KernelGrams(self.kernels, self._points(self._block(rows)))
+    def block(self, rows: slice | Index) -> Storage:
+        return KernelStorage(self.kernels, self._points(rows))
 
     def cross(self, X_new: Any) -> Array:
         new = self._new(X_new)
@@ -139,6 +122,26 @@ class KernelGrams(Grams):
                 f"{new.shape}. Apply the same preprocessing to the new points."
             )
         return new
+
+
+def as_kernels(kernels: Any) -> tuple[KernelFunction, ...]:
+    """Return a list of kernel functions as a tuple, after checking them."""
+    if callable(kernels):
+        raise InputError(f"kernels must be a list of kernels, got {kernels!r}. Wrap it: [{kernels!r}].")
+    if isinstance(kernels, str) or not isinstance(kernels, Sequence):
+        raise InputError(
+            f"kernels must be a list of kernels, got {shown(kernels)} ({type(kernels).__name__}). "
+            "Pass kernels before the points: from_kernels([...], X)."
+        )
+    if not len(kernels):
+        raise ShapeError("kernels must hold at least one kernel, got none. Add one, such as linear().")
+    for kernel in kernels:
+        if isinstance(kernel, type) or not (callable(kernel) and hasattr(kernel, "rank")):
+            raise InputError(
+                f"kernels must be kernel objects such as gaussian(1.0), got {kernel!r}. "
+                "Create it first, and pass kernels before the points: from_kernels([...], X)."
+            )
+    return tuple(kernels)
 
 
 def copied_points(X: Any, kernels: Sequence[KernelFunction]) -> Any:

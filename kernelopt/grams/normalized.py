@@ -1,4 +1,4 @@
-"""Normalised stacks: each kernel divided by a constant, or each entry by the lengths of its features."""
+"""Normalised storages: each kernel divided by a constant, or each entry by the lengths of its features."""
 
 from __future__ import annotations
 
@@ -8,22 +8,21 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
 
 from kernelopt.errors import InputError, NotPSDError, ParameterError
-from kernelopt.grams.base import Grams
 from kernelopt.grams.caching import BoundedCache, cached_array
+from kernelopt.grams.storage import Storage
 from kernelopt.numerics.factors import RANK_TOLERANCE
-from kernelopt.validation import Array, shown
+from kernelopt.validation import Array, Index, shown
 
 
-def scaled(base: Grams, kind: str) -> Grams:
-    """Return the normalised stack of a kind; see `Grams.normalize`."""
+def normalized(base: Storage, kind: str) -> Storage:
+    """Return the normalised storage of a kind; see `Grams.normalize`."""
     name = kind if isinstance(kind, str) else ""
     if name == "spherical":
-        return SphericalGrams(base)
+        return SphericalStorage(base)
     if name in ("multiplicative", "trace"):
-        return ScaledGrams(base, variances if kind == "multiplicative" else mean_diagonals)
+        return ScaledStorage(base, variances if kind == "multiplicative" else mean_diagonals)
     raise ParameterError(
         f"kind must be 'multiplicative', 'spherical' or 'trace', got {shown(kind)} in Grams.normalize. "
         "Choose 'multiplicative' for features of variance one, 'spherical' for a diagonal of ones, "
@@ -31,53 +30,55 @@ def scaled(base: Grams, kind: str) -> Grams:
     )
 
 
-def variances(grams: Grams) -> Array:
+def variances(base: Storage) -> Array:
     """Return the variance tr K_i / N - 1'K_i 1 / N^2 of the features of each kernel, shape (m,)."""
-    diagonal = grams.diagonals.mean(axis=1)
-    variance: Array = diagonal - grams.row_means.mean(axis=1)
+    diagonal = base.diagonals.mean(axis=1)
+    variance: Array = diagonal - base.row_means.mean(axis=1)
     for i in np.flatnonzero(~((variance > RANK_TOLERANCE * diagonal) & (diagonal > 0)))[:1]:
         raise InputError(
-            f"{grams.names[i]} must have features that vary beyond round-off, got variance {variance[i]:.3g} "
-            f"at mean diagonal {diagonal[i]:.3g} over {grams.n_points} points in "
+            f"{base.names[i]} must have features that vary beyond round-off, got variance {variance[i]:.3g} "
+            f"at mean diagonal {diagonal[i]:.3g} over {base.n_points} points in "
             "normalize('multiplicative'). A constant kernel tells no points apart: leave it out."
         )
     return variance
 
 
-def mean_diagonals(grams: Grams) -> Array:
+def mean_diagonals(base: Storage) -> Array:
     """Return tr K_i / N, shape (m,)."""
-    mean: Array = grams.diagonals.mean(axis=1)
+    mean: Array = base.diagonals.mean(axis=1)
     for i in np.flatnonzero(~(mean > 0))[:1]:
         raise InputError(
-            f"{grams.names[i]} must have a positive trace, got {grams.traces[i]:.3g} over "
-            f"{grams.n_points} points in normalize('trace'). A zero kernel has no scale: leave it out."
+            f"{base.names[i]} must have a positive trace, got {base.diagonals[i].sum():.3g} over "
+            f"{base.n_points} points in normalize('trace'). A zero kernel has no scale: leave it out."
         )
     return mean
 
 
 @dataclass(frozen=True, eq=False)
 class KnownConstants:
-    """Constants of shape (m,) in the form of a function of the stack, as `ScaledGrams` takes it."""
+    """Constants of shape (m,) in the form of a function of the storage, as `ScaledStorage` takes it."""
 
     constants: Array
 
-    def __call__(self, grams: Grams) -> Array:
+    def __call__(self, base: Storage) -> Array:
         """Return the constants."""
         return self.constants
 
-    def of(self, chosen: NDArray[np.intp]) -> KnownConstants:
+    def of(self, chosen: Index) -> KnownConstants:
         """Return the constants of some of the matrices."""
         return KnownConstants(self.constants[chosen])
 
 
-class ScaledGrams(Grams):
+class ScaledStorage(Storage):
     """The matrices K_i / c_i of a base, with positive constants c = formula(whole).
 
-    `whole` is the stack that was normalised. A block of the normalised stack has a block of it as its base,
-    and the same `whole`.
+    `whole` is the storage that was normalised. A block of the normalised storage has a block of it as its
+    base, and the same `whole`.
     """
 
-    def __init__(self, base: Grams, formula: Callable[[Grams], Array], whole: Grams | None = None) -> None:
+    def __init__(
+        self, base: Storage, formula: Callable[[Storage], Array], whole: Storage | None = None
+    ) -> None:
         super().__init__(len(base), base.n_points, base.names)
         self._base, self._formula = base, formula
         self._whole = base if whole is None else whole
@@ -87,24 +88,24 @@ class ScaledGrams(Grams):
         """The constants c, shape (m,)."""
         return self._formula(self._whole)
 
-    def unscaled(self) -> tuple[Grams, Array]:
+    def unscaled(self) -> tuple[Storage, Array]:
         """Return the base and the constants c."""
         return self._base, self.constants
 
-    def block(self, rows: Any) -> Grams:
-        return ScaledGrams(self._base.block(rows), self._formula, self._whole)
+    def block(self, rows: slice | Index) -> Storage:
+        return ScaledStorage(self._base.block(rows), self._formula, self._whole)
 
-    def _subset(self, chosen: NDArray[np.intp]) -> Grams:
+    def _subset(self, chosen: Index) -> Storage:
         base = self._base.subset(chosen)
         whole = base if self._whole is self._base else self._whole.subset(chosen)
         formula = self._formula.of(chosen) if isinstance(self._formula, KnownConstants) else self._formula
-        return self._sharing(ScaledGrams(base, formula, whole), chosen)
+        return self._sharing(ScaledStorage(base, formula, whole), chosen)
 
     def gram(self, i: int) -> Array:
         return np.asarray(self._base.gram(i) / self.constants[i])
 
-    def rows(self, indices: Any) -> Array:
-        return self._base.rows(indices) / self.constants[:, None, None]
+    def rows(self, chosen: Index) -> Array:
+        return self._base.rows(chosen) / self.constants[:, None, None]
 
     @property
     def diagonals(self) -> Array:
@@ -122,8 +123,8 @@ class ScaledGrams(Grams):
     def rank_bounds(self) -> tuple[int, ...]:
         return self._base.rank_bounds
 
-    def combine(self, weights: ArrayLike) -> Array:
-        return self._base.combine(self._weights(weights) / self.constants)
+    def combine(self, w: Array) -> Array:
+        return self._base.combine(w / self.constants)
 
     def _apply(self, a: Array) -> Array:
         return self._base.apply(a) / self.constants[:, None]
@@ -131,8 +132,8 @@ class ScaledGrams(Grams):
     def inner(self) -> Array:
         return self._base.inner() / np.outer(self.constants, self.constants)
 
-    def entries(self, rows: ArrayLike, columns: ArrayLike) -> Array:
-        return self._base.entries(rows, columns) / self.constants[:, None]
+    def entries(self, i: Index, j: Index) -> Array:
+        return self._base.entries(i, j) / self.constants[:, None]
 
     def factor(self, i: int) -> Array:
         return np.asarray(self._base.factor(i) / np.sqrt(self.constants[i]))
@@ -144,10 +145,10 @@ class ScaledGrams(Grams):
         return self._base.self_similarity(X_new) / self.constants[:, None]
 
 
-class SphericalGrams(Grams):
+class SphericalStorage(Storage):
     """The matrices K_ij / sqrt(K_ii K_jj): the kernels of features of length one."""
 
-    def __init__(self, base: Grams) -> None:
+    def __init__(self, base: Storage) -> None:
         super().__init__(len(base), base.n_points, base.names)
         self._base = base
         self._cache = BoundedCache()
@@ -166,11 +167,11 @@ class SphericalGrams(Grams):
             )
         return np.asarray(np.sqrt(squares))
 
-    def block(self, rows: Any) -> Grams:
-        return SphericalGrams(self._base.block(rows))
+    def block(self, rows: slice | Index) -> Storage:
+        return SphericalStorage(self._base.block(rows))
 
-    def _subset(self, chosen: NDArray[np.intp]) -> Grams:
-        part = SphericalGrams(self._base.subset(chosen))
+    def _subset(self, chosen: Index) -> Storage:
+        part = SphericalStorage(self._base.subset(chosen))
         part._cache = self._cache.part(chosen)
         return self._sharing(part, chosen)
 
@@ -182,8 +183,7 @@ class SphericalGrams(Grams):
         np.fill_diagonal(K, 1.0)
         return K
 
-    def rows(self, indices: Any) -> Array:
-        chosen = self._positions(indices)
+    def rows(self, chosen: Index) -> Array:
         lengths: Array = self._lengths[:, chosen, None] * self._lengths[:, None, :]
         return self._base.rows(chosen) / lengths
 
@@ -203,8 +203,7 @@ class SphericalGrams(Grams):
     def rank_bounds(self) -> tuple[int, ...]:
         return self._base.rank_bounds
 
-    def entries(self, rows: ArrayLike, columns: ArrayLike) -> Array:
-        i, j = self._pairs(rows, columns)
+    def entries(self, i: Index, j: Index) -> Array:
         lengths: Array = self._lengths[:, i] * self._lengths[:, j]
         return self._base.entries(i, j) / lengths
 

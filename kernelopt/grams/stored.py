@@ -1,4 +1,4 @@
-"""Stacks that store numbers: an array, the vectors of rank-one matrices, or the identity."""
+"""Storages of numbers: an array, the vectors of rank-one matrices, or the identity."""
 
 from __future__ import annotations
 
@@ -6,16 +6,15 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
 
 from kernelopt.errors import ShapeError
-from kernelopt.grams.base import Grams
 from kernelopt.grams.caching import cached_array, read_only
-from kernelopt.validation import Array, plain, shown
+from kernelopt.grams.storage import Storage
+from kernelopt.validation import Array, Index, plain, shown
 
 
-class ArrayGrams(Grams):
-    """A stack that is stored as an array."""
+class ArrayStorage(Storage):
+    """Matrices that are stored as one array."""
 
     def __init__(
         self, array: Array, names: Sequence[str] | None = None, largest: Array | None = None
@@ -31,27 +30,26 @@ class ArrayGrams(Grams):
     def gram(self, i: int) -> Array:
         return np.asarray(self._array[i])
 
-    def rows(self, indices: Any) -> Array:
-        return np.asarray(self._array[:, self._positions(indices)])
+    def rows(self, chosen: Index) -> Array:
+        return np.asarray(self._array[:, chosen])
 
-    def _subset(self, chosen: NDArray[np.intp]) -> Grams:
+    def _subset(self, chosen: Index) -> Storage:
         steps = np.unique(np.diff(chosen))
         if steps.size > 1 or not (steps > 0).all():
             return super()._subset(chosen)  # a slice of the array needs no copy, other indices would
         part = slice(chosen[0], chosen[-1] + 1, int(steps[0]) if steps.size else 1)
-        return self._sharing(ArrayGrams(self._array[part], self.names[part]), chosen)
+        return self._sharing(ArrayStorage(self._array[part], self.names[part]), chosen)
 
     @property
     def rank_bounds(self) -> tuple[int, ...]:
         nonzero = (np.diagonal(K).any() or K.any() for K in self._array)  # the diagonal is faster to read
         return tuple(self.n_points if each else 0 for each in nonzero)
 
-    def block(self, rows: Any) -> Grams:
-        chosen = self._block(rows)
-        return ArrayGrams(self._array[:, chosen][:, :, chosen], self.names)
+    def block(self, rows: slice | Index) -> Storage:
+        return ArrayStorage(self._array[:, rows][:, :, rows], self.names)
 
-    def combine(self, weights: ArrayLike) -> Array:
-        total: Array = np.tensordot(self._weights(weights), self._array, 1)
+    def combine(self, w: Array) -> Array:
+        total: Array = np.tensordot(w, self._array, 1)
         return total
 
     def _apply(self, a: Array) -> Array:
@@ -61,7 +59,7 @@ class ArrayGrams(Grams):
         return np.asarray(images.reshape(len(self), -1))
 
 
-class RankOneGrams(Grams):
+class RankOneStorage(Storage):
     """The matrices v_i v_i' of the columns of V."""
 
     def __init__(self, V: Array, names: Sequence[str] | None = None) -> None:
@@ -71,14 +69,14 @@ class RankOneGrams(Grams):
     def gram(self, i: int) -> Array:
         return np.outer(self.V[:, i], self.V[:, i])
 
-    def rows(self, indices: Any) -> Array:
-        return np.asarray(self.V[self._positions(indices)].T[:, :, None] * self.V.T[:, None, :])
+    def rows(self, chosen: Index) -> Array:
+        return np.asarray(self.V[chosen].T[:, :, None] * self.V.T[:, None, :])
 
-    def block(self, rows: Any) -> Grams:
-        return RankOneGrams(self.V[self._block(rows)], self.names)
+    def block(self, rows: slice | Index) -> Storage:
+        return RankOneStorage(self.V[rows], self.names)
 
-    def _subset(self, chosen: NDArray[np.intp]) -> Grams:
-        return self._sharing(RankOneGrams(self.V[:, chosen], [self.names[i] for i in chosen]), chosen)
+    def _subset(self, chosen: Index) -> Storage:
+        return self._sharing(RankOneStorage(self.V[:, chosen], [self.names[i] for i in chosen]), chosen)
 
     @cached_array
     def diagonals(self) -> Array:
@@ -92,14 +90,13 @@ class RankOneGrams(Grams):
     def rank_bounds(self) -> tuple[int, ...]:
         return (1,) * len(self)
 
-    def combine(self, weights: ArrayLike) -> Array:
-        return np.asarray((self.V * self._weights(weights)) @ self.V.T)
+    def combine(self, w: Array) -> Array:
+        return np.asarray((self.V * w) @ self.V.T)
 
     def _apply(self, a: Array) -> Array:
         return (self.V * (a @ self.V[: a.size])).T
 
-    def entries(self, rows: ArrayLike, columns: ArrayLike) -> Array:
-        i, j = self._pairs(rows, columns)
+    def entries(self, i: Index, j: Index) -> Array:
         return np.asarray((self.V[i] * self.V[j]).T)
 
     def inner(self) -> Array:
@@ -110,7 +107,7 @@ class RankOneGrams(Grams):
         return self.V[:, i : i + 1]
 
 
-class IdentityGrams(Grams):
+class IdentityStorage(Storage):
     """The single matrix I. Its kernel is k(x, z) = 1 if x and z are the same point, else 0."""
 
     def __init__(self, n_points: int) -> None:
@@ -119,14 +116,13 @@ class IdentityGrams(Grams):
     def gram(self, i: int) -> Array:
         return np.eye(self.n_points)
 
-    def rows(self, indices: Any) -> Array:
-        chosen = self._positions(indices)
+    def rows(self, chosen: Index) -> Array:
         unit = np.zeros((1, chosen.size, self.n_points))
         unit[0, np.arange(chosen.size), chosen] = 1.0
         return unit
 
-    def block(self, rows: Any) -> Grams:
-        return IdentityGrams(len(np.arange(self.n_points)[self._block(rows)]))
+    def block(self, rows: slice | Index) -> Storage:
+        return IdentityStorage(len(np.arange(self.n_points)[rows]))
 
     @cached_array
     def diagonals(self) -> Array:
@@ -138,8 +134,7 @@ class IdentityGrams(Grams):
     def inner(self) -> Array:
         return np.full((1, 1), float(self.n_points))
 
-    def entries(self, rows: ArrayLike, columns: ArrayLike) -> Array:
-        i, j = self._pairs(rows, columns)
+    def entries(self, i: Index, j: Index) -> Array:
         return np.asarray(i == j, dtype=float)[None]
 
     @property

@@ -5,11 +5,12 @@ from __future__ import annotations
 import numpy as np
 from scipy.linalg import lapack
 
-from kernelopt.grams.base import Grams
 from kernelopt.grams.caching import all_cached, chunks
-from kernelopt.grams.joined import JoinedGrams
-from kernelopt.grams.normalized import ScaledGrams
-from kernelopt.grams.stored import IdentityGrams, RankOneGrams
+from kernelopt.grams.grams import Grams
+from kernelopt.grams.joined import JoinedStorage
+from kernelopt.grams.normalized import ScaledStorage
+from kernelopt.grams.storage import Storage
+from kernelopt.grams.stored import IdentityStorage, RankOneStorage
 from kernelopt.validation import Array
 
 BLOCK_BYTES = 500_000
@@ -30,10 +31,12 @@ def triangle(grams: Grams) -> Array:
 
     R is the triangular factor of the matrix with vec K_i as column i.
 
-    Notes ----- Householder's method is backward stable in every column by itself: the error of the value at
-    mu is a small multiple of :math:`\varepsilon \sum_i |\mu_i| |K_i|_F`, whatever the scales of the kernels.
-    With a Cholesky factor of the inner products it would be a multiple of :math:`\sqrt{\varepsilon} \max_i
-    |\mu_i| |K_i|_F`.
+    Notes
+    -----
+    Householder's method is backward stable in every column by itself: the error of the value at mu is a
+    small multiple of :math:`\varepsilon \sum_i |\mu_i| |K_i|_F`, whatever the scales of the kernels. With a
+    Cholesky factor of the inner products it would be a multiple of
+    :math:`\sqrt{\varepsilon} \max_i |\mu_i| |K_i|_F`.
 
     The rows of the matrix are factored block by block, each block together with the triangle of the blocks
     before it. This takes N^2 m^2 operations, and O(m^2) numbers besides the rows of a block. The inner
@@ -41,18 +44,23 @@ def triangle(grams: Grams) -> Array:
     these kinds, and the cosines between them have eigenvalues above 0.01, their Cholesky factor is returned
     instead.
     """
-    if isinstance(grams, ScaledGrams):
-        base, constants = grams.unscaled()
-        return triangle(base) / constants
-    short = by_cosines(grams) if of_vectors(grams) else None
+    return factored(grams.storage)
+
+
+def factored(storage: Storage) -> Array:
+    """Return the triangular factor of the matrices of a storage; see `triangle`."""
+    if isinstance(storage, ScaledStorage):
+        base, constants = storage.unscaled()
+        return factored(base) / constants
+    short = by_cosines(storage) if of_vectors(storage) else None
     if short is not None:
         return short
-    m, N, _ = grams.shape
-    cached = list(grams) if all_cached(grams.shape) else None
+    m, N, _ = storage.shape
+    cached = list(storage) if all_cached(storage.shape) else None
     step = 1 + max(BLOCK_BYTES // (8 * m * N), TALL * m // N)
     R = np.zeros((0, m))
-    for chunk in chunks(grams.shape):
-        strips = grams.rows(chunk) if cached is None else [K[chunk] for K in cached]
+    for chunk in chunks(storage.shape):
+        strips = storage.rows(np.arange(N)[chunk]) if cached is None else [K[chunk] for K in cached]
         for start in range(chunk.start, chunk.stop, step):
             part = slice(start - chunk.start, start - chunk.start + step)
             R = extended(R, [strip[part] for strip in strips], start)
@@ -73,20 +81,20 @@ def extended(R: Array, strips: list[Array], start: int) -> Array:
         row[k : k + size] = strip[:, start:stop].ravel()
         np.multiply(strip[:, stop:], 2**0.5, out=row[k + size :].reshape(len(strip), -1))
     # numpy's qr copies the matrix twice, which takes longer than the factorisation.
-    factored = lapack.dgeqrf(stacked.T, lwork=PANEL * m, overwrite_a=1)[0]
-    return np.asarray(np.triu(factored[:m]))
+    upper = lapack.dgeqrf(stacked.T, lwork=PANEL * m, overwrite_a=1)[0]
+    return np.asarray(np.triu(upper[:m]))
 
 
-def of_vectors(grams: Grams) -> bool:
+def of_vectors(storage: Storage) -> bool:
     """Whether the inner products of the matrices are known without the matrices."""
-    if isinstance(grams, JoinedGrams):
-        return all(of_vectors(part) for part in grams.parts)
-    return isinstance(grams, RankOneGrams | IdentityGrams)
+    if isinstance(storage, JoinedStorage):
+        return all(of_vectors(part) for part in storage.parts)
+    return isinstance(storage, RankOneStorage | IdentityStorage)
 
 
-def by_cosines(grams: Grams) -> Array | None:
+def by_cosines(storage: Storage) -> Array | None:
     """Return the Cholesky factor of the inner products, or None where it is not accurate enough."""
-    products = grams.inner()
+    products = storage.inner()
     lengths = np.sqrt(np.diag(products))
     if not (lengths > 0).all():
         return None

@@ -4,8 +4,9 @@ cvxpy evaluates an expression through `Atom._value_impl`, from the leaves to the
 risk has variables of its own. They have no value before a conic solve, and a meaningless one after another
 method, although the risk at a kernel has a value at any time. cvxpy has no public hook for that, so a node
 that computes its own value overrides `_value_impl`. `Problem.unpack` computes the value of a problem from the
-objective. The certified value differs from that by its rounding error, so it is set afterwards. The module is
-tested with the oldest and the newest supported cvxpy.
+objective. The certified value differs from that by its rounding error, so it is set afterwards. A problem
+keeps its compiled forms in private attributes, which cannot be pickled. The module is tested with the oldest
+and the newest supported cvxpy.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from abc import abstractmethod
 import cvxpy as cp
 import numpy as np
 from cvxpy.atoms.affine.wraps import Wrap
+from cvxpy.problems.problem import Cache
 
 
 class ValuedWrap(Wrap):  # type: ignore[misc]
@@ -32,3 +34,13 @@ class ValuedWrap(Wrap):  # type: ignore[misc]
 def set_value(problem: cp.Problem, value: float) -> None:
     """Set the value of a solved problem."""
     problem._value = value
+
+
+def without_compiled(problem: cp.Problem) -> cp.Problem:
+    """Return a copy of a problem, of the same class, without the compiled forms that cvxpy caches."""
+    fresh = cp.Problem(problem.objective, problem.constraints)
+    compiled = {name for name, value in vars(fresh).items() if isinstance(value, dict | Cache)}
+    kept = {name: value for name, value in vars(problem).items() if name not in compiled}
+    copied: cp.Problem = object.__new__(type(problem))
+    vars(copied).update(vars(fresh) | kept)
+    return copied

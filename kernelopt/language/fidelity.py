@@ -43,7 +43,7 @@ class Distance(Wrap):  # type: ignore[misc]
 
 
 def differences(expression: Any) -> Iterator[Difference]:
-    """Walk an expression, and return the marked differences in it."""
+    """Yield the subexpressions of an expression that are a `Difference`, from left to right."""
     if isinstance(expression, Difference):
         yield expression
     else:

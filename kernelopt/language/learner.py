@@ -71,7 +71,8 @@ class Learner:
         clipped = [nearest_psd((K + K.T) / 2) for K in Ks]
         kernels = [K for K in clipped if K is not None]
         if len(kernels) < len(Ks):
-            return Machine(np.inf, np.zeros(self.n), np.nan)
+            none = Machine(np.inf, np.zeros(self.n), np.nan)
+            return none if len(Ks) == 1 else BlockMachine(*none, np.zeros((len(Ks), self.n)))
         if len(kernels) == 1:
             return learn(kernels[0], self.y, self.loss, self.bias is not None, watch=watch)
         return learn_blocks(kernels, self.y, self.loss, self.bias is not None, self.norm, watch)

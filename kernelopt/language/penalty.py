@@ -10,7 +10,7 @@ import numpy as np
 from kernelopt.grams import Grams
 from kernelopt.language.combination import combine
 from kernelopt.language.span import Span
-from kernelopt.language.terms import FixedGrams, Term, terms
+from kernelopt.language.terms import ExpressionStorage, Term, terms
 from kernelopt.validation import PSD_TOLERANCE, smallest_relative_eigenvalue
 
 Form = Literal["fixed", "second-order cone", "semidefinite"]
@@ -38,7 +38,7 @@ def penalty(K: cp.Expression, n: int, label: str) -> Penalty:
     """
     rows = slice(0, n)
     if K.is_constant() and not K.parameters():
-        fixed = FixedGrams(K, rows)
+        fixed = Grams(ExpressionStorage(K, rows))
         u = cp.Variable(n, name=f"u{label}")
         return Penalty(Span(u, fixed), cp.sum_squares(u), cp.norm2(u), "fixed")
     parts = weighted(K)
@@ -70,14 +70,18 @@ def weighted(K: cp.Expression) -> list[Term] | None:
     if any(is_indefinite_constant(grams) for _, grams in parts):
         return None
     constant = [combine(w, grams) for w, grams in parts if w.is_constant()]
-    joined = [Term(cp.Constant(np.ones(1)), FixedGrams(sum(constant[1:], constant[0])))] if constant else []
-    return [part for part in parts if not part.weights.is_constant()] + joined
+    found = [part for part in parts if not part.weights.is_constant()]
+    if constant:
+        total = ExpressionStorage(sum(constant[1:], constant[0]))
+        found.append(Term(cp.Constant(np.ones(1)), Grams(total)))
+    return found
 
 
 def is_indefinite_constant(grams: Grams) -> bool:
     """Whether a matrix in a sum, such as K0 in `K - 0.1 * K0`, has a negative eigenvalue."""
-    given = isinstance(grams, FixedGrams) and isinstance(grams.expression, cp.Constant)
-    return given and smallest_relative_eigenvalue(grams.gram(0)) < -PSD_TOLERANCE
+    given = grams.storage
+    constant = isinstance(given, ExpressionStorage) and isinstance(given.expression, cp.Constant)
+    return constant and smallest_relative_eigenvalue(given.gram(0)) < -PSD_TOLERANCE
 
 
 def half_square(penalties: tuple[Penalty, ...], norm: float) -> cp.Expression:

@@ -16,10 +16,7 @@ from kernelopt.language.adapter import ValuedWrap
 from kernelopt.language.combination import Combination, as_kernel
 from kernelopt.language.learner import Learner
 from kernelopt.language.penalty import half_square, penalty
-from kernelopt.learner import (
-    BlockMachine,
-    Machine,
-)
+from kernelopt.learner import BlockMachine, Machine
 from kernelopt.losses import Loss
 from kernelopt.validation import Array, as_vector, boolean, exponent, shown
 
@@ -115,19 +112,15 @@ class Risk(ValuedWrap):
         list. If `norm` is not 2, each member is multiplied by the scale s of its part f_i = s K_i alpha.
         """
         machine = self.oracle()
-        several = isinstance(machine, BlockMachine)
-        scales = np.ones(1)
-        if isinstance(machine, BlockMachine):
-            length = max(float(np.linalg.norm(machine.alpha)), 1e-300)
-            scales = np.linalg.norm(machine.coefficients, axis=1) / length
+        scales = machine.scales if self.learner.norm != 2 else np.ones(len(self.learner.kernels))
         slopes: list[Array] = []
         for K, scale in zip(self.learner.kernels, scales, strict=True):
             if isinstance(K, Combination):
                 slope = K.grams.forms(machine.alpha)
             else:
                 slope = np.outer(machine.alpha, machine.alpha)
-            slopes.append(-(scale if several and self.learner.norm != 2 else 1.0) * slope / 2)
-        return slopes if several else slopes[0]
+            slopes.append(-scale * slope / 2)
+        return slopes if isinstance(machine, BlockMachine) else slopes[0]
 
 
 def with_read_only_arrays(machine: Machine | BlockMachine) -> Machine | BlockMachine:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import cvxpy as cp
 import numpy as np
@@ -14,10 +14,10 @@ from cvxpy.atoms.affine.promote import Promote
 from cvxpy.atoms.affine.reshape import reshape
 from cvxpy.atoms.affine.unary_operators import NegExpression
 
-from kernelopt.grams import Grams, IdentityGrams
+from kernelopt.grams import Grams, Storage
 from kernelopt.grams.caching import cached_array
 from kernelopt.language.combination import Combination
-from kernelopt.validation import Array, as_symmetric
+from kernelopt.validation import Array, Index, as_symmetric
 
 
 class Term(NamedTuple):
@@ -27,10 +27,10 @@ class Term(NamedTuple):
     grams: Grams
 
 
-class FixedGrams(Grams):
+class ExpressionStorage(Storage):
     """A constant matrix that is evaluated from a cvxpy expression when it is needed."""
 
-    def __init__(self, expression: cp.Expression, rows: Any = None) -> None:
+    def __init__(self, expression: cp.Expression, rows: slice | Index | None = None) -> None:
         self.expression, self.points = expression, rows
         n = expression.shape[0] if rows is None else len(np.arange(expression.shape[0])[rows])
         super().__init__(1, n, ["the fixed kernel"])
@@ -43,10 +43,10 @@ class FixedGrams(Grams):
     def gram(self, i: int) -> Array:
         return self._gram
 
-    def block(self, rows: Any) -> Grams:
+    def block(self, rows: slice | Index) -> Storage:
         whole = np.arange(self.expression.shape[0])
         chosen = whole if self.points is None else whole[self.points]
-        return FixedGrams(self.expression, chosen[rows])
+        return ExpressionStorage(self.expression, chosen[rows])
 
 
 def terms(K: cp.Expression) -> list[Term] | None:
@@ -144,5 +144,5 @@ def constant_term(K: cp.Expression) -> Term:
         diagonal = np.asarray(value.diagonal())
         constant = diagonal[0] != 0 and (diagonal == diagonal[0]).all()
         if constant and abs(value).sum() == abs(diagonal).sum():
-            return Term(diagonal[0] * one, IdentityGrams(K.shape[0]))
-    return Term(one, FixedGrams(K))
+            return Term(diagonal[0] * one, Grams.identity(K.shape[0]))
+    return Term(one, Grams(ExpressionStorage(K)))

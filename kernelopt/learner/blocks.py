@@ -13,12 +13,12 @@ from kernelopt.learner.single import learn
 from kernelopt.losses import Loss
 from kernelopt.numerics.factors import pivoted_cholesky
 from kernelopt.numerics.norms import conjugate_exponent, lp_length
+from kernelopt.numerics.rounding import SMALLEST_DIVISOR
 from kernelopt.threads import Watch, quietly
 from kernelopt.validation import Array
 
 POLISHING_STEPS = 10  # alternations at most between alpha and the scales, for norms above 2
 CLOSE = 1e-7  # relative gap above which the primal is solved too
-TINY = 1e-300  # keeps a division by a vanishing norm finite
 
 
 class BlockMachine(NamedTuple):
@@ -32,6 +32,16 @@ class BlockMachine(NamedTuple):
     alpha: Array
     intercept: float
     coefficients: Array  # (m, n)
+
+    @property
+    def scales(self) -> Array:
+        """The scales |coefficients_m| / |alpha| of f = sum_m scales_m K_m alpha, shape (m,).
+
+        They are ones where alpha = 0, since then f = 0 for all scales.
+        """
+        length = float(np.linalg.norm(self.alpha))
+        sizes = np.linalg.norm(self.coefficients, axis=1)
+        return np.asarray(sizes / length) if length > 0 else np.ones(sizes.size)
 
 
 def learn_blocks(
@@ -53,7 +63,7 @@ def learn_blocks(
     # The conic solver's alpha is accurate to about 1e-6. Training at the combined kernel is more accurate.
     for _ in range(1 if norm < 2 else POLISHING_STEPS):
         if norm < 2:
-            scales = scales / max(lp_length(scales, norm / (2 - norm)), TINY)
+            scales = scales / max(lp_length(scales, norm / (2 - norm)), SMALLEST_DIVISOR)
         alpha = learn(np.tensordot(scales, np.asarray(Ks), 1), y, loss, bias, watch=watch).alpha
         if norm > 2:
             scales = block_scales(np.array([float(alpha @ K @ alpha) for K in Ks]), norm)

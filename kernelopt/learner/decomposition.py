@@ -6,9 +6,10 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from kernelopt.learner.smo import compiled, coordinate_steps, smo_pairs
+from kernelopt.learner.smo import coordinate_steps, smo_pairs
 from kernelopt.losses import Loss
 from kernelopt.losses.base import Curve
+from kernelopt.numerics.compiling import compiled
 from kernelopt.threads import Watch
 from kernelopt.validation import Array
 

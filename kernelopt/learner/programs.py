@@ -12,11 +12,11 @@ from kernelopt.conic.calls import call
 from kernelopt.errors import SolverError
 from kernelopt.losses import Loss
 from kernelopt.numerics.norms import conjugate_exponent, lp_length
+from kernelopt.numerics.rounding import SMALLEST_DIVISOR
 from kernelopt.threads import Watch, quietly
 from kernelopt.validation import Array
 
 SCS_TOLERANCE = 1e-9  # near the accuracy of the interior-point solver that it replaces
-TINY = 1e-300  # keeps a division by a vanishing norm finite
 
 
 def dual_program(
@@ -68,9 +68,9 @@ def solve_conic(problem: cp.Problem, loss: Loss, watch: Watch | None = None) -> 
     while the solver runs, and a `watch` is called then.
     """
     try:
-        solve(problem, cp.CLARABEL, {"max_threads": 1}, watch)
+        solve_watched(problem, cp.CLARABEL, {"max_threads": 1}, watch)
     except cp.SolverError:
-        solve(problem, cp.SCS, {"eps_abs": SCS_TOLERANCE, "eps_rel": SCS_TOLERANCE}, watch)
+        solve_watched(problem, cp.SCS, {"eps_abs": SCS_TOLERANCE, "eps_rel": SCS_TOLERANCE}, watch)
     if problem.value is None or not np.isfinite(problem.value):
         raise SolverError(
             f"the machine at a fixed kernel must have a solution, got status {problem.status} for {loss!r}. "
@@ -78,7 +78,7 @@ def solve_conic(problem: cp.Problem, loss: Loss, watch: Watch | None = None) -> 
         )
 
 
-def solve(problem: cp.Problem, solver: str, options: dict[str, Any], watch: Watch | None) -> None:
+def solve_watched(problem: cp.Problem, solver: str, options: dict[str, Any], watch: Watch | None) -> None:
     """Solve a problem as cvxpy's own `solve` does, but in a thread of its own if there is a `watch`."""
     with quietly(watch):
         data, chain, inverse = problem.get_problem_data(solver, solver_opts=dict(options))
@@ -104,5 +104,5 @@ def block_scales(forms: Array, norm: float) -> Array:
     s = conjugate_exponent(norm)
     length = lp_length(q, s)
     safe = np.where(q > 0, q, 1.0)
-    scales: Array = np.where(q > 0, (safe / max(length, TINY)) ** (s - 2), 0.0)
+    scales: Array = np.where(q > 0, (safe / max(length, SMALLEST_DIVISOR)) ** (s - 2), 0.0)
     return scales

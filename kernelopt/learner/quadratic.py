@@ -39,7 +39,7 @@ def interior_points(
     scale = 1 / size if size > 0 else 1.0
     unit = Curve(curve.linear, scale * curve.curvature, curve.l1, curve.lower / scale, curve.upper / scale)
     for factored in (False, True):
-        beta = interior_point(scale * K, unit, bias, factored, watch)
+        beta = interior_point_solution(scale * K, unit, bias, factored, watch)
         if beta is not None:
             yield scale * beta
             for boundary in BOUND_TOLERANCES:
@@ -50,7 +50,7 @@ def interior_points(
                     yield scale * polished
 
 
-def interior_point(
+def interior_point_solution(
     K: Array, curve: Curve, bias: bool, factored: bool, watch: Watch | None = None
 ) -> Array | None:
     """Return Clarabel's solution in the variables a, or (a, w = L'a) if `factored`.

@@ -18,7 +18,7 @@ from kernelopt.validation import Array
 
 SMALL = 150  # points up to which an interior point is no slower than the import of numba
 CLOSE = 1e-9  # default relative gap of a machine
-NEWTON_STEPS = 20
+NEWTON_STEPS = 20  # at most: it converges quadratically in a few, or the conic solve takes over
 SHORTEST_STEP = 1e-8  # of a line search, relative to the Newton step
 
 
@@ -31,6 +31,16 @@ class Machine(NamedTuple):
     value: float
     alpha: Array
     intercept: float
+
+    @property
+    def coefficients(self) -> Array:
+        """The coefficients of the only kernel as a row, shape (1, n), as in `BlockMachine`."""
+        return self.alpha[None]
+
+    @property
+    def scales(self) -> Array:
+        """The scale one of the only kernel, shape (1,), as in `BlockMachine`."""
+        return np.ones(1)
 
 
 def learn(

@@ -8,27 +8,11 @@ References
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import cache
-from typing import Any
-
 import numpy as np
 
 from kernelopt.validation import Array
 
 SMALLEST_CURVATURE = 1e-12  # replaces a zero curvature in a Newton step, as in LIBSVM
-
-
-@cache
-def compiled(loop: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a loop compiled by numba, with the machine code cached on disk where that is possible."""
-    from numba import njit  # slow to import, and only large problems need it
-
-    try:
-        fast: Callable[..., Any] = njit(cache=True)(loop)
-    except RuntimeError:  # no directory that numba may write to
-        fast = njit(loop)
-    return fast
 
 
 def smo_pairs(

@@ -21,6 +21,8 @@ from kernelopt.validation import Array, as_labels, as_targets, positive, shown
 
 ROUNDING = 1e-13  # a sum below this share of the sum of absolute values counts as zero
 ROOT_TOLERANCE = 1e-15  # absolute tolerance of Brent's method for the intercept
+BRENT_ITERATIONS = 2000  # more than the 1100 halvings from the largest double to that tolerance
+TERM_ROUNDINGS = 64  # beside one per sample, more than a term of a loss takes: 37 for an entropy, see below
 LARGE = 1e12  # replaces an infinite entry of a point that is projected
 
 
@@ -156,7 +158,7 @@ class Loss(ABC):
         t = f + intercept
         reach = error + UNIT * np.abs(t)
         slopes = np.maximum(np.abs(self.response(t - reach, y)), np.abs(self.response(t + reach, y)))
-        value, roundings = self.value(t, y), gamma(t.size + 32)
+        value, roundings = self.value(t, y), gamma(t.size + TERM_ROUNDINGS)
         a = self.response(t, y)
         size = abs(value) + float(np.abs(a * t).sum())
         if self.quadratic:
@@ -172,7 +174,7 @@ class Loss(ABC):
         whose derivative is at most -log u < 37 with the unit roundoff u, that changes a term by at most 37 u
         |alpha_i|.
         """
-        roundings = gamma(alpha.size + 64)
+        roundings = gamma(alpha.size + TERM_ROUNDINGS)
         if not self.quadratic:
             value = self.dual_value(alpha, y)
             return Bounded(value, roundings * (abs(value) + float(np.abs(alpha).sum())))
@@ -242,7 +244,7 @@ class Loss(ABC):
             reach *= 2
         if not np.isfinite(reach):
             return 0.0
-        return float(brentq(slope, -reach, reach, xtol=ROOT_TOLERANCE, maxiter=2000))
+        return float(brentq(slope, -reach, reach, xtol=ROOT_TOLERANCE, maxiter=BRENT_ITERATIONS))
 
     def _knots(self, y: Array) -> Array:
         """Return the predictions at which the response is not differentiable, shape (k, n)."""

@@ -12,7 +12,8 @@ from cvxpy.transforms.indicator import indicator
 from scipy.special import expit, logit, xlog1py, xlogy
 
 from kernelopt.losses.base import Curve, Loss, Primal
-from kernelopt.losses.weights import Weight, checked_weight, per_sample, weighted_sum
+from kernelopt.losses.weighted import WeightedLoss
+from kernelopt.losses.weights import per_sample, weighted_sum
 from kernelopt.numerics.rounding import UNIT, gamma, upwards
 from kernelopt.validation import Array, positive
 
@@ -25,7 +26,7 @@ def signed_box(y: Array, curvature: float | Array, C: float | Array) -> Curve:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class hinge(Loss):
+class hinge(WeightedLoss):
     """The hinge loss of the 1-norm soft margin, sum_i C_i (1 - y_i t_i)_+.
 
     Its dual is l(a) = y'a on 0 <= y_i a_i <= C_i.
@@ -43,11 +44,6 @@ class hinge(Loss):
     1.0
     """
 
-    C: Weight = 1.0
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "C", checked_weight(self.C, "C"))
-
     def expression(self, fit: cp.Expression, y: Array) -> cp.Expression:
         return weighted_sum(self.C, cp.pos(1 - cp.multiply(y, fit)))
 
@@ -56,7 +52,7 @@ class hinge(Loss):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class squared_hinge(Loss):
+class squared_hinge(WeightedLoss):
     """The squared hinge loss of the 2-norm soft margin, sum_i C_i/2 (1 - y_i t_i)_+^2.
 
     Its dual is l(a) = y'a - sum_i a_i^2 / (2 C_i) on 0 <= y_i a_i.
@@ -67,11 +63,6 @@ class squared_hinge(Loss):
         Weight of each sample, not divided by n.
     """
 
-    C: Weight = 1.0
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "C", checked_weight(self.C, "C"))
-
     def expression(self, fit: cp.Expression, y: Array) -> cp.Expression:
         return weighted_sum(self.C, cp.square(cp.pos(1 - cp.multiply(y, fit)))) / 2
 
@@ -80,7 +71,7 @@ class squared_hinge(Loss):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class huberized_hinge(Loss):
+class huberized_hinge(WeightedLoss):
     """The hinge with a quadratic part, sum_i max_{0 <= a <= C_i} a (1 - y_i t_i) - tau/2 a^2.
 
     It is zero for y_i t_i >= 1, quadratic over a length tau C_i, and then linear with slope C_i. Its dual is
@@ -99,11 +90,10 @@ class huberized_hinge(Loss):
     .. [1] Lanckriet et al., JMLR 5 (2004), section 4.1, Proposition 15.
     """
 
-    C: Weight = 1.0
     tau: float = 1.0
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "C", checked_weight(self.C, "C"))
+        super().__post_init__()
         object.__setattr__(self, "tau", positive(self.tau, "tau"))
 
     def scaled(self, factor: float) -> Self:
@@ -165,7 +155,7 @@ class hard_margin(Loss):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class logistic(Loss):
+class logistic(WeightedLoss):
     """The logistic loss, sum_i C_i log(1 + exp(-y_i t_i)).
 
     Its dual is l(a) = sum_i C_i H(y_i a_i / C_i) on 0 <= y_i a_i <= C_i, with the entropy
@@ -176,11 +166,6 @@ class logistic(Loss):
     C : float > 0, array of shape (n,), or scalar cp.Parameter, default 1.0
         Weight of each sample, not divided by n.
     """
-
-    C: Weight = 1.0
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "C", checked_weight(self.C, "C"))
 
     @property
     def quadratic(self) -> bool:

@@ -8,13 +8,14 @@ from typing import ClassVar, Literal, Self
 import cvxpy as cp
 import numpy as np
 
-from kernelopt.losses.base import Curve, Loss
-from kernelopt.losses.weights import Weight, checked_weight, per_sample, weighted_sum
+from kernelopt.losses.base import Curve
+from kernelopt.losses.weighted import WeightedLoss
+from kernelopt.losses.weights import per_sample, weighted_sum
 from kernelopt.validation import Array, positive
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class squared(Loss):
+class squared(WeightedLoss):
     """The squared loss, sum_i C_i/2 (t_i - y_i)^2.
 
     Its dual is l(a) = y'a - sum_i a_i^2 / (2 C_i), without bounds.
@@ -26,10 +27,6 @@ class squared(Loss):
     """
 
     kind: ClassVar[Literal["labels", "targets", "none"]] = "targets"
-    C: Weight = 1.0
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "C", checked_weight(self.C, "C"))
 
     def dilated(self, unit: float) -> Self:
         """Return the loss of targets in another unit, with C times the square of the unit."""
@@ -44,7 +41,7 @@ class squared(Loss):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class epsilon_insensitive(Loss):
+class epsilon_insensitive(WeightedLoss):
     """The loss of support vector regression, sum_i C_i (|t_i - y_i| - eps)_+.
 
     Its dual is l(a) = y'a - eps |a|_1 on |a_i| <= C_i.
@@ -58,11 +55,10 @@ class epsilon_insensitive(Loss):
     """
 
     kind: ClassVar[Literal["labels", "targets", "none"]] = "targets"
-    C: Weight = 1.0
     eps: float = 0.1
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "C", checked_weight(self.C, "C"))
+        super().__post_init__()
         object.__setattr__(self, "eps", positive(self.eps, "eps", allow_zero=True))
 
     def dilated(self, unit: float) -> Self:
@@ -78,7 +74,7 @@ class epsilon_insensitive(Loss):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class one_class(Loss):
+class one_class(WeightedLoss):
     """The loss of one-class learning, sum_i C_i (1 - t_i)_+, used without intercept.
 
     Its dual is l(a) = 1'a on 0 <= a_i <= C_i. With an intercept the optimum would be b = 1 and f = 0.
@@ -91,10 +87,6 @@ class one_class(Loss):
 
     kind: ClassVar[Literal["labels", "targets", "none"]] = "none"
     default_bias: ClassVar[bool] = False
-    C: Weight = 1.0
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "C", checked_weight(self.C, "C"))
 
     def expression(self, fit: cp.Expression, y: Array) -> cp.Expression:
         return weighted_sum(self.C, cp.pos(1 - fit))

@@ -11,7 +11,7 @@ from kernelopt.methods.method import Cost, Method, Outcome
 from kernelopt.methods.mirror_descent.method import MirrorDescent
 from kernelopt.methods.similarity import FirstOrderDual
 from kernelopt.methods.solution import Learned, Solution
-from kernelopt.methods.solve import SolveOptions, register_method, solve
+from kernelopt.methods.solve import DEFAULT_TOL, SolveOptions, register_method, solve
 
 for method in (
     Exact(),
@@ -25,6 +25,7 @@ for method in (
     register_method(method)
 
 __all__ = [
+    "DEFAULT_TOL",
     "Cost",
     "Explanation",
     "Learned",

@@ -14,7 +14,8 @@ import numpy as np
 from kernelopt.certificates.gap import relative_gap
 from kernelopt.errors import Stopped
 from kernelopt.methods.interrupts import DelayedInterrupt
-from kernelopt.methods.progress import ProgressLine
+from kernelopt.numerics.compiling import numba_clock
+from kernelopt.progress import ProgressLine
 
 Callback = Callable[[dict[str, Any]], Any]
 History = tuple[tuple[float, float, float], ...]
@@ -96,9 +97,9 @@ class Control:
         self.stopped, self.ended_by_caller = "", False
         self._known = (-np.inf, np.inf)  # the best bounds of all methods so far
         self._history: list[tuple[float, float, float]] = []
-        self._limited = time_limit is not None  # whether the deadline comes from the time limit
-        self._began = time.perf_counter()
+        self._began, self._compiled_before = time.perf_counter(), numba_clock.seconds
         self._deadline = np.inf if time_limit is None else self._began + time_limit
+        self._budget_end = np.inf  # in seconds without compilation
 
     @property
     def history(self) -> History:
@@ -111,9 +112,25 @@ class Control:
         return time.perf_counter() - self._began
 
     @property
+    def seconds_without_compilation(self) -> float:
+        """The seconds since the call began, less those that numba has taken.
+
+        Predicted seconds compare with these: numba compiles a function once on a machine, for seconds.
+        """
+        return self.seconds - (numba_clock.seconds - self._compiled_before)
+
+    @property
     def remaining(self) -> float:
-        """The seconds until the deadline of the running method, infinite without one."""
-        return max(0.0, self._deadline - time.perf_counter())
+        """The seconds until the deadline or the end of the method's budget, infinite without either."""
+        return max(0.0, min(self._remaining_to_deadline, self._remaining_in_budget))
+
+    @property
+    def _remaining_to_deadline(self) -> float:
+        return self._deadline - time.perf_counter()
+
+    @property
+    def _remaining_in_budget(self) -> float:
+        return self._budget_end - self.seconds_without_compilation
 
     @property
     def remaining_in_call(self) -> float:
@@ -122,7 +139,7 @@ class Control:
 
     @property
     def out_of_time(self) -> bool:
-        """Whether the deadline of the running method has passed."""
+        """Whether the running method has reached the deadline or the end of its budget."""
         return self.remaining <= 0
 
     @property
@@ -146,18 +163,17 @@ class Control:
     def running(self, method: str, certification: float = 0.0, budget: float = np.inf) -> Control:
         """Start the clock of a method that may take `budget` seconds; return the control, as a context.
 
-        The predicted seconds of the certificate are reserved, up to a share of the time limit.
+        Seconds in which numba compiles count towards the time limit, but not towards the budget. The
+        predicted seconds of the certificate are reserved, up to a share of the time limit.
         """
         self.method, self.iterations = method, 0
         self.best = self.proof = self.machines = None
         self.lower, self.upper = -np.inf, np.inf
         self.stopped = ""
-        self._deadline = time.perf_counter() + budget
+        self._budget_end, self._deadline = self.seconds_without_compilation + budget, np.inf
         if self.time_limit is not None:
             reserved = min(certification, LARGEST_CERTIFICATE_SHARE * self.time_limit)
-            limit = self._began + self.time_limit - reserved
-            self._limited = limit <= self._deadline
-            self._deadline = min(self._deadline, limit)
+            self._deadline = self._began + self.time_limit - reserved
         return self
 
     @contextmanager
@@ -184,7 +200,7 @@ class Control:
         if self.time_limit is not None:
             limit = self._began + self.time_limit + max(GRACE_SECONDS, GRACE_SHARE * self.time_limit)
         self._deadline = min(limit, now + GRACE_SECONDS) if self.hurried else limit
-        self._limited = self.time_limit is not None
+        self._budget_end = np.inf
 
     def report(
         self, lower: float, upper: float, *, point: Any, proof: Any = None, machines: Any = None, **more: Any
@@ -207,7 +223,7 @@ class Control:
         return bool(self.gap <= self.tol) or bool(self.stopped)
 
     def _record_deadline(self) -> None:
-        if self._limited:
+        if self.time_limit is not None and self._remaining_to_deadline <= self._remaining_in_budget:
             self.stopped, self.ended_by_caller = f"the time limit of {self.time_limit:g} s was reached", True
         else:
             self.stopped = "it took longer than predicted"

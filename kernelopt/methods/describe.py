@@ -9,7 +9,7 @@ import numpy as np
 from cvxpy.reductions.solution import Solution as CvxpySolution
 
 from kernelopt.certificates import Certificate
-from kernelopt.grams import Grams, IdentityGrams
+from kernelopt.grams import Grams, IdentityStorage
 from kernelopt.language.adapter import set_value
 from kernelopt.language.terms import terms
 from kernelopt.learner import BlockMachine, Machine
@@ -61,13 +61,9 @@ def filled(variable: cp.Variable, value: Any) -> Any:
 
 def learned_machine(term: RiskTerm, machine: Machine | BlockMachine) -> Learned:
     """Return the machine of a risk, with its kernel at the current values of the structure's variables."""
-    several = isinstance(machine, BlockMachine)
-    coefficients = machine.coefficients if several else machine.alpha[None]  # type: ignore[union-attr]
     parts: list[Part] = []
     combined = inductive = True
-    for K, c in zip(term.kernels, coefficients, strict=True):
-        length = float(np.linalg.norm(machine.alpha))
-        scale = float(np.linalg.norm(c)) / length if length > 0 else 1.0
+    for K, c, scale in zip(term.kernels, machine.coefficients, machine.scales, strict=True):
         c = c / scale if scale > 0 else machine.alpha
         pieces = terms(K)
         if pieces is None:
@@ -76,7 +72,8 @@ def learned_machine(term: RiskTerm, machine: Machine | BlockMachine) -> Learned:
             continue
         inductive = inductive and all(weights.is_nonneg() for weights, _ in pieces)
         for weights, grams in pieces:
-            ridge = isinstance(grams, IdentityGrams) and len(pieces) > 1  # alone, the identity is the kernel
+            # A ridge is the identity beside other kernels; alone, it is the kernel.
+            ridge = isinstance(grams.storage, IdentityStorage) and len(pieces) > 1
             parts.append(Part(scale * np.ravel(weights.value), grams, c, ridge))
     b, y, loss = float(machine.intercept), term.learner.y, repr(term.learner.loss)
     return Learned(machine.alpha, b, tuple(parts), combined, inductive, y, float(machine.value), loss)

@@ -10,9 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from kernelopt.certificates.impossible import loose_weights, nothing_bounds
+from kernelopt.certificates.impossible import unbounded_text, unbounded_variables
 from kernelopt.certificates.multiplier import constraint_multipliers
 from kernelopt.errors import ConvergenceWarning, KerneloptError, MethodError, SolverError
+from kernelopt.grams import check_leading_blocks
 from kernelopt.language.terms import terms
 from kernelopt.methods.control import Control
 from kernelopt.methods.describe import learned_machine, only_vector, weights_are_unique, write_back
@@ -26,18 +27,31 @@ from kernelopt.structure.evaluation import Evaluator
 from kernelopt.structure.structure import Structure
 
 LIBRARIES = {"kernelopt", "formulations", "cvxpy"}
-# A further method runs if its predicted seconds are at most a multiple of the time spent, or these seconds.
-PATIENCE, SMALLEST_PATIENCE = 10.0, 60.0
-# It may take a multiple of its predicted seconds, or these seconds.
+# After the first method, a method is run if its predicted seconds are at most the larger of two numbers: this
+# factor times the seconds spent so far, and these seconds.
+WORTHWHILE_FACTOR, WORTHWHILE_SECONDS = 10.0, 60.0
+# A method is ended after the larger of two numbers: this factor times its predicted seconds, and these
+# seconds. The time that numba takes to compile functions is not counted.
 OVERRUN, SMALLEST_BUDGET = 3.0, 2.0
-# The same for the first method, whose budget is larger because the others are predicted to be slower.
+# These numbers of the first method are larger, since all other methods are predicted to be slower.
 FIRST_OVERRUN, SMALLEST_FIRST_BUDGET = 10.0, 10.0
 SHOWN = 3  # number of other methods that a warning names
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """A method, its data read from the problem, and its predicted seconds with those of the certificate."""
+    """A method that applies to a problem.
+
+    Attributes
+    ----------
+    method : Method
+    match : object
+        The data that `Method.match` has read from the problem.
+    seconds : float
+        The predicted seconds of the method and of its certificate.
+    certification : float
+        The predicted seconds of the certificate alone.
+    """
 
     method: Method
     match: Any
@@ -48,13 +62,13 @@ class Candidate:
 def drive(structure: Structure, candidates: Sequence[Candidate], control: Control) -> Solution:
     """Run the candidates in order until the certified gap meets the tolerance; return the solution.
 
-    A method that ends above the tolerance, or raises, is followed by the next one, which starts from the best
-    point so far. If the caller or the time limit ends the call, the best point so far is returned.
+    If a method ends above the tolerance or raises an error, the next method starts from the best point so
+    far. If the caller or the time limit ends the call, the best point so far is returned.
 
     Raises
     ------
     InfeasibleError, UnboundedError
-        With a proof.
+        If a proof was found that the problem is infeasible or unbounded.
     MethodError, SolverError
         The error of the first method, if no method found a point with finite bounds.
     """
@@ -73,9 +87,9 @@ def run_methods(structure: Structure, candidates: Sequence[Candidate], control: 
             sequence.run(candidate, sequence.budget(candidate, candidates[k + 1 :]))
         if sequence.done:
             break
-    if not sequence.done and sequence.overtime is not None:  # no other method met the tolerance either
+    if not sequence.done and sequence.overtime is not None:  # the methods after it did not meet the tolerance
         sequence.run(sequence.overtime, np.inf)
-    # A user who names a solver or its options gets the error of that solver, and no fallback.
+    # If the user has named a solver or its options, the error of that solver is raised: there is no fallback.
     given = [getattr(c.method, name, None) for c in candidates for name in ("solver", "solver_options")]
     named = any(value is not None for value in given) and not control.ended_by_caller
     if not sequence.found and isinstance(sequence.failure, SolverError | None) and not named:
@@ -95,7 +109,7 @@ def check_kernels(structure: Structure) -> None:
     for term in structure.risks:
         for K, form in zip(term.kernels, term.forms, strict=True):
             for _, grams in (terms(K) or ()) if form == "second-order cone" else ():
-                grams.check_leading_blocks()
+                check_leading_blocks(grams)
 
 
 class MethodSequence:
@@ -134,11 +148,15 @@ class MethodSequence:
 
     def worthwhile(self, candidate: Candidate) -> bool:
         """Whether the predicted time of a method is acceptable in view of the time spent already."""
-        acceptable = max(PATIENCE * self.control.seconds, SMALLEST_PATIENCE)
+        spent = self.control.seconds_without_compilation
+        acceptable = max(WORTHWHILE_FACTOR * spent, WORTHWHILE_SECONDS)
         return self.first or candidate.seconds <= min(acceptable, self.control.remaining_in_call)
 
     def budget(self, candidate: Candidate, later: Sequence[Candidate]) -> float:
-        """Return the seconds after which the next method takes over, infinite where there is none."""
+        """Return the seconds after which a method is ended and the next one starts.
+
+        They are infinite for the first method if no later method is predicted to be that fast.
+        """
         if not self.first:
             return max(OVERRUN * candidate.seconds, SMALLEST_BUDGET)
         budget = max(FIRST_OVERRUN * candidate.seconds, SMALLEST_FIRST_BUDGET)
@@ -185,7 +203,7 @@ def no_point_error(control: Control) -> BaseException:
 
 
 def solution_at(structure: Structure, best: Result, control: Control, tried: Sequence[str]) -> Solution:
-    """Write the best point into the user's problem, and return it as a `Solution`."""
+    """Write the best point into the variables of the user's problem, and return the `Solution`."""
     certificate, outcome = best.certificate, best.outcome
     optimal = certificate.gap <= control.tol
     duals = outcome.multipliers
@@ -242,10 +260,10 @@ def caller_stack_level() -> int:
 
 def advice(structure: Structure, best: Result, control: Control, tried: Sequence[str]) -> str:
     """Return why the call ended and, unless the caller ended it, what the user can try."""
-    loose = loose_weights(structure)
-    if loose:
+    unbounded = unbounded_variables(structure)
+    if unbounded:
         falls = "The risk falls as they grow, towards a value that is not attained."
-        return f"{nothing_bounds(structure, loose)} {falls}"
+        return f"{unbounded_text(structure, unbounded)} {falls}"
     why = f"The method ended because {best.stopped}. " if best.stopped else ""
     if control.ended_by_caller:
         return why.strip()

@@ -14,9 +14,9 @@ from kernelopt.methods.hints import hints
 from kernelopt.methods.registry import registered
 from kernelopt.methods.selection import applicable
 from kernelopt.methods.sizing import Size, size
+from kernelopt.plain_tables import html_table
 from kernelopt.structure.structure import Structure
 from kernelopt.structure.trees import nodes
-from kernelopt.tables import html_table
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,10 @@ def explain(problem: cp.Problem) -> Explanation:
     Returns
     -------
     Explanation
-        `print` shows it as text. Nothing is evaluated or compiled.
+        `print` shows it as text. Nothing is evaluated or compiled. The risks count from 0, in the order in
+        which the problem names them, as in `Solution.decision_function(cross, risk=0)`. Some methods
+        compile machine code at their first call on a machine, by numba. It takes some seconds, which the
+        predictions do not contain.
     """
     structure = Structure(problem)
     expected = size(structure)
@@ -58,7 +61,7 @@ def explain(problem: cp.Problem) -> Explanation:
             f"{reason(K, form)}" for K, form in zip(learner.kernels, learner.forms, strict=True)
         )
         bias = "with" if learner.bias is not None else "without"
-        lines.append(f"risk {i + 1}: {learner.loss!r} on {learner.n} points {bias} intercept; {forms}")
+        lines.append(f"risk {i}: {learner.loss!r} on {learner.n} points {bias} intercept; {forms}")
     lines += list(compared(problem))
     cones = [f"semidefinite of orders {', '.join(map(str, expected.semidefinite))}"] if expected.order else []
     if expected.coordinates:
@@ -72,6 +75,7 @@ def explain(problem: cp.Problem) -> Explanation:
     )
     if problem.is_dcp():
         lines += list(methods(structure))
+        lines.append("predicted seconds leave out that some methods compile at their first call on a machine")
     if not problem.is_dcp():
         lines.append("not DCP: cvxpy will refuse it; a risk is convex and decreasing in its kernel")
     return Explanation(expected, tuple(lines), tuple(hints(structure)))

@@ -7,6 +7,7 @@ from typing import Any
 
 from cvxpy.constraints import Inequality
 
+from kernelopt.certificates.impossible import unbounded_text, weights_that_grow
 from kernelopt.errors import ConditionWarning
 from kernelopt.language.combination import Combination
 from kernelopt.language.terms import terms
@@ -15,23 +16,34 @@ from kernelopt.methods.sizing import size
 from kernelopt.structure.structure import Structure
 from kernelopt.structure.trees import nodes
 
-NOTICEABLE = 2.0  # predicted seconds above which a warning is worth its interruption
-
 
 def hints(structure: Structure) -> list[str]:
     """Return advice on formulations that cost more than necessary."""
-    return [*undeclared_signs(structure), *expanded_traces(structure)]
+    unbounded = unbounded_text(structure, weights_that_grow(structure)).rstrip(".")
+    return [*undeclared_signs(structure), *expanded_traces(structure), *([unbounded] if unbounded else [])]
 
 
-def warn_of_cost(structure: Structure) -> None:
-    """Warn if a problem is semidefinite, and slow, only because the sign of weights is not declared."""
+def warn_of_formulation(structure: Structure) -> None:
+    """Warn of weights whose sign is a constraint, and of weights that nothing bounds.
+
+    The first warning does not depend on the size of the problem. The sign decides the cone, the methods that
+    apply, and whether the learned machine predicts at new points.
+    """
     found = undeclared_signs(structure) if size(structure).order else []
-    if found and size(structure).seconds > NOTICEABLE:
-        seconds = size(structure).seconds
-        warnings.warn(
-            ConditionWarning(f"an exact solve is predicted to take {seconds:.0f} s: {found[0]}."),
-            stacklevel=caller_stack_level(),
+    if found:
+        order, seconds = size(structure).order, size(structure).seconds
+        warn(f"the problem is semidefinite of order {order} (about {seconds:.2g} s by 'exact'): {found[0]}.")
+    loose = weights_that_grow(structure)
+    if loose:
+        warn(
+            f"{unbounded_text(structure, loose)} The risk falls as they grow, towards a value that is not "
+            "attained, unless the machine is constant at the optimum."
         )
+
+
+def warn(text: str) -> None:
+    """Warn at the user's line."""
+    warnings.warn(ConditionWarning(text), stacklevel=caller_stack_level())
 
 
 def undeclared_signs(structure: Structure) -> list[str]:
@@ -39,7 +51,9 @@ def undeclared_signs(structure: Structure) -> list[str]:
     found: dict[str, None] = {}
     problem = structure.problem
     positive_ids = {
-        id(c.args[1]) for c in problem.constraints if isinstance(c, Inequality) and is_zero(c.args[0])
+        id(c.args[1])
+        for c in problem.constraints
+        if isinstance(c, Inequality) and is_constant_zero(c.args[0])
     }
     for term in structure.risks:
         for K in term.learner.kernels:
@@ -65,6 +79,6 @@ def expanded_traces(structure: Structure) -> list[str]:
     return list(found)
 
 
-def is_zero(expression: Any) -> bool:
+def is_constant_zero(expression: Any) -> bool:
     """Whether an expression is the constant zero."""
     return bool(expression.is_constant() and not expression.parameters() and (expression.value == 0).all())

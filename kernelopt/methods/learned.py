@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from kernelopt.grams import Grams, IdentityGrams
+from kernelopt.grams import Grams, IdentityStorage
 from kernelopt.language.risk import Risk
 from kernelopt.language.terms import terms
 from kernelopt.validation import Array
@@ -135,6 +135,7 @@ def weight_variables(node: Risk) -> tuple[int, ...]:
     for K in node.learner.kernels:
         pieces = terms(K) or []
         for weights, grams in pieces:
-            if len(pieces) == 1 or not isinstance(grams, IdentityGrams):  # alone, the identity is the kernel
+            ridge = isinstance(grams.storage, IdentityStorage)
+            if len(pieces) == 1 or not ridge:  # alone, the identity is the kernel
                 ids += [variable.id for variable in weights.variables()]
     return tuple(ids)

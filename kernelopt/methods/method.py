@@ -30,7 +30,7 @@ class Cost(NamedTuple):
     """
 
     seconds: float
-    memory: float = 1e8
+    memory: float = 1e8  # the process itself: most methods need little beside the kernels
     certified: bool = False
 
 

@@ -8,17 +8,26 @@ from difflib import get_close_matches
 from functools import cache
 from typing import Any
 
-from kernelopt.entry_points import leave_out, subclasses
+from kernelopt.entry_points import FORMULATIONS, leave_out, loaded, subclasses
 from kernelopt.errors import MethodError, ParameterError
 from kernelopt.methods.method import Method
 from kernelopt.validation import shown
 
-GROUP = "kernelopt.methods"  # of entry points
-METHODS: dict[str, Method] = {}  # those of other packages are added by `registered`
+GROUP = "kernelopt.methods"  # the group of entry points in which packages list their methods
+METHODS: dict[str, Method] = {}  # by name; `registered` adds the methods of other packages
 
 
 def add(method: Method) -> None:
-    """Add a method, or say what is wrong with it; one of the same module is replaced by its new version."""
+    """Add a method to the registered ones.
+
+    A registered method of the same name is replaced if its class is of the same module, as after a reload.
+
+    Raises
+    ------
+    ParameterError
+        If `method` is no instance of a named subclass of `Method`, or if its name is "auto" or that of a
+        method of another module.
+    """
     if not isinstance(method, Method) or not isinstance(getattr(method, "name", None), str):
         raise ParameterError(
             f"method must be an object of a subclass of Method with a name, got {shown(method)}. "
@@ -35,7 +44,7 @@ def add(method: Method) -> None:
 
 
 def registered() -> dict[str, Method]:
-    """Return all methods by name; those of other packages are imported at the first call."""
+    """Return all methods by name. The first call imports the methods of other packages."""
     _add_installed()
     return METHODS
 
@@ -46,17 +55,29 @@ def _add_installed() -> None:
     known = {name: type(method) for name, method in METHODS.items()}
     for point, kind in subclasses(GROUP, Method, known):
         if getattr(kind, "name", None) != point.name:
-            leave_out(point, "called as its method is", f"the method {getattr(kind, 'name', None)!r}")
+            leave_out(point, "named like its method", f"the method {getattr(kind, 'name', None)!r}")
             continue
         try:
             add(kind())
-        except Exception as error:  # what a foreign class raises may be anything
+        except Exception as error:  # the class is of another package, and may raise any exception
             leave_out(point, "a Method with defaults for its options", f"{type(error).__name__}: {error}")
 
 
 def named(name: str) -> Method:
-    """Return the method called `name`."""
+    """Return the method called `name`.
+
+    If no registered method has this name, all formulations are imported, since some of them register methods.
+
+    Raises
+    ------
+    MethodError
+        If there is no such method.
+    """
     methods = registered()
+    if isinstance(name, str) and name in methods:
+        return methods[name]
+    for _ in loaded(FORMULATIONS):
+        pass  # importing a formulation registers its methods
     if not isinstance(name, str) or name not in methods:
         close = get_close_matches(name, methods, n=1) if isinstance(name, str) else []
         meant = f"Did you mean {close[0]!r}? " if close else ""
@@ -68,7 +89,15 @@ def named(name: str) -> Method:
 
 
 def with_options(method: Method, options: dict[str, Any], taken: Collection[str]) -> Method:
-    """Return a method with options, or say which it has of those that the called function takes."""
+    """Return a copy of a method with the given values of its options.
+
+    `taken` lists the options that the calling function takes. Error messages name no others.
+
+    Raises
+    ------
+    ParameterError
+        If the method has no option of some given name.
+    """
     unknown = sorted(set(options) - set(method.options()))
     if unknown:
         allowed = ", ".join(name for name in method.options() if name in taken) or "none"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -21,8 +22,10 @@ from kernelopt.structure.evaluation import Given
 from kernelopt.structure.structure import Point, Structure
 from kernelopt.validation import Array
 
-COMPILATION_MARGIN = 2.0  # a certificate is computed if this multiple of its predicted seconds is left
-VALUE_SHARE = 0.1  # of the allowed gap: the largest loss of value from the method's report to the certificate
+COMPILATION_MARGIN = 2.0  # a conic certificate is started if this multiple of its predicted seconds is left
+VALUE_SHARE = (
+    0.1  # of the allowed gap, by which the certified value may exceed the one that the method reported
+)
 
 
 @dataclass(frozen=True)
@@ -41,19 +44,16 @@ class Result:
 def certify_outcome(structure: Structure, outcome: Outcome, control: Control) -> Certificate:
     """Return the certificate of an outcome, computed within the deadline of the control.
 
-    The machines of the outcome are tried first. If the gap with them is too large, or the value much worse
-    than the method reported, machines are trained at the kernels of the point, and the better of the two
-    certificates is returned. Where the time runs out, the certificate uses neither training nor a conic
-    solver.
+    First the certificate is computed with the machines of the outcome. It is returned if its gap meets the
+    tolerance and its value is about as good as the method reported. Otherwise a second certificate is
+    computed with machines trained at the kernels of the point, and the better of the two is returned. If the
+    time runs out, the certificate is computed without training and without a conic solver.
     """
     if outcome.certificate is not None:
         return with_better_bound(structure, outcome.certificate, signed_bound(structure).value)
     control.allow_certificate()
-    problem = structure.problem
-    if isinstance(problem, BoundedProblem):
-        labels = [c.label for c in problem.constraints]
-        duals = outcome.multipliers or [[None] for _ in labels]
-        return problem.bounds(outcome.point, {k: d[0] for k, d in zip(labels, duals, strict=True)})
+    if isinstance(structure.problem, BoundedProblem):
+        return bounded_certificate(structure.problem, outcome.point, outcome.multipliers)
     alphas = outcome.alphas
     choices = [] if alphas is None else [alphas]
     given = outcome.machines or (None if alphas is None else [(a, None) for a in alphas])
@@ -76,6 +76,15 @@ def certify_outcome(structure: Structure, outcome: Outcome, control: Control) ->
         return with_better_bound(structure, best, outcome.lower)
 
 
+def bounded_certificate(
+    problem: BoundedProblem, point: dict[int, Any], multipliers: list[list[Any]] | None
+) -> Certificate:
+    """Return the certificate that a `BoundedProblem` computes from a point and a solver's multipliers."""
+    labels = [c.label for c in problem.constraints]
+    duals = multipliers or [[None] for _ in labels]
+    return problem.bounds(point, {k: d[0] for k, d in zip(labels, duals, strict=True)})
+
+
 def certificate_without_solver(
     structure: Structure, outcome: Outcome, given: Sequence[Given] | None, control: Control
 ) -> Certificate:
@@ -96,7 +105,10 @@ def closed_certificate(
     alphas: Sequence[Array],
     machines: tuple[Machine | BlockMachine, ...],
 ) -> Certificate:
-    """Return the certificate of bounds in closed form that a method has computed, with what attains them."""
+    """Return the certificate of bounds in closed form that a method has computed.
+
+    The point and the machines attain `upper`, and the dual variables `alphas` prove `lower`.
+    """
     return Certificate(
         lower,
         upper,
@@ -117,13 +129,15 @@ def attained(structure: Structure, certificate: Certificate) -> float:
 def is_better(structure: Structure, new: Certificate, old: Certificate) -> bool:
     """Whether (upper - lower, value) of the new certificate is lexicographically smaller."""
     values = (structure.sign * attained(structure, c) for c in (new, old))
-    return (new.distance, next(values)) < (old.distance, next(values))
+    return (new.absolute_gap, next(values)) < (old.absolute_gap, next(values))
 
 
 def with_better_bound(structure: Structure, certificate: Certificate, lower: float) -> Certificate:
-    """Return a certificate whose bound by duality is `lower` (of the minimisation) where that is better.
+    """Return the certificate with `lower` as its bound by duality, if that is a better bound.
 
-    A bound beyond the value of the point is not used: two bounds may cross by their rounding errors.
+    The bound by duality is the lower bound of a minimisation. For a maximisation it is the upper bound, and
+    `lower` bounds minus the objective. A lower bound above the value of the point is not used: by their
+    rounding errors two bounds may cross.
     """
     if structure.maximize and certificate.lower <= -lower < certificate.upper:
         return replace(certificate, upper=-lower)
@@ -133,9 +147,9 @@ def with_better_bound(structure: Structure, certificate: Certificate, lower: flo
 
 
 def combined_certificate(structure: Structure, best: Certificate, other: Certificate) -> Certificate:
-    """Return the certificate `best`, with the bound by duality of the other one where that is better."""
+    """Return the certificate `best`, with the bound by duality of `other` if that is better."""
     certificate = with_better_bound(structure, best, -other.upper if structure.maximize else other.lower)
-    if certificate.distance < best.distance:
+    if certificate.absolute_gap < best.absolute_gap:
         return replace(certificate, alphas=other.alphas, route=other.route)
     return certificate
 

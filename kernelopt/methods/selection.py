@@ -14,9 +14,9 @@ from kernelopt.methods.registry import named, registered, with_options
 from kernelopt.methods.sizing import CLOSED_SECONDS, size
 from kernelopt.structure.structure import Structure
 
-# "exact" gives the most precise weights. It is preferred to a faster method if the difference of the
-# predicted seconds is at most the smaller of these: some seconds, and a share of its own seconds.
-NOT_NOTICED, NOT_NOTICED_SHARE = 0.02, 0.6
+# The method "exact" gives the most precise weights. Hence it is preferred to a faster method if it is
+# predicted to take hardly longer: by at most these seconds, and by at most this share of its own seconds.
+UNNOTICED_SECONDS, UNNOTICED_SHARE = 0.02, 0.6
 
 
 def candidates(
@@ -58,10 +58,10 @@ def applicable(structure: Structure) -> list[Candidate]:
 
 
 def preference(candidate: Candidate) -> float:
-    """Return the predicted seconds, reduced for "exact" by a difference that is not noticeable."""
+    """Return the predicted seconds, for "exact" less those that go unnoticed: methods are sorted by it."""
     if not isinstance(candidate.method, Exact):
         return candidate.seconds
-    return candidate.seconds - min(NOT_NOTICED, NOT_NOTICED_SHARE * candidate.seconds)
+    return candidate.seconds - min(UNNOTICED_SECONDS, UNNOTICED_SHARE * candidate.seconds)
 
 
 def candidate(structure: Structure, method: Method, match: Any) -> Candidate:

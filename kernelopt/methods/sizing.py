@@ -10,7 +10,7 @@ from kernelopt.certificates.bounded import BoundedProblem
 from kernelopt.conic.costs import Cones
 from kernelopt.language.risk import Risk
 from kernelopt.structure.counting import count_user, risk_stacks
-from kernelopt.structure.structure import Structure, once
+from kernelopt.structure.structure import Structure, kept_in_structure
 
 CONIC_SOLVES = 2  # of the relaxation, for a lower bound: most problems need one correction of the multipliers
 CLOSED_SECONDS = 0.01  # seconds of a lower bound in closed form
@@ -85,7 +85,7 @@ def compilation_seconds(cones: Cones) -> float:
     return COMPILATION_FIXED + COMPILATION_CONE * cones.second_order + COMPILATION_ENTRY * cones.nonzeros
 
 
-@once
+@kept_in_structure
 def size(structure: Structure) -> Size:
     """Return the size of the explicit form of a problem, without evaluating a kernel."""
     problem, variables = structure.problem, list(structure.user_variables)

@@ -16,7 +16,7 @@ from kernelopt.certificates import Certificate
 from kernelopt.errors import InputError, ParameterError, ShapeError
 from kernelopt.figures import draw_bounds, new_axes
 from kernelopt.methods.learned import Learned, Part, weights_of
-from kernelopt.tables import html_table
+from kernelopt.plain_tables import html_table
 from kernelopt.validation import (
     PSD_TOLERANCE,
     Array,
@@ -31,11 +31,23 @@ from kernelopt.validation import (
 __all__ = ["Learned", "Part", "Solution", "weights_of"]
 
 WEIGHTS_SHOWN = 20  # weights up to which a notebook shows all of them
-ELSEWHERE = dict.fromkeys(["theta", "mu", "beta", "eta", "coef_"], "The kernel weights are `weights`.") | {
-    "predict": "The predictions are those of `decision_function`; for labels take their sign.",
-    "bias": "The bias is `intercept`.",
-    "bounds": "The bounds are `lower` and `upper`.",
-}
+PREDICTIONS = (
+    "The predictions are those of `decision_function`, at new points called with grams.cross(X_new); for "
+    "labels take their sign."
+)
+ELSEWHERE = (
+    dict.fromkeys(["theta", "mu", "beta", "eta", "coef_"], "The kernel weights are `weights`.")
+    | dict.fromkeys(["bias", "intercept_"], "The bias is `intercept`.")
+    | dict.fromkeys(["dual_coef_", "support_"], "The signed dual variables are `alpha`.")
+    | {
+        "predict": PREDICTIONS,
+        "score": f"{PREDICTIONS} Their accuracy is (np.sign(scores) == y_new).mean().",
+        "predict_proba": f"{PREDICTIONS} Probabilities are not estimated.",
+        "fit": "It is the result of `solve`, which has fitted it. The predictions are `decision_function`.",
+        "bounds": "The bounds are `lower` and `upper`.",
+        "save": "The problem with its proved bounds is saved by `certificate.save(path)`.",
+    }
+)
 """Names that other libraries and the papers use, with the attribute of `Solution` to use instead."""
 
 
@@ -53,8 +65,8 @@ class Solution:
     lower, upper, gap : float
         Certified bounds, and their distance relative to max(|upper|, |lower|, floor).
     weights : array, tuple of arrays or None
-        Kernel weights of shape (m,), without that of the identity: one array where all risks share
-        them, else one per risk.
+        Kernel weights of shape (m,), without that of the identity. Where all risks have the same weights it
+        is one array, and otherwise a tuple with one array for each risk, in the order of `risk=`.
     weights_unique : bool or None
         Whether the optimum determines the weights; None where that is not known.
     kernel : array of shape (N, N), tuple, or None
@@ -150,7 +162,8 @@ class Solution:
             Without it the predictions are for all N points: the labelled ones and, by transduction,
             the others.
         risk : int from 0 to k - 1, optional
-            Which machine; needed where the problem has k > 1 risks.
+            Which machine; needed where the problem has k > 1 risks. They count from 0, in the order in which
+            the problem names them and `explain` lists them.
 
         Returns
         -------

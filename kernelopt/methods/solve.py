@@ -15,7 +15,7 @@ from kernelopt.methods.control import Callback, Control
 from kernelopt.methods.driver import Candidate, drive
 from kernelopt.methods.exact.method import Exact
 from kernelopt.methods.exact.programme import Programme
-from kernelopt.methods.hints import warn_of_cost
+from kernelopt.methods.hints import warn_of_formulation
 from kernelopt.methods.method import Method
 from kernelopt.methods.registry import GROUP, add
 from kernelopt.methods.selection import candidates
@@ -24,15 +24,18 @@ from kernelopt.structure.gate import check_problem, check_values
 from kernelopt.structure.structure import Structure
 from kernelopt.threads import one_blas_thread
 from kernelopt.validation import boolean, positive, shown
+from kernelopt.validation.options import options_by_name
 
+DEFAULT_TOL = 1e-5  # the relative gap at which a solution is optimal, if no `tol` is given
 MODERATE = 1000  # points up to which one BLAS thread is used: more threads mostly wait for each other
 
 
+@options_by_name
 def solve(
     problem: cp.Problem,
     method: str | Method = "auto",
     *,
-    tol: float = 1e-5,
+    tol: float = DEFAULT_TOL,
     time_limit: float | None = None,
     memory: float | None = None,
     callback: Callback | None = None,
@@ -108,6 +111,8 @@ def solve(
     InfeasibleError
         With a proof. A hard margin that no kernel of the set can meet is detected before solving.
     UnboundedError, SolverError, MethodError
+    TypeError
+        If there is no such option; the message names the nearest one.
     ParameterError
         If an option has a wrong type or range, or is not one of the method's.
     cvxpy.DCPError
@@ -118,7 +123,8 @@ def solve(
     ConvergenceWarning
         If the certified gap is above `tol`.
     ConditionWarning
-        If the problem is slow because the sign of weights is a constraint and not `nonneg=True`.
+        If the problem is semidefinite only because the sign of weights is a constraint and not
+        `nonneg=True`; and if nothing bounds the weights, as far as the constraints show it.
 
     Examples
     --------
@@ -191,7 +197,7 @@ def solve_with(
     """
     check_problem(problem)
     check_values(problem)
-    tol = positive(options.get("tol", 1e-5), "tol")
+    tol = positive(options.get("tol", DEFAULT_TOL), "tol")
     time_limit, memory = options.get("time_limit"), options.get("memory")
     callback = options.get("callback")
     if callback is not None and not callable(callback):
@@ -214,7 +220,7 @@ def solve_with(
     with one_blas_thread(1 if largest <= MODERATE else None):
         taken = (*also, *SolveOptions.__annotations__)
         chosen, control.alternatives = candidates(structure, method, own, taken)
-        warn_of_cost(structure)
+        warn_of_formulation(structure)
         return drive(structure, [programmed(c, programme) for c in chosen], control)
 
 

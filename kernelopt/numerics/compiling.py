@@ -1,28 +1,55 @@
-"""The numba decorators of this package: IEEE division as in numpy, no interpreter lock, a cache on disk."""
+"""The numba decorator of this package, and the seconds that numba takes before the machine code runs."""
 
 from __future__ import annotations
 
+import threading
+import time
 from collections.abc import Callable
-from functools import lru_cache
+from functools import cache, lru_cache, partial
 from pathlib import Path
-from typing import Any
+from typing import Any, overload
 
-from numba import njit
+Loop = Callable[..., Any]
 
 REASSOCIATION = {"reassoc", "contract"}  # LLVM flags: sums in any order, and fused multiply-add
 
 
-def compiled(loop: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a function that is compiled at its first call and runs without the interpreter lock."""
-    return _jit(loop, {})
+@overload
+def compiled(loop: Loop, /) -> Loop: ...
 
 
-def summed(loop: Callable[..., Any]) -> Callable[..., Any]:
-    """Return the same with sums in any order, so that they vectorise; NaN and infinity are respected."""
-    return _jit(loop, {"fastmath": REASSOCIATION})
+@overload
+def compiled(*, any_order: bool) -> Callable[[Loop], Loop]: ...
 
 
-def _jit(loop: Callable[..., Any], options: dict[str, Any]) -> Callable[..., Any]:
+def compiled(loop: Loop | None = None, /, *, any_order: bool = False) -> Loop:
+    """Return a function that numba compiles at its first call, for a decorator or at the place of the call.
+
+    The machine code divides as numpy does, runs without the interpreter lock, and is cached on disk where
+    that is possible. numba is imported by the first call of `compiled`, which takes about a second.
+
+    Parameters
+    ----------
+    loop : function of arrays and numbers
+    any_order : bool, default False
+        Whether sums may be taken in any order, so that they vectorise. NaN and infinity are respected.
+    """
+    return partial(_compiled, any_order=any_order) if loop is None else _compiled(loop, any_order)
+
+
+@cache
+def _compiled(loop: Loop, any_order: bool) -> Loop:
+    numba_clock.start()
+    try:
+        return _dispatcher(loop, {"fastmath": REASSOCIATION} if any_order else {})
+    finally:
+        numba_clock.stop()
+
+
+def _dispatcher(loop: Loop, options: dict[str, Any]) -> Loop:
+    from numba import njit  # slow to import, and only some methods need it
+
+    _measure_compilation()
     try:
         fast: Any = njit(loop, cache=True, error_model="numpy", nogil=True, **options)
     except RuntimeError:  # no directory that numba may write to
@@ -41,3 +68,44 @@ def stamp(package: Path) -> list[tuple[str, float, int]]:
     """Return name, time of change and size of every source file of a package."""
     files = [(file.name, file.stat()) for file in sorted(package.glob("*.py"))]
     return [(name, found.st_mtime, found.st_size) for name, found in files]
+
+
+class NumbaClock(threading.local):
+    """The seconds that numba has taken in this thread, except those in which compiled code ran.
+
+    They are the seconds of its import, of compiling, and of reading machine code from the disk. They occur
+    once in a process, or once on a machine, so that predicted times of methods do not contain them.
+    """
+
+    seconds = 0.0
+    _depth, _started = 0, 0.0
+
+    def start(self) -> None:
+        """Start the clock, unless it runs already: a compiled function may need another one compiled."""
+        if not self._depth:
+            self._started = time.perf_counter()
+        self._depth += 1
+
+    def stop(self) -> None:
+        """Stop the clock when every start has been followed by a stop."""
+        self._depth -= 1
+        if not self._depth:
+            self.seconds += time.perf_counter() - self._started
+
+
+numba_clock = NumbaClock()
+
+
+@cache
+def _measure_compilation() -> None:
+    """Let the clock run while numba holds the lock of its compiler, as its events tell."""
+    from numba.core import event
+
+    class Listener(event.Listener):
+        def on_start(self, event: Any) -> None:
+            numba_clock.start()
+
+        def on_end(self, event: Any) -> None:
+            numba_clock.stop()
+
+    event.register("numba:compiler_lock", Listener())  # type: ignore[no-untyped-call]

@@ -1,4 +1,4 @@
-"""l_p norms of vectors, computed without overflow and underflow, and conjugate exponents."""
+"""l_p norms of vectors without overflow and underflow, conjugate exponents, and weights in an l_p ball."""
 
 from __future__ import annotations
 
@@ -47,3 +47,26 @@ def conjugate_exponent(p: float) -> float:
     if p == 1:
         return np.inf
     return 1.0 if np.isinf(p) else p / (p - 1)
+
+
+def minimizing_weights(lengths: Array, p: float, floor: float = 0.0) -> Array:
+    """Return the minimiser of sum_m lengths_m^2 / theta_m over theta >= 0 with |theta|_p <= 1.
+
+    It is theta_m proportional to lengths_m^(2 / (p + 1)), with |theta|_p = 1 up to rounding: [1]_, (17).
+    Where all lengths are zero every theta is a minimiser, and equal weights are returned.
+
+    Parameters
+    ----------
+    lengths : array of shape (m,), with entries >= 0
+    p : float in [1, inf]
+    floor : float >= 0, default 0
+        Smaller weights are raised to this share of the largest one, before the normalisation.
+
+    References
+    ----------
+    .. [1] Kloft et al., lp-norm multiple kernel learning, JMLR 12 (2011).
+    """
+    largest = float(lengths.max(initial=0.0))
+    powers = (lengths / largest) ** (2 / (p + 1)) if largest > 0 else np.ones(lengths.size)
+    raised: Array = np.maximum(powers, floor)
+    return raised / lp_length(raised, p)

@@ -24,14 +24,14 @@ def last_above(total: Function, knots: Array, or_zero: bool = False) -> float:
     )  # pieces 0..edges.size; the first one where f is not above zero is in low..high
     while low < high:
         middle = (low + high) // 2
-        value = total(float(np.mean(inside(edges, middle)))) if middle <= edges.size else -np.inf
+        value = total(float(np.mean(points_inside(edges, middle)))) if middle <= edges.size else -np.inf
         if value > 0 or (or_zero and value == 0):
             low = middle + 1
         else:
             high = middle
     for piece in (low - 1, low):
         if 0 <= piece <= edges.size:
-            left, right = inside(edges, piece)
+            left, right = points_inside(edges, piece)
             start, end = total(left), total(right)
             if start != end:
                 zero = left + start * (right - left) / (start - end)
@@ -42,7 +42,7 @@ def last_above(total: Function, knots: Array, or_zero: bool = False) -> float:
     return float(edges[min(max(low - 1, 0), edges.size - 1)])
 
 
-def inside(edges: Array, piece: int) -> tuple[float, float]:
+def points_inside(edges: Array, piece: int) -> tuple[float, float]:
     """Return two points inside a piece; piece 0 is below all edges, piece edges.size above them."""
     if piece == 0:
         return float(edges[0]) - 2.0, float(edges[0]) - 1.0

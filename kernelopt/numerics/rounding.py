@@ -6,6 +6,10 @@ Algorithms, section 3.1). A product of doubles is a sum of two doubles exactly (
 (1971)), and `math.fsum` rounds the exact sum of doubles once. A dot product computed from both has an error
 of u times its own absolute value, even where large terms cancel.
 
+The bounds count generously. A sum of k products with some operations before or after it has gamma(k + 4) or
+gamma(k + 8), and a formula without a sum has a factor such as 1 + 8 u: the small number exceeds the number of
+those operations. Factors of 1.01 to 1.1 cover the roundings of the bound itself, a sum of as many terms.
+
 The bounds hold where nothing overflows; an overflow makes the results infinite or NaN. For products that may
 underflow, `UNDERFLOW` or `TINY` is added.
 """
@@ -28,6 +32,9 @@ EIGENVALUE = 4.0  # times gamma_n |G|_F exceeds the error of an eigenvalue that 
 SMALL = 1e-280  # below this the error term of a product, u times smaller, may underflow
 UNDERFLOW = 1e-320  # more than the error of one product that underflows, 2^-1075
 TINY = 1e-300  # more than the errors of a million such products
+SMALLEST_DIVISOR = 1e-300  # keeps the quotient of two sizes finite where the divisor vanishes
+NORM_ROUNDINGS = 64  # beside one per entry, more than an l_p norm or its power takes
+POWER_ROUNDINGS = 32  # more than a power or a root of one number takes
 
 
 class Bounded(NamedTuple):
@@ -161,6 +168,7 @@ def form(K: Array, a: Array) -> Bounded:
 
     Where entries are not finite or near overflow, the error is infinite.
     """
+    # a'Ka has products of three numbers: each below the cube root of the limit, less the growth of the sums.
     if not max(np.abs(K).max(initial=0.0), np.abs(a).max(initial=0.0)) < SPLIT_LIMIT**0.3:
         return Bounded(float(a @ K @ a), math.inf)
     heads, tails = split_sums(K, a)

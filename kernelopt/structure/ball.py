@@ -13,10 +13,13 @@ from kernelopt.grams import Grams, join
 from kernelopt.language.learner import Learner
 from kernelopt.language.terms import Term, terms
 from kernelopt.losses import Loss
-from kernelopt.numerics.norms import conjugate_exponent, lp_length
+from kernelopt.numerics.norms import conjugate_exponent, lp_length, minimizing_weights
 from kernelopt.structure.affine import affine
-from kernelopt.structure.structure import Point, RiskTerm, Structure, once
+from kernelopt.structure.attributes import beside_cone
+from kernelopt.structure.structure import Point, RiskTerm, Structure, is_zero, kept_in_structure
 from kernelopt.validation import Array
+
+TIE = 1e-12  # relative difference below which two forms alpha'K_m alpha are equal up to rounding
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,7 +81,10 @@ class BallProblem:
 
     @property
     def start(self) -> Array:
-        """Equal weights with |w|_p = 1: all positive, since the update (17) keeps a zero weight at zero."""
+        """Equal weights with |w|_p = 1.
+
+        All are positive: a weight that is zero stays zero under the update `analytic_weights`, [1], eq. (17).
+        """
         return np.full(self.reach.size, self.reach.size ** (-1 / self.p))
 
     def lower(self, alpha: Array, s: Array) -> float:
@@ -92,14 +98,14 @@ class BallProblem:
         return self.offset + self.factor * self.loss.primal(f, float(w @ s) / 2, self.y, self.bias).value
 
     def analytic_weights(self, w: Array, s: Array) -> Array:
-        """Return the weights that minimise the objective for fixed block norms w_m sqrt(s_m): [1], (17)."""
+        """Return the weights that minimise the objective at block norms w_m sqrt(s_m): [1], eq. (17)."""
         lengths = w * np.sqrt(np.maximum(s, 0.0))
-        return weights_of_lengths(lengths, self.p, w)
+        return minimizing_weights(lengths, self.p) if lengths.any() else w
 
     def best_weights(self, w: Array, s: Array) -> Array:
-        """Return the weights that maximise w's over the unit ball, for fixed alpha: [1], equation (21)."""
+        """Return the weights that maximise w's over the unit ball, for fixed alpha: [1], eq. (21)."""
         if self.p == 1:
-            top = (s >= s.max() * (1 - 1e-12)).astype(float)
+            top = (s >= s.max() * (1 - TIE)).astype(float)
             return np.asarray(top / top.sum())
         if np.isinf(self.p) or not s.max() > 0:
             return w
@@ -109,28 +115,13 @@ class BallProblem:
         return best
 
 
-def weights_of_lengths(lengths: Array, p: float, otherwise: Array) -> Array:
-    """Return theta with theta_m proportional to lengths_m^(2/(p+1)) and |theta|_p = 1.
-
-    Where all lengths are zero every theta is optimal, and `otherwise` is returned.
-    """
-    if np.isinf(p):
-        return np.ones(lengths.size)
-    largest = float(lengths.max(initial=0.0))
-    if not largest > 0:
-        return otherwise
-    powers = (lengths / largest) ** (2 / (p + 1))
-    weights: Array = powers / lp_length(powers, p)
-    return weights
-
-
-@once
+@kept_in_structure
 def read_ball(structure: Structure) -> BallProblem | str:
     """Return a problem as a `BallProblem`, or a sentence why it is none."""
     single = one_risk(structure)
     if isinstance(single, str):
         return single
-    size = read_set(structure)
+    size = read_weight_set(structure)
     if isinstance(size, str):
         return size
     variables, p, reach = size
@@ -160,13 +151,13 @@ def one_risk(structure: Structure) -> OneRisk | str:
     return OneRisk(structure.risks[0], float(coefficients[0]), float(rest.constant[0]))
 
 
-def read_set(structure: Structure) -> tuple[tuple[cp.Variable, ...], float, Array] | str:
+def read_weight_set(structure: Structure) -> tuple[tuple[cp.Variable, ...], float, Array] | str:
     """Return the feasible set as (variables, p, reach), or a sentence why it is no l_p ball and no trace."""
     for variable in structure.variables:
         if variable.ndim > 1 or not variable.is_nonneg():
             return f"{variable.name()} must be a vector with nonneg=True"
-        if variable.attributes["bounds"] is not None:
-            return f"{variable.name()} has bounds beside nonneg=True"
+        if beside_cone(variable):
+            return f"{variable.name()} has {beside_cone(variable)} beside nonneg=True"
     constraints = [structure.lifted.constraints[i] for i in structure.active]
     if len(constraints) != 1:
         listed = ", ".join(c.label or str(c) for c in constraints)
@@ -187,26 +178,30 @@ def read_set(structure: Structure) -> tuple[tuple[cp.Variable, ...], float, Arra
 
 def read_kernels(risk: RiskTerm, variables: tuple[cp.Variable, ...]) -> Grams | str:
     """Return one kernel for each entry of the variables, or a sentence why the risk has another kernel."""
-    parts = terms(risk.kernels[0]) if len(risk.kernels) == 1 else None
-    wanted = "its kernel must be a combination whose weights are the entries of its variables"
-    if parts is None:
-        return wanted
-    found: dict[cp.Variable, Grams] = {}
-    for part in parts:
-        read = weighted_kernels(part)
-        if read is None or read[0] in found:
-            return wanted
-        found[read[0]] = read[1]
-    if set(found) != set(variables):
-        return wanted
+    found = kernels_by_variable(terms(risk.kernels[0])) if len(risk.kernels) == 1 else None
+    if found is None or set(found) != set(variables):
+        return "its kernel must be a combination whose weights are the entries of its variables"
     return join([(1.0, found[variable]) for variable in variables])
 
 
-def weighted_kernels(term: Term) -> tuple[cp.Variable, Grams] | None:
-    """Return a term as (x, kernels) with term = sum_m x_m kernels_m, or None.
+def kernels_by_variable(parts: list[Term] | None) -> dict[cp.Variable, Grams] | None:
+    """Return by variable the kernels of its entries, None where a term is not of that form."""
+    found: dict[cp.Variable, Grams] = {}
+    for part in parts or []:
+        if is_zero(part.grams):
+            continue
+        read = weighted_kernels(part)
+        if read is None or read[0] in found or read[0].ndim > 1 or beside_cone(read[0]):
+            return None
+        found[read[0]] = read[1]
+    return found or None
 
-    The weights of the term must be a positive multiple of one entry of x each, and no entry may occur twice.
-    Those multiples are absorbed into the kernels.
+
+def weighted_kernels(term: Term) -> tuple[cp.Variable, Grams] | None:
+    """Return a term sum_m w_m K_m as (x, kernels) with term = sum_m x_m kernels_m, or None.
+
+    Every weight must be w_m = c_m x_j(m) with a number c_m > 0, one variable x, and indices j(m) that are all
+    different. The kernels returned are the c_m K_m. Otherwise the result is None.
     """
     if isinstance(term.weights, cp.Variable):
         return term.weights, term.grams

@@ -15,14 +15,14 @@ from cvxpy.atoms.atom import Atom
 from cvxpy.constraints import SOC, ExpCone, PowCone3D
 
 from kernelopt.conic.costs import DENSE_RATE, SPARSE_RATE, Cones
-from kernelopt.grams import Grams
-from kernelopt.grams.stored import ArrayGrams
+from kernelopt.grams import ArrayStorage, Grams
 from kernelopt.language.combination import Combination
 from kernelopt.language.penalty import weighted
 from kernelopt.language.risk import Risk
-from kernelopt.language.terms import FixedGrams, terms
+from kernelopt.language.terms import ExpressionStorage, terms
 from kernelopt.language.triplets import TripletGains
 from kernelopt.losses import logistic
+from kernelopt.numerics.rounding import SMALLEST_DIVISOR
 from kernelopt.structure.trees import nodes
 
 SAMPLE = 32  # points of the principal submatrix on which the rank of a given matrix is estimated
@@ -67,8 +67,9 @@ class Count:
     def dense(self, rows: int, columns: int, nonzeros: float) -> None:
         """Count a block of the constraint matrix and the fill-in that it causes in the factorisation.
 
-        Eliminating the variables couples the rows, and eliminating the rows couples the variables. The
-        cheaper of the two is counted: 2 nnz min(nnz / columns, nnz / rows) operations.
+        If the factorisation eliminates a column first, all rows with an entry in it are coupled. If it
+        eliminates a row first, all columns with an entry in it are. The cheaper order is counted. It takes
+        2 nnz min(nnz / columns, nnz / rows) operations.
         """
         self.nonzeros += int(nonzeros)
         self.fill += 2 * nonzeros * min(nonzeros / max(columns, 1), nonzeros / max(rows, 1))
@@ -79,7 +80,8 @@ class Count:
         self.semidefinite.append(order)
         self.rows += triangle
         self.nonzeros += triangle * max(dense_columns, 1)
-        # The factorisation eliminates these columns with the dense block of the cone, at the dense rate.
+        # The factorisation eliminates these columns together with the dense block of the cone. Its operations
+        # run at the rate of dense matrices, whereas `fill` counts operations at the rate of sparse ones.
         self.fill += triangle**2 * dense_columns * SPARSE_RATE / DENSE_RATE
 
     def risk(self, risk: Risk) -> None:
@@ -111,7 +113,9 @@ class Count:
         by_columns = 2 * sum(n**3 - (n - rank) ** 3 for rank in ranks) / 3 + n**3 / 3
         if 2 * max(ranks, default=0) > n:
             self.fill += by_columns
-        else:  # the points may be eliminated first; the factor 3 is for short columns, which are slower
+        else:
+            # The alternative is to eliminate the rows of the points first. Operations on the short columns of
+            # the factors are about three times slower.
             self.fill += min(3 * by_columns, 2 * n * total**2 + 2 * total**3)
 
     def constraint(self, constraint: Any) -> None:
@@ -177,9 +181,10 @@ def entry_count(matrix: cp.Expression) -> int:
 
 
 def order_on_range(K: cp.Expression, n: int) -> tuple[int, int]:
-    """Return (order, weights) of the matrix inequality K >> 0 on the joint range of its base kernels.
+    """Return (order, weights) of the inequality K >> 0, restricted to the joint range of its base kernels.
 
-    The order is at most min(n, sum of ranks). `weights` is the number of variable weights in each entry.
+    The joint range is the sum of the ranges. Its dimension is at most min(n, sum of the ranks), which is
+    returned as the order. `weights` is the number of variable weights on which an entry of K depends.
     """
     parts = terms(K)
     if parts is None:
@@ -190,10 +195,11 @@ def order_on_range(K: cp.Expression, n: int) -> tuple[int, int]:
 
 
 def vanishes(grams: Grams) -> bool:
-    """Whether a stack is a constant matrix of zeros, such as the 0 of `K >> 0`, which cvxpy writes K - 0."""
-    if not isinstance(grams, FixedGrams) or any(isinstance(n, Combination) for n in nodes(grams.expression)):
+    """Whether a stack is a constant matrix of zeros, as in `K >> 0`, which cvxpy writes as K - 0."""
+    given = grams.storage
+    if not isinstance(given, ExpressionStorage):
         return False
-    return not np.any(grams.gram(0))
+    return not any(isinstance(n, Combination) for n in nodes(given.expression)) and not given.gram(0).any()
 
 
 def ranks(grams: Grams, n: int) -> list[int]:
@@ -202,18 +208,21 @@ def ranks(grams: Grams, n: int) -> list[int]:
     The rank of a matrix given by numbers is estimated on a principal submatrix of `SAMPLE` random points.
     """
     bounds = [min(bound, n) for bound in grams.rank_bounds]
-    if not isinstance(grams, ArrayGrams) or grams.n_points <= 2 * SAMPLE:
+    if not isinstance(grams.storage, ArrayStorage) or grams.n_points <= 2 * SAMPLE:
         return bounds
     points = np.random.default_rng(0).choice(grams.n_points, SAMPLE, replace=False)
     eigenvalues = np.abs(np.linalg.eigvalsh(np.asarray(grams.block(points))))
-    largest = eigenvalues.max(axis=1, keepdims=True).clip(1e-300)  # positive, for a matrix of zeros too
+    largest = eigenvalues.max(axis=1, keepdims=True).clip(SMALLEST_DIVISOR)
     sampled = (eigenvalues > RANK_TOLERANCE * largest).sum(axis=1)
-    # A rank of at most half the sample is that of the whole matrix, with high probability.
+    # If the rank on the sample is at most half its size, it is the rank of the matrix with high probability.
     return [int(s) if s <= SAMPLE // 2 else bound for s, bound in zip(sampled, bounds, strict=True)]
 
 
 def risk_stacks(risk: Risk) -> list[list[tuple[int, int]]]:
-    """Return (columns of L_i, rank) of each kernel with a factor K_i = L_i L_i', in a list for each stack."""
+    """Return (columns of L_i, rank of L_i) of the kernels that are factorised as K_i = L_i L_i'.
+
+    There is one list for each stack of kernels.
+    """
     n, found = risk.learner.n, []
     for K, form in zip(risk.learner.kernels, risk.learner.forms, strict=True):
         if form == "fixed":

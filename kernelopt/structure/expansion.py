@@ -10,6 +10,8 @@ import numpy as np
 
 from kernelopt.language.faces import facial_reduction
 from kernelopt.language.risk import Risk
+from kernelopt.plain_tables import html_table
+from kernelopt.structure.attributes import stated_bounds
 from kernelopt.structure.explicit_risk import explicit_risk, loss_variables
 from kernelopt.structure.gate import check_problem
 from kernelopt.structure.sizes import read_norm_ball
@@ -25,7 +27,6 @@ from kernelopt.structure.trees import (
     visible_variables,
 )
 from kernelopt.structure.units import HOMOGENEOUS, RiskUnits, Units
-from kernelopt.tables import html_table
 from kernelopt.validation import Array
 
 INACTIVE = 1e-7  # weight of a risk relative to the objective, below which its multiplier is only rounding
@@ -178,7 +179,7 @@ def expand(problem: cp.Problem, units: Units | None = None) -> Expansion:
     expanded: list[ExpandedRisk] = []
     hidden: Pairs = ()
     for k, node in enumerate(found):
-        suffix = f" {k + 1}" if len(found) > 1 else ""
+        suffix = f" {k}" if len(found) > 1 else ""
         risk, values = expanded_risk(problem, node, given.of_risk(k), given.objective, suffix, substitutes)
         expanded.append(risk)
         hidden += values
@@ -268,6 +269,7 @@ def norm_ball_copy(
 def leaf(variable: cp.Variable, unit: Array) -> cp.Variable:
     """Return the variable x' of x = unit * x', with the id, the name and the attributes of x."""
     attributes = {k: v for k, v in variable.attributes.items() if v is not None and v is not False}
-    if "bounds" in attributes:
-        attributes["bounds"] = [np.broadcast_to(side, variable.shape) / unit for side in attributes["bounds"]]
+    stated = stated_bounds(variable)
+    if stated is not None:
+        attributes["bounds"] = [side / unit for side in stated]
     return cp.Variable(variable.shape, name=variable.name(), var_id=variable.id, **attributes)

@@ -18,7 +18,7 @@ from kernelopt.numerics.rounding import gamma
 from kernelopt.structure.trees import number, replaced
 from kernelopt.validation import Array
 
-EXACT = 1e-12
+EXACT = 1e-12  # relative: the rounding of an affine map at a point
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,12 +38,15 @@ class FidelityTerm:
         """Return U in the subdifferential of L at X - target, without the price."""
         return self.fidelity.subgradient(X - self.target)
 
-    def paid(self, U: Array) -> float:
-        """Return price * (<U, target> + L*(U)), for U in the domain of L*."""
+    def conjugate_cost(self, U: Array) -> float:
+        """Return price * (<U, target> + L*(U)), for U in the domain of L*.
+
+        This is the conjugate of X -> L(X - target) at U, times the price.
+        """
         return self.price * (float(np.vdot(U, self.target)) + self.fidelity.conjugate(U))
 
-    def paid_error(self, U: Array) -> float:
-        """Return a bound of the rounding error of `paid`."""
+    def conjugate_cost_error(self, U: Array) -> float:
+        """Return a bound of the rounding error of `conjugate_cost`."""
         products = gamma(U.size + 8) * float(np.vdot(np.abs(U), np.abs(self.target)))
         return self.price * (products + self.fidelity.bounded_conjugate(U).error) * (1 + gamma(8))
 

@@ -7,6 +7,11 @@ from typing import Any
 import cvxpy as cp
 
 from kernelopt.errors import ParameterError
+from kernelopt.language.risk import Risk
+from kernelopt.structure.trees import constraint_names, nodes, short
+
+DCP_REMEDY = "Minimise convex expressions, and write constraints as convex <= concave or affine == affine."
+RISK_REMEDY = "A risk is convex and decreasing in its kernel: minimise it, or bound it from above."
 
 
 def check_is_problem(problem: Any) -> None:
@@ -34,13 +39,27 @@ def check_values(problem: cp.Problem) -> None:
         )
 
 
+def violations(problem: cp.Problem) -> list[tuple[str, Any]]:
+    """Return the objective and the constraints that are not DCP, each with its name."""
+    found = (
+        []
+        if problem.objective.is_dcp()
+        else [(f"the objective {short(problem.objective)}", problem.objective)]
+    )
+    pairs = zip(constraint_names(problem), problem.constraints, strict=True)
+    return found + [(name, constraint) for name, constraint in pairs if not constraint.is_dcp()]
+
+
 def check_problem(problem: Any) -> None:
     """Raise unless `problem` is a convex cp.Problem with real continuous variables."""
     check_is_problem(problem)
     if not problem.is_dcp():  # checked with the risks: a variable in place of a risk may hide the violation
+        broken = violations(problem)
+        with_risk = any(isinstance(node, Risk) for _, root in broken for node in nodes(root))
+        remedy = RISK_REMEDY if with_risk else DCP_REMEDY
         raise cp.DCPError(
-            "the problem does not follow the rules of disciplined convex programming. A risk is convex and "
-            "decreasing in its kernel: minimise it, or bound it from above.\n" + str(problem)
+            "the problem must follow the rules of disciplined convex programming (DCP), got "
+            f"{'; '.join(name for name, _ in broken)}. {remedy}"
         )
     if any(v.is_complex() for v in problem.variables()):
         raise ParameterError("problem must have real variables, got complex ones. Split them into two parts.")

@@ -11,7 +11,8 @@ import scipy.linalg
 
 from kernelopt.numerics.rounding import EIGENVALUE, gamma
 from kernelopt.numerics.simplex import on_simplex
-from kernelopt.structure.structure import Structure, once
+from kernelopt.structure.attributes import beside_cone
+from kernelopt.structure.structure import Structure, kept_in_structure
 from kernelopt.structure.trees import short
 from kernelopt.validation import Array
 
@@ -77,7 +78,7 @@ class Piece:
         return on_simplex(x, None if inside else 1.0, r)[0]
 
 
-@once
+@kept_in_structure
 def read_pieces(structure: Structure) -> list[Piece] | str:
     """Return the feasible set as one `Piece` for each variable, or a sentence why it is no such product."""
     pieces: dict[cp.Variable, Piece] = {}
@@ -85,23 +86,18 @@ def read_pieces(structure: Structure) -> list[Piece] | str:
         square = variable.ndim == 2 and variable.attributes["PSD"]
         if not square and not (variable.ndim == 1 and variable.is_nonneg()):
             return f"{variable.name()} must be a matrix with PSD=True or a vector with nonneg=True"
-        if variable.attributes["bounds"] is not None:
-            return f"{variable.name()} has bounds beside its sign"
+        if beside_cone(variable):
+            return f"{variable.name()} has {beside_cone(variable)} beside its cone"
         pieces[variable] = Piece(variable)
     for i in structure.active:
         budget = structure.budgets[i]
         variable = next(iter(budget.rows)) if budget is not None and len(budget.rows) == 1 else None
-        if (
-            budget is None
-            or variable is None
-            or not (budget.total > 0 and budget.bounds_all)
-            or (pieces[variable].constraint is not None)
-        ):
-            constraint = structure.lifted.constraints[i]
-            return (
-                f"the constraint {constraint.label or short(constraint)} does not fix the trace of one "
-                "variable, or is the second that does"
-            )
+        constraint = structure.lifted.constraints[i]
+        name = constraint.label or short(constraint)
+        if budget is None or variable is None or not (budget.total > 0 and budget.bounds_all):
+            return f"the constraint {name} does not fix the trace of one variable"
+        if pieces[variable].constraint is not None:
+            return f"the constraint {name} is the second that fixes the trace of {variable.name()}"
         reach = budget.reach(variable)
         pieces[variable] = Piece(variable, reach, budget.at_most, i, budget.sign * budget.total)
     return list(pieces.values())

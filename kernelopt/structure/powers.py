@@ -23,7 +23,8 @@ from kernelopt.structure.affine import Affine, affine
 from kernelopt.structure.trees import number
 from kernelopt.validation import Array, Index
 
-# The class of cvxpy's exact power. Its name differs between versions.
+# The class of cvxpy's power with `approx=False`. It is read off an instance, since its name differs between
+# versions of cvxpy.
 POWER: Any = type(cp.power(cp.Variable(nonneg=True), 2.5, approx=False))
 
 
@@ -49,7 +50,10 @@ class Length:
 
     @cached_property
     def diagonal(self) -> Array | None:
-        """The absolute values of the only entry (or 0) in each column of L; None for any other L."""
+        """The absolute value of the only entry in each column of L, 0 in an empty column.
+
+        It is None for a form sqrt(x'Ex), and if a row or a column of L has more than one entry.
+        """
         return None if self.is_form else single_entries(self.matrix)
 
 
@@ -95,7 +99,7 @@ def read_power(e: cp.Expression) -> Power | None:
 
 
 def read_wrapped(e: cp.Expression) -> Power | None:
-    """Return the argument of a cvxpy node that only marks an attribute, as a power of a length."""
+    """Return a cvxpy node whose value is that of its argument, such as `psd_wrap`, as a power of a length."""
     return read_power(e.args[0])
 
 
@@ -167,7 +171,7 @@ def read_sum(e: cp.Expression) -> Power | None:
     read = affine(e) if e.size == 1 else None
     if read is None or not read.matrices or read.constant.any():
         return None
-    row = stacked(read).toarray()[0]
+    row = joint_matrix(read).toarray()[0]
     return (
         power_of_matrix_norm(tuple(read.matrices), sp.csr_array(sp.diags_array(row)), 1.0)
         if (row >= 0).all()
@@ -180,15 +184,16 @@ def power_of_norm(u: cp.Expression, p: float, exponent: float = 1.0, factor: flo
     read = affine(u)
     if read is None or not read.matrices or read.constant.any():
         return None
-    return power_of_matrix_norm(tuple(read.matrices), stacked(read), p, exponent, factor)
+    return power_of_matrix_norm(tuple(read.matrices), joint_matrix(read), p, exponent, factor)
 
 
 def power_of_matrix_norm(
     variables: tuple[cp.Variable, ...], L: sp.csr_array, p: float, exponent: float = 1.0, factor: float = 1.0
 ) -> Power | None:
-    """Return factor * |L x|_p^exponent, or None where its dual norm over x >= 0 has no closed form.
+    """Return factor * |L x|_p^exponent as a `Power`, or None.
 
-    A closed form is known for p = 2, and for any p where L has one entry in each row and column at most.
+    A `Power` needs variables x >= 0 and a closed form of the dual norm over x >= 0. One is known for p = 2,
+    and for any p if L has at most one entry in each row and column.
     """
     length = Length(variables, p, L)
     if not all(v.is_nonneg() for v in variables) or (p != 2 and length.diagonal is None):
@@ -196,7 +201,7 @@ def power_of_matrix_norm(
     return Power(length, exponent, factor)
 
 
-def stacked(read: Affine) -> sp.csr_array:
+def joint_matrix(read: Affine) -> sp.csr_array:
     """Return the matrix [A_1, A_2, ...] of the variables one after the other."""
     return sp.csr_array(sp.hstack(list(read.matrices.values())))
 

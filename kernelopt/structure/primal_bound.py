@@ -13,7 +13,16 @@ from kernelopt.language.learner import Learner, on_labelled
 from kernelopt.language.terms import terms
 from kernelopt.learner import BlockMachine, Machine
 from kernelopt.numerics.norms import lp_length
-from kernelopt.numerics.rounding import Bounded, exact_sum, form, gamma, split_sums, two_products, upwards
+from kernelopt.numerics.rounding import (
+    NORM_ROUNDINGS,
+    Bounded,
+    exact_sum,
+    form,
+    gamma,
+    split_sums,
+    two_products,
+    upwards,
+)
 from kernelopt.structure.trees import short
 from kernelopt.validation import Array, row_maxima
 
@@ -130,8 +139,7 @@ def primal_upper_bound(
     The value is loss(sum_m K_m c_m + b) + 1/2 |(sqrt(c_m'K_m c_m))_m|_norm^2. Where cancellation makes the
     bound in double precision more than `LARGE_ROUNDING` too large, it is computed in twice the precision.
     """
-    coefficients = list(machine.coefficients) if isinstance(machine, BlockMachine) else [machine.alpha]
-    pairs = list(zip(kernels, coefficients, strict=True))
+    pairs = list(zip(kernels, machine.coefficients, strict=True))
     plain = upper_value(learner, [image(K, c) for K, c in pairs], machine.intercept)
     products = sum(K.weights.size * c.size**2 for K, c in pairs)
     if plain - machine.value <= LARGE_ROUNDING * abs(machine.value) or products > MOST_PRODUCTS:
@@ -149,5 +157,5 @@ def upper_value(learner: Learner, images: Sequence[Image], intercept: float) -> 
         penalty = float(squares.sum()) / 2
     else:
         penalty = lp_length(np.sqrt(squares), learner.norm) ** 2 / 2
-    penalty = upwards(penalty * (1 + gamma(squares.size + 64)))
+    penalty = upwards(penalty * (1 + gamma(squares.size + NORM_ROUNDINGS)))
     return float(learner.loss.above(f, errors, penalty, learner.y, intercept))

@@ -18,10 +18,11 @@ from cvxpy.constraints import Inequality
 
 from kernelopt.numerics.rounding import UNIT, exact_sum, upwards
 from kernelopt.structure.affine import Affine, affine, flat
+from kernelopt.structure.attributes import beside_cone
 from kernelopt.structure.inverses import read_inverses
 from kernelopt.structure.powers import POWER, Power, power_of, power_of_norm, read_power
 from kernelopt.structure.sizes import Budget
-from kernelopt.structure.structure import Structure, once
+from kernelopt.structure.structure import Structure, kept_in_structure
 from kernelopt.structure.trees import number, summands
 from kernelopt.validation import Array
 
@@ -71,15 +72,13 @@ class Separation:
         return tuple(v for part in (*self.sets.values(), *self.terms) for v in part.variables)
 
 
-@once
+@kept_in_structure
 def read_separation(structure: Structure) -> Separation | None:
     """Return a problem as a `Separation`, or None if it does not separate."""
     coefficients, rest = structure.objective
     if coefficients is None or rest is None or structure.domains or any(structure.constrained):
         return None
-    if min(coefficients, default=0.0) < 0 or any(
-        v.attributes["bounds"] is not None for v in structure.variables
-    ):
+    if min(coefficients, default=0.0) < 0 or any(beside_cone(v) for v in structure.variables):
         return None
     sets = {i: read_set(structure, i) for i in structure.active}
     if any(found is None for found in sets.values()):

@@ -48,12 +48,15 @@ class Budget:
     @cached_property
     def bounds_all(self) -> bool:
         """Whether every entry of every variable is bounded by the constraint."""
-        return all(traced(v, row) or bool((row > 0).all()) for v, row in self.rows.items())
+        return all(is_trace_multiple(v, row) or bool((row > 0).all()) for v, row in self.rows.items())
 
     def reach(self, variable: cp.Variable) -> Array:
-        """Return the largest trace of a matrix, shape (), or the largest value of each entry of a vector."""
+        """Return the largest trace of a matrix, shape (), or the largest value of each entry of a vector.
+
+        An entry that does not occur in the constraint has no bound: its largest value is infinite.
+        """
         row = self.rows[variable]
-        if traced(variable, row):
+        if is_trace_multiple(variable, row):
             return np.asarray(self.total / row[0])
         with np.errstate(divide="ignore", invalid="ignore"):
             return np.where(row > 0, self.total / row, np.inf)
@@ -78,12 +81,14 @@ def read_budget(constraint: cp.Constraint, read: Affine | None) -> Budget | None
     rows = {variable: sign * row for variable, row in rows.items()}
     total = -sign * float(read.constant[0])
     for variable, row in rows.items():
-        if not (traced(variable, row) or (variable.is_nonneg() and (row >= 0).all() and row.any())):
+        if not (
+            is_trace_multiple(variable, row) or (variable.is_nonneg() and (row >= 0).all() and row.any())
+        ):
             return None
     return Budget(rows, total, not equality, sign) if total >= 0 else None
 
 
-def traced(variable: cp.Variable, row: Array) -> bool:
+def is_trace_multiple(variable: cp.Variable, row: Array) -> bool:
     """Whether row'vec(variable) is a positive multiple of the trace of a PSD variable."""
     if not variable.attributes["PSD"]:
         return False
@@ -92,7 +97,10 @@ def traced(variable: cp.Variable, row: Array) -> bool:
 
 
 def read_norm_ball(constraint: cp.Constraint) -> NormBall | None:
-    """Return |x|_p <= R for a variable x and a constant R, or None; max(x) <= R with x >= 0 has p = inf."""
+    """Return a constraint |x|_p <= R, with one variable x and a constant R, as a `NormBall`; else None.
+
+    For x >= 0 the constraint max(x) <= R is |x|_inf <= R.
+    """
     if not isinstance(constraint, Inequality) or not constraint.args[1].is_constant():
         return None
     norm, radius = constraint.args
@@ -113,7 +121,11 @@ def read_norm_ball(constraint: cp.Constraint) -> NormBall | None:
 
 
 def trivially_true(constraint: cp.Constraint) -> bool:
-    """Whether a constraint holds by the signs that cvxpy knows: c <= e with c <= 0 <= e, or a PSD matrix."""
+    """Whether cvxpy knows from signs and attributes that a constraint holds for all values of its variables.
+
+    These are c <= e with a constant c <= 0 and a non-negative expression e, and M >> 0 with a matrix M that
+    cvxpy knows to be positive semidefinite.
+    """
     if isinstance(constraint, Inequality):
         left, right = constraint.args
         return bool(left.is_constant() and np.all(left.value <= 0) and right.is_nonneg())

@@ -13,7 +13,7 @@ from kernelopt.grams import Grams
 from kernelopt.language.learner import Learner, on_labelled
 from kernelopt.language.penalty import Form
 from kernelopt.language.risk import Risk, risk
-from kernelopt.language.terms import FixedGrams, terms
+from kernelopt.language.terms import ExpressionStorage, terms
 from kernelopt.losses import Loss
 from kernelopt.structure.affine import Affine, affine
 from kernelopt.structure.copies import copied_loss, copied_parameter, copied_variable
@@ -88,8 +88,11 @@ class Objective(NamedTuple):
     rest: cp.Expression | None
 
 
-class read_once(cached_property[T]):
-    """A property that is computed once, under the lock on cvxpy's counter of variable ids."""
+class locked_cached_property(cached_property[T]):
+    """A cached property that is computed under the lock `COMPILING`.
+
+    The lock protects cvxpy's counter of variable ids, which new variables and expressions increase.
+    """
 
     def __get__(self, instance: object, owner: type | None = None) -> T:  # type: ignore[override]
         with COMPILING:
@@ -109,7 +112,7 @@ class Structure:
     problem : cp.Problem
         The user's problem.
     readings : dict
-        The results of the functions decorated with `once`.
+        The results of the functions decorated with `kept_in_structure`.
     """
 
     def __init__(self, problem: cp.Problem) -> None:
@@ -117,40 +120,40 @@ class Structure:
         self.problem = problem
         self.readings: dict[Callable[[Structure], Any], Any] = {}
 
-    @read_once
+    @locked_cached_property
     def user_variables(self) -> tuple[cp.Variable, ...]:
         """The user's variables, without the auxiliary variables inside the risks."""
         return tuple(visible_variables(self.problem))
 
-    @read_once
+    @locked_cached_property
     def variables(self) -> tuple[cp.Variable, ...]:
         """Copies of the user's variables, in the same order."""
         return tuple(copied_variable(variable) for variable in self.user_variables)
 
-    @read_once
+    @locked_cached_property
     def risks(self) -> tuple[RiskTerm, ...]:
         """The risks, each one once, in order of appearance."""
         memo = self._copies
         terms_found = []
         for k, node in enumerate(risks(self.problem)):
             kernels = tuple(replaced(K, memo) for K in node.learner.kernels)
-            stand_in = cp.Variable(nonneg=True, name=f"risk {k + 1}")
+            stand_in = cp.Variable(nonneg=True, name=f"risk {k}")
             terms_found.append(RiskTerm(node, kernels, stand_in, copied_loss(node.learner.loss, memo)))
         return tuple(terms_found)
 
-    @read_once
+    @locked_cached_property
     def lifted(self) -> cp.Problem:
         """The problem with every risk replaced by its variable `stand_in`."""
         self._copies.update((id(term.node), term.stand_in) for term in self.risks)
         return copied_problem(self.problem, self._copies)
 
-    @read_once
+    @locked_cached_property
     def explicit(self) -> cp.Problem:
         """The problem with its risks, on the copied variables."""
         rebuilt = {id(term.stand_in): term.rebuilt() for term in self.risks}
         return copied_problem(self.lifted, rebuilt) if self.risks else self.lifted
 
-    @read_once
+    @locked_cached_property
     def _copies(self) -> dict[int, Any]:
         """The copies of the user's nodes, by the id of the node."""
         pairs = zip(self.user_variables, self.variables, strict=True)
@@ -168,19 +171,19 @@ class Structure:
         """1.0 for a minimisation and -1.0 for a maximisation: sign * objective is minimised."""
         return -1.0 if self.maximize else 1.0
 
-    @read_once
+    @locked_cached_property
     def unset(self) -> str:
         """A sentence that lists the parameters without a value; empty if there are none."""
         names = [parameter.name() for parameter in self.problem.parameters() if parameter.value is None]
         return f"the parameters {', '.join(names)} have no values" if names else ""
 
-    @read_once
+    @locked_cached_property
     def constrained(self) -> tuple[bool, ...]:
         """For each risk, whether it occurs in a constraint."""
         inside = {id(node) for c in self.lifted.constraints for node in nodes(c)}
         return tuple(id(term.stand_in) in inside for term in self.risks)
 
-    @read_once
+    @locked_cached_property
     def affines(self) -> tuple[Affine | None, ...]:
         """For each constraint its expression as an affine map; None for matrix and non-affine ones."""
         return tuple(
@@ -188,7 +191,7 @@ class Structure:
             for c in self.lifted.constraints
         )
 
-    @read_once
+    @locked_cached_property
     def atom_domains(self) -> tuple[cp.Constraint, ...]:
         """The domains of the atoms, as constraints: outside of them cvxpy's values are wrong.
 
@@ -200,12 +203,12 @@ class Structure:
         with_sign = {id(v) for v in self.variables if v.attributes["PSD"] or v.is_nonneg()}
         return tuple(c for c in found if not any(id(arg) in with_sign for arg in c.args))
 
-    @read_once
+    @locked_cached_property
     def forced_zeros(self) -> tuple[Affine | None, ...]:
         """For each constraint the entries that it forces to zero, if it is a matrix inequality; or None."""
         return tuple(read_forced_zeros(c) for c in self.lifted.constraints)
 
-    @read_once
+    @locked_cached_property
     def budgets(self) -> tuple[Budget | None, ...]:
         """For each constraint its `Budget`, in the variables alone and without risks; or None."""
         variables = set(self.variables)
@@ -215,17 +218,17 @@ class Structure:
             for c, read in reads
         )
 
-    @read_once
+    @locked_cached_property
     def norm_balls(self) -> tuple[NormBall | None, ...]:
         """For each constraint its `NormBall`, or None."""
         return tuple(read_norm_ball(c) for c in self.lifted.constraints)
 
-    @read_once
+    @locked_cached_property
     def active(self) -> tuple[int, ...]:
         """The positions of the constraints that do not follow from the signs of the variables."""
         return tuple(i for i, c in enumerate(self.lifted.constraints) if not trivially_true(c))
 
-    @read_once
+    @locked_cached_property
     def objective(self) -> Objective:
         """The objective of the minimisation, as the sum of its risks and the rest."""
         if self.unset:
@@ -239,12 +242,12 @@ class Structure:
         coefficients = tuple(self.sign * number(c) for c in found)
         return Objective(coefficients, -rest if self.maximize else rest)
 
-    @read_once
+    @locked_cached_property
     def rest(self) -> Affine | None:
         """The objective of the minimisation without its risks, as an affine map, or None."""
         return None if self.objective.rest is None else affine(self.objective.rest)
 
-    @read_once
+    @locked_cached_property
     def domains(self) -> tuple[cp.Constraint, ...]:
         """The constraints K >> 0 that define where the risks are finite.
 
@@ -263,8 +266,11 @@ class Structure:
         return tuple(found)
 
 
-def once(reader: Callable[[Structure], T]) -> Callable[[Structure], T]:
-    """Decorate a function of a structure so that its result is computed once and kept in the structure."""
+def kept_in_structure(reader: Callable[[Structure], T]) -> Callable[[Structure], T]:
+    """Decorate a function of a structure: its result is computed at the first call and kept in the structure.
+
+    `locked_cached_property` does the same for the properties of `Structure` itself.
+    """
 
     @wraps(reader)
     def read(structure: Structure) -> T:
@@ -295,4 +301,4 @@ def implies(known: cp.Expression, K: cp.Expression) -> bool:
 
 def is_zero(grams: Grams) -> bool:
     """Whether a stack is one constant matrix that is zero."""
-    return isinstance(grams, FixedGrams) and not grams.gram(0).any()
+    return isinstance(grams.storage, ExpressionStorage) and not grams.gram(0).any()

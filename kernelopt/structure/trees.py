@@ -17,6 +17,8 @@ from cvxpy.transforms.indicator import indicator
 from kernelopt.language.risk import Risk
 from kernelopt.structure.affine import flat
 
+LONGEST = 60  # characters of an expression in a message
+
 
 def risks(problem: cp.Problem) -> list[Risk]:
     """Return the risk nodes of a problem, each once, in order of appearance."""
@@ -86,32 +88,16 @@ def copied_constraint(constraint: cp.Constraint, substitutes: dict[int, Any]) ->
     return copy if constraint.label is None else copy.set_label(constraint.label)
 
 
-def coefficient(expression: Any, node: Any) -> cp.Expression | float | None:
-    """Return the constant c with expression = c * node + (terms without node), or None if there is none."""
-    if expression is node:
-        return 1.0
-    if not any(inner is node for inner in nodes(expression)):
-        return 0.0
-    if isinstance(expression, AddExpression):
-        parts = [coefficient(arg, node) for arg in expression.args]
-        known = [part for part in parts if part is not None]
-        return sum(known[1:], known[0]) if len(known) == len(parts) else None
-    if isinstance(expression, NegExpression):
-        part = coefficient(expression.args[0], node)
-        return None if part is None else -part
-    if isinstance(expression, Promote | Sum) and expression.args[0].size == 1:
-        return coefficient(expression.args[0], node)
-    if isinstance(expression, DivExpression) and expression.args[1].is_constant():
-        part = coefficient(expression.args[0], node)
-        return None if part is None else part / expression.args[1]
-    if isinstance(expression, multiply | MulExpression):
-        left, right = expression.args
-        if right.is_constant():
-            left, right = right, left
-        if left.is_constant() and left.size == 1:
-            part = coefficient(right, node)
-            return None if part is None else part * left
-    return None
+def coefficient(expression: cp.Expression, node: Any) -> cp.Expression | float | None:
+    """Return the constant c with expression = c * node + (terms without node), or None if there is none.
+
+    The expression is scalar, and c may depend on parameters.
+    """
+    pairs = summands(expression)
+    if any(inner is node for _, e in pairs if e is not node for inner in nodes(e)):
+        return None
+    found = [c for c, e in pairs if e is node]
+    return sum(found[1:], found[0]) if found else 0.0
 
 
 def summands(expression: cp.Expression) -> list[tuple[Any, cp.Expression]]:
@@ -134,9 +120,14 @@ def summands(expression: cp.Expression) -> list[tuple[Any, cp.Expression]]:
 
 
 def short(node: Any) -> str:
-    """Return the text of an expression or a constraint, on one line and cut to 60 characters."""
+    """Return the text of an expression or a constraint, on one line and cut to LONGEST characters."""
     text = " ".join(str(node).split())
-    return text if len(text) < 60 else text[:57] + "..."
+    return text if len(text) <= LONGEST else text[: LONGEST - 3] + "..."
+
+
+def constraint_names(problem: cp.Problem) -> list[str]:
+    """Return the labels of the constraints, numbers and texts where there are none."""
+    return [c.label or f"constraint {i}: {short(c)}" for i, c in enumerate(problem.constraints)]
 
 
 def number(value: Any) -> float:

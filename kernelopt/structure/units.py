@@ -13,8 +13,9 @@ from cvxpy.constraints.zero import Equality
 
 from kernelopt.language.terms import terms
 from kernelopt.structure.affine import Affine, affine, flat
+from kernelopt.structure.attributes import stated_bounds
 from kernelopt.structure.evaluation import sum_of_magnitudes
-from kernelopt.structure.structure import RiskTerm, Structure, once
+from kernelopt.structure.structure import RiskTerm, Structure, kept_in_structure
 from kernelopt.validation import Array
 
 HOMOGENEOUS = (Equality, Inequality, Zero, NonNeg, NonPos, cp.constraints.PSD, SOC, ExpCone, PowCone3D)
@@ -32,10 +33,12 @@ class RiskUnits(NamedTuple):
 
 @dataclass(frozen=True)
 class Units:
-    """The units of a problem: x = variables[x.id] * x' for every variable, and so on for its other parts.
+    """The units of a problem.
 
-    Both sides of the i-th constraint are divided by constraints[i], and the objective by `objective`. The
-    units of variables, constraints and values are powers of two, so that scaling makes no rounding error.
+    A variable is x = variables[x.id] * x', where x' is the variable of the scaled problem. The units of the
+    k-th risk are risks[k]. Both sides of the i-th constraint are divided by constraints[i], and the objective
+    by `objective`. The units of variables, constraints and values are powers of two, so that scaling makes no
+    rounding error.
     """
 
     variables: dict[int, Array] = field(default_factory=dict)
@@ -56,19 +59,20 @@ class Units:
         return self.constraints[i] if self.constraints else 1.0
 
 
-@once
+@kept_in_structure
 def units(structure: Structure) -> Units:
     """Return units in which the data of a problem, and those of its solution, are of size one.
 
     * The unit of a variable is the smallest bound that the constraints imply for it, such as the radius of a
       ball or the bound of a trace. It is one where no constraint implies a bound.
     * The unit of the targets is their standard deviation t, for losses that can be rescaled.
-    * The unit v of a risk is its smallest value at some simple predictors, with weights of the sizes above.
-    * The unit of the kernels is n t^2 / (2 v). Then a fit of n targets by a kernel of mean diagonal one has
-      about the value v.
+    * The unit v of a risk is the smallest of its values at the predictors that `risk_units` describes.
+    * The unit of the kernels is n t^2 / (2 v). A predictor that fits n targets of size t, by a kernel whose
+      mean diagonal is this unit, has 1/2 |f|^2 of about v.
 
-    The problem in these units does not change if kernels are multiplied by c and the weights C divided by
-    it, if theta and the radius of its ball are divided by c, or if the targets are in another unit.
+    The problem in these units does not change, up to the rounding of units, in three cases: if the kernels
+    are multiplied by c and the weight C of the loss is divided by c; if the kernels are multiplied by c, and
+    theta and the radius of its ball are divided by c; and if the targets are in another unit.
     """
     leaves = [*structure.variables, *(term.stand_in for term in structure.risks)]
     before = [leaf.value for leaf in leaves]
@@ -81,7 +85,7 @@ def units(structure: Structure) -> Units:
 
 
 def units_of(structure: Structure) -> Units:
-    """Return the units; the structure's variables are set to theirs on the way."""
+    """Return the units. The values of the structure's variables are changed."""
     sizes = {variable.id: variable_unit(structure, variable) for variable in structure.variables}
     set_to_units(structure, sizes)
     risks = tuple(risk_units(term, sizes) for term in structure.risks)
@@ -105,12 +109,14 @@ def set_to_units(structure: Structure, sizes: dict[int, Array]) -> None:
 def variable_unit(structure: Structure, variable: cp.Variable) -> Array:
     """Return the unit of a variable: one number for each entry of a vector, one number for a matrix.
 
-    It is the smallest positive bound of each entry, rounded to a power of two. Entries without a bound take
-    the largest bound of the others. For a vector with entries of any sign that weighs kernels K_m, all
-    x_m K_m get the same size, the smallest one, since an equation bounds no single entry there.
+    The unit of an entry is its smallest positive bound, rounded to a power of two. The unit of an entry
+    without a bound is the largest bound of the other entries. There is another rule for a vector x that
+    weighs kernels K_m and has entries of any sign, since a constraint such as sum(x) = 1 bounds none of them.
+    With b_m the bound and k_m the largest entry of K_m, the unit of x_m is min_l(b_l k_l) / k_m, so that all
+    x_m K_m have one size.
     """
     sizes = np.full(variable.size, np.inf)
-    for bound in entry_bounds(structure, variable):
+    for bound in magnitude_bounds(structure, variable):
         sizes = np.fmin(sizes, np.where(bound > 0, bound, np.inf))
     finite = np.isfinite(sizes)
     if not finite.any():
@@ -143,14 +149,14 @@ def kernel_scales(structure: Structure, variable: cp.Variable) -> Array | None:
     return scales if (scales > 0).all() else None
 
 
-def entry_bounds(structure: Structure, variable: cp.Variable) -> Iterator[Array]:
+def magnitude_bounds(structure: Structure, variable: cp.Variable) -> Iterator[Array]:
     """Yield bounds of the absolute values of the entries of a variable, from one constraint at a time.
 
     An entry that a constraint does not bound has the bound infinity.
     """
-    bounds = variable.attributes.get("bounds")
-    if bounds is not None:
-        yield flat(np.maximum(*(np.abs(np.broadcast_to(side, variable.shape)) for side in bounds)))
+    stated = stated_bounds(variable)
+    if stated is not None:
+        yield flat(np.maximum(np.abs(stated[0]), np.abs(stated[1])))
     for norm_ball in structure.norm_balls:
         if norm_ball is not None and norm_ball.variable is variable:
             yield np.full(variable.size, norm_ball.radius)
@@ -166,7 +172,9 @@ def entry_bounds(structure: Structure, variable: cp.Variable) -> Iterator[Array]
 def affine_entry_bounds(constraint: Any, read: Affine, variable: cp.Variable) -> Iterator[Array]:
     """Yield |constant / coefficient| for each entry, the smallest one where there are several.
 
-    These are the sizes that equations suggest for their entries, and the bounds by inequalities of one entry.
+    For a row a'x + constant = 0 or <= 0 and an entry x_j, this is the value |constant / a_j| of x_j if the
+    other entries are zero. It is used for every entry in an equation, and for the entry of an inequality that
+    has only one.
     """
     single = sum(np.diff(matrix.indptr) for matrix in read.matrices.values()) == 1
     equation = isinstance(constraint, Equality | Zero)
@@ -241,8 +249,9 @@ def size_at(read: Affine, sizes: dict[int, Array]) -> Array:
 def objective_unit(structure: Structure, sizes: dict[int, Array], risks: tuple[RiskUnits, ...]) -> float:
     """Return the unit of the objective.
 
-    It is the change of the objective when all risks go from their units to zero. Without risks, or where
-    that change is zero, it is the sum of the absolute values of the terms.
+    It is the difference of the objective between risks equal to their units and risks equal to zero, at
+    variables equal to zero. If there are no risks or this difference is zero, it is the sum of the absolute
+    values of the terms at variables and risks equal to their units.
     """
     expression = structure.lifted.objective.args[0]
     terms_at_units = sum_of_magnitudes(expression) if expression.value is not None else 0.0

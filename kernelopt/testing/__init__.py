@@ -1,12 +1,12 @@
-"""Checks for the tests of your own problems and of what you add to kernelopt, and the conformance suite.
+"""Checks for tests of your own problems, losses, kernels and methods, and the conformance suite of solvers.
 
 `assert_certified`, `check_fidelity`, `check_formulation`, `check_kernel`, `check_loss` and `check_method`
-raise AssertionError with all that is wrong, in words. `cases` and `conformance` are what `kernelopt certify`
-runs.
+raise AssertionError with every statement that fails. `cases` and `conformance` are the problems
+and the runs of `kernelopt certify`.
 """
 
 from kernelopt.testing.certified import assert_certified
-from kernelopt.testing.conformance import Row, conformance, conic_solvers
+from kernelopt.testing.conformance import ConformanceRow, conformance, conic_solvers
 from kernelopt.testing.fidelities import check_fidelity
 from kernelopt.testing.formulations import check_formulation
 from kernelopt.testing.kernels import check_kernel
@@ -17,7 +17,7 @@ from kernelopt.testing.verdicts import Verdict
 
 __all__ = [
     "Case",
-    "Row",
+    "ConformanceRow",
     "Verdict",
     "assert_certified",
     "cases",

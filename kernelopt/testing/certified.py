@@ -1,4 +1,4 @@
-"""`assert_certified`: a test's statement that a result is optimal, with proof."""
+"""`assert_certified`: the assertion that a result is optimal, by its certificate."""
 
 from __future__ import annotations
 
@@ -20,19 +20,20 @@ def assert_certified(problem_or_solution: Any, rtol: float = 1e-6) -> Certificat
     Parameters
     ----------
     problem_or_solution : cp.Problem, Formulation, Solution or Certificate
-        Of a problem and a formulation the current values of the variables are certified, whoever found
-        them, and the value that the problem claims must lie in the bracket.
+        For a problem or a formulation the current values of the variables are certified, whichever solver
+        they come from. The value that a problem or a solution claims must lie between the bounds.
     rtol : float > 0, default 1e-6
 
     Returns
     -------
     Certificate
-        What the assertion rests on.
+        The certificate that the assertion is made from.
 
     Raises
     ------
     AssertionError
-        With the bracket and what is missing.
+        With the bounds, if the gap is above rtol, the claimed value is not between the bounds, or there is no
+        feasible point.
     ParameterError
         If the argument is none of these.
 
@@ -72,7 +73,7 @@ def assert_certified(problem_or_solution: Any, rtol: float = 1e-6) -> Certificat
 
 
 def require(certificate: Certificate, claimed: float | None, rtol: float) -> None:
-    """Raise AssertionError unless the certificate closes, and the claimed value lies in it."""
+    """Raise AssertionError unless the gap is at most rtol, with the claimed value between the bounds."""
     lower, upper = certificate.lower, certificate.upper
     if certificate.proof is not None:
         raise AssertionError("the problem is infeasible: the certificate holds a Farkas ray")
@@ -85,4 +86,6 @@ def require(certificate: Certificate, claimed: float | None, rtol: float) -> Non
     if claimed is not None:
         slack = rtol * max(abs(lower), abs(upper))
         if not lower - slack <= claimed <= upper + slack:
-            raise AssertionError(f"the claimed value must lie in the bracket, got {claimed!r}: {certificate}")
+            raise AssertionError(
+                f"the claimed value must lie between the bounds, got {claimed!r}: {certificate}"
+            )

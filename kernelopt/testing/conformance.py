@@ -1,4 +1,4 @@
-"""Every conic solver on every problem of the suite: `kernelopt certify`."""
+"""The conformance runs of `kernelopt certify`: every conic solver on every problem of the suite."""
 
 from __future__ import annotations
 
@@ -14,28 +14,29 @@ import numpy as np
 from cvxpy.reductions.solvers.defines import INSTALLED_CONIC_SOLVERS
 
 from kernelopt.conic.ladder import checked_solver, mosek_is_licensed
-from kernelopt.testing.answers import Form, ask
+from kernelopt.testing.answers import solve_and_measure
+from kernelopt.testing.conic_form import ConicForm
 from kernelopt.testing.suite import Case
 from kernelopt.testing.unlicensed import rebuilt_answer
-from kernelopt.testing.verdicts import TOLERANCE, Verdict, assess, audited, true_error
+from kernelopt.testing.verdicts import TOLERANCE, Verdict, assess, checked_against_truth, true_error
 
-NOT_CONIC = ("GLPK_MI", "CBC", "SCIP", "XPRESS")  # for integers
+MIXED_INTEGER = ("GLPK_MI", "CBC", "SCIP", "XPRESS")  # in cvxpy's list of conic solvers
 
 
 @dataclass(frozen=True)
-class Row:
-    """One solver on one problem.
+class ConformanceRow:
+    """The result of one solver on one problem of the suite.
 
     Attributes
     ----------
     solver, problem, status : str
-        The status is what the solver says.
+        The names of both, and the status that the solver returns.
     truth, value : float
         The true optimal value, and the one that the solver claims.
     error : float
         |value - truth| relative to |truth|.
     gap : float
-        Of the certificate of the solver's own point and multipliers.
+        The relative gap of the certificate of the solver's own point and multipliers.
     infeasibility, complementarity : float
         As in `Answer`.
     seconds : float
@@ -67,10 +68,10 @@ def conic_solvers(names: Sequence[str] | None = None) -> list[str]:
     """
     if names:
         return list(dict.fromkeys(checked_solver(name, cp.installed_solvers()) for name in names))
-    return [name for name in INSTALLED_CONIC_SOLVERS if name not in NOT_CONIC]
+    return [name for name in INSTALLED_CONIC_SOLVERS if name not in MIXED_INTEGER]
 
 
-def fits(form: Form, solver: Any) -> bool:
+def fits(form: ConicForm, solver: Any) -> bool:
     """Whether the solver has the cones of the problem."""
     try:
         form.conic.get_problem_data(solver)
@@ -79,19 +80,19 @@ def fits(form: Form, solver: Any) -> bool:
     return True
 
 
-def run(case: Case, solver: Any, tol: float = TOLERANCE) -> Row | None:
+def run_case(case: Case, solver: Any, tol: float = TOLERANCE) -> ConformanceRow | None:
     """Return the row of one solver on one problem, None where the solver lacks the cones."""
     form, truth = case.make()
     name = solver if isinstance(solver, str) else str(solver.name())
     if not fits(form, solver):
         return None
     licensed = name != "MOSEK" or mosek_is_licensed()
-    answer = ask(form, solver) if licensed else rebuilt_answer(form)
+    answer = solve_and_measure(form, solver) if licensed else rebuilt_answer(form)
     maximize = isinstance(form.problem.objective, cp.Maximize)
     found = assess(answer, maximize, tol) if licensed else Verdict("no licence", answer.failure)
-    verdict = audited(found, answer, truth, tol)
+    verdict = checked_against_truth(found, answer, truth, tol)
     gap = np.nan if answer.certificate is None else answer.certificate.gap
-    return Row(
+    return ConformanceRow(
         solver=name,
         problem=case.name,
         status=answer.status,
@@ -109,7 +110,7 @@ def run(case: Case, solver: Any, tol: float = TOLERANCE) -> Row | None:
 
 def conformance(
     chosen: Iterable[Case], solvers: Sequence[Any], show: Callable[[str], None] | None = None
-) -> Iterator[Row]:
+) -> Iterator[ConformanceRow]:
     """Yield a row for every problem and every solver that has its cones.
 
     Parameters
@@ -118,26 +119,26 @@ def conformance(
         Such as `kernelopt.testing.cases()`.
     solvers : sequence of names or cvxpy solver objects
     show : function of str, optional
-        Told what comes next.
+        Called with the names of the problem and the solver before each solve.
     """
     for case in chosen:
         for solver in solvers:
             if show is not None:
                 show(f"{case.name}, {solver if isinstance(solver, str) else solver.name()}")
-            row = run(case, solver)
+            row = run_case(case, solver)
             if row is not None:
                 yield row
 
 
-def save(rows: Sequence[Row], path: Path) -> None:
-    """Write the rows as JSON, with the versions that they belong to; infinite numbers become text."""
+def save(rows: Sequence[ConformanceRow], path: Path) -> None:
+    """Write the rows as JSON, with the versions of the packages."""
     packages = {name: version(name) for name in ("kernelopt", "cvxpy", "numpy")}
-    content = {"versions": packages, "tolerance": TOLERANCE, "rows": [plain(row) for row in rows]}
+    content = {"versions": packages, "tolerance": TOLERANCE, "rows": [as_json(row) for row in rows]}
     path.write_text(json.dumps(content, indent=1, allow_nan=False) + "\n", encoding="utf-8")
 
 
-def plain(row: Row) -> dict[str, Any]:
-    """Return a row as JSON takes it."""
+def as_json(row: ConformanceRow) -> dict[str, Any]:
+    """Return a row as a dict of JSON values, in which infinite numbers and NaN are text."""
     return {
         name: str(value) if isinstance(value, float) and not np.isfinite(value) else value
         for name, value in asdict(row).items()

@@ -1,4 +1,4 @@
-"""`check_fidelity`: a fidelity of one's own, by the identities that tie its parts together."""
+"""`check_fidelity`: the identities that relate the methods of a fidelity."""
 
 from __future__ import annotations
 
@@ -12,24 +12,27 @@ from kernelopt.testing.findings import Findings
 from kernelopt.validation import Array, shown
 
 ORDER = 4  # of the matrices
-SCALES = np.geomspace(1e-3, 30.0, 8)  # of their entries
-CLOSE = 1e-9  # relative, of two computations in doubles
-SOLVED = 1e-5  # relative, of a conic solve
-STEP = 0.7  # of the proximal operator
+SCALES = np.geomspace(1e-3, 30.0, 8)  # of their entries: small and large beside the parameters of a fidelity
+ROUNDING = 1e-9  # relative: the largest difference of two computations in double precision
+SOLVER_ACCURACY = 1e-5  # relative, of a conic solve
+STEP = 0.7  # of the proximal operator: neither 1 nor a power of two, so that a missing factor shows
+SMALLEST_DENOMINATOR = 1e-9  # of a relative difference: numbers below it are compared absolutely
 
 
 def check_fidelity(fidelity: Fidelity, *, seed: int = 0) -> Findings:
-    """Check a fidelity: its value, cvxpy form, subgradient, conjugate and projection, and what else it has.
+    """Check the methods of a fidelity against each other.
 
-    Stated are, at random symmetric matrices D and U and at zero:
+    At random symmetric matrices D and U, and at zero, it is checked that
 
-    * form: `expression` is convex, and has the value of `value`, which is 0 at 0 and never negative;
-    * Fenchel-Young: L(D) + L*(U) >= <U, D> for what `project` returns, with equality at `subgradient`;
-    * conjugate: `conjugate_expression`, where it is stated, has the value of `conjugate` and its domain;
-    * trace: `trace_bound` is not below <I, D>;
-    * scale, of a `Radial` fidelity: the square that it describes touches L from above;
-    * proximal operator, of a `Proximal` fidelity: its value is that of a conic solve, and the `shares` are
-      subgradients of the right sum.
+    * `expression` is convex and has the value of `value`, which is 0 at 0 and never negative;
+    * L(D) + L*(U) >= <U, D> (Fenchel and Young) for every U that `project` returns, with equality at U =
+      `subgradient` of D;
+    * `conjugate_expression`, if it is stated, has the value of `conjugate`, and its domain contains what
+      `project` returns;
+    * `trace_bound` is at least <I, D>;
+    * if the fidelity is `Radial`, the square of its `scale` is above L and touches it;
+    * if it is `Proximal`, the objective of `proximal` is that of a conic solve, and `shares` returns
+      subgradients with the given sum.
 
     Parameters
     ----------
@@ -44,7 +47,7 @@ def check_fidelity(fidelity: Fidelity, *, seed: int = 0) -> Findings:
     Raises
     ------
     AssertionError
-        With every statement that fails, in words.
+        With every statement that fails.
     ParameterError
         If it is not given a `Fidelity`.
 
@@ -71,21 +74,21 @@ def check_fidelity(fidelity: Fidelity, *, seed: int = 0) -> Findings:
     return findings
 
 
-def apart(one: float, two: float) -> float:
+def relative_difference(one: float, two: float) -> float:
     """Return the difference of two numbers, relative to their size; inf where one is not finite."""
     if not (np.isfinite(one) and np.isfinite(two)):
-        return np.inf  # NaN is no larger than any other number, and would be lost in a maximum
-    return abs(one - two) / max(1e-9, abs(one), abs(two))
+        return np.inf  # not NaN, which a maximum would lose
+    return abs(one - two) / max(SMALLEST_DENOMINATOR, abs(one), abs(two))
 
 
 def check_form(findings: Findings, L: Fidelity, matrices: list[Array]) -> None:
-    """Check the cvxpy form against the value."""
+    """Check `expression` against `value`."""
     findings.state("the expression is convex", L.expression(cp.Variable((ORDER, ORDER))).is_convex())
     values = [L.value(D) for D in matrices]
     findings.state("L is 0 at 0 and never negative", values[0] == 0 and min(values) >= 0, min(values))
     written = [float(L.expression(cp.Constant(D)).value) for D in matrices]
-    worst = max(map(apart, values, written))
-    findings.state("the expression has the value of L", worst <= CLOSE, f"a difference of {worst:.1e}")
+    worst = max(map(relative_difference, values, written))
+    findings.state("the expression has the value of L", worst <= ROUNDING, f"a difference of {worst:.1e}")
 
 
 def check_fenchel_young(findings: Findings, L: Fidelity, matrices: list[Array]) -> None:
@@ -94,24 +97,29 @@ def check_fenchel_young(findings: Findings, L: Fidelity, matrices: list[Array]) 
     for D in matrices:
         V = L.subgradient(D)
         skew = max(skew, float(np.abs(V - V.T).max()))
-        gap = max(gap, apart(L.value(D) + L.conjugate(V), float(np.vdot(V, D))))
+        gap = max(gap, relative_difference(L.value(D) + L.conjugate(V), float(np.vdot(V, D))))
         for U in (L.project(V), *map(L.project, matrices)):
             product = float(np.vdot(U, D))
-            excess = max(excess, (product - L.value(D) - L.conjugate(U)) / max(1e-9, abs(product)))
+            excess = max(
+                excess, (product - L.value(D) - L.conjugate(U)) / max(SMALLEST_DENOMINATOR, abs(product))
+            )
     findings.state("subgradients are symmetric", skew == 0, f"a difference of {skew:.1e}")
-    findings.state("L(D) + L*(U) >= <U, D> for projected U", excess <= CLOSE, f"an excess of {excess:.1e}")
-    findings.state("L(D) + L*(U) = <U, D> at the subgradient", gap <= CLOSE, f"a gap of {gap:.1e}")
+    findings.state("L(D) + L*(U) >= <U, D> for projected U", excess <= ROUNDING, f"an excess of {excess:.1e}")
+    findings.state("L(D) + L*(U) = <U, D> at the subgradient", gap <= ROUNDING, f"a gap of {gap:.1e}")
 
 
 def check_projection(findings: Findings, L: Fidelity, matrices: list[Array]) -> None:
-    """Check that subgradients are in the domain of the conjugate, and so are not moved."""
+    """Check that `project` does not move subgradients, which are in the domain of the conjugate."""
     slopes = [L.subgradient(D) for D in matrices]
-    worst = max(float(np.abs(L.project(U) - U).max()) / max(1e-9, float(np.abs(U).max())) for U in slopes)
-    findings.state("subgradients are not moved by `project`", worst <= CLOSE, f"a move of {worst:.1e}")
+    worst = max(
+        float(np.abs(L.project(U) - U).max()) / max(SMALLEST_DENOMINATOR, float(np.abs(U).max()))
+        for U in slopes
+    )
+    findings.state("subgradients are not moved by `project`", worst <= ROUNDING, f"a move of {worst:.1e}")
 
 
 def check_conjugate(findings: Findings, L: Fidelity, matrices: list[Array]) -> None:
-    """Check the conjugate's expression and domain, where they are stated."""
+    """Check `conjugate_expression`, if it is stated, against `conjugate` and `project`."""
     U = cp.Variable((ORDER, ORDER), symmetric=True)
     stated = L.conjugate_expression(U)
     if stated is None:
@@ -120,24 +128,28 @@ def check_conjugate(findings: Findings, L: Fidelity, matrices: list[Array]) -> N
     worst, outside = 0.0, 0.0
     for G in matrices:
         U.value = L.project(G)
-        worst = max(worst, apart(float(expression.value), L.conjugate(U.value)))
+        worst = max(worst, relative_difference(float(expression.value), L.conjugate(U.value)))
         outside = max(outside, *(float(np.max(c.violation())) for c in domain), 0.0)
-    findings.state("the conjugate's expression has its value", worst <= CLOSE, f"a difference of {worst:.1e}")
-    findings.state("what is projected lies in its domain", outside <= CLOSE, f"{outside:.1e} outside")
+    findings.state(
+        "`conjugate_expression` has the value of `conjugate`",
+        worst <= ROUNDING,
+        f"a difference of {worst:.1e}",
+    )
+    findings.state("`project` returns points of its domain", outside <= ROUNDING, f"{outside:.1e} outside")
 
 
 def check_trace(findings: Findings, L: Fidelity, matrices: list[Array]) -> None:
-    """Check the bounds of <I, D> for matrices and for spectra."""
+    """Check `trace_bound` for matrices and for spectra."""
     excess = -np.inf
     for A in (A for D in matrices for A in (D, -D, D[0])):
         identity = np.eye(ORDER) if A.ndim == 2 else np.ones(ORDER)
         reached = float(np.vdot(identity, A))
-        excess = max(excess, reached - L.trace_bound(L.value(A), identity) - CLOSE * abs(reached))
+        excess = max(excess, reached - L.trace_bound(L.value(A), identity) - ROUNDING * abs(reached))
     findings.state("`trace_bound` is not below <I, D>", excess <= 0, f"an excess of {excess:.1e}")
 
 
 def check_scale(findings: Findings, L: Fidelity, matrices: list[Array]) -> None:
-    """Check that |X|^2 / (2 s) plus a constant touches L from above."""
+    """Check L(X) <= L(D) + (|X|^2 - |D|^2) / (2 s) for s = scale(|D|)."""
     if not isinstance(L, Radial):
         return
     excess = 0.0
@@ -146,11 +158,11 @@ def check_scale(findings: Findings, L: Fidelity, matrices: list[Array]) -> None:
         for X in matrices:
             above = L.value(D) + (float(np.vdot(X, X)) - float(np.vdot(D, D))) / (2 * s)
             excess = max(excess, (L.value(X) - above) / (L.value(X) + L.value(D)))
-    findings.state("the square of a `scale` touches L from above", excess <= CLOSE, f"{excess:.1e} below")
+    findings.state("the square of a `scale` touches L from above", excess <= ROUNDING, f"{excess:.1e} below")
 
 
 def check_proximal(findings: Findings, L: Fidelity, matrices: list[Array]) -> None:
-    """Check the proximal operator around one matrix by a conic solve, and its condition of optimality."""
+    """Check `proximal` against a conic solve, and the `shares` of its condition of optimality."""
     if not isinstance(L, Proximal):
         return
     V, S = matrices[-3], np.array(matrices[-2:-1])
@@ -159,10 +171,14 @@ def check_proximal(findings: Findings, L: Fidelity, matrices: list[Array]) -> No
     best = cp.Problem(cp.Minimize(STEP * L.expression(Z - S[0]) + cp.sum_squares(Z - V) / 2))
     solution = solve(best, "exact")
     ours = STEP * L.value(X - S[0]) + float(((X - V) ** 2).sum()) / 2
-    findings.state("the proximal operator finds the minimum", apart(ours, solution.value) <= SOLVED, ours)
+    findings.state(
+        "the proximal operator finds the minimum",
+        relative_difference(ours, solution.value) <= SOLVER_ACCURACY,
+        ours,
+    )
     (U,) = L.shares((V - X) / STEP, X, S)
-    gap = apart(value + L.conjugate(L.project(U)), float(np.vdot(U, X - S[0])))
-    findings.state("its shares are subgradients", gap <= CLOSE, f"a gap of {gap:.1e}")
+    gap = relative_difference(value + L.conjugate(L.project(U)), float(np.vdot(U, X - S[0])))
+    findings.state("`shares` returns subgradients", gap <= ROUNDING, f"a gap of {gap:.1e}")
 
 
 CHECKS = {

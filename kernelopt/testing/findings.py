@@ -1,4 +1,4 @@
-"""What a check finds: all that is wrong is collected, and said at once."""
+"""The findings of a check: the statements that hold, and those that do not."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from kernelopt.errors import ConvergenceWarning
 
 
 class Findings:
-    """What a check states and what it finds wrong.
+    """The statements of a check, sorted by whether they hold. They are reported together at the end.
 
     Attributes
     ----------
@@ -28,7 +28,7 @@ class Findings:
         self.wrong: list[str] = []
 
     def state(self, statement: str, holds: object, found: object = "") -> bool:
-        """Note whether a statement holds; `found` says what was found instead."""
+        """Record and return whether a statement holds; `found` is reported if it does not."""
         if holds:
             self.stated.append(statement)
         else:
@@ -37,12 +37,15 @@ class Findings:
 
     @contextmanager
     def part(self, what: str) -> Iterator[None]:
-        """Note an exception as something wrong, and go on with the other parts; remarks on gaps are none."""
+        """Record an exception of the body as a failure, so that the other parts are still checked.
+
+        A ConvergenceWarning is ignored: statements on gaps say the same.
+        """
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", ConvergenceWarning)
                 yield
-        except Exception as error:  # what a user's formulation raises may be anything
+        except Exception as error:  # of foreign code, which may raise anything
             self.wrong.append(f"{what}: raised {type(error).__name__}: {error}")
 
     def raise_if_wrong(self) -> None:

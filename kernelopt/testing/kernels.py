@@ -1,4 +1,4 @@
-"""`check_kernel`: a kernel of one's own, by what every kernel and its three hooks satisfy."""
+"""`check_kernel`: the properties of a Gram matrix, and the methods of a kernel against each other."""
 
 from __future__ import annotations
 
@@ -11,23 +11,25 @@ from kernelopt.kernels import Kernel, as_points
 from kernelopt.testing.findings import Findings
 from kernelopt.validation import Array
 
-POINTS, COLUMNS = 12, 3
-CLOSE = 1e-10  # of entries, relative to the largest one: they are made of some hundred operations
-NEGATIVE = 1e-8  # of eigenvalues, relative to the largest one: the limit of `solve`
+POINTS, COLUMNS = 12, 3  # of the default points
+CLOSE = 1e-10  # relative to the largest entry: the rounding of some hundred operations
+NEGATIVE = (
+    1e-8  # of an eigenvalue, relative to the largest one: the limit at which `solve` raises NotPSDError
+)
 
 
 def check_kernel(kernel: Kernel, X: Any = None, *, seed: int = 0) -> Findings:
-    """Check a kernel: its Gram matrix, its values at new points, its diagonal and its rank.
+    """Check the Gram matrices of a kernel, and its diagonal and rank.
 
-    Stated are:
+    It is checked that
 
-    * Gram matrix: finite, the same at every call, and positive semidefinite up to 1e-8 of its largest
-      eigenvalue;
-    * new points: k(X, Z) and k(Z, X) are the blocks of the Gram matrix of X and Z together;
-    * order: rows in another order give the entries in that order;
-    * diagonal: `gram_diagonal` is that of the Gram matrix;
-    * rank: `gram_rank` bounds the number of eigenvalues above 1e-8 of the largest one;
-    * points: X is left as it was.
+    * the Gram matrix is finite, the same at every call, and positive semidefinite: no eigenvalue is below
+      -1e-8 times the largest one;
+    * k(X, Z) and k(Z, X) are blocks of the Gram matrix of X and Z together;
+    * if the points are reordered, so are the entries of the Gram matrix;
+    * `gram_diagonal` is the diagonal of the Gram matrix;
+    * `gram_rank` is at least the number of eigenvalues above 1e-8 of the largest one;
+    * X is not changed.
 
     Parameters
     ----------
@@ -44,7 +46,7 @@ def check_kernel(kernel: Kernel, X: Any = None, *, seed: int = 0) -> Findings:
     Raises
     ------
     AssertionError
-        With every statement that fails, in words.
+        With every statement that fails.
     ParameterError
         If it is not given a `Kernel`, or fewer than four points.
 
@@ -62,7 +64,7 @@ def check_kernel(kernel: Kernel, X: Any = None, *, seed: int = 0) -> Findings:
         )
     if X is None:
         X = np.random.default_rng(seed).normal(size=(POINTS, COLUMNS))
-        X[-1] = X[0]  # as data sets have it
+        X[-1] = X[0]  # data sets have equal points too
     points = as_points(X, "X")
     if len(points) < 4:
         raise ParameterError(f"X must have at least four points, got {len(points)}. Pass more rows.")
@@ -86,10 +88,10 @@ def check_gram(findings: Findings, kernel: Kernel, X: Array) -> None:
     before = X.copy()
     K = kernel(X)
     shape = (len(X), len(X))
-    findings.state("X is left as it was", np.array_equal(X, before), "changed points")
+    findings.state("X is not changed", np.array_equal(X, before), "changed points")
     if not findings.state(f"the Gram matrix has shape {shape}", K.shape == shape, K.shape):
         return
-    findings.state("the Gram matrix is that of every call", np.array_equal(K, kernel(X)), "another one")
+    findings.state("the Gram matrix is the same at every call", np.array_equal(K, kernel(X)), "another one")
     values = np.linalg.eigvalsh(K)
     least, largest = float(values[0]), float(np.abs(values).max())
     shown = f"an eigenvalue of {least:.1e} beside {largest:.1e}"
@@ -109,7 +111,9 @@ def check_order(findings: Findings, kernel: Kernel, X: Array) -> None:
     """Check that another order of the points gives the same entries."""
     order = np.roll(np.arange(len(X))[::-1], len(X) // 2)
     missed = difference(kernel(X[order]), kernel(X)[np.ix_(order, order)])
-    findings.state("the order of the points is no matter", missed <= CLOSE, f"a difference of {missed:.1e}")
+    findings.state(
+        "reordered points have the reordered Gram matrix", missed <= CLOSE, f"a difference of {missed:.1e}"
+    )
 
 
 def check_diagonal(findings: Findings, kernel: Kernel, X: Array) -> None:

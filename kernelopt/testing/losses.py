@@ -1,4 +1,4 @@
-"""`check_loss`: a loss of one's own, by the identities that tie its parts together."""
+"""`check_loss`: the identities that relate the methods of a loss."""
 
 from __future__ import annotations
 
@@ -11,27 +11,31 @@ from kernelopt.errors import ParameterError
 from kernelopt.learner import learn
 from kernelopt.losses import Loss
 from kernelopt.methods.solve import solve
+from kernelopt.testing.disagreements import disagreement
 from kernelopt.testing.findings import Findings
 from kernelopt.validation import Array
 
-POINTS = 8
-TRIALS = 10
-CLOSE = 1e-7
-STEP, SLOPE = 1e-5, 1e-6  # of central differences, whose error is about STEP^2 and u / STEP, both below 1e-9
+POINTS = 8  # of the default labels or targets
+TRIALS = 10  # random predictions or dual variables of each check
+CLOSE = 1e-7  # relative: a response may be a root that is found to half of the digits
+SOLVER_ACCURACY = 1e-5  # relative, of a conic solve
+INSIDE = 0.999  # times a point of the domain: l may be infinitely steep at its boundary
+STEP, SLOPE = 1e-5, 1e-6  # of central differences, whose error STEP^2 + u / STEP is below 1e-9
+COMPARED = 3  # predictions at which the parts of a loss that fails are compared
 
 
 def check_loss(loss: Loss, y: Any = None, *, seed: int = 0) -> Findings:
-    """Check a loss: its value, its cvxpy form, its dual, its domain, its intercept and its machine.
+    """Check the methods of a loss against each other.
 
-    Stated are, at random predictions t and dual variables a:
+    At random predictions t and dual variables a it is checked that
 
-    * form: `expression` is convex and has the value of `value`;
-    * Fenchel-Young: V(t) >= l(a) - a't on the domain, with equality at a(t) = `response`;
-    * dual: `dual_expression` is concave, has the value of `dual_value`, and its domain holds what
-      `project` returns;
-    * derivatives: `dual_gradient` and, where it is given, `hessian_diag` agree with differences;
-    * intercept: no other one has a smaller loss;
-    * machine: at a kernel the primal value and that of the dual of `dual_expression` are equal.
+    * `expression` is convex and has the value of `value`;
+    * V(t) >= l(a) - a't (Fenchel and Young) for a in the domain, with equality at a = `response` of t;
+    * `dual_expression` is concave, has the value of `dual_value`, and its domain contains what `project`
+      returns;
+    * `dual_gradient` and, if it is stated, `hessian_diag` agree with central differences;
+    * no other intercept has a smaller loss than `intercept`;
+    * at a kernel, the value of the trained machine is the optimum of the dual of `dual_expression`.
 
     Parameters
     ----------
@@ -48,7 +52,8 @@ def check_loss(loss: Loss, y: Any = None, *, seed: int = 0) -> Findings:
     Raises
     ------
     AssertionError
-        With every statement that fails, in words.
+        With every statement that fails, in words. Where the values differ it names a sample, the value of
+        each part there, and the part that is alone with its value, if two others agree.
     ParameterError
         If it is not given a `Loss`.
 
@@ -72,6 +77,9 @@ def check_loss(loss: Loss, y: Any = None, *, seed: int = 0) -> Findings:
         )
     targets = loss.targets(given, POINTS if given is None else np.size(given))
     findings = Findings(repr(loss))
+    with findings.part("the curve"):
+        check_curve(findings, loss, targets)
+    findings.raise_if_wrong()
     for what, check in CHECKS.items():
         with findings.part(what):
             check(findings, loss, targets, rng)
@@ -80,7 +88,7 @@ def check_loss(loss: Loss, y: Any = None, *, seed: int = 0) -> Findings:
 
 
 def predictions(loss: Loss, y: Array, rng: np.random.Generator) -> Array:
-    """Return predictions of finite loss."""
+    """Return random predictions at which the loss is finite."""
     t = 1.5 * rng.normal(size=y.size)
     return t if np.isfinite(loss.value(t, y)) else y * (1 + np.abs(t))
 
@@ -90,8 +98,16 @@ def near(one: float, two: float) -> bool:
     return abs(one - two) <= CLOSE * max(1.0, abs(one), abs(two))
 
 
+def check_curve(findings: Findings, loss: Loss, y: Array) -> None:
+    """Check that the fields of the curve are arrays, one entry for each sample: others fail far away."""
+    for name, field in loss.curve(y)._asdict().items():
+        if not isinstance(field, np.ndarray) or field.shape != y.shape:
+            got = f"{type(field).__name__} of shape {np.shape(field)}"
+            findings.state(f"`{name}` of `curve` is an array of shape ({y.size},), one a sample", False, got)
+
+
 def check_form(findings: Findings, loss: Loss, y: Array, rng: np.random.Generator) -> None:
-    """Check the cvxpy form against the value."""
+    """Check `expression` against `value`."""
     findings.state("the expression is convex", loss.expression(cp.Variable(y.size), y).is_convex())
     worst = 0.0
     for _ in range(TRIALS):
@@ -102,7 +118,10 @@ def check_form(findings: Findings, loss: Loss, y: Array, rng: np.random.Generato
         )
         exact = loss.value(t, y)
         worst = max(worst, abs(written - exact) / max(1.0, abs(exact)))
-    findings.state("the expression has the value of the loss", worst <= 1e-5, f"a difference of {worst:.1e}")
+    found = f"a difference of {worst:.1e}"
+    if not worst <= SOLVER_ACCURACY:
+        found = f"{found}. {where_parts_differ(loss, y, rng)}"
+    findings.state("the expression has the value of the loss", worst <= SOLVER_ACCURACY, found)
 
 
 def check_fenchel_young(findings: Findings, loss: Loss, y: Array, rng: np.random.Generator) -> None:
@@ -115,34 +134,46 @@ def check_fenchel_young(findings: Findings, loss: Loss, y: Array, rng: np.random
         excess = max(excess, float(loss.dual_value(a, y) - a @ t - value) / scale)
         best = loss.response(t, y)
         gap = max(gap, abs(value - float(loss.dual_value(best, y) - best @ t)) / scale)
-    findings.state("V(t) >= l(a) - a't", excess <= CLOSE, f"an excess of {excess:.1e}")
-    findings.state("V(t) = l(a) - a't at the response", gap <= CLOSE, f"a gap of {gap:.1e}")
+    holds = excess <= CLOSE and gap <= CLOSE
+    differ = "" if holds else f". {where_parts_differ(loss, y, rng)}"
+    findings.state("V(t) >= l(a) - a't", excess <= CLOSE, f"an excess of {excess:.1e}{differ}")
+    findings.state("V(t) = l(a) - a't at the response", gap <= CLOSE, f"a gap of {gap:.1e}{differ}")
+
+
+def where_parts_differ(loss: Loss, y: Array, rng: np.random.Generator) -> str:
+    """Return the sample at which the parts of a loss differ most; empty where they cannot be compared."""
+    try:
+        return disagreement(loss, np.array([predictions(loss, y, rng) for _ in range(COMPARED)]), y)
+    except Exception:  # a loss with a weight for every sample, or a part that raises, which is said apart
+        return ""
 
 
 def check_dual(findings: Findings, loss: Loss, y: Array, rng: np.random.Generator) -> None:
-    """Check the dual's expression and domain."""
+    """Check `dual_expression` against `dual_value` and `project`."""
     alpha = cp.Variable(y.size)
     gain, domain = loss.dual_expression(alpha, y)
-    findings.state("the dual's expression is concave", gain.is_concave())
+    findings.state("`dual_expression` is concave", gain.is_concave())
     worst, outside = 0.0, 0
     for _ in range(TRIALS):
-        alpha.value = 0.999 * loss.project(2 * rng.normal(size=y.size), y, bias=False)
+        alpha.value = INSIDE * loss.project(2 * rng.normal(size=y.size), y, bias=False)
         exact = loss.dual_value(alpha.value, y)
         worst = max(worst, abs(float(gain.value) - exact) / max(1.0, abs(exact)))
         outside += not all(np.max(c.violation(), initial=0.0) <= CLOSE for c in domain)
-    findings.state("the dual's expression has its value", worst <= CLOSE, f"a difference of {worst:.1e}")
-    findings.state("what is projected lies in the domain", outside == 0, f"{outside} of {TRIALS} outside")
+    findings.state(
+        "`dual_expression` has the value of `dual_value`", worst <= CLOSE, f"a difference of {worst:.1e}"
+    )
+    findings.state("`project` returns points of the domain", outside == 0, f"{outside} of {TRIALS} outside")
 
 
 def inside(loss: Loss, y: Array, rng: np.random.Generator) -> Array:
-    """Return dual variables inside their bounds."""
+    """Return random dual variables strictly between their bounds."""
     _, _, _, lower, upper = loss.curve(y)
     low, share = np.maximum(lower, -1 - np.abs(y)), rng.uniform(0.2, 0.8, size=y.size)
     return np.asarray(low + share * (np.minimum(upper, low + 3) - low))
 
 
 def check_derivatives(findings: Findings, loss: Loss, y: Array, rng: np.random.Generator) -> None:
-    """Check the derivatives against central differences."""
+    """Check `dual_gradient` and `hessian_diag` against central differences."""
     errors = []
     for _ in range(TRIALS):
         a, along = inside(loss, y, rng), rng.normal(size=y.size)
@@ -150,15 +181,17 @@ def check_derivatives(findings: Findings, loss: Loss, y: Array, rng: np.random.G
         slopes = loss.dual_gradient(a, y) * along
         missed = abs(difference / (2 * STEP) - float(slopes.sum()))
         errors.append(missed / max(1.0, float(np.abs(slopes).sum())))
-    worst = float(np.max(errors))  # of which NaN is the worst
-    findings.state("the dual's gradient is its derivative", worst <= SLOPE, f"a difference of {worst:.1e}")
+    worst = float(np.max(errors))  # NaN if one of them is
+    findings.state(
+        "`dual_gradient` is the derivative of `dual_value`", worst <= SLOPE, f"a difference of {worst:.1e}"
+    )
     t = predictions(loss, y, rng)
     second = loss.hessian_diag(t, y)
     if second is not None:
         differences = (loss.response(t - STEP, y) - loss.response(t + STEP, y)) / (2 * STEP)
         missed = float(np.abs(differences - second).max()) / max(1.0, float(np.abs(second).max()))
         shown = f"a difference of {missed:.1e}"
-        findings.state("the second derivative is that of the loss", missed <= SLOPE, shown)
+        findings.state("`hessian_diag` is the second derivative of the loss", missed <= SLOPE, shown)
 
 
 def check_intercept(findings: Findings, loss: Loss, y: Array, rng: np.random.Generator) -> None:
@@ -174,7 +207,7 @@ def check_intercept(findings: Findings, loss: Loss, y: Array, rng: np.random.Gen
 
 
 def check_machine(findings: Findings, loss: Loss, y: Array, rng: np.random.Generator) -> None:
-    """Check the primal value at a kernel against the dual of the dual's expression."""
+    """Check the value of the machine at a kernel against the optimum of the dual problem."""
     root = rng.normal(size=(y.size, y.size))
     K = root @ root.T / y.size + 0.1 * np.eye(y.size)
     found = learn(K, y, loss, loss.default_bias)
@@ -183,7 +216,7 @@ def check_machine(findings: Findings, loss: Loss, y: Array, rng: np.random.Gener
     balanced = [cp.sum(alpha) == 0] if loss.default_bias else []
     half = np.linalg.cholesky(K).T / np.sqrt(2)
     dual = solve(cp.Problem(cp.Maximize(gain - cp.sum_squares(half @ alpha)), [*domain, *balanced]))
-    close = abs(found.value - dual.value) <= 1e-5 * max(1.0, abs(dual.value))
+    close = abs(found.value - dual.value) <= SOLVER_ACCURACY * max(1.0, abs(dual.value))
     findings.state("primal and dual agree at a kernel", close, f"{found.value!r} and {dual.value!r}")
 
 

@@ -1,4 +1,4 @@
-"""`check_method`: a method of one's own, on problems with known optima."""
+"""`check_method`: a method on problems with known optima."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from kernelopt.methods.registry import registered
 from kernelopt.structure.structure import Structure
 from kernelopt.testing.findings import Findings
 
-ROUNDING = 1e-9  # of a planted value: its data are doubles
+ROUNDING = 1e-9  # relative: a planted value differs so much from that of its rounded data, at most
+UNREACHABLE = 1e-300  # a gap: without the callback the run would not end before it
 
 
 def check_method(
@@ -25,14 +26,15 @@ def check_method(
     seed: int = 0,
     knobs: dict[str, Any] | None = None,
 ) -> Findings:
-    """Check a method on planted problems: what it refuses it refuses in words, what it takes it solves.
+    """Check a method on the planted problem of every entry that has one.
 
-    Stated are, for every entry that plants optima:
+    It is checked that
 
-    * match: a reason as text, or something with a cost that is a `Cost`;
-    * bracket: the planted value lies between the certified bounds;
-    * gap: it is at most `gap`;
-    * told: brackets that a callback is told hold the planted value too, and StopIteration ends the work.
+    * `match` returns the reason for a refusal as text, or a match whose `cost` is a `Cost`;
+    * the planted value lies between the certified bounds;
+    * the certified gap is at most `gap`;
+    * the bounds of every report to a callback contain the planted value;
+    * StopIteration of a callback ends the run.
 
     Parameters
     ----------
@@ -43,7 +45,7 @@ def check_method(
     gap : float > 0, default 1e-5
     seed : int, default 0
     knobs : dict, optional
-        Of the planted problems.
+        Options of `Entry.planted`.
 
     Returns
     -------
@@ -52,18 +54,18 @@ def check_method(
     Raises
     ------
     AssertionError
-        With every statement that fails, in words. Also if the method takes none of the problems.
+        With every statement that fails. Also if the method takes none of the problems.
     ParameterError
         If there is no such method.
     """
     chosen = as_method(method)
-    findings, taken = Findings(chosen.name), 0
+    findings, accepted = Findings(chosen.name), 0
     for entry in catalogue().values() if entries is None else entries:
         if entry.planted is None:
             continue
         with findings.part(entry.name):
-            taken += check_entry(findings, chosen, entry, gap, seed, knobs or {})
-    findings.state("it takes at least one problem", taken > 0, "reasons only")
+            accepted += check_entry(findings, chosen, entry, gap, seed, knobs or {})
+    findings.state("at least one problem is accepted", accepted > 0, "reasons only")
     findings.raise_if_wrong()
     return findings
 
@@ -84,33 +86,33 @@ def as_method(method: str | Method) -> Method:
 def check_entry(
     findings: Findings, method: Method, entry: Entry, gap: float, seed: int, knobs: dict[str, Any]
 ) -> bool:
-    """Check a method on a planted problem of an entry; return whether it takes the problem."""
+    """Check a method on a planted problem of an entry; return whether it accepts the problem."""
     make: Any = entry.planted
     planted = make(np.random.default_rng(seed), **knobs)
     formulation: Formulation = planted.formulation
     value, slack = planted.value, ROUNDING * abs(planted.value)
     match = method.match(Structure(formulation.problem))
     if isinstance(match, str):
-        findings.state(f"{entry.name}: it says why not", match.strip(), "an empty reason")
+        findings.state(f"{entry.name}: a reason is given for a refusal", match.strip(), "an empty reason")
         return False
     findings.state(f"{entry.name}: the cost is a Cost", isinstance(method.cost(match), Cost))
-    told: list[tuple[float, float]] = []
+    reports: list[tuple[float, float]] = []
 
-    def tell(state: dict[str, Any]) -> None:
-        told.append((state["lower"], state["upper"]))
+    def record(state: dict[str, Any]) -> None:
+        reports.append((state["lower"], state["upper"]))
 
-    solution = formulation.solve(method, tol=gap, callback=tell)
+    solution = formulation.solve(method, tol=gap, callback=record)
     findings.state(f"{entry.name}: the gap is at most {gap:g}", solution.gap <= gap, solution.certificate)
     inside = solution.lower - slack <= value <= solution.upper + slack
-    findings.state(f"{entry.name}: the bracket holds {value:.9g}", inside, solution.certificate)
-    wrong = [pair for pair in told if not pair[0] - slack <= value <= pair[1] + slack]
-    findings.state(f"{entry.name}: every bracket on the way holds {value:.9g}", not wrong, wrong[:3])
+    findings.state(f"{entry.name}: the bounds contain {value:.9g}", inside, solution.certificate)
+    wrong = [pair for pair in reports if not pair[0] - slack <= value <= pair[1] + slack]
+    findings.state(f"{entry.name}: the bounds of every report contain {value:.9g}", not wrong, wrong[:3])
     check_stopping(findings, method, make(np.random.default_rng(seed), **knobs).formulation, entry.name)
     return True
 
 
 def check_stopping(findings: Findings, method: Method, formulation: Formulation, name: str) -> None:
-    """Check that StopIteration of a callback ends the work after the first report."""
+    """Check that StopIteration of a callback ends the run after the first report."""
     reports = 0
 
     def stop(_: dict[str, Any]) -> None:
@@ -118,5 +120,5 @@ def check_stopping(findings: Findings, method: Method, formulation: Formulation,
         reports += 1
         raise StopIteration
 
-    formulation.solve(method, tol=1e-300, callback=stop)
-    findings.state(f"{name}: StopIteration ends it", reports <= 1, f"{reports} reports")
+    formulation.solve(method, tol=UNREACHABLE, callback=stop)
+    findings.state(f"{name}: StopIteration of a callback ends the run", reports <= 1, f"{reports} reports")

@@ -1,4 +1,4 @@
-"""The conformance suite: problems whose optimum is known, among them some on which solvers are wrong."""
+"""The conformance suite: problems with known optima, and two on which solvers have returned wrong answers."""
 
 from __future__ import annotations
 
@@ -12,11 +12,10 @@ import numpy as np
 
 from kernelopt.catalog import Entry, catalogue
 from kernelopt.errors import ParameterError
-from kernelopt.testing.answers import Form
+from kernelopt.testing.conic_form import ConicForm
 
-SEED = 2004
-HARSH = {"degenerate": True, "duplicates": 2, "condition": 1e4}
-INFEASIBLE = ("lanckriet.hard_margin", "lanckriet.sdp", "lp_norm.primal")
+SEED = 2004  # of the default problems: any other seed would do, and a fixed one makes runs comparable
+HARSH = {"degenerate": True, "duplicates": 2, "condition": 1e4}  # all that makes a planted problem hard
 
 
 @dataclass(frozen=True)
@@ -31,7 +30,7 @@ class Case:
     """
 
     name: str
-    make: Callable[[], tuple[Form, float]]
+    make: Callable[[], tuple[ConicForm, float]]
 
 
 def cases(size: int = 10, entries: dict[str, Entry] | None = None, seed: int = SEED) -> Iterator[Case]:
@@ -48,16 +47,18 @@ def cases(size: int = 10, entries: dict[str, Entry] | None = None, seed: int = S
     for name, entry in (catalogue() if entries is None else entries).items():
         if entry.planted is None:
             continue
-        yield Case(name, partial(planted, entry, seed, {"n": size}))
-        yield Case(f"{name}, harsh", partial(planted, entry, seed, {"n": size, **HARSH}))
+        yield Case(name, partial(planted_form, entry, seed, {"n": size}))
+        yield Case(f"{name}, harsh", partial(planted_form, entry, seed, {"n": size, **HARSH}))
         if can_be_infeasible(entry, seed):
-            yield Case(f"{name}, infeasible", partial(planted, entry, seed, {"n": size, "infeasible": True}))
+            yield Case(
+                f"{name}, infeasible", partial(planted_form, entry, seed, {"n": size, "infeasible": True})
+            )
     yield Case("no strong duality", no_strong_duality)
     yield Case("unbounded log-determinant", unbounded_log_determinant)
 
 
 def can_be_infeasible(entry: Entry, seed: int) -> bool:
-    """Whether the entry makes infeasible problems; those that cannot refuse."""
+    """Whether the entry plants infeasible problems; an entry that does not raises ParameterError."""
     make: Any = entry.planted
     try:
         return bool(make(np.random.default_rng(seed), infeasible=True).infeasible)
@@ -65,30 +66,31 @@ def can_be_infeasible(entry: Entry, seed: int) -> bool:
         return False
 
 
-def planted(entry: Entry, seed: int, knobs: dict[str, Any]) -> tuple[Form, float]:
-    """Return a planted problem in the form that "exact" solves: the first programme, or in words."""
+def planted_form(entry: Entry, seed: int, knobs: dict[str, Any]) -> tuple[ConicForm, float]:
+    """Return the conic form of a planted problem, by its first programme if it has one, and its optimum."""
     make: Any = entry.planted
     found = make(np.random.default_rng(seed), **knobs)
     first = next(iter(found.formulation.programmes.values()), None)
-    form = Form(found.formulation.problem, None if first is None else first())
+    form = ConicForm(found.formulation.problem, None if first is None else first())
     maximize = isinstance(found.formulation.problem.objective, cp.Maximize)
     return form, -np.inf if maximize and found.infeasible else found.value
 
 
-def no_strong_duality() -> tuple[Form, float]:
+def no_strong_duality() -> tuple[ConicForm, float]:
     """Return min x over [[0, x, 0], [x, z, 0], [0, 0, x + 1]] >> 0: its value is 0, that of its dual -1.
 
-    The corner forces x = 0. There is no Slater point, so nothing proves the value.
+    The zero in the corner forces x = 0. There is no Slater point, and no dual point proves a bound above -1.
     """
     x, z = cp.Variable(name="x"), cp.Variable(name="z")
     matrix = cp.bmat([[0, x, 0], [x, z, 0], [0, 0, x + 1]])
-    return Form(cp.Problem(cp.Minimize(x), [(matrix >> 0).set_label("matrix")])), 0.0
+    return ConicForm(cp.Problem(cp.Minimize(x), [(matrix >> 0).set_label("matrix")])), 0.0
 
 
-def unbounded_log_determinant() -> tuple[Form, float]:
-    """Return min 4 / R - log R over R > 0, with R the inverse of a kernel of one point: it falls for ever.
+def unbounded_log_determinant() -> tuple[ConicForm, float]:
+    """Return min 4 / R - log R over R > 0, which tends to minus infinity as R grows.
 
-    It is log det K + y'Ky, which the paper prints, where y'K^-1 y is meant.
+    With one point, K = 1 / R and y = 2 it is log det K + y'Ky. A paper prints this in place of
+    log det K + y'K^-1 y, which has a minimum.
     """
     R = cp.Variable(nonneg=True, name="R")
-    return Form(cp.Problem(cp.Minimize(4 * cp.inv_pos(R) - cp.log(R)))), -np.inf
+    return ConicForm(cp.Problem(cp.Minimize(4 * cp.inv_pos(R) - cp.log(R)))), -np.inf

@@ -1,4 +1,7 @@
-"""MOSEK without a licence: the task is built, written, read back, and solved as it was read elsewhere."""
+"""MOSEK without a licence: the task that it would solve is written, read back, and solved by Clarabel.
+
+This tests the translation of a problem into a MOSEK task, and that of a MOSEK solution back into the problem.
+"""
 
 from __future__ import annotations
 
@@ -14,11 +17,15 @@ from cvxpy.reductions.cone2cone import affine2direct
 
 from kernelopt.conic.ladder import SolverAttempt, run_solver
 from kernelopt.errors import SolverError
-from kernelopt.testing.answers import FAILURES, Answer, Form, measured_answer
+from kernelopt.testing.answers import Answer, measured_answer
+from kernelopt.testing.conic_form import ConicForm
+from kernelopt.testing.residuals import FAILURES
 from kernelopt.validation import Array
 
+MINUS_INFINITY = -1e30  # of a bound, in MOSEK
 
-def rebuilt_answer(form: Form) -> Answer:
+
+def rebuilt_answer(form: ConicForm) -> Answer:
     """Return the answer to the task that MOSEK would have been given, solved by Clarabel.
 
     cvxpy builds the task and writes it; it is read back, solved as it was read, and the solution goes
@@ -28,7 +35,7 @@ def rebuilt_answer(form: Form) -> Answer:
     clock = time.perf_counter()
     try:
         with np.errstate(all="ignore"):
-            through_a_file(form)
+            solve_written_task(form)
     except FAILURES as error:
         spent, failure = time.perf_counter() - clock, f"{type(error).__name__}: {error}"
         return Answer("failed", "none", np.nan, np.nan, np.nan, "", np.nan, spent, None, failure=failure)
@@ -39,7 +46,7 @@ def rebuilt_answer(form: Form) -> Answer:
     return answer if answer.failure else replace(answer, failure=said)
 
 
-def through_a_file(form: Form) -> None:
+def solve_written_task(form: ConicForm) -> None:
     """Write the task to a file, read it back, solve it by Clarabel, and fill the conic problem.
 
     Raises
@@ -59,20 +66,23 @@ def through_a_file(form: Form) -> None:
                 raise SolverError("MOSEK wrote no task. Run it with verbose=True.") from None
         with mosek.Task() as task:
             task.readdata(str(path))
-            compared(task, data)
-            read = as_problem(task)
-            tried = run_solver(read.problem, SolverAttempt("CLARABEL"))
+            check_task(task, data)
+            problem = as_problem(task)
+            tried = run_solver(problem.problem, SolverAttempt("CLARABEL"))
             if tried.status not in (cp.OPTIMAL, cp.OPTIMAL_INACCURATE):
                 raise SolverError(f"Clarabel left the task {tried.status}: {tried.failure}. Try another.")
             options = {"accept_unknown": False, "bfs": False, "save_file": str(path)}
             form.conic.unpack_results(
-                {"task": Solved(task, read, mosek), "solver_options": options}, chain, inverse
+                {"task": SolvedTask(task, problem, mosek), "solver_options": options}, chain, inverse
             )
 
 
 @dataclass(frozen=True)
-class Read:
-    """A task as a cvxpy problem, minimising minus the objective of the task."""
+class TaskProblem:
+    """A task as a cvxpy problem, which minimises minus the objective of the task.
+
+    `bars` are the matrix variables X_j, which MOSEK calls "bar variables", and `rows` the equalities.
+    """
 
     problem: cp.Problem
     x: cp.Variable
@@ -80,7 +90,7 @@ class Read:
     rows: cp.Constraint
 
 
-def compared(task: Any, data: dict[str, Any]) -> None:
+def check_task(task: Any, data: dict[str, Any]) -> None:
     """Raise unless the task has the sizes and the objective of the data that it was built from."""
     wanted = (data["A"].shape[0], data["A"].shape[1], list(data["K_dir"][affine2direct.PSD]))
     orders = [int(task.getdimbarvarj(j)) for j in range(task.getnumbarvar())]
@@ -92,7 +102,7 @@ def compared(task: Any, data: dict[str, Any]) -> None:
         )
 
 
-def as_problem(task: Any) -> Read:
+def as_problem(task: Any) -> TaskProblem:
     """Return the task, max c'x + <C, X> over A x + <A_i, X> = b and cones, as a cvxpy problem."""
     columns, count = int(task.getnumvar()), int(task.getnumcon())
     x = cp.Variable(columns, name="x") if columns else cp.Variable(1, name="x")
@@ -114,7 +124,7 @@ def as_problem(task: Any) -> Read:
         gain = gain + bar_gain(task, j, X)
     equal = (left == b).set_label("rows")
     constraints = [equal, *[(X >> 0) for X in bars], *bounds_of(task, x), *cones_of(task, x)]
-    return Read(cp.Problem(cp.Minimize(-gain), constraints), x, bars, equal)
+    return TaskProblem(cp.Problem(cp.Minimize(-gain), constraints), x, bars, equal)
 
 
 def bar_gain(task: Any, j: int, X: cp.Variable) -> cp.Expression:
@@ -128,17 +138,18 @@ def bar_gain(task: Any, j: int, X: cp.Variable) -> cp.Expression:
 
 
 def bounds_of(task: Any, x: cp.Variable) -> list[cp.Constraint]:
-    """Return the lower bounds of the columns; a free one has -1e30."""
+    """Return the lower bounds of the columns. MOSEK writes minus infinity as -1e30."""
     low = np.array([task.getvarbound(j)[1] for j in range(task.getnumvar())])
-    bounded = np.flatnonzero(low > -1e29)
+    bounded = np.flatnonzero(low > MINUS_INFINITY / 10)  # a margin for the rounding of a file
     return [x[bounded] >= low[bounded]] if bounded.size else []
 
 
 def cones_of(task: Any, x: cp.Variable) -> list[cp.Constraint]:
     """Return the cones of the columns, by the definitions of MOSEK's manual.
 
-    quad: x1 >= |(x2, ...)|. dexp: x1 >= - x3 exp(x2 / x3 - 1), x3 <= 0. dpow with a:
-    (x1 / a)^a (x2 / (1 - a))^(1 - a) >= |x3|.
+    * quad: x1 >= |(x2, x3, ...)|;
+    * dexp: x1 >= -x3 exp(x2 / x3 - 1), x3 <= 0;
+    * dpow with the parameter a: (x1 / a)^a (x2 / (1 - a))^(1 - a) >= |x3|.
     """
     found: list[cp.Constraint] = []
     for k in range(task.getnumcone()):
@@ -156,40 +167,43 @@ def cones_of(task: Any, x: cp.Variable) -> list[cp.Constraint]:
     return found
 
 
-class Solved:
-    """A task as cvxpy reads it after MOSEK has solved it, with the solution of another solver."""
+class SolvedTask:
+    """A stand-in for a task that MOSEK has solved, with the solution of another solver.
 
-    def __init__(self, task: Any, read: Read, mosek: Any) -> None:
-        self.task, self.read, self.mosek = task, read, mosek
+    It has the methods by which cvxpy reads a solution; all else is that of the task.
+    """
+
+    def __init__(self, task: Any, problem: TaskProblem, mosek: Any) -> None:
+        self.task, self.solved, self.mosek = task, problem, mosek
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.task, name)
 
     def __exit__(self, *_: object) -> None:
-        """Leave the task open: it is not ours to close."""
+        """Do not close the task: `solve_written_task` does."""
 
     def getprosta(self, _: Any) -> Any:
-        """Return that there is a solution."""
+        """Return the problem status "feasible"."""
         return self.mosek.prosta.prim_and_dual_feas
 
     def getsolsta(self, _: Any) -> Any:
-        """Return that it is said to be optimal."""
+        """Return the solution status "optimal"."""
         return self.mosek.solsta.optimal
 
     def getprimalobj(self, _: Any) -> float:
         """Return the objective of the task."""
-        return -float(self.read.problem.solution.opt_val)
+        return -float(self.solved.problem.solution.opt_val)
 
     def getxxslice(self, _: Any, first: int, last: int, out: list[float]) -> None:
         """Fill in the values of columns; cvxpy passes a length for the last one where it starts at zero."""
-        values: Array = np.asarray(self.read.x.value)
+        values: Array = np.asarray(self.solved.x.value)
         out[:] = values[first:last].tolist()
 
     def gety(self, _: Any, out: list[float]) -> None:
         """Fill in the multipliers of the rows."""
-        out[:] = np.ravel(self.read.rows.dual_value).tolist()
+        out[:] = np.ravel(self.solved.rows.dual_value).tolist()
 
     def getbarxj(self, _: Any, j: int, out: list[float]) -> None:
         """Fill in the lower triangle of a matrix, column by column."""
-        value = np.asarray(self.read.bars[j].value)
+        value = np.asarray(self.solved.bars[j].value)
         out[:] = [value[k, m] for m in range(len(value)) for k in range(m, len(value))]

@@ -1,4 +1,4 @@
-"""Verdicts on the answers of solvers: what the certificate proves, whatever the solver says."""
+"""Verdicts on the answers of solvers, from certificates and residuals and not from the solver's status."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from kernelopt.testing.answers import Answer
 Word = Literal[
     "certified", "proved infeasible", "refuted", "not certified", "failed", "no licence", "false bracket"
 ]
-TOLERANCE = 1e-4  # of values, gaps, violations and complementarity
-SLACK = 1e-9  # of a planted value, for the rounding of its data
+TOLERANCE = 1e-4  # relative: of values, gaps and residuals
+PLANTED_ROUNDING = 1e-9  # relative: a planted value differs so much from that of its rounded data, at most
 
 
 @dataclass(frozen=True)
@@ -24,12 +24,17 @@ class Verdict:
     Attributes
     ----------
     word : str
-        "certified": the claimed value lies in a bracket of the tolerance, and the point is feasible.
-        "proved infeasible": a Farkas ray or meeting convex hulls show it. "refuted": the claim is wrong,
-        and the certificate shows it. "not certified": it may be right. "failed": there is no claim.
-        "no licence": the solver was not run. "false bracket": the true value is known and the certificate
-        excludes it, a defect of kernelopt.
+        * "certified": the gap of the certificate is at most the tolerance, the claimed value lies between its
+          bounds, and the point is feasible.
+        * "proved infeasible": a Farkas ray shows it, or convex hulls of the two classes that meet.
+        * "refuted": the certificate or a residual shows that the claim is wrong.
+        * "not certified": the claim is neither certified nor refuted.
+        * "failed": there is no claim.
+        * "no licence": the solver could not be run.
+        * "false bracket": the true value is known, and not between the bounds of the certificate. This is a
+          defect of kernelopt.
     why : str
+        The reason; empty for "certified".
     """
 
     word: Word
@@ -37,7 +42,7 @@ class Verdict:
 
 
 def assess(answer: Answer, maximize: bool = False, tol: float = TOLERANCE) -> Verdict:
-    """Return the verdict on an answer from its certificate alone; the status only says what is claimed.
+    """Return the verdict on an answer. The status of the solver only says what is claimed.
 
     Parameters
     ----------
@@ -69,11 +74,11 @@ def assess(answer: Answer, maximize: bool = False, tol: float = TOLERANCE) -> Ve
         return Verdict("not certified", f"says {answer.status}, which no bound contradicts")
     if impossible:
         return Verdict("refuted", "claims a value, and the problem has no feasible point")
-    return on_value(answer, certificate, tol)
+    return assess_value(answer, certificate, tol)
 
 
-def on_value(answer: Answer, certificate: Certificate, tol: float) -> Verdict:
-    """Return the verdict on a claimed value."""
+def assess_value(answer: Answer, certificate: Certificate, tol: float) -> Verdict:
+    """Return the verdict on a claimed value, by the bounds of the certificate and the residuals."""
     lower, upper, value = certificate.lower, certificate.upper, answer.value
     if not np.isfinite(value):
         return Verdict("refuted", f"says {answer.status}, and its value is {value:g}")
@@ -95,8 +100,8 @@ def on_value(answer: Answer, certificate: Certificate, tol: float) -> Verdict:
     return Verdict("certified")
 
 
-def audited(verdict: Verdict, answer: Answer, truth: float, tol: float = TOLERANCE) -> Verdict:
-    """Return the verdict, or "false bracket" where the true value shows that a certificate was wrong.
+def checked_against_truth(verdict: Verdict, answer: Answer, truth: float, tol: float = TOLERANCE) -> Verdict:
+    """Return the verdict, or "false bracket" where the true value shows that the certificate is wrong.
 
     Parameters
     ----------
@@ -109,7 +114,7 @@ def audited(verdict: Verdict, answer: Answer, truth: float, tol: float = TOLERAN
     certificate = answer.certificate
     if certificate is None:
         return verdict
-    slack = SLACK * (abs(truth) or 1.0) if np.isfinite(truth) else 0.0
+    slack = PLANTED_ROUNDING * (abs(truth) or 1.0) if np.isfinite(truth) else 0.0
     lower, upper = certificate.lower, certificate.upper
     if lower > truth + slack or upper < truth - slack:
         return Verdict("false bracket", f"[{lower:.9g}, {upper:.9g}] excludes the optimum {truth:.9g}")
@@ -119,7 +124,10 @@ def audited(verdict: Verdict, answer: Answer, truth: float, tol: float = TOLERAN
 
 
 def true_error(value: float, truth: float) -> float:
-    """Return |value - truth| / |truth|; absolute for a truth of zero, nan where it is no number."""
+    """Return |value - truth| / |truth|, or |value - truth| where the truth is zero.
+
+    For an infinite truth it is 0 if the value is equal to it, and nan otherwise.
+    """
     if not np.isfinite(truth):
         return 0.0 if value == truth else np.nan
     return abs(value - truth) / (abs(truth) or 1.0)

@@ -13,7 +13,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from kernelopt.errors import InputError, NotFiniteError, ParameterError, ShapeError
-from kernelopt.validation.messages import kind_of, shortened
+from kernelopt.validation.messages import LISTED, kind_of, shortened
 
 Array: TypeAlias = NDArray[np.float64]
 Index: TypeAlias = NDArray[np.intp]
@@ -242,5 +242,5 @@ def as_indices(value: Any, count: int, what: str, things: str = "points", *, uni
     if outside or (unique and np.unique(array).size < array.size):
         wanted = "different and in" if unique else "integers in"
         cure += "; numpy.unique names each once." if unique else "."
-        raise ParameterError(f"{what} must be {wanted} 0..{count - 1}, got {array[:6].tolist()}. {cure}")
+        raise ParameterError(f"{what} must be {wanted} 0..{count - 1}, got {array[:LISTED].tolist()}. {cure}")
     return array.astype(np.intp)

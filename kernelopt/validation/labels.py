@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from kernelopt.errors import LabelError, NotFiniteError, ShapeError
 from kernelopt.validation.arrays import Array, as_float_array, numeric, plain
-from kernelopt.validation.messages import shortened
+from kernelopt.validation.messages import LISTED, shortened
 from kernelopt.validation.scalars import is_real
 
 
@@ -28,7 +28,7 @@ def as_labels(y: Any, what: str = "y") -> Array:
     if outside.size:
         raise LabelError(
             f"{what} must hold labels -1 and +1, got {array[outside[0]]:g} at index {outside[0]} "
-            f"(values {np.unique(array)[:5].tolist()}). Map two classes with "
+            f"(values {np.unique(array)[:LISTED].tolist()}). Map two classes with "
             "numpy.where(y == positive_class, 1.0, -1.0)."
         )
     if np.unique(array).size < 2:

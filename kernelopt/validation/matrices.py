@@ -49,10 +49,11 @@ def symmetrised(array: Array, what: str) -> Array:
         skew = float(np.abs(array - array.T).max())
     if skew > SYMMETRY_TOLERANCE * scale:
         i, j = np.unravel_index(int(np.abs(array - array.T).argmax()), array.shape)
+        name = what if what.isidentifier() else "K"  # `what` may say which kernel of a stack
         raise NotSymmetricError(
             f"{what} must be symmetric to {SYMMETRY_TOLERANCE:g} relative, got "
             f"{array[i, j]:.6g} at ({i}, {j}) against {array[j, i]:.6g} at ({j}, {i}). "
-            "If the average is what you mean, pass (K + K.T) / 2."
+            f"If the average is what you mean, pass ({name} + {name}.T) / 2."
         )
     return (array + array.T) / 2
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 FEW = 3  # arrays of at most so many entries are printed in full
+LISTED = 6  # entries that a message lists
 LONGEST = 80  # characters of a value in a message
 
 

@@ -26,7 +26,9 @@ def is_real(value: Any) -> bool:
     return isinstance(value, numbers.Real) and not isinstance(value, bool | np.timedelta64)
 
 
-def positive(value: Any, what: str, *, allow_zero: bool = False, allow_inf: bool = False) -> float:
+def positive(
+    value: Any, what: str, *, allow_zero: bool = False, allow_inf: bool = False, below: float = np.inf
+) -> float:
     """Return a positive real number.
 
     Parameters
@@ -36,6 +38,8 @@ def positive(value: Any, what: str, *, allow_zero: bool = False, allow_inf: bool
         The name of the argument, for the message.
     allow_zero, allow_inf : bool, default False
         Whether 0 and infinity are allowed.
+    below : float, default inf
+        The open end of the interval: ``below=1`` takes the numbers in (0, 1).
 
     Raises
     ------
@@ -61,6 +65,8 @@ def positive(value: Any, what: str, *, allow_zero: bool = False, allow_inf: bool
     good = number >= 0 if allow_zero else number > 0
     if not good or (np.isinf(number) and not allow_inf):
         raise ParameterError(f"{what} must be a {wanted}, got {number:g}. Choose a value in that range.")
+    if below < np.inf and not number < below:
+        raise ParameterError(f"{what} must be below {below:g}, got {number:g}. Choose a value in that range.")
     return number
 
 

@@ -11,9 +11,9 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 import kernelopt as ko
-from formulations.linear_functional.method.filters import Array
 from formulations.linear_functional.method.spectrum import Candidate, candidate
-from formulations.linear_functional.setting import Setting
+from formulations.linear_functional.regularization_data import RegularizationData
+from kernelopt.extend import Array
 
 PART_BYTES = 32_000_000  # of the kernel matrices that a job holds at a time
 PART_KERNELS = 16  # that a job takes at a time at most, so that there are tasks for every job
@@ -25,7 +25,7 @@ class Candidates:
 
     Attributes
     ----------
-    data : Setting
+    data : RegularizationData
     columns : array of shape (n_2, M), X
         Their values on the points of the second stage.
     coefficients : array of shape (M, n), b
@@ -39,7 +39,7 @@ class Candidates:
         Equal where kernels and regularisation are, so that exact columns are the same.
     """
 
-    data: Setting
+    data: RegularizationData
     columns: Array
     coefficients: Array
     alpha: Array
@@ -47,14 +47,14 @@ class Candidates:
     keys: tuple[bytes, ...]
 
 
-def candidates(data: Setting, n_jobs: int | None) -> Candidates:
+def candidates(data: RegularizationData, n_jobs: int | None) -> Candidates:
     """Return the candidates; at most one part of the kernels per job is held at a time."""
     parallel = joblib.Parallel(n_jobs=n_jobs, prefer="threads", return_as="generator")
     columns = np.empty((data.evaluated.size, data.M))
     coefficients, alpha = np.zeros((data.M, data.n)), np.empty(data.M)
     errors, keys = np.empty(data.M), list[bytes]()
     j = 0
-    # One thread of BLAS per job: more threads than cores wait for each other, forty times longer if busy.
+    # One thread of BLAS per job: with more threads than cores a busy machine took forty times as long.
     with threadpool_limits(1, user_api="blas"):
         for found in parallel(tasks(data)):
             for one in found:
@@ -65,7 +65,7 @@ def candidates(data: Setting, n_jobs: int | None) -> Candidates:
     return Candidates(data, columns, coefficients, alpha, errors, tuple(keys))
 
 
-def tasks(data: Setting) -> Iterator[Any]:
+def tasks(data: RegularizationData) -> Iterator[Any]:
     """Yield tasks of a few kernels each.
 
     A stack keeps the matrices that it evaluated (up to 1 GB), and two threads must not read one stack.
@@ -76,7 +76,7 @@ def tasks(data: Setting) -> Iterator[Any]:
         yield joblib.delayed(part_of_candidates)(data, range(start, min(start + step, data.M)))
 
 
-def part_of_candidates(data: Setting, kernels: range) -> list[Candidate]:
+def part_of_candidates(data: RegularizationData, kernels: range) -> list[Candidate]:
     """Return the candidates of some kernels."""
     part: ko.Grams = data.grams.block(slice(0, data.n))
     chosen = data.regularization

@@ -9,8 +9,7 @@ import numpy as np
 import scipy.optimize
 
 import kernelopt as ko
-from formulations.linear_functional.method.combination import Combination, excess, on_simplex
-from formulations.linear_functional.method.filters import Array
+from formulations.linear_functional.method.combination import Combination, excess
 from formulations.linear_functional.method.rounding import (
     UNDERFLOW,
     Range,
@@ -22,11 +21,12 @@ from formulations.linear_functional.method.rounding import (
     rounded_down,
     square,
 )
+from kernelopt.extend import Array, on_simplex
 
 ROUND_OFF = 1e-14  # cosines this far below zero count as orthogonal: some dozens of roundings of a double
 
 
-def certificate(stage: Combination, c: Array) -> ko.Certificate:
+def stage_certificate(stage: Combination, c: Array) -> ko.Certificate:
     """Bound the optimum at weights: by them, and by the dual at their residual.
 
     Both bounds hold in exact arithmetic for lambda, v and all columns within the errors of X.
@@ -113,7 +113,7 @@ def multiplier(stage: Combination, g: Array) -> float:
         return 0.0
     if stage.ridge == 0:
         return float(g.max())
-    return float((g - 2 * stage.ridge * on_simplex(g / (2 * stage.ridge))).max())
+    return float((g - 2 * stage.ridge * on_simplex(g / (2 * stage.ridge), 1.0)[0]).max())
 
 
 def by_range(stage: Combination, c: Array) -> Fraction:

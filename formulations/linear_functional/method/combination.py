@@ -10,7 +10,6 @@ from typing import NamedTuple
 import numpy as np
 import scipy.linalg
 
-from formulations.linear_functional.method.filters import Array
 from formulations.linear_functional.method.rounding import (
     Range,
     dots,
@@ -19,7 +18,8 @@ from formulations.linear_functional.method.rounding import (
     rounded_up,
     square,
 )
-from formulations.linear_functional.setting import Weights
+from formulations.linear_functional.regularization_data import Weights
+from kernelopt.extend import Array, on_simplex
 
 RCOND = 1e-10  # singular values below this share of the largest are mostly rounding of the columns
 
@@ -116,7 +116,7 @@ class Combination:
     def feasible(self, c: Array) -> Array:
         """Return the weights of the set nearest to `c`, with zeros where the columns are zero."""
         if self.weights == "simplex":
-            return on_simplex(c)
+            return on_simplex(c, 1.0)[0]
         c = np.where(self.X.any(axis=0), c, 0.0)
         return np.maximum(c, 0.0) if self.weights == "nonnegative" else c
 
@@ -156,15 +156,6 @@ def excess(c: Array) -> Fraction:
     """Return an upper bound of |1'c - 1|."""
     (value,), (error,) = dots(np.ones((1, c.size)), c, plus=np.array([-1.0]))
     return Fraction(abs(float(value))) + Fraction(float(error))
-
-
-def on_simplex(c: Array) -> Array:
-    """Return the point of {c >= 0, 1'c = 1} nearest to `c`."""
-    c = c - c.max()  # does not change the point; subtracting 1 from a sum of large numbers would be lost
-    ordered = np.sort(c)[::-1]
-    shifts = (np.cumsum(ordered) - 1) / np.arange(1, c.size + 1)
-    inside = np.maximum(c - shifts[np.flatnonzero(ordered > shifts)[-1]], 0.0)
-    return np.asarray(inside / inside.sum())
 
 
 def ratio(sizes: Array) -> float:

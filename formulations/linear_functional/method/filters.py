@@ -10,16 +10,15 @@ from collections.abc import Callable
 from typing import Any, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 import kernelopt as ko
+from kernelopt.extend import Array
 
-Array: TypeAlias = NDArray[np.float64]
 Filter: TypeAlias = Callable[[Array, float], Array]
 LAST_DIGITS = 1e-12  # of a quotient, so that one that should be an integer is not rounded up
 
 
-def checked(eigenvalues: Any, level: Any) -> tuple[Array, float]:
+def checked_arguments(eigenvalues: Any, level: Any) -> tuple[Array, float]:
     """Return the arguments of a filter: non-negative eigenvalues, and a level above zero."""
     values = ko.as_float_array(eigenvalues, "eigenvalues", ndim=1)
     if (values < 0).any():
@@ -37,7 +36,7 @@ def tikhonov(eigenvalues: Array, level: float) -> Array:
     >>> tikhonov(np.array([1.0, 0.0]), 0.5).round(4)
     array([0.6667, 2.    ])
     """
-    eigenvalues, level = checked(eigenvalues, level)
+    eigenvalues, level = checked_arguments(eigenvalues, level)
     return np.asarray(1.0 / (eigenvalues + level))
 
 
@@ -59,7 +58,7 @@ def iterated_tikhonov(times: int = 2) -> Filter:
     times = ko.whole(times, "times", wanted="an integer >= 1")
 
     def filtered(eigenvalues: Array, level: float) -> Array:
-        eigenvalues, level = checked(eigenvalues, level)
+        eigenvalues, level = checked_arguments(eigenvalues, level)
         gone = -np.expm1(-times * np.log1p(eigenvalues / level))
         zero = eigenvalues == 0
         return np.where(zero, times / level, gone / np.where(zero, 1.0, eigenvalues))
@@ -75,7 +74,7 @@ def cut_off(eigenvalues: Array, level: float) -> Array:
     >>> cut_off(np.array([2.0, 0.1]), 0.5)
     array([0.5, 0. ])
     """
-    eigenvalues, level = checked(eigenvalues, level)
+    eigenvalues, level = checked_arguments(eigenvalues, level)
     kept = eigenvalues >= level
     return np.where(kept, 1.0 / np.where(kept, eigenvalues, 1.0), 0.0)
 
@@ -95,7 +94,7 @@ def landweber(eigenvalues: Array, level: float) -> Array:
     >>> landweber(np.array([1.0, 0.5]), 0.5)
     array([1. , 1.5])
     """
-    eigenvalues, level = checked(eigenvalues, level)
+    eigenvalues, level = checked_arguments(eigenvalues, level)
     largest = float(eigenvalues.max(initial=0.0))
     if largest == 0:
         return np.zeros_like(eigenvalues)

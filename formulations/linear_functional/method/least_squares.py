@@ -9,11 +9,11 @@ import cvxpy as cp
 import numpy as np
 
 import kernelopt as ko
-from formulations.linear_functional.method.certificate import certificate
+from formulations.linear_functional.method.certificate import stage_certificate
 from formulations.linear_functional.method.combination import RCOND, Combination
-from formulations.linear_functional.method.filters import Array
+from kernelopt.extend import Array
 
-RCONDS = (RCOND, 1e-12, 1e-14)  # tried in turn: the directions that are dropped may be those of the targets
+RCONDS = (RCOND, 1e-12, 1e-14)  # tried in turn: a direction that is dropped may be needed for the targets
 CLOSE = 1e-6  # a gap, a tenth of the default tolerance, at which no smaller rcond is tried
 
 
@@ -39,7 +39,7 @@ class SecondStage(ko.BoundedProblem):
     def bounds(self, values: dict[int, Any], multipliers: dict[str, Any]) -> ko.Certificate:
         given = values.get(self.c.id)
         c = self.stage.feasible(np.zeros(self.c.size) if given is None else np.ravel(given))
-        return replace(certificate(self.stage, c), point={self.c: c})
+        return replace(stage_certificate(self.stage, c), point={self.c: c})
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ class LeastSquares(ko.Method):
         return problem if free else f'it takes weights="free", got {problem.stage.weights!r}'
 
     def cost(self, match: SecondStage) -> ko.Cost:
-        n, M = match.stage.X.shape  # n M min(n, M) operations of a decomposition, and what a call costs
+        n, M = match.stage.X.shape  # a call takes 1e-3 s, and each of the n M min(n, M) operations 1e-9 s
         return ko.Cost(1e-3 + 1e-9 * n * M * min(n, M))
 
     def run(self, match: SecondStage, control: Any) -> ko.Outcome:

@@ -9,11 +9,11 @@ import numpy as np
 import scipy.linalg
 
 import kernelopt as ko
-from formulations.linear_functional.method.filters import Array
+from kernelopt.extend import Array
 
 UNDERFLOW = ko.rounding.UNDERFLOW
 INDEPENDENT = 0.5  # |I - W'W| below this shows that the columns are independent; any number below 1 would do
-SMALLEST = 0.1  # singular value of Y T: below it the bounds would be ten times too large to be of use
+SMALLEST_SINGULAR_VALUE = 0.1  # of Y T: bounds are divided by it, and would be ten times larger than needed
 LAST_ROUNDINGS = 1e-12  # more than the few operations that compute `smallest` lose
 dots, gamma, length = ko.rounding.dots, ko.rounding.gamma, ko.rounding.norm_above
 rounded_down, rounded_up = ko.rounding.rounded_down, ko.rounding.rounded_up
@@ -109,7 +109,7 @@ class Range:
             return None
         smallest = (1 - off) ** 0.5 - gamma(2 * k + 8) * sizes[0] * sizes[1] - LAST_ROUNDINGS
         smallest -= float(off_by @ np.linalg.norm(T, axis=1)) * (1 + gamma(4 * k + 12))
-        return cls(Y, T, smallest, off_by) if smallest > SMALLEST else None
+        return cls(Y, T, smallest, off_by) if smallest > SMALLEST_SINGULAR_VALUE else None
 
     def reach(self, r: Array, error: Array) -> float:
         r"""Return an upper bound of |P x|, P the projection on the range, if |x - r| <= error.

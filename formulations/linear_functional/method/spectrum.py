@@ -9,15 +9,16 @@ from typing import NamedTuple
 import numpy as np
 
 import kernelopt as ko
-from formulations.linear_functional.method.filters import Array, Filter, tikhonov
+from formulations.linear_functional.method.filters import Filter, tikhonov
 from formulations.linear_functional.method.rounding import dots, gamma, length
-from formulations.linear_functional.setting import Setting
+from formulations.linear_functional.regularization_data import RegularizationData
+from kernelopt.extend import Array
 
 PSD_TOLERANCE = 1e-8  # of the largest eigenvalue, as for all kernels
 FACTOR_TOLERANCE = 1e-9  # of the level: the trace that a factor may miss, see `decomposed`
 LOW_RANK = 3  # a factor of at most n / 3 columns is decomposed faster than the kernel
 GRID = np.logspace(1, -8, 37)  # four values of alpha in every decade
-NO_FREEDOM = 1e-12  # of the degrees of freedom: the residual is then rounding, and says nothing
+NO_FREEDOM = 1e-12  # 1 - tr H / n at which the residual is rounding alone: the score is then infinite
 EIGENDECOMPOSITION = 40  # times n roundings of |K| are more than LAPACK loses
 
 
@@ -53,9 +54,8 @@ class Spectrum:
             raise
         except Exception as error:  # a filter may be anyone's function, and raise anything
             raise ko.ParameterError(
-                f"filter must be a function of (eigenvalues, level), got {ko.shown(filter)}, which "
-                f"fails: {error}. "
-                "Pass one such as linear_functional.cut_off."
+                f"filter must be a function of (eigenvalues, level), got {ko.shown(filter)}, which fails: "
+                f"{error}. Pass one such as linear_functional.cut_off."
             ) from error
         g = ko.as_float_array(found, "filter, at the eigenvalues,")
         if g.shape != eigenvalues.shape:
@@ -103,7 +103,7 @@ class Spectrum:
         return float(residual @ residual) / v.size / freedom**2
 
 
-def candidate(part: ko.Grams, i: int, alpha: float | str, data: Setting) -> Candidate:
+def candidate(part: ko.Grams, i: int, alpha: float | str, data: RegularizationData) -> Candidate:
     """Return the candidate of kernel i of a stack on the labelled points."""
     K, v = part.gram(i), data.v[data.trained]
     smallest = alpha if not isinstance(alpha, str) else float(levels(K, data)[-1] / data.multiple)
@@ -121,13 +121,13 @@ def candidate(part: ko.Grams, i: int, alpha: float | str, data: Setting) -> Cand
         column = spectrum.fitted(data.filter, level, v)
     error = 0.0
     if data.filter is tikhonov and data.columns != "leave-one-out":
-        column, error = checked(K, column, b, v, level, spectrum, data)
+        column, error = with_error_bound(K, column, b, v, level, spectrum, data)
     key = hashlib.blake2b(np.ascontiguousarray(K).tobytes() + np.float64(level).tobytes()).digest()
     return Candidate(column, b, level / data.multiple, error, key)
 
 
-def checked(
-    K: Array, column: Array, b: Array, v: Array, level: float, spectrum: Spectrum, data: Setting
+def with_error_bound(
+    K: Array, column: Array, b: Array, v: Array, level: float, spectrum: Spectrum, data: RegularizationData
 ) -> tuple[Array, float]:
     r"""Return a column of Tikhonov's filter and a bound of its distance from the exact one.
 
@@ -164,7 +164,7 @@ def checked(
     return np.zeros_like(column), 0.0 if vanishes else (error + size) * (1 + gamma(6))
 
 
-def levels(K: Array, data: Setting) -> Array:
+def levels(K: Array, data: RegularizationData) -> Array:
     """Return the levels that are tried, largest first: of equal scores, the smoothest function is taken."""
     if data.grid is not None:
         return data.multiple * data.grid
@@ -172,15 +172,15 @@ def levels(K: Array, data: Setting) -> Array:
     return data.trained.size * (mean if mean > 0 else 1.0) * GRID
 
 
-def score(spectrum: Spectrum, rule: str, level: float, v: Array, data: Setting) -> float:
-    """Return what the rule minimises."""
+def score(spectrum: Spectrum, rule: str, level: float, v: Array, data: RegularizationData) -> float:
+    """Return the score of a level that the rule, "gcv" or "leave-one-out", minimises."""
     if rule == "gcv":
         return spectrum.gcv(data.filter, level, v)
     misses = v - spectrum.leave_one_out(data.filter, level, v)
     return float(misses @ misses) / v.size
 
 
-def decomposed(part: ko.Grams, i: int, data: Setting, level: float) -> Spectrum:
+def decomposed(part: ko.Grams, i: int, data: RegularizationData, level: float) -> Spectrum:
     """Return the spectrum of kernel i on the points of the first stage.
 
     Where a pivoted Cholesky factor L has few columns, and tr K - tr L L' is at most 1e-9 of the level, it is

@@ -10,13 +10,15 @@ import cvxpy as cp
 import numpy as np
 
 import kernelopt as ko
-from formulations.lp_norm.setting import Array, Explicit, Setting
+from formulations.lp_norm.exponents import ball_exponent
+from formulations.lp_norm.multiple_kernel_data import Explicit, MultipleKernelData
+from kernelopt.extend import Array, minimizing_weights
 
-ROUND_OFF = 1e-15  # a few units in the last place, by which a projection may leave its set
-ROUNDS = 12  # of weights, and of active sets: both are final after a few rounds, or cycle
-ENOUGH = 1e-9  # a gap, relative to the value, far below the default tolerance 1e-5
-TIES = 1e-9  # nu n within this of an integer counts as that integer
-POWER_ROUNDINGS = 64  # more than `lp_length` loses by its powers, that of the exponent included
+ROUND_OFF = 1e-15  # by which rounding may move a projection out of its set: some units in the last place
+ROUNDS = 12  # at most, of the weights and of the active sets: both settle after a few rounds, or cycle
+ENOUGH = 1e-9  # relative gap at which training ends: small beside the default tolerance 1e-5
+TIES = 1e-9  # nu n counts as an integer if it differs from one by at most this
+POWER_ROUNDINGS = 64  # more roundings than the powers of `lp_length` amount to
 
 
 class Attained(NamedTuple):
@@ -36,14 +38,16 @@ class Outliers(ko.BoundedProblem):
         \min_{w, \varrho}\ \tfrac12 \|(\|w_1\|, \dots, \|w_M\|)\|_r^2 - \varrho
         + \tfrac1{\nu n} \sum_i (\varrho - z_i)_+, \qquad z = \sum_m L_m w_m
 
-    The numbers of the programme are near one. With u a power of four near the diagonals of the kernels, its
-    factors are those of K_m / u, and its objective is multiplied by u, so that the multiplier of the fit is
-    u alpha. The bounds are those of the programme with the factors as they are stored, whose products are
-    K_m up to rounding.
+    The programme is scaled, so that its numbers are near one. Let u be a power of four near the diagonals of
+    the kernels. The L_m are then factors of K_m / u, and the objective is multiplied by u. The multiplier of
+    the fit is u alpha.
+
+    The bounds hold for the programme with the factors as they are stored, for which L_m L_m' is K_m / u up to
+    rounding.
 
     Attributes
     ----------
-    data : Setting
+    data : MultipleKernelData
     r : float in [1, 2]
     largest_rho : float
         The upper bound of rho / u.
@@ -53,7 +57,7 @@ class Outliers(ko.BoundedProblem):
         u.
     """
 
-    def __init__(self, data: Setting, r: float, largest_rho: float, share: float) -> None:
+    def __init__(self, data: MultipleKernelData, r: float, largest_rho: float, share: float) -> None:
         self.data, self.r, self.share, self.unit = data, r, share, unit_of(data)
         self.largest_rho = largest_rho / self.unit
         explicit = data.machine(np.sqrt(self.unit))
@@ -92,9 +96,10 @@ class Outliers(ko.BoundedProblem):
         * lower: :meth:`below`, at alpha moved into its set;
         * upper: :meth:`above`, at w times its best factor and with its best rho.
 
-        Both are moved outward by their rounding errors. They are computed at the given vectors. While they
-        are not near each other, the machine at the weights that belong to w is trained, and they are computed
-        at that machine: these are steps of Algorithm 1 of the paper, which never increase the value.
+        Both are moved outward by their rounding errors. They are computed at the given vectors first. While
+        they are not near each other, the machine is trained at the weights of Proposition 2 for w, and the
+        bounds are computed at that machine. These are steps of Algorithm 1 of the paper, which do not
+        increase the value.
         """
         lower, _, best = self.proved(values, multipliers.get("fit"))
         variables = {v.name(): v for v in self.variables()}
@@ -116,7 +121,10 @@ class Outliers(ko.BoundedProblem):
         w = np.concatenate([np.zeros(0), *(given(values, variables[f"w{m}"]) for m in self.data.used)])
         with np.errstate(all="ignore"):  # numbers that overflow give no bound
             alpha = self.in_set(multiplier(fit, self.data.n) / self.unit)
-            lower, best = self.below(alpha), self.above(w / max(float(np.abs(w).max(initial=0.0)), 1e-300))
+            lower, best = (
+                self.below(alpha),
+                self.above(w / max(float(np.abs(w).max(initial=0.0)), ko.rounding.SMALLEST_DIVISOR)),
+            )
             proof, trained = alpha, best.w
             for _ in range(ROUNDS):
                 if not trained.any() or best.value - lower <= ENOUGH * abs(best.value):
@@ -139,7 +147,8 @@ class Outliers(ko.BoundedProblem):
 
         Notes
         -----
-        alpha / S is a multiplier of the fit for which rho has no price, and the minimum over w is
+        With alpha / S as the multiplier of the fit, rho has the coefficient zero in the Lagrangian. The
+        minimum of the Lagrangian over w is
 
         .. math:: -\tfrac12 \|(\|L_1'\alpha\|, \dots, \|L_M'\alpha\|)\|_{r^*}^2 / S^2, \qquad 1/r + 1/r^* = 1
         """
@@ -198,15 +207,16 @@ class Outliers(ko.BoundedProblem):
     def trained(self, w: Array, alpha: Array) -> tuple[Array, Array]:
         r"""Return alpha and w of the fixed kernel sum_m theta_m K_m, theta from the lengths of w.
 
-        alpha minimises alpha'K alpha over the set. The method is one of active sets: alpha_i is zero or
-        1 / (nu n) where a step alpha - (f - rho) / k, k the mean of the diagonal, leaves the interval between
-        them. The rounds may cycle; what is returned is in the set in any case.
+        alpha minimises alpha'K alpha over the set, by a method of active sets. In every round alpha_i is
+        fixed at zero or at 1 / (nu n) where the step alpha - (f - rho) / k leaves the interval between them,
+        k being the mean of the diagonal. A linear system determines the others. The rounds may cycle; the
+        result is in the set in any case.
         """
         lengths = np.array([np.linalg.norm(part) for part in self.parts(w)])
-        theta = best_weights(lengths, self.r)
+        theta = minimizing_weights(lengths, ball_exponent(self.r))
         theta = np.repeat(theta, np.diff([*self.starts, self.L.shape[1]]))
         F = self.L * np.sqrt(theta)
-        cap, k = 1 / self.most, max(float(np.square(F).sum()) / self.data.n, 1e-300)
+        cap, k = 1 / self.most, max(float(np.square(F).sum()) / self.data.n, ko.rounding.SMALLEST_DIVISOR)
         f = F @ (F.T @ alpha)
         rho, before = threshold(f, self.share), np.zeros(0)
         for _ in range(ROUNDS):
@@ -226,7 +236,7 @@ class Outliers(ko.BoundedProblem):
         return alpha, theta * (self.L.T @ alpha)
 
 
-def unit_of(data: Setting) -> float:
+def unit_of(data: MultipleKernelData) -> float:
     """Return the power of four below the largest mean diagonal entry, one where there is none."""
     largest = float(data.grams.diagonals.mean(axis=1).max(initial=0.0))
     return 4.0 ** np.floor(np.log2(largest) / 2) if 0 < largest < np.inf else 1.0
@@ -256,18 +266,11 @@ def products(A: Array, b: Array) -> tuple[Array, Array]:
     return A @ b, 1.01 * ko.rounding.gamma(b.size + 2) * size + ko.rounding.TINY * b.size
 
 
-def best_weights(lengths: Array, r: float) -> Array:
-    """Return theta of Proposition 2, |w_m|^(2/(p+1)) up to its norm; 2/(p+1) = 2 - r."""
-    if r == 2:
-        return np.ones(lengths.size)
-    powers = (lengths / lengths.max()) ** (2 - r)
-    return np.asarray(powers / ko.lp_length(powers, r / (2 - r)))
-
-
 def on_capped_simplex(alpha: Array, cap: float) -> Array:
-    """Return the point of {0 <= a <= cap, 1'a = 1} next to alpha, up to rounding.
+    """Return the projection of alpha on {0 <= a <= cap, 1'a = 1}, up to rounding.
 
-    It is alpha - t between the bounds, where t makes the sum one; the sum is linear between breakpoints.
+    It is alpha - t, clipped to [0, cap], for the t at which the sum is one. The sum is piecewise linear in t,
+    and its breakpoints are the alpha_i and the alpha_i - cap.
     """
     alpha = np.clip(alpha, -1.0, 2.0)
     breaks = np.unique(np.concatenate([alpha, alpha - cap]))

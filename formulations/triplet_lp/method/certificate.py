@@ -12,29 +12,39 @@ import cvxpy as cp
 import numpy as np
 
 import kernelopt as ko
+from formulations.triplet_lp.comparison_data import ComparisonData
 from formulations.triplet_lp.method.interior import interior_weights, numbers
 from formulations.triplet_lp.method.multipliers import best_multipliers
 from formulations.triplet_lp.method.statement import Source
-from formulations.triplet_lp.setting import Array, Setting
+from kernelopt.extend import Array
 
-ROUND_OFF = 1e-13  # what sums of up to some hundred terms are wrong by, relative to the terms
-ZERO_OPTIMAL = 1e-6  # relative to the cost of zero weights: a lower bound this near it proves them optimal
-LOOSE = 1e-6  # a gap above this, a tenth of the default tolerance, is worth a general certificate
-NEARLY_ZERO = (1e-9, 1e-6, 1e-4)  # shares of the largest weight that noise of a solver stays below, in turn
-LARGE = 1e7  # terms of K_ii this many times the margin have a round-off of 1e-6 of the margin
+ROUND_OFF = 1e-13  # relative to the terms: exceeds the rounding error of a sum of some hundred terms
+ZERO_OPTIMAL = 1e-6  # relative: zero weights are optimal if their objective is this near to the lower bound
+LOOSE = 1e-6  # a tenth of the default tolerance: for a larger gap the general bound is computed too
+# Shares of the largest weight. A smaller weight counts as an error of the solver, and is set to zero. The
+# shares are the tolerances of solvers from tight to loose, and are tried in this order.
+NEARLY_ZERO = (1e-9, 1e-6, 1e-4)
+# Weights are not used if the terms alpha_p K_p(i, i) exceed this multiple of the margin: the rounding error
+# of their sum, ROUND_OFF times them, would be above 1e-6 of the margin.
+LARGE = 1e7
 
 
-def certificate(
-    problem: cp.Problem, data: Setting, gamma1: float, given: dict[int, Any], multipliers: dict[str, Any]
+def triplet_certificate(
+    problem: cp.Problem,
+    data: ComparisonData,
+    gamma1: float,
+    given: dict[int, Any],
+    multipliers: dict[str, Any],
 ) -> ko.Certificate:
     """Bound the optimum of the programme of checked data, at values and multipliers of its constraints.
 
-    Both bounds are moved outward by their rounding errors.
+    * The upper bound is the objective at feasible weights: those of `in_cone` at the given weights, or zero
+      weights if their objective is not larger.
+    * The lower bound is that of `best_multipliers`. For "psd" it may be much below the optimum if gamma1 or
+      gamma2 is near zero. If the gap is then large, `ko.certify` computes another lower bound, and the larger
+      one is returned.
 
-    * upper: the objective at the given weights plus a multiple of weights in the interior of the cone, which
-      makes them feasible; or at zero weights, where these are as good.
-    * lower: `best_multipliers`. For "psd" it may be far from the optimum where prices are near zero; then
-      `ko.certify` computes another one, and the larger is kept.
+    Both bounds are moved outward by bounds of their rounding errors.
     """
     variables = {v.name(): v for v in problem.variables()}
     lower, best = best_multipliers(data, gamma1, multipliers)
@@ -50,8 +60,10 @@ def certificate(
     values = data.point(alpha)
     point = {variable: values[name] for name, variable in variables.items()}
     stated: Any = Source(data, gamma1, best) if data.cone != "psd" else "its cone is semidefinite"
-    # A bound of the rounding errors of the sums, and of what the violations of constraints that are within
-    # round-off can save. Zero weights cost T margins, exactly, and the optimum is not negative.
+    # `lost` bounds two errors: the rounding errors of the sums in the objective, and the amount by which
+    # weights that violate constraints within ROUND_OFF can lower the objective. No such error is at zero
+    # weights, whose objective is T times the margin. The optimum is not negative, and neither is the lower
+    # bound.
     lost = ROUND_OFF * (at_zero + data.T * data.scale(alpha))
     found = ko.Certificate(
         max(lower - lost, 0.0),
@@ -64,12 +76,12 @@ def certificate(
     )
     if data.cone != "psd" or found.gap <= LOOSE:
         return found
-    other = ko.certify(problem, point)
+    other = ko.certify(cp.Problem(problem.objective, problem.constraints), point)  # by the general rules
     return replace(found, lower=other.lower, route=other.route) if other.lower > found.lower else found
 
 
-def in_cone(data: Setting, alpha: Array) -> Array:
-    """Return weights in the cone near `alpha`; zero where none are found."""
+def in_cone(data: ComparisonData, alpha: Array) -> Array:
+    """Return weights in the cone near `alpha`, or zero weights if none are found."""
     if data.cone == "nonnegative":
         return np.maximum(alpha, 0.0)
     short = data.depth(alpha)
@@ -86,9 +98,12 @@ def in_cone(data: Setting, alpha: Array) -> Array:
 
 
 def without_small_weights(alpha: Array) -> Iterator[Array]:
-    """Yield the weights without the smallest ones, then the positive parts of these.
+    """Yield the weights with the smallest ones set to zero, then the positive parts of these weights.
 
-    A cone without interior holds only weights with exact zeros, which a solver misses by its noise.
+    A cone has no interior if its constraints imply an equation for the weights. The equations may be
+    alpha_p = 0 for some weights. Then a solver returns these weights as small numbers, and setting them to
+    zero can give a point of the cone. For other equations, such as alpha_1 = alpha_2, this may fail. The
+    caller therefore tests every point, and takes zero weights if none is in the cone.
     """
     largest = float(np.abs(alpha).max())
     for smallest in (-np.inf, 0.0):
@@ -96,7 +111,7 @@ def without_small_weights(alpha: Array) -> Iterator[Array]:
             yield np.where(np.abs(alpha) > share * largest, np.maximum(alpha, smallest), 0.0)
 
 
-def zero_is_optimal(data: Setting, gamma1: float) -> str:
+def zero_is_optimal(data: ComparisonData, gamma1: float) -> str:
     """Return the text of the warning that zero weights are optimal, with the remedies."""
     causes = f"gamma1 = {gamma1:g} and gamma2 = {data.gamma2:g}"
     text = (

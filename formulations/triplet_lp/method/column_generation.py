@@ -8,9 +8,9 @@ from typing import Any
 import cvxpy as cp
 
 import kernelopt as ko
-from formulations.triplet_lp.method.certificate import certificate
+from formulations.triplet_lp.comparison_data import ComparisonData
+from formulations.triplet_lp.method.certificate import triplet_certificate
 from formulations.triplet_lp.method.columns import Columns
-from formulations.triplet_lp.setting import Setting
 
 
 class TripletProgramme(ko.BoundedProblem):
@@ -18,12 +18,12 @@ class TripletProgramme(ko.BoundedProblem):
 
     Attributes
     ----------
-    data : Setting
+    data : ComparisonData
     price : float or cp.Parameter
     """
 
     def __init__(
-        self, objective: cp.Minimize, constraints: list[cp.Constraint], data: Setting, price: Any
+        self, objective: cp.Minimize, constraints: list[cp.Constraint], data: ComparisonData, price: Any
     ) -> None:
         super().__init__(objective, constraints)
         self.data, self.price = data, price
@@ -34,7 +34,7 @@ class TripletProgramme(ko.BoundedProblem):
         return float(self.price.value) if isinstance(self.price, cp.Parameter) else float(self.price)
 
     def bounds(self, values: dict[int, Any], multipliers: dict[str, Any]) -> ko.Certificate:
-        return certificate(self, self.data, self.gamma1, values, multipliers)
+        return triplet_certificate(self, self.data, self.gamma1, values, multipliers)
 
 
 @dataclass(frozen=True)

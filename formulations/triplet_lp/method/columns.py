@@ -15,7 +15,8 @@ import highspy
 import numpy as np
 
 import kernelopt as ko
-from formulations.triplet_lp.setting import Array, Setting
+from formulations.triplet_lp.comparison_data import ComparisonData
+from kernelopt.extend import Array
 
 VIOLATED = 1e-9  # relative to the terms of K_ii: ten times what the tolerance of HiGHS below leaves
 ACCURACY, USUAL = 1e-10, 1e-7  # tolerances of HiGHS: the smallest that it takes, and its default
@@ -30,7 +31,7 @@ class Columns:
     gamma1 is None, u = 1 is fixed, and the smallest gamma1 with sum_f |z| <= gamma1 is computed.
     """
 
-    def __init__(self, data: Setting, gamma1: float | None) -> None:
+    def __init__(self, data: ComparisonData, gamma1: float | None) -> None:
         self.data = data
         self.signs: list[tuple[int, Array]] = []  # of each column lam: the point i, and the signs sigma
         self.highs: Any = highspy.Highs()  # type: ignore[no-untyped-call]

@@ -10,8 +10,9 @@ import cvxpy as cp
 import numpy as np
 
 import kernelopt as ko
+from formulations.triplet_lp.comparison_data import ComparisonData
 from formulations.triplet_lp.method.multipliers import LARGEST
-from formulations.triplet_lp.setting import Array, Setting
+from kernelopt.extend import Array
 
 
 def numbers(values: Any, size: int) -> Array:
@@ -22,7 +23,7 @@ def numbers(values: Any, size: int) -> Array:
     return np.where(np.abs(flat) < LARGEST, flat, 0.0)
 
 
-def interior_weights(data: Setting) -> Array:
+def interior_weights(data: ComparisonData) -> Array:
     """Return weights in the interior: one kernel alone, else those of largest depth with |alpha| <= 1.
 
     Where the cone has no interior the depth of what is returned is not positive.

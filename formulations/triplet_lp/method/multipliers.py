@@ -7,9 +7,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-from formulations.triplet_lp.setting import Array, Setting
+from formulations.triplet_lp.comparison_data import ComparisonData
+from kernelopt.extend import Array
 
-AWAY = (1e-7, 1e-5, 1e-3)  # distances from the bounds from which a multiplier counts as free, tried in turn
+FREE_MARGINS = (1e-7, 1e-5, 1e-3)  # a multiplier farther than this from its bounds is free; tried in turn
 CLOSE = 1e-6  # sums within this of gamma1 count as equal to it: what conic solvers leave
 TIGHT = 1e-8  # a bound within this share of rho sum(u), which no multipliers exceed, needs no balancing
 ROUND_OFF = 1e-12  # relative to the terms of a sum: what thousands of roundings of doubles can add up to
@@ -23,20 +24,20 @@ class Multipliers(NamedTuple):
     cone: Array
 
 
-def best_multipliers(data: Setting, gamma1: float, given: dict[str, Any]) -> tuple[float, Multipliers]:
+def best_multipliers(data: ComparisonData, gamma1: float, given: dict[str, Any]) -> tuple[float, Multipliers]:
     """Return the largest bound from the multipliers, projected on their domain and balanced."""
     y = cut(data, read(data, given))
     best = value(data, gamma1, y), y
-    for away in AWAY:
+    for margin in FREE_MARGINS:
         if best[0] >= data.margin * y.u.sum() * (1 - TIGHT):
             break
-        other = balanced(data, gamma1, y, away)
+        other = balanced(data, gamma1, y, margin)
         bound = value(data, gamma1, other)
         best = (bound, other) if bound > best[0] else best
     return best
 
 
-def read(data: Setting, given: dict[str, Any]) -> Multipliers:
+def read(data: ComparisonData, given: dict[str, Any]) -> Multipliers:
     """Return the multipliers of the programme as u and the multipliers of the cone."""
     u = multiplier(given, "comparisons", data.T)
     if data.cone == "psd":
@@ -58,7 +59,7 @@ def multiplier(given: dict[str, Any], label: str, size: int) -> Array:
     return np.where(np.abs(flat) < LARGEST, flat, 0.0)
 
 
-def cut(data: Setting, y: Multipliers) -> Multipliers:
+def cut(data: ComparisonData, y: Multipliers) -> Multipliers:
     """Return 0 <= u <= 1 with v >= 0 and |w_ij| <= v_i + v_j, or with Z >> 0."""
     u, cone = np.clip(y.u, 0.0, 1.0), y.cone
     if data.cone == "psd":
@@ -71,19 +72,19 @@ def cut(data: Setting, y: Multipliers) -> Multipliers:
     return Multipliers(u, cone)
 
 
-def slopes(data: Setting, y: Multipliers) -> Array:
+def z_at(data: ComparisonData, y: Multipliers) -> Array:
     """Return z, shape (m,)."""
     return np.asarray(data.D.T @ y.u + data.cone_entries.T @ y.cone - data.gamma2 * data.q)
 
 
-def value(data: Setting, gamma1: float, y: Multipliers) -> float:
+def value(data: ComparisonData, gamma1: float, y: Multipliers) -> float:
     """Return the bound rho sum(u) min(1, gamma1 / max_f sum_{I_f} |z_p|) of multipliers in their domain.
 
     The multipliers (u, v, w) = (0, gamma2 e, 0), or Z = gamma2 I, have z = 0, so that a convex combination
     with them multiplies z and u by the same share. A sum counts as larger than gamma1 where it exceeds
     gamma1 by more than the round-off of its terms.
     """
-    sizes = data.by_group(data.sizes(slopes(data, y)), np.add)
+    sizes = data.by_group(data.sizes(z_at(data, y)), np.add)
     above = sizes > gamma1
     if above.any():
         terms = np.abs(data.D).T @ y.u + np.abs(data.cone_entries).T @ np.abs(y.cone)
@@ -93,21 +94,21 @@ def value(data: Setting, gamma1: float, y: Multipliers) -> float:
     return data.margin * float(y.u.sum()) * share
 
 
-def balanced(data: Setting, gamma1: float, y: Multipliers, away: float) -> Multipliers:
+def balanced(data: ComparisonData, gamma1: float, y: Multipliers, margin: float) -> Multipliers:
     """Return multipliers in their domain, near the given ones, with sum_{I_f} |z_p| near gamma1 at most.
 
-    The excess of z is removed by a least-squares step in the multipliers that are away from their bounds.
-    Multipliers that leave their domain by this step are projected on it. Z is made positive semidefinite by
-    a convex combination with gamma2 I.
+    The excess of z is removed by a least-squares step in the free multipliers, which are farther than
+    `margin` from their bounds. Multipliers that leave their domain by this step are projected on it. Z is
+    made positive semidefinite by a convex combination with gamma2 I.
     """
-    z = slopes(data, y)
+    z = z_at(data, y)
     sizes = data.by_group(data.sizes(z), np.add)
     share = np.where(sizes > gamma1, gamma1 / np.where(sizes > 0, sizes, 1.0), 1.0)[data.groups]
     active = (sizes > gamma1 - CLOSE * max(1.0, gamma1))[data.groups]
     if data.cone == "nonnegative":
         active &= z > -CLOSE
-    free = sp.diags_array(1.0 * ((y.u > away) & (y.u < 1 - away)), format="csc")
-    moves = directions(data, y.cone, away)
+    free = sp.diags_array(1.0 * ((y.u > margin) & (y.u < 1 - margin)), format="csc")
+    moves = free_directions(data, y.cone, margin)
     A = np.concatenate([free @ data.D[:, active], moves.T @ data.cone_entries[:, active]])
     step = np.linalg.lstsq(A.T, ((share - 1) * z)[active], rcond=None)[0]
     u, cone = y.u + free @ step[: data.T], y.cone + moves @ step[data.T :]
@@ -119,18 +120,18 @@ def balanced(data: Setting, gamma1: float, y: Multipliers, away: float) -> Multi
     return Multipliers(kept * np.clip(u, 0.0, 1.0), Z.ravel())
 
 
-def directions(data: Setting, cone: Array, away: float) -> Any:
+def free_directions(data: ComparisonData, cone: Array, margin: float) -> Any:
     """Return in columns the directions in which the multipliers of the cone are free.
 
-    For dominance they are the v_i and w_ij that are away from their bounds. A w_ij at its bound v_i + v_j
-    changes together with v_i and v_j. For "psd" they are all entries of Z.
+    For dominance they are the v_i and w_ij that are farther than `margin` from their bounds. A w_ij at its
+    bound v_i + v_j changes together with v_i and v_j. For "psd" they are all entries of Z.
     """
     n = data.points.size
     if data.cone != "dominant":
         return sp.eye_array(cone.size, format="csc")
     v, w = cone[:n], cone[n:]
-    single = np.abs(w) < v[data.first] + v[data.second] - away
+    single = np.abs(w) < v[data.first] + v[data.second] - margin
     tied = data.incidence.T * (np.where(single, 0.0, np.sign(w)))[:, None]
-    columns = sp.vstack([sp.eye_array(n), tied], format="csc")[:, v > away]
+    columns = sp.vstack([sp.eye_array(n), tied], format="csc")[:, v > margin]
     others = sp.eye_array(cone.size, format="csc")[:, n + np.flatnonzero(single)]
     return sp.hstack([columns, others], format="csc")

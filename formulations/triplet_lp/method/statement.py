@@ -1,4 +1,4 @@
-"""The linear programme of triplets in plain numbers, with multipliers that are feasible in fractions."""
+"""The linear programme of triplets as a `Statement`, with multipliers that are feasible in fractions."""
 
 from __future__ import annotations
 
@@ -9,13 +9,15 @@ from typing import Any
 import numpy as np
 
 import kernelopt as ko
+from formulations.triplet_lp.comparison_data import ComparisonData
 from formulations.triplet_lp.method.interior import interior_weights
 from formulations.triplet_lp.method.multipliers import Multipliers
-from formulations.triplet_lp.setting import Array, Setting
+from kernelopt.extend import Array
 
-TRIES = 40  # of a correction of the witness, each four times the last; the last ones give the zero witness
-SHARES = 25  # tries after which the share is zero: 4^25 roundings of 2^-52 are a quarter
-MOVES = 30  # tries after which the weights are zero: 4^(30 - 26) is larger than the weights themselves
+SECONDS = 1e-5  # a few operations of fractions
+TRIES = 40  # corrections until a point is feasible in fractions, each four times as large as the previous one
+SHARES = 25  # corrections after which the share is set to zero: the last was 4^24 2^-52, a sixteenth
+MOVES = 30  # corrections after which the weights are set to zero: the last was 4^3 times as large as they
 
 
 def fractions(a: Any) -> Any:
@@ -27,9 +29,16 @@ def fractions(a: Any) -> Any:
 class Source:
     """The programme of checked data at a price of the weights, with the multipliers of a certificate."""
 
-    data: Setting
+    data: ComparisonData
     gamma1: float
     multipliers: Multipliers
+
+    @property
+    def seconds(self) -> float:
+        """The predicted seconds: some operations in fractions for every kernel in every row."""
+        data = self.data
+        pairs = data.points.size**2 if data.cone == "dominant" else 0
+        return SECONDS * data.m * (data.T + data.F + pairs)
 
     def statement(self, certificate: Any) -> ko.Statement:
         """Return the programme with its witness.

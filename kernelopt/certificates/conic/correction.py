@@ -17,7 +17,7 @@ import scipy.sparse as sp
 
 from kernelopt.certificates.conic.cones import ConeProgram
 from kernelopt.certificates.conic.dual_cones import into_dual_cone
-from kernelopt.numerics.rounding import TINY, Enclosure, gamma, norm_above
+from kernelopt.numerics.rounding import TINY, UNIT, Enclosure, gamma, norm_above
 from kernelopt.validation import Array, Index
 
 MAX_MULTIPLICATIONS = 1e9  # of the pivoted QR factorisation that chooses the rows: a second or less
@@ -54,6 +54,7 @@ class CorrectionSystem(NamedTuple):
         k = self.columns.size
         grow = 1 + 4 * gamma(k + 4)
         approximation = (np.abs(self.R) @ (self.scale * size[self.columns])) * grow + k * TINY
+        # Any v > 0 is valid. A multiple of the second term of the series is added to make q small.
         v = approximation + 4 * (self.residual @ approximation)
         q = float(((self.residual @ v) / v).max()) * grow
         if not q <= CONTRACTION:
@@ -106,7 +107,7 @@ def corrected(
     system. None where no bound of Delta is shown, or where z + Delta is not shown to be in the dual cone.
     """
     size = np.zeros(r.value.size)
-    size[unbounded] = (np.abs(r.value[unbounded]) + r.error[unbounded]) * (1 + 1e-15)
+    size[unbounded] = (np.abs(r.value[unbounded]) + r.error[unbounded]) * (1 + 8 * UNIT)
     with np.errstate(all="ignore"):
         radius = system.bound(size, z.size)
         if radius is None:
@@ -117,7 +118,7 @@ def corrected(
         terms = np.diff(program.A.indptr)
         change = (abs(program.A).T @ radius) * (1 + 4 * gamma(terms + 4)) + TINY * terms
         change[system.columns] = 0.0
-        value, error = r.value.copy(), (r.error + change) * (1 + 1e-15)
+        value, error = r.value.copy(), (r.error + change) * (1 + 8 * UNIT)
         value[unbounded] = error[unbounded] = 0.0
         product = float(np.abs(program.b) @ radius) * (1 + 4 * gamma(radius.size + 4))
     return Enclosure(value, error), math.nextafter(product + TINY * radius.size, math.inf)

@@ -6,6 +6,7 @@ import numpy as np
 
 from kernelopt.certificates.conic.cones import ConeProgram
 from kernelopt.certificates.conic.tightening import Interval
+from kernelopt.numerics.rounding import SMALLEST_DIVISOR
 from kernelopt.validation import Array, Index
 
 DEPENDENT = 1e-13  # relative to the largest singular value of columns of length one: rounding
@@ -21,7 +22,7 @@ def restricted_box(program: ConeProgram, box: Interval, x: Array) -> tuple[Inter
     that is meant. The box limits the columns of such d to MAX_RATIO times the largest of their entries of
     |x|. A bound for this box assumes these limits. None where no columns are dependent.
     """
-    largest = MAX_RATIO * max(float(np.abs(x).max(initial=0.0)), 1e-300)
+    largest = MAX_RATIO * max(float(np.abs(x).max(initial=0.0)), SMALLEST_DIVISOR)
     columns = np.flatnonzero(~(box.max_abs <= largest) & (program.curvature <= 0))
     if not 1 < columns.size <= MAX_COLUMNS:
         return None
@@ -42,5 +43,5 @@ def restricted_box(program: ConeProgram, box: Interval, x: Array) -> tuple[Inter
         return None
     chosen = columns[dependent]
     radius = np.full(box.lower.size, np.inf)
-    radius[chosen] = MAX_RATIO * max(float(np.abs(x[chosen]).max()), 1e-300)
+    radius[chosen] = MAX_RATIO * max(float(np.abs(x[chosen]).max()), SMALLEST_DIVISOR)
     return Interval(np.maximum(box.lower, -radius), np.minimum(box.upper, radius)), chosen

@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from kernelopt.certificates.conic.cones import ConeProgram
-from kernelopt.certificates.conic.semidefinite import semidefinite
+from kernelopt.certificates.conic.semidefinite import verified_semidefinite
 from kernelopt.numerics.rounding import TINY, UNIT, norm_above
 from kernelopt.validation import Array
 
@@ -37,9 +37,9 @@ def interior_point(program: ConeProgram) -> Array:
 def into_dual_cone(program: ConeProgram, z: Array, radius: Array | None = None) -> Array | None:
     """Return a point of the dual cone near z, None where a semidefinite block cannot be verified.
 
-    To every block about the least multiple of an interior point is added for which floating point shows
-    that the block is in its cone. With `radius`, all points within `radius` of the returned one, entry by
-    entry, are in the dual cone as well.
+    A multiple of an interior point is added to every block. It is about the smallest multiple for which
+    floating point shows that the sum is in the cone of the block. With `radius`, all points within
+    `radius` of the returned one, entry by entry, are in the dual cone as well.
     """
     z = z.copy()
     for kind, rows, parameter in program.blocks():
@@ -70,24 +70,24 @@ def into_dual_cone(program: ConeProgram, z: Array, radius: Array | None = None) 
 def shifted_semidefinite(program: ConeProgram, v: Array, order: int, radii: Array) -> Array | None:
     """Return v plus a multiple of the identity that is verified to be PSD, None where none is.
 
-    The multiple is about the least one for which all points within `radii` are PSD too. Rows and columns of
-    zeros are left out, and stay zero.
+    The multiple is about the smallest one for which all points within `radii` are PSD too. Rows and columns
+    of zeros are left out, and stay zero.
     """
     M, radius = program.matrix(v, order), 0.0
     used = M.any(axis=1)
     if radii.any():
         used, radius = used | program.matrix(radii, order).any(axis=1), norm_above(radii)
     submatrix, identity = np.ix_(used, used), program.vectorized(np.diag(used.astype(float)))
-    if semidefinite(M[submatrix], radius):
+    if verified_semidefinite(M[submatrix], radius):
         return v
     try:
-        least = float(np.linalg.eigvalsh(M[submatrix])[0])
+        smallest = float(np.linalg.eigvalsh(M[submatrix])[0])
     except np.linalg.LinAlgError:
         return None
     extra = max(4 * order * UNIT * float(np.abs(np.diag(M)).sum()), TINY)
     for _ in range(DOUBLINGS):
-        shifted = v + (max(radius - least, 0.0) + extra) * identity
-        if semidefinite(program.matrix(shifted, order)[submatrix], radius):
+        shifted = v + (max(radius - smallest, 0.0) + extra) * identity
+        if verified_semidefinite(program.matrix(shifted, order)[submatrix], radius):
             return shifted
         extra *= 2
     return None
@@ -118,8 +118,8 @@ def into_power(v: Array, a: float) -> Array:
     u, y, w = max(float(v[0]), 0.0), max(float(v[1]), 0.0), float(v[2])
     if w == 0.0:
         return np.array([u, y, 0.0])
-    least = RELATIVE_MINIMUM * max(u, y, abs(w))
-    u, y = max(u, least), max(y, least)
+    smallest = RELATIVE_MINIMUM * max(u, y, abs(w))
+    u, y = max(u, smallest), max(y, smallest)
     logs = a * math.log(u / a), (1 - a) * math.log(y / (1 - a))
     margin = 16 * UNIT * (4 + abs(logs[0]) + abs(logs[1]) + abs(math.log(abs(w))))
     deficit = math.log(abs(w)) - logs[0] - logs[1] + margin

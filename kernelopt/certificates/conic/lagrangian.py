@@ -84,8 +84,8 @@ def column_minima(program: ConeProgram, x: Array, r: Enclosure, box: Interval) -
             ends, size = ends - decrease, size + decrease
         linear = ends - 8 * UNIT * size
         # An infinite bound is not attained where the term is known to increase towards it.
-        for side, bound, away in ((high, low, value - error >= 0), (low, high, value + error <= 0)):
-            fits = ~np.isfinite(side) & np.isfinite(bound) & away & (d >= 0)
+        for side, bound, increases in ((high, low, value - error >= 0), (low, high, value + error <= 0)):
+            fits = ~np.isfinite(side) & np.isfinite(bound) & increases & (d >= 0)
             cost = value * bound - (error + 4 * UNIT * np.abs(value)) * np.abs(bound)
             linear = np.where(fits, cost, linear)
         linear = np.where((value == 0) & (error == 0) & (d >= 0), 0.0, linear)

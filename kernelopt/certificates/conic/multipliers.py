@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import cvxpy as cp
 import numpy as np
 
-from kernelopt.certificates.boxes import Boxes, plain
+from kernelopt.certificates.boxes import Boxes, without_attributes
 from kernelopt.certificates.conic.cones import ConeProgram, cone_program
 from kernelopt.certificates.conic.dependence import restricted_box
 from kernelopt.certificates.conic.dual_cones import interior_point
@@ -18,10 +18,12 @@ from kernelopt.certificates.conic.farkas import farkas
 from kernelopt.certificates.conic.least_norm import LeastNormCorrection
 from kernelopt.certificates.conic.proofs import repaired_bound
 from kernelopt.certificates.conic.tightening import Interval, tightened
+from kernelopt.conic.ladder import ACCURATE_TOLERANCE, QUICK_ITERATIONS, QUICK_TOLERANCE, scs_options
 from kernelopt.structure.affine import flat
 from kernelopt.threads import Watch, quietly
 from kernelopt.validation import Array, Index, Mask
 
+ACCURATE_ITERATIONS = 10_000  # of SCS after Clarabel failed: a bound should not take as long as a solve
 SUFFICIENT_GAP = 1e-6  # of the primal value: a bound this close ends the search
 ACCEPTED_LOSS = 1e-8  # of the primal value: a larger loss is reduced by a multiplier further inside the cone
 NEGLIGIBLE_GAP = 1e-9  # of the primal value: a bound this close is not worth another correction
@@ -68,7 +70,7 @@ def conic_bound(
     bound is appended to `found` as soon as it is known, so that the caller has the best one even then.
     """
     with quietly(watch):
-        stripped = plain(problem, variables, boxes)
+        stripped = without_attributes(problem, variables, boxes)
     names = {stripped.variables[v.id].id: v.name() for v in variables}
     best = Bound(-np.inf, "no solver returned a multiplier")
     compiled_for: dict[str, ConeProgram | None] = {}
@@ -95,13 +97,13 @@ def multiplier_solvers(
     """
     program = compiled_for["CLARABEL"] = cone_program(problem, "CLARABEL", watch)
     interior_point: tuple[str, dict[str, Any]] = ("CLARABEL", {})
-    accurate = {"eps_abs": 1e-9, "eps_rel": 1e-9, "max_iters": 10000}
+    accurate = scs_options(ACCURATE_TOLERANCE, ACCURATE_ITERATIONS)
     if program is None:
         return [("SCS", accurate)]
     cones = program.cones()
     if not cones.first_order_first:
         return [interior_point, ("SCS", accurate)]
-    quick = ("SCS", {"eps_abs": 1e-7, "eps_rel": 1e-7, "max_iters": 20000})
+    quick = ("SCS", scs_options(QUICK_TOLERANCE, QUICK_ITERATIONS))
     return [quick] if cones.intractable else [quick, interior_point]
 
 
@@ -262,7 +264,7 @@ class Assumptions:
         return found is not None
 
     def condition(self, scaled: Scaled, names: dict[int, str]) -> str:
-        """Return in words which limits a bound assumes, empty where it assumes none."""
+        """Return a sentence that names the limits that a bound assumes, empty where it assumes none."""
         program = scaled.program
         if self.dependent is None or not self.dependent.size:
             return ""

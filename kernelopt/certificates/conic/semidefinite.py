@@ -1,4 +1,4 @@
-"""Verified positive semidefiniteness and verified bounds of least eigenvalues, in floating point."""
+"""Verified positive semidefiniteness and verified bounds of smallest eigenvalues, in floating point."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from kernelopt.numerics.rounding import TINY, UNIT, gamma
 from kernelopt.validation import Array
 
 
-def semidefinite(M: Array, shift: float = 0.0) -> bool:
+def verified_semidefinite(M: Array, shift: float = 0.0) -> bool:
     """Whether all symmetric matrices within 4u |M|, entry by entry, of M - shift I are verified to be PSD.
 
     Rump's criterion (BIT 46 (2006)): where the Cholesky factorisation of A succeeds in floating point, the
-    least eigenvalue of A is at least -gamma_{n+1} / (1 - gamma_{n+1}) tr(A). It is applied to
+    smallest eigenvalue of A is at least -gamma_{n+1} / (1 - gamma_{n+1}) tr(A). It is applied to
     A = M - (shift + margin) I with a margin of that size. Only the lower triangle of M is read.
     """
     n = len(M)
@@ -41,7 +41,7 @@ def curvature(P: sp.csc_array) -> Array:
     """Return the diagonal of a D for which S - D is verified to be positive semidefinite, S = (P + P') / 2.
 
     S is block diagonal over the connected components of its graph. A component of one column has its entry
-    of S; the columns of a larger one have a verified lower bound of the least eigenvalue of its block,
+    of S; the columns of a larger one have a verified lower bound of the smallest eigenvalue of its block,
     which may be negative.
     """
     S = sp.csr_array((P + P.T) / 2)
@@ -56,9 +56,9 @@ def curvature(P: sp.csc_array) -> Array:
 
 
 def least_eigenvalue(S: Array) -> float:
-    """Return a verified lower bound of the least eigenvalue of a symmetric matrix S.
+    """Return a verified lower bound of the smallest eigenvalue of a symmetric matrix S.
 
-    It is half of the computed least eigenvalue where that is positive and verified, else the computed one
+    It is half of the computed smallest eigenvalue where that is positive and verified, else the computed one
     lowered by its rounding error, which is doubled until the bound is verified. The bound -|S|_1 always
     holds.
     """
@@ -67,14 +67,14 @@ def least_eigenvalue(S: Array) -> float:
     if not np.isfinite(size):
         return -math.inf
     try:
-        least = float(np.linalg.eigvalsh(S)[0])
+        smallest = float(np.linalg.eigvalsh(S)[0])
     except np.linalg.LinAlgError:
         return -size * (1 + 4 * (n + 2) * UNIT)
-    if least > 0 and semidefinite(S, least / 2):
-        return least / 2
+    if smallest > 0 and verified_semidefinite(S, smallest / 2):
+        return smallest / 2
     extra = 4 * n * UNIT * size
-    while least - extra > -size:
-        if semidefinite(S, min(least, 0.0) - extra):
-            return min(least, 0.0) - extra
+    while smallest - extra > -size:
+        if verified_semidefinite(S, min(smallest, 0.0) - extra):
+            return min(smallest, 0.0) - extra
         extra *= 2
     return -size * (1 + 4 * (n + 2) * UNIT)

@@ -23,8 +23,8 @@ from kernelopt.structure.units import units
 from kernelopt.threads import Watch, quietly
 from kernelopt.validation import Array
 
-TIE_MARGIN = 1e-8  # relative: bounds closer than this are equal, and the later choice is taken
-Route = Literal["closed", "conic", "none"]
+TIE_MARGIN = 1e-8  # relative: bounds that differ by less count as equal, and the later choice is returned
+Route = Literal["closed", "conic", "sign", "none"]
 
 
 def best_bound(
@@ -37,16 +37,43 @@ def best_bound(
 ) -> tuple[Bound, Route, list[Array]]:
     """Return the largest lower bound (of the minimisation) over the given choices of dual variables.
 
-    For risks over several kernels gamma is computed at the current values of the structure's variables, and
-    the search for kernels near similarities starts there. `attained` is a value of the objective.
+    For a risk over several kernels the bound has a factor 1 / gamma_m at every form alpha'K_m alpha;
+    `minorant` defines gamma. Here gamma is optimal for the kernels at the current values of the structure's
+    variables. The search for kernels near similarities also starts at these values.
+
+    Parameters
+    ----------
+    structure : Structure
+    choices : sequence of lists of arrays
+        Each list has one dual variable alpha for each risk.
+    bounds : dict, optional
+        Bounds of the variables that hold at an optimum.
+    watch : function, optional
+        Called while a bound is computed; it may raise to end the computation.
+    conic : bool, default True
+        Whether conic solves are allowed.
+    attained : float, default infinity
+        A value that the objective of the minimisation attains.
+
+    Returns
+    -------
+    bound : Bound
+    route : "closed", "conic", "sign" or "none"
+        How the bound was computed.
+    alphas : list of arrays
+        The choice that gave the bound.
     """
     best: tuple[Bound, Route, list[Array]] = (Bound(-np.inf, "no dual variable was given"), "none", [])
     gap_floor, signed = floor(structure), signed_bound(structure).value
     for alphas in choices:
         bound, route = bound_of(structure, alphas, bounds, watch, conic, attained)
-        if -np.inf < bound.value < signed:  # for a poor dual variable, or by rounding of a multiplier
+        if bound.value < signed:
+            # The objective is at least `signed`, which is zero. The route stays that of the smaller bound,
+            # unless this bound is -inf: then the sign of the objective alone gives the bound.
+            route = route if bound.value > -np.inf else "sign"
             bound = Bound(signed)
-        # Machines trained at the kernel come last. They predict best, so theirs is taken among equal bounds.
+        # Where machines were trained at the candidate's kernels, the last choice holds their dual variables.
+        # They are optimal for these kernels, so among bounds within the margin the last choice is returned.
         margin = TIE_MARGIN * max(abs(bound.value), gap_floor) if np.isfinite(bound.value) else 0.0
         if bound.value > best[0].value - margin or not best[2]:
             best = (bound, route, alphas)
@@ -78,7 +105,7 @@ def bound_of(
     if near is not None and near.exhausted(gap_floor, attained):
         return Bound(searched), "closed"
     if not conic:
-        bound = signed_bound(structure)
+        bound = Bound(-np.inf, "there was no time for a conic bound")
     else:
         with quietly(watch):
             boxes = known_boxes(structure, bounds)
@@ -92,7 +119,10 @@ def bound_of(
         except Stopped:
             if not improved:
                 raise
-            bound = improved[-1]  # by the solves before; the next call of the watch raises again
+            # The watch has ended the last conic solve. The solves before it have proved the bounds in
+            # `improved`, of which the last is the largest. `Stopped` is not lost: the caller's next call of
+            # the watch raises it.
+            bound = improved[-1]
     if searched > bound.value:
         return Bound(searched), "closed"
     route: Route = "none" if bound.value == -np.inf else "conic" if conic else "closed"
@@ -104,11 +134,11 @@ def signed_bound(structure: Structure) -> Bound:
     objective = structure.lifted.objective.args[0]
     if objective.is_nonpos() if structure.maximize else objective.is_nonneg():
         return Bound(0.0)
-    return Bound(-np.inf, "there was no time for a conic bound")
+    return Bound(-np.inf, "the objective may be negative")
 
 
 def given_bounds(structure: Structure, bounds: Bounds | None) -> list[cp.Constraint]:
-    """Return the bounds of the caller, which hold at an optimum, as constraints."""
+    """Return the caller's bounds of the variables as constraints; some optimum satisfies them."""
     constraints: list[cp.Constraint] = []
     copies = {v.id: v for v in structure.variables}
     for variable, sides in (bounds or {}).items():

@@ -39,7 +39,7 @@ class WeightedMinorant(NamedTuple):
     errors: dict[cp.Variable, Array]
 
 
-class Objective(NamedTuple):
+class AffineObjective(NamedTuple):
     """An affine objective with bounds of the errors of its constant and of its coefficients."""
 
     constant: float
@@ -78,7 +78,7 @@ def closed_bound(structure: Structure, minorants: list[Minorant]) -> ClosedBound
     return None if found.value == -np.inf else found
 
 
-def bound_at(read: Separation, objective: Objective, signed: set[cp.Variable]) -> ClosedBound:
+def bound_at(read: Separation, objective: AffineObjective, signed: set[cp.Variable]) -> ClosedBound:
     """Return the bound of an affine objective plus the prices, over the sets and x >= 0 for `signed`."""
     minima = {i: minimum(part, objective.slopes) for i, part in read.sets.items()}
     prices = [minimum(part, objective.slopes) for part in read.terms]
@@ -118,7 +118,7 @@ def weighted_minorant(weight: float, below: Minorant) -> WeightedMinorant:
     return WeightedMinorant(weight, float(below.read.constant[0]), below.error, slopes, dict(below.slopes))
 
 
-def combined(rest: Affine, parts: list[WeightedMinorant], multiple: float = 1.0) -> Objective:
+def combined(rest: Affine, parts: list[WeightedMinorant], multiple: float = 1.0) -> AffineObjective:
     """Return rest + multiple * sum of weight * minorant, with bounds of the rounding errors."""
     k = gamma(2 * len(parts) + 10)
     constants, error = [float(rest.constant[0])], 0.0
@@ -138,10 +138,12 @@ def combined(rest: Affine, parts: list[WeightedMinorant], multiple: float = 1.0)
     error += k * sum(map(abs, constants)) + k * error
     for variable, size in sizes.items():
         errors[variable] = errors.get(variable, 0.0) * (1 + k) + k * size
-    return Objective(exact_sum(constants), error, {v: Slope(slope, errors[v]) for v, slope in slopes.items()})
+    return AffineObjective(
+        exact_sum(constants), error, {v: Slope(slope, errors[v]) for v, slope in slopes.items()}
+    )
 
 
-def lowered(objective: Objective, change: float, error_of_change: float) -> float:
+def lowered(objective: AffineObjective, change: float, error_of_change: float) -> float:
     """Return constant + change, lowered by the errors of both and of the sum."""
     value = objective.constant + change
     rounded = UNIT * (abs(objective.constant) + abs(change))

@@ -10,11 +10,12 @@ import scipy.linalg
 from scipy.optimize import nnls
 
 from kernelopt.numerics.norms import conjugate_exponent, lp_length
-from kernelopt.numerics.rounding import UNIT, form, gamma, norm_above, upwards
+from kernelopt.numerics.rounding import NORM_ROUNDINGS, UNIT, form, gamma, norm_above, upwards
 from kernelopt.structure.powers import Length
 from kernelopt.validation import Array
 
 CORRECTIONS = 6  # of a v that rounding leaves infeasible; each is accurate to a small relative error
+NEGLIGIBLE_SHORTFALL = 1e-12  # for b of size one: a correction removes so little at no cost
 OVERSHOOT = 2.0  # times the missing amount, so that the error of a correction is covered
 
 
@@ -50,7 +51,7 @@ def over_diagonal(d: Array, b: Array, p: float) -> float:
     if (d[positive] == 0).any():
         return np.inf
     found = lp_length(b[positive] / d[positive], conjugate_exponent(p))
-    return upwards(found * (1 + gamma(b.size + 64)))
+    return upwards(found * (1 + gamma(b.size + NORM_ROUNDINGS)))
 
 
 class DualSet(NamedTuple):
@@ -127,5 +128,5 @@ def least_distance(R: Array, b: Array) -> Array | None:
     active = u > 0
     polished = np.asarray(np.linalg.lstsq(R[:, active].T, right[active])[0], dtype=float)
     missing = [float(np.maximum(right - R.T @ each, 0.0).max()) for each in (w, polished)]
-    chosen: Array = (polished if missing[1] <= max(missing[0], 1e-12) else w) * size
+    chosen: Array = (polished if missing[1] <= max(missing[0], NEGLIGIBLE_SHORTFALL) else w) * size
     return chosen if np.isfinite(chosen).all() else None

@@ -9,11 +9,20 @@ import cvxpy as cp
 import numpy as np
 
 from kernelopt.certificates.lower.dual_lengths import dual_length
-from kernelopt.numerics.rounding import EIGENVALUE, UNIT, exact_sum, gamma, upwards
+from kernelopt.numerics.rounding import (
+    EIGENVALUE,
+    NORM_ROUNDINGS,
+    POWER_ROUNDINGS,
+    SMALLEST_DIVISOR,
+    UNIT,
+    exact_sum,
+    gamma,
+    upwards,
+)
 from kernelopt.structure.inverses import Inverses
 from kernelopt.structure.powers import Power
 from kernelopt.structure.separation import PowerBall
-from kernelopt.structure.sizes import Budget, traced
+from kernelopt.structure.sizes import Budget, is_trace_multiple
 from kernelopt.validation import Array
 
 
@@ -82,7 +91,7 @@ def relative_minimum(g: Array, error: Array, variable: cp.Variable, row: Array) 
     multiple of the trace, it is the least eigenvalue of G over that multiple, less the error of the
     eigenvalues.
     """
-    if traced(variable, row):
+    if is_trace_multiple(variable, row):
         G = g.reshape(variable.shape, order="F")
         if not np.isfinite(G).all():
             return -np.inf
@@ -110,7 +119,7 @@ def over_ball(ball: PowerBall, slopes: Slopes) -> Minimum:
     # The derivative of factor * length^r at length = radius, for the multiplier.
     slope = power.factor * r * (radius ** (r - 1) if r > 1 else 1.0)
     error_bound = radius * dual_length(power.length, g.error) if g.error.any() else 0.0
-    return Minimum(-upwards(radius * d * (1 + gamma(32))), error_bound, d / slope)
+    return Minimum(-upwards(radius * d * (1 + gamma(POWER_ROUNDINGS))), error_bound, d / slope)
 
 
 def of_price(power: Power, slopes: Slopes) -> Minimum:
@@ -119,13 +128,13 @@ def of_price(power: Power, slopes: Slopes) -> Minimum:
     d = dual_length(power.length, negated_upper(g))
     if d == 0:
         return Minimum(0.0)
-    r, c = power.exponent, power.factor * (1 - gamma(32))
+    r, c = power.exponent, power.factor * (1 - gamma(POWER_ROUNDINGS))
     if r == 1 or not c > 0 or not np.isfinite(d):
         return Minimum(0.0 if d <= c else -np.inf)
     length = (d / (c * r)) ** (1 / (r - 1))  # of the minimiser
     decrease = d * length * (1 - 1 / r)
     error_bound = length * dual_length(power.length, g.error) if g.error.any() else 0.0
-    return Minimum(-upwards(decrease * (1 + gamma(64 / (r - 1) + 64))), error_bound)
+    return Minimum(-upwards(decrease * (1 + gamma(NORM_ROUNDINGS / (r - 1) + NORM_ROUNDINGS))), error_bound)
 
 
 def of_inverses(part: Inverses, slopes: Slopes) -> Minimum:
@@ -154,9 +163,8 @@ def of_inverses(part: Inverses, slopes: Slopes) -> Minimum:
     gains, losses = 2 * np.sqrt(c * best), best * b
     size = float(gains.sum() + losses.sum())
     value = exact_sum(np.concatenate([gains, -losses]))
-    slope_errors = float(
-        (g.error[part.entries] * np.abs(np.sqrt(c / np.maximum(best, 1e-300)) - b) / np.abs(a)).sum()
-    )
+    derivatives = np.abs(np.sqrt(c / np.maximum(best, SMALLEST_DIVISOR)) - b) / np.abs(a)
+    slope_errors = float((g.error[part.entries] * derivatives).sum())
     return Minimum(value - gamma(16) * size, slope_errors)
 
 

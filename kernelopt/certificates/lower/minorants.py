@@ -14,8 +14,8 @@ from kernelopt.certificates.boxes import Boxes
 from kernelopt.language.faces import facial_reduction
 from kernelopt.language.learner import Learner
 from kernelopt.language.terms import Term, terms
-from kernelopt.numerics.norms import conjugate_exponent, lp_length
-from kernelopt.numerics.rounding import UNIT, Bounded, exact_sum, form, gamma, upwards
+from kernelopt.numerics.norms import conjugate_exponent, lp_length, minimizing_weights
+from kernelopt.numerics.rounding import NORM_ROUNDINGS, UNIT, Bounded, exact_sum, form, gamma, upwards
 from kernelopt.structure.affine import Affine, affine
 from kernelopt.structure.primal_bound import MOST_PRODUCTS, accurate_image, image, kernel_sum
 from kernelopt.structure.structure import RiskTerm, Structure
@@ -76,14 +76,14 @@ def minorant(term: RiskTerm, alpha: Array, Ks: list[Array] | None, accurate: boo
             learner.norm, alpha, Ks or [np.eye(alpha.size)] * len(term.kernels)
         )
     parts = [quadratic_form(K, alpha, perturbation, accurate) for K in term.kernels]
-    forms = weighted_sum(parts, 1 / (2 * block_weights))
+    forms = sum_of_minorants(parts, 1 / (2 * block_weights))
     rows = {v: -row for v, row in forms.read.matrices.items()}
     rounding = UNIT * (abs(l_alpha.value) + float(np.abs(forms.read.constant[0])))
     error = (l_alpha.error + forms.error + rounding) * (1 + gamma(8))
     return Minorant(Affine(l_alpha.value - forms.read.constant, rows), error, forms.slopes)
 
 
-def weighted_sum(parts: Sequence[Minorant], factors: Array) -> Minorant:
+def sum_of_minorants(parts: Sequence[Minorant], factors: Array) -> Minorant:
     """Return the sum of affine functions times positive factors, with bounds of the rounding errors."""
     k = gamma(len(parts) + 4)
     total, error, size = np.zeros(1), 0.0, 0.0
@@ -134,7 +134,13 @@ def fixed_penalty(
     if len(Ks) == 1 or norm == 2:
         return upwards(float(squares.sum()) / 2 * (1 + gamma(squares.size + 8)))
     length = lp_length(np.sqrt(squares), conjugate_exponent(norm))
-    return upwards(length**2 / 2 * (1 + gamma(squares.size + 64)))
+    return upwards(length**2 / 2 * (1 + gamma(squares.size + NORM_ROUNDINGS)))
+
+
+def form_errors(sizes: Array, alpha: Array) -> Array:
+    """Return bounds of the rounding errors of alpha'K_m alpha, where |K_m,ij|^2 <= sizes_mi sizes_mj."""
+    errors: Array = gamma(2 * alpha.size + 16) * (np.sqrt(sizes) @ np.abs(alpha)) ** 2
+    return errors
 
 
 def form_change(d: Array, alpha: Array, perturbation: float) -> float:
@@ -168,10 +174,10 @@ def quadratic_form(K: cp.Expression, alpha: Array, perturbation: float, accurate
             forms, errors = np.array([f.value for f in exact]), np.array([f.error for f in exact])
         else:
             forms = grams.forms(alpha)
-            errors = gamma(2 * alpha.size + 16) * (np.sqrt(sizes) @ np.abs(alpha)) ** 2
+            errors = form_errors(sizes, alpha)
         errors = errors + np.array([form_change(d, alpha, perturbation) for d in sizes])
         found.append(linear_form(affine(weights), forms, errors))
-    return weighted_sum(found, np.ones(len(found)))
+    return sum_of_minorants(found, np.ones(len(found)))
 
 
 def linear_form(read: Affine | None, c: Array, errors: Array) -> Minorant:
@@ -190,13 +196,13 @@ def linear_form(read: Affine | None, c: Array, errors: Array) -> Minorant:
 
 
 def optimal_block_weights(norm: float, alpha: Array, Ks: list[Array]) -> Array:
-    """Return about the best gamma with |gamma|_p = 1: gamma_m ~ (alpha'K_m alpha)^(1/(p+1))."""
-    p = 1.0 if np.isinf(norm) else norm / (norm - 2)
-    forms = np.array([max(float(alpha @ K @ alpha), 0.0) for K in Ks])
-    gamma = (forms / max(float(forms.max()), 1e-300)) ** (1 / (p + 1))
-    gamma = np.maximum(gamma, MIN_GAMMA)
-    block_weights: Array = gamma / lp_length(gamma, p)
-    return block_weights
+    """Return about the gamma with |gamma|_p <= 1, p conjugate to norm / 2, that makes the minorant largest.
+
+    It is scaled down by more than its rounding errors, since |gamma|_p > 1 would make the minorant too large.
+    """
+    lengths = np.sqrt([max(float(alpha @ K @ alpha), 0.0) for K in Ks])
+    block_weights = minimizing_weights(lengths, conjugate_exponent(norm / 2), MIN_GAMMA)
+    return block_weights * (1 - gamma(lengths.size + NORM_ROUNDINGS))
 
 
 def minorants(structure: Structure, alphas: Sequence[Array], accurate: bool = False) -> list[Minorant]:

@@ -14,25 +14,34 @@ from kernelopt.certificates.lower.minorants import dual_value_of
 from kernelopt.certificates.lower.splitting import Split
 from kernelopt.errors import Stopped
 from kernelopt.fidelities import Fidelity, Proximal, Radial
+from kernelopt.numerics.rounding import SMALLEST_DIVISOR, upwards
 from kernelopt.numerics.rounding import gamma as roundings
-from kernelopt.numerics.rounding import upwards
 from kernelopt.structure.nearness import Nearness, read_nearness
 from kernelopt.structure.structure import Structure
 from kernelopt.threads import Watch, one_blas_thread
 from kernelopt.validation import Array
 
-LEAST_SHARE = 1e-9  # of gamma
-NOTHING, SHARE = 1e-8, 1e-2  # of the bound, and of the gap, that no other route is asked for
-SLACK = 1e-9  # by which the value of the relaxation is raised where it bounds traces
-SCALINGS, SPLITTINGS = 40, 400  # eigendecompositions for each kernel
-CHECK = 10  # splittings between two looks at the bound
-STALLED, FASTER = 0.1, 4.0  # a change that is too small, and the factor of sigma that follows
-LEAST_SCALE = 1e-9  # relative to the similarity
+SMALLEST_GAMMA = 1e-12  # a smaller gamma_i is raised to it, since the bound has a factor 1 / gamma_i
+SMALLEST_SHARE = 1e-9  # added to each gamma_i over the largest one: the relaxation has factors 1 / gamma_i
+NEGLIGIBLE_RISE = 1e-8  # relative to the bound: the accuracy of the conic solve that this search replaces
+NEGLIGIBLE_GAP_SHARE = 1e-2  # of upper - lower: a smaller rise of the bound lowers the gap by 1 % at most
+VALUE_MARGIN = 1e-9  # relative: the computed value of the relaxation plus this is above the exact value
+# The largest numbers of iterations. Each takes one eigendecomposition for each kernel. If the bound is not
+# `exhausted` then, a conic solve looks for a larger one.
+REWEIGHTINGS, SPLITTINGS = 40, 400
+CHECK_EVERY = 10  # splitting steps between two bounds: a bound takes as long as some steps
+STALLED_SHARE = 0.1  # of value - bound of the relaxation: a smaller change of it between checks is a stall
+SIGMA_FACTOR = 4.0  # of sigma after a stall: five such changes multiply sigma by 1000
+SMALLEST_DISTANCE = 1e-9  # relative to |S|: replaces a smaller d = |D| in d / h'(d), which is 0 / 0 at zero
 
 
 @dataclass(frozen=True, eq=False)
 class Proof:
-    """A dual point: alpha, gamma, and U for every fidelity of every block, made when it is wanted."""
+    """A dual point of a `Nearness`: alpha, gamma and the matrices U_ik.
+
+    `U` is a function, so that the matrices are formed only for the points at which the bound is computed. It
+    returns a list for every block i, with U_ik for the k-th fidelity of the block.
+    """
 
     alpha: Array
     gamma: Array
@@ -40,17 +49,37 @@ class Proof:
 
 
 def lower_bound(read: Nearness, proof: Proof, upper: float) -> tuple[float, list[float]]:
-    """Return the bound of a dual point, and the sigma of every block; `upper` is any value attained.
+    """Return the lower bound of a dual point, and for every block the factor times min <G_i, X_i>.
 
-    All roundings are paid for.
+    First the dual point is made feasible: alpha and the U_ik are projected on their domains, and gamma is
+    scaled to gamma >= 0 with sum at most one. Let z be alpha with zeros at the unlabelled points, and
+    G_i = price sum_k U_ik - zz' / (2 gamma_i). By weak duality the optimum is at least
+
+        offset + factor (l(alpha) + sum_i min <G_i, X_i> - price sum_ik (<U_ik, S_ik> + L*(U_ik))).
+
+    The minimum is over the feasible X_i. If the trace of X_i is free, it is over the X_i at which
+    price sum_k L(X_i - S_ik) <= (upper - offset) / factor. Here `upper` is a value that the objective
+    attains, so that every optimum satisfies this inequality. Last, bounds of the rounding errors are
+    subtracted.
+
+    The constants k in roundings(k) exceed the number of roundings of an expression:
+
+    * gamma: `size` for the sum and the division by it, two for the factor 1 - roundings(k);
+    * a conjugate cost: three, for its sum, the price and the factor;
+    * an entry of G_i: two for z_j z_l / (2 gamma_i), and one for each addition of price * U_ik;
+    * the bound and the value: one for each addition, product or quotient.
+
+    The last two counts are for blocks with at most six fidelities.
     """
     learner = read.risk.learner
     alpha = learner.loss.project(proof.alpha, learner.y, learner.bias is not None)
-    gamma = np.maximum(proof.gamma, 1e-12)
+    gamma = np.maximum(proof.gamma, SMALLEST_GAMMA)
     gamma = gamma / max(1.0, gamma.sum())
+    if gamma.size > 1:  # the sum must not exceed one in exact arithmetic
+        gamma = gamma * (1 - roundings(gamma.size + 8))
     z, known = read.padded(alpha), (upper - read.offset) / read.factor
-    gain, _ = dual_value_of(learner, alpha)
-    bound, lost, least = gain.value, gain.error, list[float]()
+    gain, perturbation = dual_value_of(learner, alpha)
+    bound, error, minima = gain.value, gain.error, list[float]()
     for block, U, share in zip(read.blocks, proof.U(), gamma, strict=True):
         pairs = list(zip(block.fidelities, U, strict=True))
         G = -block.adjoint(z) / (2 * share)
@@ -59,37 +88,49 @@ def lower_bound(read: Nearness, proof: Proof, upper: float) -> tuple[float, list
             u = read.fidelity.project(u)
             G += read.price * u
             size += read.price * float(np.linalg.norm(u))
-            bound -= term.paid(u) / read.factor
-            lost += (term.paid_error(u) + roundings(4) * abs(term.paid(u))) / read.factor
-        paid = block.least(G, read.price, known, roundings(16) * size)
-        bound += paid
-        lost += roundings(8) * (abs(bound) + abs(paid))
-        least.append(read.factor * block.piece.linear_minimum(G))
+            bound -= term.conjugate_cost(u) / read.factor
+            error += (term.conjugate_cost_error(u) + roundings(4) * abs(term.conjugate_cost(u))) / read.factor
+        of_adjoint = block.adjoint_error(z, perturbation) / (2 * share)
+        change = block.linear_minimum(G, read.price, known, roundings(16) * size + of_adjoint)
+        bound += change
+        error += roundings(8) * (abs(bound) + abs(change))
+        minima.append(read.factor * block.piece.linear_minimum(G))
     value = read.offset + read.factor * bound
     size = abs(read.offset) + abs(read.factor * bound)
-    return -upwards(-value + read.factor * lost + roundings(8) * size), least
+    return -upwards(-value + read.factor * error + roundings(8) * size), minima
 
 
-class Near(NamedTuple):
-    """A lower bound at an alpha, the sigma of every block, and a value that no bound at this alpha passes."""
+class SearchedBound(NamedTuple):
+    """A lower bound at a given alpha.
+
+    Attributes
+    ----------
+    value : float
+    minima : list of float
+        The linear minima of the blocks, which give the multipliers of the constraints on traces.
+    possible : float
+        A value of the relaxation at this alpha: no lower bound at this alpha exceeds it.
+    """
 
     value: float
-    least: list[float]
+    minima: list[float]
     possible: float
 
     def exhausted(self, floor: float, attained: float) -> bool:
-        """Whether no other bound at this alpha would make the gap to `attained` smaller by much."""
-        small = NOTHING * max(abs(self.value), floor)
+        """Whether any other bound at this alpha is higher by a negligible amount only."""
+        small = NEGLIGIBLE_RISE * max(abs(self.value), floor)
         if np.isfinite(attained):
-            small = max(small, SHARE * (attained - self.value))
+            small = max(small, NEGLIGIBLE_GAP_SHARE * (attained - self.value))
         return bool(np.isfinite(self.value) and self.possible - self.value <= small)
 
 
-class Relaxed:
-    """The minimum of (l(alpha) - sum_i <P_i, X_i>)_+ + price sum L(X_i - S_ik), P_i = zz' / (2 gamma_i).
+class NearRelaxation:
+    """The relaxation min over X of (l(alpha) - sum_i <P_i, X_i>)_+ + price sum_ik L(X_i - S_ik).
 
-    The first term is below the risk; the minimum over X is what alpha proves. Where it is above zero at
-    the minimiser it is the minimum without the positive part.
+    Here P_i = zz' / (2 gamma_i), and (t)_+ = max(t, 0). The first term is at most the risk. Hence the minimum
+    over X is a lower bound of the optimum, and no other lower bound at this alpha and gamma is larger. The
+    search leaves out the positive part. The minimum is the same if the term in it is positive at the
+    minimiser.
     """
 
     def __init__(self, read: Nearness, alpha: Array, X: list[Array]) -> None:
@@ -99,7 +140,7 @@ class Relaxed:
         self.z = read.padded(self.alpha)
         adjoints = [block.adjoint(self.z) for block in read.blocks]
         forms = np.array([max(float(np.vdot(P, x)), 0.0) for P, x in zip(adjoints, X, strict=True)])
-        shares = np.sqrt(forms / max(float(forms.max()), 1e-300)) + LEAST_SHARE
+        shares = np.sqrt(forms / max(float(forms.max()), SMALLEST_DIVISOR)) + SMALLEST_SHARE
         self.gamma = np.asarray(shares / shares.sum() if len(adjoints) > 1 else np.ones(1))
         self.P = [P / (2 * gamma) for P, gamma in zip(adjoints, self.gamma, strict=True)]
         self.gain = dual_value_of(learner, self.alpha)[0].value
@@ -108,15 +149,20 @@ class Relaxed:
         """Return the objective of the relaxation."""
         read = self.read
         below = self.gain - sum(float(np.vdot(P, x)) for P, x in zip(self.P, X, strict=True))
-        far = sum(block.distance(x) for block, x in zip(read.blocks, X, strict=True))
-        return read.offset + read.factor * max(below, 0.0) + far
+        fidelities = sum(block.distance(x) for block, x in zip(read.blocks, X, strict=True))
+        return read.offset + read.factor * max(below, 0.0) + fidelities
 
-    def near(self, X: list[Array], U: Callable[[], list[list[Array]]], kappa: float = 1.0) -> Near:
-        """Return the bound of kappa zz' and the dual matrices U, where X are near the minimiser."""
+    def bound(self, X: list[Array], U: Callable[[], list[list[Array]]], kappa: float = 1.0) -> SearchedBound:
+        """Return the bound of the dual point (sqrt(kappa) alpha, gamma, U), where X is near the minimiser.
+
+        Some U_ik = (X_i - S_ik) / s_ik may be outside of the domain of L*. The factor kappa <= 1 of
+        `dual_factor` moves kappa U_ik into the domain. With sqrt(kappa) alpha the term zz' / (2 gamma_i) has
+        the same factor, and so has G_i.
+        """
         possible = self.value(X)
         proof = Proof(kappa**0.5 * self.alpha, self.gamma, U)
-        value, least = lower_bound(self.read, proof, possible + SLACK * abs(possible))
-        return Near(value, least, possible)
+        value, minima = lower_bound(self.read, proof, possible + VALUE_MARGIN * abs(possible))
+        return SearchedBound(value, minima, possible)
 
 
 def near_bound(
@@ -125,12 +171,17 @@ def near_bound(
     watch: Watch | None = None,
     attained: float = np.inf,
     quick: bool = False,
-) -> Near | None:
-    """Return about the best bound at an alpha, None where the problem is not of kernels near similarities.
+) -> SearchedBound | None:
+    """Return nearly the largest lower bound at an alpha, by an iteration.
 
-    Nor is there one for a fidelity that is neither `Radial` nor `Proximal`. The search
-    begins at the current values of the structure's variables. It ends where the bound is exhausted beside
-    the value `attained`, or with its first bound if `quick`.
+    A step of the iteration takes one eigendecomposition for each kernel.
+    The iteration starts at the current values of the structure's variables. It ends where the bound is
+    `exhausted` for the value `attained` of the objective, or with its first bound if `quick`.
+
+    Returns
+    -------
+    SearchedBound, or None
+        None where the problem is not a `Nearness`, or where its fidelity is neither `Radial` nor `Proximal`.
     """
     read = read_nearness(structure)
     if isinstance(read, str):
@@ -139,10 +190,10 @@ def near_bound(
     X = [np.asarray(block.targets.mean(axis=0) if x is None else x) for block, x in values]
     if not (np.isfinite(alpha).all() and all(np.isfinite(x).all() for x in X)):
         return None
-    best: Near | None = None
+    best: SearchedBound | None = None
     try:
         with one_blas_thread():
-            for found in searched(Relaxed(read, alpha, X), X):
+            for found in searched(NearRelaxation(read, alpha, X), X):
                 best = better(best, found)
                 if quick or best.exhausted(floor(structure), attained):
                     break
@@ -156,25 +207,29 @@ def near_bound(
     return best
 
 
-def better(best: Near | None, found: Near) -> Near:
-    """Return the higher of two bounds, with the lower of the values that no bound passes."""
+def better(best: SearchedBound | None, found: SearchedBound) -> SearchedBound:
+    """Return the higher of two bounds, with the lower of the two values of the relaxation."""
     if best is None:
         return found
     higher = found if found.value > best.value else best
     return higher._replace(possible=min(found.possible, best.possible))
 
 
-def searched(relaxed: Relaxed, X: list[Array]) -> Iterator[Near]:
-    """Return bounds by the search that the fidelity has methods for, none where it has not."""
+def searched(relaxed: NearRelaxation, X: list[Array]) -> Iterator[SearchedBound]:
+    """Yield bounds by the iteration for the fidelity, none where it is neither `Radial` nor `Proximal`."""
     fidelity = relaxed.read.fidelity
     if isinstance(fidelity, Radial):
-        yield from by_scales(relaxed, X, fidelity)
+        yield from reweighted_bounds(relaxed, X, fidelity)
     elif isinstance(fidelity, Proximal):
-        yield from by_splitting(relaxed, X, fidelity)
+        yield from splitting_bounds(relaxed, X, fidelity)
 
 
-def projected(relaxed: Relaxed, s: list[Array]) -> list[Array]:
-    """Return the minimisers with |X_i - S_ik|^2 / (2 s_ik) in the place of L."""
+def projected(relaxed: NearRelaxation, s: list[Array]) -> list[Array]:
+    """Return the minimisers of the relaxation in which |X_i - S_ik|^2 / (2 s_ik) replaces L(X_i - S_ik).
+
+    X_i is the projection of B_i + P_i / (2 W_i) on its set, with the mean B_i of the S_ik, weighted by
+    1 / s_ik, and W_i = price sum_k 1 / (2 s_ik).
+    """
     found = []
     for block, P, scales in zip(relaxed.read.blocks, relaxed.P, s, strict=True):
         W = relaxed.read.price * float((1 / scales).sum()) / 2
@@ -191,30 +246,31 @@ def scaled_differences(read: Nearness, X: list[Array], s: list[Array], kappa: fl
     ]
 
 
-def by_scales(relaxed: Relaxed, X: list[Array], radial: Radial) -> Iterator[Near]:
-    """Functions of |D|: L is replaced by the |D|^2 / (2 s) that touches it at X, a fixed point on s.
+def reweighted_bounds(relaxed: NearRelaxation, X: list[Array], radial: Radial) -> Iterator[SearchedBound]:
+    """Yield bounds by iteratively reweighted least squares, for fidelities that are functions of |D|.
 
-    X is then a projection, of the weighted mean of the similarities plus P_i / (2 W_i).
+    Each step replaces L(D) by its majorant |D|^2 / (2 s) + constant that is equal to L at the current D.
     """
     read = relaxed.read
     sizes = [lengths(block.targets) for block in read.blocks]
     last: list[Array] = []
-    for _ in range(SCALINGS):
-        far = [lengths(x - block.targets) for block, x in zip(read.blocks, X, strict=True)]
-        least = [LEAST_SCALE * np.maximum(size, 1e-300) for size in sizes]
-        s = [radial.scale(np.maximum(d, small)) for d, small in zip(far, least, strict=True)]
+    for _ in range(REWEIGHTINGS):
+        current = [lengths(x - block.targets) for block, x in zip(read.blocks, X, strict=True)]
+        smallest = [SMALLEST_DISTANCE * np.maximum(size, SMALLEST_DIVISOR) for size in sizes]
+        s = [radial.scale(np.maximum(d, small)) for d, small in zip(current, smallest, strict=True)]
         if last and all(np.array_equal(old, new) for old, new in zip(last, s, strict=True)):
             return
         X, last = projected(relaxed, s), s
         d = [lengths(x - block.targets) for block, x in zip(read.blocks, X, strict=True)]
         kappa = dual_factor(read.fidelity, d, s)
-        yield relaxed.near(X, partial(scaled_differences, read, X, s, kappa), kappa)
+        yield relaxed.bound(X, partial(scaled_differences, read, X, s, kappa), kappa)
 
 
 def dual_factor(fidelity: Fidelity, d: list[Array], s: list[Array]) -> float:
-    """Return the largest kappa <= 1 with all kappa (X_i - S_ik) / s_ik in the domain of L*.
+    """Return the largest kappa <= 1 for which all kappa (X_i - S_ik) / s_ik are in the domain of L*.
 
-    The fidelity is a function of |D|, so that only the lengths d_ik / s_ik count.
+    The fidelity is a function of |D|. Hence the domain of L* is a ball or the whole space, and kappa depends
+    only on the lengths d_ik / s_ik of these matrices, where d_ik = |X_i - S_ik|.
     """
     ratios = np.concatenate([a / b for a, b in zip(d, s, strict=True)])
     inside = [float(fidelity.project(np.array([ratio]))[0]) / ratio for ratio in ratios if ratio > 0]
@@ -226,29 +282,27 @@ def lengths(D: Array) -> Array:
     return np.asarray(np.linalg.norm(D.reshape(len(D), -1), axis=1))
 
 
-def by_splitting(relaxed: Relaxed, X: list[Array], proximal: Proximal) -> Iterator[Near]:
-    """Fidelities with a proximal operator: the alternating direction method, from X."""
+def splitting_bounds(relaxed: NearRelaxation, X: list[Array], proximal: Proximal) -> Iterator[SearchedBound]:
+    """Yield bounds by the alternating direction method, for fidelities with a proximal operator."""
     read, split = relaxed.read, Split(relaxed.read, proximal)
     split.X = list(X)
-    last: Near | None = None
+    last: SearchedBound | None = None
     for iteration in range(SPLITTINGS):
         pairs = zip(read.blocks, split.X, split.U, relaxed.P, strict=True)
         K = [block.piece.nearest(x - u + P / split.sigma) for block, x, u, P in pairs]
         residuals = split.step(K, iteration == 0)
-        if iteration % CHECK == CHECK - 1:
-            found = relaxed.near(K, split.subgradients())
+        if iteration % CHECK_EVERY == CHECK_EVERY - 1:
+            found = relaxed.bound(K, split.subgradients())
             yield found
             if last is not None and stalled(last, found):
-                split.rescale(
-                    FASTER if found.value - last.value > last.possible - found.possible else 1 / FASTER
-                )
+                bound_moves_more = found.value - last.value > last.possible - found.possible
+                split.rescale(SIGMA_FACTOR if bound_moves_more else 1 / SIGMA_FACTOR)
             last = found
         else:
             split.balance(iteration, *residuals)
 
 
-def stalled(last: Near, found: Near) -> bool:
-    """Whether the distance between the two values has hardly changed."""
-    return abs(last.possible - last.value - found.possible + found.value) < STALLED * (
-        found.possible - found.value
-    )
+def stalled(last: SearchedBound, found: SearchedBound) -> bool:
+    """Whether the distance from the bound to the value of the relaxation has hardly changed."""
+    before, now = last.possible - last.value, found.possible - found.value
+    return abs(before - now) < STALLED_SHARE * now

@@ -8,20 +8,30 @@ from functools import partial
 import numpy as np
 
 from kernelopt.fidelities import Proximal
+from kernelopt.numerics.rounding import SMALLEST_DIVISOR
 from kernelopt.structure.nearness import Nearness
 from kernelopt.validation import Array
 
-RELAXATION = 1.8
-BALANCE = 10  # iterations between two changes of sigma; more as the iterations grow
-START = 0.8  # rho / sigma over the mean distance of the entries: see `first_sigma`
-LEAST = 0.02
+RELAXATION = 1.8  # of the kernels: Boyd et al. (2011), section 3.4.3, advise 1.5 to 1.8
+BALANCE_EVERY = 10  # iterations at least between two changes of sigma
+SLOWDOWN = 200  # iterations after which that number has doubled: sigma must become constant for convergence
+LARGEST_RATIO = 3.0  # of the residuals, up to which sigma is kept
+LARGEST_CHANGE = 2.0  # factor of one change of sigma
+START = 0.8  # price / sigma over the mean distance |K - S| of the entries; found by measurement
+SMALLEST_DISTANCE = 0.02  # of the mean entry of S: that distance where K is nearly S
 
 
 class Split:
-    """The variables X_i beside the kernels K_i, with scaled multipliers U_i.
+    """The alternating direction method for K_i = X_i: fidelities of X_i, and scaled multipliers U_i.
 
-    After every step sigma U_i / price is in the subdifferential of sum_k L(X_i - S_ik): dual feasible
-    without projection. phi_i is that sum.
+    After every step sigma U_i / price is in the subdifferential of phi_i = sum_k L(X_i - S_ik), so that it is
+    dual feasible without projection. The penalty parameter sigma
+    follows the ratio of the residuals: [1]_, section 3.4.1.
+
+    References
+    ----------
+    .. [1] Boyd et al., Distributed optimization and statistical learning via the alternating direction method
+       of multipliers, Foundations and Trends in Machine Learning 3 (2011).
     """
 
     def __init__(self, read: Nearness, proximal: Proximal) -> None:
@@ -34,15 +44,16 @@ class Split:
         self.changed = 0
 
     def first_sigma(self) -> float:
-        """Return sigma for which price / sigma is of the order of the entries of K - S."""
-        far, size = [], []
+        """Return the sigma for which price / sigma is of the size of the entries of K - S."""
+        distances, sizes = [], []
         for block, S, mean in zip(self.read.blocks, self.S, self.X, strict=True):
-            far.append(np.abs(block.piece.nearest(mean) - S).mean())
-            size.append(np.abs(S).mean())
-        return START * self.read.price / max(float(np.mean(far)), LEAST * float(np.mean(size)), 1e-300)
+            distances.append(np.abs(block.piece.nearest(mean) - S).mean())
+            sizes.append(np.abs(S).mean())
+        distance = max(float(np.mean(distances)), SMALLEST_DISTANCE * float(np.mean(sizes)))
+        return START * self.read.price / max(distance, SMALLEST_DIVISOR)
 
     def step(self, K: list[Array], first: bool) -> tuple[float, float]:
-        """Move X and U; return the primal and the dual residual, both relative."""
+        """Update X and U at the kernels K; return the relative primal and dual residuals."""
         apart = moved = 0.0
         for i, (k, X, U, S) in enumerate(zip(K, self.X, self.U, self.S, strict=True)):
             V = (k if first else RELAXATION * k + (1 - RELAXATION) * X) + U
@@ -52,24 +63,24 @@ class Split:
             self.X[i], self.U[i] = new, V - new
         size = sum(float((k**2).sum()) for k in K)
         change = sum(float((U**2).sum()) for U in self.U)
-        return (apart / max(size, 1e-300)) ** 0.5, (moved / max(change, 1e-300)) ** 0.5
+        return (apart / max(size, SMALLEST_DIVISOR)) ** 0.5, (moved / max(change, SMALLEST_DIVISOR)) ** 0.5
 
     def balance(self, iteration: int, primal: float, dual: float) -> None:
-        """Change sigma where one residual is over three times the other."""
-        if iteration - self.changed < BALANCE * (1 + iteration // 200):
+        """Multiply sigma by about the root of the ratio of the residuals, unless that is near one."""
+        if iteration - self.changed < BALANCE_EVERY * (1 + iteration // SLOWDOWN):
             return
-        ratio = primal / max(dual, 1e-300)
-        if not 1 / 3 <= ratio <= 3:
-            self.rescale(min(max(ratio**0.5, 0.5), 2.0))
+        ratio = primal / max(dual, SMALLEST_DIVISOR)
+        if not 1 / LARGEST_RATIO <= ratio <= LARGEST_RATIO:
+            self.rescale(min(max(ratio**0.5, 1 / LARGEST_CHANGE), LARGEST_CHANGE))
             self.changed = iteration
 
     def rescale(self, factor: float) -> None:
-        """Multiply sigma, and keep the multipliers."""
+        """Multiply sigma by a factor; the multipliers sigma U_i stay the same."""
         self.sigma *= factor
         self.U = [U / factor for U in self.U]
 
     def subgradients(self) -> Callable[[], list[list[Array]]]:
-        """Return what makes U_ik of the last step for every fidelity of every block."""
+        """Return a function that computes the U_ik of the last step for every fidelity of every block."""
         X, U, scale = list(self.X), list(self.U), self.sigma / self.read.price
         return partial(all_shares, self.proximal, scale, U, X, self.S)
 

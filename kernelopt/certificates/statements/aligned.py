@@ -10,23 +10,35 @@ import numpy as np
 from cvxpy.constraints import Inequality
 from scipy.optimize import lsq_linear
 
-from kernelopt.certificates.statements.learning import (
+from kernelopt.certificates.statements.columns import (
     Cone,
     Variables,
     column_names,
-    kernels_by_variable,
     matrices_by_column,
     problem_text,
     read_cone,
     read_variables,
 )
-from kernelopt.certificates.statements.lifting import interior_witness, linear_over_cone, set_multiplier
+from kernelopt.certificates.statements.lifting import (
+    DEPENDENT,
+    interior_witness,
+    linear_over_cone,
+    set_multiplier,
+)
 from kernelopt.certificates.statements.statement import Statement
-from kernelopt.certificates.statements.witness import fractions, into_ball, slacks, verified_length
+from kernelopt.certificates.statements.witness import (
+    checker,
+    exact_seconds,
+    fractions,
+    into_ball,
+    slacks,
+    verified_length,
+)
 from kernelopt.grams import Grams, join
 from kernelopt.language.measures import FrobeniusNorm
 from kernelopt.language.terms import terms
-from kernelopt.structure.structure import Structure, once
+from kernelopt.structure.ball import kernels_by_variable
+from kernelopt.structure.structure import Structure, kept_in_structure
 from kernelopt.validation import Array
 
 
@@ -41,6 +53,12 @@ class Alignment:
     gain: Array
     constant: float
     radius: float
+
+    @property
+    def seconds(self) -> float:
+        """The predicted seconds of a statement and of its bounds in fractions."""
+        points = self.cone[0][1].n_points if self.cone else 0
+        return exact_seconds(len(self.kernels), self.kernels.n_points) + exact_seconds(len(self.cone), points)
 
     def statement(self, certificate: Any) -> Statement:
         """Return the statement of the problem, with a witness near the point of a certificate."""
@@ -90,11 +108,11 @@ class Alignment:
 
         def target(forms: Any) -> Any:
             right = self.gain + np.array(forms, dtype=float)
-            U = B @ np.linalg.lstsq(B.T @ B, right, rcond=1e-14)[0]
+            U = B @ np.linalg.lstsq(B.T @ B, right, rcond=DEPENDENT)[0]
             statement.set_witness(0, y=U)
             if not isinstance(forms, list):  # doubles, during the projections
                 return B.T @ U - self.gain
-            return (fractions(B.T) @ fractions(U) - fractions(self.gain)).tolist()
+            return (checker().product(B.T, U) - fractions(self.gain)).tolist()
 
         found = linear_over_cone(-self.gain, G, constraints)
         if found is not None:
@@ -105,16 +123,16 @@ class Alignment:
 
     def set_ball_multiplier(self, statement: Statement, U: Array) -> None:
         """Set the multiplier of the ball to U, scaled up until <U, K_j> >= gain_j holds exactly for all j."""
-        gain, columns = fractions(self.gain), fractions(statement.arrays["B0"].T)
+        gain, columns = fractions(self.gain), statement.arrays["B0"].T
         for slack in slacks():
             y = U * (1 + slack)
-            if (columns @ fractions(y) >= gain).all():
+            if (checker().product(columns, y) >= gain).all():
                 h, t = verified_length(y, "2")
                 statement.set_witness(0, y=y, h=h, t=t)
                 return
 
 
-@once
+@kept_in_structure
 def read_alignment(structure: Structure) -> Alignment | str:
     """Read the maximisation of an alignment, or return the reason why it cannot be stated."""
     if structure.risks or not structure.maximize or structure.unset or structure.rest is None:

@@ -12,13 +12,13 @@ from cvxpy.constraints import Inequality
 from cvxpy.constraints.zero import Equality
 from scipy.optimize import linprog
 
-from kernelopt.certificates.statements.learning import (
+from kernelopt.certificates.statements.columns import (
     column_names,
     matrices_by_column,
     read_cone,
     read_variables,
-    read_weight_bound,
 )
+from kernelopt.certificates.statements.learning import read_weight_bound
 from kernelopt.certificates.statements.lifting import linear_over_cone, set_multiplier
 from kernelopt.certificates.statements.statement import Statement
 from kernelopt.certificates.statements.witness import fractions
@@ -36,7 +36,7 @@ MAX_DENOMINATOR = 10**6  # of the free entries of a null vector: a solver's accu
 
 
 class Conflict(NamedTuple):
-    """A contradiction in words, and the statement that proves it, which can be saved."""
+    """A sentence that names the contradiction, and the statement that proves it, which can be saved."""
 
     text: str
     statement: Statement

@@ -11,9 +11,20 @@ import numpy as np
 from cvxpy.constraints import Inequality
 from cvxpy.constraints.zero import Equality
 
+from kernelopt.certificates.statements.columns import (
+    Cone,
+    Variables,
+    column_names,
+    matrices_by_column,
+    problem_text,
+    read_cone,
+    read_variables,
+)
 from kernelopt.certificates.statements.lifting import interior_witness, linear_over_cone, set_multiplier
 from kernelopt.certificates.statements.statement import Statement
 from kernelopt.certificates.statements.witness import (
+    checker,
+    exact_seconds,
     fractions,
     into_ball,
     on_dyadic_grid,
@@ -21,17 +32,13 @@ from kernelopt.certificates.statements.witness import (
     verified_factor,
     verified_length,
 )
-from kernelopt.grams import Grams, join
-from kernelopt.language.terms import Term, terms
+from kernelopt.grams import Grams
 from kernelopt.losses import Loss, hard_margin
 from kernelopt.losses.base import project_zero_sum
-from kernelopt.structure.ball import one_risk, weighted_kernels
-from kernelopt.structure.structure import Structure, is_zero, once
+from kernelopt.structure.ball import one_risk, read_kernels
+from kernelopt.structure.structure import Structure, kept_in_structure
 from kernelopt.structure.trees import short
 from kernelopt.validation import Array
-
-Variables = tuple[tuple[str, int, bool], ...]  # name, number of entries, whether they are non-negative
-Cone = tuple[tuple[int, Grams], ...]  # columns j, each with its matrix G_j
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,6 +79,12 @@ class Learning:
     offset: float
     bound: WeightBound
 
+    @property
+    def seconds(self) -> float:
+        """The predicted seconds of a statement and of its bounds in fractions."""
+        points = self.cone[0][1].n_points if self.cone else 0
+        return exact_seconds(len(self.kernels), self.kernels.n_points) + exact_seconds(len(self.cone), points)
+
     def statement(self, certificate: Any) -> Statement:
         """Return the statement of the problem, with a witness near the point and alpha of a certificate."""
         columns, signs = column_names(self.variables)
@@ -104,8 +117,8 @@ class Learning:
         nearby = project_zero_sum(alpha, low, high) if self.bias else np.clip(alpha, low, high)
         alpha = on_dyadic_grid(nearby, low, high, self.bias)
         statement.set_witness(0, alpha=alpha)
-        a, K = fractions(alpha), fractions(statement.arrays["K0"])
-        costs = [Fraction(self.price) * (a @ G @ a) / 2 for G in K]
+        forms = checker().product(statement.arrays["K0"], alpha) @ fractions(alpha)
+        costs = (Fraction(self.price) * forms / 2).tolist()
         if self.bound.row is None:
             y = np.array([np.nextafter(max(float(v), 0.0), np.inf) if v > 0 else 0.0 for v in costs])
             h, t = verified_length(y, conjugate(statement.facts["balls"][0]))
@@ -161,7 +174,7 @@ class Learning:
             size = sum(point * fractions(self.bound.row))
             if self.bound.equal or size > self.bound.total:
                 point = point * (Fraction(self.bound.total) / size)
-        exact_matrix = np.tensordot(point, fractions(statement.arrays["K0"]), 1)
+        exact_matrix = checker().product(point, statement.arrays["K0"])
         M = np.array(exact_matrix, dtype=float)
         verified = verified_factor((M + M.T) / 2, exact_matrix)
         if verified is None:
@@ -187,7 +200,7 @@ def conjugate(p: str) -> str:
     return str(Fraction(p) / (Fraction(p) - 1))
 
 
-@once
+@kept_in_structure
 def read_learning(structure: Structure) -> Learning | str:
     """Read a problem of one risk, or return the reason why it cannot be stated."""
     single = one_risk(structure)
@@ -196,9 +209,9 @@ def read_learning(structure: Structure) -> Learning | str:
     risk, learner = single.risk, single.risk.learner
     if not learner.loss.quadratic:
         return f"the conjugate of {learner.loss!r} has no exact value in fractions"
-    found = kernels_by_variable(terms(risk.kernels[0])) if len(risk.kernels) == 1 else None
-    if found is None or set(found) != set(structure.variables):
-        return "its kernel must be a combination whose weights are the entries of its variables"
+    kernels = read_kernels(risk, structure.variables)
+    if isinstance(kernels, str):
+        return kernels
     bound = read_weight_bound(structure)
     if isinstance(bound, str):
         return bound
@@ -213,7 +226,6 @@ def read_learning(structure: Structure) -> Learning | str:
     # The present value of a parameter C is kept, since the certificate is saved later.
     has_parameter = any(isinstance(v, cp.Parameter) for v in vars(learner.loss).values())
     loss = learner.loss.scaled(1.0) if has_parameter else learner.loss
-    kernels = join([(1.0, found[v]) for v in variables])
     return Learning(
         problem_text(structure),
         read_variables(structure),
@@ -226,19 +238,6 @@ def read_learning(structure: Structure) -> Learning | str:
         single.offset,
         bound,
     )
-
-
-def kernels_by_variable(parts: list[Term] | None) -> dict[cp.Variable, Grams] | None:
-    """Return by variable the kernels of its entries, None where a term is not of that form."""
-    found: dict[cp.Variable, Grams] = {}
-    for part in parts or []:
-        if is_zero(part.grams):
-            continue
-        read = weighted_kernels(part)
-        if read is None or read[0] in found or read[0].ndim > 1 or read[0].attributes["bounds"] is not None:
-            return None
-        found[read[0]] = read[1]
-    return found or None
 
 
 def read_weight_bound(structure: Structure) -> WeightBound | str:
@@ -263,49 +262,3 @@ def read_weight_bound(structure: Structure) -> WeightBound | str:
     if not (total > 0 and (row > 0).all()):
         return f"the constraint {name} is not an l_p ball or a trace of all weights"
     return WeightBound(name, total, row, equal)
-
-
-def column_names(variables: Variables) -> tuple[list[str], list[bool]]:
-    """Return the names of all entries, and whether they are non-negative."""
-    names = [f"{name}[{i}]" for name, entries, _ in variables for i in range(entries)]
-    return names, [sign for _, entries, sign in variables for _ in range(entries)]
-
-
-def matrices_by_column(cone: Cone, size: int) -> Array:
-    """Return one matrix for every column, zero for columns outside the cone."""
-    order = cone[0][1].n_points
-    G = np.zeros((size, order, order))
-    for j, gram in cone:
-        G[j] = gram.gram(0)
-    return G
-
-
-def read_variables(structure: Structure) -> Variables:
-    """Return name, size and sign of the variables, which a pickled source keeps."""
-    return tuple((v.name(), v.size, bool(v.is_nonneg())) for v in structure.variables)
-
-
-def read_cone(structure: Structure) -> Cone | str:
-    """Return the columns and matrices of K >> 0, empty without one, or the reason why it cannot be stated."""
-    cones = [c for c in structure.lifted.constraints if isinstance(c, cp.constraints.PSD)]
-    cones = [c for c in [*cones, *structure.domains] if not c.args[0].is_psd()]
-    if not cones:
-        return ()
-    found = kernels_by_variable(terms(cones[0].args[0])) if len(cones) == 1 else None
-    if found is None or any(v.is_nonneg() for v in found):
-        return "its semidefinite constraint must be one combination of kernels with weights of free sign"
-    starts = first_columns(structure)
-    if any(not v.is_nonneg() and v not in found for v in structure.variables):
-        return "all weights of free sign must occur in K >> 0"
-    return tuple((starts[v.id] + i, grams.subset([i])) for v, grams in found.items() for i in range(v.size))
-
-
-def first_columns(structure: Structure) -> dict[int, int]:
-    """Return the column of the first entry of every variable, by id."""
-    ends = np.cumsum([v.size for v in structure.variables])
-    return {v.id: int(end) - v.size for v, end in zip(structure.variables, ends, strict=True)}
-
-
-def problem_text(structure: Structure) -> str:
-    """Return the problem as cvxpy prints it, on one line."""
-    return " ".join(str(structure.problem).split())

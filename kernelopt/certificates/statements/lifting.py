@@ -14,7 +14,7 @@ from kernelopt.certificates.statements.witness import (
     EPS,
     checker,
     exact_solution,
-    fractions,
+    on_grid,
     slacks,
     verified_factor,
 )
@@ -22,6 +22,8 @@ from kernelopt.conic.ladder import ladder, run_solver
 from kernelopt.threads import quietly
 from kernelopt.validation import Array
 
+DEPENDENT = 1e-14  # relative singular values below this are rounding
+LARGE_STEPS = (1e-2, 0.1, 1.0)  # towards the centre, where none of the margins for rounding is enough
 PROJECTIONS = 50  # alternating: they reduce the error of a multiplier from 1e-8 to round-off
 DOUBLINGS = 40  # of the multiple of I, from round-off on
 
@@ -58,27 +60,28 @@ def set_multiplier(
     flat = G[chosen].reshape(chosen.size, -1)
     for _ in range(PROJECTIONS):
         values, vectors = np.linalg.eigh((Y + Y.T) / 2)
-        S = vectors * np.sqrt(np.maximum(values, 0.0))
+        S = on_grid(vectors * np.sqrt(np.maximum(values, 0.0)))
         Y = S @ S.T
         forms = flat @ Y.ravel()
-        step = np.linalg.lstsq(flat @ flat.T, np.asarray(target(forms), dtype=float) - forms, rcond=1e-14)[0]
+        missing = np.asarray(target(forms), dtype=float) - forms
+        step = np.linalg.lstsq(flat @ flat.T, missing, rcond=DEPENDENT)[0]
         change = np.tensordot(step, G[chosen], 1)
         Y = Y + change
-    exact = fractions(G[chosen]).reshape(chosen.size, -1)
-    products = (exact @ exact.T).tolist()
-    least = float(np.abs(change).sum(axis=0).max()) + 4 * len(Y) * EPS * float(np.abs(Y).max(initial=0.0))
+    product = checker().product
+    products = product(flat, flat.T).tolist()
+    smallest = float(np.abs(change).sum(axis=0).max()) + 4 * len(Y) * EPS * float(np.abs(Y).max(initial=0.0))
     for factor_of_two in range(DOUBLINGS):
-        tilted = S @ S.T + least * 2.0**factor_of_two * np.eye(len(S))
+        tilted = S @ S.T + smallest * 2.0**factor_of_two * np.eye(len(S))
         tilted = (tilted + tilted.T) / 2
-        forms = (exact @ fractions(tilted.ravel())).tolist()
+        forms = product(flat, tilted.ravel()).tolist()
         mix = exact_solution(products, [w - v for w, v in zip(target(forms), forms, strict=True)])
         if mix is None:
             return
         mix_of_all = [Fraction(0)] * len(G)
         for j, v in zip(chosen.tolist(), mix, strict=True):
             mix_of_all[j] = v
-        shifted = fractions(tilted) + np.tensordot(np.array(mix_of_all), fractions(G), 1)
-        if checker().semidefinite(shifted, fractions(S)):
+        shifted = product([Fraction(1), *mix_of_all], [tilted, *G])
+        if checker().semidefinite(shifted, S):
             statement.set_witness(k, Y=tilted, S=S)
             statement.facts["mix"][k] = mix_of_all
             return
@@ -86,12 +89,12 @@ def set_multiplier(
 
 def witness_towards(G: Array, x: Array, centre: Array) -> tuple[Array, Array] | None:
     """Return (x, T) where T proves sum_j x_j G_j >> 0, with x moved towards `centre` as little as needed."""
-    for t in (0.0, *slacks(), 1e-2, 0.1, 1.0):
+    for t in (0.0, *slacks(), *LARGE_STEPS):
         nearby = (1 - t) * x + t * centre
         M = np.tensordot(nearby, G, 1)
         if np.linalg.eigvalsh(M)[0] <= 0:
             continue
-        found = verified_factor(M, np.tensordot(fractions(nearby), fractions(G), 1), ridges=False)
+        found = verified_factor(M, checker().product(nearby, G), ridges=False)
         if found is not None:
             return nearby, found[1]
     return None
@@ -100,7 +103,7 @@ def witness_towards(G: Array, x: Array, centre: Array) -> tuple[Array, Array] | 
 def interior_witness(
     G: Array, x: Array, centre: Array | None, constraints: Callable[[Any], list[cp.Constraint]]
 ) -> tuple[Array, Array] | None:
-    """Return `witness_towards` the centre, or towards the point with the largest least eigenvalue."""
+    """Return `witness_towards` the centre, or towards the point with the largest smallest eigenvalue."""
     found = None if centre is None else witness_towards(G, x, centre)
     if found is not None:
         return found

@@ -13,6 +13,11 @@ from kernelopt.structure.structure import Structure
 class Source(Protocol):
     """A problem in a form that can be stated with the witness of a certificate. It can be pickled."""
 
+    @property
+    def seconds(self) -> float:
+        """The predicted seconds of a statement and of its bounds in fractions."""
+        ...
+
     def statement(self, certificate: Any) -> Statement:
         """Return the problem in plain numbers, with a witness near the point and the dual variables."""
         ...

@@ -20,6 +20,7 @@ from kernelopt.errors import ParameterError
 from kernelopt.validation import Array
 
 FORMAT = "kernelopt-certificate/1"
+DIGITS = 64  # hexadecimal, of the SHA-256 checksum at the end of a file
 LARGEST_DENOMINATOR = 64  # of the exponent of a ball: the checker computes powers of this order
 
 
@@ -90,7 +91,7 @@ class Statement:
     def ball(self, B: Array, radius: float, p: float) -> int:
         """Add |B x|_p <= radius."""
         k = len(self.facts["balls"])
-        self.facts["balls"].append(exponent(p))
+        self.facts["balls"].append(exponent_text(p))
         zero = np.zeros(len(B))
         parts = {"B": B, "radius": radius, "y": zero, "h": 0.0, "s": zero, "t": zero}
         self.arrays |= {f"{name}{k}": value for name, value in parts.items()}
@@ -154,14 +155,14 @@ class Statement:
         facts |= {"sha256": {k: hashlib.sha256(a.tobytes()).hexdigest() for k, a in arrays.items()}}
         packed = io.BytesIO()
         with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
-            archive.comment = b"0" * 64
+            archive.comment = b"0" * DIGITS
             members = {"certificate.json": json.dumps(facts, indent=1).encode()}
             members |= {f"{name}.npy": npy(array) for name, array in arrays.items()}
             for name, content in members.items():
                 member = zipfile.ZipInfo(name)  # dated 1980, so that the file does not depend on the clock
                 member.compress_type = zipfile.ZIP_DEFLATED
                 archive.writestr(member, content)
-        raw = packed.getvalue()[:-64]
+        raw = packed.getvalue()[:-DIGITS]
         target = Path(path)
         target.write_bytes(raw + hashlib.sha256(raw).hexdigest().encode())
         return target
@@ -193,7 +194,7 @@ def rounded(value: Any, towards: float) -> float:
     return math.nextafter(nearby, towards)
 
 
-def exponent(p: float) -> str:
+def exponent_text(p: float) -> str:
     """Return the exponent of a ball as the text of a fraction, or "inf"."""
     if np.isinf(p):
         return "inf"

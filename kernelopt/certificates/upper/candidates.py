@@ -16,8 +16,13 @@ from kernelopt.validation import Array, numeric, shown
 Bounds: TypeAlias = dict[Any, tuple[Array, Array]]
 
 
-def starting_point(structure: Structure, candidate: Any, weights: ArrayLike | None) -> Point | None:
-    """Return the candidate as a point, None where a value is missing or not finite."""
+def starting_point(
+    structure: Structure, candidate: Any, weights: ArrayLike | None
+) -> tuple[Point | None, str]:
+    """Return the candidate as a point, None where a value is missing or not finite.
+
+    The text says which value is not finite, and is empty where all are.
+    """
     variables, all_variables = structure.user_variables, structure.problem.variables()
     if not (candidate is None or isinstance(candidate, Mapping)):
         raise ParameterError(
@@ -43,7 +48,7 @@ def starting_point(structure: Structure, candidate: Any, weights: ArrayLike | No
     for variable in variables:
         value = variable.value if candidate is None else candidate.get(variable, variable.value)
         if value is None:
-            return None
+            return None, ""
         dense = value.toarray() if hasattr(value, "toarray") else value
         array = numeric(dense, f"{kind} {variable.name()}", ParameterError).copy()
         if array.shape != variable.shape:
@@ -52,9 +57,14 @@ def starting_point(structure: Structure, candidate: Any, weights: ArrayLike | No
                 " Reshape it as the variable."
             )
         if not np.isfinite(flat(array)).all():
-            return None
+            return None, f"{kind} {variable.name()} holds {not_finite(array)} and was not used"
         point[variable.id] = array
-    return point
+    return point, ""
+
+
+def not_finite(array: Array) -> str:
+    """Return in words what an array holds that is not finite."""
+    return "NaN" if np.isnan(flat(array)).any() else "infinite entries"
 
 
 def as_bounds(structure: Structure, bounds: Any) -> Bounds | None:
@@ -93,10 +103,13 @@ def as_bounds(structure: Structure, bounds: Any) -> Bounds | None:
     return checked
 
 
-def as_alphas(structure: Structure, alpha: Any) -> list[Array] | None:
-    """Return one finite dual variable per risk, None where none is given."""
+def as_alphas(structure: Structure, alpha: Any) -> tuple[list[Array] | None, str]:
+    """Return one finite dual variable per risk, None where none is given.
+
+    Entries that are not finite become zero. The text says so, and is empty where all entries are finite.
+    """
     if alpha is None or not structure.risks:
-        return None
+        return None, ""
     several = isinstance(alpha, list | tuple) and len(alpha) > 0 and hasattr(alpha[0], "__len__")
     arrays = [numeric(a, "alpha") for a in (alpha if several else [alpha])]
     sizes = [term.learner.n for term in structure.risks]
@@ -105,7 +118,9 @@ def as_alphas(structure: Structure, alpha: Any) -> list[Array] | None:
             f"alpha must have one entry per labelled point of each of {len(sizes)} risk(s), sizes {sizes}, "
             f"got shapes {[a.shape for a in arrays]}. It is the signed dual variable, y times the SVM's."
         )
-    return [np.nan_to_num(a, nan=0.0, posinf=0.0, neginf=0.0) for a in arrays]
+    wrong = [not_finite(a) for a in arrays if not np.isfinite(a).all()]
+    note = f"alpha holds {wrong[0]}, which zeros replaced" if wrong else ""
+    return [np.nan_to_num(a, nan=0.0, posinf=0.0, neginf=0.0) for a in arrays], note
 
 
 def required_alphas(alphas: list[Array] | None, structure: Structure) -> list[Array]:

@@ -5,7 +5,7 @@ Affine equalities are met by projection, other constraints by a step towards a s
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import cvxpy as cp
 import numpy as np
@@ -13,27 +13,30 @@ import scipy.sparse as sp
 from cvxpy.constraints import SOC, ExpCone, Inequality, NonNeg, NonPos, PowCone3D, Zero
 from cvxpy.constraints.zero import Equality
 
-from kernelopt.certificates.boxes import attribute_box
+from kernelopt.certificates.upper.violations import (
+    ROUND_OFF,
+    Violation,
+    attribute_violation,
+    relative_nonzero,
+    relative_violation,
+)
 from kernelopt.conic.ladder import ladder, run_solver
 from kernelopt.language.faces import facial_reduction
-from kernelopt.structure.affine import Affine, flat
+from kernelopt.numerics.rounding import SMALLEST_DIVISOR
+from kernelopt.structure.affine import flat
 from kernelopt.structure.evaluation import Evaluator
 from kernelopt.structure.structure import Point
 from kernelopt.structure.trees import short
 from kernelopt.threads import Watch, quietly
-from kernelopt.validation import Array
 
-ROUND_OFF = 1e-14  # relative to the terms of a constraint: a smaller violation is rounding
-NEGLIGIBLE = 1e-30  # of the largest entry: the rounding of an entry that equalities make zero
-ZERO_THRESHOLDS = (1e-9, 1e-6, 1e-4)  # of the largest entry: solvers' tolerances, from tight to loose
-FIRST_STEP = 1e-13  # towards the interior point: ten times the rounding
-
-
-class Violation(NamedTuple):
-    """The relative violation of a constraint, and its name."""
-
-    size: float
-    name: str
+NEGLIGIBLE = 1e-30  # of the largest entry: a smaller entry is set to zero, since equalities may require it
+ZERO_THRESHOLDS = (1e-9, 1e-6, 1e-4)  # of the largest entry: the tolerances of solvers, from tight to loose
+STEP_GROWTH = 4.0  # factor of the step until the point is feasible
+BISECTIONS = 3  # of log t: t exceeds the smallest step by the factor 4^(1/8) = 1.19 at most
+RELATIVE_MINIMUM = 1e-12  # of the largest entry: D_j for smaller entries, since D_j = 0 would keep them fixed
+DEPENDENT = 1e-14  # relative: smaller singular values count as zero, those of dependent equations
+ATTEMPTS = 3  # largest number of solvers that are tried for a strictly feasible point
+FIRST_STEP = 1e-13  # the first t: ten times ROUND_OFF, the largest violation that counts as rounding
 
 
 class FeasibleSet:
@@ -80,10 +83,13 @@ class FeasibleSet:
     def nearest(self, point: Point | None) -> tuple[Point | None, list[Violation]]:
         """Return a feasible point near `point`, or None and the constraints that stay violated.
 
-        The values are projected on the attributes and on the affine equalities. Where constraints are still
-        violated, weights that are nearly zero are set to zero; then the point is moved by the smallest step
-        towards a strictly feasible point, which one conic solve finds. Where there is no such point, all
-        variables are set to zero.
+        There are four steps, of which the first that gives a feasible point is the last.
+
+        1. The values are projected on the attributes, and then on the affine equalities.
+        2. Weights that are nearly zero are set to zero.
+        3. A conic solve finds a strictly feasible point. The given point is moved towards it by about the
+           smallest step that makes it feasible.
+        4. If there is no strictly feasible point, all variables are set to zero.
         """
         if point is not None:
             self.evaluator.write({v.id: np.asarray(v.project(point[v.id])) for v in self.variables})
@@ -132,7 +138,7 @@ class FeasibleSet:
     def _towards_interior(self, point: Point, inner: Point) -> tuple[Point | None, list[Violation]]:
         """Return a feasible point (1 - t) point + t inner with about the smallest t.
 
-        t grows fourfold until the point is feasible; three bisections of log t follow.
+        t grows by a factor until the point is feasible; bisections of log t follow.
         """
 
         def feasible(t: float) -> bool:
@@ -140,12 +146,12 @@ class FeasibleSet:
 
         t = FIRST_STEP
         while not feasible(t):
-            t *= 4
+            t *= STEP_GROWTH
             if t > 1:
                 remaining = self.at(inner)
                 return (None, remaining) if remaining else (inner, [])
-        low, high = t / 4, t
-        for _ in range(3):
+        low, high = t / STEP_GROWTH, t
+        for _ in range(BISECTIONS):
             middle = np.sqrt(low * high)
             low, high = (low, middle) if feasible(middle) else (middle, high)
         feasible(high)
@@ -154,8 +160,9 @@ class FeasibleSet:
     def _project_on_equalities(self) -> None:
         """Project the values on the affine equalities A x + constant = 0, in the norm |D^(-1/2) dx|.
 
-        D_j = x_j for non-negative entries, so that they change in proportion to themselves and stay
-        non-negative, and D_j = 1 for the others. A second step removes the rounding of the first.
+        For entries of non-negative variables D_j = x_j. The change of such an entry is proportional to the
+        entry, so that small entries keep their sign. For all other entries D_j = 1. The projection is made
+        twice, since the second one removes the rounding error of the first.
         """
         pairs = zip(self.structure.lifted.constraints, self.structure.affines, strict=True)
         own = set(self.variables)
@@ -176,18 +183,18 @@ class FeasibleSet:
             x = np.concatenate([flat(v.value) for v in self.variables])
             D = np.where(nonnegative, np.maximum(x, 0.0), 1.0)
             if not np.any(A * D, axis=1).all():  # the variables of an equation are all zero: let them change
-                smallest = 1e-12 * (float(np.abs(x).max(initial=0.0)) or 1.0)
+                smallest = RELATIVE_MINIMUM * (float(np.abs(x).max(initial=0.0)) or 1.0)
                 D = np.where(nonnegative, np.maximum(x, smallest), 1.0)
-            D = D / D.max(initial=1e-300)  # a factor of D does not change the step
+            D = D / D.max(initial=SMALLEST_DIVISOR)  # a factor of D does not change the step
             residual = constant + A @ x
             if not (np.isfinite(residual).all() and np.isfinite(D).all()):
                 return
-            x = x - D * (A.T @ np.linalg.lstsq((A * D) @ A.T, residual, rcond=1e-14)[0])
+            x = x - D * (A.T @ np.linalg.lstsq((A * D) @ A.T, residual, rcond=DEPENDENT)[0])
             x = np.where(np.abs(x) <= NEGLIGIBLE * np.abs(x).max(initial=0.0), 0.0, x)
             start = 0
             for variable in self.variables:
                 value = x[start : start + variable.size].reshape(variable.shape, order="F")
-                # Signs must hold exactly: even a weight of -1e-16 may belong to a huge kernel.
+                # Signs must hold exactly, since even a weight of -1e-16 counts if its kernel is huge.
                 size = float(np.abs(value).max(initial=0.0))
                 lowest = float(value.min(initial=0.0))
                 is_rounding = variable.is_nonneg() and lowest >= -ROUND_OFF * max(size, 1.0)
@@ -206,15 +213,15 @@ class FeasibleSet:
                 attributes = variable.attributes
                 if attributes["nonneg"] or attributes["pos"]:
                     constraints.append(variable >= slack)
-                elif attributes["nonpos"] or attributes["neg"]:
+                if attributes["nonpos"] or attributes["neg"]:
                     constraints.append(-variable >= slack)
-                elif attributes["PSD"]:
+                if attributes["PSD"]:
                     constraints.append(variable - slack * np.eye(variable.shape[0]) >> 0)
             phase_one = cp.Problem(cp.Maximize(slack), constraints)
         order = max((v.shape[0] for v in self.variables if v.attributes["PSD"]), default=0)
         cones = [c for c in problem.constraints if isinstance(c, cp.constraints.PSD)]
         order = max([order, *(c.shape[0] for c in cones)])
-        for attempt in ladder(linear=False, order=order)[:3]:
+        for attempt in ladder(linear=False, order=order)[:ATTEMPTS]:
             run_solver(phase_one, attempt, watch=self.watch)
             if slack.value is None or not np.isfinite(slack.value) or self._read() is None:
                 continue
@@ -222,64 +229,6 @@ class FeasibleSet:
             if not self.violations() or self._round_to_zero():
                 return self._read()
         return None
-
-
-def relative_violation(constraint: Any, read: Affine | None) -> float:
-    """Return the violation of a constraint at the current values, relative to the size of its sides."""
-    if any(arg.value is None for arg in constraint.args):
-        return np.inf
-    if isinstance(constraint, cp.constraints.PSD):
-        M = np.asarray(constraint.args[0].value)
-        eigenvalues = np.linalg.eigvalsh((M + M.T) / 2)
-        return negative_part(eigenvalues)
-    scale = float(np.max([np.abs(flat(arg.value)).max(initial=0.0) for arg in constraint.args]))  # NaN stays
-    if isinstance(constraint, Equality | Zero | Inequality):
-        scale = max(scale, largest_row(read))
-    if not np.isfinite(scale):
-        return np.inf
-    violation = constraint.residual if hasattr(constraint, "residual") else constraint.violation()
-    worst = float(np.max(np.nan_to_num(violation, nan=np.inf), initial=0.0))
-    return worst / scale if worst else 0.0
-
-
-def relative_nonzero(corner: Affine) -> float:
-    """Return the largest entry of an expression that must be zero, relative to its terms."""
-    value = corner.at({v.id: v.value for v in corner.matrices})
-    return float(np.abs(value).max()) / largest_row(corner) if value.any() else 0.0
-
-
-def negative_part(eigenvalues: Array) -> float:
-    """Return a tenth of minus the least eigenvalue relative to the largest, zero where it is not negative.
-
-    The tenth makes the rounding of an eigenvalue decomposition, about 1e-13, equal to ROUND_OFF.
-    """
-    return max(0.0, -float(eigenvalues[0])) / max(float(np.abs(eigenvalues).max()), 1e-300) / 10
-
-
-def largest_row(read: Affine | None) -> float:
-    """Return the largest row of |constant| + |coefficients| |x|, to which rounding is proportional."""
-    if read is None or not read.matrices:
-        return 0.0
-    total = np.abs(read.constant) + sum(abs(M) @ np.abs(flat(v.value)) for v, M in read.matrices.items())
-    return float(np.max(total, initial=0.0))
-
-
-def attribute_violation(variable: cp.Variable) -> float:
-    """Return the relative violation of the attributes of a variable by its value."""
-    if variable.value is None:
-        return np.inf
-    value = np.asarray(variable.value)
-    box = attribute_box(variable)
-    outside = float(np.maximum(box.lower - flat(value), flat(value) - box.upper).max(initial=0.0))
-    outside = outside / float(np.abs(value).max(initial=0.0)) if outside > 0 and value.any() else outside
-    if variable.attributes["PSD"]:
-        eigenvalues = np.linalg.eigvalsh(value)
-        return max(negative_part(eigenvalues), outside)
-    if np.isfinite(box.lower).any() or np.isfinite(box.upper).any():
-        return outside
-    if any(v for v in variable.attributes.values() if v is not None and v is not False):
-        return float(np.abs(value - variable.project(value)).max(initial=0.0))
-    return 0.0
 
 
 def with_slack(constraint: Any, slack: cp.Variable) -> list[Any]:
@@ -300,4 +249,4 @@ def with_slack(constraint: Any, slack: cp.Variable) -> list[Any]:
     if isinstance(constraint, PowCone3D):
         x, y, z = constraint.args
         return [PowCone3D(x - slack, y - slack, z, constraint.alpha)]
-    return [constraint.copy()]  # a copy, since phase one would overwrite the multiplier of the constraint
+    return [constraint.copy()]  # a copy, since a solve of phase one overwrites the multiplier

@@ -8,7 +8,7 @@ import cvxpy as cp
 import numpy as np
 import scipy.sparse as sp
 
-from kernelopt.certificates.boxes import attribute_box, duplication, is_triangular, plain
+from kernelopt.certificates.boxes import attribute_box, duplication, is_triangular, without_attributes
 from kernelopt.certificates.conic.cones import TOO_LONG, ConeProgram, cone_program
 from kernelopt.certificates.conic.equilibration import column_units, equilibrated
 from kernelopt.certificates.lower.minorants import minorant, substituted
@@ -54,7 +54,7 @@ class Master:
             lifted = substituted(structure, {})
             epigraph = cp.Problem(cp.Minimize(v), [lifted.objective.args[0] <= v, *lifted.constraints])
             everything = [*self.variables, *t, v]
-            stripped = plain(epigraph, everything, {x.id: attribute_box(x) for x in everything})
+            stripped = without_attributes(epigraph, everything, {x.id: attribute_box(x) for x in everything})
         program = cone_program(stripped.problem, watch=watch)
         if program is None:
             raise SolverError("the master problem must compile for Clarabel. Use method='exact'.")

@@ -12,14 +12,15 @@ import numpy as np
 from kernelopt.certificates import Certificate
 from kernelopt.certificates.bounded import BoundedProblem
 from kernelopt.certificates.certify import certificate_at
-from kernelopt.certificates.impossible import contradiction, raise_if_impossible, without_point
+from kernelopt.certificates.impossible import contradiction, no_feasible_point, raise_if_impossible
 from kernelopt.certificates.separability import check_separable
 from kernelopt.conic.ladder import AttemptResult, SolverAttempt, ladder, run_solver
+from kernelopt.conic.options import check_taken, refused_option
 from kernelopt.errors import MethodError, ParameterError, Stopped
 from kernelopt.methods.control import Control
 from kernelopt.methods.exact.programme import Programme
 from kernelopt.methods.method import Cost, Method, Outcome
-from kernelopt.methods.results import attained, combined_certificate
+from kernelopt.methods.results import attained, bounded_certificate, combined_certificate
 from kernelopt.methods.sizing import Size, compilation_seconds, size
 from kernelopt.structure.ball import BallProblem, read_ball
 from kernelopt.structure.expansion import Expansion, expand
@@ -28,13 +29,15 @@ from kernelopt.structure.units import units
 from kernelopt.threads import quietly
 from kernelopt.validation import Array, boolean
 
-PATIENCE = 3600.0  # largest predicted seconds of a semidefinite problem that is tried without a time limit
-MEMORY = 16e9  # largest predicted bytes of a semidefinite problem that is tried
-COMPILATION_MARGIN = 2.0  # a compilation may be predicted at this multiple of the time left
-SOLVER_SHARE = 0.8  # of the time left is given to a solver, the rest to the certificate
-VANISHED = 1e-12  # a squared norm of f below this share of the value counts as zero
-EQUAL_GAPS = 1e-8  # gaps that differ by less count as equal
-IMPOSSIBLE = ("infeasible", "unbounded")  # words in the status of a solver
+# A semidefinite problem is tried only up to this predicted time (an hour) and memory (that of a laptop),
+# unless a larger time limit or another memory is given.
+LARGEST_SECONDS = 3600.0
+LARGEST_MEMORY = 16e9  # bytes
+COMPILATION_MARGIN = 2.0  # predicted seconds of a compilation over the time left, above which none is started
+SOLVER_SHARE = 0.8  # of the time left, which is the time limit of a solver; the certificate has the rest
+VANISHED = 1e-12  # f counts as zero if its squared norm is below this share of the value
+EQUAL_GAPS = 1e-8  # relative gaps that differ by less count as equal: the accuracy of a conic solver
+IMPOSSIBLE = ("infeasible", "unbounded")  # parts of the status of a solver
 REMEDY = "Try another solver=, or accept the bounds."
 
 
@@ -42,12 +45,13 @@ REMEDY = "Try another solver=, or accept the bounds."
 class Exact(Method):
     """Solves the explicit conic problem by one solver after another, until the certified gap meets `tol`.
 
-    With a `programme`, that problem is solved instead. Its point and its alpha are then certified on the
-    learning problem.
+    If a `programme` is given, that problem is solved instead. Its point and its alpha are then certified on
+    the learning problem.
 
-    A point is reported to the callback each time a solver has ended and its point is certified, mostly once.
-    Before a solver starts, cvxpy compiles the problem. Nothing can end a compilation, so under a time limit
-    none is started that is predicted to take more than twice the time left.
+    After each solver its point is certified and reported to the callback. Mostly the first solver meets the
+    tolerance, and there is one report. Before a solver starts, cvxpy compiles the problem. A compilation
+    cannot be interrupted. Hence under a time limit a compilation is not started if its predicted time is more
+    than twice the time left.
 
     Parameters
     ----------
@@ -58,6 +62,7 @@ class Exact(Method):
     force : bool, default False
         Whether to try a semidefinite problem whose predicted time or memory is too large.
     programme : Programme, optional
+        An equivalent problem that is solved in the place of the explicit one.
     """
 
     name = "exact"
@@ -89,7 +94,7 @@ class Exact(Method):
             check_separable(term.learner, control.check)
         run = ExactRun(match, self.programme, control)
         with control:
-            run.try_solvers(self.attempts(match, run.expansion, control))
+            run.try_solvers(self.attempts(match, run.expansion, control), self.solver_options or {})
         return run.outcome()
 
     def attempts(self, structure: Structure, expansion: Expansion, control: Control) -> list[SolverAttempt]:
@@ -102,8 +107,8 @@ class Exact(Method):
 
 def check_size(expected: Size, control: Control) -> None:
     """Raise `MethodError` for a semidefinite problem whose predicted time or memory is too large."""
-    most_seconds = max(PATIENCE, control.time_limit or 0.0)
-    most_memory = MEMORY if control.memory is None else control.memory
+    most_seconds = max(LARGEST_SECONDS, control.time_limit or 0.0)
+    most_memory = LARGEST_MEMORY if control.memory is None else control.memory
     if expected.order and (expected.seconds > most_seconds or expected.memory > most_memory):
         raise MethodError(
             f"a semidefinite problem of order {expected.order} needs about {expected.seconds:.0f} s and "
@@ -113,7 +118,7 @@ def check_size(expected: Size, control: Control) -> None:
 
 
 class ExactRun:
-    """The state of a run: the explicit problem, and the best certified point, bounds and multipliers."""
+    """The state of a run: the explicit problem, and the certified outcome of every attempt to solve it."""
 
     def __init__(self, structure: Structure, programme: Programme | None, control: Control) -> None:
         self.structure, self.programme, self.control = structure, programme, control
@@ -124,24 +129,37 @@ class ExactRun:
                 else expand(programme.problem)
             )
         self.compilation = compilation_seconds(size(structure).cones)  # also the guess for a programme
-        self.best: Outcome | None = None
-        self.certificate: Certificate | None = None
-        self.distance = np.inf  # upper - lower of the attempt whose multipliers `best` has
         self.results: list[AttemptResult] = []
+        self.found: list[tuple[Outcome, Certificate]] = []
         self.build_time = 0.0
 
-    def try_solvers(self, attempts: Sequence[SolverAttempt]) -> None:
-        """Run the solvers until the certified gap meets the tolerance."""
+    def try_solvers(self, attempts: Sequence[SolverAttempt], own: dict[str, Any]) -> None:
+        """Run the solvers until the certified gap meets the tolerance.
+
+        The options `own` are the user's. A solver that refuses one of them is not run again.
+
+        Raises
+        ------
+        ParameterError
+            If no solver takes one of these options.
+        """
+        refusing: set[str] = set()
         for attempt in attempts:
+            if attempt.name in refusing:
+                continue
             result = self.run_attempt(attempt)
             self.results.append(result)
+            option = refused_option(result.failure, own)
+            if option is not None:
+                check_taken(option, own[option], attempts)
+                refusing.add(attempt.name)
             if any(word in result.status for word in IMPOSSIBLE):
                 raise_if_impossible(self.structure, self.without_units(), result, self.control.check)
             with self.control.certifying():
                 found, certificate = self.certify_attempt(result)
             if certificate.proof is not None:
-                raise contradiction(self.structure, certificate.proof)
-            self.record(found, certificate)
+                raise contradiction(self.structure, certificate.proof, self.control.check)
+            self.found.append((found, certificate))
             lower, upper = certificate.lower, certificate.upper
             if self.structure.maximize:
                 lower, upper = -upper, -lower
@@ -151,29 +169,10 @@ class ExactRun:
             if self.control.report(lower, upper, point=point, proof=True, **more):
                 break
 
-    def record(self, found: Outcome, certificate: Certificate) -> None:
-        """Update the best outcome by an attempt.
-
-        It takes the multipliers of the attempt with the smallest gap, the point with the best value, and the
-        best lower bound of all attempts.
-        """
-        nearer = certificate.distance < self.distance
-        self.distance = min(certificate.distance, self.distance)
-        if self.best is not None and self.certificate is not None:
-            sign, old = self.structure.sign, self.certificate
-            lower = sign * attained(self.structure, certificate) < sign * attained(self.structure, old)
-            better, point = (found, certificate) if lower or not old.feasible else (self.best, old)
-            other = old if point is certificate else certificate
-            found = found if nearer else self.best
-            found = replace(found, point=better.point, hidden=better.hidden)
-            certificate = combined_certificate(self.structure, point, other)
-        self.best, self.certificate = replace(found, certificate=certificate), certificate
-
     def without_units(self) -> cp.Problem:
         """Return the explicit problem in the user's units, in which an infeasibility proof is checked."""
-        return (
-            self.expansion.problem if self.programme is not None else expand(self.structure.explicit).problem
-        )
+        expansion = self.expansion if self.programme is not None else expand(self.structure.explicit)
+        return expansion.problem
 
     def run_attempt(self, attempt: SolverAttempt) -> AttemptResult:
         """Solve the explicit problem once, after the values of earlier attempts are deleted.
@@ -203,12 +202,9 @@ class ExactRun:
         if self.programme is None:
             constraints = structure.explicit.constraints
             multipliers = [[dual.value for dual in c.dual_variables] for c in constraints]
-        problem = structure.problem
-        if isinstance(problem, BoundedProblem):
-            labels = [c.label for c in problem.constraints]
+        if isinstance(structure.problem, BoundedProblem):
             values = {v.id: v.value for v in structure.variables}
-            duals = {k: d[0] for k, d in zip(labels, multipliers or [], strict=True)}
-            certificate = problem.bounds(values, duals)
+            certificate = bounded_certificate(structure.problem, values, multipliers)
         else:
             choices = [alphas] if alphas else []
             certificate = certificate_at(structure, point, choices, watch=check)
@@ -218,7 +214,6 @@ class ExactRun:
             list(certificate.alphas),
             multipliers=multipliers,
             hidden=self.hidden(),
-            certificate=certificate,
             solver=result.attempt.name,
             iterations=result.iterations,
             remedy=REMEDY,
@@ -229,11 +224,11 @@ class ExactRun:
         """Return the point and the alphas of the solver, or None where a value is missing or not finite."""
         structure = self.structure
         if self.programme is not None:
-            if not finite(self.programme.problem.variables()):
+            if not all_finite(self.programme.problem.variables()):
                 return None, None
             values, alphas = self.programme.recover()
             return {v.id: np.asarray(value, dtype=float) for v, value in values.items()}, alphas
-        if not finite(structure.variables):
+        if not all_finite(structure.variables):
             return None, None
         alphas = []
         for written in self.expansion.risks:
@@ -251,21 +246,37 @@ class ExactRun:
         return found
 
     def outcome(self) -> Outcome | None:
-        """Return the best certified outcome; None where the caller ended the call before there was one.
+        """Return the best outcome; None where the caller ended the call before there was one.
+
+        Its point is the feasible point with the best value among those of all attempts. Its bound by duality
+        is the best bound of all attempts. Its multipliers, its solver and its iterations are those of the
+        attempt with the smallest absolute gap. If two attempts have equal values, or equal gaps, the earlier
+        one counts.
 
         Raises
         ------
         InfeasibleError, UnboundedError, SolverError
             If no solver found a feasible point. The class is the one that the solvers agree on.
         """
-        failed = bool(self.results) and all(a.status == "failed" for a in self.results)
-        feasible = self.certificate is not None and self.certificate.feasible
-        if self.best is not None and feasible and not failed:
-            self.best.build_time = self.build_time
-            return self.best
+        structure, certificates = self.structure, [certificate for _, certificate in self.found]
+        feasible = [k for k, certificate in enumerate(certificates) if certificate.feasible]
+        if feasible and any(result.status != "failed" for result in self.results):
+            best = min(feasible, key=lambda k: structure.sign * attained(structure, certificates[k]))
+            nearest = min(range(len(certificates)), key=lambda k: certificates[k].absolute_gap)
+            certificate = certificates[best]
+            for other in certificates:
+                certificate = combined_certificate(structure, certificate, other)
+            point = self.found[best][0]
+            return replace(
+                self.found[nearest][0],
+                point=point.point,
+                hidden=point.hidden,
+                certificate=certificate,
+                build_time=self.build_time,
+            )
         if self.control.ended_by_caller:
             return None
-        raise without_point(self.results, self.certificate)
+        raise no_feasible_point(self.results, certificates[-1] if certificates else None)
 
 
 def paired_values(node: cp.Expression, copy: cp.Expression) -> Point:
@@ -274,15 +285,18 @@ def paired_values(node: cp.Expression, copy: cp.Expression) -> Point:
     return {mine.id: theirs.value for mine, theirs in pairs if mine.id != theirs.id}
 
 
-def finite(variables: Sequence[cp.Variable]) -> bool:
+def all_finite(variables: Sequence[cp.Variable]) -> bool:
     """Whether all variables have finite values."""
     return all(v.value is not None and np.isfinite(np.asarray(v.value)).all() for v in variables)
 
 
 def with_equal_weights(structure: Structure, certificate: Certificate, watch: Any) -> Certificate:
-    """Return the certificate at equal weights where f = 0 is optimal and any weights are.
+    """Return the certificate at equal weights if f = 0 is an optimal predictor, else the given certificate.
 
-    The equal weights replace those of the solver, which are arbitrary in that case.
+    If f = 0 is optimal, the optimum does not depend on the weights: all feasible weights are optimal. The
+    weights of the solver are then arbitrary, and equal weights replace them. The
+    test is whether sum_m theta_m alpha'K_m alpha, the squared norm of f, is zero up to rounding at equal
+    positive weights theta. The new certificate is returned if its gap is as small as that of the given one.
     """
     read = read_ball(structure)
     if not isinstance(read, BallProblem) or not certificate.feasible:

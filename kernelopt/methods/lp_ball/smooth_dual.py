@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.optimize import minimize
 
+from kernelopt.losses import Loss
 from kernelopt.methods.control import Control
 from kernelopt.methods.lp_ball.ball_methods import ball_cost, ball_outcome, warm_start
 from kernelopt.methods.method import Cost, Method, Outcome
@@ -20,11 +21,32 @@ BOX_MARGIN = 1e-12  # share of the box kept from its bounds, where an entropy ha
 CORRECTIONS = 20  # pairs of steps and gradient changes in the memory of L-BFGS
 REPORT_EVERY = 5  # iterations between two reports of the bounds
 INNER_ITERATIONS = 50  # iterations of L-BFGS-B between two updates of the intercept
-REMEDY = "The dual is badly conditioned for p near 1: try method='interleaved' or 'cutting-plane'."
+NEAR_ONE = 1.2  # below it q = p / (p - 1) > 6, and the gradient of |s|_q changes fast
 
 
 class Done(Exception):
     """The bounds meet the tolerance, or the iterations are used up."""
+
+
+def remedy(match: BallProblem) -> str:
+    """Return what to try where the gap stays above the tolerance."""
+    if match.p >= NEAR_ONE:
+        return "Try more max_iterations."
+    others = "'interleaved' or 'cutting-plane'" if match.loss.quadratic else "'cutting-plane'"
+    return f"The dual is badly conditioned for p near 1: try method={others}."
+
+
+def box_margin(loss: Loss, y: Array) -> Array:
+    """Return the distance to be kept from the bounds of a dual that is not quadratic, shape (n,).
+
+    It is a share of the width of the box. Where one bound is infinite, the distance of the response at f = 0
+    from the other bound takes the place of the width. Where both are, no distance is kept.
+    """
+    curve, inside = loss.curve(y), loss.response(np.zeros(y.size), y)
+    width = curve.upper - curve.lower
+    one_sided = np.minimum(inside - curve.lower, curve.upper - inside)
+    width = np.where(np.isfinite(width), width, one_sided)
+    return np.where(np.isfinite(width), BOX_MARGIN * width, 0.0)
 
 
 class AugmentedDual:
@@ -36,7 +58,7 @@ class AugmentedDual:
     def __init__(self, read: BallProblem) -> None:
         self.read = read
         curve = read.loss.curve(read.y)
-        margin = 0.0 if read.loss.quadratic else BOX_MARGIN * (curve.upper - curve.lower)
+        margin = 0.0 if read.loss.quadratic else box_margin(read.loss, read.y)
         self.lower, self.upper = curve.lower + margin, curve.upper - margin
         self.intercept = 0.0
         size = float(np.mean((read.reach * read.start) @ read.grams.diagonals + curve.curvature))
@@ -103,7 +125,7 @@ class SmoothDual(Method):
     def run(self, match: BallProblem, control: Control) -> Outcome | None:
         with control, suppress(Done):
             self._ascend(match, AugmentedDual(match), control)
-        return ball_outcome(match, control, REMEDY)
+        return ball_outcome(match, control, remedy(match))
 
     def _ascend(self, read: BallProblem, dual: AugmentedDual, control: Control) -> None:
         """Alternate L-BFGS-B with updates of the intercept until `Done` is raised."""

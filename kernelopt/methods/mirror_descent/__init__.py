@@ -1,1 +1,1 @@
-"""Mirror descent over semidefinite matrices and simplices."""
+"""Mirror descent with entropies over spectrahedra and simplices."""

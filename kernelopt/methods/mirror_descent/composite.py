@@ -1,4 +1,4 @@
-"""Risks, fidelities and convex terms over spectrahedra and simplices: values, subgradients and bounds."""
+"""Objectives of risks, fidelities and convex terms: their values, and minorants by subgradients."""
 
 from __future__ import annotations
 
@@ -8,51 +8,60 @@ from typing import NamedTuple
 import cvxpy as cp
 import numpy as np
 
-from kernelopt.certificates.lower.minorants import dual_value_of
 from kernelopt.errors import MethodError
 from kernelopt.fidelities import Radial
-from kernelopt.methods.mirror_descent.minorant import Minorant
-from kernelopt.methods.mirror_descent.training import Trained, Trainer, read_kernel
+from kernelopt.methods.mirror_descent.minorant import CompositeMinorant
+from kernelopt.methods.mirror_descent.training import TrainedMachine, Trainer, read_kernel
 from kernelopt.numerics.rounding import gamma
 from kernelopt.structure.affine import flat
 from kernelopt.structure.fidelities import FidelityTerm, read_fidelity
 from kernelopt.structure.pieces import Piece, centre, read_pieces
-from kernelopt.structure.structure import Structure, once
+from kernelopt.structure.structure import Structure, kept_in_structure
 from kernelopt.structure.trees import nodes, number, short, summands
 from kernelopt.threads import Watch
 from kernelopt.validation import Array
 
-PROJECTIONS = 3  # for the weights of the squares that stand for Frobenius norms
-SHORT = 1e-9  # a distance, relative to its target, below which the weight of a norm grows no more
+FEW_ROUNDINGS = 64  # beside one per term, more than a term of a minorant takes in its last operations
+REWEIGHTINGS = 3  # iterations of the weights w_i; every one gives a valid bound, and the first gain most
+MIN_DISTANCE = 1e-9  # relative to the target: a smaller distance has the weight of this one, which is finite
 
 
-class Dual(NamedTuple):
-    """What a minorant is made of: members of convex sets, on which the minorant is concave.
+class DualPoint(NamedTuple):
+    """The variables of a minorant of the objective, see `Composite.minorant`.
 
-    So an average of duals makes a minorant that is nowhere below the average of theirs.
+    Each belongs to a convex set, and at every point of the feasible set the minorant is a concave function
+    of them. So the minorant of an average is nowhere below the average of the minorants.
+
+    Attributes
+    ----------
+    alphas, gammas : lists of arrays, one of each per risk
+    subgradients : list of arrays
+        U of each fidelity, in the domain of L*, without the price.
+    linearization : list of arrays
+        An affine function below the other terms: its constant, then its gradient for every piece.
     """
 
     alphas: list[Array]
-    shares: list[Array]
-    slopes: list[Array]  # of the fidelities, without their prices
-    plane: list[Array]  # below the other terms: a constant, and a gradient for every piece
+    gammas: list[Array]
+    subgradients: list[Array]
+    linearization: list[Array]
 
-    def towards(self, other: Dual, share: float) -> Dual:
+    def combined(self, other: DualPoint, share: float) -> DualPoint:
         """Return (1 - share) self + share other."""
         mixed = [
             [np.asarray((1 - share) * a + share * b) for a, b in zip(mine, others, strict=True)]
             for mine, others in zip(self, other, strict=True)
         ]
-        return Dual(*mixed)
+        return DualPoint(*mixed)
 
 
-class Evaluation(NamedTuple):
-    """The objective at a point: its value, the dual of a subgradient, and the machines trained there."""
+class EvaluatedPoint(NamedTuple):
+    """The objective at a point: an upper bound of its value, the dual point of a minorant, the machines."""
 
     points: list[Array]
     value: float
-    dual: Dual
-    machines: list[Trained]
+    dual: DualPoint
+    machines: list[TrainedMachine]
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,103 +72,127 @@ class Composite:
     pieces: list[Piece]
     trainers: list[Trainer]
     fidelities: list[tuple[int, FidelityTerm]]  # each with the position of its piece
-    others: list[tuple[float, cp.Expression]]
+    other_terms: list[tuple[float, cp.Expression]]  # each with its coefficient
     offset: float
 
     def evaluate(
-        self, points: list[Array], last: Evaluation | None, slack: float, watch: Watch | None = None
-    ) -> Evaluation:
-        """Return the objective at a point, every machine trained from the last, up to a gap of `slack`."""
+        self, points: list[Array], last: EvaluatedPoint | None, slack: float, watch: Watch | None = None
+    ) -> EvaluatedPoint:
+        """Return the objective at a point, where each machine has a gap of about `slack`.
+
+        Training starts at the machines of the last point.
+        """
         starts = [None] * len(self.trainers) if last is None else last.machines
         machines = [
             trainer.train(points, start, slack, watch)
             for trainer, start in zip(self.trainers, starts, strict=True)
         ]
-        value, plane = self.others_at(points)
+        value, linearization = self.linearize_others(points)
         value += self.offset + sum(f.value(points[k]) for k, f in self.fidelities)
         value += sum(t.factor * m.value for t, m in zip(self.trainers, machines, strict=True))
-        slopes = [f.subgradient(points[k]) for k, f in self.fidelities]
-        dual = Dual([m.alpha for m in machines], [m.shares for m in machines], slopes, plane)
-        return Evaluation(points, value, dual, machines)
+        subgradients = [f.subgradient(points[k]) for k, f in self.fidelities]
+        alphas, gammas = [m.alpha for m in machines], [m.gamma for m in machines]
+        dual = DualPoint(alphas, gammas, subgradients, linearization)
+        return EvaluatedPoint(points, value, dual, machines)
 
-    def others_at(self, points: list[Array]) -> tuple[float, list[Array]]:
-        """Return the value of the other terms, and the affine function below them of cvxpy's subgradients."""
+    def linearize_others(self, points: list[Array]) -> tuple[float, list[Array]]:
+        """Return the value of the other terms and the affine function below them, by cvxpy's subgradients."""
         value, gradients = 0.0, [np.zeros(X.shape) for X in points]
-        if self.others:
-            self.write(points)
-        for c, term in self.others:
+        if self.other_terms:
+            self.set_values(points)
+        for c, term in self.other_terms:
             value += c * number(term)
             for G, slope in zip(gradients, subgradient(term, self.pieces), strict=True):
                 G += c * slope
         constant = value - sum(float(np.vdot(G, X)) for G, X in zip(gradients, points, strict=True))
         return value, [np.asarray(constant), *gradients]
 
-    def write(self, points: list[Array]) -> None:
+    def set_values(self, points: list[Array]) -> None:
         """Give the variables their values."""
         for piece, X in zip(self.pieces, points, strict=True):
             piece.variable.save_value(X)
 
-    def minorant(self, dual: Dual) -> Minorant:
-        """Return the affine function below the objective that a dual stands for."""
-        constant, gradients = self.offset + float(dual.plane[0]), [G.copy() for G in dual.plane[1:]]
-        size, error = abs(self.offset) + abs(float(dual.plane[0])), 0.0
-        sizes = [float(np.linalg.norm(G)) for G in gradients]
-        for trainer, alpha, shares in zip(self.trainers, dual.alphas, dual.shares, strict=True):
-            below = trainer.below(alpha, shares, gradients)
-            constant += below
-            gain, _ = dual_value_of(trainer.risk.learner, trainer.project(alpha))
-            size, error = size + abs(below), error + trainer.factor * gain.error
-        for (k, term), U in zip(self.fidelities, dual.slopes, strict=True):
+    def minorant(self, dual: DualPoint) -> CompositeMinorant:
+        """Return the affine function of a dual point, which is nowhere above the objective.
+
+        It is the sum of the offset, of the linearization of the other terms, and of
+
+            factor * (l(alpha) - 1/2 sum_i alpha'K_i alpha / gamma_i)   for each risk, see `Trainer`,
+            price * (<U, X - target> - L*(U))                           for each fidelity, see `Fidelity`,
+
+        where alpha and U are projected on their domains first.
+        """
+        at_zero, gradients = float(dual.linearization[0]), [G.copy() for G in dual.linearization[1:]]
+        constant, size, error = self.offset + at_zero, abs(self.offset) + abs(at_zero), 0.0
+        sizes, errors = [float(np.linalg.norm(G)) for G in gradients], [0.0] * len(gradients)
+        for trainer, alpha, gammas in zip(self.trainers, dual.alphas, dual.gammas, strict=True):
+            added = trainer.add_minorant(alpha, gammas, gradients)
+            constant += added
+            gain, error_added = trainer.add_minorant_errors(alpha, gammas, errors)
+            size, error = size + gain + abs(added), error + error_added
+        for (k, term), U in zip(self.fidelities, dual.subgradients, strict=True):
             U = term.fidelity.project(U)
-            paid = term.paid(U)
-            constant -= paid
+            cost = term.conjugate_cost(U)
+            constant -= cost
             gradients[k] += term.price * U
             sizes[k] += term.price * float(np.linalg.norm(U))
-            size, error = size + abs(paid), error + term.paid_error(U)
+            size, error = size + abs(cost), error + term.conjugate_cost_error(U)
         # What the risks added to a gradient is no larger than the gradient and all else in it.
-        errors = [gamma(64) * (s + float(np.linalg.norm(G))) for s, G in zip(sizes, gradients, strict=True)]
-        return Minorant(constant, tuple(gradients), error + gamma(64) * size, tuple(errors))
+        rounding = gamma(FEW_ROUNDINGS + len(self.trainers) + len(self.fidelities))
+        totals = [s + float(np.linalg.norm(G)) for s, G in zip(sizes, gradients, strict=True)]
+        gradient_errors = tuple(
+            (1 + rounding) * e + rounding * s for e, s in zip(errors, totals, strict=True)
+        )
+        return CompositeMinorant(
+            constant, tuple(gradients), (1 + rounding) * error + rounding * size, gradient_errors
+        )
 
-    def lower(self, dual: Dual) -> float:
-        """Return the bound that a dual proves."""
+    def lower(self, dual: DualPoint) -> float:
+        """Return the minimum of the minorant over the feasible set: a lower bound of the optimum."""
         return self.minorant(dual).bound(self.pieces)[0]
 
-    def sharpened(self, dual: Dual, points: list[Array]) -> tuple[Dual, list[Array]]:
-        r"""Return a dual with the best slopes for its alphas, and the points that they belong to.
+    def with_best_subgradients(self, dual: DualPoint, points: list[Array]) -> tuple[DualPoint, list[Array]]:
+        """Return the dual point with subgradients U that raise its bound, and the points X they belong to.
 
-        That is for the pieces whose fidelities are all `Radial`: norms |X - S_i| or squares of them. There
-        the minorant of the rest, <A, X>, leaves min <A, X> + sum_i w_i |X - S_i|^2: a projection of the
-        weighted mean of the S_i less A / 2w. Its slopes 2 (X - S_i) make a minorant whose minimum is that
-        minimum. A norm is a square with w = 1 / (2 |X - S_i|), for which X is iterated, from `points`.
+        Only pieces whose fidelities are all `Radial` are changed. Let A be the gradient of all else in the
+        minorant. For squares w_i |X - S_i|^2, price_i w_i = v_i, the problem of the piece is
+
+            min over X  <A, X> + sum_i v_i |X - S_i|^2,
+
+        whose solution X is the projection of sum_i v_i S_i / v - A / (2 v) on the piece, v = sum_i v_i. The
+        minorant of the gradients U_i = 2 w_i (X - S_i) has the same minimum. Another fidelity h(|X - S_i|) is
+        replaced by the square that touches it from above, w_i = 1 / (2 s_i), see `Radial.scale`. Then X and
+        the w_i are iterated from `points`.
         """
-        bare = dual._replace(slopes=[np.zeros_like(U) for U in dual.slopes])
-        gradients, slopes, points = self.minorant(bare).gradients, list(dual.slopes), list(points)
+        without = dual._replace(subgradients=[np.zeros_like(U) for U in dual.subgradients])
+        gradients, points = self.minorant(without).gradients, list(points)
+        subgradients = list(dual.subgradients)
         for k, piece in enumerate(self.pieces):
-            near = [(i, f) for i, (place, f) in enumerate(self.fidelities) if place == k]
+            near = [(i, f) for i, (position, f) in enumerate(self.fidelities) if position == k]
             radial = [f.fidelity for _, f in near if isinstance(f.fidelity, Radial)]
             if not near or len(radial) < len(near):
                 continue
-            for _ in range(1 if all(L.quadratic for L in radial) else PROJECTIONS):
-                weights = [curvature(f, L, points[k]) for L, (_, f) in zip(radial, near, strict=True)]
+            for _ in range(1 if all(L.quadratic for L in radial) else REWEIGHTINGS):
+                weights = [square_weight(f, L, points[k]) for L, (_, f) in zip(radial, near, strict=True)]
                 total = sum(f.price * w for w, (_, f) in zip(weights, near, strict=True))
                 mean = sum(f.price * w * f.target for w, (_, f) in zip(weights, near, strict=True)) / total
                 points[k] = piece.nearest(mean - gradients[k] / (2 * total))
                 for w, (i, f) in zip(weights, near, strict=True):
-                    slopes[i] = 2 * w * (points[k] - f.target)
-        return dual._replace(slopes=slopes), points
+                    subgradients[i] = 2 * w * (points[k] - f.target)
+        return dual._replace(subgradients=subgradients), points
 
 
-def curvature(term: FidelityTerm, radial: Radial, X: Array) -> float:
-    """Return the weight w of the square w |X - S|^2 that stands for a fidelity at X."""
+def square_weight(term: FidelityTerm, radial: Radial, X: Array) -> float:
+    """Return w = 1 / (2 s(|X - S|)): w |X - S|^2 plus a constant touches the fidelity from above at X."""
     length, size = (float(np.linalg.norm(D)) for D in (X - term.target, term.target))
-    return float(1 / (2 * radial.scale(np.array([max(length, SHORT * (size or 1.0))]))[0]))
+    return float(1 / (2 * radial.scale(np.array([max(length, MIN_DISTANCE * (size or 1.0))]))[0]))
 
 
 def subgradient(term: cp.Expression, pieces: list[Piece]) -> list[Array]:
     """Return a subgradient of a convex term at the current point, by every piece."""
-    slopes, found = term.grad, []
+    by_variable, found = term.grad, []
     for piece in pieces:
-        slope, shape = slopes.get(piece.variable, 0.0), piece.variable.shape
+        slope, shape = by_variable.get(piece.variable, 0.0), piece.variable.shape
         if slope is None:
             raise MethodError(f"{short(term)} has no subgradient at a point that it was asked for.")
         G = np.broadcast_to(flat(slope), piece.variable.size).reshape(shape, order="F")
@@ -167,7 +200,7 @@ def subgradient(term: cp.Expression, pieces: list[Piece]) -> list[Array]:
     return found
 
 
-@once
+@kept_in_structure
 def read_composite(structure: Structure) -> Composite | str:
     """Read a problem as a `Composite` over bounded pieces, or say what stands in the way."""
     if structure.maximize:
@@ -182,9 +215,10 @@ def read_composite(structure: Structure) -> Composite | str:
     free = [piece.variable.name() for piece in pieces if piece.reach is None]
     if free:
         return f"no constraint fixes or bounds the trace or the sum of {', '.join(free)}"
-    places = {piece.variable.id: k for k, piece in enumerate(pieces)}
+    positions = {piece.variable.id: k for k, piece in enumerate(pieces)}
     factors = {id(term.stand_in): 0.0 for term in structure.risks}
-    fidelities, others, offset = list[tuple[int, FidelityTerm]](), list[tuple[float, cp.Expression]](), 0.0
+    fidelities, offset = list[tuple[int, FidelityTerm]](), 0.0
+    other_terms = list[tuple[float, cp.Expression]]()
     for c, term in summands(structure.lifted.objective.args[0]):
         price = number(c)
         near = None if id(term) in factors else read_fidelity(price, term)
@@ -193,21 +227,21 @@ def read_composite(structure: Structure) -> Composite | str:
         elif term.is_constant():
             offset += price * number(term)
         elif near is not None:
-            fidelities += [(places[near.variable.id], near)] if near.price > 0 else []
+            fidelities += [(positions[near.variable.id], near)] if near.price > 0 else []
         elif any(id(node) in factors for node in nodes(term)):
             return f"a risk must enter the objective times a positive number, not inside {short(term)}"
         else:
-            others.append((price, term))
+            other_terms.append((price, term))
     trainers = read_trainers(structure, factors, pieces)
     if isinstance(trainers, str):
         return trainers
-    rough = [short(term) for _, term in others if not has_subgradient(term, pieces)]
-    if rough:
+    without = [short(term) for _, term in other_terms if not has_subgradient(term, pieces)]
+    if without:
         return (
-            f"cvxpy has no subgradient of {', '.join(rough)} in the middle of the set: write it with other "
+            f"cvxpy has no subgradient of {', '.join(without)} in the middle of the set: write it with other "
             "atoms, as max(abs(X)) for norm_inf(X)"
         )
-    return Composite(structure, pieces, trainers, fidelities, others, offset)
+    return Composite(structure, pieces, trainers, fidelities, other_terms, offset)
 
 
 def read_trainers(
@@ -219,6 +253,8 @@ def read_trainers(
         factor = factors[id(term.stand_in)]
         if not factor > 0:
             return f"{term.node.name()} must have a positive factor in the objective"
+        if len(term.kernels) > 1 and term.learner.norm < 2:
+            return f"the block norm of a risk must be at least 2, got norm={term.learner.norm:g}"
         kernels = []
         for K in term.kernels:
             kernel = read_kernel(K, term.learner.n, pieces)

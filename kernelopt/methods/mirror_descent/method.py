@@ -1,4 +1,4 @@
-"""Mirror descent with matrix and vector entropies, for risks and other convex terms."""
+"""The method "mirror-descent": risks and convex terms over spectrahedra and simplices."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ import numpy as np
 
 from kernelopt.certificates import Certificate
 from kernelopt.certificates.separability import check_separable
+from kernelopt.fidelities import l1
 from kernelopt.methods.control import Control
 from kernelopt.methods.method import Cost, Method, Outcome
-from kernelopt.methods.mirror_descent.composite import Composite, Dual, Evaluation, read_composite
+from kernelopt.methods.mirror_descent.composite import Composite, DualPoint, EvaluatedPoint, read_composite
 from kernelopt.methods.mirror_descent.dual_averaging import (
     AdaptiveStep,
     ConstantStep,
@@ -27,20 +28,17 @@ from kernelopt.threads import Watch
 from kernelopt.validation import one_of, whole
 
 REPORT_EVERY = 5  # iterations between two reports of the bounds
-MACHINE_SHARE = 0.01  # gap of a machine, as a share of the gap of the problem
-WEIGHT_ITERATIONS, SMOOTH_ITERATIONS = 200, 100  # measured to a gap of 1e-5: weights alone, smooth objectives
-STEP = 1.5e-3  # seconds of an iteration without its machines and eigendecompositions
-REMEDY = (
-    "Sums of absolute values have bounds that come in like 1 / sqrt(iterations): try 'first-order-dual' or "
-    "'exact' where they apply, or more max_iterations."
-)
+MACHINE_ACCURACY = 0.01  # the gap of a machine over that of the problem: it adds 1 % to the gap
+WEIGHT_ITERATIONS, SMOOTH_ITERATIONS = 200, 100  # measured, to a gap of 1e-5, see `cost`
+STEP_SECONDS = 1.5e-3  # measured, of an iteration without its machines and eigendecompositions
+SLOW = "Sums of absolute values have bounds that come in like 1 / sqrt(iterations)."
 STEPS: dict[str, type[StepRule]] = {"adaptive": AdaptiveStep, "theorem": ConstantStep}
 UPDATES: dict[str, type[EntropyIterate]] = {"averaging": EntropyIterate, "as-printed": PrintedIterate}
 
 
 @dataclass(frozen=True)
 class MirrorDescent(Method):
-    """Minimises over PSD matrices and non-negative vectors of given size by mirror descent with entropies.
+    """Minimises over PSD matrices and non-negative vectors of bounded size by mirror descent with entropies.
 
     It applies to risks with any loss, plus convex terms with subgradients. An iteration takes one
     eigendecomposition for each matrix. `step="theorem"` is the constant step for a horizon of
@@ -53,9 +51,10 @@ class MirrorDescent(Method):
     their eigenvalues are sorted alike, as for vectors. Otherwise the iteration loses the eigenvectors of the
     matrix, and does not converge.
 
-    The lower bound is the largest of several: the bounds by single points, by the average of their dual
-    variables, and by both after the subgradients of Frobenius norms and of their squares are chosen anew by
-    projection.
+    The lower bound is the minimum of an affine minorant of the objective over the feasible set. A report
+    takes the largest of the bounds of several minorants: those of the evaluated points, and that of the
+    weighted average of all dual points so far. In each of them the subgradients of `Radial` fidelities are
+    replaced by better ones, see `Composite.with_best_subgradients`.
 
     Parameters
     ----------
@@ -75,7 +74,7 @@ class MirrorDescent(Method):
         whole(self.max_iterations, "max_iterations")
 
     def match(self, structure: Structure) -> Composite | str:
-        """Return the risks and convex terms over bounded spectrahedra and simplices, or why it has none."""
+        """Return the problem as risks and convex terms over bounded pieces, or the reason why it is none."""
         return read_composite(structure)
 
     def cost(self, match: Composite) -> Cost:
@@ -86,12 +85,12 @@ class MirrorDescent(Method):
         eigen = sum(p.is_matrix for p in match.pieces) * (3e-4 + 6e-9 * order**3)
         # Measured iterations to a gap of 1e-5: 80 to 330 for risks over weights alone, about 100 for smooth
         # losses with squared distances. Other problems rarely reach that gap.
-        weights_alone = not (order or match.fidelities or match.others)
-        squares = not match.others and all(f.fidelity.quadratic for _, f in match.fidelities)
+        weights_alone = not (order or match.fidelities or match.other_terms)
+        squares = not match.other_terms and all(f.fidelity.quadratic for _, f in match.fidelities)
         smooth = squares and all(has_smooth_loss(trainer.risk) for trainer in match.trainers)
         few = SMOOTH_ITERATIONS if smooth else WEIGHT_ITERATIONS
         iterations = min(self.max_iterations, few if weights_alone or smooth else self.max_iterations)
-        return Cost(iterations * (STEP + machines + eigen), certified=True)
+        return Cost(iterations * (STEP_SECONDS + machines + eigen), certified=True)
 
     def run(self, match: Composite, control: Control) -> Outcome | None:
         for trainer in match.trainers:
@@ -100,13 +99,13 @@ class MirrorDescent(Method):
         steps = STEPS[self.step](iterates, self.max_iterations)
         use_extra = (self.step, self.update) == ("adaptive", "averaging")
         run = MirrorDescentRun(match, steps, use_extra, control.check)
-        best: Evaluation | None = None
+        best: EvaluatedPoint | None = None
         with control:
             for count in range(self.max_iterations):
                 last = count == self.max_iterations - 1 or control.out_of_time
                 reporting = last or count % REPORT_EVERY == 0
-                slack = MACHINE_SHARE * max(control.tol, control.gap) * max(abs(control.upper), control.floor)
-                found, lower, proof = run.step(slack, reporting)
+                gap = max(control.tol, control.gap) * max(abs(control.upper), control.floor)
+                found, lower, proof = run.step(MACHINE_ACCURACY * gap, reporting)
                 if best is None or found.value < control.upper:
                     best = found
                 point = {piece.variable.id: X for piece, X in zip(match.pieces, found.points, strict=True)}
@@ -124,8 +123,17 @@ class MirrorDescent(Method):
             certificate=certificate,
             solver=self.name,
             iterations=control.iterations,
-            remedy=REMEDY,
+            remedy=remedy(match, control.alternatives),
         )
+
+
+def remedy(match: Composite, alternatives: tuple[str, ...]) -> str:
+    """Return what to try where the gap stays above the tolerance; `alternatives` are methods that apply."""
+    more = "Try more max_iterations"
+    if not any(isinstance(term.fidelity, l1) for _, term in match.fidelities):
+        return f"{more}."
+    faster = "'first-order-dual'" if "first-order-dual" in alternatives else "'exact'"
+    return f"{SLOW} {more}, or method={faster}."
 
 
 def has_smooth_loss(term: RiskTerm) -> bool:
@@ -139,64 +147,68 @@ class MirrorDescentRun:
 
     Attributes
     ----------
-    here : Evaluation or None
+    here : EvaluatedPoint or None
         The objective at the current points.
-    average : Dual or None
-        The weighted average of the dual variables so far.
-    extra : Evaluation or None
+    average : DualPoint or None
+        The weighted average of the dual points so far.
+    extra : EvaluatedPoint or None
         The objective at the last extra point, which is not part of the sequence.
     """
 
-    def __init__(self, read: Composite, steps: StepRule, use_extra: bool, watch: Watch) -> None:
-        self.read, self.steps, self.watch = read, steps, watch
-        self.here: Evaluation | None = None
-        self.average: Dual | None = None
+    def __init__(self, problem: Composite, steps: StepRule, use_extra: bool, watch: Watch) -> None:
+        self.problem, self.steps, self.watch = problem, steps, watch
+        self.here: EvaluatedPoint | None = None
+        self.average: DualPoint | None = None
         self.weight = 0.0
         self.use_extra = use_extra
-        self.extra: Evaluation | None = None
+        self.extra: EvaluatedPoint | None = None
 
-    def step(self, slack: float, reporting: bool) -> tuple[Evaluation, float, Dual]:
-        """Make one step; return the best evaluation, a lower bound, and the dual that proves it.
+    def step(self, slack: float, reporting: bool) -> tuple[EvaluatedPoint, float, DualPoint]:
+        """Make one step; return the best evaluated point, a lower bound, and the dual point that proves it.
 
         The bound is minus infinity unless `reporting`. `slack` is the allowed gap of the machines.
         """
-        self.here = here = self.read.evaluate(self.steps.points, self.here, slack, self.watch)
+        self.here = here = self.problem.evaluate(self.steps.points, self.here, slack, self.watch)
         self.watch()
-        weight = self.steps.move(self.read.minorant(here.dual).gradients)
+        weight = self.steps.move(self.problem.minorant(here.dual).gradients)
         self.weight += weight
         share = weight / self.weight if self.weight > 0 else 1.0
-        self.average = here.dual if self.average is None else self.average.towards(here.dual, share)
+        self.average = here.dual if self.average is None else self.average.combined(here.dual, share)
         return self._bounds(here, self.average, slack) if reporting else (here, -np.inf, self.average)
 
-    def _bounds(self, here: Evaluation, average: Dual, slack: float) -> tuple[Evaluation, float, Dual]:
-        """Return the best evaluation, the best lower bound and its dual.
+    def _bounds(
+        self, here: EvaluatedPoint, average: DualPoint, slack: float
+    ) -> tuple[EvaluatedPoint, float, DualPoint]:
+        """Return the best evaluated point, the largest lower bound, and its dual point.
 
-        Bounds are computed from the averaged dual and from the duals of the evaluated points. The extra
-        point is the newest iterate, improved by the primal points that belong to the averaged dual.
+        Bounds are those of the averaged dual point, and of the dual points of the evaluated points. The extra
+        point is the newest iterate, with the pieces that `with_best_subgradients` of the average replaces.
         """
         start = self.steps.newest if self.use_extra else here.points
         self.watch()
-        proof, points = self.read.sharpened(average, start)
+        proof, points = self.problem.with_best_subgradients(average, start)
         evaluated = [here]
         if self.use_extra:
-            self.extra = self.read.evaluate(points, self.extra, slack, self.watch)
+            self.extra = self.problem.evaluate(points, self.extra, slack, self.watch)
             evaluated.append(self.extra)
         proofs = [proof]
         for at in evaluated:
             self.watch()  # each of these bounds takes eigendecompositions
-            proofs.append(self.read.sharpened(at.dual, at.points)[0])
+            proofs.append(self.problem.with_best_subgradients(at.dual, at.points)[0])
         bounds = []
         for each in proofs:
             self.watch()
-            bounds.append(self.read.lower(each))
+            bounds.append(self.problem.lower(each))
         best = int(np.argmax(bounds))
         return min(evaluated, key=lambda at: at.value), bounds[best], proofs[best]
 
 
-def certify_dual(read: Composite, best: Evaluation, proof: Dual) -> tuple[Certificate, list[float]]:
-    """Return the certificate of a point and a dual, and the linear minimum of the minorant on each piece."""
-    point = {piece.variable.id: X for piece, X in zip(read.pieces, best.points, strict=True)}
-    upper, machines = Evaluator(read.structure, [m.machine for m in best.machines]).outward(point)
-    lower, minima = read.minorant(proof).bound(read.pieces)
-    alphas = [t.project(alpha) for t, alpha in zip(read.trainers, proof.alphas, strict=True)]
-    return closed_certificate(read.structure, lower, upper, point, alphas, machines), minima
+def certify_dual(
+    problem: Composite, best: EvaluatedPoint, proof: DualPoint
+) -> tuple[Certificate, list[float]]:
+    """Return the certificate of a point and a dual point, and the linear minimum of every piece."""
+    point = {piece.variable.id: X for piece, X in zip(problem.pieces, best.points, strict=True)}
+    upper, machines = Evaluator(problem.structure, [m.machine for m in best.machines]).outward(point)
+    lower, minima = problem.minorant(proof).bound(problem.pieces)
+    alphas = [t.project(alpha) for t, alpha in zip(problem.trainers, proof.alphas, strict=True)]
+    return closed_certificate(problem.structure, lower, upper, point, alphas, machines), minima

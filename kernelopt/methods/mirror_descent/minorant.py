@@ -12,7 +12,7 @@ from kernelopt.validation import Array
 
 
 @dataclass(frozen=True, eq=False)
-class Minorant:
+class CompositeMinorant:
     """An affine function constant + sum_i <G_i, X_i> that is nowhere above the objective, up to its errors.
 
     Attributes

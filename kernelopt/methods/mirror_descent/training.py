@@ -1,4 +1,4 @@
-"""Machines of a risk at the points of a sequence, and the affine minorants that they give."""
+"""Machines of a risk at given kernels, and the affine minorants of the risk that their alphas give."""
 
 from __future__ import annotations
 
@@ -10,10 +10,12 @@ import cvxpy as cp
 import numpy as np
 from cvxpy.atoms.affine.add_expr import AddExpression
 
+from kernelopt.certificates.lower.minorants import dual_value_of, form_change, form_errors
 from kernelopt.grams import Grams
 from kernelopt.language.penalty import weighted
 from kernelopt.learner import blocks_at, learn
-from kernelopt.numerics.norms import lp_length
+from kernelopt.numerics.norms import conjugate_exponent, minimizing_weights
+from kernelopt.numerics.rounding import NORM_ROUNDINGS, gamma
 from kernelopt.structure.affine import Affine, affine
 from kernelopt.structure.pieces import Piece
 from kernelopt.structure.structure import RiskTerm
@@ -21,12 +23,12 @@ from kernelopt.threads import Watch
 from kernelopt.validation import Array
 
 SMALLEST_GAMMA = 1e-12  # relative to the largest gamma: K / gamma must stay finite
-LOOSEST = 1e-2  # largest relative gap of a machine
+LOOSEST = 1e-2  # the largest relative gap to which a machine is trained
 ROUNDS = 2  # alternations between alpha and gamma at a point; they continue at the next point
 
 
-class Part(NamedTuple):
-    """A summand of a kernel that is linear in one variable: the matrix itself, or sum_j (M x)_j K_j.
+class LinearPart(NamedTuple):
+    """A summand of a kernel that is linear in one variable: the matrix X itself, or sum_j (M x)_j K_j.
 
     Attributes
     ----------
@@ -43,19 +45,19 @@ class Part(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Kernel:
-    """A kernel on the n labelled points as an affine function of the pieces.
+class AffineKernel:
+    """A kernel on the n labelled points as an affine function of the variables: parts plus a constant.
 
     Attributes
     ----------
     n : int
-    parts : list of Part
+    parts : list of LinearPart
     fixed : list of (weights, Grams)
         The combinations that make up the constant part.
     """
 
     n: int
-    parts: list[Part]
+    parts: list[LinearPart]
     fixed: list[tuple[Array, Grams]]
 
     @cached_property
@@ -71,8 +73,11 @@ class Kernel:
             K += X[: self.n, : self.n] if grams is None else grams.combine(M @ X)
         return K
 
-    def add_adjoint(self, alpha: Array, weight: float, gradients: list[Array]) -> float:
-        """Add weight times the derivative of alpha'K alpha to the gradients; return the constant term."""
+    def add_form(self, alpha: Array, weight: float, gradients: list[Array]) -> float:
+        """Add the gradient of weight * alpha'K alpha by the variables to `gradients`; return its constant.
+
+        The quadratic form is affine in the variables. Its constant is weight * alpha'(constant part) alpha.
+        """
         for position, grams, M in self.parts:
             if grams is None:
                 gradients[position][: self.n, : self.n] += weight * np.outer(alpha, alpha)
@@ -80,120 +85,151 @@ class Kernel:
                 gradients[position] += weight * (M.T @ grams.forms(alpha))
         return weight * float(alpha @ self.constant @ alpha)
 
+    def add_form_errors(self, alpha: Array, weight: float, perturbation: float, errors: list[float]) -> float:
+        """Add bounds of the errors of `add_form` to `errors`, and return that of the constant.
 
-class Trained(NamedTuple):
-    """A machine at a point, and the minorant that its alpha gives.
+        They are errors in the Frobenius norm: those of rounding in the forms alpha'K_j alpha, and those of a
+        change of one entry of alpha by `perturbation`. Roundings of single products are not included.
+        """
+
+        def of_forms(grams: Grams) -> Array:
+            sizes = grams.magnitudes[:, : self.n]
+            return form_errors(sizes, alpha) + [form_change(d, alpha, perturbation) for d in sizes]
+
+        of_entry = 2 * perturbation * float(np.abs(alpha).max(initial=0.0)) + perturbation**2
+        for position, grams, M in self.parts:
+            size = self.n * of_entry if grams is None else float(np.linalg.norm(abs(M).T @ of_forms(grams)))
+            errors[position] += weight * size
+        return weight * sum(float(np.abs(w) @ of_forms(grams)) for w, grams in self.fixed)
+
+
+class TrainedMachine(NamedTuple):
+    """A machine at a point, with the alpha and gamma of a minorant of the risk.
 
     Attributes
     ----------
     value : float
-        The value that the machine attains.
-    alpha, shares : arrays
-        alpha and gamma of the minorant in `Trainer`.
+        The loss plus half the squared norm of the machine: an upper bound of the risk.
+    alpha, gamma : arrays of shapes (n,) and (m,)
+        The dual point of the minorant in `Trainer`.
     machine : (alpha, scales)
         The machine, as `Learner.at` takes it.
     """
 
     value: float
     alpha: Array
-    shares: Array
+    gamma: Array
     machine: tuple[Array, Array | None]
 
 
 @dataclass(frozen=True, eq=False)
 class Trainer:
-    """A multiple of a risk, trained at given points, and its affine minorants.
+    """A risk times a factor: machines at given kernels, and affine minorants.
 
-    For alpha in the dual domain
+    For every alpha in the domain of the dual, and the gamma below,
 
-        factor * risk(K) >= factor * (l(alpha) - 1/2 sum_i alpha'K_i alpha / gamma_i).
+        factor * risk(K_1, ..., K_m) >= factor * (l(alpha) - 1/2 sum_i alpha'K_i alpha / gamma_i).
 
-    For one kernel, or norm 2, all gamma_i are 1. Otherwise they may be any gamma > 0 with |gamma|_p <= 1,
-    where p = norm / (norm - 2), which is 1 for norm=inf. The attribute `shares` of a machine is its gamma.
+    For one kernel, or norm 2, all gamma_i are 1. For norm > 2 they are any gamma > 0 with |gamma|_p <= 1,
+    where p = norm / (norm - 2) is conjugate to norm / 2; it is 1 for norm=inf.
     """
 
     factor: float
     risk: RiskTerm
-    kernels: list[Kernel]
+    kernels: list[AffineKernel]
 
     @cached_property
     def p(self) -> float:
         """The exponent p of |gamma|_p <= 1, infinite where all gamma_i are 1."""
-        norm = self.risk.learner.norm
-        if len(self.kernels) == 1 or norm == 2:
-            return np.inf
-        return 1.0 if np.isinf(norm) else norm / (norm - 2)
+        return np.inf if len(self.kernels) == 1 else conjugate_exponent(self.risk.learner.norm / 2)
 
     def project(self, alpha: Array) -> Array:
         """Return the projection of alpha on the domain of the dual."""
         learner = self.risk.learner
         return learner.loss.project(alpha, learner.y, learner.bias is not None)
 
-    def below(self, alpha: Array, shares: Array, gradients: list[Array]) -> float:
-        """Add the gradient of the minorant at (alpha, gamma) to the gradients; return its constant."""
-        alpha, learner = self.project(alpha), self.risk.learner
+    def add_minorant(self, alpha: Array, gammas: Array, gradients: list[Array]) -> float:
+        """Add the gradient of the minorant of (alpha, gamma) to `gradients`; return its constant."""
+        alpha, learner, gammas = self.project(alpha), self.risk.learner, self.within_ball(gammas)
         constant = self.factor * learner.loss.dual_value(alpha, learner.y)
-        for kernel, share in zip(self.kernels, shares, strict=True):
-            constant += kernel.add_adjoint(alpha, -self.factor / (2 * share), gradients)
+        for kernel, gamma_i in zip(self.kernels, gammas, strict=True):
+            constant += kernel.add_form(alpha, -self.factor / (2 * gamma_i), gradients)
         return constant
 
+    def add_minorant_errors(self, alpha: Array, gammas: Array, errors: list[float]) -> tuple[float, float]:
+        """Add bounds of the errors of the gradient of `add_minorant` to `errors`.
+
+        Returns
+        -------
+        size, error : float
+            factor * |l(alpha)|, and a bound of the error of the constant. Neither includes the roundings of
+            the last operations.
+        """
+        alpha, gammas = self.project(alpha), self.within_ball(gammas)
+        gain, perturbation = dual_value_of(self.risk.learner, alpha)
+        error = self.factor * gain.error
+        for kernel, gamma_i in zip(self.kernels, gammas, strict=True):
+            error += kernel.add_form_errors(alpha, self.factor / (2 * gamma_i), perturbation, errors)
+        return self.factor * abs(gain.value), error
+
+    def within_ball(self, gammas: Array) -> Array:
+        """Return a gamma with |gamma|_p <= 1 in exact arithmetic, near one with |gamma|_p <= 1 + rounding."""
+        return gammas if np.isinf(self.p) else gammas * (1 - gamma(gammas.size + NORM_ROUNDINGS))
+
     def train(
-        self, points: list[Array], last: Trained | None, slack: float, watch: Watch | None = None
-    ) -> Trained:
-        """Return the machine at a point, warm-started at the last one, with a gap of about `slack`."""
+        self, points: list[Array], last: TrainedMachine | None, slack: float, watch: Watch | None = None
+    ) -> TrainedMachine:
+        """Return the machine at a point, started at the last one, with a gap of about `slack`.
+
+        `slack` is in units of the objective. As the value at the new point is not known, it is compared with
+        the last value.
+        """
         learner = self.risk.learner
         size = 0.0 if last is None else self.factor * abs(last.value)
         accuracy = min(LOOSEST, slack / size) if 0 < size < np.inf else LOOSEST
         Ks = [kernel.at(points) for kernel in self.kernels]
         start = None if last is None else last.alpha
         if self.p < np.inf:
-            shares = self.shares(np.ones(len(Ks))) if last is None else last.shares
-            return self._alternate(Ks, start, shares, accuracy, watch)
+            gammas = minimizing_weights(np.ones(len(Ks)), self.p) if last is None else last.gamma
+            return self._alternate(Ks, start, gammas, accuracy, watch)
         K, bias = np.asarray(sum(Ks)), learner.bias is not None
         one = learn(K, learner.y, learner.loss, bias, start=start, tol=accuracy, watch=watch)
-        return Trained(one.value, one.alpha, np.ones(len(Ks)), (one.alpha, None))
+        return TrainedMachine(one.value, one.alpha, np.ones(len(Ks)), (one.alpha, None))
 
     def _alternate(
-        self, Ks: list[Array], alpha: Array | None, shares: Array, accuracy: float, watch: Watch | None
-    ) -> Trained:
-        """Alternate between alpha at the kernel sum_i K_i / gamma_i and the best gamma for alpha.
+        self, Ks: list[Array], alpha: Array | None, gammas: Array, accuracy: float, watch: Watch | None
+    ) -> TrainedMachine:
+        """Maximise l(alpha) - 1/2 sum_i alpha'K_i alpha / gamma_i alternately over alpha and over gamma.
 
-        This is block coordinate ascent on a function that is concave in alpha and in gamma. The value and the
-        bound are valid wherever it ends.
+        For fixed gamma this is the dual at the kernel sum_i K_i / gamma_i. For fixed alpha the best gamma are
+        the `minimizing_weights` of the lengths sqrt(alpha'K_i alpha).
+        The value and the minorant are valid wherever the alternation ends.
         """
         learner = self.risk.learner
         y, loss, bias = learner.y, learner.loss, learner.bias is not None
         value, attained = np.inf, (np.zeros(y.size), np.ones(len(Ks)))
         alpha = np.zeros(y.size) if alpha is None else alpha
         for _ in range(ROUNDS):
-            K = np.tensordot(1 / shares, np.asarray(Ks), 1)
+            K = np.tensordot(1 / gammas, np.asarray(Ks), 1)
             alpha = learn(K, y, loss, bias, start=alpha, tol=accuracy / 2, watch=watch).alpha
-            machine = blocks_at(Ks, alpha, 1 / shares, y, loss, bias, learner.norm)
+            machine = blocks_at(Ks, alpha, 1 / gammas, y, loss, bias, learner.norm)
             if machine.value < value:
-                value, attained = machine.value, (machine.alpha, 1 / shares)
+                value, attained = machine.value, (machine.alpha, 1 / gammas)
             forms = np.array([float(alpha @ K @ alpha) for K in Ks])
-            shares = self.shares(forms)
-            bound = loss.dual_value(alpha, y) - float(forms @ (1 / shares)) / 2
+            gammas = minimizing_weights(np.sqrt(np.maximum(forms, 0.0)), self.p, SMALLEST_GAMMA)
+            bound = loss.dual_value(alpha, y) - float(forms @ (1 / gammas)) / 2
             if value - bound <= accuracy * abs(value):
                 break
-        return Trained(value, alpha, shares, attained)
-
-    def shares(self, forms: Array) -> Array:
-        """Return the minimiser of sum_i forms_i / gamma_i over |gamma|_p = 1: gamma_i ~ forms_i^(1/(p+1))."""
-        forms = np.maximum(forms, 0.0)
-        largest = float(forms.max())
-        powers = (forms / largest) ** (1 / (self.p + 1)) if largest > 0 else np.ones(forms.size)
-        gamma = np.maximum(powers, SMALLEST_GAMMA)
-        return np.asarray(gamma / lp_length(gamma, self.p))
+        return TrainedMachine(value, alpha, gammas, attained)
 
 
-def read_kernel(K: cp.Expression, n: int, pieces: list[Piece]) -> Kernel | None:
+def read_kernel(K: cp.Expression, n: int, pieces: list[Piece]) -> AffineKernel | None:
     """Return a kernel as a sum of PSD variables, weighted Gram matrices and constants, or None."""
-    places = {piece.variable.id: k for k, piece in enumerate(pieces)}
-    kernel = Kernel(n, [], [])
+    positions = {piece.variable.id: k for k, piece in enumerate(pieces)}
+    kernel = AffineKernel(n, [], [])
     for arg in K.args if isinstance(K, AddExpression) else [K]:
         if isinstance(arg, cp.Variable):
-            kernel.parts.append(Part(places[arg.id]))
+            kernel.parts.append(LinearPart(positions[arg.id]))
             continue
         terms = weighted(arg)
         if terms is None:
@@ -203,7 +239,7 @@ def read_kernel(K: cp.Expression, n: int, pieces: list[Piece]) -> Kernel | None:
             read = read_weights(weights)
             if read is None:
                 return None
-            kernel.parts.extend(Part(places[v.id], block, M) for v, M in read.matrices.items())
+            kernel.parts.extend(LinearPart(positions[v.id], block, M) for v, M in read.matrices.items())
             if read.constant.any():
                 kernel.fixed.append((read.constant, block))
     return kernel

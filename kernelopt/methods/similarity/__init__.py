@@ -1,4 +1,4 @@
-"""Kernels near similarities by first-order steps on the dual, every inner kernel by a rank-one update."""
+"""Kernels near similarity matrices, learned by accelerated gradient ascent on the dual."""
 
 from kernelopt.methods.similarity.method import FirstOrderDual
 

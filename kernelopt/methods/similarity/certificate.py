@@ -1,4 +1,4 @@
-"""The certificate of kernels near similarities, from the data, a point and a dual point alone."""
+"""The certificate of kernels near similarities, computed anew from a primal and a dual point."""
 
 from __future__ import annotations
 
@@ -13,30 +13,36 @@ from kernelopt.structure.nearness import Block, Nearness
 from kernelopt.structure.structure import Structure
 from kernelopt.validation import Array
 
-ROUND_OFF = 1e-12  # of an eigenvalue decomposition, relative to the largest entry
+EIGENVALUE_ROUNDING = 1e-12  # relative to the largest entry: what a decomposition may leave below zero
 
 
-def certificate(
-    structure: Structure, read: Nearness, best: Iterate, proof: Proof
+def certify_iterate(
+    structure: Structure, problem: Nearness, best: Iterate, proof: Proof
 ) -> tuple[Certificate, list[float]]:
-    """Return bounds that repeat nothing of what a method computed, and the sigma of every block.
+    """Return the certificate of a primal and a dual point, and the linear minimum of every block.
 
-    upper: the objective at X, made PSD with its trace, with the machine of alpha and gamma.
-    lower: l(alpha) - price sum (<U, S> + L*(U)) + sum_i tau_i lambda_min(price sum U - zz' / (2 gamma_i)),
-    with alpha, gamma and U brought into their domains first.
+    Of the iterations only the two points are used. The upper bound is the objective at X, see `feasible`,
+    with the risk of the machine of alpha and gamma. The lower bound, without the factor and the offset, is
+
+        l(alpha) - price sum_ik (<U_ik, S_ik> + L*(U_ik)) + sum_i min <G_i, X_i>,
+        G_i = price sum_k U_ik - A_i / (2 gamma_i),
+
+    with alpha, gamma and U_ik projected on their domains. A_i is the derivative of z'K_i z by the variable.
+    For a matrix of trace tau_i it is zz', and the minimum over X_i is tau_i lambda_min(G_i). These minima,
+    times the factor, are the second result: the multipliers of the traces are made of them.
     """
-    X = [cleaned(block, x) for block, x in zip(read.blocks, best.X(), strict=True)]
-    point = {block.piece.variable.id: x for block, x in zip(read.blocks, X, strict=True)}
+    X = [feasible(block, x) for block, x in zip(problem.blocks, best.X(), strict=True)]
+    point = {block.piece.variable.id: x for block, x in zip(problem.blocks, X, strict=True)}
     upper, machines = Evaluator(structure, [(best.alpha, 1 / best.gamma)]).outward(point)
-    lower, least = lower_bound(read, proof, upper)
-    return closed_certificate(structure, lower, upper, point, [proof.alpha], machines), least
+    lower, minima = lower_bound(problem, proof, upper)
+    return closed_certificate(structure, lower, upper, point, [proof.alpha], machines), minima
 
 
-def cleaned(block: Block, X: Array) -> Array:
-    """Return X without negative eigenvalues beyond round-off, or negative entries, with its trace."""
+def feasible(block: Block, X: Array) -> Array:
+    """Return X made positive semidefinite beyond rounding, or non-negative, and scaled to its trace."""
     if block.V is None:
         X = (X + X.T) / 2
-        if block.piece.linear_minimum(X) < -ROUND_OFF * float(np.abs(X).max()):
+        if block.piece.linear_minimum(X) < -EIGENVALUE_ROUNDING * float(np.abs(X).max()):
             X = block.piece.nearest(X)
             X = (X + X.T) / 2
         size = float(np.trace(X))

@@ -1,4 +1,4 @@
-"""What an iteration of the first-order dual methods knows: a point, its machine, and a dual point."""
+"""The inner problem of the first-order dual methods, and what is known after each of their iterations."""
 
 from __future__ import annotations
 
@@ -17,9 +17,21 @@ from kernelopt.validation import Array
 
 @dataclass(frozen=True, eq=False)
 class Iterate:
-    """Bounds of one iteration in units of the risk, the point and the machine of the upper bound, the proof.
+    """The result of one iteration: bounds of the optimum, a primal point and a dual point.
 
-    The machine is f = sum_i K_i alpha / gamma_i + b; the values of the variables are made when wanted.
+    The bounds are those of risk + price * fidelities, without the factor and the offset of the problem.
+
+    Attributes
+    ----------
+    lower, upper : float
+    X : function without arguments
+        Computes the values of the variables. They cost a decomposition, and are not always needed.
+    alpha : array of shape (n,)
+    gamma : array of shape (m,)
+        The upper bound is that of the machine f = sum_i K_i z / gamma_i + b; z is alpha, with zeros at the
+        points without a label.
+    proof : Proof
+        The dual point of the lower bound.
     """
 
     lower: float
@@ -30,38 +42,42 @@ class Iterate:
     proof: Proof
 
 
-def ascent(read: Nearness) -> Ascent:
-    """Return the inner problem over alpha and gamma, without its matrices B."""
-    learner = read.risk.learner
-    totals = [block.total for block in read.blocks]
-    diagonal = read.blocks[0].V is not None
-    return Ascent(learner.loss, learner.y, learner.bias is not None, read.n_points, totals, diagonal)
+def inner_problem(problem: Nearness) -> Ascent:
+    """Return the inner problem over alpha and gamma. Its matrices B_i are to be set by `set_matrix`."""
+    learner = problem.risk.learner
+    totals = [block.total for block in problem.blocks]
+    diagonal = problem.blocks[0].V is not None
+    return Ascent(learner.loss, learner.y, learner.bias is not None, problem.n_points, totals, diagonal)
 
 
-def set_matrix(inner: Ascent, read: Nearness, i: int, B: Array) -> None:
-    """Put B_i, a matrix or a spectrum, into the inner problem: one eigendecomposition for a matrix."""
-    V = read.blocks[i].V
+def set_matrix(inner: Ascent, problem: Nearness, i: int, B: Array) -> None:
+    """Set B_i of the inner problem. A matrix is decomposed; a spectrum belongs to the basis of its block."""
+    V = problem.blocks[i].V
     if V is None:
-        lam, Q = np.linalg.eigh(B)
-        inner.set_spectrum(i, Q, lam)
+        eigenvalues, Q = np.linalg.eigh(B)
+        inner.set_spectrum(i, Q, eigenvalues)
     else:
         inner.set_spectrum(i, V, B)
 
 
-def point(inner: Ascent, read: Nearness) -> list[Array]:
-    """Return the values of the variables that the inner problem ended with."""
-    each = inner.kernel if read.blocks[0].V is None else inner.spectrum
-    return [each(i) for i in range(len(read.blocks))]
+def primal_point(inner: Ascent, problem: Nearness) -> list[Array]:
+    """Return the values of the variables at the last point of the inner problem."""
+    value_of = inner.kernel if problem.blocks[0].V is None else inner.spectrum
+    return [value_of(i) for i in range(len(problem.blocks))]
 
 
 @dataclass(frozen=True, eq=False)
-class Response:
-    """The values of the variables that are best at alpha and gamma, for weights W_i and matrices B_i.
+class BestResponse:
+    """The minimisers X_i of the inner problem at alpha and gamma, and the subgradients U_ik there.
 
-    And U = kappa (X - S) / s: the derivative of the fidelity, which is that of |X - S|^2 / (2 s) + s / 2.
+    X_i minimises -z'K_i z / (2 gamma_i) + W_i |X_i - B_i|_F^2 over its feasible set: it is the projection of
+    B_i + A_i / (4 W_i gamma_i), where A_i is the derivative of z'K_i z by the variable (zz' for a matrix).
+
+    U_ik = kappa (X_i - S_ik) / s_ik. For kappa = 1 it is the gradient of the square |X_i - S_ik|^2 / (2 s_ik)
+    that replaces the fidelity.
     """
 
-    read: Nearness
+    problem: Nearness
     B: list[Array]
     W: Array
     alpha: Array
@@ -70,30 +86,34 @@ class Response:
     kappa: float = 1.0
 
     def X(self) -> list[Array]:
-        """Return the values, one decomposition for each matrix the first time."""
+        """Return the X_i. The first call takes one eigendecomposition for each matrix."""
         return self._X
 
     @cached_property
     def _X(self) -> list[Array]:
-        z = self.read.padded(self.alpha)
-        each = zip(self.read.blocks, self.B, 4 * self.W * self.gamma, strict=True)
+        z = self.problem.padded(self.alpha)
+        each = zip(self.problem.blocks, self.B, 4 * self.W * self.gamma, strict=True)
         return [block.piece.nearest(B + block.adjoint(z) / c) for block, B, c in each]
 
     def U(self) -> list[list[Array]]:
-        """Return U for every fidelity of every block."""
+        """Return the U_ik of every fidelity k of every block i."""
         return [
             [self.kappa * (x - f.target) / scale for f, scale in zip(block.fidelities, s, strict=True)]
-            for block, x, s in zip(self.read.blocks, self._X, self.s, strict=True)
+            for block, x, s in zip(self.problem.blocks, self._X, self.s, strict=True)
         ]
 
 
-def risk_bounds(inner: Ascent, read: Nearness, gap: float) -> tuple[float, float]:
-    """Return l(alpha), and the value of the risk's machine: the primal value of the inner problem."""
-    learner = read.risk.learner
-    linear = learner.loss.dual_value(inner.alpha, learner.y)
-    return linear, gap + linear - float((inner.forms / inner.gamma).sum()) / 2
+def risk_upper_bound(inner: Ascent, problem: Nearness, gap: float) -> float:
+    """Return loss(f + b) + 1/2 max_i |f_i|^2, an upper bound of the risk at the kernels of the inner problem.
+
+    It is the inner gap plus l(alpha) - 1/2 sum_i z'K_i z / gamma_i, by the definition of the gap.
+    """
+    learner = problem.risk.learner
+    dual = learner.loss.dual_value(inner.alpha, learner.y) - float((inner.forms / inner.gamma).sum()) / 2
+    return gap + dual
 
 
-def allowance(read: Nearness, control: Control, upper: float) -> float:
-    """Return the gap that the tolerance allows, in units of the risk."""
-    return control.tol * max(abs(read.factor * upper + read.offset), control.floor) / read.factor
+def allowed_gap(problem: Nearness, control: Control, upper: float) -> float:
+    """Return the gap that meets the tolerance, in the units of `Iterate`; `upper` is in these units too."""
+    value = problem.factor * upper + problem.offset
+    return control.tol * max(abs(value), control.floor) / problem.factor

@@ -1,4 +1,4 @@
-"""`first-order-dual`: what it needs, and its loop."""
+"""The method "first-order-dual" for kernels near similarity matrices."""
 
 from __future__ import annotations
 
@@ -7,62 +7,73 @@ from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple
 
+import numpy as np
+
 from kernelopt.errors import InputError
 from kernelopt.fidelities import Fidelity, Proximal, Radial
 from kernelopt.methods.control import Control
 from kernelopt.methods.method import Cost, Method, Outcome
-from kernelopt.methods.similarity.certificate import certificate
+from kernelopt.methods.similarity.admm import admm_iterates
+from kernelopt.methods.similarity.certificate import certify_iterate
 from kernelopt.methods.similarity.iterate import Iterate
-from kernelopt.methods.similarity.radial import by_scales
+from kernelopt.methods.similarity.reweighted import reweighted_iterates
 from kernelopt.methods.similarity.spectra.ascent import quadratic_curve
-from kernelopt.methods.similarity.splitting import by_splitting
-from kernelopt.methods.similarity.squared import squared
+from kernelopt.methods.similarity.squared import squared_iterates
 from kernelopt.structure.nearness import Nearness, read_nearness
 from kernelopt.structure.pieces import size_multipliers
 from kernelopt.structure.structure import Structure
 from kernelopt.validation import Array, whole
 
-ROUNDING = 1e-11  # relative, of the sums in the loop against the dense algebra of the certificate
+BOUND_ROUNDING = 1e-11  # relative: what a bound of an iteration may differ from that of the certificate
+# Measured seconds: of the start; for one kernel in one iteration, whatever its size; of an eigendecomposition
+# with passes over the matrix, per N^3; and of the passes over a basis, where spectra are learned, per N^2.
+START_SECONDS, FIXED_SECONDS, DECOMPOSITION, PASSES = 5e-3, 2e-4, 3e-9, 2e-8
 REMEDY = "Try method='exact' if it fits, or accept the bounds."
 
 
-class Loop(NamedTuple):
-    """The iterations for a fidelity, and what they were measured to take to 1e-5."""
+class Scheme(NamedTuple):
+    """An iteration for one kind of fidelity, and its cost in eigendecompositions of each kernel."""
 
     iterates: Callable[[Nearness, Control], Iterator[Iterate]]
-    decompositions: int
-    free: int = 1  # times as many where the trace is free
+    decompositions: int  # measured, to a gap of 1e-5
+    free_trace_factor: int = 1  # how many times as many where a trace is free, measured
 
 
-def loop_of(fidelity: Fidelity) -> Loop | None:
-    """Return the iterations for a fidelity by what it states, None where it does not state enough."""
+def scheme_of(fidelity: Fidelity) -> Scheme | None:
+    """Return the scheme for the methods that a fidelity has, None if it has neither of the two protocols."""
     if isinstance(fidelity, Radial):
         if fidelity.quadratic:
-            return Loop(partial(squared, radial=fidelity), 3)
-        return Loop(partial(by_scales, radial=fidelity), 15)
+            return Scheme(partial(squared_iterates, radial=fidelity), 3)
+        return Scheme(partial(reweighted_iterates, radial=fidelity), 15)
     if isinstance(fidelity, Proximal):
-        return Loop(partial(by_splitting, proximal=fidelity), 150, 5)  # its bounds come in slowly there
+        return Scheme(partial(admm_iterates, proximal=fidelity), 150, 5)
     return None
 
 
 class Match(NamedTuple):
-    """The problem as read, and the iterations for its fidelity."""
+    """The problem as kernels near similarities, and the scheme for its fidelity."""
 
     structure: Structure
-    read: Nearness
-    loop: Loop
+    problem: Nearness
+    scheme: Scheme
 
 
 @dataclass(frozen=True)
 class FirstOrderDual(Method):
-    """Learns kernels near similarities by accelerated steps on the dual.
+    """Learns kernels near similarity matrices by accelerated gradient ascent on the dual.
 
-    For fixed alpha the best kernel is the projection of a fixed matrix plus a multiple of zz', a rank-one
-    update of one eigendecomposition. The squared Frobenius norm needs that one alone; for the Frobenius
-    norm the weights of squares are iterated; for entrywise absolute values it is the K-step of an
-    alternating direction method. A fidelity of one's own is iterated like the Frobenius norm where it is
-    `Radial`, and like absolute values where it is `Proximal`. Every report is certified: the duals of all
-    three are free, or cost one smallest eigenvalue.
+    All schemes rest on the problem with squared Frobenius distances, the inner problem of `Ascent`. There the
+    best kernel at a given alpha is the projection of B + c zz' on the PSD matrices of given trace. One
+    eigendecomposition of the fixed matrix B serves for all alpha, since zz' has rank one.
+
+    * Squared Frobenius norm: the inner problem is the problem, and B the mean of the similarities.
+    * Frobenius norm, and every `Radial` fidelity: iteratively reweighted squares; each iteration solves an
+      inner problem.
+    * Entrywise absolute values, and every `Proximal` fidelity: the alternating direction method of
+      multipliers, whose minimisation over the kernels is an inner problem.
+
+    Every report has a lower bound, of the dual point of the iteration. It needs no decomposition in the first
+    two schemes, and one smallest eigenvalue for each kernel in the third.
 
     Parameters
     ----------
@@ -77,16 +88,16 @@ class FirstOrderDual(Method):
 
     def match(self, structure: Structure) -> Match | str:
         """Read the kernels and their fidelities; the loss must be one of the hinges or the squared loss."""
-        read = read_nearness(structure)
-        if isinstance(read, str):
-            return read
-        loop = loop_of(read.fidelity)
-        if loop is None:
+        problem = read_nearness(structure)
+        if isinstance(problem, str):
+            return problem
+        scheme = scheme_of(problem.fidelity)
+        if scheme is None:
             return (
-                f"its fidelity {read.fidelity!r} states neither a scale nor a proximal operator "
+                f"its fidelity {problem.fidelity!r} states neither a scale nor a proximal operator "
                 "('mirror-descent' and 'exact' take any)"
             )
-        learner = read.risk.learner
+        learner = problem.risk.learner
         try:
             quadratic_curve(learner.loss, learner.y)
         except InputError:
@@ -94,29 +105,30 @@ class FirstOrderDual(Method):
                 f"its loss must be one of the hinges or the squared loss, not {learner.loss!r} "
                 "('mirror-descent' and 'exact' take any)"
             )
-        return Match(structure, read, loop)
+        return Match(structure, problem, scheme)
 
     def cost(self, match: Match) -> Cost:
-        _, read, loop = match
-        N, m = read.n_points, len(read.blocks)
-        free = any(block.total is None for block in read.blocks)
-        iterations = loop.decompositions * (loop.free if free else 1)
-        # An eigendecomposition and some passes over a matrix; over spectra passes alone.
-        matrix = 2e-4 + (3e-9 * N**3 if read.blocks[0].V is None else 2e-8 * N**2)
-        return Cost(5e-3 + m * iterations * matrix, certified=True)
+        _, problem, scheme = match
+        N, m = problem.n_points, len(problem.blocks)
+        free = any(block.total is None for block in problem.blocks)
+        iterations = scheme.decompositions * (scheme.free_trace_factor if free else 1)
+        learns_matrices = problem.blocks[0].V is None
+        one = FIXED_SECONDS + (DECOMPOSITION * N**3 if learns_matrices else PASSES * N**2)
+        return Cost(START_SECONDS + m * iterations * one, certified=True)
 
     def run(self, match: Match, control: Control) -> Outcome | None:
-        structure, read, loop = match
+        structure, problem, scheme = match
         best: Iterate | None = None
         with control:
-            for iterate in loop.iterates(read, control):
-                lower, upper = (read.factor * bound + read.offset for bound in (iterate.lower, iterate.upper))
-                slack = ROUNDING * abs(upper)
+            for iterate in scheme.iterates(problem, control):
+                bounds = np.array([iterate.lower, iterate.upper])
+                lower, upper = (problem.factor * bounds + problem.offset).tolist()
+                slack = BOUND_ROUNDING * abs(upper)
                 if best is None or upper + slack < control.upper:
                     best = iterate
                 point: dict[int, Array] = {}
-                if control.callback is not None:  # making it costs a decomposition
-                    point = {b.piece.variable.id: x for b, x in zip(read.blocks, iterate.X(), strict=True)}
+                if control.callback is not None:  # a decomposition
+                    point = {b.piece.variable.id: x for b, x in zip(problem.blocks, iterate.X(), strict=True)}
                 if control.report(lower - slack, upper + slack, point=point, proof=iterate.proof):
                     break
                 if control.iterations >= self.max_iterations:
@@ -125,11 +137,11 @@ class FirstOrderDual(Method):
         if best is None:
             return None
         with control.certifying():
-            found, least = certificate(structure, read, best, control.proof or best.proof)
+            certificate, minima = certify_iterate(structure, problem, best, control.proof or best.proof)
         return Outcome(
-            {v.id: x for v, x in found.point.items()},
-            multipliers=size_multipliers(structure, [block.piece for block in read.blocks], least),
-            certificate=found,
+            {v.id: x for v, x in certificate.point.items()},
+            multipliers=size_multipliers(structure, [block.piece for block in problem.blocks], minima),
+            certificate=certificate,
             solver=self.name,
             iterations=control.iterations,
             remedy=REMEDY,

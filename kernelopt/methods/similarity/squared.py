@@ -1,4 +1,4 @@
-"""Multiples of the squared Frobenius norm: one eigendecomposition per kernel, all in all."""
+"""Squared Frobenius distances: the learning problem itself is the inner problem of `Ascent`."""
 
 from __future__ import annotations
 
@@ -9,32 +9,44 @@ import numpy as np
 from kernelopt.certificates.lower.near import Proof
 from kernelopt.fidelities import Radial
 from kernelopt.methods.control import Control
-from kernelopt.methods.similarity.iterate import Iterate, Response, allowance, ascent, set_matrix
+from kernelopt.methods.similarity.iterate import (
+    BestResponse,
+    Iterate,
+    allowed_gap,
+    inner_problem,
+    set_matrix,
+)
 from kernelopt.structure.nearness import Nearness
 
-STEPS = 2000  # accelerated steps between two reports
-SHARE = 0.1  # of the gap, that the next report asks for
-ACCURACY = 0.9  # of the tolerance
+STEPS = 2000  # accelerated steps between two reports, at most
+GAP_REDUCTION = 0.1  # the next report follows when the gap is this share of the present one
+ACCURACY = 0.9  # of the allowed gap: the rest is left for the rounding bounds of the certificate
 
 
-def squared(read: Nearness, control: Control, radial: Radial) -> Iterator[Iterate]:
-    """Maximise l(alpha) + sum_i min_K [ -z'Kz / (2 gamma_i) + price sum_k |K - S_ik|^2 / (2 s) ].
+def squared_iterates(problem: Nearness, control: Control, radial: Radial) -> Iterator[Iterate]:
+    """Solve the problem for L(D) = |D|_F^2 / (2 s), where s is a constant.
 
-    The sum of squares is k |K - mean|^2 plus a constant, so that the inner problem is the whole problem.
+    The sum of the fidelities of one kernel is a square around the mean B_i of its similarities,
+
+        price sum_k L(K_i - S_ik) = W_i |K_i - B_i|_F^2 + price sum_k L(S_ik - B_i)
+
+    with W_i = price sum_k 1 / (2 s). So `Ascent` maximises the dual of the problem, up to the constant
+    price sum_ik L(S_ik - B_i). One eigendecomposition of every B_i is enough.
     """
-    inner = ascent(read)
-    means = [block.targets.mean(axis=0) for block in read.blocks]
-    scales = [radial.scale(np.ones(len(block.fidelities))) for block in read.blocks]  # of any length
-    W = read.price * np.array([(1 / (2 * s)).sum() for s in scales])
+    inner = inner_problem(problem)
+    means = [block.targets.mean(axis=0) for block in problem.blocks]
+    scales = [radial.scale(np.ones(len(block.fidelities))) for block in problem.blocks]  # s, at any length
+    W = problem.price * np.array([(1 / (2 * s)).sum() for s in scales])
     constant = 0.0
-    for i, (block, mean) in enumerate(zip(read.blocks, means, strict=True)):
-        set_matrix(inner, read, i, mean)
-        constant += read.price * sum(read.fidelity.value(S - mean) for S in block.targets)
-    tol, steps = np.inf, 1
+    for i, (block, mean) in enumerate(zip(problem.blocks, means, strict=True)):
+        set_matrix(inner, problem, i, mean)
+        constant += problem.price * sum(problem.fidelity.value(S - mean) for S in block.targets)
+    tol, steps = np.inf, 1  # bounds are reported after the first step
     while True:
         value, gap = inner.solve(W, tol, steps, control.check)
         lower, upper = value + constant, value + constant + gap
         alpha, gamma = inner.alpha.copy(), inner.gamma.copy()
-        made = Response(read, means, W, alpha, gamma, scales)
-        yield Iterate(lower, upper, made.X, alpha, gamma, Proof(alpha, gamma, made.U))
-        tol, steps = max(ACCURACY * allowance(read, control, upper), SHARE * gap), STEPS
+        response = BestResponse(problem, means, W, alpha, gamma, scales)
+        yield Iterate(lower, upper, response.X, alpha, gamma, Proof(alpha, gamma, response.U))
+        tol = max(ACCURACY * allowed_gap(problem, control, upper), GAP_REDUCTION * gap)
+        steps = STEPS

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 import cvxpy as cp
 import numpy as np
 
-from kernelopt import ParameterError
 from kernelopt.extend import Curve, Loss, Weight, checked_weight, per_sample, positive, weighted_sum
 
 
@@ -22,8 +21,7 @@ class quantile(Loss):
 
     def __post_init__(self):
         object.__setattr__(self, "C", checked_weight(self.C, "C"))
-        if not positive(self.share, "share") < 1:
-            raise ParameterError(f"share must be below 1, got {self.share}. The median has share=0.5.")
+        object.__setattr__(self, "share", positive(self.share, "share", below=1))
 
     def expression(self, fit, y):
         return weighted_sum(self.C, self.share * cp.pos(y - fit) + (1 - self.share) * cp.pos(fit - y))

@@ -1,4 +1,4 @@
-"""Kernels near given matrices: spectra under a rank-one change, and the dual ascent made of them."""
+"""Dual ascent for a learner and kernels near given matrices, by rank-one changes of known spectra."""
 
 from kernelopt.methods.similarity.spectra.ascent import Ascent
 

@@ -7,10 +7,7 @@ concave with the gradient -f, f = sum_i K_i z / gamma_i, by Danskin's theorem.
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
-from numpy.typing import NDArray
 
 from kernelopt.methods.similarity.spectra.offset import box_maximiser, box_maximum, minimize_offset
 from kernelopt.methods.similarity.spectra.projection import Eigenpairs, project, project_diagonal
@@ -19,10 +16,20 @@ from kernelopt.methods.similarity.spectra.simplex_weights import (
     gamma_is_optimal,
     update_gamma,
 )
-from kernelopt.numerics.compiling import compiled, summed
+from kernelopt.methods.similarity.spectra.state import (
+    INTERCEPT,
+    LIPSCHITZ,
+    MULTIPLIER,
+    PROJECTIONS,
+    STEPS,
+    STOP,
+    ProblemData,
+    State,
+)
+from kernelopt.numerics.compiling import compiled
 from kernelopt.validation import Array
 
-GAMMA_ACCURACY = 0.2  # of the tolerance: the error of d that gamma may cause
+GAMMA_ACCURACY = 0.2  # of the tolerance: the error that a gamma which is not optimal may cause in d
 INTERCEPT_ACCURACY = 0.01  # of the tolerance: the error of the primal value that b may cause
 RELATIVE_ACCURACY = 1e-9  # of l(alpha): the same for loose tolerances
 MAX_ROUNDS = 60  # of the search for gamma at one alpha, and of the rescalings of the first point
@@ -30,43 +37,6 @@ GROW, SHRINK = 2.0, 0.8  # of the Lipschitz estimate: after a rejected step, and
 GAP_ROUNDING = 1e-14  # of l(alpha): about the rounding of its sum, so that no smaller gap is meaningful
 RESCALING = 0.1  # the first point is rescaled where the best factor is below this
 MIN_LIPSCHITZ = 1e-200  # the estimate must stay positive, as it is a divisor
-
-LIPSCHITZ, MULTIPLIER, INTERCEPT = 0, 1, 2  # entries of State.warm
-STEPS, PROJECTIONS, STOP = 0, 1, 2  # entries of State.counts
-
-
-class ProblemData(NamedTuple):
-    """The data of the problem.
-
-    `linear`, `curvature`, `lower`, `upper` define l(a) = linear'a - a'diag(curvature)a / 2 on a box;
-    B_i = bases_i diag(spectra_i) bases_i'; `totals` are the traces, nan where the trace is free.
-    """
-
-    linear: Array
-    curvature: Array
-    lower: Array
-    upper: Array
-    bias: bool
-    bases: Array
-    spectra: Array
-    totals: Array
-    diagonal: bool
-
-
-class State(NamedTuple):
-    """The last point, which is the start of the next call, and what was computed there."""
-
-    alpha: Array
-    predictor: Array  # f
-    gamma: Array
-    elasticities: Array  # -dlog q_i / dlog gamma_i, q_i = z'K_i z
-    forms: Array  # q_i
-    distances: Array  # |K_i - B_i|_F^2
-    squares: Array  # |K_i|_F^2
-    shifts: Array  # theta_i
-    pairs: Eigenpairs  # of all K_i
-    warm: Array  # warm starts: Lipschitz estimate (0: none yet), multiplier of sum alpha = 0, intercept b
-    counts: NDArray[np.intp]  # steps, projections, and a flag by which another thread ends the ascent
 
 
 @compiled
@@ -135,7 +105,7 @@ def rescaled_start(alpha: Array, data: ProblemData, weights: Array, tol: float, 
     return alpha
 
 
-@summed
+@compiled(any_order=True)
 def restarts(x: Array, point: Array, candidate: Array) -> bool:
     """Whether (point - candidate)'(candidate - x) > 0: the move from x is against the proximal gradient."""
     total = 0.0
@@ -144,7 +114,7 @@ def restarts(x: Array, point: Array, candidate: Array) -> bool:
     return total > 0
 
 
-@summed
+@compiled(any_order=True)
 def extrapolated(x: Array, candidate: Array, factor: float) -> Array:
     """Return candidate + factor (candidate - x)."""
     point = np.empty(x.size)
@@ -208,7 +178,7 @@ def term(i: int, rotated: Array, image: Array, weight: float, data: ProblemData,
     return float(weight * values.distance - values.form / (2 * gamma))
 
 
-@summed
+@compiled(any_order=True)
 def dual_loss(alpha: Array, data: ProblemData) -> float:
     """Return l(alpha)."""
     total = 0.0
@@ -254,7 +224,7 @@ def first_lipschitz(x: Array, f: Array) -> float:
     return form / square if square > 0 and form > 0 else 1.0
 
 
-@summed
+@compiled(any_order=True)
 def rejected(
     lipschitz: float, point: Array, candidate: Array, increase: float, f: Array, f_candidate: Array
 ) -> bool:

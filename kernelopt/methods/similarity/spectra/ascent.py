@@ -17,9 +17,9 @@ from kernelopt.validation import Array, positive
 if TYPE_CHECKING:
     from kernelopt.methods.similarity.spectra.projection import Eigenpairs
 
-UNWATCHED_WORK = 1e7  # steps times entries of the kernels: some hundredths of a second, without a watch
-JOIN_SECONDS = 0.5  # for which a stopped ascent may finish its step, so that its point can be used
-START_FRACTION = 0.05  # of the maximiser of l(alpha) on its box
+UNWATCHED_WORK = 1e7  # steps times entries of the kernels, that take some hundredths of a second: no thread
+JOIN_SECONDS = 0.5  # that a stopped ascent has to finish its step, so that its point can be used
+START_FRACTION = 0.05  # of the maximiser of l on its box: kernels keep alpha smaller, often by far
 CANCELLATION = 1e-6  # of |B|^2: a smaller |K - B|^2, as a difference of sums, has lost about six digits
 
 
@@ -87,8 +87,7 @@ class Ascent:
         diagonal: bool,
     ) -> None:
         # Not at the top: numba is slow to import.
-        from kernelopt.methods.similarity.spectra.accelerated_ascent import ProblemData, State
-        from kernelopt.methods.similarity.spectra.projection import Eigenpairs
+        from kernelopt.methods.similarity.spectra.state import ProblemData, State
 
         curve = quadratic_curve(loss, y)
         m, n, N = len(totals), y.size, n_points
@@ -109,19 +108,7 @@ class Ascent:
             totals=np.array(traces),
             diagonal=bool(diagonal),
         )
-        self._state = State(
-            alpha=np.array(loss.project(starting_alpha(curve), y, bias)),
-            predictor=np.zeros(n),
-            gamma=np.full(m, 1 / m),
-            elasticities=np.full(m, 0.5),  # a guess between constant forms (0) and inverse ones (1)
-            forms=np.zeros(m),
-            distances=np.zeros(m),
-            squares=np.zeros(m),
-            shifts=np.zeros(m),
-            pairs=Eigenpairs.empty(m, N),
-            warm=np.zeros(3),
-            counts=np.zeros(3, dtype=np.intp),
-        )
+        self._state = State.at(np.array(loss.project(starting_alpha(curve), y, bias)), m, N)
         state = self._state
         self.alpha, self.gamma, self.predictor = state.alpha, state.gamma, state.predictor
         self.forms, self.distances = state.forms, state.distances
@@ -173,7 +160,8 @@ class Ascent:
 
     def _maximize(self, weights: Array, tol: float, steps: int, watch: Watch | None) -> tuple[float, float]:
         """Return the value and the gap of `maximize`, in a watched thread where it may take long."""
-        from kernelopt.methods.similarity.spectra.accelerated_ascent import STOP, maximize
+        from kernelopt.methods.similarity.spectra.accelerated_ascent import maximize
+        from kernelopt.methods.similarity.spectra.state import STOP
 
         counts, entries = self._state.counts, self._data.bases.size
         counts[STOP] = 0
@@ -258,7 +246,7 @@ def quadratic_curve(loss: Loss, y: Array) -> Curve:
 
 
 def starting_alpha(curve: Curve) -> Array:
-    """Return 0.05 of the maximiser of l on its box. At alpha = 0 the objective does not depend on gamma."""
+    """Return START_FRACTION of the maximiser of l on its box, and not 0, where d does not depend on gamma."""
     bound = np.where(curve.linear > 0, curve.upper, -curve.lower)
     with np.errstate(divide="ignore", invalid="ignore"):
         best = np.where(curve.curvature > 0, np.abs(curve.linear) / curve.curvature, np.inf)

@@ -1,21 +1,30 @@
-"""The one-dimensional problems over an offset nu: the intercept, and the multiplier of sum a = 0.
+"""The one-dimensional dual of a separable quadratic problem on a box with the constraint sum a = 0.
 
-Both minimise the convex function g(nu) = max over lower <= a <= upper of
-sum_k (linear_k - nu) a_k - curvature_k / 2 a_k^2.
+The Lagrange multiplier nu of the constraint minimises the convex function
+
+    g(nu) = max over lower <= a <= upper of  sum_k (linear_k - nu) a_k - curvature_k a_k^2 / 2.
+
+It is used twice. In a proximal step nu is the multiplier of sum alpha = 0. In the primal value nu is the
+intercept b: if `linear` is the linear coefficient of l less the predictions f, then g(b) = loss(f + b).
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from kernelopt.numerics.compiling import compiled, summed
+from kernelopt.numerics.compiling import compiled
 from kernelopt.validation import Array
 
 EPS = float(np.finfo(float).eps)
+SUM_ROUNDING = 4  # units of rounding of sum |a|: a smaller g' = -sum a is taken as zero
+FIRST_STRIDE = 1e-3  # of max |linear|, which has the scale of nu: the first step where Newton gives none
+SMALLEST_STRIDE = 1e-300  # not zero, so that it can grow
+STRIDE_GROWTH = 4  # the number of steps to a bracket is logarithmic in its distance
+BISECT_EVERY = 8  # iterations: the bracket is halved this often at least
 MAX_ITERATIONS = 200  # a safeguard: the search ends earlier, at a small g' or an empty bracket
 
 
-@summed
+@compiled(any_order=True)
 def box_maximum(
     nu: float, linear: Array, curvature: Array, lower: Array, upper: Array
 ) -> tuple[float, float, float, float]:
@@ -48,21 +57,22 @@ def minimize_offset(
 ) -> tuple[float, float]:
     """Return nu with g(nu) <= min g + slack, and g(nu); where slack < 0, nu with g'(nu) = 0 to rounding.
 
-    Newton's method on g', safeguarded by a bracket. Until the minimiser is bracketed, a step that Newton
-    does not give has a length that grows fourfold. Where g'' = 0, or where Newton's step leaves the bracket,
-    the next point is the one at which the tangents of g at the ends of the bracket intersect. By
-    convexity g is nowhere below the value of the tangents there: this ends the search at `slack`.
+    This is Newton's method on g', safeguarded by a bracket of the minimiser. Where g'' = 0, or where a Newton
+    step leaves the bracket, another point is taken instead. Before both ends of the bracket are known, it is
+    a step in the direction of descent; the length of these steps grows by the factor STRIDE_GROWTH.
+    Afterwards it is the intersection of the tangents of g at both ends. By convexity g is nowhere below the
+    height of this intersection: the search ends where the lowest g is within `slack` of it.
     """
     low, high, g_low, g_high, s_low, s_high = -np.inf, np.inf, np.inf, np.inf, 0.0, 0.0
     nu, best, lowest = start, start, np.inf
-    stride = EPS * abs(start) + 1e-300  # not zero, so that it can grow
+    stride = EPS * abs(start) + SMALLEST_STRIDE
     for k in range(linear.size):
-        stride = max(stride, 1e-3 * abs(linear[k]))  # of the scale of nu
+        stride = max(stride, FIRST_STRIDE * abs(linear[k]))
     for iteration in range(MAX_ITERATIONS):
         value, total, rate, size = box_maximum(nu, linear, curvature, lower, upper)
         if value <= lowest or slack < 0:
             best, lowest = nu, value
-        if abs(total) <= 4 * EPS * size:
+        if abs(total) <= SUM_ROUNDING * EPS * size:
             break
         if total > 0:
             low, g_low, s_low = nu, value, total
@@ -70,7 +80,7 @@ def minimize_offset(
             high, g_high, s_high = nu, value, total
         if low == -np.inf or high == np.inf:
             fallback = nu + stride if total > 0 else nu - stride
-            stride *= 4
+            stride *= STRIDE_GROWTH
         else:
             width = high - low
             crossing = (g_low - g_high - s_high * width) / (s_low - s_high)
@@ -80,7 +90,7 @@ def minimize_offset(
         new = nu + total / rate if rate > 0 else fallback
         if not low < new < high:
             new = fallback
-        if high - low < np.inf and (iteration % 8 == 7 or not low < new < high):
+        if high - low < np.inf and (iteration % BISECT_EVERY == BISECT_EVERY - 1 or not low < new < high):
             new = (low + high) / 2
             if not low < new < high:
                 break

@@ -1,4 +1,8 @@
-"""The projection of a diagonal matrix plus a rank-one term on the positive semidefinite matrices."""
+"""The projection of a diagonal matrix plus a rank-one term on the positive semidefinite matrices.
+
+The projection in the Frobenius norm keeps the eigenvectors and projects the eigenvalues, on the non-negative
+orthant or, where the trace is given, on a simplex.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +17,7 @@ from kernelopt.methods.similarity.spectra.secular import (
     secular_root,
     undo_rotations,
 )
-from kernelopt.numerics.compiling import compiled, summed
+from kernelopt.numerics.compiling import compiled
 from kernelopt.validation import Array
 
 
@@ -103,12 +107,15 @@ def leading_eigenpairs(
 ) -> tuple[int, float]:
     """Compute the eigenpairs of M with mu > theta, largest first; return their number and theta.
 
-    The deflated eigenvalues and the secular roots are merged in descending order. By interlacing root j is
-    at most pole j + 1: it is computed only where this bound is above theta and above every deflated
-    eigenvalue that remains. After r
-    eigenvalues theta_r = (mu_1 + ... + mu_r - total) / r; the loop ends at mu_{r+1} <= theta_r, where
-    theta = theta_r (Held, Wolfe, Crowder, Math. Programming 6 (1974)). Differences are computed from
-    mu_1: height = mu_1 - theta. Sets products_k = v_k'u and forms_k = v_k' B v_k.
+    Sets products_k = v_k'u and forms_k = v_k' B v_k, and the weights of `pairs` to (mu_k - theta)_+.
+
+    The deflated eigenvalues and the roots of the secular equation are merged in descending order. Root j is
+    at most pole j + 1 by interlacing. It is computed only where this bound is above theta, and above every
+    deflated eigenvalue that remains.
+
+    theta is found by sorting (Held, Wolfe, Crowder, Math. Programming 6 (1974)). After r eigenvalues let
+    theta_r = (mu_1 + ... + mu_r - total) / r. The loop ends at the first mu_{r+1} <= theta_r, and
+    theta = theta_r. For accuracy all differences are taken from mu_1: height = mu_1 - theta_r.
     """
     n = poles.size
     length = np.sqrt(np.dot(components[:n_poles], components[:n_poles]))
@@ -131,11 +138,8 @@ def leading_eigenpairs(
         if top - value >= height:
             break
         row = pairs.vectors[rank]
-        for k in range(n_poles, n):
-            row[k] = 0.0
+        row[:] = 0.0
         if take_deflated:
-            for k in range(n_poles):
-                row[k] = 0.0
             row[deflated] = 1.0
             pairs.squares[rank], forms[rank] = 1.0, poles[deflated]
             products[rank] = components[deflated]
@@ -150,24 +154,36 @@ def leading_eigenpairs(
             top = value if rank == 1 else top
             drop += top - value
             height = (total + drop) / rank
-    mass = 0.0
-    for k in range(rank):
-        pairs.weights[k] = height - (top - pairs.weights[k])
-        mass += pairs.weights[k]
-    for k in range(n):  # scaled, so that the trace is `total` to rounding
-        pairs.weights[k] *= (total / mass if fixed else 1.0) if k < rank else 0.0
+    subtract_shift(pairs.weights, rank, top, height, total)
     return rank, top - height
 
 
-@summed
+@compiled
+def subtract_shift(weights: Array, rank: int, top: float, height: float, total: float) -> None:
+    """Replace the first `rank` eigenvalues mu_k by mu_k - theta, theta = top - height, and the others by 0.
+
+    Unless `total` is nan, the results are scaled so that their sum is `total` to rounding.
+    """
+    mass, factor = 0.0, 1.0
+    for k in range(rank):
+        weights[k] = height - (top - weights[k])
+        mass += weights[k]
+    if not np.isnan(total):
+        factor = total / mass
+    for k in range(weights.size):
+        weights[k] = factor * weights[k] if k < rank else 0.0
+
+
+@compiled(any_order=True)
 def project_diagonal(
     spectrum: Array, u: Array, c: float, total: float, pairs: Eigenpairs, out: Array
 ) -> Values:
     """Project diag(spectrum + c u^2) on the diagonal K >= 0 of trace `total`, or of any where that is nan.
 
-    K = diag((mu - theta)_+) with mu = spectrum + c u^2. theta is the limit of Michelot's iteration
-    (JOTA 50 (1986)): theta = (sum of the entries above theta - total) / their number. The sequence
-    increases and is final when the number of entries above it stays.
+    K = diag((mu - theta)_+) with mu = spectrum + c u^2, where theta solves sum_k (mu_k - theta)_+ = total.
+    It is found by the iteration of Michelot (JOTA 50 (1986)): from theta = -infinity, the next theta is
+    (the sum of the mu_k > theta, less total) / (their number). The sequence increases, and ends when the
+    number of mu_k above it stays the same.
     """
     n = spectrum.size
     mu = pairs.weights

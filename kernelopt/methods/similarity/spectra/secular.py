@@ -1,7 +1,12 @@
 """The eigenvalues of diag(spectrum) + c u u', one at a time, by the secular equation.
 
-Deflation follows LAPACK's dlaed2 and the roots LAPACK's dlaed4. Eigenvalues whose entry of u is zero to
-rounding are eigenvalues of diag(spectrum) already and need no equation.
+With the poles d_k = spectrum_k, rho = c |u|^2 and z = u / |u|, the eigenvalues mu are the roots of
+
+    1 / rho + sum_k z_k^2 / (d_k - mu) = 0
+
+if all u_k != 0 and all d_k differ (G. H. Golub, Some modified matrix eigenvalue problems, SIAM Review 15
+(1973)). An eigenvector is v with v_k = z_k / (d_k - mu). Where u_k is zero to rounding, d_k is an eigenvalue
+itself and is deflated. Deflation follows LAPACK's dlaed2, and the roots are found as by LAPACK's dlaed4.
 """
 
 from __future__ import annotations
@@ -9,11 +14,13 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelopt.numerics.compiling import compiled, summed
+from kernelopt.numerics.compiling import compiled
 from kernelopt.validation import Array
 
 EPS = float(np.finfo(float).eps)
+DEFLATION = 8  # units of rounding of the largest pole: the constant of dlaed2
 RELATIVE_STEP = 1e-8  # the iteration is quadratic: a step of this relative size leaves an error of 1e-16
+BISECT_EVERY = 16  # iterations: more than a search takes but for rounding
 MAX_ITERATIONS = 200  # a safeguard: the iteration ends earlier, at a small step or an empty bracket
 
 
@@ -30,22 +37,25 @@ def deflate(
 ) -> tuple[int, int]:
     """Split off the eigenvalues of diag(spectrum) + c u u' that need no equation, as LAPACK's dlaed2 does.
 
-    With tol = 8 eps max |spectrum|, coordinate k is deflated where c |u| |u_k| <= tol: it is then an
-    eigenvector with the eigenvalue spectrum_k. Two neighbouring poles p < q with components u_p, u_q are
-    rotated in their plane, such that u_p becomes zero, where the entry (q - p) u_p u_q / (u_p^2 + u_q^2)
-    that the rotation creates beside the diagonal is at most tol; the first of the two is then deflated.
+    Both rules neglect entries of the matrix of at most tol = 8 eps max_k |spectrum_k|.
 
-    Position k of `poles` and `components` belongs to coordinate `order[k]` of the rotated system. The
-    first positions hold the poles that remain, ascending, with their components of u; the others hold the
-    deflated eigenvalues, descending. Rotation j turns the plane of the coordinates `planes[j]` by an angle
-    with the cosine and sine `rotations[j]`. Returns the number of poles that remain, and of rotations.
+    1. Coordinate k is deflated where c |u| |u_k| <= tol: it is an eigenvector with the eigenvalue spectrum_k.
+    2. For two neighbouring poles p <= q with components u_p and u_q, the rotation in their plane with the
+       cosine u_q / r and the sine u_p / r, r^2 = u_p^2 + u_q^2, makes the component of p zero. It creates the
+       entry (q - p) u_p u_q / r^2 beside the diagonal. Where that is at most tol, the first of the two
+       coordinates is deflated, with the eigenvalue p + (q - p) u_p^2 / r^2.
+
+    Position k of `poles` and `components` belongs to coordinate `order[k]` after the rotations. The first
+    positions hold the poles that remain, ascending, with their components of u. The others hold the
+    deflated eigenvalues, descending. Rotation j is that of the two coordinates `planes[j]`, with the cosine
+    and sine `rotations[j]`. Returns the number of poles that remain, and of rotations.
     """
     n = spectrum.size
     largest, square = 0.0, 0.0
     for k in range(n):
         largest = max(largest, abs(spectrum[k]))
         square += u[k] * u[k]
-    tol = 8 * EPS * largest
+    tol = DEFLATION * EPS * largest
     strength = c * np.sqrt(square)
     n_poles, deflated_start, n_rotations, previous = 0, n, 0, -1
     previous_pole, previous_component = 0.0, 0.0
@@ -55,22 +65,15 @@ def deflate(
             deflated_start = insert_deflated(poles, components, order, deflated_start, pole, component, k)
             continue
         if previous >= 0:
-            gap = pole - previous_pole
-            both = component * component + previous_component * previous_component
-            if gap * abs(component * previous_component) <= tol * both:
-                length = np.sqrt(both)
-                cosine, sine = component / length, previous_component / length
+            gap, length = pole - previous_pole, np.hypot(component, previous_component)
+            cosine, sine = component / length, previous_component / length
+            if gap * abs(cosine * sine) <= tol:
                 planes[n_rotations, 0], planes[n_rotations, 1] = previous, k
                 rotations[n_rotations, 0], rotations[n_rotations, 1] = cosine, sine
                 n_rotations += 1
+                lowered = previous_pole + gap * sine * sine
                 deflated_start = insert_deflated(
-                    poles,
-                    components,
-                    order,
-                    deflated_start,
-                    previous_pole + gap * sine * sine,
-                    0.0,
-                    previous,
+                    poles, components, order, deflated_start, lowered, 0.0, previous
                 )
                 pole, component = pole - gap * sine * sine, length
             else:
@@ -115,7 +118,7 @@ def undo_rotations(x: Array, planes: NDArray[np.intp], rotations: Array, n_rotat
         x[p], x[q] = cosine * x[p] + sine * x[q], cosine * x[q] - sine * x[p]
 
 
-@summed
+@compiled(any_order=True)
 def secular_sums(gaps: Array, squares: Array, eta: float, split: int) -> tuple[float, float, float, float]:
     """Return psi, psi', phi, phi' at eta, the two parts of sum_k squares_k / (gaps_k - eta).
 
@@ -146,7 +149,7 @@ def secular_root(j: int, poles: Array, squares: Array, rho: float, gaps: Array) 
 
     The iteration is the middle way of R.-C. Li (LAPACK Working Note 89): each step goes to the root of an
     interpolating rational function (`rational_step`). It is kept inside a bracket, which is bisected where
-    a step leaves it, and at every 16th iteration.
+    a step leaves it, and at every BISECT_EVERY-th iteration, so that the search ends whatever the rounding.
     """
     n = poles.size
     last = j == n - 1
@@ -172,7 +175,7 @@ def secular_root(j: int, poles: Array, squares: Array, rho: float, gaps: Array) 
         new = eta + step
         if abs(step) <= RELATIVE_STEP * min(abs(a), abs(b)) and low <= new <= high:
             return j, new
-        if not low < new < high or iteration % 16 == 15:
+        if not low < new < high or iteration % BISECT_EVERY == BISECT_EVERY - 1:
             new = (low + high) / 2
             if not low < new < high:
                 return j, eta
@@ -206,7 +209,7 @@ def rational_step(f: float, psi_slope: float, phi_slope: float, a: float, b: flo
     return float(2 * constant / (linear + discriminant_root))
 
 
-@summed
+@compiled(any_order=True)
 def secular_eigenvector(gaps: Array, eta: float, z: Array, poles: Array, row: Array) -> tuple[float, float]:
     """Set row = v with v_k = z_k / (gaps_k - eta), the eigenvector of a root.
 

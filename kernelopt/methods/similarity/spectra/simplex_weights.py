@@ -2,7 +2,8 @@
 
 For fixed alpha, d(gamma) = sum_i min over K_i [ -z'K_i z / (2 gamma_i) + W_i |K_i - B_i|^2 ] is concave, with
 the derivatives q_i / (2 gamma_i^2), q_i = z'K_i z at the best K_i. On the simplex it is largest where these
-are equal, that is where all norms sqrt(q_i) / gamma_i have one common level.
+are equal, that is where all norms sqrt(q_i) / gamma_i have one common level. The equations are solved by a
+secant method: each q_i is replaced by a line in gamma_i, and the level is found by bisection.
 """
 
 from __future__ import annotations
@@ -15,10 +16,11 @@ from kernelopt.numerics.compiling import compiled
 from kernelopt.validation import Array
 
 MIN_GAMMA = 1e-10  # before normalisation: 1 / gamma stays finite
-NORM_FLOOR = 1e-3  # of the largest norm: a norm of zero would give a line without information
+NORM_FLOOR = 1e-3  # of the largest norm: a smaller norm is raised to it, as the line of q_i = 0 has no root
 MAX_ELASTICITY = 1e15  # a bound that keeps the lines finite where q_i falls to zero at once
 MAX_RELATIVE_GAP = 1e-3  # of sum_i q_i / (2 gamma_i): the accuracy of gamma for loose tolerances
 BISECTIONS = 60  # of the logarithm of the level: more than the 53 bits of a double
+TINY = 1e-300  # in the place of a divisor that may be zero
 SAME_POINT = 1e-12  # relative: a line through two points that are closer has no reliable slope
 
 
@@ -45,7 +47,8 @@ def empty_bracket(m: int) -> GammaBracket:
 def gamma_is_optimal(gamma: Array, forms: Array, tol: float) -> bool:
     """Whether d(gamma) is within `tol` of its maximum over gamma, and within 1e-3 of sum_i q_i / (2 gamma_i).
 
-    As d is concave, the difference is at most max_i q_i / (2 gamma_i^2) - sum_i q_i / (2 gamma_i).
+    d is concave with the gradient g_i = q_i / (2 gamma_i^2). On the simplex it exceeds its present value by
+    at most max_i g_i - sum_i g_i gamma_i = max_i q_i / (2 gamma_i^2) - sum_i q_i / (2 gamma_i).
     """
     if gamma.size == 1:
         return True
@@ -80,7 +83,9 @@ def update_gamma(gamma: Array, forms: Array, elasticities: Array, bracket: Gamma
         widest = i if gamma[i] > gamma[widest] else widest
     if on_lines == 0:
         bisected[widest] = 0.0  # one gamma_i must depend on the level, or they could not sum to one
-    low, high = np.log(max(bracket.level[0], NORM_FLOOR**4 * bracket.level[1])), np.log(bracket.level[1])
+    # The bisection is in the logarithm of the level, and needs a positive lower end where a norm is zero.
+    lowest = max(bracket.level[0], NORM_FLOOR**4 * bracket.level[1])
+    low, high = np.log(lowest), np.log(bracket.level[1])
     for _ in range(BISECTIONS):
         level, total = (low + high) / 2, 0.0
         for i in range(m):
@@ -109,15 +114,16 @@ def fit_line(
     elasticities: Array,
     bracket: GammaBracket,
 ) -> None:
-    """Fit q_i(x) = constants_i - slopes_i x through (gamma, form) and an earlier point, which it replaces.
+    """Fit the line constants_i - slopes_i x to q_i through (gamma, form) and an earlier point.
 
-    A norm of at least the upper bound of the level shows that gamma is below the optimal gamma_i, and a
-    norm of at most the lower bound that it is above. The earlier point is one on the same side where there
-    is one, since q_i has a kink where an eigenvalue of K_i becomes positive, and otherwise the last point.
-    The value `form` is replaced by at least (floor gamma)^2.
+    The norm decreases in gamma_i. So gamma is below the optimal gamma_i if the norm is at least the upper
+    bound of the level, and above it if the norm is at most the lower bound. The earlier point is the last one
+    on the same side, if there is one: q_i has a kink where an eigenvalue of K_i becomes positive, and a
+    secant across it is a poor model. Otherwise it is the last point. The new point then replaces it. For the
+    line, `form` is raised to at least (floor gamma)^2.
 
-    Where gamma_i is bracketed and its line has the geometric mean of the bounds of the level outside the
-    bracket, bisected_i becomes the geometric mean of the bracket, which replaces the solution on the line.
+    Where the root of the line at a middle level is outside of the bracket of gamma_i, bisected_i is set to
+    the geometric mean of the bracket, and used in the place of the line.
     """
     norm, below, above = np.sqrt(form) / gamma, bracket.below, bracket.above
     same_side = bracket.last
@@ -129,7 +135,7 @@ def fit_line(
     earlier = bracket.last if np.isnan(same_side[0, i]) else same_side
     increase, decrease = gamma - earlier[0, i], earlier[1, i] - form  # of gamma_i, and of q_i
     if abs(increase) > SAME_POINT * gamma:
-        elasticity = max(decrease / increase, 0.0) * gamma / max(form, 1e-300)
+        elasticity = max(decrease / increase, 0.0) * gamma / max(form, TINY)
         elasticities[i] = min(elasticity, MAX_ELASTICITY)
     slopes[i] = elasticities[i] * form / gamma
     constants[i] = max(form, (floor * gamma) ** 2) + slopes[i] * gamma

@@ -1,0 +1,120 @@
+"""The checked data of a learning problem with several kernels, and its risk, weights and machine."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import cvxpy as cp
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+import kernelopt as ko
+from formulations.losses import as_loss
+from kernelopt.extend import Array
+
+HINGE = ko.hinge(1.0)
+PAPER = "Kloft et al. (2011)"
+
+
+class Explicit(NamedTuple):
+    """The machine f = sum_m L_m w_m + b as the variables of a programme."""
+
+    lengths: cp.Expression  # |w_m| of the used kernels, one 0 if there is none
+    predictions: cp.Variable
+    loss: cp.Expression  # of the predictions
+    fit: cp.Constraint  # predictions == f, whose multiplier is alpha
+    constraints: list[cp.Constraint]
+
+
+@dataclass(frozen=True, eq=False)
+class MultipleKernelData:
+    """Checked data of one learning problem.
+
+    Attributes
+    ----------
+    grams : Grams, the M kernels on N points
+    y : array of shape (n,), labels or targets of the first n points
+    loss : Loss
+    bias : whether there is an intercept
+    """
+
+    grams: ko.Grams
+    y: Array
+    loss: ko.Loss
+    bias: bool
+
+    @property
+    def n(self) -> int:
+        """The number of labelled points."""
+        return self.y.size
+
+    @property
+    def M(self) -> int:
+        """The number of kernels."""
+        return len(self.grams)
+
+    def check_psd(self) -> list[Array]:
+        """Return factors on all points, or say which kernel is not positive semidefinite."""
+        return [self.grams.factor(m) for m in range(self.M)]
+
+    @cached_property
+    def factors(self) -> list[Array]:
+        """L_m with K_m = L_m L_m' on the labelled points, of shape (n, 0) for a zero kernel."""
+        everywhere = self.check_psd()  # a kernel is PSD on all points
+        if self.n == self.grams.n_points:
+            return everywhere
+        labelled = self.grams.block(slice(0, self.n))
+        return [labelled.factor(m) for m in range(self.M)]
+
+    @cached_property
+    def used(self) -> NDArray[np.intp]:
+        """The indices of the kernels that are not zero on the labelled points."""
+        return np.flatnonzero([L.shape[1] > 0 for L in self.factors])
+
+    def everywhere(self, values: cp.Expression) -> cp.Expression:
+        """Return a vector over all M kernels: the values of the used ones, and zero for the others."""
+        return np.eye(self.M)[:, self.used] @ values
+
+    def risk(self, K: Any, norm: float = 2) -> ko.Risk:
+        """Return the risk at a kernel, or at a list of kernels with a block norm."""
+        return ko.risk(K, self.y, self.loss, self.bias, norm)
+
+    def kernels(self) -> list[ko.Combination]:
+        """Return each kernel as a combination of one kernel: a constant matrix c I is read as a ridge."""
+        named = zip(self.grams, self.grams.names, strict=True)
+        return [ko.combine([1.0], ko.Grams.from_array(K[None], [name])) for K, name in named]
+
+    def machine(self, length: float = 1.0) -> Explicit:
+        """Return the machine written out, one weight vector per used kernel, with factors L_m / length."""
+        factors = [(m, self.factors[m] / length) for m in self.used]
+        blocks = [(L, cp.Variable(L.shape[1], name=f"w{m}")) for m, L in factors]
+        lengths = cp.hstack([cp.norm2(w) for _, w in blocks] or [0.0])
+        b = cp.Variable(name="b") if self.bias else cp.Constant(0.0)
+        z = cp.Variable(self.n, name="z")
+        fit = (z == sum((L @ w for L, w in blocks), b)).set_label("fit")
+        if isinstance(self.loss, ko.hard_margin):  # as a constraint: its expression cannot be copied
+            margin = (cp.multiply(self.y, z) >= 1).set_label("margin")
+            return Explicit(lengths, z, cp.Constant(0.0), fit, [fit, margin])
+        return Explicit(lengths, z, self.loss.expression(z, self.y), fit, [fit])
+
+    def weights(self) -> tuple[cp.Variable, ko.Combination]:
+        """Return new weights theta >= 0 and the kernel sum_m theta_m K_m."""
+        theta = cp.Variable(self.M, nonneg=True, name="theta")
+        return theta, ko.combine(theta, self.grams)
+
+
+def multiple_kernel_data(
+    grams: ko.Grams | ArrayLike, y: ArrayLike | None, loss: ko.Loss, bias: bool | None = None
+) -> MultipleKernelData:
+    """Return the data of a learning problem after checking them."""
+    stack = ko.as_grams(grams)
+    loss = as_loss(loss)
+    use_bias = loss.default_bias if bias is None else ko.boolean(bias, "bias")
+    if use_bias and isinstance(loss, ko.one_class):
+        raise ko.ParameterError(
+            "one-class learning has no intercept, got bias=True: b = 1 with f = 0 would be optimal. "
+            "Leave bias out."
+        )
+    return MultipleKernelData(stack, loss.targets(y, stack.n_points), loss, use_bias)

@@ -1,0 +1,155 @@
+"""`Certificate`: two bounds of an optimum, what proves them, and the file that carries the proof."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from kernelopt.certificates.gap import relative_gap
+from kernelopt.certificates.lower.choices import Route
+from kernelopt.certificates.statements.sources import Source
+from kernelopt.errors import ConditionWarning, MethodError
+from kernelopt.learner import BlockMachine, Machine
+from kernelopt.plain_tables import html_table
+from kernelopt.progress import ProgressLine
+from kernelopt.validation import Array
+
+LONG = 30.0  # predicted seconds of a `save` from which it says so beforehand, on a terminal or not
+
+
+@dataclass(frozen=True, eq=False)
+class Certificate:
+    """Bounds lower <= optimum <= upper, in doubles, computed from the problem's data alone.
+
+    Attributes
+    ----------
+    lower, upper : float
+        Bounds of the optimal value, infinite where none was found.
+    route : "closed", "conic", "sign" or "none"
+        How the bound by duality was obtained: by a formula, or by the multipliers of a conic solver, which
+        are corrected. "sign" is the bound zero of an objective that cvxpy knows to be non-negative.
+    residuals : dict
+        Violations of the constraints at the candidate by name, relative to the size of their sides.
+    reason : str
+        Why a bound is infinite, or what a finite one assumes.
+    feasible : bool
+        Whether a feasible point was found.
+    point : dict
+        The feasible point at which the objective is the primal bound: values by cvxpy variable.
+    alphas : tuple of arrays
+        The dual variables from which the bound by duality was computed, one per risk.
+    machines : tuple of machines
+        The machines at the point's kernels that the primal bound is the value of, one per risk.
+    proof : array or None
+        A Farkas ray, where the problem is infeasible.
+    floor : float >= 0
+        The smallest denominator of the relative gap: 1e-4 times the objective's value at f = 0.
+    source : Source or str
+        The problem as `save` writes it, or the reason why it cannot be saved.
+    """
+
+    lower: float
+    upper: float
+    route: Route
+    residuals: dict[str, float] = field(default_factory=dict)
+    reason: str = ""
+    feasible: bool = False
+    point: dict[Any, Array] = field(default_factory=dict, repr=False)
+    alphas: tuple[Array, ...] = field(default=(), repr=False)
+    machines: tuple[Machine | BlockMachine, ...] = field(default=(), repr=False)
+    proof: Array | None = field(default=None, repr=False)
+    floor: float = 0.0
+    source: Source | str = field(default="it was not made from a problem", repr=False)
+
+    @property
+    def gap(self) -> float:
+        """The gap relative to max(|upper|, |lower|, floor).
+
+        It is infinite where a bound is missing, and where the two contradict each other.
+        """
+        return np.inf if self.lower > self.upper else relative_gap(self.lower, self.upper, self.floor)
+
+    @property
+    def absolute_gap(self) -> float:
+        """Upper - lower, infinite if a bound is missing or lower > upper.
+
+        The relative `gap` is one whenever one of the bounds is zero. The absolute gap compares two
+        certificates of a problem in that case too.
+        """
+        found = self.upper - self.lower
+        return float(found) if 0 <= found < np.inf else np.inf
+
+    def save(self, path: str | Path) -> Path:
+        """Write the problem, the bounds and their proof to a file that is checked without kernelopt.
+
+        `python -m kernelopt.certificates.check FILE` or a copy of that module, which needs numpy only,
+        recomputes the bounds in exact fractions: those of the file hold for the stored doubles without
+        any rounding error. They are computed for the file and usually differ from `lower` and `upper` in
+        the last digits. See docs/certificates.md.
+
+        With m kernels on n points it takes about 4e-6 n^2 (m + 2) + 2.5e-8 n^3 seconds: one at n = 200 and
+        m = 5. A terminal shows what is being done and the predicted seconds.
+
+        Parameters
+        ----------
+        path : str or Path
+            An NPZ archive; an existing file is replaced.
+
+        Returns
+        -------
+        Path
+
+        Raises
+        ------
+        MethodError
+            If the problem is not of a form that can be saved.
+        ParameterError
+            If the exponent of a ball is not a fraction of small numbers.
+
+        Warns
+        -----
+        ConditionWarning
+            Beforehand, if it is predicted to take more than half a minute.
+        """
+        if isinstance(self.source, str):
+            raise MethodError(
+                "a certificate can be saved of one risk over a ball or a trace, of an alignment and of a "
+                f"triplet programme, got another problem: {self.source}. Keep the problem itself instead."
+            )
+        expected = self.source.seconds
+        about = f"about {expected:.0f} s are predicted for all"
+        if expected > LONG:
+            warnings.warn(
+                ConditionWarning(
+                    f"saving a certificate takes about {expected:.0f} s here: exact fractions need 4e-6 n^2 "
+                    "(m + 2) + 2.5e-8 n^3 seconds with m kernels on n points. Interrupt it if that is long."
+                ),
+                stacklevel=2,
+            )
+        began, line = time.perf_counter(), ProgressLine()
+        try:
+            line.show(f"save: the witness in fractions ({about})", expected)
+            statement = self.source.statement(self)
+            left = max(0.0, expected - (time.perf_counter() - began))
+            line.show(f"save: the bounds in fractions ({about}, {left:.0f} s are left)", expected)
+            return statement.save(path)
+        finally:
+            line.close()
+
+    def _repr_html_(self) -> str:
+        rows = [
+            ["lower bound", f"{self.lower:.9g}"], ["upper bound", f"{self.upper:.9g}"],
+            ["relative gap", f"{self.gap:.1e}"], ["route", self.route],
+        ]  # fmt: skip
+        rows += [["remark", self.reason]] if self.reason else []
+        rows += [[f"violation of {name}", f"{value:.1e}"] for name, value in self.residuals.items()]
+        return html_table(rows, caption="Certificate")
+
+    def __str__(self) -> str:
+        text = f"{self.lower:.9g} <= optimum <= {self.upper:.9g} (gap {self.gap:.1e}, {self.route})"
+        return text + (f": {self.reason}" if self.reason else "")

@@ -1,0 +1,152 @@
+"""The fidelities of the papers: the sum of absolute values, the Frobenius norm and its square."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar
+
+import cvxpy as cp
+import numpy as np
+
+from kernelopt.fidelities.base import Fidelity
+from kernelopt.numerics.rounding import UNIT, norm_above
+from kernelopt.validation import Array
+
+
+@dataclass(frozen=True)
+class l1(Fidelity):
+    r"""The sum of absolute values, :math:`L(D) = \sum_{ij} |D_{ij}|`.
+
+    Its conjugate is 0 where all :math:`|U_{ij}| \le 1`, and infinite elsewhere.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernelopt import fidelities
+    >>> D = np.array([[1.0, -2.0], [-2.0, 0.0]])
+    >>> fidelities.l1().value(D)
+    5.0
+    >>> fidelities.l1().subgradient(D)
+    array([[ 1., -1.],
+           [-1.,  0.]])
+    """
+
+    def expression(self, D: cp.Expression) -> cp.Expression:
+        return cp.sum(cp.abs(D))
+
+    def value(self, D: Array) -> float:
+        return float(np.abs(D).sum())
+
+    def subgradient(self, D: Array) -> Array:
+        return np.sign(D)
+
+    def conjugate(self, U: Array) -> float:
+        return 0.0
+
+    def project(self, U: Array) -> Array:
+        return np.clip(U, -1.0, 1.0)
+
+    def conjugate_expression(self, U: cp.Expression) -> tuple[cp.Expression, list[cp.Constraint]]:
+        return cp.Constant(0.0), [cp.abs(U) <= 1]
+
+    def trace_bound(self, value: float, identity: Array) -> float:
+        return value
+
+    def proximal(self, V: Array, S: Array, step: float) -> tuple[Array, float]:
+        """Return the minimiser, in every entry a median, and the distance there: see `Proximal`."""
+        from kernelopt.numerics.median import to_median  # imports a compiler
+
+        X = np.empty(V.shape)  # not `empty_like`: the flat view of a transposed array is a copy
+        total = to_median(V.ravel(), S.reshape(len(S), -1), step, X.ravel())
+        return X, float(total)
+
+    def shares(self, P: Array, X: Array, S: Array) -> list[Array]:
+        """Return subgradients of sum P: where X = S_k, what is left of P is shared equally."""
+        signs = np.sign(X - S)
+        ties = signs == 0
+        left = (P - signs.sum(axis=0)) / np.maximum(ties.sum(axis=0), 1)
+        return list(np.where(ties, left, signs))
+
+
+@dataclass(frozen=True)
+class frobenius(Fidelity):
+    r"""The Frobenius norm, :math:`L(D) = \|D\|_F`.
+
+    Its conjugate is 0 where :math:`\|U\|_F \le 1`, and infinite elsewhere.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernelopt import fidelities
+    >>> fidelities.frobenius().value(np.array([[3.0, 0.0], [0.0, -4.0]]))
+    5.0
+    >>> fidelities.frobenius().subgradient(np.array([[3.0, 0.0], [0.0, -4.0]]))
+    array([[ 0.6,  0. ],
+           [ 0. , -0.8]])
+    """
+
+    def expression(self, D: cp.Expression) -> cp.Expression:
+        return cp.pnorm(D, 2)
+
+    def value(self, D: Array) -> float:
+        return math.sqrt(float(np.vdot(D, D)))
+
+    def subgradient(self, D: Array) -> Array:
+        length = float(np.linalg.norm(D))
+        return D / length if length > 0 else np.zeros_like(D)
+
+    def conjugate(self, U: Array) -> float:
+        return 0.0
+
+    def project(self, U: Array) -> Array:
+        length = norm_above(U)
+        return U if length <= 1 else U * ((1 - 4 * UNIT) / length)  # of norm at most 1 after rounding
+
+    def conjugate_expression(self, U: cp.Expression) -> tuple[cp.Expression, list[cp.Constraint]]:
+        return cp.Constant(0.0), [cp.pnorm(U, 2) <= 1]
+
+    def trace_bound(self, value: float, identity: Array) -> float:
+        return math.sqrt(len(identity)) * value
+
+    def scale(self, lengths: Array) -> Array:
+        """Return the lengths themselves, as h'(d) = 1: see `Radial`."""
+        return lengths
+
+
+@dataclass(frozen=True)
+class squared_frobenius(Fidelity):
+    r"""The square of the Frobenius norm, :math:`L(D) = \|D\|_F^2`, with :math:`L^*(U) = \tfrac14 \|U\|_F^2`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernelopt import fidelities
+    >>> L, D = fidelities.squared_frobenius(), np.array([[3.0, 0.0], [0.0, -4.0]])
+    >>> L.value(D), L.conjugate(L.subgradient(D))
+    (25.0, 25.0)
+    """
+
+    quadratic: ClassVar[bool] = True
+
+    def expression(self, D: cp.Expression) -> cp.Expression:
+        return cp.sum_squares(D)
+
+    def value(self, D: Array) -> float:
+        return float(np.vdot(D, D))
+
+    def subgradient(self, D: Array) -> Array:
+        return np.asarray(2 * D)
+
+    def conjugate(self, U: Array) -> float:
+        return float(np.vdot(U, U)) / 4
+
+    def conjugate_expression(self, U: cp.Expression) -> tuple[cp.Expression, list[cp.Constraint]]:
+        return cp.sum_squares(cp.vec(U, order="F")) / 4, []  # cvxpy 1.8.0 errs on symmetric U itself
+
+    def trace_bound(self, value: float, identity: Array) -> float:
+        return math.sqrt(len(identity) * value)
+
+    def scale(self, lengths: Array) -> Array:
+        """Return 1/2, as h'(d) = 2d: see `Radial`."""
+        return np.full(lengths.shape, 0.5)

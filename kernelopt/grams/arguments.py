@@ -1,0 +1,101 @@
+"""Checks of the arguments of a stack's methods: points, kernels, weights and coefficients."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernelopt.errors import ParameterError, ShapeError
+from kernelopt.grams.storage import Storage
+from kernelopt.validation import Array, Index, as_list, numeric, plain, shown
+
+
+def positions(indices: Any, count: int, things: str, where: str, what: str = "indices") -> NDArray[np.intp]:
+    """Return a slice, a mask or a sequence of indices of `count` things as an array of indices."""
+    key = indices if isinstance(indices, slice) else np.atleast_1d(plain(indices, what, ParameterError))
+    try:
+        if isinstance(key, np.ndarray) and key.size and key.dtype.kind not in "biu":
+            raise IndexError(f"of dtype {key.dtype}")
+        chosen = np.arange(count)[key if isinstance(key, slice) or key.size else []]
+    except (IndexError, TypeError, ValueError) as error:
+        raise ParameterError(
+            f"{what} must be integers below {count}, the number of {things}, got {shown(indices)} in {where} "
+            f"({error}). Number the {things} from zero, in the order of the stack."
+        ) from error
+    if chosen.ndim > 1:
+        raise ParameterError(
+            f"{what} must be one list of integers, got shape {chosen.shape} in {where}. "
+            "Pass one after the other, such as indices.ravel()."
+        )
+    return np.atleast_1d(chosen)
+
+
+def as_points_of(storage: Storage, rows: Any) -> slice | NDArray[np.intp]:
+    """Return the points of a block, at least one: a slice unchanged, anything else as an array of indices."""
+    chosen = positions(rows, storage.n_points, "points", "Grams.block", "rows")
+    if not chosen.size:
+        raise ParameterError(
+            f"rows must choose at least one point, got {shown(rows)} in Grams.block of "
+            f"{storage.described()}. Pass the numbers of the points to keep."
+        )
+    return rows if isinstance(rows, slice) else chosen
+
+
+def as_kernels_of(storage: Storage, indices: Any) -> NDArray[np.intp]:
+    """Return the kernels of a subset, at least one, as an array of indices."""
+    chosen = positions(indices, len(storage), "kernels", "Grams.subset")
+    if not chosen.size:
+        raise ParameterError(
+            f"indices must choose at least one kernel, got {shown(indices)} in Grams.subset of "
+            f"{storage.described()}. Pass the numbers of the kernels to keep."
+        )
+    return chosen
+
+
+def as_pairs(storage: Storage, rows: Any, columns: Any) -> tuple[Index, Index]:
+    """Return row and column indices of entries as two vectors of one length."""
+    where = "Grams.entries"
+    i = positions(rows, storage.n_points, "points", where, "rows")
+    j = positions(columns, storage.n_points, "points", where, "columns")
+    if i.size != j.size:
+        raise ShapeError(
+            f"rows and columns must have one length, got {i.size} and {j.size}. "
+            "Pass one row and one column per entry."
+        )
+    return i, j
+
+
+def as_weights(storage: Storage, weights: Any) -> Array:
+    """Return one number per matrix, shape (m,). Numbers that are not finite are passed on."""
+    w = np.atleast_1d(numeric(weights, "weights"))
+    if w.shape != (len(storage),):
+        raise ShapeError(
+            f"weights must have shape ({len(storage)},), one per kernel, got {w.shape} for "
+            f"{storage.described()}. Take some of the kernels with grams.subset(indices)."
+        )
+    return w
+
+
+def as_alpha(storage: Storage, alpha: Any) -> Array:
+    """Return one number for each of the first n points, shape (n,), finite or not."""
+    a = numeric(alpha, "alpha")
+    if a.ndim != 1 or a.size > storage.n_points:
+        raise ShapeError(
+            f"alpha must have shape (n,) with n <= {storage.n_points} points, got {a.shape} for "
+            f"{storage.described()}. Pass one number per point, those of the first points first."
+        )
+    return a
+
+
+def as_names(names: Sequence[str], m: int) -> tuple[str, ...]:
+    """Return the names of m kernels, after checking them."""
+    listed = as_list(names, "names", f"{m} strings, one per kernel")
+    if len(listed) != m or not all(isinstance(name, str) for name in listed):
+        raise ShapeError(
+            f"names must be {m} strings, one per kernel, got {shown(names)}. Pass a list of words, or "
+            "leave it out."
+        )
+    return tuple(str(name) for name in listed)

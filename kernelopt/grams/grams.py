@@ -1,0 +1,354 @@
+"""`Grams`: kernel matrices on N points, their construction, normalisation and extension to new points."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Literal, final
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from kernelopt.errors import InputError, ParameterError, ShapeError
+from kernelopt.grams.arguments import (
+    as_alpha,
+    as_kernels_of,
+    as_names,
+    as_pairs,
+    as_points_of,
+    as_weights,
+    positions,
+)
+from kernelopt.grams.centered import CenteredStorage
+from kernelopt.grams.evaluated import KernelFunction, KernelStorage, as_kernels
+from kernelopt.grams.normalized import normalized
+from kernelopt.grams.storage import Storage
+from kernelopt.grams.stored import ArrayStorage, IdentityStorage, RankOneStorage
+from kernelopt.validation import Array, as_float_array, as_stack, as_symmetric, shown, whole
+
+
+@final
+class Grams:
+    """m symmetric kernel matrices on the same N points, shape (m, N, N).
+
+    A stack is made by `from_array`, `from_kernels`, `rank_one`, `from_eigenvectors` or `identity`, and
+    scaled by `center` and `normalize`. Every public function that takes a `Grams` also takes an (m, N, N)
+    array. Matrices are evaluated and factored when they are first needed. The results are cached while the
+    cache of the stack is below 1 GB.
+
+    This class checks arguments. The matrices are held by `storage`, whose class is that of their form, such
+    as `ArrayStorage` or `KernelStorage`: it does the arithmetic and has the caches.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import kernelopt as ko
+    >>> X = np.array([[0.0], [1.0]])
+    >>> grams = ko.Grams.from_kernels([ko.linear(), ko.gaussian(1.0)], X)
+    >>> grams.shape
+    (2, 2, 2)
+    >>> grams.combine([1.0, 2.0]).round(3)
+    array([[2.   , 1.213],
+           [1.213, 3.   ]])
+    """
+
+    def __init__(self, storage: Storage) -> None:
+        if not isinstance(storage, Storage):
+            raise InputError(
+                f"a Grams is made of a storage of matrices, got {shown(storage)} ({type(storage).__name__}). "
+                "Make it with Grams.from_array, from_kernels, rank_one, from_eigenvectors or identity."
+            )
+        self.storage, self.shape, self.names = storage, storage.shape, storage.names
+
+    @property
+    def n_points(self) -> int:
+        """N, the number of points."""
+        return self.shape[1]
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __getitem__(self, i: int) -> Array:
+        return self.gram(range(len(self))[i])
+
+    def __iter__(self) -> Iterator[Array]:
+        return iter(self.storage)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
+        return self.storage.__array__(dtype, copy)
+
+    def __repr__(self) -> str:
+        return self.storage.described()
+
+    @staticmethod
+    def from_array(array: ArrayLike, names: Sequence[str] | None = None) -> Grams:
+        """Return the stack of an (m, N, N) array of symmetric matrices, of any signature."""
+        stack, largest = as_stack(array)
+        listed = None if names is None else as_names(names, len(stack))
+        return Grams(ArrayStorage(stack, listed, largest))
+
+    @staticmethod
+    def from_kernels(kernels: Sequence[KernelFunction], X: Any) -> Grams:
+        """Return the Gram matrices of kernel functions on the N points X, evaluated when needed.
+
+        Parameters
+        ----------
+        kernels : sequence of kernels
+            Such as `gaussian(1.0)`. A kernel is called as `k(X)` and `k(X, Z)`, and has the methods
+            `diagonal(X)` and `rank(X)`.
+        X : array of shape (N, d), or a sequence of N nodes for graph kernels
+            The stack keeps a copy.
+        """
+        return Grams(KernelStorage(as_kernels(kernels), X))
+
+    @staticmethod
+    def rank_one(V: ArrayLike) -> Grams:
+        """Return the m matrices v_i v_i', where v_i is column i of V, shape (N, m)."""
+        vectors = as_float_array(V, "V", ndim=2)
+        if not vectors.size:
+            raise ShapeError(
+                f"V must hold at least one vector, got shape {vectors.shape}. Put one in each column."
+            )
+        return Grams(RankOneStorage(vectors.copy()))
+
+    @staticmethod
+    def from_eigenvectors(K0: ArrayLike, rank: int | None = None) -> Grams:
+        """Return v_i v_i' for the orthonormal eigenvectors of K0, largest eigenvalue first.
+
+        Parameters
+        ----------
+        K0 : array of shape (N, N), symmetric, of any signature
+        rank : int in 1..N, optional
+            The number of eigenvectors; by default N.
+        """
+        K0 = as_symmetric(K0, "K0")
+        keep = len(K0) if rank is None else whole(rank, "rank", wanted=f"an integer between 1 and {len(K0)}")
+        if keep > len(K0):
+            raise ParameterError(
+                f"rank must be between 1 and {len(K0)}, got {rank}. Leave it out to keep all."
+            )
+        _, vectors = np.linalg.eigh(K0)
+        return Grams.rank_one(vectors[:, ::-1][:, :keep])
+
+    @staticmethod
+    def identity(n_points: int) -> Grams:
+        """Return the stack of the single matrix I, whose weight is the ridge tau of Lanckriet et al."""
+        return Grams(IdentityStorage(whole(n_points, "n_points")))
+
+    def block(self, rows: Any) -> Grams:
+        """Return the stack on the points `rows`: a slice or an index array."""
+        return Grams(self.storage.block(as_points_of(self.storage, rows)))
+
+    def subset(self, indices: Any) -> Grams:
+        """Return the stack of the kernels `indices` on the same points.
+
+        Nothing is evaluated. Both stacks share one cache, with one limit.
+
+        Parameters
+        ----------
+        indices : sequence of integers (in any order, with repetitions), a mask or a slice
+            As in numpy, -1 is the last kernel. At least one kernel.
+
+        Returns
+        -------
+        Grams
+            A stack of `len(indices)` kernels with their names; the stack itself if `indices` are all in
+            order.
+
+        Raises
+        ------
+        ParameterError
+            If there is no such kernel, or none is chosen.
+
+        Examples
+        --------
+        >>> import kernelopt as ko
+        >>> grams = ko.Grams.from_kernels([ko.linear(), ko.gaussian(1.0), ko.laplacian(2.0)], [[0.0], [1.0]])
+        >>> grams.subset([2, 0])
+        Grams(2 kernels on 2 points: laplacian(width=2.0), linear())
+        """
+        part = self.storage.subset(as_kernels_of(self.storage, indices))
+        return self if part is self.storage else Grams(part)
+
+    def gram(self, i: int) -> Array:
+        """Return matrix i, shape (N, N)."""
+        return self.storage.gram(i)
+
+    def rows(self, indices: Any) -> Array:
+        """Return the rows `indices` of all matrices, shape (m, len(indices), N).
+
+        Kernel functions, rank-one matrices and their normalised stacks compute only these rows. A solver
+        that works on few points at a time therefore never holds a whole matrix.
+
+        Parameters
+        ----------
+        indices : sequence of integers (in any order, with repetitions), or a slice
+            As in numpy, -1 is the last point.
+
+        Raises
+        ------
+        ParameterError
+            If there is no such point.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import kernelopt as ko
+        >>> ko.Grams.from_kernels([ko.linear()], [[1.0], [2.0], [3.0]]).rows([2])
+        array([[[3., 6., 9.]]])
+        """
+        return self.storage.rows(positions(indices, self.n_points, "points", "Grams.rows"))
+
+    @property
+    def diagonals(self) -> Array:
+        """The diagonals, shape (m, N)."""
+        return self.storage.diagonals
+
+    @property
+    def traces(self) -> Array:
+        """The traces r_i = tr K_i over all N points, shape (m,)."""
+        return np.asarray(self.diagonals.sum(axis=1))
+
+    @property
+    def row_means(self) -> Array:
+        """The row means K_i 1 / N, shape (m, N)."""
+        return self.storage.row_means
+
+    @property
+    def known_semidefinite(self) -> bool:
+        """Whether the matrices are positive semidefinite by construction."""
+        return self.storage.known_semidefinite
+
+    @property
+    def magnitudes(self) -> Array:
+        """Numbers d of shape (m, N) with |K_i,jk| <= sqrt(d_ij d_ik), for bounds of rounding errors.
+
+        They are the diagonals of matrices that are PSD by construction, and else the largest entries of the
+        rows.
+        """
+        return self.storage.magnitudes
+
+    @property
+    def rank_bounds(self) -> tuple[int, ...]:
+        """An upper bound of the rank of each matrix, known without evaluating it."""
+        return self.storage.rank_bounds
+
+    def combine(self, weights: ArrayLike) -> Array:
+        """Return sum_i weights_i K_i, shape (N, N)."""
+        return self.storage.combine(as_weights(self.storage, weights))
+
+    def apply(self, alpha: ArrayLike) -> Array:
+        """Return (K_i alpha)_i, shape (m, N), read-only; a shorter alpha belongs to the first points.
+
+        The images of the last alpha are cached, since certificates, multipliers and weights need the same
+        ones.
+        """
+        return self.storage.apply(as_alpha(self.storage, alpha))
+
+    def forms(self, alpha: ArrayLike) -> Array:
+        """Return (alpha' K_i alpha)_i, shape (m,); a shorter alpha belongs to the first points."""
+        a = as_alpha(self.storage, alpha)
+        return np.asarray(self.storage.apply(a)[:, : a.size] @ a)
+
+    def inner(self) -> Array:
+        """Return the Frobenius inner products <K_i, K_j>, shape (m, m)."""
+        return self.storage.inner()
+
+    def entries(self, rows: ArrayLike, columns: ArrayLike) -> Array:
+        """Return (K_i)_{rows, columns}, shape (m, len(rows))."""
+        return self.storage.entries(*as_pairs(self.storage, rows, columns))
+
+    def vectorized(self) -> Array:
+        """Return the matrix with vec K_i as column i, shape (N^2, m)."""
+        return np.stack([K.ravel() for K in self], axis=1)
+
+    def factor(self, i: int) -> Array:
+        """Return L with K_i = L L', shape (N, r), by Cholesky factorisation with complete pivoting.
+
+        Pivots below 1e-11 of the largest diagonal entry are dropped.
+
+        Raises
+        ------
+        NotPSDError
+            If K_i has an eigenvalue below -1e-8 of the largest.
+        """
+        return self.storage.factor(i)
+
+    def cross(self, X_new: Any) -> Array:
+        """Return the kernels between new points and the N points, shape (m, n_new, N)."""
+        return self.storage.cross(X_new)
+
+    def self_similarity(self, X_new: Any) -> Array:
+        """Return the kernels k_i(x, x) of each new point with itself, shape (m, n_new)."""
+        return self.storage.self_similarity(X_new)
+
+    def center(self) -> Grams:
+        r"""Return the kernels of the features minus their mean over these N points.
+
+        .. math:: \tilde k(x, z) = k(x, z) - \frac1N \sum_i k(x, x_i) - \frac1N \sum_i k(x_i, z)
+                  + \frac1{N^2} \sum_{i,j} k(x_i, x_j)
+
+        New points have the same mean subtracted: that of the N points, in `cross` and in any `block`.
+
+        Examples
+        --------
+        >>> import kernelopt as ko
+        >>> grams = ko.Grams.from_kernels([ko.linear()], [[0.0], [4.0]]).center()
+        >>> grams[0]
+        array([[ 4., -4.],
+               [-4.,  4.]])
+        >>> grams.cross([[3.0]])
+        array([[[-2.,  2.]]])
+        """
+        return Grams(CenteredStorage(self.storage))
+
+    def normalize(self, kind: Literal["multiplicative", "spherical", "trace"]) -> Grams:
+        r"""Return the kernels on a common scale, so that their weights compare.
+
+        ================  ============================================================  ================
+        kind              the kernel k(x, z) becomes                                    afterwards
+        ================  ============================================================  ================
+        "multiplicative"  k(x, z) / (Σᵢ k(xᵢ, xᵢ) / N - Σᵢⱼ k(xᵢ, xⱼ) / N²)  [1]_ (26)  features have
+                                                                                        variance one
+        "spherical"       k(x, z) / sqrt(k(x, x) k(z, z))  [1]_ (27)                    k(x, x) = 1
+        "trace"           k(x, z) / (Σᵢ k(xᵢ, xᵢ) / N)                                  tr K = N
+        ================  ============================================================  ================
+
+        The sums run over the N points of this stack, also in `cross`, for new points, and in any `block`;
+        k(x, x) is each point's own. The names stay. Nothing is evaluated here: a kernel that cannot be
+        scaled is found out when its values are needed.
+
+        Parameters
+        ----------
+        kind : "multiplicative", "spherical" or "trace"
+
+        Raises
+        ------
+        ParameterError
+            If there is no such kind.
+        InputError
+            When values are needed: if a variance (a trace) is not above 1e-11 of the mean diagonal
+            (zero), or for "spherical" if some k(x, x) <= 0. It names the kernel, and the point.
+
+        References
+        ----------
+        .. [1] Kloft et al., JMLR 12 (2011), equations (26) and (27).
+
+        Examples
+        --------
+        >>> import kernelopt as ko
+        >>> grams = ko.Grams.from_kernels([ko.linear()], [[0.0], [4.0]]).center().normalize("multiplicative")
+        >>> grams[0]
+        array([[ 1., -1.],
+               [-1.,  1.]])
+        >>> grams.cross([[3.0]])
+        array([[[-0.5,  0.5]]])
+        """
+        return Grams(normalized(self.storage, kind))
+
+
+def as_grams(grams: Grams | ArrayLike, what: str = "grams") -> Grams:
+    """Return `grams`, a `Grams` or an (m, N, N) array, as a `Grams`; messages name the argument `what`."""
+    if isinstance(grams, Grams):
+        return grams
+    stack, largest = as_stack(grams, what)
+    return Grams(ArrayStorage(stack, largest=largest))

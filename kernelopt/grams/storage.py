@@ -1,0 +1,217 @@
+"""`Storage`: the matrices of a stack in one of several forms, and the arithmetic on them."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernelopt.errors import InputError
+from kernelopt.grams.caching import BoundedCache, all_cached, cached_array, chunks, read_only
+from kernelopt.numerics.factors import pivoted_cholesky
+from kernelopt.validation import Array, Index, row_maxima
+
+
+class Storage(ABC):
+    """m symmetric matrices of order N; all operations follow from the methods `gram` and `block`.
+
+    `Grams` documents the operations and checks their arguments: indices are integers in 0..N-1 (0..m-1),
+    weights are a vector of m numbers, and alpha is a vector of at most N numbers. A form that can compute
+    single rows overrides `rows`, which is used for matrices that are too large to cache. Several threads may
+    read one storage. Cached arrays are read-only.
+    """
+
+    origin: tuple[Storage, Index] | None = None
+    """For a subset: the storage it was taken from, and the positions of its matrices there."""
+
+    _applied: tuple[Array, Array] | None = None  # the last alpha, and its images
+
+    def __init__(self, m: int, n_points: int, names: Sequence[str] | None = None) -> None:
+        self.shape: tuple[int, int, int] = (m, n_points, n_points)
+        self.names: tuple[str, ...] = tuple(names) if names else tuple(f"K[{i}]" for i in range(m))
+        self._factors = BoundedCache()
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return the state of a copy, without caches and without the storage that a subset was taken from."""
+        state = dict(vars(self))  # an atomic copy, since another thread may add to it
+        return {
+            k: v
+            for k, v in state.items()
+            if k not in ("origin", "_applied") and not isinstance(getattr(type(self), k, None), cached_array)
+        }
+
+    @abstractmethod
+    def gram(self, i: int) -> Array:
+        """Return matrix i, shape (N, N)."""
+
+    @abstractmethod
+    def block(self, rows: slice | Index) -> Storage:
+        """Return the principal blocks of the matrices on the points `rows`."""
+
+    @property
+    def n_points(self) -> int:
+        """N, the number of points."""
+        return self.shape[1]
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __iter__(self) -> Iterator[Array]:
+        return (self.gram(i) for i in range(len(self)))
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
+        if copy is False:
+            raise ValueError(
+                f"an array of all matrices is a copy, got copy=False for {self.described()}. Leave it out."
+            )
+        return np.asarray(np.stack(list(self)), dtype=dtype)
+
+    def described(self) -> str:
+        """Return the text by which messages name the stack, which is also its `repr`."""
+        return f"Grams({len(self)} kernels on {self.n_points} points: {', '.join(self.names[:4])}" + (
+            ", ...)" if len(self) > 4 else ")"
+        )
+
+    def subset(self, chosen: Index) -> Storage:
+        """Return some of the matrices, which share the caches; all in order are the storage itself."""
+        if np.array_equal(chosen, np.arange(len(self))):
+            return self
+        if self.origin is not None:
+            whole, positions = self.origin
+            return whole.subset(positions[chosen])
+        return self._subset(chosen)
+
+    def _subset(self, chosen: Index) -> Storage:
+        """Compute the result of `subset`. Forms override it where they can select many matrices at once."""
+        return self._sharing(ChosenStorage(self, chosen), chosen)
+
+    def _sharing(self, part: Storage, chosen: Index) -> Storage:
+        """Let a new storage of the matrices `chosen` share the cache of this one."""
+        part.origin = self, chosen
+        part._factors = self._factors.part(chosen)
+        return part
+
+    def rows(self, chosen: Index) -> Array:
+        """Return the rows `chosen` of all matrices, shape (m, len(chosen), N)."""
+        return np.stack([K[chosen] for K in self])
+
+    @cached_array
+    def diagonals(self) -> Array:
+        """The diagonals, shape (m, N)."""
+        return np.stack([np.diag(K).copy() for K in self])  # a view would keep the whole matrix in memory
+
+    @property
+    def known_semidefinite(self) -> bool:
+        """Whether the matrices are positive semidefinite by construction."""
+        return False
+
+    @property
+    def magnitudes(self) -> Array:
+        """The diagonals of matrices that are PSD by construction, else the largest entries of the rows."""
+        return np.abs(self.diagonals) if self.known_semidefinite else self.largest_entries
+
+    @cached_array
+    def largest_entries(self) -> Array:
+        """The largest absolute value in each row, shape (m, N)."""
+        if all_cached(self.shape):
+            return np.stack([row_maxima(K) for K in self])
+        return np.concatenate([row_maxima(rows) for rows in self._all_rows()], axis=1)
+
+    @cached_array
+    def row_means(self) -> Array:
+        """The row means K_i 1 / N, shape (m, N)."""
+        return self.apply(np.ones(self.n_points)) / self.n_points
+
+    @property
+    def rank_bounds(self) -> tuple[int, ...]:
+        """An upper bound of the rank of each matrix, known without evaluating it."""
+        return (self.n_points,) * len(self)
+
+    def combine(self, w: Array) -> Array:
+        """Return sum_i w_i K_i, shape (N, N)."""
+        total = np.zeros(self.shape[1:])
+        for i in np.flatnonzero(w):
+            total += w[i] * self.gram(int(i))
+        return total
+
+    def apply(self, a: Array) -> Array:
+        """Return (K_i a)_i, shape (m, N), from the cache if a is the last one that was asked for."""
+        last = self._applied
+        if last is not None and np.array_equal(a, last[0]):
+            return last[1]
+        images = read_only(self._apply(a))
+        self._applied = a.copy(), images
+        return images
+
+    def _apply(self, a: Array) -> Array:
+        """Compute the result of `apply`."""
+        if all_cached(self.shape):
+            return np.stack([K[:, : a.size] @ a for K in self])
+        return np.concatenate([rows[:, :, : a.size] @ a for rows in self._all_rows()], axis=1)
+
+    def _all_rows(self) -> Iterator[Array]:
+        """Return the rows of all matrices, as many at a time as memory allows."""
+        points = np.arange(self.n_points)
+        return (self.rows(points[chunk]) for chunk in chunks(self.shape))
+
+    def inner(self) -> Array:
+        """Return the Frobenius inner products <K_i, K_j>, shape (m, m)."""
+        flat = np.asarray(self).reshape(len(self), -1)
+        return flat @ flat.T
+
+    def entries(self, i: Index, j: Index) -> Array:
+        """Return the entries at rows i and columns j of all matrices, shape (m, len(i))."""
+        return np.stack([K[i, j] for K in self])
+
+    def factor(self, i: int) -> Array:
+        """Return L with K_i = L L', by Cholesky factorisation with complete pivoting."""
+        return self._factors.get(i, lambda i: pivoted_cholesky(self.gram(i), self.names[i]))
+
+    def cross(self, X_new: Any) -> Array:
+        """Return the kernels between new points and the N points, shape (m, n_new, N)."""
+        raise InputError(
+            f"cross kernels need kernel functions, got {self.described()}. Evaluate the kernels between the "
+            f"new points and the {self.n_points} points yourself and pass the (m, n_new, N) array."
+        )
+
+    def self_similarity(self, X_new: Any) -> Array:
+        """Return the kernels k_i(x, x) of each new point with itself, shape (m, n_new)."""
+        raise InputError(
+            f"similarities of new points need kernel functions, got {self.described()}. Evaluate the kernels "
+            "between each new point and itself yourself, or make the stack with Grams.from_kernels."
+        )
+
+
+class ChosenStorage(Storage):
+    """Some matrices of a storage that cannot select several of its matrices at once."""
+
+    def __init__(self, whole: Storage, chosen: NDArray[np.intp]) -> None:
+        super().__init__(len(chosen), whole.n_points, [whole.names[i] for i in chosen])
+        self._whole, self._chosen = whole, chosen
+
+    def gram(self, i: int) -> Array:
+        return self._whole.gram(int(self._chosen[i]))
+
+    def factor(self, i: int) -> Array:
+        return self._whole.factor(int(self._chosen[i]))
+
+    @property
+    def known_semidefinite(self) -> bool:
+        return self._whole.known_semidefinite
+
+    @property
+    def rank_bounds(self) -> tuple[int, ...]:
+        bounds = self._whole.rank_bounds
+        return tuple(bounds[i] for i in self._chosen)
+
+    def block(self, rows: slice | Index) -> Storage:
+        return self._whole.block(rows).subset(self._chosen)
+
+    def cross(self, X_new: Any) -> Array:
+        return np.asarray(self._whole.cross(X_new)[self._chosen])
+
+    def self_similarity(self, X_new: Any) -> Array:
+        return np.asarray(self._whole.self_similarity(X_new)[self._chosen])

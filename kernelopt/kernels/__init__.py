@@ -1,0 +1,20 @@
+"""Base kernels on points of R^d: elementary ones, their sums and products, and kernels derived from them."""
+
+from kernelopt.kernels.base import Kernel, as_points
+from kernelopt.kernels.derived import normalized, on_columns, per_feature
+from kernelopt.kernels.elementary import gaussian, identity, laplacian, linear, polynomial
+from kernelopt.kernels.empirical import empirical_map
+
+__all__ = [
+    "Kernel",
+    "as_points",
+    "empirical_map",
+    "gaussian",
+    "identity",
+    "laplacian",
+    "linear",
+    "normalized",
+    "on_columns",
+    "per_feature",
+    "polynomial",
+]

@@ -1,0 +1,119 @@
+"""The base class of kernels on points of R^d, with sums, products and multiples of them."""
+
+from __future__ import annotations
+
+import math
+import numbers
+from abc import ABC, abstractmethod
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import sklearn
+from numpy.typing import ArrayLike
+
+from kernelopt.errors import NotFiniteError, ShapeError
+from kernelopt.validation import Array, as_float_array, positive
+
+BLOCK = 64  # points of one Gram matrix for a diagonal: large enough for the speed of arrays, small in memory
+
+
+class Kernel(ABC):
+    """A positive semidefinite function k(x, z) of two points, called on arrays with one point in each row.
+
+    k1 + k2 and k1 * k2 are the sum and the product of two kernels, and c * k is a multiple by c > 0. All of
+    them are positive semidefinite, the product by Schur's theorem.
+
+    A new kernel states `gram`, which receives checked arrays. It may state `gram_diagonal`, which is then
+    computed without Gram matrices, and `gram_rank`, if its rank is bounded.
+    """
+
+    __array_ufunc__: ClassVar[None] = None  # numpy scalars leave `*` to `__rmul__`
+
+    @abstractmethod
+    def gram(self, X: Array, Z: Array | None) -> Array:
+        """Return k(x_i, z_j) for the rows x_i of X and z_j of Z; Z = None means X."""
+
+    def gram_diagonal(self, X: Array) -> Array:
+        """Return k(x_i, x_i) for the rows of X, by default from Gram matrices of few points each."""
+        blocks = (X[i : i + BLOCK] for i in range(0, len(X), BLOCK))
+        return np.concatenate([np.diag(self.gram(block, None)) for block in blocks])
+
+    def gram_rank(self, X: Array) -> int:
+        """Return an upper bound of the rank of the Gram matrix, which may be above len(X)."""
+        return len(X)
+
+    def __call__(self, X: ArrayLike, Z: ArrayLike | None = None) -> Array:
+        """Return k(x_i, z_j), of shape (len(X), len(Z)); Z = None means X, exactly symmetric."""
+        points = as_points(X, "X")
+        others = None if Z is None else as_points(Z, "Z", points.shape[1])
+        with np.errstate(all="ignore"), sklearn.config_context(assume_finite=True):
+            K = self.gram(points, others)
+            return self._finite((K + K.T) / 2 if others is None else K)
+
+    def diagonal(self, X: ArrayLike) -> Array:
+        """Return the vector k(x_i, x_i), without the Gram matrix."""
+        with np.errstate(all="ignore"), sklearn.config_context(assume_finite=True):
+            return self._finite(self.gram_diagonal(as_points(X, "X")))
+
+    def rank(self, X: ArrayLike) -> int:
+        """Return an upper bound of the rank of the Gram matrix on X, from the shape of X alone."""
+        return min(len(points := as_points(X, "X")), self.gram_rank(points))
+
+    def _finite(self, values: Array) -> Array:
+        for where in np.argwhere(~np.isfinite(values))[:1].tolist():
+            raise NotFiniteError(
+                f"values of {self!r} must be finite, got {values[tuple(where)]} at index {where}. "
+                "Scale the columns of X to unit size, or choose a larger width or a lower degree."
+            )
+        return values
+
+    def __add__(self, other: Kernel) -> Kernel:
+        return _join("+", self, other) if isinstance(other, Kernel) else NotImplemented
+
+    def __mul__(self, other: Kernel | float) -> Kernel:
+        if isinstance(other, numbers.Real):
+            return _join("*", self, _Joined("*", (), positive(other, "the factor of a kernel")))
+        return _join("*", self, other) if isinstance(other, Kernel) else NotImplemented
+
+    __rmul__ = __mul__
+
+
+def as_points(X: Any, what: str, columns: int | None = None) -> Array:
+    """Return points as rows of an array of shape (points, columns), not empty."""
+    points = as_float_array(X, what)
+    if points.ndim != 2 or points.size == 0 or points.shape[1] != (columns or points.shape[1]):
+        raise ShapeError(
+            f"{what} must have shape (points, {columns or 'columns'}), not empty, got {points.shape}. "
+            f"Put points in rows: {what}.reshape(-1, 1) makes one column, {what}.reshape(1, -1) one point."
+        )
+    return points
+
+
+@dataclass(frozen=True)
+class _Joined(Kernel):
+    """The sum ("+") or the product ("*") of kernels, times a factor."""
+
+    operator: str
+    parts: tuple[Kernel, ...]
+    factor: float = 1.0
+
+    def __repr__(self) -> str:
+        text = f" {self.operator} ".join(map(repr, self.parts))
+        return f"({text})" if self.operator == "+" else f"{self.factor!r} * {text}".removeprefix("1.0 * ")
+
+    def _combined(self, values: Iterable[Any]) -> Any:
+        return sum(values) if self.operator == "+" else math.prod(values)
+
+    def gram(self, X: Array, Z: Array | None) -> Array:
+        return np.asarray(self.factor * self._combined(part.gram(X, Z) for part in self.parts))
+
+    def gram_rank(self, X: Array) -> int:
+        return int(self._combined(part.gram_rank(X) for part in self.parts))
+
+
+def _join(op: str, *kernels: Kernel) -> Kernel:
+    flat = [k if isinstance(k, _Joined) and k.operator == op else _Joined(op, (k,)) for k in kernels]
+    factor = positive(math.prod(k.factor for k in flat), "the product of the factors")
+    return _Joined(op, tuple(part for k in flat for part in k.parts), factor)

@@ -1,0 +1,118 @@
+"""Kernels made from another kernel: its normalisation, and its restriction to some columns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from kernelopt.errors import InputError, ParameterError, ShapeError
+from kernelopt.kernels.base import Kernel
+from kernelopt.validation import Array, as_list, plain, shown, whole
+
+LISTED_COLUMNS = 10  # of a kernel's repr: short, and yet different for kernels on different few columns
+
+
+@dataclass(frozen=True)
+class _Wrapper(Kernel):
+    kernel: Kernel
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.kernel, Kernel):
+            raise ParameterError(
+                f"kernel must be a Kernel such as gaussian(1.0), got {shown(self.kernel)}. "
+                "Subclass kernelopt.kernels.Kernel for a function of your own."
+            )
+
+
+@dataclass(frozen=True)
+class normalized(_Wrapper):
+    """A kernel scaled to unit diagonal, k(x, z) / sqrt(k(x, x) k(z, z)). New points are scaled likewise."""
+
+    def _norms(self, X: Array, what: str) -> Array:
+        diagonal = self.kernel._finite(self.kernel.gram_diagonal(X))
+        for i in np.flatnonzero(diagonal <= 0)[:1]:
+            raise InputError(
+                f"{self.kernel!r} must be positive between a point and itself, got {diagonal[i]:g} at "
+                f"{what}[{i}]. Drop that point, or add an offset: polynomial(1, offset=1.0) is linear plus 1."
+            )
+        return np.sqrt(diagonal)
+
+    def gram(self, X: Array, Z: Array | None) -> Array:
+        left = self._norms(X, "X")
+        K = self.kernel.gram(X, Z) / left[:, None] / (left if Z is None else self._norms(Z, "Z"))
+        if Z is None:
+            np.fill_diagonal(K, 1.0)
+        return K
+
+    def gram_diagonal(self, X: Array) -> Array:
+        return np.ones_like(self._norms(X, "X"))
+
+    def gram_rank(self, X: Array) -> int:
+        return self.kernel.gram_rank(X)
+
+
+@dataclass(frozen=True)
+class on_columns(_Wrapper):
+    """A kernel of some columns (an integer >= 0, or several) of the points, k(x[columns], z[columns])."""
+
+    columns: ArrayLike
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        chosen = np.atleast_1d(plain(self.columns, "columns"))
+        if chosen.ndim != 1 or not chosen.size:
+            raise ShapeError(
+                f"on_columns must see columns of X, got columns of shape {chosen.shape}. Pass one number "
+                "or a list."
+            )
+        wanted = "an integer >= 0"
+        object.__setattr__(self, "columns", tuple(whole(c, "a column", 0, wanted) for c in chosen))
+
+    def __repr__(self) -> str:
+        chosen = np.asarray(self.columns)
+        columns = repr(self.columns) if chosen.size <= LISTED_COLUMNS else shown(chosen)
+        return f"on_columns(kernel={self.kernel!r}, columns={columns})"
+
+    def _chosen(self, X: Array) -> Array:
+        chosen = np.asarray(self.columns, dtype=int)
+        if chosen.size == 0 or chosen.max() >= X.shape[1]:
+            raise ShapeError(
+                f"{self!r} must see columns of X, got shape {X.shape}. Choose from 0 to {X.shape[1] - 1}."
+            )
+        return X[:, chosen]
+
+    def gram(self, X: Array, Z: Array | None) -> Array:
+        return self.kernel.gram(self._chosen(X), None if Z is None else self._chosen(Z))
+
+    def gram_rank(self, X: Array) -> int:
+        return self.kernel.gram_rank(self._chosen(X))
+
+
+class _PerFeature(tuple[on_columns, ...]):
+    @property
+    def groups(self) -> NDArray[np.int_]:
+        """The feature of each kernel."""
+        return np.array([kernel.columns for kernel in self], dtype=int).ravel()
+
+
+def per_feature(kernels: Kernel | Iterable[Kernel], d: int) -> _PerFeature:
+    """Return every kernel on every one of d columns, as a tuple ordered by column.
+
+    Its attribute `groups` is the column of each kernel.
+
+    Examples
+    --------
+    >>> from kernelopt.kernels import gaussian, linear, per_feature
+    >>> weak = per_feature([gaussian(1.0), linear()], d=3)
+    >>> weak[3], weak.groups.tolist()
+    (on_columns(kernel=linear(), columns=(1,)), [0, 0, 1, 1, 2, 2])
+    """
+    wanted = "a kernel or a list of them"
+    each = (kernels,) if isinstance(kernels, Kernel) else as_list(kernels, "kernels", wanted)
+    if not each:
+        raise ShapeError("kernels must hold at least one kernel, got none. Pass [gaussian(1.0)], say.")
+    features = range(whole(d, "d", wanted="an integer >= 1"))
+    return _PerFeature(on_columns(kernel, j) for j in features for kernel in each)

@@ -1,0 +1,50 @@
+"""Validation of the names of options."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable
+from difflib import get_close_matches
+from functools import wraps
+from typing import ParamSpec, TypeVar
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+def refuse_unknown(given: Iterable[str], allowed: Iterable[str], function: str) -> None:
+    """Raise TypeError for the first name that is not allowed, with the nearest and with all allowed names.
+
+    Parameters
+    ----------
+    given, allowed : names of options
+    function : str
+        The name of the function that was called, for the message.
+    """
+    names = list(allowed)
+    for name in sorted(set(given) - set(names)):
+        nearest = nearest_name(name, names)
+        meant = f" Did you mean {nearest}?" if nearest else ""
+        raise TypeError(
+            f"{function}() got an unexpected keyword argument {name!r}.{meant} The options are "
+            f"{', '.join(names)}."
+        )
+
+
+def nearest_name(name: str, names: Iterable[str]) -> str | None:
+    """Return the name meant by a misspelt one: a beginning or continuation of it, else a similar one."""
+    beginnings = [known for known in names if name.startswith(known) or known.startswith(name)]
+    return next(iter(beginnings or get_close_matches(name, list(names), n=1)), None)
+
+
+def options_by_name(function: Callable[P, T]) -> Callable[P, T]:
+    """Decorate a function so that `refuse_unknown` checks the names of its options."""
+    parameters = inspect.signature(function).parameters.values()
+    names = [p.name for p in parameters if p.kind is not p.VAR_KEYWORD]
+
+    @wraps(function)
+    def checked(*args: P.args, **options: P.kwargs) -> T:
+        refuse_unknown(options, names, function.__name__)
+        return function(*args, **options)
+
+    return checked

@@ -1,0 +1,599 @@
+"""Certificates that travel: saved, checked without kernelopt in fractions, and rejected when changed."""
+
+import ast
+import contextlib
+import copy
+import decimal
+import hashlib
+import io
+import json
+import math
+import pickle
+import runpy
+import subprocess
+import sys
+import time
+import zipfile
+from fractions import Fraction
+from pathlib import Path
+from unittest import mock
+
+import cvxpy as cp
+import numpy as np
+import pytest
+
+import kernelopt as ko
+from formulations import lanckriet, lp_norm, triplet_lp
+from kernelopt.certificates import check
+from kernelopt.certificates.exceeded import risk_above_its_bound
+from kernelopt.certificates.statements.conflicts import inseparable, linear_conflict
+from kernelopt.certificates.statements.statement import npy, rounded
+from kernelopt.certificates.statements.witness import exact_seconds
+from kernelopt.losses.base import Curve
+from kernelopt.progress import ProgressLine
+from tests.every import every
+
+CHECKER = Path(check.__file__)
+N = 10
+
+
+def data(seed=0, n=N):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 3))
+    y = np.where(X[:, 0] + 0.4 * rng.normal(size=n) > 0, 1.0, -1.0)
+    y[:2] = 1.0, -1.0
+    kernels = [ko.gaussian(1.0), ko.gaussian(3.0), ko.polynomial(2)]
+    return ko.Grams.from_kernels(kernels, X).normalize("multiplicative"), y
+
+
+GRAMS, Y = data()
+TARGETS = np.asarray(GRAMS)[0] @ np.linspace(-1, 1, N)
+COMPARED = np.array([*np.asarray(GRAMS)[:2] ** 8, np.eye(N)])
+TRIPLETS = ko.sample_triplets(Y, 10, 0)
+
+PROBLEMS = {
+    **{f"l_{p:.3g}": lambda p=p: lp_norm.primal(GRAMS, Y, p=p) for p in (1, 2, np.inf, 4 / 3, 3.0)},
+    "squared hinge": lambda: lp_norm.primal(GRAMS, Y, loss=ko.squared_hinge(2.0)),
+    "huberized hinge": lambda: lp_norm.primal(GRAMS, Y, loss=ko.huberized_hinge(1.0, 0.3)),
+    "squared": lambda: lp_norm.primal(GRAMS, TARGETS, loss=ko.squared(3.0)),
+    "epsilon insensitive": lambda: lp_norm.primal(GRAMS, TARGETS, loss=ko.epsilon_insensitive(2.0, 0.05)),
+    "one class": lambda: lp_norm.primal(GRAMS, None, loss=ko.one_class(0.4)),
+    "qcqp": lambda: lanckriet.qcqp(GRAMS, Y, C=1.0),
+    "qcqp, hard margin": lambda: lanckriet.qcqp(GRAMS, Y),
+    "qcqp, learned tau": lambda: lanckriet.qcqp(GRAMS, Y, tau="learned"),
+    "qcqp, transduction": lambda: lanckriet.qcqp(GRAMS, Y[:8], C=1.0),
+    "sdp": lambda: lanckriet.sdp(GRAMS, Y, C=1.0),
+    "sdp, transduction": lambda: lanckriet.sdp(GRAMS, Y[:8], C=1.0),
+    "sdp, learned tau": lambda: lanckriet.sdp(GRAMS, Y, tau="learned"),
+    "alignment": lambda: lanckriet.alignment(GRAMS, Y),
+    "alignment, free": lambda: lanckriet.alignment(GRAMS, Y, weights="free"),
+    "alignment, train": lambda: lanckriet.alignment(GRAMS, Y[:8], weights="free", norm="train"),
+    "triplets": lambda: triplet_lp.kernel_design(COMPARED, TRIPLETS, gamma1=0.05, gamma2=0.02),
+    "triplets, nonnegative": lambda: triplet_lp.kernel_design(
+        COMPARED, TRIPLETS, gamma1=0.05, gamma2=0.02, cone="nonnegative"
+    ),
+    "features": lambda: triplet_lp.feature_selection(COMPARED, TRIPLETS, [0, 0, 1], gamma1=0.05, gamma2=0.02),
+}
+KINDS = ["l_1.33", "qcqp", "sdp", "alignment, free", "triplets"]  # one of every kind
+
+
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory):
+    """Solve and save once."""
+    folder, known = tmp_path_factory.mktemp("certificates"), {}
+
+    def save(name):
+        if name not in known:
+            with contextlib.suppress(ko.ConditionWarning):
+                solution = PROBLEMS[name]().solve()
+            path = solution.certificate.save(folder / f"{len(known)}.npz")
+            known[name] = solution, path
+        return known[name]
+
+    return save
+
+
+def verdict(path):
+    """Run the checker as a file, and return its status and what it says."""
+    said = io.StringIO()
+    with (
+        mock.patch.object(sys, "argv", ["check.py", str(path)]),
+        contextlib.redirect_stdout(said),
+        pytest.raises(SystemExit) as ended,
+    ):
+        runpy.run_path(str(CHECKER), run_name="__main__")
+    text = said.getvalue()
+    assert text.startswith("INVALID" if ended.value.code else "VALID")
+    return int(ended.value.code), text
+
+
+def read(path):
+    with np.load(path) as file:
+        arrays = {k: file[k] for k in file.files}
+    return json.loads(arrays.pop("certificate.json")), arrays
+
+
+def sealed(path, facts, arrays):
+    """Write a file whose hashes are all right, whatever it claims."""
+    facts = facts | {"sha256": {k: hashlib.sha256(a.tobytes()).hexdigest() for k, a in arrays.items()}}
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w") as archive:
+        archive.comment = b"0" * 64
+        archive.writestr("certificate.json", json.dumps(facts))
+        for name, array in arrays.items():
+            archive.writestr(f"{name}.npy", npy(array))
+    raw = packed.getvalue()[:-64]
+    path.write_bytes(raw + hashlib.sha256(raw).hexdigest().encode())
+    return path
+
+
+# ------------------------------------------------------------------------------------ the checker
+
+
+def test_the_checker_is_short_and_needs_numpy_alone():
+    text = CHECKER.read_text()
+    assert len(text.splitlines()) < 120
+    imported = set()
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.Import):
+            imported |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            imported.add(node.module)
+    assert {name.partition(".")[0] for name in imported} - {"numpy"} <= sys.stdlib_module_names
+
+
+def test_a_copy_of_the_checker_and_the_module_give_the_same_verdict(saved, tmp_path):
+    _, path = saved("l_2")
+    changed = tmp_path / "changed.npz"
+    changed.write_bytes(path.read_bytes()[:-1] + b"?")
+    alone = tmp_path / "check.py"
+    alone.write_text(CHECKER.read_text())
+    for command, file, code in (
+        (["-I", str(alone)], path, 0),
+        (["-m", "kernelopt.certificates.check"], changed, 1),
+    ):
+        said = subprocess.run(  # noqa: S603
+            [sys.executable, *command, str(file)], capture_output=True, text=True, check=False
+        )
+        assert (said.returncode, said.stderr) == (code, "")
+        assert said.stdout.startswith("INVALID: " if code else "VALID: ")
+
+
+@pytest.mark.parametrize("name", PROBLEMS)
+def test_certificates_are_valid_and_as_tight_as_the_solution(name, saved):
+    solution, path = saved(name)
+    code, text = verdict(path)
+    assert code == 0, text
+    facts, _ = read(path)
+    lower, upper = (float.fromhex(facts[k]) for k in ("lower", "upper"))
+    size = max(1.0, abs(solution.upper))
+    assert lower <= upper and upper - lower <= 1e-5 * size
+    assert lower <= solution.upper + 1e-9 * size and solution.lower - 1e-9 * size <= upper
+
+
+def test_the_bounds_of_a_ball_are_those_of_the_textbook(saved):
+    """Computed again with 80 digits: l(alpha) - |s|_4 / 2 and the SVM at theta, p = 4/3."""
+    _, path = saved("l_1.33")
+    facts, A = read(path)
+    with decimal.localcontext(prec=80):
+        number = np.frompyfunc(decimal.Decimal, 1, 1)
+        K, alpha, beta = (number(A[k]) for k in ("K0", "alpha0", "beta0"))
+        forms = [alpha @ G @ alpha for G in K]
+        lower = number(Y) @ alpha - sum(s**4 for s in forms).sqrt().sqrt() / 2
+        theta = [decimal.Decimal(v.numerator) / v.denominator for v in map(Fraction, facts["x"])]
+        assert sum(t ** (decimal.Decimal(4) / 3) for t in theta) <= 1
+        fit = sum(t * G for t, G in zip(theta, K, strict=True)) @ beta
+        margins = number(Y) * (fit + decimal.Decimal(A["b0"].item()))
+        upper = beta @ fit / 2 + sum(max(0, 1 - v) for v in margins)
+        claims = [decimal.Decimal(float.fromhex(facts[k])) for k in ("lower", "upper")]
+        assert 0 <= lower - claims[0] <= 1e-12
+        assert abs(claims[1] - upper) <= 1e-11  # the difference is the ridge
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_a_claim_one_digit_beyond_the_proof_is_rejected(name, saved, tmp_path):
+    _, path = saved(name)
+    facts, arrays = read(path)
+    assert verdict(sealed(tmp_path / "same.npz", facts, arrays))[0] == 0
+    for claim, beyond in (("lower", np.inf), ("upper", -np.inf)):
+        better = float(np.nextafter(float.fromhex(facts[claim]), beyond)).hex()
+        assert verdict(sealed(tmp_path / "better.npz", facts | {claim: better}, arrays))[0] == 1
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_no_byte_of_a_file_can_be_changed(name, saved, tmp_path):
+    _, path = saved(name)
+    raw, rng = path.read_bytes(), np.random.default_rng(0)
+    with zipfile.ZipFile(path) as archive:
+        starts = [member.header_offset for member in archive.infolist()]
+    places = [*rng.integers(len(raw), size=12), *(start + 60 for start in starts[:6]), len(raw) - 1]
+    for place in places:
+        changed = bytearray(raw)
+        changed[place] ^= 1 << int(rng.integers(8))
+        target = tmp_path / "changed.npz"
+        target.write_bytes(changed)
+        assert verdict(target)[0] == 1, place
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_a_resealed_lie_is_rejected(name, saved, tmp_path):
+    """Every array is changed in turn beside claims that are 1e-4 too good: no witness proves them."""
+    _, path = saved(name)
+    facts, arrays = read(path)
+    lower, upper = (float.fromhex(facts[k]) for k in ("lower", "upper"))
+    middle, rng = (lower + upper) / 2, np.random.default_rng(1)
+    size = 1e-4 * max(1.0, abs(middle))
+    witness = [
+        k for k in arrays if k[:-1] in ("alpha", "beta", "b", "ridge", "L", "y", "h", "s", "t", "Y", "S", "T")
+    ]
+    for key in witness:
+        changed = arrays[key] * (1 + 1e-3 * rng.normal(size=arrays[key].shape))
+        for lie in ({"lower": (upper + size).hex()}, {"upper": (lower - size).hex()}):
+            target = sealed(tmp_path / "lie.npz", facts | lie, arrays | {key: changed})
+            assert verdict(target)[0] == 1, key
+
+
+def test_a_changed_kernel_is_another_problem(saved, tmp_path):
+    """Resealed data with the old claims: the file then states the new kernel, whose bounds are others."""
+    _, path = saved("l_2")
+    facts, arrays = read(path)
+    assert verdict(sealed(tmp_path / "other.npz", facts, arrays | {"K0": arrays["K0"] * 0.9}))[0] == 1
+
+
+def test_infinite_and_missing_numbers_prove_nothing(saved, tmp_path):
+    _, path = saved("l_2")
+    facts, arrays = read(path)
+    for key in ("alpha0", "beta0", "h0", "ridge0", "L0", "K0", "cost", "t0"):
+        for value in (np.nan, np.inf):
+            changed = np.full_like(arrays[key], value)
+            assert verdict(sealed(tmp_path / "odd.npz", facts, arrays | {key: changed}))[0] == 1, key
+    fewer = {k: a for k, a in arrays.items() if k != "t0"}
+    assert verdict(sealed(tmp_path / "fewer.npz", facts, fewer))[0] == 1
+    (tmp_path / "no.npz").write_text("not a certificate")
+    assert verdict(tmp_path / "no.npz")[0] == 1
+    assert verdict(tmp_path / "absent.npz")[0] == 1
+
+
+# --------------------------------------------------------------------------------- its inequalities
+
+
+def exactly(a):
+    return np.frompyfunc(Fraction, 1, 1)(np.asarray(a, dtype=float))
+
+
+def positive_definite(M):
+    """By exact elimination."""
+    M = exactly(M)
+    for j in range(len(M)):
+        if M[j, j] <= 0:
+            return False
+        M = M - np.outer(M[:, j], M[j]) / M[j, j] * (np.arange(len(M)) > j)[:, None]
+    return True
+
+
+def test_semidefinite_is_never_said_of_an_indefinite_matrix():
+    rng = np.random.default_rng(0)
+    verdicts = set()
+    for shift in (-1e-3, -1e-9, 1e-9, 1e-3):
+        for _ in range(5):
+            V = np.linalg.qr(rng.normal(size=(5, 5)))[0]
+            M = V @ np.diag([shift, 0.5, 1, 2, 3]) @ V.T
+            M = (M + M.T) / 2
+            L = np.linalg.cholesky(M + 2 * max(0.0, -shift) * np.eye(5) - 1e-13 * np.eye(5))
+            shown = bool(check.semidefinite(exactly(M), exactly(L)))
+            verdicts.add((shift, shown))
+            assert not shown or positive_definite(M)
+    assert verdicts == {(-1e-3, False), (-1e-9, False), (1e-9, True), (1e-3, True)}
+    assert not check.semidefinite(exactly([[1.0, 0.5], [0.4, 1.0]]), exactly(np.zeros((2, 2))))
+
+
+def plainly_semidefinite(M, L):
+    """The definition in fractions."""
+    R = exactly(M) - exactly(L) @ exactly(L).T
+    return bool((R == R.T).all() and (2 * R.diagonal() >= abs(R).sum(axis=0)).all())
+
+
+@every("seed", range(12))
+def test_integers_give_the_products_and_verdicts_of_fractions(seed):
+    """Entries of both signs from 1e-300 to 1e8: many digits, and residuals of one unit in the last."""
+    rng = np.random.default_rng(seed)
+    spread = [1.0, 8.0, 100.0, 300.0][seed % 4]
+    A, B = (rng.normal(size=(5, 5)) * 10.0 ** rng.uniform(-spread, 8, size=(5, 5)) for _ in range(2))
+    assert (check.product(A, B) == exactly(A) @ exactly(B)).all()
+    G = rng.normal(size=(3, 5, 5))
+    assert (check.product(A[0, :3], G) == np.tensordot(exactly(A[0, :3]), exactly(G), 1)).all()
+    assert check.product(G, A, 2)[1] == (exactly(G[1]) * exactly(A)).sum()
+    L = np.tril(A)
+    exact = exactly(L) @ exactly(L).T
+    for added in (Fraction(0), Fraction(1, 2**1200), Fraction(-1, 2**1200)):
+        M = exact.copy()
+        M[4, 4] += added
+        assert check.semidefinite(M, L) == (added >= 0)
+    M = np.array(exact, dtype=float)
+    assert check.semidefinite(M, L) == plainly_semidefinite(M, L)
+
+
+@pytest.mark.parametrize("p", ["1", "2", "3/2", "4", "inf"])
+def test_within_needs_one_share_for_every_entry(p):
+    v, power = np.array([0.5, 0.25, 0.125]), np.inf if p == "inf" else float(Fraction(p))
+    h = float(np.linalg.norm(v, power)) * (1 + 1e-12)
+    t = np.zeros(3) if p == "inf" else (v / h) ** power * (1 + 1e-14)
+    assert check.within(exactly(v), Fraction(h), p, exactly(t))
+    assert not check.within(exactly(v), Fraction(h * 0.99), p, exactly(t))
+    if p != "inf":
+        assert not check.within(exactly(v), Fraction(h), p, exactly([*t[:2], -t[2]]))
+        with pytest.raises(ValueError, match="shorter|longer"):  # one share must not serve three entries
+            check.within(exactly(v), Fraction(h), p, exactly([1.0]))
+
+
+def test_shapes_that_numpy_would_stretch_prove_nothing():
+    """A length below zero over no rows, and a factor with three axes, would show anything."""
+    none = np.zeros(0, dtype=object)
+    assert not check.within(none, Fraction(-1), "inf", none)
+    assert not check.within(none, Fraction(-1), "2", none)
+    assert not check.semidefinite(exactly(-np.eye(2)), exactly(np.zeros((2, 2, 2))))
+    assert not check.semidefinite(exactly(-np.eye(2)), exactly(np.ones((1, 1))))
+
+
+@every("seed", range(20))
+def test_peak_is_the_largest_value_on_a_grid(seed):
+    rng = np.random.default_rng(seed)
+    slope, l1 = Fraction(int(rng.integers(-4, 5)), 2), Fraction(int(rng.integers(0, 3)), 2)
+    curvature = Fraction(int(rng.integers(-2, 5)), 2)
+    low, high = -float(rng.integers(0, 3)), float(rng.integers(0, 3))
+    found = check.peak(slope, curvature, l1, low, high)
+    grid = [low + (high - low) * Fraction(i, 240) for i in range(241)] if high > low else [Fraction(low)]
+    values = [slope * a - curvature * a * a / 2 - l1 * abs(a) for a in map(Fraction, grid)]
+    assert max(values) <= found <= max(values) + Fraction(1, 1000)
+    assert check.peak(slope, curvature, l1, low, np.inf) >= found
+    expected_infinite = curvature < 0 or (curvature == 0 and slope > l1)
+    assert (check.peak(slope, curvature, l1, low, np.inf) == np.inf) == expected_infinite
+
+
+@pytest.mark.parametrize("value", [Fraction(1, 3), Fraction(-1, 3), Fraction(1, 2), Fraction(10) ** 400])
+def test_claims_are_rounded_outward_to_the_next_double(value):
+    down, up = rounded(value, -np.inf), rounded(value, np.inf)
+    assert down <= value <= up
+    assert value == down == up or math.nextafter(down, np.inf) == up
+
+
+# ------------------------------------------------------------------------------- saving
+
+
+def test_a_copy_of_a_certificate_saves_the_same_file(saved, tmp_path):
+    solution, path = saved("qcqp")
+    copies = [copy.deepcopy(solution.certificate), pickle.loads(pickle.dumps(solution.certificate))]  # noqa: S301
+    for i, again in enumerate(copies):
+        assert again.save(tmp_path / f"{i}.npz").read_bytes() == path.read_bytes()
+
+
+def test_a_certificate_states_the_parameters_of_its_solve(tmp_path):
+    C = cp.Parameter(pos=True, value=1.0)
+    theta = cp.Variable(3, nonneg=True)
+    problem = cp.Problem(cp.Minimize(ko.risk(ko.combine(theta, GRAMS), Y, ko.hinge(C))), ko.lp_ball(theta, 2))
+    certificate = ko.solve(problem).certificate
+    C.value = 7.0
+    _, arrays = read(certificate.save(tmp_path / "c.npz"))
+    assert np.abs(arrays["ends0"]).max() == 1.0
+    assert verdict(tmp_path / "c.npz")[0] == 0
+
+
+def test_long_work_is_predicted_and_announced(saved, tmp_path, monkeypatch):
+    """The prediction grows with n^2 m + n^3, and is said before the work."""
+    certificate = saved("l_2")[0].certificate
+    assert certificate.source.seconds == exact_seconds(3, N) < 0.1
+    assert exact_seconds(10, 1000) > 8 * exact_seconds(5, 400) > 0
+    monkeypatch.setattr("kernelopt.certificates.certificate.LONG", 1e-4)
+    lines = []
+    monkeypatch.setattr(ProgressLine, "show", lambda self, line, seconds: lines.append(line))
+    with pytest.warns(
+        ko.ConditionWarning, match=r"saving a certificate takes about 0 s here.*n\^2"
+    ) as caught:
+        certificate.save(tmp_path / "c.npz")
+    assert caught[0].filename == __file__
+    assert ["the witness" in lines[0], "the bounds" in lines[1]] == [True, True]
+
+
+def test_a_hundred_points_are_saved_in_seconds(tmp_path):
+    """In fractions of Python it took a minute of processor time; now well under one second."""
+    grams, y = data(1, 100)
+    mu = cp.Variable(3, nonneg=True)
+    K = ko.combine(mu, grams)
+    problem = cp.Problem(cp.Minimize(ko.risk(K, y, ko.hinge())), [ko.trace(K) == 100])
+    certificate = ko.certify(problem, weights=np.ones(3))
+    began = time.process_time()
+    path = certificate.save(tmp_path / "c.npz")
+    assert verdict(path)[0] == 0
+    assert time.process_time() - began < 5
+
+
+def test_a_strangers_weights_travel_too(tmp_path):
+    """Poor weights and no dual variable of a solver: a wide bracket, proved."""
+    theta = cp.Variable(3, nonneg=True)
+    problem = cp.Problem(cp.Minimize(ko.risk(ko.combine(theta, GRAMS), Y, ko.hinge())), ko.lp_ball(theta, 2))
+    certificate = ko.certify(problem, weights=[1.0, 1.0, 1.0])
+    assert verdict(certificate.save(tmp_path / "c.npz"))[0] == 0
+
+
+class half_squares(ko.Loss):
+    """A loss of a user's, without C."""
+
+    kind = "targets"
+
+    def expression(self, fit, y):
+        return cp.sum_squares(fit - y) / 2
+
+    def curve(self, y):
+        zero, far = np.zeros(y.size), np.full(y.size, np.inf)
+        return Curve(y, zero + 1, zero, -far, far)
+
+
+def test_a_loss_of_ones_own_travels(tmp_path):
+    theta = cp.Variable(3, nonneg=True)
+    risk = ko.risk(ko.combine(theta, GRAMS), TARGETS, half_squares())
+    certificate = ko.solve(cp.Problem(cp.Minimize(risk), ko.lp_ball(theta, 2))).certificate
+    assert verdict(certificate.save(tmp_path / "c.npz"))[0] == 0
+    facts, _ = read(tmp_path / "c.npz")
+    known = lp_norm.primal(GRAMS, TARGETS, loss=ko.squared(1.0)).solve()
+    assert float.fromhex(facts["lower"]) == pytest.approx(known.value, rel=1e-6)
+
+
+def test_what_cannot_be_stated_says_why(tmp_path):
+    logistic = lp_norm.primal(GRAMS, Y, loss=ko.logistic()).solve()
+    with pytest.raises(ko.MethodError, match="logistic.*no exact value"):
+        logistic.certificate.save(tmp_path / "c.npz")
+    odd = lp_norm.primal(GRAMS, Y, p=1.2345678).solve()
+    with pytest.raises(ko.ParameterError, match="fraction"):
+        odd.certificate.save(tmp_path / "c.npz")
+    with pytest.raises(ko.MethodError, match="not made from a problem"):
+        ko.Certificate(0.0, 1.0, "none").save(tmp_path / "c.npz")
+
+
+# ------------------------------------------------------------------------------- infeasibility
+
+
+def infeasible(problem, **options):
+    with pytest.raises(ko.InfeasibleError) as caught:
+        ko.solve(problem, **options)
+    return caught.value
+
+
+def proves_infeasibility(error, path):
+    """The file is valid, claims infinity, and is not valid with a multiplier of the wrong sign."""
+    error.proof["certificate"].save(path)
+    code, text = verdict(path)
+    facts, arrays = read(path)
+    assert code == 0 and float.fromhex(facts["lower"]) == np.inf, text
+    if facts["u"]:
+        assert verdict(sealed(path, facts | {"u": [f"-{v}" for v in facts["u"]]}, arrays))[0] == 1
+    return facts
+
+
+def weighted():
+    mu = cp.Variable(3, nonneg=True, name="mu")
+    K = ko.combine(mu, GRAMS)
+    return mu, K, ko.risk(K, Y, ko.hinge())
+
+
+def test_conflicting_traces_are_named(tmp_path):
+    _, K, risk = weighted()
+    traces = [(ko.trace(K) == N).set_label("trace"), (ko.trace(K) <= 3).set_label("cap")]
+    error = infeasible(cp.Problem(cp.Minimize(risk), traces))
+    assert "-1 x (trace) + 1 x (cap) reads 0 <= -7" in str(error)
+    facts = proves_infeasibility(error, tmp_path / "c.npz")
+    assert facts["rows"] == ["trace", "cap"]
+
+
+def test_only_the_constraints_in_conflict_are_named():
+    mu, K, risk = weighted()
+    constraints = [
+        (mu[0] >= 2).set_label("floor"),
+        (ko.trace(K) <= 100).set_label("trace"),
+        (mu[0] <= 1).set_label("roof"),
+    ]
+    error = infeasible(cp.Problem(cp.Minimize(risk), constraints))
+    assert "1 x (floor) + 1 x (roof) reads 0 <= -1" in str(error)
+
+
+def test_a_cycle_of_triplets_is_told(tmp_path):
+    _, K, risk = weighted()
+    with pytest.warns(ko.ConditionWarning, match="contradict"):
+        gains = ko.triplet_gains(K, [[3, 4, 5], [0, 1, 2], [1, 2, 0], [2, 0, 1]])
+    error = infeasible(cp.Problem(cp.Minimize(risk), [gains >= 0.1, ko.trace(K) == N]))
+    assert "0 is closer to 1 than to 2 (row 1), 1 is closer to 2 than to 0 (row 2)" in str(error)
+    facts = proves_infeasibility(error, tmp_path / "c.npz")
+    assert len(facts["rows"]) == 3
+
+
+def test_samples_that_no_kernel_separates_are_named(tmp_path):
+    """Exclusive or with linear kernels: the mean of 0 and 1 is that of 2 and 3."""
+    X = np.array([[1.0, 1.0], [-1.0, -1.0], [1.0, -1.0], [-1.0, 1.0], [5.0, 5.0]])
+    Ks = np.array([X @ X.T, np.outer(X[:, 0], X[:, 0])])
+    mu = cp.Variable(2, nonneg=True)
+    risk = ko.risk(ko.combine(mu, Ks), [1, 1, -1, -1, 1], ko.hard_margin())
+    error = infeasible(cp.Problem(cp.Minimize(risk), [cp.sum(mu) == 1]))
+    proves_infeasibility(error, tmp_path / "c.npz")
+    statement = error.proof["certificate"]
+    alpha = statement.arrays["alpha0"]
+    assert alpha.sum() == 0 and not (Ks @ alpha).any() and (alpha * [1, 1, -1, -1, 1] >= 0).all()
+    above, below = (", ".join(map(str, np.flatnonzero(sign * alpha > 0))) for sign in (1, -1))
+    assert f"no kernel separates the samples {above} (+1) from {below} (-1)" in str(error)
+
+
+def test_a_trace_that_no_psd_combination_has_is_told(tmp_path):
+    formulation = lanckriet.sdp([np.diag([2.0, -1, 0, 0]), np.diag([0, -1.0, 2, 0])], [1, -1, 1, -1], C=1.0)
+    error = infeasible(formulation.problem)
+    assert "no combination of the kernels with (trace) is positive semidefinite" in str(error)
+    proves_infeasibility(error, tmp_path / "c.npz")
+
+
+def test_a_risk_above_its_bound_says_by_how_much_and_is_proved(tmp_path):
+    """K = I / 4 + ... at trace 1: the least risk is 4 - 4 / 8 = 3.5, at alpha = y."""
+    mu = cp.Variable(2, nonneg=True, name="mu")
+    K = ko.combine(mu, np.array([np.eye(4), np.ones((4, 4))]))
+    risk = ko.risk(K, [1, 1, -1, -1], ko.hinge())
+    for label in (None, "fit"):
+        bounded = risk <= 0.1 if label is None else (risk <= 0.1).set_label(label)
+        error = infeasible(cp.Problem(cp.Minimize(cp.sum(mu)), [bounded, ko.trace(K) <= 1]))
+        name = "constraint 0" if label is None else label
+        assert f"{name}: risk(combine(mu, 2 kernels)) <= 0.1, is below the least value" in str(error)
+        assert "allow, 3.5: loosen its bound by 3.4 at least" in str(error)
+        found = error.proof["certificate"]
+        assert 3.5 - 1e-6 <= found.lower <= 3.5 <= found.upper
+        assert verdict(found.save(tmp_path / "c.npz"))[0] == 0
+        assert 3.5 - 1e-6 <= float.fromhex(read(tmp_path / "c.npz")[0]["lower"]) <= 3.5
+
+
+def test_a_risk_below_its_bound_is_not_blamed():
+    mu, _, risk = weighted()
+    problem = cp.Problem(cp.Minimize(0), [risk <= 1e3, cp.sum(mu) <= 1])
+    assert risk_above_its_bound(ko.Structure(problem)) is None
+
+
+def test_a_proof_in_doubles_is_a_certificate_that_says_why_it_cannot_be_saved(tmp_path):
+    mu, _, risk = weighted()
+    error = infeasible(cp.Problem(cp.Minimize(risk), [cp.sum_squares(mu) <= 1, mu[0] >= 2]))
+    assert "constraint 1: 2.0 <= mu[0]" in str(error)
+    found = error.proof["certificate"]
+    assert (found.lower, found.upper, found.feasible) == (np.inf, np.inf, False)
+    assert np.array_equal(found.proof, error.proof["ray"])
+    with pytest.raises(ko.MethodError, match="Farkas ray in doubles"):
+        found.save(tmp_path / "c.npz")
+
+
+def test_a_separable_sample_is_not_shown_inseparable():
+    """Rows 1e6 + {-1, 0, 1, 2}: separable by a threshold, though the hulls nearly meet."""
+    x = 1e6 + np.array([-1.0, 0.0, 1.0, 2.0])
+    y = np.array([-1.0, -1.0, 1.0, 1.0])
+    assert inseparable([np.outer(x, x)], y, True, np.array([0.0, -1.0, 1.0, 0.0])) is None
+
+
+def test_large_conflicts_are_left_to_doubles():
+    """400 samples in one point: shown in fractions it would take minutes."""
+    y = np.tile([1.0, -1.0], 200)
+    assert inseparable([np.ones((400, 400))], y, True, y) is None
+    assert inseparable([np.ones((4, 4))], y[:4], True, y[:4]) is not None
+
+
+def test_a_feasible_point_far_away_is_no_conflict():
+    x = cp.Variable(2)
+    problem = cp.Problem(cp.Minimize(0), [x[0] - x[1] >= 1, x[0] - (1 + 1e-9) * x[1] <= 0.5])
+    assert linear_conflict(ko.Structure(problem)) is None
+
+
+# ----------------------------------------------------------------------- what nothing bounds
+
+
+def test_weights_that_nothing_bounds_are_named():
+    _, K, risk = weighted()
+    with pytest.raises(ko.UnboundedError, match=rf"Nothing bounds mu: add trace\(K\) == {N}"):
+        ko.solve(cp.Problem(cp.Minimize(risk - ko.trace(K))), "exact")
+
+
+def test_a_value_that_is_not_attained_is_told():
+    _, _, risk = weighted()
+    with (
+        pytest.warns(ko.ConditionWarning, match=r"^Nothing bounds mu: add trace\(K\)"),
+        pytest.warns(ko.ConvergenceWarning, match=r"Nothing bounds mu: add trace\(K\).*not attained"),
+    ):
+        ko.solve(cp.Problem(cp.Minimize(risk)), "exact")

@@ -1,0 +1,322 @@
+"""Conic solves that are watched: time limits, Ctrl-C and callbacks end them at once."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+import warnings
+from typing import Any
+
+import cvxpy as cp
+import numpy as np
+import pytest
+
+import kernelopt as ko
+from kernelopt.certificates.boxes import known_boxes
+from kernelopt.certificates.conic import cones, multipliers
+from kernelopt.certificates.conic.cones import cone_program
+from kernelopt.certificates.conic.multipliers import conic_bound
+from kernelopt.conic import ladder as conic
+from kernelopt.conic.ladder import SolverAttempt
+from tests.conic.cases import Crashing, Mishap, after, linear_programme, problems
+
+
+class Ended(Exception):
+    """What a watch raises."""
+
+
+def slow(order=70):
+    """A semidefinite programme that takes every solver many seconds."""
+    B = np.random.default_rng(0).normal(size=(order, order))
+    K = cp.Variable((order, order), PSD=True)
+    return cp.Problem(cp.Minimize(cp.sum(cp.abs(K - B - B.T))))
+
+
+def slow_linear():
+    """A linear programme that takes seconds."""
+    rng = np.random.default_rng(0)
+    x = cp.Variable(500)
+    A = rng.normal(size=(1000, 500))
+    return cp.Problem(cp.Minimize(rng.normal(size=500) @ x), [A @ x <= 1 + rng.random(1000), cp.abs(x) <= 10])
+
+
+TIGHT = {"eps_abs": 1e-14, "eps_rel": 1e-14, "max_iters": 4000}
+
+
+SLOW = [
+    (
+        lambda: slow(55),
+        SolverAttempt("CLARABEL", {"time_limit": 60.0}),
+    ),  # building its matrices cannot be ended: 0.2 s
+    (lambda: slow(70), SolverAttempt("SCS", {**TIGHT, "time_limit_secs": 2.5})),
+    (lambda: slow(30), SolverAttempt("CVXOPT")),
+    (slow_linear, SolverAttempt("HIGHS", {"time_limit": 2.5})),
+]
+
+
+def installed(case):
+    make, attempt = case
+    missing = attempt.name not in cp.installed_solvers()
+    return pytest.param(
+        attempt.name,
+        make,
+        attempt,
+        id=attempt.name,
+        marks=pytest.mark.skipif(missing, reason="not installed"),
+    )
+
+
+slow_solves = pytest.mark.parametrize(("name", "make", "attempt"), [installed(case) for case in SLOW])
+
+
+def no_worker_is_left(seconds):
+    """Whether the threads of abandoned solvers end within so much time."""
+    until = time.perf_counter() + seconds
+    while time.perf_counter() < until:
+        if not any(t.name == "kernelopt solver" for t in threading.enumerate()):
+            return True
+        time.sleep(0.02)
+    return False
+
+
+@pytest.mark.parametrize("solver", ["CLARABEL", "SCS", "HIGHS", "CVXOPT"])
+def test_a_watched_solve_is_the_same_solve(solver):
+    if solver not in cp.installed_solvers():
+        pytest.skip(f"{solver} is not installed")
+    plain, watched = linear_programme(), linear_programme()
+    first, second = (
+        conic.run_solver(plain, SolverAttempt(solver)),
+        conic.run_solver(watched, SolverAttempt(solver), watch=lambda: None),
+    )
+    assert (first.status, first.iterations, first.failure) == (second.status, second.iterations, "")
+    for one, other in zip(plain.variables(), watched.variables(), strict=True):
+        np.testing.assert_array_equal(one.value, other.value)
+    for one, other in zip(plain.constraints, watched.constraints, strict=True):
+        np.testing.assert_array_equal(one.dual_value, other.dual_value)
+    assert watched.solver_stats.solver_name == solver
+    assert watched.compilation_time > 0
+
+
+@problems
+def test_a_watched_problem_has_the_same_answer(make):
+    plain, watched = (ko.expand(make()).problem for _ in range(2))
+    conic.run_solver(plain, SolverAttempt("CLARABEL"))
+    conic.run_solver(watched, SolverAttempt("CLARABEL"), watch=lambda: None)
+    assert watched.value == pytest.approx(plain.value, rel=1e-12)
+
+
+@slow_solves
+def test_what_a_watch_raises_ends_the_solve_at_once(name, make, attempt):
+    problem = make()
+    watch = after(0.8, Ended("enough"))
+    with pytest.raises(Ended, match="enough"):
+        conic.run_solver(problem, attempt, watch=watch)
+    calls = np.diff(watch.calls)
+    assert len(calls) >= 3
+    assert np.median(calls) < 0.06
+    assert watch.calls[-1] - watch.calls[0] < 2.0
+    assert problem.variables()[0].value is None
+    assert no_worker_is_left(3 if name in ("CLARABEL", "CVXOPT") else 30)
+
+
+@pytest.mark.slow
+@slow_solves
+def test_control_c_ends_the_solve_at_once(name, make, attempt):
+    """SCS takes the signal for itself while it works."""
+    problem = make()
+    pressed = threading.Timer(0.7, os.kill, [os.getpid(), signal.SIGINT])
+    compiled = []
+    started = time.perf_counter()
+
+    def watch():
+        if not compiled:
+            compiled.append(time.perf_counter())
+            pressed.start()
+
+    with pytest.raises(KeyboardInterrupt):
+        conic.run_solver(problem, attempt, watch=watch)
+    assert time.perf_counter() - started < 5
+    assert time.perf_counter() - compiled[0] < 1.7
+    assert no_worker_is_left(30)
+    with pytest.raises(KeyboardInterrupt):  # Python has its handler back
+        signal.raise_signal(signal.SIGINT)
+
+
+def test_control_c_is_not_kept_by_scs_without_a_watch():
+    pressed = threading.Timer(1.0, os.kill, [os.getpid(), signal.SIGINT])
+    problem = slow(60)
+    pressed.start()
+    with pytest.raises(KeyboardInterrupt):
+        conic.run_solver(problem, SolverAttempt("SCS", {**TIGHT, "time_limit_secs": 20.0}))
+
+
+def test_an_abandoned_problem_can_be_solved_again():
+    problem = slow(20)
+    with pytest.raises(Ended):
+        conic.run_solver(problem, SolverAttempt("CLARABEL"), watch=after(0.0, Ended()))
+    assert conic.run_solver(problem, SolverAttempt("CLARABEL"), watch=lambda: None).status == cp.OPTIMAL
+    assert no_worker_is_left(5)
+
+
+def test_cvxopt_keeps_its_options_when_it_is_abandoned():
+    solvers = pytest.importorskip("cvxopt.solvers")
+    before = dict(solvers.options)
+    with pytest.raises(Ended):
+        conic.run_solver(slow(25), SolverAttempt("CVXOPT", {"abstol": 1e-3}), watch=after(0.1, Ended()))
+    assert no_worker_is_left(5)
+    assert solvers.options == before
+
+
+def test_a_failure_of_the_solver_is_reported_under_a_watch_too():
+    tried = conic.run_solver(
+        linear_programme(), SolverAttempt(Crashing(Mishap("broken"))), watch=lambda: None
+    )
+    assert (tried.status, tried.failure) == ("failed", "Mishap: broken")
+    tried = conic.run_solver(
+        linear_programme(), SolverAttempt("CLARABEL", {"no_such": 1}), watch=lambda: None
+    )
+    assert tried.status == "failed"
+    assert "no_such" in tried.failure
+
+
+def test_a_liar_is_not_replaced_by_clarabel_itself():
+    """A solver object that inherits from cvxpy's Clarabel keeps its own call."""
+    tried = conic.run_solver(linear_programme(), SolverAttempt(Crashing(Mishap("mine"))), watch=lambda: None)
+    assert "mine" in tried.failure
+
+
+def test_convexity_errors_are_not_swallowed_under_a_watch():
+    problem = cp.Problem(cp.Maximize(cp.square(cp.Variable())))
+    with pytest.raises(cp.DCPError):
+        conic.run_solver(problem, SolverAttempt("CLARABEL"), watch=lambda: None)
+
+
+@pytest.mark.parametrize("solver", ["CLARABEL", "SCS"])
+def test_a_cone_programme_can_be_watched(solver):
+    program = cone_program(slow(55), solver)
+    options = {} if solver == "CLARABEL" else {**TIGHT, "time_limit_secs": 2.5}
+    watch = after(0.2, Ended())
+    with pytest.raises(Ended):
+        program.solve(watch=watch, **options)
+    assert watch.calls[-1] - watch.calls[0] < 2.0
+    assert no_worker_is_left(3 if solver == "CLARABEL" else 30)
+    small = cone_program(linear_programme(), solver)
+    plain, watched = small.solve(), small.solve(watch=lambda: None)
+    assert plain[0] == watched[0]
+    np.testing.assert_array_equal(plain[1], watched[1])
+    np.testing.assert_array_equal(plain[2], watched[2])
+
+
+def nearly_dependent():
+    """min of <B, K> over combinations K >> 0 of trace n of matrices that nearly depend on each other."""
+    rng = np.random.default_rng(4)
+    B, C, x = rng.normal(size=(6, 6)), rng.normal(size=(6, 6)), cp.Variable(3, name="x")
+    parts = [np.eye(6), B + B.T, B + B.T + 1e-5 * (C + C.T)]
+    K = sum(x[i] * part for i, part in enumerate(parts))
+    return cp.Problem(cp.Minimize(cp.trace(np.diag(np.arange(6.0)) @ K)), [K >> 0, cp.trace(K) == 6])
+
+
+def test_a_cone_programme_in_orthogonal_coordinates_is_the_same_programme():
+    program = cone_program(nearly_dependent())
+    turned = program.orthogonal()
+    assert np.linalg.cond(program.A.toarray()) > 1e4
+    np.testing.assert_allclose(turned.A.T @ turned.A.toarray(), np.eye(3), atol=1e-12)
+    x = np.array([1.0, -2.0, 3.0])
+    np.testing.assert_allclose(turned.A @ (turned.factor @ x), program.A @ x, rtol=1e-10, atol=1e-10)
+    assert turned.c @ (turned.factor @ x) == pytest.approx(program.c @ x, rel=1e-9)
+    status, x, z = turned.solve()
+    assert status == "Solved"
+    rest = program.A.T @ z + program.c  # z is a multiplier of the original, to its residual
+    assert np.abs(rest).max() <= 1e-6
+    assert program.c @ x == pytest.approx(-program.b @ z, abs=1e-6)
+    (_, trace, _), (_, block, order) = program.blocks()
+    slack = program.b - program.A @ x
+    assert np.abs(slack[trace]).max() <= 1e-6
+    assert np.linalg.eigvalsh(program.matrix(slack[block], order))[0] >= -1e-6
+
+
+def test_quadratic_objectives_turn_with_the_coordinates():
+    x = cp.Variable(3, name="x")
+    M = np.array([[1.0, 2, 0], [0, 1, 1], [3, 0, 1], [1, 1, 1]])
+    program = cone_program(cp.Problem(cp.Minimize(cp.sum_squares(x - 1)), [M @ x >= 1]))
+    turned, at = program.orthogonal(), np.linspace(-1, 2, program.c.size)
+    inner = turned.factor @ at
+    assert inner @ (turned.P @ inner) == pytest.approx(at @ (program.P @ at), rel=1e-12)
+    np.testing.assert_allclose(turned.solve()[1], program.solve()[1], atol=1e-6)
+
+
+def test_dependent_columns_and_large_programmes_are_not_turned(monkeypatch):
+    x = cp.Variable(2, name="x")
+    twice = cone_program(cp.Problem(cp.Minimize(cp.sum(x)), [cp.sum(x) >= k for k in range(4)]))
+    assert twice.orthogonal() is None
+    monkeypatch.setattr(cones, "LARGEST_ROTATION", 10.0)
+    assert cone_program(nearly_dependent()).orthogonal() is None
+
+
+def distance():
+    """A problem whose bound takes a solver and a repair."""
+    x = cp.Variable(6)
+    return cp.Problem(cp.Minimize(cp.sum_squares(x - np.arange(6.0)) + cp.norm1(x)), [cp.norm2(x) <= 3])
+
+
+def test_a_bound_by_multipliers_can_be_ended_and_keeps_what_it_found():
+    problem = distance()
+    boxes = known_boxes(ko.Structure(problem), None)
+    whole: list[Any] = []
+    bound = conic_bound(problem, problem.variables(), boxes, watch=lambda: None, found=whole)
+    assert bound == conic_bound(problem, problem.variables(), boxes)
+    assert whole[-1] == bound
+    assert [b.value for b in whole] == sorted(b.value for b in whole)
+
+    def watch():
+        raise Ended
+
+    with pytest.raises(Ended):
+        conic_bound(problem, problem.variables(), boxes, watch=watch, found=[])
+
+
+def test_the_best_bound_survives_a_watch_that_raises_later(monkeypatch):
+    """The second solve of a tilted problem is ended: the bound of the first stands."""
+    monkeypatch.setattr(multipliers, "SUFFICIENT_GAP", -1.0)  # no bound is good enough: all tilts are solved
+    problem, found = distance(), []
+    boxes = known_boxes(ko.Structure(problem), None)
+
+    def watch():
+        if found:
+            raise Ended
+
+    with pytest.raises(Ended):
+        conic_bound(problem, problem.variables(), boxes, watch, found)
+    value = ko.solve(problem).value
+    assert value - 1e-3 <= found[-1].value <= value + 1e-9
+
+
+def test_two_threads_solve_without_disturbing_each_other():
+    """The filters of warnings, the numbers of cvxpy's variables and CVXOPT's options are shared."""
+    filters = list(warnings.filters)
+    solvers = [name for name in ("CLARABEL", "SCS", "HIGHS", "CVXOPT") if name in cp.installed_solvers()]
+    values, errors = [], []
+
+    def work(turn):
+        try:
+            for i in range(12):
+                problem = linear_programme()
+                watch = (lambda: None) if i % 2 else None
+                tried = conic.run_solver(
+                    problem, SolverAttempt(solvers[(turn + i) % len(solvers)]), watch=watch
+                )
+                values.append(problem.value if tried.failure == "" else tried.failure)
+        except BaseException as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=work, args=[turn]) for turn in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert errors == []
+    assert len(values) == 48
+    assert values == pytest.approx([1.6] * 48, abs=1e-3)
+    assert warnings.filters == filters

@@ -1,0 +1,356 @@
+"""Conic solvers that lie are caught every time."""
+
+from __future__ import annotations
+
+import warnings
+from types import SimpleNamespace
+
+import cvxpy as cp
+import numpy as np
+import pytest
+from cvxpy.reductions.solution import Solution as Answer
+from cvxpy.reductions.solution import failure_solution
+from cvxpy.reductions.solvers.conic_solvers.clarabel_conif import CLARABEL
+
+import kernelopt as ko
+from kernelopt.conic.ladder import SolverAttempt
+from tests.conic.cases import (
+    KS,
+    PROBLEMS,
+    Crashing,
+    Liar,
+    Mishap,
+    Y,
+    free_sign,
+    linear_programme,
+    problems,
+    quadratic_programme,
+    simplex,
+)
+from tests.every import every
+
+
+def changed(answer, primal=lambda x: x, dual=lambda z: z, status=None, value=None):
+    """The same answer with other numbers; an honest claim of infeasibility stays one."""
+    if answer.primal_vars is None:
+        return answer
+    return Answer(
+        answer.status if status is None else status,
+        answer.opt_val if value is None else value,
+        {k: primal(np.asarray(v)) for k, v in answer.primal_vars.items()},
+        {k: dual(np.asarray(v)) for k, v in (answer.dual_vars or {}).items()},
+        answer.attr,
+    )
+
+
+def noise(v, seed=0):
+    return np.random.default_rng(seed).normal(size=np.shape(v))
+
+
+class WrongPrimal(Liar):
+    lie = "primal"
+
+    def falsify(self, answer, *_):
+        return changed(answer, primal=noise)
+
+
+class WrongDual(Liar):
+    lie = "dual"
+
+    def falsify(self, answer, *_):
+        return changed(answer, dual=noise)
+
+
+class Everything(Liar):
+    lie = "everything"
+
+    def falsify(self, answer, *_):
+        return changed(answer, primal=lambda v: 1e6 * noise(v), dual=lambda v: 1e6 * noise(v, 1), value=-1e3)
+
+
+class NotANumber(Liar):
+    lie = "nan"
+
+    def falsify(self, answer, *_):
+        nan = lambda v: np.full(np.shape(v), np.nan)  # noqa: E731
+        return changed(answer, primal=nan, dual=nan, status=cp.OPTIMAL, value=np.nan)
+
+
+class OneNotANumber(Liar):
+    lie = "one nan"
+
+    def falsify(self, answer, *_):
+        def pierced(v):
+            v = np.array(v, dtype=float)
+            v.flat[0] = np.nan
+            return v
+
+        return changed(answer, primal=pierced)
+
+
+class Infinite(Liar):
+    lie = "infinite"
+
+    def falsify(self, answer, *_):
+        return changed(answer, primal=lambda v: np.full(np.shape(v), np.inf))
+
+
+class ClaimsInfeasible(Liar):
+    lie = "infeasible"
+
+    def falsify(self, answer, *_):
+        return failure_solution(cp.INFEASIBLE)
+
+
+class ClaimsUnbounded(Liar):
+    lie = "unbounded"
+
+    def falsify(self, answer, *_):
+        return failure_solution(cp.UNBOUNDED)
+
+
+class InventsARay(Liar):
+    """Calls the problem unbounded, and anything else solved by a point of huge entries."""
+
+    lie = "ray"
+
+    def __init__(self, sign=-1.0):
+        super().__init__()
+        self.asked, self.sign = 0, sign
+
+    def falsify(self, answer, *_):
+        self.asked += 1
+        if self.asked % 2:
+            return failure_solution(cp.UNBOUNDED)
+        return changed(answer, primal=lambda v: np.full(np.shape(v), self.sign * 1e12))
+
+
+class SlightlyOff(Liar):
+    lie = "by 1e-3"
+
+    def falsify(self, answer, *_):
+        return changed(answer, primal=lambda v: v * (1 + 1e-3 * noise(v)), value=answer.opt_val * (1 - 1e-3))
+
+
+class TooGood(Liar):
+    lie = "too good"
+
+    def falsify(self, answer, *_):
+        return changed(answer, primal=lambda v: 1.3 * v, dual=lambda v: 1.3 * v, value=answer.opt_val - 1)
+
+
+class Silent(Liar):
+    lie = "no status"
+
+    def falsify(self, answer, *_):
+        return changed(answer, status=cp.OPTIMAL_INACCURATE, primal=lambda v: v + 1.0)
+
+
+class AlwaysOptimal(Liar):
+    """Returns "optimal" and the last iterate for an infeasible problem too."""
+
+    lie = "optimal"
+
+    def invert(self, solution, inverse_data):
+        dressed = SimpleNamespace(
+            status="Solved",
+            x=np.asarray(solution.x),
+            z=np.asarray(solution.z),
+            obj_val=1.0,
+            obj_val_dual=1.0,
+            solve_time=0.0,
+            iterations=1,
+        )
+        return CLARABEL.invert(self, dressed, inverse_data)
+
+
+LIARS = [
+    WrongPrimal,
+    WrongDual,
+    Everything,
+    NotANumber,
+    OneNotANumber,
+    Infinite,
+    ClaimsInfeasible,
+    ClaimsUnbounded,
+    InventsARay,
+    SlightlyOff,
+    TooGood,
+    Silent,
+]
+
+
+liars = every("liar", LIARS, ids=lambda liar: liar.lie)
+
+
+@pytest.fixture(scope="module")
+def truth():
+    """Bounds of every problem by an honest solver."""
+    return {make: ko.solve(make()).certificate for make in PROBLEMS}
+
+
+def outcome(problem, solver):
+    """The solution, or the error that says honestly that there is none."""
+    try:
+        return ko.solve(problem, solver=solver), None
+    except (ko.SolverError, ko.InfeasibleError, ko.UnboundedError) as error:
+        return None, error
+
+
+def encloses(certificate, true):
+    return certificate.lower <= true.upper + 1e-7 and certificate.upper >= true.lower - 1e-7
+
+
+@problems
+@liars
+def test_a_lying_solver_is_caught(make, liar, truth):
+    """A small and true gap, or a warning with bounds that hold, or an error that claims no proof."""
+    problem = make()
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        solution, error = outcome(problem, liar())
+    if error is not None:
+        assert "LIAR" in str(error)
+        assert getattr(error, "proof", None) is None
+        return
+    assert {w.category for w in caught} <= {ko.ConvergenceWarning}
+    assert encloses(solution.certificate, truth[make])
+    assert solution.solver.startswith("LIAR")
+    inaccurate = solution.gap > 1e-5
+    assert bool(caught) == inaccurate
+    assert solution.status == ("inaccurate" if inaccurate else "optimal")
+    assert problem.status == (cp.OPTIMAL_INACCURATE if inaccurate else cp.OPTIMAL)
+    if not inaccurate:
+        assert solution.value == pytest.approx(truth[make].upper, rel=2e-5, abs=2e-5)
+    assert all(np.isfinite(v.value).all() for v in problem.variables())
+    assert problem.value == pytest.approx(solution.value, rel=1e-9)
+
+
+@pytest.mark.parametrize("liar", [WrongPrimal, Everything, ClaimsInfeasible], ids=lambda liar: liar.lie)
+def test_wrong_weights_are_warned_of(liar, truth):
+    with pytest.warns(ko.ConvergenceWarning, match="gap"):
+        solution = ko.solve(simplex(), solver=liar())
+    assert solution.gap > 1e-5
+    assert encloses(solution.certificate, truth[simplex])
+    assert solution.value == solution.upper
+
+
+def test_a_value_that_is_a_thousandth_off_is_warned_of(truth):
+    with pytest.warns(ko.ConvergenceWarning):
+        solution = ko.solve(linear_programme(), solver=SlightlyOff())
+    assert 1e-5 < solution.gap < 0.1
+    assert encloses(solution.certificate, truth[linear_programme])
+
+
+def test_wrong_multipliers_alone_do_not_mislead(truth):
+    """At a low-rank kernel alpha is not determined by the weights: without the multiplier there is a gap."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ko.ConvergenceWarning)
+        solution = ko.solve(free_sign(), solver=WrongDual())
+    assert encloses(solution.certificate, truth[free_sign])
+    assert solution.upper == pytest.approx(truth[free_sign].upper, abs=1e-5)
+
+
+@problems
+def test_a_false_claim_of_infeasibility_is_no_proof(make, truth):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ko.ConvergenceWarning)
+        solution, error = outcome(make(), ClaimsInfeasible())
+    assert getattr(error, "proof", None) is None
+    assert error is not None or encloses(solution.certificate, truth[make])
+
+
+@pytest.mark.parametrize("sign", [-1.0, 1.0])
+@pytest.mark.parametrize("make", [linear_programme, quadratic_programme], ids=lambda make: make.__name__)
+def test_an_invented_ray_is_no_proof_of_unboundedness(make, sign, truth):
+    """A point of value -1e12 that violates the constraints says nothing."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ko.ConvergenceWarning)
+        solution, error = outcome(make(), InventsARay(sign))
+    assert not isinstance(error, ko.UnboundedError)
+    assert error is not None or encloses(solution.certificate, truth[make])
+
+
+def contradictory():
+    mu = cp.Variable(3, nonneg=True)
+    K = ko.combine(mu, KS)
+    floor, ceiling = (mu[0] >= 2).set_label("floor"), (mu[0] <= 1).set_label("ceiling")
+    return cp.Problem(cp.Minimize(ko.risk(K, Y, ko.hinge())), [ko.trace(K) <= 100, floor, ceiling])
+
+
+@pytest.mark.parametrize("liar", [AlwaysOptimal, ClaimsUnbounded], ids=lambda liar: liar.lie)
+def test_a_false_claim_of_optimality_is_refused(liar):
+    with pytest.raises((ko.SolverError, ko.InfeasibleError, ko.UnboundedError)):
+        ko.solve(contradictory(), solver=liar())
+
+
+@pytest.mark.parametrize("make", [simplex, free_sign, linear_programme], ids=lambda make: make.__name__)
+@liars
+def test_an_honest_solver_after_the_liar_wins(make, liar, truth, monkeypatch):
+    monkeypatch.setattr(
+        "kernelopt.methods.exact.method.ladder",
+        lambda **_: [
+            SolverAttempt(liar()),
+            SolverAttempt("CLARABEL"),
+            SolverAttempt("CLARABEL", {"use_quad_obj": False}),
+        ],
+    )
+    solution = ko.solve(make(), "exact")
+    assert solution.status == "optimal" and solution.gap <= 1e-5
+    assert encloses(solution.certificate, truth[make])
+    assert solution.value == pytest.approx(truth[make].upper, rel=2e-5, abs=2e-5)
+    assert solution.solver == "CLARABEL" or len(solution.history) == 1  # a lie that could be repaired
+    if liar in (WrongPrimal, Everything, NotANumber, Infinite) and make is not linear_programme:
+        assert solution.solver == "CLARABEL"
+        assert len(solution.history) >= 2
+
+
+def test_the_honest_point_stays_when_a_liar_comes_last(monkeypatch, truth):
+    """No attempt meets the tolerance: the best of them is put back, not the last one."""
+    attempts = [SolverAttempt("CLARABEL"), SolverAttempt(Everything())]
+    monkeypatch.setattr("kernelopt.methods.exact.method.ladder", lambda **_: attempts)
+    problem = free_sign()
+    with pytest.warns(ko.ConvergenceWarning):
+        solution = ko.solve(problem, "exact", tol=1e-16)
+    assert solution.solver == "CLARABEL"
+    assert encloses(solution.certificate, truth[free_sign])
+    assert len(solution.history) == 2
+    (mu,) = [v for v in problem.variables() if v.shape == (2,)]
+    np.testing.assert_array_equal(mu.value, solution.weights)
+    assert problem.value == pytest.approx(solution.value, rel=1e-9)
+
+
+@pytest.mark.parametrize("make", [simplex, free_sign], ids=lambda make: make.__name__)
+def test_a_point_of_one_solver_and_the_bound_of_another_are_put_together(make, truth, monkeypatch):
+    attempts = [SolverAttempt(WrongDual()), SolverAttempt(WrongPrimal())]
+    monkeypatch.setattr("kernelopt.methods.exact.method.ladder", lambda **_: attempts)
+    solution = ko.solve(make(), "exact")
+    assert solution.status == "optimal" and solution.gap <= 1e-5
+    assert encloses(solution.certificate, truth[make])
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        Mishap("err_license"),
+        RuntimeError("boom"),
+        cp.SolverError("failed"),
+        ArithmeticError("nan"),
+        KeyError("x"),
+    ],
+    ids=lambda error: type(error).__name__,
+)
+def test_a_crash_of_a_solver_is_a_failed_attempt(error, monkeypatch, truth):
+    monkeypatch.setattr(
+        "kernelopt.methods.exact.method.ladder",
+        lambda **_: [SolverAttempt(Crashing(error)), SolverAttempt("CLARABEL")],
+    )
+    solution = ko.solve(simplex())
+    assert solution.solver == "CLARABEL" and solution.gap <= 1e-5
+
+
+def test_a_crash_of_the_only_solver_is_told():
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ko.ConvergenceWarning)
+        solution, error = outcome(simplex(), Crashing(RuntimeError("the sky fell")))
+    assert "the sky fell" in str(error) if solution is None else solution.status == "inaccurate"

@@ -1,0 +1,124 @@
+"""l_p-norm kernel learning: invariances and identities."""
+
+from __future__ import annotations
+
+import cvxpy as cp
+import numpy as np
+import pytest
+
+import kernelopt as ko
+from formulations import lp_norm
+from tests.every import every
+from tests.formulations.lp_norm.cases import (
+    GRAMS,
+    KINDS,
+    TIGHT,
+    N,
+    block_exponent,
+    conjugate,
+    forms,
+    kinds,
+    learned,
+    loss_of,
+    near,
+    optimum,
+    y_of,
+)
+from tests.problems import solved
+
+
+@pytest.mark.parametrize("kind", ["hinge", "squared"])
+@every("p", [1.0, 4 / 3, 2.0, np.inf])
+def test_copies_count_as_one_scaled_copy(kind, p):
+    y, loss, k = y_of(kind), loss_of(kind), 3
+    copies = lp_norm.primal(np.concatenate([GRAMS, GRAMS[:1], GRAMS[:1]]), y, p=p, loss=loss)
+    scale = np.array([k ** (1 / conjugate(p)), 1.0, 1.0])
+    one = lp_norm.primal(scale[:, None, None] * GRAMS, y, p=p, loss=loss)
+    assert near(optimum(copies, 1e-6).upper, optimum(one, 1e-6).upper)
+
+
+@kinds
+@every("p", [1.0, 2.0])
+def test_a_zero_kernel_changes_nothing(kind, p):
+    y, loss = y_of(kind), loss_of(kind)
+    grams = np.concatenate([GRAMS[:1], 0 * GRAMS[:1], GRAMS[1:]])
+    found = optimum(lp_norm.primal(grams, y, p=p, loss=loss), TIGHT)
+    assert near(found.upper, learned(kind, p).upper)
+    if np.isfinite(p):
+        assert found.weights[1] <= 1e-3
+    block = optimum(lp_norm.block_norm(grams, y, r=block_exponent(p), loss=loss))
+    assert near(block.upper, found.upper) and near(
+        solved(lp_norm.primal(grams, y, p=p, loss=loss).dual()), found.upper
+    )
+
+
+def test_a_zero_kernel_has_weight_zero_in_the_nu_form():
+    grams = np.concatenate([0 * GRAMS[:1], GRAMS])
+    found = optimum(lp_norm.one_class(grams, p=50, nu=0.5), 1e-6)
+    assert found.weights[0] == 0 and near(found.upper, optimum(lp_norm.one_class(GRAMS, p=50, nu=0.5)).upper)
+
+
+@kinds
+def test_one_kernel_is_the_plain_machine_for_every_norm(kind):
+    y, loss, grams = y_of(kind), loss_of(kind), GRAMS[:1]
+    plain = ko.risk(GRAMS[0], y, loss).value
+    for p in (1.0, 1.5, 3.0, np.inf):
+        found = optimum(lp_norm.primal(grams, y, p=p, loss=loss), TIGHT)
+        assert near(found.upper, plain) and found.weights == pytest.approx([1.0], abs=1e-6)
+    for r in (1.0, 1.5, 3.0, np.inf):
+        assert near(optimum(lp_norm.block_norm(grams, y, r=r, loss=loss)).upper, plain)
+    assert near(optimum(lp_norm.non_isotropic(grams, y, E=[[1.0]], loss=loss)).upper, plain)
+
+
+@pytest.mark.parametrize("kind", ["hinge", "logistic", "epsilon_insensitive"])
+@every("p", [1.0, 3.0])
+def test_permuted_kernels_have_permuted_weights(kind, p):
+    order = [2, 0, 1]
+    found = optimum(lp_norm.primal(GRAMS[order], y_of(kind), p=p, loss=loss_of(kind)), TIGHT)
+    assert near(found.upper, learned(kind, p).upper)
+    assert found.weights == pytest.approx(learned(kind, p).weights[order], abs=1e-3)
+
+
+@kinds
+@every("c", [4.0])
+def test_scaled_kernels_are_a_scaled_loss(kind, c):
+    """P(cK; C) = P(K; cC) / c, and a budget tau is P_tau(C) = P_1(C tau) / tau."""
+    y, loss, p = y_of(kind), loss_of(kind), 1.5
+    scaled = optimum(lp_norm.primal(c * GRAMS, y, p=p, loss=loss), TIGHT)
+    other = optimum(lp_norm.primal(GRAMS, y, p=p, loss=loss.scaled(c)), TIGHT)
+    assert near(scaled.upper, other.upper / c)
+    theta = cp.Variable(3, nonneg=True)
+    problem = cp.Problem(
+        cp.Minimize(ko.risk(ko.combine(theta, GRAMS), y, loss)), ko.lp_ball(theta, p, radius=c)
+    )
+    assert near(ko.solve(problem, "exact", tol=TIGHT).upper, scaled.upper)
+
+
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "hard_margin"])
+def test_the_value_grows_with_C_up_to_that_of_no_kernel(kind):
+    y, loss = y_of(kind), loss_of(kind)
+    values = [optimum(lp_norm.primal(GRAMS, y, p=1.5, loss=loss.scaled(C))).upper for C in (0.1, 1.0, 10.0)]
+    assert values[0] < values[1] < values[2]
+    t = loss.targets(y, N)
+    b = loss.intercept(np.zeros(N), t) if loss.default_bias else 0.0
+    assert values[1] <= loss.value(np.full(N, b), t) + 1e-7
+
+
+@pytest.mark.parametrize("p", [1.0, 4 / 3, 2.0, np.inf])
+def test_the_C_form_of_one_class_learning_is_the_nu_form(p):
+    """alpha / 1'alpha solves the nu form at nu = 1'alpha / (C n), with the threshold 1 / 1'alpha."""
+    C = 0.25
+    machine = lp_norm.one_class(GRAMS, p=p, C=C)
+    assert machine.name == "lp_norm.one_class"
+    plain = optimum(machine, TIGHT)
+    assert near(plain.upper, optimum(lp_norm.primal(GRAMS, None, p=p, loss=ko.one_class(C)), TIGHT).upper)
+    assert near(solved(machine.dual()), plain.upper)
+    total = plain.alpha.sum()
+    found = optimum(lp_norm.one_class(GRAMS, p=p, nu=total / (C * N)), 1e-6)
+    assert found.upper == pytest.approx(
+        -np.linalg.norm(forms(plain.alpha), conjugate(p)) / total**2 / 2, abs=1e-6
+    )
+    assert found.alpha == pytest.approx(plain.alpha / total, abs=2e-3)
+    assert -found.intercept == pytest.approx(1 / total, rel=1e-3)
+    assert found.weights == pytest.approx(plain.weights, abs=5e-3)
+    assert total * found.decision_function() == pytest.approx(plain.decision_function() - 1, abs=2e-3)

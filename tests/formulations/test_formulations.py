@@ -1,0 +1,327 @@
+"""Every formulation of the catalogue, by one harness: a new entry is tested on arrival.
+
+Each example is solved and certified; its hand-written dual is solved on its own and compared as the claim
+word says; the learned machine predicts (or, where only a kernel is learned, says so); and every programme
+of the paper has the optimum of the problem in words.
+"""
+
+from __future__ import annotations
+
+import copy
+import pickle
+import warnings
+from functools import cache
+from inspect import isfunction, signature
+
+import cvxpy as cp
+import numpy as np
+import pytest
+
+import kernelopt as ko
+from formulations import lanckriet, linear_functional, lp_norm, similarity, triplet_lp
+from kernelopt.language.terms import terms
+from tests.every import every
+from tests.problems import CLARABEL_RUNGS, SCS_RUNGS, solved
+
+MODULES = (lanckriet, linear_functional, lp_norm, similarity, triplet_lp)
+# Without an installed distribution there are no entry points: then the packages of this repository.
+ENTRIES = ko.catalogue() or {entry.name: entry for module in MODULES for entry in module.CATALOGUE}
+SEEDS = (0, 1)
+TOLERANCE = 1e-5
+CLAIMS = {  # how the optimum of the dual, d, relates to that of the programme, p; sign = -1 for Maximize
+    "equal": lambda d, p, sign, slack: abs(d - p) <= slack,
+    "upper": lambda d, p, sign, slack: d >= p - slack,
+    "lower": lambda d, p, sign, slack: d <= p + slack,
+    "relaxation": lambda d, p, sign, slack: sign * d <= sign * p + slack,
+}
+KERNEL_ONLY = {name: entry for name, entry in ENTRIES.items() if entry.takes == "triplets"}  # no machine
+MACHINES = {name: entry for name, entry in ENTRIES.items() if name not in KERNEL_ONLY}
+entries = pytest.mark.parametrize("entry", ENTRIES.values(), ids=ENTRIES)
+machines = pytest.mark.parametrize("entry", MACHINES.values(), ids=MACHINES)
+kernels = pytest.mark.parametrize("entry", KERNEL_ONLY.values(), ids=KERNEL_ONLY)
+seeds = every("seed", SEEDS)
+
+
+def example(entry, seed):
+    return entry.example(np.random.default_rng(seed))
+
+
+@cache
+def learned(name, seed):
+    """An example and its solution. Several tests read them: one that writes makes an example of its own."""
+    formulation = example(ENTRIES[name], seed)
+    return formulation, formulation.solve()
+
+
+@cache
+def dual_of(name, seed):
+    """The dual of an example, solved, and its optimum."""
+    dual = example(ENTRIES[name], seed).dual()
+    return dual, solved(dual)
+
+
+@cache
+def programmes_of(name, seed):
+    """An example that is not solved, and its programmes, which are, each with its optimum."""
+    formulation = example(ENTRIES[name], seed)
+    programmes = [make() for make in formulation.programmes.values()]
+    return formulation, [(programme, solved(programme.problem)) for programme in programmes]
+
+
+def slack(value):
+    return TOLERANCE * max(1e-3, abs(value))
+
+
+def test_there_are_entries():
+    assert len(lanckriet.CATALOGUE) >= 10 and len(lp_norm.CATALOGUE) >= 6 and len(triplet_lp.CATALOGUE) >= 2
+    assert {entry.name for module in MODULES for entry in module.CATALOGUE} <= set(ENTRIES)
+
+
+@entries
+def test_an_entry_is_complete(entry):
+    formulation = example(entry, 0)
+    package, _, name = entry.name.partition(".")
+    assert package and name and entry.build.__name__ == name
+    assert isinstance(formulation, ko.Formulation) and formulation.name == entry.name
+    assert entry.takes in ("labels", "targets", "triplets", "similarities", "none")
+    assert formulation.claim in CLAIMS and any(c.isdigit() for c in formulation.reference)
+    card = entry.build.__doc__
+    assert ".. [1]" in card and all(part in card for part in ("Parameters", "Returns", "References"))
+    assert formulation.problem.is_dcp() and formulation.dual().is_dcp()
+    for name, make in formulation.programmes.items():
+        programme = make()
+        assert isinstance(name, str) and isinstance(programme, ko.Programme)
+        assert programme.problem.is_dcp() and programme.claim in CLAIMS
+        assert make().problem is not programme.problem  # made anew
+
+
+def test_every_formulation_stands_in_the_file_of_its_name():
+    """And its card has its own display and example, which the doctests run."""
+    for name, entry in ENTRIES.items():
+        assert entry.build.__module__ == f"formulations.{name}"
+        assert ".. math::" in entry.build.__doc__ and ">>> " in entry.build.__doc__, name
+
+
+def test_every_dual_is_a_function_of_the_checked_data():
+    """The arguments are listed and validated once, by the builder: the dual takes what came out of that."""
+    for module in MODULES:
+        for entry in module.CATALOGUE:
+            dual = example(entry, 0).dual
+            assert dual.func.__name__ == "dual" and not dual.keywords, entry.name
+            assert dual.func.__module__.startswith(module.__name__) and dual.func.__doc__, entry.name
+            assert type(dual.args[0]).__module__.startswith(module.__name__), entry.name
+
+
+@entries
+@seeds
+def test_the_example_is_solved_and_certified(entry, seed):
+    formulation, solution = learned(entry.name, seed)
+    assert solution.status == "optimal" and solution.gap <= TOLERANCE
+    assert solution.lower <= solution.value <= solution.upper
+    assert formulation.problem.status == cp.OPTIMAL
+    assert abs(float(formulation.problem.value) - solution.value) <= slack(solution.value)
+    # the programme's own number, at the solver's own point
+    for _, value in programmes_of(entry.name, seed)[1]:
+        assert abs(value - solution.value) <= slack(solution.value)
+    if formulation.weights is None:  # a kernel that is no combination
+        assert solution.weights is None
+        assert formulation.kernel.value == pytest.approx(solution.kernel, rel=1e-9, abs=1e-12)
+    else:
+        assert formulation.weights.value == pytest.approx(solution.weights, rel=1e-9, abs=1e-12)
+    # certified again from what came out alone
+    again = ko.certify(formulation.problem, solution)
+    assert again.gap <= TOLERANCE and again.lower <= solution.upper and again.upper >= solution.lower
+    if (
+        formulation.risks
+    ):  # the alpha of the machine proves less where the weights are known to the root of the gap
+        given = ko.certify(formulation.problem, alpha=solution.alpha)
+        assert given.lower <= solution.upper and given.upper >= solution.lower
+
+
+@entries
+@seeds
+def test_the_dual_keeps_its_claim(entry, seed):
+    formulation, solution = learned(entry.name, seed)
+    _, bound = dual_of(entry.name, seed)
+    sign = -1 if isinstance(formulation.problem.objective, cp.Maximize) else 1
+    assert CLAIMS[formulation.claim](bound, solution.value, sign, slack(solution.value))
+
+
+@entries
+@seeds
+def test_weak_duality_at_the_returned_point(entry, seed):
+    formulation, solution = learned(entry.name, seed)
+    dual, bound = dual_of(entry.name, seed)
+    if formulation.claim in ("equal", "relaxation"):
+        own = formulation.problem
+        for programme, _ in programmes_of(entry.name, seed)[1][:1]:  # what the dual by hand is the dual of
+            own = programme.problem
+        sides = [own, dual]
+        low, high = sorted(sides, key=lambda p: isinstance(p.objective, cp.Minimize))
+        assert isinstance(low.objective, cp.Maximize) and isinstance(high.objective, cp.Minimize)
+        assert float(low.value) <= float(high.value) + slack(bound)
+    if formulation.claim == "equal":  # no dual point is beyond a certified bound
+        assert solution.lower - slack(bound) <= bound <= solution.upper + slack(bound)
+
+
+@entries
+def test_the_two_solvers_agree_on_the_dual(entry):
+    dual = example(entry, 0).dual()
+    value = solved(dual, CLARABEL_RUNGS)
+    if dual.is_lp():
+        dual.solve(solver=cp.HIGHS, warm_start=False)
+        other = float(dual.value)
+    else:
+        other = solved(dual, SCS_RUNGS)
+    assert abs(value - other) <= slack(value)
+
+
+@machines
+@seeds
+def test_the_machine_predicts_all_points(entry, seed):
+    formulation, solution = learned(entry.name, seed)
+    N = formulation.kernel.shape[0]
+    values = solution.decision_function()
+    assert values.shape == (N,) and np.isfinite(values).all() and np.ptp(values) > 0
+    n = solution.alpha.shape[-1]
+    assert n <= N and solution.kernel.shape == (N, N)
+    if solution.alpha.ndim == 2:  # a sum of functions, whose kernel need not be positive semidefinite
+        grams = terms(formulation.kernel)[0].grams
+        parts = zip(solution.weights, grams, solution.alpha, strict=True)
+        expected = sum(w * (K[:, :n] @ a) for w, K, a in parts)
+        assert values == pytest.approx(expected + solution.intercept, abs=1e-12)
+        return
+    assert values == pytest.approx(solution.kernel[:, :n] @ solution.alpha + solution.intercept, abs=1e-12)
+    assert np.linalg.eigvalsh(solution.kernel)[0] >= -1e-8 * np.linalg.eigvalsh(solution.kernel)[-1]
+
+
+@kernels
+@seeds
+def test_without_a_machine_there_is_the_kernel(entry, seed):
+    formulation, solution = learned(entry.name, seed)
+    assert formulation.risks == () and solution.alpha.size == 0
+    K = solution.kernel
+    assert K.shape == formulation.kernel.shape and np.isfinite(K).all() and np.ptp(K) > 0
+    assert np.asarray(formulation.kernel.value) == pytest.approx(K, abs=1e-12)
+    spectrum = np.linalg.eigvalsh(K)
+    assert solution.is_psd == (spectrum[0] >= -1e-8 * np.abs(spectrum).max())
+    with pytest.raises(ko.InputError, match="no machine was learned"):
+        solution.decision_function()
+
+
+@entries
+@seeds
+def test_every_programme_has_the_optimum_of_the_words(entry, seed):
+    _, solution = learned(entry.name, seed)
+    formulation = example(entry, seed)
+    for name in (*formulation.programmes, "words"):
+        other = formulation.solve("exact", programme=name)
+        assert other.method == "exact" and other.gap <= TOLERANCE
+        assert abs(other.value - solution.value) <= slack(solution.value)
+        digits = 1e-14 * max(1.0, abs(solution.value))  # closed forms leave brackets of no width at all
+        assert other.lower <= solution.upper + digits and solution.lower <= other.upper + digits  # overlap
+
+
+@entries
+@seeds
+def test_what_a_programme_gives_is_certified_on_the_words(entry, seed):
+    """The point and the alpha that `recover` reads are optimal for the learning problem."""
+    formulation, programmes = programmes_of(entry.name, seed)
+    for programme, value in programmes:
+        point, alphas = programme.recover()
+        assert set(point) == set(ko.Structure(formulation.problem).user_variables)
+        assert len(alphas) == len(formulation.risks)
+        found = ko.certify(formulation.problem, point, alpha=alphas[0])
+        assert found.gap <= 10 * TOLERANCE  # the solver's own accuracy
+        assert found.lower - slack(value) <= value <= found.upper + slack(value)
+
+
+@entries
+def test_an_example_is_reproducible(entry):
+    """By one method: which one "auto" ends with depends on how fast the machine is."""
+    one, two = (example(entry, 0).solve("exact") for _ in range(2))
+    assert one.value == two.value and (one.kernel == two.kernel).all()
+    assert one.weights is two.weights is None or (one.weights == two.weights).all()
+    assert example(entry, 1).solve("exact").value != one.value
+
+
+COPIES = {
+    "pickle": lambda formulation: pickle.loads(pickle.dumps(formulation)),  # noqa: S301 - our own
+    "deepcopy": copy.deepcopy,
+}
+STATES = {
+    "unsolved": lambda formulation: None,
+    "solved": lambda formulation: formulation.solve(),
+    "solved by cvxpy": lambda formulation: formulation.problem.solve(solver=cp.CLARABEL),
+}
+
+
+@cache
+def in_state(name, state):
+    """An example, solved or not, that is only copied."""
+    formulation = example(ENTRIES[name], 0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # Clarabel's opinion on the accuracy
+        STATES[state](formulation)
+    return formulation
+
+
+@cache
+def exactly(name):
+    """The solution of an example by the exact method."""
+    return example(ENTRIES[name], 0).solve("exact")
+
+
+@every("state", STATES)
+@every("duplicate", COPIES.values(), ids=COPIES)
+@entries
+def test_a_formulation_is_duplicated_with_its_values_and_shares_nothing(entry, duplicate, state):
+    """A solved problem of cvxpy holds its solver, which does not pickle; a duplicate leaves it behind."""
+    one = in_state(entry.name, state)
+    two = duplicate(one)
+    assert type(two) is type(one) and type(two.problem) is type(one.problem)
+    assert (two.problem.status, two.problem.value) == (one.problem.status, one.problem.value)
+    mine, theirs = ({id(v) for v in f.problem.variables()} for f in (one, two))
+    assert not mine & theirs
+    for v, w in zip(one.problem.variables(), two.problem.variables(), strict=True):
+        assert v.name() == w.name() and np.array_equal(v.value, w.value)
+
+
+@entries
+def test_a_duplicate_is_solved_like_the_original(entry):
+    two = COPIES["pickle"](example(entry, 0))
+    expected, solution = exactly(entry.name), two.solve("exact")
+    assert solution.value == pytest.approx(expected.value, rel=1e-9)
+    assert solution.kernel == pytest.approx(expected.kernel, abs=1e-6 * np.abs(expected.kernel).max())
+    assert np.asarray(two.kernel.value) == pytest.approx(solution.kernel, abs=1e-12)
+    if two.weights is not None:  # expressions of the duplicate's own variables
+        assert two.weights.value == pytest.approx(solution.weights, abs=1e-12)
+    assert solved(two.dual()) == pytest.approx(expected.value, rel=TOLERANCE, abs=slack(0.0))
+
+
+@entries
+def test_a_copy_shares_the_problem(entry):
+    formulation = example(entry, 0)
+    other = copy.copy(formulation)
+    assert type(other) is type(formulation) and other is not formulation
+    assert vars(other) == vars(formulation) and other.problem is formulation.problem
+
+
+@entries
+def test_a_solution_is_duplicated(entry):
+    _, solution = learned(entry.name, 0)
+    for duplicate in (*COPIES.values(), copy.copy):
+        other = duplicate(solution)
+        assert other is not solution and str(other) == str(solution)
+        assert (other.value, other.lower, other.upper) == (solution.value, solution.lower, solution.upper)
+        assert (other.kernel == solution.kernel).all()
+        if entry.takes != "triplets":
+            assert (other.decision_function() == solution.decision_function()).all()
+
+
+@pytest.mark.parametrize("module", MODULES, ids=lambda module: module.__name__)
+def test_every_builder_is_in_the_catalogue(module):
+    public = [getattr(module, name) for name in module.__all__]
+    kinds = ("ko.Formulation", "Strategy")  # the latter is one, with routes of its own
+    builders = {f for f in public if isfunction(f) and signature(f).return_annotation in kinds}
+    assert builders == {entry.build for entry in module.CATALOGUE}

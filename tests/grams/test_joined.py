@@ -1,0 +1,344 @@
+"""Some kernels of a stack, and the kernels of several stacks as one, against numpy on the matrices."""
+
+from __future__ import annotations
+
+import cvxpy as cp
+import numpy as np
+import pytest
+
+import kernelopt as ko
+from kernelopt.errors import InputError, NotPSDError, ParameterError, ShapeError
+from kernelopt.grams import ArrayStorage, IdentityStorage, RankOneStorage, Storage, join
+from kernelopt.grams.evaluated import KernelStorage
+from kernelopt.language.terms import ExpressionStorage
+from tests.every import every
+from tests.problems import labels, points, stack
+
+N = 9
+X, NEW = points(N), points(3, seed=9)
+V = np.random.default_rng(1).normal(size=(N, 4))
+KERNELS = [ko.gaussian(1.0), ko.linear(), ko.polynomial(2), ko.identity()]
+
+
+class Counting(ko.kernels.Kernel):
+    """A Gaussian kernel that counts its evaluations."""
+
+    def __init__(self):
+        self.calls = 0
+
+    def gram(self, A, B):
+        self.calls += 1
+        return ko.gaussian(1.0).gram(A, B)
+
+
+def lazy():
+    return ko.Grams.from_kernels(KERNELS, X)
+
+
+STACKS = {
+    "kernels": lazy,
+    "array": lambda: ko.Grams.from_array(stack(N), names=["a", "b", "c"]),
+    "rank one": lambda: ko.Grams.rank_one(V),
+    "identity": lambda: ko.Grams.identity(N),
+    "constant": lambda: ko.Grams(ExpressionStorage(cp.Constant(stack(N)[1]))),
+    "centred": lambda: lazy().center(),
+    "centred array": lambda: ko.Grams.from_array(stack(N)).center(),
+    "multiplicative": lambda: lazy().center().normalize("multiplicative"),
+    "trace": lambda: lazy().normalize("trace"),
+    "spherical": lambda: lazy().normalize("spherical"),
+    "block": lambda: (
+        ko.Grams.from_kernels(KERNELS, points(12)).center().normalize("trace").block(slice(1, 10))
+    ),
+    "block of spherical": lambda: (
+        ko.Grams.from_kernels(KERNELS, points(12)).normalize("spherical").block(slice(9))
+    ),
+    "subset": lambda: lazy().subset([2, 0]),
+    "two": lambda: join([(2.0, lazy()), (np.array([0.5, 1.0, 3.0]), ko.Grams.from_array(stack(N)))]),
+    "with the identity": lambda: join(
+        [(1.0, ko.Grams.rank_one(V)), (4.0, ko.Grams.identity(N)), (1.0, lazy())]
+    ),
+    "a stack and itself": lambda: join(
+        [(1.0, one := lazy().center()), (2.0, one.subset([1, 0])), (0.1, one)]
+    ),
+    "centred after": lambda: join([(2.0, lazy()), (1.0, ko.Grams.identity(N))]).center(),
+    "joined twice": lambda: join([(3.0, join([(2.0, lazy()), (1.0, ko.Grams.rank_one(V))])), (1.0, lazy())]),
+}
+stacks = every("make", STACKS.values(), ids=STACKS)
+
+
+def near(found, expected):
+    np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-9)  # pytest.approx is slow on matrices
+
+
+def check(grams, Ks):
+    """Everything a stack says is what numpy finds in its matrices Ks."""
+    m, n, _ = Ks.shape
+    rng = np.random.default_rng(3)
+    w, a, i, j = rng.normal(size=m), rng.normal(size=n), np.array([0, 3, -1]), np.array([1, 3, 2])
+    assert grams.shape == (m, n, n) and len(grams) == len(grams.names) == len(grams.rank_bounds) == m
+    near(np.asarray(grams), Ks)
+    near(grams.rows([3, 0, 3]), Ks[:, [3, 0, 3]])
+    near(grams.diagonals, np.einsum("mii->mi", Ks))
+    near(grams.traces, np.einsum("mii->m", Ks))
+    near(grams.row_means, Ks.mean(axis=2))
+    near(grams.combine(w), np.tensordot(w, Ks, 1))
+    near(grams.combine(w * (np.arange(m) == m - 1)), w[-1] * Ks[-1])
+    near(grams.combine(0 * w), np.zeros((n, n)))
+    for alpha in (a, a[:4]):
+        near(grams.apply(alpha), Ks[:, :, : alpha.size] @ alpha)
+        forms = np.einsum("i,mij,j->m", alpha, Ks[:, : alpha.size, : alpha.size], alpha)
+        near(grams.forms(alpha), forms)
+    near(grams.inner(), np.einsum("aij,bij->ab", Ks, Ks))
+    near(grams.entries(i, j), Ks[:, i, j])
+    near(grams.vectorized(), Ks.reshape(m, -1).T)
+    for k, K in enumerate(Ks):
+        near(grams.gram(k), K)
+        L = grams.factor(k)
+        near(L @ L.T, K)
+        assert L.shape[1] <= grams.rank_bounds[k]
+
+
+@stacks
+def test_a_stack_of_stacks_is_its_matrices(make):
+    check(make(), np.asarray(make()))
+    block = make().block([5, 1, 2, 7])
+    check(block, np.asarray(make())[:, [5, 1, 2, 7]][:, :, [5, 1, 2, 7]])
+    assert block.names == make().names
+
+
+@stacks
+@every("indices", [[-1, 0], [0, 0], slice(None, None, -1), "mask"], ids=str)
+@every("warm", [False, True], ids=["cold", "warm"])
+def test_a_subset_has_the_matrices_it_names(make, indices, warm):
+    grams, Ks = make(), np.asarray(make())
+    if warm:
+        check(grams, Ks)
+    indices = np.arange(len(Ks)) % 2 == 0 if isinstance(indices, str) else indices
+    chosen = np.arange(len(Ks))[indices]
+    part = grams.subset(indices)
+    check(part, Ks[chosen])
+    assert part.names == tuple(grams.names[i] for i in chosen)
+    check(part.block(slice(0, 5)), Ks[chosen][:, :5, :5])
+    again = part.subset([-1, 0])
+    assert np.asarray(again) == pytest.approx(Ks[chosen][[-1, 0]], rel=1e-9, abs=1e-10)
+    try:
+        cross = grams.cross(NEW)
+    except InputError:  # the kernels of a part may have them
+        assert not isinstance(grams.storage, KernelStorage)
+    else:
+        assert part.cross(NEW) == pytest.approx(cross[chosen], rel=1e-9, abs=1e-10)
+        assert part.self_similarity(NEW) == pytest.approx(grams.self_similarity(NEW)[chosen], rel=1e-9)
+    check(grams, Ks)  # the whole is not touched
+
+
+@stacks
+def test_all_kernels_in_order_are_the_stack_itself(make):
+    grams = make()
+    assert grams.subset(slice(None)) is grams and grams.subset(range(len(grams))) is grams
+
+
+def test_a_subset_evaluates_nothing_and_shares_what_is_kept():
+    counting = [Counting() for _ in range(4)]
+    grams = ko.Grams.from_kernels(counting, X)
+    part = grams.subset([3, 1])
+    same = part.subset([1])
+    assert [k.calls for k in counting] == [0, 0, 0, 0]
+    assert part.gram(0) is grams.gram(3) and same.gram(0) is grams.gram(1) and part.gram(1) is grams.gram(1)
+    assert part.factor(0) is grams.factor(3)
+    assert [k.calls for k in counting] == [0, 1, 0, 1]
+    assert part.storage.X is grams.storage.X
+
+
+@pytest.mark.parametrize("kind", ["multiplicative", "trace", "spherical"])
+def test_a_subset_of_a_normalised_stack_touches_its_kernels_alone(kind):
+    counting = [Counting() for _ in range(4)]
+    whole = ko.Grams.from_kernels(counting, X).center().normalize(kind)
+    part = whole.subset([2, 1])
+    assert sum(k.calls for k in counting) == 0
+    part.factor(0), part.rows([0]), part.forms(np.ones(N)), part.cross(NEW), part.self_similarity(NEW)
+    assert [k.calls > 0 for k in counting] == [False, True, True, False]
+
+
+def test_a_subset_takes_what_the_whole_knows():
+    counting = [Counting() for _ in range(4)]
+    whole = ko.Grams.from_kernels(counting, X).center().normalize("multiplicative")
+    assert whole.row_means.shape == whole.diagonals.shape == (4, N)
+    calls = [k.calls for k in counting]
+    part = whole.subset([2, 1])
+    assert np.array_equal(part.row_means, whole.row_means[[2, 1]])
+    assert np.array_equal(part.storage.constants, whole.storage.constants[[2, 1]])
+    assert np.array_equal(part.diagonals, whole.diagonals[[2, 1]])
+    assert [k.calls for k in counting] == calls
+
+
+def test_a_subset_of_an_array_copies_no_matrix():
+    grams = ko.Grams.from_array(np.concatenate([stack(N), stack(N, seed=1)]))
+    for indices in ([1], [0, 1, 2], [1, 3, 5], [4, 0], [2, 2]):
+        part = grams.subset(indices)
+        assert all(np.shares_memory(part[i], grams[k]) for i, k in enumerate(indices))
+    assert isinstance(grams.subset(slice(1, 5, 2)).storage, ArrayStorage)
+
+
+def test_a_subset_names_its_kernel_in_errors():
+    indefinite = ko.Grams.from_array(
+        np.array([np.eye(2), np.eye(2), np.diag([1.0, -1])]), names=["a", "b", "c"]
+    )
+    with pytest.raises(NotPSDError, match="c must be positive"):
+        indefinite.subset([2, 0]).factor(0)
+
+
+@stacks
+@every(
+    ("indices", "message"),
+    [
+        ([99], r"integers below \d+, the number of kernels, got \[99\] in Grams.subset .* from zero"),
+        ([0.5], r"integers below \d+.*got \[0.5\]"),
+        (np.zeros((2, 2), int), r"one list of integers, got shape \(2, 2\) in Grams.subset. Pass"),
+        ([], r"at least one kernel, got \[\] in Grams.subset of Grams\(.*Pass the numbers"),
+        (slice(0, 0), "at least one kernel"),
+    ],
+    ids=str,
+)
+def test_subsets_that_cannot_be_are_refused(make, indices, message):
+    with pytest.raises(ParameterError, match=message):
+        make().subset(indices)
+
+
+def test_joined_stacks_are_their_parts_times_their_factors():
+    c = np.array([0.5, 1.0, 3.0])
+    grams = join([(2.0, lazy()), (c, ko.Grams.from_array(stack(N))), (7.0, ko.Grams.identity(N))])
+    expected = np.concatenate([2 * np.asarray(lazy()), c[:, None, None] * stack(N), 7 * np.eye(N)[None]])
+    check(grams, expected)
+    assert grams.names == (*lazy().names, "K[0]", "K[1]", "K[2]", "I")
+    assert len(grams.storage.parts) == 3
+
+
+def test_one_part_of_factor_one_is_returned():
+    grams = lazy()
+    assert join([(1.0, grams)]) is grams and join([(np.ones(4), grams)]) is grams
+    both = join([(1, grams), (1, ko.Grams.identity(N))])
+    assert join([(1.0, both)]) is both
+    kernels, ridge = both.storage.parts
+    assert kernels is grams.storage and both.subset(slice(4)).storage is kernels
+    assert both.subset([4]).storage is ridge and kernels.origin is None and ridge.origin is None
+    check(join([(3.0, grams)]), 3 * np.asarray(grams))
+
+
+def test_joined_stacks_are_flat():
+    inner = join([(2.0, lazy()), (1.0, ko.Grams.identity(N))])
+    outer = join([(np.array([1, 1, 1, 1, 3.0]), inner), (1.0, ko.Grams.rank_one(V))])
+    parts = outer.storage.parts
+    assert [type(part).__name__ for part in parts] == ["ScaledStorage", "ScaledStorage", "RankOneStorage"]
+    assert parts[0] is inner.storage.parts[0]
+    check(
+        outer, np.concatenate([2 * np.asarray(lazy()), 3 * np.eye(N)[None], np.asarray(ko.Grams.rank_one(V))])
+    )
+
+
+def test_the_parts_keep_what_a_joined_stack_evaluates():
+    counting = [Counting() for _ in range(3)]
+    part = ko.Grams.from_kernels(counting, X)
+    grams = join([(1.0, part), (1.0, ko.Grams.identity(N)), (2.0, part)])
+    assert sum(k.calls for k in counting) == 0
+    for _ in range(2):
+        grams.combine(np.ones(7)), [grams.factor(i) for i in range(7)]
+    assert sum(k.calls for k in counting) == 3
+    assert grams.gram(1) is part.gram(1) and grams.factor(2) is part.factor(2)
+
+
+class Whole(Storage):
+    """Stands in for a part that must not be asked for a whole matrix."""
+
+    def block(self, rows):
+        raise AssertionError
+
+    def gram(self, i):
+        raise AssertionError
+
+    def combine(self, w):
+        return np.full(self.shape[1:], np.sum(w))
+
+    def apply(self, a):
+        return np.full(self.shape[:2], 5.0)
+
+    def entries(self, i, j):
+        return np.full((len(self), len(i)), 7.0)
+
+    def factor(self, i):
+        return np.ones((self.n_points, 1))
+
+    def inner(self):
+        return np.full((len(self), len(self)), 11.0)
+
+    @property
+    def diagonals(self):
+        return np.full(self.shape[:2], 13.0)
+
+
+def test_each_question_goes_to_the_method_of_the_part():
+    grams = join([(2.0, ko.Grams(Whole(3, N))), (1.0, ko.Grams.identity(N))])
+    weights = np.array([1.0, 2, 3, 10])
+    assert np.array_equal(grams.combine(weights), np.full((N, N), 12.0) + 10 * np.eye(N))
+    assert grams.entries([0], [0])[:, 0].tolist() == [14, 14, 14, 1]
+    assert grams.factor(1) == pytest.approx(np.full((N, 1), 2**0.5))
+    plain = join([(1.0, ko.Grams(Whole(3, N))), (1.0, ko.Grams.identity(N))])
+    assert plain.forms(np.ones(N)).tolist() == [5 * N, 5 * N, 5 * N, N]
+    assert plain.traces.tolist() == [13 * N, 13 * N, 13 * N, N]
+    assert plain.inner()[3].tolist() == [13 * N, 13 * N, 13 * N, N]
+    assert plain.inner()[0].tolist() == [11, 11, 11, 13 * N]
+
+
+def test_joined_kernels_at_new_points():
+    grams = join([(2.0, lazy().center()), (3.0, ko.Grams.identity(N)), (1.0, lazy().normalize("spherical"))])
+    center, sphere = lazy().center(), lazy().normalize("spherical")
+    assert grams.cross(NEW) == pytest.approx(
+        np.concatenate([2 * center.cross(NEW), np.zeros((1, 3, N)), sphere.cross(NEW)])
+    )
+    assert grams.self_similarity(NEW) == pytest.approx(
+        np.concatenate([2 * center.self_similarity(NEW), np.full((1, 3), 3.0), sphere.self_similarity(NEW)])
+    )
+    with pytest.raises(InputError, match="need kernel functions"):
+        join([(1.0, lazy()), (1.0, ko.Grams.from_array(stack(N)))]).cross(NEW)
+
+
+@pytest.mark.parametrize(
+    ("make", "error", "message"),
+    [
+        (lambda: join([]), ShapeError, r"at least one stack, got none in join. Pass \(factor, grams\)"),
+        (
+            lambda: join([(1.0, lazy()), (1.0, ko.Grams.identity(4))]),
+            ShapeError,
+            r"on the same points, got \[4, 9\] points in join",
+        ),
+        (lambda: join([(0.0, lazy())]), ParameterError, r"must be positive, got 0 in join. .*grams.subset"),
+        (lambda: join([([1, 1, -2.0, 1], lazy())]), ParameterError, "must be positive, got -2"),
+        (
+            lambda: join([([1, 1.0], lazy())]),
+            ShapeError,
+            r"one per kernel, shape \(4,\), got shape \(2,\) in join",
+        ),
+        (lambda: join([(np.inf, lazy())]), ko.KerneloptError, "factor of a stack in join must be finite"),
+    ],
+    ids=["none", "points", "zero", "negative", "shape", "infinite"],
+)
+def test_joins_that_cannot_be_are_refused(make, error, message):
+    with pytest.raises(error, match=message):
+        make()
+
+
+def test_the_language_takes_joined_stacks():
+    """One combination of a joined stack is the sum of the combinations of its parts."""
+    parts = lazy().center(), ko.Grams.from_array(stack(N)), ko.Grams.identity(N)
+    mu = cp.Variable(8, nonneg=True)
+    joined = ko.combine(mu, join([(2.0, parts[0]), (1.0, parts[1]), (0.5, parts[2])]))
+    apart = 2 * ko.combine(mu[:4], parts[0]) + ko.combine(mu[4:7], parts[1]) + 0.5 * mu[7] * np.eye(N)
+    values = []
+    for K in (joined, apart):
+        risk = ko.risk(K, labels(N), ko.squared_hinge())
+        values.append(ko.solve(cp.Problem(cp.Minimize(risk + ko.frobenius(K)), [ko.trace(K) <= 3])).value)
+    assert values[0] == pytest.approx(values[1], rel=1e-6)
+
+
+def test_types_of_subsets():
+    assert isinstance(ko.Grams.rank_one(V).subset([2, 0]).storage, RankOneStorage)
+    assert isinstance(join([(1, lazy()), (1, ko.Grams.identity(N))]).subset([-1]).storage, IdentityStorage)

@@ -1,0 +1,183 @@
+"""Forms of a kernel for the tests of the risk."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any, NamedTuple
+
+import cvxpy as cp
+import numpy as np
+import pytest
+
+import kernelopt as ko
+from tests.every import every
+from tests.problems import (
+    CASES,
+    labels,
+    points,
+    sample_weights,
+    solved,
+    stack,
+)
+
+N = 7
+
+
+KS = stack(N + 2)[:, :N, :N]
+
+
+LARGER = stack(N + 2)
+
+
+W = np.array([0.8, 0.5, 1.2])
+
+
+C = sample_weights(N)
+
+
+SUM = np.tensordot(W, KS, 1)
+
+
+V = points(N, N, seed=3)
+
+
+SPECTRUM = np.linspace(0.2, 1.4, N)
+
+
+RANK_ONES = (V * SPECTRUM) @ V.T
+
+
+cases = pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+
+
+finite = pytest.mark.parametrize("case", [c for c in CASES if c.name != "hard_margin"], ids=lambda c: c.name)
+
+
+biases = every("bias", [False, True], ids=["no bias", "bias"])
+
+
+class Form(NamedTuple):
+    """A kernel or a list of them, variable in a set over which the least risk is at known matrices.
+
+    The risk decreases in the PSD order, so `mu <= w` puts the optimum at w, with a Slater point.
+    """
+
+    kernel: Any
+    matrices: tuple[np.ndarray, ...]
+    set: tuple[cp.Constraint, ...] = ()
+    point: tuple[tuple[cp.Variable, Any], ...] = ()
+    norm: float = 2
+
+
+def weights(size=3, **attributes):
+    return cp.Variable(size, **attributes)
+
+
+def combination(equal=False, grams=KS):
+    mu = weights(nonneg=True)
+    K = ko.combine(mu, grams)
+    return Form(K, (SUM,), ((mu == W) if equal else (mu <= W),), ((mu, W),))
+
+
+def free_sign():
+    mu = weights()
+    K = ko.combine(mu, KS)
+    return Form(K, (SUM,), (SUM - K >> 0,), ((mu, W),))
+
+
+def psd_variable(equal=False):
+    K = cp.Variable((N, N), PSD=True)
+    return Form(K, (SUM,), ((K == SUM) if equal else (SUM - K >> 0),), ((K, SUM),))
+
+
+def spectral():
+    mu = weights(N, nonneg=True)
+    return Form(V @ cp.diag(mu) @ V.T, (RANK_ONES,), (mu <= SPECTRUM,), ((mu, SPECTRUM),))
+
+
+def rank_one():
+    mu = weights(N, nonneg=True)
+    return Form(ko.combine(mu, ko.Grams.rank_one(V)), (RANK_ONES,), (mu <= SPECTRUM,), ((mu, SPECTRUM),))
+
+
+def with_ridge():
+    mu, tau = weights(nonneg=True), cp.Variable(nonneg=True)
+    K = ko.combine(mu, KS) + tau * np.eye(N)
+    return Form(K, (SUM + 0.3 * np.eye(N),), (mu <= W, tau <= 0.3), ((mu, W), (tau, 0.3)))
+
+
+def free_sign_with_ridge():
+    mu, tau = weights(), cp.Variable()
+    K = ko.combine(mu, KS) + tau * np.eye(N)
+    bound = SUM + 0.3 * np.eye(N)
+    return Form(K, (bound,), (bound - K >> 0,), ((mu, W), (tau, 0.3)))
+
+
+def fixed_list(norm):
+    return Form(list(RIDGED), tuple(RIDGED), norm=norm)
+
+
+def variable_list(norm):
+    mu, scale = weights(nonneg=True), cp.Variable(nonneg=True)
+    kernels = [ko.combine(mu, KS), scale * RIDGED[1], RIDGED[2]]
+    point = ((mu, W), (scale, 2.0))
+    return Form(kernels, (SUM, 2 * RIDGED[1], RIDGED[2]), (mu <= W, scale <= 2), point, norm)
+
+
+def semidefinite_list(norm):
+    K, L = free_sign(), combination()
+    return Form([K.kernel, L.kernel], (SUM, SUM), K.set + L.set, K.point + L.point, norm)
+
+
+RIDGED = KS + 0.2 * np.eye(N)
+
+
+FORMS = {
+    "matrix": lambda: Form(SUM, (SUM,)),
+    "matrix on more points": lambda: Form(np.tensordot(W, LARGER, 1), (SUM,)),
+    "constant weights": lambda: Form(ko.combine(W, KS), (SUM,)),
+    "combination": combination,
+    "combination at given weights": lambda: combination(equal=True),
+    "combination on more points": lambda: combination(grams=LARGER),
+    "spectral": spectral,
+    "rank-one stack": rank_one,
+    "with ridge": with_ridge,
+    "free sign": free_sign,
+    "free sign with ridge": free_sign_with_ridge,
+    "PSD variable": psd_variable,
+    "PSD variable at a given matrix": lambda: psd_variable(equal=True),
+    **{f"fixed list, norm {r}": lambda r=r: fixed_list(r) for r in (1, 1.5, 3, np.inf)},
+    **{f"variable list, norm {r}": lambda r=r: variable_list(r) for r in (2, 3, np.inf)},
+    **{f"semidefinite list, norm {r}": lambda r=r: semidefinite_list(r) for r in (3, np.inf)},
+}
+
+
+def roots(K):
+    values, vectors = np.linalg.eigh(K)
+    return vectors * np.sqrt(np.maximum(values, 0.0))
+
+
+def dual_value(case, name, bias):
+    form = FORMS[name]()
+    return maximum(case, tuple(K.tobytes() for K in form.matrices), bias, form.norm)
+
+
+@cache
+def maximum(case, matrices, bias, norm):
+    """max l(a) - 1/2 |(sqrt(a'K_m a))_m|_s^2 with 1/s + 1/norm = 1, and 1'a = 0 with an intercept."""
+    Ks = [np.frombuffer(K).reshape(N, N) for K in matrices]
+    a = cp.Variable(N)
+    gain, domain = case.dual(a, case.y(N), C)
+    lengths = cp.hstack([cp.norm2(roots(K).T @ a) for K in Ks])
+    s = np.inf if norm == 1 else 1.0 if norm == np.inf else norm / (norm - 1)
+    size = {1.0: cp.norm1, np.inf: cp.norm_inf}.get(s, lambda x: cp.pnorm(x, s, approx=False))(lengths)
+    balance = [cp.sum(a) == 0] if bias else []
+    return solved(cp.Problem(cp.Maximize(gain - cp.square(size) / 2), domain + balance))
+
+
+def ball_problem(objective, *extra, y=None, loss=None):
+    """Return a problem in the l_2 ball of weights, and its risk."""
+    theta = weights(nonneg=True)
+    risk = ko.risk(ko.combine(theta, RIDGED), labels(N) if y is None else y, loss or ko.hinge(C))
+    constraints = [*ko.lp_ball(theta, 2), *(constraint(risk, theta) for constraint in extra)]
+    return cp.Problem(objective(risk, theta), constraints), risk, theta

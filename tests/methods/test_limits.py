@@ -1,0 +1,548 @@
+"""A time limit, Ctrl-C and StopIteration bound a whole call, and leave the best point with its bounds."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+import warnings
+from functools import cache
+from io import StringIO
+
+import cvxpy as cp
+import numpy as np
+import pytest
+from rich.console import Console
+
+import kernelopt as ko
+from formulations import lanckriet
+from kernelopt import progress
+from kernelopt.conic import calls, process
+from kernelopt.conic.ladder import SolverAttempt, run_solver
+from kernelopt.errors import Stopped
+from kernelopt.learner import learn, learn_blocks
+from kernelopt.methods import interrupts
+from kernelopt.methods.control import Control
+from kernelopt.methods.exact import method as exact
+from kernelopt.methods.registry import METHODS
+from kernelopt.threads import RecordingWatch, seconds_left
+from tests.problems import labels, points
+
+LATE = 1.0  # seconds that a call may be late
+LIMIT = 1.0
+
+
+def machine_factor():
+    """How many times slower than alone this machine computes at the moment: others may share it."""
+    started, used = time.perf_counter(), time.process_time()
+    total = 0.0
+    while time.process_time() - used < 0.1:
+        total += sum(i * i for i in range(1000))
+    return max(1.0, (time.perf_counter() - started) / 0.1)
+
+
+class Clock:
+    """Seconds since it was made, and whether they are within what a call may take."""
+
+    def __init__(self):
+        self.started = time.perf_counter()
+
+    def within(self, seconds):
+        taken = time.perf_counter() - self.started
+        return taken <= seconds + LATE * machine_factor() or f"{taken:.2f} s instead of {seconds:g} s"
+
+
+def kernels(n, m):
+    X = points(n)
+    squares = ((X[:, None] - X[None]) ** 2).sum(2)
+    return np.array([np.exp(-squares / s) for s in np.geomspace(0.3, 10, m)])
+
+
+def free(n, m=5):
+    """Weights without signs: a semidefinite problem of order n + 1."""
+    mu = cp.Variable(m, name="mu")
+    K = ko.combine(mu, kernels(n, m))
+    return cp.Problem(cp.Minimize(ko.risk(K, labels(n), ko.hinge(C=1.0))), [ko.trace(K) == n, K >> 0])
+
+
+def ball(n, m=20, loss=None):
+    theta = cp.Variable(m, nonneg=True, name="theta")
+    K = ko.combine(theta, kernels(n, m))
+    return cp.Problem(
+        cp.Minimize(ko.risk(K, labels(n), loss or ko.hinge(C=10.0))), [cp.norm(theta, 1.5) <= 1]
+    )
+
+
+def near(n, fidelity=lambda D: cp.sum(cp.abs(D))):
+    noise = np.random.default_rng(3).normal(size=(n, n))
+    S = kernels(n, 1)[0] + 0.15 * (noise + noise.T)
+    K = cp.Variable((n, n), PSD=True, name="K")
+    risk = ko.risk(K, labels(n), ko.hinge(C=1.0))
+    return cp.Problem(cp.Minimize(risk + 0.01 * fidelity(K - S)), [cp.trace(K) == n])
+
+
+def logistic(n):
+    return ball(n, loss=ko.logistic(C=10.0))
+
+
+LONG = {  # each takes several seconds on a free core: the tolerances are below what doubles can show
+    "exact": (lambda: free(60), {"tol": 1e-15}),
+    "cutting-plane": (lambda: logistic(500), {"tol": 1e-15}),
+    "block-descent": (lambda: ball(800), {"tol": 1e-15}),
+    "interleaved": (lambda: ball(1000), {"tol": 1e-15}),
+    "smooth-dual": (lambda: logistic(800), {"tol": 1e-15}),
+    "mirror-descent": (lambda: near(150), {"tol": 1e-12}),
+    "first-order-dual": (lambda: near(250), {"tol": 1e-14}),
+}
+HARD = {
+    "exact, n = 100": ("exact", lambda: free(100)),
+    "exact, n = 200": ("exact", lambda: free(200)),
+    "cutting-plane, n = 60": ("cutting-plane", lambda: free(60)),
+    "cutting-plane, n = 100": ("cutting-plane", lambda: free(100)),
+}
+
+
+@pytest.fixture(scope="module")
+def _compiled():
+    """Compile what is compiled at first use: it is not part of a limit."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        ko.solve(free(8), "exact")
+        ko.solve(ball(160, 3), "interleaved")
+        ko.solve(ball(160, 3), "block-descent", max_iterations=2)
+        ko.solve(near(8), "first-order-dual", max_iterations=2)
+
+
+def pressed(seconds, times=1):
+    """Press Ctrl-C after so many seconds, and again soon after."""
+    timers = [
+        threading.Timer(seconds + 0.01 * k, os.kill, [os.getpid(), signal.SIGINT]) for k in range(times)
+    ]
+    for timer in timers:
+        timer.daemon = True
+        timer.start()
+    return timers
+
+
+@pytest.fixture(autouse=True)
+def _nothing_is_pressed_later():
+    """A call that returned before Ctrl-C fails its own test, and no other."""
+    yield
+    for timer in threading.enumerate():
+        if isinstance(timer, threading.Timer):
+            timer.cancel()
+
+
+def solved_while_pressed(problem, method, seconds, times=1, **options):
+    """Solve while Ctrl-C is pressed; return the solution and the seconds that it took.
+
+    A later press may come after the call has returned: then it is not the call's.
+    """
+    solution, taken = None, np.inf
+    clock, timers = Clock(), pressed(seconds, times)
+    try:
+        with pytest.warns(ko.ConvergenceWarning, match="interrupted"):
+            solution = ko.solve(problem, method, **options)
+        taken = time.perf_counter() - clock.started
+        for timer in timers:
+            timer.join()
+        time.sleep(0.05)
+    except KeyboardInterrupt:
+        assert solution is not None, "the call raised KeyboardInterrupt"
+    return solution, taken
+
+
+def soon(taken, after):
+    """Whether so many seconds are about those after which the call was to end."""
+    return taken <= after + LATE * machine_factor()
+
+
+def honest(solution):
+    """The bounds of a call that was ended: a point is known, and the two sides do not cross."""
+    assert solution.status == "inaccurate"
+    assert np.isfinite(solution.upper)
+    assert solution.lower <= solution.upper
+    assert solution.certificate.feasible
+
+
+# ------------------------------------------------------------------------------ every method
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("_compiled")
+@pytest.mark.parametrize("method", LONG)
+def test_a_time_limit_bounds_the_whole_call(method):
+    make, options = LONG[method]
+    problem, clock = make(), Clock()
+    with pytest.warns(ko.ConvergenceWarning, match="time limit of 1 s"):
+        solution = ko.solve(problem, method, time_limit=LIMIT, **options)
+    assert clock.within(LIMIT) is True
+    honest(solution)
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("_compiled")
+@pytest.mark.parametrize("times", [1, 2])
+@pytest.mark.parametrize("method", LONG)
+def test_control_c_returns_the_best_point(method, times):
+    make, options = LONG[method]
+    solution, taken = solved_while_pressed(make(), method, 1.0, times, **options)
+    assert soon(taken, 1.0)
+    honest(solution)
+    with pytest.raises(KeyboardInterrupt):  # Ctrl-C is the caller's again
+        signal.raise_signal(signal.SIGINT)
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("_compiled")
+@pytest.mark.parametrize("method", [m for m in LONG if m != "exact"])  # below: it calls back after a solve
+def test_stop_iteration_at_the_first_call_ends_it(method):
+    make, options = LONG[method]
+    problem, called = make(), []
+
+    def callback(report):
+        called.append(Clock())
+        raise StopIteration
+
+    with pytest.warns(ko.ConvergenceWarning, match="the callback ended it"):
+        solution = ko.solve(problem, method, callback=callback, **options)
+    assert len(called) == 1
+    assert called[0].within(0.0) is True
+    honest(solution)
+
+
+# -------------------------------------------------------------------------- the hard problems
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("_compiled")
+@pytest.mark.parametrize("name", HARD)
+def test_weights_without_signs_end_in_time(name):
+    method, make = HARD[name]
+    problem, clock = make(), Clock()
+    with pytest.warns(ko.ConvergenceWarning, match="time limit"):
+        solution = ko.solve(problem, method, time_limit=LIMIT)
+    assert clock.within(LIMIT) is True
+    honest(solution)
+    assert solution.lower >= 0
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("_compiled")
+@pytest.mark.parametrize("name", HARD)
+def test_weights_without_signs_can_be_interrupted(name):
+    method, make = HARD[name]
+    solution, taken = solved_while_pressed(make(), method, 0.5)
+    assert soon(taken, 0.5)
+    honest(solution)
+
+
+# ------------------------------------------------------------------------------ small and quick
+
+
+SMALL = {
+    "weights of free sign": lambda: free(20),
+    "ball": lambda: ball(20, 3),
+    "ball, logistic": lambda: ball(20, 3, ko.logistic(C=10.0)),
+    "ball, maximised": lambda: negated(ball(20, 3)),
+    "near a similarity": lambda: near(12),
+}
+SUITS = {
+    "exact": tuple(SMALL),
+    "cutting-plane": tuple(SMALL),
+    "block-descent": ("ball", "ball, logistic"),
+    "interleaved": ("ball",),
+    "smooth-dual": ("ball, logistic",),
+    "mirror-descent": ("near a similarity",),
+    "first-order-dual": ("near a similarity",),
+}
+SHORT = {
+    "at once": {"time_limit": 1e-6},
+    "soon": {"time_limit": 0.02},
+    "iterations": {"max_iterations": 2},
+    "chunks": {"max_chunks": 1, "chunk": 2},
+}
+
+
+def negated(problem):
+    return cp.Problem(cp.Maximize(-problem.objective.args[0]), problem.constraints)
+
+
+@cache
+def optimum(name):
+    """Certified bounds of the optimum, 1e-6 apart."""
+    solution = ko.solve(SMALL[name](), "exact", tol=1e-6)
+    return solution.lower, solution.upper
+
+
+@pytest.mark.parametrize(
+    ("method", "name", "end"),
+    [
+        (method, name, end)
+        for method, names in SUITS.items()
+        for name in names
+        for end, options in SHORT.items()
+        if set(options) <= {"time_limit", *METHODS[method].options()}
+    ],
+)
+def test_the_bounds_of_a_short_call_contain_the_optimum(method, name, end):
+    known = optimum(name)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ko.ConvergenceWarning)
+        solution = ko.solve(SMALL[name](), method, **SHORT[end])
+    assert solution.lower <= known[1] and known[0] <= solution.upper
+    assert solution.certificate.feasible
+    attained, bound = solution.upper, solution.lower
+    if name == "ball, maximised":  # the sides change places
+        attained, bound = -solution.lower, -solution.upper
+    assert 0 <= bound <= attained < np.inf
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_a_call_that_ends_before_it_has_a_point_has_trained_machines_at_a_known_one(name):
+    problem = SMALL[name]()
+    with pytest.warns(ko.ConvergenceWarning, match="time limit"):
+        solution = ko.solve(problem, "exact", time_limit=1e-6)
+    trained = ko.certify(problem, solution.certificate.point)
+    assert solution.value == pytest.approx(trained.lower if name == "ball, maximised" else trained.upper)
+    assert solution.alpha.any()
+
+
+@pytest.mark.parametrize("last", [1, 2])
+def test_stop_iteration_ends_the_exact_method_after_that_solver(last):
+    """The callback is told of every solver that ended: to 1e-15 none comes."""
+    seen = []
+
+    def callback(report):
+        seen.append(report)
+        if len(seen) == last:
+            raise StopIteration
+
+    with pytest.warns(ko.ConvergenceWarning, match="the callback ended it"):
+        solution = ko.solve(free(12), "exact", callback=callback, tol=1e-15)
+    assert [report["iteration"] for report in seen] == list(range(1, last + 1))
+    honest(solution)
+    assert solution.certificate.gap == min(report["gap"] for report in seen) <= 1e-5
+
+
+def test_stop_iteration_at_a_point_that_is_good_enough_is_no_failure():
+    def callback(report):
+        raise StopIteration
+
+    solution = ko.solve(free(12), "exact", callback=callback)
+    assert solution.status == "optimal" and solution.certificate.gap <= 1e-5
+
+
+@pytest.mark.parametrize("programme", [None, "words"])
+def test_a_compilation_that_would_take_longer_than_there_is_time_is_not_begun(programme, monkeypatch):
+    n = 50
+    formulation = lanckriet.qcqp(kernels(n, 8), labels(n), C=10.0)
+    compiled, real = [], cp.Problem.get_problem_data
+    monkeypatch.setattr(
+        cp.Problem, "get_problem_data", lambda self, *a, **k: compiled.append(self) or real(self, *a, **k)
+    )
+    monkeypatch.setattr(exact, "compilation_seconds", lambda cones: 1e-3 * cones.nonzeros)  # a slow machine
+    with pytest.warns(ko.ConvergenceWarning, match="time limit of 3 s"):
+        solution = formulation.solve("exact", programme=programme, time_limit=3.0)
+    assert compiled == []
+    assert solution.solver == "none" and solution.certificate.feasible
+    assert 0 <= solution.lower <= solution.upper < np.inf
+    assert formulation.solve("exact", programme=programme, time_limit=300.0).status == "optimal"
+    assert compiled
+
+
+def test_control_c_in_a_conic_solve_returns_a_bounded_point():
+    problem = free(60)
+    solution, taken = solved_while_pressed(problem, "exact", 0.6)
+    assert soon(taken, 0.6)
+    honest(solution)
+    assert problem.value == solution.value
+
+
+def test_control_c_in_the_certificate_keeps_the_point(monkeypatch):
+    """The first certificate is ended by Ctrl-C: the point of the method stays, with bounds."""
+    from kernelopt.methods import results
+
+    calls, real = [], results.certificate_at
+
+    def certificate_at(*args, **options):
+        calls.append(options.get("conic", True))
+        if len(calls) == 1:
+            signal.raise_signal(signal.SIGINT)
+        return real(*args, **options)
+
+    monkeypatch.setattr(results, "certificate_at", certificate_at)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ko.ConvergenceWarning)
+        solution = ko.solve(ball(30), "block-descent")
+    assert calls == [True, False]
+    assert solution.certificate.feasible and np.isfinite(solution.upper)
+    assert solution.lower <= solution.upper
+    with pytest.raises(KeyboardInterrupt):
+        signal.raise_signal(signal.SIGINT)
+
+
+def test_a_second_control_c_waits_for_the_answer_to_the_first():
+    control = Control(1e-5)
+    with control.running("none"):
+        raise KeyboardInterrupt
+    try:
+        signal.raise_signal(signal.SIGINT)  # nothing happens
+    finally:
+        control.close()
+    with pytest.raises(KeyboardInterrupt):
+        signal.raise_signal(signal.SIGINT)
+
+
+def test_control_c_does_not_wait_for_ever(monkeypatch):
+    monkeypatch.setattr(interrupts, "RETURN", 0.0)
+    control = Control(1e-5)
+    control.delay_interrupts()
+    with pytest.raises(KeyboardInterrupt):
+        signal.raise_signal(signal.SIGINT)
+    control.close()
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, Stopped], ids=lambda e: e.__name__)
+@pytest.mark.parametrize("loss", [ko.hinge(), ko.squared_hinge(), ko.logistic()], ids=repr)
+@pytest.mark.parametrize("n", [30, 300])
+def test_the_training_of_a_machine_is_watched(loss, n, error):
+    def watch():
+        raise error
+
+    K = kernels(n, 1)[0]
+    with pytest.raises(error):
+        learn(K, labels(n), loss, True, watch=watch)
+    with pytest.raises(error):
+        learn_blocks(list(kernels(n, 2)), labels(n), loss, True, np.inf, watch=watch)
+
+
+@pytest.mark.parametrize("loss", [ko.hinge(), ko.logistic()], ids=repr)
+def test_a_watched_machine_is_the_same_machine(loss):
+    Ks, y = list(kernels(40, 2)), labels(40)
+    for one, other in (
+        (learn(Ks[0], y, loss, True), learn(Ks[0], y, loss, True, watch=lambda: None)),
+        (learn_blocks(Ks, y, loss, True, 3.0), learn_blocks(Ks, y, loss, True, 3.0, watch=lambda: None)),
+    ):
+        assert one.value == other.value
+        np.testing.assert_array_equal(one.alpha, other.alpha)
+
+
+def test_a_watch_says_how_long_it_lasts():
+    control = Control(1e-5, time_limit=100.0)
+    assert 99 < seconds_left(control.check) <= 100
+    assert 99 < seconds_left(RecordingWatch(control.check)) <= 100
+    assert seconds_left(lambda: None) == seconds_left(None) == np.inf
+
+
+def test_where_nothing_is_known_the_limit_is_named():
+    """Nothing tells a feasible point: neither zero nor a set whose middle is known."""
+    X = cp.Variable((40, 40), symmetric=True, name="X")
+    B = np.random.default_rng(0).normal(size=(40, 40))
+    problem = cp.Problem(cp.Minimize(cp.sum(cp.abs(X - B))), [X >> np.eye(40) + B @ B.T / 40])
+    clock = Clock()
+    with pytest.raises(ko.SolverError, match=r"before the time limit of 0.3 s.*explain"):
+        ko.solve(problem, "exact", time_limit=0.3)
+    assert clock.within(0.3) is True
+    timers = pressed(0.3)
+    with pytest.raises(KeyboardInterrupt):
+        ko.solve(problem, "exact")
+    timers[0].join()
+
+
+def test_a_large_set_up_goes_into_a_process_and_gives_the_same_bits(monkeypatch):
+    values = []
+    for longest in (np.inf, 0.0):
+        monkeypatch.setattr(calls, "UNWATCHED_SECONDS", longest)
+        problem = ko.expand(free(12)).problem
+        tried = run_solver(problem, SolverAttempt("CLARABEL", {"max_iter": 60}), watch=lambda: None)
+        assert tried.status == cp.OPTIMAL and tried.iterations > 5
+        values.append([variable.value for variable in problem.variables()])
+    for one, other in zip(*values, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_where_no_process_can_be_started_the_thread_does_the_work(monkeypatch):
+    def refused(*_, **__):
+        raise OSError("no processes here")
+
+    monkeypatch.setattr(calls, "UNWATCHED_SECONDS", 0.0)
+    monkeypatch.setattr(process.subprocess, "Popen", refused)
+    problem = ko.expand(free(12)).problem
+    assert run_solver(problem, SolverAttempt("CLARABEL"), watch=lambda: None).status == cp.OPTIMAL
+    control = Control(1e-5, time_limit=10.0)
+    monkeypatch.setattr(calls, "SETUP_SECONDS", 1.0)  # seconds for an entry: it would take an hour
+    tried = run_solver(problem, SolverAttempt("CLARABEL"), watch=control.check)
+    assert tried.status == "failed" and "no time to set up" in tried.failure
+
+
+def test_the_callback_has_its_keys():
+    seen = []
+    ko.solve(free(8), "exact", callback=seen.append)
+    common = {"method", "iteration", "seconds", "lower", "upper", "gap", "point"}
+    assert set(seen[0]) == common | {"solver", "status", "certificate"}
+    seen.clear()
+    ko.solve(ball(20, 3), "block-descent", callback=seen.append)
+    assert set(seen[0]) == common
+
+
+def test_a_terminal_shows_what_is_done(monkeypatch):
+    out = StringIO()
+    monkeypatch.setattr(progress, "QUIET", 0.0)
+    monkeypatch.setattr(progress, "Console", lambda **_: Console(file=out, force_terminal=True, width=100))
+    ko.solve(free(24), "exact")  # the terminal is written to every tenth of a second
+    assert "exact: CLARABEL" in out.getvalue()
+    assert "certifying" in out.getvalue()
+
+
+def test_a_line_waits_until_the_call_has_taken_a_while(monkeypatch):
+    """The line is set before the solver starts, and shown while it works."""
+    out = StringIO()
+    monkeypatch.setattr(progress, "QUIET", 0.2)
+    monkeypatch.setattr(progress, "Console", lambda **_: Console(file=out, force_terminal=True, width=100))
+    control = Control(1e-5)
+    control.show("exact: CLARABEL")
+    control.check()
+    assert out.getvalue() == ""
+    time.sleep(0.25)
+    control.check()
+    control.close()
+    assert "exact: CLARABEL" in out.getvalue()
+
+
+# ------------------------------------------------------------------------------- two threads
+
+
+def fingerprint(solution):
+    return (solution.lower, solution.upper, solution.value, solution.weights.tobytes())
+
+
+@pytest.mark.parametrize("pair", [("exact", "interleaved"), ("exact", "exact")], ids="-".join)
+def test_two_threads_give_what_one_gives(pair):
+    """On the same kernels, with warnings as errors, and to the last bit."""
+    K = kernels(16, 4)
+
+    def made(method):
+        theta = cp.Variable(4, nonneg=True)
+        combined = ko.combine(theta, K)
+        risk = ko.risk(combined, labels(16), ko.hinge(C=1.0))
+        return ko.solve(cp.Problem(cp.Minimize(risk), [cp.norm(theta, 2) <= 1]), method)
+
+    alone = [fingerprint(made(method)) for method in pair]
+    for _ in range(8):
+        found, errors = [None, None], []
+
+        def work(k, found=found, errors=errors):
+            try:
+                found[k] = fingerprint(made(pair[k]))
+            except BaseException as error:
+                errors.append(error)
+
+        threads = [threading.Thread(target=work, args=[k]) for k in range(2)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert errors == []
+        assert found == alone

@@ -1,0 +1,29 @@
+"""The Python blocks of a Markdown page, and what they print."""
+
+from __future__ import annotations
+
+import io
+import re
+from contextlib import redirect_stdout
+from itertools import pairwise
+
+FENCED = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+def python_blocks(text):
+    """The source of each Python block, with the text block that follows it, or None if none does."""
+    pairs = pairwise([*FENCED.findall(text), ("", "")])
+    return [
+        (source, following if next_language == "text" else None)
+        for (language, source), (next_language, following) in pairs
+        if language == "python"
+    ]
+
+
+def printed_by(source, page, namespace):
+    """What a block prints; `page` names it in tracebacks, and `namespace` is shared or empty."""
+    namespace.setdefault("__name__", "builtins")  # dataclasses look for the module of that name
+    out = io.StringIO()
+    with redirect_stdout(out):
+        exec(compile(source, page, "exec", dont_inherit=True), namespace)  # noqa: S102
+    return out.getvalue()

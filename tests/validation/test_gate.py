@@ -1,0 +1,307 @@
+"""Every public argument meets every careless value: a kernelopt error that names it, or the right answer.
+
+The table of `public_calls.py` has one valid call of every public function. Each argument is replaced in
+turn by every careless value of its kind. What comes back must be an error of kernelopt, never one of Python,
+numpy or cvxpy, and its message must name the argument; or the value is listed as one that is taken, and then
+the answer is that of the valid call.
+"""
+
+from __future__ import annotations
+
+import re
+import warnings
+from inspect import isfunction
+from typing import Any
+
+import cvxpy as cp
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import kernelopt as ko
+from formulations import lanckriet, linear_functional, lp_norm, similarity, triplet_lp
+from tests.every import every
+from tests.validation.careless import (
+    CALLS,
+    FEW_FORMS,
+    KINDS,
+    LIKE_OTHERS,
+    TAKEN,
+    Call,
+    M,
+    N,
+    Series,
+    records,
+    value_of,
+)
+from tests.validation.public_calls import (
+    GRAMS,
+    HINGE,
+    K0,
+    KERNELS,
+    KS,
+    STACKS,
+    E,
+    V,
+    W,
+    X,
+    Y,
+    learning,
+    transduced,
+)
+
+FORMULATIONS = ("lanckriet.", "lp_norm.", "similarity.", "triplet_lp.", "functional_strategy")
+
+
+def outcome(call: Call, argument: str, value: Any) -> str:
+    """Return "" where a careless value has an answer, "refused" for a good error, else what is wrong."""
+    name = "|".join(filter(None, [argument, call.arguments[argument].named]))
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", RuntimeWarning)  # of sums with infinite numbers
+            warnings.simplefilter("error", np.exceptions.ComplexWarning)
+            call(**{argument: value})
+    except ko.KerneloptError as error:
+        message = str(error)
+        good = len(message.split()) >= 8 and re.search(rf"\b({name})\b", message)
+        return "refused" if good else f"does not name it: {message}"
+    except Exception as error:
+        return f"raises {type(error).__name__}: {error}"
+    return ""
+
+
+def answers(made: Call, argument: str, left_out: set[str]) -> tuple[dict[str, str], dict[str, str]]:
+    """Return what every careless value of an argument meets, and what it should meet."""
+    arg = made.arguments[argument]
+    names = KINDS[arg.kind].keys() - left_out - set(arg.skips.split(", "))
+    found = {name: outcome(made, argument, KINDS[arg.kind][name](arg.value)) for name in sorted(names)}
+    return found, {name: "" if name in arg.takes.split(", ") else "refused" for name in found}
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_a_careless_value_is_refused_by_name_or_is_known_to_be_right(call):
+    left_out = LIKE_OTHERS if call.startswith(FORMULATIONS) else set()
+    for argument in CALLS[call].arguments:
+        found, wanted = answers(CALLS[call], argument, left_out)
+        assert found == wanted, argument
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("call", [call for call in CALLS if call.startswith(FORMULATIONS)])
+def test_every_careless_value_is_refused_by_a_formulation(call):
+    for argument in CALLS[call].arguments:
+        found, wanted = answers(CALLS[call], argument, set())
+        assert found == wanted, argument
+
+
+@every("call", CALLS)
+def test_other_forms_of_a_value_have_the_same_answer(call):
+    expected = CALLS[call]()
+    for argument in CALLS[call].arguments:
+        check_forms(call, argument, expected)
+
+
+def check_forms(call, argument, expected):
+    """A value in another form, such as a list for an array, has the same answer or is refused."""
+    made, arg = CALLS[call], CALLS[call].arguments[argument]
+    forms = TAKEN[arg.kind]
+    for name in (
+        FEW_FORMS.intersection(forms)
+        if call.startswith((*FORMULATIONS, "certify")) and arg.kind in ("array", "vector")
+        else forms
+    ):
+        make = forms[name]
+        if name in arg.refuses.split(", "):
+            assert outcome(made, argument, make(arg.value)) == "refused", (argument, name)
+            continue
+        found = made(**{argument: make(arg.value)})
+        if isinstance(expected, float | np.ndarray) and np.asarray(expected).dtype.kind in "fiu":
+            assert np.asarray(found, dtype=float) == pytest.approx(expected, rel=1e-5, abs=1e-6), (
+                argument,
+                name,
+            )
+
+
+def test_the_table_has_every_public_function():
+    """Those without arguments, records, and classes that only functions of ours make are not in it."""
+    listed = {getattr(made.function, "__name__", "") for made in CALLS.values()} | set(CALLS)
+    functions = {
+        f"{module.__name__.rpartition('.')[2]}.{name}": name
+        for module in (lanckriet, linear_functional, lp_norm, similarity, triplet_lp)
+        for name in module.__all__
+        if isfunction(getattr(module, name))
+    } | {name: name for name in ko.__all__ if isfunction(getattr(ko, name))}
+    whole_names = " ".join(CALLS)
+    missing = {
+        full
+        for full, name in functions.items()
+        if name not in listed and not re.search(rf"\b{name}\b", whole_names)
+    }
+    assert missing == {"catalogue", "shown"}
+
+
+# ------------------------------------------------------------------- what the caller does later
+
+
+@pytest.mark.parametrize("loss", [ko.hinge, ko.squared, ko.logistic, ko.one_class])
+def test_labels_and_weights_are_copied(loss):
+    y, C = Y.copy(), np.arange(1.0, N + 1)
+    risk = ko.risk(K0, y, loss(C))
+    before = float(risk.value)
+    y[:], C[:] = y[::-1].copy(), 7.0
+    risk.forget()
+    assert float(risk.value) == before
+    assert not risk.learner.loss.C.flags.writeable
+
+
+def test_a_kernel_and_a_stack_are_copied():
+    K, grams = K0.copy(), KS.copy()
+    risk, stack_of_them = ko.risk(K, Y, HINGE), ko.as_grams(grams)
+    before = float(risk.value)
+    K[:], grams[:] = 0.0, 0.0
+    risk.forget()
+    assert float(risk.value) == before and np.array_equal(stack_of_them, KS)
+
+
+@pytest.mark.parametrize("as_given", [np.array, np.ndarray.tolist], ids=["array", "nested list"])
+def test_points_are_copied(as_given):
+    given = as_given(X.copy())
+    grams = ko.Grams.from_kernels([ko.linear()], given)
+    given[0][0] = 99.0
+    assert grams[0] == pytest.approx(X @ X.T)
+    with pytest.raises(ValueError, match="read-only"):
+        grams.storage.X[0, 0] = 99.0
+
+
+@pytest.mark.parametrize("title", STACKS)
+def test_a_returned_array_is_read_only_or_a_copy(title):
+    grams = STACKS[title]
+    chosen = np.array([0, 1])
+
+    def everything():
+        yield from grams
+        yield from (grams.factor(0), grams.diagonals, grams.traces, grams.row_means, grams.inner())
+        yield from (np.asarray(grams), grams.rows(chosen), grams.entries(chosen, chosen), grams.vectorized())
+        yield from (grams.combine(np.ones(len(grams))), grams.apply(V), grams.forms(V))
+
+    before = [array.copy() for array in everything()]
+    for array in everything():
+        if array.flags.writeable:
+            array *= 0
+    assert all(np.array_equal(a, b) for a, b in zip(before, everything(), strict=True))
+
+
+def test_the_machine_that_a_risk_keeps_is_not_changed_from_outside():
+    risk = ko.risk(K0, Y, HINGE)
+    before = risk.oracle().alpha.copy()
+    with pytest.raises(ValueError, match="read-only"):
+        risk.oracle().alpha[:] = 0.0
+    assert np.array_equal(risk.oracle().alpha, before)
+
+
+BUILDERS = {
+    "lp_norm.primal": lambda grams, y: lp_norm.primal(grams, y, p=2),
+    "lp_norm.block_norm": lambda grams, y: lp_norm.block_norm(grams, y, r=1.5),
+    "lp_norm.elastic_net": lambda grams, y: lp_norm.elastic_net(grams, y, l1=1.0, l2=1.0),
+    "lp_norm.tikhonov": lambda grams, y: lp_norm.tikhonov(grams, y, p=2, penalty=1.0),
+    "lp_norm.one_class": lambda grams, y: lp_norm.one_class(grams, p=2, nu=0.5),
+    "lanckriet.qcqp": lambda grams, y: lanckriet.qcqp(grams, y, C=1.0),
+    "lanckriet.rank_one": lambda grams, y: lanckriet.rank_one(grams[0], y, C=1.0),
+    "similarity.single_kernel": lambda grams, y: similarity.single_kernel(grams, y, rho=1.0, trace=3.0),
+    "functional_strategy": lambda grams, y: linear_functional.functional_strategy(
+        grams, y, regularization=np.ones(M)
+    ),
+}
+
+
+@pytest.mark.parametrize("name", BUILDERS)
+def test_a_formulation_copies_what_it_is_given(name):
+    grams, y = GRAMS.copy(), Y.copy()
+    made, before = BUILDERS[name](grams, y), BUILDERS[name](GRAMS, Y)
+    y[:], grams[:] = y[::-1].copy(), np.eye(N)
+    for mine, reference in ((made.problem, before.problem), (made.dual(), before.dual())):
+        assert value_of(mine) == pytest.approx(value_of(reference), rel=1e-12, abs=1e-12)
+
+
+def test_the_ellipsoid_is_copied():
+    mine = E.copy()
+    made = lp_norm.non_isotropic(GRAMS, Y, E=mine)
+    mine[:] = 5 * np.eye(M)
+    expected = lp_norm.non_isotropic(GRAMS, Y, E=E)
+    assert value_of(made.dual()) == pytest.approx(value_of(expected.dual()), rel=1e-12)
+
+
+# ------------------------------------------------------------------------------ what was silent
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: ko.risk(K0 + 1e-3j, Y, HINGE), "K must be .* real numbers, got .*complex.*Take .real"),
+        (lambda: ko.risk(K0, Y, HINGE, bias="no"), "bias must be True or False, got 'no'"),
+        (
+            lambda: ko.risk(K0, np.full(N, np.datetime64("2020-01-01")), ko.squared()),
+            "y .*datetime64.*first date",
+        ),
+        (lambda: ko.as_grams(np.ma.masked_less(KS, 0.1)), "grams must have no masked entries, got [0-9]+"),
+        (lambda: ko.Grams.from_kernels([ko.linear()], records(X)), "X must be .*real numbers.*structured"),
+        (lambda: ko.Grams.from_kernels([ko.linear()], sp.csr_array(X)), r"X .*sparse.*X.toarray\(\)"),
+        (lambda: ko.Grams.from_kernels([ko.linear()], []), "X must hold at least one point"),
+        (lambda: ko.Grams.from_kernels(KERNELS, X).combine([1.0]), r"weights must have shape \(2,\)"),
+        (lambda: ko.lp_length(V, 0.5), "p must be at least 1, got 0.5"),
+        (lambda: lanckriet.transduction_bound(transduced(), samples=0), "samples must be a positive whole"),
+        (lambda: ko.lp_ball(W, cp.Parameter(value=2)), "p must be a positive number, got Parameter"),
+        (lambda: ko.lp_ball(W, Series([2.0])), "p must be a positive number, got .*Series"),
+        (lambda: ko.lp_ball(W, np.array([1.5, 2.0])), "p must be a positive number, got .*ndarray"),
+        (lambda: ko.risk(K0, Y, HINGE, norm="2"), r"norm must be a positive number, got '2' \(str\)"),
+        (
+            lambda: ko.solve(learning(cp.Parameter(pos=True, name="radius"))),
+            "None for radius. Set the .value",
+        ),
+        (
+            lambda: ko.certify(learning(cp.Parameter(pos=True, name="radius"))),
+            "None for radius. Set the .value",
+        ),
+        (lambda: linear_functional.landweber([1.0, -0.5], 0.5), "eigenvalues must be non-negative, got -0.5"),
+        (
+            lambda: linear_functional.functional_strategy(
+                GRAMS, V, regularization=1.0, filter=lambda eigenvalues, level: 1.0
+            ),
+            "filter must return one number per eigenvalue",
+        ),
+        (
+            lambda: linear_functional.functional_strategy(
+                GRAMS,
+                V,
+                regularization=1.0,
+                filter=lambda eigenvalues, level: 1 / eigenvalues - level * np.nan,
+            ),
+            "filter, at the eigenvalues, must be finite",
+        ),
+    ],
+    ids=[
+        *("complex kernel", "a word for a flag", "dates for targets", "masked grams", "records", "sparse X"),
+        *(
+            "no X",
+            "one weight of two",
+            "p below 1",
+            "no samples",
+            "p a parameter",
+            "p a Series",
+            "p an array",
+        ),
+        *(
+            "norm a word",
+            "unset radius",
+            "unset radius, certified",
+            "negative spectrum",
+            "filter of one number",
+        ),
+        "filter of NaN",
+    ],
+)
+def test_what_was_wrong_in_silence_or_foreign_is_refused(call, message):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)
+        with pytest.raises(ko.InputError, match=message):
+            call()
