@@ -136,7 +136,7 @@ class Expansion:
     def _repr_html_(self) -> str:
         objective = self.problem.objective
         rows = [[type(objective).__name__.lower(), short(objective.args[0])]]
-        rows += [[c.label or "", short(c)] for c in self.problem.constraints]
+        rows += [[c.label or "", short(c).removeprefix(f"{c.label}: ")] for c in self.problem.constraints]
         return html_table(rows, ("constraint", "expression"), "The explicit problem")
 
     def bring_back(self) -> None:
