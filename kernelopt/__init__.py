@@ -9,7 +9,7 @@ from kernelopt.certificates.bounded import BoundedProblem
 from kernelopt.certificates.gap import FLOOR_SHARE
 from kernelopt.certificates.statements.statement import Statement
 from kernelopt.comparisons import Comparisons, as_triplets, comparisons, sample_triplets, triplet_score
-from kernelopt.duality import Dual, dualize
+from kernelopt.duality import KKT, Derivation, Dual, Shown, derive, dualize, kkt_table, show
 from kernelopt.errors import (
     ConditionWarning,
     ConvergenceWarning,
@@ -115,6 +115,7 @@ def __getattr__(name: str) -> object:
 __all__ = [
     "DEFAULT_TOL",
     "FLOOR_SHARE",
+    "KKT",
     "BoundedProblem",
     "Certificate",
     "Combination",
@@ -122,6 +123,7 @@ __all__ = [
     "ConditionWarning",
     "ConvergenceWarning",
     "Cost",
+    "Derivation",
     "Dual",
     "DualizationError",
     "Entry",
@@ -148,6 +150,7 @@ __all__ = [
     "Programme",
     "Risk",
     "ShapeError",
+    "Shown",
     "Solution",
     "SolverError",
     "Statement",
@@ -170,6 +173,7 @@ __all__ = [
     "combine",
     "comparisons",
     "conjugate_exponent",
+    "derive",
     "diagonally_dominant",
     "diffusion",
     "dualize",
@@ -187,6 +191,7 @@ __all__ = [
     "hinge",
     "huberized_hinge",
     "identity",
+    "kkt_table",
     "laplacian",
     "linear",
     "logistic",
@@ -204,6 +209,7 @@ __all__ = [
     "risk",
     "rounding",
     "sample_triplets",
+    "show",
     "shown",
     "solve",
     "squared",

@@ -10,6 +10,7 @@ from typing import Any, Literal, Unpack, get_args
 import cvxpy as cp
 import numpy as np
 
+from kernelopt.duality.show import latex_of
 from kernelopt.entry_points import FORMULATIONS, leave_out, loaded
 from kernelopt.errors import ParameterError
 from kernelopt.language.adapter import without_compiled
@@ -79,6 +80,9 @@ class Formulation:
             f"<Formulation {self.name}: {sense}, {constraints} constraint(s), claim {self.claim!r}, "
             f"{self.reference}>"
         )
+
+    def _repr_latex_(self) -> str:
+        return latex_of(self.problem)
 
     def __getstate__(self) -> dict[str, Any]:
         """Return the state for pickle and copy.deepcopy, without what cvxpy caches of a solve."""

@@ -5,11 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import cvxpy as cp
 import numpy as np
+from numpy.typing import ArrayLike
 
-from kernelopt.errors import InputError, KerneloptError
+from kernelopt.duality.paths import bounds_along
+from kernelopt.errors import InputError
+from kernelopt.figures import draw_bounds, new_axes
 from kernelopt.methods.solution import Learned, Solution, weights_of
-from kernelopt.validation import Array, as_float_array, as_list, shown
+from kernelopt.validation import Array, as_float_array, as_list, shown, whole
 
 SMALLEST_GAP = 1e-12  # that is written: smaller gaps are rounding, and zero has no exponent
 SMALLEST_SHARE = 0.005  # of the largest weight that is written: it is rounded to 0.01
@@ -18,19 +22,6 @@ SMALLEST_WEIGHT = 1e-300  # denominator of the shares, for weights that are all 
 CARETLEFT, CARETRIGHT = 4, 5  # matplotlib's names for markers that are centred at their tips
 MAX_NUMBERED = 16  # columns: with more of them no number fits into a cell, and not every name is written
 TEXT_BOX = {"facecolor": "white", "edgecolor": "none", "alpha": 0.8, "pad": 0.5}  # behind text on a line
-
-
-def new_axes(ax: Any) -> Any:
-    """Return `ax`, or fresh axes of the current backend."""
-    if ax is not None:
-        return ax
-    try:
-        from matplotlib import pyplot
-    except ImportError as error:
-        raise KerneloptError(
-            'plots need matplotlib, which is not installed. Run pip install "kernelopt[plot]".'
-        ) from error
-    return pyplot.subplots(layout="constrained")[1]
 
 
 def plot_weights(
@@ -173,4 +164,54 @@ def plot_bounds(
     ax.set_xlabel("value of the criterion")
     ax.legend(fontsize=8, loc="upper center", bbox_to_anchor=(0.5, -0.14), ncols=2, frameon=False)
     ax.set_title("Certified bounds")
+    return ax
+
+
+def plot_duality(
+    problem: cp.Problem, path: Sequence[Solution | ArrayLike], *, points: int = 41, ax: Any = None
+) -> Any:
+    r"""Draw the primal and the dual value along a path of dual variables, with the gap shaded.
+
+    At every alpha of the path the dual value is
+
+    .. math::
+
+        d(\alpha) = \min_x\ F(x) + w \big(\ell(\alpha) - \tfrac12 \langle \alpha\alpha', K(x) \rangle\big),
+
+    and the primal value is F(x) + w risk(K(x)). Between solutions x is on the segment of their points, so
+    that the two values meet at an optimal corner. If a corner is an array, x is a minimiser x(alpha), the
+    best response, everywhere. At an optimal alpha with several minimisers it need not be optimal.
+
+    Parameters
+    ----------
+    problem : cp.Problem
+        With one risk.
+    path : sequence of Solution or array of shape (n,), at least two
+        Its corners, which straight segments join. Each is projected on the domain of the dual.
+    points : int >= 2, default 41
+        Points of each segment.
+    ax : matplotlib axes, optional
+
+    Returns
+    -------
+    matplotlib axes
+
+    Raises
+    ------
+    InputError
+        If the problem has no risk or several, or the path fewer than two corners or ones of another length.
+    """
+    along = bounds_along(problem, path, whole(points, "points", 2))
+    ax = new_axes(ax)
+    primal = "primal at the best response" if along.response else "primal"
+    labels = ("dual", primal) if isinstance(problem.objective, cp.Maximize) else (primal, "dual")
+    draw_bounds(ax, along.position, along.lower, along.upper, labels)
+    for corner in range(1, len(along.corners) - 1):
+        ax.axvline(corner, color="0.5", linewidth=0.8, linestyle=":")
+    ax.set_xticks(range(len(along.corners)), [rf"$\alpha_{{{i}}}$" for i in range(len(along.corners))])
+    ax.set_xlim(0, len(along.corners) - 1)
+    ax.set_xlabel("dual variables on the path")
+    ax.set_ylabel("value")
+    ax.set_title("Weak duality")
+    ax.legend(fontsize=9, loc="best", frameon=False)
     return ax

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+from dataclasses import replace
 
 import cvxpy as cp
 import matplotlib as mpl
@@ -11,7 +12,7 @@ import pytest
 
 import kernelopt as ko
 from formulations import lanckriet
-from kernelopt.plotting import plot_bounds, plot_weights
+from kernelopt.plotting import plot_bounds, plot_duality, plot_weights
 
 mpl.use("Agg")
 from matplotlib.figure import Figure
@@ -126,3 +127,90 @@ def test_without_matplotlib_the_way_out_is_named(monkeypatch, solutions):
     monkeypatch.setattr(builtins, "__import__", without)
     with pytest.raises(ko.KerneloptError, match=r"kernelopt\[plot\]"):
         plot_bounds(solutions)
+
+
+# ---------------------------------------------------------------------------------------- duality
+
+GRAMS = np.array([[[2.0, 0, 0], [0, 2, 1], [0, 1, 2]], [[2, -2, 0], [-2, 2, 0], [0, 0, 1]]])
+LABELS = np.array([1.0, -1.0, 1.0])
+
+
+def ball_problem(sense=cp.Minimize):
+    theta = cp.Variable(2, nonneg=True, name="theta")
+    risk = ko.risk(ko.combine(theta, GRAMS), LABELS, ko.squared_hinge(1.0))
+    return cp.Problem(sense(risk if sense is cp.Minimize else -risk), ko.lp_ball(theta, 2))
+
+
+def curves(ax):
+    """The upper and the lower curve of a figure."""
+    return (line for line in ax.lines if len(line.get_xdata()) > 2)
+
+
+def test_the_dual_is_below_the_primal_on_a_path_and_meets_it_at_the_optimum():
+    problem = ball_problem()
+    solution = ko.solve(problem, "exact", tol=1e-8)
+    ax = Figure().subplots()
+    assert plot_duality(problem, [np.zeros(3), solution, 3 * LABELS], points=5, ax=ax) is ax
+    upper, lower = (line.get_ydata() for line in curves(ax))
+    assert (upper >= lower - 1e-9).all() and (upper >= solution.lower - 1e-9).all()
+    assert (lower <= solution.upper + 1e-9).all()
+    assert upper[4] == pytest.approx(solution.value, rel=1e-5) == lower[4]
+    assert lower[0] == 0 and upper[0] - lower[0] > 0.1  # alpha = 0 proves that the value is not negative
+    last = ko.squared_hinge(1.0).project(3 * LABELS, LABELS, True)
+    assert lower[6] == pytest.approx(value_half_way(solution.certificate.alphas[0], last), rel=1e-9)
+
+
+def value_half_way(first, last):
+    """The dual (D) of Kloft et al. half way between two points, by hand."""
+    alpha = (first + last) / 2
+    s = np.array([alpha @ K @ alpha for K in GRAMS])
+    return LABELS @ alpha - alpha @ alpha / 2 - np.linalg.norm(s) / 2
+
+
+def test_between_solutions_the_primal_is_that_of_the_points_between():
+    problem = ball_problem()
+    first, last = ko.solve(problem, "exact", tol=1e-3), ko.solve(problem, "exact", tol=1e-8)
+    ax = Figure().subplots()
+    plot_duality(problem, [first, last], points=3, ax=ax)
+    upper, lower = (line.get_ydata() for line in curves(ax))
+    assert upper[-1] == pytest.approx(last.value, rel=1e-7) and upper[-1] >= lower[-1] - 1e-9
+    assert [text.get_text() for text in ax.get_legend().get_texts()] == ["gap", "primal", "dual"]
+
+
+def test_of_a_maximisation_the_dual_is_above():
+    problem = ball_problem(cp.Maximize)
+    ax = Figure().subplots()
+    plot_duality(problem, [np.zeros(3), LABELS], points=4, ax=ax)
+    upper, lower = (line.get_ydata() for line in curves(ax))
+    assert upper[0] == 0 and (upper >= lower - 1e-9).all()
+    assert ax.get_legend().get_texts()[1].get_text() == "dual"
+
+
+@pytest.mark.parametrize("path", [[], [LABELS], 3, "ab"], ids=["none", "one", "number", "text"])
+def test_a_path_has_two_corners(path):
+    with pytest.raises(ko.InputError):
+        plot_duality(ball_problem(), path)
+
+
+def test_a_path_needs_one_risk():
+    x = cp.Variable(2, nonneg=True)
+    with pytest.raises(ko.InputError, match="needs a problem with one risk, got 0"):
+        plot_duality(cp.Problem(cp.Minimize(cp.sum(x))), [LABELS, LABELS])
+
+
+def test_the_history_is_drawn_as_it_was_reported():
+    solution = ko.solve(ball_problem(), "cutting-plane")
+    ax = Figure().subplots()
+    assert solution.plot_history(ax=ax) is ax
+    seconds, lower, upper = np.array(solution.history).T
+    above, below = ax.lines
+    assert np.array_equal(above.get_ydata(), upper[np.isfinite(upper)])
+    assert np.array_equal(below.get_xdata(), seconds[np.isfinite(lower)])
+    assert ax.get_title() == "Certified bounds, cutting-plane"
+    assert solution.plot_history().figure is not ax.figure
+
+
+def test_a_history_without_bounds_is_refused():
+    solution = replace(ko.solve(ball_problem(), "exact"), history=())
+    with pytest.raises(ko.InputError, match="must have a report with a finite bound, got 0 reports"):
+        solution.plot_history()

@@ -15,6 +15,7 @@ from kernelopt.certificates.lower.choices import Route
 from kernelopt.certificates.statements.sources import Source
 from kernelopt.errors import ConditionWarning, MethodError
 from kernelopt.learner import BlockMachine, Machine
+from kernelopt.plain_tables import html_table
 from kernelopt.progress import ProgressLine
 from kernelopt.validation import Array
 
@@ -139,6 +140,15 @@ class Certificate:
             return statement.save(path)
         finally:
             line.close()
+
+    def _repr_html_(self) -> str:
+        rows = [
+            ["lower bound", f"{self.lower:.9g}"], ["upper bound", f"{self.upper:.9g}"],
+            ["relative gap", f"{self.gap:.1e}"], ["route", self.route],
+        ]  # fmt: skip
+        rows += [["remark", self.reason]] if self.reason else []
+        rows += [[f"violation of {name}", f"{value:.1e}"] for name, value in self.residuals.items()]
+        return html_table(rows, caption="Certificate")
 
     def __str__(self) -> str:
         text = f"{self.lower:.9g} <= optimum <= {self.upper:.9g} (gap {self.gap:.1e}, {self.route})"

@@ -1,6 +1,9 @@
-"""Duality: the dual of any convex problem, in the notation of textbooks."""
+"""Duality: the dual of any convex problem, in the notation of textbooks, and its derivation."""
 
+from kernelopt.duality.derive import Derivation, derive
 from kernelopt.duality.dual import Check, Dual
 from kernelopt.duality.dualize import dualize
+from kernelopt.duality.kkt import KKT, kkt_table
+from kernelopt.duality.show import Shown, show
 
-__all__ = ["Check", "Dual", "dualize"]
+__all__ = ["KKT", "Check", "Derivation", "Dual", "Shown", "derive", "dualize", "kkt_table", "show"]

@@ -12,8 +12,12 @@ from cvxpy.constraints.constraint import Constraint
 
 from kernelopt.duality.assembly import is_trivial, parts, value_of
 from kernelopt.duality.lagrangian import Read, read_lagrangian
+from kernelopt.duality.layout import latex_problem
+from kernelopt.duality.notation import Notation
 from kernelopt.duality.recovery import primal_point
 from kernelopt.duality.solving import ACCURATE, USABLE, optimize
+from kernelopt.duality.statement import statement_of
+from kernelopt.duality.symbols import Symbols
 from kernelopt.duality.text import problem_text
 from kernelopt.errors import KerneloptError, ParameterError
 from kernelopt.structure.structure import Structure
@@ -109,6 +113,10 @@ class Dual(cp.Problem):  # type: ignore[misc]
 
     def __str__(self) -> str:
         return problem_text(self)
+
+    def _repr_latex_(self) -> str:
+        notation = Notation(Symbols({leaf.name() for leaf in (*self.variables(), *self.parameters())}))
+        return latex_problem(statement_of(self, notation))
 
     def recover_primal(self, assign: bool = True) -> dict[cp.Variable, Array]:
         """Return the values of the primal's variables, which are multipliers of the dual.

@@ -14,6 +14,7 @@ from kernelopt.methods.hints import hints
 from kernelopt.methods.registry import registered
 from kernelopt.methods.selection import applicable
 from kernelopt.methods.sizing import Size, size
+from kernelopt.plain_tables import html_table
 from kernelopt.structure.structure import Structure
 from kernelopt.structure.trees import nodes
 
@@ -25,6 +26,10 @@ class Explanation:
     size: Size
     lines: tuple[str, ...]
     hints: tuple[str, ...]
+
+    def _repr_html_(self) -> str:
+        rows = [["", line] for line in self.lines] + [["hint", hint] for hint in self.hints]
+        return html_table(rows, caption="How the problem is read")
 
     def __str__(self) -> str:
         hints = [f"hint: {hint}" for hint in self.hints]

@@ -8,12 +8,15 @@ from copy import deepcopy
 from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any
 
+import cvxpy as cp
 import numpy as np
 from numpy.typing import ArrayLike
 
 from kernelopt.certificates import Certificate
 from kernelopt.errors import InputError, ParameterError, ShapeError
+from kernelopt.figures import draw_bounds, new_axes
 from kernelopt.methods.learned import Learned, Part, weights_of
+from kernelopt.plain_tables import html_table
 from kernelopt.validation import (
     PSD_TOLERANCE,
     Array,
@@ -27,6 +30,7 @@ from kernelopt.validation import (
 
 __all__ = ["Learned", "Part", "Solution", "weights_of"]
 
+WEIGHTS_SHOWN = 20  # weights up to which a notebook shows all of them
 PREDICTIONS = (
     "The predictions are those of `decision_function`, at new points called with grams.cross(X_new); for "
     "labels take their sign."
@@ -78,6 +82,8 @@ class Solution:
     build_time, solve_time, certify_time : float
         Seconds spent on compilation, in solvers, and on certificates.
     certificate : Certificate
+    problem : cp.Problem or None
+        The problem that was solved; None for a solution that was pickled.
     """
 
     status: str
@@ -93,6 +99,7 @@ class Solution:
     build_time: float = 0.0
     solve_time: float = 0.0
     certify_time: float = 0.0
+    problem: cp.Problem | None = None
 
     @property
     def lower(self) -> float:
@@ -207,6 +214,39 @@ class Solution:
         stack, weights = crossed(cross, self._machine(risk), "kernel_at")
         return np.asarray(np.tensordot(weights, stack, 1))
 
+    def plot_history(self, ax: Any = None) -> Any:
+        """Draw the certified bounds against the seconds of the solve, with the gap between them shaded.
+
+        Parameters
+        ----------
+        ax : matplotlib axes, optional
+
+        Returns
+        -------
+        matplotlib axes
+
+        Raises
+        ------
+        InputError
+            If no report of the method had a finite bound.
+        """
+        reports = np.array(self.history, dtype=float).reshape(-1, 3)
+        reports = reports[np.isfinite(reports[:, 1:]).any(axis=1)]
+        if not len(reports):
+            raise InputError(
+                f"a history must have a report with a finite bound, got {len(self.history)} reports of the "
+                f"method {self.method!r}. Solve with an iterative method; kernelopt.explain(problem) lists "
+                "those that apply."
+            )
+        ax = new_axes(ax)
+        seconds, lower, upper = reports.T
+        draw_bounds(ax, seconds, lower, upper, ("certified upper bound", "certified lower bound"), steps=True)
+        ax.set_xlabel("seconds")
+        ax.set_ylabel("value")
+        ax.set_title(f"Certified bounds, {self.method}")
+        ax.legend(fontsize=9, loc="best", frameon=False)
+        return ax
+
     def _machine(self, risk: int | None) -> Learned:
         """Return the machine of one of the risks, the only one if `risk` is None."""
         last = len(self.learned) - 1
@@ -225,9 +265,13 @@ class Solution:
             )
         return self.learned[int(chosen)]
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what is pickled: all but the problem, which keeps a solver after a solve."""
+        return {**vars(self), "problem": None}
+
     def __deepcopy__(self, memo: dict[int, Any]) -> Solution:
-        """Copy everything except the variables, which are the keys of `certificate.point`."""
-        known = memo | {id(v): memo.get(id(v), v) for v in self.certificate.point}
+        """Copy everything except the problem and its variables, which are the keys of `certificate.point`."""
+        known = memo | {id(v): memo.get(id(v), v) for v in (*self.certificate.point, self.problem)}
         return replace(self, **{f.name: deepcopy(getattr(self, f.name), known) for f in fields(self)})
 
     if not TYPE_CHECKING:  # a type checker that saw this method would accept misspelt names
@@ -241,6 +285,18 @@ class Solution:
     def method_and_solver(self) -> str:
         """The method, with the solver where its name differs, as in "exact (CLARABEL)"."""
         return self.method if self.solver == self.method else f"{self.method} ({self.solver})"
+
+    def _repr_html_(self) -> str:
+        rows = [
+            ["status", self.status], ["method", self.method_and_solver], ["value", f"{self.value:.9g}"],
+            ["lower bound", f"{self.lower:.9g}"], ["upper bound", f"{self.upper:.9g}"],
+            ["relative gap", f"{self.gap:.1e}"],
+        ]  # fmt: skip
+        if isinstance(self.weights, np.ndarray):
+            rows.append(["weights", np.array2string(self.weights, precision=4, threshold=WEIGHTS_SHOWN)])
+        times = (("build", self.build_time), ("solve", self.solve_time), ("certify", self.certify_time))
+        rows.append(["seconds", ", ".join(f"{name} {seconds:.2f}" for name, seconds in times)])
+        return html_table(rows, caption="Solution")
 
     def __repr__(self) -> str:
         return f"<Solution: {self}>"

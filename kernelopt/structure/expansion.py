@@ -10,6 +10,7 @@ import numpy as np
 
 from kernelopt.language.faces import facial_reduction
 from kernelopt.language.risk import Risk
+from kernelopt.plain_tables import html_table
 from kernelopt.structure.attributes import stated_bounds
 from kernelopt.structure.explicit_risk import explicit_risk, loss_variables
 from kernelopt.structure.gate import check_problem
@@ -21,6 +22,7 @@ from kernelopt.structure.trees import (
     number,
     replaced,
     risks,
+    short,
     times,
     visible_variables,
 )
@@ -130,6 +132,12 @@ class Expansion:
     constraints: tuple[ConstraintCopy, ...]
     hidden: Pairs
     scaled: Pairs = ()
+
+    def _repr_html_(self) -> str:
+        objective = self.problem.objective
+        rows = [[type(objective).__name__.lower(), short(objective.args[0])]]
+        rows += [[c.label or "", short(c).removeprefix(f"{c.label}: ")] for c in self.problem.constraints]
+        return html_table(rows, ("constraint", "expression"), "The explicit problem")
 
     def bring_back(self) -> None:
         """Set the variables and the multipliers of the original problem from those of the explicit one."""

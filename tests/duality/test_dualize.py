@@ -481,7 +481,7 @@ def test_all_problems_of_the_readme():
 def test_the_page_on_duality_prints_what_it_says():
     namespace = {"__name__": "page"}
     blocks = PRINTED.findall((ROOT / "docs" / "duality.md").read_text(encoding="utf-8"))
-    assert len(blocks) == 3
+    assert len(blocks) == 6
     for source, expected in blocks:
         out = io.StringIO()
         with redirect_stdout(out):

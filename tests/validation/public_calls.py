@@ -16,7 +16,7 @@ import kernelopt as ko
 from formulations import lanckriet, linear_functional, lp_norm, similarity, triplet_lp
 from kernelopt.grams import join
 from kernelopt.methods.registry import METHODS
-from kernelopt.plotting import plot_bounds, plot_weights
+from kernelopt.plotting import plot_bounds, plot_duality, plot_weights
 from tests.problems import labels, points, stack, targets
 from tests.validation.careless import (
     CLASSES,
@@ -369,6 +369,15 @@ for method, options in {
     )
 entry("explain", ko.explain, str, problem=thing(PROBLEM))
 entry("expand", ko.expand, lambda e: len(e.risks), problem=thing(PROBLEM))
+entry("show", ko.show, str, problem=thing(PROBLEM), dual=thing(ko.dualize(PROBLEM), "None, Problem"))
+entry("derive", ko.derive, lambda d: len(d.steps), problem=thing(PROBLEM), random_state=size(3, SEEDS))
+entry(
+    "kkt_table",
+    ko.kkt_table,
+    lambda t: len(t.conditions),
+    solution=thing(solution()),
+    problem=thing(solution().problem, "None, Problem"),
+)
 entry("dualize", ko.dualize, lambda d: len(d.variables()), problem=thing(PROBLEM))
 entry("register_method", ko.register_method, method=thing(METHODS["exact"]))
 entry(
@@ -397,6 +406,13 @@ entry(
     lambda ax: None,
     solutions=thing({"a": solution()}),
     references=thing({"b": 1.0}, "None, dict"),
+)
+entry(
+    "plot_duality",
+    lambda path, points: plot_duality(solution().problem, path, points=points),
+    lambda ax: None,
+    path=thing([solution(), solution()]),
+    points=size(2),
 )
 
 

@@ -1,0 +1,133 @@
+"""`derive`: the dual of a problem in steps, each of which is checked at a random point."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import cvxpy as cp
+import numpy as np
+
+from kernelopt.duality.dualize import dualize
+from kernelopt.duality.layout import WIDTH, broken, entries, latex_array, legend_text
+from kernelopt.duality.statement import Statement
+from kernelopt.duality.steps import Derivative, Step
+from kernelopt.threads import COMPILING, quietly
+from kernelopt.validation import as_generator
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Derivation:
+    """The dual of a problem in steps; made by `derive`. It prints as text, and as LaTeX in a notebook.
+
+    Attributes
+    ----------
+    primal, dual : Statement
+    steps : tuple of Step
+    legend : tuple of (name, meaning)
+    """
+
+    primal: Statement
+    dual: Statement
+    steps: tuple[Step, ...]
+    legend: tuple[tuple[str, str], ...]
+
+    @property
+    def residual(self) -> float:
+        """The largest residual of a step."""
+        return max(step.residual for step in self.steps)
+
+    def __str__(self) -> str:
+        parts = ["The problem\n" + as_text(self.primal)]
+        for i, step in enumerate(self.steps, 1):
+            lines = [line for part in step.lines for line in broken(part.signed_text, WIDTH, "  ", "      ")]
+            checked = broken(f"check: {step.check}: {step.residual:.1e}", WIDTH, "  ", "    ")
+            parts.append("\n".join([f"{i}. {step.title}", *lines, *checked]))
+        parts.append("The dual\n" + as_text(self.dual))
+        if self.legend:
+            parts.append("where\n" + legend_text(self.legend))
+        return "\n\n".join(parts)
+
+    def __repr__(self) -> str:
+        return str(self)
+
+    def _repr_latex_(self) -> str:
+        rows = [f"**The problem**\n\n$$\n{latex_array(self.primal)}\n$$"]
+        for i, step in enumerate(self.steps, 1):
+            formulas = " \\\\\n".join(f"& {line.signed_tex}" for line in step.lines)
+            body = f"\n\n$$\n\\begin{{aligned}}\n{formulas}\n\\end{{aligned}}\n$$" if step.lines else ""
+            rows.append(f"**{i}. {step.title}**{body}\n\nCheck: {step.check}: {step.residual:.1e}.")
+        rows.append(f"**The dual**\n\n$$\n{latex_array(self.dual)}\n$$")
+        return "\n\n".join(rows)
+
+
+def as_text(statement: Statement) -> str:
+    """Return a problem as text in one column."""
+    return "\n".join(line for entry in entries(statement, WIDTH, True) or [] for line in entry)
+
+
+def derive(problem: cp.Problem, random_state: Any = 0) -> Derivation:
+    r"""The dual of a problem in steps, each of which is checked at a random point.
+
+    The steps are the Lagrangian L(x, y), its minimum over every block of variables with the conjugate that
+    it is, the maximum over the multipliers that the others determine, and weak and strong duality. A risk
+    has a step of its own, in which
+
+    .. math::
+
+        \min_f \tfrac12 f'K^+ f - \alpha'f = -\tfrac12 \alpha'K\alpha, \quad
+        \min_z V(z) + \alpha'z = \ell(\alpha), \quad
+        \min_b -b\,1'\alpha = 0 \ \text{if}\ 1'\alpha = 0.
+
+    Parameters
+    ----------
+    problem : cp.Problem
+        Any convex problem that `dualize` takes, with risks or without.
+    random_state : int, numpy Generator or None, default 0
+        Of the points at which the steps are checked. They are feasible, half way between the optimum and a
+        random point.
+
+    Returns
+    -------
+    Derivation
+        Its `steps` have a `title`, the `lines`, and a `check` with the `residual` that was measured. It
+        prints as text of at most 80 columns, and as LaTeX in a notebook.
+
+    Raises
+    ------
+    DualizationError
+        As `dualize`.
+    SolverError
+        If a number of a check cannot be computed, such as for a problem without an optimum.
+
+    Notes
+    -----
+    The checks use what `dualize` does not: L is evaluated from the constraints as they are given, and
+    minimised over x by a conic solver. The minimum must be the value of the dual function, in which the
+    multipliers of atoms are maximised by another solve.
+
+    Examples
+    --------
+    >>> import cvxpy as cp, kernelopt as ko
+    >>> x = cp.Variable(2, nonneg=True, name="x")
+    >>> problem = cp.Problem(cp.Minimize(x[0] + 2 * x[1]), [(cp.sum(x) >= 1).set_label("total")])
+    >>> derivation = ko.derive(problem)
+    >>> for step in derivation.steps:
+    ...     print(step.title)
+    ...     for line in step.lines:
+    ...         print("  " + line.text)
+    The Lagrangian
+      L = x[0] + 2 x[1] + y[total] (1 - sum(x))
+    The minimum over x
+      min over x >= 0 of (a1 - y[total])'x
+        = 0
+        where y[total] <= a1, else -inf
+        (a linear function is bounded below only where its slope is in the dual cone)
+    Weak and strong duality
+    >>> derivation.residual < 1e-6
+    True
+    """
+    rng = as_generator(random_state, "random_state")
+    dual = dualize(problem)
+    with COMPILING, quietly(), np.errstate(all="ignore"):
+        return Derivation(*Derivative(dual).parts(rng))

@@ -1,0 +1,116 @@
+"""Primal and dual values along a path of dual variables."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import cvxpy as cp
+import numpy as np
+
+from kernelopt.duality.assembly import parts, value_of
+from kernelopt.duality.dual import set_value
+from kernelopt.duality.dualize import dualize
+from kernelopt.duality.recovery import primal_point
+from kernelopt.duality.trials import fixed, objective_at, scaled_alpha, solved
+from kernelopt.errors import InputError
+from kernelopt.threads import COMPILING, quietly
+from kernelopt.validation import Array, as_vector
+
+
+class Along(NamedTuple):
+    """The values along a path.
+
+    Attributes
+    ----------
+    position : array of shape (T,)
+        Corner i of the path is at i.
+    lower, upper : arrays of shape (T,)
+        The smaller and the larger of the two values: the dual and the primal one of a minimisation.
+    corners : array of shape (k, n)
+    response : bool
+        Whether the primal points are best responses, and not those between the points of solutions.
+    """
+
+    position: Array
+    lower: Array
+    upper: Array
+    corners: Array
+    response: bool
+
+
+def bounds_along(problem: cp.Problem, path: Sequence[Any], points: int) -> Along:
+    """Return the primal and the dual values on the segments between dual variables."""
+    dual = dualize(problem)
+    read, structure = dual.read, dual.read.structure
+    if len(structure.risks) != 1 or len(read.alphas) != 1:
+        raise InputError(
+            f"a path of dual variables needs a problem with one risk, got {len(structure.risks)} in "
+            "plot_duality. Draw solution.plot_history() instead."
+        )
+    learner = structure.risks[0].learner
+    listed = isinstance(path, Sequence) or (isinstance(path, np.ndarray) and path.ndim > 0)
+    if not listed or len(path) < 2:
+        raise InputError(
+            "path must be at least two solutions or arrays of shape (n,), got fewer in plot_duality. Pass "
+            "[first, last]."
+        )
+    bias = learner.bias is not None
+    corners = np.array([learner.loss.project(alpha_of(p, learner.n), learner.y, bias) for p in path])
+    position = np.concatenate(
+        [i + np.linspace(0, 1, points)[1 if i else 0 :] for i in range(len(corners) - 1)]
+    )
+    ids = [v.id for v in structure.user_variables]
+    points_of = [points_by_id(corner, ids) for corner in path]
+    with COMPILING, quietly(), np.errstate(all="ignore"):
+        pairs = []
+        for t in position:
+            lower, response = dual_value_at(dual, at(corners, t))
+            joined = [np.array([p[id_] for p in points_of if p is not None]) for id_ in ids]
+            if all(p is not None for p in points_of):
+                response = {id_: at(values, t) for id_, values in zip(ids, joined, strict=True)}
+            for variable in structure.variables:
+                set_value(variable, response[variable.id])
+            pairs.append((lower, objective_at(structure)))
+    lower, upper = np.array(pairs).T
+    if structure.maximize:
+        lower, upper = -upper, -lower
+    return Along(position, lower, upper, corners, any(p is None for p in points_of))
+
+
+def alpha_of(corner: Any, n: int) -> Array:
+    """Return the dual variables of a solution, or an array of them, shape (n,)."""
+    if hasattr(corner, "certificate"):
+        if not corner.certificate.alphas:
+            raise InputError(
+                "a corner of the path must have dual variables, got a solution without a risk in "
+                "plot_duality. Pass solutions of the problem."
+            )
+        corner = corner.certificate.alphas[0]
+    return as_vector(corner, "path", size=n)
+
+
+def at(corners: Array, t: float) -> Array:
+    """Return the point of the path at position t."""
+    i = min(int(t), len(corners) - 2)
+    return np.asarray((i + 1 - t) * corners[i] + (t - i) * corners[i + 1])
+
+
+def points_by_id(corner: Any, ids: Sequence[int]) -> dict[int, Array] | None:
+    """Return the point of a solution by the ids of variables; None where it is none of this problem."""
+    if not hasattr(corner, "certificate"):
+        return None
+    found = {v.id: np.asarray(value, dtype=float) for v, value in corner.certificate.point.items()}
+    return found if set(ids) <= set(found) else None
+
+
+def dual_value_at(dual: Any, alpha: Array) -> tuple[float, dict[int, Array]]:
+    """Return the dual function of the minimisation at alpha, and the best response by variable id."""
+    model = dual.read.model
+    _, multiplier, weight = dual.read.alphas[0]
+    with fixed(model, {multiplier.variable.name(): scaled_alpha(alpha, weight)}):
+        stated = {key: c for key, c in parts(model).items() if c.variables()}
+        problem = cp.Problem(cp.Maximize(value_of(model)), list(stated.values()))
+        value = solved(problem) if problem.variables() else float(problem.objective.value)
+        duals = {key: [part.value for part in c.dual_variables] for key, c in stated.items()}
+        return value, primal_point(model, duals)

@@ -1,0 +1,186 @@
+"""`show`: a problem beside its dual, as text and as LaTeX."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+import cvxpy as cp
+
+from kernelopt.duality.dual import Dual
+from kernelopt.duality.dualize import dualize
+from kernelopt.duality.layout import beside, latex_pair, latex_problem, legend_text
+from kernelopt.duality.notation import Notation
+from kernelopt.duality.statement import Statement, Tags, primal_of, statement_of
+from kernelopt.duality.symbols import Symbols
+from kernelopt.duality.written import Written, name_of
+from kernelopt.errors import ParameterError
+from kernelopt.structure.gate import check_is_problem
+from kernelopt.structure.structure import Structure
+from kernelopt.threads import COMPILING
+from kernelopt.validation import shown
+
+UNNAMED = re.compile(r"(var|param)\d+")  # the names that cvxpy gives
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Shown:
+    """A problem beside its dual; made by `show`. It prints as text, and as LaTeX in a notebook.
+
+    Attributes
+    ----------
+    primal, dual : Statement
+    where : tuple of (name, Written)
+        The multipliers that the dual does not have as variables, as functions of those that it has.
+    sums : tuple of (Written, Written)
+        The kernels as functions of their weights, such as K(theta).
+    legend : tuple of (name, meaning)
+        The data, with shapes.
+    """
+
+    primal: Statement
+    dual: Statement
+    where: tuple[tuple[Written, Written], ...]
+    sums: tuple[tuple[Written, Written], ...]
+    legend: tuple[tuple[str, str], ...]
+
+    def __str__(self) -> str:
+        parts = [beside(self.primal, self.dual)]
+        rows = [(name.text, f"= {value.signed_text}") for name, value in self.where] + list(self.legend)
+        if rows:
+            parts += ["where\n" + legend_text(rows)]
+        return "\n\n".join(parts)
+
+    def __repr__(self) -> str:
+        return str(self)
+
+    def _repr_latex_(self) -> str:
+        equations = [f"{name.tex} = {value.signed_tex}" for name, value in (*self.sums, *self.where)]
+        return latex_pair(self.primal, self.dual, equations)
+
+
+def show(problem: cp.Problem, dual: cp.Problem | None = None) -> Shown:
+    """A problem beside its dual, with every multiplier next to its constraint.
+
+    A risk is written as its primal problem, min 1/2 f'K^+ f + loss(z) with z == f + b, whose multiplier is
+    alpha. Data have names: K_m for Gram matrices, y for labels, S0, S1, ... for similarities, t for traces,
+    a1, A1, ... for others; a line for each gives its shape. The name at the right of a constraint is that of
+    its multiplier, and beside a constraint of the dual that of a primal variable, or else the label.
+
+    Parameters
+    ----------
+    problem : cp.Problem
+        Any convex problem that `dualize` takes.
+    dual : cp.Problem, optional
+        The dual to show; by default `dualize(problem)`. Only that one knows which multiplier belongs to which
+        constraint; beside a dual by hand the constraints have their labels.
+
+    Returns
+    -------
+    Shown
+        It prints as text of at most 80 columns, the two problems side by side where they are narrow enough,
+        else one below the other. In a notebook it is LaTeX.
+
+    Raises
+    ------
+    DualizationError
+        If there is no dual given, and the problem has none that is known.
+    ParameterError
+        If `problem` or `dual` is no problem.
+
+    Examples
+    --------
+    >>> import cvxpy as cp, numpy as np, kernelopt as ko
+    >>> grams = np.array([[[2.0, 0], [0, 2]], [[2, -2], [-2, 2]]])
+    >>> theta = cp.Variable(2, nonneg=True, name="theta")
+    >>> value = ko.risk(ko.combine(theta, grams), [1, -1], ko.hinge(1.0))
+    >>> print(ko.show(cp.Problem(cp.Minimize(value), ko.lp_ball(theta, 2))))
+    minimize over theta, f, b, z           | maximize over alpha
+      1/2 f' K(theta)^+ f                  |   y'alpha
+          + sum((1 - y * z)_+)             |       - 1/2 |(alpha' K_m alpha)_m|_2
+    subject to                             | subject to
+      z == f + b                   (alpha) |   0 <= y * alpha <= 1            (box)
+      |theta|_2 <= 1             (y[ball]) |   sum(alpha) == 0                  (b)
+      theta >= 0                           |
+    <BLANKLINE>
+    where
+      y[ball]   = 1/2 |(alpha' K_m alpha)_m|_2
+      K_m       (2, 2, 2)  Gram matrices, m = 1, ..., 2
+      K(theta)  = sum_m theta_m K_m
+      y         (2,)  labels
+    """
+    check_is_problem(problem)
+    if dual is not None and not isinstance(dual, cp.Problem):
+        raise ParameterError(
+            f"dual must be a cvxpy.Problem or None, got {shown(dual)} in show. Leave it out for "
+            "dualize(problem), or pass a dual by hand."
+        )
+    with COMPILING:
+        return shown_pair(problem, dualize(problem) if dual is None else dual)
+
+
+def shown_pair(problem: cp.Problem, dual: cp.Problem) -> Shown:
+    """Return a problem beside a dual of it."""
+    own = isinstance(dual, Dual) and dual.primal is problem
+    structure = dual.read.structure if own else Structure(problem)
+    notation = Notation(Symbols(names_in(structure, dual)), renamed(structure, dual))
+    tags = multiplier_tags(dual) if own else {}
+    primal, _ = primal_of(structure, notation, tags)
+    stated = statement_of(dual, notation)
+    where = eliminated(dual, notation) if own else ()
+    symbols = notation.symbols
+    return Shown(primal, stated, where, tuple(symbols.sums.values()), tuple(symbols.legend()))
+
+
+def latex_of(problem: cp.Problem) -> str:
+    """Return a problem as LaTeX, with every risk as its primal problem."""
+    with COMPILING:
+        structure = Structure(problem)
+        notation = Notation(Symbols(names_in(structure)), renamed(structure))
+        statement, _ = primal_of(structure, notation, {})
+    equations = [f"{name.tex} = {value.signed_tex}" for name, value in notation.symbols.sums.values()]
+    return latex_problem(statement, equations)
+
+
+def names_in(structure: Structure, dual: cp.Problem | None = None) -> set[str]:
+    """Return the names of the variables and parameters of a problem and its dual."""
+    leaves = [*structure.variables, *structure.problem.parameters()]
+    leaves += [] if dual is None else [*dual.variables(), *dual.parameters()]
+    return {leaf.name() for leaf in leaves}
+
+
+def renamed(structure: Structure, dual: cp.Problem | None = None) -> dict[int, str]:
+    """Return x1, x2, ... for the variables to which the user has given no name, by their ids."""
+    taken = names_in(structure, dual)
+    found: dict[int, str] = {}
+    for leaf in (*structure.variables, *structure.problem.parameters()):
+        if UNNAMED.fullmatch(leaf.name()):
+            letter = "p" if isinstance(leaf, cp.Parameter) else "X" if leaf.ndim == 2 else "x"
+            count = next(k for k in range(1, len(taken) + len(found) + 2) if f"{letter}{k}" not in taken)
+            taken.add(f"{letter}{count}")
+            found[leaf.id] = f"{letter}{count}"
+    return found
+
+
+def multiplier_tags(dual: Dual) -> Tags:
+    """Return the names of the multipliers of each constraint by its position, and of each bound."""
+    model = dual.read.model
+    tags: Tags = {}
+    bounds = [f"{v.name()} {side}" for v in dual.read.structure.variables for side in ("lower", "upper")]
+    for i, name in (*enumerate(constraint_names(dual)), *zip(bounds, bounds, strict=True)):
+        owners = [m for m in model.multipliers if m.of == f"the constraint {name}"]
+        if owners:
+            tags[i] = tuple(name_of(m.variable.name()) for m in owners)
+    return tags
+
+
+def constraint_names(dual: Dual) -> list[str]:
+    """Return the names by which the dual knows the constraints of its primal."""
+    return [c.label or str(i) for i, c in enumerate(dual.primal.constraints)]
+
+
+def eliminated(dual: Dual, notation: Notation) -> tuple[tuple[Written, Written], ...]:
+    """Return the multipliers of constraints that the presolve has put in terms of others."""
+    known = {f"the constraint {name}" for name in constraint_names(dual)}
+    found = [m for m in dual.read.model.multipliers if m.of in known and m.definition is not None]
+    return tuple((name_of(m.variable.name()), notation(m.expression)) for m in found)

@@ -1,0 +1,269 @@
+"""The steps from a problem to its dual, each with a check at a random point."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import cvxpy as cp
+import numpy as np
+from cvxpy.constraints import Equality, Inequality
+
+from kernelopt.duality.dual import Dual, set_value
+from kernelopt.duality.forms import Multiplier
+from kernelopt.duality.lagrangian import Read, read_lagrangian
+from kernelopt.duality.minima import variable_minima
+from kernelopt.duality.minimum import minimum_lines, risk_minima
+from kernelopt.duality.notation import Notation
+from kernelopt.duality.show import eliminated, multiplier_tags, names_in, renamed
+from kernelopt.duality.statement import ExplicitRisk, Statement, constraint_lines, primal_of, statement_of
+from kernelopt.duality.symbols import Symbols, dense
+from kernelopt.duality.trials import (
+    domains,
+    lagrangian_at,
+    least_value,
+    maximized,
+    names_of_constraints,
+    near_random,
+    objective_at,
+    solved,
+    values_of,
+)
+from kernelopt.duality.written import (
+    PRODUCT,
+    UNIT,
+    Written,
+    added,
+    filled,
+    inside,
+    multiplied,
+    name_of,
+    negated,
+)
+from kernelopt.structure.structure import Structure
+from kernelopt.validation import Array
+
+DRAWS = 10  # of random dual points, until the value of one is moderate
+MODERATE = 1e3  # a value up to this multiple of the optimum
+
+Parts = tuple[Statement, Statement, "tuple[Step, ...]", tuple[tuple[str, str], ...]]
+
+
+@dataclass(frozen=True)
+class Step:
+    """A step of a derivation.
+
+    Attributes
+    ----------
+    title : str
+    lines : tuple of Written
+        Formulas, and words in brackets.
+    check : str
+        What was computed at the random point.
+    residual : float
+        How far from true it was, relative to the size of the numbers.
+    """
+
+    title: str
+    lines: tuple[Written, ...]
+    check: str
+    residual: float
+
+
+class Derivative:
+    """The state of a derivation: the two readings of the problem, and its notation."""
+
+    def __init__(self, dual: Dual) -> None:
+        self.dual, self.read = dual, dual.read
+        self.structure = dual.read.structure
+        self.raw: Read = read_lagrangian(Structure(dual.primal))  # before multipliers are eliminated
+        self.notation = Notation(Symbols(names_in(self.structure, dual)), renamed(self.structure, dual))
+
+    def parts(self, rng: np.random.Generator) -> Parts:
+        """Return the primal, the dual, the steps with their checks at a random point, and the legend."""
+        optimum = self.dual.check()
+        primal, explicit = primal_of(self.structure, self.notation, multiplier_tags(self.dual))
+        self.set_primal(rng)
+        P = objective_at(self.structure)
+        D = self.set_dual(rng, MODERATE * max(1.0, abs(optimum.dual)))
+        values = values_of(self.read.model)
+        expression = lagrangian_at(self.read, values)
+        L = float(np.ravel(expression.value)[0])
+        size = max(1.0, abs(P), abs(D), abs(L))
+        steps = [
+            Step(
+                "The Lagrangian",
+                (filled("L = @0", "L = @0", self.lagrangian(explicit)),),
+                f"at random feasible points it is {L:.6g}, at most the objective {P:.6g}",
+                max(0.0, L - P) / size,
+            )
+        ]
+        steps += self.risk_steps(explicit, values, rng)
+        steps.append(self.minimum_step(expression, values))
+        steps += self.elimination_step(values, D)
+        steps.append(
+            Step(
+                "Weak and strong duality",
+                (),
+                f"dual {D:.6g} <= primal {P:.6g} at the random points; at the optimum {optimum.dual:.6g} and "
+                f"{optimum.primal:.6g} differ by",
+                max(max(0.0, D - P) / size, optimum.gap),
+            )
+        )
+        stated = statement_of(self.dual, self.notation)
+        return primal, stated, tuple(steps), tuple(self.notation.symbols.legend())
+
+    def set_dual(self, rng: np.random.Generator, limit: float) -> float:
+        """Set the dual's variables to a random feasible point, and return its value as a minimisation.
+
+        Near the border of the domain of a quotient |alpha|^2 / u the value is huge, and no check is accurate.
+        There another point is drawn; after some draws the last one is taken.
+        """
+        optimum = [(variable, dense(variable.value)) for variable in self.dual.variables()]
+        domain = [*self.dual.constraints, *self.dual.objective.args[0].domain]
+        for _ in range(DRAWS):
+            for variable, value in optimum:
+                set_value(variable, value)
+            near_random(self.dual, domain, rng)
+            found = self.structure.sign * float(self.dual.objective.value)
+            if abs(found) <= limit:
+                break
+        return found
+
+    def set_primal(self, rng: np.random.Generator) -> None:
+        """Set the structure's variables to a random feasible point."""
+        structure = self.structure
+        point = self.dual.recover_primal(assign=False)
+        for variable, copy in zip(structure.user_variables, structure.variables, strict=True):
+            set_value(copy, point[variable])
+        whole = cp.Problem(cp.Minimize(cp.sum([cp.sum(v) for v in structure.variables])))
+        constraints = [*structure.explicit.constraints, *structure.domains, *structure.atom_domains]
+        near_random(whole, constraints, rng)
+
+    def lagrangian(self, explicit: list[ExplicitRisk]) -> Written:
+        """Return the Lagrangian as written: the objective, and every multiplier times its constraint."""
+        notation, structure = self.notation, self.structure
+        parts = []
+        for risk, term in zip(explicit, structure.risks, strict=True):
+            gap = added(
+                [risk.z, *(negated(f) for f in risk.functions), *([negated(risk.bias)] if risk.bias else [])]
+            )
+            fit = filled("@0'@1", r"@0^\top @1", name_of(risk.alpha), inside(gap, UNIT), binds=PRODUCT)
+            price = next((w for known, _, w in self.read.alphas if known is term), None)
+            if isinstance(price, Multiplier):
+                stand_in = notation.substitutes[id(term.stand_in)]
+                over = added([risk.value, negated(stand_in)])
+                parts += [multiplied(name_of(price.variable.name()), over), fit]
+            else:
+                notation.substitutes[id(term.stand_in)] = added([risk.value, fit])
+        whole = notation(structure.lifted.objective.args[0])
+        parts = [negated(whole) if structure.maximize else whole, *parts]
+        for i, constraint in enumerate(structure.lifted.constraints):
+            names = [
+                m for m in self.read.model.multipliers if m.of == f"the constraint {constraint.label or i}"
+            ]
+            parts += constraint_products(constraint, names, notation)
+        return added(parts)
+
+    def risk_steps(
+        self, explicit: list[ExplicitRisk], values: dict[str, Array], rng: np.random.Generator
+    ) -> list[Step]:
+        """Return the step that minimises over f, z and b, for every risk that is written by its conjugate."""
+        steps = []
+        for risk, term in zip(explicit, self.structure.risks, strict=True):
+            known = next(((a, w) for other, a, w in self.read.alphas if other is term), None)
+            if known is None:
+                continue
+            alpha = values[known[0].variable.name()]
+            if isinstance(known[1], Multiplier):
+                alpha = alpha / float(values[known[1].variable.name()])
+            learner = term.learner
+            alpha = learner.loss.project(alpha, learner.y, learner.bias is not None)
+            variable = cp.Variable(learner.n, name=risk.alpha)
+            self.notation.names[variable.id] = risk.alpha
+            stated = learner.loss.dual_perspective(variable, learner.y) or learner.loss.dual_expression(
+                variable, learner.y
+            )
+            domain = [list(line.chain) for line in constraint_lines(stated[1], self.notation, {})]
+            minima = risk_minima(risk, self.notation(stated[0]), domain)
+            z = cp.Variable(learner.n)
+            least = solved(cp.Problem(cp.Minimize(term.loss.expression(z, learner.y) + alpha @ z)))
+            value = term.loss.dual_value(alpha, learner.y)
+            residual = abs(least - value) / max(1.0, abs(value))
+            if len(term.kernels) == 1:
+                residual = max(
+                    residual, square_residual(term.kernels[0].value[: learner.n, : learner.n], alpha, rng)
+                )
+            steps.append(
+                Step(
+                    "The minimum over " + ", ".join(m.variable.text for m in minima),
+                    tuple(line for m in minima for line in minimum_lines(m)),
+                    "the minimum over z by a solver against the formula, and f = K alpha against random f",
+                    residual,
+                )
+            )
+        return steps
+
+    def minimum_step(self, expression: cp.Expression, values: dict[str, Array]) -> Step:
+        """Return the step that minimises over the variables of the problem."""
+        names = names_of_constraints(self.raw)
+        best, _ = maximized(self.raw.model, {k: v for k, v in values.items() if k in names})
+        least = least_value(expression, domains(self.read, names))
+        lines = [
+            line
+            for m in variable_minima(self.dual, self.raw.model, self.notation)
+            for line in minimum_lines(m)
+        ]
+        return Step(
+            "The minimum over " + ", ".join(self.notation(v).text for v in self.structure.variables),
+            tuple(lines),
+            f"the minimum of L by a solver, {least:.6g}, against the dual function, {best:.6g}",
+            abs(best - least) / max(1.0, abs(least)),
+        )
+
+    def elimination_step(self, values: dict[str, Array], D: float) -> list[Step]:
+        """Return the step that eliminates multipliers, none where all are variables of the dual."""
+        where = eliminated(self.dual, self.notation)
+        gone = [m for m in self.read.model.multipliers if m.definition is not None]
+        if not gone:
+            return []
+        known = {variable.name() for variable in self.dual.variables()}
+        best, _ = maximized(self.raw.model, {k: v for k, v in values.items() if k in known})
+        lines = [filled("@0 = @1", "@0 = @1", name, value) for name, value in where]
+        return [
+            Step(
+                "The maximum over the multipliers that the others determine",
+                tuple(lines),
+                f"their maximum by a solver, {best:.6g}, against the formula, {D:.6g}",
+                abs(best - D) / max(1.0, abs(D)),
+            )
+        ]
+
+
+def constraint_products(constraint: Any, multipliers: list[Multiplier], notation: Notation) -> list[Written]:
+    """Return <multiplier, constraint> for every argument of a constraint."""
+    names = [name_of(m.variable.name()) for m in multipliers]
+    if isinstance(constraint, Equality | Inequality) and len(names) == 1:
+        left, right = (notation(arg) for arg in constraint.args)
+        return [product_of(names[0], added([left, negated(right)]), constraint.expr)]
+    return [
+        negated(product_of(name, notation(arg), arg))
+        for name, arg in zip(names, constraint.args, strict=False)
+    ]
+
+
+def product_of(name: Written, slack: Written, expression: Any) -> Written:
+    """Return y g, y'g or <Y, G>."""
+    if expression.size == 1:
+        return multiplied(name, slack)
+    if expression.ndim == 2:
+        return filled("<@0, @1>", r"\langle @0, @1\rangle", name, slack)
+    return filled("@0'@1", r"@0^\top @1", name, inside(slack, UNIT), binds=PRODUCT)
+
+
+def square_residual(K: Array, alpha: Array, rng: np.random.Generator) -> float:
+    """Return by how much f = K beta, at random beta, is below f = K alpha in 1/2 f'K^+ f - alpha'f."""
+    least = -float(alpha @ K @ alpha) / 2
+    others = alpha + rng.normal(size=(8, alpha.size)) * (np.abs(alpha).max() + 1e-3)
+    values = [float(b @ K @ b) / 2 - float(alpha @ K @ b) for b in others]
+    return max(0.0, least - min(values)) / max(1.0, abs(least))
