@@ -8,6 +8,7 @@ from functools import cached_property, wraps
 from typing import Any, NamedTuple, TypeVar
 
 import cvxpy as cp
+from cvxpy.constraints import Equality, Inequality, NonNeg, NonPos, Zero
 
 from kernelopt.grams import Grams
 from kernelopt.language.learner import Learner, on_labelled
@@ -76,6 +77,9 @@ class RiskTerm:
         learner = self.learner
         kernels = list(self.kernels) if len(self.kernels) > 1 else self.kernels[0]
         return risk(kernels, learner.y, self.loss, learner.bias is not None, learner.norm)
+
+
+ENTRYWISE = (Equality, Zero, Inequality, NonNeg, NonPos)  # cvxpy's constraints of one expression
 
 
 class Objective(NamedTuple):
@@ -185,11 +189,8 @@ class Structure:
 
     @locked_cached_property
     def affines(self) -> tuple[Affine | None, ...]:
-        """For each constraint its expression as an affine map; None for matrix and non-affine ones."""
-        return tuple(
-            affine(c.expr) if hasattr(c, "expr") and not isinstance(c, cp.constraints.PSD) else None
-            for c in self.lifted.constraints
-        )
+        """For each constraint on entries its expression as an affine map; None for others."""
+        return tuple(affine(c.expr) if isinstance(c, ENTRYWISE) else None for c in self.lifted.constraints)
 
     @locked_cached_property
     def atom_domains(self) -> tuple[cp.Constraint, ...]:

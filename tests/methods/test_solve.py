@@ -444,3 +444,14 @@ def test_a_time_limit_leaves_honest_bounds():
         solution = ko.solve(problem, time_limit=1e-6)
     assert solution.lower <= value + 1e-5 and solution.upper >= value - 1e-5
     assert len(solution.history) <= 1
+
+
+def test_a_second_order_cone_is_the_norm_that_it_states():
+    values = []
+    for cone in (lambda x, t: cp.SOC(t, x - 1), lambda x, t: cp.norm2(x - 1) <= t):
+        x, t = cp.Variable(3, name="x"), cp.Variable(name="t")
+        objective = t + 0.5 * cp.square(t - 1) + 0.1 * cp.sum_squares(x - 2)
+        problem = cp.Problem(cp.Minimize(objective), [cone(x, t), x >= 0, t <= 9])
+        values.append(ko.solve(problem))
+    one, other = values
+    assert one.gap <= 1e-5 and one.lower <= other.upper + 1e-9 and other.lower <= one.upper + 1e-9
