@@ -1,4 +1,4 @@
-"""The Python blocks of a Markdown page, and what they print."""
+"""The Python blocks of a Markdown page or a MyST notebook, and what they print."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ import re
 from contextlib import redirect_stdout
 from itertools import pairwise
 
-FENCED = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+# A code cell of a notebook is a block of its language. Its options, such as ":tags: [hide-cell]", are no
+# part of the source.
+FENCED = re.compile(r"^```(?:\{code-cell\} )?(\w*)\n(?::[^\n]*\n)*(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
 def python_blocks(text):
