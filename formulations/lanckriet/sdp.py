@@ -123,7 +123,7 @@ def dual(data: TransductionData) -> cp.Problem:
     alpha = cp.Variable(data.n, nonneg=True, name="alpha")
     eta = cp.Variable(name="eta")
     lifted = cp.Variable((data.N + 1, data.N + 1), PSD=True, name="U")
-    padded = cp.hstack([cp.multiply(data.y, alpha), np.zeros(data.N - data.n)])
+    padded = np.eye(data.N, data.n) @ cp.multiply(data.y, alpha)
     constraints = [*data.dual_domain(alpha), lifted[:-1, -1] == padded, lifted[-1, -1] == 1]
     U = lifted[:-1, :-1]
     forms = cp.hstack([cp.sum(cp.multiply(data.grams.gram(int(i)), U)) for i in data.used])
