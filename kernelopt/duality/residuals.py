@@ -11,15 +11,12 @@ from cvxpy.atoms.affine.sum import Sum
 from cvxpy.atoms.affine.unary_operators import NegExpression
 
 from kernelopt.duality.model import Row
-from kernelopt.learner import BlockMachine
 from kernelopt.validation import Array
 
 
 def coefficients(machine: Any, count: int) -> Array:
-    """Return the coefficients of the machine for each kernel, shape (m, n)."""
-    if isinstance(machine, BlockMachine):
-        return np.asarray(machine.coefficients)
-    return np.tile(machine.alpha, (count, 1))
+    """Return the coefficients of the machine for each of `count` kernels, shape (count, n)."""
+    return np.broadcast_to(machine.coefficients, (count, machine.alpha.size))
 
 
 def length(squares: list[float], r: float) -> float:

@@ -125,9 +125,14 @@ def short(node: Any) -> str:
     return text if len(text) <= LONGEST else text[: LONGEST - 3] + "..."
 
 
+def constraint_name(position: int, constraint: cp.Constraint) -> str:
+    """Return the label of the constraint at a position, its number and text where it has none."""
+    return constraint.label or f"constraint {position}: {short(constraint)}"
+
+
 def constraint_names(problem: cp.Problem) -> list[str]:
-    """Return the labels of the constraints, numbers and texts where there are none."""
-    return [c.label or f"constraint {i}: {short(c)}" for i, c in enumerate(problem.constraints)]
+    """Return the names of all constraints."""
+    return [constraint_name(i, c) for i, c in enumerate(problem.constraints)]
 
 
 def number(value: Any) -> float:

@@ -25,7 +25,7 @@ from kernelopt.certificates.statements.witness import fractions
 from kernelopt.comparisons import comparisons
 from kernelopt.language.triplets import TripletGains
 from kernelopt.structure.structure import Structure
-from kernelopt.structure.trees import short
+from kernelopt.structure.trees import constraint_name
 from kernelopt.validation import Array
 
 ZERO_TOLERANCE = 1e-9  # a multiplier of a solver below this, relative to the largest, is zero
@@ -120,7 +120,7 @@ def linear_part(structure: Structure) -> Statement:
         )
     statement = Statement("", names, signs, infeasible=True)
     for i, (constraint, read) in enumerate(zip(structure.lifted.constraints, structure.affines, strict=True)):
-        name = constraint.label or f"constraint {i}: {short(constraint)}"
+        name = constraint_name(i, constraint)
         sphere = structure.norm_balls[i]
         if sphere is not None:
             for j in range(sphere.variable.size):

@@ -26,7 +26,7 @@ from kernelopt.numerics.rounding import SMALLEST_DIVISOR
 from kernelopt.structure.affine import flat
 from kernelopt.structure.evaluation import Evaluator
 from kernelopt.structure.structure import Point
-from kernelopt.structure.trees import short
+from kernelopt.structure.trees import constraint_name, short
 from kernelopt.threads import Watch, quietly
 
 NEGLIGIBLE = 1e-30  # of the largest entry: a smaller entry is set to zero, since equalities may require it
@@ -63,7 +63,7 @@ class FeasibleSet:
             if corner is not None and size < np.inf:
                 size = max(size, relative_nonzero(corner))
             if not size <= ROUND_OFF:
-                found.append(Violation(size, constraint.label or f"constraint {i}: {short(constraint)}"))
+                found.append(Violation(size, constraint_name(i, constraint)))
         for domain in structure.atom_domains:
             with np.errstate(over="ignore", invalid="ignore"):
                 size = relative_violation(domain, None)

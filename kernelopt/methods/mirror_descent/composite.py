@@ -126,6 +126,7 @@ class Composite:
         constant, size, error = self.offset + at_zero, abs(self.offset) + abs(at_zero), 0.0
         sizes, errors = [float(np.linalg.norm(G)) for G in gradients], [0.0] * len(gradients)
         for trainer, alpha, gammas in zip(self.trainers, dual.alphas, dual.gammas, strict=True):
+            alpha, gammas = trainer.feasible(alpha, gammas)
             added = trainer.add_minorant(alpha, gammas, gradients)
             constant += added
             gain, error_added = trainer.add_minorant_errors(alpha, gammas, errors)

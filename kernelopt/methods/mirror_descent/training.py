@@ -149,8 +149,8 @@ class Trainer:
         return learner.loss.project(alpha, learner.y, learner.bias is not None)
 
     def add_minorant(self, alpha: Array, gammas: Array, gradients: list[Array]) -> float:
-        """Add the gradient of the minorant of (alpha, gamma) to `gradients`; return its constant."""
-        alpha, learner, gammas = self.project(alpha), self.risk.learner, self.within_ball(gammas)
+        """Add the gradient of the minorant of `feasible` values to `gradients`; return its constant."""
+        learner = self.risk.learner
         constant = self.factor * learner.loss.dual_value(alpha, learner.y)
         for kernel, gamma_i in zip(self.kernels, gammas, strict=True):
             constant += kernel.add_form(alpha, -self.factor / (2 * gamma_i), gradients)
@@ -165,16 +165,19 @@ class Trainer:
             factor * |l(alpha)|, and a bound of the error of the constant. Neither includes the roundings of
             the last operations.
         """
-        alpha, gammas = self.project(alpha), self.within_ball(gammas)
         gain, perturbation = dual_value_of(self.risk.learner, alpha)
         error = self.factor * gain.error
         for kernel, gamma_i in zip(self.kernels, gammas, strict=True):
             error += kernel.add_form_errors(alpha, self.factor / (2 * gamma_i), perturbation, errors)
         return self.factor * abs(gain.value), error
 
-    def within_ball(self, gammas: Array) -> Array:
-        """Return a gamma with |gamma|_p <= 1 in exact arithmetic, near one with |gamma|_p <= 1 + rounding."""
-        return gammas if np.isinf(self.p) else gammas * (1 - gamma(gammas.size + NORM_ROUNDINGS))
+    def feasible(self, alpha: Array, gammas: Array) -> tuple[Array, Array]:
+        """Return the projection of alpha, and a gamma with |gamma|_p <= 1 in exact arithmetic.
+
+        The given gamma has |gamma|_p <= 1 up to rounding.
+        """
+        share = 1.0 if np.isinf(self.p) else 1 - gamma(gammas.size + NORM_ROUNDINGS)
+        return self.project(alpha), gammas * share
 
     def train(
         self, points: list[Array], last: TrainedMachine | None, slack: float, watch: Watch | None = None
