@@ -1,0 +1,1 @@
+"""Newton steps on the weights over a working set of points: `method="newton"`."""

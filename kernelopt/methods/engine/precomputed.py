@@ -1,0 +1,114 @@
+"""`Precomputed`: the provider of kernels that are stored as matrices."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from kernelopt.grams import ArrayStorage, Grams
+from kernelopt.methods.engine.panels import (
+    combine_panels,
+    fill_panels,
+    keep_panels,
+    panel_images,
+    sweep_rows,
+)
+from kernelopt.methods.engine.provider import Provider, Single
+from kernelopt.numerics.compiling import compiled
+from kernelopt.validation import Array, Index
+
+GROWTH = 1.5  # the panels are allocated for this multiple of the entries that they hold
+SINGLE = 2.0**-24  # the unit roundoff of float32
+ALL_KERNELS = 0.5  # share of kernels with a weight from which a prediction reads all, for the exact images
+
+
+class Precomputed(Provider):
+    """Kernels that are stored as float64 matrices, which are read in place.
+
+    The entries between points of the working set are copied once, to the float32 panels of `panels`. So a
+    new weight vector reads m |A|^2 / 2 numbers of four bytes, and a new point reads one row of each matrix.
+    Images on all points come from `Grams.apply`, which keeps its last result for the certificate.
+
+    Parameters
+    ----------
+    grams : Grams
+        The matrices on N >= n points; the first n points are labelled.
+    reach : array of shape (m,)
+    n : int
+    """
+
+    name = "precomputed"
+
+    def __init__(self, grams: Grams, reach: Array, n: int) -> None:
+        self.grams, self.reach = grams, reach
+        self.m, self.n = len(grams), n
+        stored = isinstance(grams.storage, ArrayStorage)
+        self.stack = np.asarray(grams) if stored else np.stack(list(grams))
+        self.diagonals = reach[:, None] * grams.diagonals[:, :n]
+        self.sizes = self.diagonals.max(axis=1, initial=0.0)
+        # An entry of a panel is rounded to float32, and so is the sum; 2^-26 covers the float64 operations.
+        self.combined_error = 2 * SINGLE + SINGLE / 4
+        self.passes = 0.0
+        self._points: Index = np.empty(0, dtype=np.intp)
+        self._panels = np.empty(0, dtype=np.float32)
+        self._block = np.empty((0, 0), dtype=np.float32)
+        self._swept: Array | None = None  # the last alpha whose images were computed
+
+    def activate(self, points: Index) -> None:
+        kept = np.flatnonzero(np.isin(self._points, points))
+        if not np.array_equal(self._points[kept], points[: kept.size]):
+            kept = kept[:0]
+        size, needed = points.size, self.m * points.size * (points.size + 1) // 2
+        if kept.size < self._points.size:
+            compiled(keep_panels)(self.m, kept, self._panels)
+        if needed > self._panels.size:
+            held = self.m * kept.size * (kept.size + 1) // 2
+            larger = np.empty(min(int(GROWTH * needed), self.m * self.n * (self.n + 1) // 2), np.float32)
+            larger[:held] = self._panels[:held]
+            self._panels = larger
+        scales = np.divide(self.reach, self.sizes, out=np.zeros(self.m), where=self.sizes > 0)
+        compiled(fill_panels)(self.stack, points, kept.size, scales, self._panels)
+        self.passes += (size - kept.size) / self.n
+        self._points = points
+        if self._block.shape[0] != size:
+            self._block = np.empty((size, size), dtype=np.float32)
+
+    def combined(self, w: Array) -> Single:
+        weights = w * self.sizes
+        unit = float(weights.sum())
+        active = np.flatnonzero(weights)
+        shares = weights[active] / unit if unit > 0 else weights[active]
+        compiled(any_order=True)(combine_panels)(self._panels, self.m, active, shares, self._block)
+        return self._block
+
+    def images(self, c: Array, chosen: Index) -> Array:
+        size = self._points.size
+        wanted, found = np.zeros(size, dtype=bool), np.zeros((self.m, size))
+        wanted[chosen] = True
+        compiled(any_order=True)(panel_images)(self._panels, self.m, c, wanted, found)
+        return np.asarray(self.sizes[:, None] * found[:, chosen])
+
+    def predict(self, w: Array, support: Index, c: Array, points: Index) -> Array:
+        active = np.flatnonzero(w)
+        if active.size >= ALL_KERNELS * self.m or self._known(support, c):
+            return np.asarray(w @ self.exact_images(support, c, points))
+        f = np.zeros(self.n)
+        weights = (self.reach * w)[active]
+        compiled(any_order=True)(sweep_rows)(self.stack, support, c, active, weights, f)
+        self.passes += support.size / self.n * active.size / self.m
+        return f[points]
+
+    def exact_images(self, support: Index, c: Array, points: Index) -> Array:
+        alpha = np.zeros(self.n)
+        alpha[support] = c
+        if not self._known(support, c):
+            self.passes += support.size / self.n
+            self._swept = alpha
+        return self.reach[:, None] * self.grams.apply(alpha)[:, points]
+
+    def _known(self, support: Index, c: Array) -> bool:
+        """Whether the images of these coefficients were the last ones computed."""
+        if self._swept is None:
+            return False
+        alpha = np.zeros(self.n)
+        alpha[support] = c
+        return np.array_equal(self._swept, alpha)

@@ -1,0 +1,76 @@
+"""`Provider`: the interface by which the Newton method reads its kernels."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import ClassVar, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernelopt.validation import Array, Index
+
+Single: TypeAlias = NDArray[np.float32]
+
+
+class Provider(ABC):
+    """The kernels of a problem on its n labelled points, m of them, each times its reach.
+
+    In what follows K_m is the kernel m times its reach. The method works on a set A of points, the working
+    set, and asks for everything else by the points that have a coefficient, the support. Points are numbers
+    in 0..n-1, and positions are numbers of entries of A.
+
+    Attributes
+    ----------
+    name : str
+        By which reports name the provider.
+    m, n : int
+    diagonals : array of shape (m, n)
+        The diagonals of the K_m.
+    combined_error : float
+        A proved bound of the error of an entry of `combined`.
+    prediction_error : float
+        A proved bound of the error of an entry of `predict`, relative to
+        (sum_m w_m max_i K_m,ii) |c|_1. It is zero where `predict` is exact up to rounding in float64.
+    passes : float
+        The number of entries of kernels that were read or evaluated so far, divided by m n^2. Entries that
+        the provider has kept in a copy of its own are not counted again.
+    """
+
+    name: ClassVar[str]
+    m: int
+    n: int
+    diagonals: Array
+    combined_error: float
+    prediction_error: float = 0.0
+    passes: float = 0.0
+
+    @abstractmethod
+    def activate(self, points: Index) -> None:
+        """Let A be the given points, in the given order, and keep what can be used again.
+
+        Points that remain in A come first, in the order in which they were in A before.
+        """
+
+    @abstractmethod
+    def combined(self, w: Array) -> Single:
+        """Return the matrix sum_m w_m K_m[A, A] / unit in float32, with unit = sum_m w_m max_i K_m,ii.
+
+        In this unit its entries are at most 1 in absolute value, at any scale of the kernels. Where the unit
+        is zero, so is the matrix. The next call may write to the same memory.
+        """
+
+    @abstractmethod
+    def images(self, c: Array, chosen: Index) -> Array:
+        """Return the entries `chosen` of K_m[A, A] c, shape (m, len(chosen)).
+
+        The entries of c belong to A. The kernels may be rounded to float32, the sums are in float64.
+        """
+
+    @abstractmethod
+    def predict(self, w: Array, support: Index, c: Array, points: Index) -> Array:
+        """Return sum_m w_m K_m[points, support] c, shape (len(points),)."""
+
+    @abstractmethod
+    def exact_images(self, support: Index, c: Array, points: Index) -> Array:
+        """Return K_m[points, support] c, shape (m, len(points)), exact up to rounding in float64."""
