@@ -37,6 +37,10 @@ class ParameterError(InputError):
     """A number such as C, p or a trace is outside its range."""
 
 
+class FileError(InputError):
+    """A file is damaged, or does not hold what is asked for."""
+
+
 class DualizationError(InputError):
     """A problem has no dual that can be written down: it is not convex, not continuous, or not known."""
 

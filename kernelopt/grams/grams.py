@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, Literal, final
+from typing import Any, Literal, SupportsIndex, final
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -68,6 +68,11 @@ class Grams:
         return self.shape[0]
 
     def __getitem__(self, i: int) -> Array:
+        if not isinstance(i, SupportsIndex):
+            raise InputError(
+                f"grams[i] is one matrix, i must be an integer, got {shown(i)} ({type(i).__name__}). "
+                "grams.subset([0, 2]) selects kernels, grams.block(rows) selects points."
+            )
         return self.gram(range(len(self))[i])
 
     def __iter__(self) -> Iterator[Array]:

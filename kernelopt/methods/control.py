@@ -13,6 +13,7 @@ import numpy as np
 
 from kernelopt.certificates.gap import relative_gap
 from kernelopt.errors import Stopped
+from kernelopt.methods.checkpoint import Checkpoint, State
 from kernelopt.methods.interrupts import DelayedInterrupt
 from kernelopt.numerics.compiling import numba_clock
 from kernelopt.progress import ProgressLine
@@ -69,6 +70,9 @@ class Control:
         The outcome of an earlier method, from which the running one starts.
     alternatives : tuple of str
         The names of all methods that apply, the fastest first.
+    checkpoint : Checkpoint or None
+    resumed : dict of arrays
+        The state from which the running method goes on, as it has passed it to `report`; empty if it starts.
     """
 
     def __init__(
@@ -80,9 +84,11 @@ class Control:
         maximize: bool = False,
         memory: float | None = None,
         floor: float = 0.0,
+        checkpoint: Checkpoint | None = None,
     ) -> None:
         self.tol, self.time_limit, self.maximize, self.memory = tol, time_limit, maximize, memory
         self.floor = floor
+        self.checkpoint, self.resumed = checkpoint, State()
         self.callback, self.verbose = callback, verbose
         self._progress, self._interrupts = ProgressLine(), DelayedInterrupt()
         self.lower, self.upper = -np.inf, np.inf
@@ -170,6 +176,7 @@ class Control:
         self.best = self.proof = self.machines = None
         self.lower, self.upper = -np.inf, np.inf
         self.stopped = ""
+        self.resumed = State() if self.checkpoint is None else self.checkpoint.take(method)
         self._budget_end, self._deadline = self.seconds_without_compilation + budget, np.inf
         if self.time_limit is not None:
             reserved = min(certification, LARGEST_CERTIFICATE_SHARE * self.time_limit)
@@ -203,11 +210,20 @@ class Control:
         self._budget_end = np.inf
 
     def report(
-        self, lower: float, upper: float, *, point: Any, proof: Any = None, machines: Any = None, **more: Any
+        self,
+        lower: float,
+        upper: float,
+        *,
+        point: Any,
+        proof: Any = None,
+        machines: Any = None,
+        state: Callable[[], State] | None = None,
+        **more: Any,
     ) -> bool:
         """Record the bounds of an iteration and what attains them; return whether the method must stop.
 
-        The items of `more` are passed to the callback.
+        `state` returns the arrays from which the method can go on; it is called when a checkpoint is due. The
+        items of `more` are passed to the callback.
         """
         self.iterations += 1
         if self.proof is None or lower > self.lower:
@@ -217,6 +233,8 @@ class Control:
         self.lower, self.upper = max(lower, self.lower), min(upper, self.upper)
         self._known = low, high = max(self.lower, self._known[0]), min(self.upper, self._known[1])
         self._history.append((self.seconds, *((-high, -low) if self.maximize else (low, high))))
+        if self.checkpoint is not None and state is not None:
+            self.checkpoint.offer(self.method, state, last=self.gap <= self.tol or self.out_of_time)
         self._notify(point, more)
         if self.out_of_time and self.gap > self.tol:
             self._record_deadline()

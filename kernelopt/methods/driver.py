@@ -82,6 +82,8 @@ def run_methods(structure: Structure, candidates: Sequence[Candidate], control: 
     """Run the methods, and write the best point into the user's problem."""
     check_kernels(structure)
     sequence = MethodSequence(structure, control)
+    writer = "" if control.checkpoint is None else control.checkpoint.method
+    candidates = sorted(candidates, key=lambda c: c.method.name != writer)  # it goes on before others start
     for k, candidate in enumerate(candidates):
         if sequence.worthwhile(candidate):
             sequence.run(candidate, sequence.budget(candidate, candidates[k + 1 :]))

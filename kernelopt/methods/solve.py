@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Collection
 from dataclasses import replace
 from importlib.metadata import entry_points
@@ -11,6 +12,7 @@ import cvxpy as cp
 
 from kernelopt.certificates.gap import floor
 from kernelopt.errors import ParameterError
+from kernelopt.methods.checkpoint import Checkpoint
 from kernelopt.methods.control import Callback, Control
 from kernelopt.methods.driver import Candidate, drive
 from kernelopt.methods.exact.method import Exact
@@ -23,7 +25,7 @@ from kernelopt.methods.solution import Solution
 from kernelopt.structure.gate import check_problem, check_values
 from kernelopt.structure.structure import Structure
 from kernelopt.threads import one_blas_thread
-from kernelopt.validation import boolean, positive, shown
+from kernelopt.validation import as_path, boolean, memory_size, positive, shown
 from kernelopt.validation.options import options_by_name
 
 DEFAULT_TOL = 1e-5  # the relative gap at which a solution is optimal, if no `tol` is given
@@ -37,9 +39,10 @@ def solve(
     *,
     tol: float = DEFAULT_TOL,
     time_limit: float | None = None,
-    memory: float | None = None,
+    memory: float | str | None = None,
     callback: Callback | None = None,
     verbose: bool = False,
+    checkpoint: str | os.PathLike[str] | None = None,
     solver: Any = None,
     solver_options: dict[str, Any] | None = None,
     force: bool | None = None,
@@ -69,9 +72,9 @@ def solve(
         returned. The evaluation of kernels, the first compilation of functions and the compilation of a
         conic problem by cvxpy cannot be interrupted and may add to it. No conic problem is compiled whose
         compilation is predicted to take more than twice the time left.
-    memory : float > 0, optional
-        Bytes. For "exact": the largest predicted memory of a semidefinite problem, default 16e9. For
-        "interleaved": the size of the cache of kernel rows, default 5e8.
+    memory : float > 0 or str, optional
+        Bytes, or text such as "4GB". For "exact": the largest predicted memory of a semidefinite problem,
+        default 16e9. For "interleaved": the size of the cache of kernel rows, default 5e8.
     callback : function of a dict, optional
         Called with every reported point. The keys are "method", "iteration", "seconds", "lower", "upper",
         "gap" and "point" (values by variable id, or the weights for methods on an l_p ball), and for "exact"
@@ -81,6 +84,10 @@ def solve(
     verbose : bool, default False
         Print the solver's log, or a line per iteration. Without it, a long call shows one line of progress
         on a terminal.
+    checkpoint : str or path-like, optional
+        A file in which every iterative method keeps its state, at most a fiftieth of the time. Where the file
+        exists, the call goes on from it; an interrupted call is repeated with the same arguments. The bounds
+        are computed from the data again. "exact" writes nothing. The file stays after the call.
     solver : str or cvxpy solver, optional
         For "exact": the only conic solver to use.
     solver_options : dict, optional
@@ -110,6 +117,8 @@ def solve(
     ------
     InfeasibleError
         With a proof. A hard margin that no kernel of the set can meet is detected before solving.
+    FileError
+        If `checkpoint` is damaged, or belongs to another problem.
     UnboundedError, SolverError, MethodError
     TypeError
         If there is no such option; the message names the nearest one.
@@ -156,6 +165,7 @@ def solve(
         memory=memory,
         callback=callback,
         verbose=verbose,
+        checkpoint=checkpoint,
         **options,
     )
 
@@ -165,9 +175,10 @@ class SolveOptions(TypedDict, total=False):
 
     tol: float
     time_limit: float | None
-    memory: float | None
+    memory: float | str | None
     callback: Callback | None
     verbose: bool
+    checkpoint: str | os.PathLike[str] | None
     solver: Any
     solver_options: dict[str, Any] | None
     force: bool | None
@@ -180,7 +191,7 @@ class SolveOptions(TypedDict, total=False):
     update: Literal["descent", "best-response", "averaging", "as-printed"] | None
 
 
-COMMON = ("tol", "time_limit", "memory", "callback", "verbose")  # options of every method
+COMMON = ("tol", "time_limit", "memory", "callback", "verbose", "checkpoint")  # options of every method
 
 
 def solve_with(
@@ -206,14 +217,16 @@ def solve_with(
             "Pass for instance callback=print."
         )
     structure = Structure(problem)
+    path = options.get("checkpoint")
     control = Control(
         tol,
         None if time_limit is None else positive(time_limit, "time_limit"),
         callback,
         boolean(options.get("verbose", False), "verbose"),
         structure.maximize,
-        None if memory is None else positive(memory, "memory"),
+        None if memory is None else memory_size(memory, "memory"),
         floor(structure),
+        None if path is None else Checkpoint(as_path(path, "checkpoint"), structure),
     )
     own = {name: value for name, value in options.items() if name not in COMMON and value is not None}
     largest = max((term.learner.n for term in structure.risks), default=0)

@@ -27,12 +27,14 @@ from kernelopt.validation.matrices import (
     smallest_relative_eigenvalue,
 )
 from kernelopt.validation.messages import shown
+from kernelopt.validation.paths import as_path
 from kernelopt.validation.scalars import (
     as_generator,
     bare,
     boolean,
     exponent,
     is_real,
+    memory_size,
     one_of,
     positive,
     whole,
@@ -50,6 +52,7 @@ __all__ = [
     "as_indices",
     "as_labels",
     "as_list",
+    "as_path",
     "as_stack",
     "as_symmetric",
     "as_targets",
@@ -59,6 +62,7 @@ __all__ = [
     "check_psd",
     "exponent",
     "is_real",
+    "memory_size",
     "numeric",
     "one_of",
     "plain",

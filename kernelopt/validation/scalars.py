@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numbers
+import re
 from collections.abc import Iterable
 from typing import Any
 
@@ -193,3 +194,36 @@ def as_generator(random_state: Any, what: str = "random_state") -> np.random.Gen
             "Pass a seed, or numpy.random.default_rng(seed)."
         )
     return np.random.default_rng(int(seed))
+
+
+UNITS = {
+    "": 1,
+    "k": 1e3,
+    "m": 1e6,
+    "g": 1e9,
+    "t": 1e12,
+    "ki": 2.0**10,
+    "mi": 2.0**20,
+    "gi": 2.0**30,
+    "ti": 2.0**40,
+}
+SIZE = re.compile(r"\s*(\d+\.?\d*|\.\d+)\s*([kmgt]?i?)b?\s*", re.IGNORECASE)
+
+
+def memory_size(value: Any, what: str) -> float:
+    """Return a number of bytes, given as a number or as text such as "4GB", "500 MB" or "2GiB".
+
+    Raises
+    ------
+    ParameterError
+        If it is neither, or not positive.
+    """
+    if not isinstance(value, str):
+        return positive(value, what)
+    found = SIZE.fullmatch(value)
+    if found is None or found[2].lower() not in UNITS:
+        raise ParameterError(
+            f'{what} must be a number of bytes or text such as "4GB", got {value!r}. The units are '
+            "B, kB, MB, GB, TB, KiB, MiB, GiB and TiB."
+        )
+    return positive(float(found[1]) * UNITS[found[2].lower()], what)

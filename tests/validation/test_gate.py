@@ -20,6 +20,7 @@ import scipy.sparse as sp
 
 import kernelopt as ko
 from formulations import lanckriet, linear_functional, lp_norm, similarity, triplet_lp
+from kernelopt.validation import memory_size
 from tests.every import every
 from tests.validation.careless import (
     CALLS,
@@ -305,3 +306,25 @@ def test_what_was_wrong_in_silence_or_foreign_is_refused(call, message):
         warnings.simplefilter("ignore", RuntimeWarning)
         with pytest.raises(ko.InputError, match=message):
             call()
+
+
+@every(
+    "text, size",
+    [
+        ("4GB", 4e9),
+        ("500 MB", 5e8),
+        ("2GiB", 2.0**31),
+        ("64kb", 64e3),
+        ("1.5 tb", 1.5e12),
+        ("100", 100.0),
+        (7e9, 7e9),
+    ],
+)
+def test_sizes_of_memory_are_numbers_or_text(text, size):
+    assert memory_size(text, "memory") == size
+
+
+@every("text", ["4 gigabytes", "GB", "-1GB", "4 GBit", "0MB", "1e9", ""])
+def test_other_text_is_no_size_of_memory(text):
+    with pytest.raises(ko.ParameterError, match="memory must be"):
+        memory_size(text, "memory")

@@ -13,6 +13,7 @@ from kernelopt.certificates.lower.choices import best_bound
 from kernelopt.certificates.separability import check_separable
 from kernelopt.certificates.upper.feasibility import FeasibleSet
 from kernelopt.errors import MethodError, SolverError
+from kernelopt.methods.checkpoint import State, by_number, listed
 from kernelopt.methods.control import STALLED, Control
 from kernelopt.methods.cutting_plane.master import Master, MasterFailure
 from kernelopt.methods.cutting_plane.taylor import TaylorMaster
@@ -104,6 +105,7 @@ class CuttingPlaneRun:
         self.feasible = FeasibleSet(self.evaluator, control.check)
         self.level_share = FIRST_LEVEL
         self.machines: list[Array] = []  # the alphas at the last point
+        self.cuts: list[list[Array]] = [[] for _ in structure.risks]  # the alphas of all cuts of every risk
 
     def run(self) -> None:
         """Add cuts and move the kernel until the bounds meet."""
@@ -115,12 +117,16 @@ class CuttingPlaneRun:
             raise infeasible_error(structure, failure, control) from failure
         if control.start is not None:
             point = control.start.point
+        if control.resumed:
+            point = self.restore(model, control.resumed)
         lower: float = -np.inf
         alphas: list[Array] | None = None
         for _ in range(self.method.max_iterations):
             before = control.upper
             point, value = self.evaluate(point, inside)
-            if control.report(lower, value, point=point, proof=alphas, machines=self.machines):
+            if control.report(
+                lower, value, point=point, proof=alphas, machines=self.machines, state=self.state
+            ):
                 return
             if control.gap <= STALL_GAP and control.stalled:
                 control.stopped = STALLED
@@ -130,8 +136,7 @@ class CuttingPlaneRun:
                     "cutting planes need a kernel at which every risk is finite, got none between the first "
                     "point and one inside the constraints. Use method='exact'."
                 )
-            for k, alpha in enumerate(self.machines):
-                model.add(k, alpha)
+            self.add(model, [[alpha] for alpha in self.machines])
             try:
                 solution = model.solve()
                 alphas = model.averaged_alphas(solution.multipliers)
@@ -154,6 +159,25 @@ class CuttingPlaneRun:
                 control.report(lower, np.inf, point=point, proof=alphas)
                 return
         control.stopped = f"{self.method.max_iterations} iterations were made"
+
+    def add(self, model: Master | TaylorMaster, alphas: list[list[Array]]) -> None:
+        """Add the cuts of the given alphas of every risk."""
+        for k, own in enumerate(alphas):
+            for alpha in own:
+                model.add(k, alpha)
+            self.cuts[k].extend(own)
+
+    def state(self) -> State:
+        """Return the cuts and the best point."""
+        values = [self.control.best[v.id] for v in self.structure.variables]
+        cuts = {f"cuts{k}": np.array(own) for k, own in enumerate(self.cuts)}
+        return {"level": np.array(self.level_share), **cuts, **by_number("point", values)}
+
+    def restore(self, model: Master | TaylorMaster, state: State) -> Point:
+        """Add the cuts of a state, and return its point."""
+        self.level_share = float(state["level"])
+        self.add(model, [list(state[f"cuts{k}"]) for k in range(len(self.cuts))])
+        return dict(zip((v.id for v in self.structure.variables), listed(state, "point"), strict=True))
 
     def evaluate(self, point: Point, inside: Point) -> tuple[Point, float]:
         """Return a feasible point near `point`, and the value of the minimisation there, or infinity.

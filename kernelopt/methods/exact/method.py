@@ -163,7 +163,11 @@ class ExactRun:
             lower, upper = certificate.lower, certificate.upper
             if self.structure.maximize:
                 lower, upper = -upper, -lower
-            more = {"solver": attempt.name, "status": result.status, "certificate": certificate}
+            more: dict[str, Any] = {
+                "solver": attempt.name,
+                "status": result.status,
+                "certificate": certificate,
+            }
             point = {v.id: np.copy(value) for v, value in certificate.point.items()}
             self.control.floor = max(self.control.floor, certificate.floor)
             if self.control.report(lower, upper, point=point, proof=True, **more):

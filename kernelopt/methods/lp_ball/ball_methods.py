@@ -16,10 +16,12 @@ EQUAL = 1e-3  # share of equal weights in a warm start, since the updates keep a
 
 
 def warm_start(read: BallProblem, control: Control) -> tuple[Array, Array | None]:
-    """Return scaled weights in the unit ball and alpha from an earlier method.
+    """Return scaled weights in the unit ball and alpha: those of a checkpoint, or of an earlier method.
 
-    Without an earlier method the weights are equal, and alpha is None.
+    Without either the weights are equal, and alpha is None.
     """
+    if control.resumed:
+        return control.resumed["w"], control.resumed["alpha"]
     earlier = control.start
     if earlier is None:
         return read.start, None

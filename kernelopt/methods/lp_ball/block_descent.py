@@ -7,6 +7,7 @@ from typing import Literal
 
 from kernelopt.certificates.separability import check_separable
 from kernelopt.learner import learn
+from kernelopt.methods.checkpoint import kept
 from kernelopt.methods.control import STALLED, Control
 from kernelopt.methods.lp_ball.ball_methods import ball_cost, ball_outcome, warm_start
 from kernelopt.methods.method import Cost, Method, Outcome
@@ -72,7 +73,8 @@ class BlockDescent(Method):
                 s = match.reach * match.grams.forms(alpha)
                 upper = match.offset + match.factor * machine.value
                 lower, theta = match.lower(alpha, s), match.reach * w
-                if control.report(lower, upper, point=theta, proof=alpha, machines=[alpha]):
+                state = kept(w=w, alpha=alpha)
+                if control.report(lower, upper, point=theta, proof=alpha, machines=[alpha], state=state):
                     break
                 if self.update == "descent" and control.stalled:
                     control.stopped = STALLED

@@ -12,6 +12,7 @@ from kernelopt.certificates.separability import check_separable
 from kernelopt.grams import ArrayStorage, Grams
 from kernelopt.learner.smo import add_rows, combined_block, coordinate_steps, smo_pairs
 from kernelopt.losses.base import Curve
+from kernelopt.methods.checkpoint import kept
 from kernelopt.methods.control import Control
 from kernelopt.methods.lp_ball.ball_methods import ball_cost, ball_outcome, warm_start
 from kernelopt.methods.method import Cost, Method, Outcome
@@ -144,7 +145,8 @@ class InterleavedRun:
     def report(self, control: Control) -> bool:
         """Report the bounds; return whether to stop."""
         alpha = self.alpha.copy()
-        return control.report(*self.bounds(), point=self.weights, proof=alpha, machines=[alpha])
+        state = kept(w=self.w, alpha=alpha)
+        return control.report(*self.bounds(), point=self.weights, proof=alpha, machines=[alpha], state=state)
 
     def update_weights(self) -> float:
         """Update the weights by (17) of [1]_; return the largest change."""

@@ -9,6 +9,7 @@ import numpy as np
 from scipy.optimize import minimize
 
 from kernelopt.losses import Loss
+from kernelopt.methods.checkpoint import kept
 from kernelopt.methods.control import Control
 from kernelopt.methods.lp_ball.ball_methods import ball_cost, ball_outcome, warm_start
 from kernelopt.methods.method import Cost, Method, Outcome
@@ -139,13 +140,15 @@ class SmoothDual(Method):
             alpha = np.clip(loss.project(alpha, y, read.bias), dual.lower, dual.upper)
             s, w, f = dual.at(alpha)
             lower, upper, theta = read.lower(alpha, s), read.upper(f, w, s), read.reach * w
-            if control.report(lower, upper, point=theta, proof=alpha, machines=[alpha]):
+            state = kept(w=w, alpha=alpha, intercept=np.array(dual.intercept))
+            if control.report(lower, upper, point=theta, proof=alpha, machines=[alpha], state=state):
                 raise Done
             if count >= self.max_iterations:
                 control.stopped = f"{self.max_iterations} iterations were made"
                 raise Done
 
         earlier = warm_start(read, control)[1]
+        dual.intercept = float(control.resumed.get("intercept", dual.intercept))
         first = loss.response(np.zeros(y.size), y) if earlier is None else loss.project(earlier, y, read.bias)
         alpha = np.clip(first, dual.lower, dual.upper)
         options = {

@@ -11,10 +11,12 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from typing import ClassVar
 
 import numpy as np
 import scipy.linalg
 
+from kernelopt.methods.checkpoint import State, by_number, listed
 from kernelopt.structure.pieces import Piece
 from kernelopt.validation import Array
 
@@ -27,6 +29,8 @@ class EntropyIterate:
     The iterate of dual averaging is X = reach * P with P = exp(-rate S) / tr exp(-rate S), the minimiser of
     rate <S, P> - entropy(P) over tr P = 1. For a constraint tr P <= 1 the denominator is 1 + tr exp(-rate S).
     """
+
+    kept: ClassVar[tuple[str, ...]] = ("sum", "last")  # the attributes that change
 
     def __init__(self, piece: Piece) -> None:
         self.piece, self.reach = piece, np.asarray(piece.reach, dtype=float)
@@ -69,6 +73,8 @@ class EntropyIterate:
 class PrintedIterate(EntropyIterate):
     """Algorithms 1 and 2 of [3]_ as printed: sums of sorted eigenvalues, with the last gradient's vectors."""
 
+    kept = ("sum", "last", "values", "added", "vectors")
+
     def __init__(self, piece: Piece) -> None:
         super().__init__(piece)
         if piece.is_matrix:
@@ -98,6 +104,8 @@ class StepRule(ABC):
         The newest iterates, of which `points` may be averages.
     """
 
+    kept: ClassVar[tuple[str, ...]] = ()  # the numbers that change
+
     def __init__(self, iterates: Sequence[EntropyIterate], horizon: int) -> None:
         self.iterates, self.horizon = iterates, horizon
         self.points = self.newest = [iterate.point(0.0) for iterate in iterates]
@@ -105,6 +113,27 @@ class StepRule(ABC):
     @abstractmethod
     def move(self, gradients: Sequence[Array]) -> float:
         """Take the gradients at `points`, compute the next points, and return the weight of the gradients."""
+
+    def state(self) -> State:
+        """Return the points and the sums of the gradients."""
+        sums = {
+            f"{name}{i}": getattr(iterate, name)
+            for i, iterate in enumerate(self.iterates)
+            for name in iterate.kept
+            if hasattr(iterate, name)
+        }
+        numbers = {name: np.asarray(getattr(self, name)) for name in self.kept}
+        return sums | numbers | by_number("points", self.points) | by_number("newest", self.newest)
+
+    def restore(self, state: State) -> None:
+        """Take up the points and the sums of an earlier run."""
+        for i, iterate in enumerate(self.iterates):
+            for name in iterate.kept:
+                if hasattr(iterate, name):
+                    setattr(iterate, name, state[f"{name}{i}"])
+        for name in self.kept:
+            setattr(self, name, state[name])
+        self.points, self.newest = listed(state, "points"), listed(state, "newest")
 
 
 class ConstantStep(StepRule):
@@ -115,6 +144,8 @@ class ConstantStep(StepRule):
     / T), where tau_i is the trace or the largest entry of piece i. Kundu et al. [3]_ print m T in place of T
     for m pieces, which gives a smaller step.
     """
+
+    kept = ("largest",)
 
     def __init__(self, iterates: Sequence[EntropyIterate], horizon: int) -> None:
         super().__init__(iterates, horizon)
@@ -141,6 +172,8 @@ class AdaptiveStep(StepRule):
     + t) of f(Z_t), where R_t is the regret of the iterates. The gap is of order 1 / sqrt(t) in general. It
     is of order 1 / t^2 if the gradients converge so fast that the sum in the rate stays bounded.
     """
+
+    kept = ("count", "squares")
 
     def __init__(self, iterates: Sequence[EntropyIterate], horizon: int) -> None:
         super().__init__(iterates, horizon)

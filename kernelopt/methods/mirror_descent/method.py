@@ -10,6 +10,7 @@ import numpy as np
 from kernelopt.certificates import Certificate
 from kernelopt.certificates.separability import check_separable
 from kernelopt.fidelities import l1
+from kernelopt.methods.checkpoint import State, by_number, listed
 from kernelopt.methods.control import Control
 from kernelopt.methods.method import Cost, Method, Outcome
 from kernelopt.methods.mirror_descent.composite import Composite, DualPoint, EvaluatedPoint, read_composite
@@ -100,6 +101,8 @@ class MirrorDescent(Method):
         use_extra = (self.step, self.update) == ("adaptive", "averaging")
         run = MirrorDescentRun(match, steps, use_extra, control.check)
         best: EvaluatedPoint | None = None
+        if control.resumed:
+            run.restore(control.resumed)
         with control:
             for count in range(self.max_iterations):
                 last = count == self.max_iterations - 1 or control.out_of_time
@@ -109,7 +112,7 @@ class MirrorDescent(Method):
                 if best is None or found.value < control.upper:
                     best = found
                 point = {piece.variable.id: X for piece, X in zip(match.pieces, found.points, strict=True)}
-                if control.report(lower, found.value, point=point, proof=proof):
+                if control.report(lower, found.value, point=point, proof=proof, state=run.state):
                     break
             else:
                 control.stopped = f"{self.max_iterations} iterations were made"
@@ -175,6 +178,19 @@ class MirrorDescentRun:
         share = weight / self.weight if self.weight > 0 else 1.0
         self.average = here.dual if self.average is None else self.average.combined(here.dual, share)
         return self._bounds(here, self.average, slack) if reporting else (here, -np.inf, self.average)
+
+    def state(self) -> State:
+        """Return the state of the sequence, and of the average of its dual variables."""
+        average = {} if self.average is None else self.average._asdict()
+        parts = [by_number(name, arrays) for name, arrays in average.items()]
+        state = {"weight": np.array(self.weight), **self.steps.state()}
+        return {key: array for part in (state, *parts) for key, array in part.items()}
+
+    def restore(self, state: State) -> None:
+        """Go on from a state. Machines start anew."""
+        self.weight = float(state["weight"])
+        self.steps.restore(state)
+        self.average = DualPoint(*(listed(state, name) for name in DualPoint._fields))
 
     def _bounds(
         self, here: EvaluatedPoint, average: DualPoint, slack: float

@@ -18,6 +18,7 @@ import numpy as np
 from kernelopt.certificates.lower.near import Proof
 from kernelopt.certificates.lower.splitting import Split
 from kernelopt.fidelities import Proximal
+from kernelopt.methods.checkpoint import State, by_number, listed
 from kernelopt.methods.control import Control
 from kernelopt.methods.similarity.iterate import (
     Iterate,
@@ -48,8 +49,8 @@ class KernelStep:
     Its minimiser over the K_i is that of the inner problem with B_i = X_i - U_i and W_i = sigma / 2.
     """
 
-    def __init__(self, problem: Nearness) -> None:
-        self.problem, self.inner = problem, inner_problem(problem)
+    def __init__(self, problem: Nearness, resumed: State) -> None:
+        self.problem, self.inner = problem, inner_problem(problem, resumed)
 
     def minimize(self, split: Split, tol: float, watch: Watch) -> tuple[list[Array], float]:
         """Return the minimising K_i, with the gap of the inner problem."""
@@ -84,15 +85,32 @@ class KernelStep:
         return Proof(self.inner.alpha.copy(), self.inner.gamma.copy(), split.subgradients())
 
 
+def split_state(split: Split, iterations: int, proof: Proof) -> State:
+    """Return the state of the method after some iterations."""
+    numbers = {"sigma": split.sigma, "changed": split.changed, "iterations": iterations}
+    scalars = {name: np.array(value) for name, value in numbers.items()}
+    matrices = by_number("X", split.X) | by_number("U", split.U)
+    return scalars | matrices | {"alpha": proof.alpha, "gamma": proof.gamma}
+
+
+def restore(split: Split, state: State) -> int:
+    """Take up the matrices and the penalty of a state; return its number of iterations, zero without one."""
+    if not state:
+        return 0
+    split.X, split.U = listed(state, "X"), listed(state, "U")
+    split.sigma, split.changed = float(state["sigma"]), int(state["changed"])
+    return int(state["iterations"])
+
+
 def admm_iterates(problem: Nearness, control: Control, proximal: Proximal) -> Iterator[Iterate]:
     """Solve the problem by ADMM [1]_ with the splitting K_i = X_i.
 
     The step over the kernels is `KernelStep`, and the step over the X_i is the proximal operator of the
     fidelities. The bounds need not be monotone: the driver keeps the best of them.
     """
-    split, kernel_step = Split(problem, proximal), KernelStep(problem)
-    tol = np.inf
-    for iteration in count():
+    split, kernel_step = Split(problem, proximal), KernelStep(problem, control.resumed)
+    tol, begun = np.inf, restore(split, control.resumed)
+    for iteration in count(begun):
         K, gap = kernel_step.minimize(split, tol, control.check)
         residuals = split.step(K, iteration == 0)
         due = iteration < FIRST_REPORTS or (iteration + 1) % REPORT_EVERY == 0
@@ -101,7 +119,8 @@ def admm_iterates(problem: Nearness, control: Control, proximal: Proximal) -> It
             upper = risk_upper_bound(kernel_step.inner, problem, gap) + distances / problem.factor
             least_upper = min(upper, (control.upper - problem.offset) / problem.factor)
             lower, proof = kernel_step.lower(split, least_upper), kernel_step.proof(split)
-            yield Iterate(lower, upper, partial(list, K), proof.alpha, proof.gamma, proof)
+            state = partial(split_state, split, iteration + 1, proof)
+            yield Iterate(lower, upper, partial(list, K), proof.alpha, proof.gamma, proof, state)
             present_gap = (control.upper - control.lower) / problem.factor
             tol = max(ACCURACY * allowed_gap(problem, control, upper), GAP_SHARE * present_gap)
         split.balance(iteration, *residuals)

@@ -9,6 +9,7 @@ from functools import cached_property
 import numpy as np
 
 from kernelopt.certificates.lower.near import Proof
+from kernelopt.methods.checkpoint import State
 from kernelopt.methods.control import Control
 from kernelopt.methods.similarity.spectra import Ascent
 from kernelopt.structure.nearness import Nearness
@@ -32,6 +33,8 @@ class Iterate:
         points without a label.
     proof : Proof
         The dual point of the lower bound.
+    state : function without arguments
+        Returns the arrays from which the scheme can go on.
     """
 
     lower: float
@@ -40,14 +43,21 @@ class Iterate:
     alpha: Array
     gamma: Array
     proof: Proof
+    state: Callable[[], State]
 
 
-def inner_problem(problem: Nearness) -> Ascent:
-    """Return the inner problem over alpha and gamma. Its matrices B_i are to be set by `set_matrix`."""
+def inner_problem(problem: Nearness, resumed: State) -> Ascent:
+    """Return the inner problem over alpha and gamma, starting at those of a resumed state.
+
+    Its matrices B_i are to be set by `set_matrix`.
+    """
     learner = problem.risk.learner
     totals = [block.total for block in problem.blocks]
     diagonal = problem.blocks[0].V is not None
-    return Ascent(learner.loss, learner.y, learner.bias is not None, problem.n_points, totals, diagonal)
+    inner = Ascent(learner.loss, learner.y, learner.bias is not None, problem.n_points, totals, diagonal)
+    if resumed:
+        inner.alpha[:], inner.gamma[:] = resumed["alpha"], resumed["gamma"]
+    return inner
 
 
 def set_matrix(inner: Ascent, problem: Nearness, i: int, B: Array) -> None:

@@ -129,7 +129,10 @@ class FirstOrderDual(Method):
                 point: dict[int, Array] = {}
                 if control.callback is not None:  # a decomposition
                     point = {b.piece.variable.id: x for b, x in zip(problem.blocks, iterate.X(), strict=True)}
-                if control.report(lower - slack, upper + slack, point=point, proof=iterate.proof):
+                stop = control.report(
+                    lower - slack, upper + slack, point=point, proof=iterate.proof, state=iterate.state
+                )
+                if stop:
                     break
                 if control.iterations >= self.max_iterations:
                     control.stopped = f"{self.max_iterations} iterations were made"

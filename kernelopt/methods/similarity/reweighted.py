@@ -8,6 +8,7 @@ import numpy as np
 
 from kernelopt.certificates.lower.near import Proof, dual_factor, lengths
 from kernelopt.fidelities import Radial
+from kernelopt.methods.checkpoint import by_number, kept, listed
 from kernelopt.methods.control import Control
 from kernelopt.methods.similarity.iterate import (
     BestResponse,
@@ -100,8 +101,9 @@ def reweighted_iterates(problem: Nearness, control: Control, radial: Radial) -> 
     An iteration solves the inner problem with the squares of `QuadraticMajorants`, and takes the squares
     anew at its solution. For the Frobenius norm this is the method of iteratively reweighted least squares.
     """
-    inner = inner_problem(problem)
+    inner = inner_problem(problem, control.resumed)
     squares = QuadraticMajorants(problem, inner, radial)
+    squares.s = listed(control.resumed, "s") or squares.s
     tol, steps = np.inf, FIRST_STEPS
     while True:
         squares.update_inner_problem()
@@ -115,7 +117,8 @@ def reweighted_iterates(problem: Nearness, control: Control, radial: Radial) -> 
         alpha, gamma = inner.alpha.copy(), inner.gamma.copy()
         response = BestResponse(problem, B, W, alpha, gamma, s, kappa)
         proof = Proof(kappa**0.5 * alpha, gamma, response.U)
-        yield Iterate(lower, upper, response.X, alpha, gamma, proof)
+        state = kept(**by_number("s", s), alpha=alpha, gamma=gamma)
+        yield Iterate(lower, upper, response.X, alpha, gamma, proof, state)
         squares.update_scales(d)
         present_gap = (control.upper - control.lower) / problem.factor
         tol, steps = INNER_ACCURACY * max(allowed_gap(problem, control, upper), present_gap), STEPS

@@ -8,6 +8,7 @@ import numpy as np
 
 from kernelopt.certificates.lower.near import Proof
 from kernelopt.fidelities import Radial
+from kernelopt.methods.checkpoint import kept
 from kernelopt.methods.control import Control
 from kernelopt.methods.similarity.iterate import (
     BestResponse,
@@ -33,7 +34,7 @@ def squared_iterates(problem: Nearness, control: Control, radial: Radial) -> Ite
     with W_i = price sum_k 1 / (2 s). So `Ascent` maximises the dual of the problem, up to the constant
     price sum_ik L(S_ik - B_i). One eigendecomposition of every B_i is enough.
     """
-    inner = inner_problem(problem)
+    inner = inner_problem(problem, control.resumed)
     means = [block.targets.mean(axis=0) for block in problem.blocks]
     scales = [radial.scale(np.ones(len(block.fidelities))) for block in problem.blocks]  # s, at any length
     W = problem.price * np.array([(1 / (2 * s)).sum() for s in scales])
@@ -47,6 +48,7 @@ def squared_iterates(problem: Nearness, control: Control, radial: Radial) -> Ite
         lower, upper = value + constant, value + constant + gap
         alpha, gamma = inner.alpha.copy(), inner.gamma.copy()
         response = BestResponse(problem, means, W, alpha, gamma, scales)
-        yield Iterate(lower, upper, response.X, alpha, gamma, Proof(alpha, gamma, response.U))
+        state = kept(alpha=alpha, gamma=gamma)
+        yield Iterate(lower, upper, response.X, alpha, gamma, Proof(alpha, gamma, response.U), state)
         tol = max(ACCURACY * allowed_gap(problem, control, upper), GAP_REDUCTION * gap)
         steps = STEPS

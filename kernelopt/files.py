@@ -1,0 +1,160 @@
+"""Files of arrays: written atomically, and read without trusting what they hold.
+
+A file is an NPZ archive with one member more, `header.json`. `numpy.load` opens it, and so does any program
+that reads ZIP archives. The members are not compressed, so that no file claims more memory than it has bytes.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import struct
+import tempfile
+import zipfile
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+from numpy.lib import format as npy
+
+from kernelopt.errors import FileError
+
+VERSION = 1  # of the format; a reader refuses files of a later version
+HEADER = "header.json"
+SUFFIX = ".npy"
+KINDS = "biufU"  # of numpy's dtypes: numbers, booleans and text, but no Python objects
+EARLIEST = (1980, 1, 1, 0, 0, 0)  # the earliest date of a ZIP member: equal contents give equal files
+REMEDY = "Pass the path of a file that kernelopt has written, or write it again."
+Arrays = dict[str, np.ndarray[Any, Any]]
+
+
+def write_file(
+    path: str | os.PathLike[str], kind: str, header: Mapping[str, Any], arrays: Mapping[str, Any]
+) -> None:
+    """Write a file at once: an interrupted call leaves what was there before.
+
+    The contents go to a temporary file in the same folder, which then takes the place of `path`.
+
+    Parameters
+    ----------
+    path : str or path-like
+    kind : str
+        What the file holds, such as "checkpoint". `read_file` asks for it.
+    header : dict
+        Numbers, text, lists and dicts, as JSON has them.
+    arrays : dict of arrays
+        Numbers, booleans or text.
+
+    Raises
+    ------
+    OSError
+        If the folder does not exist or cannot be written to.
+    """
+    target = Path(path)
+    document = json.dumps({"kernelopt": kind, "version": VERSION, **header}, allow_nan=False)
+    handle, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
+                archive.writestr(zipfile.ZipInfo(HEADER, EARLIEST), document)
+                for key, array in arrays.items():
+                    with archive.open(
+                        zipfile.ZipInfo(key + SUFFIX, EARLIEST), "w", force_zip64=True
+                    ) as member:
+                        npy.write_array(member, np.asanyarray(array), allow_pickle=False)
+            file.flush()
+            os.fsync(file.fileno())
+        Path(name).replace(target)
+    except BaseException:
+        with suppress(OSError):
+            Path(name).unlink()
+        raise
+
+
+def read_file(path: str | os.PathLike[str], kind: str) -> tuple[dict[str, Any], Arrays]:
+    """Return the header and the arrays of a file that `write_file` has written.
+
+    Nothing in the file is executed, and no member takes more memory than it has bytes in the file.
+
+    Raises
+    ------
+    FileNotFoundError
+        If there is no such file.
+    FileError
+        If the file is damaged, of another kind, of a later version, or not written by kernelopt.
+    """
+    contents = Path(path).read_bytes()
+    try:
+        with zipfile.ZipFile(io.BytesIO(contents)) as archive:
+            members = {info.filename: info for info in archive.infolist()}
+            if HEADER not in members:
+                raise FileError(
+                    f"{path} must be a file of kernelopt, got an archive without {HEADER}. {REMEDY}"
+                )
+            header = _header(path, archive.read(_stored(path, members.pop(HEADER), len(contents))), kind)
+            arrays = {}
+            for name, info in members.items():
+                with archive.open(_stored(path, info, len(contents))) as member:
+                    arrays[name.removesuffix(SUFFIX)] = _array(path, name, member, info.file_size)
+    except FileError:
+        raise
+    except (zipfile.BadZipFile, EOFError, RuntimeError, ValueError, OSError, struct.error) as damage:
+        raise FileError(
+            f"{path} must be a file of kernelopt, got one that is truncated, damaged or foreign "
+            f"({damage}). {REMEDY}"
+        ) from damage
+    return header, arrays
+
+
+def _stored(path: Any, info: zipfile.ZipInfo, size: int) -> zipfile.ZipInfo:
+    """Return a member that takes no more memory than the file, of `size` bytes."""
+    if info.compress_type != zipfile.ZIP_STORED or info.file_size != info.compress_size:
+        raise FileError(
+            f"{path} must hold members without compression, got a compressed {info.filename}. {REMEDY}"
+        )
+    if info.file_size > size:
+        raise FileError(
+            f"{path} must be at least as large as its members, got {size} bytes and {info.filename} of "
+            f"{info.file_size}. {REMEDY}"
+        )
+    return info
+
+
+def _header(path: Any, document: bytes, kind: str) -> dict[str, Any]:
+    """Return the header after checking its kind and version."""
+    try:
+        header = json.loads(document)
+    except (ValueError, RecursionError) as error:
+        raise FileError(f"{path} must have a header in JSON, got {error}. {REMEDY}") from error
+    found = header.get("kernelopt") if isinstance(header, dict) else None
+    if found != kind:
+        raise FileError(f"{path} must be a {kind} of kernelopt, got {found!r}. Pass the path of a {kind}.")
+    version = header.get("version")
+    if not isinstance(version, int) or not 1 <= version <= VERSION:
+        raise FileError(
+            f"{path} must have a version from 1 to {VERSION}, got {version!r}. "
+            "Install a newer kernelopt to read it."
+        )
+    return dict(header)
+
+
+def _array(path: Any, name: str, member: IO[bytes], size: int) -> np.ndarray[Any, Any]:
+    """Return the array of a member of `size` bytes, whose own header must agree with that size."""
+    try:
+        version = npy.read_magic(member)
+        shape, _, dtype = (npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0)(
+            member
+        )
+    except ValueError as error:
+        raise FileError(f"{path} must hold arrays of numbers, got {error} in {name}. {REMEDY}") from error
+    expected = member.tell() + dtype.itemsize * int(np.prod(shape, dtype=object))
+    if not name.endswith(SUFFIX) or dtype.kind not in KINDS or expected != size:
+        raise FileError(
+            f"{path} must hold arrays of numbers or text, got {name} of {size} bytes with dtype {dtype} and "
+            f"shape {shape}. {REMEDY}"
+        )
+    member.seek(0)
+    return np.asarray(npy.read_array(member, allow_pickle=False))

@@ -1,0 +1,143 @@
+"""`Checkpoint`: the file from which an interrupted call of `solve` goes on."""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Callable, Iterable
+from itertools import chain
+from numbers import Real
+from pathlib import Path
+from typing import Any
+
+import cvxpy as cp
+import numpy as np
+import scipy.sparse as sp
+from cvxpy.atoms.atom import Atom
+
+from kernelopt.errors import FileError
+from kernelopt.files import read_file, write_file
+from kernelopt.language.terms import terms
+from kernelopt.structure.structure import Structure
+from kernelopt.structure.trees import nodes
+from kernelopt.validation import Array
+
+KIND = "checkpoint"
+WRITE_SHARE = 0.02  # of the time of a call that is spent on writing
+EARLIEST_SECONDS = 0.2  # between two writes: no call that short is worth a file
+SAMPLED = 64  # points whose blocks of the kernels enter the fingerprint
+
+State = dict[str, Array]
+"""What a method needs in order to go on: arrays by name."""
+
+
+def kept(**arrays: Array) -> Callable[[], State]:
+    """Return a state of arrays that are not changed later, as `Control.report` takes it."""
+    return lambda: arrays
+
+
+def by_number(name: str, arrays: Iterable[Any]) -> State:
+    """Return a list of arrays as a part of a state."""
+    return {f"{name}.{i}": np.asarray(array) for i, array in enumerate(arrays)}
+
+
+def listed(state: State, name: str) -> list[Array]:
+    """Return the list of arrays that `by_number` has put into a state."""
+    found: list[Array] = []
+    while f"{name}.{len(found)}" in state:
+        found.append(state[f"{name}.{len(found)}"])
+    return found
+
+
+class Checkpoint:
+    """The file of one call, with the state of the method that runs.
+
+    The bounds are not in it. A resumed method computes them from the data again, and the certificate too, so
+    that no file can make a result look better than it is.
+
+    Parameters
+    ----------
+    path : path-like
+        Where it exists, the call goes on from it.
+    structure : Structure
+        The problem; a file of another problem is refused.
+
+    Raises
+    ------
+    FileError
+        If there is a file which is damaged, no checkpoint, or of another problem.
+
+    Attributes
+    ----------
+    method : str
+        The method that has written the file; empty where there is none.
+    """
+
+    def __init__(self, path: Path, structure: Structure) -> None:
+        self.path, self.problem = path, fingerprint(structure)
+        self.method, self._state = "", State()
+        self._due = time.perf_counter() + EARLIEST_SECONDS
+        if not path.exists():
+            return
+        header, arrays = read_file(path, KIND)
+        if header.get("problem") != self.problem:
+            raise FileError(
+                f"{path} must be a checkpoint of this problem, got one of another problem or of other data. "
+                "Delete the file, or pass another path."
+            )
+        self.method, self._state = str(header.get("method")), arrays
+
+    def take(self, method: str) -> State:
+        """Return the state that was read, if it is one of the method; empty otherwise, and from then on."""
+        state, self._state = self._state, State()
+        return state if method == self.method else State()
+
+    def offer(self, method: str, state: Callable[[], State], last: bool) -> None:
+        """Write the state of a method if a write is due, or if it is the last one."""
+        began = time.perf_counter()
+        if not last and began < self._due:
+            return
+        write_file(self.path, KIND, {"method": method, "problem": self.problem}, state())
+        self.method, now = method, time.perf_counter()
+        self._due = now + max(EARLIEST_SECONDS, (now - began) / WRITE_SHARE)
+
+
+def fingerprint(structure: Structure) -> str:
+    """Return a hash of the problem: its variables and constraints, the data of its risks, its constants.
+
+    Of the kernels it takes the blocks on some points, so that none is evaluated or read as a whole.
+    """
+    digest = hashlib.sha256()
+
+    def add(*parts: Any) -> None:
+        for part in parts:
+            if isinstance(part, np.ndarray):
+                digest.update(repr((part.dtype.str, part.shape)).encode() + part.tobytes())
+            else:
+                digest.update(repr(part).encode())
+
+    problem = structure.problem
+    add(structure.maximize, [(v.shape, v.attributes["nonneg"]) for v in structure.variables])
+    for node in chain.from_iterable(map(nodes, (problem.objective, *problem.constraints))):
+        if isinstance(node, Atom):  # a variable has its number among its data, and that differs by process
+            plain = [part for part in node.get_data() or () if isinstance(part, Real | str)]
+            add(type(node).__name__, node.shape, plain)
+    for leaf in (*problem.constants(), *problem.parameters()):
+        add(numbers(leaf))
+    for term in structure.risks:
+        learner = term.learner
+        add(repr(learner.loss), learner.y, learner.norm, learner.bias is not None)
+        for K in term.kernels:
+            for _, grams in terms(K) or ():
+                spread = np.linspace(0, grams.n_points - 1, min(grams.n_points, SAMPLED)).astype(int)
+                add(grams.shape, np.asarray(grams.block(spread)))
+    return digest.hexdigest()
+
+
+def numbers(leaf: cp.Constant | cp.Parameter) -> Array:
+    """Return the numbers of a constant or a parameter; the entries of a sparse one with their positions."""
+    value = leaf.value
+    if sp.issparse(value):
+        entries = sp.coo_array(value)
+        return np.vstack([entries.row, entries.col, entries.data])
+    return np.asarray(value)
