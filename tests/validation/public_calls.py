@@ -345,7 +345,7 @@ entry(
     method=word("exact"),
     tol=number(0.3),
     time_limit=number(9.0, DEFAULT),
-    memory=number(1e9, DEFAULT),
+    memory=number(1e9, f"{DEFAULT}, as text"),
     callback=thing(lambda event: None, "None, function", skips="type"),
     verbose=flag(False),
     solver=word("CLARABEL", "None, capitals"),
