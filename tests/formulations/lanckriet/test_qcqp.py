@@ -14,6 +14,7 @@ from tests import problems
 from tests.every import every
 from tests.formulations.lanckriet.cases import (
     ALL_CRITERIA,
+    CRITERIA,
     KS,
     TRACE,
     N,
@@ -48,8 +49,7 @@ def test_the_qcqp_is_the_minimum_over_weights(criterion):
     assert 0.1 < scan.x < 0.9 and solution.weights[0] * r[0] / c == pytest.approx(scan.x, abs=1e-3)
 
 
-@with_learned
-@pytest.mark.parametrize("grams", ["data", "random"])
+@every(("criterion", "grams"), alternating(("data", "random")))
 def test_the_forms_for_nonnegative_weights_agree(criterion, grams):
     Ks = KS if grams == "data" else random_kernels(N, 4, 6, 5)
     qcqp, sdp = lanckriet.qcqp(Ks, Y, **criterion), lanckriet.sdp(Ks, Y, **criterion, weights="nonnegative")
@@ -219,8 +219,7 @@ def test_budget_scaling(criterion, kappa):
     assert left.value == close(right.value / kappa)
 
 
-@criteria
-@pytest.mark.parametrize("weights", ["nonnegative", "free"])
+@every(("criterion", "weights"), [*zip(CRITERIA.values(), 2 * ("free", "nonnegative"), strict=True)])
 def test_one_kernel_gets_the_whole_budget(criterion, weights):
     c = 7.0
     solution = learned(lanckriet.margin(KS[:1], Y, **criterion, weights=weights, trace=c))

@@ -10,6 +10,7 @@ import kernelopt as ko
 from formulations import lanckriet
 from tests.every import every
 from tests.formulations.lanckriet.cases import (
+    CRITERIA,
     KS,
     TRACE,
     N,
@@ -123,8 +124,7 @@ def small_case(seed):
     return random_kernels(SMALL, 3, 5, seed), y
 
 
-@criteria
-@pytest.mark.parametrize("seed", [0, 5, 6])
+@every(("criterion", "seed"), [*zip(CRITERIA.values(), (0, 5, 6, 0), strict=True)])
 def test_the_multiplier_of_K_is_orthogonal_to_it(criterion, seed):
     Ks, y = small_case(seed)
     written = lanckriet.sdp(Ks, y, **criterion, trace=SMALL)

@@ -106,8 +106,7 @@ def test_the_machine_of_the_sum_of_powers_attains_its_value(r):
 # ------------------------------------------------------------- optimality conditions: Kloft 5.1 to 5.3
 
 
-@kinds
-@every("p", [4 / 3, 2.0, 3.0, 10.0])
+@every(("kind", "p"), crossed(KINDS, (4 / 3, 2.0, 3.0, 10.0), ("hinge",)))
 def test_the_weights_follow_from_alpha_and_from_w(kind, p):
     """Kloft 5.1 at a dual solution, and 5.2 at |w_m| = theta_m sqrt(s_m)."""
     found, q = learned(kind, p), conjugate(p)
