@@ -26,7 +26,6 @@ from tests.problems import CLARABEL_RUNGS, SCS_RUNGS, solved
 MODULES = (lanckriet, linear_functional, lp_norm, similarity, triplet_lp)
 # Without an installed distribution there are no entry points: then the packages of this repository.
 ENTRIES = ko.catalogue() or {entry.name: entry for module in MODULES for entry in module.CATALOGUE}
-SEEDS = (0, 1)
 TOLERANCE = 1e-5
 CLAIMS = {  # how the optimum of the dual, d, relates to that of the programme, p; sign = -1 for Maximize
     "equal": lambda d, p, sign, slack: abs(d - p) <= slack,
@@ -39,7 +38,7 @@ MACHINES = {name: entry for name, entry in ENTRIES.items() if name not in KERNEL
 entries = pytest.mark.parametrize("entry", ENTRIES.values(), ids=ENTRIES)
 machines = pytest.mark.parametrize("entry", MACHINES.values(), ids=MACHINES)
 kernels = pytest.mark.parametrize("entry", KERNEL_ONLY.values(), ids=KERNEL_ONLY)
-seeds = every("seed", SEEDS)
+seeds = pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.slow)])
 
 
 def example(entry, seed):
@@ -242,28 +241,35 @@ def test_an_example_is_reproducible(entry):
     one, two = exactly(entry.name), example(entry, 0).solve("exact")
     assert one.value == two.value and (one.kernel == two.kernel).all()
     assert one.weights is two.weights is None or (one.weights == two.weights).all()
-    assert example(entry, 1).solve("exact").value != one.value
+
+
+@pytest.mark.slow
+@entries
+def test_another_seed_gives_another_example(entry):
+    assert learned(entry.name, 0)[1].value != learned(entry.name, 1)[1].value
 
 
 COPIES = {
     "pickle": lambda formulation: pickle.loads(pickle.dumps(formulation)),  # noqa: S301 - our own
     "deepcopy": copy.deepcopy,
 }
-STATES = {
-    "unsolved": lambda formulation: None,
-    "solved": lambda formulation: formulation.solve(),
-    "solved by cvxpy": lambda formulation: formulation.problem.solve(solver=cp.CLARABEL),
-}
 
 
 @cache
-def in_state(name, state):
-    """An example, solved or not, that is only copied."""
+def solved_by_cvxpy(name):
+    """An example that cvxpy solved, without this library."""
     formulation = example(ENTRIES[name], 0)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # Clarabel's opinion on the accuracy
-        STATES[state](formulation)
+        formulation.problem.solve(solver=cp.CLARABEL)
     return formulation
+
+
+STATES = {
+    "unsolved": lambda name: example(ENTRIES[name], 0),
+    "solved": lambda name: learned(name, 0)[0],
+    "solved by cvxpy": solved_by_cvxpy,
+}
 
 
 @cache
@@ -272,12 +278,12 @@ def exactly(name):
     return example(ENTRIES[name], 0).solve("exact")
 
 
-@every("state", STATES)
+@every("state", STATES.values(), ids=STATES)
 @every("duplicate", COPIES.values(), ids=COPIES)
 @entries
 def test_a_formulation_is_duplicated_with_its_values_and_shares_nothing(entry, duplicate, state):
     """A solved problem of cvxpy holds its solver, which does not pickle; a duplicate leaves it behind."""
-    one = in_state(entry.name, state)
+    one = state(entry.name)
     two = duplicate(one)
     assert type(two) is type(one) and type(two.problem) is type(one.problem)
     assert (two.problem.status, two.problem.value) == (one.problem.status, one.problem.value)

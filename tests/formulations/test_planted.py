@@ -10,7 +10,6 @@ import kernelopt as ko
 from formulations.lp_norm.planted import of_ball, of_block_norm, of_tikhonov
 from formulations.similarity.planted import of_several, of_single
 from kernelopt.language.terms import terms
-from tests.every import every
 from tests.formulations.test_formulations import ENTRIES
 from tests.problems import solved
 
@@ -21,7 +20,14 @@ KNOBS = {
 }
 HARD = ("lanckriet.hard_margin", "lanckriet.sdp", "lp_norm.primal")  # those that can be infeasible
 entries = pytest.mark.parametrize("entry", ENTRIES.values(), ids=ENTRIES)
-knobs = every("knobs", KNOBS.values(), ids=KNOBS)
+# Each entry with one knob, in turn; slow: with the others.
+with_knob = pytest.mark.parametrize(("entry", "knob"), [
+    pytest.param(
+        entry, knob, id=f"{name}, {knob}", marks=() if k % len(KNOBS) == at else pytest.mark.slow
+    )
+    for k, (name, entry) in enumerate(ENTRIES.items())
+    for at, knob in enumerate(KNOBS)
+])  # fmt: skip
 
 
 def plant(entry, seed=0, **knobs):
@@ -32,11 +38,10 @@ def size(value):
     return max(abs(value), 1e-3)
 
 
-@entries
-@knobs
-def test_the_value_is_attained_and_no_point_is_better(entry, knobs):
+@with_knob
+def test_the_value_is_attained_and_no_point_is_better(entry, knob):
     """The planted point has the planted value, and the bound by duality meets it."""
-    planted = plant(entry, **knobs)
+    planted = plant(entry, **KNOBS[knob])
     assert not planted.infeasible
     problem, value = planted.formulation.problem, planted.value
     if planted.point:
@@ -49,10 +54,9 @@ def test_the_value_is_attained_and_no_point_is_better(entry, knobs):
     assert found.upper - found.lower <= 2e-6 * size(value)
 
 
-@entries
-@knobs
-def test_the_dual_by_hand_has_the_planted_value(entry, knobs):
-    planted = plant(entry, seed=1, **knobs)
+@with_knob
+def test_the_dual_by_hand_has_the_planted_value(entry, knob):
+    planted = plant(entry, seed=1, **KNOBS[knob])
     assert solved(planted.formulation.dual()) == pytest.approx(planted.value, rel=2e-6, abs=1e-7)
 
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import cvxpy as cp
 import numpy as np
 import pytest
 
+from formulations import lanckriet
 from tests.problems import solved
 
 n, N = 14, 18
@@ -42,9 +45,10 @@ CRITERIA = {
 criteria = pytest.mark.parametrize("criterion", CRITERIA.values(), ids=CRITERIA)
 
 
-with_learned = pytest.mark.parametrize(
-    "criterion", [*CRITERIA.values(), {"tau": "learned"}], ids=[*CRITERIA, "learned tau"]
-)
+ALL_CRITERIA = [*CRITERIA.values(), {"tau": "learned"}]
+
+
+with_learned = pytest.mark.parametrize("criterion", ALL_CRITERIA, ids=[*CRITERIA, "learned tau"])
 
 
 def close(value, rel=1e-6):
@@ -56,6 +60,18 @@ def learned(formulation):
     solution = formulation.solve(tol=1e-6)
     assert solution.status == "optimal" and solution.gap <= 1e-6
     return solution
+
+
+@cache
+def on_data(weights="nonnegative", **criterion):
+    """A criterion on the common data: the formulation and its solution, which tests only read."""
+    formulation = lanckriet.margin(KS, Y, **criterion, weights=weights)
+    return formulation, learned(formulation)
+
+
+def alternating(values):
+    """The criteria, with a learned tau, each with one of the values in turn."""
+    return [(criterion, values[k % len(values)]) for k, criterion in enumerate(ALL_CRITERIA)]
 
 
 def root(K):

@@ -19,6 +19,7 @@ from tests.formulations.lanckriet.cases import (
     learned,
     n,
     omega,
+    on_data,
     random_kernels,
     root,
 )
@@ -137,7 +138,7 @@ def test_the_primal_of_a_learned_tau(c):
 
 @pytest.mark.parametrize("weights", ["nonnegative", "free"])
 def test_fixing_the_learned_tau_changes_nothing(weights):
-    solution = learned(lanckriet.learned_tau(KS, Y, weights=weights))
+    solution = on_data(weights, tau="learned")[1]
     c = 2 * TRACE
     assert solution.weights @ R + N * solution.tau == close(c)
     again = learned(lanckriet.margin(KS, Y, tau=solution.tau, trace=c - N * solution.tau, weights=weights))
@@ -175,7 +176,7 @@ def test_one_kernel_tunes_its_C():
 
 @pytest.mark.parametrize("weights", ["nonnegative", "free"])
 def test_prediction_leaves_the_ridge_out(weights):
-    solution = learned(lanckriet.learned_tau(KS, Y, weights=weights))
+    solution = on_data(weights, tau="learned")[1]
     K = np.tensordot(solution.weights, KS, 1)
     assert solution.kernel == pytest.approx(K, abs=1e-12) and solution.tau > 0.1
     values = solution.decision_function()
@@ -189,7 +190,7 @@ def test_prediction_leaves_the_ridge_out(weights):
 
 @pytest.mark.parametrize("weights", ["nonnegative", "free"])
 def test_a_learned_tau_is_never_worse_than_a_fixed_one(weights):
-    best = learned(lanckriet.learned_tau(KS, Y, weights=weights)).value  # budget sum r + N
+    best = on_data(weights, tau="learned")[1].value  # budget sum r + N
     for tau in (0.2, 1.0, 1.8):
         fixed = learned(
             lanckriet.soft_margin_squared(KS, Y, C=1 / tau, trace=2 * TRACE - N * tau, weights=weights)

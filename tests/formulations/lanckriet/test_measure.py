@@ -18,12 +18,14 @@ from tests.formulations.lanckriet.cases import (
     TRACE,
     N,
     Y,
+    alternating,
     close,
     criteria,
     dual_of_omega,
     learned,
     n,
     omega,
+    on_data,
     root,
     slack_loss,
     with_learned,
@@ -114,8 +116,7 @@ def test_the_two_norm_is_the_hard_margin_of_a_ridged_kernel(tau):
 
 @with_learned
 def test_kkt_of_the_machine(criterion):
-    written = lanckriet.margin(KS, Y, **criterion)
-    solution = learned(written)
+    written, solution = on_data(**criterion)
     C = criterion.get("C", np.inf)
     tau = solution.tau if criterion["tau"] == "learned" else criterion["tau"]
     polished = written.risks[0].oracle()  # the plain SVM at the learned kernel
@@ -193,10 +194,9 @@ def test_constants_are_free_but_not_for_the_trace(criterion):
     )
 
 
-@with_learned
-@every("weights", ["nonnegative", "free"])
+@every(("criterion", "weights"), alternating(("nonnegative", "free")))
 def test_flipping_the_labels_flips_the_intercept(criterion, weights):
-    one = learned(lanckriet.margin(KS, Y, **criterion, weights=weights))
+    _, one = on_data(weights, **criterion)
     two = learned(lanckriet.margin(KS, -Y, **criterion, weights=weights))
     assert two.value == close(one.value)
     # alpha of the LMI is good to the root of the gap
@@ -213,7 +213,7 @@ def test_omega_decreases_in_tau_and_K_and_increases_in_C(criterion):
     assert fixed(K, Y, C=C, tau=tau + 0.1).value < here
     for bump in (np.outer(Y, Y), np.outer(K[0], K[0]), np.eye(n)):
         assert fixed(K + 0.1 * bump, Y, **criterion).value < here
-    values = [fixed(K, Y, C=bound, tau=tau).value for bound in (0.05, 0.3, 1.0, np.inf)]
+    values = [fixed(K, Y, C=bound, tau=tau).value for bound in (0.05, 0.3, np.inf)]
     assert all(small <= large * (1 + 1e-8) for small, large in itertools.pairwise(values))
     assert values[0] < 0.9 * values[-1]
 

@@ -15,7 +15,7 @@ from formulations import lanckriet
 from tests.formulations.lanckriet.cases import close, omega
 from tests.formulations.lanckriet.test_sdp import balanced
 
-settings.register_profile("lanckriet", max_examples=6, derandomize=True, deadline=None)
+settings.register_profile("lanckriet", max_examples=4, derandomize=True, deadline=None)
 few = settings(settings.get_profile("lanckriet"))
 C = 0.4
 CRITERIA = [

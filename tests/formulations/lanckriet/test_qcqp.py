@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import cvxpy as cp
 import numpy as np
 import pytest
@@ -11,16 +13,20 @@ from formulations import lanckriet
 from tests import problems
 from tests.every import every
 from tests.formulations.lanckriet.cases import (
+    ALL_CRITERIA,
+    CRITERIA,
     KS,
     TRACE,
     N,
     R,
     Y,
+    alternating,
     close,
     criteria,
     learned,
     n,
     omega,
+    on_data,
     random_kernels,
     root,
     slack_loss,
@@ -43,8 +49,7 @@ def test_the_qcqp_is_the_minimum_over_weights(criterion):
     assert 0.1 < scan.x < 0.9 and solution.weights[0] * r[0] / c == pytest.approx(scan.x, abs=1e-3)
 
 
-@with_learned
-@pytest.mark.parametrize("grams", ["data", "random"])
+@every(("criterion", "grams"), alternating(("data", "random")))
 def test_the_forms_for_nonnegative_weights_agree(criterion, grams):
     Ks = KS if grams == "data" else random_kernels(N, 4, 6, 5)
     qcqp, sdp = lanckriet.qcqp(Ks, Y, **criterion), lanckriet.sdp(Ks, Y, **criterion, weights="nonnegative")
@@ -104,8 +109,7 @@ def test_kernels_with_weight_have_the_largest_form(criterion):
     assert (forms <= forms[used].mean() * (1 + 1e-4)).all()
 
 
-@with_learned
-@every("weights", ["nonnegative", "free"])
+@every(("criterion", "weights"), alternating(("free", "nonnegative")))
 def test_zero_kernels_are_dropped(criterion, weights):
     plain = learned(lanckriet.margin(KS[:2], Y, **criterion, weights=weights))
     Ks = np.stack([KS[0], np.zeros((N, N)), KS[1]])
@@ -138,7 +142,7 @@ def test_the_block_norm_has_the_same_value_and_weights(criterion):
     lengths = np.array([np.linalg.norm(w.value) for w in ws])
     whole = np.sqrt(R) @ lengths + (np.sqrt(N) * np.linalg.norm(xi.value) if is_learned else 0.0)
     by_hand = c * lengths / (np.sqrt(R) * whole)
-    one = learned(lanckriet.qcqp(KS, Y, **criterion, trace=c))
+    one = at_common_trace(**criterion)
     written = lanckriet.block_norm(KS, Y, **criterion, trace=c)
     two = learned(written)
     assert two.value == close(one.value) == close(value)
@@ -182,10 +186,17 @@ def with_constant():
 CHANGES = [rescaled, permuted_kernels, permuted_points, split_in_two, with_zero, with_constant]
 
 
-@with_learned
-@every("change", CHANGES)
+@cache
+def at_common_trace(**criterion):
+    return learned(lanckriet.margin(KS, Y, **criterion, trace=TRACE))
+
+
+@every(("criterion", "change"), [
+    (criterion, change) for k, criterion in enumerate(ALL_CRITERIA) for change in CHANGES[k % 2 :: 2]
+])  # fmt: skip
 def test_invariances_of_learned_weights(criterion, change):
-    plain = learned(lanckriet.margin(KS, Y, **criterion, trace=TRACE))
+    """Every change at two criteria or three."""
+    plain = at_common_trace(**criterion)
     Ks, y, back = change()
     solution = learned(lanckriet.margin(Ks, y, **criterion, trace=TRACE))
     assert solution.value == close(plain.value)
@@ -198,8 +209,7 @@ def test_invariances_of_learned_weights(criterion, change):
         assert solution.kernel == pytest.approx(plain.kernel, abs=1e-3)
 
 
-@with_learned
-@every("kappa", [0.3, 5.0])
+@every(("criterion", "kappa"), alternating((0.3, 5.0)))
 def test_budget_scaling(criterion, kappa):
     left = learned(lanckriet.margin(KS, Y, **criterion, trace=kappa * TRACE))
     other = dict(criterion)
@@ -209,8 +219,7 @@ def test_budget_scaling(criterion, kappa):
     assert left.value == close(right.value / kappa)
 
 
-@criteria
-@pytest.mark.parametrize("weights", ["nonnegative", "free"])
+@every(("criterion", "weights"), [*zip(CRITERIA.values(), 2 * ("free", "nonnegative"), strict=True)])
 def test_one_kernel_gets_the_whole_budget(criterion, weights):
     c = 7.0
     solution = learned(lanckriet.margin(KS[:1], Y, **criterion, weights=weights, trace=c))
@@ -222,7 +231,7 @@ def test_one_kernel_gets_the_whole_budget(criterion, weights):
 @pytest.mark.parametrize("weights", ["nonnegative", "free"])
 def test_learning_is_never_worse_than_a_single_scaled_kernel(criterion, weights):
     # Lanckriet 4.6
-    solution = learned(lanckriet.margin(KS, Y, **criterion, weights=weights))
+    _, solution = on_data(weights, **criterion)
     singles = [omega(TRACE / R[0] * KS[0], Y, **criterion)]
     if criterion["tau"] or np.isfinite(criterion["C"]):  # the others do not separate
         singles += [omega(TRACE / r * K, Y, **criterion) for r, K in zip(R[1:], KS[1:], strict=True)]

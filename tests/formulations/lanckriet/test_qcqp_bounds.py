@@ -7,7 +7,7 @@ import numpy as np
 import kernelopt as ko
 from formulations import lanckriet
 from tests.every import every
-from tests.formulations.lanckriet.cases import KS, TRACE, N, R, Y, close, learned, n, with_learned
+from tests.formulations.lanckriet.cases import KS, TRACE, N, R, Y, alternating, close, learned, n
 from tests.formulations.lanckriet.test_sdp import balanced
 from tests.problems import solved
 
@@ -63,8 +63,7 @@ def bracket(alpha, mu, tau, C, c, ridge=None):
     return lower, q + h, (tight if ridge is None else q) + h
 
 
-@with_learned
-@every("noise", [0.0, 1e-3, 0.1])
+@every(("criterion", "noise"), [*alternating((0.0,)), *alternating((0.1, 1e-3))])
 def test_bounds_for_nonnegative_weights_bracket_the_optimum(criterion, noise):
     rng = np.random.default_rng(int(1e4 * noise))
     c, C = TRACE, criterion.get("C", np.inf)

@@ -9,14 +9,14 @@ from scipy.optimize import linprog
 
 import kernelopt as ko
 from formulations import lanckriet
-from tests.formulations.lanckriet.cases import TRACE, Y, close, criteria, learned, n, omega, vectors
+from tests.every import every
+from tests.formulations.lanckriet.cases import CRITERIA, TRACE, Y, close, criteria, learned, n, omega, vectors
 from tests.problems import solved
 
 kinds = pytest.mark.parametrize("kind", ["orthonormal", "independent"])
 
 
-@criteria
-@kinds
+@every(("criterion", "kind"), [*zip(CRITERIA.values(), 2 * ("orthonormal", "independent"), strict=True)])
 def test_rank_one_forms_agree(criterion, kind):
     V = vectors(kind)
     assert np.linalg.matrix_rank(V) == 5

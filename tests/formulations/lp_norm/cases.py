@@ -62,6 +62,18 @@ def learned(kind, p):
     return optimum(lp_norm.primal(GRAMS, y_of(kind), p=p, loss=loss_of(kind)), TIGHT)
 
 
+@cache
+def blocked(kind, p):
+    """The same problem in its block-norm form."""
+    machine = lp_norm.block_norm(GRAMS, y_of(kind), r=block_exponent(p), loss=loss_of(kind))
+    return optimum(machine)
+
+
+def alternating(kinds, values):
+    """The losses, each with one of the values in turn."""
+    return [(kind, values[k % len(values)]) for k, kind in enumerate(kinds)]
+
+
 def near(value, other, tolerance=1e-6):
     return abs(value - other) <= tolerance * max(1.0, abs(other))
 

@@ -16,15 +16,17 @@ from tests.formulations.lp_norm.cases import (
     APART,
     EXPONENTS,
     GRAMS,
+    KINDS,
     SMOOTH,
     TIGHT,
     TOGETHER,
     N,
     Y,
+    alternating,
     block_exponent,
+    blocked,
     factors,
     forms,
-    kinds,
     learned,
     loss_of,
     near,
@@ -110,13 +112,16 @@ def test_a_one_class_machine_of_an_earlier_solve_is_not_taken_for_that_of_an_end
     assert optimum(formulation, 1e-6).alpha.sum() == pytest.approx(1, abs=1e-6)
 
 
-@kinds
-def test_the_value_falls_with_p_and_is_continuous(kind):
+@every(
+    ("kind", "exponents"),
+    [("hinge", EXPONENTS), ("squared", EXPONENTS), *((kind, (1.0, 4 / 3, np.inf)) for kind in KINDS)],
+)
+def test_the_value_falls_with_p_and_is_continuous(kind, exponents):
     """The unit balls grow with p; the ball of p is inside M^(1 - 1/p) times that of 1, and so on."""
-    values = [learned(kind, p).upper for p in EXPONENTS]
+    values = [learned(kind, p).upper for p in exponents]
     assert (np.diff(values) <= 1e-7 * max(1.0, values[0])).all()
     M = len(GRAMS)
-    for p, value in zip(EXPONENTS, values, strict=True):
+    for p, value in zip(exponents, values, strict=True):
         assert value >= values[0] / M ** (1 - 1 / p) - 1e-7  # p -> 1: Lanckriet
         assert value <= values[-1] * M ** (1 / p) + 1e-7 * values[-1]  # p -> inf: the sum kernel
 
@@ -130,12 +135,10 @@ def test_close_exponents_have_close_values():
         assert near(solved(lp_norm.primal(GRAMS, Y, p=p).dual()), values[p])
 
 
-@pytest.mark.parametrize("kind", SMOOTH)
-@every("p", [1.0, 4 / 3, 3.0, np.inf])
+@every(("kind", "p"), [*alternating(SMOOTH, (1.0, 4 / 3, 3.0, np.inf)), *((kind, 4 / 3) for kind in SMOOTH)])
 def test_proposition_7_has_one_machine(kind, p):
     """The weights of the block-norm machine are theta, and the predictions are the same."""
-    found = learned(kind, p)
-    block = optimum(lp_norm.block_norm(GRAMS, y_of(kind), r=block_exponent(p), loss=loss_of(kind)))
+    found, block = learned(kind, p), blocked(kind, p)
     assert block.decision_function() == pytest.approx(found.decision_function(), abs=1e-4)
     assert block.weights == pytest.approx(found.weights, abs=1e-3)
 
@@ -147,8 +150,10 @@ def test_the_sum_kernel_is_r_2_and_p_inf():
         assert block.weights == pytest.approx(np.ones(3))
 
 
-@pytest.mark.parametrize("kind", ["hinge", "squared", "epsilon_insensitive", "one_class"])
-@every("r", [2.5, 4.0, np.inf])
+@every(("kind", "r"), [
+    *(("hinge", r) for r in (2.5, 4.0, np.inf)),
+    *alternating(("squared", "epsilon_insensitive", "one_class"), (2.5, 4.0, np.inf)),
+])  # fmt: skip
 def test_r_above_2_is_a_maximum_over_weights(kind, r):
     """Kloft 3.3: jointly concave in (alpha, theta), p = r / (r - 2); omega = 1 / theta."""
     y, loss = y_of(kind), loss_of(kind)

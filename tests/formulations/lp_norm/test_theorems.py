@@ -15,6 +15,7 @@ from tests.formulations.lp_norm.cases import (
     TIGHT,
     N,
     Y,
+    alternating,
     conjugate,
     forms,
     kinds,
@@ -29,7 +30,7 @@ from tests.problems import crossed, solved
 # ---------------------------------------------------------- Theorem 1 and form (29): Kloft 2.2 and 3.2
 
 
-@pytest.mark.parametrize(("kind", "p"), crossed(KINDS, (1.0, 4 / 3, 2.0, np.inf), usual=(4 / 3,)))
+@pytest.mark.parametrize(("kind", "p"), crossed(KINDS, (1.0, 4 / 3, 2.0, np.inf), ("hinge",), (4 / 3,)))
 def test_theorem_1_from_the_penalised_form(kind, p):
     y, loss, mu = y_of(kind), loss_of(kind), 0.3
     penalised = optimum(lp_norm.tikhonov(GRAMS, y, p=p, penalty=mu, loss=loss))
@@ -51,7 +52,7 @@ def test_theorem_1_from_the_penalised_form(kind, p):
 RADII = {1.0: 1.0, 4 / 3: 0.4, 2.0: 3.0, np.inf: 1.0}
 
 
-@pytest.mark.parametrize(("kind", "p"), crossed(KINDS, RADII, usual=(4 / 3,)))
+@pytest.mark.parametrize(("kind", "p"), crossed(KINDS, RADII, ("hinge",), (4 / 3,)))
 def test_theorem_1_from_the_constrained_form(kind, p):
     y, loss, tau, constrained = y_of(kind), loss_of(kind), RADII[p], learned(kind, p)
     tikhonov = lp_norm.tikhonov_from_ivanov(constrained, loss=loss, tau=tau)
@@ -73,8 +74,7 @@ def test_the_two_maps_of_theorem_1_are_inverse():
     assert back.loss.C == pytest.approx(loss.C, rel=1e-3) and back.loss.tau == pytest.approx(0.4, rel=1e-3)
 
 
-@kinds
-@every("r", [1.0, 4 / 3, 1.5, 2.0, 3.0])
+@pytest.mark.parametrize(("kind", "r"), crossed(KINDS, (1.0, 4 / 3, 1.5, 2.0, 3.0), ("hinge",), (4 / 3,)))
 def test_the_sum_of_powers_is_the_squared_norm_at_another_C(kind, r):
     """Form (29) at C (r/2) B^(r-2), with B the r-norm of the lengths = the dual norm of the sqrt(s_m)."""
     y, loss = y_of(kind), loss_of(kind)
@@ -106,8 +106,7 @@ def test_the_machine_of_the_sum_of_powers_attains_its_value(r):
 # ------------------------------------------------------------- optimality conditions: Kloft 5.1 to 5.3
 
 
-@kinds
-@every("p", [4 / 3, 2.0, 3.0, 10.0])
+@every(("kind", "p"), crossed(KINDS, (4 / 3, 2.0, 3.0, 10.0), ("hinge",)))
 def test_the_weights_follow_from_alpha_and_from_w(kind, p):
     """Kloft 5.1 at a dual solution, and 5.2 at |w_m| = theta_m sqrt(s_m)."""
     found, q = learned(kind, p), conjugate(p)
@@ -129,8 +128,7 @@ def test_sparse_weights_are_on_the_largest_forms(kind):
     assert found.weights @ (s.max() - s) <= 1e-3 * s.max()
 
 
-@kinds
-@every("p", [4 / 3, 3.0])
+@every(("kind", "p"), alternating(KINDS, (3.0, 4 / 3)))
 def test_the_certificate_is_the_duality_gap(kind, p):
     """lower = l - 1/2 |s|_q and upper = C sum V + 1/2 theta's, at the alpha and theta returned."""
     found, loss = learned(kind, p), loss_of(kind)

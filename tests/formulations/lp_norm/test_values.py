@@ -15,9 +15,10 @@ from tests.formulations.lp_norm.cases import (
     KINDS,
     TOGETHER,
     N,
+    alternating,
     block_exponent,
+    blocked,
     factors,
-    kinds,
     learned,
     loss_of,
     near,
@@ -27,20 +28,19 @@ from tests.formulations.lp_norm.cases import (
 from tests.problems import crossed, solved
 
 
-@pytest.mark.parametrize(("kind", "p"), crossed(KINDS, EXPONENTS, usual=(1.0, 4 / 3)))
+@pytest.mark.parametrize(("kind", "p"), crossed(KINDS, EXPONENTS, ("hinge",), (4 / 3,)))
 def test_primal_dual_and_block_norm_have_one_value(kind, p):
     """Kloft 1.1, 1.2 and 3.1: (P), (D) and Proposition 7, for every loss."""
     y, loss = y_of(kind), loss_of(kind)
     found = learned(kind, p)
-    block = optimum(lp_norm.block_norm(GRAMS, y, r=block_exponent(p), loss=loss))
+    block = blocked(kind, p)
     dual = solved(lp_norm.primal(GRAMS, y, p=p, loss=loss).dual())
     block_dual = solved(lp_norm.block_norm(GRAMS, y, r=block_exponent(p), loss=loss).dual())
     assert near(dual, found.upper) and near(block_dual, found.upper)
     assert near(block.upper, found.upper) and near(block.lower, found.lower)
 
 
-@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "one_class"])
-@every("p", [1.0, 4 / 3])
+@every(("kind", "p"), alternating([kind for kind in KINDS if kind != "one_class"], (1.0, 4 / 3)))
 def test_without_intercept(kind, p):
     y, loss = y_of(kind), loss_of(kind)
     found = optimum(lp_norm.primal(GRAMS, y, p=p, loss=loss, bias=False))
@@ -52,13 +52,13 @@ def test_without_intercept(kind, p):
     assert found.upper >= learned(kind, p).lower - 1e-9  # an intercept can only help
 
 
-@pytest.mark.parametrize(("kind", "p"), crossed(KINDS, (1.0, 1.01, 4 / 3, 3.0, np.inf), usual=(4 / 3,)))
+@pytest.mark.parametrize(("kind", "p"), crossed(KINDS, (1.0, 1.01, 4 / 3, 3.0, np.inf), ("hinge",), (4 / 3,)))
 def test_the_penalised_form_has_the_value_of_its_dual(kind, p):
     machine = lp_norm.tikhonov(GRAMS, y_of(kind), p=p, penalty=0.3, loss=loss_of(kind))
     assert near(solved(machine.dual()), optimum(machine).upper)
 
 
-@pytest.mark.parametrize(("kind", "r"), crossed(KINDS, (1.0, 1.1, 4 / 3, 2.0, 4.0), usual=(4 / 3, 4.0)))
+@pytest.mark.parametrize(("kind", "r"), crossed(KINDS, (1.0, 1.1, 4 / 3, 2.0, 4.0), ("hinge",), (4 / 3,)))
 def test_the_sum_of_powers_has_the_value_of_its_dual(kind, r):
     """Kloft 3.2: equation (29), below r = 2 in words and above as the explicit programme."""
     machine = lp_norm.block_norm(GRAMS, y_of(kind), r=r, loss=loss_of(kind), squared=False)
@@ -66,8 +66,7 @@ def test_the_sum_of_powers_has_the_value_of_its_dual(kind, r):
     assert near(solved(machine.dual()), found.upper)
 
 
-@kinds
-@every("E", [APART, TOGETHER], ids=["apart", "together"])
+@every(("kind", "E"), [("hinge", TOGETHER), *alternating(KINDS, (APART, TOGETHER))])
 def test_the_ellipsoid_has_the_value_of_its_corrected_dual(kind, E):
     machine = lp_norm.non_isotropic(GRAMS, y_of(kind), E=E, loss=loss_of(kind))
     found = optimum(machine)
@@ -75,11 +74,10 @@ def test_the_ellipsoid_has_the_value_of_its_corrected_dual(kind, E):
     assert found.weights @ E @ found.weights <= 1 + 1e-9 and found.weights.min() >= 0
 
 
-@kinds
-@every(("l1", "l2"), [(0.5, 0.0), (0.2, 2.0)])
-def test_the_elastic_net_has_three_forms(kind, l1, l2):
+@every(("kind", "prices"), [("hinge", (0.2, 2.0)), *alternating(KINDS, ((0.5, 0.0), (0.2, 2.0)))])
+def test_the_elastic_net_has_three_forms(kind, prices):
     """Over functions, over weights, and the dual; theta_m = |w_m| / (l1 + l2 |w_m|)."""
-    y, loss = y_of(kind), loss_of(kind)
+    (l1, l2), y, loss = prices, y_of(kind), loss_of(kind)
     machine = lp_norm.elastic_net(GRAMS, y, l1=l1, l2=l2, loss=loss)
     found = optimum(machine)
     assert near(solved(machine.dual()), found.upper)

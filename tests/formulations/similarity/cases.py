@@ -31,6 +31,14 @@ BUILDERS = {
 }
 
 
+# Every pair of a programme, a fidelity, and a trace that is given or free.
+PAIRWISE = [
+    (name, fidelity, (k + j) % 2 == 0)
+    for k, name in enumerate(BUILDERS)
+    for j, fidelity in enumerate(FIDELITIES)
+]
+
+
 builders = pytest.mark.parametrize("name", BUILDERS)
 
 

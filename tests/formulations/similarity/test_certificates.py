@@ -9,44 +9,42 @@ import pytest
 import kernelopt as ko
 from formulations import similarity
 from kernelopt import InputError
+from tests.every import every
 from tests.formulations.similarity.cases import (
     BUILDERS,
     FIDELITIES,
+    PAIRWISE,
     RHO,
     TAU,
     N,
     S,
     Y,
-    builders,
     learned,
     near,
     omega_10,
     optimum,
     psd,
     setting,
-    traces,
     within,
 )
 from tests.problems import solved
 
 
-@builders
-@traces
-def test_bounds_hold_for_garbage(name, traced):
-    rng = np.random.default_rng(0)
-    for fidelity in FIDELITIES:
-        formulation, solution = learned(name, fidelity, 2, traced)
-        kept = [(v, v.value) for v in formulation.problem.variables()]
-        candidate = {
-            v: psd(i) if v.ndim == 2 else rng.uniform(0, 1, N)
-            for i, v in enumerate(formulation.problem.variables())
-            if v.name()[0] in "Km"
-        }
-        bounds = ko.certify(formulation.problem, candidate=candidate, alpha=rng.normal(size=N))
-        assert bounds.lower <= solution.upper + 1e-12 and bounds.upper >= solution.lower - 1e-12
-        assert np.isfinite(bounds.upper) and np.isfinite(bounds.lower)
-        for v, value in kept:
-            v.save_value(value)
+@every(("name", "fidelity", "traced"), PAIRWISE)
+def test_bounds_hold_for_garbage(name, fidelity, traced):
+    rng = np.random.default_rng([FIDELITIES.index(fidelity), traced])
+    formulation, solution = learned(name, fidelity, 2, traced)
+    kept = [(v, v.value) for v in formulation.problem.variables()]
+    candidate = {
+        v: psd(i) if v.ndim == 2 else rng.uniform(0, 1, N)
+        for i, v in enumerate(formulation.problem.variables())
+        if v.name()[0] in "Km"
+    }
+    bounds = ko.certify(formulation.problem, candidate=candidate, alpha=rng.normal(size=N))
+    assert bounds.lower <= solution.upper + 1e-12 and bounds.upper >= solution.lower - 1e-12
+    assert np.isfinite(bounds.upper) and np.isfinite(bounds.lower)
+    for v, value in kept:
+        v.save_value(value)
 
 
 def test_bounds_are_found_at_a_small_price():

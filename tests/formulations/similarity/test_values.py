@@ -13,6 +13,7 @@ from tests.every import every
 from tests.formulations.similarity.cases import (
     BUILDERS,
     FIDELITIES,
+    PAIRWISE,
     RHO,
     TAU,
     N,
@@ -66,12 +67,11 @@ def omega_5(kernels, y=Y, C=1.0):
 # ------------------------------------------------------------------------------------- primal and dual
 
 
-@builders
-@fidelities
-@traces
-@every("m", [1, 2])
-def test_primal_and_dual_have_one_value(name, fidelity, traced, m):
-    """Kundu 2.1, 3.4 and 4.1, against their duals by hand."""
+@every(("name", "fidelity", "traced"), PAIRWISE)
+@every("other", [False, True])
+def test_primal_and_dual_have_one_value(name, fidelity, traced, other):
+    """Kundu 2.1, 3.4 and 4.1, against their duals by hand: with one similarity and with two."""
+    m, traced = (1, not traced) if other else (2, traced)
     formulation, solution = learned(name, fidelity, m, traced)
     assert within(solved(formulation.dual()), solution)
 
@@ -101,8 +101,9 @@ def test_the_machine_is_the_svm_at_the_kernel():
         assert solution.weights is None and not solution.learned[0].inductive
 
 
-@builders
-@every("kind", LOSSES)
+@every(("name", "kind"), [
+    (name, kind) for k, name in enumerate(BUILDERS) for kind in LOSSES[k % 2 :: 2]
+])  # fmt: skip
 def test_other_losses_have_the_value_of_their_duals(name, kind):
     case = KINDS[kind]
     y, loss = (None if kind == "one_class" else case.y(N)), case.loss(0.7)

@@ -18,6 +18,7 @@ from kernelopt.errors import (
 )
 from tests.every import every
 from tests.formulations.triplet_lp.cases import (
+    CONES,
     DATA,
     LINEAR,
     TIGHT,
@@ -48,8 +49,7 @@ def test_the_optimum_is_between_zero_and_the_margin_of_every_triplet(seed, expon
     assert 0.0 <= solution.value <= 0.7 * len(triplets)
 
 
-@cones
-@every("kind", ["plain", "semidefinite"])
+@every(("cone", "kind"), [*zip(CONES, ("plain", "semidefinite", "plain"), strict=True)])
 def test_without_prices_it_is_solved_and_never_called_optimal_wrongly(kind, cone):
     grams, triplets, groups = DATA[kind](1, *((8, 10) if cone == "psd" else ()))
     formulation = formulated(grams, triplets, groups, gamma1=0.0, gamma2=0.0, cone=cone)
@@ -97,12 +97,12 @@ def one_kernel(rng):
 
 def test_one_kernel_in_closed_form():
     rng, moved = np.random.default_rng(0), 0
-    for _ in range(50):
+    for _ in range(25):
         K, triplets, gamma1, gamma2, value = one_kernel(rng)
         solution = optimum(K[None], triplets, [0], gamma1=gamma1, gamma2=gamma2)
         assert near(solution.value, value, TIGHT)
         moved += solution.weights[0] != 0
-    assert moved >= 15  # not all collapse
+    assert moved >= 8  # not all collapse
 
 
 def test_two_triplets_by_hand():
@@ -169,8 +169,7 @@ def test_contradictions_warn_when_built_and_explain_shows_the_cycle():
 
 
 @cones
-@every("kind", ["plain", "semidefinite"])
-@every("gamma2", [0.0, 0.02])
+@every(("kind", "gamma2"), [("plain", 0.0), ("semidefinite", 0.02)])
 def test_zero_weights_are_optimal_exactly_above_gamma1_max(kind, cone, gamma2):
     grams, triplets, groups = DATA[kind](0, 8, 10)
     options = {"gamma2": gamma2, "cone": cone}

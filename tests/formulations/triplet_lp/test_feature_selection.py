@@ -11,7 +11,8 @@ from kernelopt.errors import (
     InputError,
     ShapeError,
 )
-from tests.formulations.triplet_lp.cases import blobs, cones, dominance, formulated, optimum, planted
+from tests.every import every
+from tests.formulations.triplet_lp.cases import blobs, dominance, formulated, optimum, planted
 
 # ---------------------------------------------------------------- Fung 6.1 and 6.2: the learned kernel
 
@@ -59,8 +60,10 @@ def test_the_kernel_goes_to_new_points_and_no_machine_does():
 # -------------------------------------------------------------------------------------------- features
 
 
-@pytest.mark.parametrize("informative", [[5], [2, 6]])
-@cones
+@every(
+    ("informative", "cone"),
+    [([5], "dominant"), ([2, 6], "dominant"), ([5], "psd"), ([2, 6], "nonnegative")],
+)
 def test_planted_features_are_found_and_the_others_are_out(informative, cone):
     grams, triplets, groups, _ = planted(0, informative)
     top = triplet_lp.gamma1_max(grams, triplets, gamma2=0.001, groups=groups, cone=cone)

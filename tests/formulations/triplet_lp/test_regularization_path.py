@@ -14,6 +14,7 @@ from kernelopt.errors import (
     ConditionWarning,
     ConvergenceWarning,
 )
+from tests.every import every
 from tests.formulations.triplet_lp.cases import (
     CONIC,
     TIGHT,
@@ -33,8 +34,10 @@ from tests.formulations.triplet_lp.cases import (
 path_module = import_module("formulations.triplet_lp.regularization_path")  # the function hides it
 
 
-@cones
-@pytest.mark.parametrize("grouped", [False, True])
+@every(
+    ("cone", "grouped"),
+    [("dominant", True), ("dominant", False), ("psd", True), ("nonnegative", False)],
+)
 def test_the_path_is_that_of_separate_solves(cone, grouped):
     grams, triplets, groups = semidefinite(2, 8, 12)
     groups = groups if grouped else None
