@@ -20,8 +20,16 @@ settings.register_profile("kernelopt", deadline=None, derandomize=True, max_exam
 settings.load_profile("kernelopt")
 
 
+COMPILED_FIRST = "test_spectra.py"  # needs nearly all functions that numba compiles, for some 15 seconds
+
+
 def pytest_collection_modifyitems(items):
-    """An id with a memory address differs between processes, and pytest-xdist refuses to run."""
+    """Order the tests, and refuse an id with a memory address, which would differ between processes.
+
+    Where the cache of numba is empty, the first process compiles, while the tests of the second one do not
+    need these functions yet. In another order both would compile them.
+    """
+    items.sort(key=lambda item: item.path.name != COMPILED_FIRST)
     unstable = [item.nodeid for item in items if " at 0x" in item.nodeid]
     if unstable:
         raise pytest.UsageError(f"test ids must be the same in every run, got {unstable[0]}. Pass ids=.")

@@ -27,11 +27,15 @@ def to_median(V: Array, S: Array, step: float, X: Array) -> float:
             x = min(max(v, low), high)
             x = max(x, v - 2 * step) if v > high else min(x, v + 2 * step)
         else:
-            for k in range(m):
-                middle[k] = S[k, p]
-            for j in range(m + 1):
-                middle[m + j] = v + (m - 2 * j) * step
-            x = np.sort(middle)[m]
+            for j in range(m + 1):  # ascending
+                middle[j] = v + (2 * j - m) * step
+            for k in range(m):  # insertion: numba would compile numpy's sort for a second
+                position = m + 1 + k
+                while position > 0 and middle[position - 1] > S[k, p]:
+                    middle[position] = middle[position - 1]
+                    position -= 1
+                middle[position] = S[k, p]
+            x = middle[m]
         X[p] = x
         for k in range(m):
             total += abs(x - S[k, p])

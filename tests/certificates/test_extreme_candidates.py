@@ -169,7 +169,7 @@ def bracket(form: str, loss: str) -> tuple[float, float]:
     """Bounds of the optimum from a solve of a problem of its own; the widest where it fails."""
     try:
         with np.errstate(all="ignore"):
-            found = quietly(ko.solve, FORMS[form](*LOSSES[loss])[0], time_limit=2)
+            found = quietly(ko.solve, FORMS[form](*LOSSES[loss])[0], "exact")
     except ko.KerneloptError:
         return -np.inf, np.inf
     return found.lower, found.upper

@@ -44,15 +44,18 @@ def slow_linear():
 
 TIGHT = {"eps_abs": 1e-14, "eps_rel": 1e-14, "max_iters": 4000}
 
+# SCS and HiGHS run on when their call has been left: their own limits, in seconds, end them in these tests.
+RUN_ON = 1.2
+
 
 SLOW = [
     (
         lambda: slow(55),
         SolverAttempt("CLARABEL", {"time_limit": 60.0}),
     ),  # building its matrices cannot be ended: 0.2 s
-    (lambda: slow(70), SolverAttempt("SCS", {**TIGHT, "time_limit_secs": 2.5})),
+    (lambda: slow(70), SolverAttempt("SCS", {**TIGHT, "time_limit_secs": RUN_ON})),
     (lambda: slow(30), SolverAttempt("CVXOPT")),
-    (slow_linear, SolverAttempt("HIGHS", {"time_limit": 2.5})),
+    (slow_linear, SolverAttempt("HIGHS", {"time_limit": RUN_ON})),
 ]
 
 
@@ -110,7 +113,7 @@ def test_a_watched_problem_has_the_same_answer(make):
 @slow_solves
 def test_what_a_watch_raises_ends_the_solve_at_once(name, make, attempt):
     problem = make()
-    watch = after(0.8, Ended("enough"))
+    watch = after(0.4, Ended("enough"))
     with pytest.raises(Ended, match="enough"):
         conic.run_solver(problem, attempt, watch=watch)
     calls = np.diff(watch.calls)
@@ -126,7 +129,7 @@ def test_what_a_watch_raises_ends_the_solve_at_once(name, make, attempt):
 def test_control_c_ends_the_solve_at_once(name, make, attempt):
     """SCS takes the signal for itself while it works."""
     problem = make()
-    pressed = threading.Timer(0.7, os.kill, [os.getpid(), signal.SIGINT])
+    pressed = threading.Timer(0.4, os.kill, [os.getpid(), signal.SIGINT])
     compiled = []
     started = time.perf_counter()
 
@@ -138,7 +141,7 @@ def test_control_c_ends_the_solve_at_once(name, make, attempt):
     with pytest.raises(KeyboardInterrupt):
         conic.run_solver(problem, attempt, watch=watch)
     assert time.perf_counter() - started < 5
-    assert time.perf_counter() - compiled[0] < 1.7
+    assert time.perf_counter() - compiled[0] < 1.4
     assert no_worker_is_left(30)
     with pytest.raises(KeyboardInterrupt):  # Python has its handler back
         signal.raise_signal(signal.SIGINT)
@@ -196,7 +199,7 @@ def test_convexity_errors_are_not_swallowed_under_a_watch():
 @pytest.mark.parametrize("solver", ["CLARABEL", "SCS"])
 def test_a_cone_programme_can_be_watched(solver):
     program = cone_program(slow(55), solver)
-    options = {} if solver == "CLARABEL" else {**TIGHT, "time_limit_secs": 2.5}
+    options = {} if solver == "CLARABEL" else {**TIGHT, "time_limit_secs": RUN_ON}
     watch = after(0.2, Ended())
     with pytest.raises(Ended):
         program.solve(watch=watch, **options)

@@ -107,8 +107,11 @@ def test_a_stack_of_stacks_is_its_matrices(make):
 
 
 @stacks
-@every("indices", [[-1, 0], [0, 0], slice(None, None, -1), "mask"], ids=str)
-@every("warm", [False, True], ids=["cold", "warm"])
+@every(
+    "indices, warm",
+    [([-1, 0], False), ([-1, 0], True), ([0, 0], False), (slice(None, None, -1), True), ("mask", False)],
+    ids=str,
+)
 def test_a_subset_has_the_matrices_it_names(make, indices, warm):
     grams, Ks = make(), np.asarray(make())
     if warm:

@@ -26,7 +26,7 @@ SEMIDEFINITE = {name for name in FORMS if "free sign" in name or "PSD" in name o
 
 @pytest.mark.parametrize(
     ("loss", "name"),
-    crossed((case.name for case in CASES), FORMS, usual=("combination", "variable list, norm 3")),
+    crossed((case.name for case in CASES), FORMS, ("hinge",), ("combination", "variable list, norm 3")),
 )
 @biases
 def test_value_is_that_of_the_dual(loss, bias, name):
@@ -56,9 +56,14 @@ def test_value_is_that_of_the_dual(loss, bias, name):
 
 
 @cases
-@every("p", [1, 1.5, 2, np.inf])
-def test_learned_weights_in_a_ball(case, p):
+def test_learned_weights_in_a_ball(case):
     """min over |theta|_p <= 1 is max l(a) - 1/2 |(a'K_m a)_m|_q, 1/p + 1/q = 1."""
+    exponents = [1, 1.5, 2, np.inf]
+    for p in exponents if case.name == "hinge" else [exponents[CASES.index(case) % 4]]:
+        check_learned_weights(case, p)
+
+
+def check_learned_weights(case, p):
     theta, a, s = weights(nonneg=True), cp.Variable(N), cp.Variable(3)
     risk = ko.risk(ko.combine(theta, KS), case.y(N), case.loss(C), case.name != "one_class")
     q = {1: np.inf, np.inf: 1}.get(p) or p / (p - 1)

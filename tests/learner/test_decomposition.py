@@ -112,8 +112,15 @@ def test_the_pivots_end_at_the_optimum(case, bias, C, kernel):
 
 @cases
 @biases
-@weights
-@kernels
+@every(
+    "C, kernel",
+    [
+        *((1.3, kernel) for kernel in KERNELS),
+        (sample_weights(N), "rank 2"),
+        (1e-3, "rank 1"),
+        (1e3, "full rank"),
+    ],
+)
 def test_a_start_makes_no_difference_to_the_machine(case, bias, C, kernel):
     """The value with a start is that without, which comes from another solver."""
     K, y, loss = KERNELS[kernel](N), case.y(N), case.loss(C)

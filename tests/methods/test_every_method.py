@@ -71,7 +71,22 @@ APPLIES = {
     "triplet_lp.feature_selection": ("exact", "column-generation"),
 }
 PAIRS = [(name, method) for name in ENTRIES for method in METHODS]
-pairs = pytest.mark.parametrize(("name", "method"), PAIRS, ids=[f"{n}-{m}" for n, m in PAIRS])
+SECONDS_EACH = {  # many steps: the same two methods are quicker with restricted_spectral and hard_margin
+    ("similarity.single_kernel", "cutting-plane"),
+    ("similarity.single_kernel", "mirror-descent"),
+    ("similarity.kernel_per_similarity", "mirror-descent"),
+    ("lanckriet.soft_margin", "mirror-descent"),
+    ("lanckriet.soft_margin_squared", "mirror-descent"),
+    ("lanckriet.qcqp", "mirror-descent"),
+    ("lanckriet.block_norm", "mirror-descent"),
+}
+pairs = pytest.mark.parametrize(
+    ("name", "method"),
+    [
+        pytest.param(*pair, marks=[pytest.mark.slow] if pair in SECONDS_EACH else [], id="-".join(pair))
+        for pair in PAIRS
+    ],
+)
 
 
 def example(name):

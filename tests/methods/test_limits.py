@@ -242,11 +242,11 @@ def test_weights_without_signs_can_be_interrupted(name):
 
 
 SMALL = {
-    "weights of free sign": lambda: free(20),
+    "weights of free sign": lambda: free(12),
     "ball": lambda: ball(20, 3),
     "ball, logistic": lambda: ball(20, 3, ko.logistic(C=10.0)),
     "ball, maximised": lambda: negated(ball(20, 3)),
-    "near a similarity": lambda: near(12),
+    "near a similarity": lambda: near(8),
 }
 SUITS = {
     "exact": tuple(SMALL),

@@ -57,12 +57,12 @@ def test_a_ball_has_one_value_however_it_is_written(name):
 
 def test_a_sum_of_entries_is_no_entry():
     """The objective with 0.3 sum(mu) is that with 0.3 (mu_0 + mu_1 + mu_2), for a method that reads it."""
-    values = []
+    values, n = [], 6
     for price in (cp.sum, lambda mu: mu[0] + mu[1] + mu[2]):
-        mu, K = cp.Variable(3, nonneg=True), cp.Variable((N, N), PSD=True)
-        risk = ko.risk(K + ko.combine(mu, stack(N)), labels(N), ko.hinge())
-        objective = risk + 0.3 * price(mu) + 0.1 * cp.sum_squares(K - stack(N)[0])
-        problem = cp.Problem(cp.Minimize(objective), [cp.trace(K) == N, cp.sum(mu) <= 1])
+        mu, K = cp.Variable(3, nonneg=True), cp.Variable((n, n), PSD=True)
+        risk = ko.risk(K + ko.combine(mu, stack(n)), labels(n), ko.hinge())
+        objective = risk + 0.3 * price(mu) + 0.1 * cp.sum_squares(K - stack(n)[0])
+        problem = cp.Problem(cp.Minimize(objective), [cp.trace(K) == n, cp.sum(mu) <= 1])
         values.append(ko.solve(problem, "mirror-descent", tol=1e-4))
     one, other = values
     assert one.lower <= other.upper + 1e-9 and other.lower <= one.upper + 1e-9

@@ -6,6 +6,8 @@ is divided by c as well. So are the optimum, both bounds and every dual variable
 
 from __future__ import annotations
 
+from functools import cache
+
 import cvxpy as cp
 import numpy as np
 import pytest
@@ -151,35 +153,39 @@ def test_multipliers_and_inner_variables_are_those_of_the_user():
     assert alphas[1] == pytest.approx(alphas[0], abs=1e-5 * np.abs(alphas[0]).max())
 
 
+@cache
+def value_in_a_ball(method, r):
+    stack, y, _ = sample()
+    mu = cp.Variable(3, nonneg=True)
+    risk = ko.risk(ko.combine(mu, stack / r), y, ko.hinge(2.0))
+    return ko.solve(cp.Problem(cp.Minimize(risk), ko.lp_ball(mu, 2, r)), method, tol=TOLERANCE).value
+
+
 @pytest.mark.parametrize("method", ["exact", "cutting-plane", "interleaved", "block-descent"])
 @pytest.mark.parametrize("radius", [1e-10, 1e8])
 def test_the_unit_of_the_weights_is_none_of_the_result(method, radius):
-    stack, y, _ = sample()
+    assert value_in_a_ball(method, radius) == pytest.approx(value_in_a_ball(method, 1.0), rel=TOLERANCE)
 
-    def value(r):
-        mu = cp.Variable(3, nonneg=True)
-        risk = ko.risk(ko.combine(mu, stack / r), y, ko.hinge(2.0))
-        return ko.solve(cp.Problem(cp.Minimize(risk), ko.lp_ball(mu, 2, r)), method, tol=TOLERANCE).value
 
-    assert value(radius) == pytest.approx(value(1.0), rel=TOLERANCE)
+SCALED = {
+    "squared": lambda t: ko.squared(3.0),
+    "epsilon_insensitive": lambda t: ko.epsilon_insensitive(3.0 * t, 0.1 * t),
+}
+
+
+@cache
+def value_of_targets(method, loss, t):
+    stack, _, targets = sample()
+    mu = cp.Variable(3, nonneg=True)
+    risk = ko.risk(ko.combine(mu, stack), t * targets, SCALED[loss](t))
+    return ko.solve(cp.Problem(cp.Minimize(risk), ko.lp_ball(mu, 2)), method, tol=TOLERANCE).value
 
 
 @pytest.mark.parametrize("method", ["exact", "cutting-plane", "interleaved"])
-@every("unit", [1e-6, 1e6])
-@pytest.mark.parametrize(
-    "loss",
-    [lambda t: ko.squared(3.0), lambda t: ko.epsilon_insensitive(3.0 * t, 0.1 * t)],
-    ids=["squared", "epsilon"],
-)
-def test_the_unit_of_the_targets_is_none_of_the_result(method, unit, loss):
-    stack, _, targets = sample()
-
-    def value(t):
-        mu = cp.Variable(3, nonneg=True)
-        risk = ko.risk(ko.combine(mu, stack), t * targets, loss(t))
-        return ko.solve(cp.Problem(cp.Minimize(risk), ko.lp_ball(mu, 2)), method, tol=TOLERANCE).value
-
-    assert value(unit) / unit**2 == pytest.approx(value(1.0), rel=TOLERANCE)
+@every("loss, unit", [("squared", 1e-6), ("epsilon_insensitive", 1e6)])
+def test_the_unit_of_the_targets_is_none_of_the_result(method, loss, unit):
+    plain = value_of_targets(method, loss, 1.0)
+    assert value_of_targets(method, loss, unit) / unit**2 == pytest.approx(plain, rel=TOLERANCE)
 
 
 @pytest.mark.parametrize("loss", ["hinge", "squared", "logistic"])

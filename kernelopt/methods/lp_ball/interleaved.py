@@ -31,6 +31,13 @@ REMEDY = "Try method='cutting-plane' or 'exact'."
 Index = NDArray[np.intp]
 
 
+def read_only(rows: Array) -> Array:
+    """Return a view that cannot be written to: numba compiles a function for each sort of array."""
+    view = rows.view()
+    view.flags.writeable = False
+    return view
+
+
 class RowCache:
     """Rows of all kernels: views of a stored array, else a least-recently-used cache of limited size.
 
@@ -48,14 +55,15 @@ class RowCache:
         self.held = isinstance(grams.storage, ArrayStorage)
         m, n = len(grams), grams.n_points
         if self.held:
-            self.store = np.ascontiguousarray(np.asarray(grams), dtype=float)
+            self.rows = read_only(np.ascontiguousarray(np.asarray(grams), dtype=float))
             return
         slots = min(n, max(fewest, int(size // (8 * m * n))))
         self.store = np.empty((m, slots, n))
+        self.rows = read_only(self.store)
         self.slot: OrderedDict[int, int] = OrderedDict()  # of each point, in the order of last use
 
     def fetch(self, points: Index) -> Index:
-        """Return the positions in `store` of the rows of these points; rows not yet held are evaluated."""
+        """Return the positions in `rows` of the rows of these points; rows not yet held are evaluated."""
         if self.held:
             return points
         for point in points.tolist():
@@ -102,7 +110,7 @@ class InterleavedRun:
     def __init__(self, read: BallProblem, size: int, memory: float, w: Array, alpha: Array | None) -> None:
         self.read, self.size = read, size
         self.curve = read.loss.curve(read.y)
-        self.rows = RowCache(read.grams, memory, 2 * size)
+        self.cache = RowCache(read.grams, memory, 2 * size)
         initial = np.zeros(read.y.size) if alpha is None else alpha
         self.alpha = np.ascontiguousarray(read.loss.project(initial, read.y, read.bias))
         started = alpha is not None and alpha.any()  # from alpha = 0 the images are known to be zero
@@ -121,14 +129,14 @@ class InterleavedRun:
         curve = self.curve
         g = self.weights @ self.images + curve.curvature * self.alpha - curve.linear
         Q, violation = working_set(curve, self.alpha, g, self.size, self.read.bias)
-        slots = self.rows.fetch(Q)
-        block = compiled(combined_block)(self.rows.store, slots, Q, self.weights)
+        slots = self.cache.fetch(Q)
+        block = compiled(combined_block)(self.cache.rows, slots, Q, self.weights)
         a = self.alpha[Q]
         parts = (part[Q] for part in curve[1:])
         self.smo(block, *parts, a, g[Q], VIOLATION_SHARE * violation, STEPS_PER_ENTRY * Q.size)
         steps = a - self.alpha[Q]
         moved = np.flatnonzero(steps)
-        compiled(add_rows)(self.rows.store, slots[moved], steps[moved], self.images)
+        compiled(add_rows)(self.cache.rows, slots[moved], steps[moved], self.images)
         self.alpha[Q] = a
         return violation
 

@@ -89,11 +89,16 @@ def check(problem, optimum, gap, **options):
 GAP = {"l1": 1e-1, "frobenius": 5e-4, "squared_frobenius": 1e-4}
 
 
-# A fidelity is a sum over the similarities, whichever it is: their number is varied for one of them.
-@forms
+# Of the pairs of a form and a fidelity, six are here and the other three have points without labels. A
+# fidelity is a sum over the similarities, whichever it is: their number is varied for one of them.
 @pytest.mark.parametrize(
-    ("fidelity", "m"),
-    [*((fidelity, 2) for fidelity in FIDELITIES), *(("squared_frobenius", m) for m in (1,))],
+    ("form", "fidelity", "m"),
+    [
+        *(("ESKL", fidelity, 2) for fidelity in ("l1", "squared_frobenius")),
+        *(("EMKL", fidelity, 2) for fidelity in ("l1", "frobenius")),
+        *(("REKL", fidelity, 2) for fidelity in ("frobenius", "squared_frobenius")),
+        ("EMKL", "squared_frobenius", 1),
+    ],
 )
 def test_it_brackets_the_exact_optimum(form, fidelity, m):
     formulation, dual = learning(form, fidelity, m)
@@ -112,8 +117,10 @@ LOSSES = {
 }
 
 
-@every("form", ["ESKL", "EMKL"])
-@pytest.mark.parametrize("name", LOSSES)
+# The loss enters through the machine alone, which several kernels have in common in one form.
+@pytest.mark.parametrize(
+    ("form", "name"), [*(("ESKL", name) for name in LOSSES), ("EMKL", "squared"), ("EMKL", "one_class")]
+)
 def test_any_loss(form, name):
     loss, make = LOSSES[name]
     y = np.ones(N) if make is None else make(N)
@@ -121,8 +128,9 @@ def test_any_loss(form, name):
     check(formulation.problem, solved(dual()), 1e-3)
 
 
-@forms
-@fidelities
+@pytest.mark.parametrize(
+    ("form", "fidelity"), [("ESKL", "frobenius"), ("EMKL", "squared_frobenius"), ("REKL", "l1")]
+)
 def test_points_without_labels(form, fidelity):
     formulation, dual = learning(form, fidelity, labelled=8)
     solution = check(formulation.problem, solved(dual()), 2 * GAP[fidelity])
@@ -189,10 +197,15 @@ MU = {
 }
 
 
+# The set and the loss do not meet: every loss on one set, every set with one loss.
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-@every("name", MU)
-def test_weights_of_kernels(case, name):
+def test_weights_of_kernels(case):
     """l1-MKL is mirror descent with the entropy of vectors."""
+    for name in MU if case.name == "hinge" else [list(MU)[CASES.index(case) % len(MU)]]:
+        check_weights(case, name)
+
+
+def check_weights(case, name):
     mu = cp.Variable(3, nonneg=True, name="mu")
     risk = ko.risk(ko.combine(mu, KS), case.y(N), case.loss(1.3))
     problem = cp.Problem(cp.Minimize(risk), [MU[name](mu)])
@@ -225,7 +238,7 @@ def test_several_risks(shared):
     assert len(solution.alpha) == 2 and len(solution.certificate.alphas) == 2
 
 
-@pytest.mark.parametrize("norm", [2, 3, 6, np.inf])
+@pytest.mark.parametrize("norm", [2, 3, np.inf])
 def test_norms_over_kernels(norm):
     K, L = kernel("K"), kernel("L")
     objective = ko.risk([K, L], Y, ko.hinge(), norm=norm) + near(K) + near(L, 1)
@@ -289,8 +302,16 @@ def test_projection_sharpens_the_bound_of_the_averaged_dual(form):
     assert at_points == pytest.approx(read.lower(sharp), rel=1e-9)
 
 
-@forms
-@fidelities
+@pytest.mark.parametrize(
+    ("form", "fidelity"),
+    [
+        ("ESKL", "l1"),
+        ("ESKL", "squared_frobenius"),
+        ("EMKL", "frobenius"),
+        ("REKL", "l1"),
+        ("REKL", "squared_frobenius"),
+    ],
+)
 def test_minorants_are_below_everywhere(form, fidelity):
     """Any alpha, any gamma, any subgradients; tight where they come from."""
     rng = np.random.default_rng(0)

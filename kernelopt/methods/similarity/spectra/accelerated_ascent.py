@@ -39,6 +39,25 @@ RESCALING = 0.1  # the first point is rescaled where the best factor is below th
 MIN_LIPSCHITZ = 1e-200  # the estimate must stay positive, as it is a divisor
 
 
+def prepare_start(data: ProblemData, weights: Array, tol: float, state: State) -> None:
+    """Rescale the first alpha, and estimate the first Lipschitz constant L.
+
+    alpha becomes t alpha until t >= RESCALING. t = linear'alpha / alpha'(f + diag(curvature) alpha) maximises
+    l(t alpha) - t^2 alpha'f / 2, the objective on the ray with fixed kernels and gamma. For large C the given
+    alpha may be too long by powers of ten. L = f'alpha / |alpha|^2 is a Rayleigh quotient of
+    sum_i K_i / gamma_i. It is made once, so that it is not compiled.
+    """
+    alpha, f = state.alpha, state.predictor
+    for _ in range(MAX_ROUNDS):
+        evaluate(alpha, data, weights, GAMMA_ACCURACY * tol, state)
+        square, form = float(alpha @ alpha), float(f @ alpha)
+        state.warm[LIPSCHITZ] = form / square if square > 0 and form > 0 else 1.0
+        inner, curved = float(data.linear @ alpha), form + float(data.curvature @ alpha**2)
+        if not 0 < inner < RESCALING * curved:
+            break
+        alpha *= inner / curved
+
+
 @compiled
 def maximize(data: ProblemData, weights: Array, tol: float, steps: int, state: State) -> tuple[float, float]:
     """Ascend until the gap of `inner_gap` is at most `tol` or rounding, or `steps` steps are done.
@@ -51,8 +70,6 @@ def maximize(data: ProblemData, weights: Array, tol: float, steps: int, state: S
     Math. 15 (2015)): near the optimum the differences of values are rounding.
     """
     x = state.alpha.copy()
-    if state.warm[LIPSCHITZ] == 0:
-        x = rescaled_start(x, data, weights, GAMMA_ACCURACY * tol, state)
     candidate, point, f, value_at_point, is_step = x, x, x, 0.0, False
     momentum, steps_done = 1.0, 0
     while True:  # is_step: candidate is a proximal step from `point`, else the next `point` itself
@@ -60,8 +77,6 @@ def maximize(data: ProblemData, weights: Array, tol: float, steps: int, state: S
         predictor = state.predictor.copy()
         if not is_step:
             f, value_at_point = predictor, value
-            if state.warm[LIPSCHITZ] == 0:
-                state.warm[LIPSCHITZ] = first_lipschitz(x, f)
         elif rejected(state.warm[LIPSCHITZ], point, candidate, value - value_at_point, f, predictor):
             state.warm[LIPSCHITZ] *= GROW
         else:
@@ -84,25 +99,6 @@ def maximize(data: ProblemData, weights: Array, tol: float, steps: int, state: S
                 candidate = point
                 continue
         candidate, is_step = proximal_step(point, f, data, state), True
-
-
-@compiled
-def rescaled_start(alpha: Array, data: ProblemData, weights: Array, tol: float, state: State) -> Array:
-    """Return a first point on the ray of alpha: alpha becomes t alpha until t >= RESCALING.
-
-    t = linear'alpha / alpha'(f + diag(curvature) alpha) maximises l(t alpha) - t^2 alpha'f / 2, the objective
-    on the ray with fixed kernels and gamma. For large C the given alpha may be too long by powers of ten.
-    """
-    for _ in range(MAX_ROUNDS):
-        evaluate(alpha, data, weights, tol, state)
-        inner, form = 0.0, 0.0
-        for k in range(alpha.size):
-            inner += data.linear[k] * alpha[k]
-            form += (state.predictor[k] + data.curvature[k] * alpha[k]) * alpha[k]
-        if not 0 < inner < RESCALING * form:
-            break
-        alpha = alpha * (inner / form)
-    return alpha
 
 
 @compiled(any_order=True)
@@ -212,16 +208,6 @@ def inner_gap(loss: float, data: ProblemData, slack: float, state: State) -> flo
         most = max(most, state.forms[i] / state.gamma[i] ** 2)
         now += state.forms[i] / state.gamma[i]
     return float(primal + most / 2 - (loss - now / 2))
-
-
-@compiled
-def first_lipschitz(x: Array, f: Array) -> float:
-    """Return the first Lipschitz estimate f'x / |x|^2, a Rayleigh quotient of sum_i K_i / gamma_i."""
-    square, form = 0.0, 0.0
-    for k in range(x.size):
-        square += x[k] * x[k]
-        form += f[k] * x[k]
-    return form / square if square > 0 and form > 0 else 1.0
 
 
 @compiled(any_order=True)

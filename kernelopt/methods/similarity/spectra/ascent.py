@@ -160,13 +160,15 @@ class Ascent:
 
     def _maximize(self, weights: Array, tol: float, steps: int, watch: Watch | None) -> tuple[float, float]:
         """Return the value and the gap of `maximize`, in a watched thread where it may take long."""
-        from kernelopt.methods.similarity.spectra.accelerated_ascent import maximize
-        from kernelopt.methods.similarity.spectra.state import STOP
+        from kernelopt.methods.similarity.spectra.accelerated_ascent import maximize, prepare_start
+        from kernelopt.methods.similarity.spectra.state import LIPSCHITZ, STOP
 
         counts, entries = self._state.counts, self._data.bases.size
         counts[STOP] = 0
         if watch is not None:
             watch()
+        if self._state.warm[LIPSCHITZ] == 0:
+            prepare_start(self._data, weights, tol, self._state)
         if watch is None or steps * entries < UNWATCHED_WORK:
             found: tuple[float, float] = maximize(self._data, weights, tol, steps, self._state)
             return found

@@ -57,14 +57,14 @@ def deflate(
         square += u[k] * u[k]
     tol = DEFLATION * EPS * largest
     strength = c * np.sqrt(square)
-    n_poles, deflated_start, n_rotations, previous = 0, n, 0, -1
+    n_poles, deflated_start, n_rotations, previous = 0, n, 0, n  # previous = n: none yet
     previous_pole, previous_component = 0.0, 0.0
     for k in range(n):
         pole, component = spectrum[k], u[k]
         if strength * abs(component) <= tol:
             deflated_start = insert_deflated(poles, components, order, deflated_start, pole, component, k)
             continue
-        if previous >= 0:
+        if previous < n:
             gap, length = pole - previous_pole, np.hypot(component, previous_component)
             cosine, sine = component / length, previous_component / length
             if gap * abs(cosine * sine) <= tol:
@@ -81,7 +81,7 @@ def deflate(
                 order[n_poles] = previous
                 n_poles += 1
         previous, previous_pole, previous_component = k, pole, component
-    if previous >= 0:
+    if previous < n:
         poles[n_poles], components[n_poles], order[n_poles] = previous_pole, previous_component, previous
         n_poles += 1
     return n_poles, n_rotations
