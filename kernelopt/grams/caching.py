@@ -9,12 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from threading import Lock, get_ident
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kernelopt.validation import Array
+
+AnyArray = TypeVar("AnyArray", bound=NDArray[Any])
 
 CACHE_BYTES = 1_000_000_000
 """Largest size of the cache of a stack's matrices, and of the cache of its factors."""
@@ -23,7 +25,7 @@ CHUNK_BYTES = 64_000_000
 """Approximate size of the rows that are held at a time where the matrices are not cached."""
 
 
-def read_only(array: Array) -> Array:
+def read_only(array: AnyArray) -> AnyArray:
     """Return a read-only view of an array."""
     view = array.view()
     view.flags.writeable = False

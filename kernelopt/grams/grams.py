@@ -20,10 +20,11 @@ from kernelopt.grams.arguments import (
 )
 from kernelopt.grams.centered import CenteredStorage
 from kernelopt.grams.evaluated import KernelFunction, KernelStorage, as_kernels
+from kernelopt.grams.given import as_stack
 from kernelopt.grams.normalized import normalized
 from kernelopt.grams.storage import Storage
 from kernelopt.grams.stored import ArrayStorage, IdentityStorage, RankOneStorage
-from kernelopt.validation import Array, as_float_array, as_stack, as_symmetric, shown, whole
+from kernelopt.validation import Array, as_float_array, as_symmetric, shown, whole
 
 
 @final
@@ -86,7 +87,24 @@ class Grams:
 
     @staticmethod
     def from_array(array: ArrayLike, names: Sequence[str] | None = None) -> Grams:
-        """Return the stack of an (m, N, N) array of symmetric matrices, of any signature."""
+        """Return the stack of an (m, N, N) array of symmetric matrices, of any signature.
+
+        Parameters
+        ----------
+        array : array of shape (m, N, N)
+            It is checked in one pass. A relative asymmetry up to 1e-8 is rounding, and is averaged. An array
+            that can be written to is copied, so that the stack stays what it is. An array whose memory is
+            read-only is used as it is, without a copy: call ``array.setflags(write=False)`` on an array that
+            owns its memory, or open a file with ``numpy.load(file, mmap_mode="r")``. A float32 array is kept
+            as float32, at half the memory. Its entries are exact as doubles, and all sums are of doubles.
+        names : sequence of m str, optional
+            The names of the kernels; by default "K[0]", "K[1]", ...
+
+        Raises
+        ------
+        ShapeError, NotFiniteError, NotSymmetricError
+            If it is no such array; the message names the matrix and the entry.
+        """
         stack, largest = as_stack(array)
         listed = None if names is None else as_names(names, len(stack))
         return Grams(ArrayStorage(stack, listed, largest))

@@ -10,53 +10,89 @@ import numpy as np
 from kernelopt.errors import ShapeError
 from kernelopt.grams.caching import cached_array, read_only
 from kernelopt.grams.storage import Storage
-from kernelopt.validation import Array, Index, plain, shown
+from kernelopt.numerics.compiling import compiled
+from kernelopt.numerics.rows import add_rows
+from kernelopt.validation import Array, Floats, Index, plain, shown
+
+COMPILED_ENTRIES = 4_000_000
+"""From this size on loops over an array are compiled. Numpy takes 30 ms there, numba a second to import."""
+
+BLOCK_ENTRIES = 32_768
+"""Entries of all matrices that are combined at a time, where they are copied: 256 kB, for a fast cache."""
 
 
 class ArrayStorage(Storage):
-    """Matrices that are stored as one array."""
+    """Matrices that are stored as one array, of dtype float64 or float32.
+
+    Numbers in single precision are exact as doubles. They are converted where they are used, and all products
+    and sums are doubles. Bounds of rounding errors are therefore the same for both types.
+
+    Attributes
+    ----------
+    array : array of shape (m, N, N)
+    """
 
     def __init__(
-        self, array: Array, names: Sequence[str] | None = None, largest: Array | None = None
+        self, array: Floats, names: Sequence[str] | None = None, largest: Array | None = None
     ) -> None:
         super().__init__(array.shape[0], array.shape[1], names)
-        self._array = read_only(array)
+        self.array = read_only(array)
         if largest is not None:
             self.largest_entries = read_only(largest)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
-        return np.array(self._array, dtype=dtype, copy=copy)
+        return np.array(self.array, dtype=np.float64 if dtype is None else dtype, copy=copy)
 
     def gram(self, i: int) -> Array:
-        return np.asarray(self._array[i])
+        return np.asarray(self.array[i], dtype=np.float64)
 
     def rows(self, chosen: Index) -> Array:
-        return np.asarray(self._array[:, chosen])
+        return np.asarray(self.array[:, chosen], dtype=np.float64)
 
     def _subset(self, chosen: Index) -> Storage:
         steps = np.unique(np.diff(chosen))
         if steps.size > 1 or not (steps > 0).all():
             return super()._subset(chosen)  # a slice of the array needs no copy, other indices would
         part = slice(chosen[0], chosen[-1] + 1, int(steps[0]) if steps.size else 1)
-        return self._sharing(ArrayStorage(self._array[part], self.names[part]), chosen)
+        return self._sharing(ArrayStorage(self.array[part], self.names[part]), chosen)
+
+    @cached_array
+    def diagonals(self) -> Array:
+        return np.array(np.diagonal(self.array, axis1=1, axis2=2), dtype=np.float64, order="C")
+
+    def entries(self, i: Index, j: Index) -> Array:
+        return np.asarray(self.array[:, i, j], dtype=np.float64)
 
     @property
     def rank_bounds(self) -> tuple[int, ...]:
-        nonzero = (np.diagonal(K).any() or K.any() for K in self._array)  # the diagonal is faster to read
+        nonzero = (np.diagonal(K).any() or K.any() for K in self.array)  # the diagonal is faster to read
         return tuple(self.n_points if each else 0 for each in nonzero)
 
     def block(self, rows: slice | Index) -> Storage:
-        return ArrayStorage(self._array[:, rows][:, :, rows], self.names)
+        if isinstance(rows, slice):
+            return ArrayStorage(self.array[:, rows, rows], self.names)
+        return ArrayStorage(self.array[:, rows[:, None], rows], self.names)
 
     def combine(self, w: Array) -> Array:
-        total: Array = np.tensordot(w, self._array, 1)
-        return total
+        if not self.array[0].flags.c_contiguous:
+            return super().combine(w)
+        chosen = np.flatnonzero(w)
+        flat = self.array.reshape(len(self), -1)  # a view, since only the first axis may have a step
+        if chosen.size == len(self) and flat.dtype == np.float64:
+            return np.asarray(w @ flat).reshape(self.shape[1:])
+        total, step = np.zeros(flat.shape[1]), max(1, BLOCK_ENTRIES // max(1, chosen.size))
+        for start in range(0, total.size if chosen.size else 0, step):
+            part = slice(start, start + step)
+            total[part] = w[chosen] @ np.asarray(flat[chosen, part], dtype=np.float64)
+        return total.reshape(self.shape[1:])
 
     def _apply(self, a: Array) -> Array:
-        padded = np.zeros(self.n_points)
-        padded[: a.size] = a
-        images = self._array.reshape(-1, self.n_points) @ padded  # faster than numpy's product of stacks
-        return np.asarray(images.reshape(len(self), -1))
+        if self.array.size < COMPILED_ENTRIES:
+            return np.stack([K[:, : a.size] @ a for K in self])
+        # The matrices are symmetric: only the rows of the support are read.
+        images, support = np.zeros(self.shape[:2]), np.flatnonzero(a)
+        compiled(add_rows)(self.array, support, a[support], images)
+        return images
 
 
 class RankOneStorage(Storage):

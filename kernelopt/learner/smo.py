@@ -121,20 +121,3 @@ def combined_block(rows: Array, slots: Array, columns: Array, weights: Array) ->
                 for j in range(columns.size):
                     block[i, j] += weights[m] * rows[m, slots[i], columns[j]]
     return block
-
-
-def add_rows(rows: Array, slots: Array, steps: Array, images: Array) -> None:
-    """Add sum_i steps_i rows[m, slots_i] to images[m] for every m, four rows at a time."""
-    n = rows.shape[2]
-    for m in range(rows.shape[0]):
-        i = 0
-        while i + 3 < slots.size:
-            p, q, r, s = slots[i], slots[i + 1], slots[i + 2], slots[i + 3]
-            u, v, w, x = steps[i], steps[i + 1], steps[i + 2], steps[i + 3]
-            for j in range(n):
-                images[m, j] += u * rows[m, p, j] + v * rows[m, q, j] + w * rows[m, r, j] + x * rows[m, s, j]
-            i += 4
-        while i < slots.size:
-            for j in range(n):
-                images[m, j] += steps[i] * rows[m, slots[i], j]
-            i += 1

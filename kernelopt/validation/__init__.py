@@ -7,6 +7,7 @@ reads a stack more often than necessary.
 
 from kernelopt.validation.arrays import (
     Array,
+    Floats,
     Index,
     Mask,
     as_float_array,
@@ -20,7 +21,6 @@ from kernelopt.validation.expressions import as_expression
 from kernelopt.validation.labels import as_classes, as_labels, as_targets
 from kernelopt.validation.matrices import (
     PSD_TOLERANCE,
-    as_stack,
     as_symmetric,
     check_psd,
     row_maxima,
@@ -43,6 +43,7 @@ from kernelopt.validation.scalars import (
 __all__ = [
     "PSD_TOLERANCE",
     "Array",
+    "Floats",
     "Index",
     "Mask",
     "as_classes",
@@ -53,7 +54,6 @@ __all__ = [
     "as_labels",
     "as_list",
     "as_path",
-    "as_stack",
     "as_symmetric",
     "as_targets",
     "as_vector",

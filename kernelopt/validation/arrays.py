@@ -16,6 +16,7 @@ from kernelopt.errors import InputError, NotFiniteError, ParameterError, ShapeEr
 from kernelopt.validation.messages import LISTED, kind_of, shortened
 
 Array: TypeAlias = NDArray[np.float64]
+Floats: TypeAlias = NDArray[np.float64] | NDArray[np.float32]
 Index: TypeAlias = NDArray[np.intp]
 Mask: TypeAlias = NDArray[np.bool_]
 
@@ -64,7 +65,7 @@ def plain(value: Any, what: str, error: type[InputError] = ShapeError) -> NDArra
         raise error(f"{wanted} {kind_of(value)}: {failure}. {CONVERT}.") from failure
 
 
-def numeric(value: Any, what: str, error: type[InputError] = ShapeError) -> Array:
+def numeric(value: Any, what: str, error: type[InputError] = ShapeError, *, single: bool = False) -> Array:
     """Return a value as a float64 array of any shape; only arrays of objects are read entry by entry.
 
     Parameters
@@ -74,6 +75,8 @@ def numeric(value: Any, what: str, error: type[InputError] = ShapeError) -> Arra
     what : str
         The name of the argument, for the message.
     error : class of an InputError, default ShapeError
+    single : bool, default False
+        Whether a float32 array stays one.
 
     Raises
     ------
@@ -84,6 +87,8 @@ def numeric(value: Any, what: str, error: type[InputError] = ShapeError) -> Arra
     """
     array = plain(value, what, error)
     kind = array.dtype.kind
+    if single and array.dtype == np.float32:
+        return array
     if kind == "O":
         return of_objects(array, value, what, error)
     if kind not in "biuf":

@@ -1,14 +1,17 @@
-"""Validation of symmetric matrices and of stacks of them."""
+"""Validation of symmetric matrices."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.linalg import issymmetric
 
 from kernelopt.errors import NotPSDError, NotSymmetricError, ShapeError
-from kernelopt.validation.arrays import Array, as_float_array, numeric
+from kernelopt.validation.arrays import Array, Floats, as_float_array
+
+AnyFloats = TypeVar("AnyFloats", NDArray[np.float64], NDArray[np.float32])
 
 SYMMETRY_TOLERANCE = 1e-8  # largest asymmetry relative to the largest entry: about the root of the roundoff
 PSD_TOLERANCE = 1e-8  # smallest eigenvalue allowed, as a negative multiple of the largest one
@@ -40,7 +43,7 @@ def as_symmetric(matrix: Any, what: str) -> Array:
     return symmetrised(array, what)
 
 
-def symmetrised(array: Array, what: str) -> Array:
+def symmetrised(array: AnyFloats, what: str) -> AnyFloats:
     """Return (K + K') / 2 for a finite square matrix that is symmetric up to rounding."""
     if issymmetric(array):
         return array
@@ -55,39 +58,13 @@ def symmetrised(array: Array, what: str) -> Array:
             f"{array[i, j]:.6g} at ({i}, {j}) against {array[j, i]:.6g} at ({j}, {i}). "
             f"If the average is what you mean, pass ({name} + {name}.T) / 2."
         )
-    return (array + array.T) / 2
+    mean: AnyFloats = np.divide(array + array.T, 2, dtype=array.dtype)
+    return mean
 
 
-def row_maxima(array: Array) -> Array:
+def row_maxima(array: Floats) -> Array:
     """Return the largest absolute value along the last axis; NaN for rows with a NaN."""
-    largest: Array = np.maximum(array.max(axis=-1), -array.min(axis=-1))
-    return largest
-
-
-def as_stack(grams: Any, what: str = "grams") -> tuple[Array, Array]:
-    """Return an (m, N, N) stack of symmetric matrices, and the largest absolute entry of each row, (m, N)."""
-    array = numeric(grams, what)
-    if array.ndim == 2 and array.shape[0] == array.shape[1]:
-        raise ShapeError(
-            f"{what} must have shape (m, N, N), got {array.shape}. Wrap a single matrix with {what}[None]."
-        )
-    if array.ndim != 3 or array.shape[1] != array.shape[2]:
-        raise ShapeError(
-            f"{what} must have shape (m, N, N), got {array.shape}. Stack the m square matrices first."
-        )
-    if array.shape[0] == 0 or array.shape[1] == 0:
-        raise ShapeError(
-            f"{what} must hold at least one kernel on one point, got shape {array.shape}. Add a kernel."
-        )
-    largest = row_maxima(array)
-    if not np.isfinite(largest).all():
-        as_float_array(array, what)  # says which entry is not finite
-    stack = np.empty(array.shape)
-    for i, K in enumerate(array):
-        stack[i] = mean = symmetrised(K, f"{what}[{i}]")
-        if mean is not K:
-            largest[i] = row_maxima(mean)
-    return stack, largest
+    return np.asarray(np.maximum(array.max(axis=-1), -array.min(axis=-1)), dtype=np.float64)
 
 
 def smallest_relative_eigenvalue(matrix: Array) -> float:

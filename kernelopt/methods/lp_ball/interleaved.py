@@ -10,13 +10,14 @@ from numpy.typing import NDArray
 
 from kernelopt.certificates.separability import check_separable
 from kernelopt.grams import ArrayStorage, Grams
-from kernelopt.learner.smo import add_rows, combined_block, coordinate_steps, smo_pairs
+from kernelopt.learner.smo import combined_block, coordinate_steps, smo_pairs
 from kernelopt.losses.base import Curve
 from kernelopt.methods.checkpoint import kept
 from kernelopt.methods.control import Control
 from kernelopt.methods.lp_ball.ball_methods import ball_cost, ball_outcome, warm_start
 from kernelopt.methods.method import Cost, Method, Outcome
 from kernelopt.numerics.compiling import compiled
+from kernelopt.numerics.rows import add_rows
 from kernelopt.structure.ball import BallProblem, read_ball
 from kernelopt.structure.structure import Structure
 from kernelopt.validation import Array, whole
@@ -52,10 +53,10 @@ class RowCache:
 
     def __init__(self, grams: Grams, size: float, fewest: int) -> None:
         self.grams = grams
-        self.held = isinstance(grams.storage, ArrayStorage)
         m, n = len(grams), grams.n_points
-        if self.held:
-            self.rows = read_only(np.ascontiguousarray(np.asarray(grams), dtype=float))
+        self.held = isinstance(grams.storage, ArrayStorage)
+        if isinstance(grams.storage, ArrayStorage):
+            self.rows = read_only(np.ascontiguousarray(grams.storage.array))
             return
         slots = min(n, max(fewest, int(size // (8 * m * n))))
         self.store = np.empty((m, slots, n))

@@ -1,0 +1,211 @@
+"""The gate of stacks that are given as arrays: one pass, no needless copy, and single precision."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import kernelopt as ko
+from formulations import lp_norm
+from kernelopt.errors import NotFiniteError, NotSymmetricError
+from kernelopt.grams import ArrayStorage, given, stored
+from kernelopt.grams.given import TILE, as_stack, inspect_bits, inspected
+from kernelopt.numerics.compiling import compiled
+from kernelopt.validation import row_maxima
+from tests.every import every
+from tests.problems import labels, stack
+
+ORDERS = (1, 2, TILE - 1, TILE, TILE + 1, 2 * TILE, 2 * TILE + 37)
+TYPES = (np.float64, np.float32)
+N = 40
+
+
+def symmetric(n, dtype, seed=0):
+    A = np.random.default_rng(seed).normal(size=(n, n)) * 10.0 ** np.arange(n)[::-1].clip(max=4)
+    return (A + A.T).astype(dtype)
+
+
+@pytest.fixture
+def compile_always(monkeypatch):
+    monkeypatch.setattr(given, "COMPILED_ENTRIES", 0)
+    monkeypatch.setattr(stored, "COMPILED_ENTRIES", 0)
+
+
+def positions(n):
+    """Entries in the first, a middle and the last tile, on and off the diagonal."""
+    places = sorted({0, n // 2, min(TILE, n - 1), n - 1})
+    return [(i, j) for i in places for j in places]
+
+
+# ------------------------------------------------------------------------------------ the pass
+
+
+@pytest.mark.parametrize("dtype", TYPES, ids=["double", "single"])
+@pytest.mark.parametrize("n", ORDERS)
+def test_the_pass_finds_the_row_maxima_and_every_asymmetric_or_infinite_entry(n, dtype):
+    K = symmetric(n, dtype)
+    largest, equal = inspected(K, compile_it=True)
+    assert equal and np.array_equal(largest, np.abs(K).max(axis=1))
+    for i, j in positions(n):
+        changed = K.copy()
+        changed[i, j] = np.nextafter(changed[i, j], dtype(np.inf))
+        largest, equal = inspected(changed, compile_it=True)
+        assert equal == (i == j) and np.array_equal(largest, np.abs(changed).max(axis=1)), (i, j)
+        for value in (np.nan, -np.nan, np.inf, -np.inf):
+            changed[i, j] = value
+            assert np.isfinite(inspected(changed, compile_it=True)[0]).tolist() == [k != i for k in range(n)]
+
+
+@every("dtype", TYPES)
+def test_the_compiled_pass_is_its_plain_python(dtype):
+    K = symmetric(TILE // 8, dtype)
+    K[0, 3] += 1
+    integer = np.int64 if dtype == np.float64 else np.int32
+    found = []
+    for loop in (inspect_bits, compiled(inspect_bits)):
+        largest = np.zeros(len(K), integer)
+        found.append((loop(K.view(integer), integer(np.iinfo(integer).max), largest), largest.tolist()))
+    assert found[0] == found[1] and found[0][0] != 0
+
+
+def test_zeros_of_different_signs_are_symmetric(compile_always):
+    K = np.array([[[1.0, -0.0], [0.0, 1.0]]])
+    K.setflags(write=False)
+    assert np.shares_memory(as_stack(K)[0], K)
+
+
+@every("what, at", [(w, at) for w in ("compiled", "numpy") for at in ((0, 1), (N - 1, 0), (7, 7))])
+def test_messages_name_the_entry(what, at):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(given, "COMPILED_ENTRIES", 0 if what == "compiled" else np.inf)
+        broken = np.stack([symmetric(N, float, seed) for seed in range(3)])
+        broken[0, 3, 2] += 1e6  # a later matrix that is not finite is reported first
+        broken[1][at] = -np.inf
+        where = rf"grams must be finite, got -inf at index \(1, {at[0]}, {at[1]}\) \(1 such entries\)"
+        with pytest.raises(NotFiniteError, match=where):
+            ko.as_grams(broken)
+        broken[1][at] = 0.0
+        broken[1] += broken[1].T
+        with pytest.raises(NotSymmetricError, match=r"grams\[0\] must be symmetric to 1e-08 relative"):
+            ko.as_grams(broken)
+
+
+def test_rounding_is_averaged_in_either_precision(compile_always):
+    for dtype, share in ((np.float64, 1e-10), (np.float32, 1e-9)):
+        K = np.array([[1.0, share], [0.0, 1.0]], dtype)[None]
+        K.setflags(write=False)
+        mean = ko.as_grams(K)
+        assert mean[0][0, 1] == mean[0][1, 0] == dtype(share) / 2 and K[0, 0, 1] == dtype(share)
+        assert mean.magnitudes.tolist() == [[1.0, 1.0]]
+
+
+# ---------------------------------------------------------------------------------- the copies
+
+
+def used_itself(array):
+    return np.shares_memory(ko.as_grams(array).storage.array, array)
+
+
+def test_an_array_is_copied_if_and_only_if_somebody_can_write_to_it(tmp_path):
+    array = stack(N)
+    assert not used_itself(array)
+    view = array[:2]
+    view.setflags(write=False)
+    assert not used_itself(view)  # its base can be written to
+    assert not used_itself(np.broadcast_to(array[0], (3, N, N)))
+    array.setflags(write=False)
+    assert used_itself(array) and used_itself(array[:2])
+    assert used_itself(np.frombuffer(array.tobytes()).reshape(array.shape))
+    np.save(tmp_path / "stack.npy", array)
+    assert used_itself(np.load(tmp_path / "stack.npy", mmap_mode="r"))
+    assert not used_itself(np.load(tmp_path / "stack.npy", mmap_mode="r+"))
+    assert not used_itself(np.load(tmp_path / "stack.npy", mmap_mode="c"))
+
+
+def test_other_layouts_and_types_become_contiguous_copies():
+    expected = stack(N)
+    for other in (np.asfortranarray(expected), expected[:, ::-1, ::-1], expected.astype(">f8"), [*expected]):
+        if isinstance(other, np.ndarray):
+            other.setflags(write=False)
+        held = ko.as_grams(other).storage.array
+        assert np.array_equal(held, np.asarray(other)) and held.flags.c_contiguous
+        assert held.dtype == np.float64 and not held.flags.writeable
+    assert np.array_equal(ko.as_grams(np.eye(3, dtype=int)[None])[0], np.eye(3))
+    assert ko.as_grams(np.eye(3, dtype=np.float16)[None]).storage.array.dtype == np.float64
+
+
+def test_what_another_object_hands_out_is_copied():
+    class Lender:
+        def __init__(self, array):
+            self.array = array
+
+        def __array__(self, dtype=None, copy=None):
+            return self.array
+
+    lender = Lender(stack(N))
+    grams = ko.as_grams(lender)
+    lender.array[:] = 0.0
+    assert np.array_equal(grams, stack(N))
+
+
+# --------------------------------------------------------------------------- products of a stack
+
+
+@every("dtype, n", [(dtype, n) for dtype in TYPES for n in (1, 5, 8, TILE + 3)])
+def test_products_read_single_precision_as_doubles(dtype, n):
+    rng = np.random.default_rng(n)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(stored, "BLOCK_ENTRIES", 100)
+        Ks = np.stack([symmetric(n, dtype, seed) for seed in range(4)])
+        exact = Ks.astype(float)
+        for size in (0, np.inf):
+            patch.setattr(stored, "COMPILED_ENTRIES", size)
+            grams = ko.as_grams(Ks)
+            assert grams.storage.array.dtype == dtype and grams[0].dtype == np.float64
+            tight = {"rel": 1e-13, "abs": 1e-12 * np.abs(exact).max()}
+            for w in (rng.normal(size=4), np.array([0.0, 2.0, 0.0, -1.0]), np.zeros(4)):
+                expected = sum(weight * K for weight, K in zip(w, exact, strict=True))
+                assert grams.combine(w) == pytest.approx(expected, **tight)
+            for k in (n, max(1, n // 2)):
+                for a in (rng.normal(size=k), np.where(np.arange(k) % 3 == 1, 0.7, 0.0), np.zeros(k)):
+                    assert grams.apply(a) == pytest.approx(exact[:, :, :k] @ a, **tight)
+            some = np.array([n - 1, 0])
+            assert np.array_equal(grams.rows(some), exact[:, some])
+            assert np.array_equal(grams.entries(some, some[::-1]), exact[:, some, some[::-1]])
+            assert np.array_equal(grams.diagonals, np.stack([np.diag(K) for K in exact]))
+            assert np.array_equal(grams.magnitudes, row_maxima(exact))
+            for rows in (slice(0, n, 2), some):
+                part = grams.block(rows)
+                assert np.array_equal(part, exact[:, rows][:, :, rows])
+                assert part.combine(np.ones(4)) == pytest.approx(np.asarray(part).sum(axis=0), **tight)
+                ones = np.ones(part.n_points)
+                assert part.apply(ones) == pytest.approx(np.asarray(part) @ ones, **tight)
+            assert np.array_equal(grams.subset([0, 2])[1], exact[2])
+            assert np.asarray(grams).dtype == np.float64
+
+
+def test_images_of_few_points_read_only_their_rows(compile_always):
+    """Rows outside the support may hold anything: they are not read."""
+    Ks = np.stack([symmetric(N, float, seed) for seed in range(3)])
+    a = np.zeros(N)
+    a[[3, 11, 12, 30, 31]] = 1.0, -2.0, 0.5, 0.25, 3.0
+    poisoned = np.full(Ks.shape, np.nan)
+    poisoned[:, a != 0] = Ks[:, a != 0]
+    assert ArrayStorage(poisoned).apply(a) == pytest.approx(Ks @ a, rel=1e-13, abs=1e-9)
+
+
+def test_a_combination_reads_only_the_kernels_with_a_weight():
+    Ks = np.stack([symmetric(N, float, seed) for seed in range(3)])
+    Ks[1] = np.nan
+    assert np.array_equal(ArrayStorage(Ks).combine(np.array([2.0, 0.0, 0.0])), 2 * Ks[0])
+
+
+@every("method", ["interleaved", "block-descent", "cutting-plane"])
+def test_a_stack_in_single_precision_is_solved_as_its_doubles(method):
+    single = stack(30).astype(np.float32)
+    single = (single + single.transpose(0, 2, 1)) / np.float32(2)
+    y = labels(30)
+    values = [lp_norm.primal(Ks, y, p=4 / 3).solve(method, tol=1e-7) for Ks in (single, single.astype(float))]
+    assert values[0].value == pytest.approx(values[1].value, rel=2e-7)
+    assert values[0].certificate.lower <= values[1].certificate.upper
+    assert values[1].certificate.lower <= values[0].certificate.upper
