@@ -21,13 +21,13 @@ import numpy as np
 from cvxpy.constraints import PSD
 
 from kernelopt.duality.forms import Multiplier
+from kernelopt.duality.functions import conic_norm
 from kernelopt.duality.model import Model, Piece
 from kernelopt.duality.products import labelled, row_product, times
 from kernelopt.duality.products import scaled as times_scale
 from kernelopt.duality.squares import quadratic_forms
 from kernelopt.language.faces import joint_range, restricted_to_range
 from kernelopt.language.penalty import weighted
-from kernelopt.language.sets import p_norm
 from kernelopt.numerics.norms import conjugate_exponent
 from kernelopt.structure.structure import RiskTerm
 from kernelopt.validation import Array
@@ -147,7 +147,7 @@ def add_shares(model: Model, scaled: Scaled, norm: float, number: str) -> None:
     def domain() -> list[Any]:
         gamma: Any = scaled.gamma
         bound = scaled.weight.expression if scaled.homogeneous else 1
-        return [labelled(p_norm(gamma.expression, p) <= bound, f"shares{number}")]
+        return [labelled(conic_norm(gamma.expression, p) <= bound, f"shares{number}")]
 
     model.pieces.append(Piece(domain=domain, label="shares"))
 
@@ -165,7 +165,7 @@ def add_fixed(model: Model, term: RiskTerm, scaled: Scaled) -> None:
         images = [
             cp.norm2(stack.factor(0).T @ a) if stack.factor(0).size else cp.Constant(0.0) for stack in stacks
         ]
-        length = p_norm(cp.hstack(images), conjugate_exponent(norm))
+        length = conic_norm(cp.hstack(images), conjugate_exponent(norm))
         if scaled.homogeneous:
             return -cp.quad_over_lin(length, 2 * scaled.weight.expression)
         return scaled.weighted(-0.5, cp.square(length))
