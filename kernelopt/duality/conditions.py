@@ -156,7 +156,13 @@ class Measurement:
             yield Condition("stationarity", variable.name(), off_cone(row, g), scale)
 
     def complementarity(self) -> Iterator[Condition]:
-        """Yield <multiplier, slack> of every constraint, and <gradient, x> of every variable with a sign."""
+        """Yield the equalities that hold between the multipliers and the variables at an optimum.
+
+        They are <multiplier, slack> of every constraint and bound, <gradient, x> of every variable with a
+        sign, those of the kernels of risks and of the fidelities, and one for all other atoms together: the
+        rest of L(x, y) - min over x of L(x, y), which is the sum of all.
+        """
+        rest = self.above_dual
         for i, constraint in enumerate(self.structure.lifted.constraints):
             label = constraint.label or f"constraint {i}"
             if i not in self.model.of_constraints:
@@ -169,16 +175,23 @@ class Measurement:
             yield Condition("complementarity", label, abs(product), self.size)
         for variable in self.structure.variables:
             row = self.model.rows[variable.id]
-            if row.kind != "free" and row.curvature is None:
-                product = float(gradient(row)[0] @ np.ravel(variable.value, order="F"))
+            if row.curvature is not None:
+                continue
+            product = float(gradient(row)[0] @ np.ravel(variable.value, order="F"))
+            rest -= product
+            if row.kind != "free":
                 yield Condition("complementarity", f"gradient by {variable.name()}", abs(product), self.size)
-
-        rest = self.above_dual - sum(
-            float(gradient(row)[0] @ np.ravel(row.variable.value, order="F"))
-            for row in (self.model.rows[v.id] for v in self.structure.variables)
-            if row.curvature is None
-        )
+        for words, product in self.other_products():
+            rest -= product
+            yield Condition("complementarity", words, abs(product), self.size)
         yield Condition("complementarity", "subgradients of the atoms", abs(rest), self.size)
+
+    def other_products(self) -> Iterator[tuple[str, float]]:
+        """Yield the products of bounds, of the kernels of risks and of fidelities, with their words."""
+        for key, (name, constraint) in self.read.bounds.items():
+            yield name, -inner(constraint, constraint, self.model.of_constraints[key]()[0])
+        for words, product in self.model.complements:
+            yield words, product()
 
     def machine(self, k: int, term: RiskTerm) -> Iterator[Condition]:
         """Yield the two Fenchel-Young equalities of a machine, of its loss and of its function."""
