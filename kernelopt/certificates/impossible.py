@@ -14,6 +14,7 @@ from kernelopt.certificates.exceeded import risk_above_its_bound, unattainable
 from kernelopt.certificates.statements.conflicts import conflict
 from kernelopt.conic.ladder import AttemptResult, ladder, run_solver
 from kernelopt.errors import InfeasibleError, KerneloptError, SolverError, UnboundedError
+from kernelopt.structure.residuals import violation
 from kernelopt.structure.structure import Structure
 from kernelopt.structure.trees import constraint_names
 from kernelopt.structure.units import units
@@ -140,7 +141,7 @@ def minimum_within(problem: cp.Problem, size: float, watch: Watch | None) -> flo
     run_solver(boxed, ladder(linear=False, order=0)[0], watch=watch)
     if boxed.value is None or not np.isfinite(boxed.value):
         return None
-    worst = max((float(np.max(c.violation())) for c in boxed.constraints), default=0.0)
+    worst = max((float(np.max(violation(c))) for c in boxed.constraints), default=0.0)
     return float(boxed.value) if worst <= SOLVER_TOLERANCE * size else None
 
 

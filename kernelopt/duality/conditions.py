@@ -10,11 +10,12 @@ import numpy as np
 from kernelopt.duality.assembly import parts
 from kernelopt.duality.dual import inner, set_value
 from kernelopt.duality.lagrangian import Read, read_lagrangian
-from kernelopt.duality.residuals import coefficients, gradient, largest, length, off_cone, sides
+from kernelopt.duality.residuals import coefficients, gradient, largest, off_cone, sides
 from kernelopt.duality.statement import SIGNS
 from kernelopt.duality.trials import given, lagrangian_at, maximized, objective_at, scaled_alpha
 from kernelopt.errors import InputError, SolverError
-from kernelopt.numerics.norms import conjugate_exponent
+from kernelopt.numerics.norms import conjugate_exponent, lp_length
+from kernelopt.structure.residuals import violation
 from kernelopt.structure.structure import RiskTerm, Structure
 
 WIDENED = 1 + 1e-9  # a hard margin of 1 - 1e-16 has the loss infinity; it is evaluated at this multiple of z
@@ -119,7 +120,7 @@ class Measurement:
         """Yield the violation of every constraint and of every sign."""
         for i, constraint in enumerate(self.structure.lifted.constraints):
             label = constraint.label or f"constraint {i}"
-            yield Condition("primal feasibility", label, largest(constraint.violation()), sides(constraint))
+            yield Condition("primal feasibility", label, largest(violation(constraint)), sides(constraint))
         for variable in self.structure.variables:
             signs = [text for name, (text, _) in SIGNS.items() if variable.attributes[name] is True]
             signs += ["in its bounds"] if variable.attributes.get("bounds") is not None else []
@@ -137,7 +138,7 @@ class Measurement:
             if i < pieces:
                 label = constraint.label or "dual cone"
                 old = found.get(label, (0.0, 0.0))
-                found[label] = (max(old[0], largest(constraint.violation())), max(old[1], sides(constraint)))
+                found[label] = (max(old[0], largest(violation(constraint))), max(old[1], sides(constraint)))
         for m in self.model.multipliers:
             if m.variable.attributes["nonneg"] or m.variable.attributes["PSD"]:
                 value = np.asarray(m.expression.value)
@@ -155,7 +156,13 @@ class Measurement:
             yield Condition("stationarity", variable.name(), off_cone(row, g), scale)
 
     def complementarity(self) -> Iterator[Condition]:
-        """Yield <multiplier, slack> of every constraint, and <gradient, x> of every variable with a sign."""
+        """Yield the equalities that hold between the multipliers and the variables at an optimum.
+
+        They are <multiplier, slack> of every constraint and bound, <gradient, x> of every variable with a
+        sign, those of the kernels of risks and of the fidelities, and one for all other atoms together: the
+        rest of L(x, y) - min over x of L(x, y), which is the sum of all.
+        """
+        rest = self.above_dual
         for i, constraint in enumerate(self.structure.lifted.constraints):
             label = constraint.label or f"constraint {i}"
             if i not in self.model.of_constraints:
@@ -168,16 +175,23 @@ class Measurement:
             yield Condition("complementarity", label, abs(product), self.size)
         for variable in self.structure.variables:
             row = self.model.rows[variable.id]
-            if row.kind != "free" and row.curvature is None:
-                product = float(gradient(row)[0] @ np.ravel(variable.value, order="F"))
+            if row.curvature is not None:
+                continue
+            product = float(gradient(row)[0] @ np.ravel(variable.value, order="F"))
+            rest -= product
+            if row.kind != "free":
                 yield Condition("complementarity", f"gradient by {variable.name()}", abs(product), self.size)
-
-        rest = self.above_dual - sum(
-            float(gradient(row)[0] @ np.ravel(row.variable.value, order="F"))
-            for row in (self.model.rows[v.id] for v in self.structure.variables)
-            if row.curvature is None
-        )
+        for words, product in self.other_products():
+            rest -= product
+            yield Condition("complementarity", words, abs(product), self.size)
         yield Condition("complementarity", "subgradients of the atoms", abs(rest), self.size)
+
+    def other_products(self) -> Iterator[tuple[str, float]]:
+        """Yield the products of bounds, of the kernels of risks and of fidelities, with their words."""
+        for key, (name, constraint) in self.read.bounds.items():
+            yield name, -inner(constraint, constraint, self.model.of_constraints[key]()[0])
+        for words, product in self.model.complements:
+            yield words, product()
 
     def machine(self, k: int, term: RiskTerm) -> Iterator[Condition]:
         """Yield the two Fenchel-Young equalities of a machine, of its loss and of its function."""
@@ -199,12 +213,11 @@ class Measurement:
         size = max(abs(machine.value), self.certificate.floor)
         young = value + float(alpha @ z) - term.loss.dual_value(alpha, learner.y)
         yield Condition("machine", f"loss(z) + alpha'z = l(alpha){word}", abs(young), size)
-        squares = [
-            max(float(c @ f), 0.0) for c, f in zip(coefficients(machine, len(Ks)), functions, strict=True)
-        ]
-        forms = [max(float(alpha @ K @ alpha), 0.0) for K in Ks]
+        pairs = zip(coefficients(machine, len(Ks)), functions, strict=True)
+        norms = np.sqrt([max(float(c @ f), 0.0) for c, f in pairs])
+        images = np.sqrt([max(float(alpha @ K @ alpha), 0.0) for K in Ks])
         r = learner.norm if len(Ks) > 1 else 2.0
-        total = (length(squares, r) ** 2 + length(forms, conjugate_exponent(r)) ** 2) / 2
+        total = (lp_length(norms, r) ** 2 + lp_length(images, conjugate_exponent(r)) ** 2) / 2
         gap = total - float(alpha @ np.sum(functions, axis=0))
         formula = "f = K alpha" if len(Ks) == 1 else "1/2 |f|^2 + 1/2 |alpha|^2 = alpha'f"
         yield Condition("machine", formula + word, abs(gap), size)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 import cvxpy as cp
@@ -19,7 +20,8 @@ from kernelopt.duality.solving import ACCURATE, USABLE, optimize
 from kernelopt.duality.statement import statement_of
 from kernelopt.duality.symbols import Symbols
 from kernelopt.duality.text import problem_text
-from kernelopt.errors import KerneloptError, ParameterError
+from kernelopt.errors import InfeasibleError, KerneloptError, ParameterError, UnboundedError
+from kernelopt.structure.residuals import violation
 from kernelopt.structure.structure import Structure
 from kernelopt.threads import COMPILING, quietly
 from kernelopt.validation import Array
@@ -117,6 +119,23 @@ class Dual(cp.Problem):  # type: ignore[misc]
     def _repr_latex_(self) -> str:
         notation = Notation(Symbols({leaf.name() for leaf in (*self.variables(), *self.parameters())}))
         return latex_problem(statement_of(self, notation))
+
+    def solve(self, *args: Any, **options: Any) -> Any:
+        """Solve the dual and return its value; without arguments by several solvers.
+
+        One solver after another is tried until the recovered point and the dual have a gap of 1e-6, and the
+        best answer is kept. With arguments, such as `solver=`, it is cvxpy's `Problem.solve`.
+
+        Raises
+        ------
+        SolverError
+            If no solver has an answer. As in cvxpy, an infeasible or unbounded dual has an infinite value.
+        """
+        if args or options or self._read is None:
+            return super().solve(*args, **options)
+        with suppress(InfeasibleError, UnboundedError):
+            optimize(self, lambda: error_of(self._best()[1]))
+        return self.value
 
     def recover_primal(self, assign: bool = True) -> dict[cp.Variable, Array]:
         """Return the values of the primal's variables, which are multipliers of the dual.
@@ -273,5 +292,5 @@ def inner(given: Constraint, copied: Constraint, multiplier: Any) -> float:
 
 def largest_violation(constraints: list[Constraint]) -> float:
     """Return the largest violation of some constraints, zero where there are none."""
-    found = [float(np.max(c.violation())) for c in constraints if c.size]
+    found = [float(np.max(violation(c))) for c in constraints if c.size]
     return max(found, default=0.0)

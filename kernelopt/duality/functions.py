@@ -10,6 +10,7 @@ The squares |x|^2 / y and x'Y^+x are of that kind too, in x and y together: thei
 
 from __future__ import annotations
 
+from fractions import Fraction
 from typing import Any, NamedTuple
 
 import cvxpy as cp
@@ -31,6 +32,8 @@ from kernelopt.duality.products import positive_factor, signed
 from kernelopt.language.sets import p_norm
 from kernelopt.numerics.norms import conjugate_exponent
 
+LARGEST_NUMERATOR = 8  # of a simple fraction a/b: |x|_(a/b) takes at most four second-order cones an entry
+SAME = 1e-12  # relative: an exponent p / (p - 1) in doubles is this near to its fraction
 KINDS = (Pnorm, norm1, norm_inf, abs_atom, max_atom, maximum, quad_over_lin, MatrixFrac)
 
 
@@ -138,5 +141,17 @@ def norm_ball(u: cp.Expression, p: float, price: cp.Expression) -> Constraint:
 def dual_norm(u: cp.Expression, p: float) -> cp.Expression:
     """Return |u|_q, 1/p + 1/q = 1, with a positive factor of u in front of the norm."""
     factor, u = positive_factor(signed(u)[1])
-    norm = p_norm(u if u.ndim == 1 else cp.vec(u, order="F"), conjugate_exponent(p))
+    norm = conic_norm(u if u.ndim == 1 else cp.vec(u, order="F"), conjugate_exponent(p))
     return norm if factor == 1 else factor * norm
+
+
+def conic_norm(x: cp.Expression, p: float) -> cp.Expression:
+    """Return |x|_p by second-order cones where p is a simple fraction, else by power cones.
+
+    Interior-point methods are less accurate on power cones: the dual of l_p learning ends in an error there.
+    cvxpy's `pnorm` with approx=True is exact for a fraction.
+    """
+    if p in (1, 2) or np.isinf(p):
+        return p_norm(x, p)
+    near = 1 / Fraction(1 / p).limit_denominator(LARGEST_NUMERATOR)
+    return cp.pnorm(x, p, approx=True) if abs(float(near) - p) <= SAME * p else p_norm(x, p)

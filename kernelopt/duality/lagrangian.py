@@ -38,12 +38,16 @@ class Read:
         The multiplier of each risk that is written by its conjugate.
     names : list of str
         The name of each constraint of the problem.
+    bounds : dict from int to (str, constraint)
+        The bounds and the signs of variables that are constraints of the Lagrangian, with their names, by the
+        key of their multipliers in `model.of_constraints`.
     """
 
     structure: Structure
     model: Model
     alphas: tuple[tuple[RiskTerm, Multiplier, Any], ...]
     names: list[str]
+    bounds: dict[int, tuple[str, Constraint]]
 
 
 class Reader:
@@ -93,7 +97,14 @@ class Reader:
         elif np.any(self.objective.value):
             self.model.linear.add_given(np.ravel(self.objective.value))
         self.model.add_shifts()
-        return Read(self.structure, self.model, tuple(alphas), self.names)
+        bounds = {
+            -1 - at: (name, constraint)
+            for at, (position, name, constraint) in enumerate(
+                zip(self.positions, self.names, self.constraints, strict=True)
+            )
+            if position is None
+        }
+        return Read(self.structure, self.model, tuple(alphas), self.names, bounds)
 
     def with_args(self, constraint: Constraint, substitutes: dict[int, Any]) -> Constraint:
         """Return a constraint with nodes replaced, itself where nothing changes."""

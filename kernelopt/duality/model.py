@@ -88,6 +88,9 @@ class Model:
     pieces : list of Piece
     multipliers : list of Multiplier
     of_constraints : dict from the position of a constraint to a function that returns its multipliers' values
+    complements : list of (words, function)
+        The equalities that hold at an optimum between the multipliers of a risk or a fidelity and the
+        variables, each as a function that returns a product that is then zero.
     shifts : dict from variable id to Multiplier
         A shift of the gradient by each variable of the user, zero except in `recovery`.
     names : set of str
@@ -101,6 +104,7 @@ class Model:
     pieces: list[Piece] = field(default_factory=list)
     multipliers: list[Multiplier] = field(default_factory=list)
     of_constraints: dict[int, Callable[[], list[Array]]] = field(default_factory=dict)
+    complements: list[tuple[str, Callable[[], float]]] = field(default_factory=list)
     shifts: dict[int, Multiplier] = field(default_factory=dict)
     names: set[str] = field(default_factory=set)
     dpp: bool = True

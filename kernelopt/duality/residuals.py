@@ -19,11 +19,6 @@ def coefficients(machine: Any, count: int) -> Array:
     return np.broadcast_to(machine.coefficients, (count, machine.alpha.size))
 
 
-def length(squares: list[float], r: float) -> float:
-    """Return |(sqrt(s_m))_m|_r."""
-    return float(np.linalg.norm(np.sqrt(squares), r))
-
-
 def gradient(row: Row) -> tuple[Array, float]:
     """Return the gradient of the Lagrangian by a variable, and the size of its largest term.
 

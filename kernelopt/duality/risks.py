@@ -21,13 +21,13 @@ import numpy as np
 from cvxpy.constraints import PSD
 
 from kernelopt.duality.forms import Multiplier
+from kernelopt.duality.functions import conic_norm
 from kernelopt.duality.model import Model, Piece
 from kernelopt.duality.products import labelled, row_product, times
 from kernelopt.duality.products import scaled as times_scale
 from kernelopt.duality.squares import quadratic_forms
 from kernelopt.language.faces import joint_range, restricted_to_range
 from kernelopt.language.penalty import weighted
-from kernelopt.language.sets import p_norm
 from kernelopt.numerics.norms import conjugate_exponent
 from kernelopt.structure.structure import RiskTerm
 from kernelopt.validation import Array
@@ -56,6 +56,11 @@ class Scaled(NamedTuple):
     def factor(self) -> float:
         """The number that the terms are multiplied by: the weight, or one."""
         return float(self.weight) if isinstance(self.weight, int | float) else 1.0
+
+    @property
+    def size(self) -> float:
+        """The value of the weight that the terms are multiplied by."""
+        return self.factor if self.scale is None else float(np.ravel(self.scale.value)[0])
 
     @property
     def scale(self) -> cp.Expression | None:
@@ -147,7 +152,7 @@ def add_shares(model: Model, scaled: Scaled, norm: float, number: str) -> None:
     def domain() -> list[Any]:
         gamma: Any = scaled.gamma
         bound = scaled.weight.expression if scaled.homogeneous else 1
-        return [labelled(p_norm(gamma.expression, p) <= bound, f"shares{number}")]
+        return [labelled(conic_norm(gamma.expression, p) <= bound, f"shares{number}")]
 
     model.pieces.append(Piece(domain=domain, label="shares"))
 
@@ -165,7 +170,7 @@ def add_fixed(model: Model, term: RiskTerm, scaled: Scaled) -> None:
         images = [
             cp.norm2(stack.factor(0).T @ a) if stack.factor(0).size else cp.Constant(0.0) for stack in stacks
         ]
-        length = p_norm(cp.hstack(images), conjugate_exponent(norm))
+        length = conic_norm(cp.hstack(images), conjugate_exponent(norm))
         if scaled.homogeneous:
             return -cp.quad_over_lin(length, 2 * scaled.weight.expression)
         return scaled.weighted(-0.5, cp.square(length))
@@ -190,6 +195,14 @@ def add_weighted(model: Model, term: RiskTerm, scaled: Scaled, m: int) -> None:
             model.pieces.append(Piece(value, label="fixed kernel"))
             continue
         s = model.multiplier("s", (len(grams),), "the weights of the kernels", auxiliary=True, nonneg=True)
+
+        def product(weights: Any = weights, s: Multiplier = s, forms: Any = forms) -> float:
+            slack = np.ravel(s.expression.value) - np.ravel(forms().value)
+            return scaled.size / 2 * float(slack @ np.ravel(weights.value))
+
+        alpha = scaled.alpha.variable.name()
+        words = f"<{s.variable.name()} - ({alpha}'K_m {alpha})_m, {short_name(weights, 'weights')}>"
+        model.complements.append((words, product))
         model.add_product(weights, s, -scaled.factor / 2, scaled.scale, "W")
         model.pieces.append(Piece(floor=(s, forms), label="forms"))
 
@@ -210,6 +223,7 @@ def add_lifted(model: Model, K: cp.Expression, scaled: Scaled, m: int, position:
         order = n
     basis = joint_range(K, order)
     K = K[:order, :order] if order < K.shape[0] else K
+    whole = K
     if basis is not None:
         K, order = restricted_to_range(K, basis), basis.shape[1]
     S = model.multiplier(
@@ -232,15 +246,26 @@ def add_lifted(model: Model, K: cp.Expression, scaled: Scaled, m: int, position:
         return [labelled(PSD(lifted), f"{S.variable.name()} >= alpha alpha'")]
 
     model.pieces.append(Piece(domain=domain, label="lifting"))
+
+    def rest() -> list[Array]:
+        z, gamma = np.ravel(column().value), float(np.ravel(corner().value)[0])
+        forced = np.outer(z, z) / gamma if gamma > 0 else 0.0  # z = 0 where gamma = 0
+        Z = scaled.size / 2 * (np.asarray(S.expression.value) - forced)
+        return [Z if basis is None else basis @ Z @ basis.T]
+
     if position is not None:
-
-        def rest() -> list[Array]:
-            z, gamma = np.ravel(column().value), float(np.ravel(corner().value)[0])
-            forced = np.outer(z, z) / gamma if gamma > 0 else 0.0  # z = 0 where gamma = 0
-            Z = scaled.factor / 2 * (np.asarray(S.expression.value) - forced)
-            return [Z if basis is None else basis @ Z @ basis.T]
-
         model.of_constraints[position] = rest
+        return
+    alpha = f"{scaled.alpha.variable.name()} {scaled.alpha.variable.name()}'"
+    divisor = scaled.divisor(m)
+    share = "" if divisor is None else f"/{divisor.name()}"
+    words = f"<{S.variable.name()} - {alpha}{share}, {short_name(whole, 'K')}>"
+    model.complements.append((words, lambda: float(np.vdot(rest()[0], whole.value))))
+
+
+def short_name(expression: cp.Expression, otherwise: str) -> str:
+    """Return the name of a variable, and other words for an expression."""
+    return str(expression.name()) if isinstance(expression, cp.Variable) else otherwise
 
 
 def absorbs(scaled: Scaled) -> bool:

@@ -43,7 +43,14 @@ def add_fidelity(
         stated: Any = fidelity.conjugate_expression(U.expression)
         return [labelled(c, f"domain of U{number}") for c in stated[1]]
 
+    def product() -> float:
+        D, L = np.asarray(difference.value), fidelity.conjugate_expression(U.expression)
+        pairing = float(np.vdot(np.asarray(U.expression.value), D))
+        size = factor if scale is None else float(np.ravel(scale.value)[0])
+        return size * (fidelity.value(D) + float(np.ravel(L[0].value)[0]) - pairing)  # type: ignore[index]
+
     model.pieces.append(Piece(value, domain, label="fidelity"))
+    model.complements.append((f"L(K - S{number}) + L*(U{number}) = <U{number}, K - S{number}>", product))
 
 
 def add_support(model: Model, support: Support) -> None:

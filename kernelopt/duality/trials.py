@@ -20,6 +20,7 @@ from kernelopt.duality.solving import USABLE
 from kernelopt.duality.symbols import dense
 from kernelopt.errors import SolverError
 from kernelopt.language.terms import terms
+from kernelopt.numerics.norms import conjugate_exponent, lp_length
 from kernelopt.structure.structure import RiskTerm, Structure
 from kernelopt.structure.trees import number, replaced
 from kernelopt.threads import quietly
@@ -164,8 +165,8 @@ def minorant(term: RiskTerm, alpha: Array, gamma: Array | None) -> cp.Expression
     n, norm = learner.n, learner.norm
     if gamma is None and len(term.kernels) > 1 and norm != 2:  # fixed kernels: their dual norm is a number
         lengths = [np.sqrt(max(float(alpha @ K.value[:n, :n] @ alpha), 0.0)) for K in term.kernels]
-        order = np.inf if norm == 1 else norm / (norm - 1)
-        return cp.Constant(term.loss.dual_value(alpha, learner.y) - np.linalg.norm(lengths, order) ** 2 / 2)
+        length = lp_length(lengths, conjugate_exponent(norm))
+        return cp.Constant(term.loss.dual_value(alpha, learner.y) - length**2 / 2)
     for m, K in enumerate(term.kernels):
         share = 1.0 if gamma is None else 1 / max(float(gamma[m]), 1e-300)
         pieces = terms(K)

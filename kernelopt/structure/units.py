@@ -15,11 +15,13 @@ from kernelopt.language.terms import terms
 from kernelopt.structure.affine import Affine, affine, flat
 from kernelopt.structure.attributes import stated_bounds
 from kernelopt.structure.evaluation import sum_of_magnitudes
+from kernelopt.structure.residuals import violation
 from kernelopt.structure.structure import RiskTerm, Structure, kept_in_structure
 from kernelopt.validation import Array
 
 HOMOGENEOUS = (Equality, Inequality, Zero, NonNeg, NonPos, cp.constraints.PSD, SOC, ExpCone, PowCone3D)
 """Constraints in a cone, which stay the same when all arguments are divided by a positive number."""
+SMALL_STEP = 2.0**-26  # relative, of a difference quotient: the square root of the unit round-off
 LARGEST_LOG2 = 500  # units lie in [2^-500, 2^500]: products of two neither overflow nor vanish
 
 
@@ -251,7 +253,7 @@ def objective_unit(structure: Structure, sizes: dict[int, Array], risks: tuple[R
 
     It is the difference of the objective between risks equal to their units and risks equal to zero, at
     variables equal to zero. If there are no risks or this difference is zero, it is the sum of the absolute
-    values of the terms at variables and risks equal to their units.
+    values of the terms at variables and risks equal to their units, or `value_by_slope` where that is less.
     """
     expression = structure.lifted.objective.args[0]
     terms_at_units = sum_of_magnitudes(expression) if expression.value is not None else 0.0
@@ -266,7 +268,29 @@ def objective_unit(structure: Structure, sizes: dict[int, Array], risks: tuple[R
             found = power_of_two(largest([changed - unchanged]), otherwise=0.0)
             if found:
                 return found
-    return power_of_two(terms_at_units)
+        return power_of_two(terms_at_units)
+    return power_of_two(min(terms_at_units, value_by_slope(structure, sizes)) or terms_at_units)
+
+
+def value_by_slope(structure: Structure, sizes: dict[int, Array]) -> float:
+    """Return |f(0)| + |f'(0; u)| for the objective f and variables u equal to their units.
+
+    Zero must be feasible; else infinity is returned. By convexity the optimum f(x) lies between f(0) and
+    f(0) + f'(0; x). A quadratic term can be far larger at u: the form u'Ku of a vector of ones counts all
+    entries of K, where those of a solution cancel. Both parts are sums of the absolute values of the terms.
+    """
+    expression, sums = structure.lifted.objective.args[0], []
+    for share in (0.0, SMALL_STEP):
+        set_to_units(structure, {id_: share * size for id_, size in sizes.items()})
+        sums.append(sum_of_magnitudes(expression) if expression.value is not None else np.inf)
+        if share == 0 and not all(holds(constraint) for constraint in structure.lifted.constraints):
+            return np.inf
+    return sums[0] + abs(sums[1] - sums[0]) / SMALL_STEP if np.isfinite(sums).all() else np.inf
+
+
+def holds(constraint: Any) -> bool:
+    """Whether a constraint holds at the current values."""
+    return all(arg.value is not None for arg in constraint.args) and not np.any(violation(constraint) > 0)
 
 
 def largest(values: list[Any]) -> float:

@@ -12,6 +12,7 @@ import cvxpy as cp
 import numpy as np
 
 from kernelopt.errors import KerneloptError
+from kernelopt.structure.residuals import violation as violated
 from kernelopt.validation import Array
 
 FAILURES = (KerneloptError, ArithmeticError, ValueError, RuntimeError, IndexError)
@@ -49,7 +50,7 @@ def primal_violation(problem: cp.Problem) -> tuple[float, str]:
             worst, where = violation, f"the domain of {variable.name()}"
     for constraint in problem.constraints:
         size = max((float(np.abs(arg.value).max(initial=0.0)) for arg in constraint.args), default=0.0)
-        violation = float(np.max(constraint.violation(), initial=0.0)) / max(1.0, size)
+        violation = float(np.max(violated(constraint), initial=0.0)) / max(1.0, size)
         if not violation <= worst:  # true for nan, which counts as the worst
             worst, where = violation, str(constraint.label or constraint)
     return worst, where

@@ -24,8 +24,6 @@ MODULES = (lanckriet, linear_functional, lp_norm, similarity, triplet_lp)
 ENTRIES = {entry.name: entry for module in MODULES for entry in module.CATALOGUE}
 SEED = 0
 TOLERANCE = 1e-6  # of the checks of a derivation: conic solvers stop at 1e-8
-# A solution is certified to 1e-5, and the residual of a condition is relative to the part it belongs to.
-CONDITIONS = 2e-4
 PARSER = MathTextParser("agg")
 GRAMS = np.array([[[2.0, 0], [0, 2]], [[2, -2], [-2, 2]]])
 
@@ -297,17 +295,6 @@ def test_a_wrong_coefficient_is_noticed(monkeypatch):
 
 
 # ------------------------------------------------------------------------------------- conditions
-
-
-@every("name", ENTRIES)
-def test_the_conditions_hold_at_the_solutions_of_the_catalogue(name):
-    data = ENTRIES[name].example(np.random.default_rng(SEED))
-    table = ko.kkt_table(data.solve())
-    assert all(not condition.why_not for condition in table.conditions)
-    assert table.residual <= CONDITIONS
-    kinds = {condition.kind for condition in table.conditions}
-    assert {"stationarity", "gap"} <= kinds and ("machine" in kinds) == bool(data.risks)
-    assert max(map(len, str(table).splitlines())) <= WIDTH
 
 
 def test_the_conditions_of_a_closed_form():

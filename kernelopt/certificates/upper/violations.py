@@ -12,6 +12,7 @@ from cvxpy.constraints.zero import Equality
 from kernelopt.certificates.boxes import attribute_box
 from kernelopt.numerics.rounding import SMALLEST_DIVISOR
 from kernelopt.structure.affine import Affine, flat
+from kernelopt.structure.residuals import violation
 from kernelopt.validation import Array
 
 ROUND_OFF = 1e-14  # relative to the terms of a constraint: a smaller violation is rounding
@@ -40,8 +41,7 @@ def relative_violation(constraint: Any, read: Affine | None) -> float:
         scale = max(scale, largest_row(read))
     if not np.isfinite(scale):
         return np.inf
-    violation = constraint.residual if hasattr(constraint, "residual") else constraint.violation()
-    worst = float(np.max(np.nan_to_num(violation, nan=np.inf), initial=0.0))
+    worst = float(np.max(np.nan_to_num(violation(constraint), nan=np.inf), initial=0.0))
     return worst / scale if worst else 0.0
 
 

@@ -1,0 +1,140 @@
+"""The table of the conditions of optimality has a row for all of them."""
+
+from __future__ import annotations
+
+import cvxpy as cp
+import numpy as np
+import pytest
+
+import kernelopt as ko
+from formulations import lanckriet, linear_functional, lp_norm, similarity, triplet_lp
+from kernelopt.duality.lagrangian import read_lagrangian
+from kernelopt.structure.structure import Structure
+from tests.duality.generic import PROBLEMS, RISKS
+from tests.every import every
+from tests.problems import labels, stack
+
+MODULES = (lanckriet, linear_functional, lp_norm, similarity, triplet_lp)
+ENTRIES = {entry.name: entry for module in MODULES for entry in module.CATALOGUE}
+SIGNED = ("nonneg", "nonpos", "PSD", "NSD", "bounds")
+# A solution is certified to 1e-5, and the residual of a condition is relative to the part it belongs to.
+CONDITIONS = 2e-4
+WIDTH = 80  # columns of a terminal
+n = 6
+y, Ks = labels(n), stack(n)
+
+
+def rows(table):
+    found = {}
+    for condition in table.conditions:
+        assert not condition.why_not
+        found.setdefault(condition.kind, []).append(condition.where)
+    return found
+
+
+def check_covers(table, problem):
+    """Every constraint, variable, sign, risk and fidelity has its rows, and no row occurs twice."""
+    found, structure = rows(table), Structure(problem)
+    for kind in found.values():
+        assert len(kind) == len(set(kind))
+    complements = found.get("complementarity", [])
+    for i, constraint in enumerate(structure.lifted.constraints):
+        name = constraint.label or f"constraint {i}"
+        assert name in found["primal feasibility"] and name in complements
+    for variable in structure.variables:
+        name = variable.name()
+        assert name in found["stationarity"]
+        signs = [a for a in SIGNED if variable.attributes.get(a) not in (None, False)]
+        assert not signs or any(row.startswith(f"{name} ") for row in found["primal feasibility"])
+        own = [f"gradient by {name}", f"{name} lower", f"{name} upper", f"{name} sign"]
+        kernels = [row for row in complements if row.startswith("<S") and row.endswith(f", {name}>")]
+        assert not signs or kernels or set(own) & set(complements), name
+    several = len(structure.risks) > 1
+    for k, term in enumerate(structure.risks):
+        word = f" of risk {k + 1}" if several else ""
+        assert f"loss(z) + alpha'z = l(alpha){word}" in found["machine"]
+        squares = "f = K alpha" if len(term.kernels) == 1 else "1/2 |f|^2 + 1/2 |alpha|^2 = alpha'f"
+        assert squares + word in found["machine"]
+    used = [m.of for m in read_lagrangian(structure).model.multipliers]
+    assert sum(row.startswith("L(K - S") for row in complements) == sum("fidelity" in of for of in used)
+    assert len(found["gap"]) == 1
+
+
+@every("name", ENTRIES)
+def test_the_table_of_a_formulation_covers_all_conditions(name):
+    data = ENTRIES[name].example(np.random.default_rng(0))
+    table = ko.kkt_table(data.solve())
+    check_covers(table, data.problem)
+    assert table.residual <= CONDITIONS
+    assert max(map(len, str(table).splitlines())) <= WIDTH
+
+
+MORE = ("linear", "bounds", "PSD and nonneg", "spectrahedron", "norm ball", "exponential cone")
+LEARNED = ("bounded", "two risks of a PSD variable", "ridge and fixed part", "two losses, priced")
+
+
+@pytest.mark.filterwarnings("ignore::kernelopt.ConvergenceWarning")
+@every("name", [*MORE, *LEARNED])
+def test_the_table_of_any_problem_covers_all_conditions(name):
+    problem = {**PROBLEMS, **RISKS}[name]()
+    check_covers(ko.kkt_table(ko.solve(problem)), problem)
+
+
+def where(table):
+    return {(c.kind, c.where): c for c in table.conditions}
+
+
+@every("scale", [1.0, 3.0])
+def test_a_kernel_that_is_a_variable_has_its_complementarity(scale):
+    """<S - alpha alpha', K> at a point that is not optimal, against the matrices of the dual by hand.
+
+    In min w risk(K) over K >> 0 with tr K <= 2 the price of the trace is w / 2 |alpha|^2, and w / 2 S is the
+    price times I.
+    """
+    K = cp.Variable((n, n), PSD=True, name="K")
+    risk = ko.risk(K, y, ko.squared(1.0), bias=False)
+    problem = cp.Problem(cp.Minimize(scale * risk), [(cp.trace(K) <= 2).set_label("trace")])
+    point, alpha = 2 * np.eye(n) / n, y / 3
+
+    class Solved:
+        certificate = ko.certify(problem, {K: point}, alpha=alpha, retrain=False)
+
+    found = where(ko.kkt_table(Solved(), problem))
+    forced = np.outer(alpha, alpha)
+    S = float(alpha @ alpha) * np.eye(n)
+    expected = scale / 2 * float(np.vdot(S - forced, point))
+    assert found["complementarity", "<S - alpha alpha', K>"].residual == pytest.approx(expected, rel=1e-6)
+    assert found["complementarity", "trace"].residual == pytest.approx(0, abs=1e-8)
+    assert found["complementarity", "subgradients of the atoms"].residual == pytest.approx(0, abs=1e-8)
+
+
+def test_the_complementarity_of_weights_is_that_of_the_formula():
+    """At weights (1, 0) and any alpha: <s - (alpha'K_m alpha)_m, mu> with s = 2 y t on the trace."""
+    mu = cp.Variable(2, nonneg=True, name="mu")
+    risk = ko.risk(ko.combine(mu, Ks[:2]), y, ko.squared(1.0))
+    problem = cp.Problem(cp.Minimize(risk), [(cp.sum(mu) <= 1).set_label("sum")])
+    alpha = (y - y.mean()) / 4
+
+    class Solved:
+        certificate = ko.certify(problem, {mu: [1.0, 0.0]}, alpha=alpha, retrain=False)
+
+    found = where(ko.kkt_table(Solved(), problem))
+    forms = np.array([alpha @ K @ alpha for K in Ks[:2]])
+    total = sum(found["complementarity", row].residual
+                for row in ("gradient by mu", "<s - (alpha'K_m alpha)_m, mu>"))  # fmt: skip
+    assert total == pytest.approx((forms.max() - forms[0]) / 2, abs=1e-7)
+
+
+def test_bounds_have_rows_of_their_own():
+    x = cp.Variable(2, bounds=[np.array([0.5, -1.0]), np.array([3.0, 2.0])], name="x")
+    problem = cp.Problem(cp.Minimize(cp.sum(x)), [(x[0] + x[1] <= 4).set_label("cap")])
+    found = where(ko.kkt_table(ko.solve(problem)))
+    assert found["complementarity", "x lower"].relative < 1e-6
+    poor = ko.certify(problem, {x: [2.0, 0.0]})
+
+    class Solved:
+        certificate = poor
+
+    found = where(ko.kkt_table(Solved(), problem))
+    assert found["complementarity", "x lower"].residual == pytest.approx(1.5 + 1.0, rel=1e-6)
+    assert found["complementarity", "subgradients of the atoms"].residual == pytest.approx(0, abs=1e-7)
