@@ -265,8 +265,11 @@ def project_zero_sum(alpha: Array, lower: Array, upper: Array) -> Array:
     """Return the Euclidean projection of alpha on {lower <= a <= upper, sum a = 0}.
 
     The projection is clip(alpha - nu, lower, upper), where nu is the root of a decreasing piecewise linear
-    function.
+    function. A point of the set, up to the rounding of its sum, is returned as it is, with all its zeros.
     """
+    inside = bool(((lower <= alpha) & (alpha <= upper)).all())
+    if inside and abs(float(alpha.sum())) <= UNIT * float(np.abs(alpha).sum()):
+        return alpha.copy()
     ends = np.concatenate([alpha - lower, alpha - upper])
     ends = ends[np.isfinite(ends)]
     knots = ends if ends.size else alpha

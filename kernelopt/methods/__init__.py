@@ -1,6 +1,7 @@
 """Methods and the driver that runs them: `solve`, `explain` and `Solution`."""
 
 from kernelopt.methods.cutting_plane.method import CuttingPlane
+from kernelopt.methods.engine.method import Newton
 from kernelopt.methods.exact.method import Exact
 from kernelopt.methods.exact.programme import Programme
 from kernelopt.methods.explain import Explanation, explain
@@ -20,6 +21,7 @@ for method in (
     MirrorDescent(),
     CuttingPlane(),
     Interleaved(),
+    Newton(),
     FirstOrderDual(),
 ):
     register_method(method)

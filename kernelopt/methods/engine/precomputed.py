@@ -44,7 +44,6 @@ class Precomputed(Provider):
         stored = isinstance(grams.storage, ArrayStorage)
         self.stack = np.asarray(grams) if stored else np.stack(list(grams))
         self.diagonals = reach[:, None] * grams.diagonals[:, :n]
-        self.sizes = self.diagonals.max(axis=1, initial=0.0)
         # An entry of a panel is rounded to float32, and so is the sum; 2^-26 covers the float64 operations.
         self.combined_error = 2 * SINGLE + SINGLE / 4
         self.passes = 0.0
@@ -73,11 +72,9 @@ class Precomputed(Provider):
             self._block = np.empty((size, size), dtype=np.float32)
 
     def combined(self, w: Array) -> Single:
-        weights = w * self.sizes
-        unit = float(weights.sum())
+        weights = w * self.sizes / self.unit(w)
         active = np.flatnonzero(weights)
-        shares = weights[active] / unit if unit > 0 else weights[active]
-        compiled(any_order=True)(combine_panels)(self._panels, self.m, active, shares, self._block)
+        compiled(any_order=True)(combine_panels)(self._panels, self.m, active, weights[active], self._block)
         return self._block
 
     def images(self, c: Array, chosen: Index) -> Array:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
+from functools import cached_property
 from typing import ClassVar, TypeAlias
 
 import numpy as np
@@ -45,6 +47,17 @@ class Provider(ABC):
     prediction_error: float = 0.0
     passes: float = 0.0
 
+    @cached_property
+    def sizes(self) -> Array:
+        """The largest entry max_i K_m,ii of every kernel, shape (m,)."""
+        return np.asarray(self.diagonals.max(axis=1, initial=0.0))
+
+    def unit(self, w: Array) -> float:
+        """Return the least power of two that is at least sum_m w_m max_i K_m,ii; 1 where that is zero."""
+        size = float(w @ self.sizes)
+        mantissa, power = math.frexp(size)
+        return math.ldexp(1.0, power - (mantissa == 0.5)) if size > 0 else 1.0
+
     @abstractmethod
     def activate(self, points: Index) -> None:
         """Let A be the given points, in the given order, and keep what can be used again.
@@ -54,10 +67,10 @@ class Provider(ABC):
 
     @abstractmethod
     def combined(self, w: Array) -> Single:
-        """Return the matrix sum_m w_m K_m[A, A] / unit in float32, with unit = sum_m w_m max_i K_m,ii.
+        """Return the matrix sum_m w_m K_m[A, A] / unit(w) in float32.
 
-        In this unit its entries are at most 1 in absolute value, at any scale of the kernels. Where the unit
-        is zero, so is the matrix. The next call may write to the same memory.
+        In this unit its entries are at most 1 in absolute value, at any scale of the kernels. The next call
+        may write to the same memory.
         """
 
     @abstractmethod

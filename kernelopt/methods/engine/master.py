@@ -1,0 +1,103 @@
+"""The quadratic model of the risk as a function of the weights, minimised over the l_p ball."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.linalg import LinAlgError, cho_factor, cho_solve
+
+from kernelopt.numerics.norms import lp_length
+from kernelopt.validation import Array
+
+STEPS = 300  # Newton steps at most; twenty are usual, and hundreds for p = 1000
+CENTRED = 0.1  # the complementarity that a step aims at, as a share of the present one
+TO_BOUNDARY = 0.95  # of the longest step that keeps the iterate positive
+CURVED, SHORTEST = 0.5, 1e-6  # share of the slack that curvature may take; length of the shortest step
+DONE = 1e-12  # complementarity and residuals, relative to the gradient: near the accuracy of float64
+INSIDE = 0.9  # the length of the first iterate, which must be interior
+EVEN = 1e-2  # share of equal weights in it
+ZERO = 1e-6  # a weight below this share of the largest is zero if its multiplier exceeds it
+
+
+def minimum_on_ball(gradient: Array, hessian: Array, w: Array, p: float) -> Array:
+    """Return the minimiser over d of g'd + 1/2 d'Hd with v = w + d >= 0 and |v|_p <= 1, as v.
+
+    A primal-dual interior-point method for the constraints v >= 0 and |v|_p + s = 1, s >= 0. For p = inf the
+    slack s is a vector, and v + s = 1. The multipliers z of v and lam of s satisfy at the end
+
+        g + H(v - w) + lam grad |v|_p - z = 0,    z v = 0,    lam s = 0.
+
+    Parameters
+    ----------
+    gradient : array g of shape (m,)
+    hessian : array H of shape (m, m), positive semidefinite
+    w : array of shape (m,), the point of the model, with w >= 0 and |w|_p <= 1
+    p : float in [1, inf]
+    """
+    size = float(max(np.abs(gradient).max(), np.abs(hessian @ w).max()))
+    if not 0 < size < np.inf:
+        return w
+    g, H, m = gradient / size, hessian / size, w.size
+    box = bool(np.isinf(p))
+    v = INSIDE * ((1 - EVEN) * w + EVEN * m ** (-1 / p))
+    s = 1 - v if box else np.array([1 - lp_length(v, p)])
+    z, lam = np.ones(m), np.ones(s.size)
+    for _ in range(STEPS):
+        length = lp_length(v, p)
+        a = np.ones(m) if box else (v / length) ** (p - 1)
+        unmet = s - (1 - v) if box else s - (1 - length)
+        residual = g + H @ (v - w) + lam * a - z
+        complementarity = float(z @ v + lam @ s) / (m + s.size)
+        if (
+            complementarity <= DONE * np.abs(g).max()
+            and max(np.abs(residual).max(), np.abs(unmet).max()) <= DONE**0.75
+        ):
+            break
+        target = CENTRED * complementarity
+        # Eliminating the changes of s, z and lam leaves a system for the change of v.
+        W, right = H + np.diag(z / v), target / v - residual - z
+        right -= a * ((target + lam * unmet) / s - lam)
+        if box:
+            W += np.diag(lam / s)
+        else:
+            bend = lam[0] * (p - 1) / length
+            W += (lam[0] / s[0] - bend) * np.outer(a, a)
+            if p > 1:
+                W += np.diag(bend * (v / length) ** (p - 2))
+        dv = scaled_solution(W, right)
+        if dv is None:
+            break
+        fall = dv if box else np.array([a @ dv])
+        dz, ds = (target - z * dv) / v - z, -unmet - fall
+        dlam = (target - lam * ds) / s - lam
+        step = min(1.0, *(longest(x, dx) for x, dx in ((v, dv), (s, ds), (z, dz), (lam, dlam))))
+        while not box and step > SHORTEST and bent(v + step * dv, s + step * ds, p, unmet):
+            step /= 2
+        v, s, z, lam = v + step * dv, s + step * ds, z + step * dz, lam + step * dlam
+    v = np.where((v < z) & (v < ZERO * v.max()), 0.0, v) if p == 1 else v
+    return v / max(1.0, lp_length(v, p))
+
+
+def bent(v: Array, s: Array, p: float, unmet: Array) -> bool:
+    """Whether the curvature of the ball has moved the point too far out of |v|_p + s = 1."""
+    return bool(abs(lp_length(v, p) + s[0] - 1) > max(CURVED * s[0], abs(unmet[0])))
+
+
+def longest(x: Array, dx: Array) -> float:
+    """Return TO_BOUNDARY times the longest step with x + step * dx >= 0."""
+    falling = dx < 0
+    return TO_BOUNDARY * float((-x[falling] / dx[falling]).min(initial=np.inf))
+
+
+def scaled_solution(W: Array, right: Array) -> Array | None:
+    """Return W^-1 right after scaling W to a unit diagonal; None if W is not positive definite."""
+    with np.errstate(all="ignore"):
+        root = np.sqrt(np.diag(W))
+        scaled = W / np.outer(root, root)
+        if not np.isfinite(scaled).all():
+            return None
+        try:
+            factor = cho_factor(scaled, check_finite=False, overwrite_a=True)
+        except LinAlgError:
+            return None
+        found: Array = cho_solve(factor, right / root, check_finite=False) / root
+    return found if np.isfinite(found).all() else None

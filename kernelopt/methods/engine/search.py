@@ -1,0 +1,185 @@
+"""The search: Newton steps on the weights over a working set, and checks of all points."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from kernelopt.losses.base import Curve
+from kernelopt.methods.control import STALLED, Control
+from kernelopt.methods.engine.master import minimum_on_ball
+from kernelopt.methods.engine.provider import Provider
+from kernelopt.methods.engine.restricted import RestrictedLoss, is_sparse
+from kernelopt.methods.engine.training import Samples, Trained, inverse_hessian
+from kernelopt.methods.engine.weights import second_derivatives, way_back
+from kernelopt.methods.engine.working_set import first_points, next_points
+from kernelopt.numerics.norms import conjugate_exponent, lp_length
+from kernelopt.structure.ball import BallProblem
+from kernelopt.validation import Array, Index
+
+INSIDE = 1e-9  # distance from its bounds, relative to their distance, at which an alpha is free
+FIRST_GAP, GAP_SHARE, LAST_SHARE = 2e-2, 0.1, 0.4  # gap on the working set: see `Search.target`
+TRAINING_SHARE = 0.3  # of the gap that is aimed at, for the training at fixed weights
+LOOSE_SHARE = 0.03  # of the last gap: training need not be more exact than this
+TIGHTER = 0.2  # factor of the gap aimed at where the last one was met and all points did not meet theirs
+STALLED_ROUNDS, LITTLE = 5, 0.9  # checks in turn that reduce the gap to no less than this share of it
+STEPS = 40  # Newton steps on one working set at most
+
+
+@dataclass
+class Step:
+    """A trained machine with the forms of all kernels, on the working set.
+
+    Attributes
+    ----------
+    w : array of shape (m,)
+    trained : Trained
+    images : array of shape (m, k)
+        K_m alpha on the working set.
+    s : array of shape (m,)
+        alpha'K_m alpha.
+    value, lower : float
+        Bounds of the risk restricted to the working set.
+    """
+
+    w: Array
+    trained: Trained
+    images: Array
+    s: Array
+    value: float
+    lower: float
+
+    @property
+    def gap(self) -> float:
+        """The distance of the bounds, relative to the value."""
+        return (self.value - self.lower) / max(abs(self.value), abs(self.lower), np.finfo(float).tiny)
+
+
+class Search:
+    """The state of the method: the weights w, alpha on all points, and the working set."""
+
+    def __init__(self, read: BallProblem, provider: Provider, control: Control, seed: int) -> None:
+        self.read, self.provider, self.control = read, provider, control
+        self.loss, self.y, self.bias = read.loss, read.y, read.bias
+        self.curve: Curve = read.loss.curve(read.y)
+        self.sparse = is_sparse(read.loss, self.curve)
+        self.w, self.alpha = read.start, np.zeros(self.y.size)
+        n, labels = self.y.size, self.y if read.loss.kind == "labels" else None
+        self.points: Index = first_points(n, labels, seed) if self.sparse else np.arange(n)
+        self.solves = 0
+
+    def target(self, gap: float, before: float) -> float:
+        """Return the gap to aim at on the working set, given the gap of all points and the last aim."""
+        least = LAST_SHARE * self.control.tol
+        if self.points.size == self.y.size or before <= least:
+            return min(least, TIGHTER * before) if np.isfinite(before) else least
+        return max(least, min(FIRST_GAP, GAP_SHARE * gap))
+
+    def run(self) -> None:
+        """Alternate between the working set and checks of all points, until the control says stop."""
+        control = self.control
+        self._activate(self.points)
+        aim, rounds = self.target(np.inf, np.inf), 0
+        while True:
+            control.check()
+            step = self._solve(aim)
+            before = control.gap
+            if self._check(step):
+                return
+            rounds = 0 if control.gap < LITTLE * before else rounds + 1
+            if rounds >= STALLED_ROUNDS:
+                control.stopped = STALLED
+                return
+            points = next_points(self.curve, self._t, self.alpha, self.points) if self.sparse else self.points
+            same = points.size == self.points.size
+            aim = self.target(control.gap, aim if same else np.inf)
+            self._activate(points)
+
+    def _activate(self, points: Index) -> None:
+        """Let the working set be `points`, with the images of the present alpha."""
+        self.provider.activate(points)
+        self.points = points
+        everything = points.size == self.y.size and not self.sparse
+        loss = self.loss if everything else RestrictedLoss(self.curve, points)
+        self.samples = Samples(loss, self.y[points], self.bias)
+        support = np.flatnonzero(self.alpha)
+        self.a0 = self.alpha[points]
+        if support.size:
+            self.images0 = self.provider.exact_images(support, self.alpha[support], points)
+        else:
+            self.images0 = np.zeros((self.provider.m, points.size))
+
+    def _solve(self, aim: float) -> Step:
+        """Solve the problem on the working set to the gap `aim` by Newton steps; return the best step."""
+        best = step = self._step(self.w, self.a0, self.images0, max(TRAINING_SHARE * aim, LOOSE_SHARE))
+        for _ in range(STEPS):
+            if best.gap <= aim:
+                break
+            if step.trained.lower > best.trained.value:  # the value has risen
+                along = step.w - best.w
+                w = best.w + way_back(-float(best.s @ along), -float(step.s @ along)) * along
+            else:
+                w = self._next_weights(step)
+            share = max(TRAINING_SHARE * aim, LOOSE_SHARE * best.gap)
+            step = self._step(w, step.trained.alpha, step.images, share)
+            if step.gap < best.gap or step.value < best.value:
+                best = step
+        return best
+
+    def _step(self, w: Array, a: Array, images: Array, share: float) -> Step:
+        """Train at the weights w, starting at a with its images."""
+        provider = self.provider
+        self.block, self.block_unit = provider.combined(w), provider.unit(w)
+        trained = self.samples.train(self.block, self.block_unit, a, w @ images, share, self.control.check)
+        self.solves += 1
+        change = trained.alpha - self.a0
+        images = self.images0 + provider.images(change, np.arange(change.size))
+        trained = self.samples.machine(trained.alpha, w @ images)
+        s = np.maximum(images @ trained.alpha, 0.0)
+        bound = self.samples.loss.dual_value(trained.alpha, self.samples.y)
+        bound -= lp_length(s, conjugate_exponent(self.read.p)) / 2
+        return Step(w, trained, images, s, trained.value, bound)
+
+    def _next_weights(self, step: Step) -> Array:
+        """Return the weights after a Newton step, with the block of the last training."""
+        curve = self.samples.loss.curve(self.samples.y)
+        a, p = step.trained.alpha, self.read.p
+        if np.isinf(p):
+            return self.read.start
+        width = np.where(np.isfinite(curve.upper - curve.lower), curve.upper - curve.lower, 1.0)
+        margin = INSIDE * width
+        free = np.flatnonzero(
+            (a > curve.lower + margin) & (a < curve.upper - margin) & ((curve.l1 == 0) | (a != 0))
+        )
+        t = step.trained.f + step.trained.intercept
+        diagonal = inverse_hessian(self.samples.loss, self.samples.y, t)[free]
+        H = second_derivatives(self.block, self.block_unit, free, step.images[:, free], diagonal, self.bias)
+        if not H.any():
+            return self.read.best_weights(step.w, step.s)  # alpha is locally constant: the risk is affine
+        w = minimum_on_ball(-step.s / 2, H, step.w, p)
+        length = lp_length(w, p)
+        return w / length if length > 0 else step.w  # the risk decreases in every weight
+
+    def _check(self, step: Step) -> bool:
+        """Bound the optimum at the weights and alpha of a step, on all points; return whether to stop."""
+        read, provider, n = self.read, self.provider, self.y.size
+        alpha = np.zeros(n)
+        # Of all points, the projection would move each entry by a rounding error.
+        alpha[self.points] = self.samples.loss.project(step.trained.alpha, self.samples.y, self.bias)
+        support = np.flatnonzero(alpha)
+        c = alpha[support]
+        s = np.maximum(provider.exact_images(support, c, support) @ c, 0.0)
+        f = provider.predict(step.w, support, c, np.arange(n))
+        self.w, self.alpha = step.w, alpha
+        self._t = f + (self.loss.intercept(f, self.y) if self.bias else 0.0)
+        return self.control.report(
+            read.lower(alpha, s),
+            read.upper(f, step.w, s),
+            point=read.reach * step.w,
+            proof=alpha,
+            machines=[alpha],
+            provider=provider.name,
+            passes=provider.passes,
+            solves=self.solves,
+        )

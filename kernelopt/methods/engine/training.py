@@ -1,0 +1,158 @@
+"""Training on the working set at fixed weights, from the predictions of the present alpha."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.linalg import LinAlgError, cho_factor, cho_solve
+
+from kernelopt.learner.decomposition import step_counts
+from kernelopt.learner.smo import coordinate_steps, smo_pairs
+from kernelopt.losses import Loss
+from kernelopt.losses.base import Curve
+from kernelopt.methods.engine.provider import Single
+from kernelopt.numerics.compiling import compiled
+from kernelopt.threads import Watch
+from kernelopt.validation import Array
+
+FIRST_VIOLATION, LAST_VIOLATION = 3e-2, 1e-13  # of the optimality conditions, relative to their scale
+REDUCTION = 5  # of the violation, until the gap of the machine is small enough
+ROUNDS = 10  # of step_counts at most for one violation
+NEWTON_STEPS = 30  # for a loss whose dual has no bounds that are attained
+SHORTEST_STEP = 1e-6  # of a line search, relative to the Newton step
+SMALLEST_HESSIAN = 1e-12  # relative to the largest entry: flatter samples are held by this one
+
+
+@dataclass
+class Trained:
+    """A machine on the working set.
+
+    Attributes
+    ----------
+    alpha, f : arrays of shape (k,)
+        The dual variable, and K_w alpha without the intercept.
+    value : float
+        The primal value, with the best intercept.
+    lower : float
+        l(alpha) - 1/2 alpha'K_w alpha, a lower bound of all values at these weights.
+    intercept : float
+    """
+
+    alpha: Array
+    f: Array
+    value: float
+    lower: float
+    intercept: float
+
+
+@dataclass(frozen=True)
+class Samples:
+    """The loss on the samples of the working set."""
+
+    loss: Loss
+    y: Array
+    bias: bool
+
+    def machine(self, alpha: Array, f: Array) -> Trained:
+        """Return the machine of alpha with K_w alpha = f."""
+        half_square = float(alpha @ f) / 2
+        primal = self.loss.primal(f, half_square, self.y, self.bias)
+        lower = self.loss.dual_value(alpha, self.y) - half_square
+        return Trained(alpha, f, primal.value, lower, primal.intercept)
+
+    def train(
+        self, block: Single, unit: float, alpha: Array, f: Array, share: float, watch: Watch
+    ) -> Trained:
+        """Return a machine at the kernel unit * block whose gap is at most `share` of its value.
+
+        It starts from alpha and f = K_w alpha. Only changes of alpha are multiplied by the block, so the
+        error of f is the block's error times the change. The gap may stay larger where rounding limits it.
+        """
+        curve = self.loss.curve(self.y)
+        bounded = np.isfinite(curve.lower).any() or np.isfinite(curve.upper).any() or curve.l1.any()
+        if self.loss.quadratic and bounded:
+            return self._decompose(block, unit, curve, alpha, f, share, watch)
+        return self._newton(block, unit, alpha, f, share, watch)
+
+    def _decompose(
+        self, block: Single, unit: float, curve: Curve, alpha: Array, f: Array, share: float, watch: Watch
+    ) -> Trained:
+        """Train by SMO in the variable unit * alpha: a product with a power of two is exact."""
+        linear, curvature, l1, lower, upper = curve
+        parts = (curvature / unit, l1, lower * unit, upper * unit)
+        a, g = unit * alpha, f + curvature * alpha - linear
+        loop = compiled(smo_pairs if self.bias else coordinate_steps)
+        scale = float(np.abs(linear).max(initial=0.0) + l1.max(initial=0.0)) or 1.0
+        violation = FIRST_VIOLATION * scale
+        while True:
+            for max_steps in [steps for _ in range(ROUNDS) for steps in step_counts(a.size)]:
+                watch()
+                reached = loop(block, *parts, a, g, violation, max_steps)
+                if reached <= violation:
+                    break
+            alpha = a / unit
+            trained = self.machine(alpha, g - curvature * alpha + linear)
+            met = trained.value - trained.lower <= share * abs(trained.value)
+            if met or violation < LAST_VIOLATION * scale or reached > violation:
+                return trained
+            violation = min(violation, max(reached, LAST_VIOLATION * scale)) / REDUCTION
+
+    def _newton(
+        self, block: Single, unit: float, alpha: Array, f: Array, share: float, watch: Watch
+    ) -> Trained:
+        """Train by Newton's method on alpha = response(K_w alpha + b), with a line search on the value."""
+        best = self.machine(alpha, f)
+        for _ in range(NEWTON_STEPS):
+            watch()
+            if best.value - best.lower <= share * abs(best.value):
+                break
+            t = best.f + best.intercept
+            inverse = inverse_hessian(self.loss, self.y, t)
+            residual = inverse * (self.loss.response(t, self.y) - best.alpha)
+            direction = bordered_solution(block, unit, inverse, residual, -best.alpha.sum(), self.bias)
+            if direction is None:
+                break
+            length = 1.0
+            while length > SHORTEST_STEP:
+                moved = self.loss.project(best.alpha + length * direction, self.y, self.bias)
+                trial = self.machine(moved, best.f + product(block, unit, moved - best.alpha))
+                if trial.value < best.value:
+                    break
+                length /= 2
+            else:
+                break
+            best = trial
+        return best
+
+
+def product(block: Single, unit: float, d: Array) -> Array:
+    """Return unit * block @ d, computed in float32 with d scaled to one."""
+    size = float(np.abs(d).max(initial=0.0))
+    if not size > 0:
+        return np.zeros(d.size)
+    return np.asarray((unit * size) * (block @ (d / size).astype(np.float32)).astype(float))
+
+
+def inverse_hessian(loss: Loss, y: Array, t: Array) -> Array:
+    """Return one over the second derivative of the loss at each sample, which is the curvature of -l."""
+    if loss.quadratic:
+        return np.asarray(loss.curve(y).curvature)
+    hessian = np.asarray(loss.hessian_diag(t, y), dtype=float)
+    return np.asarray(1 / np.maximum(hessian, SMALLEST_HESSIAN * float(hessian.max())))
+
+
+def bordered_solution(
+    block: Single, unit: float, diagonal: Array, right: Array, total: float, bias: bool
+) -> Array | None:
+    """Return x with (unit * block + diag(diagonal)) x + b = right, and sum x = total if there is a bias."""
+    M = block.astype(float)
+    M[np.diag_indices(len(M))] += diagonal / unit
+    try:
+        factor = cho_factor(M, lower=True, overwrite_a=True, check_finite=False)
+    except LinAlgError:
+        return None
+    columns = np.column_stack([right / unit, np.ones(right.size)])
+    x, e = cho_solve(factor, columns, check_finite=False).T
+    found: Array = x - e * ((x.sum() - total) / e.sum()) if bias else x
+    return found if np.isfinite(found).all() else None

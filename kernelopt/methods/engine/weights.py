@@ -1,0 +1,48 @@
+"""A Newton step on the weights: the second derivatives of the risk, and the way back from a bad step."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.linalg import LinAlgError, cholesky, solve_triangular
+
+from kernelopt.methods.engine.provider import Single
+from kernelopt.validation import Array, Index
+
+RIDGE = 1e-6  # relative to the unit of the block: above the error of float32, and for points that coincide
+SHORTEST, LONGEST = 0.1, 0.7  # of the way back to a better point, which a step has passed
+
+
+def second_derivatives(
+    block: Single, unit: float, free: Index, images: Array, diagonal: Array, bias: bool
+) -> Array:
+    """Return the Hessian of the value of the learning problem as a function of the weights, shape (m, m).
+
+    With F = `free`, the samples whose alpha is inside its bounds, it is G_F' P G_F. There the columns of G_F
+    are (K_m alpha)_F, and P is the inverse of K_w[F, F] + diag(diagonal), with a border of ones if there is
+    an intercept. The diagonal has one over the second derivative of the loss at each sample.
+    """
+    m = images.shape[0]
+    if free.size <= bias:
+        return np.zeros((m, m))
+    M = block[np.ix_(free, free)].astype(float)
+    M[np.diag_indices(free.size)] += diagonal / unit + RIDGE
+    try:
+        L = cholesky(M, lower=True, overwrite_a=True, check_finite=False)
+    except LinAlgError:
+        return np.zeros((m, m))
+    U = solve_triangular(L, images.T, lower=True, check_finite=False)
+    if bias:
+        e = solve_triangular(L, np.ones(free.size), lower=True, check_finite=False)
+        U = U - np.outer(e, (e @ U) / (e @ e))
+    found: Array = U.T @ U / unit
+    return found
+
+
+def way_back(before: float, after: float) -> float:
+    """Return the share of a step that is kept where a convex function rises at its end.
+
+    `before` and `after` are the derivatives along the step at its two ends. The secant through them has its
+    zero there.
+    """
+    zero = before / (before - after) if after > 0 > before else SHORTEST
+    return min(max(zero, SHORTEST), LONGEST)

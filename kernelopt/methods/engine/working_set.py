@@ -1,0 +1,59 @@
+"""The points on which the learning problem is solved: the first ones, those added and those dropped."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from kernelopt.losses.base import Curve
+from kernelopt.validation import Array, Index
+
+FIRST_SHARE, FEWEST = 12, 300  # the first working set has n / 12 points, and at least 300
+EVERYTHING = 0.85  # share of the points from which the working set is all of them
+SMALLEST_CLASS = 20  # points of each label at least, if there are as many
+GROWTH, SMALLEST_GROWTH = 2, 200  # points added at once: this multiple of the working set, at least as many
+# Distances from the interval of predictions at which alpha = 0 is optimal, in units of the mean distance of
+# the predictions from the targets: a point outside by ADDED is added, and one inside by DROPPED is dropped.
+ADDED, DROPPED = 1e-4, 0.3
+
+
+def first_points(n: int, labels: Array | None, seed: int) -> Index:
+    """Return a random working set of n / 12 points, with points of each label."""
+    size = max(FEWEST, n // FIRST_SHARE)
+    if size >= EVERYTHING * n:
+        return np.arange(n)
+    order = np.random.default_rng(seed).permutation(n)
+    chosen = [order[:size]]
+    if labels is not None:
+        chosen += [order[labels[order] == label][:SMALLEST_CLASS] for label in np.unique(labels)]
+    return np.unique(np.concatenate(chosen))
+
+
+def excess(curve: Curve, t: Array) -> Array:
+    """Return by how much a prediction is outside the interval in which alpha = 0 is optimal.
+
+    It is negative inside. For the hinge loss it is 1 - y t.
+    """
+    up = np.where(curve.upper > 0, curve.linear - t - curve.l1, -np.inf)
+    down = np.where(curve.lower < 0, t - curve.linear - curve.l1, -np.inf)
+    return np.maximum(up, down)
+
+
+def next_points(curve: Curve, t: Array, alpha: Array, points: Index) -> Index:
+    """Return the working set after a check of all predictions t: the points that remain come first.
+
+    Points whose alpha is zero and that are clearly inside the interval are dropped. The points outside it are
+    added, those farthest outside first.
+    """
+    n = t.size
+    outside, size = excess(curve, t), float(np.mean(np.abs(curve.linear - t))) or 1.0
+    kept = points[(alpha[points] != 0) | (outside[points] > -DROPPED * size)]
+    others = np.setdiff1d(np.arange(n), points)
+    violating = others[outside[others] > ADDED * size]
+    most = max(GROWTH * points.size, SMALLEST_GROWTH)
+    if violating.size > most:
+        violating = violating[np.argsort(-outside[violating], kind="stable")[:most]]
+    if not violating.size:
+        return points
+    if kept.size + violating.size > EVERYTHING * n:
+        kept, violating = points, others
+    return np.concatenate([kept, np.sort(violating)])
