@@ -12,6 +12,7 @@ from kernelopt.methods.mirror_descent.method import MirrorDescent
 from kernelopt.methods.similarity import FirstOrderDual
 from kernelopt.methods.solution import Learned, Solution
 from kernelopt.methods.solve import DEFAULT_TOL, SolveOptions, register_method, solve
+from kernelopt.methods.spectral_master.method import SpectralMaster
 
 for method in (
     Exact(),
@@ -21,6 +22,7 @@ for method in (
     CuttingPlane(),
     Interleaved(),
     FirstOrderDual(),
+    SpectralMaster(),
 ):
     register_method(method)
 
