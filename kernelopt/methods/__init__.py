@@ -13,6 +13,7 @@ from kernelopt.methods.mirror_descent.method import MirrorDescent
 from kernelopt.methods.similarity import FirstOrderDual
 from kernelopt.methods.solution import Learned, Solution
 from kernelopt.methods.solve import DEFAULT_TOL, SolveOptions, register_method, solve
+from kernelopt.methods.spectral_master.method import SpectralMaster
 
 for method in (
     Exact(),
@@ -23,6 +24,7 @@ for method in (
     Interleaved(),
     Newton(),
     FirstOrderDual(),
+    SpectralMaster(),
 ):
     register_method(method)
 

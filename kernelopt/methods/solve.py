@@ -62,9 +62,9 @@ def solve(
         DCP, with or without risks.
     method : str or Method, default "auto"
         "exact", "interleaved", "cutting-plane", "block-descent", "smooth-dual", "first-order-dual",
-        "mirror-descent", or any other registered method. `explain(problem)` lists those that apply, with
-        their predicted seconds. "auto" runs the fastest one, and then the next one if the first ends above
-        `tol` or raises an error.
+        "mirror-descent", "spectral-master", or any other registered method. `explain(problem)` lists those
+        that apply, with their predicted seconds. "auto" runs the fastest one, and then the next one if the
+        first ends above `tol` or raises an error.
     tol : float > 0, default 1e-5
         Certified gap to reach, relative to max(|upper|, |lower|, floor).
     time_limit : float > 0, optional

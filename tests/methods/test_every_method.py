@@ -51,7 +51,7 @@ APPLIES = {
     "lanckriet.soft_margin_squared": TRACED,
     "lanckriet.learned_tau": BALL,
     "lanckriet.margin": TRACED,
-    "lanckriet.sdp": ("exact", "cutting-plane"),
+    "lanckriet.sdp": ("exact", "cutting-plane", "spectral-master"),
     "lanckriet.qcqp": TRACED,
     "lanckriet.block_norm": TRACED,
     "lanckriet.rank_one": TRACED,

@@ -12,6 +12,7 @@ from kernelopt.certificates.boxes import Box, entry_bounds, known_boxes
 from kernelopt.certificates.conic.multipliers import Bound, conic_bound
 from kernelopt.certificates.gap import floor
 from kernelopt.certificates.lower.closed import closed_bound
+from kernelopt.certificates.lower.combined.search import combined_bound
 from kernelopt.certificates.lower.minorants import minorants, relaxation
 from kernelopt.certificates.lower.near import near_bound
 from kernelopt.certificates.upper.candidates import Bounds
@@ -100,6 +101,12 @@ def bound_of(
         if not np.isfinite(closed.value):
             return Bound(-np.inf, "the bound of the dual variable overflows"), "closed"
         return Bound(closed.value, rounding=closed.rounding), "closed"
+    over_cone = combined_bound(structure, minorants_of_risks, watch, attained)
+    if over_cone is not None and over_cone.rounding > LARGE_ROUNDING * max(abs(over_cone.value), gap_floor):
+        accurate = minorants(structure, alphas, accurate=True)
+        over_cone = max(over_cone, combined_bound(structure, accurate, watch, attained) or over_cone)
+    if over_cone is not None and np.isfinite(over_cone.value):
+        return Bound(over_cone.value, over_cone.reason, rounding=over_cone.rounding), "closed"
     near = near_bound(structure, alphas[0], watch, attained, not conic) if len(alphas) == 1 else None
     searched = -np.inf if near is None or not np.isfinite(near.value) else near.value
     if near is not None and near.exhausted(gap_floor, attained):

@@ -24,6 +24,7 @@ from kernelopt.conic.ladder import ladder, run_solver
 from kernelopt.language.faces import facial_reduction
 from kernelopt.numerics.rounding import SMALLEST_DIVISOR
 from kernelopt.structure.affine import flat
+from kernelopt.structure.combined.coordinates import read_coordinates
 from kernelopt.structure.evaluation import Evaluator
 from kernelopt.structure.structure import Point
 from kernelopt.structure.trees import constraint_name, short
@@ -100,7 +101,7 @@ class FeasibleSet:
             point = self._read()
             if self._round_to_zero():
                 return self._read(), []
-        inner = self._interior_point() if self.conic else None
+        inner = self._combined_interior() or (self._interior_point() if self.conic else None)
         if inner is None:
             self.evaluator.write({v.id: np.asarray(v.project(np.zeros(v.shape))) for v in self.variables})
             self._project_on_equalities()
@@ -200,6 +201,15 @@ class FeasibleSet:
                 is_rounding = variable.is_nonneg() and lowest >= -ROUND_OFF * max(size, 1.0)
                 variable.save_value(np.maximum(value, 0.0) if is_rounding else value)
                 start += variable.size
+
+    def _combined_interior(self) -> Point | None:
+        """Return a point inside the set of PSD combinations of given trace; None for any other problem."""
+        coordinates = read_coordinates(self.structure)
+        if isinstance(coordinates, str):
+            return None
+        self.evaluator.write(coordinates.cone.point(coordinates.centre))
+        self._project_on_equalities()
+        return None if self.violations() else self._read()
 
     def _interior_point(self) -> Point | None:
         """Return the point with the largest slack, at most one, in all inequalities (phase one), or None."""

@@ -1,0 +1,176 @@
+"""The lower bound that a multiplier Z proves over weights with a PSD combination of given trace."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from kernelopt.certificates.lower.closed import AffineObjective, lowered
+from kernelopt.certificates.lower.minima import joined_slopes
+from kernelopt.numerics.rounding import TINY, UNIT, exact_sum, gamma, norm_above, two_products, upwards
+from kernelopt.structure.combined.basis import DEPENDENT
+from kernelopt.structure.combined.coordinates import Coordinates
+from kernelopt.validation import Array
+
+# Weights along dependent directions are assumed to be at most this, for kernels of Frobenius norm one. Larger
+# ones move eigenvalues by 2^12 u = 5e-13, more than what counts as rounding of K(mu) >> 0.
+LARGEST_DEPENDENT = 2.0**12
+DIGITS = 53  # bits of a double
+ASSUMPTION = (
+    "it holds for weights up to {:.0e} relative to the size of their kernels: some kernels are linearly "
+    "dependent but for rounding, and larger weights would use rounding errors as kernels"
+)
+
+
+class ConeBound(NamedTuple):
+    """A lower bound, what it assumes, and the rounding errors by which it was lowered."""
+
+    value: float
+    reason: str = ""
+    rounding: float = 0.0
+
+
+def proved_bound(
+    coordinates: Coordinates, objective: AffineObjective, F: Array, accurate: bool = False
+) -> ConeBound:
+    r"""Return a lower bound of an affine function h + g'mu over {K(mu) >> 0, r'mu = total}.
+
+    With Z = F F', any number nu, and rho_i = g_i - <Z, K_i>,
+
+    .. math:: g'\mu \ge \rho'\mu \ge \nu\, total - \max_{\|K(\mu)\|_F \le c} |(\rho - \nu r)'\mu|,
+
+    since <Z, K(mu)> >= 0, and since a PSD matrix of trace c has a Frobenius norm of at most c. The maximum
+    has a closed form in the orthonormal coordinates of `FrobeniusBasis`. All rounding errors are included.
+    In dependent directions the weights are assumed to be below `LARGEST_DEPENDENT`. With `accurate` the
+    numbers <Z, K_i> are computed in about twice the working precision.
+    """
+    cone, basis = coordinates.cone, coordinates.basis
+    slope = joined_slopes(cone.variables, objective.slopes)
+    adjoint, error = (accurate_adjoint if accurate else plain_adjoint)(coordinates, F)
+    rho = slope.value - adjoint
+    error = error + slope.error + 2 * UNIT * np.abs(rho)
+    if (slope.value[basis.zero] != 0).any() or (slope.error[basis.zero] > 0).any():
+        return ConeBound(-np.inf)
+    nu = multiplier_of_trace(coordinates, rho)
+    residual = rho - nu * cone.row
+    error = error + gamma(4) * (np.abs(rho) + np.abs(nu * cone.row))
+    radius = coordinate_radius(coordinates)
+    if not np.isfinite(radius):
+        return ConeBound(-np.inf)
+    k = gamma(residual.size + 8)
+    size = np.abs(residual) * k + error
+    errors = np.abs(basis.T).T @ size, np.abs(basis.dependent).T @ size
+    along = np.abs(basis.T.T @ residual) + errors[0]
+    dependent = np.abs(basis.dependent.T @ residual) + errors[1]
+    price = norm_above(along) * radius + float(dependent.sum()) * LARGEST_DEPENDENT
+    change = nu * cone.total
+    price = upwards(abs(cone.trace) * price * (1 + gamma(residual.size + 16)))
+    value = lowered(objective, change - price, gamma(4) * (abs(change) + price))
+    of_errors = norm_above(errors[0]) * radius + float(errors[1].sum()) * LARGEST_DEPENDENT
+    reason = ASSUMPTION.format(LARGEST_DEPENDENT) if basis.dependent.shape[1] else ""
+    return ConeBound(value, reason, objective.error + abs(cone.trace) * of_errors)
+
+
+def corrected_factor(coordinates: Coordinates, objective: AffineObjective, F: Array) -> Array | None:
+    """Return the factor of a multiplier near F F' that removes the residual in the directions of trace zero.
+
+    Rounding of the kernels F'K_i F, in which a multiplier was computed, leaves a residual d = D'(g - <Z, K>).
+    With S_j = sum_i D_ij F'K_i F the multiplier F (I + sum_j w_j S_j) F' has none for w = <S, S>^-1 d. None
+    where it is not positive definite.
+    """
+    D, k = coordinates.D, F.shape[1]
+    if not (k and D.shape[1]):
+        return None
+    slope = joined_slopes(coordinates.cone.variables, objective.slopes).value
+    residual = D.T @ (slope - accurate_adjoint(coordinates, F)[0])
+    compressed = np.einsum("nj,ank->ajk", F, coordinates.images(F), optimize=True)
+    S = (D.T @ compressed.reshape(len(D), -1)).reshape(-1, k, k)
+    flat = (S + S.transpose(0, 2, 1)).reshape(len(S), -1) / 2
+    sizes = np.linalg.norm(flat, axis=1)
+    if not (sizes > 0).all():
+        return None
+    unit = flat / sizes[:, None]
+    w = np.linalg.lstsq(unit @ unit.T, residual / sizes, rcond=None)[0]
+    try:
+        return np.asarray(F @ np.linalg.cholesky(np.eye(k) + (w @ unit).reshape(k, k)))
+    except np.linalg.LinAlgError:
+        return None
+
+
+def multiplier_of_trace(coordinates: Coordinates, rho: Array) -> float:
+    """Return the nu for which (rho - nu r)'mu is about smallest over the Frobenius ball."""
+    T, row = coordinates.basis.T, coordinates.cone.row
+    along = T.T @ row
+    return float(along @ (T.T @ rho)) / float(along @ along)
+
+
+def plain_adjoint(coordinates: Coordinates, F: Array) -> tuple[Array, Array]:
+    """Return the vector of <F F', K_i> and bounds of its rounding errors."""
+    m, N = coordinates.stack.shape[:2]
+    if not F.shape[1]:
+        return np.zeros(m), np.zeros(m)
+    adjoint = np.einsum("ank,nk->a", coordinates.images(F), F)
+    sizes = np.sqrt(coordinates.cone.whole.magnitudes) @ np.abs(F)
+    error = gamma(2 * N + F.shape[1] + 16) * np.einsum("ak,ak->a", sizes, sizes)
+    return adjoint, error
+
+
+def accurate_adjoint(coordinates: Coordinates, F: Array) -> tuple[Array, Array]:
+    """Return the same with errors that are smaller by a factor of about 1e-6.
+
+    The leading parts of K_i and F have so few bits that their product is exact in any order of summation
+    [1]_. The other products are smaller than the first by these bits.
+
+    References
+    ----------
+    .. [1] Ozaki, Ogita, Oishi, Rump, Error-free transformations of matrix multiplication by using fast
+       routines of matrix multiplication and its applications, Numer. Algorithms 59 (2012).
+    """
+    m, N = coordinates.stack.shape[:2]
+    if not F.shape[1]:
+        return np.zeros(m), np.zeros(m)
+    bits = (DIGITS - int(np.ceil(np.log2(N)))) // 2
+    head = leading_bits(F, bits, 0)
+    tail, size = F - head, np.abs(F)
+    adjoint, error = np.zeros(m), np.zeros(m)
+    rate, small = gamma(N + 16), 2.0 ** (2 - bits)
+    for i, K in enumerate(coordinates.stack):
+        first = leading_bits(K, bits, 1)
+        exact = first @ head
+        rest = first @ tail + (K - first) @ F
+        rows = np.abs(K).max(axis=1)[:, None]
+        of_rest = rate * rows * (np.abs(tail).sum(axis=0) + small * size.sum(axis=0))
+        products, remainders = two_products(F.ravel(), exact.ravel())
+        others = float(np.vdot(F, rest))
+        adjoint[i] = exact_sum([exact_sum(products), exact_sum(remainders), others])
+        of_others = gamma(F.size + 16) * float(np.vdot(size, np.abs(rest))) + float(np.vdot(size, of_rest))
+        of_others += gamma(4) * float(np.abs(remainders).sum()) + gamma(4) * abs(exact_sum(products))
+        error[i] = 1.01 * (of_others + gamma(4) * abs(adjoint[i])) + TINY
+    return adjoint, error
+
+
+def leading_bits(A: Array, bits: int, axis: int) -> Array:
+    """Return A rounded to multiples of 2^-bits times a power of two above its largest entry along an axis."""
+    largest = np.abs(A).max(axis=axis, keepdims=True)
+    exponent = np.frexp(largest)[1]
+    shift = np.ldexp(0.75, exponent + DIGITS - bits)
+    return np.asarray((A + shift) - shift)
+
+
+def coordinate_radius(coordinates: Coordinates) -> float:
+    """Return an upper bound of |y| over the set, for mu = c (T y + dependent directions).
+
+    It is near one. It allows for traces that the constraint states up to rounding.
+    """
+    cone, basis = coordinates.cone, coordinates.basis
+    diagonals = np.abs(cone.whole.diagonals).sum(axis=1)
+    wrong = (
+        np.abs(cone.row / cone.factor - cone.whole.traces) + gamma(coordinates.stack.shape[1] + 8) * diagonals
+    )
+    of_dependent = LARGEST_DEPENDENT * float((np.abs(basis.dependent).T @ wrong).sum())
+    of_dependent += LARGEST_DEPENDENT * DEPENDENT * basis.dependent.shape[1]
+    of_basis = norm_above(np.abs(basis.T).T @ wrong) / basis.shrink
+    if not of_basis < 0.5:
+        return np.inf
+    return upwards((1 + of_dependent) / (1 - of_basis) / basis.shrink * (1 + gamma(16)))

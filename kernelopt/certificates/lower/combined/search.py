@@ -1,0 +1,200 @@
+"""The largest lower bound of an affine function over weights with a PSD combination of given trace."""
+
+from __future__ import annotations
+
+import numpy as np
+import scipy.linalg as sl
+
+from kernelopt.certificates.gap import floor
+from kernelopt.certificates.lower.closed import AffineObjective, combined, weighted_minorant
+from kernelopt.certificates.lower.combined.proof import ConeBound, corrected_factor, proved_bound
+from kernelopt.certificates.lower.minima import joined_slopes
+from kernelopt.certificates.lower.minorants import Minorant
+from kernelopt.errors import Stopped
+from kernelopt.numerics.matrix_inequality import SmallProgram, SmallSolution, solve_small
+from kernelopt.structure.combined.coordinates import Coordinates, read_coordinates
+from kernelopt.structure.structure import Structure
+from kernelopt.threads import Watch
+from kernelopt.validation import Array
+
+ROUNDS = 60  # of eigenvectors, at most
+VECTORS = 12  # new ones in a round, at most
+LARGEST_SPACE = 90  # vectors of V; beyond it those are dropped on which K(mu) is large
+BOX = 2.1  # |x_j| <= 2 on the set, since |y| <= 1 there and at the centre, up to rounding
+NEARLY_ACTIVE = 1e-6  # eigenvalues relative to K0 below which an eigenvector is added
+NEGLIGIBLE = 1e-9  # of the value: a smaller rise of the bound ends the search
+LARGE_ROUNDING = 1e-7  # of the value: a hundredth of the usual tolerance
+NEGLIGIBLE_SHARE = 0.03  # of the distance to the attained value, likewise
+
+
+class Subspace:
+    """A growing space V of vectors, with F = L^-T V and the compressed kernels F'K_i F.
+
+    The inequality F'K(mu)F >> 0 is a relaxation of K(mu) >> 0 of small order.
+    """
+
+    def __init__(self, coordinates: Coordinates) -> None:
+        self.coordinates = coordinates
+        m, N = coordinates.stack.shape[:2]
+        self.V, self.F = np.zeros((coordinates.rank, 0)), np.zeros((N, 0))
+        self.compressed = np.zeros((m, 0, 0))
+
+    def add(self, new: Array) -> int:
+        """Add vectors, those that are not in the space yet; return their number."""
+        for _ in range(2):  # once more removes the rounding of the first projection
+            new = new - self.V @ (self.V.T @ new)
+            new, R, _ = sl.qr(new, mode="economic", pivoting=True)
+            new = new[:, np.abs(np.diag(R)) > 1e-8]
+        if new.shape[1]:
+            F = self.coordinates.vectors(new)
+            images = self.coordinates.images(F)
+            cross = np.einsum("nj,ank->ajk", self.F, images, optimize=True)
+            own = np.einsum("nj,ank->ajk", F, images, optimize=True)
+            upper = np.concatenate([self.compressed, cross], axis=2)
+            lower = np.concatenate([cross.transpose(0, 2, 1), (own + own.transpose(0, 2, 1)) / 2], axis=2)
+            self.compressed = np.concatenate([upper, lower], axis=1)
+            self.V, self.F = np.hstack([self.V, new]), np.hstack([self.F, F])
+        return int(new.shape[1])
+
+    def reduce(self, mu: Array) -> None:
+        """Keep two thirds of a large space: the directions in which K(mu) is smallest."""
+        if self.V.shape[1] <= LARGEST_SPACE:
+            return
+        keep = np.linalg.eigh(np.tensordot(mu, self.compressed, 1))[1][:, : 2 * LARGEST_SPACE // 3]
+        self.V, self.F = self.V @ keep, self.F @ keep
+        self.compressed = keep.T @ self.compressed @ keep
+
+    def inequality(self) -> tuple[Array, Array]:
+        """Return S_0 and the S_j of the matrix inequality in x."""
+        k, at = self.V.shape[1], self.coordinates
+        S = (np.column_stack([at.centre, at.D]).T @ self.compressed.reshape(len(at.centre), -1)).reshape(
+            -1, k, k
+        )
+        return S[0], S[1:]
+
+    def factor(self, Z: Array) -> Array:
+        """Return the vectors G with G G' = F Z F' for a positive definite Z."""
+        return np.asarray(self.F @ sl.cholesky(Z, lower=True, check_finite=False))
+
+
+def feasible_share(lowest: float, margin: float = 1e-9) -> float:
+    """Return the largest s <= 1 for which centre + s (mu - centre) has eigenvalues above `margin`.
+
+    `lowest` is the lowest eigenvalue of K(mu) relative to K0; that of the centre is one.
+    """
+    return 1.0 if lowest >= margin else (1 - margin) / (1 - lowest)
+
+
+def minimise(subspace: Subspace, g: Array, gap: float, first_gap: float) -> SmallSolution:
+    """Minimise g'mu over the relaxation, in the coordinates x."""
+    at = subspace.coordinates
+    p = at.D.shape[1]
+    S0, S = subspace.inequality()
+    box = np.vstack([np.eye(p), -np.eye(p)])
+    program = SmallProgram(at.D.T @ g, np.zeros((p, p)), box, np.full(2 * p, BOX), S0, S)
+    return solve_small(program, np.zeros(p), gap, first_gap)
+
+
+def combined_bound(
+    structure: Structure,
+    minorants: list[Minorant],
+    watch: Watch | None = None,
+    attained: float = np.inf,
+) -> ConeBound | None:
+    """Return about the largest lower bound of the problem with every risk replaced by its minorant.
+
+    The search starts at the current values of the structure's variables. It ends where the bound cannot rise
+    noticeably, relative to its own size or to the distance from the value `attained`.
+
+    None where the problem is not over a `CombinedCone`.
+    """
+    objective = affine_objective(structure, minorants)
+    if objective is None:
+        return None
+    coordinates = read_coordinates(structure)
+    if isinstance(coordinates, str):
+        return None
+    if coordinates.basis.copies.any() and structure.rest is not None and structure.rest.matrices:
+        return None  # equal kernels may have prices that differ
+    start = start_of(structure, coordinates)
+    return searched_bound(coordinates, objective, start, floor(structure), watch, attained)
+
+
+def affine_objective(structure: Structure, minorants: list[Minorant]) -> AffineObjective | None:
+    """Return the objective with every risk replaced by its minorant, None where it is not affine."""
+    coefficients, rest = structure.objective.coefficients, structure.rest
+    if (
+        coefficients is None
+        or rest is None
+        or min(coefficients, default=0.0) < 0
+        or any(structure.constrained)
+    ):
+        return None
+    pairs = zip(coefficients, minorants, strict=True)
+    return combined(rest, [weighted_minorant(weight, below) for weight, below in pairs if weight > 0])
+
+
+def start_of(structure: Structure, coordinates: Coordinates) -> Array:
+    """Return the current weights, or the centre where there are none."""
+    values = {v.id: v.value for v in structure.variables}
+    if any(value is None or not np.isfinite(value).all() for value in values.values()):
+        return coordinates.centre
+    return coordinates.cone.weights(values)
+
+
+def searched_bound(
+    coordinates: Coordinates,
+    objective: AffineObjective,
+    mu: Array,
+    least: float,
+    watch: Watch | None,
+    attained: float,
+) -> ConeBound:
+    """Return the best bound found; `least` is the size of a value below which differences do not matter."""
+    g = joined_slopes(coordinates.cone.variables, objective.slopes).value
+    subspace = Subspace(coordinates)
+    best = bound_of_factor(coordinates, objective, subspace.F, least)
+    if not coordinates.D.shape[1]:
+        return best
+    possible = np.inf
+    subspace.add(coordinates.lowest(mu, 2 * VECTORS)[1])
+    size = float(np.linalg.norm(coordinates.D.T @ g)) + least
+    for _ in range(ROUNDS):
+        if watch is not None:
+            try:
+                watch()
+            except Stopped:
+                if best.value == -np.inf:
+                    raise
+                break
+        reach = max(abs(best.value) if np.isfinite(best.value) else size, least)
+        found = minimise(subspace, g, NEGLIGIBLE * reach, size)
+        best = max(best, bound_of_factor(coordinates, objective, subspace.factor(found.Z), least))
+        mu = coordinates.centre + coordinates.D @ found.x
+        values, vectors = coordinates.lowest(mu, VECTORS)
+        share = feasible_share(float(values[0]))
+        inside = coordinates.centre + share * (mu - coordinates.centre)
+        possible = min(possible, objective.constant + float(g @ inside))
+        rise = possible - best.value
+        enough = NEGLIGIBLE * max(abs(best.value), least)
+        if np.isfinite(attained):
+            enough = max(enough, NEGLIGIBLE_SHARE * (attained - best.value))
+        subspace.reduce(inside)
+        if rise <= enough or not subspace.add(vectors[:, values < NEARLY_ACTIVE]):
+            break
+    return best
+
+
+def bound_of_factor(
+    coordinates: Coordinates, objective: AffineObjective, F: Array, least: float
+) -> ConeBound:
+    """Return `proved_bound`, in twice the working precision where its rounding errors are large.
+
+    There the multiplier is corrected too: it was computed from rounded numbers.
+    """
+    plain = proved_bound(coordinates, objective, F)
+    if plain.rounding <= LARGE_ROUNDING * max(abs(plain.value), least):
+        return plain
+    corrected = corrected_factor(coordinates, objective, F)
+    factors = [F] if corrected is None else [F, corrected]
+    return max(plain, *(proved_bound(coordinates, objective, G, accurate=True) for G in factors))

@@ -1,0 +1,243 @@
+"""The method "spectral-master": one risk over weights of any sign with a PSD combination of given trace."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import cvxpy as cp
+import numpy as np
+
+from kernelopt.certificates.gap import floor
+from kernelopt.certificates.lower.combined.proof import ConeBound, multiplier_of_trace
+from kernelopt.certificates.lower.combined.search import (
+    LARGE_ROUNDING,
+    NEARLY_ACTIVE,
+    Subspace,
+    affine_objective,
+    bound_of_factor,
+    feasible_share,
+)
+from kernelopt.certificates.lower.minorants import minorants
+from kernelopt.certificates.upper.feasibility import FeasibleSet
+from kernelopt.errors import MethodError
+from kernelopt.grams import Grams
+from kernelopt.language.terms import terms
+from kernelopt.methods.control import Control
+from kernelopt.methods.method import Cost, Method, Outcome
+from kernelopt.methods.results import closed_certificate
+from kernelopt.methods.spectral_master.machines import Machines, Trained
+from kernelopt.methods.spectral_master.master import Master
+from kernelopt.structure.ball import OneRisk, kernels_by_variable, one_risk
+from kernelopt.structure.combined.cone import CombinedCone, read_combined_cone
+from kernelopt.structure.combined.coordinates import Coordinates, read_coordinates
+from kernelopt.structure.evaluation import Evaluator
+from kernelopt.structure.structure import Structure
+from kernelopt.validation import Array, whole
+
+FIRST_VECTORS = 2  # random vectors for each weight, of which the first space is made
+VECTORS = 12  # lowest eigenvectors of an iteration
+MASTER_GAP = 0.02  # of the gap of the bounds: the precision of the master problem
+MACHINE_GAP = 0.02  # of the tolerance: the precision of the machines
+REMEDY = "Try method='exact' if it fits, or accept the bounds."
+
+
+class Match(NamedTuple):
+    """A problem with one risk over a `CombinedCone`."""
+
+    structure: Structure
+    single: OneRisk
+    cone: CombinedCone
+
+
+class Proof(NamedTuple):
+    """What proves a lower bound: a dual variable of the risk, and F with the multiplier F F' of K >> 0.
+
+    The multiplier is that of the risk alone, without the factor of the objective.
+    """
+
+    alpha: Array
+    F: Array
+
+
+@dataclass(frozen=True)
+class SpectralMaster(Method):
+    """Learns weights of any sign with K(mu) >> 0 and a given trace, such as Lanckriet's free-sign SDP [1]_.
+
+    K(mu) >> 0 is relaxed to F'K(mu)F >> 0 with a few vectors F, in coordinates in which a matrix K0 inside
+    the set is the identity. The risk is replaced by the cuts l(alpha) - 1/2 sum_i mu_i alpha'K_i alpha and
+    its second derivative. The master problem in both is a semidefinite programme of small order. Its
+    solution is moved towards K0 until K(mu) >> 0, where a machine is trained: its primal value is an upper
+    bound. The lowest eigenvectors of K(mu) are appended to F. The multipliers of the master problem prove a
+    lower bound by weak duality [2]_. Both are reported in every iteration.
+
+    Parameters
+    ----------
+    max_iterations : int > 0, default 200
+
+    References
+    ----------
+    .. [1] Lanckriet et al., Learning the kernel matrix with semidefinite programming, JMLR 5 (2004).
+    .. [2] Helmberg, Rendl, A spectral bundle method for semidefinite programming, SIAM J. Optim. 10 (2000).
+    """
+
+    name = "spectral-master"
+    max_iterations: int = 200
+
+    def __post_init__(self) -> None:
+        whole(self.max_iterations, "max_iterations")
+
+    def match(self, structure: Structure) -> Match | str:
+        """Read the risk and the set of weights; the loss must be finite for every kernel."""
+        single = one_risk(structure)
+        if isinstance(single, str):
+            return single
+        cone = read_combined_cone(structure)
+        if isinstance(cone, str):
+            return cone
+        kernels = single.risk.kernels
+        found = kernels_by_variable(terms(kernels[0])) if len(kernels) == 1 else None
+        if found is None or set(found) != set(cone.variables) or not same_stacks(found, cone):
+            return "its risk must be on the combination that is PSD"
+        _, curvature, _, lower, upper = single.risk.learner.loss.curve(single.risk.learner.y)
+        if not ((np.isfinite(lower) & np.isfinite(upper)) | (curvature > 0)).all():
+            return f"its loss must be finite for every kernel, {single.risk.learner.loss!r} may be infinite"
+        return Match(structure, single, cone)
+
+    def cost(self, match: Match) -> Cost:
+        m, N = match.cone.whole.shape[:2]
+        return Cost(5e-2 + 1e-9 * m * N**2 + 4e-9 * N**3, 8.0 * (m + 6) * N**2, certified=True)
+
+    def run(self, match: Match, control: Control) -> Outcome | None:
+        run = SpectralMasterRun(match, self, control)
+        with control:
+            run.run()
+        return run.outcome()
+
+
+def same_stacks(found: dict[cp.Variable, Grams], cone: CombinedCone) -> bool:
+    """Whether the kernels of the risk have the diagonals of those in the constraint."""
+    whole = np.concatenate([found[v].diagonals for v in cone.variables])
+    return bool(whole.shape == cone.whole.diagonals.shape and np.array_equal(whole, cone.whole.diagonals))
+
+
+class SpectralMasterRun:
+    """The state of a run: the space of vectors, the cuts, the best weights, and the best proof."""
+
+    def __init__(self, match: Match, method: SpectralMaster, control: Control) -> None:
+        self.match, self.method, self.control = match, method, control
+        coordinates = read_coordinates(match.structure)
+        if isinstance(coordinates, str):
+            raise MethodError(f"method {method.name!r} does not apply: {coordinates}. Use method='exact'.")
+        self.at: Coordinates = coordinates
+        self.best: Trained | None = None
+
+    def run(self) -> None:
+        """Solve the master problem, train a machine and append eigenvectors until the bounds meet."""
+        control, at, single = self.control, self.at, self.match.single
+        machines = Machines(single.risk.learner, at.stack, MACHINE_GAP * control.tol, control.check)
+        self.best = best = machines.train(at.centre, self.warm_alpha())
+        subspace = Subspace(at)
+        master = Master(subspace)
+        master.add(best.cut, best.mu)
+        p = at.D.shape[1]
+        if not p:
+            self.report(best, master.bound(best.cut, np.zeros((0, 0))), Proof(best.cut.alpha, subspace.F))
+            return
+        random = np.random.default_rng(0).standard_normal((at.rank, min(at.rank, FIRST_VECTORS * (p + 1))))
+        subspace.add(random)
+        lower = -np.inf
+        for _ in range(self.method.max_iterations):
+            control.check()
+            distance = best.value - lower if np.isfinite(lower) else abs(best.value)
+            distance = max(distance, 0.1 * control.tol * abs(best.value))
+            solution = master.solve(best, MASTER_GAP * distance, distance)
+            mean = solution.multipliers @ np.array([cut.alpha for cut in master.cuts])
+            predicted = machines.predicted(best, solution.mu) - best.cut.alpha + mean
+            proofs = [machines.cut(alpha) for alpha in (mean, predicted)]
+            bounds = [master.bound(cut, solution.Z) for cut in proofs]
+            chosen = int(np.argmax(bounds))
+            proof = None
+            if bounds[chosen] > lower:
+                lower, proof = bounds[chosen], Proof(proofs[chosen].alpha, subspace.factor(solution.Z))
+            values, vectors = at.lowest(solution.mu, VECTORS)
+            share = min(feasible_share(float(values[0])), at.null_share(solution.mu))
+            trained = machines.train(at.centre + share * (solution.mu - at.centre), predicted)
+            if trained.value < best.value:
+                self.best = best = trained
+            if self.report(trained, lower, proof):
+                return
+            if control.stalled:
+                control.stopped = "its bounds no longer come nearer: it is limited by rounding"
+                return
+            master.add(trained.cut, best.mu)
+            subspace.reduce(best.mu)
+            subspace.add(vectors[:, values < NEARLY_ACTIVE])
+        control.stopped = f"{self.method.max_iterations} iterations were made"
+
+    def warm_alpha(self) -> Array | None:
+        """Return the alpha of an earlier method, None without one."""
+        earlier = self.control.start
+        return (
+            None if earlier is None or earlier.alphas is None else np.asarray(earlier.alphas[0], dtype=float)
+        )
+
+    def report(self, trained: Trained, lower: float, proof: Proof | None) -> bool:
+        """Report the bounds of the objective; return whether to stop."""
+        single = self.match.single
+        bounds = [single.offset + single.factor * bound for bound in (lower, trained.value)]
+        return self.control.report(
+            *bounds,
+            point=self.match.cone.point(trained.mu),
+            proof=proof if proof is not None else self.control.proof,
+            machines=[trained.cut.alpha],
+        )
+
+    def outcome(self) -> Outcome | None:
+        """Return the best weights with their certificate, None before the first report."""
+        control, structure = self.control, self.match.structure
+        if control.best is None or control.proof is None:
+            return None
+        proof: Proof = control.proof
+        with control.certifying():
+            point, _ = FeasibleSet(Evaluator(structure), None, conic=False).nearest(control.best)
+            if point is None:
+                return None
+            upper, machines = Evaluator(structure, [(control.machines[0], None)]).outward(point)
+            bound = self.proved(proof)
+            certificate = closed_certificate(structure, bound.value, upper, point, [proof.alpha], machines)
+            certificate = replace(certificate, reason=bound.reason)
+        return Outcome(
+            point,
+            [proof.alpha],
+            [(control.machines[0], None)],
+            multipliers=self.multipliers(proof),
+            certificate=certificate,
+            lower=bound.value,
+            solver=self.method.name,
+            iterations=control.iterations,
+            remedy=REMEDY,
+        )
+
+    def proved(self, proof: Proof) -> ConeBound:
+        """Return the rigorous bound of a proof, in twice the precision where rounding errors are large."""
+        structure, F = self.match.structure, np.sqrt(self.match.single.factor) * proof.F
+        found = ConeBound(-np.inf)
+        for accurate in (False, True):
+            objective = affine_objective(structure, minorants(structure, [proof.alpha], accurate))
+            if objective is not None:
+                found = max(found, bound_of_factor(self.at, objective, F, floor(structure)))
+            if found.rounding <= LARGE_ROUNDING * abs(found.value):
+                break
+        return found
+
+    def multipliers(self, proof: Proof) -> list[list[Array]]:
+        """Return the multipliers of the constraints, with the signs of cvxpy."""
+        structure, at, single = self.match.structure, self.at, self.match.single
+        found = [[np.zeros(dual.shape) for dual in c.dual_variables] for c in structure.lifted.constraints]
+        Z = single.factor * (proof.F @ proof.F.T)
+        forms = single.factor / 2 * at.cone.whole.forms(proof.alpha)
+        rho = -forms - at.stack.reshape(len(forms), -1) @ Z.ravel()
+        found[at.cone.cone_at] = [(Z + Z.T) / 2]
+        found[at.cone.trace_at] = [np.full(found[at.cone.trace_at][0].shape, -multiplier_of_trace(at, rho))]
+        return found

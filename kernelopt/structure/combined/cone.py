@@ -1,0 +1,99 @@
+"""The spectrahedron of combinations: weights of any sign with a PSD combination of given trace."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import cvxpy as cp
+import numpy as np
+from cvxpy.constraints.zero import Equality
+
+from kernelopt.grams import Grams, join
+from kernelopt.language.terms import terms
+from kernelopt.structure.ball import kernels_by_variable
+from kernelopt.structure.structure import Structure, kept_in_structure
+from kernelopt.validation import Array
+
+SAME_TRACE = 1e-11  # relative difference of the constraint's coefficients from the traces: rounding
+
+
+@dataclass(frozen=True, eq=False)
+class CombinedCone:
+    """The set {mu: K(mu) = sum_i mu_i K_i >> 0, r'mu = total} with r_i = factor * tr K_i.
+
+    The vector mu holds the entries of `variables`, one variable after the other.
+
+    Attributes
+    ----------
+    variables : tuple of cp.Variable
+        Vectors or numbers without attributes.
+    whole : Grams
+        The matrices K_i on all N points, one for each entry of mu, of any signature.
+    row : array of shape (m,)
+        r, the coefficients of the trace constraint.
+    total : float > 0
+    factor : float
+        Not zero; K(mu) has the trace total / factor > 0.
+    trace_at, cone_at : int
+        The positions of the two constraints in the problem.
+    """
+
+    variables: tuple[cp.Variable, ...]
+    whole: Grams
+    row: Array
+    total: float
+    factor: float
+    trace_at: int
+    cone_at: int
+
+    @property
+    def trace(self) -> float:
+        """The trace of K(mu)."""
+        return self.total / self.factor
+
+    def point(self, mu: Array) -> dict[int, Array]:
+        """Return the values of the variables at mu."""
+        cuts = np.cumsum([v.size for v in self.variables])[:-1]
+        pairs = zip(self.variables, np.split(mu, cuts), strict=True)
+        return {v.id: np.reshape(part, v.shape) for v, part in pairs}
+
+    def weights(self, point: dict[int, Array]) -> Array:
+        """Return mu from the values of the variables."""
+        return np.concatenate([np.ravel(point[v.id]) for v in self.variables])
+
+
+@kept_in_structure
+def read_combined_cone(structure: Structure) -> CombinedCone | str:
+    """Return the feasible set of a problem as a `CombinedCone`, or a sentence why it is none."""
+    stated = [
+        (v, [k for k, value in v.attributes.items() if value is not None and value is not False])
+        for v in structure.variables
+    ]
+    for variable, attributes in stated:
+        if attributes or variable.ndim > 1:
+            shape = f"the attributes {', '.join(attributes)}" if attributes else f"shape {variable.shape}"
+            return f"its weights must be vectors of any sign, {variable.name()} has {shape}"
+    constraints = structure.lifted.constraints
+    cones = [i for i in structure.active if isinstance(constraints[i], cp.constraints.PSD)]
+    edges = [i for i in structure.active if isinstance(constraints[i], Equality) and constraints[i].size == 1]
+    if len(structure.active) != 2 or len(cones) != 1 or len(edges) != 1:
+        listed = ", ".join(constraints[i].label or str(constraints[i]) for i in structure.active)
+        return f"it needs two constraints, K >> 0 and a trace, the problem has: {listed or 'none'}"
+    if structure.domains:
+        return "its constraint K >> 0 must be on the kernel of the risk"
+    found = kernels_by_variable(terms(constraints[cones[0]].args[0]))
+    if found is None or set(found) != set(structure.variables):
+        return "the matrix that is PSD must be a combination whose weights are the entries of its variables"
+    read = structure.affines[edges[0]]
+    if read is None or set(read.matrices) != set(structure.variables):
+        return "its equation must be a trace of all its weights"
+    variables = structure.variables
+    whole = join([(1.0, found[v]) for v in variables])
+    row = np.concatenate([read.matrices[v].toarray()[0] for v in variables])
+    total, traces = -float(read.constant[0]), whole.traces
+    size = float(traces @ traces)
+    factor = float(row @ traces) / size if size > 0 else 0.0
+    wrong = np.abs(row - factor * traces).max() > SAME_TRACE * abs(factor) * np.abs(whole.diagonals).sum()
+    if factor == 0 or wrong or not total / factor > 0:
+        return "its equation must set the trace of the kernel to a positive number"
+    return CombinedCone(variables, whole, row, total, factor, edges[0], cones[0])

@@ -1,0 +1,174 @@
+"""Coordinates of the weights with a PSD combination of given trace, and a matrix inside that cone."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import scipy.linalg as sl
+
+from kernelopt.structure.combined.basis import FrobeniusBasis, frobenius_basis
+from kernelopt.structure.combined.cone import CombinedCone, read_combined_cone
+from kernelopt.structure.combined.phase_one import largest_least_eigenvalue
+from kernelopt.structure.structure import Structure, kept_in_structure
+from kernelopt.validation import Array, Index
+
+RANK = 1e-11  # of the largest diagonal entry: pivots below it count as zero
+SHIFT = 1e-13  # of the largest entry: eigenvalues above minus this count as non-negative
+IN_RANGE = 1e-7  # relative residual of an image up to which it is in the range of another matrix
+PROBES = 2  # random vectors whose images test that a range is inside another
+ROUNDED = 5e-14  # half of what the eigenvalues of a feasible point may miss by rounding
+
+
+@dataclass(frozen=True, eq=False)
+class Coordinates:
+    """The set {mu: K(mu) >> 0, tr K(mu) = c} as mu = centre + D x with a linear matrix inequality in x.
+
+    K0 = K(centre) is PSD, and its range holds those of all K_i. On the points `pivots` K0 = L L' is positive
+    definite, so that F = L^-T V with orthonormal V gives F'K0 F = I. The matrix inequality F'K(mu)F >> 0
+    follows from K(mu) >> 0.
+
+    Attributes
+    ----------
+    cone : CombinedCone
+    stack : array of shape (m, N, N)
+    basis : FrobeniusBasis
+    centre : array of shape (m,)
+    D : array of shape (m, d - 1)
+        Directions of trace zero, whose combinations are orthonormal up to the factor c.
+    pivots : array of shape (r,) of int
+    L : array of shape (r, r), lower triangular
+    """
+
+    cone: CombinedCone
+    stack: Array
+    basis: FrobeniusBasis
+    centre: Array
+    D: Array
+    pivots: Index
+    L: Array
+
+    @property
+    def rank(self) -> int:
+        """The rank of K0."""
+        return self.pivots.size
+
+    @cached_property
+    def null(self) -> Array:
+        """An orthonormal basis of the null space of K0, shape (N, N - r), on which all K_i vanish."""
+        N, r = self.stack.shape[1], self.rank
+        if r == N:
+            return np.zeros((N, 0))
+        others = np.setdiff1d(np.arange(N), self.pivots)
+        K0 = self.kernel(self.centre)
+        vectors = np.zeros((N, N - r))
+        vectors[others] = np.eye(N - r)
+        vectors[self.pivots] = -sl.cho_solve((self.L, True), K0[np.ix_(self.pivots, others)])
+        return np.asarray(np.linalg.qr(vectors)[0])
+
+    def null_share(self, mu: Array) -> float:
+        """Return the share of mu - centre up to which rounding makes no eigenvalue of K negative.
+
+        On the null space of K0 the stored kernels hold rounding errors. Large weights of both signs multiply
+        them. An eigenvalue counts as non-negative down to the share `ROUNDED` of the largest one.
+        """
+        if self.rank == self.stack.shape[1]:
+            return 1.0
+        K = self.kernel(mu)
+        largest = float(np.vdot(K, K)) / self.cone.trace  # |K|_F^2 <= lambda_max tr K
+        part = self.null.T @ K @ self.null
+        lowest = float(np.linalg.eigvalsh((part + part.T) / 2)[0])
+        return min(1.0, ROUNDED * largest / -lowest) if lowest < 0 else 1.0
+
+    def kernel(self, mu: Array) -> Array:
+        """Return K(mu) on all points."""
+        N = self.stack.shape[1]
+        return np.asarray((mu @ self.stack.reshape(mu.size, -1)).reshape(N, N))
+
+    def vectors(self, V: Array) -> Array:
+        """Return F = L^-T V as vectors on all points, zero beside the pivots."""
+        F = np.zeros((self.stack.shape[1], V.shape[1]))
+        F[self.pivots] = sl.solve_triangular(self.L, V, lower=True, trans=1, check_finite=False)
+        return F
+
+    def images(self, F: Array) -> Array:
+        """Return K_i F for all i, shape (m, N, k)."""
+        m, N = self.stack.shape[:2]
+        return np.asarray((self.stack.reshape(m * N, N) @ F).reshape(m, N, -1))
+
+    def whitened(self, K: Array) -> Array:
+        """Return L^-1 K L^-T on the pivots, in which K0 is the identity."""
+        half = sl.solve_triangular(
+            self.L, K[np.ix_(self.pivots, self.pivots)], lower=True, check_finite=False
+        )
+        both = sl.solve_triangular(self.L, half.T, lower=True, check_finite=False)
+        return np.asarray((both + both.T) / 2)
+
+    def lowest(self, mu: Array, count: int) -> tuple[Array, Array]:
+        """Return the lowest eigenvalues of K(mu) relative to K0, and the orthonormal V of their vectors."""
+        B = self.whitened(self.kernel(mu))
+        last = min(count, self.rank) - 1
+        values, vectors = sl.eigh(B, subset_by_index=[0, last], check_finite=False, overwrite_a=True)
+        return values, vectors
+
+
+@kept_in_structure
+def read_coordinates(structure: Structure) -> Coordinates | str:
+    """Return the coordinates of a problem over a `CombinedCone`, or a sentence why there are none."""
+    cone = read_combined_cone(structure)
+    if isinstance(cone, str):
+        return cone
+    stack = np.asarray(cone.whole, dtype=float)
+    if not np.isfinite(stack).all():
+        return "its kernels must be finite"
+    basis = frobenius_basis(stack)
+    if not basis.T.shape[1] or basis.shrink == 0:
+        return "its kernels vanish up to rounding"
+    T, c, traces = basis.T, cone.trace, cone.whole.traces
+    a = traces @ T
+    least = T @ a / float(a @ a)  # the combination of trace one and least Frobenius norm
+    D = c * T @ sl.null_space(a[None], rcond=1e-12) if T.shape[1] > 1 else np.zeros((len(stack), 0))
+    positive = np.where(traces > 0, 1 / np.where(traces > 0, traces, 1.0), 0.0)
+    starts = [positive / max(1, int((traces > 0).sum())), least]
+    for start in starts:
+        found = decomposed(stack, c * start)
+        if found is not None:
+            return Coordinates(cone, stack, basis, c * start, D, *found)
+    inside = largest_least_eigenvalue(stack, c * least, D, c)
+    found = None if inside is None else decomposed(stack, inside)
+    if inside is None or found is None:
+        return "no combination was found that is positive definite where the kernels do not all vanish"
+    return Coordinates(cone, stack, basis, inside, D, *found)
+
+
+def decomposed(stack: Array, mu: Array) -> tuple[Index, Array] | None:
+    """Return (pivots, L) for K(mu) >> 0 with a range that holds those of all K_i; None for any other mu."""
+    m, N = stack.shape[:2]
+    K = (mu @ stack.reshape(m, -1)).reshape(N, N)
+    size = float(np.abs(K).max())
+    if not size > 0 or not traceable(K, SHIFT * size * N):
+        return None
+    factor, order, rank, _ = sl.lapack.dpstrf(K, lower=1, tol=RANK * float(np.diag(K).max()))
+    if not rank:
+        return None
+    pivots = order[:rank] - 1
+    L = np.tril(factor[:rank, :rank])
+    if rank < N:
+        probes = np.random.default_rng(0).standard_normal((N, PROBES))
+        images = (stack.reshape(m * N, N) @ probes).reshape(m, N, PROBES)
+        lower = np.tril(factor)[:, :rank]
+        rest = sl.solve_triangular(L, lower[rank:].T, lower=True, trans=1, check_finite=False).T
+        outside = images[:, order[rank:] - 1] - rest @ images[:, pivots]
+        if np.abs(outside).max() > IN_RANGE * np.abs(images).max():
+            return None
+    return pivots, L
+
+
+def traceable(K: Array, shift: float) -> bool:
+    """Whether K + shift I has a Cholesky factor, so that no eigenvalue of K is below -shift."""
+    try:
+        sl.cholesky(K + shift * np.eye(len(K)), check_finite=False, overwrite_a=True)
+    except sl.LinAlgError:
+        return False
+    return True
