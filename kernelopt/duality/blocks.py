@@ -12,6 +12,7 @@ from cvxpy.constraints import PSD, SOC, ExpCone, NonNeg, PowCone3D, PowConeND, Z
 from cvxpy.constraints.constraint import Constraint
 
 from kernelopt.duality.canonical import Cone, ConeForm
+from kernelopt.duality.closed import shrunk
 from kernelopt.duality.forms import Given, Multiplier
 from kernelopt.duality.model import Model, Piece, Row
 from kernelopt.duality.products import labelled, parametric_expression, positive_factor, times
@@ -120,7 +121,7 @@ def add_cone(model: Model, cone: Cone, names: list[str]) -> list[Multiplier]:
     options: dict[str, Any] = {"auxiliary": not user}
     shapes = [tuple(arg.shape) for arg in constraint.args]
     if isinstance(constraint, Zero):
-        return [model.multiplier(f"y[{label}]", shapes[0], of, **options)]
+        return [model.multiplier(f"y[{label}]", shapes[0], of, symmetric=cone.symmetric, **options)]
     if isinstance(constraint, NonNeg):
         return [model.multiplier(f"y[{label}]", shapes[0], of, nonneg=True, **options)]
     if isinstance(constraint, PSD):
@@ -235,7 +236,9 @@ def minus_square(row: Row) -> cp.Expression:
     flip = row.kind == "nonneg" or (row.kind == "free" and row.form.negative and given_negative)
     g = row.form.times(-1.0) if flip else row.form
     expression = g.expression(shape, row.symmetric)
-    if row.kind != "free":
+    if row.ball is not None:
+        expression = shrunk(expression, row.ball, row.kind)
+    elif row.kind != "free":
         expression = cp.pos(expression)
     flat = cp.vec(expression, order="F") if expression.ndim == 2 else expression
     if np.ptp(diagonal) == 0:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import cvxpy as cp
 import numpy as np
@@ -16,6 +16,23 @@ from kernelopt.structure.affine import Affine, affine
 from kernelopt.validation import Array
 
 Kind = Literal["free", "nonneg", "nonpos", "psd", "nsd"]
+
+
+class Ball(NamedTuple):
+    """The set of a multiplier u of a norm: |u|_q <= price, with 1/p + 1/q = 1; by entries for p = 1.
+
+    Attributes
+    ----------
+    u, price : Multiplier
+    p : float
+    factors : array of shape (size,) or None
+        What u is multiplied by, where it has been eliminated.
+    """
+
+    u: Multiplier
+    price: Multiplier
+    p: float
+    factors: Array | None = None
 
 
 @dataclass(eq=False)
@@ -34,6 +51,9 @@ class Row:
         Whether the variable is one of the user's, and not one of an atom.
     curvature : array of shape (size,) or None
         The diagonal of the quadratic part, for a variable that is eliminated by it.
+    ball : Ball or None
+        A multiplier of a norm that has been eliminated from a row with a curvature: what counts of the
+        gradient is its distance from the ball.
     solved : Multiplier or None
         The multiplier for which the row was solved. The row is then no constraint of the dual.
     """
@@ -43,6 +63,7 @@ class Row:
     kind: Kind
     user: bool
     curvature: Array | None = None
+    ball: Ball | None = None
     solved: Multiplier | None = None
 
     @property
@@ -68,12 +89,18 @@ class Piece:
         The constraints.
     floor : (Multiplier, function) or None
         The one constraint that a multiplier is at least a convex expression, entry by entry.
+    ball : Ball or None
+        What the floor, or the domain, says of a norm.
+    reciprocal : (Multiplier, Multiplier) or None
+        (v, lambda) where the value is 2 sum sqrt(lambda v), of the reciprocal lambda / x.
     """
 
     value: Callable[[], cp.Expression] | None = None
     domain: Callable[[], list[Constraint]] | None = None
     floor: tuple[Multiplier, Callable[[], cp.Expression]] | None = None
     label: str = ""
+    ball: Ball | None = None
+    reciprocal: tuple[Multiplier, Multiplier] | None = None
 
 
 @dataclass(eq=False)

@@ -9,8 +9,8 @@ import cvxpy as cp
 import numpy as np
 from cvxpy.transforms.indicator import indicator
 
-from kernelopt.duality.notation import Notation
-from kernelopt.duality.symbols import dense
+from kernelopt.duality.notation import Notation, is_identity
+from kernelopt.duality.symbols import OBJECTIVE, dense
 from kernelopt.duality.written import (
     PRODUCT,
     SUM,
@@ -23,6 +23,7 @@ from kernelopt.duality.written import (
     name_of,
     number_of,
 )
+from kernelopt.language.penalty import weighted
 from kernelopt.structure.structure import RiskTerm, Structure
 from kernelopt.structure.trees import nodes
 
@@ -117,10 +118,11 @@ class ExplicitRisk:
     lines: list[Line] = field(default_factory=list)
 
 
-def statement_of(problem: cp.Problem, notation: Notation, tags: Tags | None = None) -> Statement:
-    """Return a problem without risks as a statement; `tags` holds those of the constraints by position."""
+def statement_of(problem: cp.Problem, notation: Notation, place: str = "") -> Statement:
+    """Return a dual as a statement; `place` is DUAL for one by hand."""
+    notation.symbols.place = place
     value = notation(problem.objective.args[0])
-    lines = constraint_lines(problem.constraints, notation, tags or {})
+    lines = constraint_lines(problem.constraints, notation, {})
     lines += sign_lines(problem.variables(), notation) + bound_lines(problem.variables(), notation, {})
     names = tuple(notation(v) for v in problem.variables())
     return Statement(isinstance(problem.objective, cp.Maximize), names, value, tuple(lines))
@@ -128,7 +130,7 @@ def statement_of(problem: cp.Problem, notation: Notation, tags: Tags | None = No
 
 def primal_of(structure: Structure, notation: Notation, tags: Tags) -> tuple[Statement, list[ExplicitRisk]]:
     """Return a problem as a statement in which every risk is its primal problem in f, b and z."""
-    explicit = []
+    explicit, symbols = [], notation.symbols
     lines: list[Line] = []
     for k, term in enumerate(structure.risks):
         suffix = str(k + 1) if len(structure.risks) > 1 else ""
@@ -146,8 +148,9 @@ def primal_of(structure: Structure, notation: Notation, tags: Tags) -> tuple[Sta
         else:
             notation.substitutes[id(term.stand_in)] = found.value
     problem = structure.lifted
+    symbols.place = OBJECTIVE
     value = notation(problem.objective.args[0])
-    lines += constraint_lines(problem.constraints, notation, tags)
+    lines += constraint_lines(problem.constraints, notation, tags, True)
     lines += sign_lines(list(structure.variables), notation)
     lines += bound_lines(list(structure.variables), notation, tags)
     names = [notation(v) for v in structure.variables] + [v for found in explicit for v in found.variables]
@@ -167,12 +170,13 @@ def explicit_risk(term: RiskTerm, notation: Notation, suffix: str) -> ExplicitRi
         taken.add(name)
         return name_of(name)
 
+    symbols.place = f"risk {suffix}" if suffix else "the risk"
     symbols.declare(learner.y, "y" + suffix, "labels" if (np.abs(learner.y) == 1).all() else "targets")
     C = getattr(term.loss, "C", None)
     if isinstance(C, np.ndarray):
         symbols.declare(C, "C" + suffix, "weights of the samples")
     functions = [fresh(f"f{m}" if several else "f") for m in range(len(term.kernels))]
-    kernels = [notation(K[: learner.n, : learner.n] if is_part(K, learner.n) else K) for K in term.kernels]
+    kernels = [kernel_written(K, learner.n, notation) for K in term.kernels]
     squares = [filled("@0' @1^+ @0", r"@0^\top @1^{+} @0", f, inside(K, UNIT), binds=PRODUCT)
                for f, K in zip(functions, kernels, strict=True)]  # fmt: skip
     square = multiplied(HALF, norm_square(squares, learner.norm))
@@ -194,6 +198,18 @@ def explicit_risk(term: RiskTerm, notation: Notation, suffix: str) -> ExplicitRi
         value, square, loss, functions, kernels, fit, f"alpha{suffix}", notation(z), bias, variables,
         learner.norm, lines,
     )  # fmt: skip
+
+
+def kernel_written(K: cp.Expression, n: int, notation: Notation) -> Written:
+    """Return a kernel as written; a constant one, and the constant part of a sum, is named as Gram matrices are."""
+    for weights, grams in weighted(K) or []:
+        if weights.is_constant() and len(grams) == 1 and not is_identity(grams):
+            given = str(K.name()) if isinstance(K, cp.Constant) else ""
+            letter = notation.symbols.declare_stack(grams, given if given.isidentifier() else "")
+            if K.is_constant():
+                notation.symbols.stack(grams)
+                return notation.symbols.member(letter)
+    return notation(K[:n, :n] if is_part(K, n) else K)
 
 
 def is_part(K: cp.Expression, n: int) -> bool:
@@ -241,10 +257,17 @@ def label_written(label: str) -> Written:
     return Written(label, name_of(f"x[{label}]").tex.removeprefix("x_{").removesuffix("}"))
 
 
-def constraint_lines(constraints: list[Any], notation: Notation, tags: Tags) -> list[Line]:
-    """Return constraints as lines; lower <= e and e <= upper become one."""
+def constraint_lines(
+    constraints: list[Any], notation: Notation, tags: Tags, places: bool = False
+) -> list[Line]:
+    """Return constraints as lines; lower <= e and e <= upper become one.
+
+    `places` says that the arrays in them stand in the place that the label of the constraint names.
+    """
     lines: list[Line] = []
     for i, constraint in enumerate(constraints):
+        if places:
+            notation.symbols.place = constraint.label or f"constraint {i}"
         chain = tuple(notation.constraint(constraint))
         line = Line(chain, tags.get(i, tag_of(constraint.label)))
         joined = joined_lines(lines[-1], line) if lines else None
@@ -257,7 +280,11 @@ def constraint_lines(constraints: list[Any], notation: Notation, tags: Tags) -> 
 
 def joined_lines(first: Line, second: Line) -> Line | None:
     """Return lower <= e <= upper of e >= lower and e <= upper, None of other pairs."""
-    if len(first.chain) != 3 or len(second.chain) != 3 or second.chain[1].text != "<=":
+    if len(first.chain) != 3 or len(second.chain) != 3:
+        return None
+    if first.chain[1].text == "<=" and second.chain[1].text == ">=":
+        first, second = second, first
+    if second.chain[1].text != "<=":
         return None
     left, sign, right = first.chain
     lower, middle = (left, right) if sign.text == "<=" else (right, left)
@@ -284,6 +311,8 @@ def bound_lines(variables: list[cp.Variable], notation: Notation, tags: Tags) ->
     """Return the bounds of variables as lines; `tags` has their multipliers under "name lower"."""
     lines, sign = [], Written("<=", r"\leq")
     for v in variables:
+        if notation.symbols.place:
+            notation.symbols.place = f"the bounds of {notation(v).text}"
         bounds = v.attributes.get("bounds") or ()
         chain: list[Written] = [notation(v)]
         tag: tuple[Written, ...] = ()

@@ -14,10 +14,9 @@ from kernelopt.duality.forms import Multiplier
 from kernelopt.duality.lagrangian import Read, read_lagrangian
 from kernelopt.duality.minima import variable_minima
 from kernelopt.duality.minimum import minimum_lines, risk_minima
-from kernelopt.duality.notation import Notation
-from kernelopt.duality.show import eliminated, multiplier_tags, names_in, renamed
+from kernelopt.duality.naming import eliminated, multiplier_tags, notation_of
 from kernelopt.duality.statement import ExplicitRisk, Statement, constraint_lines, primal_of, statement_of
-from kernelopt.duality.symbols import Symbols, dense
+from kernelopt.duality.symbols import dense
 from kernelopt.duality.trials import (
     domains,
     lagrangian_at,
@@ -77,12 +76,12 @@ class Derivative:
         self.dual, self.read = dual, dual.read
         self.structure = dual.read.structure
         self.raw: Read = read_lagrangian(Structure(dual.primal))  # before multipliers are eliminated
-        self.notation = Notation(Symbols(names_in(self.structure, dual)), renamed(self.structure, dual))
+        self.notation = notation_of(self.structure, dual)
 
     def parts(self, rng: np.random.Generator) -> Parts:
         """Return the primal, the dual, the steps with their checks at a random point, and the legend."""
         optimum = self.dual.check()
-        primal, explicit = primal_of(self.structure, self.notation, multiplier_tags(self.dual))
+        primal, explicit = primal_of(self.structure, self.notation, multiplier_tags(self.read))
         self.set_primal(rng)
         P = objective_at(self.structure)
         D = self.set_dual(rng, MODERATE * max(1.0, abs(optimum.dual)))
@@ -111,7 +110,7 @@ class Derivative:
             )
         )
         stated = statement_of(self.dual, self.notation)
-        return primal, stated, tuple(steps), tuple(self.notation.symbols.legend())
+        return primal, stated, tuple(steps), tuple(self.notation.symbols.printed().items())
 
     def set_dual(self, rng: np.random.Generator, limit: float) -> float:
         """Set the dual's variables to a random feasible point, and return its value as a minimisation.
@@ -223,7 +222,7 @@ class Derivative:
 
     def elimination_step(self, values: dict[str, Array], D: float) -> list[Step]:
         """Return the step that eliminates multipliers, none where all are variables of the dual."""
-        where = eliminated(self.dual, self.notation)
+        where = eliminated(self.read, self.notation)
         gone = [m for m in self.read.model.multipliers if m.definition is not None]
         if not gone:
             return []
