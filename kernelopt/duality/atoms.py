@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import cvxpy as cp
 import numpy as np
 
-from kernelopt.duality.symbols import SAME, dense
+from kernelopt.duality.symbols import SAME, Role, dense
 from kernelopt.duality.written import (
     ONE,
     PRODUCT,
@@ -48,7 +48,7 @@ def product(write: Notation, expression: Any) -> Written:
         other = write(right)
         if np.ptp(matrix) == 0 and matrix.ndim == 1:
             return multiplied(number_of(float(matrix[0])), filled("sum(@0)", r"\mathbf{1}^\top @0", other))
-        one = write.symbols.matrix(matrix, str(left.name()))
+        one = write.symbols.matrix(matrix, str(left.name()), Role.SLOPE if matrix.ndim == 1 else Role.FACTOR)
         if one.text == "I":
             return other
     else:
@@ -109,6 +109,8 @@ def square(write: Notation, expression: Any) -> Written:
 def power(write: Notation, expression: Any) -> Written:
     """Return x^p."""
     exponent = float(number(expression.p))
+    if exponent == 0.5:
+        return filled("sqrt(@0)", r"\sqrt{@0}", write(expression.args[0]))
     return ONE if exponent == 0 else power_of(write(expression.args[0]), exponent)
 
 

@@ -12,7 +12,7 @@ from cvxpy.constraints import PSD, SOC, ExpCone, NonNeg, PowCone3D, PowConeND, Z
 from cvxpy.constraints.constraint import Constraint
 
 from kernelopt.duality.canonical import Cone, ConeForm
-from kernelopt.duality.closed import shrunk
+from kernelopt.duality.closed import gradient_of, shrunk
 from kernelopt.duality.forms import Given, Multiplier
 from kernelopt.duality.model import Model, Piece, Row
 from kernelopt.duality.products import labelled, parametric_expression, positive_factor, times
@@ -231,11 +231,7 @@ def add_squares(model: Model, form: ConeForm) -> None:
 def minus_square(row: Row) -> cp.Expression:
     """Return -1/2 sum_j g_j^2 / P_jj, the minimum of 1/2 x'Px + g'x for a diagonal P."""
     diagonal: Any = row.curvature
-    shape = row.variable.shape
-    given_negative = all((one.matrix.data <= 0).all() for one in row.form.given)
-    flip = row.kind == "nonneg" or (row.kind == "free" and row.form.negative and given_negative)
-    g = row.form.times(-1.0) if flip else row.form
-    expression = g.expression(shape, row.symmetric)
+    expression = gradient_of(row)
     if row.ball is not None:
         expression = shrunk(expression, row.ball, row.kind)
     elif row.kind != "free":

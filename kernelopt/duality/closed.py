@@ -16,6 +16,7 @@ The conjugate of a sum is the infimal convolution of the conjugates, and for som
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import cvxpy as cp
@@ -23,8 +24,8 @@ import numpy as np
 
 from kernelopt.duality.forms import Form, Multiplier, Term
 from kernelopt.duality.matrices import ROUNDING, diagonal_of, multiple_of_identity
-from kernelopt.duality.model import Ball, Model, Piece, Row
-from kernelopt.duality.products import constant_entry, times
+from kernelopt.duality.model import Ball, Model, Piece, Row, Shrinkage
+from kernelopt.duality.products import constant_entry, labelled, times
 from kernelopt.duality.squares import lengths
 
 
@@ -38,20 +39,41 @@ def shrink(model: Model) -> bool:
         if len(places) != 1 or not fits(model, ball, *places[0]):
             continue
         owner, form, term = places[0]
-        rest, threshold = form.without(ball.u), ball._replace(factors=np.abs(diagonal_of(term.matrix)))
+        rest = form.without(ball.u)
+        threshold = ball._replace(factors=np.abs(np.asarray(diagonal_of(term.matrix))))
         model.pieces.remove(piece)
+        if not ball.price.expression.is_nonneg():  # |u| <= lambda has said that it is
+            model.pieces.append(Piece(domain=partial(nonnegative, ball.price, piece.label)))
         model.multipliers.remove(ball.u)
         if isinstance(owner, Row):
             owner.form, owner.ball = rest, threshold
+            found = Shrinkage(threshold, partial(gradient_of, owner), owner.kind)
         else:
-            owner.definition = inner_threshold(owner, rest, threshold)
+            found = Shrinkage(threshold, partial(rest.expression, owner.variable.shape), "free")
+            owner.definition = partial(least_sizes, found)
+        model.shrinkages.append(found)
         return True
     return False
 
 
-def inner_threshold(owner: Multiplier, rest: Form, ball: Ball) -> Any:
-    """Return a function that returns the least absolute values of rest + u, u in a ball."""
-    return lambda: shrunk(rest.expression(owner.variable.shape), ball, "free")
+def nonnegative(multiplier: Multiplier, label: str) -> list[Any]:
+    """Return the constraint that a multiplier is non-negative."""
+    return [labelled(multiplier.expression >= 0, label)]
+
+
+def gradient_of(row: Row) -> cp.Expression:
+    """Return the gradient by a variable with a curvature, its negative for one that is non-negative.
+
+    The sign of that by a free variable is the one with fewer minus signs.
+    """
+    given_negative = all((one.matrix.data <= 0).all() for one in row.form.given)
+    flip = row.kind == "nonneg" or (row.kind == "free" and row.form.negative and given_negative)
+    return (row.form.times(-1.0) if flip else row.form).expression(row.variable.shape, row.symmetric)
+
+
+def least_sizes(found: Shrinkage) -> cp.Expression:
+    """Return the minimum that a `Shrinkage` is."""
+    return shrunk(found.g(), found.ball, found.kind)
 
 
 def occurrences(model: Model, multiplier: Multiplier) -> list[tuple[Any, Form, Term]]:
@@ -87,14 +109,16 @@ def fits(model: Model, ball: Ball, owner: Any, form: Form, term: Term) -> bool:
 
 
 def shrunk(g: cp.Expression, ball: Ball, kind: str) -> cp.Expression:
-    """Return what is left of g at the best point of a ball: (|g| - lambda)_+ by entries, or (|g|_2 - lambda)_+.
+    """Return what is left of g at the best point of a ball.
 
-    For the `kind` "nonneg" only the positive part of g counts.
+    It is (|g| - lambda)_+ by entries for p = 1, and (|g|_2 - lambda)_+ for p = 2. For the `kind` "nonneg"
+    only the positive part of g counts.
     """
     price = ball.price.expression
     if ball.p == 2:
         size = g if kind == "free" else cp.pos(g)
-        return cp.pos(cp.norm2(cp.vec(size, order="F") if size.ndim == 2 else size) - scaled_price(ball, price))
+        size = cp.vec(size, order="F") if size.ndim == 2 else size
+        return cp.pos(cp.norm2(size) - scaled_price(ball, price))
     return cp.pos((cp.abs(g) if kind == "free" else g) - scaled_price(ball, price, g.shape))
 
 
@@ -117,20 +141,21 @@ def close_reciprocal(model: Model) -> bool:
             continue
         v, price = piece.reciprocal
         places = {id(owner): (owner, term) for owner, _, term in occurrences(model, v)}
-        own = [(owner, term) for owner, term in places.values() if isinstance(owner, Row)]
-        cost = [term for owner, term in places.values() if owner is model]
-        c = constant_entry(price.expression)
-        if len(own) != 1 or len(cost) != 1 or len(places) != 2 or c is None:
+        rows = [(owner, term) for owner, term in places.values() if isinstance(owner, Row)]
+        costs = [term for owner, term in places.values() if owner is model]
+        if len(rows) != 1 or len(costs) != 1 or len(places) != 2:
             continue
-        (row, term), d = own[0], constant_entry(cp.Constant(-cost[0].matrix.toarray()))
+        (row, term), (cost,) = rows[0], costs
         factor = multiple_of_identity(term.matrix)
-        usable = row.kind == "nonneg" and row.solved is None and row.curvature is None and factor
-        if not usable or d is None or min(factor, c, d) <= 0 or term.scale is not None or cost[0].scale is not None:
+        c, d = constant_entry(price.expression), constant_entry(cp.Constant(-cost.matrix.toarray()))
+        if factor is None or c is None or d is None or min(factor, c, d) <= 0:
             continue
-        if lengths(bound_of(v, row.form.without(v), factor)) is None:
+        other = row.kind != "nonneg" or row.solved is not None or row.curvature is not None
+        if other or term.scale is not None or cost.scale is not None:
             continue
-        finish_reciprocal(model, piece, row, factor, c, d)
-        return True
+        if lengths(bound_of(v, row.form.without(v), factor)) is not None:
+            finish_reciprocal(model, piece, row, factor, c, d)
+            return True
     return False
 
 

@@ -31,7 +31,7 @@ from cvxpy.transforms.indicator import indicator
 from kernelopt.duality.products import positive_factor, signed
 from kernelopt.language.sets import p_norm
 from kernelopt.numerics.norms import conjugate_exponent
-from kernelopt.structure.trees import number
+from kernelopt.structure.trees import nodes, number, replaced
 
 KINDS = (Pnorm, norm1, norm_inf, abs_atom, max_atom, maximum, quad_over_lin, MatrixFrac)
 
@@ -110,12 +110,20 @@ def is_reciprocal(node: Any) -> bool:
 
 
 def signless(node: Any, args: list[cp.Expression]) -> cp.Expression | None:
-    """Return |x| = x, or |x|_1 = sum(x), for an argument that is known to be non-negative; None for others."""
+    """Return x for |x|, sum(x) for |x|_1, of an x that is known to be non-negative; None for others."""
     if not isinstance(node, abs_atom | norm1) or not args[0].is_nonneg():
         return None
     if isinstance(node, abs_atom):
         return args[0]
     return cp.sum(args[0]) if getattr(node, "axis", None) is None else None
+
+
+def unsigned(expression: cp.Expression) -> cp.Expression:
+    """Return an expression in which |x| and |x|_1 of non-negative x are x and sum(x)."""
+    simpler = {
+        id(node): signless(node, node.args) for node in nodes(expression) if getattr(node, "args", None)
+    }
+    return replaced(expression, {key: value for key, value in simpler.items() if value is not None})
 
 
 def whole(arg: cp.Expression) -> cp.Expression:

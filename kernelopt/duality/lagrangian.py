@@ -86,7 +86,9 @@ class Reader:
         ):
             form = cone_form(self.objective, self.constraints)
             add_cones(self.model, form, self.names, self.parameters)
-            of_bounds = {f"the constraint {self.names[at]}" for at, p in enumerate(self.positions) if p is None}
+            of_bounds = {
+                f"the constraint {self.names[at]}" for at, p in enumerate(self.positions) if p is None
+            }
             for multiplier in self.model.multipliers:
                 multiplier.bound = multiplier.of in of_bounds
             self.locate(bases)

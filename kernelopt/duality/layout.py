@@ -92,7 +92,7 @@ def best_break(text: str, width: int) -> int | None:
             bars ^= 1
         if letter == " " and (at <= width or not found):
             nested = depth + bars
-            sign = text[at + 1] in "+-" or text[at + 1 : at + 3] in SIGNS
+            sign = text[at + 1] in "+-" or text[at - 1] == "," or text[at + 1 : at + 3] in SIGNS
             joined = text[at - 1] in "+-*/" or text[at + 1] in "*/" or text[at - 2 : at] in SIGNS
             cost = 2 * nested + (0 if sign else 3) + (4 if joined else 0) + (2 if at < width / 3 else 0)
             found.append((at > width, cost, -at))

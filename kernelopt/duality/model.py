@@ -25,14 +25,30 @@ class Ball(NamedTuple):
     ----------
     u, price : Multiplier
     p : float
-    factors : array of shape (size,) or None
-        What u is multiplied by, where it has been eliminated.
+    factors : array of shape (size,)
+        The sizes of what u is multiplied by, one unless it has been eliminated.
     """
 
     u: Multiplier
     price: Multiplier
     p: float
-    factors: Array | None = None
+    factors: Array
+
+
+class Shrinkage(NamedTuple):
+    """The minimum over u in a ball of |g + u|, by entries or in the 2-norm; of (g + u)_+ for x >= 0.
+
+    Attributes
+    ----------
+    ball : Ball
+    g : function without arguments
+    kind : str
+        That of the row of the gradient g.
+    """
+
+    ball: Ball
+    g: Callable[[], cp.Expression]
+    kind: str
 
 
 @dataclass(eq=False)
@@ -117,6 +133,8 @@ class Model:
     of_constraints : dict from the position of a constraint to a function that returns its multipliers' values
     shifts : dict from variable id to Multiplier
         A shift of the gradient by each variable of the user, zero except in `recovery`.
+    shrinkages : list of Shrinkage
+        The multipliers of norms that have been eliminated beside a square or another norm.
     names : set of str
         The names of all multipliers.
     dpp : bool
@@ -129,6 +147,7 @@ class Model:
     multipliers: list[Multiplier] = field(default_factory=list)
     of_constraints: dict[int, Callable[[], list[Array]]] = field(default_factory=dict)
     shifts: dict[int, Multiplier] = field(default_factory=dict)
+    shrinkages: list[Shrinkage] = field(default_factory=list)
     names: set[str] = field(default_factory=set)
     dpp: bool = True
 

@@ -7,9 +7,11 @@ from typing import NamedTuple
 
 import cvxpy as cp
 
+from kernelopt.duality.forms import Multiplier
 from kernelopt.duality.lagrangian import Read
 from kernelopt.duality.notation import Notation
-from kernelopt.duality.statement import Statement, Tags, primal_of, statement_of
+from kernelopt.duality.primal import primal_of
+from kernelopt.duality.statement import Statement, Tags, statement_of
 from kernelopt.duality.symbols import DUAL, Symbols
 from kernelopt.duality.written import Written, name_of
 from kernelopt.structure.structure import Structure
@@ -112,4 +114,9 @@ def eliminated(read: Read, notation: Notation) -> tuple[tuple[Written, Written],
     """Return the multipliers of constraints and bounds that the presolve has put in terms of others."""
     known = {f"the constraint {name}" for name in (*constraint_names(read), *bound_names(read))}
     found = [m for m in read.model.multipliers if m.of in known and m.definition is not None]
-    return tuple((name_of(m.variable.name()), notation(m.expression)) for m in found)
+    return equations(found, notation)
+
+
+def equations(multipliers: list[Multiplier], notation: Notation) -> tuple[tuple[Written, Written], ...]:
+    """Return multipliers with the expressions that have replaced them."""
+    return tuple((name_of(m.variable.name()), notation(m.expression)) for m in multipliers)

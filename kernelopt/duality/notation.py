@@ -10,8 +10,8 @@ import numpy as np
 from cvxpy.constraints import PSD, SOC, Equality, Inequality
 
 from kernelopt.duality.atoms import WRITERS, alone
-from kernelopt.duality.squares import QuadraticForms, QuadraticLengths
-from kernelopt.duality.symbols import Symbols
+from kernelopt.duality.squares import ProductRoots, QuadraticForms, QuadraticLengths
+from kernelopt.duality.symbols import Role, Symbols
 from kernelopt.duality.written import (
     PRODUCT,
     SUM,
@@ -21,6 +21,7 @@ from kernelopt.duality.written import (
     filled,
     inside,
     latex_name,
+    multiplied,
     name_of,
     negated,
     word,
@@ -56,6 +57,9 @@ class Notation:
             return self.substitutes[id(expression)]
         if isinstance(expression, QuadraticForms):
             return self.forms(expression)
+        if isinstance(expression, ProductRoots):
+            one, other = (self(part) for part in expression.what)
+            return filled("sqrt(@0)", r"\sqrt{@0}", multiplied(one, other, " * ", r" \odot "))
         if isinstance(expression, Combination):
             return self.kernel(expression)
         if isinstance(expression, Difference):
@@ -84,7 +88,7 @@ class Notation:
     def factor(self, expression: Any) -> Written:
         """Return an expression that multiplies another: a constant has the letter of a factor."""
         inner = alone(expression)
-        return self.symbols.constant(inner, True) if isinstance(inner, cp.Constant) else self(inner)
+        return self.symbols.constant(inner, Role.FACTOR) if isinstance(inner, cp.Constant) else self(inner)
 
     def forms(self, expression: QuadraticForms) -> Written:
         """Return (alpha'K_m alpha)_m, or (alpha'K_m alpha / gamma)_m."""

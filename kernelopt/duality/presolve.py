@@ -100,11 +100,17 @@ def solve_for(model: Model, row: Row, term: Term, factor: float, rest: Form) -> 
             known.definition.substitute(multiplier, definition)
     attributes = multiplier.variable.attributes
     if attributes["nonneg"] and not multiplier.expression.is_nonneg():
-        label = f"{multiplier.variable.name()} >= 0"
+        label = atom_of(multiplier)
         model.pieces.append(Piece(domain=lambda: [labelled(multiplier.expression >= 0, label)]))
     if attributes["PSD"]:
-        label = f"{multiplier.variable.name()} >> 0"
+        label = atom_of(multiplier)
         model.pieces.append(Piece(domain=lambda: [labelled(PSD(multiplier.expression), label)]))
+
+
+def atom_of(multiplier: Multiplier) -> str:
+    """Return the atom of a multiplier, "maximum x" of u[maximum x]; the name of one without an atom."""
+    name: str = multiplier.variable.name()
+    return name.partition("[")[2].removesuffix("]") or name
 
 
 def replace_floor(model: Model, piece: Piece) -> bool:
@@ -130,7 +136,11 @@ def replace_by_row(model: Model, row: Row) -> bool:
     for term in row.form.audible:
         factor = multiple_of_identity(term.matrix)
         multiplier = term.multiplier
-        usable = (multiplier.auxiliary or multiplier.bound) and multiplier.definition is None and term.scale is None
+        usable = (
+            (multiplier.auxiliary or multiplier.bound)
+            and multiplier.definition is None
+            and term.scale is None
+        )
         if not usable or factor is None or side * factor <= 0 or floors(model, multiplier):
             continue
         rest = row.form.without(multiplier)

@@ -10,7 +10,8 @@ from kernelopt.duality.dual import Dual
 from kernelopt.duality.dualize import dualize
 from kernelopt.duality.layout import beside, latex_pair, latex_problem, legend_text
 from kernelopt.duality.naming import notation_of, pair_of
-from kernelopt.duality.statement import Statement, primal_of
+from kernelopt.duality.primal import primal_of
+from kernelopt.duality.statement import Statement
 from kernelopt.duality.written import Written
 from kernelopt.errors import ParameterError
 from kernelopt.structure.gate import check_is_problem
@@ -61,8 +62,9 @@ def show(problem: cp.Problem, dual: cp.Problem | None = None) -> Shown:
     A risk is written as its primal problem, min 1/2 f'K^+ f + loss(z) with z == f + b, whose multiplier is
     alpha. Data have names: K_m for Gram matrices, y for labels, S0, S1, ... for similarities, t for traces.
     Others have that of their `cp.Constant`, or a letter from where they stand: A1 and a1 for factors, c for
-    the costs, B1 and b1 for what is added. A line for each gives its shape and its constraint. The name at the right of a constraint is that of
-    its multiplier, and beside a constraint of the dual that of a primal variable, or else the label.
+    the costs, B1 and b1 for what is added. A line for each gives its shape and its constraint. The name at
+    the right of a constraint is that of its multiplier, and beside a constraint of the dual that of a primal
+    variable, or else the label.
 
     Parameters
     ----------

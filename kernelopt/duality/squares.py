@@ -45,6 +45,24 @@ class QuadraticLengths(QuadraticForms):
     """The expression (sqrt(alpha'K_m alpha))_m, which is |L_m'alpha|."""
 
 
+class ProductRoots(Wrap):  # type: ignore[misc]
+    """The expression (sqrt(a_i b_i))_i, which is concave in a >= 0 and b >= 0."""
+
+    def __init__(self, expression: cp.Expression, what: tuple[Any, ...]) -> None:
+        self.what = what
+        super().__init__(expression)
+
+    def get_data(self) -> list[Any]:
+        return [self.what]
+
+
+def product_roots(a: cp.Expression, b: cp.Expression) -> ProductRoots:
+    """Return (sqrt(a_i b_i))_i of two expressions of one size."""
+    one, other = (cp.vec(part, order="F") for part in (a, b))
+    pairs = [cp.geo_mean(cp.hstack([one[i], other[i]])) for i in range(one.size)]
+    return ProductRoots(cp.hstack(pairs), (a, b))
+
+
 def quadratic_forms(alpha: cp.Expression, grams: Grams, gamma: cp.Expression | None = None) -> QuadraticForms:
     """Return the vector of the forms alpha'K_m alpha / gamma on the points of alpha."""
     square = cp.sum_squares if gamma is None else lambda image: cp.quad_over_lin(image, gamma)
@@ -56,7 +74,9 @@ def quadratic_lengths(alpha: cp.Expression, grams: Grams) -> QuadraticLengths:
     return QuadraticLengths(images(alpha, grams, cp.norm2), (alpha, grams, None))
 
 
-def images(alpha: cp.Expression, grams: Grams, size: Callable[[cp.Expression], cp.Expression]) -> cp.Expression:
+def images(
+    alpha: cp.Expression, grams: Grams, size: Callable[[cp.Expression], cp.Expression]
+) -> cp.Expression:
     """Return the vector of the sizes of the L_m'alpha, zero for a zero matrix."""
     entries = []
     for m in range(len(grams)):

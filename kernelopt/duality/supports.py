@@ -14,6 +14,7 @@ from kernelopt.duality.forms import Multiplier
 from kernelopt.duality.functions import Support, dual_norm, name_of, norm_ball
 from kernelopt.duality.model import Ball, Model, Piece, read_affine
 from kernelopt.duality.products import constant_entry, labelled, positive_factor, times
+from kernelopt.duality.squares import product_roots
 from kernelopt.fidelities import Fidelity
 
 
@@ -96,12 +97,12 @@ def add_norm(model: Model, support: Support, price: Multiplier) -> None:
     p = 1.0 if support.kind == "abs" else support.p
     if p == 1:
         model.pieces.append(
-            Piece(domain=lambda: [labelled(norm_ball(u.expression, p, price.expression), support.kind)],
-                  ball=Ball(u, price, 1.0))
+            Piece(domain=lambda: [labelled(norm_ball(u.expression, p, price.expression), support.name)],
+                  ball=Ball(u, price, 1.0, np.ones(u.size)))
         )  # fmt: skip
     else:
         floor = (price, lambda: dual_norm(u.expression, p))
-        model.pieces.append(Piece(floor=floor, label=support.kind, ball=Ball(u, price, p)))
+        model.pieces.append(Piece(floor=floor, label=support.name, ball=Ball(u, price, p, np.ones(u.size))))
 
 
 def add_maximum(model: Model, support: Support, price: Multiplier) -> None:
@@ -119,7 +120,7 @@ def add_maximum(model: Model, support: Support, price: Multiplier) -> None:
 
         def domain() -> list[Constraint]:
             total = sum((u.expression for u in shares[1:]), shares[0].expression)
-            return [labelled(total <= price.expression, "max")]
+            return [labelled(total <= price.expression, support.name)]
 
         model.pieces.append(Piece(domain=domain))
         return
@@ -146,7 +147,7 @@ def add_quotient(model: Model, support: Support, price: Multiplier) -> None:
         factor, at = positive_factor(at)
         return cp.quad_over_lin(flat, times(4 * factor, at))
 
-    model.pieces.append(Piece(floor=(w, least), label="square"))
+    model.pieces.append(Piece(floor=(w, least), label=support.name))
 
 
 def add_reciprocal(model: Model, support: Support, price: Multiplier) -> None:
@@ -159,10 +160,9 @@ def add_reciprocal(model: Model, support: Support, price: Multiplier) -> None:
         at, c = price.expression, constant_entry(price.expression)
         if c is not None:
             return times(2 * np.sqrt(c), cp.sum(cp.sqrt(v.expression)))
-        pairs = [cp.hstack([cp.vec(part, order="F")[i] for part in (at, v.expression)]) for i in range(v.size)]
-        return 2 * cp.sum([cp.geo_mean(pair) for pair in pairs])
+        return 2 * cp.sum(product_roots(at, v.expression))
 
-    model.pieces.append(Piece(value, label="reciprocal", reciprocal=(v, price)))
+    model.pieces.append(Piece(value, label=support.name, reciprocal=(v, price)))
 
 
 def add_inverse(model: Model, support: Support, price: Multiplier) -> None:
@@ -180,6 +180,6 @@ def add_inverse(model: Model, support: Support, price: Multiplier) -> None:
         half = u.expression / 2
         half = cp.reshape(half, (n, half.size // n), order="F")
         corner = price.expression * np.eye(half.shape[1])
-        return [labelled(PSD(cp.bmat([[W.expression, half], [half.T, corner]])), "lifting")]
+        return [labelled(PSD(cp.bmat([[W.expression, half], [half.T, corner]])), support.name)]
 
     model.pieces.append(Piece(domain=domain))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from enum import Enum
 from typing import Any, NamedTuple
 
 import cvxpy as cp
@@ -25,6 +26,14 @@ BY_DUALIZE = {  # names that `dualize` gives to arrays: a letter and a meaning
     "Q'": ("Q", "a basis of the range of the kernels, by rows"),
 }
 COMPARED = 4_000_000  # entries of an array up to which it is compared with the others to find it again
+
+
+class Role(Enum):
+    """What an array does where it stands: it is added, it multiplies, or it is the vector a of a'x."""
+
+    TERM = "term"
+    FACTOR = "factor"
+    SLOPE = "slope"
 
 
 class Symbol(NamedTuple):
@@ -128,32 +137,29 @@ class Symbols:
         _, grams = next(pair for pair in self.stacks if pair[0] == letter)
         return whole if len(grams) == 1 else Written(f"{letter}_m", f"{whole.tex}_m")
 
-    def constant(self, constant: cp.Constant, factor: bool = False) -> Written:
-        """Return a constant: a number, a multiple of I, or the name of its array.
-
-        `factor` says that it multiplies something, and is not added.
-        """
+    def constant(self, constant: cp.Constant, role: Role = Role.TERM) -> Written:
+        """Return a constant: a number, a multiple of I, or the name of its array."""
         array = dense(constant.value)
         if array.size == 1 or np.ptp(array) == 0:
             return number_of(float(array.flat[0]) + 0.0)
-        return self.matrix(array, str(constant.name()), factor)
+        return self.matrix(array, str(constant.name()), role)
 
-    def matrix(self, array: Array, given: str, factor: bool = True) -> Written:
+    def matrix(self, array: Array, given: str, role: Role) -> Written:
         """Return the name of an array, which by itself or in a product is no number, or a multiple of I."""
         square = array.ndim == 2 and array.shape[0] == array.shape[1]
         multiple = multiple_of_identity(sp.csr_array(array)) if square else None
         if multiple is None:
-            return self.named(array, given, factor)
+            return self.named(array, given, role)
         return multiplied(number_of(multiple), name_of("I"))
 
-    def named(self, array: Array, given: str, factor: bool) -> Written:
+    def named(self, array: Array, given: str, role: Role) -> Written:
         """Return the name of an array, a new one for one that has none."""
         found = self.found(array)
         if found is None:
-            wanted, meaning = described(given, array.ndim, factor) if not self.place else ("", "")
+            wanted, meaning = described(given, array.ndim) if not self.place else ("", "")
             if self.place and given.isidentifier():
                 wanted = given
-            letter = wanted or self.letter(array.ndim, factor)
+            letter = wanted or self.letter(array.ndim, role)
             symbol = Symbol(self.fresh(letter, letter in NUMBERED), array, meaning)
             self.known.append(symbol)
             found = (symbol, False, False)
@@ -164,11 +170,12 @@ class Symbols:
             written = Written(f"{written.text}'", rf"{written.tex}^\top", UNIT)
         return negated(written) if minus else written
 
-    def letter(self, ndim: int, factor: bool) -> str:
+    def letter(self, ndim: int, role: Role) -> str:
         """Return the letter of an array from where it stands."""
-        if ndim == 1 and factor:
-            return "c" if self.place == OBJECTIVE else "a"
-        return ("A" if factor else "B") if ndim > 1 else "b"
+        if role is Role.SLOPE and self.place == OBJECTIVE:
+            return "c"
+        letter = "b" if role is Role.TERM else "a"
+        return letter.upper() if ndim > 1 else letter
 
     def parameter(self, parameter: cp.Parameter, name: str) -> None:
         """Note a parameter that is printed."""
@@ -202,7 +209,7 @@ class Symbols:
         return used
 
 
-def described(given: str, ndim: int, factor: bool) -> tuple[str, str]:
+def described(given: str, ndim: int) -> tuple[str, str]:
     """Return a letter and a meaning for the name that `dualize` gave an array: A[label, variable], b[label].
 
     The letter is empty where it comes from where the array stands.
