@@ -39,6 +39,8 @@ class Multiplier:
         Whether the dual function depends on it only by a norm, so that nothing is gained by negative entries.
     bound : bool
         Whether it is the multiplier of a bound of a variable, which is no constraint of the user either.
+    shares : Multiplier or None
+        The gamma of an alpha, for a risk with a block norm.
     definition : Form, function without arguments or None
         What has replaced it. A function writes the expression anew from the multipliers in it.
     parametric : bool
@@ -55,6 +57,7 @@ class Multiplier:
     solvable: bool = False
     norm: bool = False
     bound: bool = False
+    shares: Multiplier | None = None
     definition: Form | Callable[[], cp.Expression] | None = None
     parametric: bool = False
     shift: bool = False

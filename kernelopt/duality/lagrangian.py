@@ -51,6 +51,8 @@ class Reader:
 
     def __init__(self, structure: Structure) -> None:
         self.structure, self.model = structure, Model(dpp=structure.problem.is_dpp())
+        leaves = (*structure.variables, *structure.problem.parameters())
+        self.model.names |= {leaf.name() for leaf in leaves}  # no multiplier has the name of a variable
         lifted = structure.lifted
         objective = lifted.objective.args[0]
         self.objective: cp.Expression = -objective if structure.maximize else objective

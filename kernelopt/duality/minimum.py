@@ -18,6 +18,7 @@ from kernelopt.duality.written import (
     Written,
     added,
     filled,
+    index_of,
     inside,
     multiplied,
     name_of,
@@ -83,7 +84,7 @@ def shrinkage_line(found: Shrinkage, notation: Notation) -> Written:
 
 def risk_minima(risk: ExplicitRisk, dual_loss: Written, domain: list[list[Written]]) -> list[Minimum]:
     """Return the minima over f, z and b of a risk with alpha'(z - f - b)."""
-    alpha = name_of(risk.alpha)
+    alpha = risk.alpha
     slope = filled("@0'", r"@0^\top ", alpha)
     found = []
     if len(risk.functions) == 1:
@@ -122,9 +123,9 @@ def dual_norm_square(forms: list[Written], norm: float) -> Written:
         return Written(f"({text})^2", rf"\left({tex}\right)^{{2}}")
     if norm == 1:
         return Written(f"max({', '.join(texts)})", rf"\max\left({', '.join(texs)}\right)")
-    s = number_of(norm / (norm - 1))
+    s = index_of(norm / (norm - 1))
     text, tex = ", ".join(f"sqrt({t})" for t in texts), ", ".join(rf"\sqrt{{{t}}}" for t in texs)
-    return Written(f"|({text})|_({s.text})^2", rf"\left\|\left({tex}\right)\right\|_{{{s.tex}}}^{{2}}")
+    return Written(f"|({text})|_{s.text}^2", rf"\left\|\left({tex}\right)\right\|_{{{s.tex}}}^{{2}}")
 
 
 def joined(slope: Written, variable: Written) -> Written:

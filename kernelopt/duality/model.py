@@ -136,7 +136,7 @@ class Model:
     shrinkages : list of Shrinkage
         The multipliers of norms that have been eliminated beside a square or another norm.
     names : set of str
-        The names of all multipliers.
+        The names of all multipliers, and those of the problem that no multiplier may have.
     dpp : bool
         Whether the problem is DPP, and the dual is to be.
     """
@@ -180,7 +180,8 @@ class Model:
             label = f"{name[:-1]}, {variable.name()}]" if name.endswith("]") else f"{name}[{variable.name()}]"
             self.row_of(variable).form.add(factor * matrix.T, multiplier, scale, label)
         if constant:
-            self.linear.add(factor * read.constant[None, :], multiplier, scale, "b")
+            place = name.partition("[")
+            self.linear.add(factor * read.constant[None, :], multiplier, scale, "b" + place[1] + place[2])
 
     def row_of(self, variable: cp.Variable, user: bool = False) -> Row:
         """Return the row of a variable, which is made where there is none."""

@@ -90,8 +90,15 @@ def renamed(structure: Structure, taken: set[str]) -> dict[int, str]:
 
 
 def multiplier_tags(read: Read) -> Tags:
-    """Return the names of the multipliers of each constraint by its position, and of each bound."""
+    """Return the names of the multipliers of the constraints by position, of the bounds, and of the risks.
+
+    The tag ("risk", k) has the multiplier of the fit of risk k, and the one of its value where it has one.
+    """
     tags: Tags = {}
+    for term, alpha, weight in read.alphas:
+        k = next(k for k, known in enumerate(read.structure.risks) if known is term)
+        own = [alpha, *([weight] if isinstance(weight, Multiplier) else [])]
+        tags["risk", k] = tuple(name_of(m.variable.name()) for m in own)
     bounds = bound_names(read)
     for i, name in (*enumerate(constraint_names(read)), *zip(bounds, bounds, strict=True)):
         owners = [m for m in read.model.multipliers if m.of == f"the constraint {name}"]

@@ -26,6 +26,7 @@ from kernelopt.duality.written import (
     Written,
     added,
     filled,
+    index_of,
     inside,
     multiplied,
     name_of,
@@ -52,7 +53,7 @@ class ExplicitRisk:
     kernels : list of Written
     fit : tuple of Written
         z == f + b.
-    alpha : str
+    alpha : Written
     z : cp.Variable
     bias : Written or None
     norm : float
@@ -68,7 +69,7 @@ class ExplicitRisk:
     functions: list[Written]
     kernels: list[Written]
     fit: tuple[Written, ...]
-    alpha: str
+    alpha: Written
     z: Written
     bias: Written | None
     variables: list[Written]
@@ -82,14 +83,15 @@ def primal_of(structure: Structure, notation: Notation, tags: Tags) -> tuple[Sta
     lines: list[Line] = []
     for k, term in enumerate(structure.risks):
         suffix = str(k + 1) if len(structure.risks) > 1 else ""
-        found = explicit_risk(term, notation, suffix)
+        alpha, *price = tags.get(("risk", k), (name_of(f"alpha{suffix}"), name_of(f"lambda{suffix}")))
+        found = explicit_risk(term, notation, suffix, alpha)
         explicit.append(found)
-        lines.append(Line(found.fit, (name_of(found.alpha),)))
+        lines.append(Line(found.fit, (alpha,)))
         lines += found.lines
         if structure.constrained[k] or structure.objective.coefficients is None:
             stand_in = Written(f"risk{suffix}", rf"\mathrm{{risk}}{'_' if suffix else ''}{suffix}")
             notation.substitutes[id(term.stand_in)] = stand_in
-            lines.insert(0, Line((found.value, LEQ, stand_in), (name_of(f"lambda{suffix}"),)))
+            lines.insert(0, Line((found.value, LEQ, stand_in), tuple(price)))
             found.variables.append(stand_in)
         else:
             notation.substitutes[id(term.stand_in)] = found.value
@@ -104,7 +106,7 @@ def primal_of(structure: Structure, notation: Notation, tags: Tags) -> tuple[Sta
     return Statement(structure.maximize, tuple(names), value, tuple(lines)), explicit
 
 
-def explicit_risk(term: RiskTerm, notation: Notation, suffix: str) -> ExplicitRisk:
+def explicit_risk(term: RiskTerm, notation: Notation, suffix: str, alpha: Written) -> ExplicitRisk:
     """Return a risk as its primal problem: 1/2 f'K^+ f + loss(z) with z == f + b."""
     learner, symbols = term.learner, notation.symbols
     several = len(term.kernels) > 1
@@ -142,7 +144,7 @@ def explicit_risk(term: RiskTerm, notation: Notation, suffix: str) -> ExplicitRi
     variables = [*functions, *([bias] if bias else []), notation(z), *map(notation, slacks)]
     value = added([square, loss])
     return ExplicitRisk(
-        value, square, loss, functions, kernels, fit, f"alpha{suffix}", notation(z), bias, variables,
+        value, square, loss, functions, kernels, fit, alpha, notation(z), bias, variables,
         learner.norm, lines,
     )  # fmt: skip
 
@@ -173,7 +175,7 @@ def norm_square(squares: list[Written], norm: float) -> Written:
     texts, texs = ([getattr(s, side) for s in squares] for side in ("text", "tex"))
     if np.isinf(norm):
         return Written(f"max({', '.join(texts)})", rf"\max\left({', '.join(texs)}\right)")
-    r = number_of(norm)
+    r = index_of(norm)
     text = ", ".join(f"sqrt({t})" for t in texts)
     tex = ", ".join(rf"\sqrt{{{t}}}" for t in texs)
     return Written(f"|({text})|_{r.text}^2", rf"\left\|\left({tex}\right)\right\|_{{{r.tex}}}^{{2}}")

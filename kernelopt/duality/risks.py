@@ -99,6 +99,7 @@ def add_risk(model: Model, term: RiskTerm, weight: Any, suffix: str, covered: di
         gamma = model.multiplier(
             f"gamma{suffix}", (len(term.kernels),), "the block norm of the risk", nonneg=True
         )
+        alpha.shares = gamma
     scaled = Scaled(alpha, gamma, weight)
     number = f" {suffix}" if suffix else ""
     add_loss(model, term, scaled, number)

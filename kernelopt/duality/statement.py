@@ -25,7 +25,7 @@ SIGNS = {
     "boolean": ("in {0, 1}", r"\in \{0, 1\}"), "integer": ("integer", r"\ \mathrm{integer}"),
     "diag": ("diagonal", r"\ \mathrm{diagonal}"),
 }  # fmt: skip
-Tags = dict[Any, tuple[Written, ...]]  # by the position of a constraint, or by the name of a bound
+Tags = dict[Any, tuple[Written, ...]]  # by the position of a constraint, the name of a bound, ("risk", k)
 LEQ = Written("<=", r"\leq")
 
 
@@ -105,6 +105,7 @@ def constraint_lines(
     """
     lines: list[Line] = []
     for i, constraint in enumerate(constraints):
+        notation.symbols.label = constraint.label or ""
         if places:
             notation.symbols.place = constraint.label or f"constraint {i}"
         chain = tuple(notation.constraint(constraint))

@@ -163,7 +163,7 @@ class Derivative:
             gap = added(
                 [risk.z, *(negated(f) for f in risk.functions), *([negated(risk.bias)] if risk.bias else [])]
             )
-            fit = filled("@0'@1", r"@0^\top @1", name_of(risk.alpha), inside(gap, UNIT), binds=PRODUCT)
+            fit = filled("@0'@1", r"@0^\top @1", risk.alpha, inside(gap, UNIT), binds=PRODUCT)
             price = next((w for known, _, w in self.read.alphas if known is term), None)
             if isinstance(price, Multiplier):
                 stand_in = notation.substitutes[id(term.stand_in)]
@@ -194,8 +194,8 @@ class Derivative:
                 alpha = alpha / float(values[known[1].variable.name()])
             learner = term.learner
             alpha = learner.loss.project(alpha, learner.y, learner.bias is not None)
-            variable = cp.Variable(learner.n, name=risk.alpha)
-            self.notation.names[variable.id] = risk.alpha
+            variable = cp.Variable(learner.n, name=risk.alpha.text)
+            self.notation.names[variable.id] = risk.alpha.text
             stated = learner.loss.dual_perspective(variable, learner.y) or learner.loss.dual_expression(
                 variable, learner.y
             )

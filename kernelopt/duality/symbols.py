@@ -22,6 +22,7 @@ GRAM = "the Gram matrix"
 BY_DUALIZE = {  # names that `dualize` gives to arrays: a letter and a meaning
     "c": ("c", "the coefficients of the objective"),
     "P": ("P", "the matrix of the quadratic objective"),
+    "b": ("", "the constants of the weights"),
     "R": ("a", "1 / sqrt(2 p) for the coefficients p of a weighted sum of squares"),
     "Q'": ("Q", "a basis of the range of the kernels, by rows"),
 }
@@ -71,6 +72,8 @@ class Symbols:
     place : str
         What is being written: "the objective", a constraint; empty for a dual by `dualize`, which says in
         the name of each array what it is.
+    label : str
+        The label of a constraint of a dual by `dualize` that is being written.
     used : dict from name to meaning
         What was printed since `printed` was called last.
     """
@@ -82,6 +85,7 @@ class Symbols:
         self.used: dict[str, str] = {}
         self.sums: dict[str, tuple[Written, Written]] = {}
         self.place = ""
+        self.label = ""
         self._places: dict[str, list[str]] = {}
 
     def fresh(self, wanted: str, numbered: bool = False) -> str:
@@ -157,6 +161,8 @@ class Symbols:
         found = self.found(array)
         if found is None:
             wanted, meaning = described(given, array.ndim) if not self.place else ("", "")
+            if not (self.place or meaning) and self.label:
+                meaning = f"in {self.label}"
             if self.place and given.isidentifier():
                 wanted = given
             letter = wanted or self.letter(array.ndim, role)

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import cvxpy as cp
 import numpy as np
 from cvxpy.constraints import ExpCone, PowCone3D, PowConeND
@@ -298,3 +300,10 @@ RISKS = {
         learned(mu) + 0.1 * cp.sum_squares(mu), *ko.lp_ball(mu, 4), mu[0] <= mu[1]
     ),
 }
+
+
+@cache
+def pair(name):
+    """A problem and its dual."""
+    problem = {**PROBLEMS, **RISKS}[name]()
+    return problem, ko.dualize(problem)
