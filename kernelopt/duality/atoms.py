@@ -14,6 +14,7 @@ from kernelopt.duality.written import (
     PRODUCT,
     SUM,
     UNIT,
+    ZERO,
     Written,
     added,
     divided,
@@ -97,6 +98,8 @@ def square(write: Notation, expression: Any) -> Written:
     """Return |x|^2, or |x|^2 / y, without a second pair of bars around a norm."""
     x, y = expression.args
     inner = write(x)._replace(minus=False)
+    if inner.is_zero:
+        return ZERO
     if is_norm(x) or x.size == 1:
         square = power_of(inner, 2)
     elif is_matrix(x):

@@ -20,10 +20,13 @@ from kernelopt.errors import DualizationError
 from kernelopt.validation import Array
 
 
-def add_cones(model: Model, form: ConeForm, names: list[str], user: dict[int, cp.Parameter]) -> None:
+def add_cones(
+    model: Model, form: ConeForm, names: list[str], user: dict[int, cp.Parameter], signs: set[int]
+) -> None:
     """Add the multipliers of all cones and the linear objective of a cone form.
 
-    `names` holds the name of each constraint of the user, and `user` the user's parameters by id.
+    `names` holds the name of each constraint of the user, and `user` the user's parameters by id. The
+    constraints at the positions `signs` are those of symmetric matrices that are non-negative by entries.
     """
     for column in form.columns:
         row = model.row_of(column.variable)
@@ -40,7 +43,7 @@ def add_cones(model: Model, form: ConeForm, names: list[str], user: dict[int, cp
             else:
                 model.linear.add_given(np.array([[part.d]]), scale)
     for cone in form.cones:
-        parts = add_cone(model, cone, names)
+        parts = add_cone(model, cone, names, cone.position in signs)
         if cone.position is not None:
             model.of_constraints[-1 - cone.position] = values_of(parts)
         sign = 1.0 if isinstance(cone.constraint, Zero) else -1.0
@@ -113,8 +116,11 @@ def along(given: Given, multiplier: Multiplier) -> cp.Expression:
     return cp.sum(cp.multiply(parametric_expression(given.matrix, given.parameter, y.shape, given.name), y))
 
 
-def add_cone(model: Model, cone: Cone, names: list[str]) -> list[Multiplier]:
-    """Return new multipliers for the arguments of a cone, constrained to the dual cone."""
+def add_cone(model: Model, cone: Cone, names: list[str], symmetric: bool = False) -> list[Multiplier]:
+    """Return new multipliers for the arguments of a cone, constrained to the dual cone.
+
+    That of a linear cone is a symmetric matrix where `symmetric` says so.
+    """
     constraint, user = cone.constraint, cone.position is not None
     label = names[cone.position] if cone.position is not None else cone.atom
     of = f"the constraint {label}" if user else f"the atom {label}"
@@ -123,7 +129,8 @@ def add_cone(model: Model, cone: Cone, names: list[str]) -> list[Multiplier]:
     if isinstance(constraint, Zero):
         return [model.multiplier(f"y[{label}]", shapes[0], of, symmetric=cone.symmetric, **options)]
     if isinstance(constraint, NonNeg):
-        return [model.multiplier(f"y[{label}]", shapes[0], of, nonneg=True, **options)]
+        more = {"symmetric": True} if symmetric else {}
+        return [model.multiplier(f"y[{label}]", shapes[0], of, nonneg=True, **more, **options)]
     if isinstance(constraint, PSD):
         if len(shapes[0]) != 2:
             raise DualizationError(

@@ -114,11 +114,13 @@ def derive(problem: cp.Problem, random_state: Any = 0) -> Derivation:
     The Lagrangian
       L = x[0] + 2 x[1] + y[total] (1 - sum(x))
     The minimum over x
-      min over x >= 0 of (a1 - y[total])'x
+      min over x >= 0 of (c - y[total])'x
         = 0
-        where y[total] <= a1, else -inf
+        where y[total] <= c, else -inf
         (a linear function is bounded below only where its slope is in the dual cone)
     Weak and strong duality
+      min L <= L <= objective
+      max over y[total] of min L = min objective, if there is a strictly feasible point
     >>> derivation.residual < 1e-6
     True
     """

@@ -61,6 +61,7 @@ class Reader:
         self.parameters = {p.id: p for p in structure.problem.parameters()}
         self.positions: list[int | None] = list(range(len(self.constraints)))
         self.inside = {id(node) for c in self.constraints for node in nodes(c)}
+        self.signs: set[int] = set()  # where self.constraints has the sign of a semidefinite variable
         self.taken: dict[int, Any] = {}
 
     def read(self) -> Read:
@@ -87,7 +88,7 @@ class Reader:
             or not self.objective.is_constant()
         ):
             form = cone_form(self.objective, self.constraints)
-            add_cones(self.model, form, self.names, self.parameters)
+            add_cones(self.model, form, self.names, self.parameters, self.signs)
             of_bounds = {
                 f"the constraint {self.names[at]}" for at, p in enumerate(self.positions) if p is None
             }
@@ -208,6 +209,7 @@ class Reader:
             attributes = variable.attributes
             for names, sign in ((("nonneg", "pos"), 1.0), (("nonpos", "neg"), -1.0)):
                 if any(attributes[name] for name in names):
+                    self.signs.add(len(self.constraints))
                     self.constraints.append(sign * variable >= 0)
                     self.positions.append(None)
                     self.names.append(f"{variable.name()} sign")

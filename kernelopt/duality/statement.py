@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -82,17 +83,17 @@ def statement_of(problem: cp.Problem, notation: Notation, place: str = "") -> St
 
 
 def tag_of(label: str | None) -> tuple[Written, ...]:
-    """Return a label as a tag."""
-    return (label_written(label),) if label else ()
+    """Return a label as a tag; the gradient by a variable of an atom, which has no name, has none."""
+    return (label_written(label),) if label and not re.fullmatch(r"d/d var\d+", label) else ()
 
 
 def label_written(label: str) -> Written:
     """Return a label: that of a gradient, such as d/d theta, is the name of the variable."""
     if label.startswith("d/d "):
         return name_of(label.removeprefix("d/d "))
-    known = {"bias": "b"}
-    if label in known:
-        return name_of(known[label])
+    bias = re.fullmatch(r"bias ?(\d*)", label)
+    if bias:
+        return name_of("b" + bias[1])
     return Written(label, name_of(f"x[{label}]").tex.removeprefix("x_{").removesuffix("}"))
 
 
@@ -130,10 +131,16 @@ def joined_lines(first: Line, second: Line) -> Line | None:
     lower, middle = (left, right) if sign.text == "<=" else (right, left)
     if sign.text == "==" or middle.signed_text != second.chain[0].signed_text:
         return None
-    labels = {part.text for part in (*first.tag, *second.tag)}
-    box = labels <= {"lower", "upper"}
-    tag = tag_of("box") if box and labels else tuple(dict.fromkeys((*first.tag, *second.tag)))
+    whole = boxed({part.text for part in (*first.tag, *second.tag)})
+    tag = tag_of(whole) or tuple(dict.fromkeys((*first.tag, *second.tag)))
     return Line((lower, LEQ, *second.chain), tag)
+
+
+def boxed(labels: set[str]) -> str:
+    """Return "box 1" for the labels "lower 1" and "upper 1", and an empty label for any others."""
+    words = {label.partition(" ")[0] for label in labels}
+    numbers = {label.partition(" ")[2] for label in labels}
+    return f"box {numbers.pop()}".rstrip() if words == {"lower", "upper"} and len(numbers) == 1 else ""
 
 
 def between(

@@ -98,7 +98,7 @@ def add_norm(model: Model, support: Support, price: Multiplier) -> None:
     if p == 1:
         model.pieces.append(
             Piece(domain=lambda: [labelled(norm_ball(u.expression, p, price.expression), support.name)],
-                  ball=Ball(u, price, 1.0, np.ones(u.size)))
+                  label=support.name, ball=Ball(u, price, 1.0, np.ones(u.size)))
         )  # fmt: skip
     else:
         floor = (price, lambda: dual_norm(u.expression, p))

@@ -205,7 +205,7 @@ class Symbols:
                 if other.shape != array.shape:
                     continue
                 for minus in (False, True):
-                    if np.abs(array + other if minus else array - other).max() <= SAME * np.abs(array).max():
+                    if same_array(array, -other if minus else other):
                         return symbol, minus, transposed
         return None
 
@@ -229,6 +229,13 @@ def described(given: str, ndim: int) -> tuple[str, str]:
     if kind == "b":
         return ("b" if ndim < 2 else "B"), f"the constants of {parts[0]}"
     return ("A" if ndim == 2 else "a"), "the coefficients of " + " in ".join(reversed(parts))
+
+
+def same_array(one: Array, other: Array) -> bool:
+    """Whether two arrays of one shape are the same up to rounding; infinite entries have to be equal."""
+    if not np.isfinite(one).all():
+        return np.array_equal(one, other)
+    return bool(np.abs(one - other).max() <= SAME * np.abs(one).max())
 
 
 def dense(value: Any) -> Array:
