@@ -2,12 +2,12 @@ r"""Closed forms of maxima over multipliers of atoms, for the presolve.
 
 The conjugate of a sum is the infimal convolution of the conjugates, and for some sums it is known.
 
-* A norm and a square, as in the elastic net: by the multiplier u of the norm one has
+* The norm lambda |x|_1 and a square, as in the elastic net: with the multiplier u of the norm
 
-  .. math:: \max_{\|u\|_\infty \le \lambda} -|g - u|^2 = -|(|g| - \lambda)_+|^2,
+  .. math:: \max_{\|u\|_\infty \le \lambda} -\|g + u\|_2^2 = -\|(|g| - \lambda)_+\|_2^2,
 
-  the soft threshold, with g for the absolute value of g where x >= 0, and (\|g\|_2 - lambda)_+^2 for the
-  norm \|x\|_2. The same holds where g - u is not squared but in another norm.
+  the soft threshold. For lambda |x|_2 it is -(|g|_2 - lambda)_+^2. For x >= 0 only the positive part of g
+  counts. The first one holds for any norm of g + u in the place of the square.
 * A reciprocal and a linear function, as in the elastic net over kernels: with v for c / x^2 one has
 
   .. math:: \max_{v \ge g} 2 \sqrt{c v} - d v = c / d - d (\sqrt{g} - \sqrt{c} / d)_+^2.
@@ -154,7 +154,7 @@ def close_reciprocal(model: Model) -> bool:
         if other or term.scale is not None or cost.scale is not None:
             continue
         if lengths(bound_of(v, row.form.without(v), factor)) is not None:
-            finish_reciprocal(model, piece, row, factor, c, d)
+            finish_reciprocal(model, piece, v, row, (factor, c, d))
             return True
     return False
 
@@ -164,9 +164,14 @@ def bound_of(v: Multiplier, rest: Form, factor: float) -> cp.Expression:
     return rest.times(-1 / factor).expression(v.variable.shape)
 
 
-def finish_reciprocal(model: Model, piece: Piece, row: Row, factor: float, c: float, d: float) -> None:
-    """Put the maximum c / d - d (sqrt(g) - sqrt(c) / d)_+^2 in the place of 2 sqrt(c v) - d v, v >= g."""
-    v, _ = piece.reciprocal  # type: ignore[misc]
+def finish_reciprocal(
+    model: Model, piece: Piece, v: Multiplier, row: Row, numbers: tuple[float, float, float]
+) -> None:
+    """Put the maximum c / d - d (sqrt(g) - sqrt(c) / d)_+^2 in the place of 2 sqrt(c v) - d v, v >= g.
+
+    `numbers` holds the factor of v in the row, c and d.
+    """
+    factor, c, d = numbers
     rest, at_rest = row.form.without(v), c / d**2
 
     def best() -> cp.Expression:

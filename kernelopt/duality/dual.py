@@ -114,6 +114,8 @@ class Dual(cp.Problem):  # type: ignore[misc]
             return pair_of(self.read.structure, self, self.read)
 
     def __str__(self) -> str:
+        if self._read is None:  # made from parts, as `cp.Problem` makes copies
+            return str(super().__str__())
         written = self._written
         return problem_text(written.dual, tuple(written.of_dual.items()))
 

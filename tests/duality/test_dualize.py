@@ -17,7 +17,7 @@ import pytest
 
 import kernelopt as ko
 from formulations import lanckriet, linear_functional, lp_norm, similarity, triplet_lp
-from tests.duality.generic import PROBLEMS, RISKS, Ks, n, pair, y
+from tests.duality.generic import PROBLEMS, RISKS, A, Ks, b, n, pair, y
 from tests.duality.random_problems import random_problem
 from tests.every import every
 from tests.problems import CASES, crossed, sample_weights, solved
@@ -243,6 +243,21 @@ def test_a_weight_of_the_risk_may_be_a_parameter():
     dual = ko.dualize(problem)
     for price.value in (0.5, 2.0):
         assert close(solved(dual), solved(problem), 1e-6)
+
+
+def test_the_prices_of_norms_and_reciprocals_may_be_parameters():
+    level = cp.Parameter(nonneg=True, name="level", value=0.3)
+    v, mu = cp.Variable(4, name="v"), cp.Variable(3, nonneg=True, name="mu")
+    fit = cp.sum_squares(A @ v - b) / 2 + cp.sum_squares(v) / 5
+    risk = ko.risk(ko.combine(mu, Ks), y, ko.hinge(1.0))
+    for problem, words in (
+        (cp.Problem(cp.Minimize(fit + level * cp.norm1(v))), "(|A1' y[square]| - level)_+"),
+        (cp.Problem(cp.Minimize(risk + level * cp.sum(cp.inv_pos(1 - mu / 2)))), "sqrt(level * "),
+    ):
+        dual = ko.dualize(problem)
+        assert dual.is_dpp() and words in str(dual)
+        for level.value in (0.3, 1.5):
+            assert close(solved(dual), solved(problem), 1e-6)
 
 
 def test_bounds_may_be_parameters():
@@ -526,6 +541,7 @@ def test_a_formulation_is_refused_with_the_remedy():
 def test_a_dual_made_by_hand_has_no_primal():
     with pytest.raises(ko.InputError, match="dualize"):
         ko.Dual(cp.Maximize(0), []).primal  # noqa: B018
+    assert "maximize" in str(ko.Dual(cp.Maximize(0), []))
 
 
 def test_a_dual_is_solved_by_any_verb():
