@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -187,7 +188,9 @@ def power_of(base: Written, exponent: float) -> Written:
     """Return a power."""
     shown = number_of(exponent)
     body = inside(base, UNIT)
-    return Written(f"{body.text}^{shown.signed_text}", f"{body.tex}^{{{shown.signed_tex}}}")
+    outer = re.sub(r"\\left.*\\right.", "", re.sub(r"\\\|.*\\\|", "", body.tex))
+    tex = rf"\left({body.tex}\right)" if "^" in outer else body.tex  # LaTeX has no double exponents
+    return Written(f"{body.text}^{shown.signed_text}", f"{tex}^{{{shown.signed_tex}}}")
 
 
 def collapsed(expression: Any) -> tuple[Array, Any] | None:

@@ -137,9 +137,11 @@ class Symbols:
     def member(self, letter: str) -> Written:
         """Return K_m, for the letter of a stack."""
         numbered = re.fullmatch(r"K(\d+)", letter)
-        whole = Written(letter, f"K^{{({numbered[1]})}}") if numbered else name_of(letter)
+        tex = f"K^{{({numbered[1]})}}" if numbered else name_of(letter).tex
         _, grams = next(pair for pair in self.stacks if pair[0] == letter)
-        return whole if len(grams) == 1 else Written(f"{letter}_m", f"{whole.tex}_m")
+        if len(grams) == 1:
+            return Written(letter, f"{{{tex}}}" if numbered else tex)  # it may get an exponent: K^+
+        return Written(f"{letter}_m", f"{tex}_m")
 
     def constant(self, constant: cp.Constant, role: Role = Role.TERM) -> Written:
         """Return a constant: a number, a multiple of I, or the name of its array."""

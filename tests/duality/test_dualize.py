@@ -194,7 +194,7 @@ def text(problem):
 def test_the_text_fits_a_screen_and_holds_no_data(name):
     _, dual = pair(name)
     printed = str(dual)
-    words = re.sub("m = 1, ..., 3", "", printed)
+    words = re.sub(r"m = 1, \.\.\., \d", "", printed)
     assert "True" not in words and "Promote" not in words and "..." not in words
     for variable in dual.variables():
         assert variable.name() in printed and dual.meaning[variable.name()]

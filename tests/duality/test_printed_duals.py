@@ -297,3 +297,11 @@ def test_the_soft_threshold_is_a_step():
     assert steps[2].lines[-1].text == (
         "min over |u[norm x]| <= 0.3 of |A1' y[square] + u[norm x]| = (|A1' y[square]| - 0.3)_+"
     )
+
+
+def test_latex_has_no_double_exponents():
+    two = ko.show(*pair("fixed kernels, block norm"))._repr_latex_()
+    assert r"{K^{(2)}}^{+}" in two
+    squared = ko.show(*pair("reciprocals and a price"))._repr_latex_()
+    assert r"\left(\mathbf{1}^\top \left(1 + x\right)^{-1}\right)^{2}" in squared
+    assert r"\|c\|_{2}" in pair("a norm and its square")[1]._repr_latex_()
