@@ -9,7 +9,7 @@ import cvxpy as cp
 import numpy as np
 
 from kernelopt.duality.dualize import dualize
-from kernelopt.duality.layout import WIDTH, broken, entries, latex_array, legend_text
+from kernelopt.duality.layout import WIDTH, broken, latex_array, legend_text, problem_text
 from kernelopt.duality.statement import Statement
 from kernelopt.duality.steps import Derivative, Step
 from kernelopt.threads import COMPILING, quietly
@@ -38,12 +38,12 @@ class Derivation:
         return max(step.residual for step in self.steps)
 
     def __str__(self) -> str:
-        parts = ["The problem\n" + as_text(self.primal)]
+        parts = ["The problem\n" + problem_text(self.primal)]
         for i, step in enumerate(self.steps, 1):
             lines = [line for part in step.lines for line in broken(part.signed_text, WIDTH, "  ", "      ")]
             checked = broken(f"check: {step.check}: {step.residual:.1e}", WIDTH, "  ", "    ")
             parts.append("\n".join([f"{i}. {step.title}", *lines, *checked]))
-        parts.append("The dual\n" + as_text(self.dual))
+        parts.append("The dual\n" + problem_text(self.dual))
         if self.legend:
             parts.append("where\n" + legend_text(self.legend))
         return "\n\n".join(parts)
@@ -59,11 +59,6 @@ class Derivation:
             rows.append(f"**{i}. {step.title}**{body}\n\nCheck: {step.check}: {step.residual:.1e}.")
         rows.append(f"**The dual**\n\n$$\n{latex_array(self.dual)}\n$$")
         return "\n\n".join(rows)
-
-
-def as_text(statement: Statement) -> str:
-    """Return a problem as text in one column."""
-    return "\n".join(line for entry in entries(statement, WIDTH, True) or [] for line in entry)
 
 
 def derive(problem: cp.Problem, random_state: Any = 0) -> Derivation:
@@ -119,11 +114,13 @@ def derive(problem: cp.Problem, random_state: Any = 0) -> Derivation:
     The Lagrangian
       L = x[0] + 2 x[1] + y[total] (1 - sum(x))
     The minimum over x
-      min over x >= 0 of (a1 - y[total])'x
+      min over x >= 0 of (c - y[total])'x
         = 0
-        where y[total] <= a1, else -inf
+        where y[total] <= c, else -inf
         (a linear function is bounded below only where its slope is in the dual cone)
     Weak and strong duality
+      min L <= L <= objective
+      max over y[total] of min L = min objective, if there is a strictly feasible point
     >>> derivation.residual < 1e-6
     True
     """

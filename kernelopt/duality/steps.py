@@ -13,11 +13,12 @@ from kernelopt.duality.dual import Dual, set_value
 from kernelopt.duality.forms import Multiplier
 from kernelopt.duality.lagrangian import Read, read_lagrangian
 from kernelopt.duality.minima import variable_minima
-from kernelopt.duality.minimum import minimum_lines, risk_minima
+from kernelopt.duality.minimum import minimum_lines, risk_minima, shrinkage_line
+from kernelopt.duality.naming import eliminated, equations, multiplier_tags, notation_of
 from kernelopt.duality.notation import Notation
-from kernelopt.duality.show import eliminated, multiplier_tags, names_in, renamed
-from kernelopt.duality.statement import ExplicitRisk, Statement, constraint_lines, primal_of, statement_of
-from kernelopt.duality.symbols import Symbols, dense
+from kernelopt.duality.primal import ExplicitRisk, primal_of
+from kernelopt.duality.statement import Statement, constraint_lines, statement_of
+from kernelopt.duality.symbols import dense
 from kernelopt.duality.trials import (
     domains,
     lagrangian_at,
@@ -77,14 +78,15 @@ class Derivative:
         self.dual, self.read = dual, dual.read
         self.structure = dual.read.structure
         self.raw: Read = read_lagrangian(Structure(dual.primal))  # before multipliers are eliminated
-        self.notation = Notation(Symbols(names_in(self.structure, dual)), renamed(self.structure, dual))
+        self.notation = notation_of(self.structure, dual)
 
     def parts(self, rng: np.random.Generator) -> Parts:
         """Return the primal, the dual, the steps with their checks at a random point, and the legend."""
         optimum = self.dual.check()
-        primal, explicit = primal_of(self.structure, self.notation, multiplier_tags(self.dual))
+        primal, explicit = primal_of(self.structure, self.notation, multiplier_tags(self.read))
         self.set_primal(rng)
-        P = objective_at(self.structure)
+        structure = self.structure
+        P = objective_at(structure)
         D = self.set_dual(rng, MODERATE * max(1.0, abs(optimum.dual)))
         values = values_of(self.read.model)
         expression = lagrangian_at(self.read, values)
@@ -99,19 +101,32 @@ class Derivative:
             )
         ]
         steps += self.risk_steps(explicit, values, rng)
-        steps.append(self.minimum_step(expression, values))
+        if structure.variables:  # a risk of constant kernels may have none
+            steps.append(self.minimum_step(expression, values))
         steps += self.elimination_step(values, D)
         steps.append(
             Step(
                 "Weak and strong duality",
-                (),
+                self.weak_duality(),
                 f"dual {D:.6g} <= primal {P:.6g} at the random points; at the optimum {optimum.dual:.6g} and "
                 f"{optimum.primal:.6g} differ by",
                 max(max(0.0, D - P) / size, optimum.gap),
             )
         )
         stated = statement_of(self.dual, self.notation)
-        return primal, stated, tuple(steps), tuple(self.notation.symbols.legend())
+        return primal, stated, tuple(steps), tuple(self.notation.symbols.printed().items())
+
+    def weak_duality(self) -> tuple[Written, ...]:
+        """Return that the dual function is at most L, and L at most the objective, at feasible points."""
+        objective = Written("objective", r"\mathrm{objective}", UNIT, self.structure.maximize)
+        names = [name_of(v.name()) for v in self.dual.variables()]
+        over = Written(", ".join(n.text for n in names), ", ".join(n.tex for n in names))
+        equal = r"\max_{@1}\,\min L = \min\,@0\ \mathrm{if\ there\ is\ a\ strictly\ feasible\ point}"
+        text = "max over @1 of min L = min @0, if there is a strictly feasible point"
+        return (
+            filled("min L <= L <= @0", r"\min L \leq L \leq @0", objective),
+            filled(text, equal, inside(objective, PRODUCT), over),
+        )
 
     def set_dual(self, rng: np.random.Generator, limit: float) -> float:
         """Set the dual's variables to a random feasible point, and return its value as a minimisation.
@@ -148,7 +163,7 @@ class Derivative:
             gap = added(
                 [risk.z, *(negated(f) for f in risk.functions), *([negated(risk.bias)] if risk.bias else [])]
             )
-            fit = filled("@0'@1", r"@0^\top @1", name_of(risk.alpha), inside(gap, UNIT), binds=PRODUCT)
+            fit = filled("@0'@1", r"@0^\top @1", risk.alpha, inside(gap, UNIT), binds=PRODUCT)
             price = next((w for known, _, w in self.read.alphas if known is term), None)
             if isinstance(price, Multiplier):
                 stand_in = notation.substitutes[id(term.stand_in)]
@@ -179,8 +194,8 @@ class Derivative:
                 alpha = alpha / float(values[known[1].variable.name()])
             learner = term.learner
             alpha = learner.loss.project(alpha, learner.y, learner.bias is not None)
-            variable = cp.Variable(learner.n, name=risk.alpha)
-            self.notation.names[variable.id] = risk.alpha
+            variable = cp.Variable(learner.n, name=risk.alpha.text)
+            self.notation.names[variable.id] = risk.alpha.text
             stated = learner.loss.dual_perspective(variable, learner.y) or learner.loss.dual_expression(
                 variable, learner.y
             )
@@ -223,13 +238,16 @@ class Derivative:
 
     def elimination_step(self, values: dict[str, Array], D: float) -> list[Step]:
         """Return the step that eliminates multipliers, none where all are variables of the dual."""
-        where = eliminated(self.dual, self.notation)
-        gone = [m for m in self.read.model.multipliers if m.definition is not None]
-        if not gone:
+        where = eliminated(self.read, self.notation)
+        model = self.read.model
+        gone = [m for m in model.multipliers if m.definition is not None]
+        if not gone and not model.shrinkages:
             return []
+        where = where or equations(gone, self.notation)
         known = {variable.name() for variable in self.dual.variables()}
         best, _ = maximized(self.raw.model, {k: v for k, v in values.items() if k in known})
         lines = [filled("@0 = @1", "@0 = @1", name, value) for name, value in where]
+        lines += [shrinkage_line(found, self.notation) for found in model.shrinkages]
         return [
             Step(
                 "The maximum over the multipliers that the others determine",

@@ -187,7 +187,7 @@ def lagrangian_at(read: Read, values: Mapping[str, Array]) -> cp.Expression:
     extra: list[cp.Expression] = []
     for term, multiplier, weight in read.alphas:
         name = multiplier.variable.name()
-        gamma = values.get(name.replace("alpha", "gamma"))
+        gamma = values[multiplier.shares.variable.name()] if multiplier.shares is not None else None
         if isinstance(weight, Multiplier):
             price = float(values[weight.variable.name()])
             below = minorant(term, values[name] / price, None if gamma is None else gamma / price)

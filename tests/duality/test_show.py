@@ -90,11 +90,6 @@ def test_the_catalogue_is_valid_latex(name):
         parse(formula.signed_tex)
 
 
-@every("name, make", {**PROBLEMS, **RISKS}.items())
-def test_any_problem_fits_a_terminal(name, make):
-    assert max(map(len, str(ko.show(make())).splitlines())) <= WIDTH
-
-
 @pytest.mark.slow
 @every("name, make", {**PROBLEMS, **RISKS}.items())
 def test_any_problem_is_valid_latex(name, make):
@@ -134,13 +129,13 @@ def test_lanckriets_dual_reads_as_his_qcqp():
 def test_the_dual_of_a_learned_similarity_reads_as_ours_by_hand():
     both = shown("similarity.indefinite_svm")
     assert text_of(both.dual) == [
-        "y'alpha - 0.2 (<U0, S0> + |U0|^2 / 4) - 0.2 (<U1, S1> + |U1|^2 / 4)",
+        "y'alpha - 0.2 (<U0, S0> + |U0|_F^2 / 4) - 0.2 (<U1, S1> + |U1|_F^2 / 4)",
         "0 <= y * alpha <= 1",
         "sum(alpha) == 0",
         "[0.4 U0 + 0.4 U1, (alpha, 0); (alpha, 0)', 1] >> 0",
     ]
     primal = text_of(both.primal)[0]
-    assert primal == "1/2 f' K[:8, :8]^+ f + sum((1 - y * z)_+) + 0.2 (|K - S0|^2 + |K - S1|^2)"
+    assert primal == "1/2 f' K[:8, :8]^+ f + sum((1 - y * z)_+) + 0.2 (|K - S0|_F^2 + |K - S1|_F^2)"
 
 
 def test_the_same_matrix_has_one_name_in_both_problems():
