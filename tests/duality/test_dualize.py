@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import io
-import re
-import runpy
-import warnings
-from contextlib import redirect_stdout, suppress
+from contextlib import suppress
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
@@ -17,17 +13,17 @@ import pytest
 
 import kernelopt as ko
 from formulations import lanckriet, linear_functional, lp_norm, similarity, triplet_lp
+from tests.collected import problems_built
 from tests.duality.generic import PROBLEMS, RISKS, Ks, n, y
 from tests.duality.random_problems import random_problem
 from tests.every import every
+from tests.pages import printed_by, python_blocks
 from tests.problems import CASES, crossed, sample_weights, solved
 
 MODULES = (lanckriet, linear_functional, lp_norm, similarity, triplet_lp)
 ENTRIES = {entry.name: entry for module in MODULES for entry in module.CATALOGUE}
 ROOT = Path(__file__).parents[2]
 TOLERANCE = 1e-6
-FENCED = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-PRINTED = re.compile(r"^```python\n(.*?)^```\n\n```text\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
 def close(value, other, tolerance=TOLERANCE):
@@ -431,79 +427,18 @@ def test_without_a_strictly_feasible_point_nothing_is_called_optimal():
         assert max(found.gap, found.feasibility, found.stationarity, found.complementarity) > 1e-3
 
 
-# ------------------------------------------------------------------------- README, docs, examples
-
-
-def problems_in(namespace):
-    values = list(namespace.values())
-    values += [v.formulation for v in values if isinstance(v, ko.Planted)]
-    values += [v.problem for v in values if isinstance(v, ko.Formulation | ko.Programme)]
-    return [v for v in values if isinstance(v, cp.Problem) and not isinstance(v, ko.Dual)]
-
-
-def run(source):
-    namespace = {"__name__": "page"}
-    with redirect_stdout(io.StringIO()):
-        exec(compile(source, "page", "exec"), namespace)  # noqa: S102
-    return namespace
-
-
-def agrees(problem):
-    dual = ko.dualize(problem)
-    value = optimum(dual)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ko.ConvergenceWarning)  # free variables without bounds prove nothing
-        certificate = ko.solve(problem).certificate
-    slack = 1e-5 * max(1.0, abs(value))
-    assert certificate.lower - slack <= value <= certificate.upper + slack
-    if not np.isfinite(certificate.lower):
-        assert close(value, float(problem.solve(solver=cp.CLARABEL)), 1e-5)
-
-
-def test_the_first_problem_of_the_readme():
-    blocks = FENCED.findall((ROOT / "README.md").read_text(encoding="utf-8"))
-    (problem,) = problems_in(run(blocks[0]))
-    agrees(problem)
-
-
-@pytest.mark.slow
-def test_all_problems_of_the_readme():
-    blocks = FENCED.findall((ROOT / "README.md").read_text(encoding="utf-8"))
-    namespace = run("\n".join(blocks))
-    two_tasks = cp.Problem(
-        cp.Minimize(sum(namespace["risks"]) + namespace["price"]), ko.lp_ball(namespace["common"], 2)
-    )
-    soft = lanckriet.soft_margin(namespace["grams"], namespace["y"], C=1.0).problem
-    for problem in (*problems_in(namespace), two_tasks, soft):
-        agrees(problem)
+# -------------------------------------------------------------------------------------- the docs
 
 
 def test_the_page_on_duality_prints_what_it_says():
-    namespace = {"__name__": "page"}
-    blocks = PRINTED.findall((ROOT / "docs" / "duality.md").read_text(encoding="utf-8"))
+    """The problems of the other pages and of the examples are dualised where these are run."""
+    namespace = {}
+    blocks = python_blocks((ROOT / "docs" / "duality.md").read_text(encoding="utf-8"))
     assert len(blocks) == 6
-    for source, expected in blocks:
-        out = io.StringIO()
-        with redirect_stdout(out):
-            exec(compile(source, "duality.md", "exec"), namespace)  # noqa: S102
-        assert out.getvalue() == expected
-
-
-@pytest.mark.slow
-@every("page", sorted(path.name for path in (ROOT / "docs").glob("*.md")))
-def test_the_problems_of_the_docs(page):
-    """The blocks of a page run one after another, and what they make is dualised in the end."""
-    blocks = FENCED.findall((ROOT / "docs" / page).read_text(encoding="utf-8"))
-    for problem in problems_in(run("\n".join(blocks))):
-        agrees(problem)
-
-
-def test_the_problem_of_the_example():
-    with redirect_stdout(io.StringIO()):
-        space = runpy.run_path(str(ROOT / "examples" / "fused_tasks.py"))
-    dual = ko.dualize(space["problem"])
-    assert close(optimum(dual), space["solution"].value, 1e-5)
-    assert dual.dual_values()["comparisons"] == pytest.approx(space["near"].dual_value, abs=1e-3)
+    with problems_built("duality.md") as built:
+        for source, said in blocks:
+            assert printed_by(source, "duality.md", namespace) == said
+    assert len(built.problems) == 2 and not built.check_duals()
 
 
 # ---------------------------------------------------------------------------------------- errors
