@@ -24,6 +24,7 @@ from kernelopt.structure.trees import nodes
 FOLDERS = ("examples", "formulations")
 ACCURATE = 1e-6  # relative: the value of a dual against that of its primal
 LARGEST_ORDER = 30  # of a matrix that is a variable: its dual takes a minute at 60
+QUICK = 1000  # variables: problems with fewer come first, and of these the solved ones
 MOST_POINTS = 100  # of a risk
 SEEN: set[tuple[Any, ...]] = set()  # structures whose dual has been checked in this process
 
@@ -37,7 +38,7 @@ class Built:
 
     def check_duals(self) -> list[cp.Problem]:
         """Check the dual of one problem of each structure, and return those that are too large for that."""
-        known = sorted(self.problems, key=lambda p: id(p) not in self.bounds)  # solved ones first
+        known = sorted(self.problems, key=lambda p: (size_of(p) > QUICK, id(p) not in self.bounds))
         large = []
         for problem in known:
             kind = structure_of(problem)
@@ -78,6 +79,11 @@ def structure_of(problem: cp.Problem) -> tuple[Any, ...]:
     ]
     signs = [tuple(k for k, v in x.attributes.items() if v is not None) for x in problem.variables()]
     return type(problem.objective).__name__, *kinds, *signs
+
+
+def size_of(problem: cp.Problem) -> int:
+    """The number of scalar variables."""
+    return sum(variable.size for variable in problem.variables())
 
 
 def is_large(problem: cp.Problem) -> bool:
