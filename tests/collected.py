@@ -25,6 +25,7 @@ FOLDERS = ("examples", "formulations")
 ACCURATE = 1e-6  # relative: the value of a dual against that of its primal
 LARGEST_ORDER = 30  # of a matrix that is a variable: its dual takes a minute at 60
 QUICK = 1000  # variables: problems with fewer come first, and of these the solved ones
+MOST_VARIABLES = 3000
 MOST_POINTS = 100  # of a risk
 SEEN: set[tuple[Any, ...]] = set()  # structures whose dual has been checked in this process
 
@@ -90,7 +91,8 @@ def is_large(problem: cp.Problem) -> bool:
     """Whether the dual of a problem would take more than some seconds."""
     orders = [v.shape[0] for v in problem.variables() if v.ndim == 2 and v.is_symmetric()]
     points = [term.learner.n for term in Structure(problem).risks]
-    return max(orders, default=0) > LARGEST_ORDER or max(points, default=0) > MOST_POINTS
+    wide = size_of(problem) > MOST_VARIABLES
+    return wide or max(orders, default=0) > LARGEST_ORDER or max(points, default=0) > MOST_POINTS
 
 
 def check_dual(problem: cp.Problem, bounds: tuple[float, float] | None) -> None:

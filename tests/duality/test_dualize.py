@@ -18,7 +18,7 @@ from tests.duality.generic import PROBLEMS, RISKS, Ks, n, y
 from tests.duality.random_problems import random_problem
 from tests.every import every
 from tests.pages import printed_by, python_blocks
-from tests.problems import CASES, crossed, sample_weights, solved
+from tests.problems import CASES, sample_weights, solved
 
 MODULES = (lanckriet, linear_functional, lp_norm, similarity, triplet_lp)
 ENTRIES = {entry.name: entry for module in MODULES for entry in module.CATALOGUE}
@@ -179,10 +179,10 @@ def test_the_dual_of_the_dual_has_the_value_of_the_primal(name):
 
 
 @pytest.mark.slow
-@every("name", ["lp_norm.primal", "lanckriet.soft_margin", "lanckriet.sdp", "similarity.single_kernel"])
+@every("name", ENTRIES)
 def test_the_dual_of_the_dual_of_a_formulation(name):
     _, _, value, found, _ = example(name)
-    assert close(optimum(ko.dualize(found)), value, 1e-5)
+    assert close(optimum(ko.dualize(found)), value)
 
 
 # ------------------------------------------------------------------------------------------ text
@@ -307,40 +307,6 @@ def test_where_a_problem_is_not_dpp_parameters_take_their_values():
 # ------------------------------------------------------------------------------------ identities
 
 
-SETS = {
-    **{f"ball {p:g}": lambda mu, p=p: ko.lp_ball(mu, p) for p in (1, 4 / 3, 2, 3, np.inf)},
-    "trace": lambda mu: [(mu @ np.trace(Ks, axis1=1, axis2=2) == 8).set_label("trace")],
-}
-
-
-def learning(case, constraints, C=None):
-    mu = cp.Variable(3, nonneg=True, name="mu")
-    target = case.y(n)
-    loss = case.loss(np.ones(n) if C is None else C)
-    risk = ko.risk(ko.combine(mu, Ks) + 0.1 * np.eye(n), target, loss)
-    return cp.Problem(cp.Minimize(risk), constraints(mu))
-
-
-def explicit_agrees(case, kind):
-    """The second dual is that of the explicit problem, which has no risk in it."""
-    problem = learning(case, SETS[kind], sample_weights(n))
-    structured = ko.dualize(problem)
-    mechanical = ko.dualize(ko.expand(problem).problem)
-    value = solved(structured)
-    assert close(value, optimum(mechanical), 1e-5) and close(value, solved(problem))
-
-
-@every("case", CASES, ids=lambda case: case.name)
-def test_the_structured_dual_is_the_mechanical_one(case):
-    explicit_agrees(case, "ball 2")
-
-
-@pytest.mark.slow
-@every("case, kind", crossed(CASES, SETS, thorough=(CASES[0], CASES[5])))
-def test_the_structured_dual_is_the_mechanical_one_for_every_set(case, kind):
-    explicit_agrees(case, kind)
-
-
 @every("case", CASES, ids=lambda case: case.name)
 def test_the_dual_is_that_of_the_textbook(case):
     """Against l(a) and its domain as the papers print them, at fixed kernels."""
@@ -395,14 +361,6 @@ def test_p_one_with_equal_traces_is_the_qcqp():
     assert close(
         2 * value_at(1, grams), solved(ko.dualize(lanckriet.soft_margin(grams, y, trace=1.0).problem))
     )
-
-
-def test_signed_weights_are_below_the_nonnegative_ones():
-    values = [
-        solved(ko.dualize(lanckriet.soft_margin(Ks, y, weights=sign, trace=8.0).problem))
-        for sign in ("free", "nonnegative")
-    ]
-    assert values[0] <= values[1] + 1e-6
 
 
 def test_weak_duality_at_any_feasible_point():
