@@ -34,14 +34,14 @@ class Derivation:
 
     @property
     def residual(self) -> float:
-        """The largest residual of a step."""
-        return max(step.residual for step in self.steps)
+        """The largest residual of the steps that were checked, nan where none was."""
+        return max((step.residual for step in self.steps if not step.why_not), default=float("nan"))
 
     def __str__(self) -> str:
         parts = ["The problem\n" + problem_text(self.primal)]
         for i, step in enumerate(self.steps, 1):
             lines = [line for part in step.lines for line in broken(part.signed_text, WIDTH, "  ", "      ")]
-            checked = broken(f"check: {step.check}: {step.residual:.1e}", WIDTH, "  ", "    ")
+            checked = broken(f"check: {step.checked}", WIDTH, "  ", "    ")
             parts.append("\n".join([f"{i}. {step.title}", *lines, *checked]))
         parts.append("The dual\n" + problem_text(self.dual))
         if self.legend:
@@ -56,7 +56,7 @@ class Derivation:
         for i, step in enumerate(self.steps, 1):
             formulas = " \\\\\n".join(f"& {line.signed_tex}" for line in step.lines)
             body = f"\n\n$$\n\\begin{{aligned}}\n{formulas}\n\\end{{aligned}}\n$$" if step.lines else ""
-            rows.append(f"**{i}. {step.title}**{body}\n\nCheck: {step.check}: {step.residual:.1e}.")
+            rows.append(f"**{i}. {step.title}**{body}\n\nCheck: {step.checked}.")
         rows.append(f"**The dual**\n\n$$\n{latex_array(self.dual)}\n$$")
         return "\n\n".join(rows)
 
@@ -85,15 +85,14 @@ def derive(problem: cp.Problem, random_state: Any = 0) -> Derivation:
     Returns
     -------
     Derivation
-        Its `steps` have a `title`, the `lines`, and a `check` with the `residual` that was measured. It
-        prints as text of at most 80 columns, and as LaTeX in a notebook.
+        Its `steps` have a `title`, the `lines`, and a `check` with the `residual` that was measured. Where
+        the numbers of a check cannot be computed, as for a problem without an optimum, the residual is nan
+        and `why_not` says why. It prints as text of at most 80 columns, and as LaTeX in a notebook.
 
     Raises
     ------
     DualizationError
         As `dualize`.
-    SolverError
-        If a number of a check cannot be computed, such as for a problem without an optimum.
 
     Notes
     -----

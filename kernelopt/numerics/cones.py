@@ -44,7 +44,8 @@ def exponential_projection(v: Array) -> Array:
     candidates.append(np.array([min(x, 0.0), 0.0, max(z, 0.0)]))  # on the face y = 0
     if y > 0 and x / y < LARGEST_EXPONENT:
         candidates.append(np.array([x, y, y * np.exp(x / y)]))  # above v
-    return size * min(candidates, key=lambda p: float(np.linalg.norm(p - [x, y, z])))
+    # |p - v|^2 - |v|^2 without cancellation: near the polar cone p is tiny beside v.
+    return size * min(candidates, key=lambda p: float(p @ (p - 2 * np.array([x, y, z]))))
 
 
 def in_exponential_cone(v: Array) -> bool:
@@ -113,7 +114,7 @@ def power_projection(w: Array, z: float, exponents: Array) -> tuple[Array, float
             r, found = t - rest, at(t - rest, rest)
         candidates.append((found, min(r, product(found, exponents))))
     candidates += [(positive / size, min(t, reach / size)), (np.zeros_like(v), 0.0)]
-    nearest, r = min(candidates, key=lambda p: float(np.linalg.norm(p[0] - v)) ** 2 + (p[1] - t) ** 2)
+    nearest, r = min(candidates, key=lambda p: float(p[0] @ (p[0] - 2 * v)) + p[1] * (p[1] - 2 * t))
     return size * nearest, float(np.copysign(size * r, z))
 
 

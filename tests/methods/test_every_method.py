@@ -19,6 +19,7 @@ import pytest
 import kernelopt as ko
 from formulations import lp_norm
 from kernelopt.methods.registry import METHODS
+from tests.collected import problems_built
 from tests.formulations.test_formulations import ENTRIES
 from tests.pages import printed_by, python_blocks
 
@@ -178,8 +179,10 @@ def test_the_table_of_the_documentation_is_up_to_date():
 
 
 def test_the_page_on_methods_runs_and_prints_what_it_says():
-    for source, said in python_blocks((ROOT / "docs" / "methods.md").read_text(encoding="utf-8")):
-        assert printed_by(source, "methods.md", {}) == said
+    with problems_built("methods.md") as built:
+        for source, said in python_blocks((ROOT / "docs" / "methods.md").read_text(encoding="utf-8")):
+            assert printed_by(source, "methods.md", {}) == said
+    assert not built.check_duals()
 
 
 def test_the_method_of_the_contributing_page_is_one():
