@@ -91,17 +91,8 @@ class KernelStorage(Storage):
                 total[part] += w[i] * self._distances.kernel(k, squares)
         return (total + total.T) / 2
 
-    def _apply(self, a: Array) -> Array:
-        support = np.flatnonzero(a)
-        cached = all(i in self._cache for i in range(len(self)))
-        if all_cached(self.shape) and (cached or support.size > self.n_points / 2):
-            return super()._apply(a)
-        images = np.zeros(self.shape[:2])
-        for part in chunks(self.shape, support.size):  # by symmetry the rows of the support suffice
-            chosen = support[part]
-            for image, rows in zip(images, self.rows(chosen), strict=True):
-                image += a[chosen] @ rows
-        return images
+    def _at_hand(self, i: int) -> bool:
+        return i in self._cache
 
     def _rows_of(self, i: int, points: Any) -> Array:
         part = as_float_array(self.kernels[i](points, self.X), self.names[i])

@@ -119,6 +119,23 @@ def test_images_evaluate_the_rows_of_the_support_once():
     assert kernel.count == {"rows": 3, "whole": N}
 
 
+@every(
+    "part",
+    [
+        lambda g: g.normalize("spherical"),
+        lambda g: g.normalize("spherical").subset([1, 0]),
+        lambda g: g.subset([0]),
+    ],
+)
+def test_stacks_of_other_forms_pass_the_support_on(part):
+    kernel = Counting()
+    grams = part(ko.Grams.from_kernels([kernel, ko.gaussian(1.0)], X))
+    a = np.where(np.arange(N) < 4, [1.0, -1.0] * (N // 2), 0.0)
+    images = grams.apply(a)
+    assert kernel.count["whole"] == 0
+    assert images == pytest.approx(np.asarray(grams) @ a, rel=1e-10, abs=1e-12)
+
+
 def test_images_of_matrices_that_no_cache_holds_never_evaluate_a_whole_one(monkeypatch):
     monkeypatch.setattr(caching, "CACHE_BYTES", 0)
     kernel = Counting()
