@@ -137,8 +137,12 @@ def all_cached(shape: tuple[int, int, int]) -> bool:
     return 8 * m * n_points**2 <= CACHE_BYTES
 
 
-def chunks(shape: tuple[int, int, int]) -> Iterator[slice]:
-    """Return slices that cover the rows of a stack, each of at most CHUNK_BYTES for all matrices together."""
+def chunks(shape: tuple[int, int, int], count: int | None = None) -> Iterator[slice]:
+    """Return slices that cover the rows of a stack, each of at most CHUNK_BYTES for all matrices together.
+
+    With `count` they cover that many rows.
+    """
     m, n_points, _ = shape
+    count = n_points if count is None else count
     step = max(1, CHUNK_BYTES // (8 * m * n_points))
-    return (slice(start, min(start + step, n_points)) for start in range(0, n_points, step))
+    return (slice(start, min(start + step, count)) for start in range(0, count, step))

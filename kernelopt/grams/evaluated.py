@@ -9,9 +9,10 @@ from typing import Any, Protocol
 import numpy as np
 
 from kernelopt.errors import InputError, NotFiniteError, ShapeError
-from kernelopt.grams.caching import BoundedCache, cached_array
+from kernelopt.grams.caching import BoundedCache, all_cached, cached_array, chunks
+from kernelopt.grams.distances import SquaredDistances
 from kernelopt.grams.storage import Storage
-from kernelopt.kernels import Kernel, as_points
+from kernelopt.kernels import Kernel, as_points, gaussian
 from kernelopt.validation import Array, Index, as_float_array, as_symmetric, numeric, shown
 
 
@@ -28,6 +29,10 @@ class KernelFunction(Protocol):
         """Return an upper bound of the rank of the matrix on X."""
 
 
+PARTS_OF_A_CHUNK = 64
+"""Kernels are added on a 64th of a chunk at a time, 1 MB of distances, which stays in a fast cache."""
+
+
 class KernelStorage(Storage):
     """The Gram matrices of kernel functions on a copy of the points X, evaluated when needed."""
 
@@ -36,29 +41,58 @@ class KernelStorage(Storage):
         self.X = copied_points(X, self.kernels)
         super().__init__(len(self.kernels), len(self.X), [repr(k) for k in self.kernels])
         self._cache = BoundedCache()
+        shared = any(type(kernel) is gaussian for kernel in self.kernels)
+        self._distances = SquaredDistances(self.X) if shared else None
 
     def gram(self, i: int) -> Array:
         return self._cache.get(i, self._evaluated)
 
     def _evaluated(self, i: int) -> Array:
-        K = as_symmetric(self.kernels[i](self.X), self.names[i])
+        kernel, m = self.kernels[i], len(self)
+        if self._distances is not None and type(kernel) is gaussian:
+            squares = self._distances.whole(keep=all_cached((m + 1, self.n_points, self.n_points)))
+            return as_symmetric(self._distances.kernel(kernel, squares), self.names[i])
+        K = as_symmetric(kernel(self.X), self.names[i])
         if len(K) != self.n_points:
             raise ShapeError(
                 f"{self.names[i]} must give a matrix on {self.n_points} points, got shape {K.shape}."
                 " A kernel is called as k(X) and returns an array of shape (len(X), len(X))."
             )
         # A `Kernel` computes a new matrix. Any other kernel may return an array that it changes later.
-        return K if isinstance(self.kernels[i], Kernel) else K.copy()
+        return K if isinstance(kernel, Kernel) else K.copy()
 
     def rows(self, chosen: Index) -> Array:
         found = np.empty((len(self), chosen.size, self.n_points))
         if chosen.size:
-            points = self._points(chosen)
-            for i in range(len(self)):
-                found[i] = self.gram(i)[chosen] if i in self._cache else self._rows_of(i, points)
+            points, squares = self._points(chosen), None
+            for i, kernel in enumerate(self.kernels):
+                if i in self._cache:
+                    found[i] = self.gram(i)[chosen]
+                elif self._distances is not None and type(kernel) is gaussian:
+                    squares = self._distances.rows(chosen) if squares is None else squares
+                    self._distances.kernel(kernel, squares, out=found[i])
+                else:
+                    found[i] = self._rows_of(i, points)
             # k(X, Z) treats Z as other points, for which `identity()` is zero; here x_i and z_i are the same.
             found[:, np.arange(chosen.size), chosen] = self.diagonals[:, chosen]
         return found
+
+    def combine(self, w: Array) -> Array:
+        weighted = enumerate(zip(self.kernels, w, strict=True))
+        shared = [(i, k) for i, (k, c) in weighted if c and type(k) is gaussian and i not in self._cache]
+        if self._distances is None or len(shared) < 2 or all_cached(self.shape):
+            return super().combine(w)
+        rest = w.copy()
+        rest[[i for i, _ in shared]] = 0.0
+        total = super().combine(rest)
+        for part in chunks((PARTS_OF_A_CHUNK, *self.shape[1:])):
+            squares = self._distances.rows(np.arange(self.n_points)[part])
+            for i, k in shared:
+                total[part] += w[i] * self._distances.kernel(k, squares)
+        return (total + total.T) / 2
+
+    def _at_hand(self, i: int) -> bool:
+        return i in self._cache
 
     def _rows_of(self, i: int, points: Any) -> Array:
         part = as_float_array(self.kernels[i](points, self.X), self.names[i])

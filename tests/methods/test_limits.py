@@ -489,7 +489,7 @@ def test_the_callback_has_its_keys():
 def test_a_terminal_shows_what_is_done(monkeypatch):
     out = StringIO()
     monkeypatch.setattr(progress, "QUIET", 0.0)
-    monkeypatch.setattr(progress, "Console", lambda **_: Console(file=out, force_terminal=True, width=100))
+    monkeypatch.setattr("rich.console.Console", lambda **_: Console(file=out, force_terminal=True, width=100))
     ko.solve(free(24), "exact")  # the terminal is written to every tenth of a second
     assert "exact: CLARABEL" in out.getvalue()
     assert "certifying" in out.getvalue()
@@ -499,7 +499,7 @@ def test_a_line_waits_until_the_call_has_taken_a_while(monkeypatch):
     """The line is set before the solver starts, and shown while it works."""
     out = StringIO()
     monkeypatch.setattr(progress, "QUIET", 0.2)
-    monkeypatch.setattr(progress, "Console", lambda **_: Console(file=out, force_terminal=True, width=100))
+    monkeypatch.setattr("rich.console.Console", lambda **_: Console(file=out, force_terminal=True, width=100))
     control = Control(1e-5)
     control.show("exact: CLARABEL")
     control.check()

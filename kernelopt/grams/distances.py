@@ -1,0 +1,56 @@
+"""The squared distances of points, from which all Gaussian kernels of a stack are computed."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from kernelopt.grams.caching import BoundedCache
+from kernelopt.kernels import gaussian
+from kernelopt.kernels.elementary import squared_distances
+from kernelopt.validation import Array, Index
+
+LARGEST_ROOT = 1e154
+"""Numbers below it have finite squares."""
+
+
+class SquaredDistances:
+    """The squared distances of the points X, as multiples of unit^2.
+
+    The unit is a power of two above the coordinates of the centred points. The division by it is exact, and
+    the squares do not overflow.
+    """
+
+    def __init__(self, X: Array) -> None:
+        with np.errstate(all="ignore"):  # values that are not finite are found in the kernels
+            centred = X - X.mean(axis=0)
+            self.unit = float(np.exp2(np.frexp(np.abs(centred).max())[1]))
+            self.points = centred / self.unit
+        self._finite = bool(np.isfinite(self.points).all())
+        self._cache = BoundedCache()
+
+    def kernel(self, k: gaussian, squares: Array, out: Array | None = None) -> Array:
+        """Return a Gaussian kernel at squared distances, written to `out` if that is given.
+
+        Raises
+        ------
+        NotFiniteError
+            If a value is not finite: the points or their distances in units of the width are too large.
+        """
+        with np.errstate(all="ignore"):
+            values = k.at_squares(squares, self.unit, out)
+        safe = self._finite and self.unit / k.width < LARGEST_ROOT  # then no product is 0 * inf
+        return values if safe else k._finite(values)
+
+    def rows(self, chosen: Index) -> Array:
+        """Return the squared distances of the points `chosen` from all points, shape (len(chosen), N)."""
+        with np.errstate(all="ignore"):
+            squares = squared_distances(self.points[chosen], self.points)
+        squares[np.arange(chosen.size), chosen] = 0.0
+        return squares
+
+    def whole(self, keep: bool) -> Array:
+        """Return the squared distances of all points; with `keep` they are cached."""
+        with np.errstate(all="ignore"):
+            if keep:
+                return self._cache.get(0, lambda _: squared_distances(self.points))
+            return squared_distances(self.points)
