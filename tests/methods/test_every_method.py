@@ -68,8 +68,8 @@ APPLIES = {
     "similarity.kernel_per_similarity": ("exact", "cutting-plane", "first-order-dual", "mirror-descent"),
     "similarity.restricted_spectral": ("exact", "cutting-plane", "first-order-dual", "mirror-descent"),
     "similarity.indefinite_svm": ("exact", "cutting-plane", "first-order-dual"),
-    "triplet_lp.kernel_design": ("exact", "column-generation"),
-    "triplet_lp.feature_selection": ("exact", "column-generation"),
+    "triplet_lp.kernel_design": ("exact", "column-generation", "interior-point"),
+    "triplet_lp.feature_selection": ("exact", "column-generation", "interior-point"),
 }
 PAIRS = [(name, method) for name in ENTRIES for method in METHODS]
 SECONDS_EACH = {  # many steps: the same two methods are quicker with restricted_spectral and hard_margin
