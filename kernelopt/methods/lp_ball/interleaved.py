@@ -13,8 +13,8 @@ from kernelopt.grams import ArrayStorage, Grams
 from kernelopt.learner.smo import add_rows, combined_block, coordinate_steps, smo_pairs
 from kernelopt.losses.base import Curve
 from kernelopt.methods.control import Control
-from kernelopt.methods.lp_ball.ball_methods import ball_cost, ball_outcome, warm_start
 from kernelopt.methods.method import Cost, Method, Outcome
+from kernelopt.methods.on_ball import ball_cost, ball_outcome, warm_start
 from kernelopt.numerics.compiling import compiled
 from kernelopt.structure.ball import BallProblem, read_ball
 from kernelopt.structure.structure import Structure

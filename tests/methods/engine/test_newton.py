@@ -1,10 +1,9 @@
 """`method="newton"` against the conic optimum, on degenerate data too."""
 
 import numpy as np
-import pytest
-from formulations import lp_norm
 
 import kernelopt as ko
+from formulations import lp_norm
 from tests.every import every
 
 PS = [1, 1.1, 4 / 3, 2, 4, np.inf]
