@@ -53,6 +53,7 @@ def solve(
     stabilize: bool | None = None,
     step: Literal["adaptive", "theorem"] | None = None,
     update: Literal["descent", "best-response", "averaging", "as-printed"] | None = None,
+    random_state: int | None = None,
 ) -> Solution:
     """Solve a problem by the best method for its structure and size, and certify the result.
 
@@ -61,7 +62,7 @@ def solve(
     problem : cp.Problem
         DCP, with or without risks.
     method : str or Method, default "auto"
-        "exact", "interleaved", "cutting-plane", "block-descent", "smooth-dual", "first-order-dual",
+        "exact", "newton", "interleaved", "cutting-plane", "block-descent", "smooth-dual", "first-order-dual",
         "mirror-descent", "spectral-master", or any other registered method. `explain(problem)` lists those
         that apply, with their predicted seconds. "auto" runs the fastest one, and then the next one if the
         first ends above `tol` or raises an error.
@@ -77,10 +78,12 @@ def solve(
         default 16e9. For "interleaved": the size of the cache of kernel rows, default 5e8.
     callback : function of a dict, optional
         Called with every reported point. The keys are "method", "iteration", "seconds", "lower", "upper",
-        "gap" and "point" (values by variable id, or the weights for methods on an l_p ball), and for "exact"
-        also "solver", "status" and "certificate". The method "exact" reports when a conic solver has ended
-        and its point is certified, mostly once. The callback may raise StopIteration to end the call with
-        the best point so far. Ctrl-C does the same, and also interrupts a conic solver.
+        "gap" and "point" (values by variable id, or the weights for methods on an l_p ball). For "exact"
+        they are also "solver", "status" and "certificate". For "newton" they are also "provider", "passes"
+        (entries of kernels read, divided by m n^2) and "solves" (trainings at fixed weights). The method
+        "exact" reports when a conic solver has ended and its point is certified, mostly once. The callback
+        may raise StopIteration to end the call with the best point so far. Ctrl-C does the same, and also
+        interrupts a conic solver.
     verbose : bool, default False
         Print the solver's log, or a line per iteration. Without it, a long call shows one line of progress
         on a terminal.
@@ -95,7 +98,7 @@ def solve(
     force : bool, optional
         For "exact": try a semidefinite problem whose predicted time or memory is too large.
     max_iterations : int, optional
-        For all methods but "exact" and "interleaved".
+        For all methods but "exact", "interleaved" and "newton".
     max_chunks, chunk : int, optional
         For "interleaved": the number of chunks, and the number of entries of alpha in a chunk.
     master, stabilize : optional
@@ -106,6 +109,8 @@ def solve(
     update : optional
         For "block-descent" "descent" (default) or "best-response"; for "mirror-descent" "averaging"
         (default) or "as-printed".
+    random_state : int, optional
+        For "newton": the seed of its first working set, default 0.
 
     Returns
     -------
@@ -155,6 +160,7 @@ def solve(
         "stabilize": stabilize,
         "step": step,
         "update": update,
+        "random_state": random_state,
     }
     return solve_with(
         None,
@@ -189,6 +195,7 @@ class SolveOptions(TypedDict, total=False):
     stabilize: bool | None
     step: Literal["adaptive", "theorem"] | None
     update: Literal["descent", "best-response", "averaging", "as-printed"] | None
+    random_state: int | None
 
 
 COMMON = ("tol", "time_limit", "memory", "callback", "verbose", "checkpoint")  # options of every method

@@ -76,7 +76,7 @@ def seconds(formulation):
 @pytest.mark.parametrize(
     ("build", "first"),
     [
-        (lambda: soft_margin(300, 10), "interleaved"),
+        (lambda: soft_margin(300, 10), "newton"),
         (lambda: soft_margin(10, 3), "exact"),
         (lambda: norm_ball(12, 3, 4 / 3), "interleaved"),
         (lambda: soft_margin(16, 3, "free"), "spectral-master"),

@@ -44,7 +44,7 @@ ITERATIONS = {  # of those methods, where the gap moves no more: 1.5e-4, 1.6e-4,
 }
 FLAT = {"similarity.single_kernel"}  # the l1 fidelity: kernels far apart have nearly one value
 
-BALL = ("exact", "interleaved", "block-descent", "cutting-plane")
+BALL = ("exact", "newton", "interleaved", "block-descent", "cutting-plane")
 TRACED = (*BALL, "mirror-descent")
 APPLIES = {
     "lanckriet.hard_margin": TRACED,

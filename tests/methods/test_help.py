@@ -33,8 +33,9 @@ OPTIONS = {
     "stabilize": "bool | None",
     "step": "Literal['adaptive', 'theorem'] | None",
     "update": "Literal['descent', 'best-response', 'averaging', 'as-printed'] | None",
+    "random_state": "int | None",
 }
-OWN = ("exact", "interleaved", "block-descent", "cutting-plane", "smooth-dual", "first-order-dual")
+OWN = ("exact", "newton", "interleaved", "block-descent", "cutting-plane", "smooth-dual", "first-order-dual")
 
 
 def learning():

@@ -35,6 +35,7 @@ APPLY = {
     "exact": FORMS,
     "cutting-plane": ("ball", "trace", "two risks"),
     "interleaved": ("ball", "steep ball"),
+    "newton": ("ball", "steep ball"),
     "block-descent": ("ball", "steep ball"),
     "smooth-dual": ("ball", "steep ball"),
     "mirror-descent": ("trace",),
