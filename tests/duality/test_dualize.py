@@ -392,7 +392,8 @@ def test_a_problem_with_a_gap_of_duality_is_never_called_optimal():
     matrix = cp.bmat([[0, x, 0], [x, z, 0], [0, 0, x + 1]])
     problem = cp.Problem(cp.Minimize(x), [matrix >> 0])
     for one in (problem, ko.dualize(problem)):
-        assert ko.solve(one, time_limit=5).status != "optimal"
+        with suppress(ko.SolverError):  # no point within the time is no claim either
+            assert ko.solve(one, time_limit=5).status != "optimal"
     found = ko.certify(problem, {x: 0.0, z: 1.0})
     assert found.upper == 0 and found.lower <= -1  # the dual proves no more than its own value
 
