@@ -362,6 +362,19 @@ def test_without_a_strictly_feasible_point_nothing_is_called_optimal():
         assert max(found.gap, found.feasibility, found.stationarity, found.complementarity) > 1e-3
 
 
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::kernelopt.ConvergenceWarning")
+def test_a_problem_with_a_gap_of_duality_is_never_called_optimal():
+    x, z = cp.Variable(name="x"), cp.Variable(name="z")
+    matrix = cp.bmat([[0, x, 0], [x, z, 0], [0, 0, x + 1]])
+    problem = cp.Problem(cp.Minimize(x), [matrix >> 0])
+    for one in (problem, ko.dualize(problem)):
+        with suppress(ko.SolverError):  # no point within the time is no claim either
+            assert ko.solve(one, time_limit=5).status != "optimal"
+    found = ko.certify(problem, {x: 0.0, z: 1.0})
+    assert found.upper == 0 and found.lower <= -1  # the dual proves no more than its own value
+
+
 # -------------------------------------------------------------------------------------- the docs
 
 
