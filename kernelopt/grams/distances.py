@@ -8,6 +8,7 @@ from kernelopt.grams.caching import BoundedCache
 from kernelopt.kernels import gaussian
 from kernelopt.kernels.elementary import squared_distances
 from kernelopt.validation import Array, Index
+from kernelopt.validation.matrices import symmetrised
 
 LARGEST_ROOT = 1e154
 """Numbers below it have finite squares."""
@@ -49,8 +50,9 @@ class SquaredDistances:
         return squares
 
     def whole(self, keep: bool) -> Array:
-        """Return the squared distances of all points; with `keep` they are cached."""
+        """Return the squared distances of all points, exactly symmetric; with `keep` they are cached."""
+        return self._cache.get(0, self._computed) if keep else self._computed()
+
+    def _computed(self, _: int = 0) -> Array:
         with np.errstate(all="ignore"):
-            if keep:
-                return self._cache.get(0, lambda _: squared_distances(self.points))
-            return squared_distances(self.points)
+            return symmetrised(squared_distances(self.points), "squared distances")

@@ -51,7 +51,7 @@ class KernelStorage(Storage):
         kernel, m = self.kernels[i], len(self)
         if self._distances is not None and type(kernel) is gaussian:
             squares = self._distances.whole(keep=all_cached((m + 1, self.n_points, self.n_points)))
-            return as_symmetric(self._distances.kernel(kernel, squares), self.names[i])
+            return self._distances.kernel(kernel, squares)
         K = as_symmetric(kernel(self.X), self.names[i])
         if len(K) != self.n_points:
             raise ShapeError(
