@@ -354,7 +354,7 @@ entry(
 )
 for method, options in {
     "interleaved": {"max_chunks": size(50, DEFAULT), "chunk": size(2, DEFAULT)},
-    "newton": {"random_state": size(3, DEFAULT)},
+    "newton": {"random_state": size(3, f"{DEFAULT}, zero")},
     "cutting-plane": {
         "master": word("exact", DEFAULT),
         "stabilize": flag(True, DEFAULT),
