@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
 from kernelopt.errors import ShapeError
 from kernelopt.grams.caching import cached_array, read_only
+from kernelopt.grams.lent import LentArray
 from kernelopt.grams.storage import Storage
 from kernelopt.numerics.compiling import compiled
 from kernelopt.numerics.rows import add_rows
@@ -33,9 +34,13 @@ class ArrayStorage(Storage):
     """
 
     def __init__(
-        self, array: Floats, names: Sequence[str] | None = None, largest: Array | None = None
+        self,
+        array: Floats,
+        names: Sequence[str] | None = None,
+        largest: Array | None = None,
+        lent: Iterable[LentArray] = (),
     ) -> None:
-        super().__init__(array.shape[0], array.shape[1], names)
+        super().__init__(array.shape[0], array.shape[1], names, lent)
         self.array = read_only(array)
         if largest is not None:
             self.largest_entries = read_only(largest)
@@ -54,7 +59,7 @@ class ArrayStorage(Storage):
         if steps.size > 1 or not (steps > 0).all():
             return super()._subset(chosen)  # a slice of the array needs no copy, other indices would
         part = slice(chosen[0], chosen[-1] + 1, int(steps[0]) if steps.size else 1)
-        return self._sharing(ArrayStorage(self.array[part], self.names[part]), chosen)
+        return self._sharing(ArrayStorage(self.array[part], self.names[part], lent=self.lent), chosen)
 
     @cached_array
     def diagonals(self) -> Array:
@@ -70,8 +75,8 @@ class ArrayStorage(Storage):
 
     def block(self, rows: slice | Index) -> Storage:
         if isinstance(rows, slice):
-            return ArrayStorage(self.array[:, rows, rows], self.names)
-        return ArrayStorage(self.array[:, rows[:, None], rows], self.names)
+            return ArrayStorage(self.array[:, rows, rows], self.names, lent=self.lent)
+        return ArrayStorage(self.array[:, rows[:, None], rows], self.names, lent=self.lent)
 
     def combine(self, w: Array) -> Array:
         if not self.array[0].flags.c_contiguous:
