@@ -13,7 +13,7 @@ from kernelopt.grams.lent import LentArray
 from kernelopt.grams.storage import Storage
 from kernelopt.numerics.compiling import compiled
 from kernelopt.numerics.rows import add_rows
-from kernelopt.validation import Array, Floats, Index, plain, shown
+from kernelopt.validation import Array, Floats, Index, Mask, plain, shown
 
 COMPILED_ENTRIES = 4_000_000
 """From this size on loops over an array are compiled. Numpy takes 30 ms there, numba a second to import."""
@@ -68,10 +68,15 @@ class ArrayStorage(Storage):
     def entries(self, i: Index, j: Index) -> Array:
         return np.asarray(self.array[:, i, j], dtype=np.float64)
 
+    @cached_array
+    def _nonzero(self) -> Mask:
+        """Whether each matrix has an entry other than zero, shape (m,)."""
+        pairs = zip(self.diagonals, self.array, strict=True)  # the diagonal is faster to read
+        return np.array([diagonal.any() or K.any() for diagonal, K in pairs])
+
     @property
     def rank_bounds(self) -> tuple[int, ...]:
-        nonzero = (np.diagonal(K).any() or K.any() for K in self.array)  # the diagonal is faster to read
-        return tuple(self.n_points if each else 0 for each in nonzero)
+        return tuple(np.where(self._nonzero, self.n_points, 0).tolist())
 
     def block(self, rows: slice | Index) -> Storage:
         if isinstance(rows, slice):
