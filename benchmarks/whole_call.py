@@ -4,7 +4,8 @@ Digits, odd against even, n points, M Gaussian kernels of widths sqrt(1.2^k / 2)
 hinge loss with C = 1. Points beyond the 1797 digits are digits with noise. Three tables:
 
 * the gate of a stack in float64 and in float32, and the check at the end of a call that it is unchanged;
-* the call `lp_norm.primal(grams, y, p=p).solve()` from the array to the certified solution, next to the loop that anybody would write, libsvm at the combined kernel, then the analytic update of the weights;
+* the call `lp_norm.primal(grams, y, p=p).solve()` from the array to the certified solution, next to the loop
+  that anybody would write, libsvm at the combined kernel, then the analytic update of the weights;
 * the same call from points, whose kernels are evaluated, with the share of the certificate.
 
 Seconds are those of the processor, and the unit is a streaming pass, `Ks.sum()`: read the ratios. Every cell
