@@ -179,7 +179,10 @@ class Storage(ABC):
 
     def entries(self, i: Index, j: Index) -> Array:
         """Return the entries at rows i and columns j of all matrices, shape (m, len(i))."""
-        return np.stack([K[i, j] for K in self])
+        chosen = np.empty((len(self), len(i)))
+        for row, K in zip(chosen, self, strict=True):
+            row[:] = K[i, j]
+        return chosen
 
     def factor(self, i: int) -> Array:
         """Return L with K_i = L L', by Cholesky factorisation with complete pivoting."""
