@@ -81,6 +81,7 @@ from kernelopt.methods import (
     Solution,
     explain,
     register_method,
+    screen,
     solve,
 )
 from kernelopt.numerics import rounding
@@ -214,6 +215,7 @@ __all__ = [
     "risk",
     "rounding",
     "sample_triplets",
+    "screen",
     "show",
     "shown",
     "solve",
