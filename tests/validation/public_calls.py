@@ -482,6 +482,12 @@ entry(
     solution=thing(lp_norm.primal(GRAMS, Y, p=1).solve("exact")),
 )
 entry(
+    "price",
+    lambda solution, kernel: ko.price(solution, kernel).at_least,
+    solution=thing(lp_norm.primal(GRAMS, Y, p=2).solve("exact")),
+    kernel=array(K0),
+)
+entry(
     "lp_norm.path",
     lp_norm.path,
     lambda path: path.upper,
