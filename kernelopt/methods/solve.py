@@ -22,6 +22,7 @@ from kernelopt.methods.method import Method
 from kernelopt.methods.registry import GROUP, add
 from kernelopt.methods.selection import candidates
 from kernelopt.methods.solution import Solution
+from kernelopt.methods.start import start_of
 from kernelopt.structure.gate import check_problem, check_values
 from kernelopt.structure.structure import Structure
 from kernelopt.threads import one_blas_thread
@@ -43,6 +44,7 @@ def solve(
     callback: Callback | None = None,
     verbose: bool = False,
     checkpoint: str | os.PathLike[str] | None = None,
+    start: Solution | None = None,
     solver: Any = None,
     solver_options: dict[str, Any] | None = None,
     force: bool | None = None,
@@ -91,6 +93,10 @@ def solve(
         A file in which every iterative method keeps its state, at most a fiftieth of the time. Where the file
         exists, the call goes on from it; an interrupted call is repeated with the same arguments. The bounds
         are computed from the data again. "exact" writes nothing. The file stays after the call.
+    start : Solution, optional
+        The solution of a similar problem, with the same variables and samples, such as one with another C or
+        p. Iterative methods start from its point and its dual variables. The bounds do not depend on it. A
+        checkpoint has precedence.
     solver : str or cvxpy solver, optional
         For "exact": the only conic solver to use.
     solver_options : dict, optional
@@ -128,7 +134,8 @@ def solve(
     TypeError
         If there is no such option; the message names the nearest one.
     ParameterError
-        If an option has a wrong type or range, or is not one of the method's.
+        If an option has a wrong type or range, or is not one of the method's; if `start` is a solution of
+        other variables or samples.
     cvxpy.DCPError
         If the problem is not convex.
 
@@ -172,6 +179,7 @@ def solve(
         callback=callback,
         verbose=verbose,
         checkpoint=checkpoint,
+        start=start,
         **options,
     )
 
@@ -185,6 +193,7 @@ class SolveOptions(TypedDict, total=False):
     callback: Callback | None
     verbose: bool
     checkpoint: str | os.PathLike[str] | None
+    start: Solution | None
     solver: Any
     solver_options: dict[str, Any] | None
     force: bool | None
@@ -198,7 +207,15 @@ class SolveOptions(TypedDict, total=False):
     random_state: int | None
 
 
-COMMON = ("tol", "time_limit", "memory", "callback", "verbose", "checkpoint")  # options of every method
+COMMON = (
+    "tol",
+    "time_limit",
+    "memory",
+    "callback",
+    "verbose",
+    "checkpoint",
+    "start",
+)  # options of every method
 
 
 def solve_with(
@@ -235,6 +252,8 @@ def solve_with(
         floor(structure),
         None if path is None else Checkpoint(as_path(path, "checkpoint"), structure),
     )
+    if options.get("start") is not None:
+        control.start = start_of(structure, options["start"])
     own = {name: value for name, value in options.items() if name not in COMMON and value is not None}
     largest = max((term.learner.n for term in structure.risks), default=0)
     with one_blas_thread(1 if largest <= MODERATE else None):

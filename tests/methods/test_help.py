@@ -23,6 +23,7 @@ OPTIONS = {
     "callback": "Callback | None",
     "verbose": "bool",
     "checkpoint": "str | os.PathLike[str] | None",
+    "start": "Solution | None",
     "solver": "Any",
     "solver_options": "dict[str, Any] | None",
     "force": "bool | None",

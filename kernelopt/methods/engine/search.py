@@ -19,7 +19,7 @@ from kernelopt.structure.ball import BallProblem
 from kernelopt.validation import Array, Index
 
 INSIDE = 1e-9  # distance from its bounds, relative to their distance, at which an alpha is free
-FIRST_GAP, GAP_SHARE, LAST_SHARE = 2e-2, 0.1, 0.4  # gap on the working set: see `Search.target`
+FIRST_GAP, GAP_SHARE, LAST_SHARE = 2e-2, 0.02, 0.4  # gap on the working set: see `Search.target`
 TRAINING_SHARE = 0.3  # of the gap that is aimed at, for the training at fixed weights
 LOOSE_SHARE = 0.03  # of the best gap: training need not be more exact than this, but see `HALVED`
 HALVED = 0.5  # a step that leaves more of the gap than this may have gone astray by inexact training

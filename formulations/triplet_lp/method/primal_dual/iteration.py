@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import scipy.linalg as sl
 
+import kernelopt as ko
 from formulations.triplet_lp.comparison_data import ComparisonData
 from formulations.triplet_lp.method.primal_dual.constraints import Comparisons, Sizes
 from formulations.triplet_lp.method.primal_dual.dominance import Dominance
@@ -23,6 +24,7 @@ GAIN = 0.02  # a correction is kept where it makes the sum of the two steps long
 REACH = (1.08, 0.08)  # a correction aims at steps that are longer by this factor and by this
 STUCK = 1e-6  # shorter steps mean that rounding decides
 RIDGE = 1e-14  # relative to the diagonal of the normal matrix: below its rounding errors
+ENOUGH = 0.01  # of the tolerance: at such a gap the residuals are rounding errors, and grow from then on
 FEASIBLE = 1e-7  # residuals relative to the margin and to gamma1
 
 
@@ -74,7 +76,7 @@ class InteriorPoint:
         for _ in range(ITERATIONS):
             check()
             self.converged = self.meets(tol)
-            if self.converged:
+            if self.converged or self.gap_is_below(ENOUGH * tol):
                 return
             try:
                 with np.errstate(all="ignore"):  # numbers that are not finite are refused by the factors
@@ -87,16 +89,20 @@ class InteriorPoint:
 
     def meets(self, tol: float) -> bool:
         """Whether the gap is below `tol` relative to the objective, at small residuals."""
-        data, sums = self.data, self.entries.zeros()
-        value = float(self.comparisons.x.sum() + self.gamma1 * self.sizes.x.sum() + self.cost @ self.alpha)
-        floor = 1e-4 * data.margin * data.T  # as in the certificate
-        if sum(c.gap() for c in self.constraints) > tol * max(abs(value), floor):
+        if not self.gap_is_below(tol):
             return False
+        data, sums = self.data, self.entries.zeros()
         entries = self.entries.at(self.alpha)
         primal = max(float(np.abs(c.residual(entries)).max(initial=0.0)) for c in self.constraints)
         local = max(c.dual_residual(sums) for c in self.constraints)
         dual = float(np.abs(self.entries.adjoint(sums) - self.cost).max())
         return primal <= FEASIBLE * data.margin and max(local, dual) <= max(FEASIBLE, tol) * self.gamma1
+
+    def gap_is_below(self, tol: float) -> bool:
+        """Whether the sum of the products is below `tol` relative to the objective."""
+        value = float(self.comparisons.x.sum() + self.gamma1 * self.sizes.x.sum() + self.cost @ self.alpha)
+        floor = ko.FLOOR_SHARE * self.data.margin * self.data.T
+        return bool(sum(c.gap() for c in self.constraints) <= tol * max(abs(value), floor))
 
     def iterate(self) -> float:
         """Take a step, and return the longer of its two lengths."""
