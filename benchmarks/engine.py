@@ -1,4 +1,4 @@
-"""Does method="newton" reach its goals against the peers that anybody could use instead?
+"""The goals of method="newton", against the peers that anybody could use instead.
 
 Every time is that of the user's whole call, `lp_norm.primal(K, y, p=p).solve("newton", tol=...)`, from the
 array or the points to the float64 certificate, whose gap is listed. It is compared with that of a peer on the
@@ -7,7 +7,7 @@ with C = 1.
 
 * P1 p = 1 to 1e-3 and P2, P3 p = 4/3, 2, 4 to 1e-5, n = 2000, M = 50, against libsvm and the analytic update:
   P2 on independent kernels ("subsets"), P3 on kernels that span few dimensions ("widths").
-* P6 1e-5 from a float64 array, against the same kernels rounded to a float32 array: what exact residuals cost.
+* P6 1e-5 from a float64 array, against the same kernels rounded to a float32 array: what float64 costs.
 * P7 p = 1 to 1e-2, n = 1000, M = 50, against SimpleMKL's algorithm, from the array and from the points.
 * P8 p = 2 to 1e-3, n = 2000, M = 50, against EasyMKL of MKLpy (of another objective, and not certified).
 * P9 p = 1 to 1e-6, n = 400, M = 10, against conic solvers through cvxpy. `error` is the distance of their
@@ -32,8 +32,8 @@ import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 
-for threads in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "NUMBA_NUM_THREADS"):
-    os.environ.setdefault(threads, "1")
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 from mkl_peers import conic, easymkl, libsvm_loop, reduced_gradient
 from mkl_problems import engine, in_process
