@@ -12,6 +12,7 @@ References
 """
 
 from formulations.lp_norm.block_norm import block_norm
+from formulations.lp_norm.continuous_width import ContinuousWidth, continuous_width
 from formulations.lp_norm.elastic_net import elastic_net
 from formulations.lp_norm.examples import CATALOGUE
 from formulations.lp_norm.non_isotropic import non_isotropic
@@ -23,9 +24,11 @@ from formulations.lp_norm.tikhonov import tikhonov
 
 __all__ = [
     "CATALOGUE",
+    "ContinuousWidth",
     "Ivanov",
     "Tikhonov",
     "block_norm",
+    "continuous_width",
     "elastic_net",
     "ivanov_from_tikhonov",
     "non_isotropic",

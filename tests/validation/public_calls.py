@@ -497,6 +497,19 @@ entry(
     p=vector([1.0, 2.0], "generator of it, longer, much longer, infinite entry", skips="None, number"),
 )
 entry(
+    "lp_norm.continuous_width",
+    lp_norm.continuous_width,
+    lambda found: found.upper,
+    X=array(X),
+    y=vector(Y),
+    bounds=vector([0.5, 4.0], "generator of it"),
+    family=thing(ko.gaussian),
+    tol=number(1e-3),
+    max_rounds=size(40),
+    time_limit=number(60.0, DEFAULT),
+    **LOSS,
+)
+entry(
     "lp_norm.path, C",
     lambda C: lp_norm.path(GRAMS, Y, C=C).upper,
     C=vector([1.0, 2.0], "generator of it, longer, much longer", skips="None"),
