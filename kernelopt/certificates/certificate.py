@@ -110,6 +110,8 @@ class Certificate:
             If the problem is not of a form that can be saved.
         ParameterError
             If the exponent of a ball is not a fraction of small numbers.
+        InputError
+            If an array of kernels that is used in place has been changed; see `Grams.check_unchanged`.
 
         Warns
         -----

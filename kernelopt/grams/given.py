@@ -2,41 +2,60 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kernelopt.errors import ShapeError
-from kernelopt.grams.caching import read_only
+from kernelopt.grams.lent import HALF, LOW_HALF, LentArray, Sums, Words, as_words, checksums, keys
 from kernelopt.grams.stored import COMPILED_ENTRIES
 from kernelopt.numerics.compiling import compiled
 from kernelopt.validation import Array, Floats, as_float_array, numeric, row_maxima
 from kernelopt.validation.matrices import symmetrised
 
-Bits: TypeAlias = NDArray[np.int64] | NDArray[np.int32]
+TILE = 256
+"""Order of the square tiles of the pass: a tile and its mirror image, 1 MB, fit the second cache."""
 
-TILE = 128
-"""Order of the square tiles of the pass: a tile and its mirror image fit a processor's second cache."""
+LENT_BYTES = 32_000_000
+"""From this size on an array is used in place. A smaller one is copied in 20 ms, and may then be changed."""
 
 
-def as_stack(grams: Any, what: str = "grams") -> tuple[Floats, Array]:
-    """Return an (m, N, N) stack of symmetric matrices that nobody else can change, and its row maxima.
+class GivenStack(NamedTuple):
+    """A stack that was given as an array, after its check.
+
+    Attributes
+    ----------
+    array : array of shape (m, N, N)
+        Of dtype float32 where the given array is, else float64.
+    largest : array of shape (m, N)
+        The largest absolute entry of each row.
+    lent : LentArray or None
+        The given array, if it is used in place and somebody can write to it.
+    """
+
+    array: Floats
+    largest: Array
+    lent: LentArray | None
+
+
+class Inspection(NamedTuple):
+    """The largest absolute entry of each row of K, whether K equals its transpose, and its checksum."""
+
+    largest: Array
+    symmetric: bool
+    checksum: np.uint64
+
+
+def as_stack(grams: Any, what: str = "grams") -> GivenStack:
+    """Return an (m, N, N) stack of symmetric matrices whose later changes would be found.
 
     Parameters
     ----------
     grams : array of shape (m, N, N)
-        The stack is a copy of an array that can be written to. An array whose memory is read-only is used
-        itself, if its entries are contiguous float64 or float32 numbers.
+        An array of contiguous float64 or float32 numbers is used itself, if its memory is read-only or it
+        takes at least `LENT_BYTES`. Others are copied.
     what : str
         The name of the argument, for the message.
-
-    Returns
-    -------
-    stack : array of shape (m, N, N)
-        Of dtype float32 where `grams` is, else float64.
-    largest : array of shape (m, N)
-        The largest absolute entry of each row.
 
     Raises
     ------
@@ -58,23 +77,28 @@ def as_stack(grams: Any, what: str = "grams") -> tuple[Floats, Array]:
         )
     readable = array.flags.c_contiguous and array.flags.aligned
     safe = readable and (is_new(array, grams) or is_immutable(array))
-    stack = array if safe else np.empty(array.shape, array.dtype)
-    largest, skewed = np.empty(array.shape[:2]), []
+    lent = readable and not safe and array.nbytes >= LENT_BYTES
+    stack = array if safe or lent else np.empty(array.shape, array.dtype)
+    largest, sums, skewed = np.empty(array.shape[:2]), np.zeros(len(array), np.uint64), []
     for i, K in enumerate(stack):
-        if not safe:
+        if stack is not array:
             K[...] = array[i]  # the copy of one matrix is still in the cache when it is inspected
-        largest[i], symmetric = inspected(K, compile_it=array.size >= COMPILED_ENTRIES)
-        if not symmetric:
+        found = inspected(K, compile_it=lent or array.size >= COMPILED_ENTRIES)
+        largest[i], sums[i] = found.largest, found.checksum
+        if not found.symmetric:
             skewed.append(i)
     if not np.isfinite(largest).all():
         as_float_array(stack, what)  # says which entry is not finite
     for i in skewed:
         K = stack[i]
         mean = symmetrised(K, f"{what}[{i}]")
-        if mean is not K:  # else only the signs of zeros differ
-            stack = stack if stack.flags.writeable else stack.copy()
+        if mean is not K:
+            if lent or not stack.flags.writeable:
+                stack, lent = stack.copy(), False
             stack[i], largest[i] = mean, row_maxima(mean)
-    return stack, largest
+        elif lent:  # only the signs of zeros differ
+            sums[i] = checksums(K[None])[0]
+    return GivenStack(stack, largest, LentArray(stack, sums, what) if lent else None)
 
 
 def is_new(array: Floats, given: Any) -> bool:
@@ -99,43 +123,73 @@ def is_immutable(array: Floats) -> bool:
         return False
 
 
-def inspected(K: Floats, compile_it: bool) -> tuple[Array, bool]:
-    """Return the largest absolute entry of each row, and whether K equals its transpose.
+def inspected(K: Floats, compile_it: bool) -> Inspection:
+    """Return the row maxima, the symmetry and, from compiled code, the checksum of K in one pass.
 
-    A row with NaN or infinity has such a maximum.
+    A row with NaN or infinity has such a maximum. The checksum is that of a symmetric K.
     """
     if not compile_it:
-        return row_maxima(K), np.array_equal(K, K.T)
-    integer = np.int32 if K.dtype == np.float32 else np.int64
+        return Inspection(row_maxima(K), np.array_equal(K, K.T), np.uint64(0))
+    words = as_words(K)
+    integer = words.dtype.type
     largest = np.zeros(len(K), integer)
-    bits = read_only(K).view(integer)  # as read-only arrays are: numba compiles each kind of array by itself
-    differing = compiled(inspect_bits)(bits, integer(np.iinfo(integer).max), largest)
-    return largest.view(K.dtype), not differing
+    magnitude = integer(np.iinfo(integer).max >> 1)
+    differing, checksum = compiled(inspect_words)(words, magnitude, keys(len(K)), largest)
+    if differing:
+        return Inspection(row_maxima(K), False, np.uint64(0))
+    return Inspection(largest.view(K.dtype), True, np.uint64(checksum))
 
 
-def inspect_bits(K: Bits, magnitude: Any, largest: Bits) -> int:
-    """Write the largest magnitude of each row of K to `largest`; return the bits that differ from K'.
+def inspect_words(K: Words, magnitude: Any, key: Sums, largest: Words) -> tuple[Any, np.uint64]:
+    """Write the largest magnitude of each row of a symmetric K to `largest`.
 
-    The numbers are floats read as integers. `magnitude` is the mask of all bits but the sign. Without their
-    sign, floats have the order of these integers, infinity is above all numbers, and NaN is above infinity.
-    Every entry is read from memory once, since a tile and its mirror image are inspected together.
+    The numbers are floats read as unsigned integers. `magnitude` is the mask of all bits but the sign.
+    Without their sign, floats have the order of these integers, infinity is above all numbers, and NaN is
+    above infinity. Every entry is read from memory once: a tile on or above the diagonal is read by rows, and
+    its mirror image is compared with it while both are in the cache.
+
+    Returns
+    -------
+    differing, checksum : int
+        The bits in which K and K' differ anywhere, and the checksum of `add_checksums`. Where K is not
+        symmetric, `largest` and the checksum are those of the upper tiles.
     """
     n = K.shape[0]
-    differing: int = magnitude ^ magnitude
+    d0 = d1 = d2 = d3 = magnitude ^ magnitude
+    checksum = np.uint64(0)
     for first in range(0, n, TILE):
+        last = min(first + TILE, n)
         for left in range(first, n, TILE):
-            last, right = min(first + TILE, n), min(left + TILE, n)
+            right = min(left + TILE, n)
+            below, key_of_column = largest[left:right], key[left:right]
+            total = np.uint64(0)
             for i in range(first, last):
-                row = K[i, left:right]
-                top = largest[i]
+                row, key_of_row, top = K[i, left:right], key[i], largest[i]
                 for j in range(row.size):
-                    top = max(top, row[j] & magnitude)
-                largest[i] = top
-            for j in range(left, right):
-                row = K[j, first:last]
-                top = largest[j]
-                for i in range(row.size):
-                    top = max(top, row[i] & magnitude)
-                    differing |= row[i] ^ K[first + i, j]
-                largest[j] = top
-    return differing
+                    size = row[j] & magnitude
+                    top = max(top, size)
+                    below[j] = max(below[j], size)  # row j of the mirror image has this entry
+                    word = np.uint64(row[j]) ^ (key_of_row + key_of_column[j])
+                    total += (word & LOW_HALF) * (word >> HALF)
+                largest[i] = max(top, largest[i])
+            checksum += total
+            if left > first:
+                checksum += total
+            paired = right - (right - left) % 4
+            for j in range(left, paired, 4):  # four rows at a time, since one column reads a whole cache line
+                a, b, c, d = (
+                    K[j, first:last],
+                    K[j + 1, first:last],
+                    K[j + 2, first:last],
+                    K[j + 3, first:last],
+                )
+                for i in range(a.size):
+                    mirrored = K[first + i, j : j + 4]
+                    d0 |= a[i] ^ mirrored[0]
+                    d1 |= b[i] ^ mirrored[1]
+                    d2 |= c[i] ^ mirrored[2]
+                    d3 |= d[i] ^ mirrored[3]
+            for j in range(paired, right):
+                for i in range(first, last):
+                    d0 |= K[j, i] ^ K[i, j]
+    return d0 | d1 | d2 | d3, checksum

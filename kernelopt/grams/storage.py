@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from kernelopt.errors import InputError
 from kernelopt.grams.caching import BoundedCache, all_cached, cached_array, chunks, read_only
+from kernelopt.grams.lent import LentArray
 from kernelopt.numerics.factors import pivoted_cholesky
 from kernelopt.validation import Array, Index, row_maxima
 
@@ -29,9 +30,12 @@ class Storage(ABC):
 
     _applied: tuple[Array, Array] | None = None  # the last alpha, and its images
 
-    def __init__(self, m: int, n_points: int, names: Sequence[str] | None = None) -> None:
+    def __init__(
+        self, m: int, n_points: int, names: Sequence[str] | None = None, lent: Iterable[LentArray] = ()
+    ) -> None:
         self.shape: tuple[int, int, int] = (m, n_points, n_points)
         self.names: tuple[str, ...] = tuple(names) if names else tuple(f"K[{i}]" for i in range(m))
+        self.lent: tuple[LentArray, ...] = tuple(dict.fromkeys(lent))  # read here, and writeable elsewhere
         self._factors = BoundedCache()
 
     def __getstate__(self) -> dict[str, Any]:
@@ -175,7 +179,10 @@ class Storage(ABC):
 
     def entries(self, i: Index, j: Index) -> Array:
         """Return the entries at rows i and columns j of all matrices, shape (m, len(i))."""
-        return np.stack([K[i, j] for K in self])
+        chosen = np.empty((len(self), len(i)))
+        for row, K in zip(chosen, self, strict=True):
+            row[:] = K[i, j]
+        return chosen
 
     def factor(self, i: int) -> Array:
         """Return L with K_i = L L', by Cholesky factorisation with complete pivoting."""
@@ -200,7 +207,7 @@ class ChosenStorage(Storage):
     """Some matrices of a storage that cannot select several of its matrices at once."""
 
     def __init__(self, whole: Storage, chosen: NDArray[np.intp]) -> None:
-        super().__init__(len(chosen), whole.n_points, [whole.names[i] for i in chosen])
+        super().__init__(len(chosen), whole.n_points, [whole.names[i] for i in chosen], whole.lent)
         self._whole, self._chosen = whole, chosen
 
     def gram(self, i: int) -> Array:

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
 from kernelopt.errors import ShapeError
 from kernelopt.grams.caching import cached_array, read_only
+from kernelopt.grams.lent import LentArray
 from kernelopt.grams.storage import Storage
 from kernelopt.numerics.compiling import compiled
 from kernelopt.numerics.rows import add_rows
-from kernelopt.validation import Array, Floats, Index, plain, shown
+from kernelopt.validation import Array, Floats, Index, Mask, plain, shown
 
 COMPILED_ENTRIES = 4_000_000
 """From this size on loops over an array are compiled. Numpy takes 30 ms there, numba a second to import."""
@@ -33,9 +34,13 @@ class ArrayStorage(Storage):
     """
 
     def __init__(
-        self, array: Floats, names: Sequence[str] | None = None, largest: Array | None = None
+        self,
+        array: Floats,
+        names: Sequence[str] | None = None,
+        largest: Array | None = None,
+        lent: Iterable[LentArray] = (),
     ) -> None:
-        super().__init__(array.shape[0], array.shape[1], names)
+        super().__init__(array.shape[0], array.shape[1], names, lent)
         self.array = read_only(array)
         if largest is not None:
             self.largest_entries = read_only(largest)
@@ -54,7 +59,7 @@ class ArrayStorage(Storage):
         if steps.size > 1 or not (steps > 0).all():
             return super()._subset(chosen)  # a slice of the array needs no copy, other indices would
         part = slice(chosen[0], chosen[-1] + 1, int(steps[0]) if steps.size else 1)
-        return self._sharing(ArrayStorage(self.array[part], self.names[part]), chosen)
+        return self._sharing(ArrayStorage(self.array[part], self.names[part], lent=self.lent), chosen)
 
     @cached_array
     def diagonals(self) -> Array:
@@ -63,15 +68,20 @@ class ArrayStorage(Storage):
     def entries(self, i: Index, j: Index) -> Array:
         return np.asarray(self.array[:, i, j], dtype=np.float64)
 
+    @cached_array
+    def _nonzero(self) -> Mask:
+        """Whether each matrix has an entry other than zero, shape (m,)."""
+        pairs = zip(self.diagonals, self.array, strict=True)  # the diagonal is faster to read
+        return np.array([diagonal.any() or K.any() for diagonal, K in pairs])
+
     @property
     def rank_bounds(self) -> tuple[int, ...]:
-        nonzero = (np.diagonal(K).any() or K.any() for K in self.array)  # the diagonal is faster to read
-        return tuple(self.n_points if each else 0 for each in nonzero)
+        return tuple(np.where(self._nonzero, self.n_points, 0).tolist())
 
     def block(self, rows: slice | Index) -> Storage:
         if isinstance(rows, slice):
-            return ArrayStorage(self.array[:, rows, rows], self.names)
-        return ArrayStorage(self.array[:, rows[:, None], rows], self.names)
+            return ArrayStorage(self.array[:, rows, rows], self.names, lent=self.lent)
+        return ArrayStorage(self.array[:, rows[:, None], rows], self.names, lent=self.lent)
 
     def combine(self, w: Array) -> Array:
         if not self.array[0].flags.c_contiguous:

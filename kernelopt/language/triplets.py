@@ -13,10 +13,11 @@ from numpy.typing import ArrayLike
 
 from kernelopt.comparisons import as_triplets, comparisons
 from kernelopt.errors import ConditionWarning
+from kernelopt.grams import Grams
 from kernelopt.language.combination import as_kernel
 from kernelopt.language.measures import entries
 from kernelopt.language.terms import terms
-from kernelopt.validation import Index, as_indices, positive
+from kernelopt.validation import Array, Index, as_indices, positive
 
 
 class TripletGains(Wrap):  # type: ignore[misc]
@@ -60,12 +61,20 @@ def triplet_gains(K: Any, triplets: ArrayLike) -> TripletGains:
             ),
             stacklevel=2,
         )
-    i, j, k = rows.T
     parts = terms(K)
     if parts is None:
+        i, j, k = rows.T
         return TripletGains(K[i, j] - K[i, k], rows)
-    differences = [(weights, grams.entries(i, j) - grams.entries(i, k)) for weights, grams in parts]
-    return TripletGains(cp.sum([D.T @ weights for weights, D in differences]), rows)
+    return TripletGains(cp.sum([differences(grams, rows) @ weights for weights, grams in parts]), rows)
+
+
+def differences(grams: Grams, triplets: Index) -> Array:
+    """Return K_p(i, j) - K_p(i, k) for checked triplets, shape (T, m); every pair of points is read once."""
+    i, j, k = triplets.T
+    ends = [np.minimum(i, other) * grams.n_points + np.maximum(i, other) for other in (j, k)]
+    pairs, at = np.unique(np.concatenate(ends), return_inverse=True)
+    chosen = np.ascontiguousarray(grams.entries(pairs // grams.n_points, pairs % grams.n_points).T)
+    return np.asarray(chosen[at[: i.size]] - chosen[at[i.size :]])
 
 
 def triplet_hinge(K: Any, triplets: ArrayLike, margin: float = 1.0) -> cp.Expression:

@@ -203,6 +203,13 @@ class Loss(ABC):
         linear, curvature, l1, _, _ = self.curve(y)
         return np.asarray(linear - curvature * alpha - l1 * np.sign(alpha))
 
+    def concavity(self, y: Array) -> Array:
+        """Return numbers nu >= 0, shape (n,), for which l(a) + 1/2 sum_i nu_i a_i^2 is still concave.
+
+        They are zero for a loss that does not know them, and for one with a corner.
+        """
+        return self.curve(y).curvature if self.quadratic else np.zeros(y.size)
+
     def dual_expression(self, alpha: cp.Expression, y: Array) -> tuple[cp.Expression, list[cp.Constraint]]:
         """Return l(alpha) as a concave cvxpy expression, and the constraints of its domain."""
         linear, curvature, l1, lower, upper = self.curve(y)

@@ -196,6 +196,9 @@ class logistic(WeightedLoss):
     def dual_gradient(self, alpha: Array, y: Array) -> Array:
         return np.asarray(-y * logit(y * alpha / per_sample(self.C, y.size)))
 
+    def concavity(self, y: Array) -> Array:
+        return 4 / per_sample(self.C, y.size)  # -H'' = 1 / (v (1 - v)) is at least 4
+
     def dual_expression(self, alpha: cp.Expression, y: Array) -> tuple[cp.Expression, list[cp.Constraint]]:
         C = per_sample(self.C, y.size)
         a = cp.multiply(y, alpha)

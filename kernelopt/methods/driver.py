@@ -24,6 +24,7 @@ from kernelopt.methods.results import Result, attained, better_result, certify_o
 from kernelopt.methods.solution import Solution
 from kernelopt.structure.ball import BallProblem, read_ball
 from kernelopt.structure.evaluation import Evaluator
+from kernelopt.structure.gate import check_unchanged
 from kernelopt.structure.structure import Structure
 
 LIBRARIES = {"kernelopt", "formulations", "cvxpy"}
@@ -71,9 +72,14 @@ def drive(structure: Structure, candidates: Sequence[Candidate], control: Contro
         If a proof was found that the problem is infeasible or unbounded.
     MethodError, SolverError
         The error of the first method, if no method found a point with finite bounds.
+    InputError
+        If an array of kernels that is used in place has been changed, instead of any other error.
     """
     try:
         return run_methods(structure, candidates, control)
+    except Exception:
+        check_unchanged(structure.problem)  # a change may be the reason, and makes a proof worthless
+        raise
     finally:
         control.close()
 
@@ -205,7 +211,10 @@ def no_point_error(control: Control) -> BaseException:
 
 
 def solution_at(structure: Structure, best: Result, control: Control, tried: Sequence[str]) -> Solution:
-    """Write the best point into the variables of the user's problem, and return the `Solution`."""
+    """Write the best point into the variables of the user's problem, and return the `Solution`.
+
+    Nothing is written if an array of kernels has been changed since it was given.
+    """
     certificate, outcome = best.certificate, best.outcome
     optimal = certificate.gap <= control.tol
     duals = outcome.multipliers
@@ -218,6 +227,8 @@ def solution_at(structure: Structure, best: Result, control: Control, tried: Seq
         except KeyboardInterrupt as pressed:
             control.record_end(pressed)
     control.delay_interrupts()
+    with control.certifying():
+        check_unchanged(structure.problem)
     point = {variable.id: value for variable, value in certificate.point.items()}
     if point:
         Evaluator(structure).write(point)

@@ -131,6 +131,8 @@ def solve(
     FileError
         If `checkpoint` is damaged, or belongs to another problem.
     UnboundedError, SolverError, MethodError
+    InputError
+        If an array of kernels that is used in place has been changed; see `Grams.check_unchanged`.
     TypeError
         If there is no such option; the message names the nearest one.
     ParameterError

@@ -1,12 +1,14 @@
-"""The problems that are accepted: convex cvxpy problems with real, continuous and dense variables."""
+"""The problems that are accepted: convex, in real, continuous and dense variables, on unchanged kernels."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import cvxpy as cp
 
 from kernelopt.errors import ParameterError
+from kernelopt.grams import Grams
 from kernelopt.language.risk import Risk
 from kernelopt.structure.trees import constraint_names, nodes, short
 
@@ -74,3 +76,21 @@ def check_problem(problem: Any) -> None:
             "problem must have continuous variables, got boolean or integer ones. "
             "Relax them: certificates rest on convex duality."
         )
+
+
+def stacks(problem: cp.Problem) -> Iterator[Grams]:
+    """Yield the stacks of the kernels in a problem, inside and outside its risks."""
+    roots = [problem.objective, *problem.constraints]
+    while roots:
+        for node in nodes(roots.pop()):
+            if isinstance(node, Risk):
+                roots.extend(node.learner.kernels)
+            grams = getattr(node, "grams", None)
+            if isinstance(grams, Grams):
+                yield grams
+
+
+def check_unchanged(problem: cp.Problem) -> None:
+    """Raise an `InputError` if an array that a kernel uses in place has been changed; read each one once."""
+    for array in dict.fromkeys(array for grams in stacks(problem) for array in grams.storage.lent):
+        array.check_unchanged()

@@ -9,7 +9,8 @@ import kernelopt as ko
 from formulations import lp_norm
 from kernelopt.errors import NotFiniteError, NotSymmetricError
 from kernelopt.grams import ArrayStorage, given, stored
-from kernelopt.grams.given import TILE, as_stack, inspect_bits, inspected
+from kernelopt.grams.given import TILE, as_stack, inspect_words, inspected
+from kernelopt.grams.lent import add_checksums, as_words, checksums, keys
 from kernelopt.numerics.compiling import compiled
 from kernelopt.validation import row_maxima
 from tests.every import every
@@ -44,12 +45,13 @@ def positions(n):
 @pytest.mark.parametrize("n", ORDERS)
 def test_the_pass_finds_the_row_maxima_and_every_asymmetric_or_infinite_entry(n, dtype):
     K = symmetric(n, dtype)
-    largest, equal = inspected(K, compile_it=True)
-    assert equal and np.array_equal(largest, np.abs(K).max(axis=1))
+    largest, equal, checksum = inspected(K, compile_it=True)
+    assert equal and np.array_equal(largest, np.abs(K).max(axis=1)) and checksum == checksums(K[None])[0]
     for i, j in positions(n):
         changed = K.copy()
         changed[i, j] = np.nextafter(changed[i, j], dtype(np.inf))
-        largest, equal = inspected(changed, compile_it=True)
+        largest, equal, _ = inspected(changed, compile_it=True)
+        assert checksums(changed[None])[0] != checksum
         assert equal == (i == j) and np.array_equal(largest, np.abs(changed).max(axis=1)), (i, j)
         for value in (np.nan, -np.nan, np.inf, -np.inf):
             changed[i, j] = value
@@ -60,11 +62,18 @@ def test_the_pass_finds_the_row_maxima_and_every_asymmetric_or_infinite_entry(n,
 def test_the_compiled_pass_is_its_plain_python(dtype):
     K = symmetric(TILE // 8, dtype)
     K[0, 3] += 1
-    integer = np.int64 if dtype == np.float64 else np.int32
+    words, key = as_words(K), keys(len(K))
+    integer = words.dtype.type
     found = []
-    for loop in (inspect_bits, compiled(inspect_bits)):
-        largest = np.zeros(len(K), integer)
-        found.append((loop(K.view(integer), integer(np.iinfo(integer).max), largest), largest.tolist()))
+    with np.errstate(over="ignore"):  # sums of checksums are modulo 2^64
+        for inspect, add in (
+            (inspect_words, add_checksums),
+            (compiled(inspect_words), compiled(add_checksums)),
+        ):
+            largest, sums = np.zeros(len(K), integer), np.zeros(1, np.uint64)
+            bits = inspect(words, integer(np.iinfo(integer).max >> 1), key, largest)
+            add(words[None], key, sums)
+            found.append((*bits, largest.tolist(), sums.tolist()))
     assert found[0] == found[1] and found[0][0] != 0
 
 

@@ -477,6 +477,18 @@ for name, more in {
 }.items():
     entry(f"lp_norm.{name}", getattr(lp_norm, name), value_of, **COMMON, **more, **LOSS)
 entry(
+    "screen",
+    ko.screen,
+    len,
+    solution=thing(lp_norm.primal(GRAMS, Y, p=1).solve("exact")),
+)
+entry(
+    "price",
+    lambda solution, kernel: ko.price(solution, kernel).at_least,
+    solution=thing(lp_norm.primal(GRAMS, Y, p=2).solve("exact")),
+    kernel=array(K0),
+)
+entry(
     "lp_norm.path",
     lp_norm.path,
     lambda path: path.upper,

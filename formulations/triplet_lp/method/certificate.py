@@ -47,11 +47,11 @@ def triplet_certificate(
     Both bounds are moved outward by bounds of their rounding errors.
     """
     variables = {v.name(): v for v in problem.variables()}
-    lower, best = best_multipliers(data, gamma1, multipliers)
     alpha = in_cone(data, numbers(given.get(variables["alpha"].id), data.m))
     if not data.scale(alpha) <= LARGE * data.margin:  # round-off would decide
         alpha = np.zeros(data.m)
     upper, at_zero = data.value(alpha, gamma1), data.margin * data.T
+    lower, best = best_multipliers(data, gamma1, multipliers, min(upper, at_zero))
     is_zero = at_zero - lower <= ZERO_OPTIMAL * at_zero
     if is_zero or not upper < at_zero:
         alpha, upper = np.zeros(data.m), at_zero

@@ -12,7 +12,8 @@ from kernelopt.extend import Array
 
 FREE_MARGINS = (1e-7, 1e-5, 1e-3)  # a multiplier farther than this from its bounds is free; tried in turn
 CLOSE = 1e-6  # sums within this of gamma1 count as equal to it: what conic solvers leave
-TIGHT = 1e-8  # a bound within this share of rho sum(u), which no multipliers exceed, needs no balancing
+TIGHT = 1e-8  # a bound within this share of rho sum(u), its value where z is small, needs no balancing
+SMALL_LOSS = 0.1  # nor does one that differs from rho sum(u) by less than this share of the gap
 ROUND_OFF = 1e-12  # relative to the terms of a sum: what thousands of roundings of doubles can add up to
 LARGEST = 1e100  # larger numbers of a solver mean that it diverged; their squares would overflow
 
@@ -24,12 +25,17 @@ class Multipliers(NamedTuple):
     cone: Array
 
 
-def best_multipliers(data: ComparisonData, gamma1: float, given: dict[str, Any]) -> tuple[float, Multipliers]:
-    """Return the largest bound from the multipliers, projected on their domain and balanced."""
+def best_multipliers(
+    data: ComparisonData, gamma1: float, given: dict[str, Any], upper: float
+) -> tuple[float, Multipliers]:
+    """Return the largest bound from the multipliers, projected on their domain and balanced.
+
+    The objective at some weights, `upper`, says how much there is to gain.
+    """
     y = cut(data, read(data, given))
-    best = value(data, gamma1, y), y
+    best, most = (value(data, gamma1, y), y), data.margin * y.u.sum()
     for margin in FREE_MARGINS:
-        if best[0] >= data.margin * y.u.sum() * (1 - TIGHT):
+        if most - best[0] <= max(TIGHT * most, SMALL_LOSS * (upper - best[0])):
             break
         other = balanced(data, gamma1, y, margin)
         bound = value(data, gamma1, other)
@@ -87,8 +93,9 @@ def value(data: ComparisonData, gamma1: float, y: Multipliers) -> float:
     sizes = data.by_group(data.sizes(z_at(data, y)), np.add)
     above = sizes > gamma1
     if above.any():
-        terms = np.abs(data.D).T @ y.u + np.abs(data.cone_entries).T @ np.abs(y.cone)
-        terms = data.by_group(terms + data.gamma2 * np.abs(data.q), np.add)
+        of, terms = above[data.groups], data.gamma2 * np.abs(data.q)
+        terms[of] += y.u @ np.abs(data.D[:, of]) + np.abs(y.cone) @ np.abs(data.cone_entries[:, of])
+        terms = data.by_group(terms, np.add)
         above = sizes > gamma1 + ROUND_OFF * terms
     share = gamma1 / float(sizes[above].max()) if above.any() else 1.0
     return data.margin * float(y.u.sum()) * share
@@ -107,11 +114,12 @@ def balanced(data: ComparisonData, gamma1: float, y: Multipliers, margin: float)
     active = (sizes > gamma1 - CLOSE * max(1.0, gamma1))[data.groups]
     if data.cone == "nonnegative":
         active &= z > -CLOSE
-    free = sp.diags_array(1.0 * ((y.u > margin) & (y.u < 1 - margin)), format="csc")
+    free = np.flatnonzero((y.u > margin) & (y.u < 1 - margin))
     moves = free_directions(data, y.cone, margin)
-    A = np.concatenate([free @ data.D[:, active], moves.T @ data.cone_entries[:, active]])
+    A = np.concatenate([data.D[np.ix_(free, active)], moves.T @ data.cone_entries[:, active]])
     step = np.linalg.lstsq(A.T, ((share - 1) * z)[active], rcond=None)[0]
-    u, cone = y.u + free @ step[: data.T], y.cone + moves @ step[data.T :]
+    u, cone = y.u.copy(), y.cone + moves @ step[free.size :]
+    u[free] += step[: free.size]
     if data.cone != "psd" or data.gamma2 == 0:
         return cut(data, Multipliers(u, cone))
     Z = cone.reshape(data.points.size, -1)

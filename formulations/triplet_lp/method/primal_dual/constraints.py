@@ -14,7 +14,12 @@ from kernelopt.extend import Array
 # Gondzio's centrality corrections: products y lam outside these multiples of their target are moved to them,
 # upwards without limit, and downwards by at most LARGEST times the target.
 SMALL, LARGE = 0.1, 10.0
-START = 0.5  # of the multipliers: the middle of the domain of u
+START = 0.3  # of the multipliers u of the triplets, which are between 0 and 1
+
+
+def first_price(data: ComparisonData, gamma1: float) -> float:
+    """Return the multiplier v of a point at the start: near gamma2, at which u = 0 and w = 0 have z = 0."""
+    return data.gamma2 + gamma1 / (float(np.abs(data.diagonal).sum(axis=0).max()) or 1.0)
 
 
 def longest(v: Array, dv: Array) -> float:
@@ -39,7 +44,8 @@ class Inequalities(ABC):
     lam: Array
     h: Array
     cost: Array
-    fields = ("dx", "dy", "dlam", "target", "eliminated")  # those that a step consists of
+    point = ("x", "y", "lam")  # the names of what an iterate consists of
+    fields = ("dx", "dy", "dlam", "target", "eliminated")  # and a step
 
     @abstractmethod
     def rows(self, entries: Vectors, x: Array) -> Array:
@@ -85,9 +91,9 @@ class Inequalities(ABC):
         """Add G' lam for alpha to `out`; return the largest violation of G' lam = cost for x."""
         return float(np.abs(self.adjoint(self.lam, out) - self.cost).max(initial=0.0))
 
-    def normal_matrix(self, H: Array) -> Any:
+    def normal_matrix(self, entries: Vectors, H: Array) -> Any:
         """Compute the matrix of the Newton steps from this point; see `factor`."""
-        self.W = self.lam / self.y
+        self.W, self.shortfall = self.lam / self.y, self.residual(entries)
         return self.factor(self.W, H)
 
     def centred(self, target: float, second_order: bool) -> Array:
@@ -101,9 +107,9 @@ class Inequalities(ABC):
         moved = np.clip(products, SMALL * target, LARGE * target) - products
         return np.asarray(self.target + np.maximum(moved, -LARGE * target))
 
-    def right_side(self, entries: Vectors, target: Array, out: Vectors) -> None:
+    def right_side(self, target: Array, out: Vectors) -> None:
         """Add the right-hand side of the reduced Newton equations to `out`."""
-        self.target, self.shortfall = target, self.residual(entries)
+        self.target = target
         lam = target / self.y - self.W * self.shortfall + self.lam
         self.eliminated = self.adjoint(lam, out) - self.cost
         self.couple(self.eliminated, out)
@@ -132,7 +138,7 @@ class Comparisons(Inequalities):
         margin, ones = data.margin, np.ones(data.T)
         self.h, self.cost = np.concatenate([margin * ones, 0 * ones]), ones
         self.x = 2 * margin * ones
-        self.y, self.lam = np.concatenate([margin * ones, self.x]), np.full(2 * data.T, START)
+        self.y, self.lam = np.concatenate([margin * ones, self.x]), np.repeat([START, 1 - START], data.T)
 
     @property
     def u(self) -> Array:

@@ -9,7 +9,7 @@ import scipy.linalg as sl
 import scipy.sparse as sp
 
 from formulations.triplet_lp.comparison_data import ComparisonData
-from formulations.triplet_lp.method.primal_dual.constraints import START, Inequalities
+from formulations.triplet_lp.method.primal_dual.constraints import Inequalities, first_price
 from formulations.triplet_lp.method.primal_dual.entries import Entries, Vectors
 from kernelopt.extend import Array
 
@@ -23,12 +23,12 @@ class Dominance(Inequalities):
     off' diag(4 a b / E) off + J' C^-1 J with J = diagonal + B diag((b - a) / E) off.
     """
 
-    def __init__(self, data: ComparisonData, entries: Entries) -> None:
+    def __init__(self, data: ComparisonData, entries: Entries, gamma1: float) -> None:
         self.entries, self.first, self.second = entries, data.first, data.second
         self.P, self.n, self.incidence = data.first.size, data.points.size, data.incidence
         count = 2 * self.P + self.n
         self.h, self.cost, self.x = np.zeros(count), np.zeros(self.P), np.full(self.P, data.margin)
-        self.y, self.lam = np.full(count, data.margin), np.full(count, START)
+        self.y, self.lam = np.full(count, data.margin), np.full(count, first_price(data, gamma1))
 
     @property
     def multipliers(self) -> Array:
@@ -40,6 +40,10 @@ class Dominance(Inequalities):
         """Return what belongs to r - K_ij, to r + K_ij and to the sums."""
         P = self.P
         return values[:P], values[P : 2 * P], values[2 * P :]
+
+    def depth(self, entries: Vectors) -> float:
+        """Return the smallest K_ii - sum_j |K_ij|: the weights are in the cone where it is not negative."""
+        return float((entries.diagonal - self.incidence @ np.abs(entries.off)).min())
 
     def rows(self, entries: Vectors, x: Array) -> Array:
         return np.concatenate([x - entries.off, x + entries.off, entries.diagonal - self.incidence @ x])
@@ -57,7 +61,7 @@ class Dominance(Inequalities):
         C[self.first, self.second] = C[self.second, self.first] = 1 / self.both
         C[np.diag_indices(self.n)] = 1 / self.sums + self.incidence @ (1 / self.both)
         self.factored = sl.cho_factor(C)
-        signs = self.incidence * (self.mixed / self.both)[None]
+        signs = (self.incidence * (self.mixed / self.both)[None]).tocsr()
         J = self.entries.diagonal + signs @ self.entries.off
         H += J.T @ sl.cho_solve(self.factored, J)
         return sp.diags_array(4 * above * below / self.both)

@@ -8,6 +8,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from formulations.triplet_lp.comparison_data import ComparisonData
+from formulations.triplet_lp.method.multipliers import Multipliers
 from kernelopt.extend import Array
 
 NEGLIGIBLE = 1e-11  # share of the largest weight: smaller ones do not matter to a Newton step
@@ -70,6 +71,17 @@ class Entries:
     def adjoint(self, y: Vectors) -> Array:
         """Return the product of the transposed map with multipliers, shape (m,)."""
         return np.asarray(y.off @ self.off + y.diagonal @ self.diagonal + y.alpha)
+
+    def weighted(self, data: ComparisonData, y: Multipliers) -> Array:
+        """Return D'u plus the entries of the cone times their multipliers, shape (m,)."""
+        n, sums = data.points.size, self.zeros()
+        sums.off += self.transposed @ y.u
+        if data.cone == "dominant":
+            sums.diagonal += y.cone[:n]
+            sums.off += y.cone[n:]
+        else:
+            sums.alpha += y.cone @ data.cone_entries
+        return self.adjoint(sums)
 
     def normal_matrix(self, M: Any) -> Array:
         """Return off' M off for a sparse positive semidefinite M; rows of negligible weight are left out."""

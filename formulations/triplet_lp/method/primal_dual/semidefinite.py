@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from formulations.triplet_lp.comparison_data import ComparisonData
-from formulations.triplet_lp.method.primal_dual.constraints import START
+from formulations.triplet_lp.method.primal_dual.constraints import first_price
 from formulations.triplet_lp.method.primal_dual.entries import Vectors
 from kernelopt.extend import Array
 
@@ -34,16 +34,18 @@ class Semidefinite:
     order, which takes n^6 / 24.
     """
 
-    fields = ("dy", "dz", "target")  # those that a step consists of
+    point = ("Y", "Z")  # the names of what an iterate consists of
+    fields = ("dy", "dz", "target")  # and a step
 
-    def __init__(self, data: ComparisonData) -> None:
+    def __init__(self, data: ComparisonData, gamma1: float) -> None:
         n = data.points.size
         kernels = np.ascontiguousarray(data.cone_entries.T).reshape(data.m, n, n)
         self.V = common_range(kernels)
         self.kernels = self.V.T @ kernels @ self.V
         self.flat = self.kernels.reshape(data.m, -1)
         self.count = self.V.shape[1]
-        self.Y, self.Z = data.margin * np.eye(self.count), START * np.eye(self.count)
+        one = np.eye(self.count)
+        self.Y, self.Z = data.margin * one, first_price(data, gamma1) * one
 
     @property
     def multipliers(self) -> Array:
@@ -53,6 +55,10 @@ class Semidefinite:
     def of(self, alpha: Array) -> Array:
         """Return K on the sum of the ranges."""
         return np.asarray((alpha @ self.flat).reshape(self.Y.shape))
+
+    def depth(self, entries: Vectors) -> float:
+        """Return the smallest eigenvalue of K on the sum of the ranges."""
+        return float(np.linalg.eigvalsh(self.of(entries.alpha))[0])
 
     def gap(self) -> float:
         """Return <Y, Z>."""
@@ -72,7 +78,7 @@ class Semidefinite:
         out.alpha += self.flat @ self.Z.ravel()
         return 0.0
 
-    def normal_matrix(self, H: Array) -> Any:
+    def normal_matrix(self, entries: Vectors, H: Array) -> Any:
         """Compute the scaling, and add the normal matrix to H."""
         left, right = np.linalg.cholesky(self.Y), np.linalg.cholesky(self.Z)
         U, self.values, Vt = np.linalg.svd(right.T @ left)
@@ -80,6 +86,7 @@ class Semidefinite:
         self.R, self.inverse = left @ Vt.T / root, (U / root).T @ right.T
         self.sums = self.values[:, None] + self.values
         self.scaled = (self.inverse @ self.kernels @ self.inverse.T).reshape(len(self.flat), -1)
+        self.shortfall = self.inverse @ self.residual(entries) @ self.inverse.T
         H += self.scaled @ self.scaled.T
         return None
 
@@ -95,10 +102,9 @@ class Semidefinite:
         """Return the right-hand side of the last step: only inequalities are corrected."""
         return self.target
 
-    def right_side(self, entries: Vectors, target: Array, out: Vectors) -> None:
+    def right_side(self, target: Array, out: Vectors) -> None:
         """Add the right-hand side of the reduced Newton equations to `out`."""
         self.target = target
-        self.shortfall = self.inverse @ self.residual(entries) @ self.inverse.T
         out.alpha += self.scaled @ (target - self.shortfall + np.diag(self.values)).ravel()
 
     def step(self, step: Vectors) -> None:

@@ -1,0 +1,144 @@
+"""Gap-safe screening: what is dropped has weight zero at every optimum, and the inequality behind it."""
+
+from __future__ import annotations
+
+import cvxpy as cp
+import numpy as np
+import pytest
+
+import kernelopt as ko
+from formulations import lp_norm
+from kernelopt.learner import learn
+from kernelopt.methods.screening import curvatures, dominated, screened
+from kernelopt.structure import Structure
+from kernelopt.structure.ball import read_ball
+from tests.every import every
+from tests.problems import labels, points, targets
+
+N, M = 24, 5
+LOSSES = {
+    "hinge": ko.hinge(2.0),
+    "squared hinge": ko.squared_hinge(1.0),
+    "huberized hinge": ko.huberized_hinge(1.0, 0.3),
+    "logistic": ko.logistic(3.0),
+    "squared": ko.squared(1.0),
+    "epsilon-insensitive": ko.epsilon_insensitive(1.0, 0.2),
+    "weighted hinge": ko.hinge(np.linspace(0.5, 2, N)),
+}
+
+
+def problem(loss, seed, bias=True):
+    X = points(N, d=M, seed=seed)
+    kernels = [ko.on_columns(ko.gaussian(1.0), [j]) for j in range(M)]
+    grams = ko.Grams.from_kernels(kernels, X)
+    y = targets(N, seed) if loss.kind == "targets" else labels(N, seed)
+    return lp_norm.primal(grams, y, p=1, loss=loss, bias=bias)
+
+
+def ball(formulation):
+    return read_ball(Structure(formulation.problem))
+
+
+@every("name", LOSSES)
+def test_dropped_kernels_are_those_of_weight_zero(name):
+    dropped = 0
+    for seed in range(3):
+        formulation = problem(LOSSES[name], seed, bias=seed != 1)
+        solution = formulation.solve("exact", tol=1e-7)
+        names = ko.screen(solution)
+        listed = ball(formulation).whole.names
+        zero = {one for one, w in zip(listed, solution.weights, strict=True) if w < 1e-5}
+        assert set(names) <= zero
+        dropped += len(names)
+    assert dropped >= 2
+
+
+@every("name", ["hinge", "logistic", "epsilon-insensitive"])
+def test_a_dropped_kernel_with_a_weight_raises_the_value(name):
+    formulation = problem(LOSSES[name], 0)
+    solution = formulation.solve("exact", tol=1e-7)
+    names, theta = ball(formulation).whole.names, formulation.weights
+    for dropped in ko.screen(solution)[:2]:
+        forced = [*formulation.problem.constraints, theta[names.index(dropped)] >= 0.02]
+        value = ko.solve(cp.Problem(formulation.problem.objective, forced), "exact", tol=1e-7)
+        assert value.lower > solution.upper
+
+
+@every("name", LOSSES)
+def test_the_distance_of_an_optimal_alpha_is_within_the_proved_one(name):
+    """Against an optimum of an interior point, from machines at rough weights whose alpha is rough too."""
+    formulation = problem(LOSSES[name], 3)
+    read, best = ball(formulation), formulation.solve("exact", tol=1e-7)
+    optimal, rng = best.certificate.alphas[0], np.random.default_rng(0)
+    for share in (0.3, 0.01, 1e-4):
+        w = (1 - share) * np.maximum(best.weights, 0) + share * rng.dirichlet(np.ones(M))
+        w /= w.sum()
+        K = read.grams.combine(w)
+        machine = learn(K, read.y, read.loss, True, tol=share / 10)
+        alpha = read.loss.project(machine.alpha, read.y, True)
+        f = K @ alpha
+        value, _, b = read.loss.primal(f, alpha @ f / 2, read.y, True)
+        G = value - best.lower
+        lam, extra = curvatures(read, alpha, f + b, 1e-12 * np.ones(N), G)
+        d = optimal - alpha
+        assert (lam >= 0).all() and extra >= 0
+        assert np.sqrt(d @ K @ d) <= 1.001 * np.sqrt(2 * G) + 1e-4
+        assert np.sqrt(d @ K @ d + lam @ d**2) <= 1.001 * np.sqrt(2 * (G + extra)) + 1e-4
+
+
+@every("name", ["hinge", "squared"])
+def test_a_larger_gap_drops_no_more_and_nothing_that_is_used(name):
+    formulation = problem(LOSSES[name], 2)
+    read, best = ball(formulation), formulation.solve("exact", tol=1e-7)
+    machine, w = best.certificate.machines[0], np.maximum(best.weights, 0)
+    counts = []
+    for loosened in (0.0, 1e-6, 1e-4, 1e-2, 1.0, np.inf):
+        dropped = screened(read, w, machine, best.lower - loosened * abs(best.lower))
+        assert (best.weights[dropped] < 1e-6).all()
+        counts.append(dropped.sum())
+    assert (np.diff(counts) <= 0).all() and counts[0] > 0 and counts[-1] == 0
+
+
+def test_of_equal_kernels_none_is_dropped_where_they_are_used():
+    formulation = problem(LOSSES["hinge"], 0)
+    read, best = ball(formulation), formulation.solve("exact", tol=1e-7)
+    used, stack = int(np.argmax(best.weights)), np.asarray(read.whole)
+    twice = ko.Grams.from_array(np.concatenate([stack, stack[used : used + 1]]), [*"abcdef"])
+    names = ko.screen(lp_norm.primal(twice, read.y, p=1, loss=LOSSES["hinge"]).solve("exact", tol=1e-7))
+    assert "abcdef"[used] not in names and "f" not in names and names
+
+
+def test_a_trace_is_a_simplex_in_units_of_the_traces():
+    formulation = problem(LOSSES["hinge"], 0)
+    read = ball(formulation)
+    names = ko.screen(formulation.solve("exact", tol=1e-7))
+    theta = cp.Variable(M, nonneg=True)
+    K = ko.combine(theta, ko.Grams.from_array(np.asarray(read.whole) * np.arange(1, M + 1)[:, None, None]))
+    scaled = cp.Problem(cp.Minimize(3 * ko.risk(K, read.y, read.loss) + 1), [ko.trace(K) == N])
+    found = ko.screen(ko.solve(scaled, "exact", tol=1e-7))
+    assert [int(name[2]) for name in found] == [read.whole.names.index(name) for name in names]
+
+
+def test_the_proof_of_a_semidefinite_matrix_includes_rounding():
+    rng = np.random.default_rng(0)
+    A = rng.standard_normal((N, N))
+    K, other = A @ A.T, np.outer(A[:, 0], A[:, 0])
+    sizes, zero = (np.diag(K), np.diag(other)), np.zeros(N)
+    assert dominated(K, zero, other, 1.1, sizes, 1e-14)
+    assert not dominated(K, zero, other, 1.0, sizes, 1e-14)  # singular: true, and not to be proved in doubles
+    assert not dominated(K, zero, other, 0.9, sizes, 1e-14)
+    wide = np.exp2(rng.integers(-200, 200, N).astype(float))
+    scaled = tuple(size * wide**2 for size in sizes)
+    assert dominated(wide[:, None] * K * wide, zero, wide[:, None] * other * wide, 1.1, scaled, 1e-14)
+
+
+def test_what_can_be_screened():
+    solution = lp_norm.primal([np.eye(2)] * 2, [1, -1], p=2).solve("exact")
+    with pytest.raises(ko.InputError, match="p = 1"):
+        ko.screen(solution)
+    for bad in (None, 1.0, "solution"):
+        with pytest.raises(ko.InputError, match="must be a Solution"):
+            ko.screen(bad)
+    risk = ko.risk(np.eye(2), [1, -1], ko.hinge())
+    with pytest.raises(ko.MethodError, match="l_p ball"):
+        ko.screen(ko.solve(cp.Problem(cp.Minimize(risk))))
