@@ -19,7 +19,7 @@ its own, and MB is the peak of its resident memory, its matrices included. ">=":
 met the gap when its time was up. A peer that is not installed is named as such, and has no row of figures.
 MKLpy needs torch: install both in an environment of their own and give its interpreter.
 
-    python benchmarks/engine.py [--goals P1 P9] [--repeats 3] [--cap 60] [--easymkl-python PATH]
+    python benchmarks/engine.py [--goals P1 P9] [--repeats 3] [--cap 90] [--easymkl-python PATH]
         [--points 2000] [--output engine.json]
 """
 
@@ -36,7 +36,7 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 from mkl_peers import conic, easymkl, libsvm_loop, reduced_gradient
-from mkl_problems import engine, in_process
+from mkl_problems import engine, first_below, in_process
 from rich.console import Console
 from rich.table import Table
 
@@ -124,15 +124,6 @@ class Runs:
         return self.of(conic, cell.peer, *problem, self.cap)
 
 
-def first_below(run, tol):
-    """Return the first entry of a history whose gap is at most `tol`, or the last one."""
-    if "history" not in run:
-        return run
-    met = [entry for entry in run["history"] if entry[1] <= tol]
-    seconds, gap, solves = met[0] if met else run["history"][-1]
-    return {"seconds": seconds, "gap": gap, "solves": solves, "capped": not met, "peak MB": run["peak MB"]}
-
-
 def compare(cell, ours, peer):
     """Return the figures of a cell as one flat record."""
     row = vars(cell) | {f"own {name}": value for name, value in ours.items()}
@@ -146,8 +137,9 @@ def compare(cell, ours, peer):
     reached = row.get("ratio") if cell.quantity == "ratio" else ours.get(cell.quantity)
     at_most = cell.quantity != "ratio" or cell.peer == "float32 array"
     if cell.wanted is not None and reached is not None:
-        certified = ours["gap"] <= cell.tol
-        row["met"] = certified and (reached <= cell.wanted if at_most else reached >= cell.wanted)
+        met = reached <= cell.wanted if at_most else reached >= cell.wanted
+        if met or not (cell.quantity == "ratio" and peer.get("capped")):  # else the cap leaves it open
+            row["met"] = met and ours["gap"] <= cell.tol
     return row
 
 
@@ -185,7 +177,7 @@ def main():
     parser.add_argument("--goals", nargs="*")
     parser.add_argument("--points", type=int, default=2000)
     parser.add_argument("--repeats", type=int, default=3)
-    parser.add_argument("--cap", type=float, default=60.0)
+    parser.add_argument("--cap", type=float, default=90.0)
     parser.add_argument("--easymkl-python", default=sys.executable)
     parser.add_argument("--output", type=Path, default=Path("engine.json"))
     chosen = parser.parse_args()

@@ -21,6 +21,7 @@ import warnings
 from pathlib import Path
 
 import numpy as np
+from mkl_peers import analytic_updates
 from rich.console import Console
 from rich.table import Table
 
@@ -41,31 +42,6 @@ def data(points, kernels):
     chosen = np.random.default_rng(0).permutation(len(digits.data))[:points]
     X, y = digits.data[chosen] / 16, np.where(digits.target[chosen] % 2 == 1, 1.0, -1.0)
     return X, y, [ko.gaussian(np.sqrt(1.2**k / 2)) for k in range(kernels)]
-
-
-def libsvm_loop(Ks, y, p, tol):
-    """The peer: SVC on the combined kernel, then theta_m ~ |w_m|^(2/(p+1)); bounds as in ours."""
-    from sklearn.svm import SVC
-
-    flat = Ks.reshape(len(Ks), -1)
-    theta = np.full(len(Ks), len(Ks) ** (-1 / p))
-    started, history, lower, upper, gap = time.perf_counter(), [], -np.inf, np.inf, 1.0
-    while time.perf_counter() - started < LIMIT:
-        K = (theta @ flat).reshape(Ks.shape[1:])
-        machine = SVC(kernel="precomputed", tol=np.clip(0.1 * gap, 1e-6, 1e-3), cache_size=1000).fit(K, y)
-        support, alpha = machine.support_, machine.dual_coef_[0]
-        forms = np.array([alpha @ (M[np.ix_(support, support)] @ alpha) for M in Ks])
-        fit = K[:, support] @ alpha + machine.intercept_[0]
-        dual_norm = forms.max() if p == 1 else np.linalg.norm(forms, p / (p - 1))
-        lower = max(lower, float(np.abs(alpha).sum()) - dual_norm / 2)
-        upper = min(upper, float(np.maximum(1 - y * fit, 0).sum() + theta @ forms / 2))
-        history.append((time.perf_counter() - started, lower, upper))
-        gap = (upper - lower) / max(1.0, abs(upper))
-        if gap <= tol:
-            break
-        powers = (theta * np.sqrt(forms)) ** (2 / (p + 1))
-        theta = powers / np.linalg.norm(powers, p)
-    return history
 
 
 def clarabel(Ks, y, p):
@@ -126,7 +102,7 @@ def run(name, p, loss_name, points, kernels, pipe):
     Ks = np.asarray(grams) if name in (PEER, CONIC) else None
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     if name == PEER:
-        history = libsvm_loop(Ks, y, p, GAPS[-1])
+        history = analytic_updates(Ks, y, p, GAPS[-1], LIMIT, time.perf_counter).history
     elif name == CONIC:
         history = clarabel(Ks, y, p)
     else:

@@ -25,10 +25,8 @@ from mkl_problems import digits, matrices
 
 TIGHTEST, LOOSEST, SHARE = 1e-6, 1e-3, 0.1  # tolerance of libsvm: this share of the gap, in these bounds
 CACHE = 1000  # MB of libsvm's cache
-GOLDEN, BRACKET = (
-    (np.sqrt(5) - 1) / 2,
-    0.1,
-)  # the line search of SimpleMKL, and its relative length at the end
+GOLDEN = (np.sqrt(5) - 1) / 2  # the line search of SimpleMKL
+BRACKET = 0.1  # its length at the end, relative to the step
 ACTIVE = 1e-8  # weights below are zero, as in SimpleMKL
 PIVOT = 1e-10  # relative to the largest diagonal entry: where the pivoted Cholesky factorisation ends
 
@@ -46,26 +44,29 @@ def _forms(Ks, support, alpha):
 
 
 class Machine:
-    """libsvm at combined kernels, with the bounds that its alpha proves at p."""
+    """libsvm at combined kernels; `history` has (seconds, lower, upper) after every training.
 
-    def __init__(self, Ks, y, p):
+    The bounds are those that alpha and the weights prove for the problem with weights in the l_p ball.
+    """
+
+    def __init__(self, Ks, y, p, clock=time.process_time):
         from numba import njit
         from sklearn.svm import SVC
 
         self.Ks, self.y, self.p, self.svc = Ks, y, p, SVC
         self.flat = Ks.reshape(len(Ks), -1)
         self.forms = njit(_forms, fastmath=True)
-        self.forms(Ks[:1, :2, :2], np.arange(2), np.ones(2))  # compiles
-        self.forms(Ks, np.arange(1), np.ones(1))
-        self.began, self.history = time.process_time(), []
-        self.lower, self.upper, self.gap, self.solves = -np.inf, np.inf, 1.0, 0
+        self.forms(Ks, np.arange(1), np.ones(1))  # compiles
+        SVC(kernel="precomputed").fit(np.eye(2), [-1, 1])
+        self.lower, self.upper, self.gap, self.history = -np.inf, np.inf, 1.0, []
+        self.clock, self.began = clock, clock()
 
     def train(self, theta):
         """Return the value of the machine, and the forms of all kernels."""
         K = (theta @ self.flat).reshape(self.Ks.shape[1:])
         tol = np.clip(SHARE * self.gap, TIGHTEST, LOOSEST)
         machine = self.svc(kernel="precomputed", tol=tol, cache_size=CACHE).fit(K, self.y)
-        support, alpha = machine.support_, machine.dual_coef_[0]
+        support, alpha = machine.support_.astype(np.intp), np.ascontiguousarray(machine.dual_coef_[0])
         coefficients = np.zeros(len(self.y))
         coefficients[support] = alpha
         forms = np.maximum(self.forms(self.Ks, support, alpha), 0)
@@ -74,29 +75,34 @@ class Machine:
         total = float(np.abs(alpha).sum())
         self.lower = max(self.lower, total - norm / 2)
         self.upper = min(self.upper, float(np.maximum(1 - self.y * fit, 0).sum() + theta @ forms / 2))
-        self.gap, self.solves = float((self.upper - self.lower) / self.upper), self.solves + 1
-        self.history.append((self.seconds, self.gap, self.solves))
+        self.gap = float((self.upper - self.lower) / self.upper)
+        self.history.append((self.seconds, float(self.lower), self.upper))
         return total - theta @ forms / 2, forms
 
     @property
     def seconds(self):
-        return time.process_time() - self.began
+        return self.clock() - self.began
 
 
-def libsvm_loop(family, n, m, p, tol, limit):
-    """Return seconds, gap and solves after every update of the weights, until `tol` or `limit` seconds."""
-    X, y = digits(n)
-    machine = Machine(matrices(family, X, m), y, p)
-    theta = np.full(m, m ** (-1 / p))
+def analytic_updates(Ks, y, p, tol, limit, clock=time.process_time):
+    """Return the machine after libsvm and the update theta_m ~ |w_m|^(2/(p+1)) in turn, to `tol`."""
+    machine = Machine(Ks, y, p, clock)
+    theta = np.full(len(Ks), len(Ks) ** (-1 / p))
     while machine.gap > tol and machine.seconds < limit:
         _, forms = machine.train(theta)
         powers = (theta * np.sqrt(forms)) ** (2 / (p + 1))
         theta = powers / np.linalg.norm(powers, p)
-    return {"history": machine.history}
+    return machine
+
+
+def libsvm_loop(family, n, m, p, tol, limit, folder=None):
+    """Return seconds and bounds after every update of the weights, until `tol` or `limit` seconds."""
+    X, y = digits(n, folder)
+    return {"history": analytic_updates(matrices(family, X, m), y, p, tol, limit).history}
 
 
 def reduced_gradient(family, n, m, tol, limit):
-    """Return seconds, gap and solves of SimpleMKL's algorithm after every training."""
+    """Return seconds and bounds of SimpleMKL's algorithm after every training."""
     X, y = digits(n)
     machine = Machine(matrices(family, X, m), y, 1)
     theta = np.full(m, 1 / m)

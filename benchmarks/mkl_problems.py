@@ -101,7 +101,10 @@ def functions(family, X, m):
 
 
 def _send(pipe, run, arguments):
-    found = run(*arguments)
+    try:
+        found = run(*arguments)
+    except MemoryError:
+        found = {"note": "no memory"}
     found["peak MB"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3
     pipe.send(found)
 
@@ -122,6 +125,16 @@ def in_process(run, *arguments):
         found = None
     process.join()
     return found or {"note": f"ended with code {process.exitcode}"}
+
+
+def first_below(run, tol):
+    """Return seconds and gap of the first entry of a history with a gap of at most `tol`, or of the last."""
+    if "history" not in run:
+        return run
+    gaps = [(upper - lower) / abs(upper) for _, lower, upper in run["history"]]
+    k = next((k for k, gap in enumerate(gaps) if gap <= tol), len(gaps) - 1)
+    found = {"seconds": run["history"][k][0], "gap": gaps[k], "solves": k + 1, "capped": gaps[k] > tol}
+    return found | {"peak MB": run["peak MB"]}
 
 
 def engine(family, source, n, m, p, tol, repeats=3, limit=120.0, folder=None, dtype="float64"):
@@ -158,7 +171,10 @@ def engine(family, source, n, m, p, tol, repeats=3, limit=120.0, folder=None, dt
     seconds, last = [], {}
     for _ in range(repeats):
         began = time.process_time()
-        solution = call(n, last)
+        try:
+            solution = call(n, last)
+        except ko.errors.MethodError as error:  # the method does not take a problem of this size
+            return {"note": str(error)[:120]}
         seconds.append(time.process_time() - began)
     return {
         "seconds": float(np.median(seconds)),

@@ -24,6 +24,7 @@ import warnings
 from pathlib import Path
 
 import numpy as np
+from mkl_peers import analytic_updates
 from rich.console import Console
 from rich.table import Table
 
@@ -56,28 +57,6 @@ def clocked(call, times=1):
         result = call()
         seconds.append(time.process_time() - started)
     return min(seconds), result
-
-
-def libsvm_loop(Ks, y, p, tol):
-    """The peer: SVC on the combined kernel, then theta_m ~ |w_m|^(2/(p+1)); its last gap."""
-    from sklearn.svm import SVC
-
-    flat = Ks.reshape(len(Ks), -1)
-    theta = np.full(len(Ks), len(Ks) ** (-1 / p))
-    started, lower, upper, gap = time.process_time(), -np.inf, np.inf, 1.0
-    while time.process_time() - started < LIMIT and gap > tol:
-        K = (theta @ flat).reshape(Ks.shape[1:])
-        machine = SVC(kernel="precomputed", tol=np.clip(0.1 * gap, 1e-6, 1e-3), cache_size=1000).fit(K, y)
-        support, alpha = machine.support_, machine.dual_coef_[0]
-        forms = np.array([alpha @ (M[np.ix_(support, support)] @ alpha) for M in Ks])
-        fit = K[:, support] @ alpha + machine.intercept_[0]
-        dual_norm = forms.max() if p == 1 else np.linalg.norm(forms, p / (p - 1))
-        lower = max(lower, float(np.abs(alpha).sum()) - dual_norm / 2)
-        upper = min(upper, float(np.maximum(1 - y * fit, 0).sum() + theta @ forms / 2))
-        gap = (upper - lower) / max(1.0, abs(upper))
-        powers = (theta * np.sqrt(forms)) ** (2 / (p + 1))
-        theta = powers / np.linalg.norm(powers, p)
-    return gap
 
 
 def gate(Ks):
@@ -140,7 +119,8 @@ def main():
     show(console, f"the gate of {report['GB']:.2g} GB", ("array", "seconds", "passes"), rows)
     rows = []
     for p in NORMS:
-        peer, gap = clocked(lambda p=p: libsvm_loop(Ks, y, p, chosen.gap))
+        loop = analytic_updates(Ks, y, p, chosen.gap, LIMIT)
+        peer, gap = loop.seconds, loop.gap
         cell = call(lambda: Ks, y, p, chosen.gap, chosen.method)
         cell |= {"peer": peer, "peer's gap": gap, "ratio": peer / cell["seconds"]}
         report["calls"][f"p={p:g}"] = cell
