@@ -140,5 +140,14 @@ def all_cached(shape: tuple[int, int, int]) -> bool:
 def chunks(shape: tuple[int, int, int]) -> Iterator[slice]:
     """Return slices that cover the rows of a stack, each of at most CHUNK_BYTES for all matrices together."""
     m, n_points, _ = shape
-    step = max(1, CHUNK_BYTES // (8 * m * n_points))
-    return (slice(start, min(start + step, n_points)) for start in range(0, n_points, step))
+    return pieces(n_points, m * n_points)
+
+
+def pieces(count: int, entries: int, most: int | None = None) -> Iterator[slice]:
+    """Return slices that cover 0..count - 1, for rows of so many float64 entries each.
+
+    A slice has at most CHUNK_BYTES, and at most `most` entries where that is given, but at least one row.
+    """
+    limit = CHUNK_BYTES // 8 if most is None else min(most, CHUNK_BYTES // 8)
+    step = max(1, limit // max(1, entries))
+    return (slice(start, min(start + step, count)) for start in range(0, count, step))

@@ -9,7 +9,10 @@ import numpy as np
 from sklearn.metrics import pairwise
 
 from kernelopt.kernels.base import Kernel
+from kernelopt.kernels.profile import Metric, Profile
 from kernelopt.validation import Array, positive, whole
+
+SMALLEST_WIDTH = 1e-100  # the square of smaller numbers is close to the smallest normal number
 
 
 @dataclass(frozen=True)
@@ -28,6 +31,13 @@ class _Radial(Kernel):
         centre = X.mean(axis=0)
         return (X - centre) / self.width, None if Z is None else (Z - centre) / self.width
 
+    def _profile(self, metric: Metric, power: int, rate: float) -> Profile | None:
+        """Return exp(-rate d / width^power); None for a width whose square is no normal number."""
+        if not SMALLEST_WIDTH < self.width < 1 / SMALLEST_WIDTH:
+            return None
+        rate /= self.width**power
+        return Profile(metric, lambda d: np.exp(d * -rate), 1.0)
+
 
 @dataclass(frozen=True)
 class gaussian(_Radial):
@@ -43,6 +53,9 @@ class gaussian(_Radial):
     def gram(self, X: Array, Z: Array | None) -> Array:
         return np.asarray(pairwise.rbf_kernel(*self._centred(X, Z), gamma=0.5))
 
+    def profile(self) -> Profile | None:
+        return self._profile("sqeuclidean", 2, 0.5)
+
 
 @dataclass(frozen=True)
 class laplacian(_Radial):
@@ -50,6 +63,9 @@ class laplacian(_Radial):
 
     def gram(self, X: Array, Z: Array | None) -> Array:
         return np.asarray(pairwise.laplacian_kernel(*self._centred(X, Z), gamma=1.0))
+
+    def profile(self) -> Profile | None:
+        return self._profile("cityblock", 1, 1.0)
 
 
 @dataclass(frozen=True)
@@ -92,3 +108,6 @@ class identity(Kernel):
 
     def gram(self, X: Array, Z: Array | None) -> Array:
         return np.eye(len(X)) if Z is None else np.zeros((len(X), len(Z)))
+
+    def profile(self) -> Profile:
+        return Profile.constant(0.0, 1.0)
