@@ -119,11 +119,11 @@ class KernelStorage(Storage):
                     K[own] = profile.own
                     yield i, part, K
         others = [i for i in missing if self.profiles[i] is None]
-        right = self._points(columns) if others else None
+        points = self._points(columns) if others else None
         for part in parts if others else []:
             left, own = self._points(rows[part]), np.nonzero(rows[part, None] == columns)
             for i in others:
-                K = np.array(self._between(i, left, right))
+                K = np.array(self._between(i, left, points))
                 # k(X, Z) treats Z as other points, for which `identity()` is zero; x_i and z_i are the same.
                 K[own] = self.diagonals[i, rows[part][own[0]]]
                 yield i, part, K
@@ -161,13 +161,10 @@ class KernelStorage(Storage):
 
     @cached_array
     def diagonals(self) -> Array:
-        profiles = [p and np.full(self.n_points, p.own) for p in self.profiles]
-        return np.stack(
-            [
-                np.asarray(k.diagonal(self.X)) if known is None else known
-                for k, known in zip(self.kernels, profiles, strict=True)
-            ]
-        )
+        found = np.empty(self.shape[:2])
+        for i, (kernel, profile) in enumerate(zip(self.kernels, self.profiles, strict=True)):
+            found[i] = kernel.diagonal(self.X) if profile is None else profile.own
+        return found
 
     @property
     def known_semidefinite(self) -> bool:
