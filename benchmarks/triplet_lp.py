@@ -1,9 +1,15 @@
 """How the triplet programme grows, and what it costs to write it out naively.
 
 T in {200, 2000, 20000} triplets and m in {30, 300} kernels on 150 points of scikit-learn's digits, weak
-Gaussians on single pixels and the identity: seconds to build the programme, seconds to solve it to a
-certified gap, and the peak memory of a process of its own: by column generation, by HiGHS on the whole
-programme, and written entry by entry in cvxpy. Read the ratios, not the seconds.
+Gaussians on single pixels and the identity. Each method runs in a process of its own: seconds to build the
+programme, seconds to solve it to a certified gap, seconds of the processor for both, and the peak memory.
+
+* cone="dominant": by the interior-point method, by column generation, by HiGHS on the whole programme (the
+  peer), and written entry by entry in cvxpy.
+* cone="psd" on 85 points: by the interior-point method, and by SCS on the semidefinite programme (the peer).
+
+Read the ratios to the peer, not the seconds. They are ratios of the seconds of the processor: those of the
+clock depend on what else the machine does. "> r" means that the peer was ended at the limit.
 
     python benchmarks/triplet_lp.py [--limit 120] [--output triplet_lp.json]
 """
@@ -11,6 +17,7 @@ programme, and written entry by entry in cvxpy. Read the ratios, not the seconds
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import multiprocessing
 import resource
@@ -22,18 +29,29 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-POINTS, GAMMA1, GAMMA2 = 150, 0.1, 0.01
-OURS, WORDS, NAIVE = "kernelopt", "kernelopt, HiGHS on the whole programme", "entry by entry in cvxpy"
+POINTS, GAMMA1, GAMMA2 = {"dominant": 150, "psd": 85}, 0.1, 0.01
+NAIVE = "entry by entry in cvxpy"
+HIGHS, SCS = "HiGHS on the whole programme", "SCS on the semidefinite programme"
+OPTIONS = {  # of `solve`
+    HIGHS: {"solver": "HIGHS"},
+    SCS: {"solver": "SCS"},
+    "column-generation": {"method": "column-generation"},
+    "interior-point": {"method": "interior-point"},
+}
+METHODS = {
+    "dominant": (HIGHS, NAIVE, "column-generation", "interior-point"),  # the peer first
+    "psd": (SCS, "interior-point"),
+}
 
 
-def data(size, kernels):
+def data(size, kernels, points):
     """Kernels on the digits' liveliest pixels, and triplets of their labels."""
     from sklearn.datasets import load_digits
 
     import kernelopt as ko
 
     digits = load_digits()
-    chosen = np.random.default_rng(0).permutation(len(digits.data))[:POINTS]
+    chosen = np.random.default_rng(0).permutation(len(digits.data))[:points]
     X, y = digits.data[chosen] / 16, digits.target[chosen]
     pixels = np.argsort(-X.var(axis=0))[: -(-kernels // 6)]
     weak = ko.per_feature([ko.gaussian(w) for w in (0.05, 0.1, 0.2, 0.4, 0.8, 1.6)], pixels.size)
@@ -55,33 +73,33 @@ def naive(grams, triplets):
     return cp.Problem(cp.Minimize(objective), constraints)
 
 
-def run(name, size, kernels, pipe):
+def run(name, cone, size, kernels, pipe):
     """Build and solve once in this process, and send back the seconds and the memory."""
     import cvxpy as cp
 
     from formulations import triplet_lp
 
     warnings.simplefilter("ignore")
-    grams, triplets = data(size, kernels)
+    grams, triplets = data(size, kernels, POINTS[cone])
     np.asarray(grams)  # evaluated beforehand: it is the same for all
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    started = time.perf_counter()
+    started, processor = time.perf_counter(), time.process_time()
     if name == NAIVE:
         problem = naive(grams, triplets)
         built = time.perf_counter()
-        pipe.send({"build": built - started})
+        pipe.send({"build": built - started, "before": processor})
         problem.get_problem_data(cp.HIGHS)
         value, gap = problem.solve(solver=cp.HIGHS), float("nan")
     else:
-        programme = triplet_lp.kernel_design(grams, triplets, gamma1=GAMMA1, gamma2=GAMMA2)
+        programme = triplet_lp.kernel_design(grams, triplets, gamma1=GAMMA1, gamma2=GAMMA2, cone=cone)
         built = time.perf_counter()
-        pipe.send({"build": built - started})
-        options = {"solver": "HIGHS"} if name == WORDS else {}
-        solution = programme.solve(**options)
+        pipe.send({"build": built - started, "before": processor})
+        solution = programme.solve(**OPTIONS[name])
         value, gap = solution.value, solution.gap
     pipe.send(
         {
             "solve": time.perf_counter() - built,
+            "processor": time.process_time() - processor,
             "value": float(value),
             "gap": float(gap),
             "megabytes": (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1e3,
@@ -89,11 +107,12 @@ def run(name, size, kernels, pipe):
     )
 
 
-def cell(name, size, kernels, limit):
+def cell(name, cone, size, kernels, limit):
     """What a process of its own reported within the limit."""
     context = multiprocessing.get_context("spawn")
     ours, theirs = context.Pipe(duplex=False)
-    process = context.Process(target=run, args=(name, size, kernels, theirs))
+    children = resource.getrusage(resource.RUSAGE_CHILDREN)
+    process = context.Process(target=run, args=(name, cone, size, kernels, theirs))
     process.start()
     theirs.close()
     found, deadline = {}, time.perf_counter() + limit
@@ -104,7 +123,19 @@ def cell(name, size, kernels, limit):
         pass
     process.terminate()
     process.join()
+    if "before" in found:  # also of a process that was ended: what it has spent without imports and data
+        ended = resource.getrusage(resource.RUSAGE_CHILDREN)
+        whole = ended.ru_utime + ended.ru_stime - children.ru_utime - children.ru_stime
+        found["spent"] = whole - found.pop("before")
     return found
+
+
+def ratio(found, peer):
+    """The seconds of the processor of the peer over those of a method, or a bound of it."""
+    if "processor" not in found or "spent" not in peer:
+        return ""
+    over = "" if "processor" in peer else "> "
+    return f"{over}{peer.get('processor', peer['spent']) / found['processor']:.3g}x"
 
 
 def main():
@@ -112,32 +143,35 @@ def main():
     parser.add_argument("--limit", type=float, default=120.0, help="seconds that a cell may take")
     parser.add_argument("--sizes", type=int, nargs="+", default=[200, 2000, 20000])
     parser.add_argument("--kernels", type=int, nargs="+", default=[30, 300])
+    parser.add_argument("--cones", nargs="+", default=list(METHODS), choices=list(METHODS))
     parser.add_argument("--output", default="triplet_lp.json")
     chosen = parser.parse_args()
     console, report = Console(width=130), {}
     shown = Table(
-        title=f"triplet LP on {POINTS} points; ratios to '{NAIVE}'; - is more than {chosen.limit:g} s"
+        title=f"triplet programmes; ratios of processor time to the peer; - is more than {chosen.limit:g} s"
     )
-    for column in ("T", "m", "method", "build", "solve", "MB", "value", "gap"):
-        shown.add_column(column, justify="left" if column == "method" else "right", no_wrap=True)
-    for size in chosen.sizes:
-        for kernels in chosen.kernels:
-            cells = {}
-            for name in (NAIVE, WORDS, OURS):
-                with console.status(f"T = {size}, m = {kernels}: {name}"):
-                    cells[name] = cell(name, size, kernels, chosen.limit)
-            for name, found in cells.items():
-                row = []
-                for part in ("build", "solve"):
-                    mine, theirs = found.get(part), cells[NAIVE].get(part)
-                    ratio = "" if name == NAIVE or not (mine and theirs) else f" ({theirs / mine:.0f}x)"
-                    row.append("-" if mine is None else f"{mine:.2f} s{ratio}")
-                numbers = [
-                    f"{found[k]:{f}}" if k in found else "-"
-                    for k, f in (("megabytes", ".0f"), ("value", ".6g"), ("gap", ".0e"))
-                ]
-                shown.add_row(str(size), str(kernels), name, *row, *numbers)
-                report[f"T={size}, m={kernels}, {name}"] = found
+    for column in ("cone", "T", "m", "method", "build", "solve", "processor", "ratio", "MB", "value", "gap"):
+        shown.add_column(column, justify="left" if column in ("cone", "method") else "right", no_wrap=True)
+    formats = {
+        "build": ".2f",
+        "solve": ".2f",
+        "processor": ".2f",
+        "megabytes": ".0f",
+        "value": ".6g",
+        "gap": ".0e",
+    }
+    for cone, size, kernels in itertools.product(chosen.cones, chosen.sizes, chosen.kernels):
+        peer = {}
+        for name in METHODS[cone]:
+            with console.status(f"{cone}, T = {size}, m = {kernels}: {name}"):
+                found = cell(name, cone, size, kernels, chosen.limit)
+            peer = found if name == METHODS[cone][0] else peer
+            compared = ratio(found, peer)
+            texts = {key: f"{found[key]:{f}}" if key in found else "-" for key, f in formats.items()}
+            times = [texts[key] for key in ("build", "solve", "processor")]
+            others = [texts[key] for key in ("megabytes", "value", "gap")]
+            shown.add_row(cone, str(size), str(kernels), name, *times, compared, *others)
+            report[f"{cone}, T={size}, m={kernels}, {name}"] = {**found, "ratio": compared}
     console.print(shown)
     Path(chosen.output).write_text(json.dumps(report, indent=1))
     console.print(f"written: {chosen.output}")

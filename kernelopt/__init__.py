@@ -85,6 +85,7 @@ from kernelopt.methods import (
 )
 from kernelopt.numerics import rounding
 from kernelopt.numerics.norms import conjugate_exponent, lp_length
+from kernelopt.solution_path import Path, path
 from kernelopt.structure import Expansion, Structure, expand
 from kernelopt.validation import (
     as_classes,
@@ -148,6 +149,7 @@ __all__ = [
     "Outcome",
     "PackageWarning",
     "ParameterError",
+    "Path",
     "Planted",
     "Programme",
     "Risk",
@@ -204,6 +206,7 @@ __all__ = [
     "one_class",
     "one_of",
     "p_norm",
+    "path",
     "per_feature",
     "polynomial",
     "positive",

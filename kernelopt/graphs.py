@@ -5,14 +5,17 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TYPE_CHECKING
 
-import networkx as nx
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import eigh
 
 from kernelopt.errors import InputError
 from kernelopt.validation import Array, as_float_array, as_list, positive
+
+if TYPE_CHECKING:
+    import networkx as nx
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -52,6 +55,8 @@ class diffusion:
     beta: float
 
     def __post_init__(self) -> None:
+        import networkx as nx  # here, since importing kernelopt should be quick
+
         if not isinstance(self.graph, nx.Graph) or self.graph.is_directed():
             raise InputError(
                 f"graph must be an undirected networkx graph, got {type(self.graph).__name__}. Use "
@@ -88,6 +93,8 @@ class diffusion:
 
     @cached_property
     def _gram(self) -> Array:
+        import networkx as nx
+
         K = np.zeros((len(self.graph), len(self.graph)))
         for nodes in nx.connected_components(self.graph):
             order = sorted(nodes, key=self._index.__getitem__)

@@ -213,5 +213,5 @@ def plot_duality(
     ax.set_xlabel("dual variables on the path")
     ax.set_ylabel("value")
     ax.set_title("Weak duality")
-    ax.legend(fontsize=9, loc="best", frameon=False)
+    ax.legend(loc="best", frameon=False)
     return ax

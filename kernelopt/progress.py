@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from rich.console import Console
-from rich.status import Status
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rich.status import Status
 
 QUIET = 2.0  # seconds of a call before its first line appears: short calls print nothing
 
@@ -12,6 +14,8 @@ class ProgressLine:
     """One line on standard error that is overwritten as a call proceeds."""
 
     def __init__(self) -> None:
+        from rich.console import Console  # here, since importing kernelopt should be quick
+
         self.console = Console(stderr=True)
         self._status: Status | None = None
         self._line = ""

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.collected import problems_built
 from tests.pages import printed_by, python_blocks
 from tests.test_theory import PAGES, facts_of, name_of
 
@@ -27,8 +28,10 @@ def slug(name):
 @pytest.mark.parametrize("cited", SECTIONS)
 def test_counterexamples_print_what_the_page_says(cited):
     namespace = {}
-    for source, said in python_blocks(SECTIONS[cited]):
-        assert printed_by(source, "errata.md", namespace) == (said or "")
+    with problems_built("errata.md") as built:
+        for source, said in python_blocks(SECTIONS[cited]):
+            assert printed_by(source, "errata.md", namespace) == (said or "")
+    assert not built.check_duals()
 
 
 @pytest.mark.parametrize("cited", SECTIONS)

@@ -8,12 +8,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tests.collected import problems_built
+
 EXAMPLES = Path(__file__).parents[1] / "examples"
 
 
 def test_fused_tasks_is_certified_and_balances_the_two_tasks(capsys):
-    space = runpy.run_path(str(EXAMPLES / "fused_tasks.py"))
+    with problems_built("fused_tasks.py") as built:
+        space = runpy.run_path(str(EXAMPLES / "fused_tasks.py"))
     assert space["solution"].gap <= 1e-5
+    assert built.problems and not built.check_duals()
     relative = [
         float(r.value / v)
         for r, v in zip((space["classify"], space["regress"]), space["levels"], strict=True)
@@ -35,7 +39,9 @@ def test_sparsity_experiment_compares_all_norms(tmp_path, capsys):
     space = runpy.run_path(str(EXAMPLES / "sparsity_experiment.py"))
     picture = tmp_path / "picture.png"
     arguments = ["--repetitions", "1", "--points", "24", "--evaluation", "400", "--jobs", "1"]
-    found = space["main"]([*arguments, "--output", str(picture)])
+    with problems_built("sparsity_experiment.py") as built:
+        found = space["main"]([*arguments, "--output", str(picture)])
+    assert built.problems and not built.check_duals()
     results = found[24]
     assert results.shape == (1, len(space["INFORMATIVE"]), len(space["NORMS"]), 3)
     assert (results[..., 0] >= 0.5 * space["BAYES"]).all() and (results[..., 0] <= 0.6).all()
@@ -48,9 +54,11 @@ def test_sparsity_experiment_compares_all_norms(tmp_path, capsys):
 def test_comparisons_learn_from_training_points(tmp_path, capsys):
     space = runpy.run_path(str(EXAMPLES / "comparisons.py"))
     picture = tmp_path / "picture.png"
-    found = space["main"](
-        ["--splits", "1", "--triplets", "40", "--test-triplets", "200", "--output", str(picture)]
-    )
+    arguments = ["--splits", "1", "--triplets", "40", "--test-triplets", "200", "--output", str(picture)]
+    with problems_built("comparisons.py") as built:
+        found = space["main"](arguments)
+    large = built.check_duals()  # programmes of the kind of the README's, which is smaller
+    assert {type(problem).__name__ for problem in large} == {"TripletProgramme"}
     assert set(found) == {"wine", "iris"}
     for scores, counts, d in found.values():
         assert (scores > 0.6).all() and (scores <= 1.0).all() and (counts >= 1).all() and (counts <= d).all()
@@ -61,7 +69,9 @@ def test_linear_functional_says_where_it_overfits(tmp_path, capsys):
     space = runpy.run_path(str(EXAMPLES / "linear_functional.py"))
     picture = tmp_path / "picture.png"
     arguments = ["--splits", "1", "--features", "2", "--points", "90", "--jobs", "1"]
-    (found,) = space["main"]([*arguments, "--output", str(picture)])
+    with problems_built("linear_functional.py") as built:
+        (found,) = space["main"]([*arguments, "--output", str(picture)])
+    assert built.problems and not built.check_duals()
     assert {convention for _, convention in found} == {"mean", "sum", ""}
     assert all(accuracy > 0.5 for name, (accuracy, _, _) in found.items() if "LFS" not in name[0])
     for convention in ("mean", "sum"):  # free weights fit the training points best
@@ -80,7 +90,9 @@ def indefinite():
 def test_indefinite_similarities_certify_every_method(indefinite, tmp_path, capsys):
     picture = tmp_path / "picture.png"
     sizes = ["--points", "10", "--splits", "1", "--costs", "1", "--rhos", "1", "--jobs", "1"]
-    found = indefinite["main"](["--data", "wine", *sizes, "--figure", str(picture)])
+    with problems_built("indefinite_similarities.py") as built:
+        found = indefinite["main"](["--data", "wine", *sizes, "--figure", str(picture)])
+    assert built.problems and not built.check_duals()
     assert set(found) == set(indefinite["NAMES"]) and len(found) == 9 + 6
     outcomes = [outcome for of_method in found.values() for outcome in of_method]
     assert all(0 <= score <= 1 for o in outcomes for score in (o.accuracy, o.f_score))

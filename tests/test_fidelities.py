@@ -139,6 +139,11 @@ class loose(entrywise_huber):
         return cp.sum_squares(cp.vec(U, order="F")) / 2, [cp.abs(U) <= self.delta / 2]
 
 
+class wide(entrywise_huber):
+    def conjugate_expression(self, U):
+        return cp.sum_squares(cp.vec(U, order="F")) / 2, [cp.abs(U) <= 2 * self.delta]
+
+
 class small(entrywise_huber):
     def trace_bound(self, value, identity):
         return 0.5 * super().trace_bound(value, identity)
@@ -163,6 +168,7 @@ class short(proximal_huber):
         (unbounded, r"L\(D\) \+ L\*\(U\) >= <U, D> for projected U: not so"),
         (far, "the expression has the value of L: not so"),
         (loose, "`project` returns points of its domain: not so"),
+        (wide, r"L\(D\) is the largest <U, D> - `conjugate_expression`: not so"),
         (small, "`trace_bound` is not below <I, D>: not so"),
         (flat, "the square of a `scale` touches L from above: not so"),
         (short, "the proximal operator finds the minimum: not so"),

@@ -167,6 +167,15 @@ def value_half_way(first, last):
     return LABELS @ alpha - alpha @ alpha / 2 - np.linalg.norm(s) / 2
 
 
+@pytest.mark.parametrize("size", [10, 18])
+def test_the_legend_has_the_font_of_the_style(size):
+    """A lecture sets font.size, and every text of the figure follows it."""
+    with mpl.rc_context({"font.size": size}):
+        ax = Figure().subplots()
+        plot_duality(ball_problem(), [np.zeros(3), LABELS], points=3, ax=ax)
+        assert {text.get_fontsize() for text in ax.get_legend().get_texts()} == {size}
+
+
 def test_between_solutions_the_primal_is_that_of_the_points_between():
     problem = ball_problem()
     first, last = ko.solve(problem, "exact", tol=1e-3), ko.solve(problem, "exact", tol=1e-8)

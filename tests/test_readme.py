@@ -6,19 +6,23 @@ from pathlib import Path
 
 import pytest
 
+from tests.collected import problems_built
 from tests.pages import printed_by, python_blocks
 
 README = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
 COMMANDS = ['pip install -e ".[plot]" && kernelopt demo', 'pip install -e ".[test]" && pytest']
 
 
-def test_blocks_run_and_print_what_the_readme_says():
+def test_blocks_run_and_print_what_the_readme_says_and_the_duals_have_the_same_values():
     namespace = {}
     blocks = python_blocks(README)
     assert blocks
-    for source, said in blocks:
-        printed = printed_by(source, "README.md", namespace)
-        assert said is None or printed == said
+    with problems_built("README.md") as built:
+        for source, said in blocks:
+            printed = printed_by(source, "README.md", namespace)
+            assert said is None or printed == said
+    large = built.check_duals()
+    assert len(large) == 2  # tests.duality.test_large has their duals
 
 
 @pytest.mark.parametrize("command", COMMANDS)

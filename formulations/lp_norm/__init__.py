@@ -16,6 +16,7 @@ from formulations.lp_norm.elastic_net import elastic_net
 from formulations.lp_norm.examples import CATALOGUE
 from formulations.lp_norm.non_isotropic import non_isotropic
 from formulations.lp_norm.one_class import one_class
+from formulations.lp_norm.path import path
 from formulations.lp_norm.primal import primal
 from formulations.lp_norm.theorem_1 import Ivanov, Tikhonov, ivanov_from_tikhonov, tikhonov_from_ivanov
 from formulations.lp_norm.tikhonov import tikhonov
@@ -29,6 +30,7 @@ __all__ = [
     "ivanov_from_tikhonov",
     "non_isotropic",
     "one_class",
+    "path",
     "primal",
     "tikhonov",
     "tikhonov_from_ivanov",

@@ -149,11 +149,13 @@ def comparison_data(
     ko.one_of(cone, "cone", get_args(Cone), "Without one of them the trace may run to minus infinity.")
     S = np.unique(rows) if points is None else with_triplets(points, rows, stack.n_points)
     first, second = np.triu_indices(S.size, 1)
-    D = stack.entries(rows[:, 0], rows[:, 1]) - stack.entries(rows[:, 0], rows[:, 2])
     if cone == "dominant":
-        seen = stack.entries(np.concatenate([S, S[first]]), np.concatenate([S, S[second]])).T
+        entries = stack.entries(np.concatenate([S, S[first]]), np.concatenate([S, S[second]]))
+        seen = np.ascontiguousarray(entries.T)
         diagonal = seen[: S.size]
+        D = differences(seen[S.size :], np.searchsorted(S, rows), S.size)
     else:
+        D = (stack.entries(rows[:, 0], rows[:, 1]) - stack.entries(rows[:, 0], rows[:, 2])).T
         first = second = first[:0]
         block = stack.block(S)
         seen = block.vectorized() if cone == "psd" else np.zeros((0, len(stack)))
@@ -169,12 +171,23 @@ def comparison_data(
         ko.positive(gamma2, "gamma2", allow_zero=True),
         ko.positive(margin, "margin"),
         cone,
-        np.asarray(D.T),
+        np.asarray(D),
         np.asarray(diagonal),
         np.asarray(seen),
         first,
         second,
     )
+
+
+def differences(off: Array, places: Index, n: int) -> Array:
+    """Return K_p(i, j) - K_p(i, k) from the entries above the diagonal, for triplets of places in 0..n-1."""
+    i, j, k = places.T
+
+    def pair(a: Index, b: Index) -> Index:
+        low, high = np.minimum(a, b), np.maximum(a, b)
+        return np.asarray(low * (2 * n - low - 1) // 2 + high - low - 1)  # the row of off of (low, high)
+
+    return np.asarray(off[pair(i, j)] - off[pair(i, k)])
 
 
 def with_triplets(points: ArrayLike, triplets: Index, n_points: int) -> Index:

@@ -12,7 +12,7 @@ import scipy.sparse as sp
 import kernelopt as ko
 from formulations.triplet_lp.comparison_data import ComparisonData
 from formulations.triplet_lp.dual import dual
-from formulations.triplet_lp.method.column_generation import TripletProgramme
+from formulations.triplet_lp.method import TripletProgramme
 
 PAPER = "Fung, Rosales, Rao (2007)"
 

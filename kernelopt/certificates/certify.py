@@ -27,6 +27,7 @@ from kernelopt.certificates.upper.feasibility import FeasibleSet
 from kernelopt.certificates.upper.violations import Violation
 from kernelopt.structure.evaluation import Evaluator, Given, sum_of_magnitudes
 from kernelopt.structure.gate import check_problem, check_values
+from kernelopt.structure.relaxed_cones import RelaxedCones
 from kernelopt.structure.structure import Point, Structure
 from kernelopt.threads import Watch
 from kernelopt.validation import Array, boolean
@@ -142,6 +143,7 @@ def certificate_at(
     bounds: Bounds | None = None,
     watch: Watch | None = None,
     conic: bool = True,
+    cones: RelaxedCones | None = None,
 ) -> Certificate:
     """Return the certificate of a problem given as a Structure; `certify` describes the bounds.
 
@@ -161,12 +163,14 @@ def certificate_at(
         Called while the conic solves run; it may raise to end them.
     conic : bool, default True
         Whether conic solves are allowed. Without them a bound may be missing.
+    cones : RelaxedCones, optional
+        A relaxation of the large matrix inequalities, in the place of which conic solves hold it.
     """
     # The candidate may be extreme: a bound that overflows is discarded.
     with np.errstate(all="ignore"):
         gap_floor = floor(structure)
         evaluator = Evaluator(structure, given, watch)
-        feasible_set = FeasibleSet(evaluator, watch, conic)
+        feasible_set = FeasibleSet(evaluator, watch, conic, cones)
         residuals = {} if start is None else {v.name: v.size for v in feasible_set.at(start)}
         point, remaining = feasible_set.nearest(start)
         attained, choices = structure.sign * np.inf, list(choices)
@@ -183,7 +187,7 @@ def certificate_at(
         if structure.risks and given is None and machines:
             choices.append([machine.alpha for machine in machines])
         bound, route, used = best_bound(
-            structure, choices or [[]], bounds, watch, conic, structure.sign * attained
+            structure, choices or [[]], bounds, watch, conic, structure.sign * attained, cones
         )
     if bound.ray is not None and np.isfinite(attained):
         bound = Bound(-np.inf, "a ray claims that the problem is infeasible, and a feasible point is known")

@@ -15,6 +15,7 @@ from kernelopt.conic.ladder import ladder, run_solver
 from kernelopt.errors import Stopped
 from kernelopt.structure.expansion import copied_on_face
 from kernelopt.structure.pieces import read_pieces, size_multipliers
+from kernelopt.structure.relaxed_cones import RelaxedCones
 from kernelopt.structure.structure import Structure
 from kernelopt.structure.trees import replaced
 from kernelopt.structure.units import Units
@@ -23,13 +24,18 @@ from kernelopt.validation import Array
 
 
 def constraint_multipliers(
-    structure: Structure, alphas: list[Array], watch: Watch | None = None, conic: bool = True
+    structure: Structure,
+    alphas: list[Array],
+    watch: Watch | None = None,
+    conic: bool = True,
+    cones: RelaxedCones | None = None,
 ) -> list[list[Any]] | None:
     """Return the multipliers of the relaxation in which minorants at alpha replace the risks.
 
     At the optimal alpha they are multipliers of the problem itself. They are computed in closed form where
     the relaxation has one, or by the search of `near_bound`, and otherwise by one conic solve, if `conic`.
-    None where none of these applies, and where `watch` ended the solve.
+    None where none of these applies, and where `watch` ended the solve. With `cones` the conic solve holds a
+    relaxation of the large matrix inequalities.
     """
     if len(alphas) != len(structure.risks):
         return None
@@ -54,7 +60,7 @@ def constraint_multipliers(
     try:
         with quietly(watch):
             copies = [
-                copied_on_face(constraint, substitutes, Units(), i)
+                copied_on_face(constraint, substitutes, Units(), i, cones)
                 for i, constraint in enumerate(constraints)
             ]
             whole = structure.lifted.objective

@@ -5,9 +5,10 @@ from __future__ import annotations
 import heapq
 import math
 from collections.abc import Iterable
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
-import networkx as nx
+if TYPE_CHECKING:
+    import networkx as nx
 
 Node: TypeAlias = tuple[int, int]
 Arc: TypeAlias = tuple[Node, Node]
@@ -121,6 +122,8 @@ def implied_arcs(graph: nx.DiGraph) -> set[tuple[Any, Any]]:
     These are the arcs outside its transitive reduction, which is unique. The nodes that a node reaches within
     its weakly connected component are stored as the bits of an integer.
     """
+    import networkx as nx  # here, since importing kernelopt should be quick
+
     part = {u: p for p, nodes in enumerate(nx.weakly_connected_components(graph)) for u in nodes}
     used = [0] * graph.number_of_nodes()
     bit: dict[Any, int] = {}

@@ -6,15 +6,17 @@ import numbers
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
-import networkx as nx
 from numpy.typing import ArrayLike
 
 from kernelopt.comparisons.digraphs import Arc, Arcs, feedback_arcs, implied_arcs, shortest_cycle
 from kernelopt.comparisons.triplets import Triplets, as_triplets
 from kernelopt.errors import ParameterError
 from kernelopt.validation import as_list, is_real, shown
+
+if TYPE_CHECKING:
+    import networkx as nx
 
 Rows: TypeAlias = tuple[int, ...]
 
@@ -109,6 +111,8 @@ class Comparisons:
         The attribute "triplets" of an arc is the tuple of its rows. The graph is frozen; `nx.DiGraph(graph)`
         is a copy that can be changed.
         """
+        import networkx as nx  # here, since importing kernelopt should be quick
+
         rows: dict[Arc, list[int]] = {}
         for row, (i, j, k) in enumerate(self.triplets.tolist()):
             less, more = (min(i, k), max(i, k)), (min(i, j), max(i, j))
@@ -121,6 +125,8 @@ class Comparisons:
     @cached_property
     def consistent(self) -> bool:
         """Whether some symmetric similarity respects all triplets: the graph has no cycle."""
+        import networkx as nx
+
         return bool(nx.is_directed_acyclic_graph(self.graph))
 
     @cached_property
@@ -165,6 +171,8 @@ class Comparisons:
         first is kept. Inside a group only duplicates are listed. Dropping the rows does not change which
         comparisons of two pairs the triplets imply.
         """
+        import networkx as nx
+
         merged = nx.condensation(self.graph)
         group = merged.graph["mapping"]
         between: dict[tuple[int, int], list[int]] = {}
@@ -182,6 +190,8 @@ class Comparisons:
     @cached_property
     def parts(self) -> tuple[Rows, ...]:
         """Rows by weakly connected component of the graph, the largest first. Parts share no pair."""
+        import networkx as nx
+
         part = {
             pair: p for p, pairs in enumerate(nx.weakly_connected_components(self.graph)) for pair in pairs
         }
@@ -216,6 +226,8 @@ class Comparisons:
     @cached_property
     def _groups(self) -> list[tuple[Arcs, list[Arc]]]:
         """The strongly connected components with more than one pair, each with its feedback arcs."""
+        import networkx as nx
+
         groups = []
         for pairs in nx.strongly_connected_components(self.graph):
             if len(pairs) > 1:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import cvxpy as cp
@@ -15,13 +16,13 @@ from kernelopt.duality.model import Model, Row
 from kernelopt.duality.products import labelled, signed
 
 
-def assembled(model: Model, leave_out: Any = None) -> cp.Problem:
-    """Return the maximisation over the multipliers, without the row or the floor of `leave_out`."""
+def assembled(model: Model, leave_out: Sequence[Any] = ()) -> cp.Problem:
+    """Return the maximisation over the multipliers, without the rows and the floors in `leave_out`."""
     constraints = [c for c in parts(model, leave_out).values() if not is_trivial(c)]
     return cp.Problem(cp.Maximize(value_of(model)), constraints)
 
 
-def parts(model: Model, leave_out: Any = None) -> dict[tuple[int, int], Constraint]:
+def parts(model: Model, leave_out: Sequence[Any] = ()) -> dict[tuple[int, int], Constraint]:
     """Return the constraints by where they come from: (number of the piece or the row, position in it)."""
     sources: list[tuple[Any, Any]] = [(piece, of_piece) for piece in model.pieces] + [
         (row, of_row) for row in model.rows.values()
@@ -49,10 +50,10 @@ def value_of(model: Model, side: float = 1.0) -> cp.Expression:
     return cp.Constant(0.0) if total is None else total
 
 
-def of_piece(piece: Any, leave_out: Any) -> list[Constraint]:
+def of_piece(piece: Any, leave_out: Sequence[Any]) -> list[Constraint]:
     """Return the constraints of a piece: its domain and its floor."""
     found = [] if piece.domain is None else list(piece.domain())
-    if piece.floor is not None and piece is not leave_out:
+    if piece.floor is not None and not any(piece is one for one in leave_out):
         multiplier, bound = piece.floor
         expression = bound()
         if expression.shape != multiplier.variable.shape:
@@ -66,9 +67,9 @@ def is_trivial(constraint: Constraint) -> bool:
     return not constraint.variables() and not constraint.parameters() and bool(constraint.value(1e-9))
 
 
-def of_row(row: Row, leave_out: Any) -> list[Constraint]:
+def of_row(row: Row, leave_out: Sequence[Any]) -> list[Constraint]:
     """Return the constraint that the gradient by a variable is zero, or in the dual cone of the variable."""
-    if row is leave_out or row.solved is not None or row.curvature is not None:
+    if any(row is one for one in leave_out) or row.solved is not None or row.curvature is not None:
         return []
     constraint = stated(row)
     return [] if constraint is None else [labelled(constraint, f"d/d {row.name}")]

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import cvxpy as cp
 import numpy as np
 
-from kernelopt.duality.symbols import SAME, dense
+from kernelopt.duality.symbols import SAME, Role, dense
 from kernelopt.duality.written import (
     ONE,
     PRODUCT,
     SUM,
     UNIT,
+    ZERO,
     Written,
     added,
     divided,
@@ -39,20 +41,20 @@ def product(write: Notation, expression: Any) -> Written:
     if traces is not None:
         return traces
     if is_scalar(left) or is_scalar(right):
-        return multiplied(write(left), write(right))
+        return multiplied(write.factor(left), write.factor(right))
     if type(expression).__name__ == "multiply":
-        return multiplied(write(left), write(right), " * ", r" \odot ")
+        return multiplied(write.factor(left), write.factor(right), " * ", r" \odot ")
     constant = collapsed(expression)
     if constant is not None:
         matrix, right = constant
         other = write(right)
         if np.ptp(matrix) == 0 and matrix.ndim == 1:
             return multiplied(number_of(float(matrix[0])), filled("sum(@0)", r"\mathbf{1}^\top @0", other))
-        one = write.symbols.matrix(matrix, str(left.name()))
+        one = write.symbols.matrix(matrix, str(left.name()), Role.SLOPE if matrix.ndim == 1 else Role.FACTOR)
         if one.text == "I":
             return other
     else:
-        one, other = write(left), write(right)
+        one, other = write(left), write.factor(right)
     if left.ndim == 1:
         a = grouped(one, PRODUCT)
         return multiplied(one._replace(text=f"{a.text}'", tex=rf"{a.tex}^\top"), other, "", " ")
@@ -82,7 +84,7 @@ def total(write: Notation, expression: Any) -> Written:
     if arg.size == 1:
         return write(arg)
     if type(arg).__name__ == "multiply" and not any(is_scalar(a) for a in arg.args) and arg.ndim == 2:
-        a, b = (write(part) for part in arg.args)
+        a, b = (write.factor(part) for part in arg.args)
         pair = filled("<@0, @1>", r"\langle @0, @1\rangle", grouped(a, SUM), grouped(b, SUM))
         return pair._replace(minus=a.minus != b.minus)
     if type(arg).__name__ == "abs":
@@ -97,20 +99,29 @@ def square(write: Notation, expression: Any) -> Written:
     """Return |x|^2, or |x|^2 / y, without a second pair of bars around a norm."""
     x, y = expression.args
     inner = write(x)._replace(minus=False)
-    square = power_of(inner, 2) if is_norm(x) or x.size == 1 else filled("|@0|^2", r"\|@0\|_{2}^{2}", inner)
+    if inner.is_zero:
+        return ZERO
+    if is_norm(x) or x.size == 1:
+        square = power_of(inner, 2)
+    elif is_matrix(x):
+        square = filled("|@0|_F^2", r"\|@0\|_{F}^{2}", inner)
+    else:
+        square = filled("|@0|^2", r"\|@0\|_{2}^{2}", inner)
     return divided(square, write(y))
 
 
 def power(write: Notation, expression: Any) -> Written:
     """Return x^p."""
     exponent = float(number(expression.p))
+    if exponent == 0.5:
+        return filled("sqrt(@0)", r"\sqrt{@0}", write(expression.args[0]))
     return ONE if exponent == 0 else power_of(write(expression.args[0]), exponent)
 
 
 def norm(write: Notation, expression: Any, exponent: str = "") -> Written:
     """Return |x|_p; a matrix has the Frobenius norm for p = 2."""
     index = index_of(float(exponent or expression.p))
-    if index.text == "2" and expression.args[0].ndim == 2:
+    if index.text == "2" and is_matrix(expression.args[0]):
         index = Written("F", "F")
     inner = write(expression.args[0])._replace(minus=False)
     return filled(f"|@0|_{index.text}", rf"\|@0\|_{{{index.tex}}}", inner)
@@ -150,6 +161,8 @@ def transposed(write: Notation, expression: Any) -> Written:
 
 def index(write: Notation, expression: Any) -> Written:
     """Return x[i] or X[i:j, k:l]."""
+    if expression.size == expression.args[0].size == 1:
+        return write(expression.args[0])
     inner, key = inside(write(expression.args[0]), UNIT), index_text(expression)
     body = rf"\left({inner.tex}\right)" if "_" in inner.tex else inner.tex
     return Written(f"{inner.text}[{key}]", f"{body}_{{[{key}]}}")
@@ -175,7 +188,9 @@ def power_of(base: Written, exponent: float) -> Written:
     """Return a power."""
     shown = number_of(exponent)
     body = inside(base, UNIT)
-    return Written(f"{body.text}^{shown.signed_text}", f"{body.tex}^{{{shown.signed_tex}}}")
+    outer = re.sub(r"\\left.*\\right.", "", re.sub(r"\\\|.*\\\|", "", body.tex))
+    tex = rf"\left({body.tex}\right)" if "^" in outer else body.tex  # LaTeX has no double exponents
+    return Written(f"{body.text}^{shown.signed_text}", f"{tex}^{{{shown.signed_tex}}}")
 
 
 def collapsed(expression: Any) -> tuple[Array, Any] | None:
@@ -213,6 +228,13 @@ def is_vector_of_matrix(expression: Any) -> bool:
         return False
     shape = expression.args[0].shape
     return len(shape) == 2 and shape[0] == shape[1]
+
+
+def is_matrix(expression: Any) -> bool:
+    """Whether an expression is a matrix, or is written as one: vec(X) is written X."""
+    if type(expression).__name__ in ("Vec", "reshape"):
+        return is_matrix(expression.args[0])
+    return min(expression.shape, default=1) > 1 and expression.ndim == 2
 
 
 def is_norm(expression: Any) -> bool:

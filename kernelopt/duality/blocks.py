@@ -12,6 +12,7 @@ from cvxpy.constraints import PSD, SOC, ExpCone, NonNeg, PowCone3D, PowConeND, Z
 from cvxpy.constraints.constraint import Constraint
 
 from kernelopt.duality.canonical import Cone, ConeForm
+from kernelopt.duality.closed import gradient_of, shrunk
 from kernelopt.duality.forms import Given, Multiplier
 from kernelopt.duality.model import Model, Piece, Row
 from kernelopt.duality.products import labelled, parametric_expression, positive_factor, times
@@ -19,10 +20,13 @@ from kernelopt.errors import DualizationError
 from kernelopt.validation import Array
 
 
-def add_cones(model: Model, form: ConeForm, names: list[str], user: dict[int, cp.Parameter]) -> None:
+def add_cones(
+    model: Model, form: ConeForm, names: list[str], user: dict[int, cp.Parameter], signs: set[int]
+) -> None:
     """Add the multipliers of all cones and the linear objective of a cone form.
 
-    `names` holds the name of each constraint of the user, and `user` the user's parameters by id.
+    `names` holds the name of each constraint of the user, and `user` the user's parameters by id. The
+    constraints at the positions `signs` are those of symmetric matrices that are non-negative by entries.
     """
     for column in form.columns:
         row = model.row_of(column.variable)
@@ -39,7 +43,7 @@ def add_cones(model: Model, form: ConeForm, names: list[str], user: dict[int, cp
             else:
                 model.linear.add_given(np.array([[part.d]]), scale)
     for cone in form.cones:
-        parts = add_cone(model, cone, names)
+        parts = add_cone(model, cone, names, cone.position in signs)
         if cone.position is not None:
             model.of_constraints[-1 - cone.position] = values_of(parts)
         sign = 1.0 if isinstance(cone.constraint, Zero) else -1.0
@@ -112,17 +116,21 @@ def along(given: Given, multiplier: Multiplier) -> cp.Expression:
     return cp.sum(cp.multiply(parametric_expression(given.matrix, given.parameter, y.shape, given.name), y))
 
 
-def add_cone(model: Model, cone: Cone, names: list[str]) -> list[Multiplier]:
-    """Return new multipliers for the arguments of a cone, constrained to the dual cone."""
+def add_cone(model: Model, cone: Cone, names: list[str], symmetric: bool = False) -> list[Multiplier]:
+    """Return new multipliers for the arguments of a cone, constrained to the dual cone.
+
+    That of a linear cone is a symmetric matrix where `symmetric` says so.
+    """
     constraint, user = cone.constraint, cone.position is not None
     label = names[cone.position] if cone.position is not None else cone.atom
     of = f"the constraint {label}" if user else f"the atom {label}"
     options: dict[str, Any] = {"auxiliary": not user}
     shapes = [tuple(arg.shape) for arg in constraint.args]
     if isinstance(constraint, Zero):
-        return [model.multiplier(f"y[{label}]", shapes[0], of, **options)]
+        return [model.multiplier(f"y[{label}]", shapes[0], of, symmetric=cone.symmetric, **options)]
     if isinstance(constraint, NonNeg):
-        return [model.multiplier(f"y[{label}]", shapes[0], of, nonneg=True, **options)]
+        more = {"symmetric": True} if symmetric else {}
+        return [model.multiplier(f"y[{label}]", shapes[0], of, nonneg=True, **more, **options)]
     if isinstance(constraint, PSD):
         if len(shapes[0]) != 2:
             raise DualizationError(
@@ -230,12 +238,10 @@ def add_squares(model: Model, form: ConeForm) -> None:
 def minus_square(row: Row) -> cp.Expression:
     """Return -1/2 sum_j g_j^2 / P_jj, the minimum of 1/2 x'Px + g'x for a diagonal P."""
     diagonal: Any = row.curvature
-    shape = row.variable.shape
-    given_negative = all((one.matrix.data <= 0).all() for one in row.form.given)
-    flip = row.kind == "nonneg" or (row.kind == "free" and row.form.negative and given_negative)
-    g = row.form.times(-1.0) if flip else row.form
-    expression = g.expression(shape, row.symmetric)
-    if row.kind != "free":
+    expression = gradient_of(row)
+    if row.ball is not None:
+        expression = shrunk(expression, row.ball, row.kind)
+    elif row.kind != "free":
         expression = cp.pos(expression)
     flat = cp.vec(expression, order="F") if expression.ndim == 2 else expression
     if np.ptp(diagonal) == 0:

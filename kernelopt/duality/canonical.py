@@ -64,12 +64,15 @@ class Cone:
         The position of the user's constraint that it states, None for one of an atom.
     atom : str
         The atom of an auxiliary constraint.
+    symmetric : bool
+        Whether its multiplier is a symmetric matrix.
     """
 
     constraint: Constraint
     rows: tuple[slice, ...]
     position: int | None
     atom: str
+    symmetric: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,11 +105,16 @@ class ConeForm:
 
 
 class TracingDcp2Cone(Dcp2Cone):  # type: ignore[misc]
-    """`Dcp2Cone` with a record of the atom that made each auxiliary constraint and variable."""
+    """`Dcp2Cone` with a record of the atom that made each auxiliary constraint and variable.
+
+    `symmetric` has the constraints X == R of the squares |X|^2 of symmetric matrices, whose multipliers are
+    symmetric: cvxpy's R has no attributes.
+    """
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
         self.atoms: dict[int, str] = {}
+        self.symmetric: set[int] = set()
 
     def canonicalize_expr(self, expr: Any, args: list[Any], affine_above: bool) -> Any:
         """Return cvxpy's result, after noting the atom of all that is new in it."""
@@ -115,6 +123,9 @@ class TracingDcp2Cone(Dcp2Cone):  # type: ignore[misc]
             name = type(expr).__name__.removesuffix("Approx").lower()
             name = SHORT.get(name, name)
             known = {v.id for arg in args if hasattr(arg, "variables") for v in arg.variables()}
+            whole = getattr(expr, "axis", None) is None
+            if name == "square" and whole and args[0].ndim == 2 and args[0].is_symmetric():
+                self.symmetric |= {constraint.id for constraint in constraints}
             for constraint in constraints:
                 self.atoms.setdefault(constraint.id, name)
                 for variable in constraint.variables():
@@ -172,12 +183,13 @@ def compiled(problem: cp.Problem, quadratic: bool) -> ConeForm | None:
     variables = conic.variables()
     plain = {id(v): cp.Variable(v.shape, name=v.name()) for v in variables}
     originals = {plain[id(v)].id: v for v in variables}
-    constraints, places, atoms = [], dict[int, int | None](), dict[int, str]()
+    constraints, places, atoms, symmetric = [], dict[int, int | None](), dict[int, str](), set[int]()
     for constraint in conic.constraints:
         check_cone(constraint, tracing.atoms.get(constraint.id, ""))
         copy = constraint.copy([replaced(arg, plain) for arg in constraint.args])
         places[copy.id] = position.get(constraint.id)
         atoms[copy.id] = tracing.atoms.get(constraint.id, "")
+        symmetric |= {copy.id} if constraint.id in tracing.symmetric else set()
         constraints.append(copy)
     stuffed = ConeMatrixStuffing(quad_obj=quadratic)
     program, _ = stuffed.apply(cp.Problem(cp.Minimize(replaced(conic.objective.args[0], plain)), constraints))
@@ -191,7 +203,8 @@ def compiled(problem: cp.Problem, quadratic: bool) -> ConeForm | None:
         for arg in constraint.args:
             rows.append(slice(start, start + arg.size))
             start += arg.size
-        cones.append(Cone(constraint, tuple(rows), places[constraint.id], atoms[constraint.id]))
+        id_ = constraint.id
+        cones.append(Cone(constraint, tuple(rows), places[id_], atoms[id_], id_ in symmetric))
     n = program.x.size
     P = sp.csr_array((n, n))
     if quadratic:

@@ -9,7 +9,7 @@ import cvxpy as cp
 import numpy as np
 
 from kernelopt.duality.dualize import dualize
-from kernelopt.duality.layout import WIDTH, broken, entries, latex_array, legend_text
+from kernelopt.duality.layout import WIDTH, broken, latex_array, legend_text, problem_text
 from kernelopt.duality.statement import Statement
 from kernelopt.duality.steps import Derivative, Step
 from kernelopt.threads import COMPILING, quietly
@@ -34,16 +34,16 @@ class Derivation:
 
     @property
     def residual(self) -> float:
-        """The largest residual of a step."""
-        return max(step.residual for step in self.steps)
+        """The largest residual of the steps that were checked, nan where none was."""
+        return max((step.residual for step in self.steps if not step.why_not), default=float("nan"))
 
     def __str__(self) -> str:
-        parts = ["The problem\n" + as_text(self.primal)]
+        parts = ["The problem\n" + problem_text(self.primal)]
         for i, step in enumerate(self.steps, 1):
             lines = [line for part in step.lines for line in broken(part.signed_text, WIDTH, "  ", "      ")]
-            checked = broken(f"check: {step.check}: {step.residual:.1e}", WIDTH, "  ", "    ")
+            checked = broken(f"check: {step.checked}", WIDTH, "  ", "    ")
             parts.append("\n".join([f"{i}. {step.title}", *lines, *checked]))
-        parts.append("The dual\n" + as_text(self.dual))
+        parts.append("The dual\n" + problem_text(self.dual))
         if self.legend:
             parts.append("where\n" + legend_text(self.legend))
         return "\n\n".join(parts)
@@ -56,14 +56,9 @@ class Derivation:
         for i, step in enumerate(self.steps, 1):
             formulas = " \\\\\n".join(f"& {line.signed_tex}" for line in step.lines)
             body = f"\n\n$$\n\\begin{{aligned}}\n{formulas}\n\\end{{aligned}}\n$$" if step.lines else ""
-            rows.append(f"**{i}. {step.title}**{body}\n\nCheck: {step.check}: {step.residual:.1e}.")
+            rows.append(f"**{i}. {step.title}**{body}\n\nCheck: {step.checked}.")
         rows.append(f"**The dual**\n\n$$\n{latex_array(self.dual)}\n$$")
         return "\n\n".join(rows)
-
-
-def as_text(statement: Statement) -> str:
-    """Return a problem as text in one column."""
-    return "\n".join(line for entry in entries(statement, WIDTH, True) or [] for line in entry)
 
 
 def derive(problem: cp.Problem, random_state: Any = 0) -> Derivation:
@@ -90,15 +85,14 @@ def derive(problem: cp.Problem, random_state: Any = 0) -> Derivation:
     Returns
     -------
     Derivation
-        Its `steps` have a `title`, the `lines`, and a `check` with the `residual` that was measured. It
-        prints as text of at most 80 columns, and as LaTeX in a notebook.
+        Its `steps` have a `title`, the `lines`, and a `check` with the `residual` that was measured. Where
+        the numbers of a check cannot be computed, as for a problem without an optimum, the residual is nan
+        and `why_not` says why. It prints as text of at most 80 columns, and as LaTeX in a notebook.
 
     Raises
     ------
     DualizationError
         As `dualize`.
-    SolverError
-        If a number of a check cannot be computed, such as for a problem without an optimum.
 
     Notes
     -----
@@ -119,11 +113,13 @@ def derive(problem: cp.Problem, random_state: Any = 0) -> Derivation:
     The Lagrangian
       L = x[0] + 2 x[1] + y[total] (1 - sum(x))
     The minimum over x
-      min over x >= 0 of (a1 - y[total])'x
+      min over x >= 0 of (c - y[total])'x
         = 0
-        where y[total] <= a1, else -inf
+        where y[total] <= c, else -inf
         (a linear function is bounded below only where its slope is in the dual cone)
     Weak and strong duality
+      min L <= L <= objective
+      max over y[total] of min L = min objective, if there is a strictly feasible point
     >>> derivation.residual < 1e-6
     True
     """

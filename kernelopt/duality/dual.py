@@ -13,13 +13,10 @@ from cvxpy.constraints.constraint import Constraint
 
 from kernelopt.duality.assembly import is_trivial, parts, value_of
 from kernelopt.duality.lagrangian import Read, read_lagrangian
-from kernelopt.duality.layout import latex_problem
-from kernelopt.duality.notation import Notation
+from kernelopt.duality.layout import latex_problem, problem_text
+from kernelopt.duality.naming import Pair, pair_of
 from kernelopt.duality.recovery import primal_point
 from kernelopt.duality.solving import ACCURATE, USABLE, optimize
-from kernelopt.duality.statement import statement_of
-from kernelopt.duality.symbols import Symbols
-from kernelopt.duality.text import problem_text
 from kernelopt.errors import InfeasibleError, KerneloptError, ParameterError, UnboundedError
 from kernelopt.structure.residuals import violation
 from kernelopt.structure.structure import Structure
@@ -113,12 +110,19 @@ class Dual(cp.Problem):  # type: ignore[misc]
         names = {variable.name() for variable in self.variables()}
         return {m.variable.name(): m.of for m in self.read.model.multipliers if m.variable.name() in names}
 
+    @property
+    def _written(self) -> Pair:
+        with COMPILING:
+            return pair_of(self.read.structure, self, self.read)
+
     def __str__(self) -> str:
-        return problem_text(self)
+        if self._read is None:  # made from parts, as `cp.Problem` makes copies
+            return str(super().__str__())
+        written = self._written
+        return problem_text(written.dual, tuple(written.of_dual.items()))
 
     def _repr_latex_(self) -> str:
-        notation = Notation(Symbols({leaf.name() for leaf in (*self.variables(), *self.parameters())}))
-        return latex_problem(statement_of(self, notation))
+        return latex_problem(self._written.dual)
 
     def solve(self, *args: Any, **options: Any) -> Any:
         """Solve the dual and return its value; without arguments by several solvers.

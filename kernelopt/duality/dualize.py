@@ -68,10 +68,12 @@ def dualize(problem: cp.Problem) -> Dual:
     >>> dual = ko.dualize(problem)
     >>> print(dual)
     maximize over y[total]
-        y[total]
+      y[total]
     subject to
-        y[total] <= c  (d/d x)
-        y[total] >= 0
+      0 <= y[total] <= c  (x)
+    <BLANKLINE>
+    where
+      c  (2,)  the coefficients of the objective
     >>> point = dual.recover_primal()[x]
     >>> [round(float(v), 6) + 0.0 for v in point], round(float(dual.dual_values()["total"]), 6)
     ([1.0, 0.0], 1.0)

@@ -37,6 +37,10 @@ class Multiplier:
         then the gradient of the dual function by this multiplier.
     norm : bool
         Whether the dual function depends on it only by a norm, so that nothing is gained by negative entries.
+    bound : bool
+        Whether it is the multiplier of a bound of a variable, which is no constraint of the user either.
+    shares : Multiplier or None
+        The gamma of an alpha, for a risk with a block norm.
     definition : Form, function without arguments or None
         What has replaced it. A function writes the expression anew from the multipliers in it.
     parametric : bool
@@ -52,6 +56,8 @@ class Multiplier:
     auxiliary: bool = False
     solvable: bool = False
     norm: bool = False
+    bound: bool = False
+    shares: Multiplier | None = None
     definition: Form | Callable[[], cp.Expression] | None = None
     parametric: bool = False
     shift: bool = False

@@ -5,7 +5,8 @@ and a vector u in lambda U, and they contribute <u, D> - lambda tau to the Lagra
 becomes |u|_q <= lambda in the dual, where the cones of cvxpy would give auxiliary variables.
 
 The squares |x|^2 / y and x'Y^+x are of that kind too, in x and y together: their sets are
-{(u, v) : |u|^2 / 4 <= -v} and {(u, V) : uu' / 4 <= -V in the order of matrices}.
+{(u, v) : |u|^2 / 4 <= -v} and {(u, V) : uu' / 4 <= -V in the order of matrices}. The reciprocal 1 / x is
+the square 1^2 / x, where u is maximised by hand: lambda / x = max over v >= 0 of 2 sqrt(lambda v) - v x.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ from cvxpy.transforms.indicator import indicator
 from kernelopt.duality.products import positive_factor, signed
 from kernelopt.language.sets import p_norm
 from kernelopt.numerics.norms import conjugate_exponent
+from kernelopt.structure.trees import nodes, number, replaced
 
 LARGEST_NUMERATOR = 8  # of a simple fraction a/b: |x|_(a/b) takes at most four second-order cones an entry
 SAME = 1e-12  # relative: an exponent p / (p - 1) in doubles is this near to its fraction
@@ -71,11 +73,15 @@ def name_of(kind: str, *args: cp.Expression) -> str:
 
 def read_support(node: Any, args: list[cp.Expression]) -> Support | None:
     """Return a node as a `Support`, whose arguments have been replaced by affine ones; None for others."""
-    if not isinstance(node, KINDS) or node.is_constant() or not all(arg.is_affine() for arg in args):
+    reciprocal = is_reciprocal(node)
+    known = reciprocal or isinstance(node, KINDS)
+    if not known or node.is_constant() or not all(arg.is_affine() for arg in args):
         return None
     if any(arg.parameters() for arg in args):  # the cones of cvxpy keep them
         return None
-    if isinstance(node, maximum):
+    if reciprocal:
+        kind, p = "reciprocal", np.nan
+    elif isinstance(node, maximum):
         constants = [arg for arg in args if arg.is_constant()]
         if len(constants) > 1 or len(constants) == len(args):
             return None
@@ -100,6 +106,29 @@ def read_support(node: Any, args: list[cp.Expression]) -> Support | None:
     return Support(stand_in, tuple(args), kind, p)
 
 
+def is_reciprocal(node: Any) -> bool:
+    """Whether a node is 1 / x, entry by entry."""
+    name = type(node).__name__.removesuffix("Approx").lower()
+    return name == "power" and number(node.p) == -1
+
+
+def signless(node: Any, args: list[cp.Expression]) -> cp.Expression | None:
+    """Return x for |x|, sum(x) for |x|_1, of an x that is known to be non-negative; None for others."""
+    if not isinstance(node, abs_atom | norm1) or not args[0].is_nonneg():
+        return None
+    if isinstance(node, abs_atom):
+        return args[0]
+    return cp.sum(args[0]) if getattr(node, "axis", None) is None else None
+
+
+def unsigned(expression: cp.Expression) -> cp.Expression:
+    """Return an expression in which |x| and |x|_1 of non-negative x are x and sum(x)."""
+    simpler = {
+        id(node): signless(node, node.args) for node in nodes(expression) if getattr(node, "args", None)
+    }
+    return replaced(expression, {key: value for key, value in simpler.items() if value is not None})
+
+
 def whole(arg: cp.Expression) -> cp.Expression:
     """Return the matrix of an argument that lists its entries, of which a norm is the same."""
     while isinstance(arg, reshape):
@@ -122,6 +151,10 @@ def without_supports(node: Any, found: list[Support], memo: dict[int, Any], line
         return node
     inner = linear and isinstance(node, AffAtom)
     copies = [without_supports(arg, found, memo, inner) for arg in args]
+    simpler = signless(node, copies)
+    if simpler is not None:
+        memo[id(node)] = simpler
+        return simpler
     square = isinstance(node, quad_over_lin) and copies[1].is_constant() and linear
     support = None if square else read_support(node, copies)
     if support is not None:

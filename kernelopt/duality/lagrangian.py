@@ -55,6 +55,8 @@ class Reader:
 
     def __init__(self, structure: Structure) -> None:
         self.structure, self.model = structure, Model(dpp=structure.problem.is_dpp())
+        leaves = (*structure.variables, *structure.problem.parameters())
+        self.model.names |= {leaf.name() for leaf in leaves}  # no multiplier has the name of a variable
         lifted = structure.lifted
         objective = lifted.objective.args[0]
         self.objective: cp.Expression = -objective if structure.maximize else objective
@@ -63,6 +65,7 @@ class Reader:
         self.parameters = {p.id: p for p in structure.problem.parameters()}
         self.positions: list[int | None] = list(range(len(self.constraints)))
         self.inside = {id(node) for c in self.constraints for node in nodes(c)}
+        self.signs: set[int] = set()  # where self.constraints has the sign of a semidefinite variable
         self.taken: dict[int, Any] = {}
 
     def read(self) -> Read:
@@ -89,7 +92,12 @@ class Reader:
             or not self.objective.is_constant()
         ):
             form = cone_form(self.objective, self.constraints)
-            add_cones(self.model, form, self.names, self.parameters)
+            add_cones(self.model, form, self.names, self.parameters, self.signs)
+            of_bounds = {
+                f"the constraint {self.names[at]}" for at, p in enumerate(self.positions) if p is None
+            }
+            for multiplier in self.model.multipliers:
+                multiplier.bound = multiplier.of in of_bounds
             self.locate(bases)
             for support in supports:
                 add_support(self.model, support)
@@ -212,6 +220,7 @@ class Reader:
             attributes = variable.attributes
             for names, sign in ((("nonneg", "pos"), 1.0), (("nonpos", "neg"), -1.0)):
                 if any(attributes[name] for name in names):
+                    self.signs.add(len(self.constraints))
                     self.constraints.append(sign * variable >= 0)
                     self.positions.append(None)
                     self.names.append(f"{variable.name()} sign")

@@ -8,6 +8,7 @@ from kernelopt.duality.statement import Line, Statement
 
 WIDTH = 80  # columns of a terminal
 COLUMN = 38  # of a problem beside another: two of them, with " | " between, fill 79
+GAP = 4  # columns between the longest constraint and its tag, and before it
 TALL = 3  # lines that an entry may take in a column; where one takes more, the problems stand in rows
 SIGNS = ("==", "<=", ">=", ">>", "<<")  # of relations
 
@@ -16,29 +17,41 @@ def beside(left: Statement, right: Statement) -> str:
     """Return two problems side by side, or one below the other where a column is too narrow for them."""
     columns = [entries(s, COLUMN) for s in (left, right)]
     if any(column is None for column in columns):
-        return "\n\n".join("\n".join(line for entry in entries(s, WIDTH, True) or [] for line in entry)
-                           for s in (left, right))  # fmt: skip
+        return "\n\n".join(map(problem_text, (left, right)))
     a, b = ([line for entry in column or [] for line in entry] for column in columns)
     rows = max(len(a), len(b))
     a, b = a + [""] * (rows - len(a)), b + [""] * (rows - len(b))
     return "\n".join(f"{x:<{COLUMN}} | {y}".rstrip() for x, y in zip(a, b, strict=True))
 
 
-def entries(statement: Statement, width: int, any_height: bool = False) -> list[list[str]] | None:
-    """Return the lines of each entry in a column; None where one does not fit."""
+def problem_text(statement: Statement, legend: Sequence[tuple[str, str]] = ()) -> str:
+    """Return a problem as text in one column, and its data below it."""
+    widest = max((len(line.whole.text) + len(tag_text(line)) + GAP for line in statement.lines), default=0)
+    rows = entries(statement, WIDTH, True, min(WIDTH, widest))
+    text = "\n".join(line for entry in rows or [] for line in entry)
+    return f"{text}\n\nwhere\n{legend_text(legend)}" if legend else text
+
+
+def entries(
+    statement: Statement, width: int, any_height: bool = False, margin: int = 0
+) -> list[list[str]] | None:
+    """Return the lines of each entry in a column; None where one does not fit.
+
+    The tags of the constraints end at the `margin`, by default that of the column.
+    """
     word = "maximize" if statement.maximize else "minimize"
     head = word + (" over " + ", ".join(v.text for v in statement.variables) if statement.variables else "")
     found = [broken(head, width, "", "    "), broken(statement.value.signed_text, width, "  ", "      ")]
     if statement.lines:
         found.append(["subject to"])
-    found += [tagged(line, width) for line in statement.lines]
+    found += [tagged(line, margin or width) for line in statement.lines]
     fits = all(len(line) <= width for entry in found for line in entry)
     return found if any_height or (fits and all(len(entry) <= TALL for entry in found)) else None
 
 
 def tagged(line: Line, width: int) -> list[str]:
     """Return a constraint with its tag at the right margin."""
-    tag = f"({', '.join(part.text for part in line.tag)})" if line.tag else ""
+    tag = tag_text(line)
     lines = broken(line.whole.text, width, "  ", "      ")
     if not tag:
         return lines
@@ -46,6 +59,11 @@ def tagged(line: Line, width: int) -> list[str]:
         lines.append("")
     lines[-1] = f"{lines[-1]}{tag:>{width - len(lines[-1])}}"
     return lines
+
+
+def tag_text(line: Line) -> str:
+    """Return the tag of a constraint in brackets."""
+    return f"({', '.join(part.text for part in line.tag)})" if line.tag else ""
 
 
 def broken(text: str, width: int, first: str, rest: str) -> list[str]:
@@ -74,7 +92,7 @@ def best_break(text: str, width: int) -> int | None:
             bars ^= 1
         if letter == " " and (at <= width or not found):
             nested = depth + bars
-            sign = text[at + 1] in "+-" or text[at + 1 : at + 3] in SIGNS
+            sign = text[at + 1] in "+-" or text[at - 1] == "," or text[at + 1 : at + 3] in SIGNS
             joined = text[at - 1] in "+-*/" or text[at + 1] in "*/" or text[at - 2 : at] in SIGNS
             cost = 2 * nested + (0 if sign else 3) + (4 if joined else 0) + (2 if at < width / 3 else 0)
             found.append((at > width, cost, -at))

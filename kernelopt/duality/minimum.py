@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+import cvxpy as cp
 import numpy as np
 
-from kernelopt.duality.notation import relation
-from kernelopt.duality.statement import ExplicitRisk
+from kernelopt.duality.closed import shrunk
+from kernelopt.duality.model import Shrinkage
+from kernelopt.duality.notation import Notation, relation
+from kernelopt.duality.primal import ExplicitRisk
 from kernelopt.duality.written import (
     PRODUCT,
     UNIT,
@@ -15,6 +18,7 @@ from kernelopt.duality.written import (
     Written,
     added,
     filled,
+    index_of,
     inside,
     multiplied,
     name_of,
@@ -61,9 +65,26 @@ def minimum_lines(minimum: Minimum) -> list[Written]:
     return [*lines, Written(f"  ({minimum.kind})", rf"\quad\left({words}\right)")]
 
 
+def shrinkage_line(found: Shrinkage, notation: Notation) -> Written:
+    """Return the minimum of |g + u| over the u in a ball as a line."""
+    ball = found.ball
+    u, price, g = name_of(ball.u.variable.name()), notation(ball.price.expression), notation(found.g())
+    least = notation(shrunk(found.g(), ball, found.kind))
+    factors = notation.factor(cp.Constant(ball.factors))
+    sign = (" ", r"\,") if factors.text[0].isdigit() else (" * ", r" \odot ")
+    size = added([g, multiplied(factors, u, *sign)])
+    size = filled("(@0)_+", r"\left(@0\right)_{+}", size) if found.kind != "free" else size
+    if ball.p == 2:
+        domain, size = filled("|@0|_2", r"\|@0\|_{2}", u), filled("|@0|_2", r"\|@0\|_{2}", size)
+    else:
+        domain = filled("|@0|", r"|@0|", u)
+        size = filled("|@0|", r"|@0|", size) if found.kind == "free" else size
+    return filled("min over @0 <= @1 of @2 = @3", r"\min_{@0 \leq @1}\ @2 = @3", domain, price, size, least)
+
+
 def risk_minima(risk: ExplicitRisk, dual_loss: Written, domain: list[list[Written]]) -> list[Minimum]:
     """Return the minima over f, z and b of a risk with alpha'(z - f - b)."""
-    alpha = name_of(risk.alpha)
+    alpha = risk.alpha
     slope = filled("@0'", r"@0^\top ", alpha)
     found = []
     if len(risk.functions) == 1:
@@ -102,9 +123,9 @@ def dual_norm_square(forms: list[Written], norm: float) -> Written:
         return Written(f"({text})^2", rf"\left({tex}\right)^{{2}}")
     if norm == 1:
         return Written(f"max({', '.join(texts)})", rf"\max\left({', '.join(texs)}\right)")
-    s = number_of(norm / (norm - 1))
+    s = index_of(norm / (norm - 1))
     text, tex = ", ".join(f"sqrt({t})" for t in texts), ", ".join(rf"\sqrt{{{t}}}" for t in texs)
-    return Written(f"|({text})|_({s.text})^2", rf"\left\|\left({tex}\right)\right\|_{{{s.tex}}}^{{2}}")
+    return Written(f"|({text})|_{s.text}^2", rf"\left\|\left({tex}\right)\right\|_{{{s.tex}}}^{{2}}")
 
 
 def joined(slope: Written, variable: Written) -> Written:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import cvxpy as cp
 import numpy as np
@@ -16,6 +16,39 @@ from kernelopt.structure.affine import Affine, affine
 from kernelopt.validation import Array
 
 Kind = Literal["free", "nonneg", "nonpos", "psd", "nsd"]
+
+
+class Ball(NamedTuple):
+    """The set of a multiplier u of a norm: |u|_q <= price, with 1/p + 1/q = 1; by entries for p = 1.
+
+    Attributes
+    ----------
+    u, price : Multiplier
+    p : float
+    factors : array of shape (size,)
+        The sizes of what u is multiplied by, one unless it has been eliminated.
+    """
+
+    u: Multiplier
+    price: Multiplier
+    p: float
+    factors: Array
+
+
+class Shrinkage(NamedTuple):
+    """The minimum over u in a ball of |g + u|, by entries or in the 2-norm; of (g + u)_+ for x >= 0.
+
+    Attributes
+    ----------
+    ball : Ball
+    g : function without arguments
+    kind : str
+        That of the row of the gradient g.
+    """
+
+    ball: Ball
+    g: Callable[[], cp.Expression]
+    kind: str
 
 
 @dataclass(eq=False)
@@ -34,6 +67,9 @@ class Row:
         Whether the variable is one of the user's, and not one of an atom.
     curvature : array of shape (size,) or None
         The diagonal of the quadratic part, for a variable that is eliminated by it.
+    ball : Ball or None
+        A multiplier of a norm that has been eliminated from a row with a curvature: what counts of the
+        gradient is its distance from the ball.
     solved : Multiplier or None
         The multiplier for which the row was solved. The row is then no constraint of the dual.
     """
@@ -43,6 +79,7 @@ class Row:
     kind: Kind
     user: bool
     curvature: Array | None = None
+    ball: Ball | None = None
     solved: Multiplier | None = None
 
     @property
@@ -68,12 +105,18 @@ class Piece:
         The constraints.
     floor : (Multiplier, function) or None
         The one constraint that a multiplier is at least a convex expression, entry by entry.
+    ball : Ball or None
+        What the floor, or the domain, says of a norm.
+    reciprocal : (Multiplier, Multiplier) or None
+        (v, lambda) where the value is 2 sum sqrt(lambda v), of the reciprocal lambda / x.
     """
 
     value: Callable[[], cp.Expression] | None = None
     domain: Callable[[], list[Constraint]] | None = None
     floor: tuple[Multiplier, Callable[[], cp.Expression]] | None = None
     label: str = ""
+    ball: Ball | None = None
+    reciprocal: tuple[Multiplier, Multiplier] | None = None
 
 
 @dataclass(eq=False)
@@ -93,8 +136,10 @@ class Model:
         variables, each as a function that returns a product that is then zero.
     shifts : dict from variable id to Multiplier
         A shift of the gradient by each variable of the user, zero except in `recovery`.
+    shrinkages : list of Shrinkage
+        The multipliers of norms that have been eliminated beside a square or another norm.
     names : set of str
-        The names of all multipliers.
+        The names of all multipliers, and those of the problem that no multiplier may have.
     dpp : bool
         Whether the problem is DPP, and the dual is to be.
     """
@@ -106,6 +151,7 @@ class Model:
     of_constraints: dict[int, Callable[[], list[Array]]] = field(default_factory=dict)
     complements: list[tuple[str, Callable[[], float]]] = field(default_factory=list)
     shifts: dict[int, Multiplier] = field(default_factory=dict)
+    shrinkages: list[Shrinkage] = field(default_factory=list)
     names: set[str] = field(default_factory=set)
     dpp: bool = True
 
@@ -138,7 +184,8 @@ class Model:
             label = f"{name[:-1]}, {variable.name()}]" if name.endswith("]") else f"{name}[{variable.name()}]"
             self.row_of(variable).form.add(factor * matrix.T, multiplier, scale, label)
         if constant:
-            self.linear.add(factor * read.constant[None, :], multiplier, scale, "b")
+            place = name.partition("[")
+            self.linear.add(factor * read.constant[None, :], multiplier, scale, "b" + place[1] + place[2])
 
     def row_of(self, variable: cp.Variable, user: bool = False) -> Row:
         """Return the row of a variable, which is made where there is none."""

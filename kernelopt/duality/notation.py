@@ -10,8 +10,8 @@ import numpy as np
 from cvxpy.constraints import PSD, SOC, Equality, Inequality
 
 from kernelopt.duality.atoms import WRITERS, alone
-from kernelopt.duality.squares import QuadraticForms
-from kernelopt.duality.symbols import Symbols
+from kernelopt.duality.squares import ProductRoots, QuadraticForms, QuadraticLengths
+from kernelopt.duality.symbols import Role, Symbols
 from kernelopt.duality.written import (
     PRODUCT,
     SUM,
@@ -21,7 +21,9 @@ from kernelopt.duality.written import (
     filled,
     inside,
     latex_name,
+    multiplied,
     name_of,
+    negated,
     word,
 )
 from kernelopt.language.combination import Combination
@@ -55,6 +57,9 @@ class Notation:
             return self.substitutes[id(expression)]
         if isinstance(expression, QuadraticForms):
             return self.forms(expression)
+        if isinstance(expression, ProductRoots):
+            one, other = (self(part) for part in expression.what)
+            return filled("sqrt(@0)", r"\sqrt{@0}", multiplied(one, other, " * ", r" \odot "))
         if isinstance(expression, Combination):
             return self.kernel(expression)
         if isinstance(expression, Difference):
@@ -62,7 +67,7 @@ class Notation:
         if isinstance(expression, cp.Constant):
             return self.symbols.constant(expression)
         if not expression.args:
-            return name_of(self.names.get(expression.id, expression.name()))
+            return self.leaf(expression)
         name = type(expression).__name__.removesuffix("Approx")
         if name in TRANSPARENT:
             return self(expression.args[0])
@@ -73,15 +78,31 @@ class Notation:
         text, tex = (", ".join(getattr(a, side) for a in args) for side in ("signed_text", "signed_tex"))
         return Written(f"{name}({text})", rf"{word(name)}\left({tex}\right)")
 
+    def leaf(self, leaf: Any) -> Written:
+        """Return the name of a variable or a parameter."""
+        name = self.names.get(leaf.id, leaf.name())
+        if isinstance(leaf, cp.Parameter):
+            self.symbols.parameter(leaf, name)
+        return name_of(name)
+
+    def factor(self, expression: Any) -> Written:
+        """Return an expression that multiplies another: a constant has the letter of a factor."""
+        inner = alone(expression)
+        return self.symbols.constant(inner, Role.FACTOR) if isinstance(inner, cp.Constant) else self(inner)
+
     def forms(self, expression: QuadraticForms) -> Written:
         """Return (alpha'K_m alpha)_m, or (alpha'K_m alpha / gamma)_m."""
         alpha = inside(self(expression.alpha), UNIT)
         if is_identity(expression.what[1]):
+            if isinstance(expression, QuadraticLengths):
+                return filled("|@0|", r"\|@0\|_{2}", alpha)
             form = filled("|@0|^2", r"\|@0\|_{2}^{2}", alpha)
             return form if expression.gamma is None else divided(form, self(expression.gamma))
         grams = expression.what[1]
         K = self.symbols.member(self.symbols.stack(grams))
         form = filled("@0' @1 @0", r"@0^\top @1 @0", alpha, K, binds=PRODUCT)
+        if isinstance(expression, QuadraticLengths):
+            form = filled("sqrt(@0)", r"\sqrt{@0}", form)
         if expression.gamma is not None:
             form = divided(form, self(expression.gamma))
         return form if len(grams) == 1 else filled("(@0)_m", r"\left(@0\right)_m", form)
@@ -141,6 +162,8 @@ class Notation:
 def relation(left: Written, right: Written, equal: bool) -> list[Written]:
     """Return the sides of a relation; a zero on the left of an inequality goes to the right."""
     sign = Written("==", "=") if equal else Written("<=", r"\leq")
+    if equal and left.minus and right.is_zero:
+        left = negated(left)
     if left.is_zero and not right.is_zero:
         return [right, sign if equal else Written(">=", r"\geq"), left]
     return [left, sign, right]

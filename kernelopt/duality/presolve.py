@@ -1,24 +1,24 @@
 """The presolve of a dual: multipliers that are determined by others are eliminated.
 
-Three rules are used.
+Four rules are used.
 
 * An equation of an auxiliary variable is solved for a multiplier. So is one of a user's variable for a
-multiplier
-  that belongs to no constraint of the user, such as the matrix of a fidelity.
-* y >= g, where g is convex and the rest of the dual does not gain by a larger y, becomes y = g. cvxpy's rules
-  decide: if the dual with g in the place of y follows them, every part of it is monotone in y.
+  multiplier that belongs to no constraint of the user, such as the matrix of a fidelity.
+* y >= g, where g is convex and the rest of the dual does not gain by a larger y, becomes y = g. Such
+  inequalities for the single entries of y are taken together.
 * A gradient y - g >= 0, by a variable x >= 0, is such an inequality for y.
+* Multipliers of norms and of reciprocals beside squares and quadratic forms are maximised by hand (`closed`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import cvxpy as cp
 from cvxpy.constraints import PSD
 
-from kernelopt.duality.assembly import assembled
+from kernelopt.duality.bounds import gather_floors, replace_by_bound
+from kernelopt.duality.closed import close_reciprocal, shrink
 from kernelopt.duality.forms import Form, Multiplier, Term
 from kernelopt.duality.matrices import coefficient_of, multiple_of_identity
 from kernelopt.duality.model import Model, Piece, Row
@@ -29,9 +29,15 @@ def presolve(model: Model) -> None:
     """Eliminate multipliers from a model by all three rules."""
     while any(solve_row(model, row) for row in model.active()):
         pass
-    while any(replace_floor(model, piece) for piece in model.pieces) or any(
-        replace_by_row(model, row) for row in model.active()
+    while shrink(model):
+        pass
+    while (
+        any(replace_floor(model, piece) for piece in model.pieces)
+        or any(replace_by_row(model, row) for row in model.active())
+        or gather_floors(model)
     ):
+        pass
+    while shrink(model) or close_reciprocal(model):
         pass
 
 
@@ -45,7 +51,7 @@ def solve_row(model: Model, row: Row) -> bool:
         if (factor := coefficient_of(term.matrix, term.multiplier.variable, row.symmetric))
         and term.scale is None
         if len(row.form.of(term.multiplier)) == 1 and term.multiplier.definition is None
-        if (rank := preference(row, term.multiplier)) is not None
+        if (rank := preference(model, row, term.multiplier)) is not None
         if not (model.dpp and multiplies_parameters(model, row, term.multiplier))
     ]
     if not candidates:
@@ -56,13 +62,16 @@ def solve_row(model: Model, row: Row) -> bool:
     return True
 
 
-def preference(row: Row, multiplier: Multiplier) -> int | None:
-    """Return the rank of a multiplier among those that a row may be solved for, None if it may not."""
+def preference(model: Model, row: Row, multiplier: Multiplier) -> int | None:
+    """Return the rank of a multiplier among those that a row may be solved for, None if it may not.
+
+    The multiplier of absolute values comes after that of a norm, from which `shrink` can take it out.
+    """
     if multiplier.variable.attributes["PSD"] and row.user:
         return None
     if multiplier.auxiliary and (multiplier.solvable or not row.user):
-        return 0
-    return 1 if not row.user and multiplier.auxiliary is False and multiplier.size == 1 else None
+        return int(any(p.ball is not None and p.ball.u is multiplier and p.ball.p == 1 for p in model.pieces))
+    return 2 if not row.user and multiplier.auxiliary is False and multiplier.size == 1 else None
 
 
 def multiplies_parameters(model: Model, row: Row, multiplier: Multiplier) -> bool:
@@ -91,11 +100,17 @@ def solve_for(model: Model, row: Row, term: Term, factor: float, rest: Form) -> 
             known.definition.substitute(multiplier, definition)
     attributes = multiplier.variable.attributes
     if attributes["nonneg"] and not multiplier.expression.is_nonneg():
-        label = f"{multiplier.variable.name()} >= 0"
+        label = atom_of(multiplier)
         model.pieces.append(Piece(domain=lambda: [labelled(multiplier.expression >= 0, label)]))
     if attributes["PSD"]:
-        label = f"{multiplier.variable.name()} >> 0"
+        label = atom_of(multiplier)
         model.pieces.append(Piece(domain=lambda: [labelled(PSD(multiplier.expression), label)]))
+
+
+def atom_of(multiplier: Multiplier) -> str:
+    """Return the atom of a multiplier, "maximum x" of u[maximum x]; the name of one without an atom."""
+    name: str = multiplier.variable.name()
+    return name.partition("[")[2].removesuffix("]") or name
 
 
 def replace_floor(model: Model, piece: Piece) -> bool:
@@ -107,7 +122,7 @@ def replace_floor(model: Model, piece: Piece) -> bool:
         multiplier = multiplier.definition.alias
     if multiplier.definition is not None:
         return False
-    if not replace_by_bound(model, multiplier, bound, piece):
+    if not replace_by_bound(model, multiplier, bound, (piece,)):
         return False
     piece.floor = None
     return True
@@ -121,7 +136,11 @@ def replace_by_row(model: Model, row: Row) -> bool:
     for term in row.form.audible:
         factor = multiple_of_identity(term.matrix)
         multiplier = term.multiplier
-        usable = multiplier.auxiliary and multiplier.definition is None and term.scale is None
+        usable = (
+            (multiplier.auxiliary or multiplier.bound)
+            and multiplier.definition is None
+            and term.scale is None
+        )
         if not usable or factor is None or side * factor <= 0 or floors(model, multiplier):
             continue
         rest = row.form.without(multiplier)
@@ -135,7 +154,7 @@ def replace_by_row(model: Model, row: Row) -> bool:
             nonneg = multiplier.norm or multiplier.variable.attributes["nonneg"]
             return cp.pos(g) if nonneg and not g.is_nonneg() else g
 
-        if replace_by_bound(model, multiplier, bound, row):
+        if replace_by_bound(model, multiplier, bound, (row,)):
             row.solved = multiplier
             return True
     return False
@@ -154,24 +173,3 @@ def only_in_its_norm(model: Model, row: Row, multiplier: Multiplier) -> bool:
 def floors(model: Model, multiplier: Multiplier) -> bool:
     """Whether a multiplier has a lower bound of its own."""
     return any(piece.floor is not None and piece.floor[0] is multiplier for piece in model.pieces)
-
-
-def replace_by_bound(
-    model: Model, multiplier: Multiplier, bound: Callable[[], cp.Expression], own: Any
-) -> bool:
-    """Put a lower bound in the place of a multiplier, if the dual then follows the rules of cvxpy."""
-    expression = bound()
-    if any(variable is multiplier.variable for variable in expression.variables()):
-        return False
-    for trial in (lambda: stand_in_for(expression, multiplier.variable.shape), bound):
-        multiplier.definition = trial
-        if not assembled(model, leave_out=own).is_dcp(dpp=model.dpp):
-            multiplier.definition = None
-            return False
-    return True
-
-
-def stand_in_for(expression: cp.Expression, shape: tuple[int, ...]) -> cp.Expression:
-    """Return a convex expression of the sign of another that is not affine."""
-    free, other = cp.Variable(shape), cp.Variable(shape)
-    return cp.abs(free) if expression.is_nonneg() else cp.maximum(free, other)

@@ -41,6 +41,14 @@ def positive_factor(expression: cp.Expression) -> tuple[float, cp.Expression]:
     return 1.0, expression
 
 
+def constant_entry(expression: cp.Expression) -> float | None:
+    """Return the one value of the entries of a constant, None for any other expression."""
+    if not expression.is_constant() or expression.parameters():
+        return None
+    values = np.ravel(expression.value)
+    return float(values[0]) if np.ptp(values) == 0 else None
+
+
 def times(factor: float, expression: cp.Expression) -> cp.Expression:
     """Return factor * expression, without a factor of one."""
     if factor == 1:

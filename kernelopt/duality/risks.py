@@ -25,7 +25,7 @@ from kernelopt.duality.functions import conic_norm
 from kernelopt.duality.model import Model, Piece
 from kernelopt.duality.products import labelled, row_product, times
 from kernelopt.duality.products import scaled as times_scale
-from kernelopt.duality.squares import quadratic_forms
+from kernelopt.duality.squares import quadratic_forms, quadratic_lengths
 from kernelopt.language.faces import joint_range, restricted_to_range
 from kernelopt.language.penalty import weighted
 from kernelopt.numerics.norms import conjugate_exponent
@@ -104,6 +104,7 @@ def add_risk(model: Model, term: RiskTerm, weight: Any, suffix: str, covered: di
         gamma = model.multiplier(
             f"gamma{suffix}", (len(term.kernels),), "the block norm of the risk", nonneg=True
         )
+        alpha.shares = gamma
     scaled = Scaled(alpha, gamma, weight)
     number = f" {suffix}" if suffix else ""
     add_loss(model, term, scaled, number)
@@ -167,10 +168,8 @@ def add_fixed(model: Model, term: RiskTerm, scaled: Scaled) -> None:
         if len(stacks) == 1 or norm == 2:
             squares = [quadratic_forms(a, stack, scaled.divisor(0))[0] for stack in stacks]
             return scaled.weighted(-0.5, sum(squares[1:], squares[0]))
-        images = [
-            cp.norm2(stack.factor(0).T @ a) if stack.factor(0).size else cp.Constant(0.0) for stack in stacks
-        ]
-        length = conic_norm(cp.hstack(images), conjugate_exponent(norm))
+        images = cp.hstack([quadratic_lengths(a, stack)[0] for stack in stacks])
+        length = conic_norm(images, conjugate_exponent(norm))
         if scaled.homogeneous:
             return -cp.quad_over_lin(length, 2 * scaled.weight.expression)
         return scaled.weighted(-0.5, cp.square(length))

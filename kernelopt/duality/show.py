@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 
 import cvxpy as cp
@@ -10,17 +9,15 @@ import cvxpy as cp
 from kernelopt.duality.dual import Dual
 from kernelopt.duality.dualize import dualize
 from kernelopt.duality.layout import beside, latex_pair, latex_problem, legend_text
-from kernelopt.duality.notation import Notation
-from kernelopt.duality.statement import Statement, Tags, primal_of, statement_of
-from kernelopt.duality.symbols import Symbols
-from kernelopt.duality.written import Written, name_of
+from kernelopt.duality.naming import notation_of, pair_of
+from kernelopt.duality.primal import primal_of
+from kernelopt.duality.statement import Statement
+from kernelopt.duality.written import Written
 from kernelopt.errors import ParameterError
 from kernelopt.structure.gate import check_is_problem
 from kernelopt.structure.structure import Structure
 from kernelopt.threads import COMPILING
 from kernelopt.validation import shown
-
-UNNAMED = re.compile(r"(var|param)\d+")  # the names that cvxpy gives
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -63,9 +60,11 @@ def show(problem: cp.Problem, dual: cp.Problem | None = None) -> Shown:
     """A problem beside its dual, with every multiplier next to its constraint.
 
     A risk is written as its primal problem, min 1/2 f'K^+ f + loss(z) with z == f + b, whose multiplier is
-    alpha. Data have names: K_m for Gram matrices, y for labels, S0, S1, ... for similarities, t for traces,
-    a1, A1, ... for others; a line for each gives its shape. The name at the right of a constraint is that of
-    its multiplier, and beside a constraint of the dual that of a primal variable, or else the label.
+    alpha. Data have names: K_m for Gram matrices, y for labels, S0, S1, ... for similarities, t for traces.
+    Others have that of their `cp.Constant`, or a letter from where they stand: A1 and a1 for factors, c for
+    the costs, B1 and b1 for what is added. A line for each gives its shape and its constraint. The name at
+    the right of a constraint is that of its multiplier, and beside a constraint of the dual that of a primal
+    variable, or else the label.
 
     Parameters
     ----------
@@ -121,66 +120,16 @@ def show(problem: cp.Problem, dual: cp.Problem | None = None) -> Shown:
 
 def shown_pair(problem: cp.Problem, dual: cp.Problem) -> Shown:
     """Return a problem beside a dual of it."""
-    own = isinstance(dual, Dual) and dual.primal is problem
-    structure = dual.read.structure if own else Structure(problem)
-    notation = Notation(Symbols(names_in(structure, dual)), renamed(structure, dual))
-    tags = multiplier_tags(dual) if own else {}
-    primal, _ = primal_of(structure, notation, tags)
-    stated = statement_of(dual, notation)
-    where = eliminated(dual, notation) if own else ()
-    symbols = notation.symbols
-    return Shown(primal, stated, where, tuple(symbols.sums.values()), tuple(symbols.legend()))
+    own = dual.read if isinstance(dual, Dual) and dual.primal is problem else None
+    pair = pair_of(own.structure if own else Structure(problem), dual, own)
+    return Shown(pair.primal, pair.dual, pair.where, pair.sums, tuple(pair.legend.items()))
 
 
 def latex_of(problem: cp.Problem) -> str:
     """Return a problem as LaTeX, with every risk as its primal problem."""
     with COMPILING:
         structure = Structure(problem)
-        notation = Notation(Symbols(names_in(structure)), renamed(structure))
+        notation = notation_of(structure)
         statement, _ = primal_of(structure, notation, {})
     equations = [f"{name.tex} = {value.signed_tex}" for name, value in notation.symbols.sums.values()]
     return latex_problem(statement, equations)
-
-
-def names_in(structure: Structure, dual: cp.Problem | None = None) -> set[str]:
-    """Return the names of the variables and parameters of a problem and its dual."""
-    leaves = [*structure.variables, *structure.problem.parameters()]
-    leaves += [] if dual is None else [*dual.variables(), *dual.parameters()]
-    return {leaf.name() for leaf in leaves}
-
-
-def renamed(structure: Structure, dual: cp.Problem | None = None) -> dict[int, str]:
-    """Return x1, x2, ... for the variables to which the user has given no name, by their ids."""
-    taken = names_in(structure, dual)
-    found: dict[int, str] = {}
-    for leaf in (*structure.variables, *structure.problem.parameters()):
-        if UNNAMED.fullmatch(leaf.name()):
-            letter = "p" if isinstance(leaf, cp.Parameter) else "X" if leaf.ndim == 2 else "x"
-            count = next(k for k in range(1, len(taken) + len(found) + 2) if f"{letter}{k}" not in taken)
-            taken.add(f"{letter}{count}")
-            found[leaf.id] = f"{letter}{count}"
-    return found
-
-
-def multiplier_tags(dual: Dual) -> Tags:
-    """Return the names of the multipliers of each constraint by its position, and of each bound."""
-    model = dual.read.model
-    tags: Tags = {}
-    bounds = [f"{v.name()} {side}" for v in dual.read.structure.variables for side in ("lower", "upper")]
-    for i, name in (*enumerate(constraint_names(dual)), *zip(bounds, bounds, strict=True)):
-        owners = [m for m in model.multipliers if m.of == f"the constraint {name}"]
-        if owners:
-            tags[i] = tuple(name_of(m.variable.name()) for m in owners)
-    return tags
-
-
-def constraint_names(dual: Dual) -> list[str]:
-    """Return the names by which the dual knows the constraints of its primal."""
-    return [c.label or str(i) for i, c in enumerate(dual.primal.constraints)]
-
-
-def eliminated(dual: Dual, notation: Notation) -> tuple[tuple[Written, Written], ...]:
-    """Return the multipliers of constraints that the presolve has put in terms of others."""
-    known = {f"the constraint {name}" for name in constraint_names(dual)}
-    found = [m for m in dual.read.model.multipliers if m.of in known and m.definition is not None]
-    return tuple((name_of(m.variable.name()), notation(m.expression)) for m in found)

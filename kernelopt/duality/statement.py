@@ -2,29 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import re
+from dataclasses import dataclass
 from typing import Any
 
 import cvxpy as cp
 import numpy as np
-from cvxpy.transforms.indicator import indicator
 
 from kernelopt.duality.notation import Notation
 from kernelopt.duality.symbols import dense
 from kernelopt.duality.written import (
-    PRODUCT,
     SUM,
-    UNIT,
+    ZERO,
     Written,
-    added,
     filled,
-    inside,
-    multiplied,
     name_of,
-    number_of,
 )
-from kernelopt.structure.structure import RiskTerm, Structure
-from kernelopt.structure.trees import nodes
 
 SIGNS = {
     "nonneg": (">= 0", r"\geq 0"), "nonpos": ("<= 0", r"\leq 0"),
@@ -33,8 +26,8 @@ SIGNS = {
     "boolean": ("in {0, 1}", r"\in \{0, 1\}"), "integer": ("integer", r"\ \mathrm{integer}"),
     "diag": ("diagonal", r"\ \mathrm{diagonal}"),
 }  # fmt: skip
-Tags = dict[Any, tuple[Written, ...]]  # by the position of a constraint, or by the name of a bound
-HALF = number_of(0.5)
+Tags = dict[Any, tuple[Written, ...]]  # by the position of a constraint, the name of a bound, ("risk", k)
+LEQ = Written("<=", r"\leq")
 
 
 @dataclass(frozen=True)
@@ -79,172 +72,43 @@ class Statement:
     lines: tuple[Line, ...]
 
 
-@dataclass
-class ExplicitRisk:
-    """A risk as its primal problem in f, b and z, as it is written.
-
-    Attributes
-    ----------
-    value : Written
-        1/2 f'K^+ f + loss(z).
-    square, loss : Written
-    functions : list of Written
-        f, one for each kernel.
-    kernels : list of Written
-    fit : tuple of Written
-        z == f + b.
-    alpha : str
-    z : cp.Variable
-    bias : Written or None
-    norm : float
-        The block norm of the risk.
-    variables : list of Written
-    lines : list of Line
-        The constraints and signs of the loss.
-    """
-
-    value: Written
-    square: Written
-    loss: Written
-    functions: list[Written]
-    kernels: list[Written]
-    fit: tuple[Written, ...]
-    alpha: str
-    z: Written
-    bias: Written | None
-    variables: list[Written]
-    norm: float = 2.0
-    lines: list[Line] = field(default_factory=list)
-
-
-def statement_of(problem: cp.Problem, notation: Notation, tags: Tags | None = None) -> Statement:
-    """Return a problem without risks as a statement; `tags` holds those of the constraints by position."""
+def statement_of(problem: cp.Problem, notation: Notation, place: str = "") -> Statement:
+    """Return a dual as a statement; `place` is DUAL for one by hand."""
+    notation.symbols.place = place
     value = notation(problem.objective.args[0])
-    lines = constraint_lines(problem.constraints, notation, tags or {})
-    lines += sign_lines(problem.variables(), notation) + bound_lines(problem.variables(), notation, {})
+    lines, rest = between(constraint_lines(problem.constraints, notation, {}), problem.variables(), notation)
+    lines += sign_lines(rest, notation) + bound_lines(problem.variables(), notation, {})
     names = tuple(notation(v) for v in problem.variables())
     return Statement(isinstance(problem.objective, cp.Maximize), names, value, tuple(lines))
 
 
-def primal_of(structure: Structure, notation: Notation, tags: Tags) -> tuple[Statement, list[ExplicitRisk]]:
-    """Return a problem as a statement in which every risk is its primal problem in f, b and z."""
-    explicit = []
-    lines: list[Line] = []
-    for k, term in enumerate(structure.risks):
-        suffix = str(k + 1) if len(structure.risks) > 1 else ""
-        found = explicit_risk(term, notation, suffix)
-        explicit.append(found)
-        lines.append(Line(found.fit, (name_of(found.alpha),)))
-        lines += found.lines
-        if structure.constrained[k] or structure.objective.coefficients is None:
-            stand_in = Written(f"risk{suffix}", rf"\mathrm{{risk}}{'_' if suffix else ''}{suffix}")
-            notation.substitutes[id(term.stand_in)] = stand_in
-            lines.insert(
-                0, Line((found.value, Written("<=", r"\leq"), stand_in), (name_of(f"lambda{suffix}"),))
-            )
-            found.variables.append(stand_in)
-        else:
-            notation.substitutes[id(term.stand_in)] = found.value
-    problem = structure.lifted
-    value = notation(problem.objective.args[0])
-    lines += constraint_lines(problem.constraints, notation, tags)
-    lines += sign_lines(list(structure.variables), notation)
-    lines += bound_lines(list(structure.variables), notation, tags)
-    names = [notation(v) for v in structure.variables] + [v for found in explicit for v in found.variables]
-    return Statement(structure.maximize, tuple(names), value, tuple(lines)), explicit
-
-
-def explicit_risk(term: RiskTerm, notation: Notation, suffix: str) -> ExplicitRisk:
-    """Return a risk as its primal problem: 1/2 f'K^+ f + loss(z) with z == f + b."""
-    learner, symbols = term.learner, notation.symbols
-    several = len(term.kernels) > 1
-    taken = symbols.taken
-
-    def fresh(letter: str) -> Written:
-        name = letter + suffix
-        while name in taken:
-            name += "'"
-        taken.add(name)
-        return name_of(name)
-
-    symbols.declare(learner.y, "y" + suffix, "labels" if (np.abs(learner.y) == 1).all() else "targets")
-    C = getattr(term.loss, "C", None)
-    if isinstance(C, np.ndarray):
-        symbols.declare(C, "C" + suffix, "weights of the samples")
-    functions = [fresh(f"f{m}" if several else "f") for m in range(len(term.kernels))]
-    kernels = [notation(K[: learner.n, : learner.n] if is_part(K, learner.n) else K) for K in term.kernels]
-    squares = [filled("@0' @1^+ @0", r"@0^\top @1^{+} @0", f, inside(K, UNIT), binds=PRODUCT)
-               for f, K in zip(functions, kernels, strict=True)]  # fmt: skip
-    square = multiplied(HALF, norm_square(squares, learner.norm))
-    z = cp.Variable(learner.n, name=fresh("z").text)
-    summed = term.loss.expression(z, learner.y)
-    lines, loss = loss_lines(summed, notation)
-    slacks = [v for v in summed.variables() if v is not z]
-    for slack in slacks:
-        notation.names[slack.id] = fresh(slack.name()).text
-    if slacks:
-        lines, loss = loss_lines(summed, notation)
-        lines += sign_lines(slacks, notation)
-    bias = fresh("b") if learner.bias is not None else None
-    right = added([*functions, bias] if bias else functions)
-    fit = (notation(z), Written("==", "="), right)
-    variables = [*functions, *([bias] if bias else []), notation(z), *map(notation, slacks)]
-    value = added([square, loss])
-    return ExplicitRisk(
-        value, square, loss, functions, kernels, fit, f"alpha{suffix}", notation(z), bias, variables,
-        learner.norm, lines,
-    )  # fmt: skip
-
-
-def is_part(K: cp.Expression, n: int) -> bool:
-    """Whether a kernel is a matrix of which only the first n points are labelled, and no combination."""
-    return bool(K.shape[0] > n and type(K).__name__ == "Variable")
-
-
-def norm_square(squares: list[Written], norm: float) -> Written:
-    """Return |(|f_m|)_m|^2 of the squares |f_m|^2, for the block norm of a risk."""
-    if len(squares) == 1:
-        return squares[0]
-    if norm == 2:
-        return added(squares)
-    texts, texs = ([getattr(s, side) for s in squares] for side in ("text", "tex"))
-    if np.isinf(norm):
-        return Written(f"max({', '.join(texts)})", rf"\max\left({', '.join(texs)}\right)")
-    r = number_of(norm)
-    text = ", ".join(f"sqrt({t})" for t in texts)
-    tex = ", ".join(rf"\sqrt{{{t}}}" for t in texs)
-    return Written(f"|({text})|_{r.text}^2", rf"\left\|\left({tex}\right)\right\|_{{{r.tex}}}^{{2}}")
-
-
-def loss_lines(summed: cp.Expression, notation: Notation) -> tuple[list[Line], Written]:
-    """Return a summed loss with its indicators taken out as constraints."""
-    lines: list[Line] = []
-    for node in nodes(summed):
-        if isinstance(node, indicator):
-            notation.substitutes[id(node)] = Written("0", "0")
-            lines += [Line(tuple(notation.constraint(c)), tag_of(c.label)) for c in node.args]
-    return lines, notation(summed)
-
-
 def tag_of(label: str | None) -> tuple[Written, ...]:
-    """Return a label as a tag."""
-    return (label_written(label),) if label else ()
+    """Return a label as a tag; the gradient by a variable of an atom, which has no name, has none."""
+    return (label_written(label),) if label and not re.fullmatch(r"d/d var\d+", label) else ()
 
 
 def label_written(label: str) -> Written:
     """Return a label: that of a gradient, such as d/d theta, is the name of the variable."""
     if label.startswith("d/d "):
         return name_of(label.removeprefix("d/d "))
-    known = {"bias": "b"}
-    if label in known:
-        return name_of(known[label])
+    bias = re.fullmatch(r"bias ?(\d*)", label)
+    if bias:
+        return name_of("b" + bias[1])
     return Written(label, name_of(f"x[{label}]").tex.removeprefix("x_{").removesuffix("}"))
 
 
-def constraint_lines(constraints: list[Any], notation: Notation, tags: Tags) -> list[Line]:
-    """Return constraints as lines; lower <= e and e <= upper become one."""
+def constraint_lines(
+    constraints: list[Any], notation: Notation, tags: Tags, places: bool = False
+) -> list[Line]:
+    """Return constraints as lines; lower <= e and e <= upper become one.
+
+    `places` says that the arrays in them stand in the place that the label of the constraint names.
+    """
     lines: list[Line] = []
     for i, constraint in enumerate(constraints):
+        notation.symbols.label = constraint.label or ""
+        if places:
+            notation.symbols.place = constraint.label or f"constraint {i}"
         chain = tuple(notation.constraint(constraint))
         line = Line(chain, tags.get(i, tag_of(constraint.label)))
         joined = joined_lines(lines[-1], line) if lines else None
@@ -257,16 +121,42 @@ def constraint_lines(constraints: list[Any], notation: Notation, tags: Tags) -> 
 
 def joined_lines(first: Line, second: Line) -> Line | None:
     """Return lower <= e <= upper of e >= lower and e <= upper, None of other pairs."""
-    if len(first.chain) != 3 or len(second.chain) != 3 or second.chain[1].text != "<=":
+    if len(first.chain) != 3 or len(second.chain) != 3:
+        return None
+    if first.chain[1].text == "<=" and second.chain[1].text == ">=":
+        first, second = second, first
+    if second.chain[1].text != "<=":
         return None
     left, sign, right = first.chain
     lower, middle = (left, right) if sign.text == "<=" else (right, left)
     if sign.text == "==" or middle.signed_text != second.chain[0].signed_text:
         return None
-    labels = {part.text for part in (*first.tag, *second.tag)}
-    box = labels <= {"lower", "upper"}
-    tag = tag_of("box") if box and labels else (*first.tag, *second.tag)
-    return Line((lower, Written("<=", r"\leq"), *second.chain), tag)
+    whole = boxed({part.text for part in (*first.tag, *second.tag)})
+    tag = tag_of(whole) or tuple(dict.fromkeys((*first.tag, *second.tag)))
+    return Line((lower, LEQ, *second.chain), tag)
+
+
+def boxed(labels: set[str]) -> str:
+    """Return "box 1" for the labels "lower 1" and "upper 1", and an empty label for any others."""
+    words = {label.partition(" ")[0] for label in labels}
+    numbers = {label.partition(" ")[2] for label in labels}
+    return f"box {numbers.pop()}".rstrip() if words == {"lower", "upper"} and len(numbers) == 1 else ""
+
+
+def between(
+    lines: list[Line], variables: list[cp.Variable], notation: Notation
+) -> tuple[list[Line], list[cp.Variable]]:
+    """Return 0 <= y <= e for every y <= e of a variable y >= 0, and the variables whose signs are left."""
+    positive = {notation(v).text: v for v in variables if v.attributes["nonneg"]}
+    found = list(lines)
+    for i, line in enumerate(lines):
+        one_sided = len(line.chain) == 3 and line.chain[1].text == "<="
+        if one_sided and not line.chain[0].minus and line.chain[0].text in positive:
+            positive.pop(line.chain[0].text)
+            found[i] = Line((ZERO, LEQ, *line.chain), line.tag)
+    return found, [
+        v for v in variables if not v.attributes["nonneg"] or any(v is w for w in positive.values())
+    ]
 
 
 def sign_lines(variables: list[cp.Variable], notation: Notation) -> list[Line]:
@@ -282,8 +172,10 @@ def sign_lines(variables: list[cp.Variable], notation: Notation) -> list[Line]:
 
 def bound_lines(variables: list[cp.Variable], notation: Notation, tags: Tags) -> list[Line]:
     """Return the bounds of variables as lines; `tags` has their multipliers under "name lower"."""
-    lines, sign = [], Written("<=", r"\leq")
+    lines, sign = [], LEQ
     for v in variables:
+        if notation.symbols.place:
+            notation.symbols.place = f"the bounds of {notation(v).text}"
         bounds = v.attributes.get("bounds") or ()
         chain: list[Written] = [notation(v)]
         tag: tuple[Written, ...] = ()

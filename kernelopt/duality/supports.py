@@ -12,8 +12,9 @@ from cvxpy.constraints.constraint import Constraint
 
 from kernelopt.duality.forms import Multiplier
 from kernelopt.duality.functions import Support, dual_norm, name_of, norm_ball
-from kernelopt.duality.model import Model, Piece, read_affine
-from kernelopt.duality.products import labelled
+from kernelopt.duality.model import Ball, Model, Piece, read_affine
+from kernelopt.duality.products import constant_entry, labelled, positive_factor, times
+from kernelopt.duality.squares import product_roots
 from kernelopt.fidelities import Fidelity
 
 
@@ -67,9 +68,11 @@ def add_support(model: Model, support: Support) -> None:
         f"lambda[{support.name}]", support.stand_in.shape, f"the value of {support.name}", auxiliary=True
     )
     row.form.add(-sp.eye_array(price.size), price)
-    {"maximum": add_maximum, "square": add_quotient, "matrix_frac": add_inverse}.get(support.kind, add_norm)(
-        model, support, price
-    )
+    add = {
+        "maximum": add_maximum, "square": add_quotient, "matrix_frac": add_inverse,
+        "reciprocal": add_reciprocal,
+    }.get(support.kind, add_norm)  # fmt: skip
+    add(model, support, price)
 
 
 def part_multiplier(model: Model, support: Support, arg: cp.Expression, **attributes: Any) -> Multiplier:
@@ -82,7 +85,7 @@ def part_multiplier(model: Model, support: Support, arg: cp.Expression, **attrib
         f"the argument of {name_of(support.kind, arg)}",
         auxiliary=True,
         solvable=support.p != np.inf and support.kind != "max",
-        norm=support.kind in ("norm", "abs"),
+        norm=support.kind in ("norm", "abs", "square"),
         **more,
     )
 
@@ -101,10 +104,12 @@ def add_norm(model: Model, support: Support, price: Multiplier) -> None:
     p = 1.0 if support.kind == "abs" else support.p
     if p == 1:
         model.pieces.append(
-            Piece(domain=lambda: [labelled(norm_ball(u.expression, p, price.expression), support.kind)])
-        )
+            Piece(domain=lambda: [labelled(norm_ball(u.expression, p, price.expression), support.name)],
+                  label=support.name, ball=Ball(u, price, 1.0, np.ones(u.size)))
+        )  # fmt: skip
     else:
-        model.pieces.append(Piece(floor=(price, lambda: dual_norm(u.expression, p)), label=support.kind))
+        floor = (price, lambda: dual_norm(u.expression, p))
+        model.pieces.append(Piece(floor=floor, label=support.name, ball=Ball(u, price, p, np.ones(u.size))))
 
 
 def add_maximum(model: Model, support: Support, price: Multiplier) -> None:
@@ -122,7 +127,7 @@ def add_maximum(model: Model, support: Support, price: Multiplier) -> None:
 
         def domain() -> list[Constraint]:
             total = sum((u.expression for u in shares[1:]), shares[0].expression)
-            return [labelled(total <= price.expression, "max")]
+            return [labelled(total <= price.expression, support.name)]
 
         model.pieces.append(Piece(domain=domain))
         return
@@ -146,9 +151,25 @@ def add_quotient(model: Model, support: Support, price: Multiplier) -> None:
         flat = flat if flat.ndim == 1 else cp.vec(flat, order="F")
         if at.is_constant() and not at.parameters():
             return 1 / (4 * float(np.ravel(at.value)[0])) * cp.sum_squares(flat)
-        return cp.quad_over_lin(flat, 4 * at)
+        factor, at = positive_factor(at)
+        return cp.quad_over_lin(flat, times(4 * factor, at))
 
-    model.pieces.append(Piece(floor=(w, least), label="square"))
+    model.pieces.append(Piece(floor=(w, least), label=support.name))
+
+
+def add_reciprocal(model: Model, support: Support, price: Multiplier) -> None:
+    """Add -<v, x> + 2 sum sqrt(lambda v) with v >= 0 for the reciprocals 1 / x."""
+    (x,) = support.args
+    v = part_multiplier(model, support, x, nonneg=True)
+    add_argument(model, x, v, "reciprocal", -1.0)
+
+    def value() -> cp.Expression:
+        at, c = price.expression, constant_entry(price.expression)
+        if c is not None:
+            return times(2 * np.sqrt(c), cp.sum(cp.sqrt(v.expression)))
+        return 2 * cp.sum(product_roots(at, v.expression))
+
+    model.pieces.append(Piece(value, label=support.name, reciprocal=(v, price)))
 
 
 def add_inverse(model: Model, support: Support, price: Multiplier) -> None:
@@ -166,6 +187,6 @@ def add_inverse(model: Model, support: Support, price: Multiplier) -> None:
         half = u.expression / 2
         half = cp.reshape(half, (n, half.size // n), order="F")
         corner = price.expression * np.eye(half.shape[1])
-        return [labelled(PSD(cp.bmat([[W.expression, half], [half.T, corner]])), "lifting")]
+        return [labelled(PSD(cp.bmat([[W.expression, half], [half.T, corner]])), support.name)]
 
     model.pieces.append(Piece(domain=domain))

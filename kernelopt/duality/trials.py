@@ -188,7 +188,7 @@ def lagrangian_at(read: Read, values: Mapping[str, Array]) -> cp.Expression:
     extra: list[cp.Expression] = []
     for term, multiplier, weight in read.alphas:
         name = multiplier.variable.name()
-        gamma = values.get(name.replace("alpha", "gamma"))
+        gamma = values[multiplier.shares.variable.name()] if multiplier.shares is not None else None
         if isinstance(weight, Multiplier):
             price = float(values[weight.variable.name()])
             below = minorant(term, values[name] / price, None if gamma is None else gamma / price)
@@ -248,3 +248,23 @@ def near_random(problem: cp.Problem, constraints: list[Any], rng: np.random.Gene
     solved(cp.Problem(cp.Minimize(distance / size**2), constraints))
     for v in variables:
         set_value(v, (now[v.id] + dense(v.value)) / 2)
+
+
+def risk_residual(term: RiskTerm, alpha: Array, rng: np.random.Generator) -> float:
+    """Return how far the minima over z and f of a risk are from l(alpha) and -1/2 alpha'K alpha."""
+    learner = term.learner
+    z = cp.Variable(learner.n)
+    least = solved(cp.Problem(cp.Minimize(term.loss.expression(z, learner.y) + alpha @ z)))
+    value = term.loss.dual_value(alpha, learner.y)
+    residual = abs(least - value) / max(1.0, abs(value))
+    if len(term.kernels) > 1:
+        return residual
+    return max(residual, square_residual(term.kernels[0].value[: learner.n, : learner.n], alpha, rng))
+
+
+def square_residual(K: Array, alpha: Array, rng: np.random.Generator) -> float:
+    """Return by how much f = K beta, at random beta, is below f = K alpha in 1/2 f'K^+ f - alpha'f."""
+    least = -float(alpha @ K @ alpha) / 2
+    others = alpha + rng.normal(size=(8, alpha.size)) * (np.abs(alpha).max() + 1e-3)
+    values = [float(b @ K @ b) / 2 - float(alpha @ K @ b) for b in others]
+    return max(0.0, least - min(values)) / max(1.0, abs(least))

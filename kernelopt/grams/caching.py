@@ -137,10 +137,13 @@ def all_cached(shape: tuple[int, int, int]) -> bool:
     return 8 * m * n_points**2 <= CACHE_BYTES
 
 
-def chunks(shape: tuple[int, int, int]) -> Iterator[slice]:
-    """Return slices that cover the rows of a stack, each of at most CHUNK_BYTES for all matrices together."""
+def chunks(shape: tuple[int, int, int], count: int | None = None) -> Iterator[slice]:
+    """Return slices that cover the rows of a stack, each of at most CHUNK_BYTES for all matrices together.
+
+    With `count` they cover that many rows.
+    """
     m, n_points, _ = shape
-    return pieces(n_points, m * n_points)
+    return pieces(n_points if count is None else count, m * n_points)
 
 
 def pieces(count: int, entries: int, most: int | None = None) -> Iterator[slice]:

@@ -9,9 +9,10 @@ from typing import Any, Protocol, TypeAlias
 import numpy as np
 
 from kernelopt.errors import InputError, NotFiniteError, ShapeError
-from kernelopt.grams.caching import BoundedCache, all_cached, cached_array, pieces, read_only
+from kernelopt.grams.caching import BoundedCache, all_cached, cached_array, chunks, pieces, read_only
+from kernelopt.grams.distances import SquaredDistances, distances
 from kernelopt.grams.storage import Storage
-from kernelopt.kernels import Kernel, Profile, as_points, distances
+from kernelopt.kernels import Kernel, Profile, as_points, gaussian
 from kernelopt.kernels.profile import Metric
 from kernelopt.validation import Array, Index, as_float_array, as_symmetric, numeric, shown
 
@@ -34,37 +35,58 @@ class KernelFunction(Protocol):
         """Return an upper bound of the rank of the matrix on X."""
 
 
+PARTS_OF_A_CHUNK = 64
+"""Kernels are added on a 64th of a chunk at a time, 1 MB of distances, which stays in a fast cache."""
+
+
 class KernelStorage(Storage):
     """The Gram matrices of kernel functions on a copy of the points X, evaluated when needed."""
+
+    _profiles: tuple[Profile | None, ...] | None = None
+    _centre: Array | None = None
+    _image: tuple[Array, Array, Array] | None = None  # the last weights and alpha, and their image
 
     def __init__(self, kernels: Sequence[KernelFunction], X: Any) -> None:
         self.kernels = tuple(kernels)
         self.X = copied_points(X, self.kernels)
         super().__init__(len(self.kernels), len(self.X), [repr(k) for k in self.kernels])
         self._cache = BoundedCache()
-        self._profiles: tuple[Profile | None, ...] | None = None
-        self._centre: Array | None = None
-        self._image: tuple[Array, Array, Array] | None = None  # the last weights and alpha, and their image
+        shared = any(type(kernel) is gaussian for kernel in self.kernels)
+        self._distances = SquaredDistances(self.X) if shared else None
+
+    def __getstate__(self) -> dict[str, Any]:
+        state = super().__getstate__()
+        return {k: v for k, v in state.items() if k not in ("_profiles", "_centre", "_image")}
 
     def gram(self, i: int) -> Array:
         return self._cache.get(i, self._evaluated)
 
     def _evaluated(self, i: int) -> Array:
-        K = as_symmetric(self.kernels[i](self.X), self.names[i])
+        kernel, m = self.kernels[i], len(self)
+        if self._distances is not None and type(kernel) is gaussian:
+            squares = self._distances.whole(keep=all_cached((m + 1, self.n_points, self.n_points)))
+            return self._distances.kernel(kernel, squares)
+        K = as_symmetric(kernel(self.X), self.names[i])
         if len(K) != self.n_points:
             raise ShapeError(
                 f"{self.names[i]} must give a matrix on {self.n_points} points, got shape {K.shape}."
                 " A kernel is called as k(X) and returns an array of shape (len(X), len(X))."
             )
         # A `Kernel` computes a new matrix. Any other kernel may return an array that it changes later.
-        return K if isinstance(self.kernels[i], Kernel) else K.copy()
+        return K if isinstance(kernel, Kernel) else K.copy()
 
     def rows(self, chosen: Index) -> Array:
         found = np.empty((len(self), chosen.size, self.n_points))
         if chosen.size:
-            points = self._points(chosen)
-            for i in range(len(self)):
-                found[i] = self.gram(i)[chosen] if i in self._cache else self._between(i, points, self.X)
+            points, squares = self._points(chosen), None
+            for i, kernel in enumerate(self.kernels):
+                if i in self._cache:
+                    found[i] = self.gram(i)[chosen]
+                elif self._distances is not None and type(kernel) is gaussian:
+                    squares = self._distances.rows(chosen) if squares is None else squares
+                    self._distances.kernel(kernel, squares, out=found[i])
+                else:
+                    found[i] = self._between(i, points, self.X)
             # k(X, Z) treats Z as other points, for which `identity()` is zero; here x_i and z_i are the same.
             found[:, np.arange(chosen.size), chosen] = self.diagonals[:, chosen]
         return found
@@ -89,7 +111,7 @@ class KernelStorage(Storage):
 
     def _images(self, a: Array, points: Index) -> Array:
         support = np.flatnonzero(a)
-        c, found = a[support], np.empty((len(self), points.size))
+        c, found = a[support], np.zeros((len(self), points.size))
         for i, part, K in self._blocks(points, support):
             found[i, part] = K @ c
         return found
@@ -105,6 +127,8 @@ class KernelStorage(Storage):
 
         Kernels of one distance share it. A block may be overwritten by the next one.
         """
+        if not rows.size or not columns.size:
+            return
         missing = [i for i in range(len(self)) if i not in self._cache]
         for i in set(range(len(self))).difference(missing):
             yield i, slice(0, rows.size), self.gram(i)[np.ix_(rows, columns)]
@@ -127,6 +151,23 @@ class KernelStorage(Storage):
                 # k(X, Z) treats Z as other points, for which `identity()` is zero; x_i and z_i are the same.
                 K[own] = self.diagonals[i, rows[part][own[0]]]
                 yield i, part, K
+
+    def combine(self, w: Array) -> Array:
+        weighted = enumerate(zip(self.kernels, w, strict=True))
+        shared = [(i, k) for i, (k, c) in weighted if c and type(k) is gaussian and i not in self._cache]
+        if self._distances is None or len(shared) < 2 or all_cached(self.shape):
+            return super().combine(w)
+        rest = w.copy()
+        rest[[i for i, _ in shared]] = 0.0
+        total = super().combine(rest)
+        for part in chunks((PARTS_OF_A_CHUNK, *self.shape[1:])):
+            squares = self._distances.rows(np.arange(self.n_points)[part])
+            for i, k in shared:
+                total[part] += w[i] * self._distances.kernel(k, squares)
+        return (total + total.T) / 2
+
+    def _at_hand(self, i: int) -> bool:
+        return i in self._cache
 
     def _between(self, i: int, left: Any, right: Any) -> Array:
         part = as_float_array(self.kernels[i](left, right), self.names[i])

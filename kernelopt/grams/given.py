@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelopt.errors import ShapeError
+from kernelopt.grams.caching import read_only
 from kernelopt.grams.stored import COMPILED_ENTRIES
 from kernelopt.numerics.compiling import compiled
 from kernelopt.validation import Array, Floats, as_float_array, numeric, row_maxima
@@ -107,7 +108,8 @@ def inspected(K: Floats, compile_it: bool) -> tuple[Array, bool]:
         return row_maxima(K), np.array_equal(K, K.T)
     integer = np.int32 if K.dtype == np.float32 else np.int64
     largest = np.zeros(len(K), integer)
-    differing = compiled(inspect_bits)(K.view(integer), integer(np.iinfo(integer).max), largest)
+    bits = read_only(K).view(integer)  # as read-only arrays are: numba compiles each kind of array by itself
+    differing = compiled(inspect_bits)(bits, integer(np.iinfo(integer).max), largest)
     return largest.view(K.dtype), not differing
 
 

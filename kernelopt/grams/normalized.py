@@ -192,6 +192,9 @@ class SphericalStorage(Storage):
     def gram(self, i: int) -> Array:
         return self._cache.get(i, self._scaled)
 
+    def _at_hand(self, i: int) -> bool:
+        return i in self._cache
+
     def _scaled(self, i: int) -> Array:
         K: Array = self._base.gram(i) / np.outer(self._lengths[i], self._lengths[i])
         np.fill_diagonal(K, 1.0)

@@ -206,10 +206,21 @@ class Storage(ABC):
         return self.rows(rows)[:, :, columns]
 
     def _apply(self, a: Array) -> Array:
-        """Compute the result of `apply`."""
-        if all_cached(self.shape):
+        """Compute the result of `apply`, by symmetry from the rows of the support if that is less."""
+        support = np.flatnonzero(a)
+        at_hand = all(self._at_hand(i) for i in range(len(self)))
+        if all_cached(self.shape) and (at_hand or support.size > self.n_points / 2):
             return np.stack([K[:, : a.size] @ a for K in self])
-        return np.concatenate([rows[:, :, : a.size] @ a for rows in self._all_rows()], axis=1)
+        images = np.zeros(self.shape[:2])
+        for part in chunks(self.shape, support.size):
+            chosen = support[part]
+            for image, rows in zip(images, self.rows(chosen), strict=True):
+                image += a[chosen] @ rows
+        return images
+
+    def _at_hand(self, i: int) -> bool:
+        """Whether `gram(i)` takes no evaluation. Forms that evaluate matrices override it."""
+        return True
 
     def _all_rows(self) -> Iterator[Array]:
         """Return the rows of all matrices, as many at a time as memory allows."""
@@ -256,6 +267,9 @@ class ChosenStorage(Storage):
 
     def factor(self, i: int) -> Array:
         return self._whole.factor(int(self._chosen[i]))
+
+    def _at_hand(self, i: int) -> bool:
+        return self._whole._at_hand(int(self._chosen[i]))
 
     @property
     def known_semidefinite(self) -> bool:

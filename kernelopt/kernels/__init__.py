@@ -4,13 +4,12 @@ from kernelopt.kernels.base import Kernel, as_points
 from kernelopt.kernels.derived import normalized, on_columns, per_feature
 from kernelopt.kernels.elementary import gaussian, identity, laplacian, linear, polynomial
 from kernelopt.kernels.empirical import empirical_map
-from kernelopt.kernels.profile import Profile, distances
+from kernelopt.kernels.profile import Profile
 
 __all__ = [
     "Kernel",
     "Profile",
     "as_points",
-    "distances",
     "empirical_map",
     "gaussian",
     "identity",

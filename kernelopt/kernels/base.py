@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-import sklearn
 from numpy.typing import ArrayLike
 
 from kernelopt.errors import NotFiniteError, ShapeError
@@ -60,13 +59,13 @@ class Kernel(ABC):
         """Return k(x_i, z_j), of shape (len(X), len(Z)); Z = None means X, exactly symmetric."""
         points = as_points(X, "X")
         others = None if Z is None else as_points(Z, "Z", points.shape[1])
-        with np.errstate(all="ignore"), sklearn.config_context(assume_finite=True):
+        with np.errstate(all="ignore"):
             K = self.gram(points, others)
             return self._finite((K + K.T) / 2 if others is None else K)
 
     def diagonal(self, X: ArrayLike) -> Array:
         """Return the vector k(x_i, x_i), without the Gram matrix."""
-        with np.errstate(all="ignore"), sklearn.config_context(assume_finite=True):
+        with np.errstate(all="ignore"):
             return self._finite(self.gram_diagonal(as_points(X, "X")))
 
     def rank(self, X: ArrayLike) -> int:
@@ -74,7 +73,9 @@ class Kernel(ABC):
         return min(len(points := as_points(X, "X")), self.gram_rank(points))
 
     def _finite(self, values: Array) -> Array:
-        for where in np.argwhere(~np.isfinite(values))[:1].tolist():
+        finite = np.isfinite(values)
+        if not finite.all():
+            where = np.argwhere(~finite)[0].tolist()
             raise NotFiniteError(
                 f"values of {self!r} must be finite, got {values[tuple(where)]} at index {where}. "
                 "Scale the columns of X to unit size, or choose a larger width or a lower degree."

@@ -1,18 +1,34 @@
-"""Kernels of a closed form on points of R^d; scikit-learn computes their Gram matrices."""
+"""Kernels of a closed form on points of R^d."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
-from sklearn.metrics import pairwise
 
 from kernelopt.kernels.base import Kernel
 from kernelopt.kernels.profile import Metric, Profile
 from kernelopt.validation import Array, positive, whole
 
 SMALLEST_WIDTH = 1e-100  # the square of smaller numbers is close to the smallest normal number
+
+
+def squared_distances(X: Array, Z: Array | None = None) -> Array:
+    """Return |x_i - z_j|^2 for the rows of X and Z, where Z = None means X; the points should be centred.
+
+    The products |x|^2 - 2 x'z + |z|^2 lose digits where the points are far from the origin.
+    """
+    squares = np.einsum("ij,ij->i", X, X)
+    others = squares if Z is None else np.einsum("ij,ij->i", Z, Z)
+    distances: Array = X @ (X if Z is None else Z).T
+    distances *= -2
+    distances += squares[:, None] + others  # this sum first: then the result is symmetric where Z is X
+    np.maximum(distances, 0, out=distances)
+    if Z is None:
+        np.fill_diagonal(distances, 0.0)
+    return distances
 
 
 @dataclass(frozen=True)
@@ -23,20 +39,14 @@ class _Radial(Kernel):
         object.__setattr__(self, "width", positive(self.width, "width"))
 
     def _centred(self, X: Array, Z: Array | None) -> tuple[Array, Array | None]:
-        """Return the points in units of the width, less the mean of X.
-
-        The kernels depend on x - z alone. scikit-learn computes |x - z|^2 as |x|^2 - 2 x'z + |z|^2, which
-        loses digits where the points are far from the origin.
-        """
+        """Return the points in units of the width, less the mean of X: the kernels depend on x - z alone."""
         centre = X.mean(axis=0)
         return (X - centre) / self.width, None if Z is None else (Z - centre) / self.width
 
-    def _profile(self, metric: Metric, power: int, rate: float) -> Profile | None:
-        """Return exp(-rate d / width^power); None for a width whose square is no normal number."""
-        if not SMALLEST_WIDTH < self.width < 1 / SMALLEST_WIDTH:
-            return None
-        rate /= self.width**power
-        return Profile(metric, lambda d: np.exp(d * -rate), 1.0)
+    def _profile(self, metric: Metric, function: Callable[[Array], Array]) -> Profile | None:
+        """Return the profile with own value one; None for a width whose square is no normal number."""
+        moderate = SMALLEST_WIDTH < self.width < 1 / SMALLEST_WIDTH
+        return Profile(metric, function, 1.0) if moderate else None
 
 
 @dataclass(frozen=True)
@@ -51,10 +61,16 @@ class gaussian(_Radial):
     """
 
     def gram(self, X: Array, Z: Array | None) -> Array:
-        return np.asarray(pairwise.rbf_kernel(*self._centred(X, Z), gamma=0.5))
+        return self.at_squares(squared_distances(*self._centred(X, Z)), self.width)
+
+    def at_squares(self, squares: Array, unit: float, out: Array | None = None) -> Array:
+        """Return the kernel at points with these squared distances, which are multiples of unit^2."""
+        ratio = unit / self.width
+        exponents = np.multiply(squares, -ratio * ratio / 2, out=out)
+        return np.exp(exponents, out=exponents)
 
     def profile(self) -> Profile | None:
-        return self._profile("sqeuclidean", 2, 0.5)
+        return self._profile("sqeuclidean", lambda d: self.at_squares(d, 1.0))
 
 
 @dataclass(frozen=True)
@@ -62,10 +78,13 @@ class laplacian(_Radial):
     """The Laplacian kernel, k(x, z) = exp(-|x - z|_1 / width), width > 0 in units of x."""
 
     def gram(self, X: Array, Z: Array | None) -> Array:
-        return np.asarray(pairwise.laplacian_kernel(*self._centred(X, Z), gamma=1.0))
+        from scipy.spatial.distance import cdist  # here, since importing kernelopt should be quick
+
+        points, others = self._centred(X, Z)
+        return np.asarray(np.exp(-cdist(points, points if others is None else others, "cityblock")))
 
     def profile(self) -> Profile | None:
-        return self._profile("cityblock", 1, 1.0)
+        return self._profile("cityblock", lambda d: np.exp(-d / self.width))
 
 
 @dataclass(frozen=True)
@@ -84,7 +103,7 @@ class polynomial(Kernel):
         object.__setattr__(self, "offset", positive(self.offset, "offset", allow_zero=True))
 
     def gram(self, X: Array, Z: Array | None) -> Array:
-        return np.asarray(pairwise.polynomial_kernel(X, Z, degree=self.degree, gamma=1.0, coef0=self.offset))
+        return np.asarray((X @ (X if Z is None else Z).T + self.offset) ** self.degree)
 
     def gram_rank(self, X: Array) -> int:
         return math.comb(X.shape[1] + self.degree - (self.offset == 0), self.degree)

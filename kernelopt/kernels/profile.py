@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
-from scipy.spatial.distance import cdist
 
 from kernelopt.validation import Array
 
@@ -70,19 +69,3 @@ class Profile:
     def distance(self) -> tuple[Metric | None, tuple[int, ...] | None]:
         """The distance: kernels of equal `distance` are functions of the same numbers."""
         return self.metric, self.columns
-
-
-def distances(X: Array, Z: Array, metric: Metric | None) -> Array:
-    """Return the distances between the rows of X and Z, shape (len(X), len(Z)); zeros if metric is None.
-
-    Squared Euclidean distances are computed as |x|^2 - 2 x'z + |z|^2: the points should have mean zero.
-    """
-    if metric is None:
-        return np.zeros((len(X), len(Z)))
-    if metric == "cityblock":
-        return np.asarray(cdist(X, Z, metric))
-    D: Array = X @ Z.T
-    D *= -2
-    D += np.einsum("ij,ij->i", X, X)[:, None]
-    D += np.einsum("ij,ij->i", Z, Z)
-    return np.maximum(D, 0, out=D)

@@ -21,6 +21,9 @@ from kernelopt.validation import as_expression, as_float_array, as_symmetric, nu
 class Difference(Wrap):  # type: ignore[misc]
     """K - S inside of a `Distance`, marked so that a reader finds it in the copy of a tree too."""
 
+    def is_symmetric(self) -> bool:
+        return bool(self.args[0].is_symmetric())
+
 
 class Distance(Wrap):  # type: ignore[misc]
     """L(K - S); made by `fidelity`, it remembers the fidelity L."""

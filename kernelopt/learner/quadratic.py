@@ -6,7 +6,6 @@ import threading
 from collections.abc import Iterator
 from typing import Any
 
-import clarabel
 import numpy as np
 import scipy.sparse as sp
 
@@ -89,6 +88,8 @@ def interior_point_solution(
     b = np.concatenate([equal, *limits])
     if not b.size:  # squared loss without intercept: a linear system
         return np.asarray(np.linalg.lstsq(K + np.diag(curve.curvature), curve.linear, rcond=None)[0])
+    import clarabel  # here, since importing kernelopt should be quick
+
     cones = [clarabel.ZeroConeT(len(equal))] if equal else []
     cones += [clarabel.NonnegativeConeT(b.size - len(equal))] if b.size > len(equal) else []
     settings = clarabel.DefaultSettings()

@@ -127,6 +127,14 @@ class Loss(ABC):
     def responder(self, y: Array) -> Callable[[Array], Array]:
         """Return the function t -> a(t) = argmax_a l(a) - a't, minus the derivative of the loss."""
         linear, curvature, l1, lower, upper = self.curve(y)
+        if not curvature.any() and not l1.any():
+            at_kink = np.clip(0.0, lower, upper)
+
+            def respond_at_bound(t: Array) -> Array:
+                residual = linear - t
+                return np.where(residual > 0, upper, np.where(residual < 0, lower, at_kink))
+
+            return respond_at_bound
 
         def respond(t: Array) -> Array:
             residual = linear - t
@@ -236,7 +244,7 @@ class Loss(ABC):
             return 0.0 if abs(total) <= ROUNDING * float(np.abs(a).sum()) else total
 
         if self.quadratic:
-            knots = (self._knots(y) - f).ravel()
+            knots = np.unique(self._knots(y) - f)
             left = last_above(slope, knots)
             return (left + max(left, last_above(slope, knots, or_zero=True))) / 2
         reach = float(np.abs(f).max(initial=0.0) + np.abs(y).max(initial=1.0) + 1.0)
@@ -249,6 +257,8 @@ class Loss(ABC):
     def _knots(self, y: Array) -> Array:
         """Return the predictions at which the response is not differentiable, shape (k, n)."""
         linear, curvature, l1, lower, upper = self.curve(y)
+        if not curvature.any() and not l1.any():
+            return linear[None]
         knots = [linear - l1, linear + l1]
         for bound in (lower, upper):
             finite = np.where(np.isfinite(bound), bound, 0.0)
@@ -273,7 +283,7 @@ def project_zero_sum(alpha: Array, lower: Array, upper: Array) -> Array:
     ends = np.concatenate([alpha - lower, alpha - upper])
     ends = ends[np.isfinite(ends)]
     knots = ends if ends.size else alpha
-    shift = last_above(lambda nu: float(np.clip(alpha - nu, lower, upper).sum()), knots)
+    shift = last_above(lambda nu: float(np.minimum(np.maximum(alpha - nu, lower), upper).sum()), knots)
     a = np.clip(alpha - shift, lower, upper)
     cap = float(np.abs(alpha).max(initial=0.0) + 1.0)
     for _ in range(3):  # rounding leaves a small sum, which the entry farthest from its bound takes up

@@ -67,7 +67,7 @@ class Control:
     certify_seconds : float
         Seconds spent on certificates, including those that a method computes itself.
     start : Outcome or None
-        The outcome of an earlier method, from which the running one starts.
+        The outcome of an earlier method or solution, from which the running one starts.
     alternatives : tuple of str
         The names of all methods that apply, the fastest first.
     checkpoint : Checkpoint or None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -23,6 +24,8 @@ from kernelopt.structure.structure import Point, Structure
 from kernelopt.validation import Array
 
 COMPILATION_MARGIN = 2.0  # a conic certificate is started if this multiple of its predicted seconds is left
+# A certificate with trained machines is started if this multiple of the seconds of the one without is left.
+TRAINING_MARGIN = 2.0
 VALUE_SHARE = (
     0.1  # of the allowed gap, by which the certified value may exceed the one that the method reported
 )
@@ -63,10 +66,14 @@ def certify_outcome(structure: Structure, outcome: Outcome, control: Control) ->
         return certificate_without_solver(structure, outcome, given, control)
     try:
         if given is not None:
+            began = time.perf_counter()
             best = certificate_at(structure, outcome.point, choices, given=given, watch=control.check)
             worse = structure.sign * attained(structure, best) - control.upper
             if best.gap <= control.tol and not worse > VALUE_SHARE * control.allowed:
                 return best
+            # The kernels of a machine may have to be evaluated, which cannot be interrupted.
+            if TRAINING_MARGIN * (time.perf_counter() - began) > control.remaining:
+                raise Stopped
         trained = certificate_at(structure, outcome.point, choices, watch=control.check)
         return trained if best is None or is_better(structure, trained, best) else best
     except (Stopped, KeyboardInterrupt) as ended:

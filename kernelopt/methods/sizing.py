@@ -9,12 +9,14 @@ import cvxpy as cp
 from kernelopt.certificates.bounded import BoundedProblem
 from kernelopt.conic.costs import Cones
 from kernelopt.language.risk import Risk
+from kernelopt.structure.combined.cone import read_combined_cone
 from kernelopt.structure.counting import count_user, risk_stacks
 from kernelopt.structure.structure import Structure, kept_in_structure
 
 CONIC_SOLVES = 2  # of the relaxation, for a lower bound: most problems need one correction of the multipliers
 CLOSED_SECONDS = 0.01  # seconds of a lower bound in closed form
 # Seconds of a compilation by cvxpy: a constant, and those for a second-order cone and for a non-zero entry.
+DECOMPOSITIONS = 3e-9  # seconds for each N^3 of a bound over PSD combinations of given trace: measured
 COMPILATION_FIXED, COMPILATION_CONE, COMPILATION_ENTRY = 0.025, 2e-3, 8e-7
 
 
@@ -37,7 +39,9 @@ class Size:
     cones : Cones
         The cones of the explicit problem.
     relaxed : Cones or None
-        The cones of the problem that bounds it from below; None where the bound has a closed form.
+        The cones of the problem that bounds it from below; None where no conic solve is needed.
+    closed_seconds : float
+        Seconds of the bound where no conic solve is needed.
     """
 
     semidefinite: tuple[int, ...]
@@ -46,6 +50,7 @@ class Size:
     variables: int
     cones: Cones
     relaxed: Cones | None
+    closed_seconds: float = CLOSED_SECONDS
 
     @property
     def order(self) -> int:
@@ -71,7 +76,7 @@ class Size:
     def certification_seconds(self) -> float:
         """Predicted time of a lower bound: conic solves with affine minorants in place of the risks."""
         if self.relaxed is None:
-            return CLOSED_SECONDS
+            return self.closed_seconds
         return compilation_seconds(self.relaxed) + CONIC_SOLVES * self.relaxed.solve_seconds
 
     @property
@@ -100,7 +105,14 @@ def size(structure: Structure) -> Size:
         sum(v.size for v in problem.variables()),
         explicit.cones(),
         relaxed_cones(structure, variables),
+        CLOSED_SECONDS + combined_seconds(structure),
     )
+
+
+def combined_seconds(structure: Structure) -> float:
+    """Return the seconds of a bound over PSD combinations of given trace, zero for any other set."""
+    cone = read_combined_cone(structure)
+    return 0.0 if isinstance(cone, str) else DECOMPOSITIONS * cone.whole.n_points**3
 
 
 def relaxed_cones(structure: Structure, variables: list[cp.Variable]) -> Cones | None:
@@ -120,7 +132,7 @@ def has_closed_form(structure: Structure) -> bool:
     """Whether the lower bound needs no conic solve.
 
     That is so for a problem with bounds of its own, and for an affine objective beside the risks over one
-    simplex, ball or spectrahedron.
+    simplex, ball or spectrahedron, or over the PSD combinations of given trace.
     """
     if isinstance(structure.problem, BoundedProblem):
         return True
@@ -129,6 +141,8 @@ def has_closed_form(structure: Structure) -> bool:
     rest = structure.objective.rest
     if rest is None or not rest.is_affine() or structure.domains or any(structure.constrained):
         return False
+    if not isinstance(read_combined_cone(structure), str):
+        return True
     if len(structure.active) != 1:
         return not structure.variables and not structure.lifted.constraints
     at = structure.active[0]

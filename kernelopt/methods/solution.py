@@ -81,6 +81,8 @@ class Solution:
         The best bounds, one entry per report of a method.
     build_time, solve_time, certify_time : float
         Seconds spent on compilation, in solvers, and on certificates.
+    ended_by_caller : bool
+        Whether Ctrl-C, the callback or the time limit ended the call.
     certificate : Certificate
     problem : cp.Problem or None
         The problem that was solved; None for a solution that was pickled.
@@ -99,6 +101,7 @@ class Solution:
     build_time: float = 0.0
     solve_time: float = 0.0
     certify_time: float = 0.0
+    ended_by_caller: bool = False
     problem: cp.Problem | None = None
 
     @property

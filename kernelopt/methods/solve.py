@@ -22,6 +22,7 @@ from kernelopt.methods.method import Method
 from kernelopt.methods.registry import GROUP, add
 from kernelopt.methods.selection import candidates
 from kernelopt.methods.solution import Solution
+from kernelopt.methods.start import start_of
 from kernelopt.structure.gate import check_problem, check_values
 from kernelopt.structure.structure import Structure
 from kernelopt.threads import one_blas_thread
@@ -43,6 +44,7 @@ def solve(
     callback: Callback | None = None,
     verbose: bool = False,
     checkpoint: str | os.PathLike[str] | None = None,
+    start: Solution | None = None,
     solver: Any = None,
     solver_options: dict[str, Any] | None = None,
     force: bool | None = None,
@@ -53,6 +55,7 @@ def solve(
     stabilize: bool | None = None,
     step: Literal["adaptive", "theorem"] | None = None,
     update: Literal["descent", "best-response", "averaging", "as-printed"] | None = None,
+    random_state: int | None = None,
 ) -> Solution:
     """Solve a problem by the best method for its structure and size, and certify the result.
 
@@ -61,7 +64,7 @@ def solve(
     problem : cp.Problem
         DCP, with or without risks.
     method : str or Method, default "auto"
-        "exact", "interleaved", "cutting-plane", "block-descent", "smooth-dual", "first-order-dual",
+        "exact", "newton", "interleaved", "cutting-plane", "block-descent", "smooth-dual", "first-order-dual",
         "mirror-descent", "spectral-master", or any other registered method. `explain(problem)` lists those
         that apply, with their predicted seconds. "auto" runs the fastest one, and then the next one if the
         first ends above `tol` or raises an error.
@@ -77,10 +80,12 @@ def solve(
         default 16e9. For "interleaved": the size of the cache of kernel rows, default 5e8.
     callback : function of a dict, optional
         Called with every reported point. The keys are "method", "iteration", "seconds", "lower", "upper",
-        "gap" and "point" (values by variable id, or the weights for methods on an l_p ball), and for "exact"
-        also "solver", "status" and "certificate". The method "exact" reports when a conic solver has ended
-        and its point is certified, mostly once. The callback may raise StopIteration to end the call with
-        the best point so far. Ctrl-C does the same, and also interrupts a conic solver.
+        "gap" and "point" (values by variable id, or the weights for methods on an l_p ball). For "exact"
+        they are also "solver", "status" and "certificate". For "newton" they are also "provider", "passes"
+        (entries of kernels read, divided by m n^2) and "solves" (trainings at fixed weights). The method
+        "exact" reports when a conic solver has ended and its point is certified, mostly once. The callback
+        may raise StopIteration to end the call with the best point so far. Ctrl-C does the same, and also
+        interrupts a conic solver.
     verbose : bool, default False
         Print the solver's log, or a line per iteration. Without it, a long call shows one line of progress
         on a terminal.
@@ -88,6 +93,10 @@ def solve(
         A file in which every iterative method keeps its state, at most a fiftieth of the time. Where the file
         exists, the call goes on from it; an interrupted call is repeated with the same arguments. The bounds
         are computed from the data again. "exact" writes nothing. The file stays after the call.
+    start : Solution, optional
+        The solution of a similar problem, with the same variables and samples, such as one with another C or
+        p. Iterative methods start from its point and its dual variables. The bounds do not depend on it. A
+        checkpoint has precedence.
     solver : str or cvxpy solver, optional
         For "exact": the only conic solver to use.
     solver_options : dict, optional
@@ -95,7 +104,7 @@ def solve(
     force : bool, optional
         For "exact": try a semidefinite problem whose predicted time or memory is too large.
     max_iterations : int, optional
-        For all methods but "exact" and "interleaved".
+        For all methods but "exact", "interleaved" and "newton".
     max_chunks, chunk : int, optional
         For "interleaved": the number of chunks, and the number of entries of alpha in a chunk.
     master, stabilize : optional
@@ -106,6 +115,8 @@ def solve(
     update : optional
         For "block-descent" "descent" (default) or "best-response"; for "mirror-descent" "averaging"
         (default) or "as-printed".
+    random_state : int, optional
+        For "newton": the seed of its first working set, default 0.
 
     Returns
     -------
@@ -123,7 +134,8 @@ def solve(
     TypeError
         If there is no such option; the message names the nearest one.
     ParameterError
-        If an option has a wrong type or range, or is not one of the method's.
+        If an option has a wrong type or range, or is not one of the method's; if `start` is a solution of
+        other variables or samples.
     cvxpy.DCPError
         If the problem is not convex.
 
@@ -155,6 +167,7 @@ def solve(
         "stabilize": stabilize,
         "step": step,
         "update": update,
+        "random_state": random_state,
     }
     return solve_with(
         None,
@@ -166,6 +179,7 @@ def solve(
         callback=callback,
         verbose=verbose,
         checkpoint=checkpoint,
+        start=start,
         **options,
     )
 
@@ -179,6 +193,7 @@ class SolveOptions(TypedDict, total=False):
     callback: Callback | None
     verbose: bool
     checkpoint: str | os.PathLike[str] | None
+    start: Solution | None
     solver: Any
     solver_options: dict[str, Any] | None
     force: bool | None
@@ -189,9 +204,18 @@ class SolveOptions(TypedDict, total=False):
     stabilize: bool | None
     step: Literal["adaptive", "theorem"] | None
     update: Literal["descent", "best-response", "averaging", "as-printed"] | None
+    random_state: int | None
 
 
-COMMON = ("tol", "time_limit", "memory", "callback", "verbose", "checkpoint")  # options of every method
+COMMON = (
+    "tol",
+    "time_limit",
+    "memory",
+    "callback",
+    "verbose",
+    "checkpoint",
+    "start",
+)  # options of every method
 
 
 def solve_with(
@@ -228,6 +252,8 @@ def solve_with(
         floor(structure),
         None if path is None else Checkpoint(as_path(path, "checkpoint"), structure),
     )
+    if options.get("start") is not None:
+        control.start = start_of(structure, options["start"])
     own = {name: value for name, value in options.items() if name not in COMMON and value is not None}
     largest = max((term.learner.n for term in structure.risks), default=0)
     with one_blas_thread(1 if largest <= MODERATE else None):

@@ -25,6 +25,7 @@ from kernelopt.validation import Array
 LARGEST_EXPONENT = 700.0  # exp of it is a double
 ITERATIONS = 500  # of Brent's method, which takes fewer than 150 on any interval of doubles
 FINEST = 4 * np.finfo(float).eps  # the smallest relative tolerance that it takes
+FARTHEST = 4.0  # entry of a point, in units of the largest of v: zero is nearer than a point beyond it
 SMALLEST = np.finfo(float).tiny
 
 
@@ -42,9 +43,11 @@ def exponential_projection(v: Array) -> Array:
     x, y, z = v / size
     candidates = [exponential_ray(x, y, z)] if x > 0 or y > 0 else []
     candidates.append(np.array([min(x, 0.0), 0.0, max(z, 0.0)]))  # on the face y = 0
-    if y > 0 and x / y < LARGEST_EXPONENT:
-        candidates.append(np.array([x, y, y * np.exp(x / y)]))  # above v
-    return size * min(candidates, key=lambda p: float(np.linalg.norm(p - [x, y, z])))
+    above = y * np.exp(x / y) if y > 0 and x / y < LARGEST_EXPONENT else np.inf
+    if above <= FARTHEST:
+        candidates.append(np.array([x, y, above]))
+    scaled = v / size
+    return size * min(candidates, key=lambda p: excess_distance(p, scaled))
 
 
 def in_exponential_cone(v: Array) -> bool:
@@ -78,8 +81,7 @@ def exponential_ray(x: float, y: float, z: float) -> Array:
     if not low < high:
         return np.zeros(3)
     s = root(excess, low, high)
-    b = max(weights(s)[0], 0.0)
-    return b * np.array([s, 1.0, np.exp(s)])
+    return on_ray(np.array([x, y, z]), np.array([s, 1.0, np.exp(s)]))
 
 
 def power_projection(w: Array, z: float, exponents: Array) -> tuple[Array, float]:
@@ -111,10 +113,22 @@ def power_projection(w: Array, z: float, exponents: Array) -> tuple[Array, float
         else:  # r may be |z| up to rounding, and the rest is what determines w
             rest = root(lambda d: product(at(t - d, d), exponents) - (t - d), 0.0, half)
             r, found = t - rest, at(t - rest, rest)
-        candidates.append((found, min(r, product(found, exponents))))
+        nearest = on_ray(np.append(v, t), np.append(found, min(r, product(found, exponents))))
+        candidates.append((nearest[:-1], float(nearest[-1])))
     candidates += [(positive / size, min(t, reach / size)), (np.zeros_like(v), 0.0)]
-    nearest, r = min(candidates, key=lambda p: float(np.linalg.norm(p[0] - v)) ** 2 + (p[1] - t) ** 2)
-    return size * nearest, float(np.copysign(size * r, z))
+    best, r = min(candidates, key=lambda p: excess_distance(p[0], v) + p[1] * (p[1] - 2 * t))
+    return size * best, float(np.copysign(size * r, z))
+
+
+def on_ray(v: Array, ray: Array) -> Array:
+    """Return the projection of v on a ray from zero; a root is known less well than this product."""
+    unit = ray / (float(np.abs(ray).max()) or 1.0)
+    return np.asarray(max(float(v @ unit), 0.0) / (float(unit @ unit) or 1.0) * unit)
+
+
+def excess_distance(p: Array, v: Array) -> float:
+    """Return |p - v|^2 - |v|^2, in which a short p is not lost beside a long v."""
+    return float(p @ (p - 2 * v))
 
 
 def product(w: Array, exponents: Array) -> float:

@@ -21,10 +21,10 @@ def last_above(total: Function, knots: Array, or_zero: bool = False) -> float:
     low, high = (
         0,
         edges.size + 1,
-    )  # pieces 0..edges.size; the first one where f is not above zero is in low..high
+    )  # the first of the pieces 0..edges.size with f not above zero is in low..high
     while low < high:
         middle = (low + high) // 2
-        value = total(float(np.mean(points_inside(edges, middle)))) if middle <= edges.size else -np.inf
+        value = total(sum(points_inside(edges, middle)) / 2) if middle <= edges.size else -np.inf
         if value > 0 or (or_zero and value == 0):
             low = middle + 1
         else:

@@ -14,6 +14,7 @@ from kernelopt.plain_tables import html_table
 from kernelopt.structure.attributes import stated_bounds
 from kernelopt.structure.explicit_risk import explicit_risk, loss_variables
 from kernelopt.structure.gate import check_problem
+from kernelopt.structure.relaxed_cones import RelaxedCones
 from kernelopt.structure.sizes import read_norm_ball
 from kernelopt.structure.trees import (
     coefficient,
@@ -231,13 +232,18 @@ def expanded_risk(
 
 
 def copied_on_face(
-    constraint: cp.Constraint, substitutes: dict[int, Any], units: Units, position: int
+    constraint: cp.Constraint,
+    substitutes: dict[int, Any],
+    units: Units,
+    position: int,
+    cones: RelaxedCones | None = None,
 ) -> ConstraintCopy:
     """Return the copy of a constraint with nodes replaced, reduced to its face and divided by its unit.
 
-    The face is that of `facial_reduction`, and the unit that of the constraint at `position`.
+    The face is that of `facial_reduction`, or the space of `cones`. The unit is that of the constraint at
+    `position`.
     """
-    smaller, basis = facial_reduction(constraint)
+    smaller, basis = facial_reduction(constraint) if cones is None else cones.face(constraint)
     unit = units.of_constraint(position)
     copy = copied_constraint(smaller, substitutes)
     if unit != 1 and isinstance(copy, HOMOGENEOUS):

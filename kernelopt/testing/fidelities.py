@@ -15,6 +15,7 @@ ORDER = 4  # of the matrices
 SCALES = np.geomspace(1e-3, 30.0, 8)  # of their entries: small and large beside the parameters of a fidelity
 ROUNDING = 1e-9  # relative: the largest difference of two computations in double precision
 SOLVER_ACCURACY = 1e-5  # relative, of a conic solve
+LIFTED = 5  # the number of the matrix, with entries of size one, at which the conjugate is maximised
 STEP = 0.7  # of the proximal operator: neither 1 nor a power of two, so that a missing factor shows
 SMALLEST_DENOMINATOR = 1e-9  # of a relative difference: numbers below it are compared absolutely
 
@@ -27,8 +28,8 @@ def check_fidelity(fidelity: Fidelity, *, seed: int = 0) -> Findings:
     * `expression` is convex and has the value of `value`, which is 0 at 0 and never negative;
     * L(D) + L*(U) >= <U, D> (Fenchel and Young) for every U that `project` returns, with equality at U =
       `subgradient` of D;
-    * `conjugate_expression`, if it is stated, has the value of `conjugate`, and its domain contains what
-      `project` returns;
+    * `conjugate_expression`, if it is stated, is convex and has the value of `conjugate`, its domain contains
+      what `project` returns, and the largest <U, D> - L*(U) in it is L(D), at which duals use it;
     * `trace_bound` is at least <I, D>;
     * if the fidelity is `Radial`, the square of its `scale` is above L and touches it;
     * if it is `Proximal`, the objective of `proximal` is that of a conic solve, and `shares` returns
@@ -56,7 +57,7 @@ def check_fidelity(fidelity: Fidelity, *, seed: int = 0) -> Findings:
     >>> import kernelopt as ko
     >>> from kernelopt.testing import check_fidelity
     >>> len(check_fidelity(ko.fidelities.l1()).stated)
-    12
+    14
     """
     if not isinstance(fidelity, Fidelity):
         raise ParameterError(
@@ -136,6 +137,12 @@ def check_conjugate(findings: Findings, L: Fidelity, matrices: list[Array]) -> N
         f"a difference of {worst:.1e}",
     )
     findings.state("`project` returns points of its domain", outside <= ROUNDING, f"{outside:.1e} outside")
+    findings.state("`conjugate_expression` is convex", expression.is_convex())
+    D = matrices[LIFTED]
+    pairing = cp.sum(cp.multiply(U, D))
+    best = solve(cp.Problem(cp.Maximize(pairing - expression), domain), "exact").value
+    close = relative_difference(best, L.value(D)) <= SOLVER_ACCURACY
+    findings.state("L(D) is the largest <U, D> - `conjugate_expression`", close, best)
 
 
 def check_trace(findings: Findings, L: Fidelity, matrices: list[Array]) -> None:

@@ -21,6 +21,7 @@ CLOSE = 1e-7  # relative: a response may be a root that is found to half of the 
 SOLVER_ACCURACY = 1e-5  # relative, of a conic solve
 INSIDE = 0.999  # times a point of the domain: l may be infinitely steep at its boundary
 STEP, SLOPE = 1e-5, 1e-6  # of central differences, whose error STEP^2 + u / STEP is below 1e-9
+WEIGHTS = (0.3, 1.0, 1.6)  # of `dual_perspective`, not all powers of two, so that a missing factor shows
 COMPARED = 3  # predictions at which the parts of a loss that fails are compared
 
 
@@ -33,9 +34,12 @@ def check_loss(loss: Loss, y: Any = None, *, seed: int = 0) -> Findings:
     * V(t) >= l(a) - a't (Fenchel and Young) for a in the domain, with equality at a = `response` of t;
     * `dual_expression` is concave, has the value of `dual_value`, and its domain contains what `project`
       returns;
+    * `dual_perspective`, if it is stated, is concave in alpha and the weight w together, has the value of
+      w l(a / w), and its domain contains w times what `project` returns;
     * `dual_gradient` and, if it is stated, `hessian_diag` agree with central differences;
     * no other intercept has a smaller loss than `intercept`;
-    * at a kernel, the value of the trained machine is the optimum of the dual of `dual_expression`.
+    * at a kernel, the value of the trained machine is the optimum of the dual of `dual_expression`, and w
+      times that value the optimum of the dual of `dual_perspective`.
 
     Parameters
     ----------
@@ -62,7 +66,7 @@ def check_loss(loss: Loss, y: Any = None, *, seed: int = 0) -> Findings:
     >>> import kernelopt as ko
     >>> from kernelopt.testing import check_loss
     >>> len(check_loss(ko.hinge(2.0)).stated)
-    10
+    14
     """
     if not isinstance(loss, Loss):
         raise ParameterError(
@@ -165,6 +169,30 @@ def check_dual(findings: Findings, loss: Loss, y: Array, rng: np.random.Generato
     findings.state("`project` returns points of the domain", outside == 0, f"{outside} of {TRIALS} outside")
 
 
+def check_perspective(findings: Findings, loss: Loss, y: Array, rng: np.random.Generator) -> None:
+    """Check `dual_perspective`, if it is stated, against `dual_value` and `project`."""
+    alpha, w = cp.Variable(y.size), cp.Variable(nonneg=True)
+    stated, fixed = loss.dual_perspective(alpha, y, w), loss.dual_perspective(alpha, y)
+    if stated is None or fixed is None:
+        return
+    concave = stated[0].is_dcp() and stated[0].is_concave() and fixed[0].is_concave()
+    findings.state("`dual_perspective` is concave", concave)
+    worst, outside = 0.0, 0
+    for k in range(TRIALS):
+        w.value = WEIGHTS[k % len(WEIGHTS)]
+        a = INSIDE * loss.project(2 * rng.normal(size=y.size), y, bias=False)
+        exact = loss.dual_value(a, y)
+        for (gain, domain), weight in ((fixed, 1.0), (stated, float(w.value))):
+            alpha.value = weight * a
+            missed = abs(float(np.ravel(gain.value)[0]) - weight * exact)
+            worst = max(worst, missed / max(1.0, abs(exact)))
+            outside += not all(np.max(c.violation(), initial=0.0) <= CLOSE for c in domain)
+    shown = f"a difference of {worst:.1e}"
+    findings.state("`dual_perspective` has the value of w l(a / w)", worst <= CLOSE, shown)
+    shown = f"{outside} of {2 * TRIALS} outside"
+    findings.state("the domain of `dual_perspective` has the points of `project`", outside == 0, shown)
+
+
 def inside(loss: Loss, y: Array, rng: np.random.Generator) -> Array:
     """Return random dual variables strictly between their bounds."""
     _, _, _, lower, upper = loss.curve(y)
@@ -218,12 +246,22 @@ def check_machine(findings: Findings, loss: Loss, y: Array, rng: np.random.Gener
     dual = solve(cp.Problem(cp.Maximize(gain - cp.sum_squares(half @ alpha)), [*domain, *balanced]))
     close = abs(found.value - dual.value) <= SOLVER_ACCURACY * max(1.0, abs(dual.value))
     findings.state("primal and dual agree at a kernel", close, f"{found.value!r} and {dual.value!r}")
+    w = cp.Variable(nonneg=True)
+    stated = loss.dual_perspective(alpha, y, w)
+    if stated is None:
+        return
+    weight, scaled = WEIGHTS[-1], cp.quad_over_lin(half @ alpha, w)
+    dual = solve(cp.Problem(cp.Maximize(stated[0] - scaled), [*stated[1], *balanced, w == weight]))
+    close = abs(weight * found.value - dual.value) <= SOLVER_ACCURACY * max(1.0, abs(dual.value))
+    shown = f"{weight * found.value!r} and {dual.value!r}"
+    findings.state("the dual of `dual_perspective` has w times the value at a kernel", close, shown)
 
 
 CHECKS = {
     "the expression": check_form,
     "Fenchel-Young": check_fenchel_young,
     "the dual": check_dual,
+    "the perspective": check_perspective,
     "the derivatives": check_derivatives,
     "the intercept": check_intercept,
     "the machine": check_machine,

@@ -297,7 +297,7 @@ LEARNING = {
     "squared risk": (squared_risk, "conic"),
     "floored risk": (floored_risk, "conic"),
     "maximised with a price": (maximised_with_a_price, "conic"),
-    "free sign": (free_sign, "conic"),
+    "free sign": (free_sign, "closed"),
     "squared fidelity": (fidelity("squared"), "closed"),
     "frobenius fidelity": (fidelity("frobenius"), "closed"),
     "fidelity by entries": (fidelity("entries"), "closed"),

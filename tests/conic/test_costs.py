@@ -136,9 +136,13 @@ def test_a_closed_form_costs_nothing():
     expected = size(weights())
     assert expected.relaxed is None
     assert expected.certification_seconds < expected.seconds
-    assert size(signed()).relaxed.semidefinite[0] == N  # K >> 0 stays, the risk's own cone goes
+    assert size(signed()).relaxed is None
+    assert size(signed()).certification_seconds < size(signed()).seconds
+    bounded = signed()
+    bounded = cp.Problem(bounded.objective, [*bounded.constraints, bounded.variables()[0] <= 1])
+    assert size(bounded).relaxed.semidefinite[0] == N  # K >> 0 stays, the risk's own cone goes
     assert size(psd()).relaxed.semidefinite == (12,)
-    assert size(signed()).certification_seconds > 2 * size(signed()).relaxed.interior_seconds > 0
+    assert size(bounded).certification_seconds > 2 * size(bounded).relaxed.interior_seconds > 0
 
 
 def test_the_better_solver_is_predicted():

@@ -11,6 +11,7 @@ import pytest
 from matplotlib import pyplot
 from matplotlib.text import Text
 
+from tests.collected import problems_built
 from tests.pages import FENCED, printed_by, python_blocks
 
 ROOT = Path(__file__).resolve()
@@ -59,8 +60,9 @@ def test_lesson(lesson):
     body = check_form(lesson)
     assert "savefig" not in body
     namespace, start = {}, process_time()
+    pyplot.close("all")  # figures of other tests
     try:
-        with mpl.rc_context({"backend": "Agg"}):
+        with mpl.rc_context({"backend": "Agg"}), problems_built(lesson.name) as built:
             for source, said in python_blocks(body):
                 printed = printed_by(source, lesson.name, namespace)
                 assert said is None or printed == said
@@ -74,6 +76,7 @@ def test_lesson(lesson):
     finally:
         pyplot.close("all")
     assert process_time() - start < SLOWEST
+    assert not built.check_duals()
 
 
 def test_lessons_are_numbered_in_order():

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import cvxpy as cp
 import numpy as np
 from cvxpy.constraints import ExpCone, PowCone3D, PowConeND
@@ -120,6 +122,44 @@ PROBLEMS = {
     ),
     "matrix of numbers": lambda x=x((3, 2), nonneg=True): least(
         cp.sum_squares(x - A[:3, :2]) + cp.norm(x, "fro"), cp.sum(x, axis=0) == 1
+    ),
+    "elastic net": lambda x=x(): least(
+        cp.sum_squares(A @ x - b) / 2 + 0.3 * cp.norm1(x) + 0.2 * cp.sum_squares(x)
+    ),
+    "elastic net with weights": lambda x=x(): least(
+        c @ x + cp.norm1(cp.multiply(c, x)) / 2 + cp.sum_squares(cp.multiply(b[:4], x)),
+        named(A[:2] @ x == 1, "rows"),
+    ),
+    "elastic net as a constraint": lambda x=x(): least(
+        c @ x, named(0.3 * cp.norm1(x) + 0.2 * cp.sum_squares(x) <= 1, "elastic")
+    ),
+    "elastic net of non-negative weights": lambda x=x(nonneg=True): least(
+        (c - 1.2) @ x + 0.05 * cp.norm1(x) + 0.2 * cp.sum_squares(x), named(cp.sum(x) <= 1, "total")
+    ),
+    "elastic net of a symmetric matrix": lambda x=x((3, 3), symmetric=True): least(
+        cp.sum_squares(x) + 0.3 * cp.sum(cp.abs(x)) - cp.trace(M @ x), named(cp.trace(x) == 1, "trace")
+    ),
+    "a norm and its square": lambda x=x(): least(c @ x + 0.3 * cp.norm2(x) + cp.sum_squares(x) / 2),
+    "a norm and its square, non-negative": lambda x=x(nonneg=True): least(
+        (c - 1.2) @ x + 0.1 * cp.norm2(x) + cp.sum_squares(x) / 2
+    ),
+    "sparse group lasso": lambda x=x(): least(
+        cp.sum_squares(A @ x - b) / 2 + 0.3 * cp.norm1(x) + 0.2 * cp.norm2(x)
+    ),
+    "norms in a norm": lambda x=x(), z=cp.Variable(2, name="z"): least(
+        cp.square(cp.pnorm(cp.hstack([2 * cp.norm2(z), cp.norm_inf(x)]), 4 / 3, approx=False)) / 2
+        + cp.sum(z)
+        - 1.5 * x[0],
+        named(A[:2] @ x == z + 1, "fit"),
+    ),
+    "a squared sum of absolute values": lambda x=x(): least(
+        cp.square(cp.norm1(x)) + cp.sum_squares(x) + c @ x
+    ),
+    "weights in a box": lambda x=x(bounds=[0, np.array([1.0, 2, 0.5, 1])]): least(
+        (c - 1.2) @ x, named(A[:2] @ x <= 1, "rows")
+    ),
+    "reciprocals and a price": lambda x=x(3, nonneg=True): least(
+        cp.square(cp.sum(cp.inv_pos(1 + x))) + c[:3] @ x / 5
     ),
     "feasibility": lambda x=x(2): least(0, named(x >= 1, "above")),
     "constant": lambda x=x(2): least(cp.sum_squares(x) + 3.0),
@@ -246,7 +286,24 @@ RISKS = {
         ko.alignment(ko.combine(mu, Ks), y), named(ko.frobenius(ko.combine(mu, Ks)) <= 1, "length")
     ),
     "risk, maximized with a minus": lambda mu=weights(): most(-2 * learned(mu) - cp.sum(mu)),
+    "elastic net of kernel weights": lambda mu=weights(): least(
+        learned(mu) + cp.norm1(mu) / 2 + cp.sum_squares(mu) / 4
+    ),
+    "reciprocal price": lambda mu=weights(): least(
+        learned(mu, ko.squared_hinge(1.0)) + 0.3 * cp.sum(cp.inv_pos(1 - 0.5 * mu))
+    ),
+    "reciprocal price and a ball": lambda mu=weights(): least(
+        learned(mu) + 0.3 * cp.sum(cp.inv_pos(1 - 0.5 * mu)), *ko.lp_ball(mu, 2)
+    ),
+    "one fixed kernel": lambda: least(ko.risk(Ks[0], y, ko.hinge(1.0))),
     "quadratic price": lambda mu=weights(): least(
         learned(mu) + 0.1 * cp.sum_squares(mu), *ko.lp_ball(mu, 4), mu[0] <= mu[1]
     ),
 }
+
+
+@cache
+def pair(name):
+    """A problem and its dual."""
+    problem = {**PROBLEMS, **RISKS}[name]()
+    return problem, ko.dualize(problem)

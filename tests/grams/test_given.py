@@ -209,3 +209,37 @@ def test_a_stack_in_single_precision_is_solved_as_its_doubles(method):
     assert values[0].value == pytest.approx(values[1].value, rel=2e-7)
     assert values[0].certificate.lower <= values[1].certificate.upper
     assert values[1].certificate.lower <= values[0].certificate.upper
+
+
+@pytest.mark.parametrize("method", ["interleaved", "block-descent"])
+def test_a_certificate_computes_each_image_once_and_combines_nothing(method, monkeypatch):
+    """Calls that read the stack after the method has returned its last bounds."""
+    read = {"images": [], "combinations": 0, "matrices": 0}
+    apply, combine, gram = ArrayStorage._apply, ArrayStorage.combine, ArrayStorage.gram
+
+    def counted_apply(self, a):
+        read["images"].append(a.tobytes())
+        return apply(self, a)
+
+    def counted_combine(self, w):
+        read["combinations"] += 1
+        return combine(self, w)
+
+    def counted_gram(self, i):
+        read["matrices"] += 1
+        return gram(self, i)
+
+    problem = lp_norm.primal(stack(150), labels(150), p=2)
+    counters = {"_apply": counted_apply, "combine": counted_combine, "gram": counted_gram}
+
+    def start_counting(report):
+        """The last report before the certificate starts the count."""
+        for name, counter in counters.items():
+            monkeypatch.setattr(ArrayStorage, name, counter)
+        read.update(images=[], combinations=0, matrices=0)
+
+    monkeypatch.setattr(stored, "COMPILED_ENTRIES", 0)
+    solution = problem.solve(method, callback=start_counting)
+    assert solution.status == "optimal"
+    assert len(read["images"]) == len(set(read["images"])) <= 2
+    assert read["combinations"] == read["matrices"] == 0

@@ -76,15 +76,16 @@ def seconds(formulation):
 @pytest.mark.parametrize(
     ("build", "first"),
     [
-        (lambda: soft_margin(300, 10), "interleaved"),
+        (lambda: soft_margin(300, 10), "newton"),
         (lambda: soft_margin(10, 3), "exact"),
         (lambda: norm_ball(12, 3, 4 / 3), "interleaved"),
-        (lambda: soft_margin(16, 3, "free"), "spectral-master"),
+        (lambda: soft_margin(16, 3, "free"), "exact"),
+        (lambda: soft_margin(60, 3, "free"), "spectral-master"),
         (lambda: near(60, fidelity="squared_frobenius"), "first-order-dual"),
         (lambda: compared(30, 6), "column-generation"),
         (lambda: norm_ball(60, 6, 1.5, ko.epsilon_insensitive(10.0, 0.5)), "interleaved"),
     ],
-    ids=["large", "tiny", "tiny ball", "free sign", "similarity", "triplets", "regression"],
+    ids=["large", "tiny", "tiny ball", "tiny free sign", "free sign", "similarity", "triplets", "regression"],
 )
 def test_the_method_that_auto_takes_first(build, first):
     assert chosen(build())[0] == first

@@ -23,6 +23,7 @@ OPTIONS = {
     "callback": "Callback | None",
     "verbose": "bool",
     "checkpoint": "str | os.PathLike[str] | None",
+    "start": "Solution | None",
     "solver": "Any",
     "solver_options": "dict[str, Any] | None",
     "force": "bool | None",
@@ -33,8 +34,9 @@ OPTIONS = {
     "stabilize": "bool | None",
     "step": "Literal['adaptive', 'theorem'] | None",
     "update": "Literal['descent', 'best-response', 'averaging', 'as-printed'] | None",
+    "random_state": "int | None",
 }
-OWN = ("exact", "interleaved", "block-descent", "cutting-plane", "smooth-dual", "first-order-dual")
+OWN = ("exact", "newton", "interleaved", "block-descent", "cutting-plane", "smooth-dual", "first-order-dual")
 
 
 def learning():

@@ -91,6 +91,7 @@ LONG = {  # each takes several seconds on a free core: the tolerances are below 
     "cutting-plane": (lambda: logistic(500), {"tol": 1e-15}),
     "block-descent": (lambda: ball(800), {"tol": 1e-15}),
     "interleaved": (lambda: ball(1000), {"tol": 1e-15}),
+    "newton": (lambda: logistic(1500), {"tol": 1e-15}),
     "smooth-dual": (lambda: logistic(800), {"tol": 1e-15}),
     "mirror-descent": (lambda: near(150), {"tol": 1e-12}),
     "first-order-dual": (lambda: near(250), {"tol": 1e-14}),
@@ -253,6 +254,7 @@ SUITS = {
     "cutting-plane": tuple(SMALL),
     "block-descent": ("ball", "ball, logistic"),
     "interleaved": ("ball",),
+    "newton": ("ball", "ball, logistic"),
     "smooth-dual": ("ball, logistic",),
     "mirror-descent": ("near a similarity",),
     "first-order-dual": ("near a similarity",),
@@ -489,7 +491,7 @@ def test_the_callback_has_its_keys():
 def test_a_terminal_shows_what_is_done(monkeypatch):
     out = StringIO()
     monkeypatch.setattr(progress, "QUIET", 0.0)
-    monkeypatch.setattr(progress, "Console", lambda **_: Console(file=out, force_terminal=True, width=100))
+    monkeypatch.setattr("rich.console.Console", lambda **_: Console(file=out, force_terminal=True, width=100))
     ko.solve(free(24), "exact")  # the terminal is written to every tenth of a second
     assert "exact: CLARABEL" in out.getvalue()
     assert "certifying" in out.getvalue()
@@ -499,7 +501,7 @@ def test_a_line_waits_until_the_call_has_taken_a_while(monkeypatch):
     """The line is set before the solver starts, and shown while it works."""
     out = StringIO()
     monkeypatch.setattr(progress, "QUIET", 0.2)
-    monkeypatch.setattr(progress, "Console", lambda **_: Console(file=out, force_terminal=True, width=100))
+    monkeypatch.setattr("rich.console.Console", lambda **_: Console(file=out, force_terminal=True, width=100))
     control = Control(1e-5)
     control.show("exact: CLARABEL")
     control.check()

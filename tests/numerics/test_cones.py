@@ -15,7 +15,7 @@ ROUNDING = 1e-12  # relative to the point; exp(s) multiplies the rounding of s b
 EXPONENTS = ((0.5, 0.5), (0.3, 0.7), (0.9, 0.1), (0.01, 0.99), (0.2, 0.3, 0.5))
 
 
-def points(order, count=50):
+def points(order, count=80):
     """Random points of all signs and sizes, some with zeros and some with entries of very different sizes."""
     rng = np.random.default_rng(order)
     drawn = rng.normal(size=(count, order)) * 10.0 ** rng.integers(-6, 7, size=(count, 1))

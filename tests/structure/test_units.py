@@ -35,6 +35,7 @@ APPLY = {
     "exact": FORMS,
     "cutting-plane": ("ball", "trace", "two risks"),
     "interleaved": ("ball", "steep ball"),
+    "newton": ("ball", "steep ball"),
     "block-descent": ("ball", "steep ball"),
     "smooth-dual": ("ball", "steep ball"),
     "mirror-descent": ("trace",),
@@ -43,6 +44,7 @@ QUICK = {("exact", loss, "ball") for loss in LOSSES} | {
     (method, "squared", APPLY[method][0]) for method in APPLY
 }
 QUICK |= {("exact", "hinge", form) for form in FORMS}
+CONIC = ("exact", "hinge", "free signs")
 UNITS = (1e-10, 1e10)
 MORE_UNITS = (1e-5, 1e5)
 TOLERANCE = 1e-9
@@ -97,6 +99,8 @@ def cases():
                 decomposed = method != "interleaved" or loss != "logistic"
                 if smooth and decomposed and not (form == "bounded risk" and loss == "hard_margin"):
                     marks = [] if (method, loss, form) in QUICK else [pytest.mark.exhaustive]
+                    # Two seconds; that the explicit problem is the same in every unit is tested below.
+                    marks = [pytest.mark.slow] if (method, loss, form) == CONIC else marks
                     name = f"{method}-{loss}-{form}"
                     yield pytest.param(method, loss, form, UNITS, marks=marks, id=name)
                     yield pytest.param(

@@ -20,6 +20,8 @@ from kernelopt.testing import (
     check_loss,
     check_method,
 )
+from tests.collected import problems_built
+from tests.every import every
 from tests.formulations.test_formulations import ENTRIES
 from tests.pages import printed_by, python_blocks
 
@@ -210,7 +212,7 @@ LOSSES = {
 @pytest.mark.parametrize("loss", LOSSES.values(), ids=LOSSES)
 def test_our_losses_pass(loss):
     smooth = loss.hessian_diag(np.zeros(2), np.ones(2)) is not None
-    assert len(check_loss(loss).stated) == 10 + smooth
+    assert len(check_loss(loss).stated) == 14 + smooth
 
 
 @dataclass(frozen=True, repr=False)
@@ -268,6 +270,49 @@ def test_the_fields_of_a_curve_are_arrays():
 
 
 @dataclass(frozen=True, repr=False)
+class Unscaled(ko.squared_hinge):
+    """A loss whose perspective forgets the weight, which only a risk inside another function uses."""
+
+    def dual_perspective(self, alpha, y, weight=None):
+        return super().dual_perspective(alpha, y)
+
+
+@dataclass(frozen=True, repr=False)
+class Unbounded(ko.hinge):
+    """A loss whose perspective forgets an end of the domain, which every value inside still has."""
+
+    def dual_perspective(self, alpha, y, weight=None):
+        gain, domain = super().dual_perspective(alpha, y, weight)
+        return gain, [c for c in domain if c.label != "upper"]
+
+
+@dataclass(frozen=True, repr=False)
+class Narrow(ko.hinge):
+    """A loss whose perspective has half of its domain."""
+
+    def dual_perspective(self, alpha, y, weight=None):
+        gain, domain = super().dual_perspective(2 * alpha, y, weight)
+        return gain / 2, domain
+
+
+@every(
+    "loss, said",
+    [
+        (Unscaled(1.0), "`dual_perspective` has the value of w l(a / w): not so, got a difference"),
+        (Unbounded(1.0), "the dual of `dual_perspective` has w times the value at a kernel: not so"),
+        (Narrow(1.0), "the domain of `dual_perspective` has the points of `project`: not so"),
+    ],
+)
+def test_a_wrong_dual_perspective_is_found(loss, said):
+    """`dualize` uses a loss through this method, and no other part of the package does."""
+    with pytest.raises(AssertionError) as raised:
+        check_loss(loss)
+    assert said in str(raised.value)
+    wrong = [line for line in str(raised.value).splitlines() if line.startswith("*")]
+    assert all("`dual_perspective`" in line for line in wrong)
+
+
+@dataclass(frozen=True, repr=False)
 class Late(ko.hinge):
     """A hinge with an intercept that is off."""
 
@@ -290,7 +335,7 @@ def test_derivatives_that_are_off_are_found():
     with pytest.raises(AssertionError) as raised:
         check_loss(Steep(1.0))
     said = (
-        "2 of 11",
+        "2 of 15",
         "`dual_gradient` is the derivative of `dual_value`: not so",
         "`hessian_diag` is the second derivative",
     )
@@ -494,5 +539,7 @@ def test_the_page_on_testing_runs_and_prints_what_it_says():
     blocks = python_blocks((ROOT / "docs" / "testing.md").read_text(encoding="utf-8"))
     assert len(blocks) == 2
     namespace = {}
-    for source, said in blocks:
-        assert printed_by(source, "testing.md", namespace) == said
+    with problems_built("testing.md") as built:
+        for source, said in blocks:
+            assert printed_by(source, "testing.md", namespace) == said
+    assert not built.check_duals()

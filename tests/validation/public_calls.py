@@ -354,6 +354,7 @@ entry(
 )
 for method, options in {
     "interleaved": {"max_chunks": size(50, DEFAULT), "chunk": size(2, DEFAULT)},
+    "newton": {"random_state": size(3, f"{DEFAULT}, zero")},
     "cutting-plane": {
         "master": word("exact", DEFAULT),
         "stabilize": flag(True, DEFAULT),
@@ -475,6 +476,19 @@ for name, more in {
     "non_isotropic": {"E": array(E)},
 }.items():
     entry(f"lp_norm.{name}", getattr(lp_norm, name), value_of, **COMMON, **more, **LOSS)
+entry(
+    "lp_norm.path",
+    lp_norm.path,
+    lambda path: path.upper,
+    **COMMON,
+    **LOSS,
+    p=vector([1.0, 2.0], "generator of it, longer, much longer, infinite entry", skips="None, number"),
+)
+entry(
+    "lp_norm.path, C",
+    lambda C: lp_norm.path(GRAMS, Y, C=C).upper,
+    C=vector([1.0, 2.0], "generator of it, longer, much longer", skips="None"),
+)
 ONE_CLASS = {"grams": array(GRAMS), "p": exponent()}
 COSTS = vector(np.ones(N) * 2, "number")
 entry("lp_norm.one_class, C", lp_norm.one_class, value_of, **ONE_CLASS, C=COSTS)
@@ -635,6 +649,16 @@ entry(
     times=size(2),
     eigenvalues=LEVELS,
     level=LEVEL,
+)
+entry(
+    "path",
+    lambda make_problem: ko.path(make_problem, [1.0, 2.0]).upper,
+    make_problem=thing(lambda p: lp_norm.primal(GRAMS, Y, p=p), skips="function"),
+)
+entry(
+    "path, values",
+    lambda values: ko.path(lambda p: lp_norm.primal(GRAMS, Y, p=p), values).upper,
+    values=vector([1.0, 2.0], "generator of it, longer, much longer, infinite entry", named="p"),
 )
 entry(
     "Formulation.solve",

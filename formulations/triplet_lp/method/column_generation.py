@@ -1,40 +1,13 @@
-"""The linear programme as a problem with bounds of its own, and column generation as a method for it."""
+"""Column generation as a method for the linear programmes of relative comparisons."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Any
 
-import cvxpy as cp
-
 import kernelopt as ko
-from formulations.triplet_lp.comparison_data import ComparisonData
-from formulations.triplet_lp.method.certificate import triplet_certificate
 from formulations.triplet_lp.method.columns import Columns
-
-
-class TripletProgramme(ko.BoundedProblem):
-    """The linear programme of checked data, at the price gamma1 of the weights.
-
-    Attributes
-    ----------
-    data : ComparisonData
-    price : float or cp.Parameter
-    """
-
-    def __init__(
-        self, objective: cp.Minimize, constraints: list[cp.Constraint], data: ComparisonData, price: Any
-    ) -> None:
-        super().__init__(objective, constraints)
-        self.data, self.price = data, price
-
-    @property
-    def gamma1(self) -> float:
-        """The price as a number."""
-        return float(self.price.value) if isinstance(self.price, cp.Parameter) else float(self.price)
-
-    def bounds(self, values: dict[int, Any], multipliers: dict[str, Any]) -> ko.Certificate:
-        return triplet_certificate(self, self.data, self.gamma1, values, multipliers)
+from formulations.triplet_lp.method.problem import TripletProgramme
 
 
 @dataclass(frozen=True)

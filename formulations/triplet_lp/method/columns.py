@@ -16,6 +16,7 @@ import numpy as np
 
 import kernelopt as ko
 from formulations.triplet_lp.comparison_data import ComparisonData
+from formulations.triplet_lp.method.problem import point_and_multipliers
 from kernelopt.extend import Array
 
 VIOLATED = 1e-9  # relative to the terms of K_ii: ten times what the tolerance of HiGHS below leaves
@@ -135,8 +136,8 @@ class Columns:
         """Return alpha, the multipliers of the rows; HiGHS minimises, so their sign is the other."""
         return -np.array(self.highs.getSolution().row_dual[: self.data.m])
 
-    def multipliers(self) -> tuple[Array, Array, Array]:
-        """Return u, v and w of the hand-written dual."""
+    def multipliers(self) -> tuple[Array, Array]:
+        """Return u, and for dominance v and w in one vector, of the hand-written dual."""
         data = self.data
         values = np.array(self.highs.getSolution().col_value)
         u, lam = values[2 * data.m : 2 * data.m + data.T], values[self.first :]
@@ -146,21 +147,8 @@ class Columns:
                 pairs, others = self.pairs(i)
                 v[i] += price
                 w[pairs] -= price * signs[others]
-        return u, v, w
+        return u, np.concatenate([v, w]) if data.cone == "dominant" else v[:0]
 
     def found(self, problem: cp.Problem) -> tuple[dict[int, Array], list[list[Array]]]:
         """Return the values of the programme's variables, by id, and the multipliers of its constraints."""
-        data, values = self.data, self.data.point(self.weights())
-        u, v, w = self.multipliers()
-        z = data.D.T @ u + data.diagonal.T @ v + data.off.T @ w - data.gamma2 * data.q
-        reach = v[data.first] + v[data.second]
-        prices = {
-            "comparisons": u,
-            "dominance": v,
-            "above": (reach - w) / 2,
-            "below": (reach + w) / 2,
-            "group above": np.maximum(z, 0.0),
-            "group below": np.maximum(-z, 0.0),
-        }
-        point = {variable.id: values[variable.name()] for variable in problem.variables()}
-        return point, [[prices[constraint.label]] for constraint in problem.constraints]
+        return point_and_multipliers(problem, self.data, self.weights(), *self.multipliers())

@@ -19,6 +19,7 @@ from kernelopt.certificates.upper.candidates import Bounds
 from kernelopt.errors import Stopped
 from kernelopt.structure.affine import flat
 from kernelopt.structure.primal_bound import LARGE_ROUNDING
+from kernelopt.structure.relaxed_cones import RelaxedCones
 from kernelopt.structure.structure import Structure
 from kernelopt.structure.units import units
 from kernelopt.threads import Watch, quietly
@@ -35,6 +36,7 @@ def best_bound(
     watch: Watch | None = None,
     conic: bool = True,
     attained: float = np.inf,
+    cones: RelaxedCones | None = None,
 ) -> tuple[Bound, Route, list[Array]]:
     """Return the largest lower bound (of the minimisation) over the given choices of dual variables.
 
@@ -55,6 +57,8 @@ def best_bound(
         Whether conic solves are allowed.
     attained : float, default infinity
         A value that the objective of the minimisation attains.
+    cones : RelaxedCones, optional
+        A relaxation of the large matrix inequalities, which a conic solve then need not hold.
 
     Returns
     -------
@@ -67,7 +71,7 @@ def best_bound(
     best: tuple[Bound, Route, list[Array]] = (Bound(-np.inf, "no dual variable was given"), "none", [])
     gap_floor, signed = floor(structure), signed_bound(structure).value
     for alphas in choices:
-        bound, route = bound_of(structure, alphas, bounds, watch, conic, attained)
+        bound, route = bound_of(structure, alphas, bounds, watch, conic, attained, cones)
         if bound.value < signed:
             # The objective is at least `signed`, which is zero. The route stays that of the smaller bound,
             # unless this bound is -inf: then the sign of the objective alone gives the bound.
@@ -88,6 +92,7 @@ def bound_of(
     watch: Watch | None,
     conic: bool,
     attained: float,
+    cones: RelaxedCones | None = None,
 ) -> tuple[Bound, Route]:
     """Return the lower bound of one choice of dual variables: closed, by the search, or by a conic solve."""
     gap_floor = floor(structure)
@@ -116,7 +121,7 @@ def bound_of(
     else:
         with quietly(watch):
             boxes = known_boxes(structure, bounds)
-            relaxed = relaxation(structure, minorants_of_risks, boxes)
+            relaxed = relaxation(structure, minorants_of_risks, boxes, cones)
             extra = given_bounds(structure, bounds)
             relaxed = cp.Problem(relaxed.objective, relaxed.constraints + extra)
         present = [v for v in structure.variables if any(v is w for w in relaxed.variables())]

@@ -18,6 +18,7 @@ from kernelopt.numerics.norms import conjugate_exponent, lp_length, minimizing_w
 from kernelopt.numerics.rounding import NORM_ROUNDINGS, UNIT, Bounded, exact_sum, form, gamma, upwards
 from kernelopt.structure.affine import Affine, affine
 from kernelopt.structure.primal_bound import MOST_PRODUCTS, accurate_image, image, kernel_sum
+from kernelopt.structure.relaxed_cones import RelaxedCones
 from kernelopt.structure.structure import RiskTerm, Structure
 from kernelopt.structure.trees import copied_constraint, replaced
 from kernelopt.validation import Array
@@ -224,14 +225,17 @@ def is_absent(structure: Structure, k: int) -> bool:
     return shares is not None and shares[k] == 0 and not structure.constrained[k]
 
 
-def relaxation(structure: Structure, below: Sequence[Minorant], boxes: Boxes) -> cp.Problem:
+def relaxation(
+    structure: Structure, below: Sequence[Minorant], boxes: Boxes, cones: RelaxedCones | None = None
+) -> cp.Problem:
     """Return the minimisation with every risk replaced by the positive part of its minorant.
 
     By the DCP rules the objective and the constraints are monotone in every risk, and risks are not negative:
     therefore this is a relaxation. The minorants are lowered by their errors over the boxes of the variables.
+    With `cones` also the large matrix inequalities are relaxed.
     """
     pairs = zip(structure.risks, below, strict=True)
-    return substituted(structure, {id(term.stand_in): positive_part(e, boxes) for term, e in pairs})
+    return substituted(structure, {id(term.stand_in): positive_part(e, boxes) for term, e in pairs}, cones)
 
 
 def positive_part(below: Minorant, boxes: Boxes) -> cp.Expression:
@@ -252,19 +256,27 @@ def positive_part(below: Minorant, boxes: Boxes) -> cp.Expression:
     return cp.pos(expression - error)
 
 
-def substituted(structure: Structure, substitutes: dict[int, Any]) -> cp.Problem:
-    """Return the minimisation with the stand-ins of the risks replaced and the risks' domains added."""
+def substituted(
+    structure: Structure, substitutes: dict[int, Any], cones: RelaxedCones | None = None
+) -> cp.Problem:
+    """Return the minimisation with the stand-ins of the risks replaced and the risks' domains added.
+
+    With `cones` the large matrix inequalities are relaxed.
+    """
     objective = replaced(structure.lifted.objective.args[0], substitutes)
-    constraints = [reduced(c) for c in (*structure.lifted.constraints, *structure.domains)]
+    constraints = [reduced(c, cones) for c in (*structure.lifted.constraints, *structure.domains)]
     return cp.Problem(
         cp.Minimize(-objective if structure.maximize else objective),
         [copied_constraint(c, substitutes) for c in constraints],
     )
 
 
-def reduced(constraint: cp.Constraint) -> cp.Constraint:
-    """Return a semidefinite constraint on its face (`facial_reduction`), with entries of size one."""
-    face = facial_reduction(constraint)[0]
+def reduced(constraint: cp.Constraint, cones: RelaxedCones | None = None) -> cp.Constraint:
+    """Return a semidefinite constraint on its face (`facial_reduction`), with entries of size one.
+
+    With `cones` it may be relaxed.
+    """
+    face = (facial_reduction(constraint) if cones is None else cones.face(constraint))[0]
     parts = terms(face.args[0]) if isinstance(face, cp.constraints.PSD) else None
     if parts is None:
         return face

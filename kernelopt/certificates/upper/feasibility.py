@@ -26,6 +26,7 @@ from kernelopt.numerics.rounding import SMALLEST_DIVISOR
 from kernelopt.structure.affine import flat
 from kernelopt.structure.combined.coordinates import read_coordinates
 from kernelopt.structure.evaluation import Evaluator
+from kernelopt.structure.relaxed_cones import RelaxedCones
 from kernelopt.structure.structure import Point
 from kernelopt.structure.trees import constraint_name, short
 from kernelopt.threads import Watch, quietly
@@ -37,18 +38,27 @@ BISECTIONS = 3  # of log t: t exceeds the smallest step by the factor 4^(1/8) = 
 RELATIVE_MINIMUM = 1e-12  # of the largest entry: D_j for smaller entries, since D_j = 0 would keep them fixed
 DEPENDENT = 1e-14  # relative: smaller singular values count as zero, those of dependent equations
 ATTEMPTS = 3  # largest number of solvers that are tried for a strictly feasible point
+GROWTHS = 40  # of relaxed cones at most, in phase one
 FIRST_STEP = 1e-13  # the first t: ten times ROUND_OFF, the largest violation that counts as rounding
 
 
 class FeasibleSet:
     """The points that satisfy the constraints of a problem.
 
-    A `watch` can end the conic solves; without `conic` there are none.
+    A `watch` can end the conic solves; without `conic` there are none. With `cones` they hold a relaxation of
+    the large matrix inequalities, which grows until their point is feasible.
     """
 
-    def __init__(self, evaluator: Evaluator, watch: Watch | None = None, conic: bool = True) -> None:
+    def __init__(
+        self,
+        evaluator: Evaluator,
+        watch: Watch | None = None,
+        conic: bool = True,
+        cones: RelaxedCones | None = None,
+    ) -> None:
         self.structure, self.evaluator = evaluator.structure, evaluator
-        self.watch, self.conic = watch, conic
+        self.watch, self.conic, self.cones = watch, conic, cones
+        self.inner: Point | None = None  # a strictly feasible point, found when first needed
         self.variables = self.structure.variables
 
     def violations(self) -> list[Violation]:
@@ -101,7 +111,9 @@ class FeasibleSet:
             point = self._read()
             if self._round_to_zero():
                 return self._read(), []
-        inner = self._combined_interior() or (self._interior_point() if self.conic else None)
+        if self.inner is None:
+            self.inner = self._combined_interior() or (self._interior_point() if self.conic else None)
+        inner = self.inner
         if inner is None:
             self.evaluator.write({v.id: np.asarray(v.project(np.zeros(v.shape))) for v in self.variables})
             self._project_on_equalities()
@@ -212,13 +224,23 @@ class FeasibleSet:
         return None if self.violations() else self._read()
 
     def _interior_point(self) -> Point | None:
-        """Return the point with the largest slack, at most one, in all inequalities (phase one), or None."""
+        """Return a strictly feasible point by phase one, or None."""
+        found = self._largest_slack()
+        for _ in range(GROWTHS if self.cones is not None else 0):
+            if found is not None or self._read() is None or self.cones is None or not self.cones.grow():
+                break
+            found = self._largest_slack()
+        return found
+
+    def _largest_slack(self) -> Point | None:
+        """Return the point with the largest slack, at most one, in all inequalities, if it is feasible."""
         with quietly(self.watch):
             slack = cp.Variable(name="slack")
             constraints: list[Any] = [slack <= 1]
             problem = self.structure.explicit if any(self.structure.constrained) else self.structure.lifted
             for constraint in (*problem.constraints, *self.structure.atom_domains):
-                constraints += with_slack(facial_reduction(constraint)[0], slack)
+                face = facial_reduction(constraint) if self.cones is None else self.cones.face(constraint)
+                constraints += with_slack(face[0], slack)
             for variable in self.variables:
                 attributes = variable.attributes
                 if attributes["nonneg"] or attributes["pos"]:
@@ -229,7 +251,7 @@ class FeasibleSet:
                     constraints.append(variable - slack * np.eye(variable.shape[0]) >> 0)
             phase_one = cp.Problem(cp.Maximize(slack), constraints)
         order = max((v.shape[0] for v in self.variables if v.attributes["PSD"]), default=0)
-        cones = [c for c in problem.constraints if isinstance(c, cp.constraints.PSD)]
+        cones = [c for c in phase_one.constraints if isinstance(c, cp.constraints.PSD)]
         order = max([order, *(c.shape[0] for c in cones)])
         for attempt in ladder(linear=False, order=order)[:ATTEMPTS]:
             run_solver(phase_one, attempt, watch=self.watch)

@@ -14,6 +14,7 @@ from kernelopt.certificates.conic.equilibration import column_units, equilibrate
 from kernelopt.certificates.lower.minorants import minorant, substituted
 from kernelopt.errors import SolverError, Stopped
 from kernelopt.structure.affine import flat
+from kernelopt.structure.relaxed_cones import RelaxedCones
 from kernelopt.structure.structure import Point, Structure
 from kernelopt.structure.units import units
 from kernelopt.threads import Watch, quietly
@@ -42,16 +43,20 @@ class MasterSolution(NamedTuple):
 class Master:
     """min v subject to the user's constraints, objective(t) <= v, and the cuts below each t_k.
 
-    The cone form is compiled once, and every cut appends a row to it.
+    The cone form is compiled once, and every cut appends a row to it. With `cones` large matrix inequalities
+    are relaxed, and the form is compiled again where their spaces have grown.
     """
 
-    def __init__(self, structure: Structure, watch: Watch | None = None) -> None:
+    def __init__(
+        self, structure: Structure, watch: Watch | None = None, cones: RelaxedCones | None = None
+    ) -> None:
+        self.structure, self.cones = structure, cones
         self.risks, self.watch = structure.risks, watch
         self.variables = list(structure.variables)
         t = [term.stand_in for term in structure.risks]
         with quietly(watch):
             v = cp.Variable(name="v")
-            lifted = substituted(structure, {})
+            lifted = substituted(structure, {}, cones)
             epigraph = cp.Problem(cp.Minimize(v), [lifted.objective.args[0] <= v, *lifted.constraints])
             everything = [*self.variables, *t, v]
             stripped = without_attributes(epigraph, everything, {x.id: attribute_box(x) for x in everything})
@@ -68,6 +73,13 @@ class Master:
         values = [np.asarray(unit.value) for unit in sizes.risks] + [np.asarray(sizes.objective)]
         measured = [*((x, sizes.of(x)) for x in self.variables), *zip((*t, v), values, strict=True)]
         self.units = column_units(program, [(stripped.variables[x.id], unit) for x, unit in measured])
+
+    def rebuilt(self) -> Master:
+        """Return the master with the same cuts of the risks, on the spaces that the cones have now."""
+        new = Master(self.structure, self.watch, self.cones)
+        for cut in self.cuts:
+            new.add(cut.risk, cut.alpha)
+        return new
 
     def add(self, k: int, alpha: Array) -> None:
         """Add the cut of risk k at alpha, which must be in the domain of the dual."""

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
+from kernelopt.certificates import Certificate
 from kernelopt.certificates.certify import certificate_at
 from kernelopt.certificates.impossible import contradiction, raise_if_unbounded
 from kernelopt.certificates.lower.choices import best_bound
+from kernelopt.certificates.multiplier import constraint_multipliers
 from kernelopt.certificates.separability import check_separable
 from kernelopt.certificates.upper.feasibility import FeasibleSet
-from kernelopt.errors import MethodError, SolverError
+from kernelopt.errors import MethodError, SolverError, Stopped
 from kernelopt.methods.checkpoint import State, by_number, listed
 from kernelopt.methods.control import STALLED, Control
 from kernelopt.methods.cutting_plane.master import Master, MasterFailure
@@ -20,8 +22,9 @@ from kernelopt.methods.cutting_plane.taylor import TaylorMaster
 from kernelopt.methods.method import Cost, Method, Outcome
 from kernelopt.methods.sizing import size
 from kernelopt.structure.ball import read_ball
-from kernelopt.structure.evaluation import Evaluator
+from kernelopt.structure.evaluation import Evaluator, Given
 from kernelopt.structure.expansion import expand
+from kernelopt.structure.relaxed_cones import RelaxedCones, relaxed_cones
 from kernelopt.structure.structure import Point, Structure
 from kernelopt.validation import Array, boolean, one_of, whole
 
@@ -40,6 +43,9 @@ class CuttingPlane(Method):
     Each risk is replaced by a variable t_k above its cuts l(alpha) - 1/2 <alpha alpha', K>. The master value
     is a lower bound of the optimum. The bound that is reported is that of the average of all alphas,
     weighted by the multipliers of their cuts, which is at least the master value.
+
+    A constraint K >> 0 on a large combination of kernels is relaxed to V'KV >> 0 with a few vectors V. Those
+    eigenvectors are appended at which a point violates it, so that no conic problem of its order is solved.
 
     Without `stabilize` the next kernel is the master's solution (Kelley's method). With it, the level method
     of [1]_ is used: the next kernel is the projection of the best one on the level set {model <= level},
@@ -83,6 +89,10 @@ class CuttingPlane(Method):
         # Measured: about 12 iterations more than weights. Each trains the machines and solves the master
         # twice, which takes 14 ms and 10 us for each weight, plus a tenth of the exact problem's time where
         # the master is semidefinite.
+        cones = relaxed_cones(match)
+        if cones is not None:  # compilations of the relaxation, and an eigendecomposition for each cone
+            N = max(len(V) for V in cones.spaces.values())
+            return Cost(min(self.max_iterations, 12 + 2 * weights) * (0.4 + 4e-9 * N**3), certified=True)
         machines = len(match.risks) * (3e-3 + 2e-8 * n**2.3)
         master = 1.4e-2 + 1e-5 * weights + (size(match).seconds / 10 if size(match).order else 0.0)
         return Cost(min(self.max_iterations, 12 + weights) * (machines + master))
@@ -102,7 +112,8 @@ class CuttingPlaneRun:
     def __init__(self, structure: Structure, method: CuttingPlane, control: Control) -> None:
         self.structure, self.method, self.control = structure, method, control
         self.evaluator = Evaluator(structure, watch=control.check)
-        self.feasible = FeasibleSet(self.evaluator, control.check)
+        self.cones = relaxed_cones(structure) if method.master == "exact" else None
+        self.feasible = FeasibleSet(self.evaluator, control.check, cones=self.cones)
         self.level_share = FIRST_LEVEL
         self.machines: list[Array] = []  # the alphas at the last point
         self.cuts: list[list[Array]] = [[] for _ in structure.risks]  # the alphas of all cuts of every risk
@@ -111,7 +122,7 @@ class CuttingPlaneRun:
         """Add cuts and move the kernel until the bounds meet."""
         structure, control = self.structure, self.control
         try:
-            model = build(structure, self.method.master, control)
+            model = build(structure, self.method.master, control, self.cones)
             inside = point = model.start()
         except MasterFailure as failure:
             raise infeasible_error(structure, failure, control) from failure
@@ -140,8 +151,10 @@ class CuttingPlaneRun:
             try:
                 solution = model.solve()
                 alphas = model.averaged_alphas(solution.multipliers)
-                lower = best_bound(structure, [alphas], watch=control.check)[0].value
+                bound = best_bound(structure, [alphas], watch=control.check, cones=self.cones)[0].value
+                lower = max(lower, bound)
                 point = solution.point
+                grown = self.grow(point)
                 if self.method.stabilize and isinstance(model, Master) and np.isfinite(control.upper):
                     improved = value < before
                     self.level_share = (
@@ -151,6 +164,9 @@ class CuttingPlaneRun:
                     )
                     level = solution.value + self.level_share * (control.upper - solution.value)
                     point = nearest(model, control.best, level, otherwise=point)
+                    grown = self.grow(point) or grown
+                if grown and isinstance(model, Master):
+                    model = model.rebuilt()
             except MasterFailure as failure:
                 raise_if_master_impossible(structure, model, failure, control)
                 control.stopped = f"the master problem could not be solved ({failure})"
@@ -179,6 +195,13 @@ class CuttingPlaneRun:
         self.add(model, [list(state[f"cuts{k}"]) for k in range(len(self.cuts))])
         return dict(zip((v.id for v in self.structure.variables), listed(state, "point"), strict=True))
 
+    def grow(self, point: Point) -> bool:
+        """Append eigenvectors that cut off a point to the relaxed cones; return whether there are any."""
+        if self.cones is None:
+            return False
+        self.evaluator.write(point)
+        return self.cones.grow()
+
     def evaluate(self, point: Point, inside: Point) -> tuple[Point, float]:
         """Return a feasible point near `point`, and the value of the minimisation there, or infinity.
 
@@ -202,21 +225,46 @@ class CuttingPlaneRun:
         control = self.control
         if control.best is None:
             return None
+        alphas = control.proof or self.machines
+        given: list[Given] | None = None
+        if control.machines:
+            given = [(alpha, None) for alpha in control.machines]
+        certificate, multipliers = self.certified(alphas, given) if self.cones is not None else (None, None)
         return Outcome(
             control.best,
-            control.proof or self.machines,
-            [(alpha, None) for alpha in control.machines] if control.machines else None,
+            alphas,
+            given,
+            multipliers=multipliers,
+            certificate=certificate,
             lower=control.lower,
             solver=control.method,
             iterations=control.iterations,
             remedy=REMEDY,
         )
 
+    def certified(
+        self, alphas: list[Array], given: list[Given] | None
+    ) -> tuple[Certificate | None, list[list[Any]] | None]:
+        """Return the certificate and the multipliers with the relaxed cones, None where the time is over."""
+        control, structure = self.control, self.structure
+        control.allow_certificate()
+        try:
+            with control.certifying():
+                certificate = certificate_at(
+                    structure, control.best, [alphas], given=given, watch=control.check, cones=self.cones
+                )
+                own = list(certificate.alphas)
+                return certificate, constraint_multipliers(structure, own, control.check, cones=self.cones)
+        except Stopped:
+            return None, None
 
-def build(structure: Structure, master: str, control: Control) -> Master | TaylorMaster:
+
+def build(
+    structure: Structure, master: str, control: Control, cones: RelaxedCones | None
+) -> Master | TaylorMaster:
     """Return the master problem that is named by `master`."""
     if master == "exact":
-        return Master(structure, control.check)
+        return Master(structure, control.check, cones)
     read = read_ball(structure)
     if isinstance(read, str) or read.p == 1 or np.isinf(read.p):
         why = read if isinstance(read, str) else f"p must be between 1 and infinity, got {read.p:g}"

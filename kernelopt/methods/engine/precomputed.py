@@ -16,7 +16,6 @@ from kernelopt.methods.engine.provider import Provider, Single
 from kernelopt.numerics.compiling import compiled
 from kernelopt.validation import Array, Index
 
-GROWTH = 1.5  # the panels are allocated for this multiple of the entries that they hold
 SINGLE = 2.0**-24  # the unit roundoff of float32
 ALL_KERNELS = 0.5  # share of kernels with a weight from which a prediction reads all, for the exact images
 
@@ -48,7 +47,8 @@ class Precomputed(Provider):
         self.combined_error = 2 * SINGLE + SINGLE / 4
         self.passes = 0.0
         self._points: Index = np.empty(0, dtype=np.intp)
-        self._panels = np.empty(0, dtype=np.float32)
+        # Address space for all points, a quarter of that of the stack: memory is taken as panels are written.
+        self._panels = np.empty(self.m * self.n * (self.n + 1) // 2, dtype=np.float32)
         self._block = np.empty((0, 0), dtype=np.float32)
         self._swept: Array | None = None  # the last alpha whose images were computed
 
@@ -56,14 +56,9 @@ class Precomputed(Provider):
         kept = np.flatnonzero(np.isin(self._points, points))
         if not np.array_equal(self._points[kept], points[: kept.size]):
             kept = kept[:0]
-        size, needed = points.size, self.m * points.size * (points.size + 1) // 2
+        size = points.size
         if kept.size < self._points.size:
             compiled(keep_panels)(self.m, kept, self._panels)
-        if needed > self._panels.size:
-            held = self.m * kept.size * (kept.size + 1) // 2
-            larger = np.empty(min(int(GROWTH * needed), self.m * self.n * (self.n + 1) // 2), np.float32)
-            larger[:held] = self._panels[:held]
-            self._panels = larger
         scales = np.divide(self.reach, self.sizes, out=np.zeros(self.m), where=self.sizes > 0)
         compiled(fill_panels)(self.stack, points, kept.size, scales, self._panels)
         self.passes += (size - kept.size) / self.n

@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from kernelopt.grams import Grams
-from kernelopt.kernels import distances
+from kernelopt.grams.distances import distances
 from kernelopt.methods.engine.evaluating import Evaluating, kept_positions, mirror
 from kernelopt.methods.engine.family import Family
 from kernelopt.methods.engine.precomputed import SINGLE

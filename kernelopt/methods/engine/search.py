@@ -19,9 +19,10 @@ from kernelopt.structure.ball import BallProblem
 from kernelopt.validation import Array, Index
 
 INSIDE = 1e-9  # distance from its bounds, relative to their distance, at which an alpha is free
-FIRST_GAP, GAP_SHARE, LAST_SHARE = 2e-2, 0.1, 0.4  # gap on the working set: see `Search.target`
+FIRST_GAP, GAP_SHARE, LAST_SHARE = 2e-2, 0.02, 0.4  # gap on the working set: see `Search.target`
 TRAINING_SHARE = 0.3  # of the gap that is aimed at, for the training at fixed weights
-LOOSE_SHARE = 0.03  # of the last gap: training need not be more exact than this
+LOOSE_SHARE = 0.03  # of the best gap: training need not be more exact than this, but see `HALVED`
+HALVED = 0.5  # a step that leaves more of the gap than this may have gone astray by inexact training
 TIGHTER = 0.2  # factor of the gap aimed at where the last one was met and all points did not meet theirs
 STALLED_ROUNDS, LITTLE = 5, 0.9  # checks in turn that reduce the gap to no less than this share of it
 STEPS = 40  # Newton steps on one working set at most
@@ -59,14 +60,24 @@ class Step:
 class Search:
     """The state of the method: the weights w, alpha on all points, and the working set."""
 
-    def __init__(self, read: BallProblem, provider: Provider, control: Control, seed: int) -> None:
+    def __init__(
+        self,
+        read: BallProblem,
+        provider: Provider,
+        control: Control,
+        seed: int,
+        w: Array,
+        alpha: Array | None,
+    ) -> None:
         self.read, self.provider, self.control = read, provider, control
         self.loss, self.y, self.bias = read.loss, read.y, read.bias
         self.curve: Curve = read.loss.curve(read.y)
         self.sparse = is_sparse(read.loss, self.curve)
-        self.w, self.alpha = read.start, np.zeros(self.y.size)
+        initial = np.zeros(self.y.size) if alpha is None else alpha
+        self.w, self.alpha = w, self.loss.project(initial, self.y, self.bias)
         n, labels = self.y.size, self.y if read.loss.kind == "labels" else None
-        self.points: Index = first_points(n, labels, seed) if self.sparse else np.arange(n)
+        first = first_points(n, labels, seed) if self.sparse else np.arange(n)
+        self.points: Index = np.union1d(first, np.flatnonzero(self.alpha))
         self.solves = 0
 
     def target(self, gap: float, before: float) -> float:
@@ -112,17 +123,20 @@ class Search:
 
     def _solve(self, aim: float) -> Step:
         """Solve the problem on the working set to the gap `aim` by Newton steps; return the best step."""
-        best = step = self._step(self.w, self.a0, self.images0, max(TRAINING_SHARE * aim, LOOSE_SHARE))
+        loose = LOOSE_SHARE
+        best = step = self._step(self.w, self.a0, self.images0, max(TRAINING_SHARE * aim, loose))
         for _ in range(STEPS):
             if best.gap <= aim:
                 break
-            if step.trained.lower > best.trained.value:  # the value has risen
+            if step is not best and step.trained.lower > best.trained.value:  # the value has risen
                 along = step.w - best.w
                 w = best.w + way_back(-float(best.s @ along), -float(step.s @ along)) * along
             else:
                 w = self._next_weights(step)
-            share = max(TRAINING_SHARE * aim, LOOSE_SHARE * best.gap)
+            share = max(TRAINING_SHARE * aim, loose * best.gap)
             step = self._step(w, step.trained.alpha, step.images, share)
+            if step.gap > HALVED * best.gap:
+                loose *= TIGHTER
             if step.gap < best.gap or step.value < best.value:
                 best = step
         return best

@@ -10,7 +10,7 @@ from kernelopt.validation import Array, Index
 FIRST_SHARE, FEWEST = 12, 300  # the first working set has n / 12 points, and at least 300
 EVERYTHING = 0.85  # share of the points from which the working set is all of them
 SMALLEST_CLASS = 20  # points of each label at least, if there are as many
-GROWTH, SMALLEST_GROWTH = 2, 200  # points added at once: this multiple of the working set, at least as many
+GROWTH, SMALLEST_GROWTH = 4, 200  # points added at once: this multiple of the working set, at least as many
 # Distances from the interval of predictions at which alpha = 0 is optimal, in units of the mean distance of
 # the predictions from the targets: a point outside by ADDED is added, and one inside by DROPPED is dropped.
 ADDED, DROPPED = 1e-4, 0.3

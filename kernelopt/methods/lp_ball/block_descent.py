@@ -9,8 +9,8 @@ from kernelopt.certificates.separability import check_separable
 from kernelopt.learner import learn
 from kernelopt.methods.checkpoint import kept
 from kernelopt.methods.control import STALLED, Control
-from kernelopt.methods.lp_ball.ball_methods import ball_cost, ball_outcome, warm_start
 from kernelopt.methods.method import Cost, Method, Outcome
+from kernelopt.methods.on_ball import ball_cost, ball_outcome, warm_start
 from kernelopt.structure.ball import BallProblem, read_ball
 from kernelopt.structure.structure import Structure
 from kernelopt.validation import one_of, whole

@@ -14,8 +14,8 @@ from kernelopt.learner.smo import combined_block, coordinate_steps, smo_pairs
 from kernelopt.losses.base import Curve
 from kernelopt.methods.checkpoint import kept
 from kernelopt.methods.control import Control
-from kernelopt.methods.lp_ball.ball_methods import ball_cost, ball_outcome, warm_start
 from kernelopt.methods.method import Cost, Method, Outcome
+from kernelopt.methods.on_ball import ball_cost, ball_outcome, warm_start
 from kernelopt.numerics.compiling import compiled
 from kernelopt.numerics.rows import add_rows
 from kernelopt.structure.ball import BallProblem, read_ball

@@ -11,8 +11,8 @@ from scipy.optimize import minimize
 from kernelopt.losses import Loss
 from kernelopt.methods.checkpoint import kept
 from kernelopt.methods.control import Control
-from kernelopt.methods.lp_ball.ball_methods import ball_cost, ball_outcome, warm_start
 from kernelopt.methods.method import Cost, Method, Outcome
+from kernelopt.methods.on_ball import ball_cost, ball_outcome, warm_start
 from kernelopt.numerics.norms import conjugate_exponent, lp_length
 from kernelopt.structure.ball import BallProblem, read_ball
 from kernelopt.structure.structure import Structure

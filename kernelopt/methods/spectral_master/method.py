@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-import cvxpy as cp
 import numpy as np
 
 from kernelopt.certificates.gap import floor
@@ -21,7 +20,6 @@ from kernelopt.certificates.lower.combined.search import (
 from kernelopt.certificates.lower.minorants import minorants
 from kernelopt.certificates.upper.feasibility import FeasibleSet
 from kernelopt.errors import MethodError
-from kernelopt.grams import Grams
 from kernelopt.language.terms import terms
 from kernelopt.methods.control import Control
 from kernelopt.methods.method import Cost, Method, Outcome
@@ -95,9 +93,9 @@ class SpectralMaster(Method):
         cone = read_combined_cone(structure)
         if isinstance(cone, str):
             return cone
-        kernels = single.risk.kernels
+        kernels = single.risk.kernels  # K >> 0 is on the same objects, or `read_combined_cone` had refused
         found = kernels_by_variable(terms(kernels[0])) if len(kernels) == 1 else None
-        if found is None or set(found) != set(cone.variables) or not same_stacks(found, cone):
+        if found is None or set(found) != set(cone.variables):
             return "its risk must be on the combination that is PSD"
         _, curvature, _, lower, upper = single.risk.learner.loss.curve(single.risk.learner.y)
         if not ((np.isfinite(lower) & np.isfinite(upper)) | (curvature > 0)).all():
@@ -105,20 +103,17 @@ class SpectralMaster(Method):
         return Match(structure, single, cone)
 
     def cost(self, match: Match) -> Cost:
+        # Measured on ordinary families, where four to seven iterations suffice: a start, master problems, and
+        # for each iteration passes over the kernels and a decomposition.
         m, N = match.cone.whole.shape[:2]
-        return Cost(5e-2 + 1e-9 * m * N**2 + 4e-9 * N**3, 8.0 * (m + 6) * N**2, certified=True)
+        seconds = 3e-2 + 5e-3 * m + 3e-4 * m**2 + 6e-8 * m * N**2 + 1.2e-9 * N**3
+        return Cost(seconds, 8.0 * (m + 8) * N**2, certified=True)
 
     def run(self, match: Match, control: Control) -> Outcome | None:
         run = SpectralMasterRun(match, self, control)
         with control:
             run.run()
         return run.outcome()
-
-
-def same_stacks(found: dict[cp.Variable, Grams], cone: CombinedCone) -> bool:
-    """Whether the kernels of the risk have the diagonals of those in the constraint."""
-    whole = np.concatenate([found[v].diagonals for v in cone.variables])
-    return bool(whole.shape == cone.whole.diagonals.shape and np.array_equal(whole, cone.whole.diagonals))
 
 
 class SpectralMasterRun:

@@ -98,18 +98,18 @@ class Coordinates:
         return np.asarray((self.stack.reshape(m * N, N) @ F).reshape(m, N, -1))
 
     def whitened(self, K: Array) -> Array:
-        """Return L^-1 K L^-T on the pivots, in which K0 is the identity."""
-        half = sl.solve_triangular(
-            self.L, K[np.ix_(self.pivots, self.pivots)], lower=True, check_finite=False
-        )
-        both = sl.solve_triangular(self.L, half.T, lower=True, check_finite=False)
-        return np.asarray((both + both.T) / 2)
+        """Return the lower triangle of L^-1 K L^-T on the pivots, in which K0 is the identity."""
+        part = np.asfortranarray(K[np.ix_(self.pivots, self.pivots)])
+        lower, _ = sl.lapack.dsygst(part, self.L, itype=1, lower=1, overwrite_a=1)
+        return np.asarray(lower)
 
     def lowest(self, mu: Array, count: int) -> tuple[Array, Array]:
         """Return the lowest eigenvalues of K(mu) relative to K0, and the orthonormal V of their vectors."""
         B = self.whitened(self.kernel(mu))
         last = min(count, self.rank) - 1
-        values, vectors = sl.eigh(B, subset_by_index=[0, last], check_finite=False, overwrite_a=True)
+        values, vectors = sl.eigh(
+            B, subset_by_index=[0, last], lower=True, check_finite=False, overwrite_a=True
+        )
         return values, vectors
 
 
@@ -153,7 +153,7 @@ def decomposed(stack: Array, mu: Array) -> tuple[Index, Array] | None:
     if not rank:
         return None
     pivots = order[:rank] - 1
-    L = np.tril(factor[:rank, :rank])
+    L = np.asfortranarray(np.tril(factor[:rank, :rank]))
     if rank < N:
         probes = np.random.default_rng(0).standard_normal((N, PROBES))
         images = (stack.reshape(m * N, N) @ probes).reshape(m, N, PROBES)

@@ -12,18 +12,20 @@ import pytest
 from scipy.optimize import linprog
 
 import kernelopt as ko
+from kernelopt.certificates.conic.cones import ConeProgram
 from tests.certificates.cases import KS, LEARNING, OTHER, PLAIN, Library, N, Y
 from tests.problems import CASES, labels, points, stack, targets
 
 TOL = 1e-5
-named = pytest.mark.parametrize("name", LEARNING)
 levels = pytest.mark.parametrize("stabilize", [True, False], ids=["level", "Kelley"])
 # The rule of Kelley differs in the next point alone: a problem of every sort of constraint and objective.
 KELLEY = ("ball 4/3", "spectrahedron", "free sign", "two risks", "maximised")
+# Every exponent and the trace that is at most some number are solved in tests/methods/lp_ball.
+BALLS = ("trace at most", "ball 1", "ball 2")
 runs = pytest.mark.parametrize(
     ("name", "stabilize"),
     [
-        *(pytest.param(name, True, id=f"{name}-level") for name in LEARNING),
+        *(pytest.param(name, True, id=f"{name}-level") for name in LEARNING if name not in BALLS),
         *(pytest.param(name, False, id=f"{name}-Kelley") for name in KELLEY),
     ],
 )
@@ -536,3 +538,32 @@ def test_a_warning_comes_from_the_line_that_solved():
         ko.solve(built("simplex"), "cutting-plane", max_iterations=1)
     (warning,) = [w for w in caught if issubclass(w.category, ko.ConvergenceWarning)]
     assert warning.filename == __file__
+
+
+# ------------------------------------------------------------------------ large matrix inequalities
+
+
+def test_a_large_matrix_inequality_is_relaxed_to_eigenvectors(monkeypatch):
+    """No conic problem has a matrix inequality of order n, and the bounds bracket the exact optimum."""
+    n, orders = 64, []
+    X = points(n)
+    widths = np.array([np.exp(-((X[:, None] - X[None]) ** 2).sum(2) / w) for w in (1.0, 4.0)])
+    mu = cp.Variable(3, name="mu")
+    K = ko.combine(mu, np.array([*widths, X @ X.T]))
+    objective = cp.Minimize(ko.risk(K, labels(n)[:40], ko.hinge()) + cp.sum_squares(mu))
+    problem = cp.Problem(objective, [K >> 0, ko.trace(K) == n, mu <= 0.9])
+    exact_solution = ko.solve(problem, "exact")
+    solve = ConeProgram.solve
+
+    def counted(self, *arguments, **options):
+        orders.extend(self.dims.psd)
+        return solve(self, *arguments, **options)
+
+    monkeypatch.setattr(ConeProgram, "solve", counted)
+    solution = ko.solve(problem, "cutting-plane")
+    assert solution.gap <= TOL
+    assert overlap(solution, exact_solution)
+    assert max(orders) < n
+    assert np.linalg.eigvalsh(K.value)[0] >= -1e-13 * n
+    Z = problem.constraints[0].dual_value
+    assert Z.shape == (n, n) and abs(np.vdot(Z, K.value)) <= 1e-3 * solution.value

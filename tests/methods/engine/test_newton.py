@@ -2,9 +2,11 @@
 
 import numpy as np
 import pytest
-from formulations import lp_norm
+from sklearn.datasets import load_digits
+from sklearn.metrics import euclidean_distances
 
 import kernelopt as ko
+from formulations import lp_norm
 from tests.every import every
 
 PS = [1, 1.1, 4 / 3, 2, 4, np.inf]
@@ -55,3 +57,75 @@ def test_the_same_random_state_gives_the_same_solution():
     one, two = (built.solve("newton", tol=1e-4) for _ in range(2))
     assert (one.weights == two.weights).all() and (one.alpha == two.alpha).all()
     assert one.lower == two.lower and one.upper == two.upper
+
+
+REGRESSION = ("squared", "epsilon_insensitive")
+
+
+@every(
+    "loss",
+    [ko.squared_hinge, ko.huberized_hinge, ko.logistic, ko.hard_margin, ko.squared, ko.epsilon_insensitive],
+)
+@every("p", PS)
+def test_every_loss_on_degenerate_kernels_and_points(loss, p):
+    rng = np.random.default_rng(2)
+    for C, share in ((1e-4, 0.5), (1.0, 0.1)):
+        Ks, X = stack(rng, 15)
+        twice = np.r_[np.arange(15), 3, 4]
+        y = labels(rng, X, share)[twice]
+        if loss.__name__ in REGRESSION:
+            y = X[twice, 0] + 0.1 * rng.standard_normal(17)
+        agrees(Ks[:, twice][:, :, twice], y, p, loss() if loss is ko.hard_margin else loss(C))
+
+
+def family(n, m=20):
+    """Return Gaussian kernels of m widths on two noisy classes, and their labels."""
+    rng = np.random.default_rng(3)
+    X = rng.standard_normal((n, 5))
+    y = np.where(np.sin(2 * X[:, 0]) + X[:, 1] + 0.5 * rng.standard_normal(n) > 0, 1.0, -1.0)
+    D = ((X[:, None] - X[None]) ** 2).sum(-1)
+    return np.array([np.exp(-g * D) for g in np.geomspace(0.01, 2, m)]), y
+
+
+def test_two_points_and_one_kernel():
+    """K = I, y = (1, -1), C = 10: alpha = (1, -1) has f = y, and the value is 1/2 alpha'alpha = 1."""
+    for p in PS:
+        found = lp_norm.primal(np.eye(2)[None], [1, -1], p=p, loss=ko.hinge(10.0)).solve("newton", tol=1e-9)
+        assert abs(found.value - 1) < 1e-8 and abs(found.weights[0] - 1) < 1e-12
+
+
+def test_few_trainings_and_few_passes():
+    """Counts, not times: trainings at fixed weights, and entries read divided by m n^2."""
+    X, digit = load_digits(return_X_y=True)
+    X, y = X[:1000] / 16, np.where(digit[:1000] % 2 == 0, 1.0, -1.0)
+    D = euclidean_distances(X, squared=True)
+    Ks = np.array([np.exp(-g * D) for g in 1.2 ** -np.linspace(0, 49, 20)])
+    for p in PS:
+        seen = []
+        found = lp_norm.primal(Ks, y, p=p).solve("newton", tol=1e-3, callback=seen.append)
+        assert found.status == "optimal" and seen[-1]["provider"] == "precomputed"
+        assert seen[-1]["passes"] <= 1.9
+        assert seen[-1]["solves"] <= 9
+
+
+def test_bounds_at_every_report_enclose_the_optimum():
+    Ks, y = family(420, 6)
+    for p in PS:
+        seen = []
+        built = lp_norm.primal(Ks, y, p=p)
+        found = built.solve("newton", tol=1e-7, callback=seen.append)
+        other = built.solve("newton", tol=1e-4, random_state=5)
+        assert found.status == other.status == "optimal"
+        assert all(r["lower"] <= found.upper and found.lower <= r["upper"] for r in seen)
+        assert other.lower <= found.upper and found.lower <= other.upper
+
+
+def test_a_callback_ends_it_with_a_certified_point():
+    Ks, y = family(420, 6)
+
+    def stop(report):
+        raise StopIteration
+
+    with pytest.warns(ko.ConvergenceWarning, match="callback"):
+        found = lp_norm.primal(Ks, y, p=1).solve("newton", tol=1e-12, callback=stop)
+    assert found.lower <= found.upper < np.inf

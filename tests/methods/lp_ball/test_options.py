@@ -57,7 +57,7 @@ def test_options_out_of_range_are_named(where, value):
         ko.solve(learning(ko.squared_hinge(), 1.5).problem, method, **{option: value})
 
 
-BALL = ["block-descent", "interleaved", "smooth-dual"]
+BALL = ["block-descent", "interleaved", "smooth-dual", "newton"]
 
 
 def obstructed(kind):
@@ -196,9 +196,9 @@ def test_auto_is_no_slower_than_what_nobody_notices(p):
 @pytest.mark.parametrize(
     ("problem", "expected"),
     [
-        (large(ko.hinge(), 2), "interleaved"),
-        (large(ko.hinge(), 1), "interleaved"),
-        (large(ko.logistic(), 2), "block-descent"),
+        (large(ko.hinge(), 2), "newton"),
+        (large(ko.hinge(), 1), "newton"),
+        (large(ko.logistic(), 2), "newton"),
         (large(ko.hinge(), 2, risks=2), "cutting-plane"),
     ],
     ids=["ball 2", "ball 1", "logistic", "two risks"],

@@ -165,18 +165,22 @@ class Ascent:
 
         counts, entries = self._state.counts, self._data.bases.size
         counts[STOP] = 0
-        if watch is not None:
-            watch()
-        if self._state.warm[LIPSCHITZ] == 0:
-            prepare_start(self._data, weights, tol, self._state)
-        if watch is None or steps * entries < UNWATCHED_WORK:
+
+        def ascend() -> tuple[float, float]:
+            if self._state.warm[LIPSCHITZ] == 0:
+                prepare_start(self._data, weights, tol, self._state)
             found: tuple[float, float] = maximize(self._data, weights, tol, steps, self._state)
             return found
+
+        if watch is not None:
+            watch()
+        if watch is None or steps * entries < UNWATCHED_WORK:
+            return ascend()
         ended, results = threading.Event(), list[tuple[float, float]]()
 
         def work() -> None:
             try:
-                results.append(maximize(self._data, weights, tol, steps, self._state))
+                results.append(ascend())
             finally:
                 ended.set()
 

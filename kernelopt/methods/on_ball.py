@@ -16,9 +16,10 @@ EQUAL = 1e-3  # share of equal weights in a warm start, since the updates keep a
 
 
 def warm_start(read: BallProblem, control: Control) -> tuple[Array, Array | None]:
-    """Return scaled weights in the unit ball and alpha: those of a checkpoint, or of an earlier method.
+    """Return scaled weights with |w|_p = 1 and alpha: those of a checkpoint, or of an earlier solution.
 
-    Without either the weights are equal, and alpha is None.
+    Without either the weights are equal, and alpha is None. Weights of an earlier solution are brought to
+    length one, which does not raise the risk, as it decreases in every weight.
     """
     if control.resumed:
         return control.resumed["w"], control.resumed["alpha"]
@@ -28,7 +29,7 @@ def warm_start(read: BallProblem, control: Control) -> tuple[Array, Array | None
     weights = np.maximum(read.weights(earlier.point) / read.reach, 0.0)
     mixed = (1 - EQUAL) * weights + EQUAL * read.start
     alpha = None if earlier.alphas is None else np.asarray(earlier.alphas[0], dtype=float)
-    return mixed / max(1.0, lp_length(mixed, read.p)), alpha
+    return mixed / lp_length(mixed, read.p), alpha
 
 
 def ball_outcome(read: BallProblem, control: Control, remedy: str) -> Outcome | None:

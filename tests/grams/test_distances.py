@@ -1,0 +1,173 @@
+"""Gaussian kernels of shared distances, and how much of a kernel function is evaluated."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import pytest
+
+import kernelopt as ko
+from formulations import lp_norm
+from kernelopt.errors import NotFiniteError
+from kernelopt.grams import caching, evaluated
+from kernelopt.grams.distances import SquaredDistances
+from kernelopt.methods import results
+from tests.every import every
+from tests.problems import labels, points
+
+N = 30
+X = points(N)
+KERNELS = [ko.gaussian(0.3), ko.linear(), ko.gaussian(2.0), ko.polynomial(2), ko.gaussian(50.0)]
+
+
+@pytest.fixture(params=["cached", "not cached"])
+def memory(request, monkeypatch):
+    if request.param == "not cached":
+        monkeypatch.setattr(caching, "CACHE_BYTES", 8 * N**2)  # one matrix of the five
+        monkeypatch.setattr(caching, "CHUNK_BYTES", 8 * N * 5 * 7)
+
+
+def plain(kernel, X):
+    """The formula of a Gaussian entry by entry, and any other kernel as it is."""
+    if not isinstance(kernel, ko.gaussian):
+        return kernel(X)
+    return np.exp(-((X[:, None] - X[None]) ** 2).sum(axis=2) / (2 * kernel.width**2))
+
+
+def test_kernels_of_shared_distances_are_those_of_the_formula(memory):
+    Ks = np.stack([plain(kernel, X) for kernel in KERNELS])
+    rng = np.random.default_rng(0)
+    for warm in (False, True):
+        grams = ko.Grams.from_kernels(KERNELS, X)
+        if warm:
+            assert grams[2] == pytest.approx(Ks[2], rel=1e-12)
+        some = np.array([N - 1, 0, 4])
+        assert grams.rows(some) == pytest.approx(Ks[:, some], rel=1e-12)
+        for w in (
+            rng.normal(size=5),
+            np.array([1.0, 0, 0, 0, 2.0]),
+            np.array([0, 1.0, 0, 0, 0]),
+            np.zeros(5),
+        ):
+            K = grams.combine(w)
+            assert K == pytest.approx(np.tensordot(w, Ks, 1), rel=1e-11, abs=1e-12)
+            assert np.array_equal(K, K.T)
+        for a in (
+            rng.normal(size=N),
+            rng.normal(size=8),
+            np.where(np.arange(N) % 7 == 1, -0.5, 0.0),
+            np.zeros(N),
+        ):
+            assert grams.apply(a) == pytest.approx(Ks[:, :, : a.size] @ a, rel=1e-11, abs=1e-12)
+        part = grams.subset([4, 0, 1])
+        assert np.asarray(part) == pytest.approx(Ks[[4, 0, 1]], rel=1e-12)
+        assert np.asarray(grams) == pytest.approx(Ks, rel=1e-12)
+        assert all(np.array_equal(K, K.T) and (np.diag(K) == 1).all() for K in (grams[0], grams[2], grams[4]))
+
+
+@every("scale, offset", [(1e-150, 0.0), (1e150, 0.0), (1e-3, 1e4), (1.0, -1e6)])
+def test_scales_and_offsets_of_the_points_do_not_matter(scale, offset):
+    grams = ko.Grams.from_kernels([ko.gaussian(2 * scale), ko.gaussian(0.5 * scale)], X * scale + offset)
+    rounding = 1e-11 + 1e-14 * abs(offset) / scale  # of the points themselves
+    for k, width in enumerate((2.0, 0.5)):
+        assert grams[k] == pytest.approx(plain(ko.gaussian(width), X), rel=rounding, abs=rounding)
+        assert grams.rows([3])[k] == pytest.approx(grams[k][[3]], rel=rounding, abs=rounding)
+
+
+def test_equal_points_have_distance_zero():
+    same = SquaredDistances(np.ones((4, 2)))
+    assert not same.rows(np.array([0, 2])).any() and not same.whole(keep=False).any()
+    assert (ko.Grams.from_kernels([ko.gaussian(1.0)], np.ones((4, 2)))[0] == 1).all()
+
+
+@every("width, given", [(1e-320, X), (1e-200, X), (1.0, 1e308 * np.sign(X))])
+def test_values_that_are_not_finite_are_refused_by_name(width, given):
+    grams = ko.Grams.from_kernels([ko.gaussian(1.0 if width == 1 else width), ko.linear()], given)
+    for ask in (lambda: grams[0], lambda: grams.rows([0])):
+        with pytest.raises(NotFiniteError, match=r"gaussian\(width=.*larger width"):
+            ask()
+
+
+# ----------------------------------------------------------------------- how much is evaluated
+
+
+@dataclass(frozen=True)
+class Counting(ko.Kernel):
+    """The linear kernel, which counts the rows that it evaluates."""
+
+    count: dict = field(default_factory=lambda: {"rows": 0, "whole": 0}, compare=False, repr=False)
+
+    def gram(self, X, Z):
+        self.count["whole" if Z is None else "rows"] += len(X)
+        return X @ (X if Z is None else Z).T + 2.0
+
+    def gram_diagonal(self, X):
+        return (X**2).sum(axis=1) + 2.0
+
+
+def test_images_evaluate_the_rows_of_the_support_once():
+    kernel = Counting()
+    grams = ko.Grams.from_kernels([kernel, ko.gaussian(1.0)], X)
+    a = np.zeros(N)
+    a[[2, 11, 20]] = 1.0, -2.0, 0.5
+    assert grams.apply(a)[0] == pytest.approx((X @ X.T + 2.0) @ a)
+    assert kernel.count == {"rows": 3, "whole": 0}
+    grams.apply(a), grams.forms(a)  # the last images are kept
+    assert kernel.count == {"rows": 3, "whole": 0}
+    grams.apply(np.ones(N)), grams.apply(a)  # a dense vector needs the whole matrix, which is then cached
+    assert kernel.count == {"rows": 3, "whole": N}
+
+
+@every(
+    "part",
+    [
+        lambda g: g.normalize("spherical"),
+        lambda g: g.normalize("spherical").subset([1, 0]),
+        lambda g: g.subset([0]),
+    ],
+)
+def test_stacks_of_other_forms_pass_the_support_on(part):
+    kernel = Counting()
+    grams = part(ko.Grams.from_kernels([kernel, ko.gaussian(1.0)], X))
+    a = np.where(np.arange(N) < 4, [1.0, -1.0] * (N // 2), 0.0)
+    images = grams.apply(a)
+    assert kernel.count["whole"] == 0
+    assert images == pytest.approx(np.asarray(grams) @ a, rel=1e-10, abs=1e-12)
+
+
+def test_images_of_matrices_that_no_cache_holds_never_evaluate_a_whole_one(monkeypatch):
+    monkeypatch.setattr(caching, "CACHE_BYTES", 0)
+    kernel = Counting()
+    grams = ko.Grams.from_kernels([kernel, kernel], X)
+    assert grams.apply(np.ones(N))[0] == pytest.approx((X @ X.T + 2.0).sum(axis=1))
+    assert kernel.count == {"rows": 2 * N, "whole": 0}
+
+
+def test_distances_are_computed_once_for_all_gaussians(monkeypatch):
+    calls = []
+    true = evaluated.SquaredDistances.rows
+    monkeypatch.setattr(
+        evaluated.SquaredDistances,
+        "rows",
+        lambda self, chosen: calls.append(len(chosen)) or true(self, chosen),
+    )
+    grams = ko.Grams.from_kernels([ko.gaussian(0.5 + k) for k in range(20)], X)
+    grams.rows([1, 2])
+    assert calls == [2]
+    monkeypatch.setattr(caching, "CACHE_BYTES", 0)
+    grams.combine(np.ones(20))
+    assert sum(calls) == 2 + N
+
+
+@every("margin, whole", [(results.TRAINING_MARGIN, True), (np.inf, False)])
+def test_machines_are_trained_for_a_certificate_only_where_the_time_suffices(margin, whole):
+    """Their kernels are evaluated whole, which cannot be interrupted. An infinite margin has no time left."""
+    kernels = [Counting(), Counting()]
+    problem = lp_norm.primal(ko.Grams.from_kernels(kernels, X), labels(N), p=1)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(results, "TRAINING_MARGIN", margin)
+        with pytest.warns(ko.ConvergenceWarning):
+            solution = problem.solve("interleaved", tol=1e-13, time_limit=1000, chunk=4, max_chunks=5)
+    assert np.isfinite(solution.certificate.gap) and solution.certificate.feasible
+    assert all((kernel.count["whole"] > 0) == whole for kernel in kernels)
