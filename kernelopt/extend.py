@@ -19,7 +19,8 @@ formulations             a module with a list        "kernelopt.formulations"
 `Weight`, and `per_sample` and `weighted_sum` apply it. A loss whose dual is not piecewise quadratic states
 more, see `Loss`. `check_loss` tests it.
 
-**A kernel** states `gram`, for checked points, and may state `gram_diagonal` and `gram_rank`.
+**A kernel** states `gram`, for checked points, and may state `gram_diagonal` and `gram_rank`, and
+`profile`, which returns a `Profile`, where it is a function of one distance.
 `check_kernel` tests it.
 
 **A fidelity** states `expression`, `subgradient` and `conjugate`, and `project` where the conjugate has
@@ -56,7 +57,7 @@ from kernelopt.certificates.statements.statement import Statement
 from kernelopt.fidelities import Fidelity, Proximal, Radial
 from kernelopt.grams import Grams, as_grams
 from kernelopt.installed import installed
-from kernelopt.kernels import Kernel
+from kernelopt.kernels import Kernel, Profile
 from kernelopt.losses.base import Curve, Loss, project_zero_sum
 from kernelopt.losses.weights import Weight, checked_weight, per_sample, weighted_sum
 from kernelopt.methods import Cost, Method, Outcome, Programme, register_method
@@ -128,6 +129,7 @@ __all__ = [
     "Method",
     "Outcome",
     "Planted",
+    "Profile",
     "Programme",
     "Proximal",
     "Radial",

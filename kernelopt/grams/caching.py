@@ -143,6 +143,14 @@ def chunks(shape: tuple[int, int, int], count: int | None = None) -> Iterator[sl
     With `count` they cover that many rows.
     """
     m, n_points, _ = shape
-    count = n_points if count is None else count
-    step = max(1, CHUNK_BYTES // (8 * m * n_points))
+    return pieces(n_points if count is None else count, m * n_points)
+
+
+def pieces(count: int, entries: int, most: int | None = None) -> Iterator[slice]:
+    """Return slices that cover 0..count - 1, for rows of so many float64 entries each.
+
+    A slice has at most CHUNK_BYTES, and at most `most` entries where that is given, but at least one row.
+    """
+    limit = CHUNK_BYTES // 8 if most is None else min(most, CHUNK_BYTES // 8)
+    step = max(1, limit // max(1, entries))
     return (slice(start, min(start + step, count)) for start in range(0, count, step))

@@ -1,4 +1,4 @@
-"""The squared distances of points, from which all Gaussian kernels of a stack are computed."""
+"""Distances of points, from which all kernels of a stack that are functions of a distance are computed."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import numpy as np
 from kernelopt.grams.caching import BoundedCache
 from kernelopt.kernels import gaussian
 from kernelopt.kernels.elementary import squared_distances
+from kernelopt.kernels.profile import Metric
 from kernelopt.validation import Array, Index
 from kernelopt.validation.matrices import symmetrised
 
@@ -56,3 +57,17 @@ class SquaredDistances:
     def _computed(self, _: int = 0) -> Array:
         with np.errstate(all="ignore"):
             return symmetrised(squared_distances(self.points), "squared distances")
+
+
+def distances(X: Array, Z: Array, metric: Metric | None) -> Array:
+    """Return the distances between the rows of X and Z, shape (len(X), len(Z)); zeros if metric is None.
+
+    For squared Euclidean distances the points should have mean zero.
+    """
+    if metric is None:
+        return np.zeros((len(X), len(Z)))
+    if metric == "cityblock":
+        from scipy.spatial.distance import cdist  # here, since importing kernelopt should be quick
+
+        return np.asarray(cdist(X, Z, metric))
+    return squared_distances(X, Z)

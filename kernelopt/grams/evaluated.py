@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from copy import copy, deepcopy
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 
 from kernelopt.errors import InputError, NotFiniteError, ShapeError
-from kernelopt.grams.caching import BoundedCache, all_cached, cached_array, chunks
-from kernelopt.grams.distances import SquaredDistances
+from kernelopt.grams.caching import BoundedCache, all_cached, cached_array, chunks, pieces, read_only
+from kernelopt.grams.distances import SquaredDistances, distances
 from kernelopt.grams.storage import Storage
-from kernelopt.kernels import Kernel, as_points, gaussian
+from kernelopt.kernels import Kernel, Profile, as_points, gaussian
+from kernelopt.kernels.profile import Metric
 from kernelopt.validation import Array, Index, as_float_array, as_symmetric, numeric, shown
+
+PAIRS = 1 << 18  # pairs of points in a block: 2 MB, for a fast cache, and enough for matrix products
+SMALLEST_POINTS = 1e-100  # the square of smaller numbers is close to the smallest normal number
+
+Distance: TypeAlias = tuple[Metric | None, tuple[int, ...] | None]
 
 
 class KernelFunction(Protocol):
@@ -36,6 +42,10 @@ PARTS_OF_A_CHUNK = 64
 class KernelStorage(Storage):
     """The Gram matrices of kernel functions on a copy of the points X, evaluated when needed."""
 
+    _profiles: tuple[Profile | None, ...] | None = None
+    _centre: Array | None = None
+    _image: tuple[Array, Array, Array] | None = None  # the last weights and alpha, and their image
+
     def __init__(self, kernels: Sequence[KernelFunction], X: Any) -> None:
         self.kernels = tuple(kernels)
         self.X = copied_points(X, self.kernels)
@@ -43,6 +53,10 @@ class KernelStorage(Storage):
         self._cache = BoundedCache()
         shared = any(type(kernel) is gaussian for kernel in self.kernels)
         self._distances = SquaredDistances(self.X) if shared else None
+
+    def __getstate__(self) -> dict[str, Any]:
+        state = super().__getstate__()
+        return {k: v for k, v in state.items() if k not in ("_profiles", "_centre", "_image")}
 
     def gram(self, i: int) -> Array:
         return self._cache.get(i, self._evaluated)
@@ -72,10 +86,71 @@ class KernelStorage(Storage):
                     squares = self._distances.rows(chosen) if squares is None else squares
                     self._distances.kernel(kernel, squares, out=found[i])
                 else:
-                    found[i] = self._rows_of(i, points)
+                    found[i] = self._between(i, points, self.X)
             # k(X, Z) treats Z as other points, for which `identity()` is zero; here x_i and z_i are the same.
             found[:, np.arange(chosen.size), chosen] = self.diagonals[:, chosen]
         return found
+
+    def images(self, a: Array, points: Index) -> Array:
+        return self._partial_images(a, points)
+
+    def image(self, w: Array, a: Array) -> Array:
+        active, last = np.flatnonzero(w), self._image
+        if not active.size:
+            return np.zeros(self.n_points)
+        if last is not None and np.array_equal(w, last[0]) and np.array_equal(a, last[1]):
+            return last[2]
+        image = read_only(w[active] @ self.subset(active).images(a, np.arange(self.n_points)))
+        self._image = w.copy(), a.copy(), image
+        return image
+
+    def _apply(self, a: Array) -> Array:
+        if all_cached(self.shape):
+            return super()._apply(a)
+        return self._images(a, np.arange(self.n_points))
+
+    def _images(self, a: Array, points: Index) -> Array:
+        support = np.flatnonzero(a)
+        c, found = a[support], np.zeros((len(self), points.size))
+        for i, part, K in self._blocks(points, support):
+            found[i, part] = K @ c
+        return found
+
+    def between(self, rows: Index, columns: Index) -> Array:
+        found = np.empty((len(self), rows.size, columns.size))
+        for i, part, K in self._blocks(rows, columns):
+            found[i, part] = K
+        return found
+
+    def _blocks(self, rows: Index, columns: Index) -> Iterator[tuple[int, slice, Array]]:
+        """Return each matrix at all pairs of rows and columns, some rows at a time.
+
+        Kernels of one distance share it. A block may be overwritten by the next one.
+        """
+        if not rows.size or not columns.size:
+            return
+        missing = [i for i in range(len(self)) if i not in self._cache]
+        for i in set(range(len(self))).difference(missing):
+            yield i, slice(0, rows.size), self.gram(i)[np.ix_(rows, columns)]
+        parts = list(pieces(rows.size, columns.size, PAIRS))
+        for (metric, chosen), members in groups(missing, self.profiles):
+            right = self.centred(columns, chosen)
+            for part in parts:
+                D = distances(self.centred(rows[part], chosen), right, metric)
+                own = np.nonzero(rows[part, None] == columns)
+                for i, profile in members:
+                    K = profile.function(D)
+                    K[own] = profile.own
+                    yield i, part, K
+        others = [i for i in missing if self.profiles[i] is None]
+        points = self._points(columns) if others else None
+        for part in parts if others else []:
+            left, own = self._points(rows[part]), np.nonzero(rows[part, None] == columns)
+            for i in others:
+                K = np.array(self._between(i, left, points))
+                # k(X, Z) treats Z as other points, for which `identity()` is zero; x_i and z_i are the same.
+                K[own] = self.diagonals[i, rows[part][own[0]]]
+                yield i, part, K
 
     def combine(self, w: Array) -> Array:
         weighted = enumerate(zip(self.kernels, w, strict=True))
@@ -94,18 +169,43 @@ class KernelStorage(Storage):
     def _at_hand(self, i: int) -> bool:
         return i in self._cache
 
-    def _rows_of(self, i: int, points: Any) -> Array:
-        part = as_float_array(self.kernels[i](points, self.X), self.names[i])
-        if part.shape != (len(points), self.n_points):
+    def _between(self, i: int, left: Any, right: Any) -> Array:
+        part = as_float_array(self.kernels[i](left, right), self.names[i])
+        if part.shape != (len(left), len(right)):
             raise ShapeError(
-                f"{self.names[i]} must give rows of shape {(len(points), self.n_points)}, got {part.shape}. "
+                f"{self.names[i]} must give rows of shape {(len(left), len(right))}, got {part.shape}. "
                 "A kernel is called as k(X, Z) and returns an array of shape (len(X), len(Z))."
             )
         return part
 
+    @property
+    def profiles(self) -> tuple[Profile | None, ...]:
+        """The profiles of the kernels; None where a kernel is no function of one distance of points of R^d.
+
+        Squares of distances must neither overflow nor underflow, else there are none.
+        """
+        if self._profiles is None:
+            read = isinstance(self.X, np.ndarray) and is_moderate(self.X)
+            self._profiles = tuple(
+                k.profile() if read and isinstance(k, Kernel) else None for k in self.kernels
+            )
+        return self._profiles
+
+    def centred(self, points: Index, columns: tuple[int, ...] | None) -> Array:
+        """Return columns of some points, less the mean of all points: distances are then more exact."""
+        if self._centre is None:
+            self._centre = self.X.mean(axis=0)
+        if columns is None:
+            return np.asarray(self.X[points] - self._centre)
+        chosen = np.asarray(columns)
+        return np.asarray(self.X[np.ix_(points, chosen)] - self._centre[chosen])
+
     @cached_array
     def diagonals(self) -> Array:
-        return np.stack([np.asarray(k.diagonal(self.X)) for k in self.kernels])
+        found = np.empty(self.shape[:2])
+        for i, (kernel, profile) in enumerate(zip(self.kernels, self.profiles, strict=True)):
+            found[i] = kernel.diagonal(self.X) if profile is None else profile.own
+        return found
 
     @property
     def known_semidefinite(self) -> bool:
@@ -113,7 +213,8 @@ class KernelStorage(Storage):
 
     @property
     def rank_bounds(self) -> tuple[int, ...]:
-        return tuple(min(self.n_points, k.rank(self.X)) for k in self.kernels)
+        ranks = (k.gram_rank(self.X) if isinstance(k, Kernel) else k.rank(self.X) for k in self.kernels)
+        return tuple(min(self.n_points, rank) for rank in ranks)  # the points are checked already
 
     def _points(self, rows: Any) -> Any:
         if isinstance(self.X, np.ndarray):
@@ -125,6 +226,7 @@ class KernelStorage(Storage):
         part.kernels = tuple(self.kernels[i] for i in chosen)
         part.names = tuple(self.names[i] for i in chosen)
         part.shape = (len(chosen), *self.shape[1:])
+        part._profiles, part._applied, part._partial, part._image = None, None, None, None
         part._cache = self._cache.part(chosen)
         return self._sharing(part, chosen)
 
@@ -156,6 +258,23 @@ class KernelStorage(Storage):
                 f"{new.shape}. Apply the same preprocessing to the new points."
             )
         return new
+
+
+def is_moderate(X: Array) -> bool:
+    """Whether squares of the differences of points are numbers of normal size."""
+    size = float(np.ptp(X, axis=0).max())
+    return size == 0 or SMALLEST_POINTS < size < 1 / SMALLEST_POINTS
+
+
+def groups(
+    members: Sequence[int], profiles: Sequence[Profile | None]
+) -> list[tuple[Distance, list[tuple[int, Profile]]]]:
+    """Return the kernels that have profiles, by the distance that they are functions of."""
+    found: dict[Distance, list[tuple[int, Profile]]] = {}
+    for i in members:
+        if (profile := profiles[i]) is not None:
+            found.setdefault(profile.distance, []).append((i, profile))
+    return list(found.items())
 
 
 def as_kernels(kernels: Any) -> tuple[KernelFunction, ...]:

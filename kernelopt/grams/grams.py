@@ -298,7 +298,8 @@ class Grams:
     def forms(self, alpha: ArrayLike) -> Array:
         """Return (alpha' K_i alpha)_i, shape (m,); a shorter alpha belongs to the first points."""
         a = as_alpha(self.storage, alpha)
-        return np.asarray(self.storage.apply(a)[:, : a.size] @ a)
+        support = np.flatnonzero(a)
+        return np.asarray(self.storage.images(a, support) @ a[support])
 
     def inner(self) -> Array:
         """Return the Frobenius inner products <K_i, K_j>, shape (m, m)."""

@@ -102,6 +102,15 @@ class JoinedStorage(Storage):
     def _apply(self, a: Array) -> Array:
         return np.concatenate([part.apply(a) for part in self.parts])
 
+    def image(self, w: Array, a: Array) -> Array:
+        return np.asarray(sum(part.image(w[cut], a) for part, cut in self.pieces()))
+
+    def images(self, a: Array, points: Index) -> Array:
+        return np.concatenate([part.images(a, points) for part in self.parts])
+
+    def between(self, rows: Index, columns: Index) -> Array:
+        return np.concatenate([part.between(rows, columns) for part in self.parts])
+
     def inner(self) -> Array:
         found = np.empty((len(self), len(self)))
         pieces = self.pieces()

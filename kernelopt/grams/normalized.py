@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from kernelopt.errors import InputError, NotPSDError, ParameterError
-from kernelopt.grams.caching import BoundedCache, cached_array
+from kernelopt.grams.caching import BoundedCache, all_cached, cached_array
 from kernelopt.grams.storage import Storage
 from kernelopt.numerics.factors import RANK_TOLERANCE
 from kernelopt.validation import Array, Index, shown
@@ -129,6 +129,15 @@ class ScaledStorage(Storage):
     def _apply(self, a: Array) -> Array:
         return self._base.apply(a) / self.constants[:, None]
 
+    def image(self, w: Array, a: Array) -> Array:
+        return self._base.image(w / self.constants, a)
+
+    def images(self, a: Array, points: Index) -> Array:
+        return self._base.images(a, points) / self.constants[:, None]
+
+    def between(self, rows: Index, columns: Index) -> Array:
+        return self._base.between(rows, columns) / self.constants[:, None, None]
+
     def inner(self) -> Array:
         return self._base.inner() / np.outer(self.constants, self.constants)
 
@@ -152,6 +161,11 @@ class SphericalStorage(Storage):
         super().__init__(len(base), base.n_points, base.names, base.lent)
         self._base = base
         self._cache = BoundedCache()
+
+    @property
+    def base(self) -> Storage:
+        """The storage that was normalised."""
+        return self._base
 
     @cached_array
     def _lengths(self) -> Array:
@@ -189,6 +203,13 @@ class SphericalStorage(Storage):
     def rows(self, chosen: Index) -> Array:
         lengths: Array = self._lengths[:, chosen, None] * self._lengths[:, None, :]
         return self._base.rows(chosen) / lengths
+
+    def between(self, rows: Index, columns: Index) -> Array:
+        lengths: Array = self._lengths[:, rows, None] * self._lengths[:, None, columns]
+        return self._base.between(rows, columns) / lengths
+
+    def images(self, a: Array, points: Index) -> Array:
+        return super().images(a, points) if all_cached(self.shape) else self._partial_images(a, points)
 
     @property
     def diagonals(self) -> Array:

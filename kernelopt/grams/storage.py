@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kernelopt.errors import InputError
-from kernelopt.grams.caching import BoundedCache, all_cached, cached_array, chunks, read_only
+from kernelopt.grams.caching import BoundedCache, all_cached, cached_array, chunks, pieces, read_only
 from kernelopt.grams.lent import LentArray
 from kernelopt.numerics.factors import pivoted_cholesky
 from kernelopt.validation import Array, Index, row_maxima
+
+Mask: TypeAlias = NDArray[np.bool_]
 
 
 class Storage(ABC):
@@ -29,6 +31,7 @@ class Storage(ABC):
     """For a subset: the storage it was taken from, and the positions of its matrices there."""
 
     _applied: tuple[Array, Array] | None = None  # the last alpha, and its images
+    _partial: tuple[Array, Array, Mask] | None = None  # the last alpha, images, and where they are known
 
     def __init__(
         self, m: int, n_points: int, names: Sequence[str] | None = None, lent: Iterable[LentArray] = ()
@@ -44,7 +47,8 @@ class Storage(ABC):
         return {
             k: v
             for k, v in state.items()
-            if k not in ("origin", "_applied") and not isinstance(getattr(type(self), k, None), cached_array)
+            if k not in ("origin", "_applied", "_partial")
+            and not isinstance(getattr(type(self), k, None), cached_array)
         }
 
     @abstractmethod
@@ -143,12 +147,67 @@ class Storage(ABC):
 
     def apply(self, a: Array) -> Array:
         """Return (K_i a)_i, shape (m, N), from the cache if a is the last one that was asked for."""
-        last = self._applied
+        last, known = self._applied, self._known_images(a)
         if last is not None and np.array_equal(a, last[0]):
             return last[1]
-        images = read_only(self._apply(a))
-        self._applied = a.copy(), images
+        images = read_only(self._apply(a) if known is None else self._completed(a, *known, ~known[1]))
+        self._applied, self._partial = (a.copy(), images), None
         return images
+
+    def images(self, a: Array, points: Index) -> Array:
+        """Return the entries `points` of (K_i a)_i, shape (m, len(points))."""
+        return np.asarray(self.apply(a)[:, points])
+
+    def image(self, w: Array, a: Array) -> Array:
+        """Return sum_i w_i K_i a, shape (N,)."""
+        return np.asarray(w @ self.apply(a))
+
+    def _partial_images(self, a: Array, points: Index) -> Array:
+        """Compute the result of `images` where single entries cost less than all.
+
+        What was computed for the last alpha is kept, for `images` and `apply` of the same alpha.
+        """
+        nothing: tuple[Array, Mask] = np.zeros(self.shape[:2]), np.zeros(self.n_points, dtype=bool)
+        known = self._known_images(a) or nothing
+        wanted = np.zeros(self.n_points, dtype=bool)
+        wanted[points] = True
+        images = self._completed(a, *known, wanted)
+        self._partial = a.copy(), images, known[1] | wanted
+        return np.asarray(images[:, points])
+
+    def _known_images(self, a: Array) -> tuple[Array, Mask] | None:
+        """Return the images of the last alpha and the mask of their known entries, if a is the last one."""
+        applied, partial = self._applied, self._partial
+        if applied is not None and np.array_equal(a, applied[0]):
+            return applied[1], np.ones(self.n_points, dtype=bool)
+        if partial is not None and np.array_equal(a, partial[0]):
+            return partial[1], partial[2]
+        if self.origin is None:
+            return None
+        whole, chosen = self.origin
+        known = whole._known_images(a)
+        return None if known is None else (known[0][chosen], known[1])
+
+    def _completed(self, a: Array, images: Array, known: Mask, wanted: Mask) -> Array:
+        """Return the images with the entries that are wanted and not known."""
+        missing = np.flatnonzero(wanted & ~known)
+        if not missing.size:
+            return images
+        images = images.copy()  # another thread may read the old ones
+        images[:, missing] = self._images(a, missing)
+        return images
+
+    def _images(self, a: Array, points: Index) -> Array:
+        """Compute entries of the images, from the entries of the matrices at few points each time."""
+        support = np.flatnonzero(a)
+        found = np.empty((len(self), points.size))
+        for part in pieces(points.size, len(self) * support.size):
+            found[:, part] = self.between(points[part], support) @ a[support]
+        return found
+
+    def between(self, rows: Index, columns: Index) -> Array:
+        """Return the entries at all pairs of rows and columns, shape (m, len(rows), len(columns))."""
+        return self.rows(rows)[:, :, columns]
 
     def _apply(self, a: Array) -> Array:
         """Compute the result of `apply`, by symmetry from the rows of the support if that is less."""
@@ -230,6 +289,9 @@ class ChosenStorage(Storage):
 
     def block(self, rows: slice | Index) -> Storage:
         return self._whole.block(rows).subset(self._chosen)
+
+    def between(self, rows: Index, columns: Index) -> Array:
+        return np.asarray(self._whole.between(rows, columns)[self._chosen])
 
     def cross(self, X_new: Any) -> Array:
         return np.asarray(self._whole.cross(X_new)[self._chosen])

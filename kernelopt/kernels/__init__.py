@@ -4,9 +4,11 @@ from kernelopt.kernels.base import Kernel, as_points
 from kernelopt.kernels.derived import normalized, on_columns, per_feature
 from kernelopt.kernels.elementary import gaussian, identity, laplacian, linear, polynomial
 from kernelopt.kernels.empirical import empirical_map
+from kernelopt.kernels.profile import Profile
 
 __all__ = [
     "Kernel",
+    "Profile",
     "as_points",
     "empirical_map",
     "gaussian",

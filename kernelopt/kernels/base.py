@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from kernelopt.errors import NotFiniteError, ShapeError
+from kernelopt.kernels.profile import Profile
 from kernelopt.validation import Array, as_float_array, positive
 
 BLOCK = 64  # points of one Gram matrix for a diagonal: large enough for the speed of arrays, small in memory
@@ -25,7 +26,8 @@ class Kernel(ABC):
     them are positive semidefinite, the product by Schur's theorem.
 
     A new kernel states `gram`, which receives checked arrays. It may state `gram_diagonal`, which is then
-    computed without Gram matrices, and `gram_rank`, if its rank is bounded.
+    computed without Gram matrices, `gram_rank`, if its rank is bounded, and `profile`, if it is a function of
+    one distance.
     """
 
     __array_ufunc__: ClassVar[None] = None  # numpy scalars leave `*` to `__rmul__`
@@ -35,13 +37,23 @@ class Kernel(ABC):
         """Return k(x_i, z_j) for the rows x_i of X and z_j of Z; Z = None means X."""
 
     def gram_diagonal(self, X: Array) -> Array:
-        """Return k(x_i, x_i) for the rows of X, by default from Gram matrices of few points each."""
+        """Return k(x_i, x_i) for the rows of X, by default from `profile` or Gram matrices of few points."""
+        profile = self.profile()
+        if profile is not None:
+            return np.full(len(X), profile.own)
         blocks = (X[i : i + BLOCK] for i in range(0, len(X), BLOCK))
         return np.concatenate([np.diag(self.gram(block, None)) for block in blocks])
 
     def gram_rank(self, X: Array) -> int:
         """Return an upper bound of the rank of the Gram matrix, which may be above len(X)."""
         return len(X)
+
+    def profile(self) -> Profile | None:
+        """Return the kernel as a function of one distance; None if it is none.
+
+        Methods then evaluate many such kernels at one distance, without a Gram matrix.
+        """
+        return None
 
     def __call__(self, X: ArrayLike, Z: ArrayLike | None = None) -> Array:
         """Return k(x_i, z_j), of shape (len(X), len(Z)); Z = None means X, exactly symmetric."""
@@ -109,6 +121,19 @@ class _Joined(Kernel):
 
     def gram(self, X: Array, Z: Array | None) -> Array:
         return np.asarray(self.factor * self._combined(part.gram(X, Z) for part in self.parts))
+
+    def profile(self) -> Profile | None:
+        total = Profile.constant(*((0.0, 0.0) if self.operator == "+" else (1.0, 1.0)))
+        for part in self.parts:
+            read = part.profile()
+            joined = read and (total.plus(read) if self.operator == "+" else total.product(read))
+            if joined is None:
+                return None
+            total = joined
+        return total.times(self.factor)
+
+    def gram_diagonal(self, X: Array) -> Array:
+        return np.asarray(self.factor * self._combined(part.gram_diagonal(X) for part in self.parts))
 
     def gram_rank(self, X: Array) -> int:
         return int(self._combined(part.gram_rank(X) for part in self.parts))

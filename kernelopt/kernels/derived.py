@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from kernelopt.errors import InputError, ParameterError, ShapeError
 from kernelopt.kernels.base import Kernel
+from kernelopt.kernels.profile import Profile
 from kernelopt.validation import Array, as_list, plain, shown, whole
 
 LISTED_COLUMNS = 10  # of a kernel's repr: short, and yet different for kernels on different few columns
@@ -50,6 +51,10 @@ class normalized(_Wrapper):
     def gram_diagonal(self, X: Array) -> Array:
         return np.ones_like(self._norms(X, "X"))
 
+    def profile(self) -> Profile | None:
+        read = self.kernel.profile()
+        return read.times(1 / read.own) if read and read.own > 0 else None
+
     def gram_rank(self, X: Array) -> int:
         return self.kernel.gram_rank(X)
 
@@ -89,6 +94,10 @@ class on_columns(_Wrapper):
 
     def gram_rank(self, X: Array) -> int:
         return self.kernel.gram_rank(self._chosen(X))
+
+    def profile(self) -> Profile | None:
+        read = self.kernel.profile()
+        return read and read.on(tuple(np.asarray(self.columns, dtype=int).tolist()))
 
 
 class _PerFeature(tuple[on_columns, ...]):

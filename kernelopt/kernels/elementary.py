@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from kernelopt.kernels.base import Kernel
+from kernelopt.kernels.profile import Metric, Profile
 from kernelopt.validation import Array, positive, whole
+
+SMALLEST_WIDTH = 1e-100  # the square of smaller numbers is close to the smallest normal number
 
 
 def squared_distances(X: Array, Z: Array | None = None) -> Array:
@@ -39,6 +43,11 @@ class _Radial(Kernel):
         centre = X.mean(axis=0)
         return (X - centre) / self.width, None if Z is None else (Z - centre) / self.width
 
+    def _profile(self, metric: Metric, function: Callable[[Array], Array]) -> Profile | None:
+        """Return the profile with own value one; None for a width whose square is no normal number."""
+        moderate = SMALLEST_WIDTH < self.width < 1 / SMALLEST_WIDTH
+        return Profile(metric, function, 1.0) if moderate else None
+
 
 @dataclass(frozen=True)
 class gaussian(_Radial):
@@ -60,6 +69,9 @@ class gaussian(_Radial):
         exponents = np.multiply(squares, -ratio * ratio / 2, out=out)
         return np.exp(exponents, out=exponents)
 
+    def profile(self) -> Profile | None:
+        return self._profile("sqeuclidean", lambda d: self.at_squares(d, 1.0))
+
 
 @dataclass(frozen=True)
 class laplacian(_Radial):
@@ -70,6 +82,9 @@ class laplacian(_Radial):
 
         points, others = self._centred(X, Z)
         return np.asarray(np.exp(-cdist(points, points if others is None else others, "cityblock")))
+
+    def profile(self) -> Profile | None:
+        return self._profile("cityblock", lambda d: np.exp(-d / self.width))
 
 
 @dataclass(frozen=True)
@@ -112,3 +127,6 @@ class identity(Kernel):
 
     def gram(self, X: Array, Z: Array | None) -> Array:
         return np.eye(len(X)) if Z is None else np.zeros((len(X), len(Z)))
+
+    def profile(self) -> Profile:
+        return Profile.constant(0.0, 1.0)

@@ -99,16 +99,20 @@ def weights_are_unique(machine: Learned, p: float | None) -> bool | None:
     if not machine.inductive or weights is None:
         return None
     used = [p.grams for p in machine.parts if not p.is_ridge]
-    images = np.concatenate([grams.apply(machine.alpha)[:, : machine.alpha.size] for grams in used])
+    squares = np.concatenate([grams.forms(machine.alpha) for grams in used])
     traces = np.concatenate([grams.traces for grams in used])
-    forms = images @ machine.alpha / np.where(traces > 0, traces, 1.0)
-    if not weights @ images @ machine.alpha > VANISHED * abs(machine.value):
+    forms = squares / np.where(traces > 0, traces, 1.0)
+    if not weights @ squares > VANISHED * abs(machine.value):
         return False
     if p is not None and 1 < p < np.inf:
         return True
     chosen = (weights > ACTIVE * weights.max()) | (forms >= (1 - ACTIVE) * forms.max())
-    lengths = np.linalg.norm(images[chosen], axis=1, keepdims=True)
-    directions = images[chosen] / np.where(lengths > 0, lengths, 1.0)
+    cuts = np.cumsum([len(grams) for grams in used])[:-1]
+    active = zip(used, map(np.flatnonzero, np.split(chosen, cuts)), strict=True)
+    some = [grams.subset(which).apply(machine.alpha) for grams, which in active if which.size]
+    images = np.concatenate(some)[:, : machine.alpha.size]
+    lengths = np.linalg.norm(images, axis=1, keepdims=True)
+    directions = images / np.where(lengths > 0, lengths, 1.0)
     independent = bool(np.linalg.matrix_rank(directions, tol=INDEPENDENT) == chosen.sum())
     return independent or (None if p is None else False)
 

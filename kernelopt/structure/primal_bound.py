@@ -54,8 +54,9 @@ class KernelSum:
         """Return K c, from K if it is known, else as sum_m w_m (K_m c)."""
         if self.value is not None:
             return self.value @ c
-        images = np.concatenate([stack.apply(c)[:, : c.size] for stack in self.stacks])
-        return np.asarray(self.weights @ images)
+        cuts = np.cumsum([len(stack) for stack in self.stacks])[:-1]
+        parts = zip(self.stacks, np.split(self.weights, cuts), strict=True)
+        return np.asarray(sum(stack.storage.image(w, c)[: c.size] for stack, w in parts))
 
     def matrices(self) -> list[Array]:
         """Return the matrices K_m on the labelled points."""

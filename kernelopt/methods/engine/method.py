@@ -7,7 +7,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from kernelopt.certificates.separability import check_separable
-from kernelopt.grams import ArrayStorage
 from kernelopt.methods.control import Control
 from kernelopt.methods.engine.choice import choose_provider
 from kernelopt.methods.engine.restricted import is_sparse
@@ -18,7 +17,6 @@ from kernelopt.structure.ball import BallProblem, read_ball
 from kernelopt.structure.structure import Structure
 from kernelopt.validation import whole
 
-MOST_BYTES = 4e9  # of kernels that are not stored as one array: they are evaluated and held as matrices
 STEPS, STEP = 8, 5e-3  # measured: Newton steps of a call, and the seconds of each beside those that follow
 ENTRY = 5e-9  # seconds for each of the m n^2 entries, in all steps and checks together
 FACTORISATION = 1.3e-10  # seconds times n^3 of all factorisations, where every point has its share in alpha
@@ -61,10 +59,6 @@ class Newton(Method):
         if not read.loss.quadratic and read.loss.hessian_diag(origin, read.y) is None:
             wanted = "a piecewise quadratic dual or a `hessian_diag`"
             return f"its loss must have {wanted}, {read.loss!r} has neither"
-        size = 8.0 * read.reach.size * read.y.size**2
-        if size > MOST_BYTES and not isinstance(read.whole.storage, ArrayStorage):
-            most, taken = f"{MOST_BYTES / 1e9:g} GB", f"{size / 1e9:.2g} GB"
-            return f"as matrices its kernels must fit into {most}, they take {taken}"
         return read
 
     def cost(self, match: BallProblem) -> Cost:

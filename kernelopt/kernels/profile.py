@@ -1,0 +1,71 @@
+"""`Profile`: a kernel as a function of one distance of two points."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+
+from kernelopt.validation import Array
+
+Metric = Literal["sqeuclidean", "cityblock"]
+
+
+@dataclass(frozen=True)
+class Profile:
+    """A kernel k(x, z) = f(d(x, z)) for two points, and k(x, x) = own for a point and itself.
+
+    Attributes
+    ----------
+    metric : "sqeuclidean", "cityblock" or None
+        The distance d: |x - z|^2 or |x - z|_1. None stands for a constant f, which fits any distance.
+    function : function of an array of distances
+        It returns f for each entry as a new array. f is non-negative, decreasing and convex on d >= 0. Every
+        kernel f(|x - z|^2) that is positive semidefinite in all dimensions is of that kind (Schoenberg).
+    own : float
+        At least f(0). It is larger where the identity kernel is a part.
+    columns : tuple of int or None
+        The columns of the points that enter the distance. None means all.
+    """
+
+    metric: Metric | None
+    function: Callable[[Array], Array]
+    own: float
+    columns: tuple[int, ...] | None = None
+
+    @staticmethod
+    def constant(value: float, own: float) -> Profile:
+        """Return the profile of the kernel with k(x, z) = value and k(x, x) = own."""
+        return Profile(None, lambda d: np.full(d.shape, value), own)
+
+    def times(self, factor: float) -> Profile:
+        """Return the profile of a multiple."""
+        return replace(self, function=lambda d: factor * self.function(d), own=factor * self.own)
+
+    def plus(self, other: Profile) -> Profile | None:
+        """Return the profile of the sum; None if the distances differ."""
+        return self._joined(other, lambda d: self.function(d) + other.function(d), self.own + other.own)
+
+    def product(self, other: Profile) -> Profile | None:
+        """Return the profile of the product; None if the distances differ."""
+        return self._joined(other, lambda d: self.function(d) * other.function(d), self.own * other.own)
+
+    def _joined(self, other: Profile, function: Callable[[Array], Array], own: float) -> Profile | None:
+        if None not in (self.metric, other.metric) and self.distance != other.distance:
+            return None
+        metric, columns = self.distance if self.metric is not None else other.distance
+        return Profile(metric, function, own, columns)
+
+    def on(self, columns: tuple[int, ...]) -> Profile:
+        """Return the profile of the kernel on these columns of the points."""
+        if self.metric is None:
+            return self
+        inner = range(len(columns)) if self.columns is None else self.columns
+        return replace(self, columns=tuple(columns[j] for j in inner))
+
+    @property
+    def distance(self) -> tuple[Metric | None, tuple[int, ...] | None]:
+        """The distance: kernels of equal `distance` are functions of the same numbers."""
+        return self.metric, self.columns

@@ -1,0 +1,88 @@
+"""Kernels on points of R^d that are all functions of one distance."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from kernelopt.grams.evaluated import KernelStorage
+from kernelopt.grams.joined import JoinedStorage
+from kernelopt.grams.normalized import ScaledStorage, SphericalStorage
+from kernelopt.grams.storage import Storage
+from kernelopt.grams.stored import IdentityStorage
+from kernelopt.kernels import Profile
+from kernelopt.kernels.profile import Metric
+from kernelopt.validation import Array, Index
+
+
+@dataclass(frozen=True, eq=False)
+class Family:
+    """Kernels k_m(x, z) = f_m(d(x, z)) of one distance d, and k_m(x, x) = own_m.
+
+    Attributes
+    ----------
+    profiles : list of Profile
+    points : function of an array of numbers of points, or None
+        It returns the points less their mean, restricted to the columns of the distance. None if no kernel
+        depends on a distance.
+    metric : str or None
+    """
+
+    profiles: tuple[Profile, ...]
+    points: Callable[[Index], Array] | None = None
+    metric: Metric | None = None
+
+    def divided(self, c: Array) -> Family:
+        """Return the kernels divided by constants c."""
+        return replace(self, profiles=tuple(p.times(1 / s) for p, s in zip(self.profiles, c, strict=True)))
+
+
+def family(storage: Storage) -> Family | None:
+    """Return the kernels of a storage as functions of one distance; None if they are not that."""
+    if isinstance(storage, KernelStorage):
+        return of_functions(storage)
+    if isinstance(storage, IdentityStorage):
+        return Family((Profile.constant(0.0, 1.0),))
+    if isinstance(storage, ScaledStorage):
+        base, constants = storage.unscaled()
+        read = family(base)
+        return read and read.divided(constants)
+    if isinstance(storage, SphericalStorage):
+        read = family(storage.base)
+        if read is None or not all(p.own > 0 for p in read.profiles):
+            return None
+        return read.divided(np.array([p.own for p in read.profiles]))
+    if isinstance(storage, JoinedStorage):
+        return of_parts([family(part) for part in storage.parts], storage)
+    return None
+
+
+def of_functions(storage: KernelStorage) -> Family | None:
+    """Return the family of kernel functions, if their profiles have one distance."""
+    profiles = [p for p in storage.profiles if p is not None]
+    distances = {p.distance for p in profiles if p.metric is not None}
+    if len(profiles) < len(storage) or len(distances) > 1:
+        return None
+    if not distances:
+        return Family(tuple(profiles))
+    metric, columns = distances.pop()
+    return Family(tuple(profiles), lambda rows: storage.centred(rows, columns), metric)
+
+
+def of_parts(parts: list[Family | None], storage: JoinedStorage) -> Family | None:
+    """Return the families of several storages as one, if their distances are equal on the same points."""
+    found: Family | None = Family(())
+    several = [part for part in parts if part is not None]
+    if len(several) < len(parts):
+        return None
+    every = np.arange(storage.n_points)
+    first = next((part for part in several if part.points is not None), None)
+    for part in several:
+        if part.points is None or first is None or first.points is None or part is first:
+            continue
+        if part.metric != first.metric or not np.array_equal(part.points(every), first.points(every)):
+            return None
+    found = first or several[0]
+    return replace(found, profiles=tuple(p for part in several for p in part.profiles))

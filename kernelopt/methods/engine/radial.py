@@ -1,0 +1,183 @@
+"""`Radial`: the provider of kernels that are functions of one distance."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from kernelopt.grams import Grams
+from kernelopt.grams.distances import distances
+from kernelopt.methods.engine.evaluating import Evaluating, kept_positions, mirror
+from kernelopt.methods.engine.family import Family
+from kernelopt.methods.engine.precomputed import SINGLE
+from kernelopt.methods.engine.provider import Single
+from kernelopt.methods.engine.tables import (
+    Tables,
+    basis_sums,
+    look_up,
+    look_up_sums,
+    to_distances,
+)
+from kernelopt.numerics.compiling import compiled
+from kernelopt.validation import Array, Index
+
+GROWTH = 1.2  # the buffers are allocated for this multiple of their entries
+COLUMNS = 4096  # of the distances that are computed at a time
+PAIRS = 1 << 20  # of the distances of a prediction that are computed at a time: 4 MB
+SAMPLE = 400  # points whose distances tell what the basis functions are for
+NEAREST = 1e-3  # share of the distances of the sample that are nearer: these few cost more
+
+
+class Radial(Evaluating):
+    """Kernels that are functions of one distance, from the points. No matrix of order n is stored.
+
+    The distances within the working set are kept in float32. A combination of the kernels is one function of
+    the distance, which is read from a table, so that its cost does not depend on m. The images under all
+    kernels are combinations of those under a few basis functions of the same table. Single precision serves
+    the search only: `exact_images` evaluates the kernels themselves in float64.
+
+    Parameters
+    ----------
+    family : Family
+        The kernels of `grams`.
+    grams : Grams
+        On N >= n points; the first n points are labelled.
+    reach : array of shape (m,)
+    n : int
+    exact : bool
+        Whether `predict` evaluates the kernels in float64 too, which takes longer.
+    """
+
+    name = "radial"
+
+    def __init__(self, family: Family, grams: Grams, reach: Array, n: int, exact: bool = False) -> None:
+        super().__init__(grams, reach, n)
+        self.family, self.exact = family, exact
+        own = np.array([profile.own for profile in family.profiles])
+        self.diagonals = np.repeat((reach * own)[:, None], n, axis=1)
+        self._place_points()
+        self.tables = Tables(family.profiles, self._scale)
+        u, d = SINGLE, self._X.shape[1]
+        if family.metric == "sqeuclidean":
+            # For |x| <= R, in units of u R^2: 8.1 since points are rounded, 2 for the squares of lengths,
+            # 2.02 d for 2 x'z, and 6 for the sums of the three.
+            delta = (16.1 + 2.02 * d) * u * self._radius**2
+        else:
+            delta = 4.1 * u * self._radius
+        # The value, the difference, their product and the sum are rounded.
+        error = self.tables.errors + self.tables.moduli(delta)
+        self.combined_error = float(error.max(initial=0.0)) + 4 * u
+        self.prediction_error = 0.0 if exact else self.combined_error
+        self.basis = self.tables.basis(self._sample())
+        self._knots = np.ascontiguousarray(self.tables.values.T)
+        self._points: Index = np.empty(0, dtype=np.intp)
+        self._distances, self._block = (np.empty(0, dtype=np.float32) for _ in range(2))
+
+    def _place_points(self) -> None:
+        """Keep the points in float32, less their mean, in a unit in which their distances are below one."""
+        every, family = np.arange(self.n), self.family
+        self._scale, self._radius = 1.0, 0.0
+        if family.points is None:
+            self._X = np.zeros((self.n, 0), dtype=np.float32)
+            return
+        order, power = (2, 2) if family.metric == "sqeuclidean" else (1, 1)
+        parts = np.array_split(every, max(1, self.n // COLUMNS))
+        lengths = [np.linalg.norm(family.points(part), order, axis=1).max() for part in parts]
+        exponent = math.frexp(2 * max(lengths))[1] if max(lengths) > 0 else 0
+        unit = math.ldexp(1.0, exponent)
+        self._scale, self._radius = unit**power, max(lengths) / unit
+        self._X = np.concatenate([(family.points(part) / unit).astype(np.float32) for part in parts])
+        self._squares = np.concatenate(
+            [np.square(self._X[part], dtype=float).sum(axis=1).astype(np.float32) for part in parts]
+        )
+
+    def _between(self, rows: Index, columns: Index) -> Single:
+        """Return the scaled distances in float32."""
+        X, Z = self._X[rows], self._X[columns]
+        if self.family.metric != "sqeuclidean":
+            return np.asarray(distances(X.astype(float), Z.astype(float), self.family.metric), np.float32)
+        P = X @ Z.T
+        compiled(to_distances)(P, self._squares[rows], self._squares[columns])
+        return P
+
+    def _sample(self) -> Array:
+        """Return the positive distances of some points, without the few smallest ones."""
+        chosen = np.random.default_rng(0).permutation(self.n)[:SAMPLE]
+        found = self._between(chosen, chosen)[np.triu_indices(chosen.size, 1)].astype(float)
+        found = found[found > 0]
+        return found[found >= np.quantile(found, NEAREST)] if found.size else found
+
+    def activate(self, points: Index) -> None:
+        kept = kept_positions(self._points, points)
+        old, size, k = self._points.size, points.size, kept.size
+        held = self._distances[: old * old].reshape(old, old)
+        if size * size > self._distances.size:
+            entries = min(int(GROWTH * size * size), self.n * self.n)
+            self._distances, self._block = np.empty(entries, np.float32), np.empty(0, np.float32)
+            self._block = np.empty(entries, np.float32)
+            D = self._distances[: size * size].reshape(size, size)
+            for i in range(k):
+                D[i, :k] = held[kept[i], kept]
+        else:
+            # Rows move towards the start first, and then apart. Both ways no row is overwritten unread.
+            dense = self._distances[: k * k].reshape(k, k)
+            for i in range(k):
+                dense[i] = held[kept[i], kept]
+            D = self._distances[: size * size].reshape(size, size)
+            for i in range(k - 1, -1, -1):
+                D[i, :k] = dense[i].copy()
+        new = points[k:]
+        for start in range(0, size if new.size else 0, COLUMNS):
+            part = slice(start, start + COLUMNS)
+            D[k:, part] = self._between(new, points[part])
+        np.fill_diagonal(D, 0.0)
+        compiled(mirror)(D, k)
+        self.passes += new.size * size / self.n**2
+        self._points, self._D = points, D
+
+    def combined(self, w: Array) -> Single:
+        size, weights = self._points.size, w * self.sizes / self.unit(w)
+        block = self._block[: size * size].reshape(size, size)
+        value, slope = self.tables.combined(weights)
+        compiled(look_up)(self._D.view(np.int32), self.tables.base, value, slope, block)
+        np.fill_diagonal(block, weights.sum())
+        return block
+
+    def images(self, c: Array, chosen: Index) -> Array:
+        support, basis = np.flatnonzero(c), self.basis
+        inside = np.zeros((chosen.size, basis.U.shape[1]))
+        outside = np.zeros((chosen.size, self.m))
+        compiled(any_order=True)(basis_sums)(
+            self._D.view(np.int32),
+            self.tables.base,
+            (chosen, support),
+            c[support],
+            (basis.first, basis.last),
+            basis.rows,
+            self._knots,
+            (inside, outside),
+        )
+        own = np.where(self.sizes > 0, 1.0, 0.0) - self.tables.values[:, 0]
+        return np.asarray(self.sizes[:, None] * (basis.U @ inside.T + outside.T + np.outer(own, c[chosen])))
+
+    def predict(self, w: Array, support: Index, c: Array, points: Index) -> Array:
+        if self.exact:
+            return super().predict(w, support, c, points)
+        self.passes += support.size * points.size / self.n**2
+        place = np.full(self.n, -1)
+        place[support] = np.arange(support.size)
+        unit = self.unit(w)
+        weights = w * self.sizes / unit
+        value, slope = self.tables.combined(weights)
+        f, step = np.empty(points.size), max(1, PAIRS // max(1, support.size))
+        for start in range(0, points.size, step):
+            part = slice(start, start + step)
+            D, where = self._between(points[part], support), place[points[part]]
+            same = np.flatnonzero(where >= 0)
+            D[same, where[same]] = 0.0
+            compiled(any_order=True)(look_up_sums)(
+                D.view(np.int32), self.tables.base, value, slope, c, f[part]
+            )
+            f[start + same] += (weights.sum() - float(value[0])) * c[where[same]]
+        return unit * f

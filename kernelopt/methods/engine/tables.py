@@ -1,0 +1,187 @@
+"""Tables of kernels that are functions of one distance, indexed by the leading bits of a float32 distance.
+
+A table has 512 cells for each factor of two of the distance. Within a cell a function is interpolated
+linearly. Distances are scaled by a power of two such that all are below one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from kernelopt.kernels import Profile
+from kernelopt.validation import Array, Index
+
+CELL_BITS = 9  # of the mantissa: 512 cells an octave, where a Gaussian is interpolated to 2.6e-7
+SHIFT = 23 - CELL_BITS  # the other bits of the mantissa say where in the cell a distance is
+FRACTION = 2.0**-SHIFT
+MOST_OCTAVES = 48  # of a table
+FIRST_DROP = 1e-8  # decrease, relative to the diagonal, below the first knot, where functions are constant
+BASIS_ERROR = 2e-8  # of kernels as combinations of basis functions: below the error of interpolation
+MOST_SEEN = 0.1, 1.5  # the basis serves distances between these multiples of the extremes of a sample
+
+
+class Tables:
+    """Functions f_m on 0 <= d < `scale`, each divided by its value own_m, at the knots of a table.
+
+    Attributes
+    ----------
+    scale : float
+        A power of two. The tables take d / scale, as float32.
+    base, cells : int
+        The leading bits of the first knot, and the number of cells.
+    values : array of shape (m, cells + 1)
+        The functions at the knots, relative to their own_m.
+    errors : array of shape (m,)
+        Proved bounds of the errors of interpolation.
+    """
+
+    def __init__(self, profiles: Sequence[Profile], scale: float) -> None:
+        self.scale = scale
+        self.own = np.array([p.own for p in profiles])
+        size = np.where(self.own > 0, self.own, 1.0)
+
+        def at(d: Array) -> Array:
+            return np.stack([p.function(scale * d) / s for p, s in zip(profiles, size, strict=True)])
+
+        origin, octaves = at(np.zeros(1)), 1
+        while octaves < MOST_OCTAVES and (origin - at(np.array([2.0**-octaves]))).max() > FIRST_DROP:
+            octaves += 4
+        first = np.float32(2.0**-octaves)
+        self.base, self.cells = int(first.view(np.int32)) >> SHIFT, octaves << CELL_BITS
+        bits = np.arange(self.base, self.base + self.cells + 1, dtype=np.int32) << SHIFT
+        knots = bits.view(np.float32).astype(float)
+        self.values = at(knots)
+        self.errors = np.maximum(convex_errors(knots, self.values), origin[:, 0] - self.values[:, 0])
+        self.origin = origin[:, 0]
+        self.at = at
+
+    def combined(self, weights: Array) -> tuple[Array, Array]:
+        """Return values and differences of sum_m weights_m f_m / own_m at the cells, in float32."""
+        total = weights @ self.values
+        return total[:-1].astype(np.float32), np.diff(total).astype(np.float32)
+
+    def moduli(self, delta: float) -> Array:
+        """Return bounds of the change of each f_m / own_m where the scaled distance changes by delta.
+
+        The largest change of a decreasing convex function is the one at zero.
+        """
+        return np.asarray(self.origin - self.at(np.array([delta]))[:, 0])
+
+    def basis(self, sample: Array) -> Basis:
+        """Return basis functions for distances as in a sample of positive scaled distances."""
+        low, high = (MOST_SEEN[0] * sample.min(), MOST_SEEN[1] * sample.max()) if sample.size else (0, 1)
+        cells = np.clip(self.cell(np.array([low, high])), 0, self.cells - 1)
+        first, last = int(cells[0]), int(cells[1]) + 1
+        seen = self.values[:, first : last + 1]
+        U, sizes, _ = np.linalg.svd(seen, full_matrices=False)
+        for rank in range(1, sizes.size + 1):
+            if np.linalg.norm(sizes[rank:]) <= BASIS_ERROR:
+                break
+        U = U[:, :rank]
+        B = U.T @ self.values
+        error = np.abs(seen - U @ B[:, first : last + 1]).max(initial=0.0)
+        rows = np.concatenate([B[:, :-1], np.diff(B, axis=1)]).T
+        return Basis(U, np.ascontiguousarray(rows), first, last, float(error))
+
+    def cell(self, d: Array) -> Index:
+        """Return the numbers of the cells of scaled distances."""
+        return np.asarray((d.astype(np.float32).view(np.int32) >> SHIFT) - self.base, dtype=np.intp)
+
+
+class Basis:
+    """f_m / own_m = sum_r U_mr b_r on the cells first..last - 1, up to `error`.
+
+    `rows` has the values of the b_r at each cell, then their differences.
+    """
+
+    def __init__(self, U: Array, rows: Array, first: int, last: int, error: float) -> None:
+        self.U, self.rows, self.first, self.last, self.error = U, rows, first, last, error
+
+
+def convex_errors(knots: Array, values: Array) -> Array:
+    """Return the largest errors of linear interpolation of convex functions, one in each row of values.
+
+    On a cell of width h the function is below its chord, of slope s, and above the chords of the two cells
+    beside it, of slopes r <= s <= t. Hence the error is at most h (s - r)(t - s) / (t - r). On the first cell
+    and the last one it is at most h (t - s) and h (s - r).
+    """
+    h = np.diff(knots)
+    slopes = np.diff(values, axis=1) / h
+    bends = np.maximum(np.diff(slopes, axis=1), 0.0)
+    left, right = bends[:, :-1], bends[:, 1:]
+    total = left + right
+    inner = np.divide(left * right, total, out=np.zeros_like(total), where=total > 0)
+    ends = np.stack([bends[:, 0] * h[0], bends[:, -1] * h[-1]])
+    return np.asarray(np.maximum((inner * h[1:-1]).max(axis=1), ends.max(axis=0)))
+
+
+def to_distances(P: Array, left: Array, right: Array) -> None:
+    """Replace inner products x_i'z_j by |x_i|^2 + |z_j|^2 - 2 x_i'z_j, at least 0, in float32."""
+    two, zero = np.float32(2.0), np.float32(0.0)
+    for i in range(P.shape[0]):
+        row, s = P[i], left[i]
+        for j in range(row.size):
+            row[j] = max(s + right[j] - two * row[j], zero)
+
+
+def look_up(bits: Array, base: int, value: Array, slope: Array, out: Array) -> None:
+    """Write the interpolated entries of a table at distances given by their bits."""
+    low, high = np.int32(base << SHIFT), np.int32(((base + value.size) << SHIFT) - 1)
+    mask, unit, start = np.int32((1 << SHIFT) - 1), np.float32(FRACTION), np.int32(base)
+    for i in range(bits.shape[0]):
+        row, to = bits[i], out[i]
+        for j in range(row.size):
+            b = max(low, min(row[j], high))
+            k = (b >> np.int32(SHIFT)) - start
+            to[j] = value[k] + np.float32(b & mask) * unit * slope[k]
+
+
+def look_up_sums(bits: Array, base: int, value: Array, slope: Array, c: Array, f: Array) -> None:
+    """Write to f_i the sum over j of c_j times the table at distance (i, j), in float64."""
+    low, high = np.int32(base << SHIFT), np.int32(((base + value.size) << SHIFT) - 1)
+    mask, unit, start = np.int32((1 << SHIFT) - 1), np.float32(FRACTION), np.int32(base)
+    for i in range(bits.shape[0]):
+        row, total = bits[i], 0.0
+        for j in range(row.size):
+            b = max(low, min(row[j], high))
+            k = (b >> np.int32(SHIFT)) - start
+            total += c[j] * np.float64(value[k] + np.float32(b & mask) * unit * slope[k])
+        f[i] = total
+
+
+def basis_sums(
+    bits: Array,
+    base: int,
+    places: tuple[Index, Index],
+    c: Array,
+    seen: tuple[int, int],
+    basis: Array,
+    values: Array,
+    sums: tuple[Array, Array],
+) -> None:
+    """Add c_j b_r(d_ij) to the sums of row i: basis functions inside seen, all functions outside of it.
+
+    `places` are the rows and columns of the matrix of distances. `basis` has the rows of `Basis`, and
+    `values` the functions at the knots, one knot in each row.
+    """
+    rows, columns = places
+    inside, outside = sums
+    r, m = inside.shape[1], outside.shape[1]
+    low, high = base << SHIFT, ((base + values.shape[0] - 1) << SHIFT) - 1
+    for i in range(rows.size):
+        row, total, other = bits[rows[i]], inside[i], outside[i]
+        for j in range(columns.size):
+            b = max(low, min(np.int64(row[columns[j]]), high))
+            k = (b >> SHIFT) - base
+            weight = c[j]
+            along = weight * (b & ((1 << SHIFT) - 1)) * FRACTION
+            if seen[0] <= k < seen[1]:
+                cell = basis[k]
+                for q in range(r):
+                    total[q] += weight * cell[q] + along * cell[r + q]
+            else:
+                here, there = values[k], values[k + 1]
+                for q in range(m):
+                    other[q] += weight * here[q] + along * (there[q] - here[q])

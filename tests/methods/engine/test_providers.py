@@ -1,0 +1,292 @@
+"""Providers of kernels on points and of compressible stacks against plain formulas."""
+
+import tracemalloc
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+
+import kernelopt as ko
+from formulations import lp_norm
+from kernelopt.extend import Kernel, Profile
+from kernelopt.grams import caching
+from kernelopt.methods.control import Control
+from kernelopt.methods.engine.choice import choose_provider
+from kernelopt.methods.engine.compressed import Compressed, numerical_basis
+from kernelopt.methods.engine.family import family
+from kernelopt.methods.engine.on_the_fly import OnTheFly
+from kernelopt.methods.engine.radial import Radial
+from kernelopt.structure.ball import read_ball
+from kernelopt.structure.structure import Structure
+from tests.every import every
+
+N, LABELLED = 44, 37
+
+
+@dataclass(frozen=True)
+class cauchy(Kernel):
+    """1 / (1 + |x - z|^2 / width^2), a user's kernel that says so."""
+
+    width: float
+
+    def gram(self, X, Z):
+        D = ((X[:, None] - (X if Z is None else Z)[None]) ** 2).sum(axis=2)
+        return 1 / (1 + D / self.width**2)
+
+    def profile(self):
+        return Profile("sqeuclidean", lambda d: 1 / (1 + d / self.width**2), 1.0)
+
+
+@dataclass(frozen=True)
+class silent(cauchy):
+    """The same kernel, without a word on distances."""
+
+    def profile(self):
+        return None
+
+
+def points(rng, d=3, scale=1.0):
+    X = scale * (5 + rng.standard_normal((N, d)))
+    X[7], X[20], X[21] = X[3], X[3], X[30]
+    return X
+
+
+def mixture(scale=1.0):
+    wide = [ko.gaussian(scale * s) for s in np.geomspace(0.1, 10, 6)]
+    return [*wide, 2 * ko.gaussian(scale) * ko.gaussian(2 * scale), ko.gaussian(scale) + 0.5 * ko.identity()]
+
+
+def plain(grams, reach):
+    """The kernels on the labelled points, evaluated as whole matrices by the kernels themselves."""
+    return reach[:, None, None] * np.asarray(grams)[:, :LABELLED, :LABELLED]
+
+
+def agrees(provider, Ks, seed=1):
+    """Compare every operation on working sets that shrink, grow, and change their order."""
+    rng = np.random.default_rng(seed)
+    m = len(Ks)
+    A = rng.permutation(LABELLED)[:12]
+    for step in range(6):
+        provider.activate(A)
+        for w in (rng.uniform(0, 1, m), np.eye(m)[step % m], np.zeros(m)):
+            unit, expected = provider.unit(w), np.tensordot(w, Ks[:, A][:, :, A], 1)
+            block = provider.combined(w)
+            assert block.dtype == np.float32 and block.flags.c_contiguous and (block == block.T).all()
+            error = np.abs(unit * block.astype(float) - expected).max()
+            assert error <= provider.combined_error * unit and error <= 4e-6 * unit
+        c = rng.standard_normal(A.size) * (rng.uniform(size=A.size) < 0.6)
+        chosen = np.flatnonzero(c)
+        sizes = np.abs(c).sum() * Ks.diagonal(axis1=1, axis2=2).max(axis=1)
+        images = Ks[:, A] @ np.bincount(A, c, LABELLED)
+        for wanted in (chosen, np.arange(A.size)):
+            error = np.abs(provider.images(c, wanted) - images[:, wanted])
+            assert (error <= 2e-6 * sizes[:, None]).all()
+        support, some = A[chosen], rng.permutation(LABELLED)[:30]
+        for where in (support, A, some, np.arange(LABELLED)):
+            exact = Ks[:, where][:, :, support] @ c[chosen]
+            error = np.abs(provider.exact_images(support, c[chosen], where) - exact)
+            assert (error <= 1e-13 * sizes[:, None]).all()
+        for w in (rng.uniform(0, 1, m), np.eye(m)[step % m], np.zeros(m)):
+            f = np.tensordot(w, Ks[:, some][:, :, support], 1) @ c[chosen]
+            error = np.abs(provider.predict(w, support, c[chosen], some) - f).max()
+            assert error <= (provider.prediction_error + 1e-13) * float(w @ sizes)
+        others = np.setdiff1d(np.arange(LABELLED), A)
+        A = np.r_[np.delete(A, [1, 4, 5]), rng.permutation(others)[: 1 + 2 * (step % 3)]]
+        A = rng.permutation(A) if step == 4 else A
+
+
+def providers(kernels, X, reach, normalization=None):
+    grams = ko.Grams.from_kernels(kernels, X)
+    grams = grams.normalize(normalization) if normalization else grams
+    read = family(grams.storage)
+    if read is not None:
+        yield Radial(read, grams, reach, LABELLED)
+        yield Radial(read, grams, reach, LABELLED, exact=True)
+    for memory in (1e3, 6e3, 1e9):
+        yield OnTheFly(grams, reach, LABELLED, memory)
+
+
+@every("scale, d", [(1.0, 3), (1e30, 2), (1e-30, 1), (1.0, 1), (1.0, 40)])
+def test_functions_of_one_distance(scale, d):
+    rng = np.random.default_rng(0)
+    X, kernels, reach = points(rng, d, scale), mixture(scale * np.sqrt(d)), rng.uniform(0.5, 2, 8)
+    Ks = plain(ko.Grams.from_kernels(kernels, X), reach)
+    found = list(providers(kernels, X, reach))
+    assert [p.name for p in found] == ["radial"] * 2 + ["on the fly"] * 3
+    for provider in found:
+        agrees(provider, Ks)
+
+
+@every("normalization", ["trace", "spherical", "multiplicative"])
+def test_normalised_functions_of_one_distance(normalization):
+    rng = np.random.default_rng(0)
+    X, reach = points(rng), rng.uniform(0.5, 2, 8)
+    Ks = plain(ko.Grams.from_kernels(mixture(), X).normalize(normalization), reach)
+    for provider in providers(mixture(), X, reach, normalization):
+        agrees(provider, Ks)
+
+
+def test_other_distances_coinciding_points_and_kernels_without_a_distance():
+    rng = np.random.default_rng(0)
+    X = points(rng)
+    columns = [ko.on_columns(ko.gaussian(s), [0, 2]) for s in (0.3, 1.0)]
+    names = {"radial": 5, "on the fly": 3}
+    for kernels, Xs, name in [
+        ([ko.laplacian(1.0), ko.laplacian(0.1) + ko.identity()], X, "radial"),
+        ([*columns, ko.on_columns(ko.on_columns(ko.gaussian(1.0), [2, 1]), [0, 2, 0])], X, "radial"),
+        ([*columns, ko.on_columns(ko.gaussian(1.0), [0, 1])], X, "on the fly"),
+        (columns, X, "radial"),
+        ([ko.identity(), 3 * ko.identity()], X, "radial"),
+        ([cauchy(1.0), ko.gaussian(1.0)], X, "radial"),
+        ([silent(1.0), ko.gaussian(1.0)], X, "on the fly"),
+        ([ko.gaussian(1.0), ko.gaussian(2.0)], np.ones((N, 2)), "radial"),
+        ([ko.gaussian(1.0), ko.laplacian(1.0)], X, "on the fly"),
+        (
+            [ko.polynomial(2), ko.linear(), ko.gaussian(1.0), *columns, ko.normalized(ko.linear())],
+            X,
+            "on the fly",
+        ),
+    ]:
+        reach = rng.uniform(0.5, 2, len(kernels))
+        Ks = plain(ko.Grams.from_kernels(kernels, Xs), reach)
+        found = list(providers(kernels, Xs, reach))
+        assert (found[0].name, len(found)) == (name, names[name])
+        for provider in found:
+            agrees(provider, Ks)
+
+
+def test_a_compressible_stack_has_a_small_basis_and_proved_errors():
+    rng = np.random.default_rng(0)
+    X, reach = points(rng), rng.uniform(0.5, 2, 40)
+    whole = np.asarray(ko.Grams.from_kernels([ko.gaussian(s) for s in np.geomspace(1, 4, 39)], X))
+    grams = ko.Grams.from_array(np.concatenate([whole, np.zeros((1, N, N))]))
+    U = numerical_basis(grams, LABELLED)
+    assert U.shape[1] <= 10
+    np.testing.assert_allclose(U.T @ U, np.eye(U.shape[1]), atol=1e-12)
+    agrees(Compressed(grams, reach, LABELLED, U), plain(grams, reach))
+    # With too small a basis the error is large, and the provider says so.
+    provider = Compressed(grams, reach, LABELLED, U[:, :2])
+    provider.activate(np.arange(20))
+    w = np.eye(40)[0]
+    error = np.abs(provider.combined(w) * provider.unit(w) - plain(grams, reach)[0, :20, :20]).max()
+    assert 1e-3 * provider.unit(w) < error <= provider.combined_error * provider.unit(w)
+
+
+def test_the_memory_budget_bounds_what_is_held_and_what_is_evaluated_at_once():
+    n, m, rng = 600, 12, np.random.default_rng(0)
+    X, largest = rng.standard_normal((n, 4)), []
+
+    @dataclass(frozen=True)
+    class counted(silent):
+        def gram(self, X, Z):
+            largest.append(len(X) * len(X if Z is None else Z))
+            return super().gram(X, Z)
+
+    kernels = [counted(1.0 + k) for k in range(m)]
+    grams = ko.Grams.from_kernels(kernels, X)
+    assert (grams.diagonals == 1).all()
+    A = rng.permutation(n)[:400]
+    for memory in (2e6, 4e6):
+        provider = OnTheFly(grams, np.ones(m), n, memory)
+        largest.clear()
+        tracemalloc.start()
+        provider.activate(A)
+        provider.combined(np.ones(m))
+        provider.images(np.ones(A.size), np.arange(A.size))
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        assert 8 * m * max(largest) <= memory / 8
+        assert peak <= 1.5 * memory  # the kernel of this test makes differences of its own
+    assert provider.passes < 3
+
+
+def chosen(grams, y, memory=None, tol=1e-3):
+    structure = Structure(lp_norm.primal(grams, y, p=2).problem)
+    return choose_provider(read_ball(structure), memory, Control(tol))
+
+
+def test_the_choice_of_the_provider():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((60, 3))
+    y = np.where(X[:, 0] > 0, 1.0, -1.0)
+    gaussians = [ko.gaussian(s) for s in np.geomspace(2, 5, 30)]
+    subsets = list(ko.per_feature(gaussians[:10], 3))
+    array = lambda kernels: ko.Grams.from_array(np.asarray(ko.Grams.from_kernels(kernels, X)))  # noqa: E731
+    assert chosen(array(gaussians), y).name == "compressed"
+    assert chosen(array(gaussians[:5]), y).name == "precomputed"
+    V = rng.standard_normal((30, 60, 60))
+    assert chosen(ko.Grams.from_array(V @ V.transpose(0, 2, 1)), y).name == "precomputed"
+    radial = chosen(ko.Grams.from_kernels(gaussians, X), y)
+    assert radial.name == "radial" and radial.prediction_error > 0
+    assert chosen(ko.Grams.from_kernels(gaussians, X), y, tol=1e-5).prediction_error == 0
+    assert chosen(ko.Grams.from_kernels(subsets, X), y).name == "precomputed"
+    assert chosen(ko.Grams.from_kernels(subsets, X), y, memory=1e6).name == "on the fly"
+
+
+@every("p", [1, 4 / 3, 2, np.inf])
+def test_newton_with_every_provider_agrees_with_the_conic_optimum(p):
+    rng = np.random.default_rng(2)
+    X = rng.standard_normal((30, 3))
+    X[5] = X[6]
+    y = np.where(X[:, 0] + 0.5 * rng.standard_normal(30) > 0, 1.0, -1.0)
+    gaussians = [ko.gaussian(s) for s in np.geomspace(2, 5, 24)]
+    mixed = [*gaussians[::6], ko.linear(), ko.on_columns(ko.gaussian(1.0), 0)]
+    for kernels, stored, memory, name in [
+        (gaussians, True, None, "compressed"),
+        (gaussians, False, None, "radial"),
+        (mixed, False, None, "precomputed"),
+        (mixed, False, "20kB", "on the fly"),
+    ]:
+        grams = ko.Grams.from_kernels(kernels, X)
+        built = lp_norm.primal(ko.Grams.from_array(np.asarray(grams)) if stored else grams, y, p=p)
+        seen = {}
+        found = built.solve("newton", tol=1e-6, memory=memory, callback=seen.update)
+        assert (found.status, seen["provider"]) == ("optimal", name)
+        exact = built.solve("exact", tol=1e-6)
+        slack = 1e-9 * abs(exact.upper)
+        assert found.lower <= exact.upper + slack and exact.lower <= found.upper + slack
+
+
+def test_images_of_single_points_are_kept_until_the_rest_is_asked_for(monkeypatch):
+    rng = np.random.default_rng(0)
+    X, entries = points(rng), []
+
+    @dataclass(frozen=True)
+    class counted(silent):
+        def gram(self, X, Z):
+            entries.append(len(X) * len(X if Z is None else Z))
+            return super().gram(X, Z)
+
+    monkeypatch.setattr(caching, "CACHE_BYTES", 0)
+    storage = ko.Grams.from_kernels([counted(1.0), counted(2.0)], X).storage
+    assert (storage.diagonals == 1).all()
+    entries.clear()
+    a = np.zeros(N)
+    a[:10] = rng.standard_normal(10)
+    part = storage.images(a, np.arange(5, 25))
+    assert sum(entries) == 2 * 20 * 10
+    storage.images(a, np.arange(10))  # five of them are new
+    only = storage.subset(np.array([1])).images(a, np.arange(30))
+    assert sum(entries) == 2 * 25 * 10 + 5 * 10
+    whole = storage.apply(a)
+    assert sum(entries) == 2 * N * 10 + 5 * 10
+    Ks = np.stack([cauchy(1.0)(X), cauchy(2.0)(X)])
+    np.testing.assert_allclose(whole, Ks @ a, rtol=1e-12)
+    np.testing.assert_allclose(part, whole[:, 5:25], rtol=0)
+    np.testing.assert_allclose(only[0], whole[1, :30], rtol=0)
+
+
+def test_profiles_agree_with_the_kernels():
+    rng = np.random.default_rng(0)
+    X = points(rng)
+    for kernel in [*mixture(), ko.laplacian(2.0), ko.normalized(3 * ko.gaussian(1.0)), 2 * ko.identity()]:
+        profile = kernel.profile()
+        D = ((X[:, None] - X[None]) ** 2).sum(axis=2)
+        D = np.abs(X[:, None] - X[None]).sum(axis=2) if profile.metric == "cityblock" else D
+        K = profile.function(D)
+        np.fill_diagonal(K, profile.own)
+        np.testing.assert_allclose(K, kernel(X), rtol=1e-10, atol=1e-14)
+    for kernel in [ko.linear(), ko.gaussian(1.0) + ko.linear(), ko.gaussian(1.0) * ko.laplacian(1.0)]:
+        assert kernel.profile() is None
+    assert ko.gaussian(1e-200).profile() is None and ko.gaussian(1e200).profile() is None
+    assert ko.gaussian(1e200).diagonal(X) == pytest.approx(1.0)
