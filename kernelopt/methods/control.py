@@ -30,6 +30,12 @@ STALLED = (
 LARGEST_CERTIFICATE_SHARE = 0.3  # of a time limit: the most that is reserved for the certificate
 
 
+def listed(details: dict[str, Any]) -> Iterator[str]:
+    """Yield the details of a method as the end of a line: a comma, the name and the value of each."""
+    for name, value in details.items():
+        yield f", {name} {value:.3g}" if isinstance(value, float) else f", {name} {value}"
+
+
 class CallerStopped(Stopped):
     """The callback raised StopIteration, which would end any generator on the way to the caller."""
 
@@ -54,6 +60,8 @@ class Control:
         The alpha of the machine of each risk at `best`, where the method reported it.
     history : tuple of (seconds, lower, upper)
         The best bounds of the call at every report. For a maximisation they are those of the maximum.
+    details : dict
+        The numbers and texts of the last report beside its bounds.
     stopped : str
         Why the running method ended before `tol`; empty otherwise.
     ended_by_caller : bool
@@ -100,6 +108,7 @@ class Control:
         self.interrupted = self.hurried = False
         self.method, self.iterations = "", 0
         self.certify_seconds = 0.0
+        self.details: dict[str, Any] = {}
         self.stopped, self.ended_by_caller = "", False
         self._known = (-np.inf, np.inf)  # the best bounds of all methods so far
         self._history: list[tuple[float, float, float]] = []
@@ -175,7 +184,7 @@ class Control:
         self.method, self.iterations = method, 0
         self.best = self.proof = self.machines = None
         self.lower, self.upper = -np.inf, np.inf
-        self.stopped = ""
+        self.stopped, self.details = "", {}
         self.resumed = State() if self.checkpoint is None else self.checkpoint.take(method)
         self._budget_end, self._deadline = self.seconds_without_compilation + budget, np.inf
         if self.time_limit is not None:
@@ -223,9 +232,10 @@ class Control:
         """Record the bounds of an iteration and what attains them; return whether the method must stop.
 
         `state` returns the arrays from which the method can go on; it is called when a checkpoint is due. The
-        items of `more` are passed to the callback.
+        items of `more` are passed to the callback, and numbers and texts among them are printed.
         """
         self.iterations += 1
+        self.details = {name: x for name, x in more.items() if isinstance(x, int | float | str)}
         if self.proof is None or lower > self.lower:
             self.proof = proof
         if self.best is None or upper < self.upper:
@@ -249,7 +259,7 @@ class Control:
     def _notify(self, point: Any, more: dict[str, Any]) -> None:
         _, lower, upper = self._history[-1]
         line = f"{self.method}: iteration {self.iterations}, {lower:.8g} <= optimum <= {upper:.8g}"
-        line += f", gap {self.gap:.1e}, {self.seconds:.1f} s"
+        line += f", gap {self.gap:.1e}, {self.seconds:.1f} s" + "".join(listed(self.details))
         if self.verbose:
             self._progress.print(line)
         else:

@@ -255,6 +255,7 @@ def solution_at(structure: Structure, best: Result, control: Control, tried: Seq
         weights_unique=weights_are_unique(learned[0], p) if len(learned) == 1 else None,
         learned=learned,
         iterations=outcome.iterations,
+        details=outcome.details,
         history=control.history,
         build_time=outcome.build_time,
         solve_time=max(0.0, control.seconds - control.certify_seconds - outcome.build_time),

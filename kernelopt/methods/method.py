@@ -60,6 +60,8 @@ class Outcome:
         Advice for the user where the gap is above the tolerance.
     build_time : float
         Seconds of the method's time that were spent compiling.
+    details : dict from name to number or text
+        What the method tells of its work beside the bounds, such as the number of machines it has trained.
     """
 
     point: Point
@@ -73,6 +75,7 @@ class Outcome:
     iterations: int | None = None
     remedy: str = ""
     build_time: float = 0.0
+    details: dict[str, Any] = field(default_factory=dict)
 
 
 class Method(ABC):
@@ -100,6 +103,10 @@ class Method(ABC):
 
         The result is None if the method was ended before it had a point. The user's problem is not changed.
         """
+
+    def remark(self, match: Any) -> str:
+        """Return a sentence on how the method would solve the problem, for `explain`; by default none."""
+        return ""
 
     @classmethod
     def options(cls) -> tuple[str, ...]:

@@ -18,8 +18,8 @@ EQUAL = 1e-3  # share of equal weights in a warm start, since the updates keep a
 def warm_start(read: BallProblem, control: Control) -> tuple[Array, Array | None]:
     """Return scaled weights with |w|_p = 1 and alpha: those of a checkpoint, or of an earlier solution.
 
-    Without either the weights are equal, and alpha is None. Weights of an earlier solution are brought to
-    length one, which does not raise the risk, as it decreases in every weight.
+    Without either the weights are equal, and alpha is None. Where there are no prices the weights of an
+    earlier solution are brought to length one: the risk decreases in every weight.
     """
     if control.resumed:
         return control.resumed["w"], control.resumed["alpha"]
@@ -29,7 +29,8 @@ def warm_start(read: BallProblem, control: Control) -> tuple[Array, Array | None
     weights = np.maximum(read.weights(earlier.point) / read.reach, 0.0)
     mixed = (1 - EQUAL) * weights + EQUAL * read.start
     alpha = None if earlier.alphas is None else np.asarray(earlier.alphas[0], dtype=float)
-    return mixed / lp_length(mixed, read.p), alpha
+    length = lp_length(mixed, read.p)
+    return mixed / (max(1.0, length) if read.priced else length), alpha
 
 
 def ball_outcome(read: BallProblem, control: Control, remedy: str) -> Outcome | None:
@@ -43,6 +44,7 @@ def ball_outcome(read: BallProblem, control: Control, remedy: str) -> Outcome | 
         solver=control.method,
         iterations=control.iterations,
         remedy=remedy,
+        details=control.details,
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numbers
 from collections.abc import Iterable, Sequence
 from copy import deepcopy
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any
 
 import cvxpy as cp
@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike
 from kernelopt.certificates import Certificate
 from kernelopt.errors import InputError, ParameterError, ShapeError
 from kernelopt.figures import draw_bounds, new_axes
+from kernelopt.methods.control import listed
 from kernelopt.methods.learned import Learned, Part, weights_of
 from kernelopt.plain_tables import html_table
 from kernelopt.validation import (
@@ -77,6 +78,9 @@ class Solution:
     tau : float or None
         Weight of the identity kernel: Lanckriet's ridge.
     iterations : int or None
+    details : dict from name to number or text
+        What the method tells of its work beside the bounds. Of "newton" they are the `provider` of its
+        kernels, its `passes` over all their entries, and the number of machines it has trained, `solves`.
     history : tuple of (seconds, lower, upper)
         The best bounds, one entry per report of a method.
     build_time, solve_time, certify_time : float
@@ -97,6 +101,7 @@ class Solution:
     weights_unique: bool | None = None
     learned: tuple[Learned, ...] = ()
     iterations: int | None = None
+    details: dict[str, Any] = field(default_factory=dict)
     history: tuple[tuple[float, float, float], ...] = ()
     build_time: float = 0.0
     solve_time: float = 0.0
@@ -298,6 +303,8 @@ class Solution:
         if isinstance(self.weights, np.ndarray):
             rows.append(["weights", np.array2string(self.weights, precision=4, threshold=WEIGHTS_SHOWN)])
         times = (("build", self.build_time), ("solve", self.solve_time), ("certify", self.certify_time))
+        if self.details:
+            rows.append(["details", "".join(listed(self.details))[2:]])
         rows.append(["seconds", ", ".join(f"{name} {seconds:.2f}" for name, seconds in times)])
         return html_table(rows, caption="Solution")
 
@@ -313,7 +320,7 @@ class Solution:
         return (
             f"{self.status} by {self.method_and_solver}: {self.certificate}, {labelled}"
             f"build {self.build_time:.2f} s, solve {self.solve_time:.2f} s, "
-            f"certify {self.certify_time:.2f} s"
+            f"certify {self.certify_time:.2f} s{''.join(listed(self.details))}"
         )
 
 

@@ -14,7 +14,7 @@ from kernelopt.language.learner import Learner
 from kernelopt.language.terms import Term, terms
 from kernelopt.losses import Loss
 from kernelopt.numerics.norms import conjugate_exponent, lp_length, minimizing_weights
-from kernelopt.structure.affine import affine
+from kernelopt.structure.affine import Affine, affine
 from kernelopt.structure.attributes import beside_cone
 from kernelopt.structure.structure import Point, RiskTerm, Structure, is_zero, kept_in_structure
 from kernelopt.validation import Array
@@ -24,16 +24,19 @@ TIE = 1e-12  # relative difference below which two forms alpha'K_m alpha are equ
 
 @dataclass(frozen=True, eq=False)
 class BallProblem:
-    """min factor * risk(sum_m theta_m K_m) + offset over theta >= 0, |theta / reach|_p <= 1.
+    """min factor risk(sum_m theta_m K_m) + prices'theta + offset over theta >= 0, |theta / reach|_p <= 1.
 
     The vector theta holds the entries of `variables`, one variable after the other. Several variables occur
     only under a trace constraint, where p = 1 and reach_m = (bound of the trace) / tr K_m.
 
     The methods use the scaled weights w = theta / reach, which lie in the unit l_p ball, and the scaled
-    kernels reach_m K_m on the labelled points. For alpha in the domain of the dual, with 1/p + 1/q = 1 and
-    s_m = alpha' reach_m K_m alpha, weak duality bounds the risk at the optimum by
+    kernels reach_m K_m on the labelled points. With c_m = reach_m prices_m / factor the objective is
+    factor (risk + c'w) + offset. For alpha in the domain of the dual, with 1/p + 1/q = 1 and
+    s_m = alpha' reach_m K_m alpha, weak duality bounds risk + c'w at the optimum by
 
-        l(alpha) - 1/2 |s|_q  <=  risk  <=  loss(K_w alpha + b) + 1/2 w's.
+        l(alpha) - |(s / 2 - c)_+|_q  <=  risk + c'w  <=  loss(K_w alpha + b) + 1/2 w's + c'w.
+
+    The norm is the maximum of (s / 2 - c)'w over the ball. The prices are zero in most problems.
 
     References
     ----------
@@ -47,6 +50,7 @@ class BallProblem:
     reach: Array
     factor: float
     offset: float
+    prices: Array
 
     def point(self, theta: Array) -> Point:
         """Return the values of the variables at theta."""
@@ -79,6 +83,16 @@ class BallProblem:
         """Whether there is an intercept."""
         return self.learner.bias is not None
 
+    @cached_property
+    def linear(self) -> Array:
+        """The vector c of the objective factor (risk + c'w) + offset, shape (m,)."""
+        return np.asarray(self.reach * self.prices / self.factor)
+
+    @cached_property
+    def priced(self) -> bool:
+        """Whether a price is not zero. Otherwise the objective decreases in every weight."""
+        return bool(self.prices.any())
+
     @property
     def start(self) -> Array:
         """Equal weights with |w|_p = 1.
@@ -88,14 +102,24 @@ class BallProblem:
         return np.full(self.reach.size, self.reach.size ** (-1 / self.p))
 
     def lower(self, alpha: Array, s: Array) -> float:
-        """Return the lower bound offset + factor (l(alpha) - |s|_q / 2), for alpha in the dual domain."""
-        return self.offset + self.factor * (
-            self.loss.dual_value(alpha, self.y) - lp_length(s, conjugate_exponent(self.p)) / 2
-        )
+        """Return offset + factor (l(alpha) - |(s / 2 - c)_+|_q), a lower bound for a dual feasible alpha."""
+        return self.offset + self.factor * (self.loss.dual_value(alpha, self.y) - self.most(s))
 
-    def upper(self, f: Array, w: Array, s: Array) -> float:
-        """Return the objective at weights w and the predictor f = K_w alpha, with the best intercept."""
-        return self.offset + self.factor * self.loss.primal(f, float(w @ s) / 2, self.y, self.bias).value
+    def most(self, s: Array) -> float:
+        """Return |(s / 2 - c)_+|_q, the maximum of (s / 2 - c)'w over the unit ball."""
+        return lp_length(np.maximum(s / 2 - self.linear, 0.0), conjugate_exponent(self.p))
+
+    def upper(self, f: Array, w: Array, s: Array, error: float = 0.0) -> float:
+        """Return the objective at weights w and the predictor f = K_w alpha, with the best intercept.
+
+        If the entries of f are known up to `error`, it is an upper bound of that.
+        """
+        penalty = float(w @ s) / 2
+        value = self.loss.primal(f, penalty, self.y, self.bias).value
+        if error > 0:
+            b = self.loss.intercept(f, self.y) if self.bias else 0.0
+            value = self.loss.above(f, np.full(f.size, error), penalty, self.y, b)
+        return self.offset + self.factor * (value + float(self.linear @ w))
 
     def analytic_weights(self, w: Array, s: Array) -> Array:
         """Return the weights that minimise the objective at block norms w_m sqrt(s_m): [1], eq. (17)."""
@@ -103,22 +127,34 @@ class BallProblem:
         return minimizing_weights(lengths, self.p) if lengths.any() else w
 
     def best_weights(self, w: Array, s: Array) -> Array:
-        """Return the weights that maximise w's over the unit ball, for fixed alpha: [1], eq. (21)."""
+        """Return the weights that maximise (s / 2 - c)'w over the unit ball, for fixed alpha: [1], eq. (21).
+
+        Without prices they are w where all weights are as good.
+        """
+        gains = np.maximum(s / 2 - self.linear, 0.0)
+        if not gains.max() > 0:
+            return np.zeros_like(w) if self.priced else w
         if self.p == 1:
-            top = (s >= s.max() * (1 - TIE)).astype(float)
+            top = (gains >= gains.max() * (1 - TIE)).astype(float)
             return np.asarray(top / top.sum())
-        if np.isinf(self.p) or not s.max() > 0:
-            return w
+        if np.isinf(self.p):
+            return (gains > 0).astype(float) if self.priced else w
         q = conjugate_exponent(self.p)
-        powers = (np.maximum(s, 0.0) / s.max()) ** (q - 1)
+        powers = (gains / gains.max()) ** (q - 1)
         best: Array = powers / lp_length(powers, self.p)
         return best
 
 
-@kept_in_structure
 def read_ball(structure: Structure) -> BallProblem | str:
-    """Return a problem as a `BallProblem`, or a sentence why it is none."""
+    """Return a problem without prices as a `BallProblem`, or a sentence why it is none."""
     single = one_risk(structure)
+    return single if isinstance(single, str) else read_priced_ball(structure)
+
+
+@kept_in_structure
+def read_priced_ball(structure: Structure) -> BallProblem | str:
+    """Return a problem as a `BallProblem`, or a sentence why it is none."""
+    single = one_priced_risk(structure)
     if isinstance(single, str):
         return single
     size = read_weight_set(structure)
@@ -128,27 +164,41 @@ def read_ball(structure: Structure) -> BallProblem | str:
     whole = read_kernels(single.risk, variables)
     if isinstance(whole, str):
         return whole
-    return BallProblem(single.risk.learner, whole, variables, p, reach, single.factor, single.offset)
+    prices = np.concatenate([single.rest.gradient(v) for v in variables])
+    return BallProblem(single.risk.learner, whole, variables, p, reach, single.factor, single.offset, prices)
 
 
 class OneRisk(NamedTuple):
-    """min factor * risk + offset with factor > 0."""
+    """min factor * risk + rest with factor > 0 and an affine function `rest` of the variables."""
 
     risk: RiskTerm
     factor: float
-    offset: float
+    rest: Affine
+
+    @property
+    def offset(self) -> float:
+        """The constant of `rest`."""
+        return float(self.rest.constant[0])
 
 
 def one_risk(structure: Structure) -> OneRisk | str:
     """Return the objective as factor * risk + offset with factor > 0, or a sentence why it is none."""
+    read = one_priced_risk(structure)
+    if isinstance(read, str) or not read.rest.matrices:
+        return read
+    return "its objective must be a positive multiple of the risk, plus a constant, got prices of the weights"
+
+
+def one_priced_risk(structure: Structure) -> OneRisk | str:
+    """Return the objective as factor * risk + rest with factor > 0, or a sentence why it is none."""
     if len(structure.risks) != 1:
         return f"it needs one risk, the problem has {len(structure.risks)}"
     if structure.unset:
         return structure.unset
     coefficients, rest = structure.objective.coefficients, structure.rest
-    if structure.maximize or coefficients is None or rest is None or rest.matrices or not coefficients[0] > 0:
-        return "its objective must be a positive multiple of the risk, plus a constant"
-    return OneRisk(structure.risks[0], float(coefficients[0]), float(rest.constant[0]))
+    if structure.maximize or coefficients is None or rest is None or not coefficients[0] > 0:
+        return "its objective must be a positive multiple of the risk, plus an affine function of the weights"
+    return OneRisk(structure.risks[0], float(coefficients[0]), rest)
 
 
 def read_weight_set(structure: Structure) -> tuple[tuple[cp.Variable, ...], float, Array] | str:

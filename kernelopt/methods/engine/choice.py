@@ -22,6 +22,11 @@ MATRIX_SHARE = (
 )
 
 
+def provider_name(read: BallProblem) -> str:
+    """Return the name of the provider that `choose_provider` takes."""
+    return Precomputed.name
+
+
 def choose_provider(read: BallProblem, memory: float | None, control: Control) -> Provider:
     """Return the provider of the kernels of a problem within `memory` bytes.
 

@@ -8,12 +8,12 @@ import numpy as np
 
 from kernelopt.certificates.separability import check_separable
 from kernelopt.methods.control import Control
-from kernelopt.methods.engine.choice import choose_provider
+from kernelopt.methods.engine.choice import choose_provider, provider_name
 from kernelopt.methods.engine.restricted import is_sparse
 from kernelopt.methods.engine.search import Search
 from kernelopt.methods.method import Cost, Method, Outcome
-from kernelopt.methods.on_ball import FIXED, ball_outcome, warm_start
-from kernelopt.structure.ball import BallProblem, read_ball
+from kernelopt.methods.on_ball import FIXED, ball_outcome
+from kernelopt.structure.ball import BallProblem, read_priced_ball
 from kernelopt.structure.structure import Structure
 from kernelopt.validation import whole
 
@@ -30,7 +30,8 @@ class Newton(Method):
     [1]_. The samples whose alpha is free give the second derivatives of the risk as a function of the
     weights, and the quadratic model is minimised over the l_p ball, for any p in [1, inf] [2]_. A working
     set of points grows by those that a check of all points finds outside their margin. Steps are made with
-    kernels rounded to float32. All reported bounds are computed in float64 from the kernels themselves.
+    kernels rounded to float32. All reported bounds are computed in float64 from the kernels themselves. The
+    objective may have a linear part, the prices of the weights.
 
     Parameters
     ----------
@@ -52,7 +53,7 @@ class Newton(Method):
 
     def match(self, structure: Structure) -> BallProblem | str:
         """Return the problem over an l_p ball; its loss must have second derivatives."""
-        read = read_ball(structure)
+        read = read_priced_ball(structure)
         if isinstance(read, str):
             return read
         origin = np.zeros(read.y.size)
@@ -60,6 +61,9 @@ class Newton(Method):
             wanted = "a piecewise quadratic dual or a `hessian_diag`"
             return f"its loss must have {wanted}, {read.loss!r} has neither"
         return read
+
+    def remark(self, match: BallProblem) -> str:
+        return f"it reads the kernels by the provider {provider_name(match)!r}"
 
     def cost(self, match: BallProblem) -> Cost:
         m, n = match.reach.size, match.y.size
@@ -72,6 +76,5 @@ class Newton(Method):
         check_separable(match.learner, control.check)
         with control:
             provider = choose_provider(match, control.memory, control)
-            w, alpha = warm_start(match, control)
-            Search(match, provider, control, self.random_state, w, alpha).run()
+            Search(match, provider, control, self.random_state).run()
         return ball_outcome(match, control, "Try method='cutting-plane' or 'exact'.")

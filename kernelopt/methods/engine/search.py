@@ -6,7 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from kernelopt.certificates.gap import relative_gap
 from kernelopt.losses.base import Curve
+from kernelopt.methods.checkpoint import kept
 from kernelopt.methods.control import STALLED, Control
 from kernelopt.methods.engine.master import minimum_on_ball
 from kernelopt.methods.engine.provider import Provider
@@ -14,7 +16,8 @@ from kernelopt.methods.engine.restricted import RestrictedLoss, is_sparse
 from kernelopt.methods.engine.training import Samples, Trained, inverse_hessian
 from kernelopt.methods.engine.weights import second_derivatives, way_back
 from kernelopt.methods.engine.working_set import first_points, next_points
-from kernelopt.numerics.norms import conjugate_exponent, lp_length
+from kernelopt.methods.on_ball import warm_start
+from kernelopt.numerics.norms import lp_length
 from kernelopt.structure.ball import BallProblem
 from kernelopt.validation import Array, Index
 
@@ -40,16 +43,22 @@ class Step:
         K_m alpha on the working set.
     s : array of shape (m,)
         alpha'K_m alpha.
+    slope : array of shape (m,)
+        The derivatives c - s / 2 of risk + c'w.
     value, lower : float
-        Bounds of the risk restricted to the working set.
+        Bounds of the minimum of risk + c'w, with the risk of the working set.
+    least : float
+        A lower bound of risk + c'w at the weights w.
     """
 
     w: Array
     trained: Trained
     images: Array
     s: Array
+    slope: Array
     value: float
     lower: float
+    least: float
 
     @property
     def gap(self) -> float:
@@ -58,7 +67,7 @@ class Step:
 
 
 class Search:
-    """The state of the method: the weights w, alpha on all points, and the working set."""
+    """The state of the method: the weights w, alpha on all points, the working set and the gap aimed at."""
 
     def __init__(
         self,
@@ -66,19 +75,22 @@ class Search:
         provider: Provider,
         control: Control,
         seed: int,
-        w: Array,
-        alpha: Array | None,
     ) -> None:
         self.read, self.provider, self.control = read, provider, control
         self.loss, self.y, self.bias = read.loss, read.y, read.bias
         self.curve: Curve = read.loss.curve(read.y)
         self.sparse = is_sparse(read.loss, self.curve)
+        self.w, alpha = warm_start(read, control)
         initial = np.zeros(self.y.size) if alpha is None else alpha
-        self.w, self.alpha = w, self.loss.project(initial, self.y, self.bias)
-        n, labels = self.y.size, self.y if read.loss.kind == "labels" else None
-        first = first_points(n, labels, seed) if self.sparse else np.arange(n)
-        self.points: Index = np.union1d(first, np.flatnonzero(self.alpha))
+        self.alpha = self.loss.project(initial, self.y, self.bias)
         self.solves = 0
+        n, labels = self.y.size, self.y if read.loss.kind == "labels" else None
+        if control.resumed:
+            first, self.aim = control.resumed["points"].astype(np.intp), float(control.resumed["aim"])
+        else:
+            first = first_points(n, labels, seed) if self.sparse else np.arange(n)
+            self.aim = np.inf
+        self.points: Index = np.union1d(first, np.flatnonzero(self.alpha))
 
     def target(self, gap: float, before: float) -> float:
         """Return the gap to aim at on the working set, given the gap of all points and the last aim."""
@@ -91,10 +103,12 @@ class Search:
         """Alternate between the working set and checks of all points, until the control says stop."""
         control = self.control
         self._activate(self.points)
-        aim, rounds = self.target(np.inf, np.inf), 0
+        rounds = 0
+        if not np.isfinite(self.aim):
+            self.aim = self.target(np.inf, np.inf)
         while True:
             control.check()
-            step = self._solve(aim)
+            step = self._solve(self.aim)
             before = control.gap
             if self._check(step):
                 return
@@ -104,7 +118,7 @@ class Search:
                 return
             points = next_points(self.curve, self._t, self.alpha, self.points) if self.sparse else self.points
             same = points.size == self.points.size
-            aim = self.target(control.gap, aim if same else np.inf)
+            self.aim = self.target(control.gap, self.aim if same else np.inf)
             self._activate(points)
 
     def _activate(self, points: Index) -> None:
@@ -128,12 +142,14 @@ class Search:
         for _ in range(STEPS):
             if best.gap <= aim:
                 break
-            if step is not best and step.trained.lower > best.trained.value:  # the value has risen
+            if step is not best and step.least > best.value:  # the value has risen
                 along = step.w - best.w
-                w = best.w + way_back(-float(best.s @ along), -float(step.s @ along)) * along
+                w = best.w + way_back(float(best.slope @ along), float(step.slope @ along)) * along
             else:
                 w = self._next_weights(step)
-            share = max(TRAINING_SHARE * aim, loose * best.gap)
+            # Training is exact relative to the risk, and the gap is relative to risk + c'w.
+            scale = min(1.0, abs(best.value) / (abs(best.trained.value) or 1.0))
+            share = scale * max(TRAINING_SHARE * aim, loose * best.gap)
             step = self._step(w, step.trained.alpha, step.images, share)
             if step.gap > HALVED * best.gap:
                 loose *= TIGHTER
@@ -151,15 +167,16 @@ class Search:
         images = self.images0 + provider.images(change, np.arange(change.size))
         trained = self.samples.machine(trained.alpha, w @ images)
         s = np.maximum(images @ trained.alpha, 0.0)
-        bound = self.samples.loss.dual_value(trained.alpha, self.samples.y)
-        bound -= lp_length(s, conjugate_exponent(self.read.p)) / 2
-        return Step(w, trained, images, s, trained.value, bound)
+        bound = self.samples.loss.dual_value(trained.alpha, self.samples.y) - self.read.most(s)
+        c = self.read.linear
+        price = float(c @ w)
+        return Step(w, trained, images, s, c - s / 2, trained.value + price, bound, trained.lower + price)
 
     def _next_weights(self, step: Step) -> Array:
         """Return the weights after a Newton step, with the block of the last training."""
         curve = self.samples.loss.curve(self.samples.y)
         a, p = step.trained.alpha, self.read.p
-        if np.isinf(p):
+        if np.isinf(p) and not self.read.priced:
             return self.read.start
         width = np.where(np.isfinite(curve.upper - curve.lower), curve.upper - curve.lower, 1.0)
         margin = INSIDE * width
@@ -171,7 +188,9 @@ class Search:
         H = second_derivatives(self.block, self.block_unit, free, step.images[:, free], diagonal, self.bias)
         if not H.any():
             return self.read.best_weights(step.w, step.s)  # alpha is locally constant: the risk is affine
-        w = minimum_on_ball(-step.s / 2, H, step.w, p)
+        w = minimum_on_ball(step.slope, H, step.w, p)
+        if self.read.priced:
+            return w
         length = lp_length(w, p)
         return w / length if length > 0 else step.w  # the risk decreases in every weight
 
@@ -184,16 +203,29 @@ class Search:
         support = np.flatnonzero(alpha)
         c = alpha[support]
         s = np.maximum(provider.exact_images(support, c, support) @ c, 0.0)
+        lower = read.lower(alpha, s)
         f = provider.predict(step.w, support, c, np.arange(n))
+        error = provider.prediction_error * float(step.w @ provider.sizes) * float(np.abs(c).sum())
+        upper = read.upper(f, step.w, s, error)
+        if error > 0 and not self._meets(lower, upper) and self._meets(lower, read.upper(f, step.w, s)):
+            f = np.asarray(step.w @ provider.exact_images(support, c, np.arange(n)))
+            upper = read.upper(f, step.w, s)
         self.w, self.alpha = step.w, alpha
         self._t = f + (self.loss.intercept(f, self.y) if self.bias else 0.0)
         return self.control.report(
-            read.lower(alpha, s),
-            read.upper(f, step.w, s),
+            lower,
+            upper,
             point=read.reach * step.w,
             proof=alpha,
             machines=[alpha],
+            state=kept(w=step.w, alpha=alpha, points=self.points.astype(float), aim=np.array(self.aim)),
             provider=provider.name,
             passes=provider.passes,
             solves=self.solves,
         )
+
+    def _meets(self, lower: float, upper: float) -> bool:
+        """Whether these bounds, with those reported before, meet the tolerance."""
+        control = self.control
+        best = max(lower, control.lower), min(upper, control.upper)
+        return relative_gap(*best, control.floor) <= control.tol

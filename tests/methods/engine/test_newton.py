@@ -1,5 +1,6 @@
 """`method="newton"` against the conic optimum, on degenerate data too."""
 
+import cvxpy as cp
 import numpy as np
 import pytest
 from sklearn.datasets import load_digits
@@ -7,6 +8,8 @@ from sklearn.metrics import euclidean_distances
 
 import kernelopt as ko
 from formulations import lp_norm
+from kernelopt.methods.engine import method
+from kernelopt.methods.engine.precomputed import Precomputed
 from tests.every import every
 
 PS = [1, 1.1, 4 / 3, 2, 4, np.inf]
@@ -129,3 +132,85 @@ def test_a_callback_ends_it_with_a_certified_point():
     with pytest.warns(ko.ConvergenceWarning, match="callback"):
         found = lp_norm.primal(Ks, y, p=1).solve("newton", tol=1e-12, callback=stop)
     assert found.lower <= found.upper < np.inf
+
+
+def priced(built, prices):
+    """Return the problem of a formulation with prices'theta added to its objective."""
+    theta = next(v for v in built.problem.variables() if v.is_nonneg())
+    objective = cp.Minimize(built.problem.objective.args[0] + prices @ theta)
+    return cp.Problem(objective, built.problem.constraints)
+
+
+@every("p", [1, 4 / 3, 4, np.inf])
+def test_prices_of_the_weights(p):
+    """Prices of both signs, and prices at which the weights are zero."""
+    rng = np.random.default_rng(6)
+    Ks, X = stack(rng, 16)
+    y = labels(rng, X)
+    mixed = np.array([1.0, -0.5, 3.0, 0.0, 0.2, 0.1])
+    for loss, prices in (
+        (ko.hinge(1.0), mixed),
+        (ko.hinge(1.0), -mixed),
+        (ko.hinge(1.0), np.full(6, 1e3)),
+        (ko.logistic(1.0), 0.1 * mixed),
+        (ko.hard_margin(), mixed + 1),
+    ):
+        problem = priced(lp_norm.primal(Ks, y, p=p, loss=loss), prices)
+        found, exact = (ko.solve(problem, method, tol=1e-6) for method in ("newton", "exact"))
+        assert found.status == exact.status == "optimal"
+        slack = 1e-9 * abs(exact.upper)
+        assert found.lower <= exact.upper + slack and exact.lower <= found.upper + slack
+    # Without a machine the hinge is 1 at each of the points, and these prices exceed what a kernel can gain.
+    dear = priced(lp_norm.primal(Ks, y, p=p, loss=ko.hinge(1.0)), np.full(6, 1e3))
+    assert ko.solve(dear, "newton").value == pytest.approx(2 * min((y > 0).sum(), (y < 0).sum()), rel=1e-4)
+
+
+def test_other_methods_of_the_ball_refuse_prices_in_words():
+    Ks, X = stack(np.random.default_rng(7), 12)
+    problem = priced(lp_norm.primal(Ks, labels(np.random.default_rng(8), X), p=2), np.ones(6))
+    for name in ("block-descent", "interleaved", "smooth-dual"):
+        with pytest.raises(ko.MethodError, match="plus a constant, got prices of the weights"):
+            ko.solve(problem, name)
+
+
+class Erring(Precomputed):
+    """A provider whose predictions err by as much as it says, each towards its label."""
+
+    name = "erring"
+    prediction_error = 1e-2
+    flattery = None
+
+    def predict(self, w, support, c, points):
+        error = self.prediction_error * float(w @ self.sizes) * np.abs(c).sum()
+        return super().predict(w, support, c, points) + error * self.flattery[points]
+
+
+def test_bounds_are_true_where_predictions_are_inexact(monkeypatch):
+    """Flattering predictions have a smaller loss, at which the upper bound would be below the optimum."""
+    rng = np.random.default_rng(9)
+    Ks, X = stack(rng, 30)
+    monkeypatch.setattr(Erring, "flattery", labels(rng, X))
+    for error in (1e-2, 1e-4, 1e-7):
+        monkeypatch.setattr(Erring, "prediction_error", error)
+        monkeypatch.setattr(
+            method, "choose_provider", lambda read, *_: Erring(read.whole, read.reach, read.y.size)
+        )
+        for loss in (ko.hinge(1.0), ko.logistic(1.0)):
+            built, seen = lp_norm.primal(Ks, Erring.flattery, p=4 / 3, loss=loss), []
+            found = built.solve("newton", tol=1e-5, callback=seen.append)
+            exact = built.solve("exact", tol=1e-6)
+            assert found.status == "optimal"
+            assert all(r["lower"] <= exact.upper and exact.lower <= r["upper"] for r in seen)
+
+
+def test_the_provider_the_passes_and_the_trainings_are_shown(capsys):
+    Ks, X = stack(np.random.default_rng(10), 20)
+    built = lp_norm.primal(Ks, labels(np.random.default_rng(11), X), p=2)
+    found = built.solve("newton", verbose=True)
+    printed = "".join(capsys.readouterr())
+    assert found.details["provider"] == "precomputed" and found.details["solves"] >= 1
+    ending = f", provider precomputed, passes {found.details['passes']:.3g}, solves {found.details['solves']}"
+    assert ending in printed and str(found).endswith(ending) and ending[2:] in found._repr_html_()
+    assert "method 'newton': it reads the kernels by the provider 'precomputed'" in str(
+        ko.explain(built.problem)
+    )
