@@ -181,6 +181,7 @@ def certificate_at(
         feasible_set = FeasibleSet(evaluator, watch, conic, cones)
         residuals = {} if start is None else {v.name: v.size for v in feasible_set.at(start)}
         point, remaining = feasible_set.nearest(start)
+        assumed = feasible_set.remark if point is not None else ""
         attained, choices = structure.sign * np.inf, list(choices)
         if point is not None:
             value, machines = evaluator.outward(point)
@@ -199,7 +200,7 @@ def certificate_at(
         )
     if bound.ray is not None and np.isfinite(attained):
         bound = Bound(-np.inf, "a ray claims that the problem is infeasible, and a feasible point is known")
-    reason = bound.reason
+    reason = "; ".join(filter(None, [bound.reason, assumed]))
     if point is not None and not np.isfinite(attained):
         reason = "; ".join(filter(None, [reason, "the objective at the feasible point is infinite"]))
     if point is None and bound.value < np.inf:

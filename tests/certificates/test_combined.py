@@ -11,6 +11,7 @@ import kernelopt as ko
 from kernelopt.certificates.lower.combined.proof import accurate_adjoint, plain_adjoint
 from kernelopt.numerics.matrix_inequality import SmallProgram, solve_small
 from kernelopt.structure.combined.basis import frobenius_basis
+from kernelopt.structure.combined.centred import read_centring
 from kernelopt.structure.combined.coordinates import read_coordinates
 from tests.every import every
 from tests.methods.spectral_master.cases import families, gaussians, learning, points
@@ -44,6 +45,26 @@ def test_the_errors_of_the_adjoint_are_bounded(adjoint):
     for K, value, error in zip(at.stack, values, errors, strict=True):
         assert abs(Fraction(float(value)) - exact_adjoint(K, F)) <= Fraction(float(error))
     assert errors[0] <= (1e-3 if adjoint is plain_adjoint else 1e-10)
+
+
+def test_the_part_of_a_form_on_the_ones_is_bounded():
+    """<F F', K - H K H> = 2 f'(H F)'K 1 + f'f 1'K 1 with f = F'1 / N, in rational arithmetic."""
+    kernels = families()["centred"]
+    centring = read_centring(kernels, np.linalg.norm(kernels, axis=(1, 2)))
+    rng = np.random.default_rng(0)
+    for F in (rng.normal(size=(14, 2)), np.ones((14, 1)), np.linalg.qr(rng.normal(size=(14, 3)))[0]):
+        means = [sum(Fraction(float(v)) for v in column) / 14 for column in F.T]
+        for K, bound in zip(kernels, centring.errors(F), strict=True):
+            rows = [sum(Fraction(float(v)) for v in row) for row in K]
+            change = sum(
+                2 * f * sum((Fraction(float(v)) - f) * r for v, r in zip(column, rows, strict=True))
+                + f * f * sum(rows)
+                for column, f in zip(F.T, means, strict=True)
+            )
+            assert abs(change) <= Fraction(float(bound))
+    assert centring.change <= 1e-13
+    shifted = kernels + 1e-9
+    assert read_centring(shifted, np.linalg.norm(shifted, axis=(1, 2))) is None
 
 
 @every("name", list(families()))

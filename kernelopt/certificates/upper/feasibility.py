@@ -17,6 +17,7 @@ from kernelopt.certificates.upper.violations import (
     ROUND_OFF,
     Violation,
     attribute_violation,
+    negative_part,
     relative_nonzero,
     relative_violation,
 )
@@ -59,6 +60,7 @@ class FeasibleSet:
         self.structure, self.evaluator = evaluator.structure, evaluator
         self.watch, self.conic, self.cones = watch, conic, cones
         self.inner: Point | None = None  # a strictly feasible point, found when first needed
+        self.remark = ""  # what the last test for feasibility has assumed
         self.variables = self.structure.variables
 
     def violations(self) -> list[Violation]:
@@ -66,13 +68,15 @@ class FeasibleSet:
         if any(self.structure.constrained):
             self.evaluator.machines()
         found = []
-        structure = self.structure
+        structure, self.remark = self.structure, ""
         readings = zip(structure.lifted.constraints, structure.affines, structure.forced_zeros, strict=True)
         for i, (constraint, read, corner) in enumerate(readings):
             with np.errstate(over="ignore", invalid="ignore"):  # values may have no finite square
                 size = relative_violation(constraint, read)
             if corner is not None and size < np.inf:
                 size = max(size, relative_nonzero(corner))
+            if not size <= ROUND_OFF and isinstance(constraint, cp.constraints.PSD):
+                size = min(size, self._violation_when_centred())
             if not size <= ROUND_OFF:
                 found.append(Violation(size, constraint_name(i, constraint)))
         for domain in structure.atom_domains:
@@ -85,6 +89,20 @@ class FeasibleSet:
             if not size <= ROUND_OFF:
                 found.append(Violation(size, f"the attributes of {variable.name()}"))
         return sorted(found, key=lambda v: -np.nan_to_num(v.size, nan=np.inf))
+
+    def _violation_when_centred(self) -> float:
+        """Return the relative violation of H K(mu) H >> 0 over a `Centring`, infinite without one."""
+        coordinates = read_coordinates(self.structure)
+        values = {v.id: v.value for v in self.variables}
+        if isinstance(coordinates, str) or coordinates.centring is None:
+            return np.inf
+        if any(value is None or not np.isfinite(value).all() for value in values.values()):
+            return np.inf
+        K = coordinates.accepted_kernel(coordinates.cone.weights(values))
+        size = negative_part(np.asarray(np.linalg.eigvalsh(K), dtype=float))
+        if size <= ROUND_OFF:
+            self.remark = coordinates.centring.remark
+        return size
 
     def at(self, point: Point) -> list[Violation]:
         """Return the violations at a point."""

@@ -195,13 +195,15 @@ class SpectralMasterRun:
             return None
         proof: Proof = control.proof
         with control.certifying():
-            point, _ = FeasibleSet(Evaluator(structure), None, conic=False).nearest(control.best)
+            feasible = FeasibleSet(Evaluator(structure), None, conic=False)
+            point, _ = feasible.nearest(control.best)
             if point is None:
                 return None
             upper, machines = Evaluator(structure, [(control.machines[0], None)]).outward(point)
             bound = self.proved(proof)
             certificate = closed_certificate(structure, bound.value, upper, point, [proof.alpha], machines)
-            certificate = replace(certificate, reason=bound.reason)
+            reason = "; ".join(filter(None, [bound.reason, feasible.remark]))
+            certificate = replace(certificate, reason=reason)
         return Outcome(
             point,
             [proof.alpha],

@@ -9,6 +9,7 @@ import numpy as np
 import scipy.linalg as sl
 
 from kernelopt.structure.combined.basis import FrobeniusBasis, frobenius_basis
+from kernelopt.structure.combined.centred import Centring, centred, has_intercepts, read_centring
 from kernelopt.structure.combined.cone import CombinedCone, read_combined_cone
 from kernelopt.structure.combined.phase_one import largest_least_eigenvalue
 from kernelopt.structure.structure import Structure, kept_in_structure
@@ -39,6 +40,8 @@ class Coordinates:
         Directions of trace zero, whose combinations are orthonormal up to the factor c.
     pivots : array of shape (r,) of int
     L : array of shape (r, r), lower triangular
+    centring : Centring or None
+        Where the kernels are centred but for rounding, and every risk has an intercept.
     """
 
     cone: CombinedCone
@@ -48,6 +51,7 @@ class Coordinates:
     D: Array
     pivots: Index
     L: Array
+    centring: Centring | None
 
     @property
     def rank(self) -> int:
@@ -75,7 +79,7 @@ class Coordinates:
         """
         if self.rank == self.stack.shape[1]:
             return 1.0
-        K = self.kernel(mu)
+        K = self.accepted_kernel(mu)
         largest = float(np.vdot(K, K)) / self.cone.trace  # |K|_F^2 <= lambda_max tr K
         part = self.null.T @ K @ self.null
         lowest = float(np.linalg.eigvalsh((part + part.T) / 2)[0])
@@ -86,11 +90,16 @@ class Coordinates:
         N = self.stack.shape[1]
         return np.asarray((mu @ self.stack.reshape(mu.size, -1)).reshape(N, N))
 
+    def accepted_kernel(self, mu: Array) -> Array:
+        """Return the matrix that must be PSD: H K(mu) H with a `centring`, K(mu) without."""
+        K = self.kernel(mu)
+        return K if self.centring is None else centred(K)
+
     def vectors(self, V: Array) -> Array:
-        """Return F = L^-T V as vectors on all points, zero beside the pivots."""
+        """Return F = L^-T V as vectors on all points, zero beside the pivots; with a `centring` H F."""
         F = np.zeros((self.stack.shape[1], V.shape[1]))
         F[self.pivots] = sl.solve_triangular(self.L, V, lower=True, trans=1, check_finite=False)
-        return F
+        return F if self.centring is None else F - F.mean(axis=0)
 
     def images(self, F: Array) -> Array:
         """Return K_i F for all i, shape (m, N, k)."""
@@ -105,7 +114,7 @@ class Coordinates:
 
     def lowest(self, mu: Array, count: int) -> tuple[Array, Array]:
         """Return the lowest eigenvalues of K(mu) relative to K0, and the orthonormal V of their vectors."""
-        B = self.whitened(self.kernel(mu))
+        B = self.whitened(self.accepted_kernel(mu))
         last = min(count, self.rank) - 1
         values, vectors = sl.eigh(
             B, subset_by_index=[0, last], lower=True, check_finite=False, overwrite_a=True
@@ -130,16 +139,17 @@ def read_coordinates(structure: Structure) -> Coordinates | str:
     least = T @ a / float(a @ a)  # the combination of trace one and least Frobenius norm
     D = c * T @ sl.null_space(a[None], rcond=1e-12) if T.shape[1] > 1 else np.zeros((len(stack), 0))
     positive = np.where(traces > 0, 1 / np.where(traces > 0, traces, 1.0), 0.0)
+    centring = read_centring(stack, basis.norms) if has_intercepts(structure) else None
     starts = [positive / max(1, int((traces > 0).sum())), least]
     for start in starts:
         found = decomposed(stack, c * start)
         if found is not None:
-            return Coordinates(cone, stack, basis, c * start, D, *found)
+            return Coordinates(cone, stack, basis, c * start, D, *found, centring)
     inside = largest_least_eigenvalue(stack, c * least, D, c)
     found = None if inside is None else decomposed(stack, inside)
     if inside is None or found is None:
         return "no combination was found that is positive definite where the kernels do not all vanish"
-    return Coordinates(cone, stack, basis, inside, D, *found)
+    return Coordinates(cone, stack, basis, inside, D, *found, centring)
 
 
 def decomposed(stack: Array, mu: Array) -> tuple[Index, Array] | None:

@@ -107,11 +107,48 @@ def test_nearly_collinear_families_are_certified():
     assert np.abs(solution.weights).max() > 1e2
 
 
+def centred_and_collinear(size=60):
+    """Five wide Gaussians, centred: rounding leaves 1e-14 of them on the ones, times weights of 1e5."""
+    X, y, _ = points(size=size)
+    H = np.eye(size) - 1 / size
+    kernels = np.array([H @ K @ H for K in gaussians(X, [20.0, 40.0, 80.0, 160.0, 320.0])])
+    return np.array([(K + K.T) * size / 2 / np.trace(K) for K in kernels]), y[: 2 * size // 3]
+
+
+def test_centred_and_nearly_collinear_families_are_certified_on_the_complement_of_the_ones():
+    kernels, y = centred_and_collinear()
+    formulation = lanckriet.soft_margin(kernels, y, weights="free", trace=60.0)
+    solution = formulation.solve("spectral-master")
+    assert solution.gap <= 1e-5
+    K = np.tensordot(solution.weights, kernels, 1)
+    H = np.eye(60) - 1 / 60
+    eigenvalues = np.linalg.eigvalsh(H @ K @ H)
+    assert eigenvalues[0] >= -1e-13 * eigenvalues[-1]
+    assert np.linalg.eigvalsh(K)[0] < -1e-13 * eigenvalues[-1]  # on the ones, where K is rounding
+    assert "taken as exactly centred" in solution.certificate.reason
+    again = ko.certify(formulation.problem, weights=solution.weights, alpha=solution.alpha)
+    assert again.gap <= 1e-5 and "taken as exactly centred" in again.reason
+    assert max(again.lower, solution.lower) <= min(again.upper, solution.upper)
+
+
+def test_kernels_are_taken_as_centred_only_where_the_risk_cannot_see_the_difference():
+    """A risk without an intercept depends on 1'K1, and weights that need no centring are not remarked on."""
+    kernels, y = centred_and_collinear(30)
+    plain = learning(kernels, y, LOSSES["hinge"], bias=False)
+    with pytest.warns(ko.ConvergenceWarning, match="limited by rounding"):
+        assert "taken as" not in ko.solve(plain, "spectral-master").certificate.reason
+    _, y, _ = points()
+    ordinary = ko.solve(learning(families()["centred"], y[:10], LOSSES["hinge"]), "spectral-master")
+    assert ordinary.certificate.reason == ""
+
+
 def test_dependent_kernels_are_named_as_an_assumption_and_equal_ones_are_not():
     _, y, _ = points()
     scaled = ko.solve(learning(families()["scaled copies"], y[:10], LOSSES["hinge"]), "spectral-master")
     equal = ko.solve(learning(families()["equal"], y[:10], LOSSES["hinge"]), "spectral-master")
     assert "linearly dependent" in scaled.certificate.reason
+    assert scaled.certificate.reason in str(scaled.certificate)
+    assert scaled.certificate.reason in str(scaled)
     assert equal.certificate.reason == ""
 
 

@@ -36,6 +36,9 @@ def proved_bound(
 ) -> ConeBound:
     r"""Return a lower bound of an affine function h + g'mu over {K(mu) >> 0, r'mu = total}.
 
+    With a `Centring` it is one over the larger set {H K(mu) H >> 0, r'mu = total}: there
+    <Z, H K(mu) H> >= 0.
+
     With Z = F F', any number nu, and rho_i = g_i - <Z, K_i>,
 
     .. math:: g'\mu \ge \rho'\mu \ge \nu\, total - \max_{\|K(\mu)\|_F \le c} |(\rho - \nu r)'\mu|,
@@ -50,6 +53,8 @@ def proved_bound(
     adjoint, error = (accurate_adjoint if accurate else plain_adjoint)(coordinates, F)
     rho = slope.value - adjoint
     error = error + slope.error + 2 * UNIT * np.abs(rho)
+    if coordinates.centring is not None:
+        error = error + coordinates.centring.errors(F)
     if (slope.value[basis.zero] != 0).any() or (slope.error[basis.zero] > 0).any():
         return ConeBound(-np.inf)
     nu = multiplier_of_trace(coordinates, rho)
@@ -161,13 +166,16 @@ def leading_bits(A: Array, bits: int, axis: int) -> Array:
 def coordinate_radius(coordinates: Coordinates) -> float:
     """Return an upper bound of |y| over the set, for mu = c (T y + dependent directions).
 
-    It is near one. It allows for traces that the constraint states up to rounding.
+    It is near one. It allows for traces that the constraint states up to rounding. With a `Centring`
+    |K| <= tr H K H + |K - H K H|, which exceeds tr K by three times sum_i |mu_i| sizes_i at most.
     """
     cone, basis = coordinates.cone, coordinates.basis
     diagonals = np.abs(cone.whole.diagonals).sum(axis=1)
     wrong = (
         np.abs(cone.row / cone.factor - cone.whole.traces) + gamma(coordinates.stack.shape[1] + 8) * diagonals
     )
+    if coordinates.centring is not None:
+        wrong = wrong + 3 * coordinates.centring.sizes
     of_dependent = LARGEST_DEPENDENT * float((np.abs(basis.dependent).T @ wrong).sum())
     of_dependent += LARGEST_DEPENDENT * DEPENDENT * basis.dependent.shape[1]
     of_basis = norm_above(np.abs(basis.T).T @ wrong) / basis.shrink
