@@ -45,6 +45,15 @@ class RelaxedCones:
         smaller = restricted_to_range(constraint.args[0], V) >> 0
         return (smaller.set_label(constraint.label) if constraint.label else smaller), V
 
+    def state(self) -> list[Array]:
+        """Return the spaces, in the order of the constraints."""
+        return list(self.spaces.values())
+
+    def restore(self, spaces: list[Array]) -> None:
+        """Set the spaces to the column spaces of those of a state."""
+        for key, V in zip(self.spaces, spaces, strict=True):
+            self.spaces[key] = np.linalg.qr(V)[0]
+
     def grow(self) -> bool:
         """Append the eigenvectors that the current values of the variables violate; return if there are any.
 

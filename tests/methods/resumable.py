@@ -38,12 +38,20 @@ def near(fidelity):
     ).problem
 
 
+def free_sign():
+    """Weights of any sign on the half of the points that is labelled."""
+    grams, y = data(80)
+    return lanckriet.soft_margin(grams, y[:40], C=1.0, weights="free").problem
+
+
 CASES = {
+    "spectral-master": free_sign,
     "block-descent": lambda: lp_norm.primal(*data(), p=1.3).problem,
     "interleaved": lambda: lp_norm.primal(*data(120), p=1.1, loss=ko.hinge(C=10.0)).problem,
     "smooth-dual": lambda: lp_norm.primal(*data(), p=1.3, loss=ko.logistic()).problem,
     "newton": lambda: lp_norm.primal(*data(420), p=1.3).problem,
     "cutting-plane": lambda: lanckriet.soft_margin(*data(), C=1.0).problem,
+    "cutting-plane relaxed": free_sign,
     "mirror-descent": lambda: lp_norm.primal(*data(), p=1).problem,
     "first-order-dual squared": lambda: near("squared_frobenius"),
     "first-order-dual frobenius": lambda: near("frobenius"),

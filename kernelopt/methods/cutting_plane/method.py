@@ -113,6 +113,8 @@ class CuttingPlaneRun:
         self.structure, self.method, self.control = structure, method, control
         self.evaluator = Evaluator(structure, watch=control.check)
         self.cones = relaxed_cones(structure) if method.master == "exact" else None
+        if self.cones is not None and control.resumed:
+            self.cones.restore(listed(control.resumed, "space"))
         self.feasible = FeasibleSet(self.evaluator, control.check, cones=self.cones)
         self.level_share = FIRST_LEVEL
         self.machines: list[Array] = []  # the alphas at the last point
@@ -184,10 +186,11 @@ class CuttingPlaneRun:
             self.cuts[k].extend(own)
 
     def state(self) -> State:
-        """Return the cuts and the best point."""
+        """Return the cuts, the best point and the spaces of the relaxed cones."""
         values = [self.control.best[v.id] for v in self.structure.variables]
         cuts = {f"cuts{k}": np.array(own) for k, own in enumerate(self.cuts)}
-        return {"level": np.array(self.level_share), **cuts, **by_number("point", values)}
+        spaces = by_number("space", self.cones.state() if self.cones is not None else ())
+        return {"level": np.array(self.level_share), **cuts, **by_number("point", values), **spaces}
 
     def restore(self, model: Master | TaylorMaster, state: State) -> Point:
         """Add the cuts of a state, and return its point."""

@@ -21,6 +21,7 @@ from kernelopt.certificates.lower.minorants import minorants
 from kernelopt.certificates.upper.feasibility import FeasibleSet
 from kernelopt.errors import MethodError
 from kernelopt.language.terms import terms
+from kernelopt.methods.checkpoint import State, by_number, listed
 from kernelopt.methods.control import Control
 from kernelopt.methods.method import Cost, Method, Outcome
 from kernelopt.methods.results import closed_certificate
@@ -126,21 +127,24 @@ class SpectralMasterRun:
             raise MethodError(f"method {method.name!r} does not apply: {coordinates}. Use method='exact'.")
         self.at: Coordinates = coordinates
         self.best: Trained | None = None
+        self.subspace = Subspace(coordinates)
+        self.master = Master(self.subspace)
 
     def run(self) -> None:
         """Solve the master problem, train a machine and append eigenvectors until the bounds meet."""
         control, at, single = self.control, self.at, self.match.single
         machines = Machines(single.risk.learner, at.stack, MACHINE_GAP * control.tol, control.check)
-        self.best = best = machines.train(at.centre, self.warm_alpha())
-        subspace = Subspace(at)
-        master = Master(subspace)
-        master.add(best.cut, best.mu)
+        subspace, master = self.subspace, self.master
+        cuts = [machines.cut(alpha) for alpha in listed(control.resumed, "alpha")]
+        self.best = best = machines.train(self.first_weights(), cuts[-1].alpha if cuts else self.warm_alpha())
+        for cut in (*cuts, best.cut):
+            master.add(cut, best.mu)
         p = at.D.shape[1]
         if not p:
             self.report(best, master.bound(best.cut, np.zeros((0, 0))), Proof(best.cut.alpha, subspace.F))
             return
         random = np.random.default_rng(0).standard_normal((at.rank, min(at.rank, FIRST_VECTORS * (p + 1))))
-        subspace.add(random)
+        subspace.add(control.resumed.get("V", random))
         lower = -np.inf
         for _ in range(self.method.max_iterations):
             control.check()
@@ -170,6 +174,22 @@ class SpectralMasterRun:
             subspace.add(vectors[:, values < NEARLY_ACTIVE])
         control.stopped = f"{self.method.max_iterations} iterations were made"
 
+    def first_weights(self) -> Array:
+        """Return those of a checkpoint, moved to the centre until K is PSD, or the centre without one."""
+        at = self.at
+        if not self.control.resumed:
+            return at.centre
+        mu = at.centre + at.D @ self.control.resumed["x"]
+        lowest = float(at.lowest(mu, 1)[0][0])
+        return at.centre + min(feasible_share(lowest), at.null_share(mu)) * (mu - at.centre)
+
+    def state(self) -> State:
+        """Return the coordinates of the best weights, the space of vectors, and the alphas of the cuts."""
+        at, best = self.at, self.best
+        mu = at.centre if best is None else best.mu
+        x = np.asarray(np.linalg.lstsq(at.D, mu - at.centre, rcond=None)[0], dtype=float)
+        return {"x": x, "V": self.subspace.V, **by_number("alpha", (c.alpha for c in self.master.cuts))}
+
     def warm_alpha(self) -> Array | None:
         """Return the alpha of an earlier method, None without one."""
         earlier = self.control.start
@@ -186,6 +206,7 @@ class SpectralMasterRun:
             point=self.match.cone.point(trained.mu),
             proof=proof if proof is not None else self.control.proof,
             machines=[trained.cut.alpha],
+            state=self.state,
         )
 
     def outcome(self) -> Outcome | None:
