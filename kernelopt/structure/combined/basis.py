@@ -10,8 +10,8 @@ from kernelopt.numerics.rounding import UNIT, gamma
 from kernelopt.validation import Array, Mask
 
 STRONG = 1e-8  # of the largest eigenvalue of a Gram matrix: those below are computed in another pass
-DEPENDENT = 1e-8  # Frobenius norm of a combination of kernels of norm one: its entries have eight digits
-PASSES = 4  # each resolves norms that are smaller by the factor 1e-4: DEPENDENT is reached by three
+DEPENDENT = 1e-13  # Frobenius norm of a combination, relative to the sum of those of its terms: rounding
+PASSES = 4  # each resolves norms that are smaller by the factor 1e-4: four reach rounding
 
 
 class FrobeniusBasis(NamedTuple):
@@ -73,7 +73,7 @@ def frobenius_basis(stack: Array) -> FrobeniusBasis:
         else:
             matrices = left.T @ flat
             sizes = np.sqrt(np.einsum("ij,ij->i", matrices, matrices))
-            resolved = sizes > DEPENDENT
+            resolved = sizes > DEPENDENT * (np.abs(left).T @ norms)
             dependent.append(left[:, ~resolved])
             left, matrices = left[:, resolved] / sizes[resolved], matrices[resolved] / sizes[resolved, None]
             if left.shape[1] == 0:
