@@ -16,7 +16,7 @@ import numpy as np
 
 import kernelopt as ko
 import kernelopt.methods.checkpoint as checkpoint
-from formulations import lanckriet, lp_norm, similarity
+from formulations import lanckriet, lp_norm, similarity, triplet_lp
 
 TOL = 1e-6
 
@@ -44,6 +44,17 @@ def free_sign():
     return lanckriet.soft_margin(grams, y[:40], C=1.0, weights="free").problem
 
 
+def compared():
+    """Weak kernels on single features, with comparisons of labels: dominance needs several rounds."""
+    rng = np.random.default_rng(0)
+    labels, X = np.arange(24) % 3, rng.uniform(size=(24, 4))
+    X[:, 0] += labels
+    kernels = ko.per_feature([ko.gaussian(w) for w in (0.02, 0.05, 0.1)], 4)
+    grams = ko.Grams.from_kernels([*kernels, ko.identity()], X)
+    triplets = ko.sample_triplets(labels, 60, random_state=0)
+    return triplet_lp.kernel_design(grams, triplets, gamma1=0.05, gamma2=0.01).problem
+
+
 CASES = {
     "spectral-master": free_sign,
     "block-descent": lambda: lp_norm.primal(*data(), p=1.3).problem,
@@ -53,6 +64,8 @@ CASES = {
     "cutting-plane": lambda: lanckriet.soft_margin(*data(), C=1.0).problem,
     "cutting-plane relaxed": free_sign,
     "mirror-descent": lambda: lp_norm.primal(*data(), p=1).problem,
+    "interior-point": compared,
+    "column-generation": compared,
     "first-order-dual squared": lambda: near("squared_frobenius"),
     "first-order-dual frobenius": lambda: near("frobenius"),
     "first-order-dual l1": lambda: near("l1"),

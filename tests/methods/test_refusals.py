@@ -134,7 +134,7 @@ def lazy(n, attributes):
 
 def test_a_hopeless_semidefinite_problem_is_refused():
     problem = lazy(2000, {})
-    for solve in (ko.solve, lambda p: p.solve(method="exact")):
+    for solve in (lambda p: ko.solve(p, "exact"), lambda p: p.solve(method="exact")):
         with pytest.raises(ko.MethodError, match=r"order 2001.*nonneg=True.*force=True"):
             solve(problem)
 
@@ -142,7 +142,7 @@ def test_a_hopeless_semidefinite_problem_is_refused():
 def test_memory_decides_what_is_hopeless():
     problem = lazy(300, {})
     with pytest.raises(ko.MethodError, match="GB"):
-        ko.solve(problem, memory=1e6)
+        ko.solve(problem, "exact", memory=1e6)
 
 
 # ------------------------------------------------------------------- no optimum: infeasible, unbounded

@@ -13,7 +13,7 @@ import numpy as np
 
 import kernelopt as ko
 from formulations.triplet_lp.comparison_data import ComparisonData
-from formulations.triplet_lp.method.interior import interior_weights, numbers
+from formulations.triplet_lp.method.interior import interior_weights, moved_inside, numbers
 from formulations.triplet_lp.method.multipliers import best_multipliers
 from formulations.triplet_lp.method.statement import Source
 from kernelopt.extend import Array
@@ -84,13 +84,11 @@ def in_cone(data: ComparisonData, alpha: Array) -> Array:
     """Return weights in the cone near `alpha`, or zero weights if none are found."""
     if data.cone == "nonnegative":
         return np.maximum(alpha, 0.0)
-    short = data.depth(alpha)
-    if short.min() >= -ROUND_OFF * data.scale(alpha):
+    if data.depth(alpha).min() >= -ROUND_OFF * data.scale(alpha):
         return alpha
     e = interior_weights(data)
-    depth = data.depth(e)
-    if depth.min() > 0:  # depths are concave and homogeneous: depth(alpha + t e) >= depth(alpha) + t depth(e)
-        return alpha + float(np.max(-short / depth)) * e
+    if data.depth(e).min() > 0:
+        return moved_inside(data, alpha, e)
     for near in without_small_weights(alpha):
         if data.depth(near).min() >= -ROUND_OFF * data.scale(near):
             return near

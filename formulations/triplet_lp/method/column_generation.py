@@ -5,9 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 import kernelopt as ko
 from formulations.triplet_lp.method.columns import Columns
-from formulations.triplet_lp.method.problem import TripletProgramme
+from formulations.triplet_lp.method.interior import deepest_kernel, moved_inside
+from formulations.triplet_lp.method.multipliers import Multipliers, cut, value
+from formulations.triplet_lp.method.problem import TripletProgramme, point_and_multipliers
 
 
 @dataclass(frozen=True)
@@ -38,11 +42,26 @@ class ColumnGeneration(ko.Method):
         return ko.Cost(0.01 + 2e-8 * data.m**2 * (data.T + 10 * n) + rows)
 
     def run(self, match: TripletProgramme, control: Any) -> ko.Outcome:
-        columns = Columns(match.data, match.gamma1)
+        data, columns = match.data, Columns(match.data, match.gamma1)
+        columns.restore(control.resumed)
         columns.highs.setOptionValue("time_limit", control.remaining)
-        rounds = columns.solve()
-        values, multipliers = columns.found(match)
-        return ko.Outcome(values, multipliers=multipliers, solver="HIGHS", iterations=rounds)
+        inside = deepest_kernel(data)
+        has_interior = data.depth(inside).min() > 0
+
+        def ended() -> bool:
+            """Report the bounds of a round. A small gap ends nothing: the last round has a vertex."""
+            alpha, proof = columns.weights(), Multipliers(*columns.multipliers())
+            near = moved_inside(data, alpha, inside) if has_interior else np.zeros(data.m)
+            upper = min(data.value(near, match.gamma1), data.margin * data.T)
+            lower = value(data, match.gamma1, cut(data, proof))
+            control.report(lower, upper, point=alpha, proof=proof, state=columns.state)
+            return bool(control.stopped)
+
+        with control:
+            columns.solve(ended)
+        alpha = control.best if control.stopped else columns.weights()
+        found = point_and_multipliers(match, data, alpha, *columns.multipliers())
+        return ko.Outcome(found[0], multipliers=found[1], solver="HIGHS", iterations=columns.rounds)
 
 
 ko.register_method(ColumnGeneration())

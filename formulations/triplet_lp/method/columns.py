@@ -8,6 +8,7 @@ its last basis.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import cvxpy as cp
@@ -33,7 +34,7 @@ class Columns:
     """
 
     def __init__(self, data: ComparisonData, gamma1: float | None) -> None:
-        self.data = data
+        self.data, self.rounds = data, 0
         self.signs: list[tuple[int, Array]] = []  # of each column lam: the point i, and the signs sigma
         self.highs: Any = highspy.Highs()  # type: ignore[no-untyped-call]
         self.highs.setOptionValue("output_flag", False)
@@ -97,13 +98,26 @@ class Columns:
         for f in range(self.data.F):
             self.highs.changeRowBounds(self.data.m + f, -highspy.kHighsInf, gamma1)
 
-    def solve(self) -> int:
-        """Generate columns until no row of dominance is violated; return the number of rounds."""
-        for count in range(ROUNDS):
+    def solve(self, ended: Callable[[], bool] = lambda: False) -> None:
+        """Generate columns until no row of dominance is violated, or until `ended` says so after a round."""
+        for _ in range(ROUNDS):
             self._run()
-            if not self._violated():
-                return count + 1
-        return ROUNDS
+            self.rounds += 1
+            if ended() or not self._violated():
+                return
+
+    def state(self) -> dict[str, Array]:
+        """Return the columns that have been generated, from which `restore` makes them again."""
+        n = self.data.points.size
+        generated = self.signs[n:]  # the columns of the first round are always the same
+        points = np.array([i for i, _ in generated])
+        signs = np.array([signs for _, signs in generated]).reshape(-1, n)
+        return {"points": points, "signs": signs}
+
+    def restore(self, state: dict[str, Array]) -> None:
+        """Add the columns of a state; an empty one has none."""
+        for i, signs in zip(state.get("points", ()), state.get("signs", ()), strict=True):
+            self.cut(int(i), signs)
 
     def _run(self) -> None:
         """Solve from the last basis; where that fails, from none and to the default tolerances of HiGHS."""

@@ -28,10 +28,9 @@ def interior_weights(data: ComparisonData) -> Array:
 
     Where the cone has no interior the depth of what is returned is not positive.
     """
-    depths = data.depths()
-    best = int(depths.argmax())
-    if depths[best] > 0:
-        return np.asarray(np.eye(data.m)[best])
+    alone = deepest_kernel(data)
+    if data.depth(alone).min() > 0:
+        return alone
     alpha, depth = cp.Variable(data.m), cp.Variable()
     constraints = [alpha <= 1, alpha >= -1, depth <= 1]
     K = ko.combine(alpha, data.grams.block(data.points)) - depth * np.eye(data.points.size)
@@ -40,3 +39,17 @@ def interior_weights(data: ComparisonData) -> Array:
         warnings.simplefilter("ignore")
         ko.solve(cp.Problem(cp.Maximize(depth), constraints))
     return numbers(alpha.value, data.m)
+
+
+def deepest_kernel(data: ComparisonData) -> Array:
+    """Return the weights of the kernel that alone has the largest depth, which may be negative."""
+    return np.asarray(np.eye(data.m)[int(data.depths().argmax())])
+
+
+def moved_inside(data: ComparisonData, alpha: Array, e: Array) -> Array:
+    """Return alpha + t e in the cone, with the smallest t >= 0 that is known to be enough.
+
+    Depths are concave and homogeneous, so that depth(alpha + t e) >= depth(alpha) + t depth(e). The depths of
+    e must be positive.
+    """
+    return alpha + max(0.0, float(np.max(-data.depth(alpha) / data.depth(e)))) * e

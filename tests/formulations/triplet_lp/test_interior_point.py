@@ -88,6 +88,32 @@ def test_degenerate_data(cone, case):
     assert solution.gap <= 1e-6 and near(solution.value, value, 2e-6)
 
 
+def test_nearly_collinear_kernels():
+    """The last iterates are rounding errors; the bounds that were found before them are kept."""
+    labels, rng = np.arange(30) % 3, np.random.default_rng(0)
+    X = rng.uniform(size=(30, 5))
+    X[:, 0] += labels
+    triplets = ko.sample_triplets(labels, 200, random_state=0)
+    for spread in (1e-5, 1e-9):
+        kernels = [ko.gaussian(w * (1 + spread * k)) for w in (0.02, 0.1, 0.5) for k in range(3)]
+        grams = ko.Grams.from_kernels([*ko.per_feature(kernels, 5), ko.identity()], X)
+        value = triplet_lp.kernel_design(grams, triplets, gamma1=0.02, gamma2=0.01).solve("exact").value
+        for tol in (1e-5, 1e-8, 1e-12):
+            options = {"gamma1": 0.02, "gamma2": 0.01}
+            solution = by_interior_point(grams, triplets, np.arange(len(grams)), tol=tol, **options)
+            assert solution.gap <= max(tol, 1e-7), (spread, tol)
+            assert near(solution.value, value, max(tol, 1e-7)), (spread, tol)
+
+
+def test_psd_on_thirty_points_is_the_exact_conic_solve():
+    for n, T in ((20, 60), (30, 120)):
+        grams, triplets, groups = semidefinite(0, n, T)
+        options = {"gamma1": 0.05, "gamma2": 0.02, "cone": "psd"}
+        solution = by_interior_point(grams, triplets, groups, **options)
+        value = value_of("psd", grams, triplets, groups, 0.05, 0.02)
+        assert solution.gap <= 1e-7 and near(solution.value, value, 2e-6)
+
+
 @cones
 def test_kernels_that_are_all_zero(cone):
     _, triplets, groups = semidefinite(1, 8, 10)

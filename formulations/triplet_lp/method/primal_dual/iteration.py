@@ -70,15 +70,14 @@ class InteriorPoint:
         none = np.zeros(len(self.data.cone_entries))
         return self.comparisons.u, none if self.cone is None else self.cone.multipliers
 
-    def run(self, control: Any) -> None:
-        """Iterate until the bounds agree to the tolerance of the control, or until rounding decides."""
+    def run(self, control: Any, tol: float) -> None:
+        """Iterate until the gap of the bounds is below `tol`, or until rounding decides."""
         self.restore(control.resumed)
         for _ in range(ITERATIONS):
             lower, upper = self.bounds()
             proof = self.multipliers
-            if control.report(lower, upper, point=self.alpha, proof=proof, state=self.state):
-                return
-            if self.gap_is_below(ENOUGH * control.tol):
+            control.report(lower, upper, point=self.alpha, proof=proof, state=self.state)
+            if control.stopped or control.gap <= tol or self.gap_is_below(ENOUGH * tol):
                 return
             try:
                 with np.errstate(all="ignore"):  # numbers that are not finite are refused by the factors
