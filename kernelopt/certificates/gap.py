@@ -63,7 +63,10 @@ def floor_of_coefficients(structure: Structure) -> float:
 def set_all(structure: Structure, value: float) -> None:
     """Set every entry of every variable to `value`, projected on the variable's attributes."""
     for variable in structure.variables:
-        variable.save_value(np.asarray(variable.project(np.full(variable.shape, value))))
+        entries = np.full(variable.shape, value)
+        if value != 0 or not variable.attributes["PSD"]:  # zero is PSD: cvxpy would decompose it to find out
+            entries = np.asarray(variable.project(entries))
+        variable.save_value(entries)
 
 
 def loss_at_zero(learner: Learner) -> float:

@@ -68,9 +68,11 @@ class Block:
 
         `error` is a bound of the Frobenius norm of the error of G.
         """
-        sigma = self.piece.linear_minimum(G) - error * (
-            1.0 if self.piece.reach is None else float(np.max(self.piece.reach))
-        )
+        return self.linear_minimum_from(self.piece.linear_minimum(G), price, upper, error)
+
+    def linear_minimum_from(self, minimum: float, price: float, upper: float, error: float) -> float:
+        """Return `linear_minimum` where `Piece.linear_minimum`, the minimum at size one, is known."""
+        sigma = minimum - error * (1.0 if self.piece.reach is None else float(np.max(self.piece.reach)))
         if self.total is not None:
             return sigma
         return self._largest_trace(price, upper) * sigma if sigma < 0 else 0.0

@@ -94,12 +94,12 @@ def lower_bound(read: Nearness, proof: Proof, upper: float) -> tuple[float, list
             costs += abs(cost) / read.factor
             error += (term.conjugate_cost_error(u) + roundings(4) * abs(cost)) / read.factor
         of_adjoint = block.adjoint_error(z, perturbation) / (2 * share)
-        change = block.linear_minimum(
-            G, read.price, known, roundings(16 + 2 * len(pairs)) * size + of_adjoint
-        )
+        minimum = block.piece.linear_minimum(G)
+        error_of_G = roundings(16 + 2 * len(pairs)) * size + of_adjoint
+        change = block.linear_minimum_from(minimum, read.price, known, error_of_G)
         bound += change
         error += roundings(8 + 2 * len(pairs)) * (abs(bound) + abs(change) + costs)
-        minima.append(read.factor * block.piece.linear_minimum(G))
+        minima.append(read.factor * minimum)
     value = read.offset + read.factor * bound
     size = abs(read.offset) + abs(read.factor * bound)
     return -upwards(-value + read.factor * error + roundings(8) * size), minima

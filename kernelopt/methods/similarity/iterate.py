@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 
@@ -72,38 +72,46 @@ def set_matrix(inner: Ascent, problem: Nearness, i: int, B: Array) -> None:
 
 def primal_point(inner: Ascent, problem: Nearness) -> list[Array]:
     """Return the values of the variables at the last point of the inner problem."""
-    value_of = inner.kernel if problem.blocks[0].V is None else inner.spectrum
-    return [value_of(i) for i in range(len(problem.blocks))]
+    return [value() for value in present_values(inner, problem)]
+
+
+def present_values(inner: Ascent, problem: Nearness) -> list[Callable[[], Array]]:
+    """Return functions that compute the values of the variables at the present point of the inner problem.
+
+    They keep what they need of that point: the inner problem may move on before they are called.
+    """
+    if problem.blocks[0].V is None:
+        return [inner.kept_kernel(i) for i in range(len(problem.blocks))]
+    return [partial(np.copy, inner.spectrum(i)) for i in range(len(problem.blocks))]
 
 
 @dataclass(frozen=True, eq=False)
 class BestResponse:
-    """The minimisers X_i of the inner problem at alpha and gamma, and the subgradients U_ik there.
+    """The minimisers X_i of the inner problem at its present point, and the subgradients U_ik there.
 
-    X_i minimises -z'K_i z / (2 gamma_i) + W_i |X_i - B_i|_F^2 over its feasible set: it is the projection of
-    B_i + A_i / (4 W_i gamma_i), where A_i is the derivative of z'K_i z by the variable (zz' for a matrix).
+    X_i minimises -z'K_i z / (2 gamma_i) + W_i |X_i - B_i|_F^2 over its feasible set.
 
     U_ik = kappa (X_i - S_ik) / s_ik. For kappa = 1 it is the gradient of the square |X_i - S_ik|^2 / (2 s_ik)
     that replaces the fidelity.
+
+    Parameters
+    ----------
+    minimisers : list of functions without arguments
+        Each computes an X_i by products of its eigenvectors: `present_values`.
     """
 
     problem: Nearness
-    B: list[Array]
-    W: Array
-    alpha: Array
-    gamma: Array
+    minimisers: list[Callable[[], Array]]
     s: list[Array]
     kappa: float = 1.0
 
     def X(self) -> list[Array]:
-        """Return the X_i. The first call takes one eigendecomposition for each matrix."""
+        """Return the X_i. The first call computes them."""
         return self._X
 
     @cached_property
     def _X(self) -> list[Array]:
-        z = self.problem.padded(self.alpha)
-        each = zip(self.problem.blocks, self.B, 4 * self.W * self.gamma, strict=True)
-        return [block.piece.nearest(B + block.adjoint(z) / c) for block, B, c in each]
+        return [minimiser() for minimiser in self.minimisers]
 
     def U(self) -> list[list[Array]]:
         """Return the U_ik of every fidelity k of every block i."""

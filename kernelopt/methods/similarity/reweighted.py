@@ -15,6 +15,7 @@ from kernelopt.methods.similarity.iterate import (
     Iterate,
     allowed_gap,
     inner_problem,
+    present_values,
     primal_point,
     risk_upper_bound,
     set_matrix,
@@ -109,13 +110,13 @@ def reweighted_iterates(problem: Nearness, control: Control, radial: Radial) -> 
         squares.update_inner_problem()
         _, gap = inner.solve(squares.W, tol, steps, control.check)
         d, products = squares.distances_and_products()
-        s, B, W = squares.s, list(squares.B), squares.W
+        s = squares.s
         kappa = dual_factor(problem.fidelity, d, s)
         lower = dual_bound(problem, inner, squares, d, products, kappa)
         distance = sum(problem.fidelity.value(np.array([length])) for length in np.concatenate(d))
         upper = risk_upper_bound(inner, problem, gap) + problem.price * distance
         alpha, gamma = inner.alpha.copy(), inner.gamma.copy()
-        response = BestResponse(problem, B, W, alpha, gamma, s, kappa)
+        response = BestResponse(problem, present_values(inner, problem), s, kappa)
         proof = Proof(kappa**0.5 * alpha, gamma, response.U)
         state = kept(**by_number("s", s), alpha=alpha, gamma=gamma)
         yield Iterate(lower, upper, response.X, alpha, gamma, proof, state)

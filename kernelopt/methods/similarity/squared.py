@@ -15,6 +15,7 @@ from kernelopt.methods.similarity.iterate import (
     Iterate,
     allowed_gap,
     inner_problem,
+    present_values,
     set_matrix,
 )
 from kernelopt.structure.nearness import Nearness
@@ -47,7 +48,7 @@ def squared_iterates(problem: Nearness, control: Control, radial: Radial) -> Ite
         value, gap = inner.solve(W, tol, steps, control.check)
         lower, upper = value + constant, value + constant + gap
         alpha, gamma = inner.alpha.copy(), inner.gamma.copy()
-        response = BestResponse(problem, means, W, alpha, gamma, scales)
+        response = BestResponse(problem, present_values(inner, problem), scales)
         state = kept(alpha=alpha, gamma=gamma)
         yield Iterate(lower, upper, response.X, alpha, gamma, Proof(alpha, gamma, response.U), state)
         tol = max(ACCURACY * allowed_gap(problem, control, upper), GAP_REDUCTION * gap)

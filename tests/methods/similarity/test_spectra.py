@@ -419,6 +419,27 @@ def test_a_matrix_can_be_placed_anew():
     assert gap <= 1e-9 and value == pytest.approx(fresh, abs=3e-9)
 
 
+def test_a_kept_kernel_is_that_of_its_point_after_later_calls():
+    rng = np.random.default_rng(3)
+    y = np.where(np.arange(12) % 2 == 0, 1.0, -1.0)
+    B = [(A + A.T) / 2 for A in rng.normal(size=(2, 12, 12))]
+    ascent = Ascent(ko.hinge(C=1.0), y, bias=True, n_points=12, totals=[6.0], diagonal=False)
+    kernels, kept = [], []
+    for matrix in B:
+        eigenvalues, Q = np.linalg.eigh(matrix)
+        ascent.set_spectrum(0, Q, eigenvalues)
+        ascent.solve(np.array([0.5]), tol=1e-8, steps=200)
+        kernels.append(ascent.kernel(0))
+        kept.append(ascent.kept_kernel(0))
+        z = ascent.alpha.copy()
+        eigenvalues, V = np.linalg.eigh(matrix + np.outer(z, z) / 2)  # 1 / (4 W gamma) = 1/2
+        nearest = (V * on_simplex(eigenvalues, 6.0)[0]) @ V.T
+        assert kernels[-1] == pytest.approx(nearest, abs=1e-12)
+    assert np.abs(kernels[0] - kernels[1]).max() > 0.1
+    for kernel, function in zip(kernels, kept, strict=True):
+        assert np.array_equal(kernel, function())
+
+
 def test_the_ascent_is_quick_and_ends_at_rounding():
     given = problem(m=2, N=60, n=60, totals=[60.0, 90.0], W=0.05)
     ascent = given.ascent()

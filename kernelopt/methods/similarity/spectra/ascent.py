@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -108,6 +108,7 @@ class Ascent:
             totals=np.array(traces),
             diagonal=bool(diagonal),
         )
+        self._bases = list(self._data.bases)  # as they were given: kernels of earlier points still need them
         self._state = State.at(np.array(loss.project(starting_alpha(curve), y, bias)), m, N)
         state = self._state
         self.alpha, self.gamma, self.predictor = state.alpha, state.gamma, state.predictor
@@ -133,6 +134,7 @@ class Ascent:
                 "numpy.linalg.eigh returns it so for a finite B."
             )
         self._data.bases[i] = basis
+        self._bases[i] = basis
         self._data.spectra[i] = spectrum
 
     def solve(
@@ -197,14 +199,22 @@ class Ascent:
 
     def kernel(self, i: int) -> Array:
         """Return K_i, shape (N, N), positive semidefinite and of the given trace to rounding."""
+        return self.kept_kernel(i)()
+
+    def kept_kernel(self, i: int) -> Callable[[], Array]:
+        """Return a function that computes K_i of the present point, also after later calls."""
         from kernelopt.methods.similarity.spectra.projection import eigenvectors
 
-        basis, pairs = self._data.bases[i], self._pairs(i)
-        if self._data.diagonal:
-            half = (basis * np.sqrt(pairs.weights)).T
-        else:
-            half = np.sqrt(pairs.weights[: self.ranks[i], None]) * (eigenvectors(pairs) @ basis.T)
-        return np.asarray(half.T @ half)
+        basis, pairs = self._bases[i], self._pairs(i)
+        weights = pairs.weights if self._data.diagonal else pairs.weights[: self.ranks[i]]
+        roots = np.sqrt(weights)
+        vectors = None if self._data.diagonal else eigenvectors(pairs)
+
+        def kernel() -> Array:
+            half = roots[:, None] * (basis.T if vectors is None else vectors @ basis.T)
+            return np.asarray(half.T @ half)
+
+        return kernel
 
     def spectrum(self, i: int) -> Array:
         """Return the N eigenvalues of K_i, in the order of its basis if diagonal and descending otherwise."""
