@@ -16,17 +16,13 @@ TILE = 32  # rows and columns of a tile that is transposed at a time: 8 KB, whic
 
 def fill_panels(K: Array, points: Index, first: int, scales: Array, panels: Array) -> None:
     """Write the panels of points[first:], the entries scales_m K_m[points_i, points_j] for j <= i."""
-    m, length = K.shape[0], points.max() + 1
-    scaled = np.empty(length, dtype=np.float32)
-    for i in range(first, points.size):
-        start = m * (i * (i + 1) // 2)
-        for k in range(m):
-            row, scale = K[k, points[i]], scales[k]
-            for j in range(length):  # in the order of memory, and then from the cache in that of the points
-                scaled[j] = scale * row[j]
-            at = start + k * (i + 1)
+    m = K.shape[0]
+    for k in range(m):
+        scale = scales[k]
+        for i in range(first, points.size):
+            row, at = K[k, points[i]], m * (i * (i + 1) // 2) + k * (i + 1)
             for j in range(i + 1):
-                panels[at + j] = scaled[points[j]]
+                panels[at + j] = scale * row[points[j]]
 
 
 def keep_panels(m: int, kept: Index, panels: Array) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import mmap
+
 import numpy as np
 
 from kernelopt.grams import ArrayStorage, Grams
@@ -48,7 +50,10 @@ class Precomputed(Provider):
         self.passes = 0.0
         self._points: Index = np.empty(0, dtype=np.intp)
         # Address space for all points, a quarter of that of the stack: memory is taken as panels are written.
-        self._panels = np.empty(self.m * self.n * (self.n + 1) // 2, dtype=np.float32)
+        # It is mapped in small pages. Measured: numpy's arrays of this size have large ones, which the system
+        # may have to make free first, and then the first writes take three times as long.
+        size = 4 * self.m * self.n * (self.n + 1) // 2
+        self._panels = np.frombuffer(mmap.mmap(-1, size), dtype=np.float32)
         self._block = np.empty((0, 0), dtype=np.float32)
         self._swept: Array | None = None  # the last alpha whose images were computed
 
