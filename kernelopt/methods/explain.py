@@ -84,10 +84,8 @@ def explain(problem: cp.Problem) -> Explanation:
 def methods(structure: Structure) -> Iterator[str]:
     """Yield a line on every method: first those that apply, the fastest first, then why the others do not."""
     for found in applicable(structure):
-        yield f"method {found.method.name!r}: applies, about {found.seconds:.2g} s"
-        remark = found.method.remark(found.match)
-        if remark:
-            yield f"method {found.method.name!r}: {remark}"
+        parts = [f"applies, about {found.seconds:.2g} s", found.method.remark(found.match)]
+        yield f"method {found.method.name!r}: {'; '.join(filter(None, parts))}"
     for method in registered().values():
         why_not = method.match(structure)
         if isinstance(why_not, str):
