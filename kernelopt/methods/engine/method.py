@@ -17,8 +17,9 @@ from kernelopt.structure.ball import BallProblem, read_priced_ball
 from kernelopt.structure.structure import Structure
 from kernelopt.validation import whole
 
-STEPS, STEP = 8, 5e-3  # measured: Newton steps of a call, and the seconds of each beside those that follow
-ENTRY = 5e-9  # seconds for each of the m n^2 entries, in all steps and checks together
+STEPS, STEP = 8, 3.5e-3  # measured: Newton steps of a call, and the seconds of each beside those that follow
+ENTRY = 4e-9  # seconds for each of the m n^2 entries, in all steps and checks together
+TRAINING = 8e-8  # seconds for each of the n^2 entries of a combined kernel, in all trainings together
 FACTORISATION = 1.3e-10  # seconds times n^3 of all factorisations, where every point has its share in alpha
 
 
@@ -67,7 +68,7 @@ class Newton(Method):
 
     def cost(self, match: BallProblem) -> Cost:
         m, n = match.reach.size, match.y.size
-        seconds = FIXED + STEPS * STEP + ENTRY * m * n**2
+        seconds = FIXED + STEPS * STEP + (TRAINING + ENTRY * m) * n**2
         if not is_sparse(match.loss, match.loss.curve(match.y)):
             seconds += FACTORISATION * n**3
         return Cost(seconds, 8.0 * m * n**2)

@@ -57,8 +57,8 @@ class BlockDescent(Method):
         # iterations grows with the square of the number of kernels. A machine with a warm start takes some
         # milliseconds plus O(n^2) operations.
         m, n = match.reach.size, match.y.size
-        iterations = min(self.max_iterations, 2 + 14 / (match.p - 1) if match.p > 1 else 3 * m**2)
-        return ball_cost(match, iterations, 2.5e-3 + 2e-8 * n**2)
+        iterations = min(self.max_iterations, 4 + 10 / (match.p - 1) if match.p > 1 else 3 * m**2)
+        return ball_cost(match, iterations, 4e-3 + 2e-8 * n**2)
 
     def run(self, match: BallProblem, control: Control) -> Outcome | None:
         check_separable(match.learner, control.check)
