@@ -10,6 +10,7 @@ from kernelopt.certificates.gap import relative_gap
 from kernelopt.losses.base import Curve
 from kernelopt.methods.checkpoint import kept
 from kernelopt.methods.control import STALLED, Control
+from kernelopt.methods.engine.growth import Model, grow
 from kernelopt.methods.engine.master import minimum_on_ball
 from kernelopt.methods.engine.provider import Provider
 from kernelopt.methods.engine.restricted import RestrictedLoss, is_sparse
@@ -29,6 +30,7 @@ HALVED = 0.5  # a step that leaves more of the gap than this may have gone astra
 TIGHTER = 0.2  # factor of the gap aimed at where the last one was met and all points did not meet theirs
 STALLED_ROUNDS, LITTLE = 5, 0.9  # checks in turn that reduce the gap to no less than this share of it
 STEPS = 40  # Newton steps on one working set at most
+GROWN = 3000  # points from which the first working set grows before all points are checked
 
 
 @dataclass
@@ -85,6 +87,7 @@ class Search:
         self.alpha = self.loss.project(initial, self.y, self.bias)
         self.solves = 0
         n, labels = self.y.size, self.y if read.loss.kind == "labels" else None
+        self.order = seed
         if control.resumed:
             first, self.aim = control.resumed["points"].astype(np.intp), float(control.resumed["aim"])
         else:
@@ -102,6 +105,8 @@ class Search:
     def run(self) -> None:
         """Alternate between the working set and checks of all points, until the control says stop."""
         control = self.control
+        if self.sparse and GROWN <= self.y.size and not (control.resumed or self.alpha.any()):
+            self.points = grow(self.curve, self.points, self.order, self._loose_model, self._predictions)
         self._activate(self.points)
         rounds = 0
         if not np.isfinite(self.aim):
@@ -120,6 +125,20 @@ class Search:
             same = points.size == self.points.size
             self.aim = self.target(control.gap, self.aim if same else np.inf)
             self._activate(points)
+
+    def _loose_model(self, points: Index) -> Model:
+        """Solve the problem on a working set loosely, and return its model."""
+        self._activate(points)
+        step = self._solve(FIRST_GAP)
+        self.w, self.alpha = step.w, np.zeros(self.y.size)
+        self.alpha[points] = step.trained.alpha
+        self.intercept = step.trained.intercept
+        return Model(step.trained.alpha, step.trained.f + self.intercept)
+
+    def _predictions(self, points: Index) -> Array:
+        """Return the predictions of the last loose model."""
+        support = np.flatnonzero(self.alpha)
+        return self.provider.predict(self.w, support, self.alpha[support], points) + self.intercept
 
     def _activate(self, points: Index) -> None:
         """Let the working set be `points`, with the images of the present alpha."""
