@@ -87,7 +87,7 @@ def methods(structure: Structure) -> Iterator[str]:
         yield f"method {found.method.name!r}: applies, about {found.seconds:.2g} s"
         remark = found.method.remark(found.match)
         if remark:
-            yield f"method {found.method.name!r}: {remark}"
+            yield f"{found.method.name!r} {remark}"
     for method in registered().values():
         why_not = method.match(structure)
         if isinstance(why_not, str):

@@ -105,7 +105,7 @@ class Method(ABC):
         """
 
     def remark(self, match: Any) -> str:
-        """Return a sentence on how the method would solve the problem, for `explain`; by default none."""
+        """Return how the method would solve the problem, a sentence that its name begins; by default none."""
         return ""
 
     @classmethod

@@ -70,7 +70,7 @@ class Newton(Method):
         return read
 
     def remark(self, match: BallProblem) -> str:
-        return f"it reads the kernels by the provider {provider_name(match)!r}"
+        return f"reads the kernels by the provider {provider_name(match)!r}"
 
     def cost(self, match: BallProblem) -> Cost:
         m, n = match.reach.size, match.y.size
