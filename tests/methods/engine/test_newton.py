@@ -218,7 +218,7 @@ def test_the_provider_the_passes_and_the_trainings_are_shown(capsys):
 
 
 def test_auto_takes_it_before_block_descent_where_that_was_measured_to_be_slower():
-    """From 150 points on it was faster at every p on two cores, by a factor of 1.1 to 4."""
+    """From 150 points on it was faster at every p on two cores, by a factor of 1.04 to 4."""
     for n, m in ((150, 4), (300, 4), (600, 20)):
         Ks, y = family(n, m)
         for p in (4 / 3, 2, 4):
