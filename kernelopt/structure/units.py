@@ -282,7 +282,10 @@ def value_by_slope(structure: Structure, sizes: dict[int, Array]) -> float:
     expression, sums = structure.lifted.objective.args[0], []
     for share in (0.0, SMALL_STEP):
         set_to_units(structure, {id_: share * size for id_, size in sizes.items()})
-        sums.append(sum_of_magnitudes(expression) if expression.value is not None else np.inf)
+        try:
+            sums.append(sum_of_magnitudes(expression) if expression.value is not None else np.inf)
+        except np.linalg.LinAlgError:  # a fraction x'P^-1 x at P = 0
+            return np.inf
         if share == 0 and not all(holds(constraint) for constraint in structure.lifted.constraints):
             return np.inf
     return sums[0] + abs(sums[1] - sums[0]) / SMALL_STEP if np.isfinite(sums).all() else np.inf

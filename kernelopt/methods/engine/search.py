@@ -158,6 +158,8 @@ class Search:
         """Solve the problem on the working set to the gap `aim` by Newton steps; return the best step."""
         loose = LOOSE_SHARE
         best = step = self._step(self.w, self.a0, self.images0, max(TRAINING_SHARE * aim, loose))
+        if self.points.size == self.y.size and self.control.best is None:
+            self._check(step)  # a point to return, where the call is ended during the next steps
         for _ in range(STEPS):
             if best.gap <= aim:
                 break
