@@ -241,7 +241,7 @@ def tolerances(value):
 
 
 # What to try, and the error of the value that is accepted from it. It is overstated, ten times and more.
-WAYS = (tolerances(1e-10), tolerances(1e-9), {}, {"use_quad_obj": False})
+WAYS = (tolerances(1e-10), tolerances(1e-9), {}, {"use_quad_obj": False}, {"equilibrate_enable": False})
 CLARABEL_RUNGS = tuple((VerifiedClarabel, way, accuracy) for accuracy in (1e-7, 1e-6) for way in WAYS)
 SCS_RUNGS = ((VerifiedSCS, {"eps": 1e-9, "max_iters": 200_000}, 1e-6),)
 # A multiplier is in error by the root of the error of the value: never the usual tolerances.

@@ -80,8 +80,6 @@ def drive(structure: Structure, candidates: Sequence[Candidate], control: Contro
     except Exception:
         check_unchanged(structure.problem)  # a change may be the reason, and makes a proof worthless
         raise
-    finally:
-        control.close()
 
 
 def run_methods(structure: Structure, candidates: Sequence[Candidate], control: Control) -> Solution:

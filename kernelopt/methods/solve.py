@@ -258,11 +258,14 @@ def solve_with(
         control.start = start_of(structure, options["start"])
     own = {name: value for name, value in options.items() if name not in COMMON and value is not None}
     largest = max((term.learner.n for term in structure.risks), default=0)
-    with one_blas_thread(1 if largest <= MODERATE else None):
-        taken = (*also, *SolveOptions.__annotations__)
-        chosen, control.alternatives = candidates(structure, method, own, taken)
-        warn_of_formulation(structure)
-        return drive(structure, [programmed(c, programme) for c in chosen], control)
+    taken = (*also, *SolveOptions.__annotations__)
+    try:
+        with one_blas_thread(1 if largest <= MODERATE else None):
+            chosen, control.alternatives = candidates(structure, method, own, taken)
+            warn_of_formulation(structure)
+            return drive(structure, [programmed(c, programme) for c in chosen], control)
+    finally:  # last of all: a second Ctrl-C must not interrupt the exit of the limit of threads
+        control.close()
 
 
 def programmed(candidate: Candidate, programme: Programme | None) -> Candidate:

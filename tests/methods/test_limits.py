@@ -17,7 +17,7 @@ from rich.console import Console
 
 import kernelopt as ko
 from formulations import lanckriet
-from kernelopt import progress
+from kernelopt import progress, threads
 from kernelopt.conic import calls, process
 from kernelopt.conic.ladder import SolverAttempt, run_solver
 from kernelopt.errors import Stopped
@@ -392,6 +392,25 @@ def test_a_second_control_c_waits_for_the_answer_to_the_first():
         signal.raise_signal(signal.SIGINT)  # nothing happens
     finally:
         control.close()
+    with pytest.raises(KeyboardInterrupt):
+        signal.raise_signal(signal.SIGINT)
+
+
+def test_a_second_control_c_may_come_while_the_limit_of_threads_is_lifted(monkeypatch):
+    lift, lifted = threads._LIMITS.remove, []
+
+    def remove(limit):
+        lifted.append(limit)
+        signal.raise_signal(signal.SIGINT)
+        lift(limit)
+
+    def first(report):
+        monkeypatch.setattr(threads._LIMITS, "remove", remove)
+        raise KeyboardInterrupt
+
+    with pytest.warns(ko.ConvergenceWarning, match="interrupted"):
+        honest(ko.solve(ball(30), "newton", tol=1e-14, callback=first))
+    assert lifted
     with pytest.raises(KeyboardInterrupt):
         signal.raise_signal(signal.SIGINT)
 
