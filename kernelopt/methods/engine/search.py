@@ -71,8 +71,8 @@ class Step:
 class Search:
     """The state of the method: the weights w, alpha on all points, the working set and the gap aimed at.
 
-    The next gap to aim at depends on `gap`, that of the last check without the bound of the error of predictions:
-    while the gap is wide, this bound may be wider.
+    The next gap to aim at depends on `gap`: that of the last check, without the bound of the error of
+    predictions, which may be wider than the gap.
     """
 
     def __init__(
