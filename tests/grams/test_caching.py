@@ -59,7 +59,7 @@ def asked(grams, i):
         "factor": lambda: grams.factor(i),
         "combine": lambda: grams.combine(w),
         "forms": lambda: grams.forms(a),
-        "images": lambda: grams.images(a[:5], np.array([0, 3, 7])),
+        "images": lambda: grams.images(a[:5], np.array([0, 3, 6])),
         "apply": lambda: grams.apply(a[:5]),
         "diagonals": lambda: grams.diagonals,
         "traces": lambda: grams.traces,
