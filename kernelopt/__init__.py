@@ -43,6 +43,8 @@ from kernelopt.kernels import (
     on_columns,
     per_feature,
     polynomial,
+    spectrum,
+    weighted_degree,
 )
 from kernelopt.language import (
     Combination,
@@ -223,11 +225,13 @@ __all__ = [
     "show",
     "shown",
     "solve",
+    "spectrum",
     "squared",
     "squared_hinge",
     "trace",
     "triplet_gains",
     "triplet_hinge",
     "triplet_score",
+    "weighted_degree",
     "whole",
 ]
