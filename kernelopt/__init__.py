@@ -30,7 +30,7 @@ from kernelopt.errors import (
     UnboundedError,
 )
 from kernelopt.fidelities import Fidelity, as_fidelity
-from kernelopt.grams import Grams, as_grams
+from kernelopt.grams import Grams, Repair, Repaired, as_grams, repair
 from kernelopt.graphs import diffusion
 from kernelopt.kernels import (
     Kernel,
@@ -158,6 +158,8 @@ __all__ = [
     "Planted",
     "Price",
     "Programme",
+    "Repair",
+    "Repaired",
     "Risk",
     "ShapeError",
     "Shown",
@@ -218,6 +220,7 @@ __all__ = [
     "positive",
     "price",
     "register_method",
+    "repair",
     "risk",
     "rounding",
     "sample_triplets",

@@ -144,6 +144,15 @@ for title in ("kernels", "centred", "scaled", "spherical", "subset"):
     entry(f"{title}.self_similarity", STACKS[title].self_similarity, X_new=array(X[:2]))
 entry("identity.cross", STACKS["identity"].cross, X_new=thing(X[:2], SEVERAL))  # it counts the points
 entry("identity.self_similarity", STACKS["identity"].self_similarity, X_new=thing(X[:2], SEVERAL))
+for how in ("clip", "nearest"):
+    entry(
+        f"repair, {how}",
+        lambda grams, how=how: ko.repair(grams, how),
+        lambda r: np.array(r.grams),
+        grams=array(KS),
+    )
+entry("repair, how", lambda how: ko.repair(KS, how), lambda r: np.array(r.grams), how=word("flip"))
+entry("repair(...).transform", ko.repair(KS, "flip").transform, cross=array(KS[:, :2]))
 entry("join, parts", lambda parts: join(parts), np.asarray, parts=thing([(2.0, STACKS["array"])]))
 entry(
     "join",
