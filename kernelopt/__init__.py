@@ -30,7 +30,7 @@ from kernelopt.errors import (
     UnboundedError,
 )
 from kernelopt.fidelities import Fidelity, as_fidelity
-from kernelopt.grams import Grams, as_grams
+from kernelopt.grams import Grams, Repair, Repaired, as_grams, repair
 from kernelopt.graphs import diffusion
 from kernelopt.kernels import (
     Kernel,
@@ -44,6 +44,8 @@ from kernelopt.kernels import (
     parse_kernel,
     per_feature,
     polynomial,
+    spectrum,
+    weighted_degree,
 )
 from kernelopt.language import (
     Combination,
@@ -157,6 +159,8 @@ __all__ = [
     "Planted",
     "Price",
     "Programme",
+    "Repair",
+    "Repaired",
     "Risk",
     "ShapeError",
     "Shown",
@@ -218,6 +222,7 @@ __all__ = [
     "positive",
     "price",
     "register_method",
+    "repair",
     "risk",
     "rounding",
     "sample_triplets",
@@ -225,11 +230,13 @@ __all__ = [
     "show",
     "shown",
     "solve",
+    "spectrum",
     "squared",
     "squared_hinge",
     "trace",
     "triplet_gains",
     "triplet_hinge",
     "triplet_score",
+    "weighted_degree",
     "whole",
 ]

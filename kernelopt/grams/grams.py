@@ -118,7 +118,7 @@ class Grams:
         kernels : sequence of kernels
             Such as `gaussian(1.0)`. A kernel is called as `k(X)` and `k(X, Z)`, and has the methods
             `diagonal(X)` and `rank(X)`.
-        X : array of shape (N, d), or a sequence of N nodes for graph kernels
+        X : array of shape (N, d), or a sequence of N strings or nodes for kernels of those
             The stack keeps a copy.
         """
         return Grams(KernelStorage(as_kernels(kernels), X))
