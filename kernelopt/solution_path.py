@@ -113,8 +113,9 @@ class Path(Sequence[Solution]):
         """
         weights = self.weights
         own = self[0].learned[0].names if self[0].learned else None
-        listed = own or range(weights.shape[1])
-        if names is not None:
+        if names is None:
+            listed = list(own or range(weights.shape[1]))
+        else:
             listed = as_list(names, "names", "one name per kernel")
         if len(listed) != weights.shape[1]:
             raise InputError(

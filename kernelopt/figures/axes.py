@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from kernelopt.errors import InputError, KerneloptError
@@ -11,6 +12,8 @@ COLOURS = ("#000000", "#e69f00", "#0072b2", "#56b4e9", "#d55e00", "#cc79a7", "#0
 DASHES = ("-", "--", "-.", ":")
 MARKERS = ("o", "s", "^", "D", "v")
 LONGEST_NAME = 28  # characters of a name next to a figure
+LONG_NUMBER = re.compile(r"\d+\.\d{4,}(?:e[+-]?\d+)?")
+ARGUMENT = re.compile(r"\b[A-Za-z_]\w*=")  # of a call, as in width=
 LINE_HEIGHT = 1.3  # of a line of text over its font size
 PLOT_SHARE = 0.8  # of the axes that a colour bar and labels leave, about
 
@@ -50,16 +53,25 @@ def look(i: int) -> dict[str, Any]:
 
 
 def shortened_name(name: Any, longest: int = LONGEST_NAME) -> str:
-    """Return a name of at most `longest` characters, with an ellipsis in the middle of a longer one.
+    """Return a name of at most `longest` characters.
+
+    Of a longer name the numbers are rounded to four digits first, then the names of arguments are left out,
+    and last an ellipsis is put into the middle.
 
     Examples
     --------
-    >>> shortened_name("normalized(gaussian(width=0.125))", 21)
-    'normalized…dth=0.125))'
-    >>> shortened_name("linear()", 21)
-    'linear()'
+    >>> shortened_name("gaussian(width=1.681792830507429)")
+    'gaussian(width=1.682)'
+    >>> shortened_name("gaussian(width=1.681792830507429)", 15)
+    'gaussian(1.682)'
+    >>> shortened_name("gaussian(width=1.681792830507429)", 9)
+    'gaus…682)'
     """
     text = " ".join(str(name).split())
+    if len(text) > longest:
+        text = LONG_NUMBER.sub(lambda number: f"{float(number[0]):.4g}", text)
+    if len(text) > longest:
+        text = ARGUMENT.sub("", text)
     kept = max(longest - 1, 2)
     return text if len(text) <= longest else f"{text[: kept // 2]}…{text[len(text) - (kept + 1) // 2 :]}"
 

@@ -58,11 +58,14 @@ def draw_histories(ax: Any, histories: Mapping[str, Floats], gap: bool) -> None:
     ends = [rows[-1, 0] for rows in histories.values()]
     if min(ends) > 0 and max(ends) > LOGARITHMIC * min(ends):
         ax.set_xscale("log")
+    else:
+        ax.set_xlim(0, 1.05 * max(ends))
     if gap:
         ax.set_yscale("log")
     ax.set_xlabel("seconds")
     ax.set_ylabel("certified relative gap" if gap else "value")
-    ax.legend(fontsize=9, loc="best", frameon=False)
+    if len(histories) > 1 or not gap:
+        ax.legend(fontsize=9, loc="best", frameon=False)
 
 
 def draw_history(ax: Any, seconds: Floats, curves: Floats, label: str, i: int) -> None:

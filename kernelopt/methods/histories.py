@@ -33,7 +33,7 @@ def certified_history(solution: Solution, gap: bool) -> Array:
     floor = solution.certificate.floor
     rows = np.array([(*row, relative_gap(*row[1:], floor)) for row in (*solution.history, end)])
     wanted, columns = ("gap", rows[:, 3:]) if gap else ("bound", rows[:, 1:3])
-    kept = rows[np.isfinite(columns).any(axis=1)]
+    kept: Array = rows[np.isfinite(columns).any(axis=1)]
     if not kept.size:
         raise InputError(
             f"a history must have a report with a finite {wanted}, got {len(solution.history)} reports of "

@@ -16,7 +16,8 @@ from kernelopt.validation import as_list
 MOST_PAIRS = 60  # whose labels on a circle do not touch each other in a figure of the default size
 LONGEST = 12  # characters of the name of a point
 FONT, CHARACTER = 8, 5.0  # points: the size of the labels, and the width of one of their characters
-LABELS_AT = 1.06  # radius
+LABEL_AT = 7  # points outside the circle
+LARGEST_SHARE = 0.35  # of the side, for one label
 ARC_BEND = 0.1  # so that two arcs between the same pairs are two curves
 SIZE = (6.4, 6.4)  # inches of a new figure
 ARCS: dict[str, dict[str, Any]] = {
@@ -138,14 +139,14 @@ def draw_labels(ax: Any, texts: dict[Any, str], angles: dict[Any, float]) -> Non
     for pair, text in texts.items():
         a = angles[pair]
         leftwards = np.cos(a) < 0
-        ax.text(
-            LABELS_AT * np.cos(a), LABELS_AT * np.sin(a), text, fontsize=FONT, va="center",
-            ha="right" if leftwards else "left", rotation=np.degrees(a) + 180 * leftwards,
-            rotation_mode="anchor",
+        ax.annotate(
+            text, (np.cos(a), np.sin(a)), xytext=(LABEL_AT * np.cos(a), LABEL_AT * np.sin(a)),
+            textcoords="offset points", fontsize=FONT, va="center", ha="right" if leftwards else "left",
+            rotation=np.degrees(a) + 180 * leftwards, rotation_mode="anchor", annotation_clip=False,
         )  # fmt: skip
     box = ax.get_window_extent()
     side = min(box.width, box.height) * 72 / ax.figure.dpi  # points
-    share = min(CHARACTER * max(map(len, texts.values())) / side, 0.35)  # of the side, for one label
-    reach = (LABELS_AT + 0.04) / (1 - 2 * share)
+    longest = LABEL_AT + CHARACTER * max(map(len, texts.values()))
+    reach = 1 / (1 - 2 * min(longest / side, LARGEST_SHARE))
     ax.set(xlim=(-reach, reach), ylim=(-reach, reach), aspect="equal")
     ax.set_axis_off()

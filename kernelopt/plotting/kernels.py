@@ -18,6 +18,10 @@ from kernelopt.validation import Array, Index, as_classes, shown, whole
 MOST_PIXELS = 400  # of a side of a heat map: larger matrices are averaged over blocks
 MOST_GROUPS = 10  # that are named and separated by lines
 FONT, CHARACTER = 8, 4.6  # points: the size of the titles, and the width of one of their characters
+TITLE = 30.0  # points above a heat map, for two lines
+TITLE_CHARACTER = 6.5  # points: the width of a character of the title of the figure
+PANEL = 1.7  # inches of a heat map in a new figure
+NARROWEST = 5.0  # inches of a new figure, for the title
 GUTTER = 0.1  # of the width of a panel, between panels
 UNLABELLED = "unlabelled"
 
@@ -78,12 +82,13 @@ def plot_kernels(
     most = whole(most, "most")
     panels, m = panels_of(machine, most, names)
     order, groups, by = order_of(machine, panels[0].matrix, sort_by)
-    ax = new_axes(ax, (6.4, 4.8))
+    rows, columns = arranged(len(panels), 480.0, 360.0)
+    ax = new_axes(ax, (max(PANEL * columns + 1.5, NARROWEST), (PANEL + TITLE / 72) * rows + 0.6))
     frames = frames_in(ax, len(panels))
     scaled = [scaled_image(panel.matrix, order) for panel in panels]
-    signed = min(float(image.min()) for image in scaled) < 0
+    lowest = min(0.0, *(np.floor(10 * image.min()) / 10 for image in scaled))
     for image, frame, panel in zip(scaled, frames, panels, strict=True):
-        picture = frame.imshow(image, cmap="viridis", vmin=-1 if signed else 0, vmax=1, extent=(0, 1, 1, 0))
+        picture = frame.imshow(image, cmap="viridis", vmin=lowest, vmax=1, extent=(0, 1, 1, 0))
         weight = "" if panel.weight is None else f"\nweight {panel.weight:.3g}"
         longest = int(width_in_points(frame) / CHARACTER)
         frame.set_title(shortened_name(panel.name, max(longest, 8)) + weight, fontsize=FONT)
@@ -94,7 +99,9 @@ def plot_kernels(
     ax.figure.colorbar(picture, ax=ax, label="share of the largest entry", shrink=0.8)
     some = f"{len(panels) - 1} of {m}" if len(panels) - 1 < m else f"{m}"
     base = f" and {some} base kernel{'s' * (m > 1)}" if len(panels) > 1 else ""
-    ax.set_title(f"Learned kernel{base}, points {by}", pad=30)
+    title = f"Learned kernel{base}, points {by}"
+    fits = width_in_points(ax) > TITLE_CHARACTER * len(title)
+    ax.set_title(title if fits else title.replace(", ", ",\n"))
     return ax
 
 
@@ -193,17 +200,22 @@ def scaled_image(K: Array, order: Index) -> Array:
     return image / largest if largest > 0 else image
 
 
+def arranged(count: int, width: float, height: float) -> tuple[int, int]:
+    """Return the rows and columns in which `count` squares with titles are largest, in a frame in points."""
+    columns = max(
+        range(1, count + 1), key=lambda c: min(width / c * (1 - GUTTER), height / -(-count // c) - TITLE)
+    )
+    return -(-count // columns), columns
+
+
 def frames_in(ax: Any, count: int) -> list[Any]:
-    """Return axes for `count` square heat maps inside `ax`, as large as they can be."""
+    """Return axes for `count` square heat maps with titles inside `ax`, as large as they can be."""
     box = ax.get_window_extent()
-    shape = box.width / max(box.height, 1.0)
-    columns = max(range(1, count + 1), key=lambda c: min(shape / c, 1 / -(-count // c)))
-    rows = -(-count // columns)
-    width, height = 1 / columns, 1 / rows
+    height = box.height * 72 / ax.figure.dpi
+    rows, columns = arranged(count, width_in_points(ax), height)
+    tall = max(1 / rows - TITLE / height, 0.5 / rows)  # the share of a heat map
     return [
-        ax.inset_axes(
-            [k % columns * width, 1 - (k // columns + 1) * height, width * (1 - GUTTER), height * 0.72]
-        )
+        ax.inset_axes([k % columns / columns, 1 - (k // columns + 1) / rows, (1 - GUTTER) / columns, tall])
         for k in range(count)
     ]
 

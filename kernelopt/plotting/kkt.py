@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,7 @@ import numpy as np
 from kernelopt.duality import KKT
 from kernelopt.duality.conditions import Condition
 from kernelopt.errors import InputError
-from kernelopt.figures import look, new_axes, shortened_name
+from kernelopt.figures import new_axes, shortened_name
 from kernelopt.methods import DEFAULT_TOL
 from kernelopt.validation import positive, shown
 
@@ -24,7 +25,7 @@ CARETLEFT, CARETRIGHT = 4, 5  # matplotlib's names for markers that are centred 
 def plot_kkt(table: KKT, tol: float = DEFAULT_TOL, ax: Any = None) -> Any:
     """Draw the relative residual of every condition of optimality, with the tolerance as a line.
 
-    The marker of a row tells the kind of the condition. It is filled where the residual is within the
+    The kinds of the conditions stand at the right. A marker is filled where the residual is within the
     tolerance, and open where it is beyond, with the number beside it. A residual of zero is an arrow at the
     left end of the axis, an infinite one at the right end. A condition that was not measured says so.
 
@@ -54,23 +55,18 @@ def plot_kkt(table: KKT, tol: float = DEFAULT_TOL, ax: Any = None) -> Any:
     left, right = limits([c.relative for c in rows if not c.why_not], tol)
     ax.set_xscale("log")
     ax.set_xlim(left / 3, right * 3)
-    kinds = list(dict.fromkeys(c.kind for c in rows))
     for i, condition in enumerate(rows):
-        draw_condition(ax, i, condition, look(kinds.index(condition.kind))["marker"], tol, (left, right))
-    ax.axvline(tol, color="0.3", linestyle="--", linewidth=1, label=f"tolerance {tol:.0e}")
-    for k, kind in enumerate(kinds):
-        ax.plot([], [], marker=look(k)["marker"], linestyle="none", color=WITHIN, label=kind)
+        draw_condition(ax, i, condition, tol, (left, right))
+    name_kinds(ax, [condition.kind for condition in rows])
+    ax.axvline(tol, color="0.3", linestyle="--", linewidth=1)
     ax.set_yticks(range(len(rows)), [shortened_name(c.where, LONGEST) for c in rows], fontsize=8)
     ax.set_ylim(len(rows) - 0.5, -0.5)
-    ax.set_xlabel("relative residual")
+    ax.set_xlabel(f"relative residual (dashed line: tolerance {tol:.0e})")
     ax.set_title("Conditions of optimality")
-    ax.legend(fontsize=8, loc="center left", bbox_to_anchor=(1.01, 0.5), frameon=False)
     return ax
 
 
-def draw_condition(
-    ax: Any, row: int, condition: Condition, marker: str, tol: float, ends: tuple[float, float]
-) -> None:
+def draw_condition(ax: Any, row: int, condition: Condition, tol: float, ends: tuple[float, float]) -> None:
     """Draw the residual of one condition at the height `row`."""
     left, right = ends
     if condition.why_not:
@@ -79,7 +75,7 @@ def draw_condition(
     residual = condition.relative if np.isfinite(condition.relative) else np.inf
     ink = WITHIN if residual <= tol else BEYOND
     x = min(max(residual, left), right)
-    shape: Any = CARETLEFT if residual < left else CARETRIGHT if residual > right else marker
+    shape: Any = CARETLEFT if residual < left else CARETRIGHT if residual > right else "o"
     ax.hlines(row, left / 3, x, color="0.85", linewidth=1, zorder=1)
     ax.plot(
         [x], [row], marker=shape, linestyle="none", color=ink, zorder=3,
@@ -90,6 +86,19 @@ def draw_condition(
             f"{residual:.0e}", (x, row), xytext=(-8, 0), textcoords="offset points", fontsize=8, ha="right",
             va="center", bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.5}, zorder=2,
         )  # fmt: skip
+
+
+def name_kinds(ax: Any, kinds: list[str]) -> None:
+    """Write the kind of each run of rows at the right, with lines between the runs."""
+    starts = [i for i, kind in enumerate(kinds) if i == 0 or kind != kinds[i - 1]]
+    for start, end in pairwise([*starts, len(kinds)]):
+        beside = {"xytext": (5, 0), "textcoords": "offset points", "va": "center", "fontsize": 8}
+        ax.annotate(
+            kinds[start], (1, (start + end - 1) / 2), xycoords=("axes fraction", "data"),
+            annotation_clip=False, **beside,
+        )  # fmt: skip
+        if start:
+            ax.axhline(start - 0.5, color="0.6", linewidth=0.6)
 
 
 def limits(residuals: list[float], tol: float) -> tuple[float, float]:

@@ -93,13 +93,9 @@ def draw_cells(ax: Any, shares: Array) -> None:
             ink = "white" if abs(shares[i, j]) > DARK else "black"
             ax.text(j, i, f"{shares[i, j]:.2f}", ha="center", va="center", fontsize=7, color=ink)
     else:
-        negative = [
-            [(j - 0.5, i - 0.5), (j + 0.5, i + 0.5)] for i, j in np.argwhere(shares <= -SMALLEST_SHARE)
-        ]
-        for (left, below), (right, above) in negative:
-            ax.fill_between(
-                [left, right], below, above, facecolor="none", edgecolor="white", hatch="////", linewidth=0
-            )
+        for i, j in np.argwhere(shares <= -SMALLEST_SHARE):
+            sides = ([j - 0.5, j + 0.5], i - 0.5, i + 0.5)
+            ax.fill_between(*sides, facecolor="none", edgecolor="white", hatch="////", linewidth=0)
         ax.set(xlim=(-0.5, m - 0.5), ylim=(len(shares) - 0.5, -0.5))
     ax.figure.colorbar(picture, ax=ax, label="share of the largest weight")
 
