@@ -16,7 +16,7 @@ from kernelopt.validation import as_float_array, shown
 SMALLEST_GAP = 1e-12  # that is written: smaller gaps are rounding, and zero has no exponent
 CARETLEFT, CARETRIGHT = 4, 5  # matplotlib's names for markers that are centred at their tips
 TEXT_BOX = {"facecolor": "white", "edgecolor": "none", "alpha": 0.8, "pad": 0.5}  # behind text on a line
-ROOM = 0.3  # of the range of the values, beside it for the texts
+LEFT_ROOM, RIGHT_ROOM = 0.05, 0.35  # of the range of the values, beside it; the texts are at the right
 DASHES = ("--", ":", "-.")
 
 
@@ -48,8 +48,8 @@ def plot_bounds(
     ax = new_axes(ax)
     known = [v for s in solutions.values() for v in (s.lower, s.upper) if np.isfinite(v)]
     ends = (min(0.0, *known, *lines.values(), 0.0), max(0.0, *known, *lines.values(), 0.0))
-    room = ROOM * ((ends[1] - ends[0]) or 1.0)
-    left, right = ends[0] - room * (ends[0] < 0), ends[1] + room
+    reach = (ends[1] - ends[0]) or 1.0
+    left, right = ends[0] - LEFT_ROOM * reach * (ends[0] < 0), ends[1] + RIGHT_ROOM * reach
     for row, solution in enumerate(solutions.values()):
         draw_row(ax, row, solution, left, right)
     for i, (label, value) in enumerate(lines.items()):

@@ -14,16 +14,19 @@ from kernelopt.figures import new_axes, shortened_name
 from kernelopt.validation import as_list
 
 MOST_PAIRS = 60  # whose labels on a circle do not touch each other in a figure of the default size
-LONGEST = 12  # characters of the name of a point
+LONGEST = 12  # characters of the name of a point, where there is room
 FONT, CHARACTER = 8, 5.0  # points: the size of the labels, and the width of one of their characters
 LABEL_AT = 7  # points outside the circle
+SPACED = 1.25  # the distance of two labels on the circle over the font size
+SMALLEST_RADIUS = 60.0  # points, so that arcs can be seen
+SHORTEST = 4  # characters of the name of a point
 LARGEST_SHARE = 0.35  # of the side, for one label
-ARC_BEND = 0.1  # so that two arcs between the same pairs are two curves
+BENDS = (0.1, 0.1, 0.3)  # of the kinds of arcs: two arcs between the same pairs are two curves
 SIZE = (6.4, 6.4)  # inches of a new figure
 ARCS: dict[str, dict[str, Any]] = {
     "to the more similar pair": {"edge_color": "0.55", "width": 0.9, "style": "-"},
     "in a contradiction": {"edge_color": "#08306b", "width": 1.8, "style": "-"},
-    "without these there is none": {"edge_color": "#d55e00", "width": 2.4, "style": "--"},
+    "without these there is no contradiction": {"edge_color": "#d55e00", "width": 2.4, "style": "--"},
 }
 """How arcs look: those outside contradictions, those in one, and those of `feedback`."""
 
@@ -71,31 +74,17 @@ def plot_comparisons(
             f"names must be one name per point (at least {points}), got {len(listed)} names in "
             "plot_comparisons. Pass the names of all points in their order."
         )
-    import networkx as nx
-
     ax = new_axes(ax, SIZE)
-    angles = angles_of(compared)
+    angles, group = angles_of(compared), groups_of(compared)
     position = {pair: np.array([np.cos(a), np.sin(a)]) for pair, a in angles.items()}
-    group = groups_of(compared)
-    removed = set(compared.feedback)
-    kinds: dict[str, list[Any]] = {kind: [] for kind in ARCS}
-    for less, more, rows in graph.edges(data="triplets"):
-        inside = group[less] is not None and group[less] == group[more]
-        kinds[list(ARCS)[inside + (rows[0] in removed)]].append((less, more))
-    bend = {"arrowsize": 9, "node_size": 45, "connectionstyle": f"arc3,rad={ARC_BEND}"}
-    for kind, arcs in kinds.items():
-        if arcs:
-            nx.draw_networkx_edges(graph, position, edgelist=arcs, ax=ax, **ARCS[kind], **bend)
-            look = {"color": ARCS[kind]["edge_color"], "linestyle": ARCS[kind]["style"]}
-            ax.plot([], [], linewidth=ARCS[kind]["width"], label=kind, **look)
+    draw_arcs(ax, compared, angles, group)
     for marker, ink, pairs in (
         ("o", "white", [pair for pair in graph if group[pair] is None]),
         ("s", "#08306b", [pair for pair in graph if group[pair] is not None]),
     ):
         ax.plot(*np.array([position[pair] for pair in pairs]).reshape(-1, 2).T, marker, markersize=6,
                 markerfacecolor=ink, markeredgecolor="black", zorder=3)  # fmt: skip
-    texts = {pair: "–".join(shortened_name(listed[point], LONGEST) for point in pair) for pair in graph}
-    draw_labels(ax, texts, angles)
+    draw_labels(ax, {pair: [str(listed[point]) for point in pair] for pair in graph}, angles)
     clashes = len(compared.contradictions)
     ax.set_title(
         f"Comparisons of {len(graph)} pairs, "
@@ -103,6 +92,30 @@ def plot_comparisons(
     )
     ax.legend(fontsize=8, loc="upper center", bbox_to_anchor=(0.5, 0.0), ncols=3, frameon=False)
     return ax
+
+
+def draw_arcs(ax: Any, compared: Comparisons, angles: dict[Any, float], group: dict[Any, int | None]) -> None:
+    """Draw the arcs of each kind in its look, all bent towards the centre, away from the other pairs."""
+    import networkx as nx
+
+    position = {pair: np.array([np.cos(a), np.sin(a)]) for pair, a in angles.items()}
+    removed = set(compared.feedback)
+    arcs: dict[tuple[str, int], list[Any]] = {(kind, sign): [] for kind in ARCS for sign in (1, -1)}
+    for less, more, rows in compared.graph.edges(data="triplets"):
+        inside = group[less] is not None and group[less] == group[more]
+        clockwise = (angles[less] - angles[more]) % (2 * np.pi) < np.pi
+        arcs[list(ARCS)[inside + (rows[0] in removed)], 1 if clockwise else -1].append((less, more))
+    for (kind, look), bend in zip(ARCS.items(), BENDS, strict=True):
+        for sign in (1, -1):
+            style = f"arc3,rad={sign * bend}"
+            if arcs[kind, sign]:
+                nx.draw_networkx_edges(
+                    compared.graph, position, edgelist=arcs[kind, sign], ax=ax, arrowsize=9, node_size=45,
+                    connectionstyle=style, **look,
+                )  # fmt: skip
+        if arcs[kind, 1] or arcs[kind, -1]:
+            legend = {"color": look["edge_color"], "linestyle": look["style"], "linewidth": look["width"]}
+            ax.plot([], [], label=kind, **legend)
 
 
 def groups_of(compared: Comparisons) -> dict[Any, int | None]:
@@ -134,8 +147,17 @@ def angles_of(compared: Comparisons) -> dict[Any, float]:
     return {pair: np.pi / 2 - (k + 0.5) * turn for k, pair in enumerate(places) if pair is not None}
 
 
-def draw_labels(ax: Any, texts: dict[Any, str], angles: dict[Any, float]) -> None:
-    """Write the labels outside the circle, along its radii, and leave room for the longest one."""
+def draw_labels(ax: Any, names: dict[Any, list[str]], angles: dict[Any, float]) -> None:
+    """Write the two names of each pair outside the circle, and set the limits of the axes.
+
+    The names are cut so that the circle stays so large that neighbouring labels do not touch each other.
+    """
+    box = ax.get_window_extent()
+    side = min(box.width, box.height) * 72 / ax.figure.dpi  # points
+    radius = max(len(names) * FONT * SPACED / (2 * np.pi), SMALLEST_RADIUS)
+    fitting = int(((side / 2 - radius - LABEL_AT) / CHARACTER - 1) / 2)  # characters of each of two names
+    longest = min(max(fitting, SHORTEST), LONGEST)
+    texts = {pair: "–".join(shortened_name(n, longest) for n in two) for pair, two in names.items()}
     for pair, text in texts.items():
         a = angles[pair]
         leftwards = np.cos(a) < 0
@@ -144,9 +166,7 @@ def draw_labels(ax: Any, texts: dict[Any, str], angles: dict[Any, float]) -> Non
             textcoords="offset points", fontsize=FONT, va="center", ha="right" if leftwards else "left",
             rotation=np.degrees(a) + 180 * leftwards, rotation_mode="anchor", annotation_clip=False,
         )  # fmt: skip
-    box = ax.get_window_extent()
-    side = min(box.width, box.height) * 72 / ax.figure.dpi  # points
-    longest = LABEL_AT + CHARACTER * max(map(len, texts.values()))
-    reach = 1 / (1 - 2 * min(longest / side, LARGEST_SHARE))
+    room = LABEL_AT + CHARACTER * max(map(len, texts.values()))
+    reach = 1 / (1 - 2 * min(room / side, LARGEST_SHARE))
     ax.set(xlim=(-reach, reach), ylim=(-reach, reach), aspect="equal")
     ax.set_axis_off()
