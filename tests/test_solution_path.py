@@ -8,9 +8,11 @@ import warnings
 import cvxpy as cp
 import numpy as np
 import pytest
+from matplotlib.figure import Figure
 
 import kernelopt as ko
 from formulations import lp_norm
+from kernelopt.figures import draw_weights_along
 from kernelopt.methods.start import start_of
 from kernelopt.structure import Structure
 from tests.every import every
@@ -173,15 +175,33 @@ def test_a_path_is_a_sequence_with_a_table():
 
 
 def test_the_figure_of_a_path_has_a_line_per_kernel():
-    pyplot = pytest.importorskip("matplotlib.pyplot")
     paths = {
         "linear": lp_norm.path(GRAMS, Y, p=[2, 3, 4], method="block-descent"),
         "log": lp_norm.path(GRAMS, Y, C=[0.1, 1, 10], method="block-descent"),
         "names": lp_norm.path(GRAMS, Y, p=[2, np.inf], method="block-descent"),
     }
     for scale, path in paths.items():
-        ax = path.plot()
+        ax = path.plot(Figure().subplots())
         assert np.allclose([line.get_ydata() for line in ax.get_lines()], path.weights.T)
         assert ax.get_xscale() == ("log" if scale == "log" else "linear")
-        pyplot.close(ax.figure)
+        assert [text.get_text() for text in ax.get_legend().get_texts()] == list(path[0].learned[0].names)
     assert [text.get_text() for text in ax.get_xticklabels()] == ["2", "inf"]
+    m = path.weights.shape[1]
+    ax = path.plot(Figure().subplots(), names=map(str, range(m)))
+    assert [text.get_text() for text in ax.get_legend().get_texts()] == [str(k) for k in range(m)]
+    with pytest.raises(ko.InputError, match=rf"one name per kernel \({m}\), got 1 names"):
+        path.plot(names=["a"])
+    bounds = paths["log"].plot_bounds(Figure().subplots())
+    above, below = bounds.get_lines()
+    assert np.array_equal(above.get_ydata(), paths["log"].upper) and bounds.get_xscale() == "log"
+    assert np.array_equal(below.get_ydata(), paths["log"].lower)
+
+
+def test_of_many_kernels_the_largest_have_names():
+    ax = Figure().subplots()
+    weights = np.outer([1.0, 2.0], np.arange(60.0))
+    draw_weights_along(ax, np.array([1.0, 2.0]), weights, [f"kernel {k}" for k in range(60)])
+    names = [text.get_text() for text in ax.get_legend().get_texts()]
+    assert names == ["others", *(f"kernel {k}" for k in range(48, 60))] and len(ax.lines) == 60
+    looks = {(line.get_color(), line.get_linestyle()) for line in ax.lines[48:]}
+    assert len(looks) == 12
