@@ -32,6 +32,7 @@ from kernelopt.errors import (
 from kernelopt.fidelities import Fidelity, as_fidelity
 from kernelopt.grams import Grams, Repair, Repaired, as_grams, repair
 from kernelopt.graphs import diffusion
+from kernelopt.health import KernelReport, kernel_report
 from kernelopt.kernels import (
     Kernel,
     empirical_map,
@@ -143,6 +144,7 @@ __all__ = [
     "InfeasibleError",
     "InputError",
     "Kernel",
+    "KernelReport",
     "KerneloptError",
     "LabelError",
     "Learned",
@@ -204,6 +206,7 @@ __all__ = [
     "hinge",
     "huberized_hinge",
     "identity",
+    "kernel_report",
     "kkt_table",
     "laplacian",
     "linear",

@@ -145,6 +145,13 @@ for title in ("kernels", "centred", "scaled", "spherical", "subset"):
     entry(f"{title}.self_similarity", STACKS[title].self_similarity, X_new=array(X[:2]))
 entry("identity.cross", STACKS["identity"].cross, X_new=thing(X[:2], SEVERAL))  # it counts the points
 entry("identity.self_similarity", STACKS["identity"].self_similarity, X_new=thing(X[:2], SEVERAL))
+entry(
+    "kernel_report",
+    ko.kernel_report,
+    lambda r: r.alignments,
+    grams=array(KS, "NaN entry, infinite entry"),
+    y=vector(Y, f"{DEFAULT}, {CLASSES}, list of text, list of objects"),
+)
 for how in ("clip", "nearest"):
     entry(
         f"repair, {how}",
