@@ -21,7 +21,7 @@ SPACED = 1.25  # the distance of two labels on the circle over the font size
 SMALLEST_RADIUS = 60.0  # points, so that arcs can be seen
 SHORTEST = 4  # characters of the name of a point
 LARGEST_SHARE = 0.35  # of the side, for one label
-BENDS = (0.1, 0.1, 0.3)  # of the kinds of arcs: two arcs between the same pairs are two curves
+BENDS = (0.2, 0.2, 0.4)  # of the kinds of arcs: two arcs between the same pairs are two curves
 SIZE = (6.4, 6.4)  # inches of a new figure
 ARCS: dict[str, dict[str, Any]] = {
     "to the more similar pair": {"edge_color": "0.55", "width": 0.9, "style": "-"},

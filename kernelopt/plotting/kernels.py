@@ -13,7 +13,7 @@ from scipy.spatial.distance import squareform
 from kernelopt.errors import InputError, ShapeError
 from kernelopt.figures import new_axes, shortened_name
 from kernelopt.methods.solution import Learned, Solution
-from kernelopt.validation import Array, Index, as_classes, shown, whole
+from kernelopt.validation import Array, Index, as_classes, as_list, shown, whole
 
 MOST_PIXELS = 400  # of a side of a heat map: larger matrices are averaged over blocks
 MOST_GROUPS = 10  # that are named and separated by lines
@@ -127,7 +127,8 @@ def panels_of(machine: Learned, most: int, names: Sequence[str] | None) -> tuple
     panels = [Panel(machine.kernel, "learned", None)]
     if machine.weights is None or machine.names is None:
         return panels, 0
-    weights, listed = machine.weights, list(machine.names if names is None else names)
+    weights = machine.weights
+    listed = list(machine.names) if names is None else as_list(names, "names", "one name per kernel")
     if len(listed) != weights.size:
         raise InputError(
             f"names must be one name per kernel ({weights.size}), got {len(listed)} names in plot_kernels. "
