@@ -71,8 +71,8 @@ def plot_comparisons(
     listed = list(range(points)) if names is None else as_list(names, "names", "one name per point")
     if len(listed) < points:
         raise InputError(
-            f"names must be one name per point (at least {points}), got {len(listed)} names in "
-            "plot_comparisons. Pass the names of all points in their order."
+            f"names must be one name per point of the triplets (at least {points}), got {len(listed)} names "
+            "in plot_comparisons. Pass the names of all points in their order."
         )
     ax = new_axes(ax, SIZE)
     angles, group = angles_of(compared), groups_of(compared)

@@ -429,7 +429,7 @@ entry(
     lambda **given: plot_kernels(**given, ax=Figure().subplots()),
     lambda ax: None,
     solution=thing(solution()),
-    sort_by=vector(Y, f"{CLASSES}, {DEFAULT}", skips="dates, spans of time"),
+    sort_by=word("labels", DEFAULT),
     most=size(1),
     names=thing(list("abc"), "None, generator, array"),
 )
