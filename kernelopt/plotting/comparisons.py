@@ -21,7 +21,7 @@ SPACED = 1.25  # the distance of two labels on the circle over the font size
 SMALLEST_RADIUS = 60.0  # points, so that arcs can be seen
 SHORTEST = 4  # characters of the name of a point
 LARGEST_SHARE = 0.35  # of the side, for one label
-BENDS = (0.1, 0.1, 0.3)  # of the kinds of arcs: two arcs between the same pairs are two curves
+BENDS = (0.2, 0.2, 0.4)  # of the kinds of arcs: two arcs between the same pairs are two curves
 SIZE = (6.4, 6.4)  # inches of a new figure
 ARCS: dict[str, dict[str, Any]] = {
     "to the more similar pair": {"edge_color": "0.55", "width": 0.9, "style": "-"},
@@ -71,8 +71,8 @@ def plot_comparisons(
     listed = list(range(points)) if names is None else as_list(names, "names", "one name per point")
     if len(listed) < points:
         raise InputError(
-            f"names must be one name per point (at least {points}), got {len(listed)} names in "
-            "plot_comparisons. Pass the names of all points in their order."
+            f"names must be one name per point of the triplets (at least {points}), got {len(listed)} names "
+            "in plot_comparisons. Pass the names of all points in their order."
         )
     ax = new_axes(ax, SIZE)
     angles, group = angles_of(compared), groups_of(compared)

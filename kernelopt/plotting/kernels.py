@@ -13,7 +13,7 @@ from scipy.spatial.distance import squareform
 from kernelopt.errors import InputError, ShapeError
 from kernelopt.figures import new_axes, shortened_name
 from kernelopt.methods.solution import Learned, Solution
-from kernelopt.validation import Array, Index, as_classes, shown, whole
+from kernelopt.validation import Array, Index, as_classes, as_list, shown, whole
 
 MOST_PIXELS = 400  # of a side of a heat map: larger matrices are averaged over blocks
 MOST_GROUPS = 10  # that are named and separated by lines
@@ -22,6 +22,7 @@ TITLE = 30.0  # points above a heat map, for two lines
 TITLE_CHARACTER = 6.5  # points: the width of a character of the title of the figure
 PANEL = 1.7  # inches of a heat map in a new figure
 NARROWEST = 5.0  # inches of a new figure, for the title
+SHORTEST = 8  # characters of the name of a kernel
 GUTTER = 0.1  # of the width of a panel, between panels
 UNLABELLED = "unlabelled"
 
@@ -84,17 +85,7 @@ def plot_kernels(
     order, groups, by = order_of(machine, panels[0].matrix, sort_by)
     rows, columns = arranged(len(panels), 480.0, 360.0)
     ax = new_axes(ax, (max(PANEL * columns + 1.5, NARROWEST), (PANEL + TITLE / 72) * rows + 0.6))
-    frames = frames_in(ax, len(panels))
-    scaled = [scaled_image(panel.matrix, order) for panel in panels]
-    lowest = min(0.0, *(np.floor(10 * image.min()) / 10 for image in scaled))
-    for image, frame, panel in zip(scaled, frames, panels, strict=True):
-        picture = frame.imshow(image, cmap="viridis", vmin=lowest, vmax=1, extent=(0, 1, 1, 0))
-        weight = "" if panel.weight is None else f"\nweight {panel.weight:.3g}"
-        longest = int(width_in_points(frame) / CHARACTER)
-        frame.set_title(shortened_name(panel.name, max(longest, 8)) + weight, fontsize=FONT)
-        frame.set(xticks=[], yticks=[])
-        mark_groups(frame, groups)
-    name_groups(frames[0], groups)
+    picture = draw_panels(frames_in(ax, len(panels)), panels, order, groups)
     ax.set_axis_off()
     ax.figure.colorbar(picture, ax=ax, label="share of the largest entry", shrink=0.8)
     some = f"{len(panels) - 1} of {m}" if len(panels) - 1 < m else f"{m}"
@@ -127,7 +118,8 @@ def panels_of(machine: Learned, most: int, names: Sequence[str] | None) -> tuple
     panels = [Panel(machine.kernel, "learned", None)]
     if machine.weights is None or machine.names is None:
         return panels, 0
-    weights, listed = machine.weights, list(machine.names if names is None else names)
+    weights = machine.weights
+    listed = list(machine.names) if names is None else as_list(names, "names", "one name per kernel")
     if len(listed) != weights.size:
         raise InputError(
             f"names must be one name per kernel ({weights.size}), got {len(listed)} names in plot_kernels. "
@@ -187,6 +179,23 @@ def clustered(K: Array) -> Index:
     if len(K) < 3:
         return np.arange(len(K))
     return np.asarray(leaves_list(linkage(squareform(distances, checks=False), "average")), dtype=np.intp)
+
+
+def draw_panels(
+    frames: Sequence[Any], panels: Sequence[Panel], order: Index, groups: list[tuple[str, int]]
+) -> Any:
+    """Draw the panels in one scale of colours, with titles and groups; return a picture for the colour bar."""
+    images = [scaled_image(panel.matrix, order) for panel in panels]
+    lowest = min(0.0, *(np.floor(10 * image.min()) / 10 for image in images))
+    for image, frame, panel in zip(images, frames, panels, strict=True):
+        picture = frame.imshow(image, cmap="viridis", vmin=lowest, vmax=1, extent=(0, 1, 1, 0))
+        weight = "" if panel.weight is None else f"\nweight {panel.weight:.3g}"
+        longest = max(int(width_in_points(frame) / CHARACTER), SHORTEST)
+        frame.set_title(shortened_name(panel.name, longest) + weight, fontsize=FONT)
+        frame.set(xticks=[], yticks=[])
+        mark_groups(frame, groups)
+    name_groups(frames[0], groups)
+    return picture
 
 
 def scaled_image(K: Array, order: Index) -> Array:

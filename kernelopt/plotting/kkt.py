@@ -61,6 +61,7 @@ def plot_kkt(table: KKT, tol: float = DEFAULT_TOL, ax: Any = None) -> Any:
     ax.axvline(tol, color="0.3", linestyle="--", linewidth=1)
     ax.set_yticks(range(len(rows)), [shortened_name(c.where, LONGEST) for c in rows], fontsize=8)
     ax.set_ylim(max(len(rows), 1) - 0.5, -0.5)
+    ax.tick_params(axis="x", labelsize=8)
     ax.set_xlabel(f"relative residual (dashed line: tolerance {tol:.0e})")
     ax.set_title("Conditions of optimality")
     return ax

@@ -11,12 +11,21 @@ from typing import Any
 import cvxpy as cp
 import networkx as nx
 import numpy as np
+from matplotlib.figure import Figure
 
 import kernelopt as ko
 from formulations import lanckriet, linear_functional, lp_norm, similarity, triplet_lp
 from kernelopt.grams import join
 from kernelopt.methods.registry import METHODS
-from kernelopt.plotting import plot_bounds, plot_duality, plot_weights
+from kernelopt.plotting import (
+    plot_bounds,
+    plot_comparisons,
+    plot_duality,
+    plot_history,
+    plot_kernels,
+    plot_kkt,
+    plot_weights,
+)
 from tests.problems import labels, points, stack, targets
 from tests.validation.careless import (
     CLASSES,
@@ -433,6 +442,36 @@ entry(
     lambda ax: None,
     solutions=thing({"a": solution()}),
     references=thing({"b": 1.0}, "None, dict"),
+)
+entry(
+    "plot_history",
+    lambda solutions, gap: plot_history(solutions, gap=gap, ax=Figure().subplots()),
+    lambda ax: None,
+    solutions=thing({"a": solution()}),
+    gap=flag(True, DEFAULT),
+)
+entry(
+    "plot_kernels",
+    lambda **given: plot_kernels(**given, ax=Figure().subplots()),
+    lambda ax: None,
+    solution=thing(solution()),
+    sort_by=word("labels", DEFAULT),
+    most=size(1),
+    names=thing(list("abc"), "None, generator, array"),
+)
+entry(
+    "plot_kkt",
+    lambda table, tol: plot_kkt(table, tol, ax=Figure().subplots()),
+    lambda ax: None,
+    table=thing(ko.kkt_table(solution())),
+    tol=number(1e-5),
+)
+entry(
+    "plot_comparisons",
+    lambda compared, names: plot_comparisons(compared, names, ax=Figure().subplots()),
+    lambda ax: None,
+    compared=indices(TRIPLETS, named="triplets"),
+    names=thing(list("abcd"), "None"),
 )
 entry(
     "plot_duality",
