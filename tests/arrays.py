@@ -8,16 +8,20 @@ import pytest
 ABSOLUTE, RELATIVE = 1e-12, 1e-6  # the tolerances of pytest where none is given
 
 
+def doubles(value):
+    return isinstance(value, np.ndarray) and value.dtype == np.float64
+
+
 def all_near(approx, actual):
     """Whether an array of doubles is within the tolerances of an `approx`, by the rule of pytest.
 
     False is no answer: for other types, numbers that are not finite, and entries that differ, pytest decides.
     """
     expected = approx.expected
-    if not (isinstance(actual, np.ndarray) and actual.dtype == float):
+    if not doubles(actual):
         return False
     scalar = isinstance(expected, float | int) and not isinstance(expected, bool)
-    if not scalar and not (getattr(expected, "dtype", None) == float and expected.shape == actual.shape):
+    if not scalar and not (doubles(expected) and expected.shape == actual.shape):
         return False
     absolute = ABSOLUTE if approx.abs is None else approx.abs
     relative = approx.rel
