@@ -189,8 +189,7 @@ def test_a_time_limit_bounds_the_whole_call(method):
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("_compiled")
-@pytest.mark.parametrize("times", [1, 2])
-@pytest.mark.parametrize("method", LONG)
+@pytest.mark.parametrize(("method", "times"), [(method, 1 + k % 2) for k, method in enumerate(LONG)])
 def test_control_c_returns_the_best_point(method, times):
     make, options = LONG[method]
     solution, taken = solved_while_pressed(make(), method, 1.0, times, **options)
