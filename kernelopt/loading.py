@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import os
+from typing import Any
 
+from kernelopt.errors import FileError
 from kernelopt.files import read_file, reading
-from kernelopt.methods.saved import SavedSolution, from_contents
+from kernelopt.methods.saved import from_contents
 from kernelopt.validation import as_path
 
 
-def load(path: str | os.PathLike[str]) -> SavedSolution:
-    """Return the solution that `Solution.save` has written to a file.
+def load(path: str | os.PathLike[str]) -> Any:
+    """Return what `save` of a `Solution` or of an estimator has written to a file.
 
     Nothing in the file is executed: numbers are read as numbers, and kernels by `parse_kernel`.
 
@@ -20,14 +22,13 @@ def load(path: str | os.PathLike[str]) -> SavedSolution:
 
     Returns
     -------
-    SavedSolution
+    SavedSolution or estimator
 
     Raises
     ------
-    FileNotFoundError
-        If there is no such file.
     FileError
-        If the file is damaged, foreign, of another kind or of a later version, or an entry of it is wrong.
+        If there is no such file, or it is damaged, foreign, of another kind or of a later version, or an
+        entry of it is wrong.
 
     Examples
     --------
@@ -45,6 +46,15 @@ def load(path: str | os.PathLike[str]) -> SavedSolution:
     True
     """
     target = as_path(path, "path")
-    header, arrays = read_file(target, "solution")
+    if not target.exists():
+        raise FileError(
+            f"path must be a file that `save` has written, got {target}, where there is none. Correct the "
+            "name."
+        )
+    header, arrays = read_file(target, "solution", "estimator")
     with reading(target):
-        return from_contents(header, arrays)
+        if header["kernelopt"] == "solution":
+            return from_contents(header, arrays)
+        from kernelopt.estimators.contents import estimator_from_contents  # importing scikit-learn takes long
+
+        return estimator_from_contents(header, arrays)

@@ -6,6 +6,8 @@ What the rows mean is in `careless.py` beside it, and what is asked of them in `
 from __future__ import annotations
 
 from functools import cache
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import cvxpy as cp
@@ -429,6 +431,19 @@ entry(
     risk=size(0, "None, zero"),
 )
 entry("Risk.at", lambda alpha: risk_at().at(alpha).value, alpha=vector(Y / 2))
+FOLDER = TemporaryDirectory()  # deleted at the end of the process
+EVALUATED = ko.combine(W, ko.Grams.from_kernels([ko.linear(), ko.gaussian(1.0), ko.gaussian(2.0)], X))
+LEARNED = ko.solve(cp.Problem(cp.Minimize(ko.risk(EVALUATED, Y, HINGE)), ko.lp_ball(W, 2)))
+FILE = LEARNED.save(Path(FOLDER.name) / "model.npz")
+entry("load", ko.load, lambda model: model.decision_function(X), path=thing(FILE))
+entry("saved.decision_function", lambda X: ko.load(FILE).decision_function(X), X=array(X, named="X_new"))
+entry(
+    "saved.certify",
+    lambda X, y: ko.load(FILE).certify(X, y),
+    bracket,
+    X=array(X, refuses="float32"),  # other numbers than those of the solve
+    y=vector(Y),
+)
 entry(
     "plot_weights",
     plot_weights,
