@@ -58,11 +58,20 @@ TRIPLETS = np.array([[0, 1, 2], [1, 2, 3]])
 
 KERNELS = [ko.gaussian(1.0), ko.linear()]
 GRAPH = nx.path_graph(N)
+STRINGS = ["GATT", "CATG"]
 NODES = "generator, array, Series"  # any sequence of nodes
 
 for kernel in (ko.gaussian, ko.laplacian):
     entry(kernel.__name__, kernel, lambda k: k(X), width=number(2.0))
 entry("polynomial", ko.polynomial, lambda k: k(X), degree=size(2), offset=number(1.0))
+entry("spectrum", ko.spectrum, lambda k: k(STRINGS), k=size(2))
+entry("weighted_degree", ko.weighted_degree, lambda k: k(STRINGS), d=size(2), shift=size(1, "zero"))
+entry(
+    "spectrum(X, Z)",
+    lambda X, Z: ko.spectrum(2)(X, Z),
+    X=thing(STRINGS, "list of text"),
+    Z=thing(STRINGS, f"{DEFAULT}, list of text"),
+)
 entry("normalized", ko.normalized, kernel=thing(ko.gaussian(1.0)))
 entry(
     "on_columns",
@@ -72,6 +81,7 @@ entry(
     columns=indices([0, 1], named="column"),
 )
 entry("per_feature", ko.per_feature, kernels=thing([ko.gaussian(1.0)], named="kernel"), d=size(3))
+entry("parse_kernel", ko.parse_kernel, text=word("gaussian(1.0)"))
 entry("kernel(X)", lambda X: ko.gaussian(1.0)(X), X=array(X))
 entry("kernel(X, Z)", lambda X, Z: ko.gaussian(1.0)(X, Z), X=array(X, named="Z"), Z=array(X, DEFAULT))
 entry("kernel.diagonal", lambda X: ko.polynomial().diagonal(X), X=array(X))
@@ -144,6 +154,22 @@ for title in ("kernels", "centred", "scaled", "spherical", "subset"):
     entry(f"{title}.self_similarity", STACKS[title].self_similarity, X_new=array(X[:2]))
 entry("identity.cross", STACKS["identity"].cross, X_new=thing(X[:2], SEVERAL))  # it counts the points
 entry("identity.self_similarity", STACKS["identity"].self_similarity, X_new=thing(X[:2], SEVERAL))
+entry(
+    "kernel_report",
+    ko.kernel_report,
+    lambda r: r.alignments,
+    grams=array(KS, "NaN entry, infinite entry"),
+    y=vector(Y, f"{DEFAULT}, {CLASSES}, list of text, list of objects"),
+)
+for how in ("clip", "nearest"):
+    entry(
+        f"repair, {how}",
+        lambda grams, how=how: ko.repair(grams, how),
+        lambda r: np.array(r.grams),
+        grams=array(KS),
+    )
+entry("repair, how", lambda how: ko.repair(KS, how), lambda r: np.array(r.grams), how=word("flip"))
+entry("repair(...).transform", ko.repair(KS, "flip").transform, cross=array(KS[:, :2]))
 entry("join, parts", lambda parts: join(parts), np.asarray, parts=thing([(2.0, STACKS["array"])]))
 entry(
     "join",
