@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 import warnings
 from functools import cache
+from itertools import pairwise
 
 import cvxpy as cp
 import numpy as np
@@ -13,7 +14,7 @@ from matplotlib.figure import Figure
 
 import kernelopt as ko
 from formulations import lp_norm
-from kernelopt.figures import draw_weights_along
+from kernelopt.figures import draw_weights_along, values_axis
 from kernelopt.methods.start import start_of
 from kernelopt.structure import Structure
 from tests.every import every
@@ -201,6 +202,16 @@ def test_the_figure_of_a_path_has_a_line_per_kernel():
     above, below = bounds.get_lines()
     assert np.array_equal(above.get_ydata(), paths["log"].upper) and bounds.get_xscale() == "log"
     assert np.array_equal(below.get_ydata(), paths["log"].lower)
+
+
+def test_texts_of_values_do_not_touch_each_other():
+    figure = Figure(layout="constrained")
+    ax = figure.subplots()
+    values = [*np.linspace(1, 2, 39), np.inf]
+    assert values_axis(ax, "p", values, [f"{v:.3f}" for v in values]).tolist() == list(range(40))
+    figure.canvas.draw()
+    boxes = [label.get_window_extent() for label in ax.get_xticklabels()]
+    assert len(boxes) > 5 and not any(a.overlaps(b) for a, b in pairwise(boxes))
 
 
 def test_of_many_kernels_the_largest_have_names():

@@ -12,6 +12,7 @@ COLOURS = ("#000000", "#e69f00", "#0072b2", "#56b4e9", "#d55e00", "#cc79a7", "#0
 DASHES = ("-", "--", "-.", ":")
 MARKERS = ("o", "s", "^", "D", "v")
 LONGEST_NAME = 28  # characters of a name next to a figure
+ROW_HEIGHT = 0.19  # inches of a new figure for each row with a label
 LONG_NUMBER = re.compile(r"\d+\.\d{4,}(?:e[+-]?\d+)?")
 ARGUMENT = re.compile(r"\b[A-Za-z_]\w*=")  # of a call, as in width=
 LINE_HEIGHT = 1.3  # of a line of text over its font size
@@ -40,6 +41,11 @@ def new_axes(ax: Any, size: tuple[float, float] | None = None) -> Any:
     from matplotlib import pyplot
 
     return pyplot.subplots(figsize=size, layout="constrained")[1]
+
+
+def tall(rows: int) -> tuple[float, float]:
+    """Return the size in inches of a new figure in which the labels of so many rows do not touch."""
+    return 7.0, max(4.8, 1.9 + ROW_HEIGHT * rows)
 
 
 def look(i: int) -> dict[str, Any]:

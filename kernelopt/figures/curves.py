@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelopt.figures.axes import look, shortened_name
+from kernelopt.figures.axes import labels_step, look, shortened_name
 
 Floats: TypeAlias = NDArray[np.float64]
 
@@ -19,6 +19,7 @@ OTHERS = {"color": "0.8", "linewidth": 0.8, "zorder": 1}
 FEW = 12  # points up to which each is marked, and lines up to which the legend names all
 SHADE = {"color": "0.85", "linewidth": 0}
 LOGARITHMIC = 20.0  # ratio of the largest to the smallest value from which the axis is logarithmic
+CHARACTER = 4.6  # points: the width of a character of the texts of values
 SMALLEST_GAP = 1e-16  # that is drawn: smaller ones are rounding, and zero has no logarithm
 SMALLEST_SECONDS = 1e-9  # of a report on a logarithmic axis
 
@@ -95,12 +96,14 @@ def values_axis(ax: Any, name: str, values: Sequence[Any], texts: Sequence[str])
     """Set the horizontal axis of the values of a parameter; return where they stand.
 
     The axis is logarithmic where the values are positive numbers of different magnitude. Values that are
-    infinite or no numbers stand at equal distances, with their texts.
+    infinite or no numbers stand at equal distances, with their texts as far as there is room.
     """
     ax.set_xlabel(name)
     if not all(isinstance(v, Real) and np.isfinite(float(v)) for v in values):
         x = np.arange(float(len(values)))
-        ax.set_xticks(x, [shortened_name(text) for text in texts], fontsize=8)
+        names = [shortened_name(text) for text in texts]
+        step = labels_step(ax, x.size, CHARACTER * (2 + max(map(len, names))))
+        ax.set_xticks(x[::step], names[::step], fontsize=8)
         return x
     x = np.array(values, dtype=float)
     if x.min() > 0 and x.max() > LOGARITHMIC * x.min():

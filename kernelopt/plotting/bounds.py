@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from kernelopt.errors import InputError
-from kernelopt.figures import new_axes, shortened_name
+from kernelopt.figures import new_axes, shortened_name, tall
 from kernelopt.methods.solution import Solution
 from kernelopt.plotting.arguments import check_solutions
 from kernelopt.validation import as_float_array, shown
@@ -17,6 +17,7 @@ SMALLEST_GAP = 1e-12  # that is written: smaller gaps are rounding, and zero has
 CARETLEFT, CARETRIGHT = 4, 5  # matplotlib's names for markers that are centred at their tips
 TEXT_BOX = {"facecolor": "white", "edgecolor": "none", "alpha": 0.8, "pad": 0.5}  # behind text on a line
 LEFT_ROOM, RIGHT_ROOM = 0.05, 0.35  # of the range of the values, beside it; the texts are at the right
+LONGEST = 40  # characters of the name of a reference
 DASHES = ("--", ":", "-.")
 
 
@@ -45,7 +46,7 @@ def plot_bounds(
     """
     check_solutions(solutions, "plot_bounds", Solution)
     lines = {} if references is None else as_references(references)
-    ax = new_axes(ax)
+    ax = new_axes(ax, tall(len(solutions)))
     known = [v for s in solutions.values() for v in (s.lower, s.upper) if np.isfinite(v)]
     ends = (min(0.0, *known, *lines.values(), 0.0), max(0.0, *known, *lines.values(), 0.0))
     reach = (ends[1] - ends[0]) or 1.0
@@ -54,7 +55,7 @@ def plot_bounds(
         draw_row(ax, row, solution, left, right)
     for i, (label, value) in enumerate(lines.items()):
         look = {"linestyle": DASHES[i % len(DASHES)], "color": str(0.2 + 0.2 * (i // len(DASHES) % 3))}
-        ax.axvline(value, linewidth=1, label=f"{shortened_name(label)}: {value:.3g}", **look)
+        ax.axvline(value, linewidth=1, label=f"{shortened_name(label, LONGEST)}: {value:.3g}", **look)
     ax.set_xlim(left, right)
     ax.set_yticks(range(len(solutions)), [shortened_name(label) for label in solutions], fontsize=8)
     ax.invert_yaxis()

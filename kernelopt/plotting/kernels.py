@@ -184,7 +184,7 @@ def clustered(K: Array) -> Index:
 def draw_panels(
     frames: Sequence[Any], panels: Sequence[Panel], order: Index, groups: list[tuple[str, int]]
 ) -> Any:
-    """Draw the panels in one scale of colours, with titles and groups; return a picture for the colour bar."""
+    """Draw the panels in one scale of colours, with titles and groups; return one of the pictures."""
     images = [scaled_image(panel.matrix, order) for panel in panels]
     lowest = min(0.0, *(np.floor(10 * image.min()) / 10 for image in images))
     for image, frame, panel in zip(images, frames, panels, strict=True):

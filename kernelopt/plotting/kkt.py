@@ -10,12 +10,11 @@ import numpy as np
 from kernelopt.duality import KKT
 from kernelopt.duality.conditions import Condition
 from kernelopt.errors import InputError
-from kernelopt.figures import new_axes, shortened_name
+from kernelopt.figures import new_axes, shortened_name, tall
 from kernelopt.methods import DEFAULT_TOL
 from kernelopt.validation import positive, shown
 
 LONGEST = 40  # characters of the name of a condition
-ROW_HEIGHT = 0.19  # inches of a new figure for each row
 SMALLEST_EXPONENT = -17  # of the axis: residuals below 1e-17 are drawn at its left end, as zero is
 LARGEST_EXPONENT = 17  # larger residuals are drawn at the right end, as infinity is
 WITHIN, BEYOND = "#08306b", "#e6760a"  # dark and light
@@ -51,7 +50,7 @@ def plot_kkt(table: KKT, tol: float = DEFAULT_TOL, ax: Any = None) -> Any:
             "kernelopt.kkt_table(solution)."
         )
     tol, rows = positive(tol, "tol"), table.conditions
-    ax = new_axes(ax, (7.5, 1.9 + ROW_HEIGHT * max(len(rows), 8)))
+    ax = new_axes(ax, tall(len(rows)))
     left, right = limits([c.relative for c in rows if not c.why_not], tol)
     ax.set_xscale("log")
     ax.set_xlim(left / 3, right * 3)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from kernelopt.errors import InputError
-from kernelopt.figures import labels_step, new_axes, shortened_name
+from kernelopt.figures import labels_step, new_axes, shortened_name, tall
 from kernelopt.methods.solution import Learned, Solution, weights_of
 from kernelopt.plotting.arguments import check_solutions
 from kernelopt.validation import Array, as_list
@@ -17,7 +17,7 @@ SMALLEST_SHARE = 0.005  # of the largest weight that is written: it is rounded t
 DARK = 0.6  # share of the largest weight above which a cell is dark, and its number white
 SMALLEST_WEIGHT = 1e-300  # denominator of the shares, for weights that are all zero
 MAX_NUMBERED = 16  # columns: with more of them no number fits into a cell
-TALL = 10  # rows up to which a label has two lines
+TWO_LINES = 10  # rows up to which a label has two lines
 FONT = 8
 UNIQUENESS = {True: "unique", False: "not unique", None: "uniqueness unknown"}
 
@@ -66,7 +66,7 @@ def plot_weights(
             "kernels in their order."
         )
     shares = np.array([row / max(float(np.abs(row).max()), SMALLEST_WEIGHT) for row in rows])
-    ax = new_axes(ax)
+    ax = new_axes(ax, tall(len(rows)))
     draw_cells(ax, shares)
     step = labels_step(ax, m, FONT)
     if listed is None:
@@ -77,7 +77,7 @@ def plot_weights(
         ax.set_xticks(
             range(0, m, step), texts, rotation=40, ha="right", rotation_mode="anchor", fontsize=FONT
         )
-    between = "\n" if len(rows) <= TALL else ", "
+    between = "\n" if len(rows) <= TWO_LINES else ", "
     ax.set_yticks(range(len(rows)), [row_label(*row, between) for row in solutions.items()], fontsize=FONT)
     ax.set_title("Kernel weights")
     return ax
