@@ -227,7 +227,7 @@ def test_the_derivations_of_the_catalogue_are_valid_latex(name):
 @pytest.mark.slow
 @every("turn, name", enumerate([*PROBLEMS, *RISKS]))
 def test_any_problem_is_derived_in_valid_latex_and_every_step_holds(turn, name):
-    """mathtext, slow with long formulas, reads every second derivation, and the other problems as displayed."""
+    """mathtext, which is slow, reads every second derivation, and the other problems as displayed."""
     problem, dual = pair(name)
     found = ko.derive(problem, random_state=1)
     assert [step.title for step in found.steps if step.residual > TOLERANCE] == []
