@@ -42,6 +42,7 @@ from kernelopt.kernels import (
     linear,
     normalized,
     on_columns,
+    parse_kernel,
     per_feature,
     polynomial,
     spectrum,
@@ -63,6 +64,7 @@ from kernelopt.language import (
     triplet_gains,
     triplet_hinge,
 )
+from kernelopt.loading import load
 from kernelopt.losses import (
     Loss,
     epsilon_insensitive,
@@ -111,7 +113,7 @@ from kernelopt.validation import (
 
 __version__ = "0.1.0"
 
-_LAZY = ("extend", "plotting", "testing")  # modules that few need or that take long to import
+_LAZY = ("estimators", "extend", "plotting", "testing")  # modules that few need or that take long to import
 
 
 def __getattr__(name: str) -> object:
@@ -209,6 +211,7 @@ __all__ = [
     "kkt_table",
     "laplacian",
     "linear",
+    "load",
     "logistic",
     "lp_ball",
     "lp_length",
@@ -217,6 +220,7 @@ __all__ = [
     "one_class",
     "one_of",
     "p_norm",
+    "parse_kernel",
     "path",
     "per_feature",
     "polynomial",

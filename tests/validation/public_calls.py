@@ -6,17 +6,28 @@ What the rows mean is in `careless.py` beside it, and what is asked of them in `
 from __future__ import annotations
 
 from functools import cache
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import cvxpy as cp
 import networkx as nx
 import numpy as np
+from matplotlib.figure import Figure
 
 import kernelopt as ko
 from formulations import lanckriet, linear_functional, lp_norm, similarity, triplet_lp
 from kernelopt.grams import join
 from kernelopt.methods.registry import METHODS
-from kernelopt.plotting import plot_bounds, plot_duality, plot_weights
+from kernelopt.plotting import (
+    plot_bounds,
+    plot_comparisons,
+    plot_duality,
+    plot_history,
+    plot_kernels,
+    plot_kkt,
+    plot_weights,
+)
 from tests.problems import labels, points, stack, targets
 from tests.validation.careless import (
     CLASSES,
@@ -72,6 +83,7 @@ entry(
     columns=indices([0, 1], named="column"),
 )
 entry("per_feature", ko.per_feature, kernels=thing([ko.gaussian(1.0)], named="kernel"), d=size(3))
+entry("parse_kernel", ko.parse_kernel, text=word("gaussian(1.0)"))
 entry("kernel(X)", lambda X: ko.gaussian(1.0)(X), X=array(X))
 entry("kernel(X, Z)", lambda X, Z: ko.gaussian(1.0)(X, Z), X=array(X, named="Z"), Z=array(X, DEFAULT))
 entry("kernel.diagonal", lambda X: ko.polynomial().diagonal(X), X=array(X))
@@ -419,6 +431,19 @@ entry(
     risk=size(0, "None, zero"),
 )
 entry("Risk.at", lambda alpha: risk_at().at(alpha).value, alpha=vector(Y / 2))
+FOLDER = TemporaryDirectory()  # deleted at the end of the process
+EVALUATED = ko.combine(W, ko.Grams.from_kernels([ko.linear(), ko.gaussian(1.0), ko.gaussian(2.0)], X))
+LEARNED = ko.solve(cp.Problem(cp.Minimize(ko.risk(EVALUATED, Y, HINGE)), ko.lp_ball(W, 2)))
+FILE = LEARNED.save(Path(FOLDER.name) / "model.npz")
+entry("load", ko.load, lambda model: model.decision_function(X), path=thing(FILE))
+entry("saved.decision_function", lambda X: ko.load(FILE).decision_function(X), X=array(X, named="X_new"))
+entry(
+    "saved.certify",
+    lambda X, y: ko.load(FILE).certify(X, y),
+    bracket,
+    X=array(X, refuses="float32"),  # other numbers than those of the solve
+    y=vector(Y),
+)
 entry(
     "plot_weights",
     plot_weights,
@@ -432,6 +457,36 @@ entry(
     lambda ax: None,
     solutions=thing({"a": solution()}),
     references=thing({"b": 1.0}, "None, dict"),
+)
+entry(
+    "plot_history",
+    lambda solutions, gap: plot_history(solutions, gap=gap, ax=Figure().subplots()),
+    lambda ax: None,
+    solutions=thing({"a": solution()}),
+    gap=flag(True, DEFAULT),
+)
+entry(
+    "plot_kernels",
+    lambda **given: plot_kernels(**given, ax=Figure().subplots()),
+    lambda ax: None,
+    solution=thing(solution()),
+    sort_by=word("labels", DEFAULT),
+    most=size(1),
+    names=thing(list("abc"), "None, generator, array"),
+)
+entry(
+    "plot_kkt",
+    lambda table, tol: plot_kkt(table, tol, ax=Figure().subplots()),
+    lambda ax: None,
+    table=thing(ko.kkt_table(solution())),
+    tol=number(1e-5),
+)
+entry(
+    "plot_comparisons",
+    lambda compared, names: plot_comparisons(compared, names, ax=Figure().subplots()),
+    lambda ax: None,
+    compared=indices(TRIPLETS, named="triplets"),
+    names=thing(list("abcd"), "None"),
 )
 entry(
     "plot_duality",
