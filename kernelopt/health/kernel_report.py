@@ -22,6 +22,7 @@ MAX_NUMBERED = 16  # kernels: with more of them no number fits into a cell of th
 DARK = 0.6  # share of the scale of colours above which a cell is dark, and its number white
 LONGEST_NAME = 36  # characters of a name in the table
 FONT = 8
+DIGIT = 0.65  # width of a digit over the size of its font, about
 HEADER = ("asymmetry", "min λ / max |λ|", "effective rank", "scale", "trace")
 ESTIMATED = "The smallest eigenvalues are estimates from above, by the method of Lanczos."
 
@@ -122,10 +123,11 @@ class KernelReport:
         low = -1.0 if (cells < 0).any() else 0.0
         picture = ax.imshow(np.ma.masked_invalid(cells), cmap="Blues", vmin=low, vmax=1.0, aspect="auto")
         ax.set_facecolor("0.85")  # cells without a number
-        step = labels_step(ax, m, FONT)
-        at = [*range(0, m, step), *range(m, len(labels))]
-        ax.set_xticks(at, [str(i) if i < m else "y" for i in at], fontsize=FONT)
-        ax.set_yticks(at, [labels[i] for i in at], fontsize=FONT)
+        wide = FONT * DIGIT * (len(str(m)) + 1)  # of a number and a space
+        across = [*range(0, m, labels_step(ax, m, wide)), *range(m, len(labels))]
+        down = [*range(0, m, labels_step(ax, m, FONT, horizontal=False)), *range(m, len(labels))]
+        ax.set_xticks(across, [str(i) if i < m else "y" for i in across], fontsize=FONT)
+        ax.set_yticks(down, [labels[i] for i in down], fontsize=FONT)
         if m <= MAX_NUMBERED:
             for (i, j), value in np.ndenumerate(cells):
                 ink = "white" if (value - low) / (1 - low) > DARK else "black"
