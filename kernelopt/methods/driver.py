@@ -258,6 +258,7 @@ def solution_at(structure: Structure, best: Result, control: Control, tried: Seq
         build_time=outcome.build_time,
         solve_time=max(0.0, control.seconds - control.certify_seconds - outcome.build_time),
         certify_time=control.certify_seconds,
+        tol=control.tol,
         ended_by_caller=control.ended_by_caller,
         problem=structure.problem,
     )
@@ -280,6 +281,6 @@ def advice(structure: Structure, best: Result, control: Control, tried: Sequence
     why = f"The method ended because {best.stopped}. " if best.stopped else ""
     if control.ended_by_caller:
         return why.strip()
-    others = [repr(name) for name in control.alternatives if name not in tried]
+    others = [repr(name) for name in control.alternatives() if name not in tried]
     also = f" Methods that apply too, the fastest first: {', '.join(others[:SHOWN])}." if others else ""
     return f"{why}{best.outcome.remedy}{also}"
