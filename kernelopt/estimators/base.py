@@ -25,8 +25,8 @@ from kernelopt.kernels import Kernel
 from kernelopt.methods.solution import Solution
 from kernelopt.validation import Array, Index, as_float_array, shown
 
-MATRIX_BYTES = 16
-"""Bytes of an entry of a centred kernel while it is learned: the kernel itself and its centred form."""
+MATRICES = 2
+"""Matrices of each kernel that are in memory while it is centred: the kernel itself and its centred form."""
 
 LISTED = 3  # places of bad entries that a message names
 
@@ -221,19 +221,17 @@ def is_stack(X: Any) -> bool:
 def centred(grams: Grams) -> Grams:
     """Return the kernels of the centred features where their matrices fit into the memory of caches.
 
-    A machine with an intercept is the same for both. Its dual variables sum to zero, so that only the
-    intercept differs, by `centring_shift`. The centred kernels have small entries where wide kernels
-    are nearly constant, and methods that round them to float32 then reach a smaller gap.
+    A machine with an intercept is the same for both: its dual variables sum to zero, so that only the
+    intercept differs, by `centring_shift`. Where wide kernels are nearly constant, the centred ones have
+    small entries, and methods that round them to float32 then reach a smaller gap.
     """
     m, n, _ = grams.shape
-    return grams.center() if MATRIX_BYTES * m * n * n <= CACHE_BYTES else grams
+    return grams.center() if 8 * MATRICES * m * n * n <= CACHE_BYTES else grams
 
 
 def centring_shift(grams: Grams, used: Grams, weights: Array, alpha: Array) -> float:
     """Return the intercept with `grams` minus that with `used`, which are the same or `centred(grams)`."""
-    if used is grams:
-        return 0.0
-    return -float(weights @ (grams.row_means[:, : alpha.size] @ alpha))
+    return 0.0 if used is grams else -float(weights @ (grams.row_means @ alpha))
 
 
 def distinct(samples: Array | KernelStack, y: Array, weights: Array) -> tuple[Index, Array]:
