@@ -48,7 +48,7 @@ class TripletKernel(KernelTransformer):
     weights_ : array of shape (m,)
         Of any sign.
     ridge_ : float
-        The weight of the identity matrix, which is part of the learned training matrix and not of `transform`.
+        The weight of the identity matrix: part of the learned training matrix, and not of `transform`.
     triplets_ : array of shape (T, 3)
         The comparisons that were used.
     kernel_names_, kernels_, certificate_, dual_gap_, n_iter_, history_, solution_, n_features_in_
