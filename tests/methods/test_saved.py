@@ -152,6 +152,26 @@ def test_a_trace_with_a_ridge_and_two_risks_with_prices_are_proved_again(path):
         model.certify(X, Y)
 
 
+def test_any_problem_that_is_built_again_is_proved_at_the_saved_point(path):
+    def elastic_net():
+        theta = cp.Variable(3, nonneg=True)
+        price = cp.sum(theta) + cp.sum_squares(theta)
+        return cp.Problem(cp.Minimize(ko.risk(ko.combine(theta, BASE), Y, ko.hinge()) + 0.1 * price))
+
+    solution = ko.solve(elastic_net())
+    saved = ko.load(solution.save(path))
+    np.testing.assert_allclose(
+        saved.decision_function(Z), solution.decision_function(BASE.cross(Z)), rtol=0, atol=1e-12
+    )
+    with pytest.raises(ko.MethodError, match=r"no sum of .*kernelopt\.certify\(problem, saved\)"):
+        saved.certify(X, Y)
+    again = ko.certify(elastic_net(), saved)
+    assert again.gap <= 1e-5
+    assert again.lower == pytest.approx(solution.lower, rel=1e-9)
+    with pytest.raises(ko.InputError, match=r"variables of shapes \[\(3,\)\], got .*\[\(2,\)\]"):
+        ko.certify(ball(FORMS["subset"], ko.hinge()), saved)
+
+
 def test_a_solution_without_its_problem_predicts_and_says_why_it_is_not_proved(path):
     model = ko.load(replace(solved("plain"), problem=None).save(path))
     assert model.decision_function(Z).shape == (5,)
