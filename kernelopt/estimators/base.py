@@ -23,10 +23,11 @@ from kernelopt.grams import Grams
 from kernelopt.grams.caching import CACHE_BYTES
 from kernelopt.kernels import Kernel
 from kernelopt.methods.solution import Solution
+from kernelopt.numerics.factors import RANK_TOLERANCE
 from kernelopt.validation import Array, Index, as_float_array, shown
 
-MATRIX_BYTES = 16
-"""Bytes of an entry of a centred kernel while it is learned: the kernel itself and its centred form."""
+MATRICES = 2
+"""Matrices of each kernel that are in memory while it is centred: the kernel itself and its centred form."""
 
 LISTED = 3  # places of bad entries that a message names
 
@@ -204,22 +205,25 @@ def is_stack(X: Any) -> bool:
     return isinstance(X, KernelStack) or getattr(X, "ndim", None) == 3
 
 
-def centred(grams: Grams) -> Grams:
-    """Return the kernels of the centred features where their matrices fit into the memory of caches.
+def centred(grams: Grams) -> tuple[Grams, Array]:
+    """Return the kernels k(x, z) - s(x) - s(z) of the centred features, and s, shape (m, n).
 
-    A machine with an intercept is the same for both. Its dual variables sum to zero, so that only the
-    intercept differs, by `centring_shift`. The centred kernels have small entries where wide kernels
-    are nearly constant, and methods that round them to float32 then reach a smaller gap.
+    A machine with an intercept is the same for both: its dual variables sum to zero, so that only the
+    intercept differs, by the sum of weights_m s_m(x_i) alpha_i. Where wide kernels are nearly constant, the
+    centred ones have small entries, and methods that round them to float32 then reach a smaller gap. Kernels
+    that do not fit into the memory of caches are returned themselves, and s = 0.
     """
     m, n, _ = grams.shape
-    return grams.center() if MATRIX_BYTES * m * n * n <= CACHE_BYTES else grams
-
-
-def centring_shift(grams: Grams, used: Grams, weights: Array, alpha: Array) -> float:
-    """Return the intercept with `grams` minus that with `used`, which are the same or `centred(grams)`."""
-    if used is grams:
-        return 0.0
-    return -float(weights @ (grams.row_means[:, : alpha.size] @ alpha))
+    if MATRICES * 8 * m * n * n > CACHE_BYTES:
+        return grams, np.zeros((m, n))
+    s: Array = grams.row_means - grams.row_means.mean(axis=1, keepdims=True) / 2
+    stack = np.empty(grams.shape)
+    for i, K in enumerate(grams):
+        np.subtract(K, np.add.outer(s[i], s[i]), out=stack[i])
+        if np.abs(stack[i]).max() <= RANK_TOLERANCE * np.abs(K).max():
+            stack[i] = 0.0  # a constant kernel: what is left are rounding errors, which may be indefinite
+    stack.flags.writeable = False  # then `from_array` need not copy it
+    return Grams.from_array(stack, grams.names), s
 
 
 def distinct(samples: Array | KernelStack, y: Array, weights: Array) -> tuple[Index, Array]:

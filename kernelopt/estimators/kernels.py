@@ -13,7 +13,7 @@ from kernelopt.errors import InputError, ShapeError
 from kernelopt.estimators.dictionary import Dictionary
 from kernelopt.estimators.precomputed import KernelStack
 from kernelopt.grams import Grams
-from kernelopt.grams.caching import pieces
+from kernelopt.grams.caching import all_cached, pieces
 from kernelopt.grams.distances import distances
 from kernelopt.grams.evaluated import groups, is_moderate
 from kernelopt.grams.normalized import KnownConstants, ScaledStorage
@@ -177,9 +177,12 @@ def scaled_by(grams: Grams, normalize: str, weights: Array) -> tuple[Grams, Arra
     """
     if normalize not in ("multiplicative", "trace"):
         return grams, np.ones(len(grams))
+    if all_cached(grams.shape):
+        for _ in grams:  # each kernel is evaluated once, and is then taken from the cache
+            pass
     shares = weights / weights.sum()
     means = grams.diagonals @ shares
-    c = means - grams.forms(shares) if normalize == "multiplicative" else means
+    c = means - grams.apply(shares) @ shares if normalize == "multiplicative" else means
     for i in np.flatnonzero(~((c > RANK_TOLERANCE * means) & (means > 0)))[:1]:
         raise InputError(
             f"{grams.names[i]} must vary between the training samples, got variance {c[i]:.3g} at mean "

@@ -8,7 +8,7 @@ from typing import Any
 import cvxpy as cp
 import numpy as np
 
-from kernelopt.estimators.base import KernelEstimator, centred, centring_shift
+from kernelopt.estimators.base import KernelEstimator, centred
 from kernelopt.grams import Grams
 from kernelopt.language import combine, lp_ball, risk
 from kernelopt.losses import Loss
@@ -44,19 +44,16 @@ class MKLEstimator(KernelEstimator):
             Whether there is one problem, the least sum of the k risks, or one problem for each.
         """
         intercept = all(loss.default_bias for _, loss in tasks)
-        used = centred(grams) if intercept else grams
+        used, origin = centred(grams) if intercept else (grams, np.zeros((len(grams), grams.n_points)))
         groups = [list(tasks)] if shared else [[task] for task in tasks]
         solutions = [self.solve(used, group) for group in groups]
         machines = [machine for solution in solutions for machine in solution.learned]
         weights = [np.asarray(machine.weights) for machine in machines]
-        shifts = [
-            centring_shift(grams, used, w, machine.alpha)
-            for w, machine in zip(weights, machines, strict=True)
-        ]
+        shifts = [w @ (origin @ machine.alpha) for w, machine in zip(weights, machines, strict=True)]
         self.keep_solutions(solutions)
         self.keep_machines(
             np.stack([machine.alpha for machine in machines]),
-            np.array([machine.intercept for machine in machines]) + shifts,
+            np.array([machine.intercept for machine in machines]) - shifts,
             weights[0] if shared else np.stack(weights),
             rows,
         )

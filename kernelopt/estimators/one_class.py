@@ -156,8 +156,8 @@ class OneClassMKL(OutlierMixin, MKLEstimator):
         while above > 0:
             if low - smallest > np.log(LARGEST_FACTOR):
                 raise ParameterError(
-                    f"nu must be reached at some C, got {nu:g} for {len(weights)} samples: the dual variables "
-                    f"do not fall below the share {nu * np.exp(above):.3g}. Choose a larger nu."
+                    f"nu must be reached at some C, got {nu:g} for {len(weights)} samples: the sum of alpha "
+                    f"does not fall below the share {nu * np.exp(above):.3g}. Choose a larger nu."
                 )
             # The sum of the dual variables increases with C: their share at C exp(above) is at least nu.
             high = low + above + BEYOND
