@@ -57,6 +57,10 @@ class TrainedKernels(ABC):
         """
 
     @abstractmethod
+    def grams(self, samples: Any) -> Grams:
+        """Return the normalised kernels on training samples, with the known constants."""
+
+    @abstractmethod
     def only(self, points: Index) -> TrainedKernels:
         """Return the kernels with some of the training points, such as the support points."""
 
@@ -83,6 +87,10 @@ class PointKernels(TrainedKernels):
         return weighted_kernel(
             self.kernels, np.asarray(weights) / self.constants, self.dictionary.points(X), self.points
         )
+
+    def grams(self, samples: Any) -> Grams:
+        grams = Grams.from_kernels(self.kernels, self.dictionary.points(samples))
+        return Grams(ScaledStorage(grams.storage, KnownConstants(self.constants)))
 
     def only(self, points: Index) -> PointKernels:
         return replace(self, points=self.points[points])
@@ -139,6 +147,10 @@ class StackKernels(TrainedKernels):
                 "normalize='none'."
             )
         return array
+
+    def grams(self, samples: Any) -> Grams:
+        grams = (samples.spherical() if self.spherical else samples).gram()
+        return Grams(ScaledStorage(grams.storage, KnownConstants(self.constants)))
 
     def only(self, points: Index) -> StackKernels:
         return replace(self, kept=self.kept[points])

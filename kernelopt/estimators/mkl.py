@@ -45,6 +45,7 @@ class MKLEstimator(KernelEstimator):
         """
         intercept = all(loss.default_bias for _, loss in tasks)
         used, origin = centred(grams) if intercept else (grams, np.zeros((len(grams), grams.n_points)))
+        self._centred = used is not grams
         groups = [list(tasks)] if shared else [[task] for task in tasks]
         solutions = [self.solve(used, group) for group in groups]
         machines = [machine for solution in solutions for machine in solution.learned]

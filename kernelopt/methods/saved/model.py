@@ -185,7 +185,7 @@ class SavedSolution:
                 f"got another one in certify: {self.proof}. Build the problem again, and call "
                 "kernelopt.certify(problem, saved)."
             )
-        return self.proof.certificate(X, y, self.certificate.alphas)
+        return self.proof.certificate(*self.proof.reader(X), y, self.certificate.alphas)
 
     def point_in(self, problem: cp.Problem) -> dict[cp.Variable, Array]:
         """Return the saved values of the variables of a problem that is built as the one that was solved.
@@ -218,7 +218,8 @@ class SavedSolution:
 def contents(solution: Solution | SavedSolution, *, machines: bool = True) -> Contents:
     """Return what a file keeps of a solution: JSON, and arrays by name.
 
-    Without `machines` it is the certificate with its proof, for an estimator, which keeps its own machines.
+    Without `machines` it is the certificate with its proof, for an estimator, which keeps its own machines
+    and a checksum of its own data.
 
     Raises
     ------
@@ -239,7 +240,7 @@ def contents(solution: Solution | SavedSolution, *, machines: bool = True) -> Co
         headers.append(header)
         arrays |= {f"machine.{k}.{name}": array for name, array in of_machine.items()}
     certificate = solution.certificate
-    proof = proof_file.written(solution.problem, certificate, stacks)
+    proof = proof_file.written(solution.problem, certificate, stacks, checked=machines)
     if not isinstance(proof, str):
         arrays |= {f"proof.{name}": array for name, array in proof[1].items()}
     arrays |= stacks.arrays

@@ -52,8 +52,13 @@ def loss_name(loss: Loss) -> str | None:
     return next((name for name, kind in classes.items() if kind is type(loss)), None)
 
 
-def written(problem: cp.Problem | None, certificate: Certificate, stacks: StackWriter) -> Contents | str:
-    """Return what a file keeps of the proof of a certificate, or the reason why nothing is kept."""
+def written(
+    problem: cp.Problem | None, certificate: Certificate, stacks: StackWriter, *, checked: bool = True
+) -> Contents | str:
+    """Return what a file keeps of the proof of a certificate, or the reason why nothing is kept.
+
+    Unless it is to be `checked`, there is no checksum of the points or of the stack.
+    """
     if problem is None:
         return "the problem was dropped when the solution was pickled"
     if problem.parameters():
@@ -85,8 +90,10 @@ def written(problem: cp.Problem | None, certificate: Certificate, stacks: StackW
     if len(stacks.given) > 1:
         return "its kernels are of several stacks that were given as arrays"
     of_points = isinstance(data, np.ndarray)
-    checksum = values_checksum(data) if of_points else stack_checksum(stacks.given[0])
-    return {**header, "of_points": of_points, "checksum": checksum, "risks": risks}, arrays
+    header |= {"of_points": of_points, "checksum": "", "risks": risks}
+    if checked:
+        header["checksum"] = values_checksum(data) if of_points else stack_checksum(stacks.given[0])
+    return header, arrays
 
 
 def kernels_of(structure: Structure) -> list[Storage] | str:
