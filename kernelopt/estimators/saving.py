@@ -11,7 +11,6 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from kernelopt.errors import InputError, LabelError, MethodError
 from kernelopt.estimators.contents import estimator_contents
-from kernelopt.estimators.kernels import PointKernels
 from kernelopt.estimators.precomputed import KernelStack
 from kernelopt.estimators.remembered import sampled_checksum
 from kernelopt.files import write_file
@@ -100,7 +99,7 @@ class SavedMixin:
         proof = solution.proof
         if isinstance(proof, str):
             return solution.certify(samples)  # raises, and says why
-        if isinstance(self._trained, PointKernels) and proof.of_points:
+        if proof.of_points and not isinstance(samples, KernelStack):
             reader = StackReader(proof.arrays, X=self._trained.dictionary.points(samples))
         elif isinstance(samples, KernelStack) and not getattr(self, "_centred", False):
             reader = StackReader(proof.arrays, given=[samples.gram().storage])
