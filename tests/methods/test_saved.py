@@ -14,6 +14,7 @@ import pytest
 
 import kernelopt as ko
 from kernelopt.files import reading, write_file
+from kernelopt.grams.written import leaves
 from kernelopt.methods.saved import contents, from_contents
 from tests.every import every
 
@@ -244,6 +245,39 @@ def test_a_save_that_fails_leaves_the_old_file(path, monkeypatch):
         solved("trace").save(path)
     assert path.read_bytes() == before
     assert list(path.parent.iterdir()) == [path]
+
+
+@pytest.mark.slow
+def test_every_formulation_is_saved_or_refused(path):
+    saved = {}
+    for name, entry in ko.catalogue().items():
+        solution = entry.example(np.random.default_rng(0)).solve()
+        try:
+            model = ko.load(solution.save(path))
+        except ko.MethodError as error:
+            saved[name] = str(error)
+            continue
+        machine = solution.learned[0]
+        stacks = [part.grams for part in machine.parts if not part.is_ridge]
+        new = stack = np.concatenate([np.asarray(grams)[:, :2] for grams in stacks])  # two of the N points
+        if model.machines[0].storage is not None:
+            (leaf,) = leaves(stacks[0].storage)
+            new, stack = leaf.X[:2], stacks[0].cross(leaf.X[:2])
+        ask = "decision_function" if machine.n else "kernel_at"
+        found, expected = getattr(model, ask)(new), getattr(solution, ask)(stack)
+        np.testing.assert_allclose(found, expected, rtol=0, atol=1e-12, err_msg=name)
+        saved[name] = model.proof if isinstance(model.proof, str) else "proved"
+    assert {name.partition(".")[0] for name, text in saved.items() if text == "proved"} == {
+        "lanckriet",
+        "lp_norm",
+    }
+    refused = {name for name, text in saved.items() if "known on the N points only" in text}
+    assert refused == {
+        "lanckriet.sdp",
+        "similarity.indefinite_svm",
+        "similarity.kernel_per_similarity",
+        "similarity.single_kernel",
+    }
 
 
 # --------------------------------------------------------------------------------- files of strangers

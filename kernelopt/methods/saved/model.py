@@ -256,7 +256,7 @@ def contents(solution: Solution | SavedSolution, *, machines: bool = True) -> Co
         "status": solution.status,
         "method": solution.method,
         "solver": solution.solver,
-        "iterations": solution.iterations,
+        "iterations": None if solution.iterations is None else int(solution.iterations),
         "weights_unique": next(text for text, value in UNIQUE.items() if value is solution.weights_unique),
         "tol": solution.tol,
         "shared": isinstance(solution.weights, np.ndarray),

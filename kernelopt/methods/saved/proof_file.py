@@ -64,6 +64,8 @@ def written(
     if problem.parameters():
         return "its cvxpy parameters may have changed after the solve"
     structure = Structure(problem)
+    if not structure.risks:
+        return "it has no risk"
     coefficients, rest = structure.objective.coefficients, structure.rest
     if structure.maximize or not coefficients or rest is None or min(coefficients) <= 0:
         return "its objective is no sum of positive multiples of risks and an affine function of the weights"
