@@ -23,7 +23,6 @@ from kernelopt.grams import Grams
 from kernelopt.grams.caching import CACHE_BYTES
 from kernelopt.kernels import Kernel
 from kernelopt.methods.solution import Solution
-from kernelopt.numerics.factors import RANK_TOLERANCE
 from kernelopt.validation import Array, Index, as_float_array, shown
 
 MATRICES = 2
@@ -112,11 +111,6 @@ class KernelEstimator(SavedMixin, BaseEstimator):
             self._trained, self.kernels_ = trained, trained.kernels
         self.kernel_names_, self._checksum = self._trained.names, samples_checksum(samples)
         return grams
-
-    def problem_grams(self, samples: Array | KernelStack) -> Grams:
-        """Return the kernels of the problem on its samples, scaled and centred as by `fit`."""
-        grams = self._trained.grams(samples)
-        return centred(grams)[0] if getattr(self, "_centred", False) else grams
 
     def read_new(self, X: Any) -> Any:
         """Check samples that come after the training, and return them as `TrainedKernels.at` takes them."""
@@ -210,25 +204,20 @@ def is_stack(X: Any) -> bool:
     return isinstance(X, KernelStack) or getattr(X, "ndim", None) == 3
 
 
-def centred(grams: Grams) -> tuple[Grams, Array]:
-    """Return the kernels k(x, z) - s(x) - s(z) of the centred features, and s, shape (m, n).
+def centred(grams: Grams) -> Grams:
+    """Return the kernels of the centred features where their matrices fit into the memory of caches.
 
     A machine with an intercept is the same for both: its dual variables sum to zero, so that only the
-    intercept differs, by the sum of weights_m s_m(x_i) alpha_i. Where wide kernels are nearly constant, the
-    centred ones have small entries, and methods that round them to float32 then reach a smaller gap. Kernels
-    that do not fit into the memory of caches are returned themselves, and s = 0.
+    intercept differs, by `centring_shift`. Where wide kernels are nearly constant, the centred ones have
+    small entries, and methods that round them to float32 then reach a smaller gap.
     """
     m, n, _ = grams.shape
-    if MATRICES * 8 * m * n * n > CACHE_BYTES:
-        return grams, np.zeros((m, n))
-    s: Array = grams.row_means - grams.row_means.mean(axis=1, keepdims=True) / 2
-    stack = np.empty(grams.shape)
-    for i, K in enumerate(grams):
-        np.subtract(K, np.add.outer(s[i], s[i]), out=stack[i])
-        if np.abs(stack[i]).max() <= RANK_TOLERANCE * np.abs(K).max():
-            stack[i] = 0.0  # a constant kernel: what is left are rounding errors, which may be indefinite
-    stack.flags.writeable = False  # then `from_array` need not copy it
-    return Grams.from_array(stack, grams.names), s
+    return grams.center() if 8 * MATRICES * m * n * n <= CACHE_BYTES else grams
+
+
+def centring_shift(grams: Grams, used: Grams, weights: Array, alpha: Array) -> float:
+    """Return the intercept with `grams` minus that with `used`, which are the same or `centred(grams)`."""
+    return 0.0 if used is grams else -float(weights @ (grams.row_means @ alpha))
 
 
 def distinct(samples: Array | KernelStack, y: Array, weights: Array) -> tuple[Index, Array]:

@@ -15,7 +15,7 @@ from kernelopt.estimators.precomputed import KernelStack
 from kernelopt.grams import Grams
 from kernelopt.grams.caching import all_cached, pieces
 from kernelopt.grams.distances import distances
-from kernelopt.grams.evaluated import groups, is_moderate
+from kernelopt.grams.evaluated import KernelStorage, groups, is_moderate
 from kernelopt.grams.normalized import KnownConstants, ScaledStorage
 from kernelopt.kernels import Kernel, normalized
 from kernelopt.numerics.factors import RANK_TOLERANCE
@@ -57,10 +57,6 @@ class TrainedKernels(ABC):
         """
 
     @abstractmethod
-    def grams(self, samples: Any) -> Grams:
-        """Return the normalised kernels on training samples, with the known constants."""
-
-    @abstractmethod
     def only(self, points: Index) -> TrainedKernels:
         """Return the kernels with some of the training points, such as the support points."""
 
@@ -87,10 +83,6 @@ class PointKernels(TrainedKernels):
         return weighted_kernel(
             self.kernels, np.asarray(weights) / self.constants, self.dictionary.points(X), self.points
         )
-
-    def grams(self, samples: Any) -> Grams:
-        grams = Grams.from_kernels(self.kernels, self.dictionary.points(samples))
-        return Grams(ScaledStorage(grams.storage, KnownConstants(self.constants)))
 
     def only(self, points: Index) -> PointKernels:
         return replace(self, points=self.points[points])
@@ -148,10 +140,6 @@ class StackKernels(TrainedKernels):
             )
         return array
 
-    def grams(self, samples: Any) -> Grams:
-        grams = (samples.spherical() if self.spherical else samples).gram()
-        return Grams(ScaledStorage(grams.storage, KnownConstants(self.constants)))
-
     def only(self, points: Index) -> StackKernels:
         return replace(self, kept=self.kept[points])
 
@@ -202,6 +190,18 @@ def scaled_by(grams: Grams, normalize: str, weights: Array) -> tuple[Grams, Arra
             "out: a kernel of constant columns tells no samples apart."
         )
     return Grams(ScaledStorage(grams.storage, KnownConstants(c))), c
+
+
+def forget_matrices(grams: Grams) -> None:
+    """Free the matrices of kernel functions in `scaled_by`'s stack; they are evaluated again when needed.
+
+    A fitted estimator keeps its solution, which keeps the stack.
+    """
+    storage = grams.storage
+    if isinstance(storage, ScaledStorage):
+        storage, _ = storage.unscaled()
+    if isinstance(storage, KernelStorage):
+        storage.forget_matrices()
 
 
 def weighted_kernel(kernels: Sequence[Kernel], factors: Array, X: Array, Z: Array) -> Array:

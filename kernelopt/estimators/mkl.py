@@ -8,7 +8,8 @@ from typing import Any
 import cvxpy as cp
 import numpy as np
 
-from kernelopt.estimators.base import KernelEstimator, centred
+from kernelopt.estimators.base import KernelEstimator, centred, centring_shift
+from kernelopt.estimators.kernels import forget_matrices
 from kernelopt.grams import Grams
 from kernelopt.language import combine, lp_ball, risk
 from kernelopt.losses import Loss
@@ -44,20 +45,23 @@ class MKLEstimator(KernelEstimator):
             Whether there is one problem, the least sum of the k risks, or one problem for each.
         """
         intercept = all(loss.default_bias for _, loss in tasks)
-        used, origin = centred(grams) if intercept else (grams, np.zeros((len(grams), grams.n_points)))
-        self._centred = used is not grams
+        used = centred(grams) if intercept else grams
         groups = [list(tasks)] if shared else [[task] for task in tasks]
         solutions = [self.solve(used, group) for group in groups]
         machines = [machine for solution in solutions for machine in solution.learned]
         weights = [np.asarray(machine.weights) for machine in machines]
-        shifts = [w @ (origin @ machine.alpha) for w, machine in zip(weights, machines, strict=True)]
+        shifts = [
+            centring_shift(grams, used, w, machine.alpha)
+            for w, machine in zip(weights, machines, strict=True)
+        ]
         self.keep_solutions(solutions)
         self.keep_machines(
             np.stack([machine.alpha for machine in machines]),
-            np.array([machine.intercept for machine in machines]) - shifts,
+            np.array([machine.intercept for machine in machines]) + shifts,
             weights[0] if shared else np.stack(weights),
             rows,
         )
+        forget_matrices(grams)
 
     def solve(self, grams: Grams, tasks: Sequence[Task]) -> Solution:
         """Return the certified solution of the least sum of risks over the weights."""

@@ -31,7 +31,6 @@ class SavedMixin:
     """
 
     solution_: Any
-    problem_grams: Any
     _trained: Any
     _rows: Index
     _checksum: str
@@ -99,12 +98,10 @@ class SavedMixin:
         proof = solution.proof
         if isinstance(proof, str):
             return solution.certify(samples)  # raises, and says why
-        if proof.of_points and not isinstance(samples, KernelStack):
-            reader = StackReader(proof.arrays, X=self._trained.dictionary.points(samples))
-        elif isinstance(samples, KernelStack) and not getattr(self, "_centred", False):
+        if isinstance(samples, KernelStack):
             reader = StackReader(proof.arrays, given=[samples.gram().storage])
         else:
-            reader = StackReader(proof.arrays, given=[self.problem_grams(samples).storage])
+            reader = StackReader(proof.arrays, X=self._trained.dictionary.points(samples))
         y = labels[0] if len(labels) == 1 else labels
         return proof.certificate(reader, len(samples), y, solution.certificate.alphas)
 
