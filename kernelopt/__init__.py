@@ -41,6 +41,7 @@ from kernelopt.kernels import (
     linear,
     normalized,
     on_columns,
+    parse_kernel,
     per_feature,
     polynomial,
 )
@@ -210,6 +211,7 @@ __all__ = [
     "one_class",
     "one_of",
     "p_norm",
+    "parse_kernel",
     "path",
     "per_feature",
     "polynomial",

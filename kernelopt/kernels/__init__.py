@@ -1,10 +1,11 @@
-"""Base kernels on points of R^d: elementary ones, their sums and products, and kernels derived from them."""
+"""Base kernels on points of R^d: elementary ones, their sums and products, derived ones, and their text."""
 
 from kernelopt.kernels.base import Kernel, as_points
 from kernelopt.kernels.derived import normalized, on_columns, per_feature
 from kernelopt.kernels.elementary import gaussian, identity, laplacian, linear, polynomial
 from kernelopt.kernels.empirical import empirical_map
 from kernelopt.kernels.profile import Profile
+from kernelopt.kernels.text import kernel_text, parse_kernel
 
 __all__ = [
     "Kernel",
@@ -13,10 +14,12 @@ __all__ = [
     "empirical_map",
     "gaussian",
     "identity",
+    "kernel_text",
     "laplacian",
     "linear",
     "normalized",
     "on_columns",
+    "parse_kernel",
     "per_feature",
     "polynomial",
 ]

@@ -63,6 +63,7 @@ entry(
     columns=indices([0, 1], named="column"),
 )
 entry("per_feature", ko.per_feature, kernels=thing([ko.gaussian(1.0)], named="kernel"), d=size(3))
+entry("parse_kernel", ko.parse_kernel, text=word("gaussian(1.0)"))
 entry("kernel(X)", lambda X: ko.gaussian(1.0)(X), X=array(X))
 entry("kernel(X, Z)", lambda X, Z: ko.gaussian(1.0)(X, Z), X=array(X, named="Z"), Z=array(X, DEFAULT))
 entry("kernel.diagonal", lambda X: ko.polynomial().diagonal(X), X=array(X))

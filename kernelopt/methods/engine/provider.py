@@ -31,9 +31,6 @@ class Provider(ABC):
         The diagonals of the K_m.
     combined_error : float
         A proved bound of the error of an entry of `combined`.
-    prediction_error : float
-        A proved bound of the error of an entry of `predict`, relative to
-        (sum_m w_m max_i K_m,ii) |c|_1. It is zero where `predict` is exact up to rounding in float64.
     passes : float
         The number of entries of kernels that were read or evaluated so far, divided by m n^2. Entries that
         the provider has kept in a copy of its own are not counted again.
@@ -44,7 +41,6 @@ class Provider(ABC):
     n: int
     diagonals: Array
     combined_error: float
-    prediction_error: float = 0.0
     passes: float = 0.0
 
     @cached_property
@@ -83,6 +79,17 @@ class Provider(ABC):
     @abstractmethod
     def predict(self, w: Array, support: Index, c: Array, points: Index) -> Array:
         """Return sum_m w_m K_m[points, support] c, shape (len(points),)."""
+
+    def prediction_error(self, w: Array) -> float:
+        """Return a proved bound of the error of an entry of `predict`, relative to |c|_1.
+
+        It is zero where `predict` is exact up to rounding in float64.
+        """
+        return 0.0
+
+    def exact_predictions(self, w: Array, support: Index, c: Array, points: Index) -> Array:
+        """Return the result of `predict`, exact up to rounding in float64."""
+        return self.predict(w, support, c, points)
 
     @abstractmethod
     def exact_images(self, support: Index, c: Array, points: Index) -> Array:

@@ -24,6 +24,7 @@ from kernelopt.validation import Array, Index
 
 GROWTH = 1.2  # the buffers are allocated for this multiple of their entries
 COLUMNS = 4096  # of the distances that are computed at a time
+FEATURES = 64  # of the inner products that are summed at a time: the error of a sum grows with its length
 PAIRS = 1 << 20  # of the distances of a prediction that are computed at a time: 4 MB
 SAMPLE = 400  # points whose distances tell what the basis functions are for
 NEAREST = 1e-3  # share of the distances of the sample that are nearer: these few cost more
@@ -61,14 +62,14 @@ class Radial(Evaluating):
         u, d = SINGLE, self._X.shape[1]
         if family.metric == "sqeuclidean":
             # For |x| <= R, in units of u R^2: 8.1 since points are rounded, 2 for the squares of lengths,
-            # 2.02 d for 2 x'z, and 6 for the sums of the three.
-            delta = (16.1 + 2.02 * d) * u * self._radius**2
+            # 2.02 for each rounding that an addend of 2 x'z meets, and 6 for the sums of the three.
+            roundings = min(d, FEATURES) + max(0, math.ceil(d / FEATURES) - 1)
+            delta = (16.1 + 2.02 * roundings) * u * self._radius**2
         else:
             delta = 4.1 * u * self._radius
         # The value, the difference, their product and the sum are rounded.
-        error = self.tables.errors + self.tables.moduli(delta)
-        self.combined_error = float(error.max(initial=0.0)) + 4 * u
-        self.prediction_error = 0.0 if exact else self.combined_error
+        self._errors = self.tables.errors + self.tables.moduli(delta) + 4 * u
+        self.combined_error = float(self._errors.max(initial=0.0))
         self.basis = self.tables.basis(self._sample())
         self._knots = np.ascontiguousarray(self.tables.values.T)
         self._points: Index = np.empty(0, dtype=np.intp)
@@ -97,7 +98,10 @@ class Radial(Evaluating):
         X, Z = self._X[rows], self._X[columns]
         if self.family.metric != "sqeuclidean":
             return np.asarray(distances(X.astype(float), Z.astype(float), self.family.metric), np.float32)
-        P = X @ Z.T
+        P = X[:, :FEATURES] @ Z[:, :FEATURES].T
+        for start in range(FEATURES, X.shape[1], FEATURES):
+            part = slice(start, start + FEATURES)
+            P += X[:, part] @ Z[:, part].T
         compiled(to_distances)(P, self._squares[rows], self._squares[columns])
         return P
 
@@ -160,6 +164,12 @@ class Radial(Evaluating):
         )
         own = np.where(self.sizes > 0, 1.0, 0.0) - self.tables.values[:, 0]
         return np.asarray(self.sizes[:, None] * (basis.U @ inside.T + outside.T + np.outer(own, c[chosen])))
+
+    def prediction_error(self, w: Array) -> float:
+        return 0.0 if self.exact else float((w * self.sizes) @ self._errors)
+
+    def exact_predictions(self, w: Array, support: Index, c: Array, points: Index) -> Array:
+        return super().predict(w, support, c, points)
 
     def predict(self, w: Array, support: Index, c: Array, points: Index) -> Array:
         if self.exact:

@@ -69,7 +69,11 @@ class Step:
 
 
 class Search:
-    """The state of the method: the weights w, alpha on all points, the working set and the gap aimed at."""
+    """The state of the method: the weights w, alpha on all points, the working set and the gap aimed at.
+
+    The next gap to aim at depends on `gap`: that of the last check, without the bound of the error of
+    predictions, which may be wider than the gap.
+    """
 
     def __init__(
         self,
@@ -85,7 +89,7 @@ class Search:
         self.w, alpha = warm_start(read, control)
         initial = np.zeros(self.y.size) if alpha is None else alpha
         self.alpha = self.loss.project(initial, self.y, self.bias)
-        self.solves = 0
+        self.solves, self.gap = 0, np.inf
         n, labels = self.y.size, self.y if read.loss.kind == "labels" else None
         self.order = seed
         if control.resumed:
@@ -114,16 +118,16 @@ class Search:
         while True:
             control.check()
             step = self._solve(self.aim)
-            before = control.gap
+            before = self.gap
             if self._check(step):
                 return
-            rounds = 0 if control.gap < LITTLE * before else rounds + 1
+            rounds = 0 if self.gap < LITTLE * before else rounds + 1
             if rounds >= STALLED_ROUNDS:
                 control.stopped = STALLED
                 return
             points = next_points(self.curve, self._t, self.alpha, self.points) if self.sparse else self.points
             same = points.size == self.points.size
-            self.aim = self.target(control.gap, self.aim if same else np.inf)
+            self.aim = self.target(self.gap, self.aim if same else np.inf)
             self._activate(points)
 
     def _loose_model(self, points: Index) -> Model:
@@ -226,11 +230,13 @@ class Search:
         s = np.maximum(provider.exact_images(support, c, support) @ c, 0.0)
         lower = read.lower(alpha, s)
         f = provider.predict(step.w, support, c, np.arange(n))
-        error = provider.prediction_error * float(step.w @ provider.sizes) * float(np.abs(c).sum())
+        error = provider.prediction_error(step.w) * float(np.abs(c).sum())
         upper = read.upper(f, step.w, s, error)
-        if error > 0 and not self._meets(lower, upper) and self._meets(lower, read.upper(f, step.w, s)):
-            f = np.asarray(step.w @ provider.exact_images(support, c, np.arange(n)))
-            upper = read.upper(f, step.w, s)
+        about = read.upper(f, step.w, s)
+        if error > 0 and not self._meets(lower, upper) and self._meets(lower, about):
+            f = provider.exact_predictions(step.w, support, c, np.arange(n))
+            upper = about = read.upper(f, step.w, s)
+        self.gap = self._best_gap(lower, about)
         self.w, self.alpha = step.w, alpha
         self._t = f + (self.loss.intercept(f, self.y) if self.bias else 0.0)
         return self.control.report(
@@ -245,8 +251,11 @@ class Search:
             solves=self.solves,
         )
 
+    def _best_gap(self, lower: float, upper: float) -> float:
+        """Return the gap of these bounds, with those reported before."""
+        control = self.control
+        return relative_gap(max(lower, control.lower), min(upper, control.upper), control.floor)
+
     def _meets(self, lower: float, upper: float) -> bool:
         """Whether these bounds, with those reported before, meet the tolerance."""
-        control = self.control
-        best = max(lower, control.lower), min(upper, control.upper)
-        return relative_gap(*best, control.floor) <= control.tol
+        return self._best_gap(lower, upper) <= self.control.tol

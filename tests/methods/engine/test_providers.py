@@ -89,7 +89,9 @@ def agrees(provider, Ks, seed=1):
         for w in (rng.uniform(0, 1, m), np.eye(m)[step % m], np.zeros(m)):
             f = np.tensordot(w, Ks[:, some][:, :, support], 1) @ c[chosen]
             error = np.abs(provider.predict(w, support, c[chosen], some) - f).max()
-            assert error <= (provider.prediction_error + 1e-13) * float(w @ sizes)
+            assert error <= provider.prediction_error(w) * np.abs(c).sum() + 1e-13 * float(w @ sizes)
+            exact = provider.exact_predictions(w, support, c[chosen], some)
+            assert np.abs(exact - f).max() <= 1e-13 * float(w @ sizes)
         others = np.setdiff1d(np.arange(LABELLED), A)
         A = np.r_[np.delete(A, [1, 4, 5]), rng.permutation(others)[: 1 + 2 * (step % 3)]]
         A = rng.permutation(A) if step == 4 else A
@@ -217,8 +219,8 @@ def test_the_choice_of_the_provider():
     V = rng.standard_normal((30, 60, 60))
     assert chosen(ko.Grams.from_array(V @ V.transpose(0, 2, 1)), y).name == "precomputed"
     radial = chosen(ko.Grams.from_kernels(gaussians, X), y)
-    assert radial.name == "radial" and radial.prediction_error > 0
-    assert chosen(ko.Grams.from_kernels(gaussians, X), y, tol=1e-5).prediction_error == 0
+    assert radial.name == "radial" and radial.prediction_error(np.ones(30)) > 0
+    assert chosen(ko.Grams.from_kernels(gaussians, X), y, tol=1e-5).prediction_error(np.ones(30)) == 0
     assert chosen(ko.Grams.from_kernels(subsets, X), y).name == "precomputed"
     assert chosen(ko.Grams.from_kernels(subsets, X), y, memory=1e6).name == "on the fly"
 
