@@ -109,7 +109,7 @@ from kernelopt.validation import (
 
 __version__ = "0.1.0"
 
-_LAZY = ("extend", "plotting", "testing")  # modules that few need or that take long to import
+_LAZY = ("estimators", "extend", "plotting", "testing")  # modules that few need or that take long to import
 
 
 def __getattr__(name: str) -> object:

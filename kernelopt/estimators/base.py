@@ -1,0 +1,236 @@
+"""What the estimators share: reading samples, kernels and weights, and the learned machines.
+
+`fit` of an estimator reads its samples by `read_training`, chooses kernels by `fit_kernels`, writes its
+problem in the language with the `Grams` that this returns, solves it, and hands the result to
+`keep_solutions` and `keep_machines`. New samples go through `machine_values` or `kernel_at`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from kernelopt.errors import InputError, NotFiniteError, ParameterError
+from kernelopt.estimators.dictionary import fit_dictionary
+from kernelopt.estimators.kernels import StackKernels, TrainedKernels, trained_on_points, trained_on_stack
+from kernelopt.estimators.precomputed import KernelStack
+from kernelopt.grams import Grams
+from kernelopt.grams.caching import CACHE_BYTES
+from kernelopt.kernels import Kernel
+from kernelopt.methods.solution import Solution
+from kernelopt.validation import Array, Index, as_float_array, shown
+
+MATRIX_BYTES = 16
+"""Bytes of an entry of a centred kernel while it is learned: the kernel itself and its centred form."""
+
+LISTED = 3  # places of bad entries that a message names
+
+
+class KernelEstimator(BaseEstimator):
+    """Base class of the estimators. It reads samples and keeps what was learned.
+
+    A subclass has at least the parameters `kernels`, `normalize` and `random_state`. Samples are points, an
+    array or a data frame of shape (n, d), or a `KernelStack`. An array of shape (m, n, n) is taken as a
+    `KernelStack` by `fit`, and one of shape (m, n_new, n) as kernels at new points by the other methods.
+
+    Attributes
+    ----------
+    kernels_ : tuple of m Kernels, or None
+        The kernels as they are evaluated; None for precomputed ones.
+    kernel_names_ : tuple of m str
+    weights_ : array of shape (m,), or (k, m) where each class has its own
+    support_ : array of shape (n_support,)
+        The training samples with a dual variable that is not zero.
+    dual_coef_ : array of shape (k, n_support)
+        The signed dual variables of each of the k machines.
+    intercept_ : array of shape (k,)
+    solution_ : Solution, or tuple of them where each class has its own problem
+    certificate_, dual_gap_, n_iter_, history_, weights_unique_
+        Those of the solution; tuples where there are several, but the largest gap and number of iterations.
+    """
+
+    kernels: Any
+    normalize: str
+    random_state: Any
+    _trained: TrainedKernels
+    kernels_: tuple[Kernel, ...] | None
+
+    def read_training(self, X: Any) -> Array | KernelStack:
+        """Return the training samples after a check, and set `n_features_in_` and `feature_names_in_`.
+
+        Parameters
+        ----------
+        X : points, KernelStack or array of shape (m, n, n)
+
+        Returns
+        -------
+        array of shape (n, d), or KernelStack
+            Both are indexed by sample.
+        """
+        if isinstance(X, KernelStack) or np.ndim(X) == 3:
+            if self.kernels is not None:
+                raise ParameterError(
+                    "kernels must be None for precomputed kernels, got both a stack and kernels="
+                    f"{shown(self.kernels)}. Leave the kernels out, or pass points."
+                )
+            stack = X if isinstance(X, KernelStack) else KernelStack(X)
+            if not len(stack):
+                raise InputError("fit must receive at least one sample, got an empty KernelStack. Add some.")
+            for name in ("n_features_in_", "feature_names_in_"):
+                self.__dict__.pop(name, None)
+            return stack
+        return self._points(X, reset=True)
+
+    def fit_kernels(self, samples: Array | KernelStack) -> Grams:
+        """Return the normalised kernels of training samples, and keep them for new samples.
+
+        Parameters
+        ----------
+        samples : array of shape (n, d) or KernelStack
+            What `read_training` returns, or a part of it.
+
+        Returns
+        -------
+        Grams of m kernels on n points
+        """
+        if isinstance(samples, KernelStack):
+            stacked, grams = trained_on_stack(samples, self.normalize)
+            self._trained, self.kernels_ = stacked, None
+        else:
+            names = getattr(self, "feature_names_in_", None)
+            dictionary = fit_dictionary(self.kernels, samples, names, self.random_state)
+            trained, grams = trained_on_points(dictionary, samples, self.normalize)
+            self._trained, self.kernels_ = trained, trained.kernels
+        self.kernel_names_ = self._trained.names
+        return grams
+
+    def read_new(self, X: Any) -> Any:
+        """Check samples that come after the training, and return them as `TrainedKernels.at` takes them."""
+        check_is_fitted(self)
+        if isinstance(self._trained, StackKernels):
+            if not isinstance(X, KernelStack) and np.ndim(X) != 3:
+                raise InputError(
+                    "the model was fitted on precomputed kernels, so that samples must be a KernelStack or "
+                    f"kernels of shape (m, n_new, n), got {shown(X)}. Pass stack[test]."
+                )
+            return X
+        if isinstance(X, KernelStack):
+            raise InputError(
+                f"the model was fitted on points, so that samples must be points, got {X!r}. Pass an array "
+                f"of shape (n_new, {self.n_features_in_})."
+            )
+        return self._points(X, reset=False)
+
+    def _points(self, X: Any, *, reset: bool) -> Array:
+        """Return points as an array of finite numbers, and check or set the names of their columns."""
+        names = getattr(X, "columns", None)
+        points: Array = validate_data(
+            self, X, reset=reset, dtype=np.float64, ensure_all_finite=False, ensure_min_samples=1 + reset
+        )
+        bad = np.argwhere(~np.isfinite(points))
+        if bad.size:
+            places = ", ".join(
+                f"row {i}, column {j if names is None else repr(names[j])}" for i, j in bad[:LISTED].tolist()
+            )
+            missing = int(np.isnan(points).sum())
+            raise NotFiniteError(
+                f"X must be finite, got {missing} NaN and {len(bad) - missing} inf entries in "
+                f"{type(self).__name__}: {places}{', ...' if len(bad) > LISTED else ''}. Drop these rows, or "
+                "impute them first: make_pipeline(SimpleImputer(), model)."
+            )
+        return points
+
+    def keep_machines(self, alpha: Array, intercept: Array, weights: Array, rows: Index) -> None:
+        """Keep the dual variables, the intercepts and the weights, and the training points they belong to.
+
+        Parameters
+        ----------
+        alpha : array of shape (k, n)
+        intercept : array of shape (k,)
+        weights : array of shape (m,) or (k, m)
+        rows : array of shape (n,)
+            The samples of `fit_kernels`, as positions among those of `fit`.
+        """
+        support = np.flatnonzero(alpha.any(axis=0))
+        self.weights_, self.intercept_ = np.asarray(weights), np.asarray(intercept)
+        self.support_, self.dual_coef_ = rows[support], alpha[:, support]
+        self._trained = self._trained.only(support)
+
+    def keep_solutions(self, solutions: Sequence[Solution]) -> None:
+        """Keep the certified solutions of one problem, or of one problem for each class."""
+        several = len(solutions) > 1
+
+        def of_each(name: str) -> Any:
+            values = tuple(getattr(solution, name) for solution in solutions)
+            return values if several else values[0]
+
+        self.solution_ = tuple(solutions) if several else solutions[0]
+        self.certificate_ = of_each("certificate")
+        self.history_ = of_each("history")
+        self.weights_unique_ = of_each("weights_unique")
+        self.dual_gap_ = max(solution.gap for solution in solutions)
+        self.n_iter_ = max(solution.iterations or 0 for solution in solutions)
+
+    def kernel_at(self, X: Any) -> Array:
+        """Return the learned kernel between samples and the support points, shape (n_new, n_support)."""
+        return self._trained.at(self.read_new(X), self.weights_)
+
+    def machine_values(self, X: Any) -> Array:
+        """Return the values of the k machines at samples, shape (n_new, k).
+
+        Kernels are evaluated at the support points, and only those with a weight that is not zero.
+        """
+        samples = self.read_new(X)
+        if self.weights_.ndim == 1:
+            return np.asarray(self._trained.at(samples, self.weights_) @ self.dual_coef_.T + self.intercept_)
+        columns = [
+            self._trained.only(np.flatnonzero(alpha)).at(samples, weights) @ alpha[alpha != 0] + b
+            for weights, alpha, b in zip(self.weights_, self.dual_coef_, self.intercept_, strict=True)
+        ]
+        return np.stack(columns, axis=1)
+
+
+def centred(grams: Grams) -> Grams:
+    """Return the kernels of the centred features where their matrices fit into the memory of caches.
+
+    A machine with an intercept is the same for both. Its dual variables sum to zero, so that only the
+    intercept differs, by `centring_shift`. The centred kernels have small entries where wide kernels
+    are nearly constant, and methods that round them to float32 then reach a smaller gap.
+    """
+    m, n, _ = grams.shape
+    return grams.center() if MATRIX_BYTES * m * n * n <= CACHE_BYTES else grams
+
+
+def centring_shift(grams: Grams, used: Grams, weights: Array, alpha: Array) -> float:
+    """Return the intercept with `grams` minus that with `used`, which are the same or `centred(grams)`."""
+    if used is grams:
+        return 0.0
+    return -float(weights @ (grams.row_means[:, : alpha.size] @ alpha))
+
+
+def positive_weights(sample_weight: Any, n: int) -> Array:
+    """Return sample weights as n non-negative numbers, not all zero; None stands for ones."""
+    if sample_weight is None:
+        return np.ones(n)
+    weights = as_float_array(sample_weight, "sample_weight")
+    if weights.ndim == 0:
+        weights = np.full(n, float(weights))
+    if weights.shape != (n,):
+        raise ParameterError(
+            f"sample_weight must have one entry for each of the {n} samples, got shape {weights.shape}. "
+            "Pass one number for each row of X."
+        )
+    if (weights < 0).any():
+        i = int(np.argmax(weights < 0))
+        raise ParameterError(
+            f"sample_weight must not be negative, got {weights[i]:g} at sample {i}. Leave samples out with 0."
+        )
+    if not weights.any():
+        raise ParameterError(
+            f"sample_weight must be positive for some sample, got zero for all {n}. Leave it out for ones."
+        )
+    return weights

@@ -1,0 +1,246 @@
+"""`MKLClassifier`: support vector machines with a learned combination of kernels."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from sklearn.base import ClassifierMixin
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_consistent_length, column_or_1d
+
+from kernelopt.errors import LabelError, ParameterError
+from kernelopt.estimators.base import positive_weights
+from kernelopt.estimators.mkl import MKLEstimator
+from kernelopt.losses import Loss, hinge, logistic, squared_hinge
+from kernelopt.validation import Array, exponent, one_of, positive, shown
+
+LOSSES: dict[str, Callable[[Array], Loss]] = {
+    "hinge": hinge,
+    "squared_hinge": squared_hinge,
+    "logistic": logistic,
+}
+
+
+class MKLClassifier(ClassifierMixin, MKLEstimator):
+    r"""Classifier whose kernel is a learned combination of kernels (l_p-norm MKL).
+
+    It solves, for labels y in {-1, +1},
+
+    .. math::
+
+        \min_{\theta \ge 0,\ \|\theta\|_p \le 1}\ \min_{f, b}\ \sum_i C_i V(f(x_i) + b, y_i)
+        + \tfrac12 \|f\|^2_{K(\theta)}, \qquad K(\theta) = \sum_m \theta_m k_m / c_m
+
+    with constants c_m from the normalisation. The result has a certificate of its distance to the optimum.
+
+    Parameters
+    ----------
+    kernels : None, kernel, list of kernels, or dict from name to kernel, default None
+        A kernel is a `kernelopt.Kernel`, a text such as "gaussian(0.5)", or a function of two arrays of
+        points. In a list it may be a triple (name, kernel, columns), as in a ColumnTransformer. None stands
+        for the default kernels: Gaussian kernels of seven widths around the median distance and
+        polynomials of degree 1, 2 and 3, on standardised columns. Other kernels see the columns as they are.
+    p : float in [1, inf], default 4/3
+        Weights are sparser for smaller p; for inf all are one. `kernelopt.estimators.P_GRID` are customary.
+    C : float > 0, default 1.0
+        Weight of the loss of each sample. `kernelopt.estimators.C_GRID` are customary.
+    loss : "hinge", "squared_hinge" or "logistic", default "hinge"
+    multiclass : "shared" or "per-class", default "shared"
+        For more than two classes: the k machines of one class against the rest have the same weights, which
+        minimise the sum of their risks, or each machine has its own.
+    class_weight : dict, "balanced" or None, default None
+        Factors of C for the classes. "balanced" makes the sums of C over the classes equal.
+    normalize : "multiplicative", "spherical", "trace" or "none", default "multiplicative"
+        How kernels are brought to one scale, as in `Grams.normalize`. The constants are those of the training
+        samples, also for new samples.
+    method : str, default "auto"
+        As for `kernelopt.solve`.
+    tol : float > 0, default 1e-3
+        Certified gap to reach, relative to the value.
+    time_limit : float > 0, optional
+        Seconds of each solve.
+    verbose : bool, default False
+    random_state : int, Generator or None, default 0
+        The seed of the points that determine the median distance, where there are more than 1000.
+
+    Attributes
+    ----------
+    classes_ : array of shape (n_classes,)
+    weights_ : array of shape (m,), or (n_classes, m) for "per-class" and more than two classes
+        The weights theta of the normalised kernels.
+    weights_unique_ : bool or None, or tuple of them
+        Whether the optimum determines the weights; None where that is not known.
+    kernel_names_ : tuple of m str
+    kernels_ : tuple of m Kernels; None for precomputed kernels
+    support_ : array of shape (n_support,)
+    dual_coef_ : array of shape (k, n_support)
+        The dual variables, of the sign of the label; k = 1 for two classes.
+    intercept_ : array of shape (k,)
+    certificate_ : Certificate, or tuple of them
+    dual_gap_ : float
+        The certified relative gap, of several problems the largest.
+    n_iter_ : int
+    history_ : tuple of (seconds, lower, upper)
+    solution_ : Solution, or tuple of them
+    n_features_in_ : int
+    feature_names_in_ : array of shape (n_features_in_,)
+        If X has names of columns.
+
+    See Also
+    --------
+    KernelStack : precomputed kernels for `fit` and `predict`.
+
+    References
+    ----------
+    .. [1] Kloft, Brefeld, Sonnenburg, Zien, l_p-norm multiple kernel learning, JMLR 12 (2011).
+
+    Examples
+    --------
+    >>> from kernelopt.estimators import MKLClassifier
+    >>> X = [[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]]
+    >>> model = MKLClassifier(["linear()", "polynomial(2)"], p=1, C=10.0).fit(X, ["a", "b", "b", "a"])
+    >>> model.predict(X).tolist(), model.weights_.round(3).tolist()
+    (['a', 'b', 'b', 'a'], [0.0, 1.0])
+    """
+
+    def __init__(
+        self,
+        kernels: Any = None,
+        *,
+        p: float = 4 / 3,
+        C: float = 1.0,
+        loss: str = "hinge",
+        multiclass: str = "shared",
+        class_weight: Any = None,
+        normalize: str = "multiplicative",
+        method: Any = "auto",
+        tol: float = 1e-3,
+        time_limit: float | None = None,
+        verbose: bool = False,
+        random_state: Any = 0,
+    ) -> None:
+        self.kernels = kernels
+        self.p = p
+        self.C = C
+        self.loss = loss
+        self.multiclass = multiclass
+        self.class_weight = class_weight
+        self.normalize = normalize
+        self.method = method
+        self.tol = tol
+        self.time_limit = time_limit
+        self.verbose = verbose
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> MKLClassifier:
+        """Learn the weights and the machines.
+
+        Parameters
+        ----------
+        X : array or data frame of shape (n, d), KernelStack, or array of shape (m, n, n)
+        y : array of shape (n,)
+            Labels of at least two classes, of any type that can be sorted.
+        sample_weight : array of shape (n,), optional
+            Factors of C, not negative. Samples of weight zero are left out.
+
+        Returns
+        -------
+        MKLClassifier
+            The estimator itself.
+
+        Raises
+        ------
+        LabelError
+            If there is one class only.
+        InputError
+            If an argument is wrong; its subclass says what.
+        """
+        exponent(self.p)
+        C = positive(self.C, "C")
+        loss = LOSSES[one_of(self.loss, "loss", LOSSES)]
+        one_of(self.multiclass, "multiclass", ("shared", "per-class"))
+        samples = self.read_training(X)
+        y = read_labels(y, self)
+        check_consistent_length(samples, y)
+        weights = positive_weights(sample_weight, len(samples))
+        rows = np.flatnonzero(weights)
+        self.classes_, numbers = np.unique(y[rows], return_inverse=True)
+        if self.classes_.size < 2:
+            among = "" if sample_weight is None else " among samples of positive weight"
+            raise LabelError(
+                f"y must hold labels of at least two classes, got one class{among}, "
+                f"{shown(self.classes_.tolist()[0])}. Add samples of another class, or use OneClassMKL."
+            )
+        weights = weights[rows] * class_factors(self.class_weight, self.classes_, numbers, weights[rows])
+        positives = [1] if self.classes_.size == 2 else range(self.classes_.size)
+        tasks = [(np.where(numbers == k, 1.0, -1.0), loss(C * weights)) for k in positives]
+        grams = self.fit_kernels(samples[rows])
+        self.learn(grams, tasks, rows, shared=len(tasks) == 1 or self.multiclass == "shared")
+        return self
+
+    def decision_function(self, X: Any) -> Array:
+        """Return the values of the machines at samples.
+
+        Parameters
+        ----------
+        X : array or data frame of shape (n_new, d), KernelStack, or array of shape (m, n_new, n)
+
+        Returns
+        -------
+        array of shape (n_new,) for two classes, positive for `classes_[1]`; else (n_new, n_classes)
+        """
+        values = self.machine_values(X)
+        return values[:, 0] if self.classes_.size == 2 else values
+
+    def predict(self, X: Any) -> Any:
+        """Return the class of each sample, shape (n_new,)."""
+        values = self.decision_function(X)
+        return self.classes_[(values > 0).astype(int) if values.ndim == 1 else values.argmax(axis=1)]
+
+
+def read_labels(y: Any, estimator: Any) -> Any:
+    """Return labels as an array of shape (n,), after scikit-learn's checks."""
+    if y is None:
+        raise LabelError(
+            f"{type(estimator).__name__} requires y to be passed, but the target y is None: it must hold one "
+            "label for each sample. Pass fit(X, y)."
+        )
+    labels = column_or_1d(y, warn=True)
+    check_classification_targets(labels)
+    return labels
+
+
+def class_factors(class_weight: Any, classes: Any, numbers: Any, weights: Array) -> Array:
+    """Return the factor of C of each sample by its class.
+
+    Parameters
+    ----------
+    class_weight : dict from class to positive number, "balanced" or None
+    classes : array of shape (k,)
+    numbers : array of shape (n,)
+        The position of each sample's class in `classes`.
+    weights : array of shape (n,)
+        Positive. They count for "balanced": a sample of weight 2 is two samples.
+    """
+    if class_weight is None:
+        return np.ones(len(numbers))
+    if isinstance(class_weight, str) and class_weight == "balanced":
+        sums = np.bincount(numbers, weights, classes.size)
+        return np.asarray((weights.sum() / (classes.size * sums))[numbers])
+    if not isinstance(class_weight, dict):
+        raise ParameterError(
+            "class_weight must be None, 'balanced' or a dict from class to number, got "
+            f"{shown(class_weight)} ({type(class_weight).__name__}). Pass class_weight='balanced', say."
+        )
+    known = classes.tolist()
+    unknown = [label for label in class_weight if label not in known]
+    if unknown:
+        raise ParameterError(
+            f"class_weight must be for classes of y, got {shown(unknown)}; the classes are {shown(known)}. "
+            "Leave the others out."
+        )
+    given = [positive(class_weight.get(label, 1.0), f"class_weight[{label!r}]") for label in known]
+    factors: Array = np.array(given)[numbers]
+    return factors

@@ -1,0 +1,317 @@
+"""The dictionary of kernels of an estimator: what `kernels=` may be, its default, and its customary grids."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.spatial.distance import pdist
+
+from kernelopt.errors import ParameterError, ShapeError
+from kernelopt.kernels import Kernel, gaussian, on_columns, polynomial
+from kernelopt.kernels.text import parse_kernel
+from kernelopt.validation import Array, as_float_array, as_generator, as_symmetric, check_psd, shown
+from kernelopt.validation.options import nearest_name
+
+C_GRID = tuple(10.0**k for k in range(-3, 4))
+"""The customary values of C for a grid search: seven powers of ten."""
+
+P_GRID = (1.0, 4 / 3, 2.0, 4.0, np.inf)
+"""The customary values of p: from sparse weights, p = 1, to the sum of all kernels, p = inf."""
+
+WIDTHS = tuple(2.0**k for k in range(-3, 4))
+"""Widths of the default Gaussian kernels, as multiples of the median distance."""
+
+DEGREES = (1, 2, 3)
+"""Degrees of the default polynomial kernels; the first is linear."""
+
+MEDIAN_POINTS = 1000
+"""Points of which the median distance is computed. Half a million distances determine it to a part in 500."""
+
+
+@dataclass(frozen=True)
+class FunctionKernel(Kernel):
+    """A kernel that is given as a function of two arrays of points, such as scikit-learn's pairwise kernels.
+
+    Its matrices are checked, since the function may be any: between the training points the matrix is
+    symmetric and positive semidefinite.
+
+    Parameters
+    ----------
+    function : function of arrays of shapes (n, d) and (n_new, d)
+        It returns the array of shape (n, n_new) of their kernels.
+    """
+
+    function: Callable[[Array, Array], ArrayLike]
+
+    def __repr__(self) -> str:
+        return getattr(self.function, "__name__", type(self.function).__name__)
+
+    def gram(self, X: Array, Z: Array | None) -> Array:
+        other = X if Z is None else Z
+        K = as_float_array(self.function(X, other), f"{self!r}(X, Z)", ndim=2)
+        if K.shape != (len(X), len(other)):
+            raise ShapeError(
+                f"{self!r}(X, Z) must have shape (len(X), len(Z)) = {(len(X), len(other))}, got {K.shape}. "
+                "Return one row for each row of X."
+            )
+        if Z is None:
+            K = as_symmetric(K, f"{self!r}(X, X)")
+            check_psd(K, f"{self!r}(X, X)")
+        return K
+
+
+@dataclass(frozen=True, eq=False)
+class Block:
+    """Columns of X with their origin and unit: (X[:, columns] - origin) / unit.
+
+    Attributes
+    ----------
+    columns : tuple of int
+    origin, unit : array of shape (len(columns),)
+    """
+
+    columns: tuple[int, ...]
+    origin: Array
+    unit: Array
+
+    def of(self, X: Array) -> Array:
+        """Return the columns of the points X in these units."""
+        return np.asarray((X[:, self.columns] - self.origin) / self.unit)
+
+
+@dataclass(frozen=True, eq=False)
+class Dictionary:
+    """Named kernels, and the points on which they are evaluated.
+
+    Attributes
+    ----------
+    kernels : tuple of m Kernels
+        They are functions of the rows of `points(X)`.
+    names : tuple of m str
+    blocks : tuple of Block
+        What `points` puts side by side. Empty if the kernels see X itself.
+    """
+
+    kernels: tuple[Kernel, ...]
+    names: tuple[str, ...]
+    blocks: tuple[Block, ...] = ()
+
+    def points(self, X: Array) -> Array:
+        """Return the points that the kernels see, one row for each row of X."""
+        return np.hstack([block.of(X) for block in self.blocks]) if self.blocks else X
+
+
+def fit_dictionary(
+    kernels: Any, X: Array, feature_names: Sequence[str] | None = None, random_state: Any = 0
+) -> Dictionary:
+    """Return the dictionary that `kernels` describes for the training points X.
+
+    Parameters
+    ----------
+    kernels : None, kernel, sequence of kernels, or dict from name to kernel
+        A kernel is a `Kernel`, a text for `kernelopt.parse_kernel`, a function of two arrays of points, or
+        None, which stands for the default kernels. In a sequence it may also be a triple (name, kernel,
+        columns), as in scikit-learn's ColumnTransformer. The columns are an integer, a name, a list of
+        these, a slice of integers or a mask.
+    X : array of shape (n, d)
+    feature_names : sequence of d str, optional
+    random_state : int, Generator or None, default 0
+        The seed of the points of which the median distance is computed, where there are more than 1000.
+
+    Returns
+    -------
+    Dictionary
+
+    Raises
+    ------
+    ParameterError, ShapeError
+        If a kernel or a column does not exist, or if columns from which a width is to be computed are
+        constant.
+
+    Notes
+    -----
+    The default kernels see standardised columns x: minus the mean, divided by the standard deviation and by
+    the root of the number of columns. Columns that are constant are left out. With the median s of the
+    distances between different points they are the Gaussian kernels of widths s/8, s/4, ..., 8s and
+    the polynomials (x'z + 1)^k of degrees k = 1, 2, 3.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernelopt.estimators.dictionary import fit_dictionary
+    >>> X = np.array([[0.0, 1.0], [3.0, 1.0], [3.0, 5.0]])
+    >>> fit_dictionary({"first": "gaussian(0.5)", "all": "linear()"}, X).names
+    ('first', 'all')
+    >>> fit_dictionary([("height", "linear()", "b")], X, ["a", "b"]).kernels
+    (on_columns(kernel=linear(), columns=(1,)),)
+    >>> fit_dictionary(None, X).names[2:4]
+    ('gaussian(0.5 median)', 'gaussian(1 median)')
+    """
+    found: list[Kernel] = []
+    names: list[str] = []
+    entries = list(listed(kernels))
+    d = X.shape[1]
+    raw = any(kernel is not None for _, kernel, _ in entries)
+    blocks = [Block(tuple(range(d)), np.zeros(d), np.ones(d))] if raw else []
+    for name, kernel, columns in entries:
+        chosen = None if columns is None else as_columns(columns, d, feature_names)
+        if kernel is None:
+            block = standardised(X, tuple(range(d)) if chosen is None else chosen, feature_names)
+            defaults = default_kernels(block.of(X), random_state)
+            start = sum(len(earlier.columns) for earlier in blocks)
+            blocks.append(block)
+            seen = tuple(range(start, start + len(block.columns)))
+            alone = len(entries) == 1
+            found += [k if alone else on_columns(k, seen) for k in defaults.values()]
+            names += [f"{name}: {text}" if name else text for text in defaults]
+            continue
+        read = as_kernel(kernel)
+        found.append(read if chosen is None or chosen == tuple(range(d)) else on_columns(read, chosen))
+        names.append(name or repr(read))
+    if len(entries) > 1 and raw and len(blocks) > 1:
+        found = [k if isinstance(k, on_columns) else on_columns(k, tuple(range(d))) for k in found]
+    return Dictionary(tuple(found), tuple(names), () if len(blocks) == 1 and raw else tuple(blocks))
+
+
+def listed(kernels: Any) -> Iterator[tuple[str | None, Any, Any]]:
+    """Return the triples (name, kernel, columns) of an argument `kernels`."""
+    if kernels is None or is_kernel(kernels):
+        yield None, kernels, None
+        return
+    if isinstance(kernels, Mapping):
+        members: list[Any] = [(str(name), kernel, None) for name, kernel in kernels.items()]
+    elif isinstance(kernels, Sequence):
+        members = list(kernels)
+    else:
+        raise ParameterError(
+            "kernels must be None, a kernel, a list of kernels or a dict from name to kernel, got "
+            f'{shown(kernels)} ({type(kernels).__name__}). Pass for instance ["gaussian(0.5)", "linear()"].'
+        )
+    if not members:
+        raise ParameterError(
+            "kernels must hold at least one kernel, got none. Leave the argument out for the default kernels."
+        )
+    for member in members:
+        if isinstance(member, tuple):
+            if len(member) != 3 or not isinstance(member[0], str):
+                raise ParameterError(
+                    f"a tuple in kernels must be (name, kernel, columns), got {shown(member)}. Pass for "
+                    'instance ("size", "gaussian(0.5)", [0, 1]).'
+                )
+            yield member
+        else:
+            yield None, member, None
+
+
+def is_kernel(given: Any) -> bool:
+    """Whether an argument stands for one kernel: an object, a text or a function."""
+    return isinstance(given, str | Kernel) or callable(given)
+
+
+def as_kernel(given: Any) -> Kernel:
+    """Return the kernel for an object, a text or a function."""
+    if isinstance(given, Kernel):
+        return given
+    if isinstance(given, str):
+        return parse_kernel(given)
+    if isinstance(given, type) or not callable(given):
+        raise ParameterError(
+            "a kernel must be a Kernel, a text or a function of two arrays of points, got "
+            f"{shown(given)} ({type(given).__name__}). Pass for instance kernelopt.gaussian(0.5)."
+        )
+    return FunctionKernel(given)
+
+
+def as_columns(columns: Any, d: int, names: Sequence[str] | None = None) -> tuple[int, ...]:
+    """Return the numbers of the columns of X that an argument chooses.
+
+    Parameters
+    ----------
+    columns : int, str, slice of integers, mask of shape (d,), or sequence of int and str
+    d : int
+        The number of columns of X.
+    names : sequence of d str, optional
+
+    Raises
+    ------
+    ParameterError
+        If there is no such column, or none is chosen.
+    """
+    if isinstance(columns, slice) and not isinstance(columns.start or columns.stop, str):
+        chosen: list[Any] = list(range(d))[columns]
+    else:
+        single = isinstance(columns, str) or np.ndim(columns) == 0
+        chosen = [columns] if single else list(columns)
+        if chosen and all(isinstance(c, bool | np.bool_) for c in chosen):
+            if len(chosen) != d:
+                raise ParameterError(
+                    f"a mask of columns must have one entry for each of the {d} columns of X, got "
+                    f"{len(chosen)}. Pass the numbers of the columns instead."
+                )
+            chosen = [j for j, used in enumerate(chosen) if used]
+    if not chosen:
+        raise ParameterError(
+            f"columns must choose at least one of the {d} columns of X, got none. Leave the kernel out."
+        )
+    return tuple(column_number(c, d, names) for c in chosen)
+
+
+def column_number(column: Any, d: int, names: Sequence[str] | None) -> int:
+    """Return the number of one column, which is given by its number or its name."""
+    if isinstance(column, str):
+        if names is None:
+            raise ParameterError(
+                f"columns are chosen by name where X has names, got {column!r} for an array without names. "
+                f"Pass a data frame, or a number from 0 to {d - 1}."
+            )
+        known = [str(name) for name in names]
+        if column in known:
+            return known.index(column)
+        nearest = nearest_name(column, known)
+        meant = f" Did you mean {nearest!r}?" if nearest else ""
+        raise ParameterError(
+            f"X must have the column {column!r} that a kernel reads, got the columns "
+            f"{shown(known)}.{meant} Choose one of these."
+        )
+    try:
+        return int(range(d)[column])
+    except (IndexError, TypeError) as error:
+        raise ParameterError(
+            f"X must have the column {shown(column)} that a kernel reads, got {d} columns. Choose a number "
+            f"from 0 to {d - 1}."
+        ) from error
+
+
+def standardised(X: Array, columns: tuple[int, ...], names: Sequence[str] | None) -> Block:
+    """Return the columns that are not constant, in units in which a point has mean square one."""
+    X = X[:, columns]
+    origin = X.mean(axis=0)
+    spread = X.std(axis=0)
+    varies = np.ptp(X, axis=0) > 0
+    if not varies.any():
+        where = [names[j] for j in columns] if names is not None else list(columns)
+        raise ParameterError(
+            "the widths of the default kernels must be computed from columns that vary, got constant "
+            f"columns {shown(where)} on {len(X)} points. Leave them out, or pass kernels with widths."
+        )
+    kept = tuple(c for c, v in zip(columns, varies, strict=True) if v)
+    return Block(kept, origin[varies], spread[varies] * np.sqrt(varies.sum()))
+
+
+def default_kernels(Z: Array, random_state: Any = 0) -> dict[str, Kernel]:
+    """Return the default kernels for standardised points, by name."""
+    s = median_distance(Z, random_state)
+    kernels: dict[str, Kernel] = {f"gaussian({w:g} median)": gaussian(w * s) for w in WIDTHS}
+    return kernels | {f"polynomial({k})": polynomial(k, 1.0) for k in DEGREES}
+
+
+def median_distance(Z: Array, random_state: Any = 0) -> float:
+    """Return the median of the distances between different points, of which at least two must differ."""
+    if len(Z) > MEDIAN_POINTS:
+        Z = Z[as_generator(random_state).choice(len(Z), MEDIAN_POINTS, replace=False)]
+    distances = pdist(Z)
+    return float(np.median(distances[distances > 0]))

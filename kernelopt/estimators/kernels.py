@@ -1,0 +1,203 @@
+"""The kernels of a fitted estimator: evaluated between the training points, and at new points."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from kernelopt.errors import InputError, ShapeError
+from kernelopt.estimators.dictionary import Dictionary
+from kernelopt.estimators.precomputed import KernelStack
+from kernelopt.grams import Grams
+from kernelopt.grams.caching import pieces
+from kernelopt.grams.distances import distances
+from kernelopt.grams.evaluated import groups, is_moderate
+from kernelopt.grams.normalized import KnownConstants, ScaledStorage, mean_diagonals, variances
+from kernelopt.kernels import Kernel, normalized
+from kernelopt.validation import Array, Index, as_float_array, one_of, shown
+
+NORMALIZATIONS = ("multiplicative", "spherical", "trace", "none")
+PAIRS = 1 << 18  # of a new and a training point in a block: 2 MB for each matrix, which fits a fast cache
+
+
+@dataclass(frozen=True, eq=False)
+class TrainedKernels(ABC):
+    """Normalised kernels k_m / c_m, which know the training points.
+
+    Attributes
+    ----------
+    names : tuple of m str
+    constants : array of shape (m,)
+        The constants c of the normalisation, computed from the training points. The normalisation
+        "spherical" has none: there they are one.
+    """
+
+    names: tuple[str, ...]
+    constants: Array
+
+    @abstractmethod
+    def at(self, X: Any, weights: Array) -> Array:
+        """Return sum_m weights_m k_m(x, x_i) / c_m at new points x and the training points x_i.
+
+        Parameters
+        ----------
+        X : points, or what stands for them
+            Checked already.
+        weights : array of shape (m,)
+            Kernels of weight zero are not evaluated.
+
+        Returns
+        -------
+        array of shape (n_new, n)
+        """
+
+    @abstractmethod
+    def only(self, points: Index) -> TrainedKernels:
+        """Return the kernels with some of the training points, such as the support points."""
+
+
+@dataclass(frozen=True, eq=False)
+class PointKernels(TrainedKernels):
+    """Kernel functions and the training points.
+
+    Attributes
+    ----------
+    kernels : tuple of m Kernels
+        As they are evaluated.
+    dictionary : Dictionary
+        It computes the points that the kernels see from the columns of X.
+    points : array of shape (n, d)
+        The training points that the kernels see.
+    """
+
+    kernels: tuple[Kernel, ...]
+    dictionary: Dictionary
+    points: Array
+
+    def at(self, X: Any, weights: Array) -> Array:
+        return weighted_kernel(
+            self.kernels, np.asarray(weights) / self.constants, self.dictionary.points(X), self.points
+        )
+
+    def only(self, points: Index) -> PointKernels:
+        return replace(self, points=self.points[points])
+
+
+@dataclass(frozen=True, eq=False)
+class StackKernels(TrainedKernels):
+    """Precomputed kernels of the training samples.
+
+    Attributes
+    ----------
+    stack : KernelStack
+        The training samples.
+    kept : array of int
+        Those of them that are left after `only`.
+    n : int
+        The number of all training samples.
+    spherical : bool
+        Whether the stack holds kernels that were normalised by their diagonals.
+    """
+
+    stack: KernelStack
+    kept: Index
+    spherical: bool = False
+
+    def at(self, X: Any, weights: Array) -> Array:
+        factors = np.asarray(weights) / self.constants
+        if isinstance(X, KernelStack):
+            self.stack.check_same(X)
+            used = np.flatnonzero(factors)
+            chosen = self.stack.samples[self.kept]
+            grams = self.stack.grams
+            if not used.size:
+                return np.zeros((len(X), self.kept.size))
+            if used.size < len(grams):
+                grams = grams.subset(used)
+            return np.tensordot(factors[used], grams.storage.between(X.samples, chosen), 1)
+        return np.tensordot(factors, self.read(X)[:, :, self.kept], 1)
+
+    def read(self, cross: Any) -> Array:
+        """Return kernels between new points and the training samples that were given as an array."""
+        array = as_float_array(cross, "X", ndim=3)
+        wanted = (len(self.names), len(self.stack))
+        if (array.shape[0], array.shape[2]) != wanted:
+            raise ShapeError(
+                f"X must hold the kernels between new points and the training samples, shape (m, n_new, n) = "
+                f"({wanted[0]}, n_new, {wanted[1]}), got {array.shape}. Evaluate each of the {wanted[0]} "
+                f"kernels at all {wanted[1]} training samples, or pass a KernelStack."
+            )
+        if self.spherical:
+            raise InputError(
+                "new points of kernels with normalize='spherical' must come as a KernelStack, got an array: "
+                "it does not hold their kernels with themselves. Normalise the kernels yourself and fit with "
+                "normalize='none'."
+            )
+        return array
+
+    def only(self, points: Index) -> StackKernels:
+        return replace(self, kept=self.kept[points])
+
+
+def trained_on_points(dictionary: Dictionary, X: Array, normalize: str) -> tuple[PointKernels, Grams]:
+    """Return the normalised kernels of a dictionary, and their stack on the training points X."""
+    one_of(normalize, "normalize", NORMALIZATIONS)
+    points = dictionary.points(X)
+    kernels = dictionary.kernels
+    if normalize == "spherical":
+        kernels = tuple(normalized(kernel) for kernel in kernels)
+    grams = Grams.from_kernels(kernels, points)
+    scaled, constants = scaled_by(grams, normalize)
+    return PointKernels(dictionary.names, constants, kernels, dictionary, points), scaled
+
+
+def trained_on_stack(stack: KernelStack, normalize: str) -> tuple[StackKernels, Grams]:
+    """Return the normalised kernels of a precomputed stack, and their stack on the training samples."""
+    one_of(normalize, "normalize", NORMALIZATIONS)
+    if normalize == "spherical":
+        stack = stack.spherical()
+    scaled, constants = scaled_by(stack.gram(), normalize)
+    kept = np.arange(len(stack))
+    return StackKernels(stack.names, constants, stack, kept, normalize == "spherical"), scaled
+
+
+def scaled_by(grams: Grams, normalize: str) -> tuple[Grams, Array]:
+    """Return kernels divided by the constants of a normalisation, and the constants."""
+    if normalize not in ("multiplicative", "trace"):
+        return grams, np.ones(len(grams))
+    c = (variances if normalize == "multiplicative" else mean_diagonals)(grams.storage)
+    return Grams(ScaledStorage(grams.storage, KnownConstants(c))), c
+
+
+def weighted_kernel(kernels: Sequence[Kernel], factors: Array, X: Array, Z: Array) -> Array:
+    """Return sum_m factors_m k_m(x_i, z_j), shape (len(X), len(Z)), a few rows of X at a time.
+
+    Kernels that are functions of one distance share it.
+    """
+    used = np.flatnonzero(factors).tolist()
+    total = np.zeros((len(X), len(Z)))
+    if not len(Z):
+        return total
+    moderate = is_moderate(Z)
+    profiles = [k.profile() if moderate else None for k in kernels]
+    origin = Z.mean(axis=0)
+    for part in pieces(len(X), len(Z), PAIRS):
+        rows, sums = X[part], total[part]
+        for (metric, columns), members in groups(used, profiles):
+            chosen = slice(None) if columns is None else np.asarray(columns)
+            D = distances((rows - origin)[:, chosen], (Z - origin)[:, chosen], metric)
+            for i, profile in members:
+                sums += factors[i] * profile.function(D)
+        for i in used:
+            if profiles[i] is None:
+                sums += factors[i] * kernels[i](rows, Z)
+    if not np.isfinite(total).all():
+        raise InputError(
+            "kernels must be finite at new points, got NaN or infinity from one of "
+            f"{shown([repr(k) for k in kernels])}. Check the size of the new points."
+        )
+    return total

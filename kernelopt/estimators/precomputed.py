@@ -1,0 +1,136 @@
+"""`KernelStack`: precomputed kernels that are indexed by sample."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+from uuid import uuid4
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from kernelopt.errors import InputError, ParameterError
+from kernelopt.grams import Grams, as_grams
+from kernelopt.validation import Array, Index, shown
+
+
+class KernelStack:
+    """Precomputed kernel matrices of all samples, with a choice of samples.
+
+    Indexing it chooses samples and copies nothing, so that `GridSearchCV`, `cross_val_score`, `Pipeline` and
+    learning curves split it as they split an array of points. `fit` takes the kernels between the
+    chosen samples, and `predict` those between its samples and the training samples.
+
+    Parameters
+    ----------
+    grams : Grams or array of shape (m, N, N)
+        The kernels between all N samples, those for prediction included.
+    names : sequence of m str, optional
+        The names of the kernels.
+
+    Attributes
+    ----------
+    grams : Grams
+        The kernels of all N samples.
+    samples : array of shape (n,)
+        The chosen samples, as positions in `grams`.
+    shape : tuple (n, m)
+        The numbers of chosen samples and of kernels.
+
+    Raises
+    ------
+    ShapeError, NotFiniteError, NotSymmetricError
+        If it is no stack of symmetric matrices.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernelopt.estimators import KernelStack
+    >>> stack = KernelStack([np.eye(4), np.ones((4, 4))], names=["one", "two"])
+    >>> stack[[0, 2]]
+    KernelStack(2 of 4 samples, 2 kernels: one, two)
+    >>> stack[[1, 3]].cross(stack[[3]])[0]
+    array([[0.],
+           [1.]])
+    """
+
+    def __init__(self, grams: Grams | ArrayLike, names: Sequence[str] | None = None) -> None:
+        self.grams = as_grams(grams)
+        if names is not None:
+            if len(names) != len(self.grams):
+                raise ParameterError(
+                    f"names must hold one name for each of the {len(self.grams)} kernels, got {len(names)}. "
+                    "Leave them out for K[0], K[1], ..."
+                )
+            self.names = tuple(map(str, names))
+        else:
+            self.names = tuple(self.grams.names)
+        self.samples: Index = np.arange(self.grams.n_points)
+        self._owner = uuid4().hex  # of the slices of this stack, and of copies of them
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """The numbers of chosen samples and of kernels."""
+        return self.samples.size, len(self.grams)
+
+    ndim = 2
+
+    def __len__(self) -> int:
+        return self.samples.size
+
+    def __getitem__(self, chosen: Any) -> KernelStack:
+        """Return the stack of some of the chosen samples: by positions, by a mask or by a slice."""
+        if isinstance(chosen, tuple):  # scikit-learn writes array[chosen, ...]
+            chosen, *rest = chosen
+            if any(part is not Ellipsis and part != slice(None) for part in rest):
+                raise InputError(
+                    f"a KernelStack is indexed by sample, got the index {shown((chosen, *rest))}. Choose "
+                    "kernels with KernelStack(grams.subset([0, 2]))."
+                )
+        try:
+            samples = self.samples[chosen]
+        except IndexError as error:
+            raise InputError(
+                f"a KernelStack of {len(self)} samples is indexed by positions from 0 to {len(self) - 1}, a "
+                f"mask or a slice, got {shown(chosen)}. Count samples among the chosen ones."
+            ) from error
+        part = object.__new__(KernelStack)
+        vars(part).update(vars(self), samples=np.atleast_1d(samples))
+        return part
+
+    def __repr__(self) -> str:
+        names = ", ".join(self.names[:4]) + (", ..." if len(self.names) > 4 else "")
+        return (
+            f"KernelStack({len(self)} of {self.grams.n_points} samples, {len(self.names)} kernels: {names})"
+        )
+
+    def gram(self) -> Grams:
+        """Return the kernels between the chosen samples."""
+        whole = np.array_equal(self.samples, np.arange(self.grams.n_points))
+        return self.grams if whole else self.grams.block(self.samples)
+
+    def spherical(self) -> KernelStack:
+        """Return the stack of the kernels k(x, z) / sqrt(k(x, x) k(z, z)), whose diagonals are one."""
+        scaled = self[:]
+        scaled.grams = self.grams.normalize("spherical")
+        return scaled
+
+    def cross(self, training: KernelStack) -> Array:
+        """Return the kernels between these samples and those of another choice, shape (m, n, n_training).
+
+        Raises
+        ------
+        InputError
+            If the two are no choices from the same stack.
+        """
+        self.check_same(training)
+        return np.asarray(self.grams.storage.between(self.samples, training.samples))
+
+    def check_same(self, training: KernelStack) -> None:
+        """Raise an `InputError` if the two are no choices from the same stack."""
+        if self._owner != training._owner:
+            raise InputError(
+                "samples must be chosen from the KernelStack of the training samples, which holds the "
+                f"kernels between both, got another stack: {self!r}. Make one stack of all samples and pass "
+                "stack[train] to fit and stack[test] to predict."
+            )
