@@ -71,7 +71,7 @@ class KernelEstimator(BaseEstimator):
         array of shape (n, d), or KernelStack
             Both are indexed by sample.
         """
-        if isinstance(X, KernelStack) or np.ndim(X) == 3:
+        if is_stack(X):
             if self.kernels is not None:
                 raise ParameterError(
                     "kernels must be None for precomputed kernels, got both a stack and kernels="
@@ -85,25 +85,28 @@ class KernelEstimator(BaseEstimator):
             return stack
         return self._points(X, reset=True)
 
-    def fit_kernels(self, samples: Array | KernelStack) -> Grams:
+    def fit_kernels(self, samples: Array | KernelStack, weights: Array | None = None) -> Grams:
         """Return the normalised kernels of training samples, and keep them for new samples.
 
         Parameters
         ----------
         samples : array of shape (n, d) or KernelStack
             What `read_training` returns, or a part of it.
+        weights : array of shape (n,), optional
+            Positive. They count in the means of the normalisation: a sample of weight 2 is two samples.
 
         Returns
         -------
         Grams of m kernels on n points
         """
+        weights = np.ones(len(samples)) if weights is None else weights
         if isinstance(samples, KernelStack):
-            stacked, grams = trained_on_stack(samples, self.normalize)
+            stacked, grams = trained_on_stack(samples, self.normalize, weights)
             self._trained, self.kernels_ = stacked, None
         else:
             names = getattr(self, "feature_names_in_", None)
-            dictionary = fit_dictionary(self.kernels, samples, names, self.random_state)
-            trained, grams = trained_on_points(dictionary, samples, self.normalize)
+            dictionary = fit_dictionary(self.kernels, samples, names, weights, self.random_state)
+            trained, grams = trained_on_points(dictionary, samples, self.normalize, weights)
             self._trained, self.kernels_ = trained, trained.kernels
         self.kernel_names_ = self._trained.names
         return grams
@@ -112,7 +115,7 @@ class KernelEstimator(BaseEstimator):
         """Check samples that come after the training, and return them as `TrainedKernels.at` takes them."""
         check_is_fitted(self)
         if isinstance(self._trained, StackKernels):
-            if not isinstance(X, KernelStack) and np.ndim(X) != 3:
+            if not is_stack(X):
                 raise InputError(
                     "the model was fitted on precomputed kernels, so that samples must be a KernelStack or "
                     f"kernels of shape (m, n_new, n), got {shown(X)}. Pass stack[test]."
@@ -194,6 +197,11 @@ class KernelEstimator(BaseEstimator):
         return np.stack(columns, axis=1)
 
 
+def is_stack(X: Any) -> bool:
+    """Whether samples are precomputed kernels: a `KernelStack`, or an array of three dimensions."""
+    return isinstance(X, KernelStack) or getattr(X, "ndim", None) == 3
+
+
 def centred(grams: Grams) -> Grams:
     """Return the kernels of the centred features where their matrices fit into the memory of caches.
 
@@ -210,6 +218,33 @@ def centring_shift(grams: Grams, used: Grams, weights: Array, alpha: Array) -> f
     if used is grams:
         return 0.0
     return -float(weights @ (grams.row_means[:, : alpha.size] @ alpha))
+
+
+def distinct(samples: Array | KernelStack, y: Array, weights: Array) -> tuple[Index, Array]:
+    """Return one of each set of equal samples of positive weight, and the sums of their weights.
+
+    A machine is the same if equal samples are one of their joint weight. They are put in ascending order, so
+    that the result does not depend on the order of the samples.
+
+    Parameters
+    ----------
+    samples : array of shape (n, d) or KernelStack
+    y : array of shape (n,)
+        Labels or targets. Samples are equal if they have the same one.
+    weights : array of shape (n,)
+        Not negative.
+
+    Returns
+    -------
+    rows : array of shape (n_distinct,)
+    weights : array of shape (n_distinct,)
+    """
+    rows = np.flatnonzero(weights)
+    points = samples.samples[:, None] if isinstance(samples, KernelStack) else samples
+    columns = np.column_stack([points[rows], y[rows]])
+    _, first, group = np.unique(columns, axis=0, return_index=True, return_inverse=True)
+    sums: Array = np.bincount(group.ravel(), weights[rows], first.size)
+    return rows[first], sums
 
 
 def positive_weights(sample_weight: Any, n: int) -> Array:

@@ -11,7 +11,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_consistent_length, column_or_1d
 
 from kernelopt.errors import LabelError, ParameterError
-from kernelopt.estimators.base import positive_weights
+from kernelopt.estimators.base import distinct, positive_weights
 from kernelopt.estimators.mkl import MKLEstimator
 from kernelopt.losses import Loss, hinge, logistic, squared_hinge
 from kernelopt.validation import Array, exponent, one_of, positive, shown
@@ -164,19 +164,20 @@ class MKLClassifier(ClassifierMixin, MKLEstimator):
         samples = self.read_training(X)
         y = read_labels(y, self)
         check_consistent_length(samples, y)
-        weights = positive_weights(sample_weight, len(samples))
-        rows = np.flatnonzero(weights)
-        self.classes_, numbers = np.unique(y[rows], return_inverse=True)
+        given = positive_weights(sample_weight, len(samples))
+        self.classes_ = np.unique(y[given > 0])
         if self.classes_.size < 2:
             among = "" if sample_weight is None else " among samples of positive weight"
             raise LabelError(
                 f"y must hold labels of at least two classes, got one class{among}, "
                 f"{shown(self.classes_.tolist()[0])}. Add samples of another class, or use OneClassMKL."
             )
-        weights = weights[rows] * class_factors(self.class_weight, self.classes_, numbers, weights[rows])
+        rows, weights = distinct(samples, np.searchsorted(self.classes_, y), given)
+        numbers = np.searchsorted(self.classes_, y[rows])
+        factors = class_factors(self.class_weight, self.classes_, numbers, weights)
         positives = [1] if self.classes_.size == 2 else range(self.classes_.size)
-        tasks = [(np.where(numbers == k, 1.0, -1.0), loss(C * weights)) for k in positives]
-        grams = self.fit_kernels(samples[rows])
+        tasks = [(np.where(numbers == k, 1.0, -1.0), loss(C * factors * weights)) for k in positives]
+        grams = self.fit_kernels(samples[rows], weights)
         self.learn(grams, tasks, rows, shared=len(tasks) == 1 or self.multiclass == "shared")
         return self
 

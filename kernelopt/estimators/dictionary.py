@@ -106,7 +106,11 @@ class Dictionary:
 
 
 def fit_dictionary(
-    kernels: Any, X: Array, feature_names: Sequence[str] | None = None, random_state: Any = 0
+    kernels: Any,
+    X: Array,
+    feature_names: Sequence[str] | None = None,
+    weights: Array | None = None,
+    random_state: Any = 0,
 ) -> Dictionary:
     """Return the dictionary that `kernels` describes for the training points X.
 
@@ -119,6 +123,8 @@ def fit_dictionary(
         these, a slice of integers or a mask.
     X : array of shape (n, d)
     feature_names : sequence of d str, optional
+    weights : array of shape (n,), optional
+        Positive. They count in means and in the median: a point of weight 2 is two points.
     random_state : int, Generator or None, default 0
         The seed of the points of which the median distance is computed, where there are more than 1000.
 
@@ -155,13 +161,14 @@ def fit_dictionary(
     names: list[str] = []
     entries = list(listed(kernels))
     d = X.shape[1]
+    weights = np.ones(len(X)) if weights is None else weights
     raw = any(kernel is not None for _, kernel, _ in entries)
     blocks = [Block(tuple(range(d)), np.zeros(d), np.ones(d))] if raw else []
     for name, kernel, columns in entries:
         chosen = None if columns is None else as_columns(columns, d, feature_names)
         if kernel is None:
-            block = standardised(X, tuple(range(d)) if chosen is None else chosen, feature_names)
-            defaults = default_kernels(block.of(X), random_state)
+            block = standardised(X, tuple(range(d)) if chosen is None else chosen, weights, feature_names)
+            defaults = default_kernels(block.of(X), weights, random_state)
             start = sum(len(earlier.columns) for earlier in blocks)
             blocks.append(block)
             seen = tuple(range(start, start + len(block.columns)))
@@ -286,11 +293,11 @@ def column_number(column: Any, d: int, names: Sequence[str] | None) -> int:
         ) from error
 
 
-def standardised(X: Array, columns: tuple[int, ...], names: Sequence[str] | None) -> Block:
+def standardised(X: Array, columns: tuple[int, ...], weights: Array, names: Sequence[str] | None) -> Block:
     """Return the columns that are not constant, in units in which a point has mean square one."""
     X = X[:, columns]
-    origin = X.mean(axis=0)
-    spread = X.std(axis=0)
+    origin = np.average(X, axis=0, weights=weights)
+    spread = np.sqrt(np.average((X - origin) ** 2, axis=0, weights=weights))
     varies = np.ptp(X, axis=0) > 0
     if not varies.any():
         where = [names[j] for j in columns] if names is not None else list(columns)
@@ -302,16 +309,25 @@ def standardised(X: Array, columns: tuple[int, ...], names: Sequence[str] | None
     return Block(kept, origin[varies], spread[varies] * np.sqrt(varies.sum()))
 
 
-def default_kernels(Z: Array, random_state: Any = 0) -> dict[str, Kernel]:
+def default_kernels(Z: Array, weights: Array, random_state: Any = 0) -> dict[str, Kernel]:
     """Return the default kernels for standardised points, by name."""
-    s = median_distance(Z, random_state)
+    s = median_distance(Z, weights, random_state)
     kernels: dict[str, Kernel] = {f"gaussian({w:g} median)": gaussian(w * s) for w in WIDTHS}
     return kernels | {f"polynomial({k})": polynomial(k, 1.0) for k in DEGREES}
 
 
-def median_distance(Z: Array, random_state: Any = 0) -> float:
-    """Return the median of the distances between different points, of which at least two must differ."""
+def median_distance(Z: Array, weights: Array, random_state: Any = 0) -> float:
+    """Return the median of the distances between different points, of which at least two must differ.
+
+    A pair counts with the product of its weights. The median is the smallest distance up to which at least
+    half of the pairs lie.
+    """
     if len(Z) > MEDIAN_POINTS:
-        Z = Z[as_generator(random_state).choice(len(Z), MEDIAN_POINTS, replace=False)]
-    distances = pdist(Z)
-    return float(np.median(distances[distances > 0]))
+        chosen = as_generator(random_state).choice(len(Z), MEDIAN_POINTS, replace=False)
+        Z, weights = Z[chosen], weights[chosen]
+    i, j = np.triu_indices(len(Z), 1)
+    distances, shares = pdist(Z), weights[i] * weights[j]
+    order = np.argsort(distances)
+    order = order[distances[order] > 0]
+    sums = np.cumsum(shares[order])
+    return float(distances[order][np.searchsorted(sums, sums[-1] / 2)])

@@ -16,8 +16,9 @@ from kernelopt.grams import Grams
 from kernelopt.grams.caching import pieces
 from kernelopt.grams.distances import distances
 from kernelopt.grams.evaluated import groups, is_moderate
-from kernelopt.grams.normalized import KnownConstants, ScaledStorage, mean_diagonals, variances
+from kernelopt.grams.normalized import KnownConstants, ScaledStorage
 from kernelopt.kernels import Kernel, normalized
+from kernelopt.numerics.factors import RANK_TOLERANCE
 from kernelopt.validation import Array, Index, as_float_array, one_of, shown
 
 NORMALIZATIONS = ("multiplicative", "spherical", "trace", "none")
@@ -143,33 +144,48 @@ class StackKernels(TrainedKernels):
         return replace(self, kept=self.kept[points])
 
 
-def trained_on_points(dictionary: Dictionary, X: Array, normalize: str) -> tuple[PointKernels, Grams]:
-    """Return the normalised kernels of a dictionary, and their stack on the training points X."""
+def trained_on_points(
+    dictionary: Dictionary, X: Array, normalize: str, weights: Array
+) -> tuple[PointKernels, Grams]:
+    """Return the normalised kernels of a dictionary, and their stack on weighted training points X."""
     one_of(normalize, "normalize", NORMALIZATIONS)
     points = dictionary.points(X)
     kernels = dictionary.kernels
     if normalize == "spherical":
         kernels = tuple(normalized(kernel) for kernel in kernels)
     grams = Grams.from_kernels(kernels, points)
-    scaled, constants = scaled_by(grams, normalize)
+    scaled, constants = scaled_by(grams, normalize, weights)
     return PointKernels(dictionary.names, constants, kernels, dictionary, points), scaled
 
 
-def trained_on_stack(stack: KernelStack, normalize: str) -> tuple[StackKernels, Grams]:
-    """Return the normalised kernels of a precomputed stack, and their stack on the training samples."""
+def trained_on_stack(stack: KernelStack, normalize: str, weights: Array) -> tuple[StackKernels, Grams]:
+    """Return the normalised kernels of a precomputed stack, and their stack on weighted training samples."""
     one_of(normalize, "normalize", NORMALIZATIONS)
     if normalize == "spherical":
         stack = stack.spherical()
-    scaled, constants = scaled_by(stack.gram(), normalize)
+    scaled, constants = scaled_by(stack.gram(), normalize, weights)
     kept = np.arange(len(stack))
     return StackKernels(stack.names, constants, stack, kept, normalize == "spherical"), scaled
 
 
-def scaled_by(grams: Grams, normalize: str) -> tuple[Grams, Array]:
-    """Return kernels divided by the constants of a normalisation, and the constants."""
+def scaled_by(grams: Grams, normalize: str, weights: Array) -> tuple[Grams, Array]:
+    """Return kernels divided by the constants of a normalisation, and the constants.
+
+    With the shares v of the points in the sum of the weights, the constants are sum_i v_i k(x_i, x_i) for
+    "trace", and that minus v'K v for "multiplicative". With equal weights they are those of
+    `Grams.normalize`.
+    """
     if normalize not in ("multiplicative", "trace"):
         return grams, np.ones(len(grams))
-    c = (variances if normalize == "multiplicative" else mean_diagonals)(grams.storage)
+    shares = weights / weights.sum()
+    means = grams.diagonals @ shares
+    c = means - grams.forms(shares) if normalize == "multiplicative" else means
+    for i in np.flatnonzero(~((c > RANK_TOLERANCE * means) & (means > 0)))[:1]:
+        raise InputError(
+            f"{grams.names[i]} must vary between the training samples, got variance {c[i]:.3g} at mean "
+            f"diagonal {means[i]:.3g} over {grams.n_points} samples with normalize={normalize!r}. Leave it out: a "
+            "kernel of constant columns tells no samples apart."
+        )
     return Grams(ScaledStorage(grams.storage, KnownConstants(c))), c
 
 
