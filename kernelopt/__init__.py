@@ -61,6 +61,7 @@ from kernelopt.language import (
     triplet_gains,
     triplet_hinge,
 )
+from kernelopt.loading import load
 from kernelopt.losses import (
     Loss,
     epsilon_insensitive,
@@ -203,6 +204,7 @@ __all__ = [
     "kkt_table",
     "laplacian",
     "linear",
+    "load",
     "logistic",
     "lp_ball",
     "lp_length",

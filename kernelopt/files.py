@@ -12,8 +12,8 @@ import os
 import struct
 import tempfile
 import zipfile
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
 
@@ -28,6 +28,16 @@ SUFFIX = ".npy"
 KINDS = "biufU"  # of numpy's dtypes: numbers, booleans and text, but no Python objects
 EARLIEST = (1980, 1, 1, 0, 0, 0)  # the earliest date of a ZIP member: equal contents give equal files
 REMEDY = "Pass the path of a file that kernelopt has written, or write it again."
+WRONG = (  # the errors of a wrong entry; those of kernelopt's checks of arguments are ValueErrors
+    AttributeError,
+    IndexError,
+    KeyError,
+    MemoryError,
+    OverflowError,
+    RecursionError,
+    TypeError,
+    ValueError,
+)
 Arrays = dict[str, np.ndarray[Any, Any]]
 
 
@@ -107,6 +117,18 @@ def read_file(path: str | os.PathLike[str], kind: str) -> tuple[dict[str, Any], 
             f"({damage}). {REMEDY}"
         ) from damage
     return header, arrays
+
+
+@contextmanager
+def reading(where: object) -> Iterator[None]:
+    """Turn the errors that a wrong entry of a file may raise while it is read into a `FileError`."""
+    try:
+        yield
+    except WRONG as error:
+        raise FileError(
+            f"{where} must hold what kernelopt has written, got a wrong or missing entry "
+            f"({type(error).__name__}: {error}). {REMEDY}"
+        ) from error
 
 
 def _stored(path: Any, info: zipfile.ZipInfo, size: int) -> zipfile.ZipInfo:

@@ -29,6 +29,10 @@ class CenteredStorage(Storage):
         self._whole = base if whole is None else whole
         self._indices_in_whole = np.arange(base.n_points) if indices_in_whole is None else indices_in_whole
 
+    def parts(self) -> tuple[Storage, Storage, Index]:
+        """Return the base, the storage whose mean is subtracted, and the base's points in that one."""
+        return self._base, self._whole, self._indices_in_whole
+
     @cached_array
     def _shift(self) -> Array:
         return np.asarray((self._whole.row_means - self._half_mean)[:, self._indices_in_whole])

@@ -269,6 +269,10 @@ class ChosenStorage(Storage):
         super().__init__(len(chosen), whole.n_points, [whole.names[i] for i in chosen], whole.lent)
         self._whole, self._chosen = whole, chosen
 
+    def parts(self) -> tuple[Storage, NDArray[np.intp]]:
+        """Return the storage whose matrices were chosen, and their numbers."""
+        return self._whole, self._chosen
+
     def gram(self, i: int) -> Array:
         return self._whole.gram(int(self._chosen[i]))
 

@@ -153,7 +153,7 @@ class _Reader:
         )
 
     def _source(self, node: ast.AST) -> str:
-        return ast.get_source_segment(self.text, node) or type(node).__name__  # type: ignore[arg-type]
+        return ast.get_source_segment(self.text, node) or type(node).__name__
 
     def _kernel(self, node: ast.expr) -> Kernel:
         value = self._value(node)

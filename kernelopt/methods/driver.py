@@ -258,6 +258,7 @@ def solution_at(structure: Structure, best: Result, control: Control, tried: Seq
         build_time=outcome.build_time,
         solve_time=max(0.0, control.seconds - control.certify_seconds - outcome.build_time),
         certify_time=control.certify_seconds,
+        tol=control.tol,
         ended_by_caller=control.ended_by_caller,
         problem=structure.problem,
     )

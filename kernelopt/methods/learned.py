@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import numbers
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
+from numpy.typing import ArrayLike
 
+from kernelopt.errors import InputError, ParameterError, ShapeError
 from kernelopt.grams import Grams, IdentityStorage
 from kernelopt.language.risk import Risk
 from kernelopt.language.terms import terms
-from kernelopt.validation import Array
+from kernelopt.validation import Array, as_float_array, bare, is_real, numeric, shown
+
+AnyMachine = TypeVar("AnyMachine")
 
 
 @dataclass(frozen=True, eq=False)
@@ -139,3 +144,70 @@ def weight_variables(node: Risk) -> tuple[int, ...]:
             if len(pieces) == 1 or not ridge:  # alone, the identity is the kernel
                 ids += [variable.id for variable in weights.variables()]
     return tuple(ids)
+
+
+class Combination(Protocol):
+    """A learned combination of kernels on N points, the first n of them labelled."""
+
+    @property
+    def weights(self) -> Array | None:
+        """The weights of the kernels, shape (m,)."""
+
+    @property
+    def n(self) -> int:
+        """The number of labelled points, 0 where only a kernel was learned."""
+
+    @property
+    def n_points(self) -> int:
+        """The number of points."""
+
+
+def crossed(cross: ArrayLike, machine: Combination, caller: str) -> tuple[Array, Array]:
+    """Return checked cross kernels and the weights they belong to; `caller` names the method in messages."""
+    weights, n, n_points = machine.weights, machine.n or machine.n_points, machine.n_points
+    if weights is None:
+        raise InputError(
+            "new points need a combination of kernels, got a kernel that is none. Learn with the new points "
+            "among the N and read `kernel`."
+        )
+    try:
+        stack = numeric(cross, "cross")
+        got = f"an array of shape {stack.shape}"
+    except ShapeError:  # the user has passed points that are no numbers, such as the nodes of a graph
+        stack = np.empty(0)
+        got = f"a {type(cross).__name__}" + (f" of {len(cross)}" if isinstance(cross, Sequence) else "")
+    if stack.ndim != 3 or len(stack) != weights.size or stack.shape[2] not in (n, n_points):
+        cure = (
+            "Use grams.cross(X_new)." if stack.ndim == 3 else f"For points X call {caller}(grams.cross(X))."
+        )
+        raise ShapeError(
+            f"cross must have shape (m, n_new, N) with m = {weights.size} and N = {n_points} (or the first "
+            f"{n}), got {got}. {cure}"
+        )
+    return as_float_array(stack, "cross"), weights
+
+
+def chosen_machine(machines: Sequence[AnyMachine], risk: int | None) -> AnyMachine:
+    """Return the machine of one of the risks, the only one if `risk` is None."""
+    last = len(machines) - 1
+    if risk is None and last > 0:
+        listed = "; ".join(f"{i}: {machine}" for i, machine in enumerate(machines))
+        raise InputError(
+            f"risk must be given where there are several, got None for {last + 1} machines ({listed}). "
+            f"Pass risk=0..{last}."
+        )
+    chosen = 0 if risk is None else bare(risk)
+    if not is_real(chosen) or not isinstance(chosen, numbers.Integral) or not 0 <= int(chosen) <= last:
+        raise ParameterError(
+            f"risk must be an integer from 0 to {last}, got {shown(chosen)}. Pass risk=0..{last}."
+            if last
+            else f"risk must be 0, as there is one machine, got {shown(chosen)}. Leave it out."
+        )
+    return machines[int(chosen)]
+
+
+def single(values: list[Any]) -> Any:
+    """Return the only value, a tuple of several values, or None of no values."""
+    if not values:
+        return None
+    return values[0] if len(values) == 1 else tuple(values)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import numbers
-from collections.abc import Iterable, Sequence
+import os
+from collections.abc import Iterable
 from copy import deepcopy
 from dataclasses import dataclass, field, fields, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import cvxpy as cp
@@ -13,19 +14,17 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from kernelopt.certificates import Certificate
-from kernelopt.errors import InputError, ParameterError, ShapeError
+from kernelopt.errors import InputError
 from kernelopt.figures import draw_bounds, new_axes
+from kernelopt.files import write_file
 from kernelopt.methods.control import listed
-from kernelopt.methods.learned import Learned, Part, weights_of
+from kernelopt.methods.learned import Learned, Part, chosen_machine, crossed, single, weights_of
+from kernelopt.methods.saved import contents
 from kernelopt.plain_tables import html_table
 from kernelopt.validation import (
     PSD_TOLERANCE,
     Array,
-    as_float_array,
-    bare,
-    is_real,
-    numeric,
-    shown,
+    as_path,
     smallest_relative_eigenvalue,
 )
 
@@ -46,7 +45,6 @@ ELSEWHERE = (
         "predict_proba": f"{PREDICTIONS} Probabilities are not estimated.",
         "fit": "It is the result of `solve`, which has fitted it. The predictions are `decision_function`.",
         "bounds": "The bounds are `lower` and `upper`.",
-        "save": "The problem with its proved bounds is saved by `certificate.save(path)`.",
     }
 )
 """Names that other libraries and the papers use, with the attribute of `Solution` to use instead."""
@@ -85,6 +83,8 @@ class Solution:
         The best bounds, one entry per report of a method.
     build_time, solve_time, certify_time : float
         Seconds spent on compilation, in solvers, and on certificates.
+    tol : float or None
+        The relative gap that was asked for.
     ended_by_caller : bool
         Whether Ctrl-C, the callback or the time limit ended the call.
     certificate : Certificate
@@ -106,6 +106,7 @@ class Solution:
     build_time: float = 0.0
     solve_time: float = 0.0
     certify_time: float = 0.0
+    tol: float | None = None
     ended_by_caller: bool = False
     problem: cp.Problem | None = None
 
@@ -186,7 +187,7 @@ class Solution:
         ShapeError
             If `cross` has another shape: points are passed as `grams.cross(X)`.
         """
-        machine = self._machine(risk) if self.learned else None
+        machine = chosen_machine(self.learned, risk) if self.learned else None
         if machine is None or not machine.n:
             raise InputError(
                 "this problem has no risk, so no machine was learned. Train one on `kernel`, or use the "
@@ -219,8 +220,35 @@ class Solution:
         """
         if not self.learned:
             raise InputError("this problem has no combination of kernels, so there is none at new points.")
-        stack, weights = crossed(cross, self._machine(risk), "kernel_at")
+        stack, weights = crossed(cross, chosen_machine(self.learned, risk), "kernel_at")
         return np.asarray(np.tensordot(weights, stack, 1))
+
+    def save(self, path: str | os.PathLike[str]) -> Path:
+        """Write the learned machines, the weights and the certificate to a file.
+
+        The file has the points of the support and no Gram matrices. Of centred kernels it has all points,
+        which their mean needs. It is written at once: an interrupted call leaves what was there before.
+
+        Parameters
+        ----------
+        path : str or path-like
+            An NPZ archive; an existing file is replaced.
+
+        Returns
+        -------
+        Path
+
+        Raises
+        ------
+        MethodError
+            If the machine does not predict at new points, since its weights have no sign or its kernel is no
+            combination, or if a kernel is a function that cannot be written as text.
+        OSError
+            If the folder cannot be written to.
+        """
+        target = as_path(path, "path")
+        write_file(target, "solution", *contents(self))
+        return target
 
     def plot_history(self, ax: Any = None) -> Any:
         """Draw the certified bounds against the seconds of the solve, with the gap between them shaded.
@@ -254,24 +282,6 @@ class Solution:
         ax.set_title(f"Certified bounds, {self.method}")
         ax.legend(fontsize=9, loc="best", frameon=False)
         return ax
-
-    def _machine(self, risk: int | None) -> Learned:
-        """Return the machine of one of the risks, the only one if `risk` is None."""
-        last = len(self.learned) - 1
-        if risk is None and last > 0:
-            listed = "; ".join(f"{i}: {machine}" for i, machine in enumerate(self.learned))
-            raise InputError(
-                f"risk must be given where there are several, got None for {last + 1} machines ({listed}). "
-                f"Pass risk=0..{last}."
-            )
-        chosen = 0 if risk is None else bare(risk)
-        if not is_real(chosen) or not isinstance(chosen, numbers.Integral) or not 0 <= int(chosen) <= last:
-            raise ParameterError(
-                f"risk must be an integer from 0 to {last}, got {shown(chosen)}. Pass risk=0..{last}."
-                if last
-                else f"risk must be 0, as there is one machine, got {shown(chosen)}. Leave it out."
-            )
-        return self.learned[int(chosen)]
 
     def __getstate__(self) -> dict[str, Any]:
         """Return what is pickled: all but the problem, which keeps a solver after a solve."""
@@ -328,35 +338,3 @@ def span(counts: Iterable[int]) -> str:
     """Return "9" where all counts are 9, else the smallest and the largest, as in "9 to 12"."""
     ordered = sorted(set(counts))
     return " to ".join(str(count) for count in dict.fromkeys([ordered[0], ordered[-1]]))
-
-
-def crossed(cross: ArrayLike, machine: Learned, caller: str) -> tuple[Array, Array]:
-    """Return checked cross kernels and the weights they belong to; `caller` names the method in messages."""
-    weights, n, n_points = machine.weights, machine.n or machine.n_points, machine.n_points
-    if weights is None:
-        raise InputError(
-            "new points need a combination of kernels, got a kernel that is none. Learn with the new points "
-            "among the N and read `kernel`."
-        )
-    try:
-        stack = numeric(cross, "cross")
-        got = f"an array of shape {stack.shape}"
-    except ShapeError:  # the user has passed points that are no numbers, such as the nodes of a graph
-        stack = np.empty(0)
-        got = f"a {type(cross).__name__}" + (f" of {len(cross)}" if isinstance(cross, Sequence) else "")
-    if stack.ndim != 3 or len(stack) != weights.size or stack.shape[2] not in (n, n_points):
-        cure = (
-            "Use grams.cross(X_new)." if stack.ndim == 3 else f"For points X call {caller}(grams.cross(X))."
-        )
-        raise ShapeError(
-            f"cross must have shape (m, n_new, N) with m = {weights.size} and N = {n_points} (or the first "
-            f"{n}), got {got}. {cure}"
-        )
-    return as_float_array(stack, "cross"), weights
-
-
-def single(values: list[Any]) -> Any:
-    """Return the only value, a tuple of several values, or None of no values."""
-    if not values:
-        return None
-    return values[0] if len(values) == 1 else tuple(values)

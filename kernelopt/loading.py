@@ -1,0 +1,50 @@
+"""`load`: what a file of kernelopt holds, without running anything in it."""
+
+from __future__ import annotations
+
+import os
+
+from kernelopt.files import read_file, reading
+from kernelopt.methods.saved import SavedSolution, from_contents
+from kernelopt.validation import as_path
+
+
+def load(path: str | os.PathLike[str]) -> SavedSolution:
+    """Return the solution that `Solution.save` has written to a file.
+
+    Nothing in the file is executed: numbers are read as numbers, and kernels by `parse_kernel`.
+
+    Parameters
+    ----------
+    path : str or path-like
+
+    Returns
+    -------
+    SavedSolution
+
+    Raises
+    ------
+    FileNotFoundError
+        If there is no such file.
+    FileError
+        If the file is damaged, foreign, of another kind or of a later version, or an entry of it is wrong.
+
+    Examples
+    --------
+    >>> import tempfile, cvxpy as cp, kernelopt as ko
+    >>> X, y = [[0.0], [1.0], [3.0], [4.0]], [-1, -1, 1, 1]
+    >>> theta = cp.Variable(2, nonneg=True)
+    >>> K = ko.combine(theta, ko.Grams.from_kernels([ko.linear(), ko.gaussian(1.0)], X))
+    >>> problem = cp.Problem(cp.Minimize(ko.risk(K, y, ko.hinge())), ko.lp_ball(theta, 2))
+    >>> solution = ko.solve(problem)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     model = ko.load(solution.save(f"{folder}/model.npz"))
+    >>> model.decision_function([[-1.0], [5.0]]).round(1)
+    array([-1.5,  1.5])
+    >>> model.certify(X, y).gap < 1e-5
+    True
+    """
+    target = as_path(path, "path")
+    header, arrays = read_file(target, "solution")
+    with reading(target):
+        return from_contents(header, arrays)

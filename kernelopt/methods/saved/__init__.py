@@ -1,0 +1,5 @@
+"""Saved solutions: what a file keeps of a `Solution`, and `SavedSolution`, which is read from it."""
+
+from kernelopt.methods.saved.model import SavedSolution, contents, from_contents
+
+__all__ = ["SavedSolution", "contents", "from_contents"]

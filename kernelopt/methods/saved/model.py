@@ -1,0 +1,272 @@
+"""`SavedSolution`: a solution read from a file, which predicts and can be proved again."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from kernelopt.certificates import Certificate
+from kernelopt.errors import MethodError
+from kernelopt.grams.written import StackReader, StackWriter
+from kernelopt.methods.learned import chosen_machine, single
+from kernelopt.methods.saved import machine as machines_of
+from kernelopt.methods.saved import proof_file
+from kernelopt.methods.saved.machine import SavedMachine
+from kernelopt.methods.saved.proof import Proof
+from kernelopt.validation import Array, positive
+
+if TYPE_CHECKING:
+    from kernelopt.methods.solution import Solution
+
+ROUTES = ("closed", "conic", "sign", "none")
+UNIQUE = {"yes": True, "no": False, "unknown": None}
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class SavedSolution:
+    """What a file keeps of a `Solution`: its machines with their support, its weights and its certificate.
+
+    `kernelopt.load` returns it.
+
+    Attributes
+    ----------
+    status, method, solver : str
+        As in `Solution`.
+    value : float
+        The objective at the point.
+    certificate : Certificate
+        The bounds as they were saved. `certify` computes them again.
+    weights_unique : bool or None
+    tol : float or None
+        The relative gap that was asked for.
+    machines : tuple of SavedMachine
+        One for each risk.
+    iterations : int or None
+    history : array of shape (k, 3)
+        Seconds, lower and upper bound at each report of the method.
+    shared : bool
+        Whether all machines have the same weights.
+    proof : Proof or str
+        The problem without its data, or the reason why it was not saved.
+    """
+
+    status: str
+    method: str
+    solver: str
+    value: float
+    certificate: Certificate
+    weights_unique: bool | None
+    tol: float | None
+    machines: tuple[SavedMachine, ...]
+    iterations: int | None
+    history: Array
+    shared: bool
+    proof: Proof | str
+
+    @property
+    def lower(self) -> float:
+        """The certified lower bound of the optimum, as it was saved."""
+        return self.certificate.lower
+
+    @property
+    def upper(self) -> float:
+        """The certified upper bound of the optimum, as it was saved."""
+        return self.certificate.upper
+
+    @property
+    def gap(self) -> float:
+        """The certified gap, relative to max(|upper|, |lower|, floor)."""
+        return self.certificate.gap
+
+    @property
+    def weights(self) -> Any:
+        """The kernel weights of shape (m,), a tuple of them where several risks have weights of their own."""
+        return self.machines[0].weights if self.shared else tuple(each.weights for each in self.machines)
+
+    @property
+    def alpha(self) -> Any:
+        """The signed dual variables of the support, one array per risk where there are several."""
+        return single([each.coefficients for each in self.machines])
+
+    @property
+    def support(self) -> Any:
+        """The numbers of the points of the support, one array per risk where there are several."""
+        return single([each.support for each in self.machines])
+
+    @property
+    def intercept(self) -> Any:
+        """The intercept, one per risk where there are several."""
+        return single([each.intercept for each in self.machines])
+
+    def decision_function(self, X: Any, *, risk: int | None = None) -> Array:
+        """Return the predictions of the learned machine at new points; classify by their sign.
+
+        Parameters
+        ----------
+        X : array of shape (n_new, d), or (m, n_new, N)
+            New points. Where the kernels were given as an array, the m kernels between new points and the N
+            points of the solve (or their first n, the labelled ones).
+        risk : int from 0 to k - 1, optional
+            Which machine; needed where the problem has k > 1 risks.
+
+        Returns
+        -------
+        array of shape (n_new,)
+
+        Raises
+        ------
+        ShapeError
+            If X has another shape.
+        InputError
+            If no machine was learned, or `risk` is missing, or there is no such risk.
+        """
+        return chosen_machine(self.machines, risk).decision_function(X)
+
+    def kernel_at(self, X: Any) -> Array:
+        """Return the learned kernel between new points and the N, shape (n_new, N), without a risk.
+
+        Parameters
+        ----------
+        X : array of shape (n_new, d), or (m, n_new, N)
+            As in `decision_function`.
+
+        Raises
+        ------
+        InputError
+            If a machine was learned: then the points of its support are saved, and not all N.
+        """
+        return chosen_machine(self.machines, None).kernel_at(X)
+
+    def certify(self, X: Any, y: Any = None) -> Certificate:
+        """Compute both bounds of the optimum again, from the training data, at the saved point.
+
+        The problem is built from the file and the data, and its bounds are those of `kernelopt.certify` at
+        the saved weights and dual variables. Nothing is solved.
+
+        Parameters
+        ----------
+        X : array of shape (N, d), or (m, N, N)
+            The points of the solve; the stack where the kernels were given as an array.
+        y : array of shape (n,), or a list of such arrays, one for each risk
+            The labels or targets. A loss without labels needs none.
+
+        Returns
+        -------
+        Certificate
+
+        Raises
+        ------
+        InputError
+            If the data are not those of the solve, by a checksum.
+        MethodError
+            If the problem was not saved.
+        """
+        if isinstance(self.proof, str):
+            raise MethodError(
+                "a problem that is saved must have risks over weights in an l_p ball or of bounded trace, "
+                f"got another one in certify: {self.proof}. Build the problem again, and call "
+                "kernelopt.certify(problem, candidate)."
+            )
+        return self.proof.certificate(X, y)
+
+    def __repr__(self) -> str:
+        return f"<SavedSolution: {self}>"
+
+    def __str__(self) -> str:
+        counts = ", ".join(f"{each.support.size} of {each.n_points}" for each in self.machines)
+        return f"{self.status} by {self.method}: {self.certificate}, support {counts} points"
+
+
+def contents(solution: Solution) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return what a file keeps of a solution: JSON, and arrays by name.
+
+    Raises
+    ------
+    MethodError
+        If the solution does not predict at new points, or a kernel function cannot be written as text.
+    """
+    if not solution.learned:
+        raise MethodError(
+            "a solution that is saved must have learned a combination of kernels, got one that has none. "
+            "Save the values of its variables with numpy.savez, or solution.certificate.save(path)."
+        )
+    stacks, arrays, headers = StackWriter(), dict[str, Any](), []
+    for k, learned in enumerate(solution.learned):
+        header, of_machine = machines_of.written(learned, stacks)
+        headers.append(header)
+        arrays |= {f"machine.{k}.{name}": array for name, array in of_machine.items()}
+    certificate, proof = (
+        solution.certificate,
+        proof_file.written(solution.problem, solution.certificate, stacks),
+    )
+    if not isinstance(proof, str):
+        arrays |= {f"proof.{name}": array for name, array in proof[1].items()}
+    arrays |= stacks.arrays
+    arrays["bounds"] = np.array([solution.value, certificate.lower, certificate.upper, certificate.floor])
+    arrays["residuals"] = np.array(list(certificate.residuals.values()), dtype=float)
+    arrays["history"] = np.array(solution.history, dtype=float).reshape(-1, 3)
+    header = {
+        "status": solution.status,
+        "method": solution.method,
+        "solver": solution.solver,
+        "iterations": solution.iterations,
+        "weights_unique": next(text for text, value in UNIQUE.items() if value is solution.weights_unique),
+        "tol": solution.tol,
+        "shared": isinstance(solution.weights, np.ndarray),
+        "route": certificate.route,
+        "reason": certificate.reason,
+        "feasible": certificate.feasible,
+        "residuals": list(certificate.residuals),
+        "machines": headers,
+        "proof": proof if isinstance(proof, str) else proof[0],
+    }
+    return header, arrays
+
+
+def from_contents(header: Mapping[str, Any], arrays: Mapping[str, Any]) -> SavedSolution:
+    """Return the solution of `contents`; an error of Python or of kernelopt where something is wrong."""
+    stacks = StackReader(arrays)
+    value, lower, upper, floor = map(float, np.asarray(arrays["bounds"], dtype=float))
+    sizes = np.asarray(arrays["residuals"], dtype=float).tolist()
+    if header["route"] not in ROUTES:
+        raise ValueError(f"unknown route {header['route']!r}")
+    certificate = Certificate(
+        lower,
+        upper,
+        header["route"],
+        residuals=dict(zip(map(str, header["residuals"]), sizes, strict=True)),
+        reason=str(header["reason"]),
+        feasible=bool(header["feasible"]),
+        floor=floor,
+        source="it was read from a file",
+    )
+    machines = tuple(
+        machines_of.read(each, starting(arrays, f"machine.{k}."), stacks)
+        for k, each in enumerate(header["machines"])
+    )
+    kept = header["proof"]
+    parts = {name: array for name, array in arrays.items() if name.startswith(("points.", "means."))}
+    proof = kept if isinstance(kept, str) else proof_file.read(kept, starting(arrays, "proof."), parts)
+    iterations, tol = header["iterations"], header["tol"]
+    return SavedSolution(
+        status=str(header["status"]),
+        method=str(header["method"]),
+        solver=str(header["solver"]),
+        value=value,
+        certificate=certificate,
+        weights_unique=UNIQUE[header["weights_unique"]],
+        tol=None if tol is None else positive(tol, "tol"),
+        machines=machines,
+        iterations=None if iterations is None else int(iterations),
+        history=np.asarray(arrays["history"], dtype=float).reshape(-1, 3),
+        shared=bool(header["shared"]) or len(machines) == 1,
+        proof=proof,
+    )
+
+
+def starting(arrays: Mapping[str, Any], prefix: str) -> dict[str, Any]:
+    """Return the arrays whose names start with a prefix, without it."""
+    return {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}

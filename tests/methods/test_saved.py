@@ -1,0 +1,297 @@
+"""Saved solutions: they predict and prove as before, and nothing that is in a file is trusted."""
+
+from __future__ import annotations
+
+import copy
+from contextlib import suppress
+from dataclasses import replace
+from functools import cache
+
+import cvxpy as cp
+import networkx as nx
+import numpy as np
+import pytest
+
+import kernelopt as ko
+from kernelopt.files import reading, write_file
+from kernelopt.methods.saved import contents, from_contents
+from tests.every import every
+
+rng = np.random.default_rng(0)
+X, Z = rng.normal(size=(24, 3)), rng.normal(size=(5, 3))
+Y = np.where(X[:, 0] + 0.4 * rng.normal(size=24) > 0, 1.0, -1.0)
+KERNELS = [ko.gaussian(0.8), ko.linear() + 1.5 * ko.polynomial(2), ko.on_columns(ko.laplacian(2.0), [0, 2])]
+BASE = ko.Grams.from_kernels(KERNELS, X)
+FORMS = {
+    "plain": BASE,
+    "trace": BASE.normalize("trace"),
+    "multiplicative": BASE.center().normalize("multiplicative"),
+    "spherical": BASE.center().normalize("spherical"),
+    "centred": BASE.normalize("spherical").center(),
+    "block": BASE.center().block(slice(0, 16)),
+    "subset": BASE.normalize("trace").subset([2, 0]),
+    "array": ko.Grams.from_array(np.asarray(BASE)),
+}
+
+
+def ball(grams, loss, p=2.0, y=Y):
+    theta = cp.Variable(len(grams), nonneg=True)
+    risk = ko.risk(ko.combine(theta, grams), y[: grams.n_points], loss)
+    return cp.Problem(cp.Minimize(risk), ko.lp_ball(theta, p))
+
+
+@cache
+def solved(form):
+    return ko.solve(ball(FORMS[form], ko.hinge(C=2.0)))
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "model.npz"
+
+
+def cross(grams):
+    return (BASE if grams is FORMS["array"] else grams).cross(Z)
+
+
+def test_a_saved_solution_predicts_and_proves_as_before(path):
+    for form, grams in FORMS.items():
+        solution, model = solved(form), ko.load(solved(form).save(path))
+        new = cross(grams) if form == "array" else Z
+        expected = solution.decision_function(cross(grams))
+        np.testing.assert_allclose(model.decision_function(new), expected, rtol=0, atol=1e-12, err_msg=form)
+        data = np.asarray(grams) if form == "array" else X[: grams.n_points]
+        again = model.certify(data, Y[: grams.n_points])
+        for found in (model, again):
+            np.testing.assert_allclose(found.lower, solution.lower, rtol=1e-12, err_msg=form)
+            np.testing.assert_allclose(found.upper, solution.upper, rtol=1e-12, err_msg=form)
+        assert again.route == model.certificate.route == "closed"
+
+
+def test_a_saved_solution_keeps_what_the_solution_says(path):
+    solution = solved("plain")
+    model = ko.load(str(solution.save(path)))
+    for name in (
+        "status",
+        "method",
+        "solver",
+        "value",
+        "lower",
+        "upper",
+        "gap",
+        "intercept",
+        "iterations",
+        "tol",
+    ):
+        assert getattr(model, name) == getattr(solution, name), name
+    assert model.weights_unique is solution.weights_unique
+    assert model.certificate.residuals == solution.certificate.residuals
+    np.testing.assert_array_equal(model.weights, solution.weights)
+    np.testing.assert_array_equal(model.support, np.flatnonzero(solution.alpha))
+    np.testing.assert_array_equal(model.alpha, solution.alpha[model.support])
+    np.testing.assert_array_equal(model.history, solution.history)
+    assert str(model.certificate) in repr(model)
+
+
+def test_only_the_points_of_the_support_are_saved(path):
+    _, arrays = contents(solved("plain"))
+    support = np.flatnonzero(solved("plain").alpha)
+    assert 0 < support.size < len(X)
+    np.testing.assert_array_equal(arrays["points.0"], X[support])
+    assert not any(array.shape[-2:] == (24, 24) for array in map(np.asarray, arrays.values()))
+    n, m = 300, 20
+    points = np.random.default_rng(1).normal(size=(n, 10))
+    y = np.where(points[:, 0] > 0, 1.0, -1.0)
+    grams = ko.Grams.from_kernels([ko.gaussian(0.5 + w) for w in range(m)], points)
+    machine = solved("plain").learned[0]
+    part = replace(machine.parts[0], grams=grams, weights=np.full(m, m**-0.5), coefficients=y / n)
+    learned = replace(machine, parts=(part,), alpha=y / n)
+    large = replace(solved("plain"), learned=(learned,), problem=None)
+    assert large.save(path).stat().st_size < 100_000  # every point is in the support
+
+
+@every(
+    "loss, p, y",
+    [
+        (ko.squared_hinge(C=np.linspace(1, 2, 24)), 1.0, Y),
+        (ko.huberized_hinge(C=1.0, tau=0.5), np.inf, Y),
+        (ko.logistic(C=0.5), 1.5, Y),
+        (ko.epsilon_insensitive(C=2.0, eps=0.2), 2.0, X[:, 0] + X[:, 1] ** 2),
+    ],
+)
+def test_losses_and_balls_are_saved_with_all_their_numbers(tmp_path, loss, p, y):
+    solution = ko.solve(ball(BASE, loss, p, y))
+    again = ko.load(solution.save(tmp_path / "model.npz")).certify(X, y)
+    assert again.gap <= 1e-5
+    assert again.upper == pytest.approx(solution.upper, rel=1e-12)
+
+
+def test_a_trace_with_a_ridge_and_two_risks_with_prices_are_proved_again(path):
+    mu, tau = cp.Variable(3, nonneg=True), cp.Variable(1, nonneg=True)
+    K = ko.combine(mu, BASE) + ko.combine(tau, ko.Grams.identity(24))
+    ridge = ko.solve(cp.Problem(cp.Minimize(2 * ko.risk(K, Y, ko.hinge()) + 3), [ko.trace(K) == 24]))
+    model = ko.load(ridge.save(path))
+    assert model.certify(X, Y).upper == pytest.approx(ridge.upper, rel=1e-12)
+    assert model.certify(X, Y).gap <= 1e-5
+    np.testing.assert_allclose(model.decision_function(Z), ridge.decision_function(BASE.cross(Z)), atol=1e-12)
+
+    other = np.where(X[:, 1] > 0, 1.0, -1.0)
+    theta = cp.Variable(3, nonneg=True)
+    K = ko.combine(theta, BASE)
+    risks = ko.risk(K, Y, ko.hinge()) + 0.5 * ko.risk(K, other[:20], ko.squared_hinge())
+    two = ko.solve(cp.Problem(cp.Minimize(risks + 0.1 * cp.sum(theta)), ko.lp_ball(theta, 2)))
+    model = ko.load(two.save(path))
+    again = model.certify(X, [Y, other[:20]])
+    assert again.gap <= 1e-5
+    assert again.upper == pytest.approx(two.upper, rel=1e-12)
+    expected = two.decision_function(BASE.cross(Z), risk=1)
+    np.testing.assert_allclose(model.decision_function(Z, risk=1), expected, atol=1e-12)
+    with pytest.raises(ko.InputError, match=r"for 2 machines \(0: hinge"):
+        model.decision_function(Z)
+    with pytest.raises(ko.InputError, match="labels of each of 2 risks, got 24"):
+        model.certify(X, Y)
+
+
+def test_a_solution_without_its_problem_predicts_and_says_why_it_is_not_proved(path):
+    model = ko.load(replace(solved("plain"), problem=None).save(path))
+    assert model.decision_function(Z).shape == (5,)
+    with pytest.raises(ko.MethodError, match=r"dropped when the solution was pickled.*kernelopt\.certify"):
+        model.certify(X, Y)
+    C = cp.Parameter(pos=True, value=1.0)
+    solution = ko.solve(ball(BASE, ko.hinge(C)))
+    C.value = 5.0
+    with pytest.raises(ko.MethodError, match="cvxpy parameters may have changed"):
+        ko.load(solution.save(path)).certify(X, Y)
+
+
+@every(
+    ("X_given", "y_given", "piece"),
+    [
+        (X + 1e-9, Y, r"X must be the data that the saved problem.*points of shape \(24, 3\)"),
+        (X[::-1], Y, "in the same order"),
+        (X, -Y, "y must be the data"),
+        (X[:20], Y, r"X must be the data.*\(20, 3\)"),
+    ],
+)
+def test_other_data_are_refused(X_given, y_given, piece):
+    model = from_contents(*contents(solved("plain")))
+    with pytest.raises(ko.InputError, match=piece):
+        model.certify(X_given, y_given)
+
+
+def test_predictions_of_other_shapes_are_refused(path):
+    points, array = (ko.load(solved(form).save(path)) for form in ("plain", "array"))
+    with pytest.raises(ko.ShapeError, match=r"X_new must have 3 columns.*shape \(5, 2\)"):
+        points.decision_function(Z[:, :2])
+    with pytest.raises(
+        ko.ShapeError, match=r"must have shape \(m, n_new, N\).*got an array of shape \(5, 3\)"
+    ):
+        array.decision_function(Z)
+    with pytest.raises(ko.InputError, match="kernel_at needs all 24 points"):
+        points.kernel_at(Z)
+    with pytest.raises(ko.ShapeError, match=r"call decision_function\(grams\.cross\(X\)\)"):
+        solved("plain").decision_function(Z)
+
+
+def free_signs():
+    mu = cp.Variable(3)
+    K = ko.combine(mu, BASE)
+    return cp.Problem(cp.Minimize(ko.risk(K, Y, ko.hinge())), [ko.trace(K) == 24, K >> 0])
+
+
+def test_what_cannot_be_saved_is_refused(path):
+    graph = nx.path_graph(24)
+    nodes = ko.Grams.from_kernels([ko.diffusion(graph, 0.5), ko.diffusion(graph, 2.0)], list(graph))
+    nothing = cp.Variable(2)
+    for problem, piece in (
+        (free_signs(), "non-negative weights, got a kernel with free signs"),
+        (ball(nodes, ko.hinge()), "kernels of class diffusion.*Grams.from_array"),
+        (cp.Problem(cp.Minimize(cp.sum_squares(nothing - 1))), "has none"),
+    ):
+        with pytest.raises(ko.MethodError, match=piece):
+            ko.solve(problem).save(path)
+        assert not path.exists()
+
+
+def test_a_save_that_fails_leaves_the_old_file(path, monkeypatch):
+    before = solved("plain").save(path).read_bytes()
+
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("os.fsync", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        solved("trace").save(path)
+    assert path.read_bytes() == before
+    assert list(path.parent.iterdir()) == [path]
+
+
+# --------------------------------------------------------------------------------- files of strangers
+
+
+def places(document, at=()):
+    """The paths of all entries of a JSON document."""
+    items = document.items() if isinstance(document, dict) else enumerate(document)
+    for key, value in items:
+        yield (*at, key)
+        if isinstance(value, dict | list):
+            yield from places(value, (*at, key))
+
+
+def changed(document, place, value):
+    document = copy.deepcopy(document)
+    inner = document
+    for key in place[:-1]:
+        inner = inner[key]
+    if value is KeyError:
+        del inner[place[-1]]
+    else:
+        inner[place[-1]] = value
+    return document
+
+
+EVIL = [None, "print('executed')", "__import__('os')", -1, 10**30, 1e308, [], {}, [[]], True, KeyError]
+
+
+def test_a_wrong_entry_is_refused_or_harmless(capsys):
+    header, arrays = contents(solved("multiplicative"))
+    chosen, refused = np.random.default_rng(0), 0
+    variants = [
+        (changed(header, place, EVIL[chosen.integers(len(EVIL))]), arrays) for place in places(header)
+    ]
+    for name, array in arrays.items():
+        array = np.asarray(array)
+        for value in (array[..., :0], array.astype(str), np.full_like(array, -7), array[None], array * 10**9):
+            variants.append((header, arrays | {name: value}))
+        variants.append((header, {key: other for key, other in arrays.items() if key != name}))
+    for k, (document, numbers) in enumerate(variants):
+        try:
+            with reading("the file"):
+                model = from_contents(document, numbers)
+        except ko.FileError:
+            refused += 1
+            continue
+        with suppress(ko.KerneloptError):
+            model.decision_function(Z)
+        if k % 3 == 0:
+            with suppress(ko.KerneloptError):
+                model.certify(X, Y)
+    assert refused > len(variants) / 2
+    assert capsys.readouterr().out == ""
+
+
+def test_truncated_files_and_other_kinds_are_refused(path):
+    whole = solved("plain").save(path).read_bytes()
+    for k in np.linspace(0, len(whole) - 1, 40).astype(int):
+        path.write_bytes(whole[:k])
+        with pytest.raises(ko.FileError):
+            ko.load(path)
+    header, arrays = contents(solved("plain"))
+    write_file(path, "solution", header | {"machines": [{}]}, arrays)
+    with pytest.raises(ko.FileError, match=rf"{path.name} must hold what .* missing entry \(KeyError: 'n'\)"):
+        ko.load(path)
+    write_file(path, "checkpoint", {}, {})
+    with pytest.raises(ko.FileError, match="must be a solution of kernelopt, got 'checkpoint'"):
+        ko.load(path)
+    with pytest.raises(FileNotFoundError):
+        ko.load(path.with_name("none.npz"))
