@@ -88,11 +88,6 @@ class ScaledStorage(Storage):
         """The constants c, shape (m,)."""
         return self._formula(self._whole)
 
-    @property
-    def by_given_numbers(self) -> bool:
-        """Whether the constants were given as numbers, and are not those of the points."""
-        return isinstance(self._formula, KnownConstants)
-
     def unscaled(self) -> tuple[Storage, Array]:
         """Return the base and the constants c."""
         return self._base, self.constants

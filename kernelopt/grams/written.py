@@ -66,8 +66,10 @@ class StackWriter:
         self._points: list[tuple[Array, np.ndarray[Any, np.dtype[np.bool_]]]] = []  # with the needed rows
         self._means: list[tuple[Array, Index]] = []
 
-    def describe(self, storage: Storage, rows: Index) -> Description:
-        """Return the description of a storage, with all that its values at the points `rows` need.
+    def describe(self, storage: Storage, rows: Index | None) -> Description:
+        """Return the description of a storage, and keep what its values at the points `rows` need.
+
+        Where `rows` is None, the reader has all points and all arrays that the stack was made from.
 
         Raises
         ------
@@ -79,22 +81,31 @@ class StackWriter:
                 return {"identity": True}
             case JoinedStorage():
                 return {"joined": [self.describe(part, rows) for part in storage.parts]}
-            case ScaledStorage() if storage.by_given_numbers or is_evaluated(storage):
+            case ScaledStorage():
                 base, constants = storage.unscaled()
                 return {"scaled": constants.tolist(), "base": self.describe(base, rows)}
-            case KernelStorage():
-                return {"kernels": texts(storage), "points": self._number_of_points(storage.X, rows)}
-            case SphericalStorage() if is_evaluated(storage):
+            case SphericalStorage():
                 return {"spherical": True, "base": self.describe(storage.base, rows)}
-            case CenteredStorage() if is_evaluated(storage):
-                _, whole, indices = storage.parts()  # a mean over all points: none of them can be left out
-                self._means.append((whole.row_means, indices))
-                described = self.describe(whole, np.arange(whole.n_points))
-                return {"centred": len(self._means) - 1, "base": described}
             case ChosenStorage():
                 whole, chosen = storage.parts()
                 return {"chosen": chosen.tolist(), "base": self.describe(whole, rows)}
+            case CenteredStorage():
+                return self._describe_centred(storage, rows)
+            case KernelStorage():
+                k = None if rows is None else self._number_of_points(storage.X, rows)
+                return {"kernels": texts(storage), "points": k}
         return {"given": self._number_given(storage)}
+
+    def _describe_centred(self, storage: CenteredStorage, rows: Index | None) -> Description:
+        """Return the description of a centred storage; the mean needs all points that it was taken over."""
+        base, whole, indices = storage.parts()
+        if rows is None and whole is base:
+            return {"centred": None, "base": self.describe(base, None)}
+        if not is_evaluated(storage):
+            return {"given": self._number_given(storage)}
+        self._means.append((whole.row_means, indices))
+        k = len(self._means) - 1
+        return {"centred": k, "base": self.describe(whole, np.arange(whole.n_points))}
 
     @property
     def arrays(self) -> dict[str, Any]:
@@ -179,7 +190,9 @@ class StackReader:
         return SphericalStorage(base) if described["spherical"] else base
 
     def _centred(self, described: Description, rows: Index) -> Storage:
-        """Return a centred storage, whose means over all points are known."""
+        """Return a centred storage; its means are known unless it has all points that they are taken over."""
+        if described["centred"] is None:
+            return CenteredStorage(self.storage(described["base"], rows))
         key = f"means.{int(described['centred'])}"
         means, X, self.X = as_float_array(self.arrays[key], "means", ndim=2), self.X, None
         try:
@@ -192,11 +205,11 @@ class StackReader:
         indices = as_indices(self.arrays[key + ".rows"], whole.n_points, "rows")[rows]
         return CenteredStorage(whole.block(indices), whole, indices)
 
-    def _points(self, k: int, rows: Index) -> Array:
+    def _points(self, k: int | None, rows: Index) -> Array:
         """Return the points with the numbers `rows`."""
         if self.X is not None:
             return self.X[rows]
-        kept, points = self.arrays[f"points.{int(k)}.rows"], self.arrays[f"points.{int(k)}"]
+        kept, points = self.arrays[f"points.{k}.rows"], self.arrays[f"points.{k}"]
         at = np.searchsorted(kept, rows)
         if not np.array_equal(kept[at], rows):
             raise InputError(f"points must hold the rows {rows}, got the rows {kept}.")

@@ -189,6 +189,11 @@ def crossed(cross: ArrayLike, machine: Combination, caller: str) -> tuple[Array,
 
 def chosen_machine(machines: Sequence[AnyMachine], risk: int | None) -> AnyMachine:
     """Return the machine of one of the risks, the only one if `risk` is None."""
+    if not machines:
+        raise InputError(
+            "a prediction needs a machine, got the solution of an estimator, which has the machines itself. "
+            "Call estimator.decision_function(X)."
+        )
     last = len(machines) - 1
     if risk is None and last > 0:
         listed = "; ".join(f"{i}: {machine}" for i, machine in enumerate(machines))

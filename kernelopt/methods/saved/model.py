@@ -43,10 +43,9 @@ class SavedSolution:
     tol : float or None
         The relative gap that was asked for.
     machines : tuple of SavedMachine
-        One for each risk.
+        One for each risk; none in an estimator, which has them itself.
     iterations : int or None
-    history : array of shape (k, 3)
-        Seconds, lower and upper bound at each report of the method.
+    history : tuple of (seconds, lower, upper)
     shared : bool
         Whether all machines have the same weights.
     proof : Proof or str
@@ -62,7 +61,7 @@ class SavedSolution:
     tol: float | None
     machines: tuple[SavedMachine, ...]
     iterations: int | None
-    history: Array
+    history: tuple[tuple[float, float, float], ...]
     shared: bool
     proof: Proof | str
 
@@ -84,7 +83,8 @@ class SavedSolution:
     @property
     def weights(self) -> Any:
         """The kernel weights of shape (m,), a tuple of them where several risks have weights of their own."""
-        return self.machines[0].weights if self.shared else tuple(each.weights for each in self.machines)
+        each = [machine.weights for machine in self.machines]
+        return single(each[:1] if self.shared else each)
 
     @property
     def alpha(self) -> Any:
@@ -180,21 +180,23 @@ class SavedSolution:
         return f"{self.status} by {self.method}: {self.certificate}, support {counts} points"
 
 
-def contents(solution: Solution) -> tuple[dict[str, Any], dict[str, Any]]:
+def contents(solution: Solution, *, machines: bool = True) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return what a file keeps of a solution: JSON, and arrays by name.
+
+    Without `machines` it is the certificate with its proof, for an estimator, which keeps its own machines.
 
     Raises
     ------
     MethodError
         If the solution does not predict at new points, or a kernel function cannot be written as text.
     """
-    if not solution.learned:
+    if machines and not solution.learned:
         raise MethodError(
             "a solution that is saved must have learned a combination of kernels, got one that has none. "
             "Save the values of its variables with numpy.savez, or solution.certificate.save(path)."
         )
     stacks, arrays, headers = StackWriter(), dict[str, Any](), []
-    for k, learned in enumerate(solution.learned):
+    for k, learned in enumerate(solution.learned if machines else ()):
         header, of_machine = machines_of.written(learned, stacks)
         headers.append(header)
         arrays |= {f"machine.{k}.{name}": array for name, array in of_machine.items()}
@@ -261,7 +263,7 @@ def from_contents(header: Mapping[str, Any], arrays: Mapping[str, Any]) -> Saved
         tol=None if tol is None else positive(tol, "tol"),
         machines=machines,
         iterations=None if iterations is None else int(iterations),
-        history=np.asarray(arrays["history"], dtype=float).reshape(-1, 3),
+        history=tuple(map(tuple, np.asarray(arrays["history"], dtype=float).reshape(-1, 3).tolist())),
         shared=bool(header["shared"]) or len(machines) == 1,
         proof=proof,
     )

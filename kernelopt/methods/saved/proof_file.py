@@ -78,7 +78,7 @@ def written(problem: cp.Problem | None, certificate: Certificate, stacks: StackW
     for k, (term, storage) in enumerate(zip(structure.risks, kernels, strict=True)):
         duals = {"alpha": certificate.alphas[k], "machine": certificate.machines[k].alpha}
         of_risk, dual_arrays = written_risk(term, duals)
-        stack = stacks.describe(storage, np.arange(0))
+        stack = stacks.describe(storage, None)
         risks.append({"coefficient": coefficients[k], **of_risk, "stack": stack})
         arrays |= {f"risk.{k}.{name}": array for name, array in dual_arrays.items()}
     if len(stacks.given) > 1:
