@@ -243,8 +243,7 @@ def distinct(samples: Array | KernelStack, y: Array, weights: Array) -> tuple[In
     points = samples.samples[:, None] if isinstance(samples, KernelStack) else samples
     columns = np.column_stack([points[rows], y[rows]])
     _, first, group = np.unique(columns, axis=0, return_index=True, return_inverse=True)
-    sums: Array = np.bincount(group.ravel(), weights[rows], first.size)
-    return rows[first], sums
+    return rows[first], np.bincount(group.ravel(), weights[rows], first.size).astype(np.float64)
 
 
 def positive_weights(sample_weight: Any, n: int) -> Array:

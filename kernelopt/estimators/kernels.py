@@ -183,8 +183,8 @@ def scaled_by(grams: Grams, normalize: str, weights: Array) -> tuple[Grams, Arra
     for i in np.flatnonzero(~((c > RANK_TOLERANCE * means) & (means > 0)))[:1]:
         raise InputError(
             f"{grams.names[i]} must vary between the training samples, got variance {c[i]:.3g} at mean "
-            f"diagonal {means[i]:.3g} over {grams.n_points} samples with normalize={normalize!r}. Leave it out: a "
-            "kernel of constant columns tells no samples apart."
+            f"diagonal {means[i]:.3g} over {grams.n_points} samples with normalize={normalize!r}. Leave it "
+            "out: a kernel of constant columns tells no samples apart."
         )
     return Grams(ScaledStorage(grams.storage, KnownConstants(c))), c
 

@@ -1,0 +1,181 @@
+"""`OneClassMKL`: detection of outliers and novelties with a learned combination of kernels."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy.optimize import brentq
+from sklearn.base import OutlierMixin
+
+from kernelopt.errors import ParameterError
+from kernelopt.estimators.base import distinct, positive_weights
+from kernelopt.estimators.mkl import MKLEstimator
+from kernelopt.grams import Grams
+from kernelopt.losses import one_class
+from kernelopt.methods import Solution
+from kernelopt.validation import Array, exponent, positive
+
+BEYOND = float(np.log(2.0))
+"""How far the logarithm of C goes beyond the point up to which the share is known to be at least nu."""
+
+LARGEST_FACTOR = 2.0**40
+"""C is looked for up to this multiple of its smallest value; above, the loss is that of a hard margin."""
+
+
+class OneClassMKL(OutlierMixin, MKLEstimator):
+    r"""One-class support vector machine whose kernel is a learned combination of kernels.
+
+    With :math:`0 < \nu < 1`, sample weights v and :math:`K(\theta) = \sum_m \theta_m k_m / c_m` it solves
+
+    .. math::
+
+        \min_{\theta \ge 0,\ \|\theta\|_p \le 1}\ \max_\alpha\ -\tfrac12 \alpha'K(\theta)\alpha
+        \quad\text{over } 0 \le \alpha_i \le v_i,\ \sum_i \alpha_i = \nu \sum_i v_i.
+
+    Parameters
+    ----------
+    kernels, method, tol, time_limit, verbose, random_state
+        As for `MKLClassifier`.
+    p : float in [1, inf], default 2
+        For p = 1 the widest kernel alone has a weight, since all samples are alike to it.
+    normalize : "multiplicative", "spherical", "trace" or "none", default "spherical"
+        As for `MKLClassifier`. There is no intercept, so that the mean of a kernel counts, and
+        "multiplicative" would favour kernels that are nearly constant.
+    nu : float in (0, 1), default 0.1
+        At most this share of the training samples are outliers, and at least this share are support points.
+
+    Attributes
+    ----------
+    weights_ : array of shape (m,)
+        The weights theta of the normalised kernels.
+    dual_coef_ : array of shape (1, n_support)
+        The dual variables alpha.
+    offset_ : float
+        The threshold: samples of a smaller score are outliers.
+    intercept_ : array of shape (1,)
+        Minus the threshold.
+    C_ : float
+        The weight of the loss of `kernelopt.one_class` at which the machine is the same, up to its scale.
+    certificate_, solution_
+        Those of the problem with the loss `one_class(C_)`.
+    kernel_names_, kernels_, support_, dual_gap_, n_iter_, history_, weights_unique_ :
+    n_features_in_, feature_names_in_ :
+        As for `MKLClassifier`.
+
+    Notes
+    -----
+    The problem with the loss one_class(C) and dual variables a has the same machine as the one above, with
+    :math:`\alpha = a / C` and :math:`\nu = \sum_i a_i / (C \sum_i v_i)`, which decreases as C grows. Its C is
+    found by Brent's method, so that nu is met to a relative `tol`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernelopt.estimators import OneClassMKL
+    >>> X = np.array([[0.0], [0.1], [0.2], [0.3], [0.15], [0.25], [0.05], [5.0]])
+    >>> OneClassMKL("gaussian(1.0)", nu=0.2).fit_predict(X).tolist()
+    [1, 1, 1, 1, 1, 1, 1, -1]
+    """
+
+    def __init__(
+        self,
+        kernels: Any = None,
+        *,
+        p: float = 2,
+        nu: float = 0.1,
+        normalize: str = "spherical",
+        method: Any = "auto",
+        tol: float = 1e-3,
+        time_limit: float | None = None,
+        verbose: bool = False,
+        random_state: Any = 0,
+    ) -> None:
+        self.kernels = kernels
+        self.p = p
+        self.nu = nu
+        self.normalize = normalize
+        self.method = method
+        self.tol = tol
+        self.time_limit = time_limit
+        self.verbose = verbose
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> OneClassMKL:
+        """Learn the weights and the machine.
+
+        Parameters
+        ----------
+        X : array or data frame of shape (n, d), KernelStack, or array of shape (m, n, n)
+        y : ignored
+        sample_weight : array of shape (n,), optional
+            Weights v, not negative. Samples of weight zero are left out.
+
+        Returns
+        -------
+        OneClassMKL
+            The estimator itself.
+
+        Raises
+        ------
+        InputError
+            If an argument is wrong; its subclass says what.
+        """
+        exponent(self.p)
+        nu = positive(self.nu, "nu", below=1.0)
+        samples = self.read_training(X)
+        given = positive_weights(sample_weight, len(samples))
+        rows, weights = distinct(samples, np.zeros(len(samples)), given)
+        grams = self.fit_kernels(samples[rows], weights)
+        self.C_, solution = self._at_share(grams, weights, nu)
+        machine = solution.learned[0]
+        self.keep_solutions([solution])
+        self.offset_ = 1 / self.C_
+        self.keep_machines(
+            machine.alpha[None] / self.C_, np.array([-self.offset_]), np.asarray(machine.weights), rows
+        )
+        return self
+
+    def _at_share(self, grams: Grams, weights: Array, nu: float) -> tuple[float, Solution]:
+        """Return C at which the dual variables are the share nu of their largest sum, and the solution."""
+        found: dict[float, tuple[float, Solution]] = {}
+
+        def excess(log_C: float) -> float:
+            """Return log(share / nu), and zero if the share is nu to the tolerance."""
+            if log_C not in found:
+                C = float(np.exp(log_C))
+                solution = self.solve(grams, [(None, one_class(C * weights))])
+                share = float(solution.learned[0].alpha.sum() / (C * weights.sum()))
+                found[log_C] = (0.0 if abs(share - nu) <= self.tol * nu else np.log(share / nu)), solution
+            return found[log_C][0]
+
+        # No weight exceeds one, so that f <= C sum_j v_j sum_m max_i k_m(x_i, x_i). At the C where this is
+        # one, no sample is outside its margin: alpha_i = C v_i for all i, and the share is one.
+        smallest = -float(np.log(grams.diagonals.max(axis=1).sum() * weights.sum()))
+        low, above = smallest, -float(np.log(nu))
+        while above > 0:
+            if low - smallest > np.log(LARGEST_FACTOR):
+                raise ParameterError(
+                    f"nu must be reached at some C, got {nu:g} for {len(weights)} samples: the dual variables "
+                    f"do not fall below the share {nu * np.exp(above):.3g}. Choose a larger nu."
+                )
+            # The sum of the dual variables increases with C: their share at C exp(above) is at least nu.
+            high = low + above + BEYOND
+            below = excess(high)
+            if below <= 0:
+                break
+            low, above = high, below
+        root = high if excess(high) == 0 else brentq(excess, low, high, rtol=1e-14)
+        return float(np.exp(root)), found[root][1]
+
+    def score_samples(self, X: Any) -> Array:
+        """Return the scores of samples, shape (n_new,): larger ones are less like outliers."""
+        return self.machine_values(X)[:, 0] + self.offset_
+
+    def decision_function(self, X: Any) -> Array:
+        """Return the scores minus the threshold, shape (n_new,): negative for outliers."""
+        return self.machine_values(X)[:, 0]
+
+    def predict(self, X: Any) -> Any:
+        """Return 1 for samples like the training samples, and -1 for outliers, shape (n_new,)."""
+        return np.where(self.decision_function(X) >= 0, 1, -1)
