@@ -12,7 +12,7 @@ import os
 import struct
 import tempfile
 import zipfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
@@ -84,8 +84,8 @@ def write_file(
         raise
 
 
-def read_file(path: str | os.PathLike[str], kind: str) -> tuple[dict[str, Any], Arrays]:
-    """Return the header and the arrays of a file that `write_file` has written.
+def read_file(path: str | os.PathLike[str], *kinds: str) -> tuple[dict[str, Any], Arrays]:
+    """Return the header and the arrays of a file that `write_file` has written, of one of some kinds.
 
     Nothing in the file is executed, and no member takes more memory than it has bytes in the file.
 
@@ -104,7 +104,7 @@ def read_file(path: str | os.PathLike[str], kind: str) -> tuple[dict[str, Any], 
                 raise FileError(
                     f"{path} must be a file of kernelopt, got an archive without {HEADER}. {REMEDY}"
                 )
-            header = _header(path, archive.read(_stored(path, members.pop(HEADER), len(contents))), kind)
+            header = _header(path, archive.read(_stored(path, members.pop(HEADER), len(contents))), kinds)
             arrays = {}
             for name, info in members.items():
                 with archive.open(_stored(path, info, len(contents))) as member:
@@ -145,14 +145,15 @@ def _stored(path: Any, info: zipfile.ZipInfo, size: int) -> zipfile.ZipInfo:
     return info
 
 
-def _header(path: Any, document: bytes, kind: str) -> dict[str, Any]:
+def _header(path: Any, document: bytes, kinds: Sequence[str]) -> dict[str, Any]:
     """Return the header after checking its kind and version."""
     try:
         header = json.loads(document)
     except (ValueError, RecursionError) as error:
         raise FileError(f"{path} must have a header in JSON, got {error}. {REMEDY}") from error
     found = header.get("kernelopt") if isinstance(header, dict) else None
-    if found != kind:
+    if found not in kinds:
+        kind = " or ".join(kinds)
         raise FileError(f"{path} must be a {kind} of kernelopt, got {found!r}. Pass the path of a {kind}.")
     version = header.get("version")
     if not isinstance(version, int) or not 1 <= version <= VERSION:

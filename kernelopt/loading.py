@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import os
+from typing import Any
 
 from kernelopt.files import read_file, reading
-from kernelopt.methods.saved import SavedSolution, from_contents
+from kernelopt.methods.saved import from_contents
 from kernelopt.validation import as_path
 
 
-def load(path: str | os.PathLike[str]) -> SavedSolution:
-    """Return the solution that `Solution.save` has written to a file.
+def load(path: str | os.PathLike[str]) -> Any:
+    """Return what `save` of a `Solution` or of an estimator has written to a file.
 
     Nothing in the file is executed: numbers are read as numbers, and kernels by `parse_kernel`.
 
@@ -20,7 +21,7 @@ def load(path: str | os.PathLike[str]) -> SavedSolution:
 
     Returns
     -------
-    SavedSolution
+    SavedSolution or estimator
 
     Raises
     ------
@@ -45,6 +46,10 @@ def load(path: str | os.PathLike[str]) -> SavedSolution:
     True
     """
     target = as_path(path, "path")
-    header, arrays = read_file(target, "solution")
+    header, arrays = read_file(target, "solution", "estimator")
     with reading(target):
-        return from_contents(header, arrays)
+        if header["kernelopt"] == "solution":
+            return from_contents(header, arrays)
+        from kernelopt.estimators.contents import estimator_from_contents  # importing scikit-learn takes long
+
+        return estimator_from_contents(header, arrays)

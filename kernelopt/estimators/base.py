@@ -18,6 +18,7 @@ from kernelopt.errors import InputError, NotFiniteError, ParameterError
 from kernelopt.estimators.dictionary import fit_dictionary
 from kernelopt.estimators.kernels import StackKernels, TrainedKernels, trained_on_points, trained_on_stack
 from kernelopt.estimators.precomputed import KernelStack
+from kernelopt.estimators.saving import SavedMixin
 from kernelopt.grams import Grams
 from kernelopt.grams.caching import CACHE_BYTES
 from kernelopt.kernels import Kernel
@@ -30,7 +31,7 @@ MATRIX_BYTES = 16
 LISTED = 3  # places of bad entries that a message names
 
 
-class KernelEstimator(BaseEstimator):
+class KernelEstimator(SavedMixin, BaseEstimator):
     """Base class of the estimators. It reads samples and keeps what was learned.
 
     A subclass has at least the parameters `kernels`, `normalize` and `random_state`. Samples are points, an
@@ -160,6 +161,7 @@ class KernelEstimator(BaseEstimator):
         """
         support = np.flatnonzero(alpha.any(axis=0))
         self.weights_, self.intercept_ = np.asarray(weights), np.asarray(intercept)
+        self._rows = rows
         self.support_, self.dual_coef_ = rows[support], alpha[:, support]
         self._trained = self._trained.only(support)
 

@@ -2,25 +2,29 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from kernelopt.certificates import Certificate
 from kernelopt.errors import MethodError
+from kernelopt.files import write_file
 from kernelopt.grams.written import StackReader, StackWriter
 from kernelopt.methods.learned import chosen_machine, single
 from kernelopt.methods.saved import machine as machines_of
 from kernelopt.methods.saved import proof_file
 from kernelopt.methods.saved.machine import SavedMachine
 from kernelopt.methods.saved.proof import Proof
-from kernelopt.validation import Array, positive
+from kernelopt.validation import Array, as_path, positive
 
 if TYPE_CHECKING:
     from kernelopt.methods.solution import Solution
 
+Contents = tuple[dict[str, Any], dict[str, Any]]  # JSON, and arrays by name
 ROUTES = ("closed", "conic", "sign", "none")
 UNIQUE = {"yes": True, "no": False, "unknown": None}
 
@@ -50,6 +54,8 @@ class SavedSolution:
         Whether all machines have the same weights.
     proof : Proof or str
         The problem without its data, or the reason why it was not saved.
+    written : tuple of two dicts
+        What the file says, JSON and arrays, which `save` writes again.
     """
 
     status: str
@@ -64,6 +70,7 @@ class SavedSolution:
     history: tuple[tuple[float, float, float], ...]
     shared: bool
     proof: Proof | str
+    written: tuple[Mapping[str, Any], Mapping[str, Any]]
 
     @property
     def lower(self) -> float:
@@ -140,6 +147,12 @@ class SavedSolution:
         """
         return chosen_machine(self.machines, None).kernel_at(X)
 
+    def save(self, path: str | os.PathLike[str]) -> Path:
+        """Write the solution to a file again, as `Solution.save` does, and return the path."""
+        target = as_path(path, "path")
+        write_file(target, "solution", *self.written)
+        return target
+
     def certify(self, X: Any, y: Any = None) -> Certificate:
         """Compute both bounds of the optimum again, from the training data, at the saved point.
 
@@ -180,7 +193,7 @@ class SavedSolution:
         return f"{self.status} by {self.method}: {self.certificate}, support {counts} points"
 
 
-def contents(solution: Solution, *, machines: bool = True) -> tuple[dict[str, Any], dict[str, Any]]:
+def contents(solution: Solution | SavedSolution, *, machines: bool = True) -> Contents:
     """Return what a file keeps of a solution: JSON, and arrays by name.
 
     Without `machines` it is the certificate with its proof, for an estimator, which keeps its own machines.
@@ -190,6 +203,9 @@ def contents(solution: Solution, *, machines: bool = True) -> tuple[dict[str, An
     MethodError
         If the solution does not predict at new points, or a kernel function cannot be written as text.
     """
+    if isinstance(solution, SavedSolution):
+        header, arrays = solution.written
+        return dict(header), dict(arrays)
     if machines and not solution.learned:
         raise MethodError(
             "a solution that is saved must have learned a combination of kernels, got one that has none. "
@@ -266,6 +282,7 @@ def from_contents(header: Mapping[str, Any], arrays: Mapping[str, Any]) -> Saved
         history=tuple(map(tuple, np.asarray(arrays["history"], dtype=float).reshape(-1, 3).tolist())),
         shared=bool(header["shared"]) or len(machines) == 1,
         proof=proof,
+        written=(header, arrays),
     )
 
 

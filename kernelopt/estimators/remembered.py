@@ -1,0 +1,56 @@
+"""`RememberedStack`: the stack of a loaded estimator, whose matrices are not in the file."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from kernelopt.errors import InputError
+from kernelopt.estimators.precomputed import KernelStack
+from kernelopt.grams import Grams
+from kernelopt.grams.normalized import SphericalStorage
+from kernelopt.methods.saved import values_checksum
+from kernelopt.validation import Index
+
+SAMPLED = 64  # samples whose kernels enter a checksum, so that no kernel is evaluated as a whole
+
+
+def raw_grams(stack: KernelStack, spherical: bool) -> Grams:
+    """Return the kernels of a stack as they were given."""
+    storage = stack.grams.storage
+    return Grams(storage.base) if spherical and isinstance(storage, SphericalStorage) else stack.grams
+
+
+def sampled_checksum(grams: Grams) -> str:
+    """Return a checksum of the kernels between some samples, spread over all."""
+    spread = np.linspace(0, grams.n_points - 1, min(grams.n_points, SAMPLED)).astype(int)
+    return values_checksum(np.asarray(grams.block(spread)))
+
+
+class RememberedStack(KernelStack):
+    """The stack that a loaded estimator was fitted on, whose matrices are not in the file.
+
+    It takes the matrices of the first stack of new samples that is found to be the same, by a checksum.
+    """
+
+    def __init__(self, names: Sequence[str], samples: Index, n_points: int, checksum: str, spherical: bool):
+        self.names, self.samples = tuple(names), samples
+        self.n_points, self.checksum, self.scaled = n_points, checksum, spherical
+        self._owner = ""
+
+    def __repr__(self) -> str:
+        return f"KernelStack({len(self)} of {self.n_points} samples, {len(self.names)} kernels, from a file)"
+
+    def check_same(self, training: KernelStack) -> None:
+        if self._owner == training._owner:
+            return
+        grams = training.grams
+        same = (len(grams), grams.n_points) == (len(self.names), self.n_points)
+        if not same or sampled_checksum(grams) != self.checksum:
+            raise InputError(
+                f"samples must be chosen from the KernelStack of the training samples, {self!r}, got another "
+                f"stack: {training!r}. Make that stack again, and pass stack[test] to predict."
+            )
+        self.grams = grams.normalize("spherical") if self.scaled else grams
+        self._owner = training._owner

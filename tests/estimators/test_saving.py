@@ -1,0 +1,211 @@
+"""Saved estimators: they predict and prove as before, and nothing that is in a file is trusted."""
+
+from __future__ import annotations
+
+import copy
+from contextlib import suppress
+from functools import cache
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.datasets import load_breast_cancer, load_wine
+
+import kernelopt as ko
+from kernelopt.estimators import KernelStack, MKLClassifier
+from kernelopt.estimators.contents import estimator_contents, estimator_from_contents
+from kernelopt.estimators.parameters import as_json, from_json
+from kernelopt.files import reading, write_file
+from tests.every import every
+
+X, Y = load_breast_cancer(return_X_y=True)
+X, Y = X[:120, :10], np.array(["malignant", "benign"])[Y[:120]]
+WINE, KIND = load_wine(return_X_y=True)
+WINE, KIND = WINE[::3], KIND[::3]
+K = np.asarray(ko.Grams.from_kernels([ko.gaussian(100.0), ko.gaussian(300.0)], WINE))
+STACK = KernelStack(K)
+TRAIN, TEST = np.arange(0, 60, 2), np.arange(1, 59, 2)
+
+MODELS = {
+    "default": (MKLClassifier(), X, Y),
+    "dictionary": (
+        MKLClassifier({"wide": "gaussian(20)", "line": ko.linear()}, p=1, normalize="spherical"), X, Y
+    ),
+    "columns": (
+        MKLClassifier(
+            [("one", "linear()", [0, 2]), ("two", None, slice(3, 6))],
+            p=np.inf, C=2.0, loss="squared_hinge", class_weight={"benign": 2.0},
+        ), X, Y,
+    ),
+    "shared": (MKLClassifier(["gaussian(100)", "gaussian(300)"]), WINE, KIND),
+    "per-class": (MKLClassifier(["gaussian(100)", "gaussian(300)"], multiclass="per-class"), WINE, KIND),
+    "stack": (MKLClassifier(normalize="spherical"), STACK[TRAIN], KIND[TRAIN]),
+}  # fmt: skip
+
+
+@cache
+def fitted(name):
+    model, samples, y = MODELS[name]
+    return clone(model).fit(samples, y)
+
+
+def gap_and_bounds(certificate):
+    each = certificate if isinstance(certificate, tuple) else (certificate,)
+    return [(c.lower, c.upper, c.gap) for c in each]
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "model.npz"
+
+
+def test_a_loaded_estimator_predicts_and_proves_as_before(path):
+    for name, (_, samples, y) in MODELS.items():
+        model = fitted(name)
+        loaded = ko.load(model.save(path))
+        assert type(loaded) is type(model)
+        stacked = name == "stack"
+        new = KernelStack(K.copy())[TEST] if stacked else samples[::2] + 0.01
+        expected = model.decision_function(STACK[TEST] if stacked else new)
+        np.testing.assert_allclose(loaded.decision_function(new), expected, rtol=0, atol=1e-12, err_msg=name)
+        assert (loaded.predict(new) == model.classes_[0]).any()
+        assert loaded.predict(new).dtype == y.dtype
+        assert gap_and_bounds(loaded.certificate_) == gap_and_bounds(model.certificate_)
+        same = KernelStack(K.copy())[TRAIN] if stacked else samples
+        for again in (loaded.certify(same, y), model.certify(samples, y)):
+            found, known = gap_and_bounds(again), gap_and_bounds(model.certificate_)
+            np.testing.assert_allclose(found, known, rtol=1e-9, atol=1e-12, err_msg=name)
+
+
+def test_a_loaded_estimator_has_all_attributes_and_parameters_and_is_saved_again(path):
+    for name, (model, _, _) in MODELS.items():
+        loaded = ko.load(fitted(name).save(path))
+        assert str(loaded.get_params()) == str(model.get_params())
+        assert set(vars(loaded)) == set(vars(fitted(name)))
+        for attribute in ("weights_", "support_", "dual_coef_", "intercept_", "classes_"):
+            np.testing.assert_array_equal(getattr(loaded, attribute), getattr(fitted(name), attribute))
+        for attribute in ("kernel_names_", "dual_gap_", "n_iter_", "history_", "weights_unique_"):
+            assert getattr(loaded, attribute) == getattr(fitted(name), attribute), attribute
+        assert loaded.kernels_ == fitted(name).kernels_
+        before = path.read_bytes()
+        assert loaded.save(path).read_bytes() == before
+        assert clone(loaded).get_params()["C"] == model.C
+
+
+def test_a_file_of_300_points_10_features_and_20_kernels_is_small(path):
+    X, y = load_breast_cancer(return_X_y=True)
+    kernels = [ko.gaussian(10.0 + 5 * k) for k in range(20)]
+    model = MKLClassifier(kernels, tol=0.05).fit(X[:300, :10], y[:300])
+    assert model.save(path).stat().st_size < 100_000
+    header, arrays = estimator_contents(model)
+    assert max(np.asarray(array).size for array in arrays.values()) == 10 * model.support_.size
+    assert "array" not in str(header)
+
+
+def test_repeated_and_weighted_samples_are_proved_too(path):
+    weight = np.arange(120) % 3
+    twice = np.concatenate([np.arange(120), np.arange(30)])
+    model = MKLClassifier("gaussian(20)").fit(X[twice], Y[twice], sample_weight=weight[twice % 120])
+    again = ko.load(model.save(path)).certify(X[twice], Y[twice])
+    np.testing.assert_allclose(gap_and_bounds(again), gap_and_bounds(model.certificate_), rtol=1e-9)
+
+
+def test_other_samples_are_refused(path):
+    loaded = ko.load(fitted("default").save(path))
+    for X_given, y_given, piece in (
+        (X + 1e-6, Y, "X must be the data"),
+        (X, Y[::-1], "y must be the data"),
+        (X[:50], Y[:50], "X must hold all samples of fit"),
+        (X, Y[:50], "y must hold the labels of all samples"),
+        (X, np.where(Y == "benign", "good", Y), r"labels of fit.*got \['good'\]"),
+    ):
+        with pytest.raises(ko.InputError, match=piece):
+            loaded.certify(X_given, y_given)
+    with pytest.raises(ValueError, match="10 features"):
+        loaded.predict(X[:, :9])
+    stack = ko.load(fitted("stack").save(path))
+    with pytest.raises(ko.InputError, match="must be chosen from the KernelStack of the training samples"):
+        stack.predict(KernelStack(2 * K)[TEST])
+    with pytest.raises(ko.InputError, match="must be a KernelStack"):
+        stack.predict(WINE)
+
+
+@every(
+    "value",
+    [
+        None, True, 3, 0.1, np.inf, "text", [1, "a"], ("name", "linear()", [0, 1]), {0: 1.0, "b": 2.0},
+        slice(1, None), [ko.gaussian(0.1) + ko.linear()], {"k": ko.on_columns(ko.linear(), range(12))},
+    ],
+)  # fmt: skip
+def test_parameters_are_read_as_they_were_written(value):
+    assert from_json(as_json(value, "C")) == value
+
+
+def test_what_cannot_be_written_is_refused(path):
+    model = MKLClassifier([lambda X, Z: X @ Z.T]).fit(X[:30], Y[:30])
+    with pytest.raises(ko.ParameterError, match=r"kernels of an estimator .*got <function.*KernelStack"):
+        model.save(path)
+    model = fitted("default")
+    model = copy.copy(model).set_params(random_state=np.random.default_rng(0))
+    with pytest.raises(ko.ParameterError, match=r"random_state of an estimator .*pass a seed"):
+        model.save(path)
+    assert not path.exists()
+
+    class Mine(MKLClassifier):
+        pass
+
+    mine = Mine("linear()").fit(X[:30], Y[:30])
+    with pytest.raises(ko.InputError, match="must be one of .*MKLClassifier.*got 'Mine'"):
+        mine.save(path)
+    with pytest.raises(ValueError, match="not fitted"):
+        MKLClassifier().save(path)
+
+
+EVIL = [None, "os.system", -1, 10**30, [], {}, {"kernel": "print('executed')"}, {"dict": [[[], 1]]}]
+
+
+def places(document, at=()):
+    """The paths of all entries of a JSON document."""
+    for key, value in document.items() if isinstance(document, dict) else enumerate(document):
+        yield (*at, key)
+        if isinstance(value, dict | list):
+            yield from places(value, (*at, key))
+
+
+def test_a_wrong_entry_is_refused_or_harmless(capsys):
+    for name in ("columns", "stack"):
+        header, arrays = estimator_contents(fitted(name))
+        rng, variants, refused = np.random.default_rng(0), [], 0
+        for place in places({k: v for k, v in header.items() if k != "solutions"}):
+            document = inner = copy.deepcopy(header)
+            for key in place[:-1]:
+                inner = inner[key]
+            inner[place[-1]] = EVIL[rng.integers(len(EVIL))]
+            variants.append((document, arrays))
+        for key, array in arrays.items():
+            array = np.asarray(array)
+            for value in (array[..., :0], array.astype(str), array[None], np.full(array.shape, -7)):
+                variants.append((header, arrays | {key: value}))
+        for document, numbers in variants:
+            try:
+                with reading("the file"):
+                    model = estimator_from_contents(document, numbers)
+            except ko.FileError:
+                refused += 1
+                continue
+            with suppress(ValueError, ko.KerneloptError):
+                model.decision_function(KernelStack(K)[TEST] if name == "stack" else X)
+        assert refused > len(variants) / 3
+    assert capsys.readouterr().out == ""
+
+
+def test_the_class_is_looked_up_in_a_table(path):
+    header, arrays = estimator_contents(fitted("default"))
+    for name in ("KernelStack", "C_GRID", "os.system", "subprocess.Popen", "__import__"):
+        write_file(path, "estimator", header | {"class": name}, arrays)
+        with pytest.raises(ko.FileError, match="must be one of .*MKLClassifier.*got"):
+            ko.load(path)
+    fake = header | {"fitted": header["fitted"] | {"fit": 1}}
+    write_file(path, "estimator", fake, arrays)
+    with pytest.raises(ko.FileError, match="no attribute of an estimator: 'fit'"):
+        ko.load(path)
