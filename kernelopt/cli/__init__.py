@@ -1,4 +1,4 @@
-"""The command line: `kernelopt list`, `demo` and `certify`.
+"""The command line: `kernelopt list`, `fit`, `predict`, `report`, `certify` and `demo`.
 
 Every command prints tables for people, or one JSON document with `--json`. Messages, warnings and progress
 go to standard error. The exit status is
@@ -24,10 +24,17 @@ from contextlib import contextmanager
 from importlib.metadata import version
 from typing import Any
 
-from kernelopt.cli import certify, demo, listing
+from kernelopt.cli import certify, demo, fit, listing, predict, report
 from kernelopt.errors import KerneloptError
 
-COMMANDS = (listing, demo, certify)  # each adds its parser, whose default `run` does the work
+COMMANDS = (
+    listing,
+    fit,
+    predict,
+    report,
+    certify,
+    demo,
+)  # each adds its parser, whose default `run` does the work
 REFUSED, DEFECT, INTERRUPTED = 1, 3, 130  # exit statuses; argparse exits with 2 on wrong use
 
 

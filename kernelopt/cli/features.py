@@ -252,7 +252,7 @@ def read_target(table: DataTable, name: str, asked: Task | None = None) -> Targe
     cells = table.cells(name, "--target")
     text = next(((line, c) for line, c in zip(table.lines, cells, strict=True) if not is_number(c)), None)
     values = None if text is not None else finite(table, name)
-    task, why = chosen_task(cells, values) if asked is None else (asked, "--task")
+    task, why = chosen_task(cells, values) if asked is None else (asked, "as --task says")
     if task == "classification":
         labels = np.array(cells)
         if values is not None and (values == np.round(values)).all():
