@@ -76,13 +76,11 @@ def run_suite(chosen: Sequence[Case], solvers: Sequence[str], output: Output) ->
 
     started = time.perf_counter()
     rows: list[ConformanceRow] = []
-    shown = progress("{task.completed} rows, {task.description}", bar=False)
-    with warnings.catch_warnings(), shown as bar:
+    with warnings.catch_warnings(), progress() as bar:
         warnings.simplefilter("ignore")  # the rows hold what the warnings say
-        task = bar.add_task("", total=None)
-        for row in conformance(chosen, solvers, lambda what: bar.update(task, description=what)):
+        task = bar.add_task("", total=len(chosen) * len(solvers))
+        for row in conformance(chosen, solvers, lambda what: bar.update(task, advance=1, description=what)):
             rows.append(row)
-            bar.advance(task)
     output.document(report(rows))
     output.table(HEADER, [cells(row) for row in rows], numbers=6)
     output.line(LEGEND)

@@ -16,6 +16,19 @@ if TYPE_CHECKING:
 CLASSIFICATION_LOSSES = ("hinge", "squared_hinge", "logistic")
 REGRESSION_LOSSES = ("squared", "epsilon_insensitive")
 NORMALIZATIONS = ("multiplicative", "spherical", "trace", "none")
+PARAMETERS = (  # of the estimators, that the options of the same names set
+    "kernels",
+    "p",
+    "C",
+    "loss",
+    "epsilon",
+    "multiclass",
+    "class_weight",
+    "normalize",
+    "method",
+    "tol",
+    "time_limit",
+)
 MKL = "lp_norm.primal"  # the problem of the estimators MKLClassifier and MKLRegressor
 
 
@@ -69,6 +82,13 @@ def add_learning_options(fit: argparse.ArgumentParser) -> None:
     fit.add_argument("--p", type=float, help="exponent of the ball of weights, 1 to inf (default 4/3)")
     fit.add_argument("--C", type=float, help="weight of the loss of each row (default 1)")
     fit.add_argument("--loss", choices=CLASSIFICATION_LOSSES + REGRESSION_LOSSES, help="default by the task")
+    fit.add_argument(
+        "--epsilon", type=float, help="errors that a regression tolerates, in its target's scale"
+    )
+    fit.add_argument(
+        "--multiclass", choices=("shared", "per-class"), help="weights of several classes (default shared)"
+    )
+    fit.add_argument("--class-weight", choices=("balanced",), help="make the classes count alike")
     fit.add_argument("--normalize", choices=NORMALIZATIONS, help="scale of kernels (default multiplicative)")
     fit.add_argument("--method", help="from `kernelopt list methods` (default: the fastest that applies)")
     fit.add_argument("--tol", type=float, help="certified relative gap to reach (default 1e-3)")

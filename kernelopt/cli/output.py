@@ -79,8 +79,8 @@ def number(value: float | None, style: str) -> str:
     return "–" if value is None or math.isnan(value) else format(value, style)
 
 
-def progress(text: str = "{task.description}", bar: bool = True) -> Progress:
-    """Return a progress display on standard error, which is erased at the end; only on a terminal."""
+def progress() -> Progress:
+    """Return a progress bar on standard error, which is erased at the end; only on a terminal."""
     console = Console(stderr=True)
-    columns = [TextColumn(text), *([BarColumn()] if bar else []), TimeElapsedColumn()]
+    columns = (BarColumn(), TimeElapsedColumn(), TextColumn("{task.description}"))
     return Progress(*columns, console=console, transient=True, disable=not console.is_terminal)

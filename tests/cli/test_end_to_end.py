@@ -65,7 +65,8 @@ def test_the_wheel_in_an_empty_environment_fits_predicts_and_reports(tmp_path):
     ran(kernelopt, "predict", "model.npz", "test.csv", "--out", "predicted.csv")
     with (tmp_path / "predicted.csv").open(newline="") as file:
         predicted = [row["prediction"] for row in csv.DictReader(file)]
-    assert sum(p == t for p, t in zip(predicted, y_new, strict=True)) >= 0.95 * len(y_new)
+    assert sum(p == t for p, t in zip(predicted, y_new, strict=True)) >= 0.93 * len(y_new)
+    assert "lp_norm.primal" in ran(kernelopt, "list", "formulations")
     report = json.loads(ran(kernelopt, "report", "model.npz", "--data", "train.csv", "--json"))
     assert report["weights"] == fitted["weights"]
     assert report["proved_again"][0]["gap"] <= 1e-3

@@ -160,6 +160,11 @@ def test_predictions_go_to_a_file_and_the_score_to_standard_error(fitted, capsys
         (["fit", "train.csv", "--target", "class", "--out", "m", "--p", "0.5"], 1, "p must"),
         (["fit", "train.csv", "--target", "class", "--out", "m", "--C", "-1"], 1, "C must"),
         (
+            ["fit", "train.csv", "--target", "class", "--out", "m", "--epsilon", "1"],
+            2,
+            "left out for classif",
+        ),
+        (
             ["fit", "train.csv", "--target", "class", "--out", "m", "--loss", "squared"],
             2,
             "--loss must be one of",
