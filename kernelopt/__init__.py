@@ -30,8 +30,9 @@ from kernelopt.errors import (
     UnboundedError,
 )
 from kernelopt.fidelities import Fidelity, as_fidelity
-from kernelopt.grams import Grams, as_grams
+from kernelopt.grams import Grams, Repair, Repaired, as_grams, repair
 from kernelopt.graphs import diffusion
+from kernelopt.health import KernelReport, kernel_report
 from kernelopt.kernels import (
     Kernel,
     empirical_map,
@@ -44,6 +45,8 @@ from kernelopt.kernels import (
     parse_kernel,
     per_feature,
     polynomial,
+    spectrum,
+    weighted_degree,
 )
 from kernelopt.language import (
     Combination,
@@ -142,6 +145,7 @@ __all__ = [
     "InfeasibleError",
     "InputError",
     "Kernel",
+    "KernelReport",
     "KerneloptError",
     "LabelError",
     "Learned",
@@ -158,6 +162,8 @@ __all__ = [
     "Planted",
     "Price",
     "Programme",
+    "Repair",
+    "Repaired",
     "Risk",
     "ShapeError",
     "Shown",
@@ -201,6 +207,7 @@ __all__ = [
     "hinge",
     "huberized_hinge",
     "identity",
+    "kernel_report",
     "kkt_table",
     "laplacian",
     "linear",
@@ -220,6 +227,7 @@ __all__ = [
     "positive",
     "price",
     "register_method",
+    "repair",
     "risk",
     "rounding",
     "sample_triplets",
@@ -227,11 +235,13 @@ __all__ = [
     "show",
     "shown",
     "solve",
+    "spectrum",
     "squared",
     "squared_hinge",
     "trace",
     "triplet_gains",
     "triplet_hinge",
     "triplet_score",
+    "weighted_degree",
     "whole",
 ]

@@ -20,7 +20,8 @@ formulations             a module with a list        "kernelopt.formulations"
 more, see `Loss`. `check_loss` tests it.
 
 **A kernel** states `gram`, for checked points, and may state `gram_diagonal` and `gram_rank`, and
-`profile`, which returns a `Profile`, where it is a function of one distance.
+`profile`, which returns a `Profile`, where it is a function of one distance. Where points are no rows of
+numbers, `domain` names the function that checks them.
 `check_kernel` tests it.
 
 **A fidelity** states `expression`, `subgradient` and `conjugate`, and `project` where the conjugate has

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from typing import Any
 
+from kernelopt.errors import FileError
 from kernelopt.files import read_file, reading
 from kernelopt.methods.saved import from_contents
 from kernelopt.validation import as_path
@@ -25,10 +26,9 @@ def load(path: str | os.PathLike[str]) -> Any:
 
     Raises
     ------
-    FileNotFoundError
-        If there is no such file.
     FileError
-        If the file is damaged, foreign, of another kind or of a later version, or an entry of it is wrong.
+        If there is no such file, or it is damaged, foreign, of another kind or of a later version, or an
+        entry of it is wrong.
 
     Examples
     --------
@@ -46,6 +46,11 @@ def load(path: str | os.PathLike[str]) -> Any:
     True
     """
     target = as_path(path, "path")
+    if not target.exists():
+        raise FileError(
+            f"path must be a file that `save` has written, got {target}, where there is none. Correct the "
+            "name."
+        )
     header, arrays = read_file(target, "solution", "estimator")
     with reading(target):
         if header["kernelopt"] == "solution":

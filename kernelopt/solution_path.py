@@ -14,7 +14,7 @@ import numpy as np
 
 from kernelopt.catalog import Formulation
 from kernelopt.errors import InputError, KerneloptError, ParameterError
-from kernelopt.figures import new_axes
+from kernelopt.figures import draw_bounds, draw_weights_along, new_axes, shortened_name, values_axis
 from kernelopt.methods import Method, Solution, SolveOptions, solve
 from kernelopt.methods.control import Callback
 from kernelopt.plain_tables import html_table, text_table
@@ -22,9 +22,7 @@ from kernelopt.validation import Array, as_list, positive, shown
 from kernelopt.validation.options import refuse_unknown
 
 HEADER = ("lower bound", "upper bound", "gap", "weights above 0")
-LOGARITHMIC = 20.0  # ratio of the largest to the smallest value from which the axis is logarithmic
 USED = 1e-6  # share of the largest weight from which a weight is counted
-MOST_LINES = 12  # kernels up to which the legend names all
 NOT_TAKEN = ("checkpoint", "start")  # options that belong to one problem
 
 
@@ -96,11 +94,44 @@ class Path(Sequence[Solution]):
             )
         return np.array(rows)
 
-    def plot(self, ax: Any = None) -> Any:
+    def plot(self, ax: Any = None, *, names: Sequence[str] | None = None) -> Any:
         """Draw the kernel weights against the values, one line per kernel.
 
         The axis is logarithmic where the values are positive numbers of different magnitude. Values that are
-        infinite or no numbers stand at equal distances, with their names.
+        infinite or no numbers stand at equal distances, with their names. Of many kernels, the legend names
+        the twelve with the largest weights.
+
+        Parameters
+        ----------
+        ax : matplotlib axes, optional
+        names : sequence of m str, optional
+            Names of the kernels; by default those of the first solution.
+
+        Returns
+        -------
+        matplotlib axes
+        """
+        weights = self.weights
+        own = self[0].learned[0].names if self[0].learned else None
+        if names is None:
+            listed = list(own or range(weights.shape[1]))
+        else:
+            listed = as_list(names, "names", "one name per kernel")
+        if len(listed) != weights.shape[1]:
+            raise InputError(
+                f"names must be one name per kernel ({weights.shape[1]}), got {len(listed)} names. Pass them "
+                "in the order of the kernels, or leave them out."
+            )
+        ax = new_axes(ax)
+        draw_weights_along(ax, self._axis(ax), weights, [str(name) for name in listed])
+        ax.set_ylabel("weight")
+        ax.set_title(f"Kernel weights along {shortened_name(self.name)}")
+        return ax
+
+    def plot_bounds(self, ax: Any = None) -> Any:
+        """Draw the certified bounds against the values, with the gap between them shaded.
+
+        The horizontal axis is that of `plot`; the title has the largest gap. Infinite bounds are left out.
 
         Parameters
         ----------
@@ -110,21 +141,17 @@ class Path(Sequence[Solution]):
         -------
         matplotlib axes
         """
-        weights, ax = self.weights, new_axes(ax)
-        numbers = all(isinstance(v, Real) and np.isfinite(float(v)) for v in self.values)
-        x = np.array(self.values, dtype=float) if numbers else np.arange(float(len(self)))
-        for k, line in enumerate(weights.T):
-            ax.plot(x, line, marker="o", markersize=4, label=f"kernel {k}")
-        if not numbers:
-            ax.set_xticks(x, [value_text(value) for value in self.values], fontsize=8)
-        elif x.min() > 0 and x.max() > LOGARITHMIC * x.min():
-            ax.set_xscale("log")
-        ax.set_xlabel(self.name)
-        ax.set_ylabel("weight")
-        ax.set_title(f"Kernel weights along {self.name}")
-        if weights.shape[1] <= MOST_LINES:
-            ax.legend(fontsize=8, loc="best", frameon=False)
+        ax = new_axes(ax)
+        draw_bounds(
+            ax, self._axis(ax), self.lower, self.upper, ("certified upper bound", "certified lower bound")
+        )
+        ax.set_ylabel("value")
+        ax.set_title(f"Certified bounds along {shortened_name(self.name)}, gaps up to {self.gap.max():.0e}")
+        ax.legend(fontsize=8, loc="best", frameon=False)
         return ax
+
+    def _axis(self, ax: Any) -> Array:
+        return values_axis(ax, self.name, self.values, [value_text(value) for value in self.values])
 
     def _rows(self) -> list[list[str]]:
         return [

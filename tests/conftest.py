@@ -12,6 +12,8 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 import pytest
 from hypothesis import settings
 
+from tests.arrays import compare_arrays_at_once
+
 collect_ignore = ["outside"]  # a package of its own, which is imported as one that is installed
 
 # Fewer collections of cycles: with the default of 700 new objects they take a twentieth of a run, because one
@@ -20,6 +22,8 @@ gc.set_threshold(100_000, 50, 100)
 
 # A run in the background of a shell starts with Ctrl-C ignored; tests press it.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+
+compare_arrays_at_once()
 
 settings.register_profile("kernelopt", deadline=None, derandomize=True, max_examples=20)
 settings.load_profile("kernelopt")

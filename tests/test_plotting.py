@@ -12,6 +12,7 @@ import pytest
 
 import kernelopt as ko
 from formulations import lanckriet
+from kernelopt.methods.learned import Learned, Part
 from kernelopt.plotting import plot_bounds, plot_duality, plot_weights
 
 mpl.use("Agg")
@@ -33,7 +34,7 @@ def test_weights_are_drawn_as_shares_of_the_largest(solutions):
     assert plot_weights(solutions, ["I", "yy'"], ax=ax) is ax
     assert np.abs(ax.images[0].get_array() - [[0, 1], [0, 1]]).max() < 1e-6
     assert [t.get_text() for t in ax.get_xticklabels()] == ["I", "yy'"]
-    assert [t.get_text() for t in ax.get_yticklabels()] == ["hard", "soft"]
+    assert [t.get_text() for t in ax.get_yticklabels()] == ["hard\nunique", "soft\nunique"]
 
 
 def test_bounds_are_drawn_at_their_values(solutions):
@@ -47,19 +48,78 @@ def test_without_axes_new_ones_are_made(solutions):
     assert plot_bounds(solutions).figure is not plot_weights(solutions, ["a", "b"]).figure
 
 
-def test_without_names_the_kernels_have_numbers(solutions):
-    for draw in (lambda ax: plot_weights(solutions, ax=ax), lambda ax: plot_weights(solutions, None, ax)):
-        ax = Figure().subplots()
-        draw(ax)
-        assert [t.get_text() for t in ax.get_xticklabels()] == ["0", "1"]
+def test_without_names_the_kernels_have_those_of_their_stack_or_numbers(solutions):
+    named = lanckriet.soft_margin(ko.Grams.from_array(K, ["I", "yy'"]), [1, -1]).solve()
+    machines = dict(enumerate(named.learned))  # a machine is not told to be unique
+    for rows, names in (
+        (solutions, ["K[0]", "K[1]"]),
+        ({"n": named}, ["I", "yy'"]),
+        (machines, ["I", "yy'"]),
+    ):
+        ax = plot_weights(rows, ax=Figure().subplots())
+        assert [t.get_text() for t in ax.get_xticklabels()] == names
+    assert [t.get_text() for t in ax.get_yticklabels()] == ["0"]
+    ax = plot_weights({"n": named, **solutions}, ax=Figure().subplots())  # their stacks disagree
+    assert [t.get_text() for t in ax.get_xticklabels()] == ["0", "1"] and ax.get_xlabel() == "kernel"
 
 
-def test_many_kernels_have_colours_and_no_numbers_on_top_of_each_other():
-    ax, m = Figure().subplots(), 40
-    grams = np.stack([(i + 1) * np.eye(2) for i in range(m)])
-    plot_weights({"many": lanckriet.soft_margin(grams, [1, -1]).solve()}, ax=ax)
-    assert ax.images[0].get_array().shape == (1, m) and not ax.texts
-    assert [t.get_text() for t in ax.get_xticklabels()] == [str(i) for i in range(0, m, 3)]
+def many(weights, unique=None):
+    """A solution with the given weights and long names."""
+    m = len(weights)
+    names = [f"gaussian(width={np.pi * 2**i!r}) on columns 1, 2, 3, 4" for i in range(m)]
+    part = Part(np.asarray(weights), ko.Grams.from_array([np.eye(2)] * m, names), np.zeros(2))
+    machine = Learned(np.zeros(2), 0.0, (part,), combined=True, inductive=True)
+    exact = lanckriet.soft_margin(K[:1], [1, -1]).solve()
+    return replace(exact, weights=machine.weights, learned=(machine,), weights_unique=unique)
+
+
+def apart(texts):
+    """Whether no two texts of a horizontal or vertical axis touch each other."""
+    boxes = [text.get_window_extent() for text in texts]
+    return not any(a.overlaps(b) for k, a in enumerate(boxes) for b in boxes[k + 1 :])
+
+
+def test_many_kernels_have_colours_hatched_signs_and_names_that_fit():
+    figure = Figure(layout="constrained")
+    ax, weights = figure.subplots(), np.linspace(-1, 0.5, 60)
+    plot_weights({f"row {i}": many(weights, unique) for i, unique in enumerate([True, False, None])}, ax=ax)
+    assert ax.images[0].get_array().shape == (3, 60) and not ax.texts
+    assert len(ax.collections) == 3 * (weights < -0.005).sum()  # the hatched cells
+    labels = [t.get_text() for t in ax.get_yticklabels()]
+    assert labels == ["row 0\nunique", "row 1\nnot unique", "row 2\nuniqueness unknown"]
+    figure.canvas.draw()
+    assert apart(ax.get_yticklabels())
+    ticks = ax.get_xticks()
+    assert ticks[0] == 0 and np.unique(np.diff(ticks)).size == 1  # every second name, say
+    gaps = np.diff([text.get_window_extent().x1 for text in ax.get_xticklabels()])
+    assert gaps.min() > ax.get_xticklabels()[0].get_fontsize()  # their lines at 40 degrees are apart
+    assert max(len(text.get_text()) for text in ax.get_xticklabels()) <= 28
+
+
+def test_weights_that_are_equal_or_zero_or_one_are_drawn():
+    for weights, shares in (([2.0, 2.0], [1, 1]), ([0.0, 0.0], [0, 0]), ([3.0], [1])):
+        ax = plot_weights({"a": many(weights)}, ax=Figure().subplots())
+        assert ax.images[0].get_array().tolist() == [shares]
+
+
+def test_infinite_and_negative_bounds_are_drawn():
+    solution = lanckriet.soft_margin(K, [1, -1]).solve()
+
+    def bounded(lower, upper):
+        return replace(solution, certificate=replace(solution.certificate, lower=lower, upper=upper))
+
+    inf = np.inf
+    pairs = {"a": (-3.0, -2.0), "b": (1.0, inf), "c": (-inf, 2.0), "d": (-inf, inf)}
+    ax = plot_bounds({k: bounded(*ends) for k, ends in pairs.items()}, ax=Figure().subplots())
+    texts = [text.get_text() for text in ax.texts]
+    assert texts == ["gap 3e-01", "no upper bound", "no lower bound", "no finite bound"]
+    assert [bar.get_width() for bar in ax.patches] == [-2.0, 2.0]
+    left, right = ax.get_xlim()
+    assert left < -3 and right > 2
+    ax.figure.canvas.draw()
+    edge = ax.get_window_extent()
+    assert all(edge.x0 <= t.get_window_extent().x0 and t.get_window_extent().x1 <= edge.x1 for t in ax.texts)
+    assert plot_bounds({"d": bounded(-inf, inf)}, ax=Figure().subplots()).get_xlim()[1] > 0
 
 
 Y, SQUARES = np.array([1.0, -1.0]), np.array([0.5, 2.0])
@@ -77,7 +137,7 @@ def test_risks_over_the_same_weights_are_one_row(solutions):
     plot_weights({"both": both, **solutions}, ["I", "yy'"], ax=ax)
     (weights, _) = (machine.weights for machine in both.learned)
     np.testing.assert_allclose(ax.images[0].get_array()[0], weights / weights.max())
-    assert [t.get_text() for t in ax.get_yticklabels()] == ["both", "hard", "soft"]
+    assert [t.get_text().split("\n")[0] for t in ax.get_yticklabels()] == ["both", "hard", "soft"]
 
 
 def test_risks_over_other_weights_are_told_how_to_be_drawn():
@@ -205,21 +265,3 @@ def test_a_path_needs_one_risk():
     x = cp.Variable(2, nonneg=True)
     with pytest.raises(ko.InputError, match="needs a problem with one risk, got 0"):
         plot_duality(cp.Problem(cp.Minimize(cp.sum(x))), [LABELS, LABELS])
-
-
-def test_the_history_is_drawn_as_it_was_reported():
-    solution = ko.solve(ball_problem(), "cutting-plane")
-    ax = Figure().subplots()
-    assert solution.plot_history(ax=ax) is ax
-    seconds, lower, upper = np.array(solution.history).T
-    above, below = ax.lines
-    assert np.array_equal(above.get_ydata(), upper[np.isfinite(upper)])
-    assert np.array_equal(below.get_xdata(), seconds[np.isfinite(lower)])
-    assert ax.get_title() == "Certified bounds, cutting-plane"
-    assert solution.plot_history().figure is not ax.figure
-
-
-def test_a_history_without_bounds_is_refused():
-    solution = replace(ko.solve(ball_problem(), "exact"), history=())
-    with pytest.raises(ko.InputError, match="must have a report with a finite bound, got 0 reports"):
-        solution.plot_history()

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import time
 import warnings
+from functools import cache
+from itertools import pairwise
 
 import cvxpy as cp
 import numpy as np
 import pytest
+from matplotlib.figure import Figure
 
 import kernelopt as ko
 from formulations import lp_norm
+from kernelopt.figures import draw_weights_along, values_axis
 from kernelopt.methods.start import start_of
 from kernelopt.structure import Structure
 from tests.every import every
@@ -25,12 +29,17 @@ P = [1, 1.2, 2, 5, np.inf]
 CURVED = [1.5, 1.7, 2, 5]  # where the block descent is quick
 
 
+@cache
+def exact_optimum(p):
+    return lp_norm.primal(GRAMS, Y, p=p).solve("exact", tol=1e-7)
+
+
 @every("method", ["interleaved", "cutting-plane", "newton", "auto"])
 def test_a_path_over_p_has_the_certified_optimum_of_every_p(method):
     path = lp_norm.path(GRAMS, Y, p=P, method=method)
     assert path.complete and path.values == tuple(P) and path.name == "p"
     for p, solution in zip(P, path, strict=True):
-        exact = lp_norm.primal(GRAMS, Y, p=p).solve("exact", tol=1e-7)
+        exact = exact_optimum(p)
         assert solution.gap <= ko.DEFAULT_TOL
         assert solution.lower <= exact.upper and exact.lower <= solution.upper
     assert (path.upper[1:] >= path.lower[1:]).all() and (np.diff(path.lower) <= 1e-4).all()
@@ -173,15 +182,43 @@ def test_a_path_is_a_sequence_with_a_table():
 
 
 def test_the_figure_of_a_path_has_a_line_per_kernel():
-    pyplot = pytest.importorskip("matplotlib.pyplot")
     paths = {
         "linear": lp_norm.path(GRAMS, Y, p=[2, 3, 4], method="block-descent"),
         "log": lp_norm.path(GRAMS, Y, C=[0.1, 1, 10], method="block-descent"),
         "names": lp_norm.path(GRAMS, Y, p=[2, np.inf], method="block-descent"),
     }
     for scale, path in paths.items():
-        ax = path.plot()
+        ax = path.plot(Figure().subplots())
         assert np.allclose([line.get_ydata() for line in ax.get_lines()], path.weights.T)
         assert ax.get_xscale() == ("log" if scale == "log" else "linear")
-        pyplot.close(ax.figure)
+        assert [text.get_text() for text in ax.get_legend().get_texts()] == list(path[0].learned[0].names)
     assert [text.get_text() for text in ax.get_xticklabels()] == ["2", "inf"]
+    m = path.weights.shape[1]
+    ax = path.plot(Figure().subplots(), names=map(str, range(m)))
+    assert [text.get_text() for text in ax.get_legend().get_texts()] == [str(k) for k in range(m)]
+    with pytest.raises(ko.InputError, match=rf"one name per kernel \({m}\), got 1 names"):
+        path.plot(names=["a"])
+    bounds = paths["log"].plot_bounds(Figure().subplots())
+    above, below = bounds.get_lines()
+    assert np.array_equal(above.get_ydata(), paths["log"].upper) and bounds.get_xscale() == "log"
+    assert np.array_equal(below.get_ydata(), paths["log"].lower)
+
+
+def test_texts_of_values_do_not_touch_each_other():
+    figure = Figure(layout="constrained")
+    ax = figure.subplots()
+    values = [*np.linspace(1, 2, 39), np.inf]
+    assert values_axis(ax, "p", values, [f"{v:.3f}" for v in values]).tolist() == list(range(40))
+    figure.canvas.draw()
+    boxes = [label.get_window_extent() for label in ax.get_xticklabels()]
+    assert len(boxes) > 5 and not any(a.overlaps(b) for a, b in pairwise(boxes))
+
+
+def test_of_many_kernels_the_largest_have_names():
+    ax = Figure().subplots()
+    weights = np.outer([1.0, 2.0], np.arange(60.0))
+    draw_weights_along(ax, np.array([1.0, 2.0]), weights, [f"kernel {k}" for k in range(60)])
+    names = [text.get_text() for text in ax.get_legend().get_texts()]
+    assert names == ["others", *(f"kernel {k}" for k in range(48, 60))] and len(ax.lines) == 60
+    looks = {(line.get_color(), line.get_linestyle()) for line in ax.lines[48:]}
+    assert len(looks) == 12

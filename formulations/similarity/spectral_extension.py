@@ -7,7 +7,7 @@ from numpy.typing import ArrayLike
 
 import kernelopt as ko
 from formulations.similarity.similarity_data import as_similarities
-from formulations.similarity.transforms import is_one_matrix, spectrum
+from formulations.similarity.transforms import is_one_matrix
 from kernelopt.extend import Array
 
 VANISHING = 1e-11  # eigenvalues of S below this share of the largest count as zero, as in factors of kernels
@@ -24,7 +24,8 @@ def spectral_extension(
         k(x)' = s(x)' V \operatorname{diag}(\mu_j / \lambda_j) V', \qquad s(x) = (S(x, x_1), \dots, S(x, x_N))
 
     over the eigenvalues :math:`\lambda_j \neq 0` of S. At the N points themselves k(x) is a row of
-    :math:`K = V \operatorname{diag}(\mu) V'`, provided that mu_j = 0 wherever lambda_j = 0.
+    :math:`K = V \operatorname{diag}(\mu) V'`, provided that mu_j = 0 wherever lambda_j = 0. "denoise" and
+    "flip" are repairs of `kernelopt.repair`, which leave what s(x) has in the null space of S.
 
     Parameters
     ----------
@@ -69,6 +70,9 @@ def spectral_extension(
             f"S_new must be finite of shape (m, n_new, N) with m = {len(S)} and N = {S.shape[1]}, got "
             f"{new.shape}. One row per new point: its similarities to the N points."
         )
+    if isinstance(learned, str):
+        rows = ko.repair(S, repair_named(learned)).transform(new)
+        return np.asarray(rows[0] if single else rows)
     lam, V = np.linalg.eigh(S)
     mu = learned_spectrum(learned, lam, V)
     present = np.abs(lam) > VANISHING * np.abs(lam).max(axis=1, keepdims=True)
@@ -79,15 +83,18 @@ def spectral_extension(
     return np.asarray(rows[0] if single else rows)
 
 
-def learned_spectrum(learned: ko.Solution | ArrayLike | str, lam: Array, V: Array) -> Array:
+def repair_named(learned: str) -> ko.Repair:
+    """Return the repair that a transform with a rule at new points is."""
+    if learned not in ("denoise", "flip"):
+        raise ko.InputError(
+            "learned must be 'denoise', 'flip', mu or a solution of restricted_spectral, got "
+            f"{learned!r}. The shift has no rule at new points: it changes the diagonal only."
+        )
+    return "clip" if learned == "denoise" else "flip"
+
+
+def learned_spectrum(learned: ko.Solution | ArrayLike, lam: Array, V: Array) -> Array:
     """Return the learned spectrum mu of shape (m, N), or raise an error that says why there is none."""
-    if isinstance(learned, str):
-        if learned not in ("denoise", "flip"):
-            raise ko.InputError(
-                "learned must be 'denoise', 'flip', mu or a solution of restricted_spectral, got "
-                f"{learned!r}. The shift has no rule at new points: it changes the diagonal only."
-            )
-        return spectrum(lam, learned)
     if not isinstance(learned, ko.Solution):
         mu = ko.as_float_array(learned, "mu, the learned spectrum,")
         mu = mu[None] if mu.ndim == 1 and len(lam) == 1 else mu

@@ -1,4 +1,7 @@
-"""Spectral transforms: positive semidefinite matrices with the eigenvectors of similarities."""
+"""Spectral transforms: positive semidefinite matrices with the eigenvectors of similarities.
+
+They are three of the repairs of `kernelopt.repair`, under the names of the experiments of the paper.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +33,7 @@ def denoise(similarities: ko.Grams | ArrayLike) -> Array:
     >>> [transform(np.diag([2.0, -1])).diagonal().tolist() for transform in transforms]
     [[2.0, 0.0], [2.0, 1.0], [3.0, 0.0]]
     """
-    return transformed(similarities, "denoise")
+    return transformed(similarities, "clip")
 
 
 def flip(similarities: ko.Grams | ArrayLike) -> Array:
@@ -46,22 +49,10 @@ def shift(similarities: ko.Grams | ArrayLike) -> Array:
     return transformed(similarities, "shift")
 
 
-def transformed(similarities: ko.Grams | ArrayLike, how: str) -> Array:
-    """Return the similarities with transformed spectra; one matrix where one matrix was given."""
-    S = as_similarities(similarities)
-    lam, V = np.linalg.eigh(S)
-    K = (V * spectrum(lam, how)[:, None, :]) @ V.transpose(0, 2, 1)
-    kept = lam[:, 0] >= 0  # exactly as given, without the rounding of V diag(lam) V'
-    K[kept] = S[kept]
-    K = (K + K.transpose(0, 2, 1)) / 2
+def transformed(similarities: ko.Grams | ArrayLike, how: ko.Repair) -> Array:
+    """Return the repaired similarities; one matrix where one matrix was given."""
+    K = np.array(ko.repair(as_similarities(similarities), how).grams)
     return np.asarray(K[0] if is_one_matrix(similarities) else K)
-
-
-def spectrum(lam: Array, how: str) -> Array:
-    """Return the transformed eigenvalues, shape (m, N); `lam` has them in ascending order."""
-    if how == "shift":
-        return np.asarray(lam - np.minimum(lam[:, :1], 0.0))
-    return np.maximum(lam, 0.0) if how == "denoise" else np.abs(lam)
 
 
 def is_one_matrix(similarities: ko.Grams | ArrayLike) -> bool:

@@ -67,7 +67,7 @@ def kernel_contents(trained: Kernels) -> Contents:
             arrays |= {f"origin.{k}": block.origin, f"unit.{k}": block.unit}
         kernels = [as_json(kernel, "a kernel") for kernel in trained.kernels]
         columns = [list(block.columns) for block in blocks]
-        header = {"form": "points", "names": names, "kernels": kernels, "columns": columns}
+        header: dict[str, Any] = {"form": "points", "names": names, "kernels": kernels, "columns": columns}
         return header, arrays | {"points": trained.points}
     stack = trained.stack
     if not isinstance(stack, RememberedStack):

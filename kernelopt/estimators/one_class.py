@@ -168,6 +168,9 @@ class OneClassMKL(OutlierMixin, MKLEstimator):
         root = high if excess(high) == 0 else brentq(excess, low, high, rtol=1e-14)
         return float(np.exp(root)), found[root][1]
 
+    def problem_labels(self, y: Any) -> list[Any]:
+        return [None]
+
     def score_samples(self, X: Any) -> Array:
         """Return the scores of samples, shape (n_new,): larger ones are less like outliers."""
         return self.machine_values(X)[:, 0] + self.offset_

@@ -128,6 +128,7 @@ class MKLRegressor(RegressorMixin, MKLEstimator):
         loss: Loss = squared(each) if self.loss == "squared" else epsilon_insensitive(each, epsilon)
         grams = self.fit_kernels(samples[rows], weights)
         self.learn(grams, [((y - mean) / unit, loss)], rows, shared=True)
+        self.target_mean_, self.target_unit_ = mean, unit
         self.dual_coef_ = unit * self.dual_coef_
         self.intercept_ = unit * self.intercept_ + mean
         return self
@@ -140,6 +141,9 @@ class MKLRegressor(RegressorMixin, MKLEstimator):
         X : array or data frame of shape (n_new, d), KernelStack, or array of shape (m, n_new, n)
         """
         return self.machine_values(X)[:, 0]
+
+    def problem_labels(self, y: Any) -> list[Any]:
+        return [(self._targets(y)[self._rows] - self.target_mean_) / self.target_unit_]
 
     def _targets(self, y: Any) -> Array:
         if y is None:

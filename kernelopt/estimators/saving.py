@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from kernelopt.errors import InputError, LabelError
 from kernelopt.estimators.contents import estimator_contents
-from kernelopt.estimators.kernels import PointKernels, StackKernels
+from kernelopt.estimators.kernels import PointKernels
 from kernelopt.estimators.precomputed import KernelStack
 from kernelopt.files import write_file
 from kernelopt.methods.saved import SavedSolution, contents, from_contents
@@ -28,7 +28,7 @@ class SavedMixin:
     """
 
     solution_: Any
-    _trained: PointKernels | StackKernels
+    _trained: Any
     _rows: Index
 
     def save(self, path: str | os.PathLike[str]) -> Path:

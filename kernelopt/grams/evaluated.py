@@ -185,7 +185,7 @@ class KernelStorage(Storage):
         Squares of distances must neither overflow nor underflow, else there are none.
         """
         if self._profiles is None:
-            read = isinstance(self.X, np.ndarray) and is_moderate(self.X)
+            read = is_numeric(self.X) and is_moderate(self.X)
             self._profiles = tuple(
                 k.profile() if read and isinstance(k, Kernel) else None for k in self.kernels
             )
@@ -249,7 +249,7 @@ class KernelStorage(Storage):
 
     def _new(self, X_new: Any) -> Any:
         """Return new points after checking them: rows of numbers if the points of the stack are."""
-        if not isinstance(self.X, np.ndarray):
+        if not is_numeric(self.X):
             return X_new
         new = as_points(X_new, "X_new")
         if new.shape[1] != self.X.shape[1]:
@@ -258,6 +258,11 @@ class KernelStorage(Storage):
                 f"{new.shape}. Apply the same preprocessing to the new points."
             )
         return new
+
+
+def is_numeric(X: Any) -> bool:
+    """Whether points are rows of numbers, and neither strings nor the nodes of a graph."""
+    return isinstance(X, np.ndarray) and X.dtype == np.float64
 
 
 def is_moderate(X: Array) -> bool:
@@ -298,11 +303,18 @@ def as_kernels(kernels: Any) -> tuple[KernelFunction, ...]:
 
 
 def copied_points(X: Any, kernels: Sequence[KernelFunction]) -> Any:
-    """Return a copy of the points: an array of shape (N, d), or the nodes of a graph kernel."""
+    """Return a copy of the points: an array of shape (N, d), strings, or the nodes of a graph kernel."""
     if (isinstance(X, list | tuple) and not X) or (isinstance(X, np.ndarray) and not X.size):
         raise ShapeError("X must hold at least one point, got none. Pass the data, shape (N, d).")
-    if isinstance(X, list | tuple) and not all(isinstance(kernel, Kernel) for kernel in kernels):
+    own = [kernel for kernel in kernels if isinstance(kernel, Kernel)]
+    if isinstance(X, list | tuple) and len(own) < len(kernels):
         return deepcopy(list(X))
-    points = as_points(X, "X").copy()
-    points.flags.writeable = False  # kernels are evaluated later, on the same numbers
+    domains = list(dict.fromkeys(kernel.domain for kernel in own)) or [as_points]
+    if len(domains) > 1:
+        raise InputError(
+            f"kernels of one stack must take the same points, got {shown(list(own))}. Evaluate those of "
+            "strings and those of numbers apart, and stack the matrices with Grams.from_array."
+        )
+    points = domains[0](X, "X", None).copy()
+    points.flags.writeable = False  # kernels are evaluated later, on the same points
     return points

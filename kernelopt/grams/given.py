@@ -62,19 +62,7 @@ def as_stack(grams: Any, what: str = "grams") -> GivenStack:
     ShapeError, NotFiniteError, NotSymmetricError
         If it is no such stack.
     """
-    array: Floats = numeric(grams, what, single=True)
-    if array.ndim == 2 and array.shape[0] == array.shape[1]:
-        raise ShapeError(
-            f"{what} must have shape (m, N, N), got {array.shape}. Wrap a single matrix with {what}[None]."
-        )
-    if array.ndim != 3 or array.shape[1] != array.shape[2]:
-        raise ShapeError(
-            f"{what} must have shape (m, N, N), got {array.shape}. Stack the m square matrices first."
-        )
-    if array.shape[0] == 0 or array.shape[1] == 0:
-        raise ShapeError(
-            f"{what} must hold at least one kernel on one point, got shape {array.shape}. Add a kernel."
-        )
+    array = as_squares(grams, what)
     readable = array.flags.c_contiguous and array.flags.aligned
     safe = readable and (is_new(array, grams) or is_immutable(array))
     lent = readable and not safe and array.nbytes >= LENT_BYTES
@@ -99,6 +87,24 @@ def as_stack(grams: Any, what: str = "grams") -> GivenStack:
         elif lent:  # only the signs of zeros differ
             sums[i] = checksums(K[None])[0]
     return GivenStack(stack, largest, LentArray(stack, sums, what) if lent else None)
+
+
+def as_squares(grams: Any, what: str) -> Floats:
+    """Return a stack of square matrices, shape (m, N, N), which may be asymmetric and hold NaN."""
+    array: Floats = numeric(grams, what, single=True)
+    if array.ndim == 2 and array.shape[0] == array.shape[1]:
+        raise ShapeError(
+            f"{what} must have shape (m, N, N), got {array.shape}. Wrap a single matrix with {what}[None]."
+        )
+    if array.ndim != 3 or array.shape[1] != array.shape[2]:
+        raise ShapeError(
+            f"{what} must have shape (m, N, N), got {array.shape}. Stack the m square matrices first."
+        )
+    if array.shape[0] == 0 or array.shape[1] == 0:
+        raise ShapeError(
+            f"{what} must hold at least one kernel on one point, got shape {array.shape}. Add a kernel."
+        )
+    return array
 
 
 def is_new(array: Floats, given: Any) -> bool:

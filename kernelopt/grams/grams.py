@@ -24,7 +24,7 @@ from kernelopt.grams.given import GivenStack, as_stack
 from kernelopt.grams.normalized import normalized
 from kernelopt.grams.storage import Storage
 from kernelopt.grams.stored import ArrayStorage, IdentityStorage, RankOneStorage
-from kernelopt.validation import Array, as_float_array, as_symmetric, shown, whole
+from kernelopt.validation import Array, Index, as_float_array, as_symmetric, shown, whole
 
 
 @final
@@ -118,7 +118,7 @@ class Grams:
         kernels : sequence of kernels
             Such as `gaussian(1.0)`. A kernel is called as `k(X)` and `k(X, Z)`, and has the methods
             `diagonal(X)` and `rank(X)`.
-        X : array of shape (N, d), or a sequence of N nodes for graph kernels
+        X : array of shape (N, d), or a sequence of N strings or nodes for kernels of those
             The stack keeps a copy.
         """
         return Grams(KernelStorage(as_kernels(kernels), X))
@@ -294,6 +294,13 @@ class Grams:
         ones.
         """
         return self.storage.apply(as_alpha(self.storage, alpha))
+
+    def images(self, alpha: ArrayLike, points: Index) -> Array:
+        """Return the entries `points` of (K_i alpha)_i, shape (m, len(points)).
+
+        A shorter alpha belongs to the first points. Kernel functions are evaluated at these points alone.
+        """
+        return self.storage.images(as_alpha(self.storage, alpha), points)
 
     def forms(self, alpha: ArrayLike) -> Array:
         """Return (alpha' K_i alpha)_i, shape (m,); a shorter alpha belongs to the first points."""

@@ -1,20 +1,22 @@
-"""The base class of kernels on points of R^d, with sums, products and multiples of them."""
+"""The base class of kernels on points of R^d or on strings, with sums, products and multiples of them."""
 
 from __future__ import annotations
 
 import math
 import numbers
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
-from kernelopt.errors import NotFiniteError, ShapeError
+from kernelopt.errors import NotFiniteError, ParameterError, ShapeError
 from kernelopt.kernels.profile import Profile
 from kernelopt.validation import Array, as_float_array, positive
+
+Domain: TypeAlias = Callable[..., NDArray[Any]]
 
 BLOCK = 64  # points of one Gram matrix for a diagonal: large enough for the speed of arrays, small in memory
 
@@ -27,10 +29,19 @@ class Kernel(ABC):
 
     A new kernel states `gram`, which receives checked arrays. It may state `gram_diagonal`, which is then
     computed without Gram matrices, `gram_rank`, if its rank is bounded, and `profile`, if it is a function of
-    one distance.
+    one distance. Points are rows of numbers unless `domain` says otherwise.
     """
 
     __array_ufunc__: ClassVar[None] = None  # numpy scalars leave `*` to `__rmul__`
+
+    @property
+    def domain(self) -> Domain:
+        """The function that checks points: `as_points` for points of R^d, `as_strings` for strings.
+
+        It is called as domain(X, name, like), where `like` are checked points that X is compared with, or
+        None, and returns an array whose first axis counts the points.
+        """
+        return as_points
 
     @abstractmethod
     def gram(self, X: Array, Z: Array | None) -> Array:
@@ -57,8 +68,8 @@ class Kernel(ABC):
 
     def __call__(self, X: ArrayLike, Z: ArrayLike | None = None) -> Array:
         """Return k(x_i, z_j), of shape (len(X), len(Z)); Z = None means X, exactly symmetric."""
-        points = as_points(X, "X")
-        others = None if Z is None else as_points(Z, "Z", points.shape[1])
+        points = self.domain(X, "X", None)
+        others = None if Z is None else self.domain(Z, "Z", points)
         with np.errstate(all="ignore"):
             K = self.gram(points, others)
             return self._finite((K + K.T) / 2 if others is None else K)
@@ -66,11 +77,11 @@ class Kernel(ABC):
     def diagonal(self, X: ArrayLike) -> Array:
         """Return the vector k(x_i, x_i), without the Gram matrix."""
         with np.errstate(all="ignore"):
-            return self._finite(self.gram_diagonal(as_points(X, "X")))
+            return self._finite(self.gram_diagonal(self.domain(X, "X", None)))
 
     def rank(self, X: ArrayLike) -> int:
         """Return an upper bound of the rank of the Gram matrix on X, from the shape of X alone."""
-        return min(len(points := as_points(X, "X")), self.gram_rank(points))
+        return min(len(points := self.domain(X, "X", None)), self.gram_rank(points))
 
     def _finite(self, values: Array) -> Array:
         finite = np.isfinite(values)
@@ -93,8 +104,9 @@ class Kernel(ABC):
     __rmul__ = __mul__
 
 
-def as_points(X: Any, what: str, columns: int | None = None) -> Array:
-    """Return points as rows of an array of shape (points, columns), not empty."""
+def as_points(X: Any, what: str, like: Array | None = None) -> Array:
+    """Return points as rows of an array of shape (points, columns), not empty; with the columns of `like`."""
+    columns = None if like is None else like.shape[1]
     points = as_float_array(X, what)
     if points.ndim != 2 or points.size == 0 or points.shape[1] != (columns or points.shape[1]):
         raise ShapeError(
@@ -115,6 +127,10 @@ class _Joined(Kernel):
     def __repr__(self) -> str:
         text = f" {self.operator} ".join(map(repr, self.parts))
         return f"({text})" if self.operator == "+" else f"{self.factor!r} * {text}".removeprefix("1.0 * ")
+
+    @property
+    def domain(self) -> Domain:
+        return self.parts[0].domain
 
     def _combined(self, values: Iterable[Any]) -> Any:
         return sum(values) if self.operator == "+" else math.prod(values)
@@ -142,4 +158,10 @@ class _Joined(Kernel):
 def _join(op: str, *kernels: Kernel) -> Kernel:
     flat = [k if isinstance(k, _Joined) and k.operator == op else _Joined(op, (k,)) for k in kernels]
     factor = positive(math.prod(k.factor for k in flat), "the product of the factors")
-    return _Joined(op, tuple(part for k in flat for part in k.parts), factor)
+    parts = tuple(part for k in flat for part in k.parts)
+    if len({part.domain for part in parts}) > 1:
+        raise ParameterError(
+            f"kernels that are joined by {op} must take the same points, got {parts!r}. Join those of "
+            "strings with each other, and put both into one stack by their Gram matrices."
+        )
+    return _Joined(op, parts, factor)

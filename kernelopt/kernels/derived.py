@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kernelopt.errors import InputError, ParameterError, ShapeError
-from kernelopt.kernels.base import Kernel
+from kernelopt.kernels.base import Domain, Kernel, as_points
 from kernelopt.kernels.profile import Profile
 from kernelopt.validation import Array, as_list, plain, shown, whole
 
@@ -26,6 +26,10 @@ class _Wrapper(Kernel):
                 f"kernel must be a Kernel such as gaussian(1.0), got {shown(self.kernel)}. "
                 "Subclass kernelopt.kernels.Kernel for a function of your own."
             )
+
+    @property
+    def domain(self) -> Domain:
+        return self.kernel.domain
 
 
 @dataclass(frozen=True)
@@ -67,6 +71,11 @@ class on_columns(_Wrapper):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        if self.kernel.domain is not as_points:
+            raise ParameterError(
+                f"the kernel of on_columns must take points of R^d, got {self.kernel!r}. Strings have no "
+                "columns: leave on_columns out."
+            )
         chosen = np.atleast_1d(plain(self.columns, "columns"))
         if chosen.ndim != 1 or not chosen.size:
             raise ShapeError(

@@ -20,12 +20,23 @@ from kernelopt.errors import InputError, ParameterError
 from kernelopt.kernels.base import Kernel, _Joined
 from kernelopt.kernels.derived import normalized, on_columns
 from kernelopt.kernels.elementary import gaussian, identity, laplacian, linear, polynomial
+from kernelopt.kernels.strings import spectrum, weighted_degree
 from kernelopt.validation import is_real, shown
 from kernelopt.validation.options import nearest_name
 
 OWN: dict[str, type[Kernel]] = {
     kind.__name__: kind
-    for kind in (gaussian, identity, laplacian, linear, normalized, on_columns, polynomial)
+    for kind in (
+        gaussian,
+        identity,
+        laplacian,
+        linear,
+        normalized,
+        on_columns,
+        polynomial,
+        spectrum,
+        weighted_degree,
+    )
 }
 GROUP = "kernelopt.kernels"  # of the entry points in which other packages name their kernels
 REMEDY = "Write it as in Python, with numbers and kernels as arguments: gaussian(width=0.5)."

@@ -13,12 +13,13 @@ from kernelopt.learner.programs import dual_program
 from kernelopt.learner.quadratic import interior_points
 from kernelopt.losses import Loss
 from kernelopt.numerics.factors import pivoted_cholesky
-from kernelopt.threads import Watch
+from kernelopt.threads import Watch, seconds_left
 from kernelopt.validation import Array
 
 SMALL = 150  # points up to which an interior point is no slower than the import of numba
 CLOSE = 1e-9  # default relative gap of a machine
 NEWTON_STEPS = 20  # at most: it converges quadratically in a few, or the conic solve takes over
+COMPILATION_SECONDS = 3e-7  # of cvxpy, for each entry of the factor of the kernel; it cannot be interrupted
 SHORTEST_STEP = 1e-8  # of a line search, relative to the Newton step
 
 
@@ -98,7 +99,7 @@ def newton_points(
     """Yield points near the dual optimum of a smooth loss: Newton's method, then a conic solve.
 
     Newton's method with line search solves alpha = response(K alpha + b), sum alpha = 0. Steps are halved
-    until the primal value decreases.
+    until the primal value decreases. No conic solve is started for which the time of the watch is too short.
     """
     n = y.size
     value, alpha, b = machine_at(K, start, y, loss, bias)
@@ -127,5 +128,6 @@ def newton_points(
         value = trial.value
         alpha, b = alpha + length * step[:n], trial.intercept
         yield alpha
-    alpha, _ = dual_program([pivoted_cholesky(K, "the kernel")], y, loss, bias, 2, watch)
-    yield alpha
+    factor = pivoted_cholesky(K, "the kernel")
+    if COMPILATION_SECONDS * factor.size < seconds_left(watch):
+        yield dual_program([factor], y, loss, bias, 2, watch)[0]

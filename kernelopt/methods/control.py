@@ -76,8 +76,8 @@ class Control:
         Seconds spent on certificates, including those that a method computes itself.
     start : Outcome or None
         The outcome of an earlier method or solution, from which the running one starts.
-    alternatives : tuple of str
-        The names of all methods that apply, the fastest first.
+    alternatives : function without arguments
+        It returns the names of all methods that apply, the fastest first.
     checkpoint : Checkpoint or None
     resumed : dict of arrays
         The state from which the running method goes on, as it has passed it to `report`; empty if it starts.
@@ -104,7 +104,7 @@ class Control:
         self.proof: Any = None
         self.machines: Any = None
         self.start: Any = None
-        self.alternatives: tuple[str, ...] = ()
+        self.alternatives: Callable[[], tuple[str, ...]] = tuple
         self.interrupted = self.hurried = False
         self.method, self.iterations = "", 0
         self.certify_seconds = 0.0

@@ -109,12 +109,20 @@ def weights_are_unique(machine: Learned, p: float | None) -> bool | None:
     chosen = (weights > ACTIVE * weights.max()) | (forms >= (1 - ACTIVE) * forms.max())
     cuts = np.cumsum([len(grams) for grams in used])[:-1]
     active = zip(used, map(np.flatnonzero, np.split(chosen, cuts)), strict=True)
-    some = [grams.subset(which).apply(machine.alpha) for grams, which in active if which.size]
-    images = np.concatenate(some)[:, : machine.alpha.size]
-    lengths = np.linalg.norm(images, axis=1, keepdims=True)
-    directions = images / np.where(lengths > 0, lengths, 1.0)
-    independent = bool(np.linalg.matrix_rank(directions, tol=INDEPENDENT) == chosen.sum())
+    some = [grams.subset(which) for grams, which in active if which.size]
+    # Vectors that are independent on some points are independent. The support's images are known already.
+    independent = any(
+        are_independent(np.concatenate([grams.images(machine.alpha, points) for grams in some]))
+        for points in (np.flatnonzero(machine.alpha), np.arange(machine.alpha.size))
+    )
     return independent or (None if p is None else False)
+
+
+def are_independent(rows: Array) -> bool:
+    """Whether the rows of a matrix are linearly independent, each scaled to length one."""
+    lengths = np.linalg.norm(rows, axis=1, keepdims=True)
+    directions = rows / np.where(lengths > 0, lengths, 1.0)
+    return bool(np.linalg.matrix_rank(directions, tol=INDEPENDENT) == len(rows))
 
 
 def only_vector(structure: Structure) -> Array | None:

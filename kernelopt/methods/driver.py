@@ -281,6 +281,6 @@ def advice(structure: Structure, best: Result, control: Control, tried: Sequence
     why = f"The method ended because {best.stopped}. " if best.stopped else ""
     if control.ended_by_caller:
         return why.strip()
-    others = [repr(name) for name in control.alternatives if name not in tried]
+    others = [repr(name) for name in control.alternatives() if name not in tried]
     also = f" Methods that apply too, the fastest first: {', '.join(others[:SHOWN])}." if others else ""
     return f"{why}{best.outcome.remedy}{also}"

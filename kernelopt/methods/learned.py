@@ -101,6 +101,12 @@ class Learned:
         return np.concatenate(weights) if weights and self.combined else None
 
     @property
+    def names(self) -> tuple[str, ...] | None:
+        """The names of the kernels, in the order of `weights`, or None where the kernel is no combination."""
+        names = tuple(name for p in self.parts if not p.is_ridge for name in p.grams.names)
+        return names if names and self.combined else None
+
+    @property
     def tau(self) -> float | None:
         """The weight of the identity kernel, or None where there is none."""
         ridges = [float(p.weights.sum()) for p in self.parts if p.is_ridge]

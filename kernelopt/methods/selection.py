@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import replace
 from typing import Any
 
@@ -21,33 +21,34 @@ UNNOTICED_SECONDS, UNNOTICED_SHARE = 0.02, 0.6
 
 def candidates(
     structure: Structure, method: str | Method, options: dict[str, Any], taken: Collection[str]
-) -> tuple[list[Candidate], tuple[str, ...]]:
-    """Return the methods to run, the best first, and the names of all methods that apply.
+) -> tuple[list[Candidate], Callable[[], tuple[str, ...]]]:
+    """Return the methods to run, the best first, and a function that names all methods that apply.
 
-    `taken` lists the options that the calling function takes, for error messages.
+    `taken` lists the options that the calling function takes, for error messages. Where one method is named,
+    the others are matched only if the function is called: few calls need their names.
 
     Raises
     ------
     MethodError
         If there is no such method, or if it does not apply, with the reason.
     """
-    found = applicable(structure)
-    names = tuple(candidate.method.name for candidate in found)
     if isinstance(method, str) and method == "auto":
+        found = applicable(structure)
+        names = names_of(found)
         able = [c for c in found if set(options) <= set(c.method.options())]
         if not able:
             raise ParameterError(
                 f"the options {', '.join(options)} must be those of one method that applies, got a mixture. "
                 f"Name the method: {', '.join(map(repr, names)) or 'none applies'}."
             )
-        return [replace(c, method=with_options(c.method, options, taken)) for c in able], names
+        return [replace(c, method=with_options(c.method, options, taken)) for c in able], lambda: names
     single = with_options(named(method) if not isinstance(method, Method) else method, options, taken)
     match = single.match(structure)
     if isinstance(match, str):
         raise MethodError(
             f"method {single.name!r} does not apply: {match}. Use method='auto', or see explain()."
         )
-    return [candidate(structure, single, match)], names
+    return [candidate(structure, single, match)], lambda: names_of(applicable(structure))
 
 
 def applicable(structure: Structure) -> list[Candidate]:
@@ -55,6 +56,11 @@ def applicable(structure: Structure) -> list[Candidate]:
     found = [(method, method.match(structure)) for method in list(registered().values())]
     able = [candidate(structure, method, match) for method, match in found if not isinstance(match, str)]
     return sorted(able, key=preference)
+
+
+def names_of(found: Collection[Candidate]) -> tuple[str, ...]:
+    """Return the names of the methods."""
+    return tuple(candidate.method.name for candidate in found)
 
 
 def preference(candidate: Candidate) -> float:

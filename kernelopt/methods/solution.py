@@ -15,9 +15,10 @@ from numpy.typing import ArrayLike
 
 from kernelopt.certificates import Certificate
 from kernelopt.errors import InputError
-from kernelopt.figures import draw_bounds, new_axes
+from kernelopt.figures import draw_histories, new_axes
 from kernelopt.files import write_file
 from kernelopt.methods.control import listed
+from kernelopt.methods.histories import certified_history
 from kernelopt.methods.learned import Learned, Part, chosen_machine, crossed, single, weights_of
 from kernelopt.methods.saved import contents
 from kernelopt.plain_tables import html_table
@@ -25,6 +26,7 @@ from kernelopt.validation import (
     PSD_TOLERANCE,
     Array,
     as_path,
+    boolean,
     smallest_relative_eigenvalue,
 )
 
@@ -250,12 +252,17 @@ class Solution:
         write_file(target, "solution", *contents(self))
         return target
 
-    def plot_history(self, ax: Any = None) -> Any:
+    def plot_history(self, ax: Any = None, *, gap: bool = False) -> Any:
         """Draw the certified bounds against the seconds of the solve, with the gap between them shaded.
+
+        The last point is the certificate of this solution. `kernelopt.plotting.plot_history` compares several
+        solutions.
 
         Parameters
         ----------
         ax : matplotlib axes, optional
+        gap : bool, default False
+            Whether to draw the relative gap on a logarithmic axis instead of the bounds.
 
         Returns
         -------
@@ -264,23 +271,13 @@ class Solution:
         Raises
         ------
         InputError
-            If no report of the method had a finite bound.
+            If no report of the method and no bound of the certificate is finite.
         """
-        reports = np.array(self.history, dtype=float).reshape(-1, 3)
-        reports = reports[np.isfinite(reports[:, 1:]).any(axis=1)]
-        if not len(reports):
-            raise InputError(
-                f"a history must have a report with a finite bound, got {len(self.history)} reports of the "
-                f"method {self.method!r}. Solve with an iterative method; kernelopt.explain(problem) lists "
-                "those that apply."
-            )
+        gap = boolean(gap, "gap")
+        rows = certified_history(self, gap)
         ax = new_axes(ax)
-        seconds, lower, upper = reports.T
-        draw_bounds(ax, seconds, lower, upper, ("certified upper bound", "certified lower bound"), steps=True)
-        ax.set_xlabel("seconds")
-        ax.set_ylabel("value")
-        ax.set_title(f"Certified bounds, {self.method}")
-        ax.legend(fontsize=9, loc="best", frameon=False)
+        draw_histories(ax, {self.method_and_solver: rows}, gap)
+        ax.set_title(f"Certified {'gap' if gap else 'bounds'}, {self.method_and_solver}")
         return ax
 
     def __getstate__(self) -> dict[str, Any]:

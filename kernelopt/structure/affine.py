@@ -41,6 +41,9 @@ def affine(expression: cp.Expression) -> Affine | None:
     Affine, or None
         None where the expression is not affine, or where one of its parameters has no value.
     """
+    if isinstance(expression, cp.Variable):  # the frequent case, without copies and gradients
+        identity = sp.csr_array(sp.eye_array(expression.size))
+        return Affine(np.zeros(expression.size), {expression: identity})
     if not expression.is_affine():
         return None
     variables = expression.variables()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import cvxpy as cp
 import numpy as np
@@ -37,6 +38,11 @@ class Block:
     def targets(self) -> Array:
         """The similarities, or their spectra, shape (k, N, N) or (k, N)."""
         return np.array([fidelity.target for fidelity in self.fidelities])
+
+    @cached_property
+    def nearest_to_mean(self) -> Array:
+        """The value of the variable that is nearest to the mean of the similarities, or of their spectra."""
+        return self.piece.nearest(self.targets.mean(axis=0))
 
     def kernel(self, X: Array) -> Array:
         """Return the kernel on all points at a value of the variable."""

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from kernelopt.errors import ParameterError
-from kernelopt.kernels import Kernel, as_points
+from kernelopt.kernels import Kernel
 from kernelopt.testing.findings import Findings
 from kernelopt.validation import Array
 
@@ -34,7 +34,7 @@ def check_kernel(kernel: Kernel, X: Any = None, *, seed: int = 0) -> Findings:
     Parameters
     ----------
     kernel : Kernel
-    X : array of shape (points, columns), at least four points, optional
+    X : array of shape (points, columns), or strings for a kernel of strings, at least four points, optional
         By default twelve normal points with three columns, of which two are equal.
     seed : int, default 0
 
@@ -65,7 +65,7 @@ def check_kernel(kernel: Kernel, X: Any = None, *, seed: int = 0) -> Findings:
     if X is None:
         X = np.random.default_rng(seed).normal(size=(POINTS, COLUMNS))
         X[-1] = X[0]  # data sets have equal points too
-    points = as_points(X, "X")
+    points = kernel.domain(X, "X", None)
     if len(points) < 4:
         raise ParameterError(f"X must have at least four points, got {len(points)}. Pass more rows.")
     findings = Findings(repr(kernel))

@@ -13,6 +13,7 @@ import scipy.sparse as sp
 import kernelopt as ko
 from kernelopt.certificates.boxes import known_boxes
 from kernelopt.certificates.lower import choices
+from kernelopt.certificates.lower import minorants as sources
 from kernelopt.certificates.lower.closed import best_multiple, closed_bound
 from kernelopt.certificates.lower.dual_lengths import dual_length, shortfall
 from kernelopt.certificates.lower.minima import Slope, minimum
@@ -95,12 +96,17 @@ CASES = [("priced", name) for name in CLOSED_PRICES] + [("bounded", name) for na
 
 @pytest.mark.parametrize(("kind", "name"), CASES, ids=[f"{kind}-{name}" for kind, name in CASES])
 def test_the_closed_bound_is_the_minimum_of_the_relaxation(kind, name):
-    """The relaxation with the positive part of the minorant, by cvxpy: an independent computation."""
+    """The relaxation with the positive part of the minorant, by cvxpy: an independent computation.
+
+    At the best alpha, and at two of the five others, by turns.
+    """
     problem = {"priced": priced, "bounded": bounded}[kind](name)
     problem.solve(solver=cp.CLARABEL)
     structure = Structure(problem)
     scale = abs(problem.value)
-    for k, alpha in enumerate(alphas_of(structure)):
+    alphas, turn = alphas_of(structure), CASES.index((kind, name))
+    for k in (0, 1 + turn % 5, 1 + (turn + 2) % 5):
+        alpha = alphas[k]
         below = minorants(structure, [alpha])
         found = max(closed_bound(structure, below).value, 0.0)
         wanted = relaxed_value(structure, below)
@@ -301,3 +307,22 @@ def test_a_shortfall_bounds_that_of_exact_arithmetic():
         ]
         found = shortfall(A, v, b)
         assert all(Fraction(f) >= e for f, e in zip(found, exact, strict=True))
+
+
+def test_a_minorant_is_computed_once_for_each_alpha(monkeypatch):
+    """The multipliers of a solution read the minorant of its bound again; another alpha has another one."""
+    computed, real = [], sources.minorant
+    monkeypatch.setattr(sources, "minorant", lambda *given: computed.append(given) or real(*given))
+    t = cp.Variable(3, nonneg=True)
+    problem = cp.Problem(cp.Minimize(ko.risk(ko.combine(t, KS), Y, ko.hinge())), ko.lp_ball(t, 2))
+    structure = Structure(problem)
+    one, other = 0.1 * Y, 0.2 * Y
+    first, second = (minorants(structure, [alpha])[0] for alpha in (one, other))
+    assert minorants(structure, [one.copy()])[0] is first and minorants(structure, [other])[0] is second
+    assert len(computed) == 2 and first.read.constant != second.read.constant
+    assert minorants(structure, [one], accurate=True)[0] is not first
+    computed.clear()
+    solution = ko.solve(problem, "exact")
+    assert solution.status == "optimal" and float(problem.constraints[-1].dual_value) > 0
+    alphas = [alpha.tobytes() for _, alpha, *_ in computed]
+    assert len(set(alphas)) == len(alphas)

@@ -209,10 +209,11 @@ def squared_hinge_value(K, alpha, b, y=Y):
     return alpha @ f / 2 + sum(s * s for s in slack) / 2
 
 
-@every("size", [1e6, 1e8, 1e9, 1e10, 1e12])
-@pytest.mark.parametrize(
-    "direction", [Y, [1, -1, 2, -2], [3, -1, 1, -3], [1, -2, 3, -4]], ids=["even", "2", "3", "4"]
-)
+DIRECTIONS = ([1, -1, 1, -1], [1, -1, 2, -2], [3, -1, 1, -3], [1, -2, 3, -4])
+HUGE = (1e6, 1e8, 1e9, 1e10, 1e12)
+
+
+@every("direction, size", [(d, size) for k, d in enumerate(DIRECTIONS) for size in HUGE[k % 2 :: 2]])
 def test_a_huge_alpha_proves_nothing_above_a_feasible_point(direction, size):
     mu = np.array([0.25, 0.75])  # exactly feasible
     machine = ko.risk(mu @ STACK.transpose(1, 0, 2), Y, ko.squared_hinge(1.0)).oracle()
@@ -281,9 +282,11 @@ def tiny(kind, radius, scale):
     return cp.Problem(cp.Minimize(ko.risk(K, Y, ko.hinge(1.0))), allowed)
 
 
+CANDIDATES = (1e-15, 5e-15, 1.0)  # ten radii, fifty, and one
+
+
 @pytest.mark.parametrize("kind", ["sum", "ball", "power", "two"])
-@every("candidate", [1e-15, 5e-15, 1.0], ids=["10-radii", "50-radii", "one"])
-@every("scale", [1e15, 1e16])
+@every("scale, candidate", [(1e15, CANDIDATES[0]), *((1e16, candidate) for candidate in CANDIDATES)])
 def test_a_tiny_radius_is_not_overstepped(scale, candidate, kind):
     """Every weight is at most the radius, and alpha = y proves the bound; f = 0 attains 4."""
     radius = Fraction(1e-16)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from functools import cache
 
 import cvxpy as cp
 import numpy as np
@@ -32,13 +33,21 @@ BUILDERS = {
 }
 
 
-def solved(kind, trace=float(N), builder="one kernel"):
+@cache
+def solved_once(kind, trace, builder):
     formulation = BUILDERS[builder](S, Y, rho=0.3, trace=trace, fidelity=kind)
     solution = formulation.solve("first-order-dual", tol=1e-7)
     structure = Structure(formulation.problem)
     floor(structure)  # read once, at values of its own
-    for copy, user in zip(structure.variables, structure.user_variables, strict=True):
-        copy.save_value(user.value)
+    return formulation, solution, structure, [user.value for user in structure.user_variables]
+
+
+def solved(kind, trace=float(N), builder="one kernel"):
+    """A formulation, its solution, and its structure, with the values of the solution in both problems."""
+    formulation, solution, structure, values = solved_once(kind, trace, builder)
+    for copy, user, value in zip(structure.variables, structure.user_variables, values, strict=True):
+        copy.save_value(value)
+        user.save_value(value)
     return formulation, solution, structure
 
 

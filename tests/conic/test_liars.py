@@ -23,7 +23,6 @@ from tests.conic.cases import (
     Y,
     free_sign,
     linear_programme,
-    problems,
     quadratic_programme,
     simplex,
 )
@@ -180,7 +179,9 @@ LIARS = [
 ]
 
 
-liars = every("liar", LIARS, ids=lambda liar: liar.lie)
+def halves(half):
+    """Pairs of a problem and a liar: in each half a liar meets three of the problems."""
+    return [(make, liar) for k, make in enumerate(PROBLEMS) for liar in LIARS[(k + half) % 2 :: 2]]
 
 
 @pytest.fixture(scope="module")
@@ -201,9 +202,18 @@ def encloses(certificate, true):
     return certificate.lower <= true.upper + 1e-7 and certificate.upper >= true.lower - 1e-7
 
 
-@problems
-@liars
+@every("make, liar", halves(0), ids=lambda value: value.__name__)
 def test_a_lying_solver_is_caught(make, liar, truth):
+    check_lie(make, liar, truth)
+
+
+@pytest.mark.slow
+@every("make, liar", halves(1), ids=lambda value: value.__name__)
+def test_a_lying_solver_is_caught_on_the_other_problems(make, liar, truth):
+    check_lie(make, liar, truth)
+
+
+def check_lie(make, liar, truth):
     """A small and true gap, or a warning with bounds that hold, or an error that claims no proof."""
     problem = make()
     with warnings.catch_warnings(record=True) as caught:
@@ -249,15 +259,6 @@ def test_wrong_multipliers_alone_do_not_mislead(truth):
         solution = ko.solve(free_sign(), solver=WrongDual())
     assert encloses(solution.certificate, truth[free_sign])
     assert solution.upper == pytest.approx(truth[free_sign].upper, abs=1e-5)
-
-
-@problems
-def test_a_false_claim_of_infeasibility_is_no_proof(make, truth):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ko.ConvergenceWarning)
-        solution, error = outcome(make(), ClaimsInfeasible())
-    assert getattr(error, "proof", None) is None
-    assert error is not None or encloses(solution.certificate, truth[make])
 
 
 @pytest.mark.parametrize("sign", [-1.0, 1.0])

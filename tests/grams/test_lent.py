@@ -18,7 +18,7 @@ from kernelopt.grams.lent import checksums
 from tests.every import every
 from tests.problems import labels, stack
 
-N = 30
+N = 12
 CHANGED = "must stay unchanged while a problem uses its memory, got other numbers in"
 
 
@@ -77,13 +77,15 @@ def test_an_array_is_used_in_place_from_32_megabytes_on():
 
 
 def test_a_change_of_every_kind_of_array_in_place_ends_solve_and_certify(lend_always, tmp_path):
+    """Of some arrays a matrix is changed and then a row of it, of the others one of the two, by turns."""
     y = labels(N)
-    for name, (array, memory) in kinds(tmp_path / "stack.npy").items():
+    for k, (name, (array, memory)) in enumerate(kinds(tmp_path / "stack.npy").items()):
         grams = ko.as_grams(array)
         assert np.shares_memory(grams.storage.array, memory), name
         problem = programme(grams, y)
         before = ko.solve(problem, tol=1e-4).value
-        for part in (memory[1], memory[1, 2]):
+        parts = (memory[1], memory[1, 2])
+        for part in parts if k < 2 else parts[k % 2 :][:1]:
             kept = part.copy()
             part *= 2
             for call in (

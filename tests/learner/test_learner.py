@@ -236,7 +236,8 @@ def test_blocks_have_the_value_of_an_independent_primal(case):
 
 
 def check_blocks(case, bias, norm, ridge):
-    Ks, y, loss = stack(N) + ridge * np.eye(N), case.y(N), case.loss(WEIGHTS["per sample"])
+    n = 12
+    Ks, y, loss = stack(n) + ridge * np.eye(n), case.y(n), case.loss(sample_weights(n))
     trained = learn_blocks(Ks, y, loss, bias, norm)
     assert trained.value == pytest.approx(primal(Ks, y, loss, bias, norm), rel=1e-6, abs=1e-6)
     attained = value_of(trained.coefficients, trained.intercept, Ks, y, loss, norm)

@@ -304,3 +304,19 @@ def test_the_next_method_goes_on_from_the_point_of_the_last(registered, monkeypa
     warm = [report for report in warm if report["method"] == method]
     assert solution.value == pytest.approx(expected, rel=2e-5)
     assert warm[0]["upper"] - expected < 0.05 * (cold[0]["upper"] - expected)
+
+
+def test_a_method_that_is_named_is_matched_alone(monkeypatch):
+    """The others are matched only for the advice of a call that does not reach the tolerance."""
+    matched = []
+
+    def recorded(match):
+        return lambda method, structure: matched.append(method.name) or match(method, structure)
+
+    for kind in {type(method) for method in METHODS.values()}:
+        monkeypatch.setattr(kind, "match", recorded(kind.match))
+    assert norm_ball(12, 2, 2).solve("exact").status == "optimal"
+    assert set(matched) == {"exact"}
+    with pytest.warns(ko.ConvergenceWarning, match="Methods that apply too, the fastest first: '"):
+        norm_ball(12, 2, 2).solve("cutting-plane", max_iterations=1)
+    assert set(matched) == set(METHODS)

@@ -293,5 +293,5 @@ def test_truncated_files_and_other_kinds_are_refused(path):
     write_file(path, "checkpoint", {}, {})
     with pytest.raises(ko.FileError, match="must be a solution of kernelopt, got 'checkpoint'"):
         ko.load(path)
-    with pytest.raises(FileNotFoundError):
+    with pytest.raises(ko.FileError, match="where there is none"):
         ko.load(path.with_name("none.npz"))

@@ -6,17 +6,28 @@ What the rows mean is in `careless.py` beside it, and what is asked of them in `
 from __future__ import annotations
 
 from functools import cache
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import cvxpy as cp
 import networkx as nx
 import numpy as np
+from matplotlib.figure import Figure
 
 import kernelopt as ko
 from formulations import lanckriet, linear_functional, lp_norm, similarity, triplet_lp
 from kernelopt.grams import join
 from kernelopt.methods.registry import METHODS
-from kernelopt.plotting import plot_bounds, plot_duality, plot_weights
+from kernelopt.plotting import (
+    plot_bounds,
+    plot_comparisons,
+    plot_duality,
+    plot_history,
+    plot_kernels,
+    plot_kkt,
+    plot_weights,
+)
 from tests.problems import labels, points, stack, targets
 from tests.validation.careless import (
     CLASSES,
@@ -49,11 +60,20 @@ TRIPLETS = np.array([[0, 1, 2], [1, 2, 3]])
 
 KERNELS = [ko.gaussian(1.0), ko.linear()]
 GRAPH = nx.path_graph(N)
+STRINGS = ["GATT", "CATG"]
 NODES = "generator, array, Series"  # any sequence of nodes
 
 for kernel in (ko.gaussian, ko.laplacian):
     entry(kernel.__name__, kernel, lambda k: k(X), width=number(2.0))
 entry("polynomial", ko.polynomial, lambda k: k(X), degree=size(2), offset=number(1.0))
+entry("spectrum", ko.spectrum, lambda k: k(STRINGS), k=size(2))
+entry("weighted_degree", ko.weighted_degree, lambda k: k(STRINGS), d=size(2), shift=size(1, "zero"))
+entry(
+    "spectrum(X, Z)",
+    lambda X, Z: ko.spectrum(2)(X, Z),
+    X=thing(STRINGS, "list of text"),
+    Z=thing(STRINGS, f"{DEFAULT}, list of text"),
+)
 entry("normalized", ko.normalized, kernel=thing(ko.gaussian(1.0)))
 entry(
     "on_columns",
@@ -136,6 +156,22 @@ for title in ("kernels", "centred", "scaled", "spherical", "subset"):
     entry(f"{title}.self_similarity", STACKS[title].self_similarity, X_new=array(X[:2]))
 entry("identity.cross", STACKS["identity"].cross, X_new=thing(X[:2], SEVERAL))  # it counts the points
 entry("identity.self_similarity", STACKS["identity"].self_similarity, X_new=thing(X[:2], SEVERAL))
+entry(
+    "kernel_report",
+    ko.kernel_report,
+    lambda r: r.alignments,
+    grams=array(KS, "NaN entry, infinite entry"),
+    y=vector(Y, f"{DEFAULT}, {CLASSES}, list of text, list of objects"),
+)
+for how in ("clip", "nearest"):
+    entry(
+        f"repair, {how}",
+        lambda grams, how=how: ko.repair(grams, how),
+        lambda r: np.array(r.grams),
+        grams=array(KS),
+    )
+entry("repair, how", lambda how: ko.repair(KS, how), lambda r: np.array(r.grams), how=word("flip"))
+entry("repair(...).transform", ko.repair(KS, "flip").transform, cross=array(KS[:, :2]))
 entry("join, parts", lambda parts: join(parts), np.asarray, parts=thing([(2.0, STACKS["array"])]))
 entry(
     "join",
@@ -395,6 +431,19 @@ entry(
     risk=size(0, "None, zero"),
 )
 entry("Risk.at", lambda alpha: risk_at().at(alpha).value, alpha=vector(Y / 2))
+FOLDER = TemporaryDirectory()  # deleted at the end of the process
+EVALUATED = ko.combine(W, ko.Grams.from_kernels([ko.linear(), ko.gaussian(1.0), ko.gaussian(2.0)], X))
+LEARNED = ko.solve(cp.Problem(cp.Minimize(ko.risk(EVALUATED, Y, HINGE)), ko.lp_ball(W, 2)))
+FILE = LEARNED.save(Path(FOLDER.name) / "model.npz")
+entry("load", ko.load, lambda model: model.decision_function(X), path=thing(FILE))
+entry("saved.decision_function", lambda X: ko.load(FILE).decision_function(X), X=array(X, named="X_new"))
+entry(
+    "saved.certify",
+    lambda X, y: ko.load(FILE).certify(X, y),
+    bracket,
+    X=array(X, refuses="float32"),  # other numbers than those of the solve
+    y=vector(Y),
+)
 entry(
     "plot_weights",
     plot_weights,
@@ -408,6 +457,36 @@ entry(
     lambda ax: None,
     solutions=thing({"a": solution()}),
     references=thing({"b": 1.0}, "None, dict"),
+)
+entry(
+    "plot_history",
+    lambda solutions, gap: plot_history(solutions, gap=gap, ax=Figure().subplots()),
+    lambda ax: None,
+    solutions=thing({"a": solution()}),
+    gap=flag(True, DEFAULT),
+)
+entry(
+    "plot_kernels",
+    lambda **given: plot_kernels(**given, ax=Figure().subplots()),
+    lambda ax: None,
+    solution=thing(solution()),
+    sort_by=word("labels", DEFAULT),
+    most=size(1),
+    names=thing(list("abc"), "None, generator, array"),
+)
+entry(
+    "plot_kkt",
+    lambda table, tol: plot_kkt(table, tol, ax=Figure().subplots()),
+    lambda ax: None,
+    table=thing(ko.kkt_table(solution())),
+    tol=number(1e-5),
+)
+entry(
+    "plot_comparisons",
+    lambda compared, names: plot_comparisons(compared, names, ax=Figure().subplots()),
+    lambda ax: None,
+    compared=indices(TRIPLETS, named="triplets"),
+    names=thing(list("abcd"), "None"),
 )
 entry(
     "plot_duality",

@@ -19,10 +19,11 @@ from kernelopt.numerics.rounding import NORM_ROUNDINGS, UNIT, Bounded, exact_sum
 from kernelopt.structure.affine import Affine, affine
 from kernelopt.structure.primal_bound import MOST_PRODUCTS, accurate_image, image, kernel_sum
 from kernelopt.structure.relaxed_cones import RelaxedCones
-from kernelopt.structure.structure import RiskTerm, Structure
+from kernelopt.structure.structure import RiskTerm, Structure, kept_in_structure
 from kernelopt.structure.trees import copied_constraint, replaced
 from kernelopt.validation import Array
 
+KEPT = 2  # minorants of each risk: a certificate compares two alphas, and multipliers need one of them again
 MIN_GAMMA = 1e-7  # relative to the largest gamma, since the minorant has 1 / gamma
 
 
@@ -215,8 +216,27 @@ def minorants(structure: Structure, alphas: Sequence[Array], accurate: bool = Fa
             continue
         fixed = all(form == "fixed" for form in term.forms)
         weighted = len(term.kernels) > 1 and term.learner.norm != 2
-        found.append(minorant(term, alpha, term.values() if fixed or weighted else None, accurate))
+        if fixed or weighted:
+            found.append(minorant(term, alpha, term.values(), accurate))
+        else:
+            found.append(kept_minorant(structure, k, alpha, accurate))
     return found
+
+
+def kept_minorant(structure: Structure, k: int, alpha: Array, accurate: bool) -> Minorant:
+    """Return the minorant of risk k, which depends on alpha alone; the last ones are kept."""
+    kept, key = minorants_by_alpha(structure), (k, accurate, alpha.tobytes())
+    if key not in kept:
+        if len(kept) == KEPT * len(structure.risks):
+            del kept[next(iter(kept))]  # the oldest one
+        kept[key] = minorant(structure.risks[k], alpha, None, accurate)
+    return kept[key]
+
+
+@kept_in_structure
+def minorants_by_alpha(structure: Structure) -> dict[tuple[int, bool, bytes], Minorant]:
+    """Return the last minorants of a structure by risk, accuracy and the bytes of alpha."""
+    return {}
 
 
 def is_absent(structure: Structure, k: int) -> bool:

@@ -46,8 +46,8 @@ class Split:
     def first_sigma(self) -> float:
         """Return the sigma for which price / sigma is of the size of the entries of K - S."""
         distances, sizes = [], []
-        for block, S, mean in zip(self.read.blocks, self.S, self.X, strict=True):
-            distances.append(np.abs(block.piece.nearest(mean) - S).mean())
+        for block, S in zip(self.read.blocks, self.S, strict=True):
+            distances.append(np.abs(block.nearest_to_mean - S).mean())
             sizes.append(np.abs(S).mean())
         distance = max(float(np.mean(distances)), SMALLEST_DISTANCE * float(np.mean(sizes)))
         return START * self.read.price / max(distance, SMALLEST_DIVISOR)

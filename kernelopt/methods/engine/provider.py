@@ -31,6 +31,8 @@ class Provider(ABC):
         The diagonals of the K_m.
     combined_error : float
         A proved bound of the error of an entry of `combined`.
+    refined : bool
+        Whether changes of alpha are added to exact images. Otherwise `images` are exact enough for the gap.
     passes : float
         The number of entries of kernels that were read or evaluated so far, divided by m n^2. Entries that
         the provider has kept in a copy of its own are not counted again.
@@ -41,6 +43,7 @@ class Provider(ABC):
     n: int
     diagonals: Array
     combined_error: float
+    refined: bool = True
     passes: float = 0.0
 
     @cached_property

@@ -47,14 +47,15 @@ class Radial(Evaluating):
     reach : array of shape (m,)
     n : int
     exact : bool
-        Whether `predict` evaluates the kernels in float64 too, which takes longer.
+        Whether predictions and the images of a new working set come from the kernels in float64, which takes
+        longer.
     """
 
     name = "radial"
 
     def __init__(self, family: Family, grams: Grams, reach: Array, n: int, exact: bool = False) -> None:
         super().__init__(grams, reach, n)
-        self.family, self.exact = family, exact
+        self.family, self.refined = family, exact
         own = np.array([profile.own for profile in family.profiles])
         self.diagonals = np.repeat((reach * own)[:, None], n, axis=1)
         self._place_points()
@@ -166,13 +167,13 @@ class Radial(Evaluating):
         return np.asarray(self.sizes[:, None] * (basis.U @ inside.T + outside.T + np.outer(own, c[chosen])))
 
     def prediction_error(self, w: Array) -> float:
-        return 0.0 if self.exact else float((w * self.sizes) @ self._errors)
+        return 0.0 if self.refined else float((w * self.sizes) @ self._errors)
 
     def exact_predictions(self, w: Array, support: Index, c: Array, points: Index) -> Array:
         return super().predict(w, support, c, points)
 
     def predict(self, w: Array, support: Index, c: Array, points: Index) -> Array:
-        if self.exact:
+        if self.refined:
             return super().predict(w, support, c, points)
         self.passes += support.size * points.size / self.n**2
         place = np.full(self.n, -1)

@@ -153,10 +153,12 @@ class Search:
         self.samples = Samples(loss, self.y[points], self.bias)
         support = np.flatnonzero(self.alpha)
         self.a0 = self.alpha[points]
-        if support.size:
+        if not support.size:
+            self.images0 = np.zeros((self.provider.m, points.size))
+        elif self.provider.refined:
             self.images0 = self.provider.exact_images(support, self.alpha[support], points)
         else:
-            self.images0 = np.zeros((self.provider.m, points.size))
+            self.images0 = self.provider.images(self.a0, np.arange(points.size))
 
     def _solve(self, aim: float) -> Step:
         """Solve the problem on the working set to the gap `aim` by Newton steps; return the best step."""

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from kernelopt.certificates.separability import check_separable
 from kernelopt.grams import ArrayStorage, Grams
+from kernelopt.grams.caching import read_only
 from kernelopt.learner.smo import combined_block, coordinate_steps, smo_pairs
 from kernelopt.losses.base import Curve
 from kernelopt.methods.checkpoint import kept
@@ -30,13 +31,6 @@ STATIONARY = 1e-13  # violation and change of the weights at which rounding allo
 CACHE_BYTES = 5e8  # default size of the cache of kernel rows
 REMEDY = "Try method='cutting-plane' or 'exact'."
 Index = NDArray[np.intp]
-
-
-def read_only(rows: Array) -> Array:
-    """Return a view that cannot be written to: numba compiles a function for each sort of array."""
-    view = rows.view()
-    view.flags.writeable = False
-    return view
 
 
 class RowCache:

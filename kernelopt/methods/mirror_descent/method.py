@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -130,12 +131,15 @@ class MirrorDescent(Method):
         )
 
 
-def remedy(match: Composite, alternatives: tuple[str, ...]) -> str:
-    """Return what to try where the gap stays above the tolerance; `alternatives` are methods that apply."""
+def remedy(match: Composite, alternatives: Callable[[], tuple[str, ...]]) -> str:
+    """Return what to try where the gap stays above the tolerance.
+
+    `alternatives` returns the names of the methods that apply.
+    """
     more = "Try more max_iterations"
     if not any(isinstance(term.fidelity, l1) for _, term in match.fidelities):
         return f"{more}."
-    faster = "'first-order-dual'" if "first-order-dual" in alternatives else "'exact'"
+    faster = "'first-order-dual'" if "first-order-dual" in alternatives() else "'exact'"
     return f"{SLOW} {more}, or method={faster}."
 
 

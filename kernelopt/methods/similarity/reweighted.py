@@ -60,7 +60,7 @@ class QuadraticMajorants:
         self.s = []
         for i, block in enumerate(problem.blocks):
             set_matrix(inner, problem, i, self.B[i])
-            d = lengths(block.piece.nearest(self.B[i]) - self.S[i])
+            d = lengths(block.nearest_to_mean - self.S[i])
             d = np.where(d > self.min_distances[i], d, FIRST_DISTANCE * sizes[i])
             self.s.append(radial.scale(d))
 

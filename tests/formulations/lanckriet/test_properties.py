@@ -58,35 +58,19 @@ def same(one, two, weights):
 
 @few
 @given(problems(), criteria, both)
-def test_scaling_the_kernels(problem, criterion, weights):
-    Ks, y, rng = problem
-    s = 10 ** rng.uniform(-1, 1, (len(Ks), 1, 1))
-    same(value(s * Ks, y, criterion, weights), value(Ks, y, criterion, weights), weights)
+def test_what_does_not_change_the_value(problem, criterion, weights):
+    """All at once, and each alone in test_qcqp.py.
 
-
-@few
-@given(problems(), criteria, both)
-def test_permuting_the_kernels_and_the_points(problem, criterion, weights):
+    Kernels in other units, one of them twice, a zero kernel, kernels and points in another order, and the
+    classes renamed.
+    """
     Ks, y, rng = problem
     n, N = y.size, len(Ks[0])
+    scaled = 10 ** rng.uniform(-1, 1, (len(Ks), 1, 1)) * Ks
+    more = np.concatenate([scaled, rng.uniform(0.2, 5) * Ks[-1:], np.zeros_like(Ks[:1])])
     order = np.concatenate([rng.permutation(n), n + rng.permutation(N - n)])
-    shuffled = Ks[rng.permutation(len(Ks))][:, order][:, :, order]
-    same(value(shuffled, y[order[:n]], criterion, weights), value(Ks, y, criterion, weights), weights)
-
-
-@few
-@given(problems(), criteria, both)
-def test_flipping_the_labels(problem, criterion, weights):
-    Ks, y, _ = problem
-    same(value(Ks, -y, criterion, weights), value(Ks, y, criterion, weights), weights)
-
-
-@few
-@given(problems(), criteria, both)
-def test_duplicates_and_zero_kernels(problem, criterion, weights):
-    Ks, y, rng = problem
-    more = np.concatenate([Ks, rng.uniform(0.2, 5) * Ks[-1:], np.zeros_like(Ks[:1])])
-    same(value(more, y, criterion, weights), value(Ks, y, criterion, weights), weights)
+    moved = more[rng.permutation(len(more))][:, order][:, :, order]
+    same(value(moved, -y[order[:n]], criterion, weights), value(Ks, y, criterion, weights), weights)
 
 
 @few

@@ -28,8 +28,7 @@ from tests.formulations.lp_norm.cases import (
 from tests.problems import solved
 
 
-@pytest.mark.parametrize("kind", ["hinge", "squared"])
-@every("p", [1.0, 4 / 3, 2.0, np.inf])
+@every("kind, p", [("hinge", 1.0), ("squared", 4 / 3), ("hinge", 2.0), ("squared", np.inf)])
 def test_copies_count_as_one_scaled_copy(kind, p):
     y, loss, k = y_of(kind), loss_of(kind), 3
     copies = lp_norm.primal(np.concatenate([GRAMS, GRAMS[:1], GRAMS[:1]]), y, p=p, loss=loss)
@@ -38,7 +37,7 @@ def test_copies_count_as_one_scaled_copy(kind, p):
     assert near(optimum(copies, 1e-6).upper, optimum(one, 1e-6).upper)
 
 
-@every(("kind", "p"), [("hinge", np.inf), *alternating(KINDS, (1.0, 2.0))])
+@every(("kind", "p"), [("hinge", 1.0), ("squared", 2.0), ("one_class", 4 / 3), ("hinge", np.inf)])
 def test_a_zero_kernel_changes_nothing(kind, p):
     y, loss = y_of(kind), loss_of(kind)
     grams = np.concatenate([GRAMS[:1], 0 * GRAMS[:1], GRAMS[1:]])
@@ -58,10 +57,7 @@ def test_a_zero_kernel_has_weight_zero_in_the_nu_form():
     assert found.weights[0] == 0 and near(found.upper, optimum(lp_norm.one_class(GRAMS, p=50, nu=0.5)).upper)
 
 
-@every(("kind", "exponent"), [
-    *(("hinge", exponent) for exponent in (1.0, 3.0, np.inf)),
-    *alternating(KINDS, (1.5, 1.0, 3.0, np.inf)),
-])  # fmt: skip
+@every(("kind", "exponent"), alternating(KINDS, (1.5, 1.0, 3.0, np.inf)))
 def test_one_kernel_is_the_plain_machine_for_every_norm(kind, exponent):
     y, loss, grams = y_of(kind), loss_of(kind), GRAMS[:1]
     plain = ko.risk(GRAMS[0], y, loss).value
@@ -71,8 +67,7 @@ def test_one_kernel_is_the_plain_machine_for_every_norm(kind, exponent):
     assert near(optimum(lp_norm.non_isotropic(grams, y, E=[[1.0]], loss=loss)).upper, plain)
 
 
-@pytest.mark.parametrize("kind", ["hinge", "logistic", "epsilon_insensitive"])
-@every("p", [1.0, 3.0])
+@every("kind, p", [("hinge", 1.0), ("logistic", 3.0), ("epsilon_insensitive", 1.0)])
 def test_permuted_kernels_have_permuted_weights(kind, p):
     order = [2, 0, 1]
     found = optimum(lp_norm.primal(GRAMS[order], y_of(kind), p=p, loss=loss_of(kind)), TIGHT)
@@ -88,6 +83,8 @@ def test_scaled_kernels_are_a_scaled_loss(kind, c):
     scaled = optimum(lp_norm.primal(c * GRAMS, y, p=p, loss=loss), TIGHT)
     other = optimum(lp_norm.primal(GRAMS, y, p=p, loss=loss.scaled(c)), TIGHT)
     assert near(scaled.upper, other.upper / c)
+    if kind != "hinge":  # a ball has no loss
+        return
     theta = cp.Variable(3, nonneg=True)
     problem = cp.Problem(
         cp.Minimize(ko.risk(ko.combine(theta, GRAMS), y, loss)), ko.lp_ball(theta, p, radius=c)

@@ -42,6 +42,12 @@ PAIRWISE = [
 builders = pytest.mark.parametrize("name", BUILDERS)
 
 
+def in_turn(first):
+    """Every programme with one fidelity, every fidelity with one programme; the first fidelity is given."""
+    start = FIDELITIES.index(first)
+    return [(name, FIDELITIES[(start + k) % len(FIDELITIES)]) for k, name in enumerate(BUILDERS)]
+
+
 fidelities = pytest.mark.parametrize("fidelity", FIDELITIES)
 
 

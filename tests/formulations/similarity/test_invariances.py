@@ -14,8 +14,8 @@ from tests.formulations.similarity.cases import (
     N,
     S,
     Y,
-    builders,
     fidelities,
+    in_turn,
     learned,
     near,
     optimum,
@@ -36,8 +36,7 @@ def test_the_programmes_are_ordered(fidelity, traced):
     assert near(one.value, same.value) and one.kernel == pytest.approx(same.kernel, abs=1e-6)
 
 
-@builders
-@fidelities
+@every(("name", "fidelity"), [*in_turn("l1"), ("EMKL", "squared_frobenius")])
 def test_the_order_of_points_and_the_names_of_classes_do_not_matter(name, fidelity):
     _, solution = learned(name, fidelity)
     order = np.random.default_rng(5).permutation(N)
@@ -50,8 +49,7 @@ def test_the_order_of_points_and_the_names_of_classes_do_not_matter(name, fideli
         assert moved.decision_function() == pytest.approx(-solution.decision_function()[order], abs=5e-3)
 
 
-@builders
-@fidelities
+@every(("name", "fidelity"), in_turn("frobenius"))
 def test_values_scale(name, fidelity):
     """v(cS, c tau, C/c, rho c^(-1-d)) = v / c, d = 2 for squares and 1 for norms."""
     _, solution = learned(name, fidelity)
@@ -76,8 +74,7 @@ def test_copies_of_a_similarity_are_a_higher_price(fidelity):
     assert copies.upper >= learned("ESKL", fidelity, 1)[1].lower
 
 
-@builders
-@fidelities
+@every(("name", "fidelity"), in_turn("l1"))
 def test_values_do_not_decrease_in_the_price(name, fidelity):
     dear = optimum(BUILDERS[name](S, Y, **setting(fidelity, rho=3 * RHO[fidelity])), 5e-6)
     assert learned(name, fidelity)[1].lower <= dear.upper

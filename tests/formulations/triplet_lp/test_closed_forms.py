@@ -97,12 +97,12 @@ def one_kernel(rng):
 
 def test_one_kernel_in_closed_form():
     rng, moved = np.random.default_rng(0), 0
-    for _ in range(25):
+    for _ in range(12):
         K, triplets, gamma1, gamma2, value = one_kernel(rng)
         solution = optimum(K[None], triplets, [0], gamma1=gamma1, gamma2=gamma2)
         assert near(solution.value, value, TIGHT)
         moved += solution.weights[0] != 0
-    assert moved >= 8  # not all collapse
+    assert moved >= 4  # not all collapse
 
 
 def test_two_triplets_by_hand():

@@ -163,8 +163,10 @@ def test_the_radius_of_the_ball_counts(method, radius):
     np.testing.assert_allclose(solution.weights, radius * unit.weights, atol=2e-2 * radius)
 
 
-@iterative
-@every("written", ["2 r + 3", "r + r + 3", "parameter"])
+WRITTEN = ("2 r + 3", "r + r + 3", "parameter")
+
+
+@every("method, written", [(method, WRITTEN[k % 3]) for k, method in enumerate(ITERATIVE)])
 def test_a_factor_and_an_offset(method, written):
     theta = cp.Variable(3, nonneg=True)
     risk = ko.risk(ko.combine(theta, KS), Y, ko.squared_hinge(1.3))

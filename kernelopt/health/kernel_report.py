@@ -1,0 +1,248 @@
+"""`kernel_report`: whether kernel matrices are fit for learning, as numbers, a table and a figure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from kernelopt.figures import new_axes
+from kernelopt.grams import Grams
+from kernelopt.grams.given import as_squares
+from kernelopt.health.measures import NUMBERS, Stack, as_target, centred_alignments, estimated, measured
+from kernelopt.plain_tables import html_table, text_table
+from kernelopt.validation import PSD_TOLERANCE, Array
+from kernelopt.validation.matrices import SYMMETRY_TOLERANCE
+
+DUPLICATE = 0.999  # alignment from which two kernels count as near-duplicates
+DIAGONAL = 0.9  # effective rank, as a share of N, from which a kernel is almost a multiple of I
+MAX_NUMBERED = 16  # kernels: with more of them no number fits into a cell of the figure
+DARK = 0.6  # share of the scale of colours above which a cell is dark, and its number white
+LONGEST_NAME = 36  # characters of a name in the table, and in the figure
+HEADER = ("asymmetry", "min λ / max |λ|", "effective rank", "scale", "trace")
+ESTIMATED = "The smallest eigenvalues are estimates from above, by the method of Lanczos."
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class KernelReport:
+    """The health of m kernel matrices on N points: numbers for each, and their alignments.
+
+    Numbers are those of the symmetric part (K + K') / 2. They are NaN where the matrix has entries that are
+    not finite.
+
+    Attributes
+    ----------
+    names : tuple of m str
+    n_points : int
+        N.
+    missing : tuple of m int
+        How many entries are NaN or infinite.
+    first_missing : tuple of m pairs of int, or None
+        The row and the column of the first of them.
+    asymmetry : array of shape (m,)
+        max |K_ij - K_ji| / max |K_ij|.
+    smallest : array of shape (m,)
+        The smallest eigenvalue, relative to the largest absolute one.
+    estimated : bool
+        Whether `smallest` is an estimate from above, for more than 2000 points.
+    effective_rank : array of shape (m,)
+        (tr K)^2 / |K|_F^2. For a semidefinite K it lies between 1 and the rank, and is the rank where all
+        positive eigenvalues are equal.
+    scale : array of shape (m,)
+        tr K / N - 1'K1 / N^2, the variance of the features, by which ``normalize("multiplicative")`` divides.
+    trace : array of shape (m,)
+    alignment : array of shape (m,), or None
+        The centred alignment with the target, if there is one.
+    alignments : array of shape (m, m)
+        The centred alignments with each other.
+    """
+
+    names: tuple[str, ...]
+    n_points: int
+    missing: tuple[int, ...]
+    first_missing: tuple[tuple[int, int] | None, ...]
+    asymmetry: Array
+    smallest: Array
+    estimated: bool
+    effective_rank: Array
+    scale: Array
+    trace: Array
+    alignment: Array | None
+    alignments: Array
+
+    def duplicates(self, above: float = DUPLICATE) -> tuple[tuple[int, int], ...]:
+        """Return the pairs i < j of kernels whose centred alignment is at least `above`.
+
+        The centred matrices, scaled to norm one, then differ by at most sqrt(2 - 2 above) in Frobenius norm,
+        4.5 % for 0.999. Multiples of one kernel, and a kernel plus a constant, are duplicates.
+        """
+        with np.errstate(invalid="ignore"):
+            pairs = np.argwhere(np.triu(self.alignments >= above, 1))
+        return tuple((int(i), int(j)) for i, j in pairs)
+
+    def findings(self, i: int) -> tuple[str, ...]:
+        """Return what is remarkable about kernel i, in words; nothing for a kernel without a fault.
+
+        "asymmetric" and "indefinite" are above the tolerances of `Grams` and of `solve`, 1e-8 relative. A
+        "constant" kernel is zero when centred, up to rounding: it cannot tell points apart. The effective
+        rank of an "almost diagonal" one is at least 0.9 N: no two points are similar.
+        """
+        if self.missing[i]:
+            return (f"{self.missing[i]} entries not finite, first at {self.first_missing[i]}",)
+        words = {
+            "asymmetric": self.asymmetry[i] > SYMMETRY_TOLERANCE,
+            "indefinite": self.smallest[i] < -PSD_TOLERANCE,
+            "constant": np.isnan(self.alignments[i, i]),
+            "almost diagonal": self.n_points > 1 and self.effective_rank[i] >= DIAGONAL * self.n_points,
+        }
+        copies = [f"duplicate of {a}" for a, b in self.duplicates() if b == i]
+        return (*(word for word, found in words.items() if found), *copies[:1])
+
+    def plot(self, ax: Any = None) -> Any:
+        """Draw the centred alignments of the kernels with each other, and with the target, as a heat map.
+
+        Parameters
+        ----------
+        ax : matplotlib axes, optional
+
+        Returns
+        -------
+        matplotlib axes
+        """
+        ax, cells, m = new_axes(ax), self.alignments, len(self.names)
+        labels = [short(f"{i}  {name}") for i, name in enumerate(self.names)]
+        if self.alignment is not None:
+            cells = np.block([[cells, self.alignment[:, None]], [self.alignment, np.ones((1, 1))]])
+            labels.append("target y")
+            for line in (ax.axhline, ax.axvline):
+                line(m - 0.5, color="black", linewidth=0.8)
+        low = -1.0 if (cells < 0).any() else 0.0
+        picture = ax.imshow(np.ma.masked_invalid(cells), cmap="Blues", vmin=low, vmax=1.0, aspect="auto")
+        ax.set_facecolor("0.85")  # cells without a number
+        if m > MAX_NUMBERED:
+            step = -(-m // MAX_NUMBERED)
+            at = [*range(0, m, step), *range(m, len(labels))]
+            ax.set_xticks(at, [str(i) if i < m else "y" for i in at], fontsize=8)
+            ax.set_yticks(at, [str(i) if i < m else labels[i] for i in at], fontsize=8)
+        else:
+            ax.set_xticks(range(len(labels)), [*map(str, range(m)), *["y"] * (len(labels) - m)], fontsize=8)
+            ax.set_yticks(range(len(labels)), labels, fontsize=8)
+            for (i, j), value in np.ndenumerate(cells):
+                ink = "white" if (value - low) / (1 - low) > DARK else "black"
+                ax.text(j, i, written(value, ".2f"), ha="center", va="center", fontsize=7, color=ink)
+        ax.figure.colorbar(picture, ax=ax, label="centred alignment")
+        ax.set_title("Alignment of kernels")
+        return ax
+
+    def _table(self) -> tuple[tuple[str, ...], list[list[str]]]:
+        columns = [
+            [written(value, ".1e") for value in self.asymmetry],
+            [written(value, ".1e") for value in self.smallest],
+            *([written(v, ".4g") for v in found] for found in (self.effective_rank, self.scale, self.trace)),
+        ]
+        header: tuple[str, ...] = ("", "kernel", "findings", *HEADER)
+        if self.alignment is not None:
+            columns.append([written(value, ".3f") for value in self.alignment])
+            header = (*header, "alignment")
+        rows = [
+            [str(i), short(name), "; ".join(self.findings(i)), *(column[i] for column in columns)]
+            for i, name in enumerate(self.names)
+        ]
+        return header, rows
+
+    def _repr_html_(self) -> str:
+        header, rows = self._table()
+        caption = f"Kernels on {self.n_points} points. {ESTIMATED if self.estimated else ''}".rstrip()
+        return html_table(rows, header, caption, numbers=len(header) - 3)
+
+    def __str__(self) -> str:
+        header, rows = self._table()
+        return text_table(header, rows, len(header) - 3) + (f"\n{ESTIMATED}" if self.estimated else "")
+
+    def __repr__(self) -> str:
+        found = sum(bool(self.findings(i)) for i in range(len(self.names)))
+        return f"<KernelReport: {len(self.names)} kernels on {self.n_points} points, {found} with findings>"
+
+
+def kernel_report(grams: Grams | ArrayLike, y: ArrayLike | None = None) -> KernelReport:
+    r"""Measure the health of kernel matrices: symmetry, definiteness, rank, scale, alignment, duplicates.
+
+    .. math:: A(K, L) = \frac{\langle K_c, L_c \rangle_F}{\|K_c\|_F \, \|L_c\|_F}, \qquad K_c = H K H, \quad
+              H = I - \tfrac1N 1 1'
+
+    is the centred alignment [1]_ of two kernels, and with L = yy' of a kernel and the target. Nothing is
+    changed; `repair` makes indefinite matrices semidefinite.
+
+    Parameters
+    ----------
+    grams : Grams, or array of shape (m, N, N)
+        An array may be asymmetric and indefinite, and have NaN and infinite entries, which `Grams` refuses.
+    y : array of shape (n,) or (n, q), n <= N, optional
+        The target of the first n points: numbers as they are, or q numbers a point with L = YY'. Text and
+        truth values are classes, and L_ij is 1 where points i and j are of one class, and 0 elsewhere.
+
+    Returns
+    -------
+    KernelReport
+        Printed, it is a table; `plot` draws the alignments.
+
+    Raises
+    ------
+    ShapeError, NotFiniteError, LabelError
+        If grams is no stack of square matrices, or y no target that takes at least two values.
+
+    Notes
+    -----
+    One matrix at a time is evaluated. All eigenvalues of up to 2000 points are computed, in O(m N^3)
+    operations. For more points the smallest one is estimated from above by 60 steps of the method of Lanczos,
+    in O(m N^2): an estimate below zero proves that the matrix is indefinite, and another one proves nothing.
+    The alignments take O(m^2 N^2).
+
+    References
+    ----------
+    .. [1] Cortes, Mohri, Rostamizadeh, Algorithms for learning kernels based on centered alignment, JMLR 13
+       (2012), 795-828.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import kernelopt as ko
+    >>> X = np.array([[0.0], [1.0], [2.0], [4.0]])
+    >>> grams = np.stack([X @ X.T, X @ X.T + 1, np.tanh(X @ X.T - 1)])
+    >>> report = ko.kernel_report(grams, [-1, -1, 1, 1])
+    >>> report
+    <KernelReport: 3 kernels on 4 points, 2 with findings>
+    >>> [report.findings(i) for i in range(3)]
+    [(), ('duplicate of 0',), ('indefinite',)]
+    >>> report.alignment.round(3), report.duplicates()
+    (array([0.714, 0.714, 0.227]), ((0, 1),))
+    """
+    given: Stack = grams if isinstance(grams, Grams) else as_squares(grams, "grams")
+    names = given.names if isinstance(given, Grams) else tuple(f"K[{i}]" for i in range(len(given)))
+    N = given.shape[1]
+    target = None if y is None else as_target(y, N)
+    each = [measured(np.asarray(K, dtype=np.float64), target) for K in given]
+    numbers = np.array([found.numbers for found in each])
+    alignments = centred_alignments(given, [found.size for found in each])
+    return KernelReport(
+        names=names,
+        n_points=N,
+        missing=tuple(found.missing for found in each),
+        first_missing=tuple(found.first_missing for found in each),
+        estimated=estimated(N),
+        alignment=None if target is None else numbers[:, -1],
+        alignments=alignments,
+        **{key: numbers[:, k] for k, key in enumerate(NUMBERS)},
+    )
+
+
+def written(value: float, form: str) -> str:
+    """Return a number as text, and a dash where there is none."""
+    return format(value, form) if np.isfinite(value) else "–"
+
+
+def short(name: str) -> str:
+    """Return a name that fits into a column."""
+    return name if len(name) <= LONGEST_NAME else name[: LONGEST_NAME - 4] + " ..."

@@ -1,0 +1,132 @@
+"""The numbers of a kernel report: of one matrix, and the centred alignments of all."""
+
+from __future__ import annotations
+
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from kernelopt.errors import LabelError, ShapeError
+from kernelopt.grams import Grams
+from kernelopt.grams.caching import chunks
+from kernelopt.numerics.factors import RANK_TOLERANCE
+from kernelopt.numerics.lanczos import extreme_eigenvalues
+from kernelopt.validation import Array, Floats, as_classes, as_float_array, plain
+
+Stack: TypeAlias = Grams | Floats
+
+EXACT_POINTS = 2000  # up to which all eigenvalues are computed: about a second for each kernel
+NUMBERS = ("asymmetry", "smallest", "effective_rank", "scale", "trace")
+
+
+class Measured(NamedTuple):
+    """What one matrix says: its largest entry, and `NUMBERS` with the alignment with the target.
+
+    The size is NaN where entries are missing.
+    """
+
+    missing: int
+    first_missing: tuple[int, int] | None
+    size: float
+    numbers: tuple[float, ...]
+
+
+def measured(K: Array, target: Array | None) -> Measured:
+    """Measure one matrix of shape (N, N), in units of its largest entry."""
+    missing = ~np.isfinite(K)
+    if missing.any():
+        i, j = np.argwhere(missing)[0].tolist()
+        return Measured(int(missing.sum()), (i, j), np.nan, (np.nan,) * (len(NUMBERS) + 1))
+    size = float(np.abs(K).max())
+    S = K / (size or 1.0)
+    asymmetry = float(np.abs(S - S.T).max())
+    S = (S + S.T) / 2
+    low, high = extremes(S)
+    least = low / (max(abs(low), abs(high)) or 1.0)
+    trace, norm = float(np.trace(S)), float(np.linalg.norm(S))
+    rank = (trace / norm) ** 2 if norm else 0.0
+    scale = size * (trace / len(S) - float(S.mean()))
+    aligned = np.nan if target is None else target_alignment(S, target)
+    return Measured(0, None, size, (asymmetry, least, rank, scale, size * trace, aligned))
+
+
+def estimated(N: int) -> bool:
+    """Whether extreme eigenvalues are estimates on so many points."""
+    return N > EXACT_POINTS
+
+
+def extremes(S: Array) -> tuple[float, float]:
+    """Return the smallest and the largest eigenvalue; estimates for many points."""
+    if estimated(len(S)):
+        return extreme_eigenvalues(S)
+    values = np.linalg.eigvalsh(S)
+    return float(values[0]), float(values[-1])
+
+
+def centred(S: Array) -> Array:
+    """Return H S H; zero where that is only rounding."""
+    means = S.mean(axis=0)
+    found = S - means - (means[:, None] - means.mean())
+    return np.zeros_like(S) if np.linalg.norm(found) <= RANK_TOLERANCE * np.linalg.norm(S) else found
+
+
+def target_alignment(S: Array, Y: Array) -> float:
+    """Return the centred alignment of a kernel with YY' on the first n points, for centred columns of Y."""
+    n = len(Y)
+    norms = float(np.linalg.norm(centred(S[:n, :n])) * np.linalg.norm(Y.T @ Y))
+    return float((S[:n, :n] @ Y * Y).sum()) / norms if norms else np.nan
+
+
+def centred_alignments(given: Stack, sizes: list[float]) -> Array:
+    """Return the centred alignments of the matrices with each other, from some rows of all at a time."""
+    m, N = len(given), given.shape[1]
+    units = np.array([size or 1.0 for size in sizes])[:, None, None]
+    good = np.flatnonzero(np.isfinite(sizes))
+    means, norms, inner = np.zeros((m, N)), np.zeros(m), np.zeros((m, m))
+    for part in chunks((m, N, N)):
+        rows = symmetric_rows(given, part) / units
+        means[:, part] = rows.mean(axis=2)
+        norms += (rows**2).sum(axis=(1, 2))
+    for part in chunks((m, N, N)):
+        rows = symmetric_rows(given, part) / units
+        rows -= means[:, None, :] + (means[:, part] - means.mean(axis=1)[:, None])[:, :, None]
+        flat = rows.reshape(m, -1)
+        inner[np.ix_(good, good)] += flat[good] @ flat[good].T
+    lengths = np.sqrt(inner.diagonal())
+    constant = lengths <= RANK_TOLERANCE * np.sqrt(norms)
+    lengths[constant | ~np.isfinite(sizes)] = np.nan
+    found = inner / np.outer(lengths, lengths)
+    np.fill_diagonal(found, np.where(np.isnan(lengths), np.nan, 1.0))
+    return np.asarray(found)
+
+
+def symmetric_rows(given: Stack, part: slice) -> Array:
+    """Return some rows of the symmetric parts of all matrices."""
+    if isinstance(given, Grams):
+        return given.rows(part)
+    with np.errstate(invalid="ignore"):  # infinite entries of different signs
+        return np.asarray(given[:, part] / 2 + given[:, :, part].transpose(0, 2, 1) / 2, dtype=np.float64)
+
+
+def as_target(y: ArrayLike, N: int) -> Array:
+    """Return the target as centred columns, shape (n, q)."""
+    if plain(y, "y").dtype.kind in "OUSb":
+        classes, codes = np.unique(as_classes(y), return_inverse=True)
+        Y = np.eye(classes.size)[codes]
+    else:
+        Y = as_float_array(y, "y", ndim=(1, 2))
+        Y = Y[:, None] if Y.ndim == 1 else Y
+    if not 0 < len(Y) <= N or not Y.size:
+        raise ShapeError(
+            f"y must have one entry for each of the first n <= {N} points, got shape {Y.shape}. Put the "
+            "labelled points first."
+        )
+    Y = Y / (np.abs(Y).max() or 1.0)
+    spread = Y - Y.mean(axis=0)
+    if np.abs(spread).max() <= RANK_TOLERANCE:
+        raise LabelError(
+            f"y must take at least two values, got one on {len(Y)} points. Leave y out to measure the "
+            "kernels alone."
+        )
+    return np.asarray(spread)

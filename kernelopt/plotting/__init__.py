@@ -1,0 +1,39 @@
+"""Figures of solutions, kernels, conditions of optimality and comparisons. They need matplotlib.
+
+Every function draws one picture on one axes: it takes `ax=`, draws there, and returns it. Several pictures in
+one figure are several calls with the axes of `pyplot.subplots`, best with `layout="constrained"`. Without
+`ax` the picture is on the axes of a new figure of pyplot, which a notebook shows; with `ax`, pyplot is not
+used. Axes that need several panels or a colour bar divide their own place in the figure. A figure is saved
+by `ax.figure.savefig(path)`.
+
+==================== =====================================================================================
+`plot_weights`       weights of kernels as shares of the largest, with their uniqueness
+`plot_bounds`        certified bounds of several solutions
+`plot_history`       bounds, or gaps, against the time, of several solutions
+`plot_kernels`       the learned kernel and the base kernels, sorted by label, group or cluster
+`plot_kkt`           the residuals of the conditions of optimality
+`plot_comparisons`   the graph of relative comparisons, with its contradictions
+`plot_duality`       primal and dual values along a path of dual variables
+==================== =====================================================================================
+
+`Solution.plot_history`, `Path.plot` and `Path.plot_bounds` draw one solution against the time, and the
+weights and bounds along a parameter.
+"""
+
+from kernelopt.plotting.bounds import plot_bounds
+from kernelopt.plotting.comparisons import plot_comparisons
+from kernelopt.plotting.duality import plot_duality
+from kernelopt.plotting.history import plot_history
+from kernelopt.plotting.kernels import plot_kernels
+from kernelopt.plotting.kkt import plot_kkt
+from kernelopt.plotting.weights import plot_weights
+
+__all__ = [
+    "plot_bounds",
+    "plot_comparisons",
+    "plot_duality",
+    "plot_history",
+    "plot_kernels",
+    "plot_kkt",
+    "plot_weights",
+]

@@ -1,0 +1,100 @@
+"""`plot_bounds`: the certified lower and upper bound of several solutions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from kernelopt.errors import InputError
+from kernelopt.figures import new_axes, shortened_name, tall
+from kernelopt.methods.solution import Solution
+from kernelopt.plotting.arguments import check_solutions
+from kernelopt.validation import as_float_array, shown
+
+SMALLEST_GAP = 1e-12  # that is written: smaller gaps are rounding, and zero has no exponent
+CARETLEFT, CARETRIGHT = 4, 5  # matplotlib's names for markers that are centred at their tips
+TEXT_BOX = {"facecolor": "white", "edgecolor": "none", "alpha": 0.8, "pad": 0.5}  # behind text on a line
+LEFT_ROOM, RIGHT_ROOM = 0.05, 0.35  # of the range of the values, beside it; the texts are at the right
+LONGEST = 40  # characters of the name of a reference
+DASHES = ("--", ":", "-.")
+
+
+def plot_bounds(
+    solutions: Mapping[str, Solution], references: Mapping[str, float] | None = None, ax: Any = None
+) -> Any:
+    """Draw the certified lower and upper bound of each solution, with its gap as text.
+
+    A bound that is infinite is named in the text, and a dotted line leads to the edge of the picture.
+
+    Parameters
+    ----------
+    solutions : dict from label to Solution
+    references : dict from label to value, optional
+        Values to compare with, such as that of the best single kernel. They are drawn as vertical lines.
+    ax : matplotlib axes, optional
+
+    Returns
+    -------
+    matplotlib axes
+
+    Raises
+    ------
+    InputError
+        If there is no solution, or a reference is no finite number.
+    """
+    check_solutions(solutions, "plot_bounds", Solution)
+    lines = {} if references is None else as_references(references)
+    ax = new_axes(ax, tall(len(solutions)))
+    known = [v for s in solutions.values() for v in (s.lower, s.upper) if np.isfinite(v)]
+    ends = (min(0.0, *known, *lines.values(), 0.0), max(0.0, *known, *lines.values(), 0.0))
+    reach = (ends[1] - ends[0]) or 1.0
+    left, right = ends[0] - LEFT_ROOM * reach * (ends[0] < 0), ends[1] + RIGHT_ROOM * reach
+    for row, solution in enumerate(solutions.values()):
+        draw_row(ax, row, solution, left, right)
+    for i, (label, value) in enumerate(lines.items()):
+        look = {"linestyle": DASHES[i % len(DASHES)], "color": str(0.2 + 0.2 * (i // len(DASHES) % 3))}
+        ax.axvline(value, linewidth=1, label=f"{shortened_name(label, LONGEST)}: {value:.3g}", **look)
+    ax.set_xlim(left, right)
+    ax.set_yticks(range(len(solutions)), [shortened_name(label) for label in solutions], fontsize=8)
+    ax.invert_yaxis()
+    ax.set_xlabel("value of the criterion")
+    ax.legend(fontsize=8, loc="upper center", bbox_to_anchor=(0.5, -0.14), ncols=2, frameon=False)
+    ax.set_title("Certified bounds")
+    return ax
+
+
+def draw_row(ax: Any, row: int, solution: Solution, left: float, right: float) -> None:
+    """Draw the bounds of one solution, whose legend is that of the first row."""
+    lower, upper = float(solution.lower), float(solution.upper)
+    tips = {"linestyle": "none", "markersize": 9, "zorder": 4}  # two arrows, whose tips are the bounds
+    names = ("certified lower bound", "certified upper bound") if row == 0 else (None, None)
+    if np.isfinite(upper):
+        ax.barh(row, upper, color="0.85")
+    bounded = bool(np.isfinite(lower) and np.isfinite(upper))
+    start, end = max(lower, left), min(upper, right)
+    style = {"linewidth": 3} if bounded else {"linewidth": 1.5, "linestyle": ":"}
+    ax.hlines(row, start, end, color="0.3", **style)
+    ax.plot([lower], [row], marker=CARETRIGHT, color="tab:red", label=names[0], **tips)
+    ax.plot([upper], [row], marker=CARETLEFT, color="tab:blue", label=names[1], **tips)
+    if bounded:
+        text = f"gap {max(solution.gap, SMALLEST_GAP):.0e}"
+    elif np.isfinite(upper):
+        text = "no lower bound"
+    else:
+        text = "no upper bound" if np.isfinite(lower) else "no finite bound"
+    beside = {"xytext": (12, 0), "textcoords": "offset points", "ha": "left", "va": "center"}
+    if not np.isfinite(upper):  # the dotted line ends at the edge, and the text stands on it
+        beside |= {"xytext": (-4, 0), "ha": "right"}
+    ax.annotate(text, (end, row), fontsize=8, bbox=TEXT_BOX, zorder=3, **beside)
+
+
+def as_references(references: Any) -> dict[str, float]:
+    """Return the values to compare with, after checking that each is a finite number."""
+    if not isinstance(references, Mapping):
+        raise InputError(
+            f"references must be a dict from label to value, got {shown(references)}. Pass {{'label': 1.0}}."
+        )
+    values = {str(k): as_float_array(v, f"references[{k!r}]", ndim=0) for k, v in references.items()}
+    return {label: float(value) for label, value in values.items()}

@@ -1,0 +1,252 @@
+"""`plot_kernels`: the learned kernel beside the base kernels, as sorted heat maps."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.cluster.hierarchy import leaves_list, linkage
+from scipy.spatial.distance import squareform
+
+from kernelopt.errors import InputError, ShapeError
+from kernelopt.figures import new_axes, shortened_name
+from kernelopt.methods.solution import Learned, Solution
+from kernelopt.validation import Array, Index, as_classes, as_list, shown, whole
+
+MOST_PIXELS = 400  # of a side of a heat map: larger matrices are averaged over blocks
+MOST_GROUPS = 10  # that are named and separated by lines
+FONT, CHARACTER = 8, 4.6  # points: the size of the titles, and the width of one of their characters
+TITLE = 30.0  # points above a heat map, for two lines
+TITLE_CHARACTER = 6.5  # points: the width of a character of the title of the figure
+PANEL = 1.7  # inches of a heat map in a new figure
+NARROWEST = 5.0  # inches of a new figure, for the title
+SHORTEST = 8  # characters of the name of a kernel
+GUTTER = 0.1  # of the width of a panel, between panels
+UNLABELLED = "unlabelled"
+
+
+class Panel(NamedTuple):
+    """A kernel matrix with its title; `weight` is None for the learned kernel."""
+
+    matrix: Array
+    name: str
+    weight: float | None
+
+
+def plot_kernels(
+    solution: Solution | Learned,
+    sort_by: str | ArrayLike | None = None,
+    *,
+    most: int = 7,
+    names: Sequence[str] | None = None,
+    ax: Any = None,
+) -> Any:
+    """Draw the learned kernel and its base kernels with their weights, as heat maps of sorted points.
+
+    Every matrix is divided by its largest absolute entry, so that all have one scale of colours. The base
+    kernels stand in the order of their absolute weights.
+
+    Parameters
+    ----------
+    solution : Solution
+        Of one kernel. For a solution of several risks, pass `solution.learned[i]`.
+    sort_by : "labels", "clusters", "none" or array of shape (N,), optional
+        The order of the points: by the labels or targets y with unlabelled points last, by average linkage
+        of the distances K_ii + K_jj - 2 K_ij of the learned kernel, as they are, or by given groups. By
+        default by labels where there are some, else by clusters. Up to ten groups are named, and separated
+        by lines.
+    most : int >= 1, default 7
+        Base kernels that are drawn. The title tells how many there are.
+    names : sequence of m str, optional
+        Names of the kernels; by default those of the stack.
+    ax : matplotlib axes, optional
+        They are the frame of the heat maps, which are their `child_axes`.
+
+    Returns
+    -------
+    matplotlib axes
+
+    Raises
+    ------
+    InputError
+        If the solution has no kernel or several, no labels to sort by, or if there are fewer names than
+        kernels; of class ShapeError if the groups are not one per point.
+
+    Notes
+    -----
+    Of more than 400 points the matrices are averaged over blocks. A kernel that is no combination is drawn
+    alone.
+    """
+    machine = machine_of(solution)
+    most = whole(most, "most")
+    panels, m = panels_of(machine, most, names)
+    order, groups, by = order_of(machine, panels[0].matrix, sort_by)
+    rows, columns = arranged(len(panels), 480.0, 360.0)
+    ax = new_axes(ax, (max(PANEL * columns + 1.5, NARROWEST), (PANEL + TITLE / 72) * rows + 0.6))
+    picture = draw_panels(frames_in(ax, len(panels)), panels, order, groups)
+    ax.set_axis_off()
+    ax.figure.colorbar(picture, ax=ax, label="share of the largest entry", shrink=0.8)
+    some = f"{len(panels) - 1} of {m}" if len(panels) - 1 < m else f"{m}"
+    base = f" and {some} base kernel{'s' * (m > 1)}" if len(panels) > 1 else ""
+    title = f"Learned kernel{base}, points {by}"
+    fits = width_in_points(ax) > TITLE_CHARACTER * len(title)
+    ax.set_title(title if fits else title.replace(", ", ",\n"))
+    return ax
+
+
+def machine_of(solution: Any) -> Learned:
+    """Return the learned machine of a solution with one kernel."""
+    if isinstance(solution, Learned):
+        return solution
+    if not isinstance(solution, Solution):
+        raise InputError(
+            f"plot_kernels needs a solution, got {shown(solution)}. Pass what solve() returns, or one of its "
+            "`learned`."
+        )
+    if len(solution.learned) != 1:
+        raise InputError(
+            f"plot_kernels needs a solution with one learned kernel, got {len(solution.learned)}. "
+            + ("Pass solution.learned[i] for risk i." if solution.learned else "Learn a kernel.")
+        )
+    return solution.learned[0]
+
+
+def panels_of(machine: Learned, most: int, names: Sequence[str] | None) -> tuple[list[Panel], int]:
+    """Return the learned kernel and the base kernels of the largest weights, and the number of all."""
+    panels = [Panel(machine.kernel, "learned", None)]
+    if machine.weights is None or machine.names is None:
+        return panels, 0
+    weights = machine.weights
+    listed = list(machine.names) if names is None else as_list(names, "names", "one name per kernel")
+    if len(listed) != weights.size:
+        raise InputError(
+            f"names must be one name per kernel ({weights.size}), got {len(listed)} names in plot_kernels. "
+            "Pass them in the order of the kernels, or leave them out."
+        )
+    stacks = [(part.grams, i) for part in machine.parts if not part.is_ridge for i in range(len(part.grams))]
+    for k in np.argsort(-np.abs(weights), kind="stable")[:most]:
+        grams, i = stacks[k]
+        panels.append(Panel(grams.gram(i), str(listed[k]), float(weights[k])))
+    return panels, weights.size
+
+
+def order_of(machine: Learned, K: Array, sort_by: Any) -> tuple[Index, list[tuple[str, int]], str]:
+    """Return the order of the points, the names and sizes of their groups, and the rule in words."""
+    if sort_by is None:
+        sort_by = "clusters" if machine.y is None else "labels"
+    if not isinstance(sort_by, str):
+        groups = as_classes(sort_by, "sort_by", "one group per point")
+        if groups.size != len(K):
+            raise ShapeError(
+                f"sort_by must have shape ({len(K)},), one group per point, got {groups.shape}. Pass "
+                '"labels", "clusters", "none", or one group for every point of the kernels.'
+            )
+        return *grouped(groups), "by group"
+    if sort_by == "none":
+        return np.arange(len(K)), [], "in their order"
+    if sort_by == "clusters":
+        return clustered(K), [], "by cluster"
+    if sort_by != "labels":
+        raise InputError(
+            f'sort_by must be "labels", "clusters", "none" or an array of groups, got {shown(sort_by)}. '
+            'Pass "clusters" where there are no labels.'
+        )
+    if machine.y is None:
+        raise InputError(
+            'sort_by="labels" needs a machine that has learned from labels, got one without. Pass '
+            '"clusters", or the groups of the points.'
+        )
+    order, groups_of_y = grouped(machine.y)
+    rest = np.arange(machine.y.size, len(K))
+    return np.append(order, rest), groups_of_y + [(UNLABELLED, rest.size)] * bool(rest.size), "by label"
+
+
+def grouped(groups: Any) -> tuple[Index, list[tuple[str, int]]]:
+    """Return the points sorted by group, and each group's name and size."""
+    found, sizes = np.unique(groups, return_counts=True)
+    texts = [f"{g:g}" if isinstance(g, float | np.floating) else str(g) for g in found]
+    return np.argsort(groups, kind="stable"), list(zip(texts, sizes.tolist(), strict=True))
+
+
+def clustered(K: Array) -> Index:
+    """Return the order of the leaves of average linkage, by the distances of the features."""
+    diagonal = np.diag(K)
+    squares = diagonal[:, None] + diagonal - 2 * K
+    distances = np.sqrt(np.maximum(squares, 0.0))
+    np.fill_diagonal(distances, 0.0)
+    if len(K) < 3:
+        return np.arange(len(K))
+    return np.asarray(leaves_list(linkage(squareform(distances, checks=False), "average")), dtype=np.intp)
+
+
+def draw_panels(
+    frames: Sequence[Any], panels: Sequence[Panel], order: Index, groups: list[tuple[str, int]]
+) -> Any:
+    """Draw the panels in one scale of colours, with titles and groups; return one of the pictures."""
+    images = [scaled_image(panel.matrix, order) for panel in panels]
+    lowest = min(0.0, *(np.floor(10 * image.min()) / 10 for image in images))
+    for image, frame, panel in zip(images, frames, panels, strict=True):
+        picture = frame.imshow(image, cmap="viridis", vmin=lowest, vmax=1, extent=(0, 1, 1, 0))
+        weight = "" if panel.weight is None else f"\nweight {panel.weight:.3g}"
+        longest = max(int(width_in_points(frame) / CHARACTER), SHORTEST)
+        frame.set_title(shortened_name(panel.name, longest) + weight, fontsize=FONT)
+        frame.set(xticks=[], yticks=[])
+        mark_groups(frame, groups)
+    name_groups(frames[0], groups)
+    return picture
+
+
+def scaled_image(K: Array, order: Index) -> Array:
+    """Return K sorted, averaged to at most 400 x 400 blocks, and divided by its largest absolute entry."""
+    image = K[np.ix_(order, order)]
+    if len(K) > MOST_PIXELS:
+        starts = np.linspace(0, len(K), MOST_PIXELS, endpoint=False).astype(int)
+        sizes = np.diff([*starts, len(K)])
+        image = np.add.reduceat(np.add.reduceat(image, starts, 0), starts, 1) / np.outer(sizes, sizes)
+    largest = float(np.abs(image).max())
+    return image / largest if largest > 0 else image
+
+
+def arranged(count: int, width: float, height: float) -> tuple[int, int]:
+    """Return the rows and columns in which `count` squares with titles are largest, in a frame in points."""
+    columns = max(
+        range(1, count + 1), key=lambda c: min(width / c * (1 - GUTTER), height / -(-count // c) - TITLE)
+    )
+    return -(-count // columns), columns
+
+
+def frames_in(ax: Any, count: int) -> list[Any]:
+    """Return axes for `count` square heat maps with titles inside `ax`, as large as they can be."""
+    box = ax.get_window_extent()
+    height = box.height * 72 / ax.figure.dpi
+    rows, columns = arranged(count, width_in_points(ax), height)
+    tall = max(1 / rows - TITLE / height, 0.5 / rows)  # the share of a heat map
+    return [
+        ax.inset_axes([k % columns / columns, 1 - (k // columns + 1) / rows, (1 - GUTTER) / columns, tall])
+        for k in range(count)
+    ]
+
+
+def width_in_points(ax: Any) -> float:
+    """Return the width of axes in points."""
+    return float(ax.get_window_extent().width * 72 / ax.figure.dpi)
+
+
+def mark_groups(ax: Any, groups: list[tuple[str, int]]) -> None:
+    """Draw lines between the groups of the points, if they are few."""
+    sizes = np.array([size for _, size in groups], dtype=float)
+    if 1 < len(groups) <= MOST_GROUPS:
+        for end in np.cumsum(sizes)[:-1] / sizes.sum():
+            ax.axhline(end, color="white", linewidth=0.8)
+            ax.axvline(end, color="white", linewidth=0.8)
+
+
+def name_groups(ax: Any, groups: list[tuple[str, int]]) -> None:
+    """Write the names of the groups beside a heat map, if they are few."""
+    if 1 < len(groups) <= MOST_GROUPS:
+        sizes = np.array([size for _, size in groups], dtype=float)
+        centres = (np.cumsum(sizes) - sizes / 2) / sizes.sum()
+        ax.set_yticks(centres, [shortened_name(name, 12) for name, _ in groups], fontsize=FONT)
+        ax.tick_params(axis="y", length=0)

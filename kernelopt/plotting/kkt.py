@@ -1,0 +1,109 @@
+"""`plot_kkt`: the residuals of the conditions of Karush, Kuhn and Tucker on a logarithmic axis."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from kernelopt.duality import KKT
+from kernelopt.duality.conditions import Condition
+from kernelopt.errors import InputError
+from kernelopt.figures import new_axes, shortened_name, tall
+from kernelopt.methods import DEFAULT_TOL
+from kernelopt.validation import positive, shown
+
+LONGEST = 40  # characters of the name of a condition
+SMALLEST_EXPONENT = -17  # of the axis: residuals below 1e-17 are drawn at its left end, as zero is
+LARGEST_EXPONENT = 17  # larger residuals are drawn at the right end, as infinity is
+WITHIN, BEYOND = "#08306b", "#e6760a"  # dark and light
+CARETLEFT, CARETRIGHT = 4, 5  # matplotlib's names for markers that are centred at their tips
+
+
+def plot_kkt(table: KKT, tol: float = DEFAULT_TOL, ax: Any = None) -> Any:
+    """Draw the relative residual of every condition of optimality, with the tolerance as a line.
+
+    The kinds of the conditions stand at the right. A marker is filled where the residual is within the
+    tolerance, and open where it is beyond, with the number beside it. A residual of zero is an arrow at the
+    left end of the axis, an infinite one at the right end. A condition that was not measured says so.
+
+    Parameters
+    ----------
+    table : KKT
+        The result of `kernelopt.kkt_table(solution)`.
+    tol : float > 0, default kernelopt.DEFAULT_TOL
+    ax : matplotlib axes, optional
+
+    Returns
+    -------
+    matplotlib axes
+
+    Raises
+    ------
+    InputError
+        If `table` is no such table, and of class ParameterError if `tol` is no positive number.
+    """
+    if not isinstance(table, KKT):
+        raise InputError(
+            f"table must be the conditions of optimality at a solution, got {shown(table)} in plot_kkt. Pass "
+            "kernelopt.kkt_table(solution)."
+        )
+    tol, rows = positive(tol, "tol"), table.conditions
+    ax = new_axes(ax, tall(len(rows)))
+    left, right = limits([c.relative for c in rows if not c.why_not], tol)
+    ax.set_xscale("log")
+    ax.set_xlim(left / 3, right * 3)
+    for i, condition in enumerate(rows):
+        draw_condition(ax, i, condition, tol, (left, right))
+    name_kinds(ax, [condition.kind for condition in rows])
+    ax.axvline(tol, color="0.3", linestyle="--", linewidth=1)
+    ax.set_yticks(range(len(rows)), [shortened_name(c.where, LONGEST) for c in rows], fontsize=8)
+    ax.set_ylim(max(len(rows), 1) - 0.5, -0.5)
+    ax.tick_params(axis="x", labelsize=8)
+    ax.set_xlabel(f"relative residual (dashed line: tolerance {tol:.0e})")
+    ax.set_title("Conditions of optimality")
+    return ax
+
+
+def draw_condition(ax: Any, row: int, condition: Condition, tol: float, ends: tuple[float, float]) -> None:
+    """Draw the residual of one condition at the height `row`."""
+    left, right = ends
+    if condition.why_not:
+        ax.text(left, row, "not measured", fontsize=8, style="italic", va="center")
+        return
+    residual = condition.relative if np.isfinite(condition.relative) else np.inf
+    ink = WITHIN if residual <= tol else BEYOND
+    x = min(max(residual, left), right)
+    shape: Any = CARETLEFT if residual < left else CARETRIGHT if residual > right else "o"
+    ax.hlines(row, left / 3, x, color="0.85", linewidth=1, zorder=1)
+    ax.plot(
+        [x], [row], marker=shape, linestyle="none", color=ink, zorder=3,
+        markerfacecolor=ink if residual <= tol else "white",
+    )  # fmt: skip
+    if residual > tol:
+        ax.annotate(
+            f"{residual:.0e}", (x, row), xytext=(-8, 0), textcoords="offset points", fontsize=8, ha="right",
+            va="center", bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.5}, zorder=2,
+        )  # fmt: skip
+
+
+def name_kinds(ax: Any, kinds: list[str]) -> None:
+    """Write the kind of each run of rows at the right, with lines between the runs."""
+    starts = [i for i, kind in enumerate(kinds) if i == 0 or kind != kinds[i - 1]]
+    for start, end in pairwise([*starts, len(kinds)]):
+        beside = {"xytext": (5, 0), "textcoords": "offset points", "va": "center", "fontsize": 8}
+        ax.annotate(
+            kinds[start], (1, (start + end - 1) / 2), xycoords=("axes fraction", "data"),
+            annotation_clip=False, **beside,
+        )  # fmt: skip
+        if start:
+            ax.axhline(start - 0.5, color="0.6", linewidth=0.6)
+
+
+def limits(residuals: list[float], tol: float) -> tuple[float, float]:
+    """Return powers of ten around the finite positive residuals and the tolerance."""
+    seen = [r for r in [*residuals, tol] if 0 < r < np.inf]
+    low = max(np.floor(np.log10(min(seen))), SMALLEST_EXPONENT)
+    high = min(np.ceil(np.log10(max(seen))), LARGEST_EXPONENT)
+    return 10.0**low, 10.0 ** max(high, low + 1)

@@ -1,0 +1,135 @@
+"""`plot_weights`: the kernel weights of several solutions side by side, with their uniqueness."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from kernelopt.errors import InputError
+from kernelopt.figures import labels_step, new_axes, shortened_name, tall
+from kernelopt.methods.solution import Learned, Solution, weights_of
+from kernelopt.plotting.arguments import check_solutions
+from kernelopt.validation import Array, as_list
+
+SMALLEST_SHARE = 0.005  # of the largest weight that is written: it is rounded to 0.01
+DARK = 0.6  # share of the largest weight above which a cell is dark, and its number white
+SMALLEST_WEIGHT = 1e-300  # denominator of the shares, for weights that are all zero
+MAX_NUMBERED = 16  # columns: with more of them no number fits into a cell
+TWO_LINES = 10  # rows up to which a label has two lines
+FONT = 8
+UNIQUENESS = {True: "unique", False: "not unique", None: "uniqueness unknown"}
+
+
+def plot_weights(
+    solutions: Mapping[str, Solution | Learned], names: Sequence[str] | None = None, ax: Any = None
+) -> Any:
+    """Draw each solution's kernel weights as shares of its largest, one row per solution.
+
+    Under the label of a row stands whether the optimum determines the weights: "unique", "not unique", or
+    "uniqueness unknown". Up to 16 kernels have their numbers in the cells. With more kernels, negative
+    weights are hatched, and names that would touch each other are left out.
+
+    Parameters
+    ----------
+    solutions : dict from label to Solution
+        All have the same number of weights. For a solution of several risks with different weights, pass
+        `solution.learned[i]` for each risk i; nothing is said of their uniqueness.
+    names : sequence of str, optional
+        Names of the m kernels; by default those that all the solutions have in common, else numbers.
+    ax : matplotlib axes, optional
+
+    Returns
+    -------
+    matplotlib axes
+
+    Raises
+    ------
+    InputError
+        If there is no solution, if a solution has no weights or several arrays of them, or if the numbers of
+        weights differ from each other or from the number of names.
+    """
+    check_solutions(solutions, "plot_weights", Solution | Learned)
+    rows = [weight_row(label, solution) for label, solution in solutions.items()]
+    counts = {label: row.size for label, row in zip(solutions, rows, strict=True)}
+    if names is None and len(set(counts.values())) > 1:
+        raise InputError(
+            f"plot_weights needs solutions with as many weights each, got {counts}. Draw those of the same "
+            "kernels together."
+        )
+    listed = common_names(solutions) if names is None else as_list(names, "names", "one name per kernel")
+    m = rows[0].size if listed is None else len(listed)
+    if set(counts.values()) != {m}:
+        raise InputError(
+            f"plot_weights needs one weight per name ({m}), got {counts}. Pass the names of the "
+            "kernels in their order."
+        )
+    shares = np.array([row / max(float(np.abs(row).max()), SMALLEST_WEIGHT) for row in rows])
+    ax = new_axes(ax, tall(len(rows)))
+    draw_cells(ax, shares)
+    step = labels_step(ax, m, FONT)
+    if listed is None:
+        ax.set_xticks(range(0, m, step), range(0, m, step), fontsize=FONT)
+        ax.set_xlabel("kernel")
+    else:
+        texts = [shortened_name(name) for name in listed[::step]]
+        ax.set_xticks(
+            range(0, m, step), texts, rotation=40, ha="right", rotation_mode="anchor", fontsize=FONT
+        )
+    between = "\n" if len(rows) <= TWO_LINES else ", "
+    ax.set_yticks(range(len(rows)), [row_label(*row, between) for row in solutions.items()], fontsize=FONT)
+    ax.set_title("Kernel weights")
+    return ax
+
+
+def draw_cells(ax: Any, shares: Array) -> None:
+    """Draw the shares as a heat map: with numbers in few columns, with negative cells hatched in many."""
+    signed, m = bool((shares < 0).any()), shares.shape[1]
+    colours = {"cmap": "RdBu_r", "vmin": -1} if signed else {"cmap": "Blues", "vmin": 0}
+    picture = ax.imshow(shares, vmax=1, aspect="auto", **colours)
+    if m <= MAX_NUMBERED:
+        for i, j in np.argwhere(np.abs(shares) >= SMALLEST_SHARE):
+            ink = "white" if abs(shares[i, j]) > DARK else "black"
+            ax.text(j, i, f"{shares[i, j]:.2f}", ha="center", va="center", fontsize=7, color=ink)
+    else:
+        for i, j in np.argwhere(shares <= -SMALLEST_SHARE):
+            sides = ([j - 0.5, j + 0.5], i - 0.5, i + 0.5)
+            ax.fill_between(*sides, facecolor="none", edgecolor="white", hatch="////", linewidth=0)
+        ax.set(xlim=(-0.5, m - 0.5), ylim=(len(shares) - 0.5, -0.5))
+    ax.figure.colorbar(picture, ax=ax, label="share of the largest weight")
+
+
+def row_label(label: str, solution: Solution | Learned, between: str) -> str:
+    """Return the label of a row with the uniqueness of the weights."""
+    short = shortened_name(label)
+    if isinstance(solution, Learned):
+        return short
+    return f"{short}{between}{UNIQUENESS[solution.weights_unique]}"
+
+
+def common_names(solutions: Mapping[str, Solution | Learned]) -> list[str] | None:
+    """Return the names of the kernels if all solutions have the same ones."""
+    machines = [s.learned[0] if isinstance(s, Solution) and s.learned else s for s in solutions.values()]
+    names = {machine.names if isinstance(machine, Learned) else None for machine in machines}
+    found = names.pop() if len(names) == 1 else None
+    return None if found is None else list(found)
+
+
+def weight_row(label: str, solution: Solution | Learned) -> Array:
+    """Return the weights of a solution as one array of shape (m,), or raise if there is none."""
+    weights = solution.weights
+    if isinstance(solution, Solution) and isinstance(weights, tuple):
+        weights = weights_of(solution.learned)
+    if isinstance(weights, tuple):
+        raise InputError(
+            f"plot_weights needs one array of weights per solution, but {label!r} has different weights for "
+            f"each of {len(weights)} risks. Pass one row per risk: "
+            "{f'risk {i}': machine for i, machine in enumerate(solution.learned)}."
+        )
+    if weights is None:
+        raise InputError(
+            f"plot_weights needs the weights of a combination of kernels, but {label!r} has none. "
+            "Leave it out."
+        )
+    return np.ravel(np.asarray(weights, dtype=float))

@@ -1,0 +1,117 @@
+"""Heat maps of the learned kernel and of the base kernels, sorted."""
+
+from __future__ import annotations
+
+import matplotlib as mpl
+import numpy as np
+import pytest
+
+import kernelopt as ko
+from formulations import lp_norm
+from kernelopt.methods.learned import Learned, Part
+from kernelopt.plotting import plot_kernels
+
+mpl.use("Agg")
+from matplotlib.figure import Figure
+
+rng = np.random.default_rng(1)
+X = np.vstack([rng.normal(0, 0.3, (6, 2)), rng.normal(3, 0.3, (8, 2))])[rng.permutation(14)]
+NEAR = X[:, 0] < 1.5
+Y = np.where(NEAR, 1.0, -1.0)
+GRAMS = ko.Grams.from_kernels([ko.gaussian(1.0), ko.linear(), ko.gaussian(3.0)], X)
+
+
+@pytest.fixture(scope="module")
+def solution():
+    return lp_norm.primal(GRAMS, Y, p=2).solve("exact")
+
+
+def machine(weights, y=None, grams=GRAMS):
+    part = Part(np.asarray(weights), grams, np.zeros(0))
+    return Learned(np.zeros(0), 0.0, (part,), combined=True, inductive=True, y=y)
+
+
+def images(ax):
+    """The matrices of the panels, with their titles."""
+    return {panel.get_title(): panel.images[0].get_array() for panel in ax.child_axes}
+
+
+def test_the_kernels_are_sorted_by_label_and_drawn_as_shares(solution):
+    ax = Figure().subplots()
+    assert plot_kernels(solution, ax=ax) is ax
+    order = np.argsort(Y, kind="stable")
+    drawn = list(images(ax).items())
+    learned = solution.kernel[np.ix_(order, order)]
+    np.testing.assert_allclose(drawn[0][1], learned / np.abs(learned).max())
+    assert (
+        drawn[0][0] == "learned" and ax.get_title() == "Learned kernel and 3 base kernels,\npoints by label"
+    )
+    for rank, k in enumerate(np.argsort(-solution.weights)):
+        K = GRAMS[k][np.ix_(order, order)]
+        np.testing.assert_allclose(drawn[rank + 1][1], K / np.abs(K).max())
+        assert drawn[rank + 1][0].endswith(f"weight {solution.weights[k]:.3g}")
+    first = ax.child_axes[0]
+    assert [text.get_text() for text in first.get_yticklabels()] == ["-1", "1"]
+    assert [line.get_xdata()[0] for line in first.lines[1::2]] == pytest.approx([8 / 14])
+
+
+def test_the_largest_weights_are_drawn_and_the_title_says_how_many_there_are():
+    ax = plot_kernels(
+        machine([0.1, -3.0, 1.0]), "none", most=2, names=["a", "b", "c"], ax=Figure().subplots()
+    )
+    assert list(images(ax)) == ["learned", "b\nweight -3", "c\nweight 1"]
+    assert "2 of 3 base kernels" in ax.get_title() and "in their order" in ax.get_title()
+    np.testing.assert_allclose(images(ax)["c\nweight 1"], GRAMS[2] / GRAMS[2].max())
+
+
+def test_clusters_are_found_and_groups_are_named():
+    learned = machine([0.0, 0.0, 1.0])
+    for sort_by in ("clusters", None):  # without labels
+        ax = plot_kernels(learned, sort_by, most=1, ax=Figure().subplots())
+        signs = np.sign(images(ax)["learned"][0] - images(ax)["learned"].mean())
+        assert (np.diff(signs) != 0).sum() == 1  # each cluster is one block
+    ax = plot_kernels(learned, np.where(NEAR, "near", "far"), ax=Figure().subplots())
+    assert [text.get_text() for text in ax.child_axes[0].get_yticklabels()] == ["far", "near"]
+
+
+def test_unlabelled_points_are_last():
+    y = Y[:10]
+    ax = plot_kernels(machine([0.0, 0.0, 1.0], y), ax=Figure().subplots())
+    order = [*np.argsort(y, kind="stable"), *range(10, 14)]
+    assert [text.get_text() for text in ax.child_axes[0].get_yticklabels()] == ["-1", "1", "unlabelled"]
+    np.testing.assert_allclose(images(ax)["learned"], GRAMS[2][np.ix_(order, order)] / GRAMS[2].max())
+
+
+def test_one_kernel_one_point_zero_kernels_and_large_ones_are_drawn():
+    for K in (np.ones((1, 1, 1)), np.zeros((1, 2, 2))):
+        ax = plot_kernels(machine([1.0], grams=ko.as_grams(K)), ax=Figure().subplots())
+        assert len(ax.child_axes) == 2
+    V = np.arange(1.0, 1002.0)
+    ax = plot_kernels(machine([1.0], grams=ko.Grams.rank_one(V[:, None])), "none", ax=Figure().subplots())
+    image = images(ax)["learned"]
+    assert image.shape == (400, 400)
+    means = np.array([part.mean() for part in np.split(V, np.linspace(0, 1001, 401).astype(int)[1:-1])])
+    np.testing.assert_allclose(image, np.outer(means, means) / means[-1] ** 2)
+
+
+def test_nothing_overlaps_in_a_figure_of_many_panels():
+    grams = ko.Grams.from_kernels([ko.gaussian(np.pi * 2.0**k) for k in range(19)], X)
+    figure = Figure((9, 7), layout="constrained")
+    ax = plot_kernels(machine(np.ones(19), grams=grams), "none", most=19, ax=figure.subplots())
+    figure.canvas.draw()
+    boxes = [panel.title.get_window_extent() for panel in ax.child_axes]
+    boxes += [panel.patch.get_window_extent() for panel in ax.child_axes] + [ax.title.get_window_extent()]
+    assert not [(a, b) for k, a in enumerate(boxes) for b in boxes[k + 1 :] if a.padded(-1).overlaps(b)]
+
+
+def test_wrong_arguments_of_kernels(solution):
+    for wrong, words in (
+        ({"solution": GRAMS}, "needs a solution, got .*Pass what solve"),
+        ({"sort_by": "label"}, 'must be "labels", "clusters", "none" or .*got .label.'),
+        ({"sort_by": Y[:5]}, r"sort_by must have shape \(14,\).*got \(5,\)"),
+        ({"solution": machine([1.0, 1, 1]), "sort_by": "labels"}, "learned from labels, got one without"),
+        ({"names": ["a"]}, r"one name per kernel \(3\), got 1 names"),
+        ({"most": 0}, "most must be"),
+    ):
+        with pytest.raises(ko.InputError, match=words):
+            plot_kernels(**{"solution": solution, **wrong})
