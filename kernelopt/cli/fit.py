@@ -126,14 +126,19 @@ def estimator_for(options: argparse.Namespace, target: Target) -> Any:
     from kernelopt.estimators import MKLClassifier, MKLRegressor
 
     check_formulation(options)
-    names = ("kernels", "p", "C", "loss", "normalize", "method", "tol", "time_limit")
-    given = {name: getattr(options, name) for name in names if getattr(options, name) is not None}
-    losses = CLASSIFICATION_LOSSES if target.task == "classification" else REGRESSION_LOSSES
+    classes = target.task == "classification"
+    losses = CLASSIFICATION_LOSSES if classes else REGRESSION_LOSSES
     if options.loss is not None and options.loss not in losses:
         options.parser.error(
             f"--loss must be one of {', '.join(losses)} for {target.task}, got {options.loss}"
         )
-    return (MKLClassifier if target.task == "classification" else MKLRegressor)(**given)
+    estimator = MKLClassifier() if classes else MKLRegressor()
+    given = {name: getattr(options, name) for name in PARAMETERS if getattr(options, name) is not None}
+    for name in given:
+        if name not in estimator.get_params(deep=False):
+            option = name.replace("_", "-")
+            options.parser.error(f"--{option} must be left out for {target.task}, got {given[name]}")
+    return estimator.set_params(**given)
 
 
 def check_formulation(options: argparse.Namespace) -> None:
