@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+from contextlib import redirect_stdout
 from pathlib import Path
 from typing import NamedTuple
 
@@ -13,12 +14,15 @@ import pytest
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_wine
 
 from kernelopt import cli
-from kernelopt.cli.table_model import load_model
+from kernelopt.cli.table_model import KIND, load_model
+from kernelopt.errors import FileError
 from kernelopt.estimators import MKLClassifier
+from kernelopt.files import read_file, write_file
 from tests.every import every
 
 ROWS = 60
 COLUMNS = 5
+IMPORT = "__import__('os').abort()"  # text of a kernel, which must not be evaluated
 KERNELS = ["gaussian(1.0)", "linear()", "polynomial(2)"]
 
 
@@ -217,6 +221,49 @@ def test_a_gap_above_the_tolerance_is_saved_and_is_an_exit_status_of_one(tmp_pat
     assert cli.main([str(a) for a in arguments]) == 1
     assert "above tol" in capsys.readouterr().err
     assert load_model(tmp_path / "m").estimator.dual_gap_ > 1e-15
+
+
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory):
+    """The path of a model of two classes."""
+    folder = tmp_path_factory.mktemp("saved")
+    X, y = data_of("two classes")
+    save_table(folder / "train.csv", X[:20], y[:20])
+    arguments = ["fit", folder / "train.csv", "--target", "class", "--out", folder / "model.npz", "--json"]
+    with redirect_stdout(io.StringIO()):
+        assert cli.main([str(argument) for argument in arguments]) == 0
+    return folder / "model.npz"
+
+
+@every(
+    ("change", "said"),
+    [
+        (lambda header: header.pop("features"), "features"),
+        (lambda header: header["features"]["scale"].__setitem__(0, -1.0), "scale"),
+        (lambda header: header["features"].update(numeric=["x0"]), "must be 1 numbers"),
+        (lambda header: header.update(task="dance"), "task"),
+        (lambda header: header.update(rows=0), "rows"),
+        (lambda header: header["estimator"].update({"class": "Popen"}), "Popen"),
+        (
+            lambda header: header["estimator"]["kernels"].update(kernels=[{"kernel": IMPORT}] * 10),
+            "model.npz",
+        ),
+    ],
+)
+def test_a_model_with_a_wrong_entry_is_refused_and_nothing_is_run(change, said, saved, tmp_path):
+    header, arrays = read_file(saved, KIND)
+    del header["kernelopt"], header["version"]
+    change(header)
+    path = tmp_path / "model.npz"
+    write_file(path, KIND, header, arrays)
+    with pytest.raises(FileError, match=said):
+        load_model(path)
+
+
+def test_a_truncated_model_is_refused(saved, tmp_path):
+    (tmp_path / "short.npz").write_bytes(saved.read_bytes()[:-100])
+    with pytest.raises(FileError, match="truncated"):
+        load_model(tmp_path / "short.npz")
 
 
 PAGE = (Path(__file__).parents[2] / "docs" / "command_line.md").read_text(encoding="utf-8")

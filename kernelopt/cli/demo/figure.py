@@ -18,10 +18,16 @@ def save_figure(rows: Mapping[str, Row], names: Sequence[str], path: Path) -> No
     found = {title: (row, row.solution) for title, row in rows.items() if row.solution is not None}
     figure = Figure(figsize=(13, 4.6), layout="constrained")
     left, right = figure.subplots(1, 2, width_ratios=(1.25, 1))
-    plot_weights({title: s for title, (_, s) in found.items() if s.weights is not None}, names, ax=left)
+    weighted = {paper(title): s for title, (_, s) in found.items() if s.weights is not None}
+    plot_weights(weighted, names, ax=left)
     draw_scores(right, found, rows["RBF SVM, 5-fold CV"].score)
     figure.suptitle("Breast cancer data: a kernel by a formulation of each paper")
     figure.savefig(path, dpi=130)
+
+
+def paper(title: str) -> str:
+    """Return the authors, which the title of a row begins with."""
+    return title.partition(":")[0]
 
 
 def draw_scores(ax: Any, rows: Mapping[str, tuple[Row, Solution]], reference: float) -> None:
@@ -33,8 +39,7 @@ def draw_scores(ax: Any, rows: Mapping[str, tuple[Row, Solution]], reference: fl
     ax.plot(scores, places, "o", color="#08306b", label="with the learned kernel")
     ax.axvline(reference, color="0.3", linestyle="--", linewidth=1, label="RBF SVM, 5-fold CV")
     labels = [
-        f"{title.partition(':')[0]}\n{row.measure}, gap {solution.gap:.0e}"
-        for title, (row, solution) in rows.items()
+        f"{paper(title)}\n{row.measure}, gap {solution.gap:.0e}" for title, (row, solution) in rows.items()
     ]
     ax.set_yticks(places, labels, fontsize=8)
     ax.set_ylim(len(rows) - 0.5, -0.5)
