@@ -13,9 +13,9 @@ from kernelopt.errors import InputError, ShapeError
 from kernelopt.estimators.dictionary import Dictionary
 from kernelopt.estimators.precomputed import KernelStack
 from kernelopt.grams import Grams
-from kernelopt.grams.caching import pieces
+from kernelopt.grams.caching import all_cached, pieces
 from kernelopt.grams.distances import distances
-from kernelopt.grams.evaluated import groups, is_moderate
+from kernelopt.grams.evaluated import KernelStorage, groups, is_moderate
 from kernelopt.grams.normalized import KnownConstants, ScaledStorage
 from kernelopt.kernels import Kernel, normalized
 from kernelopt.numerics.factors import RANK_TOLERANCE
@@ -177,9 +177,12 @@ def scaled_by(grams: Grams, normalize: str, weights: Array) -> tuple[Grams, Arra
     """
     if normalize not in ("multiplicative", "trace"):
         return grams, np.ones(len(grams))
+    if all_cached(grams.shape):
+        for _ in grams:  # each kernel is evaluated once, and is then taken from the cache
+            pass
     shares = weights / weights.sum()
     means = grams.diagonals @ shares
-    c = means - grams.forms(shares) if normalize == "multiplicative" else means
+    c = means - grams.apply(shares) @ shares if normalize == "multiplicative" else means
     for i in np.flatnonzero(~((c > RANK_TOLERANCE * means) & (means > 0)))[:1]:
         raise InputError(
             f"{grams.names[i]} must vary between the training samples, got variance {c[i]:.3g} at mean "
@@ -187,6 +190,18 @@ def scaled_by(grams: Grams, normalize: str, weights: Array) -> tuple[Grams, Arra
             "out: a kernel of constant columns tells no samples apart."
         )
     return Grams(ScaledStorage(grams.storage, KnownConstants(c))), c
+
+
+def forget_matrices(grams: Grams) -> None:
+    """Free the matrices of kernel functions in `scaled_by`'s stack; they are evaluated again when needed.
+
+    A fitted estimator keeps its solution, which keeps the stack.
+    """
+    storage = grams.storage
+    if isinstance(storage, ScaledStorage):
+        storage, _ = storage.unscaled()
+    if isinstance(storage, KernelStorage):
+        storage.forget_matrices()
 
 
 def weighted_kernel(kernels: Sequence[Kernel], factors: Array, X: Array, Z: Array) -> Array:

@@ -9,6 +9,7 @@ import cvxpy as cp
 import numpy as np
 
 from kernelopt.estimators.base import KernelEstimator, centred, centring_shift
+from kernelopt.estimators.kernels import forget_matrices
 from kernelopt.grams import Grams
 from kernelopt.language import combine, lp_ball, risk
 from kernelopt.losses import Loss
@@ -60,6 +61,7 @@ class MKLEstimator(KernelEstimator):
             weights[0] if shared else np.stack(weights),
             rows,
         )
+        forget_matrices(grams)
 
     def solve(self, grams: Grams, tasks: Sequence[Task]) -> Solution:
         """Return the certified solution of the least sum of risks over the weights."""

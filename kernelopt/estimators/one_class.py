@@ -10,6 +10,7 @@ from sklearn.base import OutlierMixin
 
 from kernelopt.errors import ParameterError
 from kernelopt.estimators.base import distinct, positive_weights
+from kernelopt.estimators.kernels import forget_matrices
 from kernelopt.estimators.mkl import MKLEstimator
 from kernelopt.grams import Grams
 from kernelopt.losses import one_class
@@ -134,6 +135,7 @@ class OneClassMKL(OutlierMixin, MKLEstimator):
         self.keep_machines(
             machine.alpha[None] / self.C_, np.array([-self.offset_]), np.asarray(machine.weights), rows
         )
+        forget_matrices(grams)
         return self
 
     def _at_share(self, grams: Grams, weights: Array, nu: float) -> tuple[float, Solution]:
@@ -156,8 +158,8 @@ class OneClassMKL(OutlierMixin, MKLEstimator):
         while above > 0:
             if low - smallest > np.log(LARGEST_FACTOR):
                 raise ParameterError(
-                    f"nu must be reached at some C, got {nu:g} for {len(weights)} samples: the dual variables "
-                    f"do not fall below the share {nu * np.exp(above):.3g}. Choose a larger nu."
+                    f"nu must be reached at some C, got {nu:g} for {len(weights)} samples: the sum of alpha "
+                    f"does not fall below the share {nu * np.exp(above):.3g}. Choose a larger nu."
                 )
             # The sum of the dual variables increases with C: their share at C exp(above) is at least nu.
             high = low + above + BEYOND

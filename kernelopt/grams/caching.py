@@ -92,6 +92,13 @@ class BoundedCache:
     def __reduce__(self) -> tuple[Any, ...]:
         return BoundedCache, ()
 
+    def clear(self) -> None:
+        """Free the arrays, also those of the caches that are parts of this one."""
+        entries = self._entries
+        with entries.lock:
+            entries.arrays.clear()
+            entries.bytes = 0
+
     def part(self, chosen: NDArray[np.intp]) -> BoundedCache:
         """Return a cache of some of the arrays, numbered anew, with the entries and the limit of this one."""
         part = BoundedCache()

@@ -30,6 +30,10 @@ class SquaredDistances:
         self._finite = bool(np.isfinite(self.points).all())
         self._cache = BoundedCache()
 
+    def forget(self) -> None:
+        """Free the cached distances."""
+        self._cache.clear()
+
     def kernel(self, k: gaussian, squares: Array, out: Array | None = None) -> Array:
         """Return a Gaussian kernel at squared distances, written to `out` if that is given.
 

@@ -216,6 +216,12 @@ class KernelStorage(Storage):
         ranks = (k.gram_rank(self.X) if isinstance(k, Kernel) else k.rank(self.X) for k in self.kernels)
         return tuple(min(self.n_points, rank) for rank in ranks)  # the points are checked already
 
+    def forget_matrices(self) -> None:
+        """Free the cached matrices. They are evaluated again when they are needed."""
+        self._cache.clear()
+        if self._distances is not None:
+            self._distances.forget()
+
     def _points(self, rows: Any) -> Any:
         if isinstance(self.X, np.ndarray):
             return self.X[rows]

@@ -43,7 +43,9 @@ class Precomputed(Provider):
         self.grams, self.reach = grams, reach
         self.m, self.n = len(grams), n
         stored = isinstance(grams.storage, ArrayStorage)
-        self.stack = np.asarray(grams) if stored else np.stack(list(grams))
+        self.stack = np.asarray(grams) if stored else np.empty(grams.shape)
+        for i, K in enumerate([] if stored else grams):
+            self.stack[i] = K
         self.diagonals = reach[:, None] * grams.diagonals[:, :n]
         # An entry of a panel is rounded to float32, and so is the sum; 2^-26 covers the float64 operations.
         self.combined_error = 2 * SINGLE + SINGLE / 4
