@@ -10,25 +10,10 @@ from typing import TYPE_CHECKING, Any
 from kernelopt.cli.output import Output, number
 
 if TYPE_CHECKING:
-    from kernelopt.cli.features import Target
     from kernelopt.cli.table_model import TableModel
 
-CLASSIFICATION_LOSSES = ("hinge", "squared_hinge", "logistic")
-REGRESSION_LOSSES = ("squared", "epsilon_insensitive")
+LOSSES = ("hinge", "squared_hinge", "logistic", "squared", "epsilon_insensitive")
 NORMALIZATIONS = ("multiplicative", "spherical", "trace", "none")
-PARAMETERS = (  # of the estimators, that the options of the same names set
-    "kernels",
-    "p",
-    "C",
-    "loss",
-    "epsilon",
-    "multiclass",
-    "class_weight",
-    "normalize",
-    "method",
-    "tol",
-    "time_limit",
-)
 MKL = "lp_norm.primal"  # the problem of the estimators MKLClassifier and MKLRegressor
 
 
@@ -73,6 +58,14 @@ def add_learning_options(fit: argparse.ArgumentParser) -> None:
         help=f"from `kernelopt list formulations` (default {MKL}, weights in an l_p ball)",
     )
     fit.add_argument(
+        "--option",
+        nargs="+",
+        action="extend",
+        default=[],
+        metavar="NAME=VALUE",
+        help="arguments of the formulation, such as gamma1=0.1 trace=none",
+    )
+    fit.add_argument(
         "--kernels",
         nargs="+",
         metavar="KERNEL",
@@ -81,7 +74,7 @@ def add_learning_options(fit: argparse.ArgumentParser) -> None:
     )
     fit.add_argument("--p", type=float, help="exponent of the ball of weights, 1 to inf (default 4/3)")
     fit.add_argument("--C", type=float, help="weight of the loss of each row (default 1)")
-    fit.add_argument("--loss", choices=CLASSIFICATION_LOSSES + REGRESSION_LOSSES, help="default by the task")
+    fit.add_argument("--loss", choices=LOSSES, help="default by the task")
     fit.add_argument(
         "--epsilon", type=float, help="errors that a regression tolerates, in its target's scale"
     )
@@ -99,6 +92,7 @@ def run(options: argparse.Namespace) -> int:
     """Read the table, learn, save the model and say what was learned; return the exit status."""
     if not options.out.absolute().parent.is_dir():
         options.parser.error(f"--out must be in an existing folder, got {options.out}")
+    from kernelopt.cli.chosen_estimator import chosen_estimator
     from kernelopt.cli.data_table import read_table
     from kernelopt.cli.features import learn_features, read_target
     from kernelopt.cli.table_model import TableModel
@@ -111,7 +105,7 @@ def run(options: argparse.Namespace) -> int:
         f"{len(table)} rows, {X.shape[1]} coordinates; {options.target!r} is taken for {meant}: {target.why}"
         + ("" if options.task else ". --task changes it")
     )
-    estimator = estimator_for(options, target)
+    estimator = chosen_estimator(options, target.task)
     started = time.perf_counter()
     estimator.fit(X, target.y)  # on a terminal the solve shows its bounds on standard error
     seconds = time.perf_counter() - started
@@ -119,45 +113,6 @@ def run(options: argparse.Namespace) -> int:
     model = TableModel(features, target.task, estimator, len(table), score)
     model.save(options.out)
     return say(model, output, options.out, seconds)
-
-
-def estimator_for(options: argparse.Namespace, target: Target) -> Any:
-    """Return the estimator with the options that were given."""
-    from kernelopt.estimators import MKLClassifier, MKLRegressor
-
-    check_formulation(options)
-    classes = target.task == "classification"
-    losses = CLASSIFICATION_LOSSES if classes else REGRESSION_LOSSES
-    if options.loss is not None and options.loss not in losses:
-        options.parser.error(
-            f"--loss must be one of {', '.join(losses)} for {target.task}, got {options.loss}"
-        )
-    estimator = MKLClassifier() if classes else MKLRegressor()
-    given = {name: getattr(options, name) for name in PARAMETERS if getattr(options, name) is not None}
-    for name in given:
-        if name not in estimator.get_params(deep=False):
-            option = name.replace("_", "-")
-            options.parser.error(f"--{option} must be left out for {target.task}, got {given[name]}")
-    return estimator.set_params(**given)
-
-
-def check_formulation(options: argparse.Namespace) -> None:
-    """End with an error if the formulation does not exist, or is no estimator of the command line."""
-    from kernelopt.catalog import catalogue
-    from kernelopt.validation.options import nearest_name
-
-    name = options.formulation
-    if name == MKL:
-        return
-    names = list(catalogue())
-    if name not in names:
-        near = nearest_name(name, names)
-        meant = f" Did you mean {near}?" if near else ""
-        options.parser.error(f"--formulation must be one of {', '.join(names)}, got {name!r}.{meant}")
-    options.parser.error(
-        f"--formulation must be {MKL} on the command line, got {name}. Solve it in Python: its example is in "
-        f"help(formulations.{name})."
-    )
 
 
 def say(model: TableModel, output: Output, path: Path, seconds: float) -> int:
