@@ -120,7 +120,7 @@ def test_other_samples_are_refused(path):
     for X_given, y_given, piece in (
         (X + 1e-6, Y, "X must be the data"),
         (X, Y[::-1], "y must be the data"),
-        (X[:50], Y[:50], "X must hold all samples of fit"),
+        (X[:50], Y[:50], "got 50 samples with other numbers"),
         (X, Y[:50], "y must hold the labels of all samples"),
         (X, np.where(Y == "benign", "good", Y), r"labels of fit.*got \['good'\]"),
     ):
@@ -218,7 +218,7 @@ def test_the_class_is_looked_up_in_a_table(path):
             ko.load(path)
     fake = header | {"fitted": header["fitted"] | {"fit": 1}}
     write_file(path, "estimator", fake, arrays)
-    with pytest.raises(ko.FileError, match="no attribute of an estimator: 'fit'"):
+    with pytest.raises(ko.FileError, match="no attribute that fit sets: 'fit'"):
         ko.load(path)
 
 
