@@ -146,6 +146,12 @@ def test_parameters_are_read_as_they_were_written(value):
     assert from_json(as_json(value, "C")) == value
 
 
+def test_a_loss_among_the_parameters_is_read_as_it_was_written():
+    C = np.array([0.1, 0.2])
+    read = from_json(as_json({"loss": ko.huberized_hinge(C, tau=0.3)}, "options"))["loss"]
+    assert type(read) is ko.huberized_hinge and read.tau == 0.3 and np.array_equal(read.C, C)
+
+
 def test_what_cannot_be_written_is_refused(path):
     model = MKLClassifier([lambda X, Z: X @ Z.T]).fit(X[:30], Y[:30])
     with pytest.raises(ko.ParameterError, match=r"kernels of an estimator .*got <function.*KernelStack"):
