@@ -249,6 +249,8 @@ def curvatures(read: BallProblem, alpha: Array, t: Array, error: Array, gap: flo
     linear, _, l1, lower, upper = loss.curve(y)
     width = np.maximum(upper - alpha, alpha - lower)
     nu, r = np.maximum(loss.concavity(y), 0.0), loss.response(t, y)
+    known = np.isfinite(r)  # by rounding the hard margin is violated, and then phi_i >= 0 is all that is used
+    r = np.where(known, r, alpha)
     distance = np.abs(alpha - r) + gamma(ROUNDINGS) * (np.abs(alpha) + np.abs(r))
     with np.errstate(all="ignore"):
         distance += np.where(nu > 0, error / nu, 0.0)  # a response has a derivative of at most 1 / nu
@@ -258,7 +260,7 @@ def curvatures(read: BallProblem, alpha: Array, t: Array, error: Array, gap: flo
             rising = t - linear + nu * r
             right = np.where(r >= upper, np.inf, rising + np.where(r >= 0, l1, -l1)) - rounded
             left = np.where(r <= lower, np.inf, -rising + np.where(r <= 0, l1, -l1)) - rounded
-            slope = np.maximum(np.minimum(left, right), 0.0)
+            slope = np.where(known, np.maximum(np.minimum(left, right), 0.0), 0.0)
         corner = np.where((nu == 0) & np.isfinite(slope) & (slope * width > gap), slope**2 / gap, 0.0)
     lam = np.where(nu > 0, nu / 2, np.where(np.isfinite(corner), corner, 0.0))
     extra = lam * distance**2

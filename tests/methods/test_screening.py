@@ -110,6 +110,14 @@ def test_of_equal_kernels_none_is_dropped_where_they_are_used():
     assert "abcdef"[used] not in names and "f" not in names and names
 
 
+def test_a_hard_margin_is_screened_though_rounding_violates_it():
+    formulation = problem(ko.hard_margin(), 0)
+    solution = formulation.solve("newton", tol=1e-6)
+    best = formulation.solve("exact", tol=1e-7)
+    zero = {name for name, w in zip(ball(formulation).whole.names, best.weights, strict=True) if w < 1e-5}
+    assert set(solution.details["dropped"]) | set(ko.screen(best)) <= zero
+
+
 def test_a_trace_is_a_simplex_in_units_of_the_traces():
     formulation = problem(LOSSES["hinge"], 0)
     read = ball(formulation)

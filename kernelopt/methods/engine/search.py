@@ -86,8 +86,9 @@ class Search:
         initial = np.zeros(self.y.size) if alpha is None else alpha
         self.alpha = self.loss.project(initial, self.y, self.bias)
         self.solves = 0
+        self._predicted = np.inf  # the best upper bound if predictions were exact
         n, labels = self.y.size, self.y if read.loss.kind == "labels" else None
-        self.order = seed
+        self.seed = seed
         if control.resumed:
             first, self.aim = control.resumed["points"].astype(np.intp), float(control.resumed["aim"])
         else:
@@ -96,7 +97,7 @@ class Search:
         self.points: Index = np.union1d(first, np.flatnonzero(self.alpha))
 
     def target(self, gap: float, before: float) -> float:
-        """Return the gap to aim at on the working set, given the gap of all points and the last aim."""
+        """Return the gap to aim at on the working set, given the gap on all points and the last aim."""
         least = LAST_SHARE * self.control.tol
         if self.points.size == self.y.size or before <= least:
             return min(least, TIGHTER * before) if np.isfinite(before) else least
@@ -106,7 +107,7 @@ class Search:
         """Alternate between the working set and checks of all points, until the control says stop."""
         control = self.control
         if self.sparse and GROWN <= self.y.size and not (control.resumed or self.alpha.any()):
-            self.points = grow(self.curve, self.points, self.order, self._loose_model, self._predictions)
+            self.points = grow(self.curve, self.points, self.seed, self._loose_model, self._predictions)
         self._activate(self.points)
         rounds = 0
         if not np.isfinite(self.aim):
@@ -114,17 +115,26 @@ class Search:
         while True:
             control.check()
             step = self._solve(self.aim)
-            before = control.gap
+            before = self.gap
             if self._check(step):
                 return
-            rounds = 0 if control.gap < LITTLE * before else rounds + 1
+            rounds = 0 if self.gap < LITTLE * before else rounds + 1
             if rounds >= STALLED_ROUNDS:
                 control.stopped = STALLED
                 return
             points = next_points(self.curve, self._t, self.alpha, self.points) if self.sparse else self.points
             same = points.size == self.points.size
-            self.aim = self.target(control.gap, self.aim if same else np.inf)
+            self.aim = self.target(self.gap, self.aim if same else np.inf)
             self._activate(points)
+
+    @property
+    def gap(self) -> float:
+        """The gap of the best bounds, with predictions taken as exact.
+
+        It is that of the control where they are. The bound of their errors does not fall as the steps go on,
+        so that the gap of the control says nothing of the steps while that bound is the larger part of it.
+        """
+        return relative_gap(self.control.lower, self._predicted, self.control.floor)
 
     def _loose_model(self, points: Index) -> Model:
         """Solve the problem on a working set loosely, and return its model."""
@@ -227,10 +237,13 @@ class Search:
         lower = read.lower(alpha, s)
         f = provider.predict(step.w, support, c, np.arange(n))
         error = provider.prediction_error * float(step.w @ provider.sizes) * float(np.abs(c).sum())
-        upper = read.upper(f, step.w, s, error)
-        if error > 0 and not self._meets(lower, upper) and self._meets(lower, read.upper(f, step.w, s)):
-            f = np.asarray(step.w @ provider.exact_images(support, c, np.arange(n)))
-            upper = read.upper(f, step.w, s)
+        predicted = upper = read.upper(f, step.w, s)
+        if error > 0:
+            upper = read.upper(f, step.w, s, error)
+            if not self._meets(lower, upper) and self._meets(lower, predicted):
+                f = np.asarray(step.w @ provider.exact_images(support, c, np.arange(n)))
+                predicted = upper = read.upper(f, step.w, s)
+        self._predicted = min(predicted, self._predicted)
         self.w, self.alpha = step.w, alpha
         self._t = f + (self.loss.intercept(f, self.y) if self.bias else 0.0)
         return self.control.report(

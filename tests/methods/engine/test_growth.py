@@ -3,7 +3,9 @@
 import numpy as np
 
 import kernelopt as ko
+from formulations import lp_norm
 from kernelopt.methods.engine.growth import Model, grow
+from kernelopt.methods.engine.radial import Radial
 
 
 def test_every_point_is_met_once_and_violators_and_support_remain():
@@ -30,3 +32,15 @@ def test_every_point_is_met_once_and_violators_and_support_remain():
     assert supporting.size and np.isin(supporting, points).all()
     inside = np.flatnonzero((margins > 1.1) & (margins < 2.5))
     assert not np.isin(inside, points).any()
+
+
+def test_bounds_of_predictions_that_are_too_wide_do_not_stop_the_search(monkeypatch):
+    """The proved error of predictions in float32 may exceed the gap that is wanted at any step."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(800, 4))
+    y = np.where(X[:, 0] + 0.3 * rng.normal(size=800) > 0, 1.0, -1.0)
+    grams = ko.Grams.from_kernels([ko.gaussian(width) for width in (0.5, 1.0, 2.0, 4.0)], X)
+    monkeypatch.setattr(Radial, "prediction_error", property(lambda _: 1e-2, lambda *_: None), raising=False)
+    solution = lp_norm.primal(grams, y, p=1).solve("newton", tol=2e-4)
+    _, lower, upper = solution.history[-1]
+    assert solution.details["provider"] == "radial" and upper - lower <= 2e-4 * upper
