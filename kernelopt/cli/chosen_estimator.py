@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from inspect import Parameter, signature
 from typing import Any
 
 from kernelopt.catalog import Entry, catalogue
 from kernelopt.cli.features import Task
 from kernelopt.estimators import FormulationClassifier, MKLClassifier, MKLRegressor
-from kernelopt.losses import hinge, logistic, squared_hinge
+from kernelopt.losses import Loss, hinge, logistic, squared_hinge
 from kernelopt.validation.options import nearest_name
 
 MKL = "lp_norm.primal"  # the problem of MKLClassifier and MKLRegressor
-LOSSES = {"hinge": hinge, "squared_hinge": squared_hinge, "logistic": logistic}  # of classes
+LOSSES: dict[str, Callable[..., Loss]] = {"hinge": hinge, "squared_hinge": squared_hinge, "logistic": logistic}
 TARGET_LOSSES = ("epsilon_insensitive", "squared")
 MKL_PARAMETERS = ("p", "C", "loss", "epsilon", "multiclass", "class_weight")
 SHARED = ("kernels", "normalize", "method", "tol", "time_limit")  # parameters of all estimators
