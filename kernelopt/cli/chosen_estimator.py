@@ -14,7 +14,11 @@ from kernelopt.losses import Loss, hinge, logistic, squared_hinge
 from kernelopt.validation.options import nearest_name
 
 MKL = "lp_norm.primal"  # the problem of MKLClassifier and MKLRegressor
-LOSSES: dict[str, Callable[..., Loss]] = {"hinge": hinge, "squared_hinge": squared_hinge, "logistic": logistic}
+LOSSES: dict[str, Callable[..., Loss]] = {
+    "hinge": hinge,
+    "squared_hinge": squared_hinge,
+    "logistic": logistic,
+}
 TARGET_LOSSES = ("epsilon_insensitive", "squared")
 MKL_PARAMETERS = ("p", "C", "loss", "epsilon", "multiclass", "class_weight")
 SHARED = ("kernels", "normalize", "method", "tol", "time_limit")  # parameters of all estimators
