@@ -4,19 +4,35 @@ They are thin skins: samples are read and kernels are evaluated here, and the pr
 language of `kernelopt` and solved by `kernelopt.solve`.
 """
 
+from kernelopt.estimators.alignment import KernelAlignment
 from kernelopt.estimators.base import KernelEstimator
 from kernelopt.estimators.classifier import MKLClassifier
 from kernelopt.estimators.dictionary import C_GRID, P_GRID
+from kernelopt.estimators.formulation import FormulationClassifier
+from kernelopt.estimators.linear_functional import (
+    LinearFunctionalMKLClassifier,
+    LinearFunctionalMKLRegressor,
+)
 from kernelopt.estimators.one_class import OneClassMKL
 from kernelopt.estimators.precomputed import KernelStack
 from kernelopt.estimators.regressor import MKLRegressor
+from kernelopt.estimators.similarity import SimilarityClassifier
+from kernelopt.estimators.transductive import TransductiveKernelClassifier
+from kernelopt.estimators.triplets import TripletKernel
 
 __all__ = [
     "C_GRID",
     "P_GRID",
+    "FormulationClassifier",
+    "KernelAlignment",
     "KernelEstimator",
     "KernelStack",
+    "LinearFunctionalMKLClassifier",
+    "LinearFunctionalMKLRegressor",
     "MKLClassifier",
     "MKLRegressor",
     "OneClassMKL",
+    "SimilarityClassifier",
+    "TransductiveKernelClassifier",
+    "TripletKernel",
 ]

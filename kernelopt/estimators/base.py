@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from kernelopt.errors import InputError, NotFiniteError, ParameterError
 from kernelopt.estimators.dictionary import fit_dictionary
@@ -132,8 +132,8 @@ class KernelEstimator(SavedMixin, BaseEstimator):
     def _points(self, X: Any, *, reset: bool) -> Array:
         """Return points as an array of finite numbers, and check or set the names of their columns."""
         names = getattr(X, "columns", None)
-        points: Array = validate_data(
-            self, X, reset=reset, dtype=np.float64, ensure_all_finite=False, ensure_min_samples=1 + reset
+        points: Array = check_array(
+            X, dtype=np.float64, ensure_all_finite=False, ensure_min_samples=1 + reset, estimator=self
         )
         bad = np.argwhere(~np.isfinite(points))
         if bad.size:
@@ -146,6 +146,7 @@ class KernelEstimator(SavedMixin, BaseEstimator):
                 f"{type(self).__name__}: {places}{', ...' if len(bad) > LISTED else ''}. Drop these rows, or "
                 "impute them first: make_pipeline(SimpleImputer(), model)."
             )
+        validate_data(self, X, reset=reset, skip_check_array=True)  # the number and names of columns
         return points
 
     def keep_machines(self, alpha: Array, intercept: Array, weights: Array, rows: Index) -> None:
@@ -183,6 +184,19 @@ class KernelEstimator(SavedMixin, BaseEstimator):
     def kernel_at(self, X: Any) -> Array:
         """Return the learned kernel between samples and the support points, shape (n_new, n_support)."""
         return self._trained.at(self.read_new(X), self.weights_)
+
+    def sum_of_functions(self, X: Any) -> Array:
+        """Return sum_m weights_m f_m + intercept at samples, shape (n_new,).
+
+        There is one function f_m for each kernel, with its coefficients in the row m of `dual_coef_`.
+        """
+        samples = self.read_new(X)
+        values = np.full(len(samples), float(self.intercept_[0]))
+        for m in np.flatnonzero(self.weights_):
+            alone = np.zeros(self.weights_.size)
+            alone[m] = self.weights_[m]
+            values += self._trained.at(samples, alone) @ self.dual_coef_[m]
+        return values
 
     def machine_values(self, X: Any) -> Array:
         """Return the values of the k machines at samples, shape (n_new, k).

@@ -104,6 +104,13 @@ class KernelStack:
             f"KernelStack({len(self)} of {self.grams.n_points} samples, {len(self.names)} kernels: {names})"
         )
 
+    def joined(self, other: KernelStack) -> KernelStack:
+        """Return the stack of these samples followed by those of another choice from the same stack."""
+        self.check_same(other)
+        both = self[:]
+        both.samples = np.concatenate([self.samples, other.samples])
+        return both
+
     def gram(self) -> Grams:
         """Return the kernels between the chosen samples."""
         whole = np.array_equal(self.samples, np.arange(self.grams.n_points))

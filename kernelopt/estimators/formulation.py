@@ -1,0 +1,193 @@
+"""`FormulationClassifier`: any formulation of the catalogue, or one's own, as a classifier."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+from sklearn.base import ClassifierMixin
+from sklearn.svm import SVC
+from sklearn.utils.validation import check_is_fitted
+
+from kernelopt.catalog import Formulation
+from kernelopt.comparisons import sample_triplets
+from kernelopt.errors import InputError, ParameterError
+from kernelopt.estimators.base import KernelEstimator
+from kernelopt.estimators.catalogued import entry_named
+from kernelopt.estimators.labels import classes_of, signs
+from kernelopt.grams import Grams
+from kernelopt.methods import Solution
+from kernelopt.validation import Array, one_of, shown
+
+TAKES = ("labels", "targets", "triplets")
+TRIPLETS_PER_SAMPLE = 3  # comparisons that are drawn from the labels, for each sample
+
+
+class FormulationClassifier(ClassifierMixin, KernelEstimator):
+    """Classifier of two classes by a formulation of the catalogue or by a function that makes one.
+
+    Parameters
+    ----------
+    formulation : str or function, default "lp_norm.primal"
+        A name of the catalogue, as `kernelopt list formulations` prints them, or a function of (grams, y)
+        that returns a `kernelopt.Formulation`.
+    kernels : None, kernel, list of kernels, or dict from name to kernel, default None
+        As for `MKLClassifier`.
+    options : dict, optional
+        Keyword arguments of the formulation, such as ``{"p": 1.5, "loss": kernelopt.hinge(10.0)}``.
+    takes : "labels", "targets" or "triplets", optional
+        What the function takes beside kernels: the labels -1 and +1, the same as targets, or comparisons,
+        which are drawn from the labels, three for each sample. By default what the catalogue says, and
+        "labels" for a function.
+    C : float > 0, default 1.0
+        Of the support vector machine on the learned kernel, for formulations that learn a kernel and no
+        machine.
+    normalize : "multiplicative", "spherical", "trace" or "none", default "multiplicative"
+    method : str, default "auto"
+    tol : float > 0, default 1e-4
+    time_limit : float > 0, optional
+    random_state : int, Generator or None, default 0
+        The seed of comparisons and of the default kernels.
+
+    Attributes
+    ----------
+    classes_ : array of shape (2,)
+    formulation_ : Formulation
+        With its `problem`, for `kernelopt.explain`, `dualize` and `show`.
+    weights_ : array of shape (m,)
+    dual_coef_ : array of shape (1, n_support), or (m, n_support) for a sum of functions
+    support_, intercept_, kernel_names_, kernels_, certificate_, dual_gap_, n_iter_, history_, solution_
+        As for `MKLClassifier`.
+
+    Notes
+    -----
+    For more classes use scikit-learn's OneVsRestClassifier. For formulations that take similarities there is
+    `SimilarityClassifier`.
+
+    Examples
+    --------
+    >>> from kernelopt.estimators import FormulationClassifier
+    >>> X, y = [[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]], ["a", "b", "b", "a"]
+    >>> kernels = ["linear()", "polynomial(2)"]
+    >>> model = FormulationClassifier("lanckriet.soft_margin", kernels, options={"C": 10.0})
+    >>> model.fit(X, y).predict(X).tolist()
+    ['a', 'b', 'b', 'a']
+    """
+
+    def __init__(
+        self,
+        formulation: str | Callable[..., Formulation] = "lp_norm.primal",
+        kernels: Any = None,
+        *,
+        options: Mapping[str, Any] | None = None,
+        takes: str | None = None,
+        C: float = 1.0,
+        normalize: str = "multiplicative",
+        method: Any = "auto",
+        tol: float = 1e-4,
+        time_limit: float | None = None,
+        random_state: Any = 0,
+    ) -> None:
+        self.formulation = formulation
+        self.kernels = kernels
+        self.options = options
+        self.takes = takes
+        self.C = C
+        self.normalize = normalize
+        self.method = method
+        self.tol = tol
+        self.time_limit = time_limit
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any) -> FormulationClassifier:
+        """Solve the formulation, and keep its machine.
+
+        Parameters
+        ----------
+        X : array or data frame of shape (n, d), KernelStack, or array of shape (m, n, n)
+        y : array of shape (n,)
+            Labels of two classes.
+
+        Returns
+        -------
+        FormulationClassifier
+            The estimator itself.
+
+        Raises
+        ------
+        LabelError
+            If there are not two classes.
+        ParameterError
+            If there is no such formulation, or if it takes similarities.
+        InputError
+            If an argument is wrong, or if the learned kernel is not known at new samples.
+        """
+        build, takes = self._builder()
+        samples = self.read_training(X)
+        self.classes_, numbers = classes_of(y, samples, self, most=2)
+        labels = signs(numbers, self.classes_)[0]
+        grams = self.fit_kernels(samples)
+        data: Any = labels
+        if takes == "triplets":
+            count = TRIPLETS_PER_SAMPLE * len(samples)
+            data = sample_triplets(labels, count, random_state=self.random_state)
+        formulation = build(grams, data, **dict(self.options or {}))
+        if not isinstance(formulation, Formulation):
+            raise ParameterError(
+                f"formulation must make a kernelopt.Formulation, got {type(formulation).__name__} from "
+                f"{shown(self.formulation)}. CONTRIBUTING has a recipe for one."
+            )
+        self.formulation_ = formulation
+        solution = formulation.solve(self.method, tol=self.tol, time_limit=self.time_limit)
+        self.keep_solutions([solution])
+        weights, alpha, b = self._machine(grams, solution, labels)
+        self.keep_machines(alpha, np.array([b]), weights, np.arange(len(samples)))
+        return self
+
+    def decision_function(self, X: Any) -> Array:
+        """Return the values of the machine at samples, shape (n_new,), positive for `classes_[1]`."""
+        check_is_fitted(self)
+        if len(self.dual_coef_) == 1:
+            return self.machine_values(X)[:, 0]
+        return self.sum_of_functions(X)
+
+    def predict(self, X: Any) -> Any:
+        """Return the class of each sample, shape (n_new,)."""
+        values = self.decision_function(X)
+        return self.classes_[(values > 0).astype(int)]
+
+    def _builder(self) -> tuple[Callable[..., Any], str]:
+        """Return the function that makes the formulation, and what it takes."""
+        if callable(self.formulation):
+            return self.formulation, one_of(self.takes or "labels", "takes", TAKES)
+        entry = entry_named(self.formulation)
+        takes = self.takes or entry.takes
+        if takes not in TAKES:
+            other = "SimilarityClassifier" if takes == "similarities" else "OneClassMKL"
+            raise ParameterError(
+                f"formulation must take {', '.join(TAKES)}, got {entry.name}, which takes {takes}. "
+                f"Use {other}."
+            )
+        return entry.build, takes
+
+    def _machine(self, grams: Grams, solution: Solution, labels: Array) -> tuple[Array, Array, float]:
+        """Return the weights, the dual variables, shape (1, n) or (m, n), and the intercept."""
+        weights = np.asarray(solution.weights, dtype=float)
+        if weights.shape != (len(grams),):
+            raise InputError(
+                f"the formulation must learn one weight for each of the {len(grams)} kernels, got weights of "
+                f"shape {weights.shape}. New samples need a combination of the kernels."
+            )
+        alpha = np.asarray(solution.alpha)
+        if alpha.size:
+            return weights, np.atleast_2d(alpha), float(solution.intercept)
+        machine = SVC(C=self.C, kernel="precomputed").fit(grams.combine(weights), labels)
+        alpha = np.zeros((1, labels.size))
+        alpha[0, machine.support_] = machine.dual_coef_[0]
+        return weights, alpha, float(machine.intercept_[0])
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = False
+        return tags

@@ -1,0 +1,59 @@
+"""Class labels of estimators: their classes, and the labels -1 and +1 of each problem."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_consistent_length, column_or_1d
+
+from kernelopt.errors import LabelError
+from kernelopt.validation import Array, shown
+
+
+def classes_of(y: Any, samples: Any, estimator: Any, *, most: int | None = None) -> tuple[Any, Any]:
+    """Return the classes in ascending order and the class number of each sample.
+
+    Parameters
+    ----------
+    y : array of shape (n,)
+        Labels of any type that can be sorted.
+    samples : sequence of n samples
+    estimator : estimator
+        It is named in messages.
+    most : int, optional
+        The largest number of classes.
+
+    Raises
+    ------
+    LabelError
+        If there are no labels, one class only, or more classes than `most`.
+    """
+    name = type(estimator).__name__
+    if y is None:
+        raise LabelError(
+            f"{name} requires y to be passed, but the target y is None: it must hold one label for each "
+            "sample. Pass fit(X, y)."
+        )
+    labels = column_or_1d(y, warn=True)
+    check_classification_targets(labels)
+    check_consistent_length(samples, labels)
+    classes, numbers = np.unique(labels, return_inverse=True)
+    if classes.size < 2:
+        raise LabelError(
+            f"y must hold labels of at least two classes, got one class, {shown(classes.tolist()[0])}. Add "
+            "samples of another class."
+        )
+    if most is not None and classes.size > most:
+        raise LabelError(
+            f"Only binary classification is supported by {name}: y must hold two classes, got "
+            f"{classes.size}. Pass OneVsRestClassifier({name}(...)) of scikit-learn."
+        )
+    return classes, numbers
+
+
+def signs(numbers: Any, classes: Any) -> list[Array]:
+    """Return the labels -1 and +1 of each class against the rest, of two classes those of the second."""
+    positives = [1] if classes.size == 2 else range(classes.size)
+    return [np.where(numbers == k, 1.0, -1.0) for k in positives]

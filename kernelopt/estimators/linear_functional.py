@@ -1,0 +1,203 @@
+"""`LinearFunctionalMKLRegressor` and `LinearFunctionalMKLClassifier`: one function per kernel, combined."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.base import ClassifierMixin, RegressorMixin
+from sklearn.utils.validation import check_array, check_consistent_length, column_or_1d
+
+from kernelopt.errors import LabelError
+from kernelopt.estimators.base import KernelEstimator
+from kernelopt.estimators.catalogued import built
+from kernelopt.estimators.labels import classes_of, signs
+from kernelopt.estimators.precomputed import KernelStack
+from kernelopt.validation import Array
+
+
+class LinearFunctionalMKL(KernelEstimator):
+    r"""Base class: one regularised least-squares function for each kernel, and their best combination.
+
+    .. math::
+
+        x_m = \arg\min_x\ \tfrac1n \sum_i (v_i - x(u_i))^2 + \alpha_m \|x\|_m^2, \qquad
+        \min_{c \in \mathcal C}\ \tfrac1n \|v - X c\|^2 + \lambda \|c\|^2, \qquad f = \sum_m c_m x_m + b
+
+    Kernels are evaluated a few at a time, so that there may be hundreds of them.
+
+    Parameters
+    ----------
+    kernels : None, kernel, list of kernels, or dict from name to kernel, default None
+        As for `MKLClassifier`.
+    regularization : "gcv", "leave-one-out", float > 0 or array of shape (m,), default "gcv"
+        alpha. A text names the criterion that chooses it for each kernel.
+    ridge : float >= 0, default 0.0
+        lambda.
+    weights : "simplex", "nonnegative" or "free", default "simplex"
+        The set of c: with the sum one, not negative, or any. With columns "leave-one-out" the weights of
+        narrow kernels may else be above one, and f then misses the targets of its own samples.
+    columns : "leave-one-out" or "training", default "leave-one-out"
+        The values X_im of x_m at sample i: of the function that was trained without this sample, or with it.
+    normalize : "multiplicative", "spherical", "trace" or "none", default "multiplicative"
+    tol : float > 0, default 1e-5
+    random_state : int, Generator or None, default 0
+        As for `MKLClassifier`.
+
+    Attributes
+    ----------
+    weights_ : array of shape (m,)
+        The weights c of the functions.
+    dual_coef_ : array of shape (m, n_support)
+        The coefficients of each function x_m.
+    intercept_ : array of shape (1,)
+    kernel_names_, kernels_, certificate_, dual_gap_, n_iter_, history_, solution_, n_features_in_
+        As for `MKLClassifier`.
+
+    References
+    ----------
+    .. [1] Pereverzyev, Tkachenko, Regularization by the linear functional strategy with multiple kernels,
+       Front. Appl. Math. Stat. 3 (2017).
+    """
+
+    def __init__(
+        self,
+        kernels: Any = None,
+        *,
+        regularization: Any = "gcv",
+        ridge: float = 0.0,
+        weights: str = "simplex",
+        columns: str = "leave-one-out",
+        normalize: str = "multiplicative",
+        tol: float = 1e-5,
+        random_state: Any = 0,
+    ) -> None:
+        self.kernels = kernels
+        self.regularization = regularization
+        self.ridge = ridge
+        self.weights = weights
+        self.columns = columns
+        self.normalize = normalize
+        self.tol = tol
+        self.random_state = random_state
+
+    def learn(self, samples: Array | KernelStack, targets: Array) -> None:
+        """Learn the functions and their weights."""
+        formulation = built(
+            "linear_functional.functional_strategy",
+            self.fit_kernels(samples),
+            targets,
+            regularization=self.regularization,
+            ridge=self.ridge,
+            weights=self.weights,
+            columns=self.columns,
+            intercept="mean",
+        )
+        solution = formulation.solve(tol=self.tol)
+        self.keep_solutions([solution])
+        self.keep_machines(
+            np.asarray(solution.alpha),
+            np.array([solution.intercept]),
+            np.asarray(solution.weights),
+            np.arange(len(samples)),
+        )
+
+
+class LinearFunctionalMKLRegressor(RegressorMixin, LinearFunctionalMKL):
+    """Regressor by `LinearFunctionalMKL`, whose parameters and attributes it has.
+
+    Examples
+    --------
+    >>> from kernelopt.estimators import LinearFunctionalMKLRegressor
+    >>> X = [[0.0], [1.0], [2.0], [3.0]]
+    >>> model = LinearFunctionalMKLRegressor(["linear()", "gaussian(1.0)"]).fit(X, [0.0, 2.0, 4.0, 6.0])
+    >>> model.predict([[1.5]]).round(2).tolist()
+    [3.0]
+    """
+
+    def fit(self, X: Any, y: Any) -> LinearFunctionalMKLRegressor:
+        """Learn the functions and their weights.
+
+        Parameters
+        ----------
+        X : array or data frame of shape (n, d), KernelStack, or array of shape (m, n, n)
+        y : array of shape (n,)
+
+        Returns
+        -------
+        LinearFunctionalMKLRegressor
+            The estimator itself.
+
+        Raises
+        ------
+        InputError
+            If an argument is wrong; its subclass says what.
+        """
+        samples = self.read_training(X)
+        if y is None:
+            raise LabelError(
+                f"{type(self).__name__} requires y to be passed, but the target y is None: it must hold one "
+                "number for each sample. Pass fit(X, y)."
+            )
+        numbers = check_array(y, ensure_2d=False, dtype=np.float64, input_name="y", estimator=self)
+        targets = np.asarray(column_or_1d(numbers, warn=True))
+        check_consistent_length(samples, targets)
+        self.learn(samples, targets)
+        return self
+
+    def predict(self, X: Any) -> Array:
+        """Return the values of the function at samples, shape (n_new,)."""
+        return self.sum_of_functions(X)
+
+
+class LinearFunctionalMKLClassifier(ClassifierMixin, LinearFunctionalMKL):
+    """Classifier of two classes by `LinearFunctionalMKL`, whose parameters and attributes it has.
+
+    Examples
+    --------
+    >>> from kernelopt.estimators import LinearFunctionalMKLClassifier
+    >>> X = [[0.0], [1.0], [4.0], [5.0]]
+    >>> model = LinearFunctionalMKLClassifier(["linear()", "gaussian(1.0)"]).fit(X, ["a", "a", "b", "b"])
+    >>> model.predict([[0.5], [4.5]]).tolist()
+    ['a', 'b']
+    """
+
+    def fit(self, X: Any, y: Any) -> LinearFunctionalMKLClassifier:
+        """Learn the functions and their weights, with the targets -1 and +1.
+
+        Parameters
+        ----------
+        X : array or data frame of shape (n, d), KernelStack, or array of shape (m, n, n)
+        y : array of shape (n,)
+            Labels of two classes.
+
+        Returns
+        -------
+        LinearFunctionalMKLClassifier
+            The estimator itself.
+
+        Raises
+        ------
+        LabelError
+            If there are not two classes.
+        InputError
+            If an argument is wrong; its subclass says what.
+        """
+        samples = self.read_training(X)
+        self.classes_, numbers = classes_of(y, samples, self, most=2)
+        self.learn(samples, signs(numbers, self.classes_)[0])
+        return self
+
+    def decision_function(self, X: Any) -> Array:
+        """Return the values of the function at samples, shape (n_new,), positive for `classes_[1]`."""
+        return self.sum_of_functions(X)
+
+    def predict(self, X: Any) -> Any:
+        """Return the class of each sample, shape (n_new,)."""
+        values = self.decision_function(X)
+        return self.classes_[(values > 0).astype(int)]
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = False
+        return tags

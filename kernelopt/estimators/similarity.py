@@ -1,0 +1,190 @@
+"""`SimilarityClassifier`: a kernel learned from similarities that are not positive semidefinite."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.base import ClassifierMixin
+from sklearn.utils.validation import check_is_fitted
+
+from kernelopt.errors import ParameterError, ShapeError
+from kernelopt.estimators.base import KernelEstimator
+from kernelopt.estimators.catalogued import built
+from kernelopt.estimators.labels import classes_of, signs
+from kernelopt.estimators.precomputed import KernelStack
+from kernelopt.validation import Array
+
+VANISHING = 1e-11  # eigenvalues of S below this share of the largest count as zero, as in factors of kernels
+
+
+class SimilarityClassifier(ClassifierMixin, KernelEstimator):
+    r"""Classifier of two classes from an indefinite similarity matrix.
+
+    It solves, with the eigenvectors V and eigenvalues lambda of the similarities S,
+
+    .. math:: \min_{\mu \ge 0,\ 1'\mu = \tau}\ \omega(V \operatorname{diag}(\mu) V')
+        + \rho\, d(V \operatorname{diag}(\mu) V', S)
+
+    where omega is the criterion of a support vector machine and d the fidelity. New samples with similarities
+    s(x) have the kernel values :math:`k(x)' = s(x)' V \operatorname{diag}(\mu_j / \lambda_j) V'`, which are
+    those of the learned kernel at the training samples.
+
+    Parameters
+    ----------
+    C : float > 0, default 1.0
+        Weight of the loss of each sample.
+    rho : float > 0, default 10.0
+        Price of the distance from S.
+    trace : float > 0, optional
+        tau, by default the trace of the positive semidefinite matrix nearest to S.
+    fidelity : "l1", "frobenius", "squared_frobenius" or a Fidelity, default "squared_frobenius"
+        The distance.
+    method : str, default "auto"
+    tol : float > 0, default 1e-4
+    time_limit : float > 0, optional
+
+    Attributes
+    ----------
+    classes_ : array of shape (2,)
+    kernel_ : array of shape (n, n)
+        The learned kernel on the training samples.
+    dual_coef_ : array of shape (1, n)
+        The coefficients of the similarities: f(x) = sum_i dual_coef_i s(x, x_i) + intercept_.
+    intercept_, certificate_, dual_gap_, n_iter_, history_, solution_, n_features_in_
+        As for `MKLClassifier`.
+
+    References
+    ----------
+    .. [1] Kundu et al., convex formulations of learning from indefinite similarities; see
+       `formulations.similarity.restricted_spectral`.
+
+    Notes
+    -----
+    scikit-learn's model selection takes the right rows and columns of the matrix, since the estimator has the
+    tag ``pairwise``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernelopt.estimators import SimilarityClassifier
+    >>> S = np.array([[1, 0.9, -0.2, 0.1], [0.9, 1, 0.3, 0], [-0.2, 0.3, 1, 1.1], [0.1, 0, 1.1, 1]])
+    >>> model = SimilarityClassifier(C=10.0).fit(S, ["a", "a", "b", "b"])
+    >>> model.predict(S).tolist()
+    ['a', 'a', 'b', 'b']
+    """
+
+    kernels = None
+    normalize = "none"
+    random_state = None
+
+    def __init__(
+        self,
+        *,
+        C: float = 1.0,
+        rho: float = 10.0,
+        trace: float | None = None,
+        fidelity: Any = "squared_frobenius",
+        method: Any = "auto",
+        tol: float = 1e-4,
+        time_limit: float | None = None,
+    ) -> None:
+        self.C = C
+        self.rho = rho
+        self.trace = trace
+        self.fidelity = fidelity
+        self.method = method
+        self.tol = tol
+        self.time_limit = time_limit
+
+    def fit(self, X: Any, y: Any) -> SimilarityClassifier:
+        """Learn the kernel and the machine.
+
+        Parameters
+        ----------
+        X : array of shape (n, n)
+            Symmetric similarities between the samples.
+        y : array of shape (n,)
+            Labels of two classes.
+
+        Returns
+        -------
+        SimilarityClassifier
+            The estimator itself.
+
+        Raises
+        ------
+        NotSymmetricError
+            If the similarities are not symmetric.
+        LabelError
+            If there are not two classes.
+        InputError
+            If an argument is wrong; its subclass says what.
+        """
+        S = self._points(X, reset=True)
+        self.classes_, numbers = classes_of(y, S, self, most=2)
+        if S.shape[0] != S.shape[1]:
+            raise ShapeError(
+                f"X must hold the similarities between all samples, shape (n, n), got {S.shape}. Evaluate "
+                "the similarity of each pair of samples."
+            )
+        self.fit_kernels(KernelStack(S[None], names=["similarity"]))
+        lam, V = np.linalg.eigh(S)
+        formulation = built(
+            "similarity.restricted_spectral",
+            S,
+            signs(numbers, self.classes_)[0],
+            C=self.C,
+            rho=self.rho,
+            trace=self._trace(lam),
+            fidelity=self.fidelity,
+        )
+        solution = formulation.solve(self.method, tol=self.tol, time_limit=self.time_limit)
+        self.keep_solutions([solution])
+        self.kernel_ = np.asarray(solution.kernel)
+        present = np.abs(lam) > VANISHING * np.abs(lam).max()
+        inverse = np.divide(1.0, lam, out=np.zeros_like(lam), where=present)
+        coefficients = V @ (inverse * (V.T @ (self.kernel_ @ solution.alpha)))
+        self.keep_machines(coefficients[None], np.array([solution.intercept]), np.ones(1), np.arange(len(S)))
+        return self
+
+    def decision_function(self, X: Any) -> Array:
+        """Return the values of the machine at samples, positive for `classes_[1]`.
+
+        Parameters
+        ----------
+        X : array of shape (n_new, n)
+            The similarities between new samples and the training samples.
+
+        Returns
+        -------
+        array of shape (n_new,)
+        """
+        return self.machine_values(X)[:, 0]
+
+    def predict(self, X: Any) -> Any:
+        """Return the class of each sample, shape (n_new,); X as for `decision_function`."""
+        values = self.decision_function(X)
+        return self.classes_[(values > 0).astype(int)]
+
+    def read_new(self, X: Any) -> Array:
+        check_is_fitted(self)
+        return self._points(X, reset=False)[None]
+
+    def _trace(self, lam: Array) -> float:
+        """Return the trace of the learned kernel, given the eigenvalues of the similarities."""
+        if self.trace is not None:
+            return self.trace
+        found = float(np.maximum(lam, 0.0).sum())
+        if not found > 0:
+            raise ParameterError(
+                "the similarities must have a positive eigenvalue, got none: the nearest kernel is zero. "
+                "Pass trace= as a positive number, or change their sign."
+            )
+        return found
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.pairwise = True
+        tags.classifier_tags.multi_class = False
+        return tags

@@ -1,0 +1,180 @@
+"""`TransductiveKernelClassifier`: a kernel learned on labelled and unlabelled samples."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.base import ClassifierMixin
+
+from kernelopt.errors import InputError
+from kernelopt.estimators.base import KernelEstimator
+from kernelopt.estimators.catalogued import built
+from kernelopt.estimators.labels import classes_of, signs
+from kernelopt.estimators.precomputed import KernelStack
+from kernelopt.validation import Array, one_of
+
+FORMULATIONS = {
+    "l1": "lanckriet.soft_margin",
+    "l2": "lanckriet.soft_margin_squared",
+    "hard": "lanckriet.hard_margin",
+}
+
+
+class TransductiveKernelClassifier(ClassifierMixin, KernelEstimator):
+    r"""Classifier of two classes whose kernel matrix is learned on labelled and unlabelled samples.
+
+    It solves, over all N samples of which the first n have labels,
+
+    .. math:: \min_{\mu}\ \omega(K(\mu)_{tr}) \quad\text{s.t.}\quad \operatorname{tr} K(\mu) = c,
+        \qquad K(\mu) = \sum_m \mu_m k_m / c_m
+
+    with mu >= 0 or, for weights of any sign, K(mu) >> 0 on all N samples. omega is the criterion of a support
+    vector machine. The unlabelled samples enter by the trace and by K(mu) >> 0.
+
+    Parameters
+    ----------
+    kernels : None, kernel, list of kernels, or dict from name to kernel, default None
+        As for `MKLClassifier`.
+    C : float > 0, default 1.0
+        Weight of the loss of each sample; the margin "hard" has none.
+    margin : "l1", "l2" or "hard", default "l1"
+        The sum of hinge losses, of their squares, or no loss allowed.
+    weights : "nonnegative" or "free", default "nonnegative"
+        With "free" there is no kernel at new samples: only `transduction_` and `predict` at the samples of
+        `fit` are known.
+    normalize : "multiplicative", "spherical", "trace" or "none", default "multiplicative"
+    method : str, default "auto"
+    tol : float > 0, default 1e-5
+    time_limit : float > 0, optional
+    random_state : int, Generator or None, default 0
+        As for `MKLClassifier`.
+
+    Attributes
+    ----------
+    classes_ : array of shape (2,)
+    transduction_ : array of shape (n_unlabeled,)
+        The classes of the unlabelled samples.
+    weights_ : array of shape (m,)
+    dual_coef_ : array of shape (1, n_support)
+    support_, intercept_, kernel_names_, kernels_, certificate_, dual_gap_, n_iter_, history_, solution_
+        As for `MKLClassifier`.
+
+    References
+    ----------
+    .. [1] Lanckriet et al., Learning the kernel matrix with semidefinite programming, JMLR 5 (2004).
+
+    Examples
+    --------
+    >>> from kernelopt.estimators import TransductiveKernelClassifier
+    >>> X, X_new = [[0.0], [1.0], [4.0], [5.0]], [[0.5], [4.5]]
+    >>> model = TransductiveKernelClassifier(["gaussian(1.0)", "linear()"])
+    >>> model.fit(X, ["a", "a", "b", "b"], X_unlabeled=X_new).transduction_.tolist()
+    ['a', 'b']
+    """
+
+    def __init__(
+        self,
+        kernels: Any = None,
+        *,
+        C: float = 1.0,
+        margin: str = "l1",
+        weights: str = "nonnegative",
+        normalize: str = "multiplicative",
+        method: Any = "auto",
+        tol: float = 1e-5,
+        time_limit: float | None = None,
+        random_state: Any = 0,
+    ) -> None:
+        self.kernels = kernels
+        self.C = C
+        self.margin = margin
+        self.weights = weights
+        self.normalize = normalize
+        self.method = method
+        self.tol = tol
+        self.time_limit = time_limit
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any, X_unlabeled: Any = None) -> TransductiveKernelClassifier:
+        """Learn the kernel and the machine.
+
+        Parameters
+        ----------
+        X : array or data frame of shape (n, d), or KernelStack
+            The labelled samples.
+        y : array of shape (n,)
+            Labels of two classes.
+        X_unlabeled : array or data frame of shape (n_unlabeled, d), or KernelStack, optional
+            Further samples of which the kernel matrix is learned; of the same stack as X.
+
+        Returns
+        -------
+        TransductiveKernelClassifier
+            The estimator itself.
+
+        Raises
+        ------
+        LabelError
+            If there are not two classes.
+        InfeasibleError
+            For a hard margin, if no kernel separates the classes.
+        InputError
+            If an argument is wrong; its subclass says what.
+        """
+        name = FORMULATIONS[one_of(self.margin, "margin", FORMULATIONS)]
+        labelled = self.read_training(X)
+        self.classes_, numbers = classes_of(y, labelled, self, most=2)
+        samples = labelled if X_unlabeled is None else self._joined(labelled, X_unlabeled)
+        grams = self.fit_kernels(samples)
+        options: dict[str, Any] = {"weights": self.weights}
+        if self.margin != "hard":
+            options["C"] = self.C
+        formulation = built(name, grams, signs(numbers, self.classes_)[0], **options)
+        solution = formulation.solve(self.method, tol=self.tol, time_limit=self.time_limit)
+        self.keep_solutions([solution])
+        n = len(labelled)
+        self.values_ = solution.decision_function()
+        self.transduction_ = self.classes_[(self.values_[n:] > 0).astype(int)]
+        alpha = np.zeros((1, len(samples)))
+        alpha[0, :n] = solution.alpha
+        self.keep_machines(
+            alpha, np.array([solution.intercept]), np.asarray(solution.weights), np.arange(len(samples))
+        )
+        return self
+
+    def decision_function(self, X: Any) -> Array:
+        """Return the values of the machine at samples, shape (n_new,), positive for `classes_[1]`.
+
+        Raises
+        ------
+        InputError
+            If weights may be negative: then the kernel is known on the samples of `fit` alone.
+        """
+        if (getattr(self, "weights_", np.zeros(1)) < 0).any():
+            raise InputError(
+                "new samples need weights that are not negative, got a negative one of weights='free'. Pass "
+                "them to fit as X_unlabeled and read transduction_, or choose weights='nonnegative'."
+            )
+        return self.machine_values(X)[:, 0]
+
+    def predict(self, X: Any) -> Any:
+        """Return the class of each sample, shape (n_new,); errors as for `decision_function`."""
+        values = self.decision_function(X)
+        return self.classes_[(values > 0).astype(int)]
+
+    def _joined(self, labelled: Array | KernelStack, X_unlabeled: Any) -> Array | KernelStack:
+        """Return the labelled samples followed by the unlabelled ones."""
+        if isinstance(labelled, KernelStack):
+            if not isinstance(X_unlabeled, KernelStack):
+                raise InputError(
+                    "X_unlabeled must be a KernelStack if X is one, got "
+                    f"{type(X_unlabeled).__name__}. Pass stack[unlabelled] of the same stack."
+                )
+            return labelled.joined(X_unlabeled)
+        return np.concatenate([labelled, self._points(X_unlabeled, reset=False)])
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = False
+        return tags

@@ -1,0 +1,50 @@
+"""`KernelTransformer`: what the transformers to a learned kernel share."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
+
+from kernelopt.estimators.base import KernelEstimator
+from kernelopt.methods.solution import Solution
+from kernelopt.validation import Array
+
+
+class KernelTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimator):
+    """Base class of the estimators that learn a kernel and no machine.
+
+    `transform` returns the kernel with the training samples, as estimators with ``kernel="precomputed"``
+    take it.
+    """
+
+    def keep_kernel(self, solution: Solution, weights: Array, n: int) -> None:
+        """Keep a solution and the weights of its kernel on all n training samples."""
+        self._rows = np.arange(n)
+        self.keep_solutions([solution])
+        self.weights_ = np.asarray(weights)
+        self.support_, self.dual_coef_ = np.arange(n), np.zeros((0, n))
+        self.intercept_ = np.zeros(0)
+
+    def transform(self, X: Any) -> Array:
+        """Return the learned kernel between samples and the training samples.
+
+        Parameters
+        ----------
+        X : array or data frame of shape (n_new, d), KernelStack, or array of shape (m, n_new, n)
+
+        Returns
+        -------
+        array of shape (n_new, n)
+        """
+        return self.kernel_at(X)
+
+    @property
+    def _n_features_out(self) -> int:
+        return int(self.support_.size)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = True
+        return tags
