@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import warnings
 from importlib import import_module
 from inspect import isabstract
 from typing import Any, Literal, NamedTuple, get_args
 
-from kernelopt.catalog import catalogue
+import numpy as np
+
+from kernelopt.catalog import Entry, catalogue
 from kernelopt.entry_points import subclasses
+from kernelopt.errors import PackageWarning
 from kernelopt.fidelities import Fidelity
 from kernelopt.kernels import Kernel
 from kernelopt.losses import Loss
@@ -70,19 +74,54 @@ def installed(kind: Kind) -> dict[str, Any]:
 
 
 class Listed(NamedTuple):
-    """A line of `kernelopt list`; the summary is the first line of the docstring."""
+    """A line of `kernelopt list`.
+
+    Attributes
+    ----------
+    kind, name, package : str
+    summary : str
+        The first line of the docstring.
+    takes, reference : str
+        Of formulations: the data beside kernels, and the paper with its theorem. Empty for other kinds.
+    """
 
     kind: Kind
     name: str
     package: str
     summary: str
+    takes: str = ""
+    reference: str = ""
 
 
 def listed(kind: Kind) -> list[Listed]:
-    """Return what is installed of a kind, as lines of `kernelopt list`."""
+    """Return what is installed of a kind, as lines of `kernelopt list`.
+
+    Warns
+    -----
+    PackageWarning
+        As `installed`; also where a formulation's example cannot be built, which states the reference.
+    """
     lines = []
     for name, item in installed(kind).items():
         described = item.build if kind == "formulations" else type(item) if kind == "methods" else item
         package = described.__module__.partition(".")[0]
-        lines.append(Listed(kind, name, package, (described.__doc__ or "").strip().partition("\n")[0]))
+        line = Listed(kind, name, package, (described.__doc__ or "").strip().partition("\n")[0])
+        if isinstance(item, Entry):
+            line = line._replace(takes=item.takes, reference=reference_of(item))
+        lines.append(line)
     return lines
+
+
+def reference_of(entry: Entry) -> str:
+    """Return the reference of a formulation, which its example states; empty, with a warning, without one."""
+    try:
+        return entry.example(np.random.default_rng(0)).reference
+    except Exception as error:  # a foreign package may raise anything
+        warnings.warn(
+            PackageWarning(
+                f"the example of {entry.name!r} must return a Formulation, got {type(error).__name__}: "
+                f"{error}. It is listed without its reference: correct its package."
+            ),
+            stacklevel=2,
+        )
+        return ""

@@ -41,7 +41,7 @@ def load(path: str | os.PathLike[str]) -> Any:
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     model = ko.load(solution.save(f"{folder}/model.npz"))
     >>> model.decision_function([[-1.0], [5.0]]).round(1)
-    array([-1.5,  1.5])
+    array([-2.6,  2.6])
     >>> model.certify(X, y).gap < 1e-5
     True
     """

@@ -24,6 +24,7 @@ from kernelopt import cli, extend
 from kernelopt.catalog import Entry
 from kernelopt.fidelities.names import known
 from kernelopt.installed import KINDS, installed, listed
+from kernelopt.kernels import kernel_text
 from kernelopt.methods import registry
 from kernelopt.methods.selection import applicable
 from kernelopt.testing import check_fidelity, check_formulation, check_kernel, check_loss, check_method
@@ -149,6 +150,19 @@ def test_the_kernel_passes_its_check_and_has_its_own_values(outsider):
     assert kernel([[0.0], [2.0]]) == pytest.approx(np.array([[1.0, 0.5], [0.5, 1.0]]))
     with pytest.raises(ko.ParameterError, match="width must be a positive finite number, got 0"):
         type(kernel)(0.0)([[0.0]])
+
+
+def test_the_kernel_is_read_from_text_and_saved_with_a_solution(outsider, tmp_path):
+    kernel = installed("kernels")["cauchy"](2.0)
+    assert ko.parse_kernel("3 * cauchy(width=2.0)") == 3 * kernel
+    assert ko.parse_kernel(kernel_text(3 * kernel)) == 3 * kernel
+    X, y = np.array([[0.0], [1.0], [3.0], [4.0]]), [-1, -1, 1, 1]
+    theta = cp.Variable(2, nonneg=True)
+    grams = ko.Grams.from_kernels([kernel, ko.linear()], X)
+    problem = cp.Problem(cp.Minimize(ko.risk(ko.combine(theta, grams), y, ko.hinge())), ko.lp_ball(theta, 2))
+    solution = ko.solve(problem)
+    model = ko.load(solution.save(tmp_path / "model.npz"))
+    assert model.decision_function([[2.0]]) == pytest.approx(solution.decision_function(grams.cross([[2.0]])))
 
 
 def test_the_fidelity_passes_its_check_and_has_its_own_values(outsider):

@@ -61,7 +61,7 @@ def certify(
     ----------
     problem : cp.Problem
         With or without risks.
-    candidate : dict from cvxpy variable to value, or Solution, optional
+    candidate : dict from cvxpy variable to value, Solution, or SavedSolution, optional
         By default the current values of the variables.
     weights : array, optional
         The value of the variable, for problems with one variable outside their risks.
@@ -102,9 +102,10 @@ def certify(
     retrain = boolean(retrain, "retrain")
     structure = Structure(problem)
     known = as_bounds(structure, bounds)
-    if hasattr(candidate, "certificate"):  # a Solution
+    if hasattr(candidate, "certificate"):  # a Solution, or one from a file, which has no cvxpy variables
         alpha = list(candidate.certificate.alphas) if alpha is None else alpha
-        candidate = candidate.certificate.point
+        saved = hasattr(candidate, "point_in")
+        candidate = candidate.point_in(problem) if saved else candidate.certificate.point
     start, unused = starting_point(structure, candidate, weights)
     alphas, zeroed = as_alphas(structure, alpha)
     choices = [] if alphas is None else [alphas]

@@ -18,7 +18,7 @@ from kernelopt.errors import InputError, NotFiniteError, ParameterError
 from kernelopt.estimators.dictionary import fit_dictionary
 from kernelopt.estimators.kernels import StackKernels, TrainedKernels, trained_on_points, trained_on_stack
 from kernelopt.estimators.precomputed import KernelStack
-from kernelopt.estimators.saving import SavedMixin
+from kernelopt.estimators.saving import SavedMixin, samples_checksum
 from kernelopt.grams import Grams
 from kernelopt.grams.caching import CACHE_BYTES
 from kernelopt.kernels import Kernel
@@ -109,7 +109,7 @@ class KernelEstimator(SavedMixin, BaseEstimator):
             dictionary = fit_dictionary(self.kernels, samples, names, weights, self.random_state)
             trained, grams = trained_on_points(dictionary, samples, self.normalize, weights)
             self._trained, self.kernels_ = trained, trained.kernels
-        self.kernel_names_ = self._trained.names
+        self.kernel_names_, self._checksum = self._trained.names, samples_checksum(samples)
         return grams
 
     def read_new(self, X: Any) -> Any:

@@ -29,27 +29,29 @@ ELSEWHERE = {  # attributes that follow from the solutions and from the kernels
     "n_iter_",
     "kernels_",
     "kernel_names_",
+    "_trained",
 }
 
 
 def estimator_contents(estimator: Any) -> Contents:
-    """Return what a file keeps of a fitted estimator."""
+    """Return what a file keeps of a fitted estimator: its parameters, and all that `fit` has set."""
     parameters = estimator.get_params(deep=False)
     header: dict[str, Any] = {
         "class": type(estimator).__name__,
         "parameters": {name: as_json(value, name) for name, value in parameters.items()},
+        "fitted": {},
+        "solutions": [],
     }
     estimator_named(header["class"], type(estimator))
-    arrays: dict[str, Any] = {"rows": estimator._rows}
-    fitted: dict[str, Any] = {}
+    arrays: dict[str, Any] = {}
     for name, value in vars(estimator).items():
-        if name.endswith("_") and not name.startswith("_") and name not in ELSEWHERE:
-            if isinstance(value, np.ndarray) and value.dtype != object:
-                arrays[f"fitted.{name}"] = value
-            else:
-                fitted[name] = as_json(value, name)
+        if name in parameters or name in ELSEWHERE:
+            continue
+        if isinstance(value, np.ndarray) and value.dtype != object:
+            arrays[f"fitted.{name}"] = value
+        else:
+            header["fitted"][name] = as_json(value, name)
     solutions = estimator.solution_ if isinstance(estimator.solution_, tuple) else (estimator.solution_,)
-    header |= {"fitted": fitted, "several": isinstance(estimator.solution_, tuple), "solutions": []}
     for k, solution in enumerate(solutions):
         described, numbers = contents(solution, machines=False)
         header["solutions"].append(described)
@@ -95,7 +97,7 @@ def estimator_named(name: str, kind: type | None = None) -> type:
     """
     package = import_module("kernelopt.estimators")
     found = {each: getattr(package, each) for each in package.__all__}
-    known = {each: cls for each, cls in found.items() if isinstance(cls, type) and hasattr(cls, "save")}
+    known = {each: cls for each, cls in found.items() if isinstance(cls, type) and hasattr(cls, "fit")}
     if name not in known or known[name] is not (kind or known[name]):
         raise InputError(
             f"an estimator that is saved must be one of {', '.join(known)}, got {shown(name)}. Save what it "
@@ -117,18 +119,20 @@ def estimator_from_contents(header: Mapping[str, Any], arrays: Mapping[str, Any]
     )
     fitted = {name: from_json(value) for name, value in header["fitted"].items()}
     for name, value in (fitted | starting(arrays, "fitted.")).items():
-        if not name.isidentifier() or name.startswith("_") or not name.endswith("_") or name in ELSEWHERE:
-            raise ValueError(f"no attribute of an estimator: {name!r}")
+        if not name.isidentifier() or hasattr(estimator, name) or name in ELSEWHERE:  # no method is replaced
+            raise ValueError(f"no attribute that fit sets: {name!r}")
         setattr(estimator, name, value)
     check_machines(estimator, trained)
     estimator._trained, estimator.kernel_names_ = trained, trained.names
     estimator.kernels_ = trained.kernels if isinstance(trained, PointKernels) else None
-    estimator._rows = as_indices(arrays["rows"], LARGEST, "rows")
+    as_indices(getattr(estimator, "_rows", 0), LARGEST, "rows")
     return estimator
 
 
 def check_machines(estimator: Any, trained: Kernels) -> None:
-    """Raise unless the machines of an estimator fit to each other and to its kernels."""
+    """Raise unless the machines of an estimator, if it has any, fit to each other and to its kernels."""
+    if not hasattr(estimator, "dual_coef_"):
+        return
     m, s = len(trained.names), len(trained.points if isinstance(trained, PointKernels) else trained.kept)
     for name, ndim in (("dual_coef_", 2), ("intercept_", 1), ("weights_", (1, 2))):
         as_float_array(getattr(estimator, name), name, ndim=ndim)

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import math
+from dataclasses import fields
 from typing import Any
 
 import numpy as np
 
 from kernelopt.errors import InputError, ParameterError
 from kernelopt.kernels import Kernel, kernel_text, parse_kernel
+from kernelopt.losses import Loss
+from kernelopt.methods.saved.proof_file import loss_classes, loss_name
 from kernelopt.validation import shown
 
 INFINITE = {"inf": math.inf, "-inf": -math.inf, "nan": math.nan}  # JSON has no numbers for these
 
 
 def as_json(value: Any, what: str) -> Any:
-    """Return numbers, text, None, kernels, and lists, tuples, dicts, slices and arrays of them as JSON.
+    """Return numbers, text, None, kernels, losses, and lists, dicts, slices and arrays of them as JSON.
 
     Raises
     ------
@@ -33,6 +36,9 @@ def as_json(value: Any, what: str) -> Any:
             return {"kernel": kernel_text(value)}
         except InputError as error:
             raise ParameterError(f"{what} cannot be saved: {error}") from error
+    if isinstance(value, Loss) and loss_name(value) is not None:
+        arguments = {field.name: as_json(getattr(value, field.name), what) for field in fields(value)}  # type: ignore[arg-type]
+        return {"loss": loss_name(value), "arguments": arguments}
     if isinstance(value, list):
         return [as_json(entry, what) for entry in value]
     if isinstance(value, tuple):
@@ -44,7 +50,7 @@ def as_json(value: Any, what: str) -> Any:
     if isinstance(value, np.ndarray):
         return {"array": as_json(value.tolist(), what), "object": value.dtype == object}
     raise ParameterError(
-        f"{what} of an estimator that is saved must be made of numbers, text and kernels of kernelopt, got "
+        f"{what} of an estimator that is saved must be made of numbers, text, kernels and losses, got "
         f"{shown(value)} ({type(value).__name__}). Put a kernel of your own into a package, as "
         "CONTRIBUTING.md describes, or pass its matrices as a KernelStack; pass a seed for a Generator, and "
         "the name of a method."
@@ -63,6 +69,9 @@ def from_json(document: Any) -> Any:
             return INFINITE[content]
         case "kernel":
             return parse_kernel(content)
+        case "loss":
+            arguments = dict(rest)["arguments"]
+            return loss_classes()[content](**{name: from_json(value) for name, value in arguments.items()})
         case "tuple":
             return tuple(from_json(content))
         case "dict":

@@ -9,13 +9,14 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
-from kernelopt.errors import InputError, LabelError
+from kernelopt.errors import InputError, LabelError, MethodError
 from kernelopt.estimators.contents import estimator_contents
-from kernelopt.estimators.kernels import PointKernels
 from kernelopt.estimators.precomputed import KernelStack
+from kernelopt.estimators.remembered import sampled_checksum
 from kernelopt.files import write_file
-from kernelopt.methods.saved import SavedSolution, contents, from_contents
-from kernelopt.validation import Index, as_path, shown
+from kernelopt.grams.written import StackReader
+from kernelopt.methods.saved import SavedSolution, contents, from_contents, values_checksum
+from kernelopt.validation import Array, Index, as_path, shown
 
 
 class SavedMixin:
@@ -25,11 +26,14 @@ class SavedMixin:
     ----------
     _rows : array of shape (n_used,)
         The samples of the problem, as positions among those of `fit`.
+    _checksum : str
+        That of these samples.
     """
 
     solution_: Any
     _trained: Any
     _rows: Index
+    _checksum: str
 
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write the fitted estimator to a file, from which `kernelopt.load` makes an equal one.
@@ -74,15 +78,32 @@ class SavedMixin:
             If the data are not those of `fit`.
         """
         check_is_fitted(self)
+        if not hasattr(self, "_rows"):
+            raise MethodError(
+                "an estimator that is proved again must have machines of its samples, got a "
+                f"{type(self).__name__}. Its bounds are those of certificate_."
+            )
         several = isinstance(self.solution_, tuple)
         solutions = [as_saved(each) for each in (self.solution_ if several else [self.solution_])]
-        data, labels = self._problem_samples(X), self.problem_labels(y)
+        samples, labels = self._problem_samples(X), self.problem_labels(y)
         groups = [labels] if len(solutions) == 1 else [[each] for each in labels]
         found = tuple(
-            solution.certify(data, given[0] if len(given) == 1 else given)
+            self._certificate(solution, samples, given)
             for solution, given in zip(solutions, groups, strict=True)
         )
         return found if several else found[0]
+
+    def _certificate(self, solution: SavedSolution, samples: Array | KernelStack, labels: list[Any]) -> Any:
+        """Return the certificate of one problem on its samples."""
+        proof = solution.proof
+        if isinstance(proof, str):
+            return solution.certify(samples)  # raises, and says why
+        if isinstance(samples, KernelStack):
+            reader = StackReader(proof.arrays, given=[samples.gram().storage])
+        else:
+            reader = StackReader(proof.arrays, X=self._trained.dictionary.points(samples))
+        y = labels[0] if len(labels) == 1 else labels
+        return proof.certificate(reader, len(samples), y, solution.certificate.alphas)
 
     def problem_labels(self, y: Any) -> list[Any]:
         """Return the labels or targets of each risk, on the samples of the problem, from those of `fit`."""
@@ -105,21 +126,23 @@ class SavedMixin:
         positives = classes[1:] if classes.size == 2 else classes
         return [np.where(given == label, 1.0, -1.0) for label in positives]
 
-    def _problem_samples(self, X: Any) -> Any:
-        """Return the points or the stack of the problem from the samples of `fit`."""
+    def _problem_samples(self, X: Any) -> Array | KernelStack:
+        """Return the samples of the problem from those of `fit`, after a check that they are the same."""
         samples = self.read_new(X)  # type: ignore[attr-defined]
-        if isinstance(self._trained, PointKernels):
-            check_length(len(samples), self._rows)
-            return self._trained.dictionary.points(samples[self._rows])
-        stack = samples if isinstance(samples, KernelStack) else KernelStack(samples)
-        check_length(len(stack), self._rows)
-        return stack[self._rows].gram()
+        samples = KernelStack(samples) if getattr(samples, "ndim", None) == 3 else samples
+        if len(samples) > self._rows.max() and samples_checksum(samples[self._rows]) == self._checksum:
+            return samples[self._rows]
+        raise InputError(
+            f"X must be the data that the estimator was fitted on, got {len(samples)} samples with other "
+            "numbers in certify. Pass the same X, in the same order."
+        )
 
 
-def check_length(n: int, rows: Index) -> None:
-    """Raise unless there are as many samples as `fit` has used."""
-    if n <= rows.max():
-        raise InputError(f"X must hold all samples of fit, got {n} in certify. Pass the same X.")
+def samples_checksum(samples: Array | KernelStack) -> str:
+    """Return a checksum of points, or of the kernels between some samples of a stack."""
+    if isinstance(samples, KernelStack):
+        return sampled_checksum(samples.gram())
+    return values_checksum(samples)
 
 
 def as_saved(solution: Any) -> SavedSolution:

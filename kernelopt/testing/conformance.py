@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from importlib.metadata import version
-from pathlib import Path
 from typing import Any
 
 import cvxpy as cp
@@ -130,16 +128,7 @@ def conformance(
                 yield row
 
 
-def save(rows: Sequence[ConformanceRow], path: Path) -> None:
-    """Write the rows as JSON, with the versions of the packages."""
+def report(rows: Sequence[ConformanceRow]) -> dict[str, Any]:
+    """Return the rows as a document, with the versions of the packages."""
     packages = {name: version(name) for name in ("kernelopt", "cvxpy", "numpy")}
-    content = {"versions": packages, "tolerance": TOLERANCE, "rows": [as_json(row) for row in rows]}
-    path.write_text(json.dumps(content, indent=1, allow_nan=False) + "\n", encoding="utf-8")
-
-
-def as_json(row: ConformanceRow) -> dict[str, Any]:
-    """Return a row as a dict of JSON values, in which infinite numbers and NaN are text."""
-    return {
-        name: str(value) if isinstance(value, float) and not np.isfinite(value) else value
-        for name, value in asdict(row).items()
-    }
+    return {"versions": packages, "tolerance": TOLERANCE, "rows": [asdict(row) for row in rows]}

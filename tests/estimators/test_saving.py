@@ -120,7 +120,7 @@ def test_other_samples_are_refused(path):
     for X_given, y_given, piece in (
         (X + 1e-6, Y, "X must be the data"),
         (X, Y[::-1], "y must be the data"),
-        (X[:50], Y[:50], "X must hold all samples of fit"),
+        (X[:50], Y[:50], "got 50 samples with other numbers"),
         (X, Y[:50], "y must hold the labels of all samples"),
         (X, np.where(Y == "benign", "good", Y), r"labels of fit.*got \['good'\]"),
     ):
@@ -144,6 +144,12 @@ def test_other_samples_are_refused(path):
 )  # fmt: skip
 def test_parameters_are_read_as_they_were_written(value):
     assert from_json(as_json(value, "C")) == value
+
+
+def test_a_loss_among_the_parameters_is_read_as_it_was_written():
+    C = np.array([0.1, 0.2])
+    read = from_json(as_json({"loss": ko.huberized_hinge(C, tau=0.3)}, "options"))["loss"]
+    assert type(read) is ko.huberized_hinge and read.tau == 0.3 and np.array_equal(read.C, C)
 
 
 def test_what_cannot_be_written_is_refused(path):
@@ -212,7 +218,7 @@ def test_the_class_is_looked_up_in_a_table(path):
             ko.load(path)
     fake = header | {"fitted": header["fitted"] | {"fit": 1}}
     write_file(path, "estimator", fake, arrays)
-    with pytest.raises(ko.FileError, match="no attribute of an estimator: 'fit'"):
+    with pytest.raises(ko.FileError, match="no attribute that fit sets: 'fit'"):
         ko.load(path)
 
 

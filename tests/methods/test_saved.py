@@ -14,7 +14,7 @@ import pytest
 
 import kernelopt as ko
 from kernelopt.files import reading, write_file
-from kernelopt.grams.written import as_stored
+from kernelopt.grams.written import as_stored, leaves
 from kernelopt.methods.saved import contents, from_contents
 from tests.every import every
 
@@ -168,6 +168,26 @@ def test_a_trace_with_a_ridge_and_two_risks_with_prices_are_proved_again(path):
         model.certify(X, Y)
 
 
+def test_any_problem_that_is_built_again_is_proved_at_the_saved_point(path):
+    def elastic_net():
+        theta = cp.Variable(3, nonneg=True)
+        price = cp.sum(theta) + cp.sum_squares(theta)
+        return cp.Problem(cp.Minimize(ko.risk(ko.combine(theta, BASE), Y, ko.hinge()) + 0.1 * price))
+
+    solution = ko.solve(elastic_net())
+    saved = ko.load(solution.save(path))
+    np.testing.assert_allclose(
+        saved.decision_function(Z), solution.decision_function(BASE.cross(Z)), rtol=0, atol=1e-12
+    )
+    with pytest.raises(ko.MethodError, match=r"no sum of .*kernelopt\.certify\(problem, saved\)"):
+        saved.certify(X, Y)
+    again = ko.certify(elastic_net(), saved)
+    assert again.gap <= 1e-5
+    assert again.lower == pytest.approx(solution.lower, rel=1e-9)
+    with pytest.raises(ko.InputError, match=r"variables of shapes \[\(3,\)\], got .*\[\(2,\)\]"):
+        ko.certify(ball(FORMS["subset"], ko.hinge()), saved)
+
+
 def test_a_solution_without_its_problem_predicts_and_says_why_it_is_not_proved(path):
     model = ko.load(replace(solved("plain"), problem=None).save(path))
     assert model.decision_function(Z).shape == (5,)
@@ -242,6 +262,39 @@ def test_a_save_that_fails_leaves_the_old_file(path, monkeypatch):
     assert list(path.parent.iterdir()) == [path]
 
 
+@pytest.mark.slow
+def test_every_formulation_is_saved_or_refused(path):
+    saved = {}
+    for name, entry in ko.catalogue().items():
+        solution = entry.example(np.random.default_rng(0)).solve()
+        try:
+            model = ko.load(solution.save(path))
+        except ko.MethodError as error:
+            saved[name] = str(error)
+            continue
+        machine = solution.learned[0]
+        stacks = [part.grams for part in machine.parts if not part.is_ridge]
+        new = stack = np.concatenate([np.asarray(grams)[:, :2] for grams in stacks])  # two of the N points
+        if model.machines[0].storage is not None:
+            (leaf,) = leaves(stacks[0].storage)
+            new, stack = leaf.X[:2], stacks[0].cross(leaf.X[:2])
+        ask = "decision_function" if machine.n else "kernel_at"
+        found, expected = getattr(model, ask)(new), getattr(solution, ask)(stack)
+        np.testing.assert_allclose(found, expected, rtol=0, atol=1e-12, err_msg=name)
+        saved[name] = model.proof if isinstance(model.proof, str) else "proved"
+    assert {name.partition(".")[0] for name, text in saved.items() if text == "proved"} == {
+        "lanckriet",
+        "lp_norm",
+    }
+    refused = {name for name, text in saved.items() if "known on the N points only" in text}
+    assert refused == {
+        "lanckriet.sdp",
+        "similarity.indefinite_svm",
+        "similarity.kernel_per_similarity",
+        "similarity.single_kernel",
+    }
+
+
 # --------------------------------------------------------------------------------- files of strangers
 
 
@@ -307,7 +360,7 @@ def test_truncated_files_and_other_kinds_are_refused(path):
     with pytest.raises(ko.FileError, match=rf"{path.name} must hold what .* missing entry \(KeyError: 'n'\)"):
         ko.load(path)
     write_file(path, "checkpoint", {}, {})
-    with pytest.raises(ko.FileError, match="must be a solution of kernelopt, got 'checkpoint'"):
+    with pytest.raises(ko.FileError, match="must be a solution or estimator of kernelopt, got 'checkpoint'"):
         ko.load(path)
     with pytest.raises(ko.FileError, match="where there is none"):
         ko.load(path.with_name("none.npz"))

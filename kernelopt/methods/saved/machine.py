@@ -101,7 +101,7 @@ def written(machine: Learned, stacks: StackWriter) -> tuple[dict[str, Any], dict
         If the machine does not predict at new points, or a kernel function cannot be written.
     """
     parts = [part for part in machine.parts if not part.is_ridge]
-    if machine.weights is None or not machine.inductive or not parts:
+    if machine.weights is None or (machine.n and not machine.inductive):
         raise MethodError(
             "a solution that is saved must have a combination of kernels with non-negative weights, got a "
             "kernel with free signs or without kernel functions: it is known on the N points only. Save "

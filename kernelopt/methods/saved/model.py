@@ -8,17 +8,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import cvxpy as cp
 import numpy as np
 
 from kernelopt.certificates import Certificate
-from kernelopt.errors import MethodError
+from kernelopt.errors import InputError, MethodError
 from kernelopt.files import write_file
 from kernelopt.grams.written import StackReader, StackWriter
 from kernelopt.methods.learned import chosen_machine, single
 from kernelopt.methods.saved import machine as machines_of
 from kernelopt.methods.saved import proof_file
 from kernelopt.methods.saved.machine import SavedMachine
-from kernelopt.methods.saved.proof import Proof
+from kernelopt.methods.saved.proof import Proof, full
+from kernelopt.structure.structure import Structure
 from kernelopt.validation import Array, as_path, positive
 
 if TYPE_CHECKING:
@@ -175,15 +177,35 @@ class SavedSolution:
         InputError
             If the data are not those of the solve, by a checksum.
         MethodError
-            If the problem was not saved.
+            If the problem was not saved. Then build it again, and call ``kernelopt.certify(problem, saved)``.
         """
         if isinstance(self.proof, str):
             raise MethodError(
                 "a problem that is saved must have risks over weights in an l_p ball or of bounded trace, "
                 f"got another one in certify: {self.proof}. Build the problem again, and call "
-                "kernelopt.certify(problem, candidate)."
+                "kernelopt.certify(problem, saved)."
             )
-        return self.proof.certificate(X, y)
+        return self.proof.certificate(*self.proof.reader(X), y, self.certificate.alphas)
+
+    def point_in(self, problem: cp.Problem) -> dict[cp.Variable, Array]:
+        """Return the saved values of the variables of a problem that is built as the one that was solved.
+
+        `kernelopt.certify(problem, saved)` calls it.
+
+        Raises
+        ------
+        InputError
+            If the problem has other variables.
+        """
+        arrays, variables = self.written[1], Structure(problem).user_variables
+        values = [arrays[f"point.{k}"] for k in range(len(variables)) if f"point.{k}" in arrays]
+        wanted, got = [np.shape(value) for value in values], [variable.shape for variable in variables]
+        if wanted != got or f"point.{len(variables)}" in arrays:
+            raise InputError(
+                f"problem must be built as the one that was solved, with variables of shapes {wanted}, got "
+                f"variables of shapes {got} in certify. Matrix variables are not saved."
+            )
+        return dict(zip(variables, values, strict=True))
 
     def __repr__(self) -> str:
         return f"<SavedSolution: {self}>"
@@ -196,7 +218,8 @@ class SavedSolution:
 def contents(solution: Solution | SavedSolution, *, machines: bool = True) -> Contents:
     """Return what a file keeps of a solution: JSON, and arrays by name.
 
-    Without `machines` it is the certificate with its proof, for an estimator, which keeps its own machines.
+    Without `machines` it is the certificate with its proof, for an estimator, which keeps its own machines
+    and a checksum of its own data.
 
     Raises
     ------
@@ -216,13 +239,16 @@ def contents(solution: Solution | SavedSolution, *, machines: bool = True) -> Co
         header, of_machine = machines_of.written(learned, stacks)
         headers.append(header)
         arrays |= {f"machine.{k}.{name}": array for name, array in of_machine.items()}
-    certificate, proof = (
-        solution.certificate,
-        proof_file.written(solution.problem, solution.certificate, stacks),
-    )
+    certificate = solution.certificate
+    proof = proof_file.written(solution.problem, certificate, stacks, checked=machines)
     if not isinstance(proof, str):
         arrays |= {f"proof.{name}": array for name, array in proof[1].items()}
     arrays |= stacks.arrays
+    if all(np.ndim(values) < 2 for values in certificate.point.values()):
+        arrays |= {f"point.{k}": values for k, values in enumerate(certificate.point.values())}
+    for k, alpha in enumerate(certificate.alphas):
+        rows = np.flatnonzero(alpha)
+        arrays |= {f"alpha.{k}": alpha[rows], f"alpha.{k}.rows": rows}
     arrays["bounds"] = np.array([solution.value, certificate.lower, certificate.upper, certificate.floor])
     arrays["residuals"] = np.array(list(certificate.residuals.values()), dtype=float)
     arrays["history"] = np.array(solution.history, dtype=float).reshape(-1, 3)
@@ -230,7 +256,7 @@ def contents(solution: Solution | SavedSolution, *, machines: bool = True) -> Co
         "status": solution.status,
         "method": solution.method,
         "solver": solution.solver,
-        "iterations": solution.iterations,
+        "iterations": None if solution.iterations is None else int(solution.iterations),
         "weights_unique": next(text for text, value in UNIQUE.items() if value is solution.weights_unique),
         "tol": solution.tol,
         "shared": isinstance(solution.weights, np.ndarray),
@@ -238,6 +264,7 @@ def contents(solution: Solution | SavedSolution, *, machines: bool = True) -> Co
         "reason": certificate.reason,
         "feasible": certificate.feasible,
         "residuals": list(certificate.residuals),
+        "alphas": [alpha.size for alpha in certificate.alphas],
         "machines": headers,
         "proof": proof if isinstance(proof, str) else proof[0],
     }
@@ -258,6 +285,10 @@ def from_contents(header: Mapping[str, Any], arrays: Mapping[str, Any]) -> Saved
         residuals=dict(zip(map(str, header["residuals"]), sizes, strict=True)),
         reason=str(header["reason"]),
         feasible=bool(header["feasible"]),
+        alphas=tuple(
+            full((arrays[f"alpha.{k}.rows"], arrays[f"alpha.{k}"]), int(n))
+            for k, n in enumerate(header["alphas"])
+        ),
         floor=floor,
         source="it was read from a file",
     )

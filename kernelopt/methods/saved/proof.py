@@ -40,9 +40,8 @@ class SavedRisk:
         That of y.
     stack : dict
         The description of the kernels K_j.
-    alpha, machine : pairs (rows, values)
-        The dual variables that prove the lower bound, and those of the machine whose value is the upper
-        bound, by their entries that are not zero.
+    machine : pair (rows, values)
+        The dual variables of the machine whose value is the upper bound, by their entries that are not zero.
     """
 
     coefficient: float
@@ -50,7 +49,6 @@ class SavedRisk:
     bias: bool
     checksum: str
     stack: Description
-    alpha: Sparse
     machine: Sparse
 
 
@@ -86,15 +84,23 @@ class Proof:
     risks: tuple[SavedRisk, ...]
     arrays: Mapping[str, Any]
 
-    def certificate(self, X: Any, y: Any) -> Certificate:
+    def certificate(self, reader: StackReader, n_points: int, y: Any, alphas: Sequence[Array]) -> Certificate:
         """Return the certificate at the stored point, computed from the training data.
+
+        Parameters
+        ----------
+        reader : StackReader
+            That of `reader`, with the points or the stack.
+        n_points : int
+        y : array of shape (n,), or one for each risk
+        alphas : sequence of arrays
+            The dual variables of the lower bound, one vector for each risk.
 
         Raises
         ------
         InputError
-            If the data are not those that the problem was solved with.
+            If the labels are not those that the problem was solved with.
         """
-        reader, n_points = self._reader(X)
         given = [y] if len(self.risks) == 1 else as_list(y, "y", "a list of the labels of each risk")
         if len(given) != len(self.risks):
             raise InputError(
@@ -106,14 +112,14 @@ class Proof:
             check_same(values_checksum(values), each.checksum, "y", f"{values.size} values")
         with reading("the saved problem"):
             structure = Structure(self._problem(reader, n_points, labels))
-            pairs = list(zip(self.risks, labels, strict=True))
-            alphas = [full(each.alpha, values.size) for each, values in pairs]
-            machines = [full(each.machine, values.size) for each, values in pairs]
+            machines = [
+                full(each.machine, values.size) for each, values in zip(self.risks, labels, strict=True)
+            ]
         start = {structure.variables[0].id: self.theta}
-        return certificate_at(structure, start, [alphas], given=[(alpha, None) for alpha in machines])
+        return certificate_at(structure, start, [list(alphas)], given=[(alpha, None) for alpha in machines])
 
-    def _reader(self, X: Any) -> tuple[StackReader, int]:
-        """Return the reader of the kernels at the training data, and their number of points."""
+    def reader(self, X: Any) -> tuple[StackReader, int]:
+        """Return the reader of the kernels at the training data, after a check, and the number of points."""
         if self.of_points:
             with reading("the saved problem"):
                 domain = domain_of(self.risks[0].stack) or as_points

@@ -30,7 +30,7 @@ from kernelopt.methods.saved.proof import Proof, SavedRisk, points_checksum, sta
 from kernelopt.structure.affine import Affine
 from kernelopt.structure.ball import read_kernels, read_weight_set
 from kernelopt.structure.structure import RiskTerm, Structure
-from kernelopt.validation import as_float_array, as_vector, one_of, positive
+from kernelopt.validation import Array, as_float_array, as_vector, one_of, positive
 
 OWN: dict[str, type[Loss]] = {
     kind.__name__: kind
@@ -52,16 +52,25 @@ def loss_name(loss: Loss) -> str | None:
     return next((name for name, kind in classes.items() if kind is type(loss)), None)
 
 
-def written(problem: cp.Problem | None, certificate: Certificate, stacks: StackWriter) -> Contents | str:
-    """Return what a file keeps of the proof of a certificate, or the reason why nothing is kept."""
+def written(
+    problem: cp.Problem | None, certificate: Certificate, stacks: StackWriter, *, checked: bool = True
+) -> Contents | str:
+    """Return what a file keeps of the proof of a certificate, or the reason why nothing is kept.
+
+    Unless it is to be `checked`, there is no checksum of the points or of the stack.
+    """
     if problem is None:
         return "the problem was dropped when the solution was pickled"
     if problem.parameters():
         return "its cvxpy parameters may have changed after the solve"
     structure = Structure(problem)
+    if not structure.risks:
+        return "it has no risk"
     coefficients, rest = structure.objective.coefficients, structure.rest
     if structure.maximize or not coefficients or rest is None or min(coefficients) <= 0:
         return "its objective is no sum of positive multiples of risks and an affine function of the weights"
+    if not structure.variables:
+        return "its kernels are fixed"
     if not certificate.feasible or len(certificate.alphas) != len(structure.risks):
         return "its certificate has no point or no dual variables"
     weight_set = read_weight_set(structure)
@@ -76,16 +85,17 @@ def written(problem: cp.Problem | None, certificate: Certificate, stacks: StackW
     header, arrays = written_weights(structure, rest, certificate)
     risks = []
     for k, (term, storage) in enumerate(zip(structure.risks, kernels, strict=True)):
-        duals = {"alpha": certificate.alphas[k], "machine": certificate.machines[k].alpha}
-        of_risk, dual_arrays = written_risk(term, duals)
+        of_risk, of_machine = written_risk(term, certificate.machines[k].alpha)
         stack = stacks.describe(storage, None)
         risks.append({"coefficient": coefficients[k], **of_risk, "stack": stack})
-        arrays |= {f"risk.{k}.{name}": array for name, array in dual_arrays.items()}
+        arrays |= {f"risk.{k}.{name}": array for name, array in of_machine.items()}
     if len(stacks.given) > 1:
         return "its kernels are of several stacks that were given as arrays"
     of_points = isinstance(data, np.ndarray)
-    checksum = points_checksum(data) if of_points else stack_checksum(stacks.given[0])
-    return {**header, "of_points": of_points, "checksum": checksum, "risks": risks}, arrays
+    header |= {"of_points": of_points, "checksum": "", "risks": risks}
+    if checked:
+        header["checksum"] = points_checksum(data) if of_points else stack_checksum(stacks.given[0])
+    return header, arrays
 
 
 def kernels_of(structure: Structure) -> list[Storage] | str:
@@ -131,14 +141,13 @@ def written_weights(structure: Structure, rest: Affine, certificate: Certificate
     }
 
 
-def written_risk(term: RiskTerm, duals: Mapping[str, Any]) -> Contents:
-    """Return the loss of a risk with its arguments, and its dual variables."""
+def written_risk(term: RiskTerm, machine: Array) -> Contents:
+    """Return the loss of a risk with its arguments, and the dual variables of its machine."""
     learner = term.learner
     values = {field.name: getattr(learner.loss, field.name) for field in fields(learner.loss)}  # type: ignore[arg-type]
     arrays = {f"loss.{name}": value for name, value in values.items() if isinstance(value, np.ndarray)}
-    for name, alpha in duals.items():
-        rows = np.flatnonzero(alpha)
-        arrays |= {name: alpha[rows], f"{name}.rows": rows}
+    rows = np.flatnonzero(machine)
+    arrays |= {"machine": machine[rows], "machine.rows": rows}
     header = {
         "loss": loss_name(learner.loss),
         "arguments": {name: value for name, value in values.items() if f"loss.{name}" not in arrays},
@@ -175,16 +184,12 @@ def read_risk(header: Mapping[str, Any], arrays: Mapping[str, Any], prefix: str)
         raise InputError(f"the loss must be one of {', '.join(classes)}, got {name!r}.")
     start = f"{prefix}loss."
     given = {key.removeprefix(start): array for key, array in arrays.items() if key.startswith(start)}
-    alpha, machine = (
-        (arrays[f"{prefix}{name}.rows"], as_float_array(arrays[prefix + name], name, ndim=1))
-        for name in ("alpha", "machine")
-    )
+    machine = as_float_array(arrays[f"{prefix}machine"], "machine", ndim=1)
     return SavedRisk(
         positive(header["coefficient"], "coefficient"),
         classes[name](**header["arguments"], **given),
         bool(header["bias"]),
         str(header["checksum"]),
         dict(header["stack"]),
-        alpha,
-        machine,
+        (arrays[f"{prefix}machine.rows"], machine),
     )

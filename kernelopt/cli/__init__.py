@@ -1,0 +1,95 @@
+"""The command line: `kernelopt list`, `fit`, `predict`, `report`, `certify` and `demo`.
+
+Every command prints tables for people, or one JSON document with `--json`. Messages, warnings and progress
+go to standard error. The exit status is
+
+==== ==============================================================================================
+0    The work is done. Where the command certifies, every bound is as tight as it must be.
+1    The work cannot be done or is not certified: wrong data, an unreadable file, a gap that is too large.
+2    Wrong use: an unknown option, or a value outside its range.
+3    A defect of kernelopt, or of a package that it calls. `--debug` shows where.
+130  Interrupted by Ctrl-C.
+==== ==============================================================================================
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import traceback
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from importlib.metadata import version
+from typing import Any
+
+from kernelopt.cli import certify, demo, fit, listing, predict, report
+from kernelopt.errors import KerneloptError
+
+COMMANDS = (
+    listing,
+    fit,
+    predict,
+    report,
+    certify,
+    demo,
+)  # each adds its parser, whose default `run` does the work
+REFUSED, DEFECT, INTERRUPTED = 1, 3, 130  # exit statuses; argparse exits with 2 on wrong use
+
+
+def parser() -> argparse.ArgumentParser:
+    """Return the parser of the command line."""
+    top = argparse.ArgumentParser(
+        prog="kernelopt", description="Kernel learning in the language of cvxpy, certified."
+    )
+    top.add_argument("--version", action="version", version=f"kernelopt {version('kernelopt')}")
+    shared = argparse.ArgumentParser(add_help=False)
+    shared.add_argument("--json", action="store_true", help="print one JSON document and nothing else")
+    shared.add_argument("--debug", action="store_true", help="show the traceback of an error")
+    commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    for command in COMMANDS:
+        command.add(commands, shared)
+    return top
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line and return its exit status."""
+    options = parser().parse_args(arguments)
+    try:
+        with warnings_in_one_line():
+            status = int(options.run(options))
+        sys.stdout.flush()
+        return status
+    except KeyboardInterrupt:
+        return ended(options.debug, "interrupted", INTERRUPTED)
+    except BrokenPipeError:  # the reader, such as `head`, has what it wants
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for the flush of the interpreter
+        return 0
+    except (KerneloptError, OSError) as error:
+        return ended(options.debug, str(error), REFUSED)
+    except Exception as error:
+        return ended(options.debug, f"{DEFECT_TEXT} ({type(error).__name__}: {error})", DEFECT)
+
+
+DEFECT_TEXT = "the command failed where it should not. Run it again with --debug, and report what it prints"
+
+
+def ended(debug: bool, message: str, status: int) -> int:
+    """Print why the command ended, with the traceback if it is asked for, and return the exit status."""
+    if debug:
+        traceback.print_exc()
+    print(f"kernelopt: {message}", file=sys.stderr)
+    return status
+
+
+@contextmanager
+def warnings_in_one_line() -> Iterator[None]:
+    """Print warnings on standard error without the line of the source that gave them."""
+
+    def show(message: Any, *_: Any, **__: Any) -> None:
+        print(f"kernelopt: {message}", file=sys.stderr)
+
+    with warnings.catch_warnings():
+        warnings.showwarning = show
+        yield

@@ -1,0 +1,118 @@
+"""The estimator that the options of `kernelopt fit` choose."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Mapping
+from inspect import Parameter, signature
+from typing import Any
+
+from kernelopt.catalog import Entry, catalogue
+from kernelopt.cli.features import Task
+from kernelopt.estimators import FormulationClassifier, MKLClassifier, MKLRegressor
+from kernelopt.losses import Loss, hinge, logistic, squared_hinge
+from kernelopt.validation.options import nearest_name
+
+MKL = "lp_norm.primal"  # the problem of MKLClassifier and MKLRegressor
+LOSSES: dict[str, Callable[..., Loss]] = {
+    "hinge": hinge,
+    "squared_hinge": squared_hinge,
+    "logistic": logistic,
+}
+TARGET_LOSSES = ("epsilon_insensitive", "squared")
+MKL_PARAMETERS = ("p", "C", "loss", "epsilon", "multiclass", "class_weight")
+SHARED = ("kernels", "normalize", "method", "tol", "time_limit")  # parameters of all estimators
+WORDS = {"true": True, "false": False, "none": None}
+
+
+def chosen_estimator(options: argparse.Namespace, task: Task) -> Any:
+    """Return the estimator, or end with an error on options that do not fit to each other."""
+    given = {name: getattr(options, name) for name in (*SHARED, *MKL_PARAMETERS)}
+    given = {name: value for name, value in given.items() if value is not None}
+    if options.formulation == MKL and not options.option:
+        estimator = MKLClassifier() if task == "classification" else MKLRegressor()
+        check_loss(options, tuple(LOSSES) if task == "classification" else TARGET_LOSSES, task)
+        for name in given:
+            if name not in estimator.get_params(deep=False):
+                refuse(options, name, f"for {task}")
+        return estimator.set_params(**given)
+    entry = checked_entry(options, task)
+    shared = {name: value for name, value in given.items() if name in SHARED}
+    own = {name: value for name, value in given.items() if name in MKL_PARAMETERS}
+    return FormulationClassifier(entry.name, options=builder_options(options, entry, own), **shared)
+
+
+def checked_entry(options: argparse.Namespace, task: Task) -> Entry:
+    """Return the formulation of the catalogue, or end with an error."""
+    found, name = catalogue(), options.formulation
+    if name not in found:
+        near = nearest_name(name, found)
+        meant = f" Did you mean {near}?" if near else ""
+        options.parser.error(f"--formulation must be one of {', '.join(found)}, got {name!r}.{meant}")
+    if task == "regression":
+        options.parser.error(f"--formulation must be {MKL} for regression, got {name}")
+    return found[name]
+
+
+def builder_options(options: argparse.Namespace, entry: Entry, own: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the keyword arguments of a formulation, from --option and the options of the same name.
+
+    A formulation that takes a loss gets it from --loss and --C.
+    """
+    known = {
+        p.name: p for p in signature(entry.build).parameters.values() if p.kind is Parameter.KEYWORD_ONLY
+    }
+    wrong = [text for text in options.option if not text.partition("=")[1]]
+    if wrong:
+        options.parser.error(f"--option must be NAME=VALUE, got {wrong[0]!r}")
+    given = dict(map(named_value, options.option))
+    unknown = [name for name in given if name not in known]
+    if unknown:
+        near = nearest_name(unknown[0], known)
+        meant = f" Did you mean {near}?" if near else ""
+        options.parser.error(
+            f"--option must be one of {', '.join(known)} for {entry.name}, got {unknown[0]!r}.{meant}"
+        )
+    rest = dict(own)
+    if "loss" in known and ("loss" in rest or ("C" in rest and "C" not in known)):
+        check_loss(options, tuple(LOSSES), "classification")
+        given["loss"] = LOSSES[rest.pop("loss", "hinge")](rest.pop("C", 1.0))
+    for name, value in rest.items():
+        if name not in known:
+            refuse(options, name, f"for {entry.name}, whose options are {', '.join(known)}")
+        given[name] = value
+    missing = [name for name, p in known.items() if p.default is Parameter.empty and name not in given]
+    if missing:
+        needed = " ".join(f"{name}=VALUE" for name in missing)
+        options.parser.error(f"{entry.name} needs {', '.join(missing)}: pass --option {needed}")
+    return given
+
+
+def named_value(text: str) -> tuple[str, Any]:
+    """Return the name and the value of NAME=VALUE; a number, true, false or none is meant as such.
+
+    Examples
+    --------
+    >>> named_value("gamma1=0.1"), named_value("trace=none"), named_value("cone=psd")
+    (('gamma1', 0.1), ('trace', None), ('cone', 'psd'))
+    """
+    name, _, value = text.partition("=")
+    if value.lower() in WORDS:
+        return name, WORDS[value.lower()]
+    try:
+        number = float(value)
+    except ValueError:
+        return name, value
+    return name, int(value) if value.lstrip("+-").isdigit() else number
+
+
+def check_loss(options: argparse.Namespace, losses: tuple[str, ...], task: str) -> None:
+    """End with an error if the loss is not for the task."""
+    if options.loss is not None and options.loss not in losses:
+        options.parser.error(f"--loss must be one of {', '.join(losses)} for {task}, got {options.loss}")
+
+
+def refuse(options: argparse.Namespace, name: str, why: str) -> None:
+    """End with an error about an option that must not be given."""
+    option = "C" if name == "C" else name.replace("_", "-")
+    options.parser.error(f"--{option} must be left out {why}, got {getattr(options, name)}")

@@ -1,0 +1,207 @@
+"""Tables of data: a CSV file, or a Parquet file through pandas, as columns of text."""
+
+from __future__ import annotations
+
+import csv
+import importlib
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any
+
+from kernelopt.errors import FileError, InputError
+from kernelopt.validation.options import nearest_name
+
+MISSING = frozenset({"", "na", "n/a", "nan", "<na>", "null", "?"})  # cells without a value, in lower case
+DELIMITERS = ",;\t"
+PARQUET = (".parquet", ".pq")
+NAMED = 3  # places or names that a message lists
+
+
+@dataclass(frozen=True)
+class DataTable:
+    """The columns of a file, as text.
+
+    CSV is read without pandas, so that the same file is the same table on every machine.
+
+    Attributes
+    ----------
+    path : Path
+    columns : dict from name to list of str
+        The cells without surrounding blanks, "" where there is no value.
+    lines : list of int
+        The line of each row, the header being line 1.
+    """
+
+    path: Path
+    columns: dict[str, list[str]]
+    lines: list[int]
+
+    def __len__(self) -> int:
+        return len(self.lines)
+
+    @property
+    def names(self) -> list[str]:
+        """The names of the columns, in their order."""
+        return list(self.columns)
+
+    def cells(self, name: str, option: str) -> list[str]:
+        """Return the cells of a column without gaps, or raise `InputError`.
+
+        Parameters
+        ----------
+        name : str
+        option : str
+            What asks for the column, such as "--target".
+        """
+        if name not in self.columns:
+            near = nearest_name(name, self.names)
+            guess = f" Did you mean {near}?" if near else ""
+            raise InputError(
+                f"{option} must be a column of {self.path}, got {name!r}.{guess} There are: "
+                f"{listed(self.names)}."
+            )
+        found = self.columns[name]
+        gaps = [line for line, cell in zip(self.lines, found, strict=True) if not cell]
+        if gaps:
+            raise InputError(
+                f"every cell must have a value, got {len(gaps)} of {len(found)} without one in the column "
+                f"{name!r} of {self.path}, {places(gaps)}. Fill them in, leave out these lines, or leave out "
+                f"the column by --drop {quoted(name)}."
+            )
+        return found
+
+
+def read_table(path: Path) -> DataTable:
+    """Return the table of a file.
+
+    Raises
+    ------
+    FileError
+        If there is no such file, or it is neither CSV nor Parquet, or has no header, or rows of
+        different lengths.
+    """
+    if not path.is_file():
+        raise FileError(f"the data must be a CSV or Parquet file, got no file {path}. Correct its path.")
+    if path.suffix.lower() in PARQUET:
+        return read_parquet(path)
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            return read_csv(path, file)
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise FileError(
+            f"{path} must be a CSV file in UTF-8 with a header, got {error}. Save it again as CSV, or pass a "
+            "Parquet file whose name ends in .parquet."
+        ) from error
+
+
+def read_csv(path: Path, file: IO[str]) -> DataTable:
+    """Return the table of an open CSV file, separated by commas, semicolons or tabulators."""
+    first = file.readline()
+    file.seek(0)
+    delimiter = max(DELIMITERS, key=first.count)  # the header decides; commas where it has none of them
+    reader = csv.reader(file, delimiter=delimiter, strict=True)
+    rows = ((reader.line_num, row) for row in reader if row)  # an empty line is no row
+    _, header = next(rows, (0, []))
+    names = checked_header(path, header)
+    columns: dict[str, list[str]] = {name: [] for name in names}
+    lines = []
+    for line, row in rows:
+        if len(row) != len(names):
+            raise FileError(
+                f"every line of {path} must have {len(names)} cells, as the header has, got {len(row)} in "
+                f"line {line}. Correct the line; a cell that holds {delimiter!r} is quoted."
+            )
+        lines.append(line)
+        for name, cell in zip(names, row, strict=True):
+            columns[name].append(present(cell))
+    return with_rows(DataTable(path, columns, lines))
+
+
+def read_parquet(path: Path) -> DataTable:
+    """Return the table of a Parquet file, read by pandas."""
+    try:
+        pandas: Any = importlib.import_module("pandas")
+        frame = pandas.read_parquet(path)
+    except ImportError as error:
+        raise FileError(
+            f"Parquet files are read by pandas and pyarrow, which are not installed ({error}). Run pip "
+            'install "kernelopt[tables]", or pass a CSV file.'
+        ) from error
+    except (ValueError, OSError) as error:  # pyarrow's errors are among these
+        raise FileError(
+            f"{path} must be a Parquet file, got one that pandas cannot read ({error}). Write it again."
+        ) from error
+    names = checked_header(path, [str(name) for name in frame.columns])
+    found = [present_values(frame[name].tolist()) for name in frame.columns]
+    columns = dict(zip(names, found, strict=True))
+    return with_rows(DataTable(path, columns, list(range(2, len(frame) + 2))))
+
+
+def present_values(values: Iterable[Any]) -> list[str]:
+    """Return values of a data frame as cells; `str` of a float has all its digits."""
+    return ["" if value is None else present(str(value)) for value in values]
+
+
+def present(cell: str) -> str:
+    """Return a cell without surrounding blanks, "" where it stands for a missing value."""
+    bare = cell.strip()
+    return "" if bare.lower() in MISSING else bare
+
+
+def checked_header(path: Path, header: Sequence[str]) -> list[str]:
+    """Return the names of the columns after a check."""
+    names = [name.strip() for name in header]
+    if not names:
+        raise FileError(f"{path} must have a header and rows, got an empty file. Write the names first.")
+    if all(is_number(name) for name in names):
+        raise FileError(
+            f"the first line of {path} must hold the names of the columns, got numbers: {listed(names)}. "
+            "Write a line of names above it."
+        )
+    wrong = [f"an empty name at column {j + 1}" for j, name in enumerate(names) if not name]
+    wrong += [f"{name!r} twice" for name in dict.fromkeys(names) if name and names.count(name) > 1]
+    if wrong:
+        raise FileError(
+            f"the columns of {path} must have different names, got {', '.join(wrong[:NAMED])}. Rename them "
+            "in the first line."
+        )
+    return names
+
+
+def with_rows(table: DataTable) -> DataTable:
+    """Return a table that has rows, or raise `FileError`."""
+    if not len(table):
+        raise FileError(f"{table.path} must have rows below its header, got none. Add data.")
+    return table
+
+
+def is_number(cell: str) -> bool:
+    """Whether a cell is a number as programs write it; Python's own "1_000" is text."""
+    try:
+        float(cell)
+    except ValueError:
+        return False
+    return "_" not in cell
+
+
+def numbered(lines: Iterable[int], cells: Iterable[str]) -> Iterator[tuple[int, str]]:
+    """Yield the cells that are no numbers, each with its line."""
+    return ((line, cell) for line, cell in zip(lines, cells, strict=True) if not is_number(cell))
+
+
+def places(lines: Sequence[int]) -> str:
+    """Return the first of some lines as text."""
+    what = "line" if len(lines) == 1 else "lines"
+    return f"{what} {', '.join(map(str, lines[:NAMED]))}{', ...' if len(lines) > NAMED else ''}"
+
+
+def listed(names: Sequence[str]) -> str:
+    """Return names as text, the first of them where they are many."""
+    few = 20
+    return ", ".join(names[:few]) + (f", ... ({len(names)} in all)" if len(names) > few else "")
+
+
+def quoted(name: str) -> str:
+    """Return a name as one writes it in a shell."""
+    return name if name.replace("_", "").isalnum() else f'"{name}"'

@@ -1,0 +1,126 @@
+"""`kernelopt fit`: learn a kernel and a predictor from a table."""
+
+from __future__ import annotations
+
+import argparse
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from kernelopt.cli.output import Output, number
+
+if TYPE_CHECKING:
+    from kernelopt.cli.table_model import TableModel
+
+LOSSES = ("hinge", "squared_hinge", "logistic", "squared", "epsilon_insensitive")
+NORMALIZATIONS = ("multiplicative", "spherical", "trace", "none")
+MKL = "lp_norm.primal"  # the problem of the estimators MKLClassifier and MKLRegressor
+
+
+def add(commands: Any, shared: argparse.ArgumentParser) -> None:
+    """Add the parser of the command."""
+    fit = commands.add_parser(
+        "fit",
+        parents=[shared],
+        help="learn a kernel and a predictor from the columns of a CSV or Parquet file",
+        description="Learn a combination of kernels, and a classifier or a regression with it, from a CSV or "
+        "Parquet file whose first line names the columns. Columns are standardised. The model is saved with "
+        "its certificate. Exit status: 0 if the gap is certified to --tol, 1 if not or if the data cannot be "
+        "used, 2 on wrong use.",
+    )
+    fit.add_argument("data", type=Path, metavar="DATA", help="a CSV or Parquet file")
+    fit.add_argument("--target", required=True, metavar="COLUMN", help="the column to predict")
+    fit.add_argument("--out", required=True, type=Path, metavar="MODEL", help="the file of the model")
+    fit.add_argument(
+        "--task",
+        choices=("classification", "regression"),
+        help="default: classification for text, two values, and up to ten whole numbers",
+    )
+    fit.add_argument("--drop", nargs="+", default=[], metavar="COLUMN", help="columns to leave out")
+    fit.add_argument(
+        "--categorical",
+        nargs="+",
+        default=[],
+        metavar="COLUMN",
+        help="columns of text, one coordinate a value",
+    )
+    fit.add_argument("--raw", action="store_true", help="do not standardise the columns")
+    add_learning_options(fit)
+    fit.set_defaults(run=run, parser=fit)
+
+
+def add_learning_options(fit: argparse.ArgumentParser) -> None:
+    """Add what is learned, and how; an option that is not given has the default of the estimator."""
+    fit.add_argument(
+        "--formulation",
+        default=MKL,
+        metavar="NAME",
+        help=f"from `kernelopt list formulations` (default {MKL}, weights in an l_p ball)",
+    )
+    fit.add_argument(
+        "--option",
+        nargs="+",
+        action="extend",
+        default=[],
+        metavar="NAME=VALUE",
+        help="arguments of the formulation, such as gamma1=0.1 trace=none",
+    )
+    fit.add_argument(
+        "--kernels",
+        nargs="+",
+        metavar="KERNEL",
+        help='such as "gaussian(0.5)" "linear()"; default: Gaussian kernels around the median distance, and '
+        "polynomials",
+    )
+    fit.add_argument("--p", type=float, help="exponent of the ball of weights, 1 to inf (default 4/3)")
+    fit.add_argument("--C", type=float, help="weight of the loss of each row (default 1)")
+    fit.add_argument("--loss", choices=LOSSES, help="default by the task")
+    fit.add_argument(
+        "--epsilon", type=float, help="errors that a regression tolerates, in its target's scale"
+    )
+    fit.add_argument(
+        "--multiclass", choices=("shared", "per-class"), help="weights of several classes (default shared)"
+    )
+    fit.add_argument("--class-weight", choices=("balanced",), help="make the classes count alike")
+    fit.add_argument("--normalize", choices=NORMALIZATIONS, help="scale of kernels (default multiplicative)")
+    fit.add_argument("--method", help="from `kernelopt list methods` (default: the fastest that applies)")
+    fit.add_argument("--tol", type=float, help="certified relative gap to reach (default 1e-3)")
+    fit.add_argument("--time-limit", type=float, metavar="SECONDS", help="of the solve")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Read the table, learn, save the model and say what was learned; return the exit status."""
+    if not options.out.absolute().parent.is_dir():
+        options.parser.error(f"--out must be in an existing folder, got {options.out}")
+    from kernelopt.cli.chosen_estimator import chosen_estimator
+    from kernelopt.cli.data_table import read_table
+    from kernelopt.cli.features import learn_features, read_target
+    from kernelopt.cli.table_model import TableModel
+
+    table, output = read_table(options.data), Output(options.json)
+    target = read_target(table, options.target, options.task)
+    features, X = learn_features(table, options.target, options.drop, options.categorical, options.raw)
+    meant = "classes" if target.task == "classification" else "numbers"
+    output.line(
+        f"{len(table)} rows, {X.shape[1]} coordinates; {options.target!r} is taken for {meant}: {target.why}"
+        + ("" if options.task else ". --task changes it")
+    )
+    estimator = chosen_estimator(options, target.task)
+    started = time.perf_counter()
+    estimator.fit(X, target.y)  # on a terminal the solve shows its bounds on standard error
+    seconds = time.perf_counter() - started
+    score = float(estimator.score(X, target.y))
+    model = TableModel(features, target.task, estimator, len(table), score)
+    model.save(options.out)
+    return say(model, output, options.out, seconds)
+
+
+def say(model: TableModel, output: Output, path: Path, seconds: float) -> int:
+    """Print what was learned; return the exit status."""
+    estimator = model.estimator
+    for line in model.lines():
+        output.line(line)
+    output.table(*model.weights_table())
+    output.line(f"{number(seconds, '.2f')} s; model: {path} ({path.stat().st_size / 1000:.0f} kB)")
+    output.document({**model.document(), "seconds": seconds, "model": str(path)})
+    return 0 if estimator.dual_gap_ <= estimator.tol else 1  # then the solve has given a warning

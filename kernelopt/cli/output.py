@@ -1,0 +1,86 @@
+"""What a command prints: text and tables for people, or one JSON document for programs."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Table
+from rich.text import Text
+
+from kernelopt.plain_tables import text_table
+
+
+@dataclass(frozen=True)
+class Output:
+    """The standard output of one command: text, or with `json` nothing but the document.
+
+    On a terminal a table is fitted to its width. Elsewhere a row is a line, however long, without
+    colours, so that `grep` and `cut` find what they look for.
+    """
+
+    json: bool = False
+
+    def line(self, text: str) -> None:
+        """Print text, which a terminal wraps at words."""
+        if not self.json:
+            console = Console()
+            console.print(Text(text), soft_wrap=not console.is_terminal)
+
+    def table(self, header: Sequence[str], rows: Sequence[Sequence[str]], numbers: int = 0) -> None:
+        """Print a table, whose last `numbers` columns are aligned at the right and never wrapped."""
+        if self.json:
+            return
+        console = Console()
+        if not console.is_terminal:
+            print(text_table(header, rows, numbers))
+            return
+        drawn = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0))
+        for j, heading in enumerate(header):
+            if j < len(header) - numbers:
+                drawn.add_column(heading, overflow="fold")
+            else:
+                drawn.add_column(heading, justify="right", no_wrap=True)
+        for row in rows:
+            drawn.add_row(*map(Text, row))
+        console.print(drawn)
+
+    def document(self, content: Mapping[str, Any]) -> None:
+        """Print the document of `--json`."""
+        if self.json:
+            print(json.dumps(as_json(content), indent=1, ensure_ascii=False, allow_nan=False))
+
+
+def as_json(value: Any) -> Any:
+    """Return a value as JSON has it; infinite numbers and NaN, which it does not have, become text.
+
+    Examples
+    --------
+    >>> as_json({"gap": float("inf"), "weights": np.array([0.5, 1.0])})
+    {'gap': 'inf', 'weights': [0.5, 1.0]}
+    """
+    if isinstance(value, np.ndarray | np.generic):
+        return as_json(value.tolist())
+    if isinstance(value, Mapping):
+        return {str(name): as_json(part) for name, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [as_json(part) for part in value]
+    return str(value) if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def number(value: float | None, style: str) -> str:
+    """Return a formatted number, or a dash where there is none."""
+    return "–" if value is None or math.isnan(value) else format(value, style)
+
+
+def progress() -> Progress:
+    """Return a progress bar on standard error, which is erased at the end; only on a terminal."""
+    console = Console(stderr=True)
+    columns = (BarColumn(), TimeElapsedColumn(), TextColumn("{task.description}"))
+    return Progress(*columns, console=console, transient=True, disable=not console.is_terminal)

@@ -1,0 +1,187 @@
+"""A model that was learned from a table: its columns, its estimator, and the file of both."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, get_args
+
+import numpy as np
+
+from kernelopt.certificates import Certificate
+from kernelopt.cli.data_table import DataTable, is_number
+from kernelopt.cli.features import Features, Task, finite, read_target
+from kernelopt.cli.output import number
+from kernelopt.errors import FileError
+from kernelopt.estimators.contents import estimator_contents, estimator_from_contents
+from kernelopt.files import read_file, reading, write_file
+from kernelopt.validation import Array, one_of, whole
+
+KIND = "table model"  # of the file: what `kernelopt fit` writes
+SHOWN = 1e-6  # share of the largest weight below which a table leaves a kernel out
+
+
+@dataclass(frozen=True)
+class TableModel:
+    """An estimator with the columns of its points.
+
+    Attributes
+    ----------
+    features : Features
+    task : "classification" or "regression"
+    estimator : fitted estimator
+    rows : int
+        Of the training table.
+    score : float
+        On the training rows: the accuracy, or the coefficient of determination.
+    """
+
+    features: Features
+    task: Task
+    estimator: Any
+    rows: int
+    score: float
+
+    @property
+    def measure(self) -> str:
+        """What `score` is."""
+        return "accuracy" if self.task == "classification" else "R^2"
+
+    def save(self, path: Path) -> None:
+        """Write the model to a file, at once: an interrupted call leaves what was there before."""
+        of_estimator, arrays = estimator_contents(self.estimator)
+        header = {
+            "features": self.features.as_dict(),
+            "task": self.task,
+            "rows": self.rows,
+            "score": self.score,
+            "estimator": of_estimator,
+        }
+        write_file(path, KIND, header, arrays)
+
+    def proved_again(self, table: DataTable) -> dict[str | None, Certificate]:
+        """Return the certificates that the training table gives at the learned point, without a solver.
+
+        Raises
+        ------
+        InputError
+            If the table is another one.
+        """
+        X = self.features.points(table)
+        found = self.estimator.certify(X, read_target(table, self.features.target, self.task).y)
+        parts = found if isinstance(found, tuple) else (found,)
+        return dict(zip(self.certificates(), parts, strict=True))
+
+    def lines(self) -> list[str]:
+        """Return what was learned, in words."""
+        estimator, target = self.estimator, self.features.target
+        classes = "" if self.task == "regression" else f": {', '.join(map(str, estimator.classes_.tolist()))}"
+        certified = [
+            f"{'' if name is None else f'{name}: '}{c.lower:.6g} <= optimum <= {c.upper:.6g}, certified "
+            f"relative gap {c.gap:.1e} ({c.route})"
+            for name, c in self.certificates().items()
+        ]
+        return [
+            f"{self.task} of {target!r}{classes}",
+            f"{estimator.support_.size} of {self.rows} training rows are support points; {self.measure} on "
+            f"the training rows {self.score:.3f}",
+            *certified,
+            f"weights determined by the optimum: {UNIQUE[self.unique()]}",
+        ]
+
+    def score_of(self, table: DataTable, predicted: Sequence[Any]) -> float | None:
+        """Return the score of predictions for a table, None where the target is not known or is constant."""
+        cells = table.columns.get(self.features.target)
+        if cells is None or "" in cells:
+            return None
+        if self.task == "classification":
+            read = number_or_text if self.estimator.classes_.dtype.kind == "i" else str
+            return float(np.mean([read(c) == p for c, p in zip(cells, predicted, strict=True)]))
+        y = finite(table, self.features.target)
+        spread = float(((y - y.mean()) ** 2).sum())
+        return 1 - float(((y - predicted) ** 2).sum()) / spread if spread > 0 else None
+
+    def certificates(self) -> dict[str | None, Certificate]:
+        """Return the certificate under the name None, or those of several problems under their classes."""
+        found = self.estimator.certificate_
+        if not isinstance(found, tuple):
+            return {None: found}
+        return dict(zip(map(str, self.estimator.classes_.tolist()), found, strict=True))
+
+    def unique(self) -> bool | None:
+        """Return whether the optimum determines the weights; None where that is not known of some problem."""
+        found = self.estimator.weights_unique_
+        parts = found if isinstance(found, tuple) else (found,)
+        return False if False in parts else None if None in parts else True
+
+    def weights(self) -> Array:
+        """Return the weights of the kernels, shape (k, m), with k = 1 where all machines share them."""
+        return np.atleast_2d(self.estimator.weights_)
+
+    def weights_table(self) -> tuple[list[str], list[list[str]], int]:
+        """Return the header, the rows and the number of numeric columns of the table of weights."""
+        weights, names = self.weights(), self.estimator.kernel_names_
+        largest = np.abs(weights).max(axis=0)
+        chosen = [m for m in np.argsort(-largest, kind="stable") if largest[m] > SHOWN * largest.max()]
+        if len(weights) > 1:
+            header = ["kernel", *(f"weight for {label}" for label in self.estimator.classes_.tolist())]
+            return (
+                header,
+                [[names[m], *(number(w, ".4f") for w in weights[:, m])] for m in chosen],
+                len(weights),
+            )
+        share = weights[0] / max(largest.sum(), np.finfo(float).tiny)
+        rows = [[names[m], number(weights[0, m], ".4f"), f"{share[m]:.1%}"] for m in chosen]
+        return ["kernel", "weight", "share"], rows, 2
+
+    def document(self) -> dict[str, Any]:
+        """Return what was learned, for `--json`."""
+        estimator = self.estimator
+        weights = self.weights() if len(self.weights()) > 1 else self.weights()[0]
+        return {
+            "task": self.task,
+            "target": self.features.target,
+            "classes": None if self.task == "regression" else estimator.classes_,
+            "coordinates": self.features.coordinates,
+            "rows": self.rows,
+            "support": estimator.support_.size,
+            "kernels": list(estimator.kernel_names_),
+            "weights": weights,
+            "weights_unique": self.unique(),
+            "certificates": [
+                {"class": name, "lower": c.lower, "upper": c.upper, "gap": c.gap, "route": c.route}
+                for name, c in self.certificates().items()
+            ],
+            "training": {self.measure: self.score},
+        }
+
+
+def load_model(path: Path) -> TableModel:
+    """Return the model of a file; nothing in the file is executed.
+
+    Raises
+    ------
+    FileError
+        If there is no such file, or it is damaged or none of `kernelopt fit`.
+    """
+    if not path.is_file():
+        raise FileError(f"the model must be a file of `kernelopt fit`, got no file {path}. Correct its path.")
+    header, arrays = read_file(path, KIND)
+    with reading(path):
+        task: Any = one_of(header["task"], "task", get_args(Task))
+        return TableModel(
+            Features.from_dict(header["features"]),
+            task,
+            estimator_from_contents(header["estimator"], arrays),
+            whole(header["rows"], "rows", 1),
+            float(header["score"]),
+        )
+
+
+def number_or_text(cell: str) -> Any:
+    """Return the number of a cell, or its text where it holds none."""
+    return float(cell) if is_number(cell) else cell
+
+
+UNIQUE = {True: "yes", False: "no, others are as good", None: "not known"}

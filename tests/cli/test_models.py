@@ -1,0 +1,293 @@
+"""`kernelopt fit`, `predict` and `report` on tables: what they learn, write and say."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from contextlib import redirect_stdout
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_breast_cancer, load_diabetes, load_wine
+
+from kernelopt import cli
+from kernelopt.cli.table_model import KIND, load_model
+from kernelopt.errors import FileError
+from kernelopt.estimators import MKLClassifier
+from kernelopt.files import read_file, write_file
+from tests.every import every
+
+ROWS = 60
+COLUMNS = 5
+IMPORT = "__import__('os').abort()"  # text of a kernel, which must not be evaluated
+KERNELS = ["gaussian(1.0)", "linear()", "polynomial(2)"]
+
+
+class Fitted(NamedTuple):
+    """The folder of the files, and what `kernelopt fit --json` printed."""
+
+    folder: object
+    printed: dict
+
+    def file(self, name):
+        return str(self.folder / name)
+
+
+def save_table(path, X, y, target="class"):
+    with path.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow([*(f"x{j}" for j in range(X.shape[1])), target])
+        writer.writerows([*row, label] for row, label in zip(X.tolist(), y, strict=True))
+
+
+def printed_by(capsys, *arguments, status=0):
+    assert cli.main([str(argument) for argument in arguments]) == status
+    return capsys.readouterr().out
+
+
+def data_of(kind):
+    if kind == "two classes":
+        data = load_breast_cancer()
+        return data.data[:, :COLUMNS], data.target_names[data.target].tolist()
+    if kind == "three classes":
+        data = load_wine()
+        order = np.random.default_rng(0).permutation(len(data.target))
+        return data.data[order, :COLUMNS], data.target[order].tolist()
+    data = load_diabetes()
+    return data.data[:, :COLUMNS], data.target.tolist()
+
+
+@pytest.fixture(scope="module", params=["two classes", "three classes", "regression"])
+def fitted(request, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("models")
+    X, y = data_of(request.param)
+    save_table(folder / "train.csv", X[:ROWS], y[:ROWS])
+    save_table(folder / "new.csv", X[ROWS : 2 * ROWS], y[ROWS : 2 * ROWS])
+    printed = io.StringIO()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("sys.stdout", printed)
+        train, model = str(folder / "train.csv"), str(folder / "model.npz")
+        status = cli.main(
+            ["fit", train, "--target", "class", "--out", model, "--kernels", *KERNELS, "--p", "1.5", "--json"]
+        )
+    assert status == 0
+    return Fitted(folder, json.loads(printed.getvalue()))
+
+
+def test_the_saved_model_predicts_what_the_estimator_predicts(fitted, capsys):
+    out = printed_by(capsys, "predict", fitted.file("model.npz"), fitted.file("new.csv"))
+    rows = list(csv.DictReader(io.StringIO(out)))
+    assert len(rows) == ROWS
+    train, new = (
+        np.genfromtxt(fitted.file(f), delimiter=",", names=True, dtype=None, encoding="utf-8")
+        for f in ("train.csv", "new.csv")
+    )
+    X, X_new = (np.column_stack([t[f"x{j}"] for j in range(COLUMNS)]) for t in (train, new))
+    mean, deviation = X.mean(axis=0), X.std(axis=0)
+    if fitted.printed["task"] == "regression":
+        from kernelopt.estimators import MKLRegressor as Estimator
+    else:
+        Estimator = MKLClassifier
+    estimator = Estimator(KERNELS, p=1.5).fit((X - mean) / deviation, train["class"])
+    expected = estimator.predict((X_new - mean) / deviation)
+    found = np.array([row["prediction"] for row in rows]).astype(expected.dtype)
+    if expected.dtype.kind == "f":
+        assert found == pytest.approx(expected, rel=1e-6)
+    else:
+        assert found.tolist() == expected.tolist()
+        scores = estimator.decision_function((X_new - mean) / deviation)
+        names = [f"score of {label}" for label in estimator.classes_.tolist()]
+        names = names[1:] if scores.ndim == 1 else names
+        read = np.array([[float(row[name]) for name in names] for row in rows])
+        assert read == pytest.approx(scores.reshape(read.shape), abs=1e-6)
+
+
+def test_what_is_printed_of_the_fit_is_what_the_report_reads(fitted, capsys):
+    report = json.loads(printed_by(capsys, "report", fitted.file("model.npz"), "--json"))
+    same = {name: value for name, value in fitted.printed.items() if name not in ("seconds", "model")}
+    assert report == same
+    assert report["kernels"] and len(report["weights"]) == len(KERNELS)
+    (certificate,) = report["certificates"]
+    assert certificate["lower"] <= certificate["upper"] and certificate["gap"] <= 1e-3
+    assert sum(w**1.5 for w in report["weights"]) <= 1 + 1e-9  # the ball
+
+
+def test_the_report_shows_weights_bounds_and_support(fitted, capsys):
+    out = printed_by(capsys, "report", fitted.file("model.npz"))
+    for part in (
+        fitted.printed["task"],
+        "'class'",
+        "<= optimum <=",
+        "support points",
+        "weights determined",
+        "kernel",
+    ):
+        assert part in out
+    assert any(name in out for name in fitted.printed["kernels"])
+
+
+def test_the_report_proves_the_bounds_again_from_the_data_and_refuses_other_data(fitted, capsys):
+    document = json.loads(
+        printed_by(capsys, "report", fitted.file("model.npz"), "--data", fitted.file("train.csv"), "--json")
+    )
+    (again,), (saved,) = document["proved_again"], document["certificates"]
+    assert again["gap"] <= 1e-3
+    assert again["lower"] <= saved["upper"] and saved["lower"] <= again["upper"]
+    assert cli.main(["report", fitted.file("model.npz"), "--data", fitted.file("new.csv")]) == 1
+    assert "data" in capsys.readouterr().err
+
+
+def test_predictions_go_to_a_file_and_the_score_to_standard_error(fitted, capsys):
+    out = fitted.folder / "predicted.csv"
+    model, new = fitted.file("model.npz"), fitted.file("new.csv")
+    assert cli.main(["predict", model, new, "--out", str(out)]) == 0
+    captured = capsys.readouterr()
+    assert captured.out == "" and " on 60 rows" in captured.err
+    document = json.loads(printed_by(capsys, "predict", model, new, "--json"))
+    with out.open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert [row["prediction"] for row in rows] == [str(row["prediction"]) for row in document["predictions"]]
+    (score,) = document["score"].values()
+    assert f" {score:.4f} " in captured.err
+
+
+@every(
+    ("arguments", "status", "said"),
+    [
+        (["fit", "train.csv", "--target", "clas", "--out", "m"], 1, "Did you mean class?"),
+        (["fit", "nowhere.csv", "--target", "class", "--out", "m"], 1, "no file"),
+        (["fit", "train.csv", "--target", "class", "--out", "nowhere/m"], 2, "existing folder"),
+        (["fit", "train.csv", "--target", "class", "--out", "m", "--kernels", "gausian(1)"], 1, "gaussian"),
+        (["fit", "train.csv", "--target", "class", "--out", "m", "--p", "0.5"], 1, "p must"),
+        (["fit", "train.csv", "--target", "class", "--out", "m", "--C", "-1"], 1, "C must"),
+        (
+            ["fit", "train.csv", "--target", "class", "--out", "m", "--epsilon", "1"],
+            2,
+            "left out for classif",
+        ),
+        (
+            ["fit", "train.csv", "--target", "class", "--out", "m", "--loss", "squared"],
+            2,
+            "--loss must be one of",
+        ),
+        (
+            ["fit", "train.csv", "--target", "class", "--out", "m", "--formulation", "lp_norm.prim"],
+            2,
+            "lp_norm.primal?",
+        ),
+        (["predict", "train.csv", "new.csv"], 1, "train.csv"),
+        (["predict", "nowhere", "new.csv"], 1, "nowhere"),
+        (["report", "new.csv"], 1, "new.csv"),
+    ],
+)
+def test_what_cannot_be_done_is_said_and_leaves_no_file(
+    arguments, status, said, tmp_path_factory, monkeypatch
+):
+    folder = tmp_path_factory.mktemp("wrong")
+    X, y = data_of("two classes")
+    save_table(folder / "train.csv", X[:20], y[:20])
+    save_table(folder / "new.csv", X[20:30], y[20:30])
+    error = io.StringIO()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        patch.setattr("sys.stderr", error)
+        try:
+            found = cli.main(arguments)
+        except SystemExit as stop:
+            found = stop.code
+    assert (found, sorted(p.name for p in folder.iterdir())) == (status, ["new.csv", "train.csv"])
+    assert said in error.getvalue()
+
+
+@pytest.mark.filterwarnings("default::kernelopt.ConvergenceWarning")
+def test_a_gap_above_the_tolerance_is_saved_and_is_an_exit_status_of_one(tmp_path, capsys):
+    X, y = data_of("two classes")
+    save_table(tmp_path / "train.csv", X[:40], y[:40])
+    arguments = [
+        "fit",
+        tmp_path / "train.csv",
+        "--target",
+        "class",
+        "--out",
+        tmp_path / "m",
+        "--tol",
+        "1e-15",
+        "--time-limit",
+        "0.05",
+    ]
+    assert cli.main([str(a) for a in arguments]) == 1
+    assert "above tol" in capsys.readouterr().err
+    assert load_model(tmp_path / "m").estimator.dual_gap_ > 1e-15
+
+
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory):
+    """The path of a model of two classes."""
+    folder = tmp_path_factory.mktemp("saved")
+    X, y = data_of("two classes")
+    save_table(folder / "train.csv", X[:20], y[:20])
+    arguments = ["fit", folder / "train.csv", "--target", "class", "--out", folder / "model.npz", "--json"]
+    with redirect_stdout(io.StringIO()):
+        assert cli.main([str(argument) for argument in arguments]) == 0
+    return folder / "model.npz"
+
+
+@every(
+    ("change", "said"),
+    [
+        (lambda header: header.pop("features"), "features"),
+        (lambda header: header["features"]["scale"].__setitem__(0, -1.0), "scale"),
+        (lambda header: header["features"].update(numeric=["x0"]), "must be 1 numbers"),
+        (lambda header: header.update(task="dance"), "task"),
+        (lambda header: header.update(rows=0), "rows"),
+        (lambda header: header["estimator"].update({"class": "Popen"}), "Popen"),
+        (
+            lambda header: header["estimator"]["kernels"].update(kernels=[{"kernel": IMPORT}] * 10),
+            "model.npz",
+        ),
+    ],
+)
+def test_a_model_with_a_wrong_entry_is_refused_and_nothing_is_run(change, said, saved, tmp_path):
+    header, arrays = read_file(saved, KIND)
+    del header["kernelopt"], header["version"]
+    change(header)
+    path = tmp_path / "model.npz"
+    write_file(path, KIND, header, arrays)
+    with pytest.raises(FileError, match=said):
+        load_model(path)
+
+
+def test_a_truncated_model_is_refused(saved, tmp_path):
+    (tmp_path / "short.npz").write_bytes(saved.read_bytes()[:-100])
+    with pytest.raises(FileError, match="truncated"):
+        load_model(tmp_path / "short.npz")
+
+
+PAGE = (Path(__file__).parents[2] / "docs" / "command_line.md").read_text(encoding="utf-8")
+
+
+def test_the_commands_of_the_page_run(tmp_path, monkeypatch, capsys):
+    X, y = data_of("two classes")
+    for name, rows in (("tumours.csv", slice(0, 60)), ("new_tumours.csv", slice(60, 90))):
+        numbered = np.column_stack([np.arange(len(y))[rows], X[rows]])
+        save_table(tmp_path / name, numbered, y[rows], "diagnosis")
+        path = tmp_path / name
+        path.write_text(path.read_text(encoding="utf-8").replace("x0", "id", 1), encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    commands = [line.split("|")[0].split() for line in PAGE.splitlines() if line.startswith("    kernelopt ")]
+    assert [words[1] for words in commands] == ["fit", "predict", "report", "list"]
+    for words in commands:
+        assert cli.main(words[1:]) == 0, words
+    assert "proved again" in capsys.readouterr().out
+    assert len((tmp_path / "predicted.csv").read_text(encoding="utf-8").splitlines()) == 31
+
+
+def test_the_page_names_every_command_and_every_exit_status():
+    names = [command.__name__.rpartition(".")[2] for command in cli.COMMANDS]
+    for name in names:
+        assert f"| `kernelopt {'list' if name == 'listing' else name}" in PAGE
+    for status in (0, cli.REFUSED, 2, cli.DEFECT, cli.INTERRUPTED):
+        assert f"\n| {status} | " in PAGE and f"\n{status} " in cli.__doc__
