@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from inspect import Parameter, signature
 from typing import Any
 
 from kernelopt.catalog import Entry, catalogue
 from kernelopt.cli.features import Task
 from kernelopt.estimators import FormulationClassifier, MKLClassifier, MKLRegressor
-from kernelopt.losses import hinge, logistic, squared_hinge
+from kernelopt.losses import Loss, hinge, logistic, squared_hinge
 from kernelopt.validation.options import nearest_name
 
 MKL = "lp_norm.primal"  # the problem of MKLClassifier and MKLRegressor
-LOSSES = {"hinge": hinge, "squared_hinge": squared_hinge, "logistic": logistic}  # of classes
+TAKES = ("labels", "targets", "triplets")  # what can be made of the classes of a table
+LOSSES: dict[str, Callable[[float], Loss]] = {  # of classes
+    "hinge": hinge,
+    "squared_hinge": squared_hinge,
+    "logistic": logistic,
+}
 TARGET_LOSSES = ("epsilon_insensitive", "squared")
 MKL_PARAMETERS = ("p", "C", "loss", "epsilon", "multiclass", "class_weight")
 SHARED = ("kernels", "normalize", "method", "tol", "time_limit")  # parameters of all estimators
@@ -35,6 +40,8 @@ def chosen_estimator(options: argparse.Namespace, task: Task) -> Any:
     entry = checked_entry(options, task)
     shared = {name: value for name, value in given.items() if name in SHARED}
     own = {name: value for name, value in given.items() if name in MKL_PARAMETERS}
+    if entry.takes == "triplets" and "C" in own:
+        shared["C"] = own.pop("C")  # of the machine that is trained on the learned kernel
     return FormulationClassifier(entry.name, options=builder_options(options, entry, own), **shared)
 
 
@@ -47,6 +54,11 @@ def checked_entry(options: argparse.Namespace, task: Task) -> Entry:
         options.parser.error(f"--formulation must be one of {', '.join(found)}, got {name!r}.{meant}")
     if task == "regression":
         options.parser.error(f"--formulation must be {MKL} for regression, got {name}")
+    if found[name].takes not in TAKES:
+        options.parser.error(
+            f"--formulation must take {', '.join(TAKES)}, got {name}, which takes {found[name].takes}. Solve "
+            "it in Python"
+        )
     return found[name]
 
 
@@ -55,9 +67,7 @@ def builder_options(options: argparse.Namespace, entry: Entry, own: Mapping[str,
 
     A formulation that takes a loss gets it from --loss and --C.
     """
-    known = {
-        p.name: p for p in signature(entry.build).parameters.values() if p.kind is Parameter.KEYWORD_ONLY
-    }
+    known = dict(list(signature(entry.build).parameters.items())[2:])  # after the kernels and the data
     wrong = [text for text in options.option if not text.partition("=")[1]]
     if wrong:
         options.parser.error(f"--option must be NAME=VALUE, got {wrong[0]!r}")

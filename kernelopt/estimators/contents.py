@@ -30,6 +30,7 @@ ELSEWHERE = {  # attributes that follow from the solutions and from the kernels
     "kernels_",
     "kernel_names_",
     "_trained",
+    "formulation_",  # the problem with all its data, which stays behind
 }
 
 
@@ -137,7 +138,8 @@ def check_machines(estimator: Any, trained: Kernels) -> None:
     for name, ndim in (("dual_coef_", 2), ("intercept_", 1), ("weights_", (1, 2))):
         as_float_array(getattr(estimator, name), name, ndim=ndim)
     k = estimator.intercept_.size
-    fits = estimator.dual_coef_.shape == (k, s) and estimator.weights_.shape in ((m,), (k, m))
+    machines = {(k, s), (m, s)} if k == 1 else {(k, s)}  # a sum of functions has a row for each kernel
+    fits = estimator.dual_coef_.shape in machines and estimator.weights_.shape in ((m,), (k, m))
     if not fits or estimator.support_.shape != (s,):
         raise ValueError(f"machines of {k} classes, {m} kernels and {s} points expected")
 
