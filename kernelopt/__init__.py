@@ -91,6 +91,7 @@ from kernelopt.methods import (
     screen,
     solve,
 )
+from kernelopt.methods.saved import SavedSolution
 from kernelopt.numerics import rounding
 from kernelopt.numerics.norms import conjugate_exponent, lp_length
 from kernelopt.solution_path import Path, path
@@ -165,6 +166,7 @@ __all__ = [
     "Repair",
     "Repaired",
     "Risk",
+    "SavedSolution",
     "ShapeError",
     "Shown",
     "Solution",

@@ -112,7 +112,7 @@ class LinearFunctionalMKLRegressor(RegressorMixin, LinearFunctionalMKL):
     >>> X = [[0.0], [1.0], [2.0], [3.0]]
     >>> model = LinearFunctionalMKLRegressor(["linear()", "gaussian(1.0)"]).fit(X, [0.0, 2.0, 4.0, 6.0])
     >>> model.predict([[1.5]]).round(2).tolist()
-    [3.06]
+    [3.0]
     """
 
     def fit(self, X: Any, y: Any) -> LinearFunctionalMKLRegressor:

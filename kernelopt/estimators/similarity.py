@@ -34,7 +34,7 @@ class SimilarityClassifier(ClassifierMixin, KernelEstimator):
     ----------
     C : float > 0, default 1.0
         Weight of the loss of each sample.
-    rho : float > 0, default 0.1
+    rho : float > 0, default 10.0
         Price of the distance from S.
     trace : float > 0, optional
         tau, by default the trace of the positive semidefinite matrix nearest to S.
@@ -82,7 +82,7 @@ class SimilarityClassifier(ClassifierMixin, KernelEstimator):
         self,
         *,
         C: float = 1.0,
-        rho: float = 0.1,
+        rho: float = 10.0,
         trace: float | None = None,
         fidelity: Any = "squared_frobenius",
         method: Any = "auto",

@@ -11,26 +11,29 @@ from kernelopt.errors import LabelError
 from kernelopt.estimators.catalogued import built
 from kernelopt.estimators.labels import classes_of
 from kernelopt.estimators.transformer import KernelTransformer
+from kernelopt.grams import Grams, join
 from kernelopt.validation import whole
 
 
 class TripletKernel(KernelTransformer):
     r"""Transformer to a kernel that is learned from comparisons "i is more similar to j than to k".
 
-    It is the linear programme `kernel_design` of `formulations.triplet_lp`, with a kernel that is diagonally
-    dominant on the training samples. Weights may be negative: at new samples the kernel is the same
-    combination, and it need not be positive semidefinite there.
+    It is the programme `kernel_design` of `formulations.triplet_lp`, with a kernel that is positive
+    semidefinite or diagonally dominant on the training samples. Weights may be negative: at new samples the
+    kernel is the same combination, and it need not be positive semidefinite there.
 
     Parameters
     ----------
     kernels : None, kernel, list of kernels, or dict from name to kernel, default None
-        As for `MKLClassifier`.
+        As for `MKLClassifier`. With the cone "dominant" the identity matrix is one more kernel of the
+        problem: wide kernels alone are far from dominant.
     gamma1 : float > 0, default 0.01
         Price of the sum of the weights' absolute values.
     gamma2 : float >= 0, default 0.001
         Price of the trace.
-    cone : "dominant", "psd" or "nonnegative", default "dominant"
-        The set in which the kernel is, as for `formulations.triplet_lp.kernel_design`.
+    cone : "psd", "dominant" or "nonnegative", default "psd"
+        The training matrix is positive semidefinite, diagonally dominant (a linear programme, for many
+        samples), or a combination with weights that are not negative.
     n_triplets : int > 0, default 300
         Comparisons that are drawn from the labels where `fit` is given none.
     normalize : "multiplicative", "spherical", "trace" or "none", default "multiplicative"
@@ -44,6 +47,8 @@ class TripletKernel(KernelTransformer):
     ----------
     weights_ : array of shape (m,)
         Of any sign.
+    ridge_ : float
+        The weight of the identity matrix: part of the learned training matrix, and not of `transform`.
     triplets_ : array of shape (T, 3)
         The comparisons that were used.
     kernel_names_, kernels_, certificate_, dual_gap_, n_iter_, history_, solution_, n_features_in_
@@ -58,7 +63,7 @@ class TripletKernel(KernelTransformer):
     >>> import numpy as np
     >>> from kernelopt.estimators import TripletKernel
     >>> X = np.array([[0.0, 0.3], [0.1, 0.9], [1.0, 0.2], [1.1, 0.8]])
-    >>> learned = TripletKernel(["gaussian(0.5)", "identity()"]).fit(X, triplets=[[0, 1, 2], [3, 2, 1]])
+    >>> learned = TripletKernel(["gaussian(0.5)"]).fit(X, triplets=[[0, 1, 2], [3, 2, 1]])
     >>> K = learned.transform(X)
     >>> bool(K[0, 1] > K[0, 2] and K[3, 2] > K[3, 1])
     True
@@ -70,7 +75,7 @@ class TripletKernel(KernelTransformer):
         *,
         gamma1: float = 0.01,
         gamma2: float = 0.001,
-        cone: str = "dominant",
+        cone: str = "psd",
         n_triplets: int = 300,
         normalize: str = "multiplicative",
         method: Any = "auto",
@@ -123,14 +128,20 @@ class TripletKernel(KernelTransformer):
             count = whole(self.n_triplets, "n_triplets")
             triplets = sample_triplets(numbers, count, random_state=self.random_state)
         self.triplets_ = np.asarray(triplets)
+        grams = self.fit_kernels(samples)
+        m, ridge = len(grams), self.cone == "dominant"
+        if ridge:
+            grams = join([(1.0, grams), (1.0, Grams.identity(len(samples)))])
         formulation = built(
             "triplet_lp.kernel_design",
-            self.fit_kernels(samples),
+            grams,
             triplets,
             gamma1=self.gamma1,
             gamma2=self.gamma2,
             cone=self.cone,
         )
         solution = formulation.solve(self.method, tol=self.tol, time_limit=self.time_limit)
-        self.keep_kernel(solution, np.asarray(solution.weights), len(samples))
+        weights = np.asarray(solution.weights)
+        self.keep_kernel(solution, weights[:m], len(samples))
+        self.ridge_ = float(weights[m]) if ridge else 0.0
         return self

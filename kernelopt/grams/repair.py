@@ -196,23 +196,23 @@ def repair(grams: Grams | ArrayLike, how: Repair) -> Repaired:
     maps: list[Array | None] = [None] * len(K)
     without: list[int] = []
     smallest, change = np.zeros(len(K)), np.zeros(len(K))
-    for i, S in enumerate(K):
+    for i in range(len(K)):
+        unit = 2.0 ** (int(np.frexp(np.abs(K[i]).max())[1]) - 1)  # a power of two, so that no digit changes
+        S = K[i] / unit
         lam, V = np.linalg.eigh(S)
-        largest = float(np.abs(lam).max())
-        smallest[i] = lam[0] / (largest or 1.0)
+        smallest[i] = lam[0] / (float(np.abs(lam).max()) or 1.0)
         if lam[0] >= 0:
             continue
         if how == "nearest":
             X = nearest(S, grams.names[i])
-            maps[i] = X @ pseudoinverse(lam, V)
-            if np.abs(maps[i] @ S - X).max() > CONSISTENT * np.abs(X).max():
+            P: Array | None = X @ pseudoinverse(lam, V)
+            if np.abs(P @ S - X).max() > CONSISTENT * np.abs(X).max():
                 without.append(i)
         else:
-            X, maps[i] = spectral(S, lam, V, how)
-        if smallest[i] >= -RANK_TOLERANCE:
-            maps[i] = None
+            X, P = spectral(S, lam, V, how)
+        maps[i] = P if smallest[i] < -RANK_TOLERANCE else None
         change[i] = np.linalg.norm(X - S) / np.linalg.norm(S)
-        K[i] = X
+        K[i] = X * unit
     K.flags.writeable = False
     repaired = Grams.from_array(K, grams.names)
     return Repaired(how, repaired, smallest, change, tuple(maps), tuple(without), single)
@@ -233,8 +233,8 @@ def nearest(S: Array, name: str) -> Array:
     """Return the nearest semidefinite matrix with the diagonal of S, which must not be negative."""
     for j in np.flatnonzero(S.diagonal() < 0)[:1]:
         raise InputError(
-            'grams must have no negative diagonal entries for "nearest", which keeps them, got '
-            f'{S[j, j]:g} at ({j}, {j}) of {name}. Use "clip".'
+            'grams must have no negative diagonal entries for "nearest", which keeps them, got one at '
+            f'({j}, {j}) of {name}. Use "clip".'
         )
     X, gap = nearest_correlation(S, S.diagonal())
     if gap > LARGEST_GAP:

@@ -14,13 +14,14 @@ import numpy as np
 from kernelopt.errors import InputError, MethodError
 from kernelopt.grams.caching import read_only
 from kernelopt.grams.centered import CenteredStorage
-from kernelopt.grams.evaluated import KernelStorage
+from kernelopt.grams.evaluated import KernelStorage, is_numeric
 from kernelopt.grams.joined import JoinedStorage
 from kernelopt.grams.normalized import KnownConstants, ScaledStorage, SphericalStorage
 from kernelopt.grams.storage import ChosenStorage, Storage
 from kernelopt.grams.stored import IdentityStorage
 from kernelopt.kernels import Kernel, kernel_text, parse_kernel
-from kernelopt.validation import Array, Index, as_float_array, as_indices
+from kernelopt.kernels.base import Domain
+from kernelopt.validation import Array, Index, as_float_array, as_indices, shown
 
 Description = dict[str, Any]  # of one storage: its form is the first key
 
@@ -74,7 +75,7 @@ class StackWriter:
         Raises
         ------
         MethodError
-            If a kernel function cannot be written as text, or its points are no rows of numbers.
+            If a kernel function cannot be written as text, or its points are neither numbers nor strings.
         """
         match storage:
             case IdentityStorage():
@@ -112,7 +113,7 @@ class StackWriter:
         """The arrays that the descriptions so far refer to."""
         found: dict[str, Any] = {}
         for k, (X, needed) in enumerate(self._points):
-            found |= {f"points.{k}": X[needed], f"points.{k}.rows": np.flatnonzero(needed)}
+            found |= {f"points.{k}": as_stored(X[needed]), f"points.{k}.rows": np.flatnonzero(needed)}
         for k, (means, indices) in enumerate(self._means):
             found |= {f"means.{k}": means, f"means.{k}.rows": indices}
         return found
@@ -136,14 +137,40 @@ def texts(storage: KernelStorage) -> list[str]:
     if not isinstance(storage.X, np.ndarray) or not all(isinstance(k, Kernel) for k in storage.kernels):
         kinds = ", ".join(sorted({type(k).__name__ for k in storage.kernels}))
         raise MethodError(
-            "a stack that is saved must be of kernels of kernelopt.kernels on rows of numbers, got kernels "
-            f"of class {kinds}. Evaluate them: solve with Grams.from_array(numpy.asarray(grams)), and pass "
-            "the saved model the kernels between new points and the N as an array."
+            "a stack that is saved must be of kernels of kernelopt.kernels on numbers or strings, got "
+            f"kernels of class {kinds}. Evaluate them: solve with Grams.from_array(numpy.asarray(grams)), "
+            "and pass the saved model the kernels between new points and the N as an array."
         )
     try:
         return [kernel_text(kernel) for kernel in storage.kernels if isinstance(kernel, Kernel)]
     except InputError as error:
         raise MethodError(str(error)) from error
+
+
+def as_stored(points: Any) -> Any:
+    """Return points as a file can hold them: strings as an array of text.
+
+    Raises
+    ------
+    MethodError
+        If numpy cuts a string off, as it does with null characters at the end.
+    """
+    if is_numeric(points):
+        return points
+    text = points.astype(str)
+    for i in np.flatnonzero(text != points)[:1]:
+        raise MethodError(
+            f"strings that are saved must not end with a null character, got {shown(points[i])}. Strip it."
+        )
+    return text
+
+
+def domain_of(described: Description) -> Domain | None:
+    """Return the function that checks the points of a description; None if it has no kernel functions."""
+    if "kernels" in described:
+        return parse_kernel(described["kernels"][0]).domain
+    parts = described.get("joined", [described["base"]] if "base" in described else [])
+    return next((found for part in parts if (found := domain_of(part)) is not None), None)
 
 
 class StackReader:
@@ -153,7 +180,7 @@ class StackReader:
     ----------
     arrays : dict of arrays
         Those of `StackWriter.arrays`.
-    X : array of shape (N, d), optional
+    X : array of shape (N, d) or of N strings, optional
         All points, in place of those in `arrays`; the ones that a mean was taken over are still from there.
     given : sequence of Storage, optional
         The stacks that were given as arrays.

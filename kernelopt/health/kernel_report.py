@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from kernelopt.figures import new_axes
+from kernelopt.figures import labels_step, new_axes, shortened_name
 from kernelopt.grams import Grams
 from kernelopt.grams.given import as_squares
 from kernelopt.health.measures import NUMBERS, Stack, as_target, centred_alignments, estimated, measured
@@ -20,7 +20,9 @@ DUPLICATE = 0.999  # alignment from which two kernels count as near-duplicates
 DIAGONAL = 0.9  # effective rank, as a share of N, from which a kernel is almost a multiple of I
 MAX_NUMBERED = 16  # kernels: with more of them no number fits into a cell of the figure
 DARK = 0.6  # share of the scale of colours above which a cell is dark, and its number white
-LONGEST_NAME = 36  # characters of a name in the table, and in the figure
+LONGEST_NAME = 36  # characters of a name in the table
+FONT = 8
+DIGIT = 0.65  # width of a digit over the size of its font, about
 HEADER = ("asymmetry", "min λ / max |λ|", "effective rank", "scale", "trace")
 ESTIMATED = "The smallest eigenvalues are estimates from above, by the method of Lanczos."
 
@@ -112,7 +114,7 @@ class KernelReport:
         matplotlib axes
         """
         ax, cells, m = new_axes(ax), self.alignments, len(self.names)
-        labels = [short(f"{i}  {name}") for i, name in enumerate(self.names)]
+        labels = [f"{i}  {shortened_name(name)}" for i, name in enumerate(self.names)]
         if self.alignment is not None:
             cells = np.block([[cells, self.alignment[:, None]], [self.alignment, np.ones((1, 1))]])
             labels.append("target y")
@@ -121,14 +123,12 @@ class KernelReport:
         low = -1.0 if (cells < 0).any() else 0.0
         picture = ax.imshow(np.ma.masked_invalid(cells), cmap="Blues", vmin=low, vmax=1.0, aspect="auto")
         ax.set_facecolor("0.85")  # cells without a number
-        if m > MAX_NUMBERED:
-            step = -(-m // MAX_NUMBERED)
-            at = [*range(0, m, step), *range(m, len(labels))]
-            ax.set_xticks(at, [str(i) if i < m else "y" for i in at], fontsize=8)
-            ax.set_yticks(at, [str(i) if i < m else labels[i] for i in at], fontsize=8)
-        else:
-            ax.set_xticks(range(len(labels)), [*map(str, range(m)), *["y"] * (len(labels) - m)], fontsize=8)
-            ax.set_yticks(range(len(labels)), labels, fontsize=8)
+        wide = FONT * DIGIT * (len(str(m)) + 1)  # of a number and a space
+        across = [*range(0, m, labels_step(ax, m, wide)), *range(m, len(labels))]
+        down = [*range(0, m, labels_step(ax, m, FONT, horizontal=False)), *range(m, len(labels))]
+        ax.set_xticks(across, [str(i) if i < m else "y" for i in across], fontsize=FONT)
+        ax.set_yticks(down, [labels[i] for i in down], fontsize=FONT)
+        if m <= MAX_NUMBERED:
             for (i, j), value in np.ndenumerate(cells):
                 ink = "white" if (value - low) / (1 - low) > DARK else "black"
                 ax.text(j, i, written(value, ".2f"), ha="center", va="center", fontsize=7, color=ink)
@@ -146,10 +146,10 @@ class KernelReport:
         if self.alignment is not None:
             columns.append([written(value, ".3f") for value in self.alignment])
             header = (*header, "alignment")
-        rows = [
-            [str(i), short(name), "; ".join(self.findings(i)), *(column[i] for column in columns)]
-            for i, name in enumerate(self.names)
-        ]
+        names = [shortened_name(name, LONGEST_NAME) for name in self.names]
+        findings = ["; ".join(self.findings(i)) for i in range(len(names))]
+        numbers = [str(i) for i in range(len(names))]
+        rows = [list(row) for row in zip(numbers, names, findings, *columns, strict=True)]
         return header, rows
 
     def _repr_html_(self) -> str:
@@ -241,8 +241,3 @@ def kernel_report(grams: Grams | ArrayLike, y: ArrayLike | None = None) -> Kerne
 def written(value: float, form: str) -> str:
     """Return a number as text, and a dash where there is none."""
     return format(value, form) if np.isfinite(value) else "–"
-
-
-def short(name: str) -> str:
-    """Return a name that fits into a column."""
-    return name if len(name) <= LONGEST_NAME else name[: LONGEST_NAME - 4] + " ..."

@@ -12,7 +12,7 @@ from kernelopt.grams import Grams
 from kernelopt.grams.caching import chunks
 from kernelopt.numerics.factors import RANK_TOLERANCE
 from kernelopt.numerics.lanczos import extreme_eigenvalues
-from kernelopt.validation import Array, Floats, as_classes, as_float_array, plain
+from kernelopt.validation import Array, Floats, as_classes, as_float_array, is_real, plain
 
 Stack: TypeAlias = Grams | Floats
 
@@ -111,7 +111,9 @@ def symmetric_rows(given: Stack, part: slice) -> Array:
 
 def as_target(y: ArrayLike, N: int) -> Array:
     """Return the target as centred columns, shape (n, q)."""
-    if plain(y, "y").dtype.kind in "OUSb":
+    given = plain(y, "y")
+    words = given.dtype.kind == "O" and not all(is_real(entry) for entry in given.ravel())
+    if words or given.dtype.kind in "USb":
         classes, codes = np.unique(as_classes(y), return_inverse=True)
         Y = np.eye(classes.size)[codes]
     else:

@@ -64,6 +64,16 @@ def test_repairs_are_semidefinite_consistent_and_idempotent(n, seed, scale):
         )
 
 
+@every("how", HOWS)
+def test_units_do_not_matter(how):
+    one = ko.repair(similarity(6, 4), how)
+    for factor in (2.0**-700, 2.0**700):
+        scaled = ko.repair(similarity(6, 4, factor), how)
+        np.testing.assert_array_equal(scaled.gram, factor * one.gram)
+        np.testing.assert_array_equal(scaled.transform(np.eye(6)), one.transform(np.eye(6)))
+        assert scaled.change == one.change
+
+
 def test_each_repair_is_what_it_is_called():
     S = similarity(9, 3)
     lam = np.linalg.eigvalsh(S)
@@ -149,7 +159,7 @@ def test_wrong_arguments_are_refused():
     with pytest.raises(NotSymmetricError, match="grams"):
         ko.repair(S + np.triu(np.ones((4, 4)), 1), "clip")
     with pytest.raises(
-        InputError, match=r'negative diagonal entries for "nearest".*got -1 at \(2, 2\) of K\[0\]'
+        InputError, match=r'negative diagonal entries for "nearest".*got one at \(2, 2\) of K\[0\]'
     ):
         ko.repair(np.diag([1.0, 1, -1]), "nearest")
     repaired = ko.repair(np.stack([S, S]), "clip")

@@ -148,7 +148,7 @@ def test_the_table_is_text_and_html():
     report = ko.kernel_report(ko.Grams.from_array(np.array(GRAMS), ["lin", "<b>", "c" * 60, "poly"]), Y)
     lines = str(report).splitlines()
     assert lines[0].split("  ")[-1].strip() == "alignment" and len(lines) == 5
-    assert "duplicate of 1" in lines[3] and " ..." in lines[3]
+    assert "duplicate of 1" in lines[3] and "…" in lines[3]
     html = report._repr_html_()
     assert html.startswith("<table>") and "&lt;b&gt;" in html and "<b>" not in html
     assert repr(report) == "<KernelReport: 4 kernels on 12 points, 1 with findings>"
@@ -168,4 +168,4 @@ def test_the_figure_shows_the_alignments():
         assert ax.get_yticklabels()[1].get_text() == f"1  {report.names[1]}"
     many = ko.kernel_report(np.stack([np.eye(3) + i for i in range(40)]))
     ax = many.plot(ax=figure.Figure().subplots())
-    assert not ax.texts and len(ax.get_xticks()) < 20
+    assert not ax.texts and len(ax.get_yticks()) <= 40

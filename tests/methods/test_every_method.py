@@ -79,6 +79,9 @@ SECONDS_EACH = {  # many steps: the same two methods are quicker with restricted
     ("lanckriet.soft_margin_squared", "mirror-descent"),
     ("lanckriet.qcqp", "mirror-descent"),
     ("lanckriet.block_norm", "mirror-descent"),
+    ("lanckriet.margin", "mirror-descent"),
+    ("lanckriet.rank_one", "mirror-descent"),
+    ("similarity.kernel_per_similarity", "cutting-plane"),
 }
 pairs = pytest.mark.parametrize(
     ("name", "method"),

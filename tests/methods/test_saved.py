@@ -14,7 +14,7 @@ import pytest
 
 import kernelopt as ko
 from kernelopt.files import reading, write_file
-from kernelopt.grams.written import leaves
+from kernelopt.grams.written import as_stored, leaves
 from kernelopt.methods.saved import contents, from_contents
 from tests.every import every
 
@@ -53,6 +53,21 @@ def path(tmp_path):
 
 def cross(grams):
     return (BASE if grams is FORMS["array"] else grams).cross(Z)
+
+
+def test_a_machine_of_strings_is_saved_with_its_strings(path):
+    words = ["".join(word) for word in rng.choice(list("ABé\U0001f600"), (24, 6))]
+    grams = ko.Grams.from_kernels([ko.spectrum(2), ko.weighted_degree(3, 1)], words).normalize("spherical")
+    solution = ko.solve(ball(grams, ko.hinge(C=2.0)))
+    model = ko.load(solution.save(path))
+    new = [*words[:3], "BAABAé"]
+    expected = solution.decision_function(grams.cross(new))
+    assert model.decision_function(new) == pytest.approx(expected, abs=1e-12)
+    assert model.certify(words, Y).upper == pytest.approx(solution.upper, rel=1e-6)
+    with pytest.raises(ko.InputError, match="X must be the data"):
+        model.certify(words[::-1], Y)
+    with pytest.raises(ko.MethodError, match="must not end with a null character"):
+        as_stored(np.array(["GAT", "GA\0"], dtype=object))
 
 
 def test_a_saved_solution_predicts_and_proves_as_before(path):

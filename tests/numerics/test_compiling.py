@@ -40,8 +40,8 @@ import kernelopt as ko
 from kernelopt.methods import driver
 from kernelopt.numerics.compiling import numba_clock
 
-driver.SMALLEST_FIRST_BUDGET, driver.FIRST_OVERRUN = 4.0, 0.0
-solution = ko.catalogue()["similarity.single_kernel"].example(np.random.default_rng(0)).solve()
+driver.SMALLEST_FIRST_BUDGET, driver.FIRST_OVERRUN = 1.0, 0.0
+solution = ko.catalogue()["lp_norm.primal"].example(np.random.default_rng(0)).solve()
 json.dump({"method": solution.method, "gap": solution.gap, "seconds": numba_clock.seconds}, sys.stdout)
 """
 
@@ -69,5 +69,5 @@ def test_a_cold_compilation_is_measured_and_not_taken_from_the_budget(tmp_path):
 @pytest.mark.slow
 def test_auto_keeps_to_the_method_that_it_must_compile_first(tmp_path):
     found = in_a_new_process(AUTO, tmp_path)
-    assert found["seconds"] > 4.0, "nothing was compiled"
-    assert found["method"] == "first-order-dual" and found["gap"] <= 1e-5
+    assert found["seconds"] > 1.0, "nothing was compiled"  # longer than the budget
+    assert found["method"] == "interleaved" and found["gap"] <= 1e-5

@@ -119,8 +119,8 @@ OTHERS = [name for name in CASES if name not in (*FEW, *PATHOLOGICAL)]
 @pytest.mark.slow
 @pytest.mark.parametrize(("k", "name"), list(enumerate(OTHERS)), ids=OTHERS)
 def test_nothing_wrong_is_certified_on_any_problem(k, name):
-    """Every third lie to every problem. Some lies are none everywhere: a problem may be free of scale."""
-    for lie in list(LIES)[k % 3 :: 3]:
+    """A sixth of the lies to each problem, by turns. Some are none: a problem may be free of scale."""
+    for lie in list(LIES)[k % 6 :: 6]:
         judged(name, lie)
 
 

@@ -161,7 +161,7 @@ entry(
     ko.kernel_report,
     lambda r: r.alignments,
     grams=array(KS, "NaN entry, infinite entry"),
-    y=vector(Y, f"{DEFAULT}, {CLASSES}, list of text, list of objects"),
+    y=vector(Y, f"{DEFAULT}, list of text, as text, as bytes, as objects of text"),
 )
 for how in ("clip", "nearest"):
     entry(

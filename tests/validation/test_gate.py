@@ -51,6 +51,11 @@ from tests.validation.public_calls import (
     transduced,
 )
 
+# These solve a problem at each call: an argument meets one of the forms, whose turn it is.
+SOLVING = (
+    *("solve", "path", "price", "derive", "plot_duality", "lp_norm.path", "lp_norm.continuous_width"),
+    *("triplet_lp.regularization_path", "similarity.restricted_spectral", "similarity.kernel_per_similarity"),
+)
 FORMULATIONS = ("lanckriet.", "lp_norm.", "similarity.", "triplet_lp.", "functional_strategy")
 
 
@@ -106,11 +111,12 @@ def check_forms(call, argument, expected):
     """A value in another form, such as a list for an array, has the same answer or is refused."""
     made, arg = CALLS[call], CALLS[call].arguments[argument]
     forms = TAKEN[arg.kind]
-    for name in (
-        FEW_FORMS.intersection(forms)
-        if call.startswith((*FORMULATIONS, "certify")) and arg.kind in ("array", "vector")
-        else forms
-    ):
+    names = list(forms)
+    if call.startswith((*FORMULATIONS, "certify")) and arg.kind in ("array", "vector"):
+        names = sorted(FEW_FORMS.intersection(forms))
+    if call.startswith(SOLVING):
+        names = names[len(argument) % max(len(names), 1) :][:1]
+    for name in names:
         make = forms[name]
         if name in arg.refuses.split(", "):
             assert outcome(made, argument, make(arg.value)) == "refused", (argument, name)

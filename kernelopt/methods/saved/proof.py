@@ -15,7 +15,8 @@ from kernelopt.certificates.certify import certificate_at
 from kernelopt.errors import InputError
 from kernelopt.files import reading
 from kernelopt.grams import Grams, Storage, as_grams
-from kernelopt.grams.written import Description, StackReader
+from kernelopt.grams.evaluated import is_numeric
+from kernelopt.grams.written import Description, StackReader, domain_of
 from kernelopt.kernels import as_points
 from kernelopt.language import combine, lp_ball, risk
 from kernelopt.losses import Loss
@@ -120,8 +121,10 @@ class Proof:
     def reader(self, X: Any) -> tuple[StackReader, int]:
         """Return the reader of the kernels at the training data, after a check, and the number of points."""
         if self.of_points:
-            points = as_points(X, "X")
-            check_same(values_checksum(points), self.checksum, "X", f"points of shape {points.shape}")
+            with reading("the saved problem"):
+                domain = domain_of(self.risks[0].stack) or as_points
+            points = domain(X, "X", None)
+            check_same(points_checksum(points), self.checksum, "X", f"points of shape {points.shape}")
             return StackReader(self.arrays, X=points), len(points)
         grams = as_grams(X, "X")
         check_same(stack_checksum(grams.storage), self.checksum, "X", f"a stack of shape {grams.shape}")
@@ -168,6 +171,13 @@ def values_checksum(values: Array) -> str:
     """Return a checksum of an array of doubles."""
     array = np.ascontiguousarray(values, dtype="<f8")
     return hashlib.sha256(repr(array.shape).encode() + array.tobytes()).hexdigest()
+
+
+def points_checksum(points: Any) -> str:
+    """Return a checksum of points: rows of numbers, or strings."""
+    if is_numeric(points):
+        return values_checksum(points)
+    return hashlib.sha256(repr(points.tolist()).encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def stack_checksum(storage: Storage) -> str:

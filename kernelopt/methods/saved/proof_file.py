@@ -26,7 +26,7 @@ from kernelopt.losses import (
     squared,
     squared_hinge,
 )
-from kernelopt.methods.saved.proof import Proof, SavedRisk, stack_checksum, values_checksum
+from kernelopt.methods.saved.proof import Proof, SavedRisk, points_checksum, stack_checksum, values_checksum
 from kernelopt.structure.affine import Affine
 from kernelopt.structure.ball import read_kernels, read_weight_set
 from kernelopt.structure.structure import RiskTerm, Structure
@@ -94,7 +94,7 @@ def written(
     of_points = isinstance(data, np.ndarray)
     header |= {"of_points": of_points, "checksum": "", "risks": risks}
     if checked:
-        header["checksum"] = values_checksum(data) if of_points else stack_checksum(stacks.given[0])
+        header["checksum"] = points_checksum(data) if of_points else stack_checksum(stacks.given[0])
     return header, arrays
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import itertools
+from functools import cache
+from math import isqrt
 
 import cvxpy as cp
 import numpy as np
@@ -34,8 +36,17 @@ from tests.problems import positive_definite, solved
 
 
 def fixed(K, y, **criterion):
-    """The solution at one kernel: omega, not learning anything."""
-    return learned(lanckriet.margin(K[None], y, **criterion, trace=float(np.trace(K))))
+    """The solution at one kernel: omega, not learning anything. Several tests read it."""
+    return at_one_kernel(
+        np.ascontiguousarray(K).tobytes(), y.tobytes(), *{"C": np.inf, "tau": 0.0, **criterion}.values()
+    )
+
+
+@cache
+def at_one_kernel(K, y, C, tau):
+    K, y = np.frombuffer(K), np.frombuffer(y)
+    K = K.reshape(isqrt(K.size), -1)
+    return learned(lanckriet.margin(K[None], y, C=C, tau=tau, trace=float(np.trace(K))))
 
 
 @criteria

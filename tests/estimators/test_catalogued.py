@@ -1,0 +1,191 @@
+"""The estimators on formulations of the catalogue, against the formulations themselves and scikit-learn."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_iris
+from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.multiclass import OneVsRestClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.svm import SVC
+
+import kernelopt as ko
+from formulations import lanckriet, linear_functional, similarity, triplet_lp
+from kernelopt.estimators import (
+    FormulationClassifier,
+    KernelAlignment,
+    KernelStack,
+    LinearFunctionalMKLClassifier,
+    LinearFunctionalMKLRegressor,
+    SimilarityClassifier,
+    TransductiveKernelClassifier,
+    TripletKernel,
+)
+from kernelopt.grams import join
+from tests.every import every
+
+KERNELS = ["gaussian(0.5)", "gaussian(2.0)", "linear()"]
+X, SPECIES = load_iris(return_X_y=True)
+X, SPECIES = X[::3], SPECIES[::3]  # 50 flowers of three species
+TWO = SPECIES > 0
+FLOWERS, NAMES = X[TWO], np.array(["versicolor", "virginica"])[SPECIES[TWO] - 1]  # two that overlap
+SIGNS = np.where(NAMES == "virginica", 1.0, -1.0)
+
+
+def scaled(points):
+    """The kernels on points as the estimators normalise them."""
+    return ko.Grams.from_kernels([ko.parse_kernel(text) for text in KERNELS], points).normalize(
+        "multiplicative"
+    )
+
+
+@pytest.mark.parametrize("labels", [SPECIES, SPECIES == 1], ids=["three classes", "two"])
+def test_alignment_is_the_cosine_of_the_centred_kernel_and_the_target(labels):
+    model = KernelAlignment(KERNELS).fit(X, labels)
+    K = model.transform(X)
+    H = np.eye(len(X)) - 1 / len(X)
+    positives = np.unique(labels) if np.unique(labels).size > 2 else [True]
+    target = sum(np.outer(s, s) for s in (np.where(labels == k, 1.0, -1.0) for k in positives))
+    cosine = np.sum(H @ K @ H * target) / np.linalg.norm(H @ K @ H) / np.linalg.norm(target)
+    assert model.alignment_ == pytest.approx(cosine, rel=1e-4)
+    assert model.weights_.sum() == pytest.approx(1.0)
+    for other in np.eye(3):
+        G = H @ scaled(X).combine(other) @ H
+        assert np.sum(G * target) / np.linalg.norm(G) / np.linalg.norm(target) <= cosine * (1 + 1e-5)
+    np.testing.assert_allclose(K, scaled(X).combine(model.weights_), atol=1e-12)
+
+
+def test_alignment_goes_before_a_machine_on_precomputed_kernels():
+    pipeline = make_pipeline(KernelAlignment(KERNELS), SVC(kernel="precomputed"))
+    assert cross_val_score(pipeline, X, SPECIES, cv=3).mean() > 0.9
+    names = KernelAlignment(KERNELS).fit(X, SPECIES).get_feature_names_out()
+    assert names[0] == "kernelalignment0" and len(names) == len(X)
+
+
+def test_transduction_is_that_of_the_formulation():
+    labelled, rest = np.arange(0, 33, 2), np.arange(1, 33, 2)
+    model = TransductiveKernelClassifier(KERNELS, C=2.0)
+    model.fit(FLOWERS[labelled], NAMES[labelled], X_unlabeled=FLOWERS[rest])
+    order = np.r_[labelled, rest]
+    direct = lanckriet.soft_margin(scaled(FLOWERS[order]), SIGNS[labelled], C=2.0).solve()
+    np.testing.assert_allclose(model.values_, direct.decision_function(), atol=1e-3)
+    np.testing.assert_array_equal(model.transduction_, model.predict(FLOWERS[rest]))
+    np.testing.assert_allclose(model.decision_function(FLOWERS[rest]), model.values_[17:], atol=1e-6)
+    stack = KernelStack(ko.Grams.from_kernels([ko.parse_kernel(text) for text in KERNELS], FLOWERS))
+    precomputed = TransductiveKernelClassifier(C=2.0).fit(stack[labelled], NAMES[labelled], stack[rest])
+    np.testing.assert_allclose(precomputed.values_, model.values_, atol=1e-3)
+
+
+def test_weights_of_any_sign_are_known_on_the_samples_of_fit_alone():
+    model = TransductiveKernelClassifier(KERNELS, weights="free")
+    model.fit(FLOWERS[:30:2], NAMES[:30:2], X_unlabeled=FLOWERS[1:30:2])
+    assert model.transduction_.shape == (15,)
+    model.weights_ = np.array([1.0, -0.1, 0.0])
+    with pytest.raises(ko.InputError, match="X_unlabeled"):
+        model.predict(FLOWERS)
+
+
+def test_a_classifier_of_similarities_is_the_formulation_with_its_extension():
+    noise = np.random.default_rng(0).normal(scale=0.2, size=(len(FLOWERS),) * 2)
+    S = np.asarray(ko.Grams.from_kernels([ko.gaussian(1.0)], FLOWERS))[0] + noise + noise.T
+    train, test = np.arange(0, 33, 2), np.arange(1, 33, 2)
+    own = S[np.ix_(train, train)]
+    model = SimilarityClassifier(C=2.0, fidelity="squared_frobenius").fit(own, NAMES[train])
+    direct = similarity.restricted_spectral(
+        own,
+        SIGNS[train],
+        C=2.0,
+        rho=10.0,
+        fidelity="squared_frobenius",
+        trace=similarity.default_trace(own),
+    ).solve(tol=1e-6)
+    rows = similarity.spectral_extension(direct, own, S[np.ix_(test, train)])
+    expected = rows @ direct.alpha + direct.intercept
+    found = model.decision_function(S[np.ix_(test, train)])
+    np.testing.assert_allclose(found, expected, atol=2e-2 * np.abs(expected).max())
+    assert cross_val_score(SimilarityClassifier(), S, NAMES, cv=3).mean() > 0.8
+    asymmetric = own.copy()
+    asymmetric[0, 1] += 1.0
+    with pytest.raises(ko.NotSymmetricError):
+        SimilarityClassifier().fit(asymmetric, NAMES[train])
+
+
+def test_a_kernel_of_comparisons_is_the_formulation():
+    triplets = ko.sample_triplets(SPECIES, 60, random_state=1)
+    for cone in ("psd", "dominant"):
+        model = TripletKernel(KERNELS, cone=cone).fit(X, triplets=triplets)
+        grams = ko.Grams.from_kernels([*map(ko.parse_kernel, KERNELS)], X).normalize("multiplicative")
+        if cone == "dominant":
+            grams = join([(1.0, grams), (1.0, ko.Grams.identity(len(X)))])
+        direct = triplet_lp.kernel_design(grams, triplets, gamma1=0.01, gamma2=0.001, cone=cone).solve()
+        assert model.solution_.value == pytest.approx(direct.value, rel=1e-4)
+        K = model.transform(X)
+        margins = K[triplets[:, 0], triplets[:, 1]] - K[triplets[:, 0], triplets[:, 2]]
+        assert (margins > 0).mean() >= 0.85
+        K[np.diag_indices(len(X))] += model.ridge_
+        assert np.linalg.eigvalsh(K)[0] >= -1e-6 * K.max()
+    drawn = TripletKernel(KERNELS, n_triplets=60, random_state=1).fit(X, SPECIES)
+    np.testing.assert_array_equal(drawn.triplets_, triplets)
+    with pytest.raises(ko.LabelError, match="triplets="):
+        TripletKernel().fit(X)
+
+
+def test_the_linear_functional_strategy_is_the_formulation():
+    targets = FLOWERS[:, 3]
+    model = LinearFunctionalMKLRegressor(KERNELS).fit(FLOWERS[:, :3], targets)
+    strategy = linear_functional.functional_strategy(
+        scaled(FLOWERS[:, :3]),
+        targets,
+        regularization="gcv",
+        columns="leave-one-out",
+        weights="simplex",
+        intercept="mean",
+    )
+    direct = strategy.solve()
+    np.testing.assert_allclose(model.predict(FLOWERS[:, :3]), direct.decision_function(), atol=1e-4)
+    classifier = LinearFunctionalMKLClassifier(KERNELS)
+    assert cross_val_score(classifier, FLOWERS, NAMES, cv=3).mean() > 0.85
+
+
+OWN = {
+    "a name": ("lanckriet.soft_margin", {"C": 2.0}),
+    "a sum of functions": ("linear_functional.functional_strategy", {"regularization": 0.1}),
+    "a kernel without a machine": (
+        "triplet_lp.kernel_design",
+        {"gamma1": 0.01, "gamma2": 0.001, "cone": "psd"},
+    ),
+    "a function": (lambda grams, y, C: lanckriet.soft_margin(grams, y, C=C), {"C": 2.0}),
+}
+
+
+@every("own", OWN.values(), ids=OWN)
+def test_any_formulation_is_a_classifier(own):
+    formulation, options = own
+    model = FormulationClassifier(formulation, KERNELS, options=options).fit(FLOWERS, NAMES)
+    assert model.score(FLOWERS, NAMES) > 0.85
+    assert model.dual_gap_ <= 1e-4
+    values = model.decision_function(FLOWERS)
+    if model.solution_.alpha.size:
+        np.testing.assert_allclose(values, model.solution_.decision_function(), atol=1e-6)
+
+
+def test_a_formulation_is_tuned_and_used_for_several_classes():
+    search = GridSearchCV(
+        FormulationClassifier("lp_norm.primal", KERNELS), {"options": [{"p": 1.0}, {"p": 2.0}]}, cv=3
+    )
+    assert search.fit(FLOWERS, NAMES).best_score_ > 0.85
+    assert OneVsRestClassifier(FormulationClassifier(kernels=KERNELS)).fit(X, SPECIES).score(X, SPECIES) > 0.9
+
+
+def test_what_is_no_classifier_is_refused():
+    for name, words in (
+        ("lanckriet.soft_margn", "Did you mean lanckriet.soft_margin"),
+        ("similarity.single_kernel", "SimilarityClassifier"),
+        ("lp_norm.one_class", "OneClassMKL"),
+        (lambda grams, y: 3, "int"),
+    ):
+        with pytest.raises(ko.ParameterError, match=words):
+            FormulationClassifier(name, KERNELS).fit(FLOWERS, NAMES)
+    with pytest.raises(ko.LabelError, match="Only binary classification is supported"):
+        FormulationClassifier(kernels=KERNELS).fit(X, SPECIES)

@@ -1,0 +1,203 @@
+"""What `kernels=` may be, its defaults, and its errors."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.spatial.distance import pdist
+from sklearn.metrics.pairwise import laplacian_kernel
+
+import kernelopt as ko
+from kernelopt.errors import InputError, LabelError, NotFiniteError, NotPSDError, ParameterError, ShapeError
+from kernelopt.estimators import KernelStack, MKLClassifier, MKLRegressor, OneClassMKL
+from kernelopt.estimators.dictionary import fit_dictionary
+from tests.every import every
+
+X = np.random.default_rng(0).normal(size=(40, 4)) * [1, 10, 100, 1000] + [0, 5, 0, 7]
+Y = np.where(X[:, 0] + X[:, 1] / 10 > 0.5, "yes", "no")
+NAMES = ["age", "height", "weight", "income"]
+
+
+def test_default_kernels_do_not_depend_on_the_units_of_the_columns():
+    first, second = fit_dictionary(None, X), fit_dictionary(None, 7 * X - 3)
+    Z = first.points(X)
+    assert np.allclose(Z, second.points(7 * X - 3))
+    assert (Z**2).sum(axis=1).mean() == pytest.approx(1)  # the mean square of a standardised point
+    median = np.median(pdist(Z))
+    widths = [k.width for k in first.kernels[:7]]
+    assert widths == pytest.approx([median * 2.0**k for k in range(-3, 4)], rel=1e-2)
+    assert first.kernels[7:] == (ko.polynomial(1), ko.polynomial(2), ko.polynomial(3))
+
+
+def test_median_is_of_a_sample_where_there_are_many_points():
+    large = np.random.default_rng(1).normal(size=(3000, 2))
+    first, again, other = (fit_dictionary(None, large, random_state=s).kernels[3].width for s in (0, 0, 1))
+    assert first == again
+    assert first == pytest.approx(other, rel=0.05)
+    assert first != other
+
+
+def test_constant_columns_are_left_out_of_the_default_kernels():
+    wider = np.c_[X, np.ones(len(X))]
+    assert (fit_dictionary(None, wider).points(wider) == fit_dictionary(None, X).points(X)).all()
+
+
+def test_triples_have_names_and_columns():
+    kernels = [("a", "gaussian(2.0)", "height"), ("b", ko.linear(), [0, "income"]), ("c", None, slice(1, 3))]
+    found = fit_dictionary(kernels, X, NAMES)
+    assert found.names[:3] == ("a", "b", "c: gaussian(0.125 median)")
+    Z = found.points(X)
+    assert np.allclose(found.kernels[0](Z), ko.gaussian(2.0)(X[:, [1]]))
+    assert np.allclose(found.kernels[1](Z), ko.linear()(X[:, [0, 3]]))
+    alone = fit_dictionary(None, X[:, 1:3])
+    assert np.allclose(found.kernels[4](Z), alone.kernels[2](alone.points(X[:, 1:3])))
+    mask = fit_dictionary([("m", "linear()", np.array([True, False, True, False]))], X)
+    assert mask.kernels == (ko.on_columns(ko.linear(), [0, 2]),)
+
+
+@every("kernels, names", [
+    (ko.linear(), ("linear()",)),
+    ("2 * linear()", ("2.0 * linear()",)),
+    (laplacian_kernel, ("laplacian_kernel",)),
+    ({"one": "linear()", "two": laplacian_kernel}, ("one", "two")),
+    ((ko.linear(), "gaussian(1.0)"), ("linear()", "gaussian(width=1.0)")),
+])  # fmt: skip
+def test_names(kernels, names):
+    assert fit_dictionary(kernels, X).names == names
+
+
+def test_functions_are_kernels():
+    model = MKLClassifier(laplacian_kernel).fit(X / X.std(axis=0), Y)
+    same = MKLClassifier(ko.laplacian(4.0)).fit(X / X.std(axis=0), Y)  # its gamma is 1 / columns
+    assert np.allclose(model.decision_function(X), same.decision_function(X), atol=1e-6)
+
+
+@every("kernels, error, said", [
+    ("gausian(1.0)", ParameterError, "gaussian"),
+    ([("a", "linear()", "heigth")], ParameterError, "Did you mean 'height'"),
+    ([("a", "linear()", 4)], ParameterError, "0 to 3"),
+    ([("a", "linear()", [])], ParameterError, "at least one"),
+    ([("a", "linear()", [True, False])], ParameterError, "one entry for each of the 4"),
+    ([("a", "linear()")], ParameterError, r"\(name, kernel, columns\)"),
+    ([], ParameterError, "at least one"),
+    (3, ParameterError, "list of kernels"),
+    ([3], ParameterError, "a text or a function"),
+    ([ko.linear], ParameterError, "gaussian"),
+    (lambda A, B: -(A @ B.T), NotPSDError, "positive semidefinite"),
+    (lambda A, B: A[:, :1] - B[:, 0], InputError, "symmetric"),
+    (lambda A, B: np.ones(3), ShapeError, "dimension"),
+    (lambda A, B: np.ones((2, 2)), ShapeError, "one row for each row"),
+])  # fmt: skip
+def test_wrong_kernels(kernels, error, said):
+    def first_matrix():
+        return ko.Grams.from_kernels(fit_dictionary(kernels, X, NAMES).kernels, X).gram(0)
+
+    with pytest.raises(error, match=said):
+        first_matrix()
+
+
+def test_names_of_columns_need_a_frame():
+    with pytest.raises(ParameterError, match="without names"):
+        MKLClassifier([("a", "linear()", "height")]).fit(X, Y)
+
+
+def test_constant_columns_have_no_width_and_no_variance():
+    constant = np.c_[X[:, 0], np.ones((len(X), 2))]
+    with pytest.raises(ParameterError, match=r"constant columns \[1, 2\].*Leave them out"):
+        MKLClassifier([("rest", None, [1, 2])]).fit(constant, Y)
+    with pytest.raises(InputError, match="constant columns tells no samples apart"):
+        MKLClassifier([("rest", "gaussian(1.0)", [1, 2])]).fit(constant, Y)
+    assert MKLClassifier().fit(constant, Y).score(constant, Y) > 0.6
+
+
+def test_missing_and_infinite_entries_are_counted_and_located():
+    broken = X.copy()
+    broken[3, 1], broken[5, 2], broken[7, 0], broken[8, 0] = np.nan, np.inf, np.nan, np.nan
+    with pytest.raises(
+        NotFiniteError, match=r"3 NaN and 1 inf.*row 3, column 1, row 5, column 2, row 7, col.*\.\.\..*impute"
+    ):
+        MKLClassifier().fit(broken, Y)
+    model = MKLRegressor().fit(X, X[:, 0])
+    with pytest.raises(NotFiniteError, match="row 3, column 1"):
+        model.predict(broken)
+
+
+@every("model", [MKLClassifier(), MKLRegressor(), OneClassMKL()])
+def test_other_columns_are_refused(model):
+    y = X[:, 0] if isinstance(model, MKLRegressor) else Y
+    model.fit(X, y)
+    with pytest.raises(ValueError, match="3 features.*expecting 4"):
+        model.predict(X[:, :3])
+
+
+def test_one_class():
+    with pytest.raises(LabelError, match="at least two classes, got one class, 'yes'"):
+        MKLClassifier().fit(X, ["yes"] * len(X))
+    with pytest.raises(LabelError, match="among samples of positive weight"):
+        MKLClassifier().fit(X, Y, sample_weight=(Y == "no").astype(float))
+
+
+@every("options, said", [
+    ({"C": 0}, "C must be"),
+    ({"p": 0.5}, "p must be at least 1"),
+    ({"loss": "hing"}, "loss must be"),
+    ({"multiclass": "own"}, "multiclass must be"),
+    ({"normalize": None}, "normalize must be"),
+    ({"class_weight": {"perhaps": 2.0}}, "classes of y"),
+    ({"class_weight": [1, 2]}, "class_weight must be"),
+])  # fmt: skip
+def test_wrong_parameters(options, said):
+    with pytest.raises(ParameterError, match=said):
+        MKLClassifier("linear()", **options).fit(X, Y)
+
+
+@every(
+    "weights, said",
+    [([-1.0] + [1.0] * 39, "sample 0"), ([1.0], "each of the 40"), (np.zeros(40), "zero for all")],
+)
+def test_wrong_sample_weights(weights, said):
+    with pytest.raises(ParameterError, match=said):
+        MKLClassifier("linear()").fit(X, Y, sample_weight=weights)
+
+
+def test_nu_is_a_share():
+    for nu in (0, 1, 1.5):
+        with pytest.raises(ParameterError, match="nu must be"):
+            OneClassMKL(nu=nu).fit(X)
+
+
+def test_stack_is_indexed_by_sample():
+    stack = KernelStack(ko.Grams.from_kernels([ko.linear(), ko.gaussian(1.0)], X), names=["a", "b"])
+    assert stack.shape == (40, 2)
+    assert len(stack[::2]) == 20
+    assert stack[::2][[1, 3]].samples.tolist() == [2, 6]
+    assert stack[np.arange(40) < 3].samples.tolist() == [0, 1, 2]
+    assert stack[[4, 5], ...].samples.tolist() == [4, 5]
+    assert np.allclose(stack[:3].cross(stack[5:9])[0], X[:3] @ X[5:9].T)
+    assert np.allclose(np.asarray(stack[:3].gram())[0], X[:3] @ X[:3].T)
+    assert "3 of 40 samples, 2 kernels: a, b" in repr(stack[:3])
+
+
+def test_wrong_uses_of_stacks():
+    grams = ko.Grams.from_kernels([ko.linear()], X)
+    stack = KernelStack(grams)
+    model = MKLClassifier().fit(stack, Y)
+    with pytest.raises(InputError, match="another stack"):
+        model.predict(KernelStack(grams))
+    with pytest.raises(InputError, match="KernelStack or kernels of shape"):
+        model.predict(X)
+    with pytest.raises(ShapeError, match=r"\(1, n_new, 40\)"):
+        model.predict(np.ones((1, 2, 39)))
+    with pytest.raises(InputError, match="must be points"):
+        MKLClassifier().fit(X, Y).predict(stack)
+    with pytest.raises(ParameterError, match="kernels must be None"):
+        MKLClassifier("linear()").fit(stack, Y)
+    with pytest.raises(ParameterError, match="one name for each of the 1"):
+        KernelStack(grams, names=["a", "b"])
+    with pytest.raises(InputError, match="positions from 0 to 39"):
+        stack[[40]]
+    with pytest.raises(InputError, match="indexed by sample"):
+        stack[:3, [0]]
+    spherical = MKLClassifier(normalize="spherical").fit(KernelStack(grams), Y)
+    with pytest.raises(InputError, match="must come as a KernelStack"):
+        spherical.predict(np.ones((1, 2, 40)))

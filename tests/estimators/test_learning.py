@@ -1,0 +1,146 @@
+"""The learned weights and bounds are those of `kernelopt.solve` for the same problem, written by hand."""
+
+from __future__ import annotations
+
+import cvxpy as cp
+import numpy as np
+import pytest
+from sklearn.datasets import load_breast_cancer, load_wine
+
+import kernelopt as ko
+from kernelopt.estimators import KernelStack, MKLClassifier, MKLRegressor
+from tests.every import every
+
+KERNELS = [ko.gaussian(1.0), ko.gaussian(5.0), ko.polynomial(2), ko.linear()]
+
+
+@pytest.fixture(scope="module")
+def cancer():
+    X, y = load_breast_cancer(return_X_y=True)
+    X = (X - X.mean(axis=0)) / X.std(axis=0)
+    return X[:90], y[:90], X[90:130]
+
+
+@pytest.fixture(scope="module")
+def wine():
+    X, y = load_wine(return_X_y=True)
+    chosen = np.random.default_rng(0).permutation(len(X))[:60]
+    return ((X - X.mean(axis=0)) / X.std(axis=0))[chosen], y[chosen]
+
+
+def problem(grams, labels, C, p):
+    theta = cp.Variable(len(grams), nonneg=True)
+    K = ko.combine(theta, grams)
+    total = sum(ko.risk(K, y, ko.hinge(C)) for y in labels)
+    return cp.Problem(cp.Minimize(total), ko.lp_ball(theta, p))
+
+
+@every("p", [1, 4 / 3, 2, np.inf])
+def test_weights_bounds_and_new_samples_are_those_of_the_problem(cancer, p):
+    X, y, X_new = cancer
+    model = MKLClassifier(KERNELS, p=p, C=0.7, tol=1e-7).fit(X, y)
+    grams = ko.Grams.from_kernels(KERNELS, X).normalize("multiplicative")
+    solution = ko.solve(problem(grams, [2.0 * y - 1], 0.7, p), tol=1e-7)
+    assert model.certificate_.lower <= solution.upper
+    assert solution.lower <= model.certificate_.upper
+    assert model.dual_gap_ <= 1e-7
+    assert np.abs(model.weights_ - solution.weights).max() < 2e-3
+    values = solution.decision_function(grams.cross(X_new))
+    assert np.abs(model.decision_function(X_new) - values).max() < 2e-3 * np.abs(values).max()
+    grams = ko.Grams.from_kernels(KERNELS, X[model._rows]).normalize("multiplicative").center()
+    own = model.solution_.decision_function(grams.cross(X_new))
+    assert np.abs(model.decision_function(X_new) - own).max() < 1e-8 * np.abs(values).max()
+
+
+def test_shared_weights_minimise_the_sum_of_the_risks(wine):
+    X, y = wine
+    shared = MKLClassifier(KERNELS, p=2, tol=1e-5).fit(X, y)
+    own = MKLClassifier(KERNELS, p=2, tol=1e-5, multiclass="per-class").fit(X, y)
+    grams = ko.Grams.from_kernels(KERNELS, X).normalize("multiplicative")
+    solution = ko.solve(problem(grams, [np.where(y == k, 1.0, -1.0) for k in range(3)], 1.0, 2), "exact")
+    assert shared.weights_.shape == (4,)
+    assert own.weights_.shape == (3, 4)
+    assert shared.certificate_.lower <= solution.upper * (1 + 1e-12)
+    assert solution.lower <= shared.certificate_.upper
+    assert sum(c.lower for c in own.certificate_) <= solution.upper  # own weights can only be better
+    assert shared.decision_function(X).shape == (60, 3)
+    assert (shared.predict(X) == y).all()
+
+
+@every("normalize", ["multiplicative", "spherical", "trace", "none"])
+def test_points_and_precomputed_kernels_give_one_model(cancer, normalize):
+    X, y, X_new = cancer
+    options = {"normalize": normalize, "tol": 1e-6, "C": 0.3}
+    points = MKLClassifier(KERNELS, **options).fit(X, y)
+    stack = KernelStack(ko.Grams.from_kernels(KERNELS, np.vstack([X, X_new])))
+    given = MKLClassifier(**options).fit(stack[: len(X)], y)
+    assert np.abs(given.weights_ - points.weights_).max() < 1e-3
+    expected = points.decision_function(X_new)
+    assert np.abs(given.decision_function(stack[len(X) :]) - expected).max() < 1e-3 * np.abs(expected).max()
+
+
+def test_kernels_at_new_points_can_come_as_an_array(cancer):
+    X, y, X_new = cancer
+    grams = ko.Grams.from_kernels(KERNELS, X)
+    model = MKLClassifier(C=0.3).fit(np.asarray(grams), y)
+    expected = MKLClassifier(KERNELS, C=0.3).fit(X, y).decision_function(X_new)
+    found = model.decision_function(grams.cross(X_new))
+    assert np.abs(found - expected).max() < 1e-2 * np.abs(expected).max()
+
+
+def test_prediction_evaluates_only_kernels_with_a_weight_at_support_points(cancer):
+    X, y, X_new = cancer
+    calls = []
+
+    def seen(A, B):
+        calls.append(len(B))
+        return A @ B.T
+
+    def useless(A, B):
+        calls.append("useless")
+        return 1e-3 * np.eye(len(A)) if A.shape == B.shape and (A == B).all() else np.zeros((len(A), len(B)))
+
+    model = MKLClassifier([seen, useless], p=1, normalize="none", method="newton").fit(X, y)
+    assert model.weights_[1] == 0
+    calls.clear()
+    model.predict(X_new)
+    assert calls == [len(model.support_)]
+    assert len(model.support_) < len(X)
+
+
+def test_a_fitted_model_holds_no_matrices(cancer):
+    X, y, _ = cancer
+    model = MKLClassifier(KERNELS).fit(X, y)
+    (part,) = model.solution_.learned[0].parts
+    leaf = part.grams.storage
+    while hasattr(leaf, "_base"):
+        leaf = leaf._base
+    assert not any(i in leaf._cache for i in range(len(KERNELS)))
+    values = model.solution_.decision_function()  # the matrices are evaluated again
+    assert np.allclose(values, model.decision_function(X[model._rows]))
+
+
+def test_uniqueness_of_the_weights_is_reported(cancer):
+    X, y, _ = cancer
+    assert MKLClassifier(KERNELS, p=2).fit(X, y).weights_unique_ is True
+    assert MKLClassifier(["linear()", "2 * linear()"], p=1, normalize="none").fit(X, y).weights_.size == 2
+
+
+def test_results_do_not_depend_on_order_and_repeated_samples_are_weights(cancer):
+    X, y, X_new = cancer
+    model = MKLClassifier(C=0.5).fit(X, y)
+    order = np.random.default_rng(3).permutation(len(X))
+    again = MKLClassifier(C=0.5).fit(X[order], y[order])
+    assert (again.decision_function(X_new) == model.decision_function(X_new)).all()
+    assert (np.sort(order[again.support_]) == np.sort(model.support_)).all()
+    counts = np.random.default_rng(4).integers(0, 4, len(y))
+    weighted = MKLRegressor(C=0.5).fit(X, y, sample_weight=counts)
+    repeated = MKLRegressor(C=0.5).fit(X.repeat(counts, axis=0), y.repeat(counts))
+    assert (weighted.predict(X_new) == repeated.predict(X_new)).all()
+
+
+def test_normalisation_uses_the_constants_of_the_training_samples(cancer):
+    X, y, X_new = cancer
+    model = MKLClassifier("linear()", normalize="multiplicative").fit(X, y)
+    assert model._trained.constants == pytest.approx([X.var(axis=0).sum()])
+    assert np.allclose(model.decision_function(X_new)[:1], model.decision_function(X_new[:1]))
