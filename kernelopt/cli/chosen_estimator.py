@@ -13,7 +13,6 @@ from kernelopt.estimators import FormulationClassifier, MKLClassifier, MKLRegres
 from kernelopt.losses import Loss, hinge, logistic, squared_hinge
 from kernelopt.validation.options import nearest_name
 
-MKL = "lp_norm.primal"  # the problem of MKLClassifier and MKLRegressor
 TAKES = ("labels", "targets", "triplets")  # what can be made of the classes of a table
 LOSSES: dict[str, Callable[[float], Loss]] = {  # of classes
     "hinge": hinge,
@@ -30,7 +29,7 @@ def chosen_estimator(options: argparse.Namespace, task: Task) -> Any:
     """Return the estimator, or end with an error on options that do not fit to each other."""
     given = {name: getattr(options, name) for name in (*SHARED, *MKL_PARAMETERS)}
     given = {name: value for name, value in given.items() if value is not None}
-    if options.formulation == MKL and not options.option:
+    if options.formulation == default_formulation(options) and not options.option:
         estimator = MKLClassifier() if task == "classification" else MKLRegressor()
         check_loss(options, tuple(LOSSES) if task == "classification" else TARGET_LOSSES, task)
         for name in given:
@@ -45,6 +44,11 @@ def chosen_estimator(options: argparse.Namespace, task: Task) -> Any:
     return FormulationClassifier(entry.name, options=builder_options(options, entry, own), **shared)
 
 
+def default_formulation(options: argparse.Namespace) -> str:
+    """Return the formulation whose estimators are MKLClassifier and MKLRegressor."""
+    return str(options.parser.get_default("formulation"))
+
+
 def checked_entry(options: argparse.Namespace, task: Task) -> Entry:
     """Return the formulation of the catalogue, or end with an error."""
     found, name = catalogue(), options.formulation
@@ -53,7 +57,9 @@ def checked_entry(options: argparse.Namespace, task: Task) -> Entry:
         meant = f" Did you mean {near}?" if near else ""
         options.parser.error(f"--formulation must be one of {', '.join(found)}, got {name!r}.{meant}")
     if task == "regression":
-        options.parser.error(f"--formulation must be {MKL} for regression, got {name}")
+        options.parser.error(
+            f"--formulation must be {default_formulation(options)} for regression, got {name}"
+        )
     if found[name].takes not in TAKES:
         options.parser.error(
             f"--formulation must take {', '.join(TAKES)}, got {name}, which takes {found[name].takes}. Solve "

@@ -187,6 +187,8 @@ def test_predictions_go_to_a_file_and_the_score_to_standard_error(fitted, capsys
         ([*FIT, "lp_norm.tikhonov"], 2, "needs p, penalty"),
         ([*FIT, "similarity.single_kernel"], 2, "which takes similarities"),
         ([*FIT, "lp_norm.tikhonov", "--task", "regression"], 1, "must be numbers"),
+        (["fit", "train.csv", "--target", "class", "--out", "train.csv"], 2, "that is read"),
+        (["predict", "train.csv", "new.csv", "--out", "./new.csv"], 2, "that is read"),
         (["predict", "train.csv", "new.csv"], 1, "train.csv"),
         (["predict", "nowhere", "new.csv"], 1, "nowhere"),
         (["report", "new.csv"], 1, "new.csv"),
