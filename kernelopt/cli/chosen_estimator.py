@@ -13,8 +13,8 @@ from kernelopt.estimators import FormulationClassifier, MKLClassifier, MKLRegres
 from kernelopt.losses import Loss, hinge, logistic, squared_hinge
 from kernelopt.validation.options import nearest_name
 
-MKL = "lp_norm.primal"  # the problem of MKLClassifier and MKLRegressor
-LOSSES: dict[str, Callable[..., Loss]] = {
+TAKES = ("labels", "targets", "triplets")  # what can be made of the classes of a table
+LOSSES: dict[str, Callable[[float], Loss]] = {  # of classes
     "hinge": hinge,
     "squared_hinge": squared_hinge,
     "logistic": logistic,
@@ -29,7 +29,7 @@ def chosen_estimator(options: argparse.Namespace, task: Task) -> Any:
     """Return the estimator, or end with an error on options that do not fit to each other."""
     given = {name: getattr(options, name) for name in (*SHARED, *MKL_PARAMETERS)}
     given = {name: value for name, value in given.items() if value is not None}
-    if options.formulation == MKL and not options.option:
+    if options.formulation == default_formulation(options) and not options.option:
         estimator = MKLClassifier() if task == "classification" else MKLRegressor()
         check_loss(options, tuple(LOSSES) if task == "classification" else TARGET_LOSSES, task)
         for name in given:
@@ -39,7 +39,14 @@ def chosen_estimator(options: argparse.Namespace, task: Task) -> Any:
     entry = checked_entry(options, task)
     shared = {name: value for name, value in given.items() if name in SHARED}
     own = {name: value for name, value in given.items() if name in MKL_PARAMETERS}
+    if entry.takes == "triplets" and "C" in own:
+        shared["C"] = own.pop("C")  # of the machine that is trained on the learned kernel
     return FormulationClassifier(entry.name, options=builder_options(options, entry, own), **shared)
+
+
+def default_formulation(options: argparse.Namespace) -> str:
+    """Return the formulation whose estimators are MKLClassifier and MKLRegressor."""
+    return str(options.parser.get_default("formulation"))
 
 
 def checked_entry(options: argparse.Namespace, task: Task) -> Entry:
@@ -50,7 +57,14 @@ def checked_entry(options: argparse.Namespace, task: Task) -> Entry:
         meant = f" Did you mean {near}?" if near else ""
         options.parser.error(f"--formulation must be one of {', '.join(found)}, got {name!r}.{meant}")
     if task == "regression":
-        options.parser.error(f"--formulation must be {MKL} for regression, got {name}")
+        options.parser.error(
+            f"--formulation must be {default_formulation(options)} for regression, got {name}"
+        )
+    if found[name].takes not in TAKES:
+        options.parser.error(
+            f"--formulation must take {', '.join(TAKES)}, got {name}, which takes {found[name].takes}. Solve "
+            "it in Python"
+        )
     return found[name]
 
 
@@ -59,9 +73,7 @@ def builder_options(options: argparse.Namespace, entry: Entry, own: Mapping[str,
 
     A formulation that takes a loss gets it from --loss and --C.
     """
-    known = {
-        p.name: p for p in signature(entry.build).parameters.values() if p.kind is Parameter.KEYWORD_ONLY
-    }
+    known = dict(list(signature(entry.build).parameters.items())[2:])  # after the kernels and the data
     wrong = [text for text in options.option if not text.partition("=")[1]]
     if wrong:
         options.parser.error(f"--option must be NAME=VALUE, got {wrong[0]!r}")

@@ -7,14 +7,14 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from kernelopt.cli.output import Output, number
+from kernelopt.cli.output import Output, check_out, number
 
 if TYPE_CHECKING:
     from kernelopt.cli.table_model import TableModel
 
+FORMULATION = "lp_norm.primal"  # the problem of the estimators MKLClassifier and MKLRegressor
 LOSSES = ("hinge", "squared_hinge", "logistic", "squared", "epsilon_insensitive")
 NORMALIZATIONS = ("multiplicative", "spherical", "trace", "none")
-MKL = "lp_norm.primal"  # the problem of the estimators MKLClassifier and MKLRegressor
 
 
 def add(commands: Any, shared: argparse.ArgumentParser) -> None:
@@ -53,9 +53,9 @@ def add_learning_options(fit: argparse.ArgumentParser) -> None:
     """Add what is learned, and how; an option that is not given has the default of the estimator."""
     fit.add_argument(
         "--formulation",
-        default=MKL,
+        default=FORMULATION,
         metavar="NAME",
-        help=f"from `kernelopt list formulations` (default {MKL}, weights in an l_p ball)",
+        help=f"from `kernelopt list formulations` (default {FORMULATION}, weights in an l_p ball)",
     )
     fit.add_argument(
         "--option",
@@ -76,7 +76,9 @@ def add_learning_options(fit: argparse.ArgumentParser) -> None:
     fit.add_argument("--C", type=float, help="weight of the loss of each row (default 1)")
     fit.add_argument("--loss", choices=LOSSES, help="default by the task")
     fit.add_argument(
-        "--epsilon", type=float, help="errors that a regression tolerates, in its target's scale"
+        "--epsilon",
+        type=float,
+        help="errors that a regression tolerates, in standard deviations (default 0.1)",
     )
     fit.add_argument(
         "--multiclass", choices=("shared", "per-class"), help="weights of several classes (default shared)"
@@ -90,8 +92,7 @@ def add_learning_options(fit: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Read the table, learn, save the model and say what was learned; return the exit status."""
-    if not options.out.absolute().parent.is_dir():
-        options.parser.error(f"--out must be in an existing folder, got {options.out}")
+    check_out(options.parser, options.out, options.data)
     from kernelopt.cli.chosen_estimator import chosen_estimator
     from kernelopt.cli.data_table import read_table
     from kernelopt.cli.features import learn_features, read_target

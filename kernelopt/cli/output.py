@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -72,6 +74,14 @@ def as_json(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [as_json(part) for part in value]
     return str(value) if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def check_out(parser: argparse.ArgumentParser, out: Path, *read: Path) -> None:
+    """End with an error, before the work, if `--out` cannot be written or is a file that is read."""
+    if not out.absolute().parent.is_dir() or out.is_dir():
+        parser.error(f"--out must be a file in an existing folder, got {out}")
+    if out.resolve() in [path.resolve() for path in read]:
+        parser.error(f"--out must not be a file that is read, got {out}")
 
 
 def number(value: float | None, style: str) -> str:

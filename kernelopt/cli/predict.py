@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from kernelopt.cli.output import Output
+from kernelopt.cli.output import Output, check_out
 
 if TYPE_CHECKING:
     from kernelopt.cli.data_table import DataTable
@@ -37,8 +37,8 @@ def add(commands: Any, shared: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Predict, write the predictions and, where the target is known, the score; return the exit status."""
-    if options.out is not None and not options.out.absolute().parent.is_dir():
-        options.parser.error(f"--out must be in an existing folder, got {options.out}")
+    if options.out is not None:
+        check_out(options.parser, options.out, options.model, options.data)
     from kernelopt.cli.data_table import read_table
     from kernelopt.cli.table_model import load_model
 

@@ -20,7 +20,7 @@ from kernelopt.validation import Array, as_float_array, as_indices, as_vector, s
 Contents = tuple[dict[str, Any], dict[str, Any]]  # JSON, and arrays by name
 Kernels = PointKernels | StackKernels
 LARGEST = int(np.iinfo(np.intp).max)
-ELSEWHERE = {  # attributes that follow from the solutions and kernels, and the formulation, which no file holds
+ELSEWHERE = {  # what follows from solutions and kernels, and the formulation, which no file holds
     "solution_",
     "certificate_",
     "history_",
@@ -137,10 +137,9 @@ def check_machines(estimator: Any, trained: Kernels) -> None:
     m, s = len(trained.names), len(trained.points if isinstance(trained, PointKernels) else trained.kept)
     for name, ndim in (("dual_coef_", 2), ("intercept_", 1), ("weights_", (1, 2))):
         as_float_array(getattr(estimator, name), name, ndim=ndim)
-    k, rows = estimator.intercept_.size, len(estimator.dual_coef_)
-    of_kernels = (k, rows) == (1, m)  # one function for each kernel, and their weighted sum
-    fits = estimator.dual_coef_.shape == (rows, s) and (rows == k or of_kernels)
-    fits = fits and estimator.weights_.shape in ((m,), (k, m))
+    k = estimator.intercept_.size
+    machines = {(k, s), (m, s)} if k == 1 else {(k, s)}  # a sum of functions has a row for each kernel
+    fits = estimator.dual_coef_.shape in machines and estimator.weights_.shape in ((m,), (k, m))
     if not fits or estimator.support_.shape != (s,):
         raise ValueError(f"machines of {k} classes, {m} kernels and {s} points expected")
 

@@ -54,7 +54,7 @@ class FormulationClassifier(ClassifierMixin, KernelEstimator):
     ----------
     classes_ : array of shape (2,)
     formulation_ : Formulation
-        With its `problem`, for `kernelopt.explain`, `dualize` and `show`.
+        With its `problem`, for `kernelopt.explain`, `dualize` and `show`. A loaded estimator has none.
     weights_ : array of shape (m,)
     dual_coef_ : array of shape (1, n_support), or (m, n_support) for a sum of functions
     support_, intercept_, kernel_names_, kernels_, certificate_, dual_gap_, n_iter_, history_, solution_

@@ -13,15 +13,18 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_wine
 
+import kernelopt as ko
 from kernelopt import cli
+from kernelopt.cli.data_table import read_table
 from kernelopt.cli.table_model import KIND, load_model
 from kernelopt.errors import FileError
-from kernelopt.estimators import MKLClassifier
+from kernelopt.estimators import FormulationClassifier, MKLClassifier
 from kernelopt.files import read_file, write_file
 from tests.every import every
 
 ROWS = 60
 COLUMNS = 5
+FIT = ["fit", "train.csv", "--target", "class", "--out", "m", "--formulation"]
 IMPORT = "__import__('os').abort()"  # text of a kernel, which must not be evaluated
 KERNELS = ["gaussian(1.0)", "linear()", "polynomial(2)"]
 
@@ -178,6 +181,14 @@ def test_predictions_go_to_a_file_and_the_score_to_standard_error(fitted, capsys
             2,
             "lp_norm.primal?",
         ),
+        ([*FIT, "lanckriet.soft_margin", "--option", "trac=3"], 2, "Did you mean trace?"),
+        ([*FIT, "lanckriet.soft_margin", "--option", "trace"], 2, "NAME=VALUE"),
+        ([*FIT, "lanckriet.soft_margin", "--p", "2"], 2, "--p must be left out for lanckriet.soft_margin"),
+        ([*FIT, "lp_norm.tikhonov"], 2, "needs p, penalty"),
+        ([*FIT, "similarity.single_kernel"], 2, "which takes similarities"),
+        ([*FIT, "lp_norm.tikhonov", "--task", "regression"], 1, "must be numbers"),
+        (["fit", "train.csv", "--target", "class", "--out", "train.csv"], 2, "that is read"),
+        (["predict", "train.csv", "new.csv", "--out", "./new.csv"], 2, "that is read"),
         (["predict", "train.csv", "new.csv"], 1, "train.csv"),
         (["predict", "nowhere", "new.csv"], 1, "nowhere"),
         (["report", "new.csv"], 1, "new.csv"),
@@ -266,6 +277,48 @@ def test_a_truncated_model_is_refused(saved, tmp_path):
         load_model(tmp_path / "short.npz")
 
 
+@every(
+    ("arguments", "estimator"),
+    [
+        (["--C", "10"], FormulationClassifier("lanckriet.soft_margin", options={"C": 10.0})),
+        (
+            ["--loss", "logistic", "--C", "2", "--option", "p=1.5", "penalty=1"],
+            FormulationClassifier(
+                "lp_norm.tikhonov", options={"p": 1.5, "penalty": 1, "loss": ko.logistic(2.0)}
+            ),
+        ),
+        (
+            ["--option", "regularization=gcv", "weights=simplex"],
+            FormulationClassifier(
+                "linear_functional.functional_strategy",
+                options={"regularization": "gcv", "weights": "simplex"},
+            ),
+        ),
+        (
+            ["--option", "gamma1=0.1", "gamma2=0.01", "cone=nonnegative", "--C", "3"],
+            FormulationClassifier(
+                "triplet_lp.kernel_design",
+                options={"gamma1": 0.1, "gamma2": 0.01, "cone": "nonnegative"},
+                C=3.0,
+            ),
+        ),
+    ],
+)
+def test_a_formulation_of_the_catalogue_is_fitted_with_its_arguments(arguments, estimator, saved, tmp_path):
+    model, train = tmp_path / "model.npz", saved.with_name("train.csv")
+    chosen = ["--formulation", estimator.formulation, "--kernels", *KERNELS]
+    with redirect_stdout(io.StringIO()) as printed:
+        assert (
+            cli.main(["fit", str(train), "--target", "class", "--out", str(model), *chosen, *arguments]) == 0
+        )
+    assert "certified relative gap" in printed.getvalue()
+    loaded, table = load_model(model), read_table(train)
+    X = loaded.features.points(table)
+    same = estimator.set_params(kernels=KERNELS).fit(X, table.columns["class"])
+    assert loaded.estimator.weights_ == pytest.approx(same.weights_, abs=1e-12)
+    assert loaded.estimator.decision_function(X) == pytest.approx(same.decision_function(X), abs=1e-9)
+
+
 PAGE = (Path(__file__).parents[2] / "docs" / "command_line.md").read_text(encoding="utf-8")
 
 
@@ -278,7 +331,7 @@ def test_the_commands_of_the_page_run(tmp_path, monkeypatch, capsys):
         path.write_text(path.read_text(encoding="utf-8").replace("x0", "id", 1), encoding="utf-8")
     monkeypatch.chdir(tmp_path)
     commands = [line.split("|")[0].split() for line in PAGE.splitlines() if line.startswith("    kernelopt ")]
-    assert [words[1] for words in commands] == ["fit", "predict", "report", "list"]
+    assert [words[1] for words in commands] == ["fit", "predict", "report", "fit", "fit", "list"]
     for words in commands:
         assert cli.main(words[1:]) == 0, words
     assert "proved again" in capsys.readouterr().out
