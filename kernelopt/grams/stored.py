@@ -54,6 +54,9 @@ class ArrayStorage(Storage):
     def rows(self, chosen: Index) -> Array:
         return np.asarray(self.array[:, chosen], dtype=np.float64)
 
+    def between(self, rows: Index, columns: Index) -> Array:
+        return np.asarray(self.array[:, rows[:, None], columns], dtype=np.float64)
+
     def _subset(self, chosen: Index) -> Storage:
         steps = np.unique(np.diff(chosen))
         if steps.size > 1 or not (steps > 0).all():

@@ -253,6 +253,10 @@ class Loss(ABC):
         if self.quadratic:
             knots = np.unique(self._knots(y) - f)
             left = last_above(slope, knots)
+            # The slope is linear up to the next knot. If it is negative there, the minimiser is unique.
+            after = knots[np.searchsorted(knots, left, side="right") :]
+            if slope((left + float(after[0])) / 2 if after.size else left + 1) < 0:
+                return left
             return (left + max(left, last_above(slope, knots, or_zero=True))) / 2
         reach = float(np.abs(f).max(initial=0.0) + np.abs(y).max(initial=1.0) + 1.0)
         while (slope(-reach) < 0 or slope(reach) > 0) and np.isfinite(reach):

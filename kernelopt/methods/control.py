@@ -31,9 +31,13 @@ LARGEST_CERTIFICATE_SHARE = 0.3  # of a time limit: the most that is reserved fo
 
 
 def listed(details: dict[str, Any]) -> Iterator[str]:
-    """Yield the details of a method as the end of a line: a comma, the name and the value of each."""
+    """Yield the details of a method as the end of a line: a comma, the name and the value of each.
+
+    Of a tuple it is the number of entries.
+    """
     for name, value in details.items():
-        yield f", {name} {value:.3g}" if isinstance(value, float) else f", {name} {value}"
+        shown = len(value) if isinstance(value, tuple) else value
+        yield f", {name} {shown:.3g}" if isinstance(shown, float) else f", {name} {shown}"
 
 
 class CallerStopped(Stopped):

@@ -180,6 +180,7 @@ class MethodSequence:
             self.overtime = candidate
         if outcome is not None:
             self.take(candidate.method.name, outcome)
+            self.conclude(candidate)
 
     def take(self, method: str, outcome: Outcome) -> None:
         """Certify an outcome, and combine it with the best result."""
@@ -189,6 +190,16 @@ class MethodSequence:
         found = Result(method, outcome, certificate, control.stopped)
         self.best = found if self.best is None else better_result(structure, self.best, found)
         control.start = self.best.outcome
+
+    def conclude(self, candidate: Candidate) -> None:
+        """Add what follows from a certificate within the tolerance to the details of the outcome."""
+        best, control = self.best, self.control
+        if best is None or not self.done or control.ended_by_caller:
+            return
+        with control.certifying(), control:
+            best.outcome.details |= candidate.method.conclusions(
+                candidate.match, best.certificate, control.check
+            )
 
 
 def run(candidate: Candidate, control: Control, budget: float) -> Outcome | None:

@@ -30,7 +30,8 @@ from kernelopt.grams.evaluated import KernelFunction, KernelStorage
 from kernelopt.kernels import Kernel
 from kernelopt.language import combine, lp_ball, risk
 from kernelopt.learner import Machine, learn
-from kernelopt.methods.screening import ball_of, machine_of, screened
+from kernelopt.methods.gap_safe import screened
+from kernelopt.methods.screening import ball_of, machine_of
 from kernelopt.methods.solution import Solution
 from kernelopt.numerics.norms import lp_length
 from kernelopt.numerics.rounding import gamma, upwards
@@ -128,7 +129,7 @@ def price(solution: Solution, kernel: KernelFunction | Grams | ArrayLike) -> Pri
     False
     """
     read = ball_of(solution, "price")
-    machine, theta = machine_of(solution, read)
+    machine, theta = machine_of(solution.certificate)
     new = one_kernel(kernel, read)
     scale = scale_of(solution.problem, read, new)
     problem, extended = with_kernel(read, new, scale)

@@ -9,7 +9,7 @@ import pytest
 import kernelopt as ko
 from formulations import lp_norm
 from kernelopt.learner import learn
-from kernelopt.methods.screening import curvatures, dominated, screened
+from kernelopt.methods.gap_safe import Distance, curvatures, dominated, screened
 from kernelopt.structure import Structure
 from kernelopt.structure.ball import read_ball
 from tests.every import every
@@ -79,9 +79,11 @@ def test_the_distance_of_an_optimal_alpha_is_within_the_proved_one(name):
         f = K @ alpha
         value, _, b = read.loss.primal(f, alpha @ f / 2, read.y, True)
         G = value - best.lower
-        lam, extra = curvatures(read, alpha, f + b, 1e-12 * np.ones(N), G)
-        d = optimal - alpha
-        assert (lam >= 0).all() and extra >= 0
+        lam, extras, slope, distance = curvatures(read, alpha, f + b, 1e-12 * np.ones(N), G)
+        d, extra = optimal - alpha, extras.sum()
+        assert (lam >= 0).all() and (extras >= 0).all() and (slope >= 0).all()
+        sloping = np.isfinite(slope)
+        assert slope[sloping] @ np.abs(d[sloping]) <= G + slope[sloping] @ distance[sloping] + 1e-4
         assert np.sqrt(d @ K @ d) <= 1.001 * np.sqrt(2 * G) + 1e-4
         assert np.sqrt(d @ K @ d + lam @ d**2) <= 1.001 * np.sqrt(2 * (G + extra)) + 1e-4
 
@@ -108,6 +110,14 @@ def test_of_equal_kernels_none_is_dropped_where_they_are_used():
     assert "abcdef"[used] not in names and "f" not in names and names
 
 
+def test_a_hard_margin_is_screened_though_rounding_violates_it():
+    formulation = problem(ko.hard_margin(), 0)
+    solution = formulation.solve("newton", tol=1e-6)
+    best = formulation.solve("exact", tol=1e-7)
+    zero = {name for name, w in zip(ball(formulation).whole.names, best.weights, strict=True) if w < 1e-5}
+    assert set(solution.details["dropped"]) | set(ko.screen(best)) <= zero
+
+
 def test_a_trace_is_a_simplex_in_units_of_the_traces():
     formulation = problem(LOSSES["hinge"], 0)
     read = ball(formulation)
@@ -119,17 +129,70 @@ def test_a_trace_is_a_simplex_in_units_of_the_traces():
     assert [int(name[2]) for name in found] == [read.whole.names.index(name) for name in names]
 
 
+@every("name", ["hinge", "squared hinge", "epsilon-insensitive"])
+def test_newton_names_kernels_of_weight_zero(name):
+    """The prices s_m / 2 of the named kernels are below that of the optimum, by another method."""
+    formulation = problem(LOSSES[name], 0)
+    found = formulation.solve("newton", tol=1e-6).details["dropped"]
+    best = formulation.solve("exact", tol=1e-8)
+    listed = ball(formulation).whole.names
+    s = ball(formulation).reach * ball(formulation).whole.forms(best.alpha)
+    assert found and set(found) <= {one for one, w in zip(listed, best.weights, strict=True) if w < 1e-6}
+    assert all(s[listed.index(one)] < (1 - 1e-5) * s.max() for one in found)
+
+
+def test_newton_names_none_of_two_equal_kernels_nor_any_at_another_exponent():
+    formulation = problem(LOSSES["hinge"], 0)
+    read = ball(formulation)
+    used = int(np.argmax(formulation.solve("newton", tol=1e-6).weights))
+    stack = np.asarray(read.whole)
+    twice = ko.Grams.from_array(np.concatenate([stack, stack[used : used + 1]]), [*"abcdef"])
+    solution = lp_norm.primal(twice, read.y, p=1, loss=LOSSES["hinge"]).solve("newton", tol=1e-6)
+    assert not {"abcdef"[used], "f"} & set(solution.details["dropped"]) and solution.details["dropped"]
+    assert f"dropped {len(solution.details['dropped'])}" in str(solution)
+    again = lp_norm.primal(twice, read.y, p=2, loss=LOSSES["hinge"]).solve("newton")
+    assert "dropped" not in again.details
+
+
+def test_a_limited_number_of_operations_excludes_the_easiest():
+    formulation = problem(LOSSES["hinge"], 0)
+    read, best = ball(formulation), formulation.solve("exact", tol=1e-7)
+    machine, w = best.certificate.machines[0], np.maximum(best.weights, 0)
+    counts, watched = [], []
+    for most in (0, 1e3, 1e4, 1e5, np.inf):
+        dropped = screened(read, w, machine, best.lower, most, lambda: watched.append(1))
+        assert (best.weights[dropped] < 1e-6).all()
+        counts.append(dropped.sum())
+    assert counts[0] == 0 < counts[-1] and watched and (np.diff(counts) >= 0).all()
+
+
+def test_the_samples_of_the_proof_are_few_where_most_have_steep_losses():
+    """Points of two distant clusters: all but the support vectors are far from their margins."""
+    rng, y = np.random.default_rng(0), np.repeat([-1.0, 1.0], 60)
+    X = np.column_stack([rng.normal(size=120) + 2 * y, rng.normal(size=120)])
+    grams = ko.Grams.from_kernels([ko.on_columns(ko.gaussian(1.0), [j]) for j in range(2)], X)
+    formulation = lp_norm.primal(grams, y, p=1)
+    best, read = formulation.solve("newton", tol=1e-8), ball(formulation)
+    assert best.details["dropped"] == (read.whole.names[1],)
+    distance = Distance(read, best.weights / read.reach, best.certificate.machines[0], best.lower)
+    F = distance.flat(np.flatnonzero(distance.room > 0))
+    assert 0 < F.size < 60 and (np.abs(best.alpha[np.setdiff1d(np.arange(120), F)]) % 1 < 1e-9).all()
+
+
 def test_the_proof_of_a_semidefinite_matrix_includes_rounding():
     rng = np.random.default_rng(0)
     A = rng.standard_normal((N, N))
     K, other = A @ A.T, np.outer(A[:, 0], A[:, 0])
-    sizes, zero = (np.diag(K), np.diag(other)), np.zeros(N)
-    assert dominated(K, zero, other, 1.1, sizes, 1e-14)
-    assert not dominated(K, zero, other, 1.0, sizes, 1e-14)  # singular: true, and not to be proved in doubles
-    assert not dominated(K, zero, other, 0.9, sizes, 1e-14)
-    wide = np.exp2(rng.integers(-200, 200, N).astype(float))
-    scaled = tuple(size * wide**2 for size in sizes)
-    assert dominated(wide[:, None] * K * wide, zero, wide[:, None] * other * wide, 1.1, scaled, 1e-14)
+    zero = np.zeros(N)
+
+    def proved(c, unit=1.0):
+        first, second = (unit * matrix * np.reshape(unit, (-1, 1)) for matrix in (c * K, other))
+        return dominated(first, zero, second, (np.diag(first), np.diag(second)), 1e-14)
+
+    assert proved(1.1)
+    assert not proved(1.0)  # singular: true, and not to be proved in doubles
+    assert not proved(0.9)
+    assert proved(1.1, np.exp2(rng.integers(-200, 200, N).astype(float)))
 
 
 def test_what_can_be_screened():

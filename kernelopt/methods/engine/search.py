@@ -71,8 +71,7 @@ class Step:
 class Search:
     """The state of the method: the weights w, alpha on all points, the working set and the gap aimed at.
 
-    The next gap to aim at depends on `gap`: that of the last check, without the bound of the error of
-    predictions, which may be wider than the gap.
+    The next gap to aim at depends on `gap`, which is without the bound of the error of predictions.
     """
 
     def __init__(
@@ -89,9 +88,10 @@ class Search:
         self.w, alpha = warm_start(read, control)
         initial = np.zeros(self.y.size) if alpha is None else alpha
         self.alpha = self.loss.project(initial, self.y, self.bias)
-        self.solves, self.gap = 0, np.inf
+        self.solves = 0
+        self._predicted = np.inf  # the best upper bound if predictions were exact
         n, labels = self.y.size, self.y if read.loss.kind == "labels" else None
-        self.order = seed
+        self.seed = seed
         if control.resumed:
             first, self.aim = control.resumed["points"].astype(np.intp), float(control.resumed["aim"])
         else:
@@ -100,7 +100,7 @@ class Search:
         self.points: Index = np.union1d(first, np.flatnonzero(self.alpha))
 
     def target(self, gap: float, before: float) -> float:
-        """Return the gap to aim at on the working set, given the gap of all points and the last aim."""
+        """Return the gap to aim at on the working set, given the gap on all points and the last aim."""
         least = LAST_SHARE * self.control.tol
         if self.points.size == self.y.size or before <= least:
             return min(least, TIGHTER * before) if np.isfinite(before) else least
@@ -110,7 +110,7 @@ class Search:
         """Alternate between the working set and checks of all points, until the control says stop."""
         control = self.control
         if self.sparse and GROWN <= self.y.size and not (control.resumed or self.alpha.any()):
-            self.points = grow(self.curve, self.points, self.order, self._loose_model, self._predictions)
+            self.points = grow(self.curve, self.points, self.seed, self._loose_model, self._predictions)
         self._activate(self.points)
         rounds = 0
         if not np.isfinite(self.aim):
@@ -129,6 +129,15 @@ class Search:
             same = points.size == self.points.size
             self.aim = self.target(self.gap, self.aim if same else np.inf)
             self._activate(points)
+
+    @property
+    def gap(self) -> float:
+        """The gap of the best bounds, with predictions taken as exact.
+
+        It is that of the control where they are. The bound of their errors does not fall as the steps go on,
+        so that the gap of the control says nothing of the steps while that bound is the larger part of it.
+        """
+        return relative_gap(self.control.lower, self._predicted, self.control.floor)
 
     def _loose_model(self, points: Index) -> Model:
         """Solve the problem on a working set loosely, and return its model."""
@@ -234,11 +243,11 @@ class Search:
         f = provider.predict(step.w, support, c, np.arange(n))
         error = provider.prediction_error(step.w) * float(np.abs(c).sum())
         upper = read.upper(f, step.w, s, error)
-        about = read.upper(f, step.w, s)
-        if error > 0 and not self._meets(lower, upper) and self._meets(lower, about):
+        predicted = read.upper(f, step.w, s)
+        if error > 0 and not self._meets(lower, upper) and self._meets(lower, predicted):
             f = provider.exact_predictions(step.w, support, c, np.arange(n))
-            upper = about = read.upper(f, step.w, s)
-        self.gap = self._best_gap(lower, about)
+            upper = predicted = read.upper(f, step.w, s)
+        self._predicted = min(predicted, self._predicted)
         self.w, self.alpha = step.w, alpha
         self._t = f + (self.loss.intercept(f, self.y) if self.bias else 0.0)
         return self.control.report(
@@ -253,11 +262,8 @@ class Search:
             solves=self.solves,
         )
 
-    def _best_gap(self, lower: float, upper: float) -> float:
-        """Return the gap of these bounds, with those reported before."""
-        control = self.control
-        return relative_gap(max(lower, control.lower), min(upper, control.upper), control.floor)
-
     def _meets(self, lower: float, upper: float) -> bool:
         """Whether these bounds, with those reported before, meet the tolerance."""
-        return self._best_gap(lower, upper) <= self.control.tol
+        control = self.control
+        best = max(lower, control.lower), min(upper, control.upper)
+        return relative_gap(*best, control.floor) <= control.tol
