@@ -30,7 +30,7 @@ def denoise(similarities: ko.Grams | ArrayLike) -> Array:
     >>> import numpy as np
     >>> from formulations import similarity
     >>> transforms = similarity.denoise, similarity.flip, similarity.shift
-    >>> [transform(np.diag([2.0, -1])).diagonal().tolist() for transform in transforms]
+    >>> [transform(np.diag([2.0, -1])).diagonal().round(9).tolist() for transform in transforms]
     [[2.0, 0.0], [2.0, 1.0], [3.0, 0.0]]
     """
     return transformed(similarities, "clip")

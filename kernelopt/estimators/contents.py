@@ -20,7 +20,7 @@ from kernelopt.validation import Array, as_float_array, as_indices, as_vector, s
 Contents = tuple[dict[str, Any], dict[str, Any]]  # JSON, and arrays by name
 Kernels = PointKernels | StackKernels
 LARGEST = int(np.iinfo(np.intp).max)
-ELSEWHERE = {  # attributes that follow from the solutions and from the kernels
+ELSEWHERE = {  # what follows from solutions and kernels, and the formulation, which no file holds
     "solution_",
     "certificate_",
     "history_",
@@ -30,7 +30,7 @@ ELSEWHERE = {  # attributes that follow from the solutions and from the kernels
     "kernels_",
     "kernel_names_",
     "_trained",
-    "formulation_",  # the problem with all its data, which stays behind
+    "_formulation",
 }
 
 

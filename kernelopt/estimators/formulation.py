@@ -138,12 +138,23 @@ class FormulationClassifier(ClassifierMixin, KernelEstimator):
                 f"formulation must make a kernelopt.Formulation, got {type(formulation).__name__} from "
                 f"{shown(self.formulation)}. CONTRIBUTING has a recipe for one."
             )
-        self.formulation_ = formulation
+        self._formulation = formulation
         solution = formulation.solve(self.method, tol=self.tol, time_limit=self.time_limit)
         self.keep_solutions([solution])
         weights, alpha, b = self._machine(grams, solution, labels)
         self.keep_machines(alpha, np.array([b]), weights, np.arange(len(samples)))
         return self
+
+    @property
+    def formulation_(self) -> Formulation:
+        """The formulation of `fit`; a loaded estimator has none, since files hold no problems."""
+        check_is_fitted(self)
+        if not hasattr(self, "_formulation"):
+            raise InputError(
+                "the formulation must be known from fit, got an estimator from a file. Build the formulation "
+                "again, or fit."
+            )
+        return self._formulation
 
     def decision_function(self, X: Any) -> Array:
         """Return the values of the machine at samples, shape (n_new,), positive for `classes_[1]`."""

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import ClassifierMixin
+from sklearn.utils.validation import column_or_1d
 
 from kernelopt.errors import InputError
 from kernelopt.estimators.base import KernelEstimator
@@ -49,6 +50,8 @@ class TransductiveKernelClassifier(ClassifierMixin, KernelEstimator):
     time_limit : float > 0, optional
     random_state : int, Generator or None, default 0
         As for `MKLClassifier`.
+
+    `certify` takes the labelled samples followed by the unlabelled ones, and the labels of the former.
 
     Attributes
     ----------
@@ -162,6 +165,9 @@ class TransductiveKernelClassifier(ClassifierMixin, KernelEstimator):
         """Return the class of each sample, shape (n_new,); errors as for `decision_function`."""
         values = self.decision_function(X)
         return self.classes_[(values > 0).astype(int)]
+
+    def problem_labels(self, y: Any) -> list[Any]:
+        return [np.where(column_or_1d(y) == self.classes_[1], 1.0, -1.0)]  # of the labelled samples
 
     def _joined(self, labelled: Array | KernelStack, X_unlabeled: Any) -> Array | KernelStack:
         """Return the labelled samples followed by the unlabelled ones."""

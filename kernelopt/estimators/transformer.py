@@ -21,11 +21,9 @@ class KernelTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Kerne
 
     def keep_kernel(self, solution: Solution, weights: Array, n: int) -> None:
         """Keep a solution and the weights of its kernel on all n training samples."""
-        self._rows = np.arange(n)
+        self.n_samples_fit_ = n
         self.keep_solutions([solution])
         self.weights_ = np.asarray(weights)
-        self.support_, self.dual_coef_ = np.arange(n), np.zeros((0, n))
-        self.intercept_ = np.zeros(0)
 
     def transform(self, X: Any) -> Array:
         """Return the learned kernel between samples and the training samples.
@@ -42,7 +40,7 @@ class KernelTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Kerne
 
     @property
     def _n_features_out(self) -> int:
-        return int(self.support_.size)
+        return int(self.n_samples_fit_)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

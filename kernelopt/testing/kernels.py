@@ -19,7 +19,7 @@ NEGATIVE = (
 
 
 def check_kernel(kernel: Kernel, X: Any = None, *, seed: int = 0) -> Findings:
-    """Check the Gram matrices of a kernel, and its diagonal and rank.
+    """Check the Gram matrices of a kernel, and its diagonal, rank and profile.
 
     It is checked that
 
@@ -29,6 +29,8 @@ def check_kernel(kernel: Kernel, X: Any = None, *, seed: int = 0) -> Findings:
     * if the points are reordered, so are the entries of the Gram matrix;
     * `gram_diagonal` is the diagonal of the Gram matrix;
     * `gram_rank` is at least the number of eigenvalues above 1e-8 of the largest one;
+    * `profile`, if it is not None, gives the Gram matrix: its function at the distances of the points, and
+      `own` on the diagonal;
     * X is not changed.
 
     Parameters
@@ -55,7 +57,7 @@ def check_kernel(kernel: Kernel, X: Any = None, *, seed: int = 0) -> Findings:
     >>> import kernelopt as ko
     >>> from kernelopt.testing import check_kernel
     >>> len(check_kernel(ko.gaussian(1.0)).stated)
-    8
+    9
     """
     if not isinstance(kernel, Kernel):
         raise ParameterError(
@@ -131,10 +133,31 @@ def check_rank(findings: Findings, kernel: Kernel, X: Array) -> None:
     findings.state("the rank is at most its bound", found <= bound, f"{found} for the bound {bound}")
 
 
+def check_profile(findings: Findings, kernel: Kernel, X: Array) -> None:
+    """Check the function of one distance against the Gram matrix, where the kernel has one."""
+    profile, missed = kernel.profile(), 0.0
+    if profile is not None:
+        points = X if profile.columns is None else X[:, list(profile.columns)]
+        values = profile.function(distances(points, profile.metric))
+        values[np.diag_indices(len(X))] = profile.own
+        missed = difference(values, kernel(X))
+    what = "the profile, if there is one, gives the Gram matrix"
+    findings.state(what, missed <= CLOSE, f"a difference of {missed:.1e}")
+
+
+def distances(X: Array, metric: str | None) -> Array:
+    """Return the distances of a profile between all points, by their definition."""
+    differences = X[:, None] - X[None]
+    if metric is None:
+        return np.zeros((len(X), len(X)))
+    return np.asarray((differences**2 if metric == "sqeuclidean" else np.abs(differences)).sum(axis=2))
+
+
 CHECKS = {
     "the Gram matrix": check_gram,
     "new points": check_new_points,
     "the order": check_order,
     "the diagonal": check_diagonal,
     "the rank": check_rank,
+    "the profile": check_profile,
 }

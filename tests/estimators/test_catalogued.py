@@ -178,6 +178,37 @@ def test_a_formulation_is_tuned_and_used_for_several_classes():
     assert OneVsRestClassifier(FormulationClassifier(kernels=KERNELS)).fit(X, SPECIES).score(X, SPECIES) > 0.9
 
 
+def fitted():
+    """Each estimator, fitted, with new samples."""
+    S = np.asarray(ko.Grams.from_kernels([ko.gaussian(1.0)], FLOWERS))[0]
+    yield KernelAlignment(KERNELS).fit(X, SPECIES), X
+    yield TripletKernel(KERNELS, n_triplets=30).fit(X, SPECIES), X
+    halves = FLOWERS[::2], NAMES[::2], FLOWERS[1::2]
+    yield TransductiveKernelClassifier(KERNELS).fit(*halves), FLOWERS
+    yield SimilarityClassifier().fit(S, NAMES), S
+    yield LinearFunctionalMKLRegressor(KERNELS).fit(FLOWERS, SIGNS), FLOWERS
+    yield LinearFunctionalMKLClassifier(KERNELS).fit(FLOWERS, NAMES), FLOWERS
+    yield FormulationClassifier("lanckriet.soft_margin", KERNELS).fit(FLOWERS, NAMES), FLOWERS
+
+
+def test_a_loaded_estimator_is_the_saved_one(tmp_path):
+    for model, samples in fitted():
+        loaded = ko.load(model.save(tmp_path / "model.npz"))
+        assert type(loaded) is type(model) and loaded.get_params() == model.get_params()
+        transforms = hasattr(model, "transform")
+        values = [
+            each.transform(samples) if transforms else each.predict(samples) for each in (model, loaded)
+        ]
+        if values[0].dtype.kind == "f":
+            np.testing.assert_allclose(*values, rtol=1e-12, atol=1e-12)
+        else:
+            np.testing.assert_array_equal(*values)
+        assert loaded.dual_gap_ == model.dual_gap_
+        if isinstance(model, TransductiveKernelClassifier):
+            again = loaded.certify(np.r_[FLOWERS[::2], FLOWERS[1::2]], NAMES[::2])
+            assert again.upper == pytest.approx(model.certificate_.upper, rel=1e-9)
+
+
 def test_what_is_no_classifier_is_refused():
     for name, words in (
         ("lanckriet.soft_margn", "Did you mean lanckriet.soft_margin"),

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import kernelopt as ko
+from kernelopt.extend import Profile
 from kernelopt.methods.exact.method import Exact
 from kernelopt.testing import (
     assert_certified,
@@ -384,7 +385,7 @@ OUR_KERNELS = [
 
 @pytest.mark.parametrize("kernel", OUR_KERNELS, ids=repr)
 def test_our_kernels_pass(kernel):
-    assert len(check_kernel(kernel).stated) == 8
+    assert len(check_kernel(kernel).stated) == 9
 
 
 def kernel_of(gram, **hooks):
@@ -428,6 +429,13 @@ WRONG_KERNELS = {
     "rank": (
         kernel_of(inner, gram_rank=lambda self, X: 2),
         "the rank is at most its bound: not so, got 3 for the",
+    ),
+    "profile": (
+        kernel_of(
+            lambda self, X, Z: ko.gaussian(1.0).gram(X, Z),
+            profile=lambda self: Profile("sqeuclidean", lambda d: np.exp(-d), 1.0),
+        ),
+        "the profile, if there is one, gives the Gram matrix: not so",
     ),
     "changed points": (kernel_of(shifting), "X is not changed: not so"),
     "infinite": (kernel_of(lambda self, X, Z: inner(self, X, Z) / 0), "raised NotFiniteError: values of own"),

@@ -10,7 +10,7 @@ import numpy as np
 from kernelopt.certificates import Certificate
 from kernelopt.certificates.separability import check_separable
 from kernelopt.methods.control import Control
-from kernelopt.methods.engine.choice import choose_provider, provider_name
+from kernelopt.methods.engine.choice import choose_provider, provider_bytes, provider_name
 from kernelopt.methods.engine.restricted import is_sparse
 from kernelopt.methods.engine.search import Search
 from kernelopt.methods.method import Cost, Method, Outcome
@@ -81,7 +81,7 @@ class Newton(Method):
         seconds = FIXED + STEPS * STEP + (TRAINING + ENTRY * m) * n**2
         if not is_sparse(match.loss, match.loss.curve(match.y)):
             seconds += FACTORISATION * n**3
-        return Cost(seconds, 8.0 * m * n**2)
+        return Cost(seconds, provider_bytes(match))
 
     def conclusions(self, match: BallProblem, certificate: Certificate, watch: Watch) -> dict[str, Any]:
         if match.p != 1 or match.priced:

@@ -14,6 +14,7 @@ from kernelopt.methods.control import Control
 from kernelopt.methods.engine.choice import choose_provider
 from kernelopt.methods.engine.compressed import Compressed, numerical_basis
 from kernelopt.methods.engine.family import family
+from kernelopt.methods.engine.method import Newton
 from kernelopt.methods.engine.on_the_fly import OnTheFly
 from kernelopt.methods.engine.radial import Radial
 from kernelopt.structure.ball import read_ball
@@ -223,6 +224,26 @@ def test_the_choice_of_the_provider():
     assert chosen(ko.Grams.from_kernels(gaussians, X), y, tol=1e-5).prediction_error(np.ones(30)) == 0
     assert chosen(ko.Grams.from_kernels(subsets, X), y).name == "precomputed"
     assert chosen(ko.Grams.from_kernels(subsets, X), y, memory=1e6).name == "on the fly"
+
+
+def test_explain_and_the_predicted_memory_go_by_the_provider_that_runs():
+    n, m = 60, 30
+    X = np.random.default_rng(0).standard_normal((n, 3))
+    gaussians = [ko.gaussian(s) for s in np.geomspace(2, 5, m)]
+    stacks = {
+        "radial": ko.Grams.from_kernels(gaussians, X),
+        "compressed": ko.Grams.from_array(np.array(ko.Grams.from_kernels(gaussians, X))),
+        "precomputed": ko.Grams.from_kernels([*gaussians[1:], ko.linear()], X),
+    }
+    y, bytes_of = np.where(X[:, 0] > 0, 1.0, -1.0), {}
+    for name, grams in stacks.items():
+        formulation = lp_norm.primal(grams, y, p=2)
+        assert formulation.solve("newton").details["provider"] == name
+        assert f"provider '{name}'" in str(ko.explain(formulation.problem))
+        bytes_of[name] = Newton().cost(read_ball(Structure(formulation.problem))).memory
+    assert bytes_of["radial"] == 8 * n**2 + 8 * m * n
+    assert 2 * m * n**2 < bytes_of["compressed"] < 3 * m * n**2
+    assert 18 * m * n**2 < bytes_of["precomputed"] < 19 * m * n**2
 
 
 @every("p", [1, 4 / 3, 2, np.inf])
