@@ -51,7 +51,8 @@ class CenteredStorage(Storage):
         return self._sharing(CenteredStorage(base, whole, self._indices_in_whole), chosen)
 
     def gram(self, i: int) -> Array:
-        return np.asarray(self._base.gram(i) - (self._shift[i, :, None] + self._shift[i]))
+        shifts: Array = np.add.outer(self._shift[i], self._shift[i])
+        return np.subtract(self._base.gram(i), shifts, out=shifts)
 
     def rows(self, chosen: Index) -> Array:
         rows = self._base.rows(chosen)
