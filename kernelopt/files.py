@@ -9,8 +9,8 @@ from __future__ import annotations
 import io
 import json
 import os
+import secrets
 import struct
-import tempfile
 import zipfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -65,9 +65,9 @@ def write_file(
     """
     target = Path(path)
     document = json.dumps({"kernelopt": kind, "version": VERSION, **header}, allow_nan=False)
-    handle, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
+    name = target.parent / f".{target.name}.{secrets.token_hex(8)}"
     try:
-        with os.fdopen(handle, "wb") as file:
+        with name.open("xb") as file:
             with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
                 archive.writestr(zipfile.ZipInfo(HEADER, EARLIEST), document)
                 for key, array in arrays.items():
@@ -77,10 +77,10 @@ def write_file(
                         npy.write_array(member, np.asanyarray(array), allow_pickle=False)
             file.flush()
             os.fsync(file.fileno())
-        Path(name).replace(target)
+        name.replace(target)
     except BaseException:
         with suppress(OSError):
-            Path(name).unlink()
+            name.unlink()
         raise
 
 

@@ -133,3 +133,9 @@ def test_a_file_with_changed_bytes_is_refused_or_equal(written, tmp_path):
         assert header["text"] == "é"
         for name in set(arrays) & set(ARRAYS):
             np.testing.assert_array_equal(arrays[name], ARRAYS[name])
+
+
+def test_a_file_may_be_read_by_those_who_may_read_other_files(tmp_path):
+    (tmp_path / "other").write_text("text")
+    write_file(tmp_path / "file.npz", "test", {}, {})
+    assert (tmp_path / "file.npz").stat().st_mode == (tmp_path / "other").stat().st_mode
