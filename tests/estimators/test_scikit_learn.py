@@ -20,7 +20,21 @@ from sklearn.utils import estimator_html_repr, get_tags
 from sklearn.utils.estimator_checks import estimator_checks_generator
 
 import kernelopt as ko
-from kernelopt.estimators import C_GRID, P_GRID, KernelStack, MKLClassifier, MKLRegressor, OneClassMKL
+from kernelopt.estimators import (
+    C_GRID,
+    P_GRID,
+    FormulationClassifier,
+    KernelAlignment,
+    KernelStack,
+    LinearFunctionalMKLClassifier,
+    LinearFunctionalMKLRegressor,
+    MKLClassifier,
+    MKLRegressor,
+    OneClassMKL,
+    SimilarityClassifier,
+    TransductiveKernelClassifier,
+    TripletKernel,
+)
 
 KERNELS = ["gaussian(2.0)", "gaussian(8.0)", "linear()"]
 QUICK = {"kernels": ["gaussian(1.0)", "linear()"], "tol": 1e-2}
@@ -52,8 +66,19 @@ def test_checks_of_scikit_learn():
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "estimator",
-    [MKLClassifier(), MKLRegressor(), OneClassMKL()],
-    ids=["classifier", "regressor", "one class"],
+    [
+        FormulationClassifier(),
+        KernelAlignment(),
+        LinearFunctionalMKLClassifier(),
+        LinearFunctionalMKLRegressor(),
+        MKLClassifier(),
+        MKLRegressor(),
+        OneClassMKL(),
+        SimilarityClassifier(),
+        TransductiveKernelClassifier(),
+        TripletKernel(),
+    ],
+    ids=lambda estimator: type(estimator).__name__,
 )
 def test_checks_of_scikit_learn_with_default_arguments(estimator):
     check(estimator)
