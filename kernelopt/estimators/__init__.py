@@ -7,6 +7,7 @@ language of `kernelopt` and solved by `kernelopt.solve`.
 from kernelopt.estimators.alignment import KernelAlignment
 from kernelopt.estimators.base import KernelEstimator
 from kernelopt.estimators.classifier import MKLClassifier
+from kernelopt.estimators.cross_validated import MKLClassifierCV
 from kernelopt.estimators.dictionary import C_GRID, P_GRID
 from kernelopt.estimators.formulation import FormulationClassifier
 from kernelopt.estimators.linear_functional import (
@@ -30,6 +31,7 @@ __all__ = [
     "LinearFunctionalMKLClassifier",
     "LinearFunctionalMKLRegressor",
     "MKLClassifier",
+    "MKLClassifierCV",
     "MKLRegressor",
     "OneClassMKL",
     "SimilarityClassifier",

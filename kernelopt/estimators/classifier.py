@@ -12,9 +12,10 @@ from sklearn.utils.validation import check_consistent_length, column_or_1d
 
 from kernelopt.errors import LabelError, ParameterError
 from kernelopt.estimators.base import distinct, positive_weights
-from kernelopt.estimators.mkl import MKLEstimator
+from kernelopt.estimators.mkl import MKLEstimator, Task
+from kernelopt.grams import Grams
 from kernelopt.losses import Loss, hinge, logistic, squared_hinge
-from kernelopt.validation import Array, exponent, one_of, positive, shown
+from kernelopt.validation import Array, Index, exponent, one_of, positive, shown
 
 LOSSES: dict[str, Callable[[Array], Loss]] = {
     "hinge": hinge,
@@ -157,8 +158,16 @@ class MKLClassifier(ClassifierMixin, MKLEstimator):
         InputError
             If an argument is wrong; its subclass says what.
         """
-        exponent(self.p)
         C = positive(self.C, "C")
+        grams, rows, tasks, shared = self.prepare(X, y, sample_weight)
+        self.learn(grams, tasks(C), rows, shared=shared)
+        return self
+
+    def prepare(
+        self, X: Any, y: Any, sample_weight: Any = None
+    ) -> tuple[Grams, Index, Callable[[float], list[Task]], bool]:
+        """Read the arguments of `fit`, and return what `learn` takes, with the tasks as a function of C."""
+        exponent(self.p)
         loss = LOSSES[one_of(self.loss, "loss", LOSSES)]
         one_of(self.multiclass, "multiclass", ("shared", "per-class"))
         samples = self.read_training(X)
@@ -176,10 +185,13 @@ class MKLClassifier(ClassifierMixin, MKLEstimator):
         numbers = np.searchsorted(self.classes_, y[rows])
         factors = class_factors(self.class_weight, self.classes_, numbers, weights)
         positives = [1] if self.classes_.size == 2 else range(self.classes_.size)
-        tasks = [(np.where(numbers == k, 1.0, -1.0), loss(C * factors * weights)) for k in positives]
+        labels = [np.where(numbers == k, 1.0, -1.0) for k in positives]
+
+        def tasks(C: float) -> list[Task]:
+            return [(each, loss(C * factors * weights)) for each in labels]
+
         grams = self.fit_kernels(samples[rows], weights)
-        self.learn(grams, tasks, rows, shared=len(tasks) == 1 or self.multiclass == "shared")
-        return self
+        return grams, rows, tasks, len(labels) == 1 or self.multiclass == "shared"
 
     def decision_function(self, X: Any) -> Array:
         """Return the values of the machines at samples.

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterable, Iterator, Sequence
+from copy import copy
+from typing import Any, Self
 
 import cvxpy as cp
 import numpy as np
@@ -44,10 +45,37 @@ class MKLEstimator(KernelEstimator):
         shared : bool
             Whether there is one problem, the least sum of the k risks, or one problem for each.
         """
-        intercept = all(loss.default_bias for _, loss in tasks)
-        used = centred(grams) if intercept else grams
+        self._learn(grams, used_for(grams, tasks), tasks, rows, shared)
+        forget_matrices(grams)
+
+    def learn_path(
+        self, grams: Grams, path: Iterable[Sequence[Task]], rows: Index, *, shared: bool
+    ) -> Iterator[Self]:
+        """Yield a fitted copy for each element of a path of tasks, started from the solutions before it.
+
+        The other arguments are those of `learn`. Kernels are evaluated once.
+        """
+        used, before = None, None
+        for tasks in path:
+            used = used_for(grams, tasks) if used is None else used
+            fitted = copy(self)
+            before = fitted._learn(grams, used, tasks, rows, shared, before)
+            yield fitted
+        forget_matrices(grams)
+
+    def _learn(
+        self,
+        grams: Grams,
+        used: Grams,
+        tasks: Sequence[Task],
+        rows: Index,
+        shared: bool,
+        starts: Sequence[Solution] | None = None,
+    ) -> list[Solution]:
+        """Learn the machines of the tasks, keep them, and return the solutions."""
         groups = [list(tasks)] if shared else [[task] for task in tasks]
-        solutions = [self.solve(used, group) for group in groups]
+        begin = [None] * len(groups) if starts is None else starts
+        solutions = [self.solve(used, *each) for each in zip(groups, begin, strict=True)]
         machines = [machine for solution in solutions for machine in solution.learned]
         weights = [np.asarray(machine.weights) for machine in machines]
         shifts = [
@@ -61,9 +89,9 @@ class MKLEstimator(KernelEstimator):
             weights[0] if shared else np.stack(weights),
             rows,
         )
-        forget_matrices(grams)
+        return solutions
 
-    def solve(self, grams: Grams, tasks: Sequence[Task]) -> Solution:
+    def solve(self, grams: Grams, tasks: Sequence[Task], start: Solution | None = None) -> Solution:
         """Return the certified solution of the least sum of risks over the weights."""
         theta = cp.Variable(len(grams), nonneg=True, name="theta")
         K = combine(theta, grams)
@@ -74,4 +102,10 @@ class MKLEstimator(KernelEstimator):
             tol=self.tol,
             time_limit=self.time_limit,
             verbose=self.verbose,
+            start=start,
         )
+
+
+def used_for(grams: Grams, tasks: Sequence[Task]) -> Grams:
+    """Return the kernels that the tasks are solved with: the centred ones where machines have intercepts."""
+    return centred(grams) if all(loss.default_bias for _, loss in tasks) else grams

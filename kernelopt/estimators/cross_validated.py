@@ -1,0 +1,124 @@
+"""`MKLClassifierCV`: `MKLClassifier` with C chosen by cross-validation along warm-started paths."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.metrics import check_scoring
+from sklearn.model_selection import check_cv
+from sklearn.utils import _safe_indexing
+from sklearn.utils.validation import check_consistent_length
+
+from kernelopt.errors import ParameterError
+from kernelopt.estimators.base import positive_weights
+from kernelopt.estimators.classifier import MKLClassifier, read_labels
+from kernelopt.estimators.dictionary import C_GRID
+from kernelopt.validation import Array, as_list, positive
+
+
+class MKLClassifierCV(MKLClassifier):
+    """`MKLClassifier` that chooses C by cross-validation.
+
+    In each split the kernels are evaluated once, and the solution of each C is the start of the next
+    larger one. `GridSearchCV` evaluates the kernels again for every C.
+
+    Parameters
+    ----------
+    kernels : None, kernel, list of kernels, or dict from name to kernel, default None
+        As for `MKLClassifier`.
+    Cs : sequence of float > 0, default `kernelopt.estimators.C_GRID`
+        The values of C to try.
+    cv : int, splitter or iterable of splits, default 5
+        As for `GridSearchCV`: an integer is the number of stratified splits.
+    scoring : str or function, optional
+        As for `GridSearchCV`; by default the accuracy.
+    p, loss, multiclass, class_weight, normalize, method, tol, time_limit, verbose, random_state
+        As for `MKLClassifier`.
+
+    Attributes
+    ----------
+    C_ : float
+        The C with the largest mean score; of equal scores the smallest C.
+    Cs_ : array of shape (n_values,)
+        The values of C in ascending order.
+    scores_ : array of shape (n_splits, n_values)
+    best_score_ : float
+        The mean score at `C_`.
+    classes_, weights_, weights_unique_, kernel_names_, kernels_, support_, dual_coef_, intercept_, solution_
+        As for `MKLClassifier`, learned on all samples at `C_`.
+    certificate_, dual_gap_, n_iter_, history_, n_features_in_, feature_names_in_
+        As for `MKLClassifier`.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from kernelopt.estimators import MKLClassifierCV
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = MKLClassifierCV(["gaussian(1.0)", "linear()"], Cs=[0.1, 1.0, 10.0], cv=3).fit(X[50:], y[50:])
+    >>> model.scores_.shape, bool(model.best_score_ > 0.9), model.C_ in (0.1, 1.0, 10.0)
+    ((3, 3), True, True)
+    """
+
+    def __init__(
+        self,
+        kernels: Any = None,
+        *,
+        Cs: Any = C_GRID,
+        cv: Any = 5,
+        scoring: Any = None,
+        p: float = 4 / 3,
+        loss: str = "hinge",
+        multiclass: str = "shared",
+        class_weight: Any = None,
+        normalize: str = "multiplicative",
+        method: Any = "auto",
+        tol: float = 1e-3,
+        time_limit: float | None = None,
+        verbose: bool = False,
+        random_state: Any = 0,
+    ) -> None:
+        self.kernels = kernels
+        self.Cs = Cs
+        self.cv = cv
+        self.scoring = scoring
+        self.p = p
+        self.loss = loss
+        self.multiclass = multiclass
+        self.class_weight = class_weight
+        self.normalize = normalize
+        self.method = method
+        self.tol = tol
+        self.time_limit = time_limit
+        self.verbose = verbose
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> MKLClassifierCV:
+        """Choose C, and learn the weights and the machines at it on all samples.
+
+        The arguments and errors are those of `MKLClassifier.fit`. Sample weights enter the training, and
+        not the scores.
+        """
+        samples = self.read_training(X)
+        labels = read_labels(y, self)
+        check_consistent_length(samples, labels)
+        weights = positive_weights(sample_weight, len(samples))
+        Cs = np.unique([positive(C, "Cs") for C in as_list(self.Cs, "Cs", "a sequence of positive numbers")])
+        if not Cs.size:
+            raise ParameterError("Cs must hold at least one value of C, got none. Pass Cs=[1.0], say.")
+        splits = list(check_cv(self.cv, labels, classifier=True).split(np.zeros(len(samples)), labels))
+        self.Cs_ = Cs
+        data = X if hasattr(X, "iloc") else samples  # a data frame has names of columns
+        self.scores_ = np.array([self._scores(data, labels, weights, *split) for split in splits])
+        means = self.scores_.mean(axis=0)
+        self.C_, self.best_score_ = float(Cs[means.argmax()]), float(means.max())
+        grams, rows, tasks, shared = self.prepare(X, labels, weights)
+        self.learn(grams, tasks(self.C_), rows, shared=shared)
+        return self
+
+    def _scores(self, X: Any, y: Any, weights: Array, train: Any, test: Any) -> list[float]:
+        """Return the scores of a split, one for each C."""
+        grams, rows, tasks, shared = self.prepare(_safe_indexing(X, train), y[train], weights[train])
+        path = self.learn_path(grams, map(tasks, self.Cs_.tolist()), rows, shared=shared)
+        scorer = check_scoring(self, self.scoring)
+        return [float(scorer(fitted, _safe_indexing(X, test), y[test])) for fitted in path]
