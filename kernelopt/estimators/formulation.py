@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from inspect import signature
 from typing import Any
 
 import numpy as np
@@ -41,8 +42,9 @@ class FormulationClassifier(ClassifierMixin, KernelEstimator):
         which are drawn from the labels, three for each sample. By default what the catalogue says, and
         "labels" for a function.
     C : float > 0, default 1.0
-        Of the support vector machine on the learned kernel, for formulations that learn a kernel and no
-        machine.
+        Passed to formulations with an argument C, unless `options` have one. Where a formulation learns a
+        kernel and no machine, it is that of the support vector machine on the kernel. Other formulations,
+        such as "lp_norm.primal", take it with their loss: ``options={"loss": kernelopt.hinge(10.0)}``.
     normalize : "multiplicative", "spherical", "trace" or "none", default "multiplicative"
     method : str, default "auto"
     tol : float > 0, default 1e-4
@@ -132,7 +134,10 @@ class FormulationClassifier(ClassifierMixin, KernelEstimator):
         if takes == "triplets":
             count = TRIPLETS_PER_SAMPLE * len(samples)
             data = sample_triplets(labels, count, random_state=self.random_state)
-        formulation = build(grams, data, **dict(self.options or {}))
+        options = dict(self.options or {})
+        if "C" in signature(build).parameters:
+            options.setdefault("C", self.C)
+        formulation = build(grams, data, **options)
         if not isinstance(formulation, Formulation):
             raise ParameterError(
                 f"formulation must make a kernelopt.Formulation, got {type(formulation).__name__} from "

@@ -212,7 +212,8 @@ class SavedSolution:
 
     def __str__(self) -> str:
         counts = ", ".join(f"{each.support.size} of {each.n_points}" for each in self.machines)
-        return f"{self.status} by {self.method}: {self.certificate}, support {counts} points"
+        support = f", support {counts} points" if counts else ""  # an estimator keeps its own machines
+        return f"{self.status} by {self.method}: {self.certificate}{support}"
 
 
 def contents(solution: Solution | SavedSolution, *, machines: bool = True) -> Contents:
