@@ -16,7 +16,7 @@ X, y = load_iris(return_X_y=True)
 X, y = X[::2], np.array(["setosa", "versicolor", "virginica"])[y[::2]]
 
 
-@pytest.mark.parametrize("multiclass", ["shared", "per-class"])
+@pytest.mark.parametrize("multiclass", [pytest.param("shared", marks=pytest.mark.slow), "per-class"])
 def test_a_path_has_the_scores_of_a_grid(multiclass):
     options = {"multiclass": multiclass, "tol": 1e-4}
     splits = KFold(3, shuffle=True, random_state=0)

@@ -60,6 +60,7 @@ def check(estimator):
         assert ran > 40
 
 
+@pytest.mark.slow
 def test_checks_of_scikit_learn():
     check(MKLClassifier(**QUICK, multiclass="per-class"))
 

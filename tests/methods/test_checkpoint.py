@@ -18,6 +18,8 @@ from tests.every import every
 from tests.methods.resumable import CASES, TOL, data, solve
 
 ROOT = Path(__file__).parents[2]
+# Each is solved by a method of which another problem is among the cases.
+TWINS = ("cutting-plane relaxed", "first-order-dual frobenius", "first-order-dual l1")
 
 
 class StopAt:
@@ -44,8 +46,18 @@ def ended_at(case, count, path):
         return solve(case, path, callback=StopAt(count))
 
 
-@every("case", CASES)
+@every("case", [case for case in CASES if case not in TWINS])
 def test_a_call_goes_on_where_it_was_ended(case, every_report, tmp_path):
+    goes_on(case, tmp_path)
+
+
+@pytest.mark.slow
+@every("case", TWINS)
+def test_a_call_on_a_further_problem_goes_on_where_it_was_ended(case, every_report, tmp_path):
+    goes_on(case, tmp_path)
+
+
+def goes_on(case, tmp_path):
     path, whole, rest = tmp_path / f"{case}.npz", StopAt(), StopAt()
     full = solve(case, None, callback=whole)
     count = max(2, (2 * len(whole.reports)) // 3)

@@ -109,6 +109,7 @@ def test_two_points_and_one_kernel():
         assert abs(found.value - 1) < 1e-8 and abs(found.weights[0] - 1) < 1e-12
 
 
+@pytest.mark.slow
 def test_few_trainings_and_few_passes():
     """Counts, not times: trainings at fixed weights, and entries read divided by m n^2."""
     X, digit = load_digits(return_X_y=True)
