@@ -3,23 +3,18 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from inspect import Parameter, signature
 from typing import Any
 
 from kernelopt.catalog import Entry, catalogue
 from kernelopt.cli.features import Task
 from kernelopt.estimators import FormulationClassifier, MKLClassifier, MKLRegressor
-from kernelopt.losses import Loss, hinge, logistic, squared_hinge
+from kernelopt.estimators.classifier import LOSSES
+from kernelopt.estimators.formulation import TAKES
+from kernelopt.estimators.regressor import TARGET_LOSSES
 from kernelopt.validation.options import nearest_name
 
-TAKES = ("labels", "targets", "triplets")  # what can be made of the classes of a table
-LOSSES: dict[str, Callable[[float], Loss]] = {  # of classes
-    "hinge": hinge,
-    "squared_hinge": squared_hinge,
-    "logistic": logistic,
-}
-TARGET_LOSSES = ("epsilon_insensitive", "squared")
 MKL_PARAMETERS = ("p", "C", "loss", "epsilon", "multiclass", "class_weight")
 SHARED = ("kernels", "normalize", "method", "tol", "time_limit")  # parameters of all estimators
 WORDS = {"true": True, "false": False, "none": None}

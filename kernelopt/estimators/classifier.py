@@ -7,17 +7,17 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import ClassifierMixin
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_consistent_length, column_or_1d
+from sklearn.utils.validation import check_consistent_length
 
 from kernelopt.errors import LabelError, ParameterError
 from kernelopt.estimators.base import distinct, positive_weights
+from kernelopt.estimators.labels import read_labels, signs
 from kernelopt.estimators.mkl import MKLEstimator, Task
 from kernelopt.grams import Grams
 from kernelopt.losses import Loss, hinge, logistic, squared_hinge
 from kernelopt.validation import Array, Index, exponent, one_of, positive, shown
 
-LOSSES: dict[str, Callable[[Array], Loss]] = {
+LOSSES: dict[str, Callable[[Any], Loss]] = {
     "hinge": hinge,
     "squared_hinge": squared_hinge,
     "logistic": logistic,
@@ -184,8 +184,7 @@ class MKLClassifier(ClassifierMixin, MKLEstimator):
         rows, weights = distinct(samples, np.searchsorted(self.classes_, y), given)
         numbers = np.searchsorted(self.classes_, y[rows])
         factors = class_factors(self.class_weight, self.classes_, numbers, weights)
-        positives = [1] if self.classes_.size == 2 else range(self.classes_.size)
-        labels = [np.where(numbers == k, 1.0, -1.0) for k in positives]
+        labels = signs(numbers, self.classes_)
 
         def tasks(C: float) -> list[Task]:
             return [(each, loss(C * factors * weights)) for each in labels]
@@ -211,18 +210,6 @@ class MKLClassifier(ClassifierMixin, MKLEstimator):
         """Return the class of each sample, shape (n_new,)."""
         values = self.decision_function(X)
         return self.classes_[(values > 0).astype(int) if values.ndim == 1 else values.argmax(axis=1)]
-
-
-def read_labels(y: Any, estimator: Any) -> Any:
-    """Return labels as an array of shape (n,), after scikit-learn's checks."""
-    if y is None:
-        raise LabelError(
-            f"{type(estimator).__name__} requires y to be passed, but the target y is None: it must hold one "
-            "label for each sample. Pass fit(X, y)."
-        )
-    labels = column_or_1d(y, warn=True)
-    check_classification_targets(labels)
-    return labels
 
 
 def class_factors(class_weight: Any, classes: Any, numbers: Any, weights: Array) -> Array:

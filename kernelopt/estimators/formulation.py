@@ -7,7 +7,6 @@ from inspect import signature
 from typing import Any
 
 import numpy as np
-from sklearn.base import ClassifierMixin
 from sklearn.svm import SVC
 from sklearn.utils.validation import check_is_fitted
 
@@ -17,6 +16,7 @@ from kernelopt.errors import InputError, ParameterError
 from kernelopt.estimators.base import KernelEstimator
 from kernelopt.estimators.catalogued import entry_named
 from kernelopt.estimators.labels import classes_of, signs
+from kernelopt.estimators.two_classes import TwoClassMixin
 from kernelopt.grams import Grams
 from kernelopt.methods import Solution
 from kernelopt.validation import Array, one_of, shown
@@ -25,7 +25,7 @@ TAKES = ("labels", "targets", "triplets")
 TRIPLETS_PER_SAMPLE = 3  # comparisons that are drawn from the labels, for each sample
 
 
-class FormulationClassifier(ClassifierMixin, KernelEstimator):
+class FormulationClassifier(TwoClassMixin, KernelEstimator):
     """Classifier of two classes by a formulation of the catalogue or by a function that makes one.
 
     Parameters
@@ -168,11 +168,6 @@ class FormulationClassifier(ClassifierMixin, KernelEstimator):
             return self.machine_values(X)[:, 0]
         return self.sum_of_functions(X)
 
-    def predict(self, X: Any) -> Any:
-        """Return the class of each sample, shape (n_new,)."""
-        values = self.decision_function(X)
-        return self.classes_[(values > 0).astype(int)]
-
     def _builder(self) -> tuple[Callable[..., Any], str]:
         """Return the function that makes the formulation, and what it takes."""
         if callable(self.formulation):
@@ -202,8 +197,3 @@ class FormulationClassifier(ClassifierMixin, KernelEstimator):
         alpha = np.zeros((1, labels.size))
         alpha[0, machine.support_] = machine.dual_coef_[0]
         return weights, alpha, float(machine.intercept_[0])
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.classifier_tags.multi_class = False
-        return tags

@@ -6,10 +6,34 @@ from typing import Any
 
 import numpy as np
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_consistent_length, column_or_1d
+from sklearn.utils.validation import check_array, check_consistent_length, column_or_1d
 
 from kernelopt.errors import LabelError
 from kernelopt.validation import Array, shown
+
+
+def read_labels(y: Any, estimator: Any) -> Any:
+    """Return labels of any type that can be sorted as an array of shape (n,), after scikit-learn's checks."""
+    require(y, estimator, "label")
+    labels = column_or_1d(y, warn=True)
+    check_classification_targets(labels)
+    return labels
+
+
+def read_targets(y: Any, estimator: Any) -> Array:
+    """Return finite real targets as an array of shape (n,), after scikit-learn's checks."""
+    require(y, estimator, "number")
+    numbers = check_array(y, ensure_2d=False, dtype=np.float64, input_name="y", estimator=estimator)
+    return np.asarray(column_or_1d(numbers, warn=True))
+
+
+def require(y: Any, estimator: Any, what: str) -> None:
+    """Raise a `LabelError` if `fit` was given no y."""
+    if y is None:
+        raise LabelError(
+            f"{type(estimator).__name__} requires y to be passed, but the target y is None: it must hold one "
+            f"{what} for each sample. Pass fit(X, y)."
+        )
 
 
 def classes_of(y: Any, samples: Any, estimator: Any, *, most: int | None = None) -> tuple[Any, Any]:
@@ -30,14 +54,7 @@ def classes_of(y: Any, samples: Any, estimator: Any, *, most: int | None = None)
     LabelError
         If there are no labels, one class only, or more classes than `most`.
     """
-    name = type(estimator).__name__
-    if y is None:
-        raise LabelError(
-            f"{name} requires y to be passed, but the target y is None: it must hold one label for each "
-            "sample. Pass fit(X, y)."
-        )
-    labels = column_or_1d(y, warn=True)
-    check_classification_targets(labels)
+    labels = read_labels(y, estimator)
     check_consistent_length(samples, labels)
     classes, numbers = np.unique(labels, return_inverse=True)
     if classes.size < 2:
@@ -45,6 +62,7 @@ def classes_of(y: Any, samples: Any, estimator: Any, *, most: int | None = None)
             f"y must hold labels of at least two classes, got one class, {shown(classes.tolist()[0])}. Add "
             "samples of another class."
         )
+    name = type(estimator).__name__
     if most is not None and classes.size > most:
         raise LabelError(
             f"Only binary classification is supported by {name}: y must hold two classes, got "

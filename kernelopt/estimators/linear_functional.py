@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from sklearn.base import ClassifierMixin, RegressorMixin
-from sklearn.utils.validation import check_array, check_consistent_length, column_or_1d
+from sklearn.base import RegressorMixin
+from sklearn.utils.validation import check_consistent_length
 
-from kernelopt.errors import LabelError
 from kernelopt.estimators.base import KernelEstimator
 from kernelopt.estimators.catalogued import built
-from kernelopt.estimators.labels import classes_of, signs
+from kernelopt.estimators.labels import classes_of, read_targets, signs
 from kernelopt.estimators.precomputed import KernelStack
+from kernelopt.estimators.two_classes import TwoClassMixin
 from kernelopt.validation import Array
 
 
@@ -134,13 +134,7 @@ class LinearFunctionalMKLRegressor(RegressorMixin, LinearFunctionalMKL):
             If an argument is wrong; its subclass says what.
         """
         samples = self.read_training(X)
-        if y is None:
-            raise LabelError(
-                f"{type(self).__name__} requires y to be passed, but the target y is None: it must hold one "
-                "number for each sample. Pass fit(X, y)."
-            )
-        numbers = check_array(y, ensure_2d=False, dtype=np.float64, input_name="y", estimator=self)
-        targets = np.asarray(column_or_1d(numbers, warn=True))
+        targets = read_targets(y, self)
         check_consistent_length(samples, targets)
         self.learn(samples, targets)
         return self
@@ -150,7 +144,7 @@ class LinearFunctionalMKLRegressor(RegressorMixin, LinearFunctionalMKL):
         return self.sum_of_functions(X)
 
 
-class LinearFunctionalMKLClassifier(ClassifierMixin, LinearFunctionalMKL):
+class LinearFunctionalMKLClassifier(TwoClassMixin, LinearFunctionalMKL):
     """Classifier of two classes by `LinearFunctionalMKL`, whose parameters and attributes it has.
 
     Examples
@@ -191,13 +185,3 @@ class LinearFunctionalMKLClassifier(ClassifierMixin, LinearFunctionalMKL):
     def decision_function(self, X: Any) -> Array:
         """Return the values of the function at samples, shape (n_new,), positive for `classes_[1]`."""
         return self.sum_of_functions(X)
-
-    def predict(self, X: Any) -> Any:
-        """Return the class of each sample, shape (n_new,)."""
-        values = self.decision_function(X)
-        return self.classes_[(values > 0).astype(int)]
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.classifier_tags.multi_class = False
-        return tags

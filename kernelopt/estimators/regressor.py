@@ -6,13 +6,15 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import RegressorMixin
-from sklearn.utils.validation import check_array, check_consistent_length, column_or_1d
+from sklearn.utils.validation import check_consistent_length
 
-from kernelopt.errors import LabelError
 from kernelopt.estimators.base import distinct, positive_weights
+from kernelopt.estimators.labels import read_targets
 from kernelopt.estimators.mkl import MKLEstimator
 from kernelopt.losses import Loss, epsilon_insensitive, squared
 from kernelopt.validation import Array, exponent, one_of, positive
+
+TARGET_LOSSES = ("epsilon_insensitive", "squared")
 
 
 class MKLRegressor(RegressorMixin, MKLEstimator):
@@ -116,10 +118,10 @@ class MKLRegressor(RegressorMixin, MKLEstimator):
         exponent(self.p)
         C = positive(self.C, "C")
         epsilon = positive(self.epsilon, "epsilon", allow_zero=True)
-        one_of(self.loss, "loss", ("epsilon_insensitive", "squared"))
+        one_of(self.loss, "loss", TARGET_LOSSES)
         one_of(self.target_scale, "target_scale", ("standard", "none"))
         samples = self.read_training(X)
-        y = self._targets(y)
+        y = read_targets(y, self)
         check_consistent_length(samples, y)
         rows, weights = distinct(samples, y, positive_weights(sample_weight, len(samples)))
         y = y[rows]
@@ -143,16 +145,7 @@ class MKLRegressor(RegressorMixin, MKLEstimator):
         return self.machine_values(X)[:, 0]
 
     def problem_labels(self, y: Any) -> list[Any]:
-        return [(self._targets(y)[self._rows] - self.target_mean_) / self.target_unit_]
-
-    def _targets(self, y: Any) -> Array:
-        if y is None:
-            raise LabelError(
-                f"{type(self).__name__} requires y to be passed, but the target y is None: it must hold one "
-                "number for each sample. Pass fit(X, y)."
-            )
-        numbers = check_array(y, ensure_2d=False, dtype=np.float64, input_name="y", estimator=self)
-        return np.asarray(column_or_1d(numbers, warn=True))
+        return [(read_targets(y, self)[self._rows] - self.target_mean_) / self.target_unit_]
 
 
 def scale_of(y: Array, weights: Array) -> tuple[float, float]:

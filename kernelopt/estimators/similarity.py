@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from kernelopt.errors import ParameterError, ShapeError
@@ -13,12 +12,12 @@ from kernelopt.estimators.base import KernelEstimator
 from kernelopt.estimators.catalogued import built
 from kernelopt.estimators.labels import classes_of, signs
 from kernelopt.estimators.precomputed import KernelStack
+from kernelopt.estimators.two_classes import TwoClassMixin
+from kernelopt.numerics.factors import pseudoinverse
 from kernelopt.validation import Array
 
-VANISHING = 1e-11  # eigenvalues of S below this share of the largest count as zero, as in factors of kernels
 
-
-class SimilarityClassifier(ClassifierMixin, KernelEstimator):
+class SimilarityClassifier(TwoClassMixin, KernelEstimator):
     r"""Classifier of two classes from an indefinite similarity matrix.
 
     It solves, with the eigenvectors V and eigenvalues lambda of the similarities S,
@@ -142,9 +141,7 @@ class SimilarityClassifier(ClassifierMixin, KernelEstimator):
         solution = formulation.solve(self.method, tol=self.tol, time_limit=self.time_limit)
         self.keep_solutions([solution])
         self.kernel_ = np.asarray(solution.kernel)
-        present = np.abs(lam) > VANISHING * np.abs(lam).max()
-        inverse = np.divide(1.0, lam, out=np.zeros_like(lam), where=present)
-        coefficients = V @ (inverse * (V.T @ (self.kernel_ @ solution.alpha)))
+        coefficients = pseudoinverse(lam, V) @ (self.kernel_ @ solution.alpha)
         self.keep_machines(coefficients[None], np.array([solution.intercept]), np.ones(1), np.arange(len(S)))
         return self
 
@@ -161,11 +158,6 @@ class SimilarityClassifier(ClassifierMixin, KernelEstimator):
         array of shape (n_new,)
         """
         return self.machine_values(X)[:, 0]
-
-    def predict(self, X: Any) -> Any:
-        """Return the class of each sample, shape (n_new,); X as for `decision_function`."""
-        values = self.decision_function(X)
-        return self.classes_[(values > 0).astype(int)]
 
     def read_new(self, X: Any) -> Array:
         check_is_fitted(self)
@@ -186,5 +178,4 @@ class SimilarityClassifier(ClassifierMixin, KernelEstimator):
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.pairwise = True
-        tags.classifier_tags.multi_class = False
         return tags

@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from sklearn.base import ClassifierMixin
-from sklearn.utils.validation import column_or_1d
+from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from kernelopt.errors import InputError
 from kernelopt.estimators.base import KernelEstimator
 from kernelopt.estimators.catalogued import built
 from kernelopt.estimators.labels import classes_of, signs
 from kernelopt.estimators.precomputed import KernelStack
+from kernelopt.estimators.two_classes import TwoClassMixin
 from kernelopt.validation import Array, one_of
 
 FORMULATIONS = {
@@ -22,7 +22,7 @@ FORMULATIONS = {
 }
 
 
-class TransductiveKernelClassifier(ClassifierMixin, KernelEstimator):
+class TransductiveKernelClassifier(TwoClassMixin, KernelEstimator):
     r"""Classifier of two classes whose kernel matrix is learned on labelled and unlabelled samples.
 
     It solves, over all N samples of which the first n have labels,
@@ -154,17 +154,13 @@ class TransductiveKernelClassifier(ClassifierMixin, KernelEstimator):
         InputError
             If weights may be negative: then the kernel is known on the samples of `fit` alone.
         """
-        if (getattr(self, "weights_", np.zeros(1)) < 0).any():
+        check_is_fitted(self)
+        if (self.weights_ < 0).any():
             raise InputError(
                 "new samples need weights that are not negative, got a negative one of weights='free'. Pass "
                 "them to fit as X_unlabeled and read transduction_, or choose weights='nonnegative'."
             )
         return self.machine_values(X)[:, 0]
-
-    def predict(self, X: Any) -> Any:
-        """Return the class of each sample, shape (n_new,); errors as for `decision_function`."""
-        values = self.decision_function(X)
-        return self.classes_[(values > 0).astype(int)]
 
     def problem_labels(self, y: Any) -> list[Any]:
         return [np.where(column_or_1d(y) == self.classes_[1], 1.0, -1.0)]  # of the labelled samples
@@ -179,8 +175,3 @@ class TransductiveKernelClassifier(ClassifierMixin, KernelEstimator):
                 )
             return labelled.joined(X_unlabeled)
         return np.concatenate([labelled, self._points(X_unlabeled, reset=False)])
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.classifier_tags.multi_class = False
-        return tags

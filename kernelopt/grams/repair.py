@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from kernelopt.errors import ConvergenceWarning, InputError, ShapeError
 from kernelopt.grams.grams import Grams, as_grams
-from kernelopt.numerics.factors import RANK_TOLERANCE
+from kernelopt.numerics.factors import RANK_TOLERANCE, pseudoinverse
 from kernelopt.numerics.nearest_correlation import nearest_correlation
 from kernelopt.validation import Array, as_float_array, one_of
 
@@ -245,9 +245,3 @@ def nearest(S: Array, name: str) -> Array:
             stacklevel=3,
         )
     return X
-
-
-def pseudoinverse(lam: Array, V: Array) -> Array:
-    """Return V diag(1 / lam) V' over the eigenvalues that are not zero up to rounding."""
-    kept = np.abs(lam) > RANK_TOLERANCE * np.abs(lam).max()
-    return np.asarray((V[:, kept] / lam[kept]) @ V[:, kept].T)

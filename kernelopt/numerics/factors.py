@@ -43,3 +43,9 @@ def nearest_psd(K: Array) -> Array | None:
             return None
         psd: Array = (vectors * np.maximum(eigenvalues, 0.0)) @ vectors.T
         return psd
+
+
+def pseudoinverse(lam: Array, V: Array) -> Array:
+    """Return V diag(1 / lam) V' over the eigenvalues that are not zero up to rounding."""
+    kept = np.abs(lam) > RANK_TOLERANCE * np.abs(lam).max()
+    return np.asarray((V[:, kept] / lam[kept]) @ V[:, kept].T)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from matplotlib.figure import Figure
 from sklearn.preprocessing import KernelCenterer
 
 import kernelopt as ko
@@ -155,11 +156,10 @@ def test_the_table_is_text_and_html():
 
 
 def test_the_figure_shows_the_alignments():
-    figure = pytest.importorskip("matplotlib.figure")
     K = np.array(GRAMS)
     K[0, 0, 0] = np.nan
     for report in (ko.kernel_report(GRAMS, Y), ko.kernel_report(GRAMS), ko.kernel_report(K, Y)):
-        ax = figure.Figure().subplots()
+        ax = Figure().subplots()
         assert report.plot(ax=ax) is ax
         drawn = ax.images[0].get_array()
         np.testing.assert_allclose(drawn[:4, :4].filled(np.nan), report.alignments)
@@ -167,5 +167,5 @@ def test_the_figure_shows_the_alignments():
         assert len(ax.texts) == len(drawn) ** 2
         assert ax.get_yticklabels()[1].get_text() == f"1  {report.names[1]}"
     many = ko.kernel_report(np.stack([np.eye(3) + i for i in range(40)]))
-    ax = many.plot(ax=figure.Figure().subplots())
+    ax = many.plot(ax=Figure().subplots())
     assert not ax.texts and len(ax.get_yticks()) <= 40
