@@ -23,7 +23,7 @@ class ProgressLine:
     def show(self, line: str, seconds: float) -> None:
         """Set the line, where `seconds` is the age of the call."""
         self._line = line
-        if self.console.is_terminal and seconds > QUIET:
+        if seconds > QUIET and self.console.is_terminal:
             if self._status is None:
                 self._status = self.console.status(line)
                 self._status.start()

@@ -215,13 +215,13 @@ class _Reader:
 
     def _called(self, node: ast.Call, kind: type[Kernel]) -> Kernel:
         """Return the kernel that a call makes."""
-        source, names = self._source(node), [keyword.arg for keyword in node.keywords]
+        names = [keyword.arg for keyword in node.keywords]
         if (
             None in names
             or len(set(names)) < len(names)
             or any(isinstance(a, ast.Starred) for a in node.args)
         ):
-            raise self._error("made of calls with one value for each argument", source)
+            raise self._error("made of calls with one value for each argument", self._source(node))
         values = [self._value(argument) for argument in node.args]
         named = {str(keyword.arg): self._value(keyword.value) for keyword in node.keywords}
         signature = inspect.signature(kind)
@@ -229,11 +229,12 @@ class _Reader:
             signature.bind(*values, **named)
         except TypeError as error:
             fitting = f"made of calls that fit {kind.__name__}({', '.join(signature.parameters)})"
-            raise self._error(fitting, source, f" ({error})", "Correct the arguments.") from error
+            got = self._source(node)
+            raise self._error(fitting, got, f" ({error})", "Correct the arguments.") from error
         try:
             return kind(*values, **named)
         except InputError as error:
-            raise type(error)(f"{shown(source)}: {error}") from error
+            raise type(error)(f"{shown(self._source(node))}: {error}") from error
 
     def _class(self, name: str) -> type[Kernel]:
         if name in OWN:

@@ -43,6 +43,42 @@ class Curve(NamedTuple):
     lower: Array
     upper: Array
 
+    def responder(self) -> Callable[[Array], Array]:
+        """Return the function t -> argmax_a l(a) - a't."""
+        linear, curvature, l1, lower, upper = self
+        if self.is_linear():
+            at_kink = np.clip(0.0, lower, upper)
+
+            def respond_at_bound(t: Array) -> Array:
+                residual = linear - t
+                return np.where(residual > 0, upper, np.where(residual < 0, lower, at_kink))
+
+            return respond_at_bound
+
+        def respond(t: Array) -> Array:
+            residual = linear - t
+            residual = np.sign(residual) * np.maximum(np.abs(residual) - l1, 0.0)
+            with np.errstate(divide="ignore", invalid="ignore"):
+                free = np.where(residual == 0, 0.0, residual / curvature)
+            return np.clip(free, lower, upper)
+
+        return respond
+
+    def knots(self) -> Array:
+        """Return the predictions at which the response is not differentiable, shape (k, n)."""
+        linear, curvature, l1, lower, upper = self
+        if self.is_linear():
+            return linear[None]
+        knots = [linear - l1, linear + l1]
+        for bound in (lower, upper):
+            finite = np.where(np.isfinite(bound), bound, 0.0)
+            knots.append(linear - curvature * finite - np.sign(finite) * l1)
+        return np.array(knots)
+
+    def is_linear(self) -> bool:
+        """Whether l is linear on its domain, so that the response is at a bound."""
+        return not self.curvature.any() and not self.l1.any()
+
 
 OF_THE_CURVE = ("responder", "dual_value", "dual_gradient", "dual_expression")  # where l is quadratic
 
@@ -126,24 +162,7 @@ class Loss(ABC):
 
     def responder(self, y: Array) -> Callable[[Array], Array]:
         """Return the function t -> a(t) = argmax_a l(a) - a't, minus the derivative of the loss."""
-        linear, curvature, l1, lower, upper = self.curve(y)
-        if not curvature.any() and not l1.any():
-            at_kink = np.clip(0.0, lower, upper)
-
-            def respond_at_bound(t: Array) -> Array:
-                residual = linear - t
-                return np.where(residual > 0, upper, np.where(residual < 0, lower, at_kink))
-
-            return respond_at_bound
-
-        def respond(t: Array) -> Array:
-            residual = linear - t
-            residual = np.sign(residual) * np.maximum(np.abs(residual) - l1, 0.0)
-            with np.errstate(divide="ignore", invalid="ignore"):
-                free = np.where(residual == 0, 0.0, residual / curvature)
-            return np.clip(free, lower, upper)
-
-        return respond
+        return self.curve(y).responder()
 
     def response(self, t: Array, y: Array) -> Array:
         """Return a(t), minus the derivative of the loss at t."""
@@ -155,10 +174,12 @@ class Loss(ABC):
 
     def value(self, t: Array, y: Array) -> float:
         """Return the summed loss of the predictions `t`."""
-        a = self.response(t, y)
         if not self.quadratic:
+            a = self.response(t, y)
             return self.dual_value(a, y) - float(a @ t)
-        linear, curvature, l1, _, _ = self.curve(y)  # linear - t is computed first, which is exact near y
+        curve = self.curve(y)
+        a, (linear, curvature, l1, _, _) = curve.responder()(t), curve
+        # linear - t is computed first, which is exact near y
         return float((a * (linear - t) - curvature * a**2 / 2 - l1 * np.abs(a)).sum())
 
     def above(self, f: Array, error: Array, penalty: float, y: Array, intercept: float) -> float:
@@ -243,21 +264,9 @@ class Loss(ABC):
 
     def intercept(self, f: Array, y: Array) -> float:
         """Return the minimiser over b of the loss of f + b, or the midpoint of all minimisers."""
-        respond = self.responder(y)
-
-        def slope(b: float) -> float:
-            a = respond(f + b)
-            total = float(a.sum())
-            return 0.0 if abs(total) <= ROUNDING * float(np.abs(a).sum()) else total
-
         if self.quadratic:
-            knots = np.unique(self._knots(y) - f)
-            left = last_above(slope, knots)
-            # The slope is linear up to the next knot. If it is negative there, the minimiser is unique.
-            after = knots[np.searchsorted(knots, left, side="right") :]
-            if slope((left + float(after[0])) / 2 if after.size else left + 1) < 0:
-                return left
-            return (left + max(left, last_above(slope, knots, or_zero=True))) / 2
+            return piecewise_intercept(self.curve(y), f)
+        slope = descent(self.responder(y), f)
         reach = float(np.abs(f).max(initial=0.0) + np.abs(y).max(initial=1.0) + 1.0)
         while (slope(-reach) < 0 or slope(reach) > 0) and np.isfinite(reach):
             reach *= 2
@@ -265,21 +274,32 @@ class Loss(ABC):
             return 0.0
         return float(brentq(slope, -reach, reach, xtol=ROOT_TOLERANCE, maxiter=BRENT_ITERATIONS))
 
-    def _knots(self, y: Array) -> Array:
-        """Return the predictions at which the response is not differentiable, shape (k, n)."""
-        linear, curvature, l1, lower, upper = self.curve(y)
-        if not curvature.any() and not l1.any():
-            return linear[None]
-        knots = [linear - l1, linear + l1]
-        for bound in (lower, upper):
-            finite = np.where(np.isfinite(bound), bound, 0.0)
-            knots.append(linear - curvature * finite - np.sign(finite) * l1)
-        return np.array(knots)
-
     def primal(self, f: Array, penalty: float, y: Array, bias: bool) -> Primal:
         """Return the value of f + b with the best b, where `penalty` is 1/2 |f|^2."""
         b = self.intercept(f, y) if bias else 0.0
         return Primal(penalty + self.value(f + b, y), 1.0, b)
+
+
+def piecewise_intercept(curve: Curve, f: Array) -> float:
+    """Return the minimiser over b of the loss of f + b, or the midpoint of all minimisers."""
+    slope, knots = descent(curve.responder(), f), np.unique(curve.knots() - f)
+    left = last_above(slope, knots)
+    # The slope is linear up to the next knot. If it is negative there, the minimiser is unique.
+    after = knots[np.searchsorted(knots, left, side="right") :]
+    if slope((left + float(after[0])) / 2 if after.size else left + 1) < 0:
+        return left
+    return (left + max(left, last_above(slope, knots, or_zero=True))) / 2
+
+
+def descent(respond: Callable[[Array], Array], f: Array) -> Callable[[float], float]:
+    """Return minus the derivative by b of the loss of f + b; up to rounding zero is zero."""
+
+    def slope(b: float) -> float:
+        a = respond(f + b)
+        total = float(a.sum())
+        return 0.0 if abs(total) <= ROUNDING * float(np.abs(a).sum()) else total
+
+    return slope
 
 
 def project_zero_sum(alpha: Array, lower: Array, upper: Array) -> Array:

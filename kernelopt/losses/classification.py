@@ -20,7 +20,7 @@ from kernelopt.validation import Array, positive
 
 def signed_box(y: Array, curvature: float | Array, C: float | Array) -> Curve:
     """Return the dual of a margin loss, y'a - curvature/2 a'a with 0 <= y_i a_i <= C_i."""
-    reach = np.broadcast_to(np.asarray(C, dtype=float), y.shape)
+    reach = np.asarray(C, dtype=float)
     zero = np.zeros(y.size)
     return Curve(y, zero + curvature, zero, np.where(y > 0, 0.0, -reach), np.where(y > 0, reach, 0.0))
 

@@ -53,7 +53,7 @@ def equilibrated(program: ConeProgram, units: Array) -> Scaled:
     starts = np.array([block.start for block in cones_of(program)], dtype=int)
     sizes = np.diff(np.append(starts, program.b.size))
     for _ in range(SWEEPS):
-        known = columns[entries.col]
+        before, known = columns, columns[entries.col]
         largest_in_rows = np.abs(program.b)
         np.fmax.at(largest_in_rows, entries.row, entries.data * known)
         if starts.size:
@@ -64,6 +64,8 @@ def equilibrated(program: ConeProgram, units: Array) -> Scaled:
         with np.errstate(divide="ignore"):
             columns = np.where(np.isnan(units), 1 / largest_in_columns, units)
         columns = np.where(np.isinf(columns), np.nan, columns)
+        if np.array_equal(columns, before, equal_nan=True):
+            break
     columns, rows = powers_of_two_below(columns), powers_of_two_below(rows)
     scaled = scaled_program(program, columns, rows)
     if not same_numbers(scaled_program(scaled, 1 / columns, 1 / rows), program):  # overflow or underflow
@@ -73,15 +75,21 @@ def equilibrated(program: ConeProgram, units: Array) -> Scaled:
 
 def scaled_program(program: ConeProgram, columns: Array, rows: Array) -> ConeProgram:
     """Return the program in x' = x / columns with the rows of A and b multiplied by `rows`."""
-    D, E = sp.diags_array(columns), sp.diags_array(rows)
-    P, A = sp.csc_array(D @ program.P @ D), sp.csc_array(E @ program.A @ D)
+    P, A = scaled_matrix(program.P, columns, columns), scaled_matrix(program.A, columns, rows)
     return program.with_data(P, columns * program.c, A, rows * program.b)
 
 
+def scaled_matrix(matrix: sp.csc_array, columns: Array, rows: Array) -> sp.csc_array:
+    """Return diag(rows) matrix diag(columns), with the same stored entries in the same order."""
+    with np.errstate(over="ignore", invalid="ignore"):  # `equilibrated` looks for both afterwards
+        data = matrix.data * rows[matrix.indices] * np.repeat(columns, np.diff(matrix.indptr))
+    return sp.csc_array((data, matrix.indices, matrix.indptr), shape=matrix.shape)
+
+
 def same_numbers(one: ConeProgram, other: ConeProgram) -> bool:
-    """Whether two programs have the same P, c, A and b."""
-    vectors = np.array_equal(one.b, other.b) and np.array_equal(one.c, other.c)
-    return vectors and not (one.A != other.A).nnz and not (one.P != other.P).nnz
+    """Whether two programs of the same stored entries have the same P, c, A and b."""
+    pairs = ((one.b, other.b), (one.c, other.c), (one.A.data, other.A.data), (one.P.data, other.P.data))
+    return all(np.array_equal(first, second) for first, second in pairs)
 
 
 def cones_of(program: ConeProgram) -> list[slice]:
