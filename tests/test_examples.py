@@ -51,6 +51,7 @@ def test_sparsity_experiment_compares_all_norms(tmp_path, capsys):
     assert "the paper's conclusion" in said.lower() and picture.stat().st_size > 10_000
 
 
+@pytest.mark.slow
 def test_comparisons_learn_from_training_points(tmp_path, capsys):
     space = runpy.run_path(str(EXAMPLES / "comparisons.py"))
     picture = tmp_path / "picture.png"
@@ -87,6 +88,7 @@ def indefinite():
     return runpy.run_path(str(EXAMPLES / "indefinite_similarities.py"))
 
 
+@pytest.mark.slow
 def test_indefinite_similarities_certify_every_method(indefinite, tmp_path, capsys):
     picture = tmp_path / "picture.png"
     sizes = ["--points", "10", "--splits", "1", "--costs", "1", "--rhos", "1", "--jobs", "1"]

@@ -71,6 +71,7 @@ print("all", len(CASES))
 """
 
 
+@pytest.mark.slow
 def test_deep_copies_of_solved_problems_solve():
     """In a process of its own: what goes wrong here is no exception."""
     found = subprocess.run(  # noqa: S603

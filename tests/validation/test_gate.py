@@ -100,6 +100,7 @@ def test_every_careless_value_is_refused_by_a_formulation(call):
         assert found == wanted, argument
 
 
+@pytest.mark.slow
 @every("call", CALLS)
 def test_other_forms_of_a_value_have_the_same_answer(call):
     expected = CALLS[call]()

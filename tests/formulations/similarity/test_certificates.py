@@ -30,6 +30,7 @@ from tests.formulations.similarity.cases import (
 from tests.problems import solved
 
 
+@pytest.mark.slow
 @every(("name", "fidelity", "traced"), PAIRWISE)
 def test_bounds_hold_for_garbage(name, fidelity, traced):
     rng = np.random.default_rng([FIDELITIES.index(fidelity), traced])

@@ -49,6 +49,7 @@ def test_the_optimum_is_between_zero_and_the_margin_of_every_triplet(seed, expon
     assert 0.0 <= solution.value <= 0.7 * len(triplets)
 
 
+@pytest.mark.slow
 @every(("cone", "kind"), [*zip(CONES, ("plain", "semidefinite", "plain"), strict=True)])
 def test_without_prices_it_is_solved_and_never_called_optimal_wrongly(kind, cone):
     grams, triplets, groups = DATA[kind](1, *((8, 10) if cone == "psd" else ()))

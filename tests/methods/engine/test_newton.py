@@ -79,6 +79,7 @@ SETTINGS = ((1e-4, 0.5), (1.0, 0.1))  # C, and the share of one class
 
 
 # Every loss with every exponent, each pair with one of the settings in turn.
+@pytest.mark.slow
 @every(
     "loss, p, setting",
     [(loss, p, SETTINGS[(i + j) % 2]) for i, loss in enumerate(LOSSES) for j, p in enumerate(PS)],
