@@ -15,7 +15,7 @@ from scipy.optimize import brentq
 from kernelopt.errors import InputError, ShapeError
 from kernelopt.losses.perspective import curve_perspective
 from kernelopt.losses.weights import Weight, per_sample
-from kernelopt.numerics.roots import last_above
+from kernelopt.numerics.roots import last_above, step_zeros
 from kernelopt.numerics.rounding import UNIT, Bounded, dot, gamma, upwards
 from kernelopt.validation import Array, as_labels, as_targets, positive, shown
 
@@ -250,6 +250,11 @@ class Loss(ABC):
             total = float(a.sum())
             return 0.0 if abs(total) <= ROUNDING * float(np.abs(a).sum()) else total
 
+        steps = self._steps(y) if self.quadratic else None
+        if steps is not None:
+            knots, drops, start = steps
+            left, right = step_zeros(slope, (knots - f).ravel(), drops.ravel(), start)
+            return (left + right) / 2
         if self.quadratic:
             knots = np.unique(self._knots(y) - f)
             left = last_above(slope, knots)
@@ -264,6 +269,23 @@ class Loss(ABC):
         if not np.isfinite(reach):
             return 0.0
         return float(brentq(slope, -reach, reach, xtol=ROOT_TOLERANCE, maxiter=BRENT_ITERATIONS))
+
+    def _steps(self, y: Array) -> tuple[Array, Array, float] | None:
+        """Return the predictions at which a step function a(t) falls, by how much, and sum a(-inf).
+
+        Both arrays have shape (k, n). The result is None if a(t) is no step function.
+        """
+        linear, curvature, l1, lower, upper = self.curve(y)
+        if curvature.any() or not (np.isfinite(lower).all() and np.isfinite(upper).all()):
+            return None
+        if not l1.any():
+            return linear[None], upper - lower, float(upper.sum())
+        middle = np.clip(0.0, lower, upper)
+        return (
+            np.array([linear - l1, linear + l1]),
+            np.array([upper - middle, middle - lower]),
+            float(upper.sum()),
+        )
 
     def _knots(self, y: Array) -> Array:
         """Return the predictions at which the response is not differentiable, shape (k, n)."""
