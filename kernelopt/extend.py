@@ -59,7 +59,8 @@ from kernelopt.fidelities import Fidelity, Proximal, Radial
 from kernelopt.grams import Grams, as_grams
 from kernelopt.installed import installed
 from kernelopt.kernels import Kernel, Profile
-from kernelopt.losses.base import Curve, Loss, project_zero_sum
+from kernelopt.losses.base import Loss, project_zero_sum
+from kernelopt.losses.curve import Curve
 from kernelopt.losses.weights import Weight, checked_weight, per_sample, weighted_sum
 from kernelopt.methods import Cost, Method, Outcome, Programme, register_method
 from kernelopt.methods.control import Control

@@ -8,7 +8,7 @@ import numpy as np
 
 from kernelopt.learner.smo import coordinate_steps, smo_pairs
 from kernelopt.losses import Loss
-from kernelopt.losses.base import Curve
+from kernelopt.losses.curve import Curve
 from kernelopt.numerics.compiling import compiled
 from kernelopt.threads import Watch
 from kernelopt.validation import Array

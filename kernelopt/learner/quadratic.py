@@ -10,7 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from kernelopt.losses import Loss
-from kernelopt.losses.base import Curve
+from kernelopt.losses.curve import Curve
 from kernelopt.numerics.factors import pivoted_cholesky
 from kernelopt.threads import Watch, watched
 from kernelopt.validation import Array

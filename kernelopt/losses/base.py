@@ -13,13 +13,13 @@ from numpy.typing import ArrayLike
 from scipy.optimize import brentq
 
 from kernelopt.errors import InputError, ShapeError
+from kernelopt.losses.curve import Curve, descent, piecewise_intercept
 from kernelopt.losses.perspective import curve_perspective
 from kernelopt.losses.weights import Weight, per_sample
 from kernelopt.numerics.roots import last_above
 from kernelopt.numerics.rounding import UNIT, Bounded, dot, gamma, upwards
 from kernelopt.validation import Array, as_labels, as_targets, positive, shown
 
-ROUNDING = 1e-13  # a sum below this share of the sum of absolute values counts as zero
 ROOT_TOLERANCE = 1e-15  # absolute tolerance of Brent's method for the intercept
 BRENT_ITERATIONS = 2000  # more than the 1100 halvings from the largest double to that tolerance
 TERM_ROUNDINGS = 64  # beside one per sample, more than a term of a loss takes: 37 for an entropy, see below
@@ -32,52 +32,6 @@ class Primal(NamedTuple):
     value: float
     scale: float
     intercept: float
-
-
-class Curve(NamedTuple):
-    """The dual of a loss, for each sample: linear * a - curvature/2 * a^2 - l1 * |a| on [lower, upper]."""
-
-    linear: Array
-    curvature: Array
-    l1: Array
-    lower: Array
-    upper: Array
-
-    def responder(self) -> Callable[[Array], Array]:
-        """Return the function t -> argmax_a l(a) - a't."""
-        linear, curvature, l1, lower, upper = self
-        if self.is_linear():
-            at_kink = np.clip(0.0, lower, upper)
-
-            def respond_at_bound(t: Array) -> Array:
-                residual = linear - t
-                return np.where(residual > 0, upper, np.where(residual < 0, lower, at_kink))
-
-            return respond_at_bound
-
-        def respond(t: Array) -> Array:
-            residual = linear - t
-            residual = np.sign(residual) * np.maximum(np.abs(residual) - l1, 0.0)
-            with np.errstate(divide="ignore", invalid="ignore"):
-                free = np.where(residual == 0, 0.0, residual / curvature)
-            return np.clip(free, lower, upper)
-
-        return respond
-
-    def knots(self) -> Array:
-        """Return the predictions at which the response is not differentiable, shape (k, n)."""
-        linear, curvature, l1, lower, upper = self
-        if self.is_linear():
-            return linear[None]
-        knots = [linear - l1, linear + l1]
-        for bound in (lower, upper):
-            finite = np.where(np.isfinite(bound), bound, 0.0)
-            knots.append(linear - curvature * finite - np.sign(finite) * l1)
-        return np.array(knots)
-
-    def is_linear(self) -> bool:
-        """Whether l is linear on its domain, so that the response is at a bound."""
-        return not self.curvature.any() and not self.l1.any()
 
 
 OF_THE_CURVE = ("responder", "dual_value", "dual_gradient", "dual_expression")  # where l is quadratic
@@ -278,28 +232,6 @@ class Loss(ABC):
         """Return the value of f + b with the best b, where `penalty` is 1/2 |f|^2."""
         b = self.intercept(f, y) if bias else 0.0
         return Primal(penalty + self.value(f + b, y), 1.0, b)
-
-
-def piecewise_intercept(curve: Curve, f: Array) -> float:
-    """Return the minimiser over b of the loss of f + b, or the midpoint of all minimisers."""
-    slope, knots = descent(curve.responder(), f), np.unique(curve.knots() - f)
-    left = last_above(slope, knots)
-    # The slope is linear up to the next knot. If it is negative there, the minimiser is unique.
-    after = knots[np.searchsorted(knots, left, side="right") :]
-    if slope((left + float(after[0])) / 2 if after.size else left + 1) < 0:
-        return left
-    return (left + max(left, last_above(slope, knots, or_zero=True))) / 2
-
-
-def descent(respond: Callable[[Array], Array], f: Array) -> Callable[[float], float]:
-    """Return minus the derivative by b of the loss of f + b; up to rounding zero is zero."""
-
-    def slope(b: float) -> float:
-        a = respond(f + b)
-        total = float(a.sum())
-        return 0.0 if abs(total) <= ROUNDING * float(np.abs(a).sum()) else total
-
-    return slope
 
 
 def project_zero_sum(alpha: Array, lower: Array, upper: Array) -> Array:

@@ -11,7 +11,8 @@ import numpy as np
 from kernelopt.validation import Array
 
 if TYPE_CHECKING:
-    from kernelopt.losses.base import Curve, Loss
+    from kernelopt.losses.base import Loss
+    from kernelopt.losses.curve import Curve
 
 Stated = tuple[cp.Expression, list[cp.Constraint]]
 

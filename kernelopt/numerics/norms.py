@@ -29,10 +29,18 @@ def lp_length(v: ArrayLike, p: float) -> float:
         raise ShapeError(
             f"v must have shape (m,), got {sizes.shape}. Pass v.ravel() for the entries of a matrix."
         )
-    largest = float(sizes.max(initial=0.0))
-    if not 0 < largest < np.inf:
+    return length_of_positive(sizes, p)
+
+
+def length_of_positive(v: Array, p: float) -> float:
+    """Return `lp_length` of a vector v >= 0 and a p that need no check."""
+    largest = float(v.max(initial=0.0))
+    if not 0 < largest < np.inf or np.isinf(p):
         return largest
-    return largest * float(np.linalg.norm(sizes / largest, p))
+    scaled = v / largest
+    if p == 1:
+        return largest * float(scaled.sum())
+    return largest * float((scaled**p).sum() ** (1 / p))
 
 
 def conjugate_exponent(p: float) -> float:

@@ -1,4 +1,4 @@
-"""Zeros of non-increasing piecewise linear functions, in about log2 n evaluations."""
+"""Zeros of non-increasing functions: piecewise linear ones, and step functions."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from kernelopt.numerics.rounding import gamma
 from kernelopt.validation import Array
 
 Function = Callable[[float], float]
@@ -50,3 +51,28 @@ def points_inside(edges: Array, piece: int) -> tuple[float, float]:
         return float(edges[-1]) + 1.0, float(edges[-1]) + 2.0
     left, right = float(edges[piece - 1]), float(edges[piece])
     return left + (right - left) / 4, right - (right - left) / 4
+
+
+def step_zeros(total: Function, knots: Array, drops: Array, start: float) -> tuple[float, float]:
+    """Return sup {b: f(b) > 0} and sup {b: f(b) >= 0} for a step function f = `total`.
+
+    f is `start` below all knots, and falls by drops_i >= 0 at knots_i. Sums of the drops give its values up
+    to a bound of their rounding errors. It is evaluated only on pieces where that bound leaves its sign open.
+    """
+    order = np.argsort(knots)
+    edges = knots[order]
+    values = start - np.concatenate([[0.0], np.cumsum(drops[order])])
+    error = gamma(edges.size + 2) * (abs(start) + float(drops.sum()))
+    low, high = int((values > error).sum()), int((values >= -error).sum())
+    found = []
+    for or_zero in (False, True):
+        first, last = low, high  # the first of the pieces 0..edges.size on which f is not above zero
+        while first < last:
+            middle = (first + last) // 2
+            value = total(sum(points_inside(edges, middle)) / 2)
+            if value > 0 or (or_zero and value == 0):
+                first = middle + 1
+            else:
+                last = middle
+        found.append(float(edges[min(max(first - 1, 0), edges.size - 1)]))
+    return found[0], found[1]

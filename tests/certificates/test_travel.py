@@ -29,7 +29,7 @@ from kernelopt.certificates.exceeded import risk_above_its_bound
 from kernelopt.certificates.statements.conflicts import inseparable, linear_conflict
 from kernelopt.certificates.statements.statement import npy, rounded
 from kernelopt.certificates.statements.witness import exact_seconds
-from kernelopt.losses.base import Curve
+from kernelopt.losses.curve import Curve
 from kernelopt.progress import ProgressLine
 from tests.every import every
 

@@ -157,6 +157,19 @@ def test_squared_intercept_is_the_weighted_mean_residual():
 def test_intercept_is_the_middle_of_several(loss):
     """f = (3, -5) with y = (1, -1) has no loss for -2 <= b <= 4."""
     assert loss.intercept(np.array([3.0, -5.0]), np.array([1.0, -1.0])) == pytest.approx(1.0, abs=1e-9)
+    if not isinstance(loss, ko.hinge):
+        return
+    # Seven points of either label lose for -6 <= b <= 6, the others do for |b| > 2. The weights 0.1 of the
+    # former sum to zero only up to rounding, and vanish beside the weights 1e14 in a sum from one end.
+    y, lost = np.repeat([1.0, -1.0], 20), np.tile(np.arange(20) < 7, 2)
+    f, C = np.where(lost, -5 * y, 3 * y) + 0.5, np.where(lost, 0.1, 1e14)
+    assert ko.hinge(C).intercept(f, y) == pytest.approx(-0.5, abs=1e-12)
+    tube = ko.epsilon_insensitive(C, 0.25)  # no target of the others is missed for |b| <= 0.25
+    assert tube.intercept(f - 0.5, np.where(lost, 5, 3) * y) == pytest.approx(0, abs=1e-12)
+    one_more = C * np.where(
+        np.arange(40) < 1, 2, 1
+    )  # the slope is 0.1 on the interval: its end is the minimiser
+    assert ko.hinge(one_more).intercept(f, y) == pytest.approx(1.5, abs=1e-12)
 
 
 def test_hard_margin_stretches_f_to_margin_one():

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from kernelopt.losses.base import Curve
+from kernelopt.losses.curve import Curve
 from kernelopt.methods.engine.working_set import excess
 from kernelopt.validation import Array, Index
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.linalg import LinAlgError, cho_factor, cho_solve
+from scipy.linalg.lapack import dposv
 
-from kernelopt.numerics.norms import lp_length
+from kernelopt.numerics.norms import length_of_positive
 from kernelopt.validation import Array
 
 STEPS = 300  # Newton steps at most; twenty are usual, and hundreds for p = 1000
@@ -39,10 +39,10 @@ def minimum_on_ball(gradient: Array, hessian: Array, w: Array, p: float) -> Arra
     g, H, m = gradient / size, hessian / size, w.size
     box = bool(np.isinf(p))
     v = INSIDE * ((1 - EVEN) * w + EVEN * m ** (-1 / p))
-    s = 1 - v if box else np.array([1 - lp_length(v, p)])
+    s = 1 - v if box else np.array([1 - length_of_positive(v, p)])
     z, lam = np.ones(m), np.ones(s.size)
     for _ in range(STEPS):
-        length = lp_length(v, p)
+        length = length_of_positive(v, p)
         a = np.ones(m) if box else (v / length) ** (p - 1)
         unmet = s - (1 - v) if box else s - (1 - length)
         residual = g + H @ (v - w) + lam * a - z
@@ -54,15 +54,17 @@ def minimum_on_ball(gradient: Array, hessian: Array, w: Array, p: float) -> Arra
             break
         target = CENTRED * complementarity
         # Eliminating the changes of s, z and lam leaves a system for the change of v.
-        W, right = H + np.diag(z / v), target / v - residual - z
+        right, diagonal = target / v - residual - z, z / v
         right -= a * ((target + lam * unmet) / s - lam)
         if box:
-            W += np.diag(lam / s)
+            W = H.copy()
+            diagonal += lam / s
         else:
             bend = lam[0] * (p - 1) / length
-            W += (lam[0] / s[0] - bend) * np.outer(a, a)
+            W = H + ((lam[0] / s[0] - bend) * a)[:, None] * a
             if p > 1:
-                W += np.diag(bend * (v / length) ** (p - 2))
+                diagonal += bend * (v / length) ** (p - 2)
+        W.flat[:: m + 1] += diagonal
         dv = scaled_solution(W, right)
         if dv is None:
             break
@@ -74,30 +76,27 @@ def minimum_on_ball(gradient: Array, hessian: Array, w: Array, p: float) -> Arra
             step /= 2
         v, s, z, lam = v + step * dv, s + step * ds, z + step * dz, lam + step * dlam
     v = np.where((v < z) & (v < ZERO * v.max()), 0.0, v) if p == 1 else v
-    return v / max(1.0, lp_length(v, p))
+    return v / max(1.0, length_of_positive(v, p))
 
 
 def bent(v: Array, s: Array, p: float, unmet: Array) -> bool:
     """Whether the curvature of the ball has moved the point too far out of |v|_p + s = 1."""
-    return bool(abs(lp_length(v, p) + s[0] - 1) > max(CURVED * s[0], abs(unmet[0])))
+    return bool(abs(length_of_positive(v, p) + s[0] - 1) > max(CURVED * s[0], abs(unmet[0])))
 
 
 def longest(x: Array, dx: Array) -> float:
-    """Return TO_BOUNDARY times the longest step with x + step * dx >= 0."""
-    falling = dx < 0
-    return TO_BOUNDARY * float((-x[falling] / dx[falling]).min(initial=np.inf))
+    """Return TO_BOUNDARY times the longest step with x + step * dx >= 0, for x > 0."""
+    lowest = float((dx / x).min())
+    return TO_BOUNDARY / -lowest if lowest < 0 else np.inf
 
 
 def scaled_solution(W: Array, right: Array) -> Array | None:
     """Return W^-1 right after scaling W to a unit diagonal; None if W is not positive definite."""
     with np.errstate(all="ignore"):
-        root = np.sqrt(np.diag(W))
-        scaled = W / np.outer(root, root)
+        root = np.sqrt(W.diagonal())
+        scaled = W / (root[:, None] * root)
         if not np.isfinite(scaled).all():
             return None
-        try:
-            factor = cho_factor(scaled, check_finite=False, overwrite_a=True)
-        except LinAlgError:
-            return None
-        found: Array = cho_solve(factor, right / root, check_finite=False) / root
-    return found if np.isfinite(found).all() else None
+        _, solved, failed = dposv(scaled, right / root, overwrite_a=True)
+        found: Array = solved / root
+    return None if failed or not np.isfinite(found).all() else found

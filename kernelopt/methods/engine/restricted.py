@@ -7,7 +7,7 @@ import numpy as np
 
 from kernelopt.errors import InputError
 from kernelopt.losses import Loss
-from kernelopt.losses.base import Curve
+from kernelopt.losses.curve import Curve
 from kernelopt.validation import Array, Index
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from kernelopt.certificates.gap import relative_gap
-from kernelopt.losses.base import Curve
+from kernelopt.losses.curve import Curve
 from kernelopt.methods.checkpoint import kept
 from kernelopt.methods.control import STALLED, Control
 from kernelopt.methods.engine.growth import Model, grow

@@ -10,7 +10,7 @@ from scipy.linalg import LinAlgError, cho_factor, cho_solve
 from kernelopt.learner.decomposition import step_counts
 from kernelopt.learner.smo import coordinate_steps, smo_pairs
 from kernelopt.losses import Loss
-from kernelopt.losses.base import Curve
+from kernelopt.losses.curve import Curve
 from kernelopt.methods.engine.provider import Single
 from kernelopt.numerics.compiling import compiled
 from kernelopt.threads import Watch

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from kernelopt.losses.base import Curve
+from kernelopt.losses.curve import Curve
 from kernelopt.validation import Array, Index
 
 FIRST_SHARE, FEWEST = 12, 300  # the first working set has n / 12 points, and at least 300

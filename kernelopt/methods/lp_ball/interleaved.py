@@ -12,7 +12,7 @@ from kernelopt.certificates.separability import check_separable
 from kernelopt.grams import ArrayStorage, Grams
 from kernelopt.grams.caching import read_only
 from kernelopt.learner.smo import combined_block, coordinate_steps, smo_pairs
-from kernelopt.losses.base import Curve
+from kernelopt.losses.curve import Curve
 from kernelopt.methods.checkpoint import kept
 from kernelopt.methods.control import Control
 from kernelopt.methods.method import Cost, Method, Outcome

@@ -10,7 +10,7 @@ import numpy as np
 
 from kernelopt.errors import InputError, ParameterError, ShapeError, SolverError, Stopped
 from kernelopt.losses import Loss
-from kernelopt.losses.base import Curve
+from kernelopt.losses.curve import Curve
 from kernelopt.threads import Watch, watched
 from kernelopt.validation import Array, positive
 

@@ -1,0 +1,99 @@
+"""The piecewise quadratic dual of a loss: best responses, their kinks, and the best intercept."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+from kernelopt.numerics.roots import last_above, step_zeros
+from kernelopt.validation import Array
+
+ROUNDING = 1e-13  # a sum below this share of the sum of absolute values counts as zero
+
+
+class Curve(NamedTuple):
+    """The dual of a loss, for each sample: linear * a - curvature/2 * a^2 - l1 * |a| on [lower, upper]."""
+
+    linear: Array
+    curvature: Array
+    l1: Array
+    lower: Array
+    upper: Array
+
+    def responder(self) -> Callable[[Array], Array]:
+        """Return the function t -> argmax_a l(a) - a't."""
+        linear, curvature, l1, lower, upper = self
+        if self.is_linear():
+            at_kink = np.clip(0.0, lower, upper)
+
+            def respond_at_bound(t: Array) -> Array:
+                residual = linear - t
+                return np.where(residual > 0, upper, np.where(residual < 0, lower, at_kink))
+
+            return respond_at_bound
+
+        def respond(t: Array) -> Array:
+            residual = linear - t
+            residual = np.sign(residual) * np.maximum(np.abs(residual) - l1, 0.0)
+            with np.errstate(divide="ignore", invalid="ignore"):
+                free = np.where(residual == 0, 0.0, residual / curvature)
+            return np.clip(free, lower, upper)
+
+        return respond
+
+    def knots(self) -> Array:
+        """Return the predictions at which the response is not differentiable, shape (k, n)."""
+        linear, curvature, l1, lower, upper = self
+        if self.is_linear():
+            return linear[None]
+        knots = [linear - l1, linear + l1]
+        for bound in (lower, upper):
+            finite = np.where(np.isfinite(bound), bound, 0.0)
+            knots.append(linear - curvature * finite - np.sign(finite) * l1)
+        return np.array(knots)
+
+    def steps(self) -> tuple[Array, Array, float] | None:
+        """Return the predictions at which a step function a(t) falls, by how much, and sum a(-inf).
+
+        Both arrays have shape (k, n). The result is None if a(t) is no step function.
+        """
+        linear, curvature, l1, lower, upper = self
+        if curvature.any() or not (np.isfinite(lower).all() and np.isfinite(upper).all()):
+            return None
+        if not l1.any():
+            return linear[None], upper - lower, float(upper.sum())
+        middle = np.clip(0.0, lower, upper)
+        drops = np.array([upper - middle, middle - lower])
+        return np.array([linear - l1, linear + l1]), drops, float(upper.sum())
+
+    def is_linear(self) -> bool:
+        """Whether l is linear on its domain, so that the response is at a bound."""
+        return not self.curvature.any() and not self.l1.any()
+
+
+def piecewise_intercept(curve: Curve, f: Array) -> float:
+    """Return the minimiser over b of the loss of f + b, or the midpoint of all minimisers."""
+    slope, steps = descent(curve.responder(), f), curve.steps()
+    if steps is not None:
+        falls, drops, start = steps
+        return sum(step_zeros(slope, (falls - f).ravel(), drops.ravel(), start)) / 2
+    knots = np.unique(curve.knots() - f)
+    left = last_above(slope, knots)
+    # The slope is linear up to the next knot. If it is negative there, the minimiser is unique.
+    after = knots[np.searchsorted(knots, left, side="right") :]
+    if slope((left + float(after[0])) / 2 if after.size else left + 1) < 0:
+        return left
+    return (left + max(left, last_above(slope, knots, or_zero=True))) / 2
+
+
+def descent(respond: Callable[[Array], Array], f: Array) -> Callable[[float], float]:
+    """Return minus the derivative by b of the loss of f + b; up to rounding zero is zero."""
+
+    def slope(b: float) -> float:
+        a = respond(f + b)
+        total = float(a.sum())
+        return 0.0 if abs(total) <= ROUNDING * float(np.abs(a).sum()) else total
+
+    return slope
