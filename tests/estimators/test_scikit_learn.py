@@ -7,6 +7,7 @@ from unittest import SkipTest
 
 import numpy as np
 import pytest
+from sklearn import config_context
 from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.datasets import load_breast_cancer, load_diabetes
@@ -117,6 +118,21 @@ def test_a_pipeline_is_tuned_cloned_and_shown(cancer):
     assert not hasattr(model, "weights_")
     assert "MKLClassifier" in estimator_html_repr(search)
     assert "p=1" in repr(MKLClassifier(p=1))
+
+
+def test_searches_pass_on_weights_of_samples_as_metadata(cancer):
+    X, y = cancer[0][:80], cancer[1][:80]
+    weights = np.where(y == "benign", 5.0, 1.0)
+    model = MKLClassifier(["gaussian(5.0)"], normalize="none")
+    with config_context(enable_metadata_routing=True):
+        scaler = StandardScaler().set_fit_request(sample_weight=False)
+        asking = clone(model).set_fit_request(sample_weight=True).set_score_request(sample_weight=True)
+        routed = make_pipeline(scaler, asking)
+        search = GridSearchCV(routed, {"mklclassifier__C": [0.5]}, cv=2).fit(X, y, sample_weight=weights)
+    direct = model.set_params(C=0.5).fit(StandardScaler().fit_transform(X), y, sample_weight=weights)
+    assert search.best_estimator_[-1].intercept_ == pytest.approx(direct.intercept_)
+    unweighted = clone(direct).fit(StandardScaler().fit_transform(X), y)
+    assert direct.intercept_ != pytest.approx(unweighted.intercept_, rel=1e-2)
 
 
 def test_probabilities_are_calibrated(cancer):
