@@ -243,7 +243,7 @@ def test_between_solutions_the_primal_is_that_of_the_points_between():
     plot_duality(problem, [first, last], points=3, ax=ax)
     upper, lower = (line.get_ydata() for line in curves(ax))
     assert upper[-1] == pytest.approx(last.value, rel=1e-7) and upper[-1] >= lower[-1] - 1e-9
-    assert [text.get_text() for text in ax.get_legend().get_texts()] == ["gap", "primal", "dual"]
+    assert [text.get_text() for text in ax.get_legend().get_texts()] == ["primal", "dual"]
 
 
 def test_of_a_maximisation_the_dual_is_above():
@@ -252,7 +252,7 @@ def test_of_a_maximisation_the_dual_is_above():
     plot_duality(problem, [np.zeros(3), LABELS], points=4, ax=ax)
     upper, lower = (line.get_ydata() for line in curves(ax))
     assert upper[0] == 0 and (upper >= lower - 1e-9).all()
-    assert ax.get_legend().get_texts()[1].get_text() == "dual"
+    assert ax.get_legend().get_texts()[0].get_text() == "dual"
 
 
 @pytest.mark.parametrize("path", [[], [LABELS], 3, "ab"], ids=["none", "one", "number", "text"])
