@@ -16,7 +16,7 @@ ROW_HEIGHT = 0.19  # inches of a new figure for each row with a label
 LONG_NUMBER = re.compile(r"\d+\.\d{4,}(?:e[+-]?\d+)?")
 ARGUMENT = re.compile(r"\b[A-Za-z_]\w*=")  # of a call, as in width=
 LEGEND_FONT = 8
-BELOW = 4.5  # font sizes below the axes: the numbers and the name of the axis are above
+PADS = 10.0  # points: the ticks, and the spaces between the axes, their numbers and their name
 COLUMN = 24  # entries of a column of a legend, which fit beside axes of the default size
 LINE_HEIGHT = 1.3  # of a line of text over its font size
 PLOT_SHARE = 0.8  # of the axes that a colour bar and labels leave, about
@@ -101,5 +101,11 @@ def legend_beside(ax: Any) -> None:
 
 def legend_below(ax: Any) -> None:
     """Name the lines below the name of the horizontal axis, two in a row."""
-    below = {"loc": "upper center", "bbox_to_anchor": (0.5, 0.0), "borderaxespad": BELOW, "ncols": 2}
+    above = 2 * LINE_HEIGHT * ax.xaxis.label.get_size() + PADS  # points: the numbers and the name of the axis
+    below = {
+        "loc": "upper center",
+        "bbox_to_anchor": (0.5, 0.0),
+        "borderaxespad": above / LEGEND_FONT,
+        "ncols": 2,
+    }
     ax.legend(fontsize=LEGEND_FONT, frameon=False, **below)

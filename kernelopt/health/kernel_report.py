@@ -59,6 +59,8 @@ class KernelReport:
     trace : array of shape (m,)
     alignment : array of shape (m,), or None
         The centred alignment with the target, if there is one.
+    n_labelled : int or None
+        n, the number of points that the target has.
     alignments : array of shape (m, m)
         The centred alignments with each other.
     """
@@ -74,6 +76,7 @@ class KernelReport:
     scale: Array
     trace: Array
     alignment: Array | None
+    n_labelled: int | None
     alignments: Array
 
     def duplicates(self, above: float = DUPLICATE) -> tuple[tuple[int, int], ...]:
@@ -156,14 +159,19 @@ class KernelReport:
         rows = [list(row) for row in zip(numbers, names, findings, *columns, strict=True)]
         return header, rows
 
+    @property
+    def _notes(self) -> list[str]:
+        part = f"The alignment is that with the target of the first {self.n_labelled} points."
+        return [ESTIMATED] * self.estimated + [part] * (self.n_labelled not in (None, self.n_points))
+
     def _repr_html_(self) -> str:
         header, rows = self._table()
-        caption = f"Kernels on {self.n_points} points. {ESTIMATED if self.estimated else ''}".rstrip()
+        caption = " ".join([f"Kernels on {self.n_points} points.", *self._notes])
         return html_table(rows, header, caption, numbers=len(header) - 3)
 
     def __str__(self) -> str:
         header, rows = self._table()
-        return text_table(header, rows, len(header) - 3) + (f"\n{ESTIMATED}" if self.estimated else "")
+        return "\n".join([text_table(header, rows, len(header) - 3), *self._notes])
 
     def __repr__(self) -> str:
         found = sum(bool(self.findings(i)) for i in range(len(self.names)))
@@ -237,6 +245,7 @@ def kernel_report(grams: Grams | ArrayLike, y: ArrayLike | None = None) -> Kerne
         first_missing=tuple(found.first_missing for found in each),
         estimated=estimated(N),
         alignment=None if target is None else numbers[:, -1],
+        n_labelled=None if target is None else len(target),
         alignments=alignments,
         **{key: numbers[:, k] for k, key in enumerate(NUMBERS)},
     )

@@ -79,12 +79,13 @@ def drawn(given: Any, what: str, caller: str, *, machines: bool = False) -> Draw
         read = of_solution(solution)
         combined = solution.shared if isinstance(solution, SavedSolution) else read.weights is not None
         return read._replace(weights=given.weights_, names=given.kernel_names_) if combined else read
-    cure = "Pass what solve() returns, or a fitted estimator of kernelopt.estimators."
+    cure = "Pass what solve() returns, or an estimator of kernelopt.estimators after fit."
     if isinstance(given, Sequence) and given and isinstance(given[0], AnySolution):
         cure = "Pass one of them, such as path[0] of a path."
     elif hasattr(given, "fit"):
         cure = "Call its fit first; of a pipeline or a search pass the fitted estimator inside of it."
-    raise InputError(f"{what} must be a solution, got {shown(given)} in {caller}. {cure}")
+    wanted = "a Solution or a fitted estimator"
+    raise InputError(f"{what} must be {wanted}, got {shown(given)} in {caller}. {cure}")
 
 
 def of_solution(solution: AnySolution) -> Drawn:
