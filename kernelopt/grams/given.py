@@ -136,7 +136,7 @@ def check_matrices(grams: Any, what: str) -> None:
         else:
             cure = "Pass those of kernels on points: kernelopt.Grams.from_kernels(kernels, X)."
     else:
-        shapes = {getattr(each, "shape", None) for each in grams} if listed else set()
+        shapes: set[Any] = {getattr(each, "shape", None) for each in grams} if listed else set()
         if len(shapes) > 1 and None not in shapes:
             raise ShapeError(
                 f"{what} must be matrices on the same N points, got shapes {shown(sorted(shapes))}. Evaluate "
