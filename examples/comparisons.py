@@ -148,7 +148,7 @@ def figure(results, path):
         right.plot([k - 0.3, k + 0.3], [d, d], color="0.3", lw=2)
     left.set_xticks(places, [name.replace(" ", "\n", 1) for name in NAMES])
     left.set(ylabel="test comparisons respected in %", ylim=(50, 100))
-    left.legend()
+    left.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=len(results), frameon=False)
     right.set_xticks(range(len(results)), list(results))
     right.set(ylabel="features selected (lines: all)", ylim=(0, None))
     fig.savefig(path, dpi=150)
@@ -184,7 +184,7 @@ def main(arguments=None):
     Console(width=120).print(shown)
     for name, (scores, _, _) in results.items():
         order = [NAMES[k] for k in np.argsort(-scores.mean(axis=0))]
-        Console().print(f"{name}: from best to worst {', '.join(order)}.", highlight=False)
+        Console().print(f"{name}, from best to worst: {', '.join(order)}.", highlight=False)
     figure(results, chosen.output)
     Console().print(f"figure: {chosen.output}", highlight=False)
     return results

@@ -235,16 +235,21 @@ def figure(results, lam, path):
     import matplotlib.pyplot as plt
 
     fig, (left, right) = plt.subplots(1, 2, figsize=(12, 5), layout="constrained")
-    style = {"fmt": "o", "ms": 5, "capsize": 3}
+    style = {"ls": "none", "ms": 5, "capsize": 3}
+    markers = ("o", "s", "^")  # the fidelities also differ in grey
     for k, fidelity in enumerate(FIDELITIES):
         A = np.array([accuracies(results, (name, fidelity)) for name in LEARNED])
         places = np.arange(len(LEARNED)) + 0.24 * (k - 1)
-        left.errorbar(A.mean(axis=1), places, xerr=A.std(axis=1), color=f"C{k}", label=fidelity, **style)
+        look = {"color": f"C{k}", "marker": markers[k]}
+        left.errorbar(A.mean(axis=1), places, xerr=A.std(axis=1), label=fidelity, **look, **style)
         spectrum = results["ESKL", fidelity][0].spectrum
-        right.plot(spectrum, color=f"C{k}", lw=2.6 - 0.7 * k, label=f"ESKL, {fidelity}")
+        every = (k, max(len(spectrum) // 10, 1))  # markers of equal spectra stand beside each other
+        right.plot(spectrum, lw=2.6 - 0.7 * k, label=f"ESKL, {fidelity}", ms=5, markevery=every, **look)
     A = np.array([accuracies(results, (name, "")) for name in BASELINES])
     places = len(LEARNED) + np.arange(len(BASELINES))
-    left.errorbar(A.mean(axis=1), places, xerr=A.std(axis=1), color="0.4", label="baselines", **style)
+    left.errorbar(
+        A.mean(axis=1), places, xerr=A.std(axis=1), color="0.4", label="baselines", marker="D", **style
+    )
     left.set_yticks(range(len(LEARNED) + len(BASELINES)), [*LEARNED, *BASELINES])
     left.invert_yaxis()
     left.set_xlabel("accuracy on test points in %: mean and standard deviation over splits")

@@ -186,9 +186,8 @@ def figure(results, path):
             capsize=2,
             label=convention,
         )
-        right.scatter(
-            np.maximum(error.mean(axis=0), 1e-16), 100 * (1 - accuracy.mean(axis=0)), label=convention
-        )
+        residual, wrong = np.maximum(error.mean(axis=0), 1e-16), 100 * (1 - accuracy.mean(axis=0))
+        right.scatter(residual, wrong, label=convention, marker="os"[k])
     for k, name in enumerate(NORMS):
         accuracy = np.array([r[name, ""][0] for r in results])
         left.barh(

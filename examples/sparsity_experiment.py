@@ -153,8 +153,9 @@ def figure(by_points, path):
                     unit * mean[:, k, part],
                     unit * spread[:, k, part],
                     label=f"p = {name}",
-                    marker="o",
-                    ms=3,
+                    marker="os^Dv"[k],
+                    ls=("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)))[k],
+                    ms=4,
                     capsize=2,
                 )
         row[0].axhline(100 * BAYES, color="0.4", ls=":", label="Bayes error")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+from copy import copy
 from dataclasses import replace
 
 import cvxpy as cp
@@ -11,9 +12,17 @@ import numpy as np
 import pytest
 
 import kernelopt as ko
-from formulations import lanckriet
+from formulations import lanckriet, lp_norm
+from kernelopt.estimators import MKLClassifier
 from kernelopt.methods.learned import Learned, Part
-from kernelopt.plotting import plot_bounds, plot_duality, plot_weights
+from kernelopt.plotting import (
+    plot_bounds,
+    plot_duality,
+    plot_history,
+    plot_kernels,
+    plot_kkt,
+    plot_weights,
+)
 
 mpl.use("Agg")
 from matplotlib.figure import Figure
@@ -87,12 +96,14 @@ def test_many_kernels_have_colours_hatched_signs_and_names_that_fit():
     assert len(ax.collections) == 3 * (weights < -0.005).sum()  # the hatched cells
     labels = [t.get_text() for t in ax.get_yticklabels()]
     assert labels == ["row 0\nunique", "row 1\nnot unique", "row 2\nuniqueness unknown"]
-    figure.canvas.draw()
+    figure.draw_without_rendering()
     assert apart(ax.get_yticklabels())
     ticks = ax.get_xticks()
     assert ticks[0] == 0 and np.unique(np.diff(ticks)).size == 1  # every second name, say
-    gaps = np.diff([text.get_window_extent().x1 for text in ax.get_xticklabels()])
-    assert gaps.min() > ax.get_xticklabels()[0].get_fontsize()  # their lines at 40 degrees are apart
+    names = ax.get_xticklabels()
+    gaps = np.diff(ax.transData.transform([(tick, 0) for tick in ticks])[:, 0]) * 72 / figure.dpi  # points
+    across = gaps * np.sin(np.radians(names[0].get_rotation()))
+    assert across.min() > names[0].get_fontsize()  # the lines of two names are apart
     assert max(len(text.get_text()) for text in ax.get_xticklabels()) <= 28
 
 
@@ -116,10 +127,87 @@ def test_infinite_and_negative_bounds_are_drawn():
     assert [bar.get_width() for bar in ax.patches] == [-2.0, 2.0]
     left, right = ax.get_xlim()
     assert left < -3 and right > 2
-    ax.figure.canvas.draw()
+    ax.figure.draw_without_rendering()
     edge = ax.get_window_extent()
     assert all(edge.x0 <= t.get_window_extent().x0 and t.get_window_extent().x1 <= edge.x1 for t in ax.texts)
     assert plot_bounds({"d": bounded(-inf, inf)}, ax=Figure().subplots()).get_xlim()[1] > 0
+
+
+@pytest.fixture(scope="module")
+def fitted(tmp_path_factory):
+    """An estimator, its solution, and both as they are loaded."""
+    X = np.random.default_rng(0).normal(size=(16, 2))
+    kernels = {"near": "gaussian(0.5)", "a line": "linear()"}
+    model = MKLClassifier(kernels, C=2.0).fit(X, X[:, 0] + X[:, 1] ** 2 > 0.5)
+    folder = tmp_path_factory.mktemp("saved")
+    solution = lp_norm.primal(ko.Grams.from_kernels([ko.gaussian(1.0), ko.linear()], X), X[:, 0], p=2,
+                              loss=ko.squared()).solve("cutting-plane")  # fmt: skip
+    loaded = {name: ko.load(each.save(folder / f"{name}.npz")) for name, each in
+              {"model": model, "solution": solution}.items()}  # fmt: skip
+    return {"model": model, "solution": solution}, loaded
+
+
+def test_figures_take_fitted_estimators_and_what_was_loaded(fitted):
+    """They draw the same of an estimator, of its solution and of what comes out of the file."""
+    new, loaded = fitted
+    model = new["model"]
+    assert model.solution_.learned[0].names == model.kernel_names_ == ("near", "a line")
+    for given, names, weights in (
+        ({"m": model, "l": loaded["model"], "s": model.solution_}, model.kernel_names_, model.weights_),
+        ({"s": new["solution"], "l": loaded["solution"]}, ("gaussian(width=1.0)", "linear()"),
+         new["solution"].weights),
+    ):  # fmt: skip
+        ax = plot_weights(given, ax=Figure().subplots())
+        assert [text.get_text() for text in ax.get_xticklabels()] == list(names)
+        np.testing.assert_allclose(ax.images[0].get_array(), [weights / weights.max()] * len(given))
+        bars = plot_bounds(given, ax=Figure().subplots()).patches
+        assert [bar.get_width() for bar in bars] == [bars[0].get_width()] * len(given)
+        lines = plot_history(given, ax=Figure().subplots()).lines
+        assert all(np.array_equal(line.get_xydata(), lines[0].get_xydata()) for line in lines[1:])
+    for sort_by in ("labels", "clusters"):
+        ax = plot_kernels(model, sort_by, ax=Figure().subplots())
+        titles = {panel.get_title().split("\n")[0] for panel in ax.child_axes}
+        assert titles == {"learned", *model.kernel_names_}
+    problem, zero = model.solution_.problem, np.zeros(16)
+    ends = (model, model.solution_, loaded["model"])
+    axes = [plot_duality(problem, [zero, end], points=3, ax=Figure().subplots()) for end in ends]
+    drawn = [[line.get_ydata() for line in curves(ax)] for ax in axes]
+    np.testing.assert_allclose(drawn, drawn[:1] * 3, rtol=1e-12)
+    found, again = ko.kkt_table(model.solution_), ko.kkt_table(loaded["model"].solution_, problem)
+    stationary = [c.relative for c in found.conditions if c.kind == "stationarity"]
+    assert [c.relative for c in again.conditions if c.kind == "stationarity"] == pytest.approx(stationary)
+
+
+def test_what_figures_cannot_draw_of_estimators_and_files_is_said(fitted):
+    new, loaded = fitted
+    model, several = new["model"], copy(new["model"])
+    several.solution_ = (model.solution_,) * 3
+    for draw in (plot_weights, plot_bounds, plot_history):
+        for wrong, message in (
+            (several, r"which has 3, one for each class. Pass model.solution_\[0\]"),
+            (MKLClassifier(), "Call its fit first"),
+            ([model.solution_], r"Pass one of them, such as path\[0\]"),
+            (None, r"got None in plot_\w+. Pass what solve\(\) returns, or an estimator"),
+        ):
+            with pytest.raises(
+                ko.InputError, match=r"solutions\['a'\] must be (a Solution|one solution).*" + message
+            ):
+                draw({"a": wrong})
+    for wrong, message in (
+        (several, r"model.solution_\[0\]"),
+        (loaded["model"], "was loaded: files hold no matrices"),
+        (loaded["solution"], "was loaded: files hold no matrices"),
+    ):
+        with pytest.raises(ko.InputError, match=message):
+            plot_kernels(wrong)
+    with pytest.raises(ko.InputError, match="the estimator has the weights. Pass the loaded estimator"):
+        plot_weights({"a": loaded["model"].solution_})
+    with pytest.raises(ko.InputError, match=r"Pass kernelopt.kkt_table\(model.solution_\)"):
+        plot_kkt(model)
+    with pytest.raises(ko.InputError, match=r"Pass model.solution_\[0\]"):
+        ko.kkt_table(several)
+    with pytest.raises(ko.InputError, match=r"references\['b'\] must be a finite number, got 'c'"):
+        plot_bounds({"a": model}, {"b": "c"})
 
 
 Y, SQUARES = np.array([1.0, -1.0]), np.array([0.5, 2.0])
@@ -243,7 +331,7 @@ def test_between_solutions_the_primal_is_that_of_the_points_between():
     plot_duality(problem, [first, last], points=3, ax=ax)
     upper, lower = (line.get_ydata() for line in curves(ax))
     assert upper[-1] == pytest.approx(last.value, rel=1e-7) and upper[-1] >= lower[-1] - 1e-9
-    assert [text.get_text() for text in ax.get_legend().get_texts()] == ["gap", "primal", "dual"]
+    assert [text.get_text() for text in ax.get_legend().get_texts()] == ["primal", "dual"]
 
 
 def test_of_a_maximisation_the_dual_is_above():
@@ -252,7 +340,7 @@ def test_of_a_maximisation_the_dual_is_above():
     plot_duality(problem, [np.zeros(3), LABELS], points=4, ax=ax)
     upper, lower = (line.get_ydata() for line in curves(ax))
     assert upper[0] == 0 and (upper >= lower - 1e-9).all()
-    assert ax.get_legend().get_texts()[1].get_text() == "dual"
+    assert ax.get_legend().get_texts()[0].get_text() == "dual"
 
 
 @pytest.mark.parametrize("path", [[], [LABELS], 3, "ab"], ids=["none", "one", "number", "text"])

@@ -209,7 +209,7 @@ def test_texts_of_values_do_not_touch_each_other():
     ax = figure.subplots()
     values = [*np.linspace(1, 2, 39), np.inf]
     assert values_axis(ax, "p", values, [f"{v:.3f}" for v in values]).tolist() == list(range(40))
-    figure.canvas.draw()
+    figure.draw_without_rendering()
     boxes = [label.get_window_extent() for label in ax.get_xticklabels()]
     assert len(boxes) > 5 and not any(a.overlaps(b) for a, b in pairwise(boxes))
 
@@ -222,3 +222,6 @@ def test_of_many_kernels_the_largest_have_names():
     assert names == ["others", *(f"kernel {k}" for k in range(48, 60))] and len(ax.lines) == 60
     looks = {(line.get_color(), line.get_linestyle()) for line in ax.lines[48:]}
     assert len(looks) == 12
+    ax = Figure().subplots()
+    draw_weights_along(ax, np.array([1.0, 2.0]), np.array([[1.0], [1.0 + 1e-12]]), ["one"])
+    assert ax.get_ylim()[0] < 0 < 1 < ax.get_ylim()[1] < 1.2  # rounding errors do not fill the figure

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import cvxpy as cp
@@ -84,9 +84,9 @@ def kkt_table(solution: Any, problem: cp.Problem | None = None) -> KKT:
 
     Parameters
     ----------
-    solution : Solution
+    solution : Solution, or what `kernelopt.load` returns
     problem : cp.Problem, optional
-        The problem that was solved. It is needed for a solution that was pickled, which does not keep it.
+        The problem that was solved. It is needed for a solution that was pickled or saved, without it.
 
     Returns
     -------
@@ -126,16 +126,20 @@ def kkt_table(solution: Any, problem: cp.Problem | None = None) -> KKT:
     gap                  objective - dual function  True
     """
     if not hasattr(solution, "certificate"):
-        raise InputError(
-            f"solution must be a Solution, got {shown(solution)} in kkt_table. Pass what solve() returns."
-        )
+        found = getattr(solution, "solution_", None)
+        several = isinstance(found, tuple)
+        cure = "what solve() returns" if found is None else f"model.solution_{'[0]' if several else ''}"
+        raise InputError(f"solution must be a Solution, got {shown(solution)} in kkt_table. Pass {cure}.")
     problem = getattr(solution, "problem", None) if problem is None else problem
     if problem is None:
         raise InputError(
-            "the solution must know its problem, got one that was pickled in kkt_table. Pass "
+            "the solution must know its problem, got one that was pickled or loaded in kkt_table. Pass "
             "kkt_table(solution, problem)."
         )
     check_is_problem(problem)
     check_treatable(problem)
+    certificate = solution.certificate
+    if not certificate.point and hasattr(solution, "point_in"):  # it was loaded, without the variables
+        certificate = replace(certificate, point=solution.point_in(problem))
     with COMPILING, quietly(), np.errstate(all="ignore"):
-        return KKT(tuple(Measurement(Structure(problem), solution.certificate).conditions()))
+        return KKT(tuple(Measurement(Structure(problem), certificate).conditions()))

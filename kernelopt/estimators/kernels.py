@@ -153,7 +153,7 @@ def trained_on_points(
     kernels = dictionary.kernels
     if normalize == "spherical":
         kernels = tuple(normalized(kernel) for kernel in kernels)
-    grams = Grams.from_kernels(kernels, points)
+    grams = Grams(Grams.from_kernels(kernels, points).storage.renamed(dictionary.names))
     scaled, constants = scaled_by(grams, normalize, weights)
     return PointKernels(dictionary.names, constants, kernels, dictionary, points), scaled
 

@@ -62,9 +62,8 @@ class KernelStack:
                     f"names must hold one name for each of the {len(self.grams)} kernels, got {len(names)}. "
                     "Leave them out for K[0], K[1], ..."
                 )
-            self.names = tuple(map(str, names))
-        else:
-            self.names = tuple(self.grams.names)
+            self.grams = Grams(self.grams.storage.renamed(list(map(str, names))))
+        self.names = self.grams.names
         self.samples: Index = np.arange(self.grams.n_points)
         self._owner = uuid4().hex  # of the slices of this stack, and of copies of them
 

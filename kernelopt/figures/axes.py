@@ -15,6 +15,9 @@ LONGEST_NAME = 28  # characters of a name next to a figure
 ROW_HEIGHT = 0.19  # inches of a new figure for each row with a label
 LONG_NUMBER = re.compile(r"\d+\.\d{4,}(?:e[+-]?\d+)?")
 ARGUMENT = re.compile(r"\b[A-Za-z_]\w*=")  # of a call, as in width=
+LEGEND_FONT = 8
+PADS = 10.0  # points: the ticks, and the spaces between the axes, their numbers and their name
+COLUMN = 24  # entries of a column of a legend, which fit beside axes of the default size
 LINE_HEIGHT = 1.3  # of a line of text over its font size
 PLOT_SHARE = 0.8  # of the axes that a colour bar and labels leave, about
 
@@ -87,3 +90,22 @@ def labels_step(ax: Any, count: int, font_size: float, horizontal: bool = True) 
     box = ax.get_window_extent()
     length = (box.width if horizontal else box.height) * 72 / ax.figure.dpi * PLOT_SHARE  # points
     return max(1, int(-(-count * font_size * LINE_HEIGHT // max(length, 1.0))))
+
+
+def legend_beside(ax: Any) -> None:
+    """Name the lines at the right of the axes, where no line is."""
+    count = len(ax.get_legend_handles_labels()[1])
+    beside = {"loc": "center left", "bbox_to_anchor": (1.01, 0.5), "ncols": -(-count // COLUMN)}
+    ax.legend(fontsize=LEGEND_FONT, frameon=False, **beside)
+
+
+def legend_below(ax: Any) -> None:
+    """Name the lines below the name of the horizontal axis, two in a row."""
+    above = 2 * LINE_HEIGHT * ax.xaxis.label.get_size() + PADS  # points: the numbers and the name of the axis
+    below = {
+        "loc": "upper center",
+        "bbox_to_anchor": (0.5, 0.0),
+        "borderaxespad": above / LEGEND_FONT,
+        "ncols": 2,
+    }
+    ax.legend(fontsize=LEGEND_FONT, frameon=False, **below)

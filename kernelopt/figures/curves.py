@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelopt.figures.axes import labels_step, look, shortened_name
+from kernelopt.figures.axes import labels_step, legend_below, legend_beside, look, shortened_name
 
 Floats: TypeAlias = NDArray[np.float64]
 
@@ -20,6 +20,7 @@ FEW = 12  # points up to which each is marked, and lines up to which the legend 
 SHADE = {"color": "0.85", "linewidth": 0}
 LOGARITHMIC = 20.0  # ratio of the largest to the smallest value from which the axis is logarithmic
 CHARACTER = 4.6  # points: the width of a character of the texts of values
+MARGIN = 0.05  # of the range of weights, above and below them
 SMALLEST_GAP = 1e-16  # that is drawn: smaller ones are rounding, and zero has no logarithm
 SMALLEST_SECONDS = 1e-9  # of a report on a logarithmic axis
 
@@ -27,12 +28,15 @@ SMALLEST_SECONDS = 1e-9  # of a report on a logarithmic axis
 def draw_bounds(
     ax: Any, x: Any, lower: Any, upper: Any, labels: tuple[str, str], steps: bool = False
 ) -> None:
-    """Draw an upper and a lower curve with the gap between them shaded; infinite values are left out."""
+    """Draw an upper and a lower curve with the gap between them shaded; infinite values are left out.
+
+    The shade has no entry in a legend: where the bounds meet up to a certified gap, nobody could see it.
+    """
     x, lower, upper = (np.asarray(part, dtype=float) for part in (x, lower, upper))
     style: dict[str, Any] = {"drawstyle": "steps-post"} if steps else {}
     dots: dict[str, Any] = {"marker": "o", "markersize": 4} if x.size <= FEW else {}
     both = np.isfinite(lower) & np.isfinite(upper)
-    ax.fill_between(x, lower, upper, where=both, step="post" if steps else None, label="gap", **SHADE)
+    ax.fill_between(x, lower, upper, where=both, step="post" if steps else None, **SHADE)
     for values, style_of_line, label in ((upper, ABOVE, labels[0]), (lower, BELOW, labels[1])):
         finite = np.isfinite(values)
         ax.plot(x[finite], values[finite], label=label, **style_of_line, **style, **dots)
@@ -65,8 +69,10 @@ def draw_histories(ax: Any, histories: Mapping[str, Floats], gap: bool) -> None:
         ax.set_yscale("log")
     ax.set_xlabel("seconds")
     ax.set_ylabel("certified relative gap" if gap else "value")
-    if len(histories) > 1 or not gap:
-        ax.legend(fontsize=9, loc="best", frameon=False)
+    if len(histories) > 1:
+        legend_beside(ax)
+    elif not gap:
+        legend_below(ax)
 
 
 def draw_history(ax: Any, seconds: Floats, curves: Floats, label: str, i: int) -> None:
@@ -89,7 +95,9 @@ def draw_weights_along(ax: Any, x: Floats, weights: Floats, names: Sequence[str]
         ax.plot(x, weights[:, j], label="others" if j == largest[FEW:].min() else None, **OTHERS)
     for i, j in enumerate(named):
         ax.plot(x, weights[:, j], label=shortened_name(names[j]), **look(i))
-    ax.legend(fontsize=8, loc="center left", bbox_to_anchor=(1.01, 0.5), frameon=False)
+    low, high = min(0.0, float(weights.min())), max(0.0, float(weights.max()))
+    ax.set_ylim(low - MARGIN * (high - low), high + MARGIN * (high - low) or 1.0)  # zero is on the axis
+    legend_beside(ax)
 
 
 def values_axis(ax: Any, name: str, values: Sequence[Any], texts: Sequence[str]) -> Floats:

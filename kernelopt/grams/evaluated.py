@@ -237,7 +237,7 @@ class KernelStorage(Storage):
         return self._sharing(part, chosen)
 
     def block(self, rows: slice | Index) -> Storage:
-        return KernelStorage(self.kernels, self._points(rows))
+        return KernelStorage(self.kernels, self._points(rows)).renamed(self.names)
 
     def cross(self, X_new: Any) -> Array:
         new = self._new(X_new)

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
+from numbers import Real
 from typing import Any, NamedTuple
 
+import cvxpy as cp
 import numpy as np
+import scipy.sparse as sp
 
 from kernelopt.errors import ShapeError
 from kernelopt.grams.lent import HALF, LOW_HALF, LentArray, Sums, Words, as_words, checksums, keys
 from kernelopt.grams.stored import COMPILED_ENTRIES
 from kernelopt.numerics.compiling import compiled
-from kernelopt.validation import Array, Floats, as_float_array, numeric, row_maxima
+from kernelopt.validation import Array, Floats, as_float_array, numeric, row_maxima, shown
 from kernelopt.validation.matrices import symmetrised
 
 TILE = 256
@@ -89,22 +93,57 @@ def as_stack(grams: Any, what: str = "grams") -> GivenStack:
     return GivenStack(stack, largest, LentArray(stack, sums, what) if lent else None)
 
 
-def as_squares(grams: Any, what: str) -> Floats:
-    """Return a stack of square matrices, shape (m, N, N), which may be asymmetric and hold NaN."""
+def as_squares(grams: Any, what: str, *, one: bool = False) -> Floats:
+    """Return a stack of square matrices, shape (m, N, N), which may be asymmetric and hold NaN.
+
+    With `one`, a single matrix of shape (N, N) is a stack of one.
+    """
+    check_matrices(grams, what)
     array: Floats = numeric(grams, what, single=True)
+    if array.ndim in (1, 2, 3) and not array.size:
+        raise ShapeError(
+            f"{what} must hold at least one kernel on one point, got shape {array.shape}. Add a kernel."
+        )
     if array.ndim == 2 and array.shape[0] == array.shape[1]:
+        if one:
+            return array[None]
         raise ShapeError(
             f"{what} must have shape (m, N, N), got {array.shape}. Wrap a single matrix with {what}[None]."
         )
     if array.ndim != 3 or array.shape[1] != array.shape[2]:
+        points = " For points X pass kernelopt.Grams.from_kernels(kernels, X)." if array.ndim == 2 else ""
         raise ShapeError(
-            f"{what} must have shape (m, N, N), got {array.shape}. Stack the m square matrices first."
-        )
-    if array.shape[0] == 0 or array.shape[1] == 0:
-        raise ShapeError(
-            f"{what} must hold at least one kernel on one point, got shape {array.shape}. Add a kernel."
+            f"{what} must have shape (m, N, N), got {array.shape}. Stack the m square matrices first.{points}"
         )
     return array
+
+
+def check_matrices(grams: Any, what: str) -> None:
+    """Raise where kernels, or objects that hold them, are given in the place of their matrices."""
+    listed = isinstance(grams, list | tuple)
+    kernels = any(callable(each) or isinstance(each, str) for each in (grams if listed else [grams]))
+    numbers = isinstance(grams, Iterable | Real | cp.Expression) or sp.issparse(grams)
+    if isinstance(grams, Mapping):
+        cure = "Pass kernelopt.Grams.from_array(list(matrices.values()), list(matrices))."
+    elif kernels:
+        cure = (
+            "Evaluate kernels on points: kernelopt.Grams.from_kernels(kernels, X), with a list of kernels; "
+            "kernelopt.parse_kernel reads text."
+        )
+    elif not numbers and not any(hasattr(grams, name) for name in ("__array__", "__array_interface__")):
+        if hasattr(grams, "grams"):
+            cure = "Pass its .grams."
+        else:
+            cure = "Pass those of kernels on points: kernelopt.Grams.from_kernels(kernels, X)."
+    else:
+        shapes: set[Any] = {getattr(each, "shape", None) for each in grams} if listed else set()
+        if len(shapes) > 1 and None not in shapes:
+            raise ShapeError(
+                f"{what} must be matrices on the same N points, got shapes {shown(sorted(shapes))}. Evaluate "
+                "all kernels on the same points."
+            )
+        return
+    raise ShapeError(f"{what} must be matrices of shape (m, N, N), got {shown(grams)}. {cure}")
 
 
 def is_new(array: Floats, given: Any) -> bool:

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from kernelopt.errors import ConvergenceWarning, InputError, ShapeError
+from kernelopt.grams.given import as_squares
 from kernelopt.grams.grams import Grams, as_grams
 from kernelopt.numerics.factors import RANK_TOLERANCE, pseudoinverse
 from kernelopt.numerics.nearest_correlation import nearest_correlation
@@ -189,9 +190,9 @@ def repair(grams: Grams | ArrayLike, how: Repair) -> Repaired:
     one_of(how, "how", get_args(Repair))
     single = False
     if not isinstance(grams, Grams):
-        array = as_float_array(grams, "grams")
-        single = array.ndim == 2
-        grams = as_grams(array[None] if single else array)
+        array = as_squares(grams, "grams", one=True)
+        single = np.ndim(grams) == 2
+        grams = as_grams(array)
     K = np.array(grams, dtype=np.float64)
     maps: list[Array | None] = [None] * len(K)
     without: list[int] = []

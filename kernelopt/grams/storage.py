@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
+from copy import copy
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -82,6 +83,12 @@ class Storage(ABC):
         return f"Grams({len(self)} kernels on {self.n_points} points: {', '.join(self.names[:4])}" + (
             ", ...)" if len(self) > 4 else ")"
         )
+
+    def renamed(self, names: Sequence[str]) -> Storage:
+        """Return the same matrices with other names, one for each; they share the caches."""
+        part = copy(self)
+        part.names = tuple(names)
+        return part
 
     def subset(self, chosen: Index) -> Storage:
         """Return some of the matrices, which share the caches; all in order are the storage itself."""

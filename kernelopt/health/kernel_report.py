@@ -50,13 +50,17 @@ class KernelReport:
     estimated : bool
         Whether `smallest` is an estimate from above, for more than 2000 points.
     effective_rank : array of shape (m,)
-        (tr K)^2 / |K|_F^2. For a semidefinite K it lies between 1 and the rank, and is the rank where all
-        positive eigenvalues are equal.
+        (sum |lambda|)^2 / sum lambda^2 over the eigenvalues, which is (tr K)^2 / |K|_F^2 for a semidefinite
+        K. It lies between 1 and the rank, and is the rank where all eigenvalues that are not zero have one
+        absolute value. That of the zero matrix is 0. For more than 2000 points it is NaN where K is found to
+        be indefinite.
     scale : array of shape (m,)
         tr K / N - 1'K1 / N^2, the variance of the features, by which ``normalize("multiplicative")`` divides.
     trace : array of shape (m,)
     alignment : array of shape (m,), or None
         The centred alignment with the target, if there is one.
+    n_labelled : int or None
+        n, the number of points that the target has.
     alignments : array of shape (m, m)
         The centred alignments with each other.
     """
@@ -72,6 +76,7 @@ class KernelReport:
     scale: Array
     trace: Array
     alignment: Array | None
+    n_labelled: int | None
     alignments: Array
 
     def duplicates(self, above: float = DUPLICATE) -> tuple[tuple[int, int], ...]:
@@ -88,16 +93,18 @@ class KernelReport:
         """Return what is remarkable about kernel i, in words; nothing for a kernel without a fault.
 
         "asymmetric" and "indefinite" are above the tolerances of `Grams` and of `solve`, 1e-8 relative. A
-        "constant" kernel is zero when centred, up to rounding: it cannot tell points apart. The effective
-        rank of an "almost diagonal" one is at least 0.9 N: no two points are similar.
+        "constant" kernel is zero when centred, up to rounding: it cannot tell points apart. An "almost
+        diagonal" one is not indefinite, and its effective rank is at least 0.9 N: no two points are similar.
         """
         if self.missing[i]:
             return (f"{self.missing[i]} entries not finite, first at {self.first_missing[i]}",)
+        indefinite = self.smallest[i] < -PSD_TOLERANCE
+        spread = self.n_points > 1 and self.effective_rank[i] >= DIAGONAL * self.n_points
         words = {
             "asymmetric": self.asymmetry[i] > SYMMETRY_TOLERANCE,
-            "indefinite": self.smallest[i] < -PSD_TOLERANCE,
+            "indefinite": indefinite,
             "constant": np.isnan(self.alignments[i, i]),
-            "almost diagonal": self.n_points > 1 and self.effective_rank[i] >= DIAGONAL * self.n_points,
+            "almost diagonal": spread and not indefinite,
         }
         copies = [f"duplicate of {a}" for a, b in self.duplicates() if b == i]
         return (*(word for word, found in words.items() if found), *copies[:1])
@@ -152,14 +159,19 @@ class KernelReport:
         rows = [list(row) for row in zip(numbers, names, findings, *columns, strict=True)]
         return header, rows
 
+    @property
+    def _notes(self) -> list[str]:
+        part = f"The alignment is that with the target of the first {self.n_labelled} points."
+        return [ESTIMATED] * self.estimated + [part] * (self.n_labelled not in (None, self.n_points))
+
     def _repr_html_(self) -> str:
         header, rows = self._table()
-        caption = f"Kernels on {self.n_points} points. {ESTIMATED if self.estimated else ''}".rstrip()
+        caption = " ".join([f"Kernels on {self.n_points} points.", *self._notes])
         return html_table(rows, header, caption, numbers=len(header) - 3)
 
     def __str__(self) -> str:
         header, rows = self._table()
-        return text_table(header, rows, len(header) - 3) + (f"\n{ESTIMATED}" if self.estimated else "")
+        return "\n".join([text_table(header, rows, len(header) - 3), *self._notes])
 
     def __repr__(self) -> str:
         found = sum(bool(self.findings(i)) for i in range(len(self.names)))
@@ -177,7 +189,7 @@ def kernel_report(grams: Grams | ArrayLike, y: ArrayLike | None = None) -> Kerne
 
     Parameters
     ----------
-    grams : Grams, or array of shape (m, N, N)
+    grams : Grams, or array of shape (m, N, N) or (N, N)
         An array may be asymmetric and indefinite, and have NaN and infinite entries, which `Grams` refuses.
     y : array of shape (n,) or (n, q), n <= N, optional
         The target of the first n points: numbers as they are, or q numbers a point with L = YY'. Text and
@@ -191,7 +203,7 @@ def kernel_report(grams: Grams | ArrayLike, y: ArrayLike | None = None) -> Kerne
     Raises
     ------
     ShapeError, NotFiniteError, LabelError
-        If grams is no stack of square matrices, or y no target that takes at least two values.
+        If grams are no square matrices, or y no target that takes at least two values.
 
     Notes
     -----
@@ -219,7 +231,7 @@ def kernel_report(grams: Grams | ArrayLike, y: ArrayLike | None = None) -> Kerne
     >>> report.alignment.round(3), report.duplicates()
     (array([0.714, 0.714, 0.227]), ((0, 1),))
     """
-    given: Stack = grams if isinstance(grams, Grams) else as_squares(grams, "grams")
+    given: Stack = grams if isinstance(grams, Grams) else as_squares(grams, "grams", one=True)
     names = given.names if isinstance(given, Grams) else tuple(f"K[{i}]" for i in range(len(given)))
     N = given.shape[1]
     target = None if y is None else as_target(y, N)
@@ -233,6 +245,7 @@ def kernel_report(grams: Grams | ArrayLike, y: ArrayLike | None = None) -> Kerne
         first_missing=tuple(found.first_missing for found in each),
         estimated=estimated(N),
         alignment=None if target is None else numbers[:, -1],
+        n_labelled=None if target is None else len(target),
         alignments=alignments,
         **{key: numbers[:, k] for k, key in enumerate(NUMBERS)},
     )

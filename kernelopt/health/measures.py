@@ -12,7 +12,7 @@ from kernelopt.grams import Grams
 from kernelopt.grams.caching import chunks
 from kernelopt.numerics.factors import RANK_TOLERANCE
 from kernelopt.numerics.lanczos import extreme_eigenvalues
-from kernelopt.validation import Array, Floats, as_classes, as_float_array, is_real, plain
+from kernelopt.validation import PSD_TOLERANCE, Array, Floats, as_classes, as_float_array, is_real, plain
 
 Stack: TypeAlias = Grams | Floats
 
@@ -42,10 +42,9 @@ def measured(K: Array, target: Array | None) -> Measured:
     S = K / (size or 1.0)
     asymmetry = float(np.abs(S - S.T).max())
     S = (S + S.T) / 2
-    low, high = extremes(S)
+    low, high, rank = spectrum(S)
     least = low / (max(abs(low), abs(high)) or 1.0)
-    trace, norm = float(np.trace(S)), float(np.linalg.norm(S))
-    rank = (trace / norm) ** 2 if norm else 0.0
+    trace = float(np.trace(S))
     scale = size * (trace / len(S) - float(S.mean()))
     aligned = np.nan if target is None else target_alignment(S, target)
     return Measured(0, None, size, (asymmetry, least, rank, scale, size * trace, aligned))
@@ -56,12 +55,21 @@ def estimated(N: int) -> bool:
     return N > EXACT_POINTS
 
 
-def extremes(S: Array) -> tuple[float, float]:
-    """Return the smallest and the largest eigenvalue; estimates for many points."""
-    if estimated(len(S)):
-        return extreme_eigenvalues(S)
-    values = np.linalg.eigvalsh(S)
-    return float(values[0]), float(values[-1])
+def spectrum(S: Array) -> tuple[float, float, float]:
+    """Return the smallest and the largest eigenvalue and the effective rank; estimates for many points.
+
+    The effective rank is (sum |lambda|)^2 / sum lambda^2. Without all eigenvalues it is (tr S)^2 / |S|_F^2,
+    which is the same for a semidefinite S, and NaN for an S that is known to be indefinite. It is known where
+    the smallest eigenvalue or tr S < |S|_F tells it.
+    """
+    norm = float(np.linalg.norm(S))
+    if not estimated(len(S)):
+        values = np.linalg.eigvalsh(S)
+        return float(values[0]), float(values[-1]), (float(np.abs(values).sum()) / (norm or 1.0)) ** 2
+    low, high = extreme_eigenvalues(S)
+    trace, rounding = float(np.trace(S)), PSD_TOLERANCE * norm
+    indefinite = low < -PSD_TOLERANCE * max(abs(low), abs(high)) or trace < norm - rounding
+    return low, high, np.nan if indefinite else (trace / (norm or 1.0)) ** 2
 
 
 def centred(S: Array) -> Array:
@@ -121,7 +129,7 @@ def as_target(y: ArrayLike, N: int) -> Array:
         Y = Y[:, None] if Y.ndim == 1 else Y
     if not 0 < len(Y) <= N or not Y.size:
         raise ShapeError(
-            f"y must have one entry for each of the first n <= {N} points, got shape {Y.shape}. Put the "
+            f"y must have one entry for each of the first n <= {N} points, got shape {given.shape}. Put the "
             "labelled points first."
         )
     Y = Y / (np.abs(Y).max() or 1.0)

@@ -11,10 +11,11 @@ from kernelopt.errors import InputError
 from kernelopt.validation import Array
 
 if TYPE_CHECKING:
+    from kernelopt.methods.saved import SavedSolution
     from kernelopt.methods.solution import Solution
 
 
-def certified_history(solution: Solution, gap: bool) -> Array:
+def certified_history(solution: Solution | SavedSolution, gap: bool) -> Array:
     """Return the history of a solution and its end, the certificate, as an array of shape (k, 4).
 
     Its columns are seconds, lower bound, upper bound and relative gap. Rows without a finite bound are left

@@ -117,12 +117,12 @@ class Learned:
         return f"{self.loss or ('a risk' if self.n else 'a kernel')} on {trained}{self.n_points} points"
 
 
-def weights_of(learned: Sequence[Learned], nodes: Sequence[Risk] = ()) -> Any:
+def weights_of(learned: Sequence[Combination], nodes: Sequence[Risk] = ()) -> Any:
     """Return the weights of all machines: one array if they share the weights, else one per machine.
 
     Parameters
     ----------
-    learned : sequence of Learned
+    learned : sequence of Learned, or of what a file keeps of them
     nodes : sequence of Risk, optional
         Their risks, in the same order. If given, weights count as shared only if they are made of the same
         variables, so that two variables with the same value are still told apart.

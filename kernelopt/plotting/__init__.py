@@ -4,7 +4,8 @@ Every function draws one picture on one axes: it takes `ax=`, draws there, and r
 one figure are several calls with the axes of `pyplot.subplots`, best with `layout="constrained"`. Without
 `ax` the picture is on the axes of a new figure of pyplot, which a notebook shows; with `ax`, pyplot is not
 used. Axes that need several panels or a colour bar divide their own place in the figure. A figure is saved
-by `ax.figure.savefig(path)`.
+by `ax.figure.savefig(path)`. Where a solution is wanted, a fitted estimator of `kernelopt.estimators` will
+do, and what `kernelopt.load` returns as far as files hold what is drawn.
 
 ==================== =====================================================================================
 `plot_weights`       weights of kernels as shares of the largest, with their uniqueness

@@ -1,22 +1,97 @@
-"""Checks of what the figures are given: solutions with labels."""
+"""What the figures are given: solutions, fitted estimators and what `kernelopt.load` returns."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple, TypeAlias
 
 from kernelopt.errors import InputError
+from kernelopt.methods.saved import SavedSolution
+from kernelopt.methods.solution import Learned, Solution, weights_of
 from kernelopt.validation import shown
 
+AnySolution: TypeAlias = Solution | SavedSolution
 
-def check_solutions(solutions: Any, caller: str, kinds: Any) -> None:
-    """Raise unless `solutions` is a dict from label to solution, with at least one."""
-    if not isinstance(solutions, Mapping) or not all(isinstance(s, kinds) for s in solutions.values()):
+
+class Drawn(NamedTuple):
+    """A solution, and the weights and names of its kernels.
+
+    Attributes
+    ----------
+    solution : Solution, SavedSolution or Learned
+    weights : array of shape (m,), a tuple of them where risks have different weights, or None
+    names : tuple of m str, or None
+    """
+
+    solution: Any
+    weights: Any
+    names: tuple[str, ...] | None
+
+
+def drawn_solutions(given: Any, caller: str, *, machines: bool = False) -> dict[str, Drawn]:
+    """Return the solutions of a dict from label to solution or fitted estimator, at least one.
+
+    Parameters
+    ----------
+    given : dict
+    caller : str
+        The function of the figure, for messages.
+    machines : bool, default False
+        Whether one of a solution's `learned` is taken too.
+
+    Raises
+    ------
+    InputError
+        If it is no such dict.
+    """
+    if not isinstance(given, Mapping):
         raise InputError(
-            f"{caller} needs solutions as a dict from label to solution, got {shown(solutions)}. "
+            f"{caller} needs solutions as a dict from label to solution, got {shown(given)}. "
             "Pass {'label': solution}."
         )
-    if not solutions:
+    if not given:
         raise InputError(
             f"{caller} needs solutions, at least one solution, got none. Pass {{'label': solution}}."
         )
+    return {
+        label: drawn(each, f"solutions[{label!r}]", caller, machines=machines)
+        for label, each in given.items()
+    }
+
+
+def drawn(given: Any, what: str, caller: str, *, machines: bool = False) -> Drawn:
+    """Return the solution of one argument: a solution, or the `solution_` of a fitted estimator.
+
+    Of an estimator the weights are `weights_` and the names `kernel_names_`. Messages call the argument
+    `what`.
+    """
+    if machines and isinstance(given, Learned):
+        return Drawn(given, given.weights, given.names)
+    if isinstance(given, AnySolution):
+        return of_solution(given)
+    solution = getattr(given, "solution_", None)
+    if isinstance(solution, tuple):
+        raise InputError(
+            f"{what} must be one solution, got {shown(given)} in {caller}, which has {len(solution)}, one "
+            "for each class. Pass model.solution_[0], or those of the other classes."
+        )
+    if isinstance(solution, AnySolution):
+        read = of_solution(solution)
+        combined = solution.shared if isinstance(solution, SavedSolution) else read.weights is not None
+        return read._replace(weights=given.weights_, names=given.kernel_names_) if combined else read
+    cure = "Pass what solve() returns, or an estimator of kernelopt.estimators after fit."
+    if isinstance(given, Sequence) and given and isinstance(given[0], AnySolution):
+        cure = "Pass one of them, such as path[0] of a path."
+    elif hasattr(given, "fit"):
+        cure = "Call its fit first; of a pipeline or a search pass the fitted estimator inside of it."
+    wanted = "a Solution or a fitted estimator"
+    raise InputError(f"{what} must be {wanted}, got {shown(given)} in {caller}. {cure}")
+
+
+def of_solution(solution: AnySolution) -> Drawn:
+    """Return a solution with the weights and the names of its kernels, which are None where it has none."""
+    learned = solution.learned if isinstance(solution, Solution) else solution.machines
+    weights = solution.weights
+    if isinstance(weights, tuple):
+        weights = weights_of(learned)  # of equal weights one array, also where they are other variables
+    return Drawn(solution, weights, learned[0].names if learned else None)

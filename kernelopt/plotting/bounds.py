@@ -8,10 +8,9 @@ from typing import Any
 import numpy as np
 
 from kernelopt.errors import InputError
-from kernelopt.figures import new_axes, shortened_name, tall
-from kernelopt.methods.solution import Solution
-from kernelopt.plotting.arguments import check_solutions
-from kernelopt.validation import as_float_array, shown
+from kernelopt.figures import legend_below, new_axes, shortened_name, tall
+from kernelopt.plotting.arguments import AnySolution, drawn_solutions
+from kernelopt.validation import is_real, shown
 
 SMALLEST_GAP = 1e-12  # that is written: smaller gaps are rounding, and zero has no exponent
 CARETLEFT, CARETRIGHT = 4, 5  # matplotlib's names for markers that are centred at their tips
@@ -22,7 +21,7 @@ DASHES = ("--", ":", "-.")
 
 
 def plot_bounds(
-    solutions: Mapping[str, Solution], references: Mapping[str, float] | None = None, ax: Any = None
+    solutions: Mapping[str, Any], references: Mapping[str, float] | None = None, ax: Any = None
 ) -> Any:
     """Draw the certified lower and upper bound of each solution, with its gap as text.
 
@@ -30,7 +29,7 @@ def plot_bounds(
 
     Parameters
     ----------
-    solutions : dict from label to Solution
+    solutions : dict from label to Solution, fitted estimator, or what `kernelopt.load` returns
     references : dict from label to value, optional
         Values to compare with, such as that of the best single kernel. They are drawn as vertical lines.
     ax : matplotlib axes, optional
@@ -44,28 +43,28 @@ def plot_bounds(
     InputError
         If there is no solution, or a reference is no finite number.
     """
-    check_solutions(solutions, "plot_bounds", Solution)
+    found = {label: each.solution for label, each in drawn_solutions(solutions, "plot_bounds").items()}
     lines = {} if references is None else as_references(references)
-    ax = new_axes(ax, tall(len(solutions)))
-    known = [v for s in solutions.values() for v in (s.lower, s.upper) if np.isfinite(v)]
+    ax = new_axes(ax, tall(len(found)))
+    known = [v for s in found.values() for v in (s.lower, s.upper) if np.isfinite(v)]
     ends = (min(0.0, *known, *lines.values(), 0.0), max(0.0, *known, *lines.values(), 0.0))
     reach = (ends[1] - ends[0]) or 1.0
     left, right = ends[0] - LEFT_ROOM * reach * (ends[0] < 0), ends[1] + RIGHT_ROOM * reach
-    for row, solution in enumerate(solutions.values()):
+    for row, solution in enumerate(found.values()):
         draw_row(ax, row, solution, left, right)
     for i, (label, value) in enumerate(lines.items()):
         look = {"linestyle": DASHES[i % len(DASHES)], "color": str(0.2 + 0.2 * (i // len(DASHES) % 3))}
         ax.axvline(value, linewidth=1, label=f"{shortened_name(label, LONGEST)}: {value:.3g}", **look)
     ax.set_xlim(left, right)
-    ax.set_yticks(range(len(solutions)), [shortened_name(label) for label in solutions], fontsize=8)
+    ax.set_yticks(range(len(found)), [shortened_name(label) for label in found], fontsize=8)
     ax.invert_yaxis()
     ax.set_xlabel("value of the criterion")
-    ax.legend(fontsize=8, loc="upper center", bbox_to_anchor=(0.5, -0.14), ncols=2, frameon=False)
+    legend_below(ax)
     ax.set_title("Certified bounds")
     return ax
 
 
-def draw_row(ax: Any, row: int, solution: Solution, left: float, right: float) -> None:
+def draw_row(ax: Any, row: int, solution: AnySolution, left: float, right: float) -> None:
     """Draw the bounds of one solution, whose legend is that of the first row."""
     lower, upper = float(solution.lower), float(solution.upper)
     tips = {"linestyle": "none", "markersize": 9, "zorder": 4}  # two arrows, whose tips are the bounds
@@ -96,5 +95,9 @@ def as_references(references: Any) -> dict[str, float]:
         raise InputError(
             f"references must be a dict from label to value, got {shown(references)}. Pass {{'label': 1.0}}."
         )
-    values = {str(k): as_float_array(v, f"references[{k!r}]", ndim=0) for k, v in references.items()}
-    return {label: float(value) for label, value in values.items()}
+    for label, value in references.items():
+        if not is_real(value) or not np.isfinite(value):
+            raise InputError(
+                f"references[{label!r}] must be a finite number, got {shown(value)}. Pass {{'label': 1.0}}."
+            )
+    return {str(label): float(value) for label, value in references.items()}

@@ -6,17 +6,14 @@ from collections.abc import Sequence
 from typing import Any
 
 import cvxpy as cp
-from numpy.typing import ArrayLike
 
 from kernelopt.duality.paths import bounds_along
 from kernelopt.figures import draw_bounds, new_axes
-from kernelopt.methods.solution import Solution
+from kernelopt.plotting.arguments import drawn
 from kernelopt.validation import whole
 
 
-def plot_duality(
-    problem: cp.Problem, path: Sequence[Solution | ArrayLike], *, points: int = 41, ax: Any = None
-) -> Any:
+def plot_duality(problem: cp.Problem, path: Sequence[Any], *, points: int = 41, ax: Any = None) -> Any:
     r"""Draw the primal and the dual value along a path of dual variables, with the gap shaded.
 
     At every alpha of the path the dual value is
@@ -33,8 +30,10 @@ def plot_duality(
     ----------
     problem : cp.Problem
         With one risk.
-    path : sequence of Solution or array of shape (n,), at least two
-        Its corners, which straight segments join. Each is projected on the domain of the dual.
+    path : sequence of Solution, fitted estimator or array of shape (n,), at least two
+        Its corners, which straight segments join. Each is projected on the domain of the dual. The problem of
+        a fitted estimator is ``model.solution_.problem``. What `kernelopt.load` returns has dual variables
+        and no point, as an array.
     points : int >= 2, default 41
         Points of each segment.
     ax : matplotlib axes, optional
@@ -48,7 +47,8 @@ def plot_duality(
     InputError
         If the problem has no risk or several, or the path fewer than two corners or ones of another length.
     """
-    along = bounds_along(problem, path, whole(points, "points", 2))
+    corners = [corner_of(each) for each in path] if isinstance(path, Sequence) else path
+    along = bounds_along(problem, corners, whole(points, "points", 2))
     ax = new_axes(ax)
     primal = "primal at the best response" if along.response else "primal"
     labels = ("dual", primal) if isinstance(problem.objective, cp.Maximize) else (primal, "dual")
@@ -62,3 +62,8 @@ def plot_duality(
     ax.set_title("Weak duality")
     ax.legend(loc="best", frameon=False)
     return ax
+
+
+def corner_of(given: Any) -> Any:
+    """Return a corner of the path: an array as it is, and the solution of an estimator."""
+    return drawn(given, "a corner of the path", "plot_duality").solution if hasattr(given, "fit") else given

@@ -7,12 +7,11 @@ from typing import Any
 
 from kernelopt.figures import draw_histories, new_axes, shortened_name
 from kernelopt.methods.histories import certified_history
-from kernelopt.methods.solution import Solution
-from kernelopt.plotting.arguments import check_solutions
+from kernelopt.plotting.arguments import drawn_solutions
 from kernelopt.validation import boolean
 
 
-def plot_history(solutions: Mapping[str, Solution], *, gap: bool | None = None, ax: Any = None) -> Any:
+def plot_history(solutions: Mapping[str, Any], *, gap: bool | None = None, ax: Any = None) -> Any:
     """Draw the certified bounds, or the relative gaps, of solutions against the seconds of their solves.
 
     The last point of a curve is the certificate of the solution, after all its work: a method without reports
@@ -21,7 +20,7 @@ def plot_history(solutions: Mapping[str, Solution], *, gap: bool | None = None, 
 
     Parameters
     ----------
-    solutions : dict from label to Solution
+    solutions : dict from label to Solution, fitted estimator, or what `kernelopt.load` returns
         Such as those of one problem by several methods.
     gap : bool, optional
         Whether to draw the relative gap on a logarithmic axis instead of the two bounds. By default it is
@@ -37,11 +36,11 @@ def plot_history(solutions: Mapping[str, Solution], *, gap: bool | None = None, 
     InputError
         If there is no solution, or one without any finite bound (with `gap`, without any finite gap).
     """
-    check_solutions(solutions, "plot_history", Solution)
-    gap = len(solutions) > 1 if gap is None else boolean(gap, "gap")
-    histories = {label: certified_history(solution, gap) for label, solution in solutions.items()}
+    read = drawn_solutions(solutions, "plot_history")
+    gap = len(read) > 1 if gap is None else boolean(gap, "gap")
+    histories = {label: certified_history(each.solution, gap) for label, each in read.items()}
     ax = new_axes(ax)
     draw_histories(ax, histories, gap)
-    of = f", {shortened_name(next(iter(solutions)))}" if len(solutions) == 1 else ""
+    of = f", {shortened_name(next(iter(read)))}" if len(read) == 1 else ""
     ax.set_title(f"Certified {'gaps' if gap else 'bounds'}{of}")
     return ax

@@ -12,7 +12,9 @@ from scipy.spatial.distance import squareform
 
 from kernelopt.errors import InputError, ShapeError
 from kernelopt.figures import new_axes, shortened_name
-from kernelopt.methods.solution import Learned, Solution
+from kernelopt.methods.saved import SavedSolution
+from kernelopt.methods.solution import Learned
+from kernelopt.plotting.arguments import drawn
 from kernelopt.validation import Array, Index, as_classes, as_list, shown, whole
 
 MOST_PIXELS = 400  # of a side of a heat map: larger matrices are averaged over blocks
@@ -36,7 +38,7 @@ class Panel(NamedTuple):
 
 
 def plot_kernels(
-    solution: Solution | Learned,
+    solution: Any,
     sort_by: str | ArrayLike | None = None,
     *,
     most: int = 7,
@@ -50,8 +52,10 @@ def plot_kernels(
 
     Parameters
     ----------
-    solution : Solution
-        Of one kernel. For a solution of several risks, pass `solution.learned[i]`.
+    solution : Solution or fitted estimator
+        Of one kernel. For a solution of several risks, pass `solution.learned[i]`. The kernels of an
+        estimator are those of its problem: normalised, and mostly centred. What `kernelopt.load` returns has
+        no matrices.
     sort_by : "labels", "clusters", "none" or array of shape (N,), optional
         The order of the points: by the labels or targets y with unlabelled points last, by average linkage
         of the distances K_ii + K_jj - 2 K_ij of the learned kernel, as they are, or by given groups. By
@@ -96,21 +100,25 @@ def plot_kernels(
     return ax
 
 
-def machine_of(solution: Any) -> Learned:
+def machine_of(given: Any) -> Learned:
     """Return the learned machine of a solution with one kernel."""
+    solution = drawn(given, "solution", "plot_kernels", machines=True).solution
     if isinstance(solution, Learned):
         return solution
-    if not isinstance(solution, Solution):
+    if isinstance(solution, SavedSolution):
         raise InputError(
-            f"plot_kernels needs a solution, got {shown(solution)}. Pass what solve() returns, or one of its "
-            "`learned`."
+            f"solution must have the kernels on all points, got {shown(given)} in plot_kernels, which was "
+            "loaded: files hold no matrices. Draw the solution of solve(), or the fitted estimator, before "
+            "it is saved."
         )
     if len(solution.learned) != 1:
+        name = "solution" if solution is given else "model.solution_"
         raise InputError(
             f"plot_kernels needs a solution with one learned kernel, got {len(solution.learned)}. "
-            + ("Pass solution.learned[i] for risk i." if solution.learned else "Learn a kernel.")
+            + (f"Pass {name}.learned[i] for risk i." if solution.learned else "Learn a kernel.")
         )
-    return solution.learned[0]
+    machine: Learned = solution.learned[0]
+    return machine
 
 
 def panels_of(machine: Learned, most: int, names: Sequence[str] | None) -> tuple[list[Panel], int]:

@@ -45,9 +45,11 @@ def plot_kkt(table: KKT, tol: float = DEFAULT_TOL, ax: Any = None) -> Any:
         If `table` is no such table, and of class ParameterError if `tol` is no positive number.
     """
     if not isinstance(table, KKT):
+        several = isinstance(getattr(table, "solution_", None), tuple)
+        name = f"model.solution_{'[0]' if several else ''}" if hasattr(table, "fit") else "solution"
         raise InputError(
             f"table must be the conditions of optimality at a solution, got {shown(table)} in plot_kkt. Pass "
-            "kernelopt.kkt_table(solution)."
+            f"kernelopt.kkt_table({name})."
         )
     tol, rows = positive(tol, "tol"), table.conditions
     ax = new_axes(ax, tall(len(rows)))

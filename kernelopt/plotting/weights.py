@@ -9,8 +9,9 @@ import numpy as np
 
 from kernelopt.errors import InputError
 from kernelopt.figures import labels_step, new_axes, shortened_name, tall
-from kernelopt.methods.solution import Learned, Solution, weights_of
-from kernelopt.plotting.arguments import check_solutions
+from kernelopt.methods.saved import SavedSolution
+from kernelopt.methods.solution import Learned
+from kernelopt.plotting.arguments import Drawn, drawn_solutions
 from kernelopt.validation import Array, as_list
 
 SMALLEST_SHARE = 0.005  # of the largest weight that is written: it is rounded to 0.01
@@ -19,12 +20,12 @@ SMALLEST_WEIGHT = 1e-300  # denominator of the shares, for weights that are all 
 MAX_NUMBERED = 16  # columns: with more of them no number fits into a cell
 TWO_LINES = 10  # rows up to which a label has two lines
 FONT = 8
+ANGLE = 40  # degrees, of the names below the columns
+DIGIT = 0.65  # width of a digit over the size of its font, about
 UNIQUENESS = {True: "unique", False: "not unique", None: "uniqueness unknown"}
 
 
-def plot_weights(
-    solutions: Mapping[str, Solution | Learned], names: Sequence[str] | None = None, ax: Any = None
-) -> Any:
+def plot_weights(solutions: Mapping[str, Any], names: Sequence[str] | None = None, ax: Any = None) -> Any:
     """Draw each solution's kernel weights as shares of its largest, one row per solution.
 
     Under the label of a row stands whether the optimum determines the weights: "unique", "not unique", or
@@ -33,9 +34,10 @@ def plot_weights(
 
     Parameters
     ----------
-    solutions : dict from label to Solution
+    solutions : dict from label to Solution, fitted estimator, or what `kernelopt.load` returns
         All have the same number of weights. For a solution of several risks with different weights, pass
-        `solution.learned[i]` for each risk i; nothing is said of their uniqueness.
+        `solution.learned[i]` for each risk i; nothing is said of their uniqueness. Of an estimator the
+        weights are `weights_` and the names are `kernel_names_`.
     names : sequence of str, optional
         Names of the m kernels; by default those that all the solutions have in common, else numbers.
     ax : matplotlib axes, optional
@@ -50,15 +52,15 @@ def plot_weights(
         If there is no solution, if a solution has no weights or several arrays of them, or if the numbers of
         weights differ from each other or from the number of names.
     """
-    check_solutions(solutions, "plot_weights", Solution | Learned)
-    rows = [weight_row(label, solution) for label, solution in solutions.items()]
-    counts = {label: row.size for label, row in zip(solutions, rows, strict=True)}
+    read = drawn_solutions(solutions, "plot_weights", machines=True)
+    rows = [weight_row(label, each) for label, each in read.items()]
+    counts = {label: row.size for label, row in zip(read, rows, strict=True)}
     if names is None and len(set(counts.values())) > 1:
         raise InputError(
             f"plot_weights needs solutions with as many weights each, got {counts}. Draw those of the same "
             "kernels together."
         )
-    listed = common_names(solutions) if names is None else as_list(names, "names", "one name per kernel")
+    listed = common_names(read) if names is None else as_list(names, "names", "one name per kernel")
     m = rows[0].size if listed is None else len(listed)
     if set(counts.values()) != {m}:
         raise InputError(
@@ -68,17 +70,19 @@ def plot_weights(
     shares = np.array([row / max(float(np.abs(row).max()), SMALLEST_WEIGHT) for row in rows])
     ax = new_axes(ax, tall(len(rows)))
     draw_cells(ax, shares)
-    step = labels_step(ax, m, FONT)
+    step = labels_step(
+        ax, m, FONT / np.sin(np.radians(ANGLE)) if listed else FONT * DIGIT * (len(str(m)) + 1)
+    )
     if listed is None:
         ax.set_xticks(range(0, m, step), range(0, m, step), fontsize=FONT)
         ax.set_xlabel("kernel")
     else:
         texts = [shortened_name(name) for name in listed[::step]]
         ax.set_xticks(
-            range(0, m, step), texts, rotation=40, ha="right", rotation_mode="anchor", fontsize=FONT
+            range(0, m, step), texts, rotation=ANGLE, ha="right", rotation_mode="anchor", fontsize=FONT
         )
     between = "\n" if len(rows) <= TWO_LINES else ", "
-    ax.set_yticks(range(len(rows)), [row_label(*row, between) for row in solutions.items()], fontsize=FONT)
+    ax.set_yticks(range(len(rows)), [row_label(*row, between) for row in read.items()], fontsize=FONT)
     ax.set_title("Kernel weights")
     return ax
 
@@ -100,32 +104,35 @@ def draw_cells(ax: Any, shares: Array) -> None:
     ax.figure.colorbar(picture, ax=ax, label="share of the largest weight")
 
 
-def row_label(label: str, solution: Solution | Learned, between: str) -> str:
+def row_label(label: str, read: Drawn, between: str) -> str:
     """Return the label of a row with the uniqueness of the weights."""
     short = shortened_name(label)
-    if isinstance(solution, Learned):
+    if isinstance(read.solution, Learned):
         return short
-    return f"{short}{between}{UNIQUENESS[solution.weights_unique]}"
+    return f"{short}{between}{UNIQUENESS[read.solution.weights_unique]}"
 
 
-def common_names(solutions: Mapping[str, Solution | Learned]) -> list[str] | None:
+def common_names(read: Mapping[str, Drawn]) -> list[str] | None:
     """Return the names of the kernels if all solutions have the same ones."""
-    machines = [s.learned[0] if isinstance(s, Solution) and s.learned else s for s in solutions.values()]
-    names = {machine.names if isinstance(machine, Learned) else None for machine in machines}
+    names = {each.names for each in read.values()}
     found = names.pop() if len(names) == 1 else None
     return None if found is None else list(found)
 
 
-def weight_row(label: str, solution: Solution | Learned) -> Array:
+def weight_row(label: str, read: Drawn) -> Array:
     """Return the weights of a solution as one array of shape (m,), or raise if there is none."""
-    weights = solution.weights
-    if isinstance(solution, Solution) and isinstance(weights, tuple):
-        weights = weights_of(solution.learned)
+    weights, solution = read.weights, read.solution
     if isinstance(weights, tuple):
+        part = "machines" if isinstance(solution, SavedSolution) else "learned"
         raise InputError(
             f"plot_weights needs one array of weights per solution, but {label!r} has different weights for "
             f"each of {len(weights)} risks. Pass one row per risk: "
-            "{f'risk {i}': machine for i, machine in enumerate(solution.learned)}."
+            f"{{f'risk {{i}}': machine for i, machine in enumerate(solution.{part})}}."
+        )
+    if weights is None and isinstance(solution, SavedSolution) and not solution.machines:
+        raise InputError(
+            f"plot_weights needs the weights of kernels, but {label!r} is a solution in the file of an "
+            "estimator, where the estimator has the weights. Pass the loaded estimator, or read its weights_."
         )
     if weights is None:
         raise InputError(

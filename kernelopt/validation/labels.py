@@ -63,7 +63,7 @@ def as_classes(y: Any, what: str = "y", wanted: str = "one dimension") -> NDArra
     ShapeError
         If it does not have one dimension.
     NotFiniteError
-        If a label is NaN, or masked.
+        If a label is NaN, None or masked.
     LabelError
         If the labels cannot be compared with each other.
     """
@@ -71,7 +71,7 @@ def as_classes(y: Any, what: str = "y", wanted: str = "one dimension") -> NDArra
     if labels.ndim != 1:
         raise ShapeError(f"{what} must have {wanted}, got shape {labels.shape}. Pass one label per point.")
     try:
-        missing = np.asarray(labels != labels, dtype=bool)
+        missing = np.asarray(labels != labels, dtype=bool) | np.array([y is None for y in labels], dtype=bool)
         if not missing.any():
             np.unique(labels)
     except Exception as error:  # whatever the comparison of strange objects raises

@@ -176,6 +176,8 @@ def test_stack_is_indexed_by_sample():
     assert np.allclose(stack[:3].cross(stack[5:9])[0], X[:3] @ X[5:9].T)
     assert np.allclose(np.asarray(stack[:3].gram())[0], X[:3] @ X[:3].T)
     assert "3 of 40 samples, 2 kernels: a, b" in repr(stack[:3])
+    for grams in (stack.gram(), stack[:3].gram(), stack.spherical().gram()):
+        assert grams.names == ("a", "b")  # which figures write
 
 
 def test_wrong_uses_of_stacks():

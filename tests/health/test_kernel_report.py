@@ -8,7 +8,8 @@ from matplotlib.figure import Figure
 from sklearn.preprocessing import KernelCenterer
 
 import kernelopt as ko
-from kernelopt.errors import LabelError, ShapeError
+from kernelopt.errors import LabelError, NotFiniteError, ShapeError
+from kernelopt.estimators import KernelStack, MKLClassifier
 from kernelopt.grams import caching
 from kernelopt.health import measures
 from kernelopt.validation import smallest_relative_eigenvalue
@@ -70,6 +71,24 @@ def test_closed_forms():
     ]  # fmt: skip
 
 
+def test_the_effective_rank_lies_between_one_and_the_rank_also_of_indefinite_matrices(monkeypatch):
+    flipped = np.eye(N)[::-1]  # eigenvalues of absolute value one, and no diagonal
+    stack = np.stack([-np.eye(N), np.diag([1.0, -1.0] + [0.0] * (N - 2)), flipped, np.zeros((N, N))])
+    report = ko.kernel_report(np.concatenate([stack, [np.diag([3.0, -1.0] + [0.0] * (N - 2))]]))
+    np.testing.assert_allclose(report.effective_rank, [N, 2, N, 0, (3 + 1) ** 2 / (9 + 1)], rtol=1e-12)
+    assert "almost diagonal" not in report.findings(2)  # its points are similar to others, not to themselves
+    A = np.random.default_rng(0).normal(size=(6, N, N))
+    singular = np.linalg.svd((A + A.transpose(0, 2, 1)) / 2, compute_uv=False)
+    nuclear, frobenius = singular.sum(axis=1), np.sqrt((singular**2).sum(axis=1))
+    np.testing.assert_allclose(ko.kernel_report(A).effective_rank, (nuclear / frobenius) ** 2, rtol=1e-12)
+    monkeypatch.setattr(measures, "EXACT_POINTS", N - 1)  # no sum of absolute eigenvalues from now on
+    ranks = ko.kernel_report(np.concatenate([stack, np.array(GRAMS)])).effective_rank
+    assert np.isnan(ranks[:3]).all() and ranks[3] == 0
+    np.testing.assert_allclose(
+        ranks[4:], [np.trace(K) ** 2 / np.linalg.norm(K) ** 2 for K in GRAMS], rtol=1e-12
+    )
+
+
 def test_faults_are_reported_and_raise_nothing():
     K = np.array(GRAMS)
     K[0, 3, 4], K[0, 4, 3], K[0, 7, 7] = np.nan, np.inf, -np.inf
@@ -114,6 +133,9 @@ def test_the_target_may_have_several_columns_and_only_the_first_points():
     T = np.random.default_rng(0).normal(size=(7, 2))
     report = ko.kernel_report(GRAMS, T)
     np.testing.assert_allclose(report.alignment, [aligned(K[:7, :7], T @ T.T) for K in GRAMS])
+    said = "The alignment is that with the target of the first 7 points."
+    assert str(report).endswith(said) and said in report._repr_html_()
+    assert "The alignment" not in str(ko.kernel_report(GRAMS, Y)) + str(ko.kernel_report(GRAMS))
 
 
 def test_many_points_are_measured_by_estimates(monkeypatch):
@@ -131,18 +153,41 @@ def test_many_points_are_measured_by_estimates(monkeypatch):
     [
         (np.ones(N), "y must take at least two values"),
         (["a"] * N, "y must take at least two values"),
-        (np.arange(N + 1.0), "y must have one entry for each of the first n <= 12 points"),
+        (
+            np.arange(N + 1.0),
+            r"y must have one entry for each of the first n <= 12 .*got shape \(13,\)",
+        ),
         ([], "y must have one entry"),
+        (["a", None] * (N // 2), "y must hold labels, got None at index 1"),
     ],
 )
 def test_a_wrong_target_is_refused(y, message):
-    with pytest.raises((LabelError, ShapeError), match=message):
+    with pytest.raises((LabelError, NotFiniteError, ShapeError), match=message):
         ko.kernel_report(GRAMS, y)
 
 
-def test_what_is_no_stack_is_refused():
-    with pytest.raises(ShapeError, match=r"grams must have shape \(m, N, N\).*grams\[None\]"):
-        ko.kernel_report(np.eye(3))
+def test_one_matrix_is_a_stack_of_one_and_kernels_are_to_be_evaluated_first():
+    K = np.diag([1.0, 2.0, 3.0])
+    one, stacked = ko.kernel_report(K), ko.kernel_report(K[None])
+    assert one.names == stacked.names == ("K[0]",) and str(one) == str(stacked)
+    assert ko.kernel_report([[2.0]]).findings(0) == ("constant",)
+    evaluated = r"grams must be matrices of shape \(m, N, N\), got .*Grams.from_kernels\(kernels, X\)"
+    for wrong, message in (
+        (ko.linear(), evaluated),
+        ([ko.linear(), ko.gaussian(1.0)], evaluated),
+        ("linear()", evaluated + ".*parse_kernel"),
+        (MKLClassifier(), evaluated),
+        (None, evaluated),
+        (X, r"got \(12, 3\). Stack .*Grams.from_kernels\(kernels, X\)"),
+        (KernelStack(GRAMS), "Pass its .grams"),
+        ({"a": np.eye(2)}, "Grams.from_array"),
+        ([np.eye(2), np.eye(3)], r"same N points, got shapes \[\(2, 2\), \(3, 3\)\]"),
+        ([], "at least one kernel on one point"),
+        (np.empty((0, 0)), "at least one kernel on one point"),
+    ):
+        for call in (ko.kernel_report, lambda grams: ko.repair(grams, "clip")):
+            with pytest.raises(ShapeError, match=message):
+                call(wrong)
 
 
 def test_the_table_is_text_and_html():

@@ -61,6 +61,26 @@ def test_several_solutions_are_compared_by_their_gaps(solution):
     assert own.get_ydata()[-1] == pytest.approx(max(solution.gap, 1e-16))
     assert own.get_linestyle() != drawn.get_linestyle() and own.get_marker() != drawn.get_marker()
     assert [text.get_text() for text in ax.get_legend().get_texts()] == ["own", "other"]
+    one = solution.plot_history(Figure((7, 5), layout="constrained").subplots())
+    names = [text.get_text() for text in one.get_legend().get_texts()]
+    assert names == ["certified upper bound", "certified lower bound"]  # the gap may be too small to be seen
+    for drawn_on in (
+        one,
+        plot_history(
+            {f"method {i}": other for i in range(24)}, ax=Figure((7, 5), layout="constrained").subplots()
+        ),
+    ):
+        drawn_on.figure.draw_without_rendering()
+        legend, frame = drawn_on.get_legend().get_window_extent(), drawn_on.figure.bbox
+        assert not any(
+            legend.overlaps(part.get_window_extent()) for part in (drawn_on.patch, drawn_on.xaxis.label)
+        )
+        assert (
+            frame.x0 <= legend.x0
+            and legend.x1 <= frame.x1
+            and frame.y0 <= legend.y0
+            and legend.y1 <= frame.y1
+        )
 
 
 def test_bounds_of_several_solutions_are_drawn_on_request(solution):
@@ -82,7 +102,7 @@ def test_a_method_without_reports_has_the_point_of_its_certificate(solution):
         assert all(line.get_xdata().tolist() == [end_of(solution)] for line in ax.lines)
         left, right = ax.get_xlim()
         assert left == 0 < end_of(solution) < right
-        ax.figure.canvas.draw()
+        ax.figure.draw_without_rendering()
 
 
 def test_a_gap_of_zero_is_drawn_at_the_rounding_error(solution):

@@ -98,7 +98,7 @@ def test_nothing_overlaps_in_a_figure_of_many_panels():
     grams = ko.Grams.from_kernels([ko.gaussian(np.pi * 2.0**k) for k in range(19)], X)
     figure = Figure((9, 7), layout="constrained")
     ax = plot_kernels(machine(np.ones(19), grams=grams), "none", most=19, ax=figure.subplots())
-    figure.canvas.draw()
+    figure.draw_without_rendering()
     boxes = [panel.title.get_window_extent() for panel in ax.child_axes]
     boxes += [panel.patch.get_window_extent() for panel in ax.child_axes] + [ax.title.get_window_extent()]
     assert not [(a, b) for k, a in enumerate(boxes) for b in boxes[k + 1 :] if a.padded(-1).overlaps(b)]
@@ -106,7 +106,7 @@ def test_nothing_overlaps_in_a_figure_of_many_panels():
 
 def test_wrong_arguments_of_kernels(solution):
     for wrong, words in (
-        ({"solution": GRAMS}, "needs a solution, got .*Pass what solve"),
+        ({"solution": GRAMS}, "solution must be a Solution or a fitted estimator, got .*Pass what solve"),
         ({"sort_by": "label"}, 'must be "labels", "clusters", "none" or .*got .label.'),
         ({"sort_by": Y[:5]}, r"sort_by must have shape \(14,\).*got \(5,\)"),
         ({"solution": machine([1.0, 1, 1]), "sort_by": "labels"}, "learned from labels, got one without"),

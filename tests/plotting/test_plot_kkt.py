@@ -47,7 +47,7 @@ def test_each_residual_stands_at_its_value():
     assert "tolerance 1e-06" in ax.get_xlabel()
     labels = [text.get_text() for text in ax.get_yticklabels()]
     assert labels[0] == "ball" and len(labels) == 5 and max(map(len, labels)) <= 40
-    figure.canvas.draw()
+    figure.draw_without_rendering()
     boxes = [text.get_window_extent() for text in [*ax.get_yticklabels(), *ax.texts]]
     assert not [(a, b) for k, a in enumerate(boxes) for b in boxes[k + 1 :] if a.overlaps(b)]
 

@@ -21,7 +21,7 @@ from kernelopt.methods.saved import proof_file
 from kernelopt.methods.saved.machine import SavedMachine
 from kernelopt.methods.saved.proof import Proof, full
 from kernelopt.structure.structure import Structure
-from kernelopt.validation import Array, as_path, positive
+from kernelopt.validation import Array, as_path, as_vector, positive
 
 if TYPE_CHECKING:
     from kernelopt.methods.solution import Solution
@@ -52,6 +52,8 @@ class SavedSolution:
         One for each risk; none in an estimator, which has them itself.
     iterations : int or None
     history : tuple of (seconds, lower, upper)
+    build_time, solve_time, certify_time : float
+        As in `Solution`.
     shared : bool
         Whether all machines have the same weights.
     proof : Proof or str
@@ -70,6 +72,9 @@ class SavedSolution:
     machines: tuple[SavedMachine, ...]
     iterations: int | None
     history: tuple[tuple[float, float, float], ...]
+    build_time: float
+    solve_time: float
+    certify_time: float
     shared: bool
     proof: Proof | str
     written: tuple[Mapping[str, Any], Mapping[str, Any]]
@@ -253,6 +258,7 @@ def contents(solution: Solution | SavedSolution, *, machines: bool = True) -> Co
     arrays["bounds"] = np.array([solution.value, certificate.lower, certificate.upper, certificate.floor])
     arrays["residuals"] = np.array(list(certificate.residuals.values()), dtype=float)
     arrays["history"] = np.array(solution.history, dtype=float).reshape(-1, 3)
+    arrays["seconds"] = np.array([solution.build_time, solution.solve_time, solution.certify_time])
     header = {
         "status": solution.status,
         "method": solution.method,
@@ -301,6 +307,7 @@ def from_contents(header: Mapping[str, Any], arrays: Mapping[str, Any]) -> Saved
     parts = {name: array for name, array in arrays.items() if name.startswith(("points.", "means."))}
     proof = kept if isinstance(kept, str) else proof_file.read(kept, starting(arrays, "proof."), parts)
     iterations, tol = header["iterations"], header["tol"]
+    build, solve, certify = as_vector(arrays["seconds"], "seconds", size=3).tolist()
     return SavedSolution(
         status=str(header["status"]),
         method=str(header["method"]),
@@ -312,6 +319,9 @@ def from_contents(header: Mapping[str, Any], arrays: Mapping[str, Any]) -> Saved
         machines=machines,
         iterations=None if iterations is None else int(iterations),
         history=tuple(map(tuple, np.asarray(arrays["history"], dtype=float).reshape(-1, 3).tolist())),
+        build_time=build,
+        solve_time=solve,
+        certify_time=certify,
         shared=bool(header["shared"]) or len(machines) == 1,
         proof=proof,
         written=(header, arrays),
