@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from inspect import Parameter, signature
 from typing import Any
 
 from kernelopt.catalog import Entry, catalogue
-from kernelopt.cli.features import Task
+from kernelopt.cli.target import Task
 from kernelopt.estimators import FormulationClassifier, MKLClassifier, MKLRegressor
 from kernelopt.estimators.classifier import LOSSES
 from kernelopt.estimators.formulation import TAKES
@@ -17,6 +17,7 @@ from kernelopt.validation.options import nearest_name
 
 MKL_PARAMETERS = ("p", "C", "loss", "epsilon", "multiclass", "class_weight")
 SHARED = ("kernels", "normalize", "method", "tol", "time_limit")  # parameters of all estimators
+ARRAYS = ("ArrayLike", "NDArray", "ndarray", "Array")  # of the annotation of an argument that is an array
 WORDS = {"true": True, "false": False, "none": None}
 
 
@@ -60,6 +61,11 @@ def checked_entry(options: argparse.Namespace, task: Task) -> Entry:
             f"--formulation must take {', '.join(TAKES)}, got {name}, which takes {found[name].takes}. Solve "
             "it in Python"
         )
+    first = next(iter(signature(found[name].build).parameters.values())).annotation
+    if first is not Parameter.empty and "Grams" not in str(first):
+        options.parser.error(
+            f"--formulation must take kernels, got {name}, which takes {first}. Solve it in Python"
+        )
     return found[name]
 
 
@@ -80,6 +86,7 @@ def builder_options(options: argparse.Namespace, entry: Entry, own: Mapping[str,
         options.parser.error(
             f"--option must be one of {', '.join(known)} for {entry.name}, got {unknown[0]!r}.{meant}"
         )
+    refuse_arrays(options, entry, [name for name, value in given.items() if value is not None])
     rest = dict(own)
     if "loss" in known and ("loss" in rest or ("C" in rest and "C" not in known)):
         check_loss(options, tuple(LOSSES), "classification")
@@ -90,9 +97,22 @@ def builder_options(options: argparse.Namespace, entry: Entry, own: Mapping[str,
         given[name] = value
     missing = [name for name, p in known.items() if p.default is Parameter.empty and name not in given]
     if missing:
+        refuse_arrays(options, entry, missing)
         needed = " ".join(f"{name}=VALUE" for name in missing)
         options.parser.error(f"{entry.name} needs {', '.join(missing)}: pass --option {needed}")
     return given
+
+
+def refuse_arrays(options: argparse.Namespace, entry: Entry, names: Iterable[str]) -> None:
+    """End with an error if some arguments of a formulation are arrays, which an option cannot hold."""
+    parameters = signature(entry.build).parameters
+    arrays = [name for name in names if any(word in str(parameters[name].annotation) for word in ARRAYS)]
+    if arrays:
+        given = ", ".join(f"{name!r}: ..." for name in arrays)
+        options.parser.error(
+            f"{entry.name} needs {', '.join(arrays)} as an array, which no option can hold. Fit in Python: "
+            f"kernelopt.estimators.FormulationClassifier({entry.name!r}, options={{{given}}})"
+        )
 
 
 def named_value(text: str) -> tuple[str, Any]:

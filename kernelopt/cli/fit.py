@@ -7,6 +7,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from kernelopt.cli.data_table import add_decimal
 from kernelopt.cli.output import Output, check_out, number
 
 if TYPE_CHECKING:
@@ -45,6 +46,14 @@ def add(commands: Any, shared: argparse.ArgumentParser) -> None:
         help="columns of text, one coordinate a value",
     )
     fit.add_argument("--raw", action="store_true", help="do not standardise the columns")
+    add_decimal(fit)
+    fit.add_argument(
+        "--cv",
+        type=int,
+        metavar="K",
+        help="print the score of a K-fold cross-validation; for classes, without --C and --formulation, it "
+        "chooses C",
+    )
     add_learning_options(fit)
     fit.set_defaults(run=run, parser=fit)
 
@@ -93,25 +102,34 @@ def add_learning_options(fit: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Read the table, learn, save the model and say what was learned; return the exit status."""
     check_out(options.parser, options.out, options.data)
+    if options.cv is not None and options.cv < 2:
+        options.parser.error(f"--cv must be 2 or more, got {options.cv}")
     from kernelopt.cli.chosen_estimator import chosen_estimator
+    from kernelopt.cli.cross_validation import cross_validate
     from kernelopt.cli.data_table import read_table
-    from kernelopt.cli.features import learn_features, read_target
+    from kernelopt.cli.features import learn_features
     from kernelopt.cli.table_model import TableModel
+    from kernelopt.cli.target import read_target
 
-    table, output = read_table(options.data), Output(options.json)
-    target = read_target(table, options.target, options.task)
+    table, output = read_table(options.data, options.decimal), Output(options.json)
     features, X = learn_features(table, options.target, options.drop, options.categorical, options.raw)
+    target = read_target(table, options.target, options.task)
+    estimator = chosen_estimator(options, target.task)
     meant = "classes" if target.task == "classification" else "numbers"
     output.line(
         f"{len(table)} rows, {X.shape[1]} coordinates; {options.target!r} is taken for {meant}: {target.why}"
         + ("" if options.task else ". --task changes it")
     )
-    estimator = chosen_estimator(options, target.task)
     started = time.perf_counter()
+    checked = None
+    if options.cv is not None:
+        checked = cross_validate(estimator, X, target.y, target.task, options.cv, choose_C=options.C is None)
+        if checked.chosen is not None:
+            estimator.set_params(C=checked.chosen)
     estimator.fit(X, target.y)  # on a terminal the solve shows its bounds on standard error
     seconds = time.perf_counter() - started
     score = float(estimator.score(X, target.y))
-    model = TableModel(features, target.task, estimator, len(table), score)
+    model = TableModel(features, target.task, estimator, len(table), score, checked)
     model.save(options.out)
     return say(model, output, options.out, seconds)
 

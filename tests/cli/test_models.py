@@ -16,9 +16,10 @@ from sklearn.datasets import load_breast_cancer, load_diabetes, load_wine
 import kernelopt as ko
 from kernelopt import cli
 from kernelopt.cli.data_table import read_table
-from kernelopt.cli.table_model import KIND, load_model
+from kernelopt.cli.table_model import load_model
 from kernelopt.errors import FileError
 from kernelopt.estimators import FormulationClassifier, MKLClassifier
+from kernelopt.estimators.table import TABLE_MODEL
 from kernelopt.files import read_file, write_file
 from tests.every import every
 
@@ -251,7 +252,7 @@ def saved(tmp_path_factory):
     [
         (lambda header: header.pop("features"), "features"),
         (lambda header: header["features"]["scale"].__setitem__(0, -1.0), "scale"),
-        (lambda header: header["features"].update(numeric=["x0"]), "must be 1 numbers"),
+        (lambda header: header["features"].update(numeric=["x0"]), r"shape \(1,\)"),
         (lambda header: header.update(task="dance"), "task"),
         (lambda header: header.update(rows=0), "rows"),
         (lambda header: header["estimator"].update({"class": "Popen"}), "Popen"),
@@ -262,11 +263,11 @@ def saved(tmp_path_factory):
     ],
 )
 def test_a_model_with_a_wrong_entry_is_refused_and_nothing_is_run(change, said, saved, tmp_path):
-    header, arrays = read_file(saved, KIND)
+    header, arrays = read_file(saved, TABLE_MODEL)
     del header["kernelopt"], header["version"]
     change(header)
     path = tmp_path / "model.npz"
-    write_file(path, KIND, header, arrays)
+    write_file(path, TABLE_MODEL, header, arrays)
     with pytest.raises(FileError, match=said):
         load_model(path)
 
