@@ -62,20 +62,20 @@ def refuse_text(table: DataTable, names: Sequence[str], droppable: Sequence[str]
 
     The arguments are those of `refuse_gaps`.
     """
-    found = {}
+    texts = {}
     for name in names:
         cells = zip(table.lines, table.columns[name], strict=True)
-        text = next(((line, cell) for line, cell in cells if table.number(cell) is None), None)
-        if text is not None:
-            found[name] = text
-    if found:
-        name, (line, cell) = next(iter(found.items()))
-        remedy = decimal_remedy(table, [cell for _, cell in found.values()]) or text_remedy(
-            table, [name for name in found if name in droppable]
+        found = [(line, cell) for line, cell in cells if table.number(cell) is None]
+        if found:
+            texts[name] = found
+    if texts:
+        name, [(line, cell), *_] = next(iter(texts.items()))
+        remedies = text_remedies(
+            table, {name: [cell for _, cell in found] for name, found in texts.items()}, droppable
         )
         raise InputError(
-            f"columns must hold numbers, got text in {listed([repr(name) for name in found])} of "
-            f"{table.path} ({cell!r} in line {line} of {name!r}). {remedy}"
+            f"columns must hold numbers, got text in {listed([repr(name) for name in texts])} of "
+            f"{table.path} ({cell!r} in line {line} of {name!r}). {' '.join(remedies)}"
         )
 
 
@@ -89,23 +89,35 @@ def decimal_remedy(table: DataTable, cells: Sequence[str]) -> str:
     return "Pass --decimal , to read numbers with a decimal comma."
 
 
-def text_remedy(table: DataTable, droppable: Sequence[str]) -> str:
-    """Return what to do with columns of text; a column of dates or names has a value for each row."""
-    if not droppable:
-        return "Correct these cells."
-    counts = {name: len(set(table.columns[name])) for name in droppable}
-    many = [name for name, count in counts.items() if count > max(MANY_TEXTS, len(table) / 2)]
-    few = [name for name in droppable if name not in many]
-    parts = []
+def text_remedies(
+    table: DataTable, texts: Mapping[str, Sequence[str]], droppable: Sequence[str]
+) -> list[str]:
+    """Return what to do with columns of text.
+
+    A column of numbers has few texts, which are mistakes. One of dates or names has a value for each row.
+    """
+    decimal, mistaken, many, few = [], [], [], []
+    for name, cells in texts.items():
+        if decimal_remedy(table, cells[:1]):
+            decimal.append(name)
+        elif name not in droppable or len(cells) <= len(table) / 2:
+            mistaken.append(repr(name))
+        elif len(set(cells)) > max(MANY_TEXTS, len(table) / 2):
+            many.append(name)
+        else:
+            few.append(name)
+    remedies = [decimal_remedy(table, texts[decimal[0]])] if decimal else []
+    if mistaken:
+        remedies.append(f"Correct the cells of {listed(mistaken)} that are no numbers.")
     if few:
         names = " ".join(map(quoted, few))
-        parts.append(f"Make each text a coordinate by --categorical {names}, or pass {dropping(few)}.")
+        remedies.append(f"Make each text a coordinate by --categorical {names}, or pass {dropping(few)}.")
     if many:
-        parts.append(
+        remedies.append(
             f"Leave out texts that are different in most rows, such as dates and names, by {dropping(many)}, "
             "or write them as numbers."
         )
-    return " ".join(parts)
+    return remedies
 
 
 def dropping(names: Sequence[str], before: str = "") -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from kernelopt.cli.table_model import TableModel
 
 FORMULATION = "lp_norm.primal"  # the problem of the estimators MKLClassifier and MKLRegressor
+MANY_ROWS = 20_000  # whose default kernels have 4 10^9 entries: minutes before the first bound
 LOSSES = ("hinge", "squared_hinge", "logistic", "squared", "epsilon_insensitive")
 NORMALIZATIONS = ("multiplicative", "spherical", "trace", "none")
 
@@ -23,6 +25,7 @@ def add(commands: Any, shared: argparse.ArgumentParser) -> None:
     fit = commands.add_parser(
         "fit",
         parents=[shared],
+        usage="kernelopt fit DATA --target COLUMN --out MODEL [option ...]",  # --drop may take DATA behind it
         help="learn a kernel and a predictor from the columns of a CSV or Parquet file",
         description="Learn a combination of kernels, and a classifier or a regression with it, from a CSV or "
         "Parquet file whose first line names the columns. Columns are standardised. The model is saved with "
@@ -120,6 +123,12 @@ def run(options: argparse.Namespace) -> int:
         f"{len(table)} rows, {X.shape[1]} coordinates; {options.target!r} is taken for {meant}: {target.why}"
         + ("" if options.task else ". --task changes it")
     )
+    if len(table) > MANY_ROWS:
+        print(
+            f"kernelopt: {len(table)} rows: the time grows with their square. Fit a random sample of some "
+            "thousand rows first; Ctrl-C ends this run",
+            file=sys.stderr,
+        )
     started = time.perf_counter()
     checked = None
     if options.cv is not None:

@@ -11,7 +11,7 @@ import numpy as np
 
 from kernelopt.certificates import Certificate
 from kernelopt.cli.cross_validation import CrossValidation
-from kernelopt.cli.data_table import DataTable, listed
+from kernelopt.cli.data_table import PARQUET, DataTable, listed
 from kernelopt.cli.features import Features
 from kernelopt.cli.output import number
 from kernelopt.cli.target import Task, read_target
@@ -214,6 +214,10 @@ def load_model(path: Path) -> TableModel:
     """
     if not path.is_file():
         raise FileError(f"the model must be a file of `kernelopt fit`, got no file {path}. Correct its path.")
+    if path.suffix.lower() in (".csv", *PARQUET):
+        raise FileError(
+            f"the model must be a file of `kernelopt fit`, got the table {path}. MODEL comes before DATA."
+        )
     header, arrays = read_file(path, *KINDS)
     if header["kernelopt"] != TABLE_MODEL:
         raise FileError(

@@ -164,7 +164,7 @@ def test_a_column_that_cannot_be_used_is_named_with_what_to_do(text, options, ki
     [
         ("age,sex\n1,f\n", ["'income'", "There are: age, sex"]),
         ("age,incomes,sex\n1,2,f\n", ["'income' (perhaps 'incomes'?)"]),
-        ("age,income,sex\n1,f,2\n", ["text in 'income'", "Correct these cells"]),
+        ("age,income,sex\n1,f,2\n", ["text in 'income'", "Correct the cells of 'income'"]),
         ("age,income,sex\n1,2,x\n", ["'x' in line 2", "f, m"]),
         ("age,income,sex\n1,,f\n", ["1 of 1 rows", "'income' (1): line 2", "leave out these rows."]),
     ],
