@@ -79,7 +79,8 @@ def add_decimal(parser: argparse.ArgumentParser) -> None:
         "--decimal",
         choices=(".", ","),
         default=".",
-        help="what separates the decimals of numbers in DATA (default: a point)",
+        metavar="MARK",
+        help="the decimal mark of numbers in a CSV file, a point or a comma (default: a point)",
     )
 
 

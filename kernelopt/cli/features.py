@@ -152,8 +152,8 @@ def coordinates(table: DataTable, numeric: Sequence[str], known: Mapping[str, Se
             line, cell = strange[0]
             raise InputError(
                 f"the column {name!r} must hold texts of the training data ({listed(values)}), got {cell!r} "
-                f"in line {line} of {table.path} ({len(strange)} such rows). Correct or leave out these "
-                "rows, or fit again with them."
+                f"in line {line} of {table.path}; {len(strange)} of {len(table)} rows have other texts. "
+                "Correct or leave out these rows, or fit again with them."
             )
         columns += [np.array([cell == value for cell in cells], dtype=float) for value in values]
     return np.column_stack(columns)

@@ -13,6 +13,7 @@ from kernelopt.cli.data_table import read_table
 from kernelopt.cli.features import Features, learn_features
 from kernelopt.cli.target import read_target
 from kernelopt.errors import FileError, InputError, LabelError, NotFiniteError
+from kernelopt.estimators.table import TableColumns
 from tests.every import every
 
 GOOD = "age,income,sex,id,class\n30,1.5,f,1,yes\n41, 2e3 ,m,2,no\n\n52,-1,f,3,yes\n"
@@ -54,6 +55,30 @@ def test_points_are_standardised_columns_and_indicators_of_texts(tmp_path):
     assert np.allclose(X.mean(axis=0), 0) and np.allclose(X.std(axis=0), 1)
     raw = learned(table_of(tmp_path, GOOD), raw=True)[1]
     assert raw.tolist() == [[30, 1.5, 1, 0], [41, 2000, 0, 1], [52, -1, 1, 0]]
+
+
+class Rows(dict):
+    """Of a data frame, what is read: `columns` by name."""
+
+    columns = property(lambda self: list(self))
+
+
+def test_data_frames_in_python_are_the_points_of_the_table(tmp_path):
+    features, X = learned(table_of(tmp_path, GOOD))
+    columns = TableColumns.from_dict(features.as_dict())
+    frame = {"sex": ["f", "m", "f"], "other": ["x", "y", "z"], "income": [1.5, 2e3, -1], "age": [30, 41, 52]}
+    assert np.array_equal(columns.transform(Rows(frame)), X)
+    assert np.array_equal(columns.transform(X * features.scale + features.shift), X)
+    for wrong, said in (
+        ({"income": [1, 2, 3]}, "none named age, sex"),
+        (frame | {"sex": ["f", "m", "x"]}, "(f, m), got 'x'"),
+        (frame | {"age": ["f", "m", "x"]}, "X['age']"),
+    ):
+        with pytest.raises(InputError) as raised:
+            columns.transform(Rows(wrong))
+        assert said in str(raised.value)
+    with pytest.raises(InputError, match="age, income, sex=f, sex=m, got 3 columns"):
+        columns.transform(X[:, :3])
 
 
 def test_new_tables_have_the_coordinates_of_the_training_in_any_order_of_columns(tmp_path):
