@@ -12,7 +12,7 @@ from kernelopt.validation import as_path
 
 
 def load(path: str | os.PathLike[str]) -> Any:
-    """Return what `save` of a `Solution` or of an estimator has written to a file.
+    """Return what `save` of a `Solution` or of an estimator, or `kernelopt fit`, has written to a file.
 
     Nothing in the file is executed: numbers are read as numbers, and kernels by `parse_kernel`.
 
@@ -22,7 +22,9 @@ def load(path: str | os.PathLike[str]) -> Any:
 
     Returns
     -------
-    SavedSolution or estimator
+    SavedSolution, estimator or Pipeline
+        The model of `kernelopt fit` is a pipeline of scikit-learn: it predicts from data frames with the
+        columns of the training table. Its last step is the estimator.
 
     Raises
     ------
@@ -51,10 +53,13 @@ def load(path: str | os.PathLike[str]) -> Any:
             f"path must be a file that `save` has written, got {target}, where there is none. Correct the "
             "name."
         )
-    header, arrays = read_file(target, "solution", "estimator")
+    header, arrays = read_file(target, "solution", "estimator", "table model")
     with reading(target):
         if header["kernelopt"] == "solution":
             return from_contents(header, arrays)
         from kernelopt.estimators.contents import estimator_from_contents  # importing scikit-learn takes long
+        from kernelopt.estimators.table import pipeline_from_contents
 
-        return estimator_from_contents(header, arrays)
+        if header["kernelopt"] == "estimator":
+            return estimator_from_contents(header, arrays)
+        return pipeline_from_contents(header, arrays)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from inspect import Parameter, signature
 from typing import Any
 
 from kernelopt.catalog import Entry, catalogue
-from kernelopt.cli.features import Task
+from kernelopt.cli.target import Task
 from kernelopt.estimators import FormulationClassifier, MKLClassifier, MKLRegressor
 from kernelopt.estimators.classifier import LOSSES
 from kernelopt.estimators.formulation import TAKES
@@ -17,6 +17,7 @@ from kernelopt.validation.options import nearest_name
 
 MKL_PARAMETERS = ("p", "C", "loss", "epsilon", "multiclass", "class_weight")
 SHARED = ("kernels", "normalize", "method", "tol", "time_limit")  # parameters of all estimators
+ARRAYS = ("ArrayLike", "NDArray", "ndarray")  # of the annotation of an argument that is an array
 WORDS = {"true": True, "false": False, "none": None}
 
 
@@ -60,6 +61,11 @@ def checked_entry(options: argparse.Namespace, task: Task) -> Entry:
             f"--formulation must take {', '.join(TAKES)}, got {name}, which takes {found[name].takes}. Solve "
             "it in Python"
         )
+    first = next(iter(signature(found[name].build).parameters.values()))
+    if first.annotation is not Parameter.empty and "Grams" not in str(first.annotation):
+        options.parser.error(
+            f"--formulation must take kernels, got {name}, which takes {first.name}. Solve it in Python"
+        )
     return found[name]
 
 
@@ -80,6 +86,9 @@ def builder_options(options: argparse.Namespace, entry: Entry, own: Mapping[str,
         options.parser.error(
             f"--option must be one of {', '.join(known)} for {entry.name}, got {unknown[0]!r}.{meant}"
         )
+    refuse_objects(options, entry, [name for name, value in given.items() if value is not None])
+    if "loss" in given:
+        options.parser.error(f"--option must not set the loss, got loss={given['loss']}. Pass --loss and --C")
     rest = dict(own)
     if "loss" in known and ("loss" in rest or ("C" in rest and "C" not in known)):
         check_loss(options, tuple(LOSSES), "classification")
@@ -90,9 +99,30 @@ def builder_options(options: argparse.Namespace, entry: Entry, own: Mapping[str,
         given[name] = value
     missing = [name for name, p in known.items() if p.default is Parameter.empty and name not in given]
     if missing:
+        refuse_objects(options, entry, missing)
         needed = " ".join(f"{name}=VALUE" for name in missing)
         options.parser.error(f"{entry.name} needs {', '.join(missing)}: pass --option {needed}")
     return given
+
+
+def refuse_objects(options: argparse.Namespace, entry: Entry, names: Iterable[str]) -> None:
+    """End with an error if some arguments of a formulation are arrays or functions."""
+    parameters = signature(entry.build).parameters
+    objects = [name for name in names if is_object(parameters[name])]
+    if objects:
+        given = ", ".join(f"{name!r}: ..." for name in objects)
+        options.parser.error(
+            f"--option must hold a number or a text, and {', '.join(objects)} of {entry.name} is an array or "
+            f"a function. Fit in Python: FormulationClassifier({entry.name!r}, options={{{given}}}) of "
+            "kernelopt.estimators"
+        )
+
+
+def is_object(parameter: Parameter) -> bool:
+    """Whether an argument of a formulation is an array, by its annotation, or a function, by its default."""
+    if parameter.default is not Parameter.empty and callable(parameter.default):
+        return True
+    return any(word in str(parameter.annotation) for word in ARRAYS)
 
 
 def named_value(text: str) -> tuple[str, Any]:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import argparse
 import csv
 import importlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
@@ -31,11 +32,14 @@ class DataTable:
         The cells without surrounding blanks, "" where there is no value.
     lines : list of int
         The line of each row, the header being line 1.
+    decimal : "." or ","
+        What separates the decimals of numbers.
     """
 
     path: Path
     columns: dict[str, list[str]]
     lines: list[int]
+    decimal: str = "."
 
     def __len__(self) -> int:
         return len(self.lines)
@@ -45,35 +49,49 @@ class DataTable:
         """The names of the columns, in their order."""
         return list(self.columns)
 
-    def cells(self, name: str, option: str) -> list[str]:
-        """Return the cells of a column without gaps, or raise `InputError`.
+    def number(self, cell: str) -> float | None:
+        """Return the number of a cell, None where it holds something else."""
+        return as_number(cell, self.decimal)
+
+    def refuse_unknown(self, name: str, what: str) -> None:
+        """Raise `InputError` if there is no column of a name.
 
         Parameters
         ----------
         name : str
-        option : str
-            What asks for the column, such as "--target".
+        what : str
+            What the column is needed for, such as "--target".
         """
-        if name not in self.columns:
-            near = nearest_name(name, self.names)
-            guess = f" Did you mean {near}?" if near else ""
-            raise InputError(
-                f"{option} must be a column of {self.path}, got {name!r}.{guess} There are: "
-                f"{listed(self.names)}."
-            )
-        found = self.columns[name]
-        gaps = [line for line, cell in zip(self.lines, found, strict=True) if not cell]
-        if gaps:
-            raise InputError(
-                f"every cell must have a value, got {len(gaps)} of {len(found)} without one in the column "
-                f"{name!r} of {self.path}, {places(gaps)}. Fill them in, leave out these lines, or leave out "
-                f"the column by --drop {quoted(name)}."
-            )
-        return found
+        if name in self.columns:
+            return
+        near = nearest_name(name, self.names)
+        guess = f" Did you mean {near}?" if near else ""
+        single = "" if len(self.names) > 1 else " Cells are separated by commas, semicolons or tabulators."
+        raise InputError(
+            f"{what} must be a column of {self.path}, got {name!r}.{guess} There are: {listed(self.names)}."
+            f"{single}"
+        )
 
 
-def read_table(path: Path) -> DataTable:
+def add_decimal(parser: argparse.ArgumentParser) -> None:
+    """Add the option that says how numbers of a CSV file are written."""
+    parser.add_argument(
+        "--decimal",
+        choices=(".", ","),
+        default=".",
+        metavar="MARK",
+        help="the decimal mark of numbers in a CSV file, a point or a comma (default: a point)",
+    )
+
+
+def read_table(path: Path, decimal: str = ".") -> DataTable:
     """Return the table of a file.
+
+    Parameters
+    ----------
+    path : Path
+    decimal : "." or ","
+        What separates the decimals of numbers in a CSV file.
 
     Raises
     ------
@@ -87,7 +105,7 @@ def read_table(path: Path) -> DataTable:
         return read_parquet(path)
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
-            return read_csv(path, file)
+            return read_csv(path, file, decimal)
     except (UnicodeDecodeError, csv.Error) as error:
         raise FileError(
             f"{path} must be a CSV file in UTF-8 with a header, got {error}. Save it again as CSV, or pass a "
@@ -95,7 +113,7 @@ def read_table(path: Path) -> DataTable:
         ) from error
 
 
-def read_csv(path: Path, file: IO[str]) -> DataTable:
+def read_csv(path: Path, file: IO[str], decimal: str) -> DataTable:
     """Return the table of an open CSV file, separated by commas, semicolons or tabulators."""
     first = file.readline()
     file.seek(0)
@@ -115,7 +133,7 @@ def read_csv(path: Path, file: IO[str]) -> DataTable:
         lines.append(line)
         for name, cell in zip(names, row, strict=True):
             columns[name].append(present(cell))
-    return with_rows(DataTable(path, columns, lines))
+    return with_rows(DataTable(path, columns, lines, decimal))
 
 
 def read_parquet(path: Path) -> DataTable:
@@ -154,7 +172,7 @@ def checked_header(path: Path, header: Sequence[str]) -> list[str]:
     names = [name.strip() for name in header]
     if not names:
         raise FileError(f"{path} must have a header and rows, got an empty file. Write the names first.")
-    if all(is_number(name) for name in names):
+    if all(as_number(name) is not None for name in names):
         raise FileError(
             f"the first line of {path} must hold the names of the columns, got numbers: {listed(names)}. "
             "Write a line of names above it."
@@ -176,18 +194,20 @@ def with_rows(table: DataTable) -> DataTable:
     return table
 
 
-def is_number(cell: str) -> bool:
-    """Whether a cell is a number as programs write it; Python's own "1_000" is text."""
+def as_number(cell: str, decimal: str = ".") -> float | None:
+    """Return the number of a cell, None where it holds something else; Python's own "1_000" is text.
+
+    Examples
+    --------
+    >>> as_number("2.5e3"), as_number("2,5"), as_number("2,5", ","), as_number("2.500", ",")
+    (2500.0, None, 2.5, None)
+    """
+    if "_" in cell or (decimal != "." and "." in cell):
+        return None
     try:
-        float(cell)
+        return float(cell.replace(decimal, "."))
     except ValueError:
-        return False
-    return "_" not in cell
-
-
-def numbered(lines: Iterable[int], cells: Iterable[str]) -> Iterator[tuple[int, str]]:
-    """Yield the cells that are no numbers, each with its line."""
-    return ((line, cell) for line, cell in zip(lines, cells, strict=True) if not is_number(cell))
+        return None
 
 
 def places(lines: Sequence[int]) -> str:

@@ -1,20 +1,19 @@
-"""The points and the target of a table: which columns are used, how, and what is wrong with them."""
+"""The points of a table: which columns are used, and how."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
-from kernelopt.cli.data_table import DataTable, is_number, listed, places, quoted
-from kernelopt.errors import InputError, LabelError, NotFiniteError
+from kernelopt.cli.columns import numbers, refuse_constant, refuse_gaps, refuse_text
+from kernelopt.cli.data_table import DataTable, listed
+from kernelopt.errors import InputError
+from kernelopt.estimators.table import TableColumns, coordinate_names
 from kernelopt.validation import Array
 from kernelopt.validation.options import nearest_name
-
-Task = Literal["classification", "regression"]
-FEW_VALUES = 10  # whole numbers up to which a target counts as classes, unless --task says otherwise
 
 
 @dataclass(frozen=True)
@@ -25,9 +24,9 @@ class Features:
     ----------
     target : str
         The column that is predicted. New tables need not have it.
-    numeric : tuple of str
+    numeric : sequence of str
         Columns of numbers.
-    categories : dict from str to tuple of str
+    categories : dict from str to sequence of str
         Columns of text with their values. Each value is a coordinate, 1 where it holds and 0 elsewhere.
     dropped : tuple of str
         Columns that are left out.
@@ -36,8 +35,8 @@ class Features:
     """
 
     target: str
-    numeric: tuple[str, ...]
-    categories: Mapping[str, tuple[str, ...]]
+    numeric: Sequence[str]
+    categories: Mapping[str, Sequence[str]]
     dropped: tuple[str, ...]
     shift: Array
     scale: Array
@@ -45,39 +44,37 @@ class Features:
     @property
     def coordinates(self) -> list[str]:
         """The names of the d coordinates of a point."""
-        values = [f"{name}={value}" for name, known in self.categories.items() for value in known]
-        return [*self.numeric, *values]
+        return coordinate_names(self.numeric, self.categories)
 
     def points(self, table: DataTable) -> Array:
-        """Return the rows of a table as points, shape (n, d).
+        """Return the rows of a table as points, shape (n, d). Columns of other names are not read.
 
         Raises
         ------
         InputError
-            If the columns differ from those of the training data, a cell has no value or no number, or a
-            text was not among those of the training data.
+            If a column of the training data is missing, a cell has no value or no number, or a text was not
+            among those of the training data.
         """
-        self._check_columns(table)
+        self._refuse_missing(table)
+        refuse_gaps(table, [*self.numeric, *self.categories])
+        refuse_text(table, self.numeric)
         return (coordinates(table, self.numeric, self.categories) - self.shift) / self.scale
 
-    def _check_columns(self, table: DataTable) -> None:
-        used = [*self.numeric, *self.categories]
-        missing = [name for name in used if name not in table.columns]
-        known = {*used, *self.dropped, self.target}
-        foreign = [name for name in table.names if name not in known]
+    def ignored(self, table: DataTable) -> list[str]:
+        """Return the columns of a table that the training data did not have."""
+        known = {*self.numeric, *self.categories, *self.dropped, self.target}
+        return [name for name in table.names if name not in known]
+
+    def _refuse_missing(self, table: DataTable) -> None:
+        missing = [name for name in (*self.numeric, *self.categories) if name not in table.columns]
         if missing:
-            near = {name: nearest_name(name, foreign) for name in missing}
+            near = {name: nearest_name(name, self.ignored(table)) for name in missing}
             guesses = [
                 f"{name!r} (perhaps {near[name]!r}?)" if near[name] else f"{name!r}" for name in missing
             ]
             raise InputError(
                 f"{table.path} must have the columns of the training data, got none named {listed(guesses)}. "
                 f"Rename or add them. There are: {listed(table.names)}."
-            )
-        if foreign:
-            raise InputError(
-                f"{table.path} must have the columns of the training data, got also {listed(foreign)}. "
-                "Remove them, or fit again with them."
             )
 
     def as_dict(self) -> dict[str, Any]:
@@ -94,19 +91,10 @@ class Features:
     @classmethod
     def from_dict(cls, found: Mapping[str, Any]) -> Features:
         """Return the record of a header; wrong ones raise KeyError, TypeError or ValueError."""
-        categories = {str(name): tuple(map(str, known)) for name, known in dict(found["categories"]).items()}
-        features = cls(
-            str(found["target"]),
-            tuple(map(str, found["numeric"])),
-            categories,
-            tuple(map(str, found["dropped"])),
-            np.array(found["shift"], dtype=float),
-            np.array(found["scale"], dtype=float),
+        columns, dropped = TableColumns.from_dict(found), tuple(map(str, found["dropped"]))
+        return cls(
+            str(found["target"]), columns.numeric, columns.categories, dropped, columns.shift, columns.scale
         )
-        d = len(features.coordinates)
-        if features.shift.shape != (d,) or features.scale.shape != (d,) or not (features.scale > 0).all():
-            raise ValueError(f"shift and scale must be {d} numbers, and the scale positive")
-        return features
 
 
 def learn_features(
@@ -130,8 +118,7 @@ def learn_features(
     """
     for option, names in (("--target", [target]), ("--drop", drop), ("--categorical", categorical)):
         for name in names:
-            if name not in table.columns:
-                table.cells(name, option)
+            table.refuse_unknown(name, option)
     if target in [*drop, *categorical]:
         raise InputError(
             f"the target must not be in --drop or --categorical, got {target!r}. Leave it out there."
@@ -142,11 +129,11 @@ def learn_features(
             f"{table.path} must have a column beside the target {target!r}, got none that is not dropped. "
             "Add one, or drop fewer."
         )
+    refuse_gaps(table, [target, *used], used)
     refuse_constant(table, used)
-    known = {
-        name: tuple(sorted(set(table.cells(name, "--categorical")))) for name in used if name in categorical
-    }
     numeric = tuple(name for name in used if name not in categorical)
+    refuse_text(table, numeric, numeric)
+    known = {name: tuple(sorted(set(table.columns[name]))) for name in used if name in categorical}
     X = coordinates(table, numeric, known)
     shift, scale = np.zeros(X.shape[1]), np.ones(X.shape[1])
     if not raw:
@@ -155,133 +142,18 @@ def learn_features(
     return Features(target, numeric, known, tuple(drop), shift, scale), (X - shift) / scale
 
 
-def refuse_constant(table: DataTable, names: Sequence[str]) -> None:
-    """Raise `InputError` if some columns have one value only; they say nothing, and have no variance."""
-    constant = [name for name in names if is_constant(table.columns[name])]
-    if constant:
-        first = table.columns[constant[0]][0]
-        raise InputError(
-            f"columns must not be constant, got {listed([repr(name) for name in constant])} in {table.path} "
-            f"({constant[0]!r} is {first!r} in all {len(table)} rows). Leave them out: "
-            f"--drop {' '.join(map(quoted, constant))}."
-        )
-
-
-def is_constant(cells: Sequence[str]) -> bool:
-    """Whether all cells have one value, as text or as a number: 1 and 1.0 are the same."""
-    if cells.count(cells[0]) == len(cells):
-        return bool(cells[0])  # a column of gaps is another error
-    return all(map(is_number, cells)) and len(set(map(float, cells))) == 1
-
-
 def coordinates(table: DataTable, numeric: Sequence[str], known: Mapping[str, Sequence[str]]) -> Array:
     """Return numbers, and for each known text whether it holds, shape (n, d)."""
-    refuse_text(table, numeric)
-    columns = [finite(table, name) for name in numeric]
+    columns = list(numbers(table, numeric).values())
     for name, values in known.items():
-        cells = table.cells(name, "--categorical")
+        cells = table.columns[name]
         strange = [(line, c) for line, c in zip(table.lines, cells, strict=True) if c not in values]
         if strange:
             line, cell = strange[0]
             raise InputError(
                 f"the column {name!r} must hold texts of the training data ({listed(values)}), got {cell!r} "
-                f"in line {line} of {table.path} ({len(strange)} such rows). Correct or leave out these "
-                "rows, or fit again with them."
+                f"in line {line} of {table.path}; {len(strange)} of {len(table)} rows have other texts. "
+                "Correct or leave out these rows, or fit again with them."
             )
         columns += [np.array([cell == value for cell in cells], dtype=float) for value in values]
     return np.column_stack(columns)
-
-
-def refuse_text(table: DataTable, names: Sequence[str]) -> None:
-    """Raise `InputError` if some columns hold text, and say all of them."""
-    found = {}
-    for name in names:
-        pairs = zip(table.lines, table.cells(name, "a column of numbers"), strict=True)
-        text = next(((line, cell) for line, cell in pairs if not is_number(cell)), None)
-        if text is not None:
-            found[name] = text
-    if found:
-        name, (line, cell) = next(iter(found.items()))
-        options = " ".join(map(quoted, found))
-        raise InputError(
-            f"columns must hold numbers, got text in {listed([repr(name) for name in found])} of "
-            f"{table.path} ({cell!r} in line {line} of {name!r}). Make each text a coordinate by "
-            f"--categorical {options}, or leave the columns out by --drop {options}."
-        )
-
-
-def finite(table: DataTable, name: str) -> Array:
-    """Return a column of numbers, or raise `NotFiniteError` if one is infinite."""
-    values = np.array([float(cell) for cell in table.columns[name]])
-    bad = [line for line, value in zip(table.lines, values, strict=True) if not np.isfinite(value)]
-    if bad:
-        raise NotFiniteError(
-            f"numbers must be finite, got {len(bad)} infinite in the column {name!r} of {table.path}, "
-            f"{places(bad)}. Correct or leave out these rows."
-        )
-    return values
-
-
-@dataclass(frozen=True)
-class Target:
-    """What is predicted: the task, why it was chosen, and the values y of shape (n,)."""
-
-    task: Task
-    why: str
-    y: Any
-
-
-def read_target(table: DataTable, name: str, asked: Task | None = None) -> Target:
-    """Return the target of a table.
-
-    Parameters
-    ----------
-    table : DataTable
-    name : str
-        The column.
-    asked : "classification", "regression" or None
-        What `--task` says. By default texts are classes, and so are two values and up to ten whole numbers.
-
-    Raises
-    ------
-    InputError
-        If a cell has no value, or a target of regression is no finite number or constant.
-    LabelError
-        If there is one class only.
-    """
-    cells = table.cells(name, "--target")
-    text = next(((line, c) for line, c in zip(table.lines, cells, strict=True) if not is_number(c)), None)
-    values = None if text is not None else finite(table, name)
-    task, why = chosen_task(cells, values) if asked is None else (asked, "as --task says")
-    if task == "classification":
-        labels = np.array(cells)
-        if values is not None and (values == np.round(values)).all():
-            labels = values.astype(int)
-        if len(np.unique(labels)) == 1:
-            raise LabelError(
-                f"the target {name!r} must have two classes or more, got {cells[0]!r} in all {len(cells)} "
-                f"rows of {table.path}. Add rows of another class."
-            )
-        return Target(task, why, labels)
-    if values is None:
-        line, cell = text  # type: ignore[misc]
-        raise InputError(
-            f"the target {name!r} of a regression must be numbers, got {cell!r} in line {line} of "
-            f"{table.path}. Correct it, or pass --task classification."
-        )
-    if (values == values[0]).all():
-        raise InputError(
-            f"the target {name!r} must vary, got {cells[0]} in all {len(cells)} rows of {table.path}. There "
-            "is nothing to learn."
-        )
-    return Target(task, why, values)
-
-
-def chosen_task(cells: Sequence[str], values: Array | None) -> tuple[Task, str]:
-    """Return the task for a target, with the reason in words."""
-    if values is None:
-        return "classification", f"the target is text, with {len(set(cells))} values"
-    count = len(np.unique(values))
-    if count <= 2 or (count <= FEW_VALUES and (values == np.round(values)).all()):
-        return "classification", f"the target has {count} values"
-    return "regression", f"the target is a number with {count} values"

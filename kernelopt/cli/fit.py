@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import argparse
+import sys
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from kernelopt.cli.data_table import add_decimal
 from kernelopt.cli.output import Output, check_out, number
 
 if TYPE_CHECKING:
     from kernelopt.cli.table_model import TableModel
 
 FORMULATION = "lp_norm.primal"  # the problem of the estimators MKLClassifier and MKLRegressor
+MANY_ROWS = 20_000  # whose default kernels have 4 10^9 entries: minutes before the first bound
 LOSSES = ("hinge", "squared_hinge", "logistic", "squared", "epsilon_insensitive")
 NORMALIZATIONS = ("multiplicative", "spherical", "trace", "none")
 
@@ -22,6 +25,7 @@ def add(commands: Any, shared: argparse.ArgumentParser) -> None:
     fit = commands.add_parser(
         "fit",
         parents=[shared],
+        usage="kernelopt fit DATA --target COLUMN --out MODEL [option ...]",  # --drop may take DATA behind it
         help="learn a kernel and a predictor from the columns of a CSV or Parquet file",
         description="Learn a combination of kernels, and a classifier or a regression with it, from a CSV or "
         "Parquet file whose first line names the columns. Columns are standardised. The model is saved with "
@@ -45,6 +49,14 @@ def add(commands: Any, shared: argparse.ArgumentParser) -> None:
         help="columns of text, one coordinate a value",
     )
     fit.add_argument("--raw", action="store_true", help="do not standardise the columns")
+    add_decimal(fit)
+    fit.add_argument(
+        "--cv",
+        type=int,
+        metavar="K",
+        help="print the score of a K-fold cross-validation; for classes, without --C and --formulation, it "
+        "chooses C",
+    )
     add_learning_options(fit)
     fit.set_defaults(run=run, parser=fit)
 
@@ -93,25 +105,40 @@ def add_learning_options(fit: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Read the table, learn, save the model and say what was learned; return the exit status."""
     check_out(options.parser, options.out, options.data)
+    if options.cv is not None and options.cv < 2:
+        options.parser.error(f"--cv must be 2 or more, got {options.cv}")
     from kernelopt.cli.chosen_estimator import chosen_estimator
+    from kernelopt.cli.cross_validation import cross_validate
     from kernelopt.cli.data_table import read_table
-    from kernelopt.cli.features import learn_features, read_target
+    from kernelopt.cli.features import learn_features
     from kernelopt.cli.table_model import TableModel
+    from kernelopt.cli.target import read_target
 
-    table, output = read_table(options.data), Output(options.json)
-    target = read_target(table, options.target, options.task)
+    table, output = read_table(options.data, options.decimal), Output(options.json)
     features, X = learn_features(table, options.target, options.drop, options.categorical, options.raw)
+    target = read_target(table, options.target, options.task)
+    estimator = chosen_estimator(options, target.task)
     meant = "classes" if target.task == "classification" else "numbers"
     output.line(
         f"{len(table)} rows, {X.shape[1]} coordinates; {options.target!r} is taken for {meant}: {target.why}"
         + ("" if options.task else ". --task changes it")
     )
-    estimator = chosen_estimator(options, target.task)
+    if len(table) > MANY_ROWS:
+        print(
+            f"kernelopt: {len(table)} rows: the time grows with their square. Fit a random sample of some "
+            "thousand rows first; Ctrl-C ends this run",
+            file=sys.stderr,
+        )
     started = time.perf_counter()
+    checked = None
+    if options.cv is not None:
+        checked = cross_validate(estimator, X, target.y, target.task, options.cv, choose_C=options.C is None)
+        if checked.chosen is not None:
+            estimator.set_params(C=checked.chosen)
     estimator.fit(X, target.y)  # on a terminal the solve shows its bounds on standard error
     seconds = time.perf_counter() - started
     score = float(estimator.score(X, target.y))
-    model = TableModel(features, target.task, estimator, len(table), score)
+    model = TableModel(features, target.task, estimator, len(table), score, checked)
     model.save(options.out)
     return say(model, output, options.out, seconds)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import math
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -74,6 +75,12 @@ def as_json(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [as_json(part) for part in value]
     return str(value) if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def say_ignored(names: Sequence[str]) -> None:
+    """Print on standard error that columns of a table are not read."""
+    if names:
+        print(f"kernelopt: columns that the model does not use: {', '.join(names)}", file=sys.stderr)
 
 
 def check_out(parser: argparse.ArgumentParser, out: Path, *read: Path) -> None:

@@ -11,7 +11,8 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from kernelopt.cli.output import Output, check_out
+from kernelopt.cli.data_table import add_decimal
+from kernelopt.cli.output import Output, check_out, say_ignored
 
 if TYPE_CHECKING:
     from kernelopt.cli.data_table import DataTable
@@ -32,6 +33,7 @@ def add(commands: Any, shared: argparse.ArgumentParser) -> None:
     predict.add_argument("model", type=Path, metavar="MODEL", help="a file that `kernelopt fit` has written")
     predict.add_argument("data", type=Path, metavar="DATA", help="a CSV or Parquet file")
     predict.add_argument("--out", type=Path, metavar="FILE", help="a CSV file (default: standard output)")
+    add_decimal(predict)
     predict.set_defaults(run=run, parser=predict)
 
 
@@ -42,7 +44,8 @@ def run(options: argparse.Namespace) -> int:
     from kernelopt.cli.data_table import read_table
     from kernelopt.cli.table_model import load_model
 
-    model, table = load_model(options.model), read_table(options.data)
+    model, table = load_model(options.model), read_table(options.data, options.decimal)
+    say_ignored(model.features.ignored(table))
     header, rows = predictions(model, table)
     score = model.score_of(table, [row[0] for row in rows])
     Output(options.json).document(
@@ -58,6 +61,11 @@ def run(options: argparse.Namespace) -> int:
         sys.stdout.write(as_csv(header, rows))
     if score is not None:
         print(f"kernelopt: {model.measure} {score:.4f} on {len(table)} rows", file=sys.stderr)
+    elif (target := model.features.target) in table.columns:
+        print(
+            f"kernelopt: no score, since {target!r} has cells without a value, or is no varying number",
+            file=sys.stderr,
+        )
     return 0
 
 

@@ -7,7 +7,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from kernelopt.cli.output import Output
+from kernelopt.cli.data_table import add_decimal
+from kernelopt.cli.output import Output, say_ignored
 
 
 def add(commands: Any, shared: argparse.ArgumentParser) -> None:
@@ -25,6 +26,7 @@ def add(commands: Any, shared: argparse.ArgumentParser) -> None:
     report.add_argument(
         "--data", type=Path, metavar="DATA", help="the training table: prove the bounds again"
     )
+    add_decimal(report)
     report.set_defaults(run=run, parser=report)
 
 
@@ -34,27 +36,30 @@ def run(options: argparse.Namespace) -> int:
     from kernelopt.cli.table_model import load_model
 
     model, output = load_model(options.model), Output(options.json)
+    proved = {}
+    if options.data is not None:  # before anything is printed: the table may be another one
+        table = read_table(options.data, options.decimal)
+        say_ignored(model.features.ignored(table))
+        proved = model.proved_again(table)
     for line in model.lines():
         output.line(line)
     output.table(*model.weights_table())
-    document = model.document()
-    status = 0
-    if options.data is not None:
-        proved = model.proved_again(read_table(options.data))
+    document, saved = model.document(), model.certificates()
+    if proved:
         document["proved_again"] = [
             {"class": name, "lower": c.lower, "upper": c.upper, "gap": c.gap} for name, c in proved.items()
         ]
-        saved = model.certificates()
-        for name, c in proved.items():
-            what = "" if name is None else f"{name}: "
-            output.line(f"{what}proved again: {c.lower:.6g} <= optimum <= {c.upper:.6g}, gap {c.gap:.1e}")
-            if not c.gap <= saved[name].gap + ROUNDING:
-                print(
-                    f"kernelopt: {what}the gap is {c.gap:.1e} and was {saved[name].gap:.1e} when the model "
-                    "was saved. Pass the table that the model was fitted on.",
-                    file=sys.stderr,
-                )
-                status = 1
+    status = 0
+    for name, c in proved.items():
+        what = "" if name is None else f"{name}: "
+        output.line(f"{what}proved again: {c.lower:.6g} <= optimum <= {c.upper:.6g}, gap {c.gap:.1e}")
+        if not c.gap <= saved[name].gap + ROUNDING:
+            print(
+                f"kernelopt: {what}the gap is {c.gap:.1e} and was {saved[name].gap:.1e} when the model "
+                "was saved. Pass the table that the model was fitted on.",
+                file=sys.stderr,
+            )
+            status = 1
     output.document(document)
     return status
 

@@ -10,15 +10,18 @@ from typing import Any, get_args
 import numpy as np
 
 from kernelopt.certificates import Certificate
-from kernelopt.cli.data_table import DataTable, is_number
-from kernelopt.cli.features import Features, Task, finite, read_target
+from kernelopt.cli.cross_validation import CrossValidation
+from kernelopt.cli.data_table import PARQUET, DataTable, listed
+from kernelopt.cli.features import Features
 from kernelopt.cli.output import number
-from kernelopt.errors import FileError
+from kernelopt.cli.target import Task, read_target
+from kernelopt.errors import FileError, InputError, LabelError, MethodError
 from kernelopt.estimators.contents import estimator_contents, estimator_from_contents
+from kernelopt.estimators.table import TABLE_MODEL
 from kernelopt.files import read_file, reading, write_file
 from kernelopt.validation import Array, one_of, whole
 
-KIND = "table model"  # of the file: what `kernelopt fit` writes
+KINDS = (TABLE_MODEL, "estimator", "solution")  # of files; the others are those of `save` of Python
 SHOWN = 1e-6  # share of the largest weight below which a table leaves a kernel out
 
 
@@ -35,6 +38,7 @@ class TableModel:
         Of the training table.
     score : float
         On the training rows: the accuracy, or the coefficient of determination.
+    cross_validation : CrossValidation or None
     """
 
     features: Features
@@ -42,6 +46,7 @@ class TableModel:
     estimator: Any
     rows: int
     score: float
+    cross_validation: CrossValidation | None = None
 
     @property
     def measure(self) -> str:
@@ -56,9 +61,10 @@ class TableModel:
             "task": self.task,
             "rows": self.rows,
             "score": self.score,
+            "cross_validation": None if self.cross_validation is None else self.cross_validation.as_dict(),
             "estimator": of_estimator,
         }
-        write_file(path, KIND, header, arrays)
+        write_file(path, TABLE_MODEL, header, arrays)
 
     def proved_again(self, table: DataTable) -> dict[str | None, Certificate]:
         """Return the certificates that the training table gives at the learned point, without a solver.
@@ -67,11 +73,45 @@ class TableModel:
         ------
         InputError
             If the table is another one.
+        MethodError
+            If the file keeps no problem: it has no risk, or weights in another set than a ball or a trace.
         """
+        found = self.estimator.solution_
+        reasons = [each.proof for each in (found if isinstance(found, tuple) else (found,))]
+        if isinstance(reasons[0], str):
+            raise MethodError(
+                "report --data needs a model of one risk or several with weights in an l_p ball or of "
+                f"bounded trace, got another one: {reasons[0]}. Leave out --data: the saved bounds are those "
+                "that `kernelopt fit` has proved."
+            )
         X = self.features.points(table)
-        found = self.estimator.certify(X, read_target(table, self.features.target, self.task).y)
-        parts = found if isinstance(found, tuple) else (found,)
-        return dict(zip(self.certificates(), parts, strict=True))
+        if len(table) != self.rows:
+            raise InputError(
+                f"--data must be the table that the model was fitted on, of {self.rows} rows, got "
+                f"{len(table)} in {table.path}. Pass that file."
+            )
+        y = read_target(table, self.features.target, self.task).y
+        if self.task == "classification":
+            self._refuse_classes(table, y.tolist())
+        try:
+            proved = self.estimator.certify(X, y)
+        except InputError as error:
+            raise InputError(
+                f"--data must be the table that the model was fitted on, in the same order of rows, got "
+                f"other numbers in {table.path}. Pass that file."
+            ) from error
+        return dict(zip(self.certificates(), proved if isinstance(proved, tuple) else (proved,), strict=True))
+
+    def _refuse_classes(self, table: DataTable, labels: Sequence[Any]) -> None:
+        known = self.estimator.classes_.tolist()
+        unknown = [repr(label) for label in dict.fromkeys(labels) if label not in known]
+        if unknown:
+            shown = listed([repr(label) for label in known])
+            raise LabelError(
+                "--data must be the table that the model was fitted on, with "
+                f"{self.features.target!r} one of {shown}, got {listed(unknown)} in {table.path}. Pass that "
+                "file."
+            )
 
     def lines(self) -> list[str]:
         """Return what was learned, in words."""
@@ -82,25 +122,31 @@ class TableModel:
             f"relative gap {c.gap:.1e} ({c.route})"
             for name, c in self.certificates().items()
         ]
+        checked = [] if self.cross_validation is None else [self.cross_validation.line(self.measure)]
         return [
             f"{self.task} of {target!r}{classes}",
             f"{estimator.support_.size} of {self.rows} training rows are support points; {self.measure} on "
             f"the training rows {self.score:.3f}",
+            *checked,
             *certified,
             f"weights determined by the optimum: {UNIQUE[self.unique()]}",
         ]
 
     def score_of(self, table: DataTable, predicted: Sequence[Any]) -> float | None:
-        """Return the score of predictions for a table, None where the target is not known or is constant."""
+        """Return the score of predictions for a table, None where there is none.
+
+        Of a regression the target must be numbers with a variance.
+        """
         cells = table.columns.get(self.features.target)
         if cells is None or "" in cells:
             return None
+        values = list(map(table.number, cells))
         if self.task == "classification":
-            read = number_or_text if self.estimator.classes_.dtype.kind == "i" else str
-            return float(np.mean([read(c) == p for c, p in zip(cells, predicted, strict=True)]))
-        y = finite(table, self.features.target)
+            known = cells if self.estimator.classes_.dtype.kind == "U" else values
+            return float(np.mean([cell == p for cell, p in zip(known, predicted, strict=True)]))
+        y = np.array(values, dtype=float)  # None becomes NaN
         spread = float(((y - y.mean()) ** 2).sum())
-        return 1 - float(((y - predicted) ** 2).sum()) / spread if spread > 0 else None
+        return 1 - float(((y - predicted) ** 2).sum()) / spread if 0 < spread < np.inf else None
 
     def certificates(self) -> dict[str | None, Certificate]:
         """Return the certificate under the name None, or those of several problems under their classes."""
@@ -154,6 +200,7 @@ class TableModel:
                 for name, c in self.certificates().items()
             ],
             "training": {self.measure: self.score},
+            "cross_validation": None if self.cross_validation is None else self.cross_validation.document(),
         }
 
 
@@ -167,21 +214,27 @@ def load_model(path: Path) -> TableModel:
     """
     if not path.is_file():
         raise FileError(f"the model must be a file of `kernelopt fit`, got no file {path}. Correct its path.")
-    header, arrays = read_file(path, KIND)
+    if path.suffix.lower() in (".csv", *PARQUET):
+        raise FileError(
+            f"the model must be a file of `kernelopt fit`, got the table {path}. MODEL comes before DATA."
+        )
+    header, arrays = read_file(path, *KINDS)
+    if header["kernelopt"] != TABLE_MODEL:
+        raise FileError(
+            f"the model must be a file of `kernelopt fit`, got {path}, which `save` of Python has written. "
+            "Load it in Python by kernelopt.load."
+        )
     with reading(path):
         task: Any = one_of(header["task"], "task", get_args(Task))
+        checked = header["cross_validation"]
         return TableModel(
             Features.from_dict(header["features"]),
             task,
             estimator_from_contents(header["estimator"], arrays),
             whole(header["rows"], "rows", 1),
             float(header["score"]),
+            None if checked is None else CrossValidation.from_dict(checked),
         )
-
-
-def number_or_text(cell: str) -> Any:
-    """Return the number of a cell, or its text where it holds none."""
-    return float(cell) if is_number(cell) else cell
 
 
 UNIQUE = {True: "yes", False: "no, others are as good", None: "not known"}

@@ -104,6 +104,7 @@ def test_the_table_of_the_demo_fits_a_terminal_of_eighty_columns(monkeypatch, ca
         (["certify", "--solver", "CLARABELL"], "Did you mean CLARABEL?"),
         (["certify", "--problem", "svm"], "must be the beginning of a name"),
         (["list", "losses", "loss"], "must be one of losses, kernels, fidelities, methods, formulations, g"),
+        (["list", "fromulations"], "Did you mean formulations?"),
     ],
 )
 def test_wrong_use_exits_with_two_and_says_why(arguments, said, capsys):

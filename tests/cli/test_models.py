@@ -5,20 +5,23 @@ from __future__ import annotations
 import csv
 import io
 import json
-from contextlib import redirect_stdout
+import statistics
+from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 import pytest
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_wine
+from sklearn.model_selection import KFold, StratifiedKFold
 
 import kernelopt as ko
 from kernelopt import cli
 from kernelopt.cli.data_table import read_table
-from kernelopt.cli.table_model import KIND, load_model
+from kernelopt.cli.table_model import load_model
 from kernelopt.errors import FileError
-from kernelopt.estimators import FormulationClassifier, MKLClassifier
+from kernelopt.estimators import C_GRID, FormulationClassifier, MKLClassifier, MKLRegressor
+from kernelopt.estimators.table import TABLE_MODEL
 from kernelopt.files import read_file, write_file
 from tests.every import every
 
@@ -77,6 +80,9 @@ def fitted(request, tmp_path_factory):
             ["fit", train, "--target", "class", "--out", model, "--kernels", *KERNELS, "--p", "1.5", "--json"]
         )
     assert status == 0
+    lines = (folder / "new.csv").read_text(encoding="utf-8").splitlines()[:-1]
+    more = "\n".join(f"{line},{'more' if k == 0 else '?'}" for k, line in enumerate(lines))
+    (folder / "more.csv").write_text(more, encoding="utf-8")
     return Fitted(folder, json.loads(printed.getvalue()))
 
 
@@ -90,10 +96,7 @@ def test_the_saved_model_predicts_what_the_estimator_predicts(fitted, capsys):
     )
     X, X_new = (np.column_stack([t[f"x{j}"] for j in range(COLUMNS)]) for t in (train, new))
     mean, deviation = X.mean(axis=0), X.std(axis=0)
-    if fitted.printed["task"] == "regression":
-        from kernelopt.estimators import MKLRegressor as Estimator
-    else:
-        Estimator = MKLClassifier
+    Estimator = MKLRegressor if fitted.printed["task"] == "regression" else MKLClassifier
     estimator = Estimator(KERNELS, p=1.5).fit((X - mean) / deviation, train["class"])
     expected = estimator.predict((X_new - mean) / deviation)
     found = np.array([row["prediction"] for row in rows]).astype(expected.dtype)
@@ -106,6 +109,9 @@ def test_the_saved_model_predicts_what_the_estimator_predicts(fitted, capsys):
         names = names[1:] if scores.ndim == 1 else names
         read = np.array([[float(row[name]) for name in names] for row in rows])
         assert read == pytest.approx(scores.reshape(read.shape), abs=1e-6)
+    pipeline = ko.load(fitted.file("model.npz"))
+    again = pipeline.predict(X_new)
+    assert again == pytest.approx(found) if expected.dtype.kind == "f" else (again == found).all()
 
 
 def test_what_is_printed_of_the_fit_is_what_the_report_reads(fitted, capsys):
@@ -139,8 +145,14 @@ def test_the_report_proves_the_bounds_again_from_the_data_and_refuses_other_data
     (again,), (saved,) = document["proved_again"], document["certificates"]
     assert again["gap"] <= 1e-3
     assert again["lower"] <= saved["upper"] and saved["lower"] <= again["upper"]
-    assert cli.main(["report", fitted.file("model.npz"), "--data", fitted.file("new.csv")]) == 1
-    assert "data" in capsys.readouterr().err
+    for name, said in (
+        ("new.csv", "in the same order of rows, got other numbers"),
+        ("more.csv", "of 60 rows, got 59"),
+    ):
+        assert cli.main(["report", fitted.file("model.npz"), "--data", fitted.file(name)]) == 1
+        captured = capsys.readouterr()
+        assert captured.out == "" and "--data must be the table that the model was fitted on" in captured.err
+        assert said in captured.err
 
 
 def test_predictions_go_to_a_file_and_the_score_to_standard_error(fitted, capsys):
@@ -155,6 +167,11 @@ def test_predictions_go_to_a_file_and_the_score_to_standard_error(fitted, capsys
     assert [row["prediction"] for row in rows] == [str(row["prediction"]) for row in document["predictions"]]
     (score,) = document["score"].values()
     assert f" {score:.4f} " in captured.err
+    assert cli.main(["predict", model, fitted.file("more.csv")]) == 0
+    captured = capsys.readouterr()
+    last = [float(list(row.values())[-1]) for row in csv.DictReader(io.StringIO(captured.out))]
+    assert last == pytest.approx([float(list(row.values())[-1]) for row in rows[:-1]])
+    assert "does not use: more\n" in captured.err
 
 
 @every(
@@ -185,11 +202,18 @@ def test_predictions_go_to_a_file_and_the_score_to_standard_error(fitted, capsys
         ([*FIT, "lanckriet.soft_margin", "--option", "trace"], 2, "NAME=VALUE"),
         ([*FIT, "lanckriet.soft_margin", "--p", "2"], 2, "--p must be left out for lanckriet.soft_margin"),
         ([*FIT, "lp_norm.tikhonov"], 2, "needs p, penalty"),
+        ([*FIT, "lp_norm.non_isotropic"], 2, "options={'E': ...}"),
+        ([*FIT, "lp_norm.non_isotropic", "--option", "E=2"], 2, "E of lp_norm.non_isotropic is an array"),
+        ([*FIT, "linear_functional.functional_strategy", "--option", "filter=x"], 2, "'filter': ..."),
+        ([*FIT, "lanckriet.rank_one"], 2, "must take kernels"),
+        ([*FIT, "lp_norm.primal", "--option", "loss=hinge"], 2, "Pass --loss and --C"),
+        ([*FIT[:6], "--cv", "1"], 2, "--cv must be 2 or more, got 1"),
+        ([*FIT[:6], "--cv", "9"], 1, "each class, got 9 and 1 of the class 'benign'. Add rows"),
         ([*FIT, "similarity.single_kernel"], 2, "which takes similarities"),
         ([*FIT, "lp_norm.tikhonov", "--task", "regression"], 1, "must be numbers"),
         (["fit", "train.csv", "--target", "class", "--out", "train.csv"], 2, "that is read"),
         (["predict", "train.csv", "new.csv", "--out", "./new.csv"], 2, "that is read"),
-        (["predict", "train.csv", "new.csv"], 1, "train.csv"),
+        (["predict", "train.csv", "new.csv"], 1, "got the table train.csv. MODEL comes before DATA"),
         (["predict", "nowhere", "new.csv"], 1, "nowhere"),
         (["report", "new.csv"], 1, "new.csv"),
     ],
@@ -251,7 +275,7 @@ def saved(tmp_path_factory):
     [
         (lambda header: header.pop("features"), "features"),
         (lambda header: header["features"]["scale"].__setitem__(0, -1.0), "scale"),
-        (lambda header: header["features"].update(numeric=["x0"]), "must be 1 numbers"),
+        (lambda header: header["features"].update(numeric=["x0"]), r"shape \(1,\)"),
         (lambda header: header.update(task="dance"), "task"),
         (lambda header: header.update(rows=0), "rows"),
         (lambda header: header["estimator"].update({"class": "Popen"}), "Popen"),
@@ -262,11 +286,11 @@ def saved(tmp_path_factory):
     ],
 )
 def test_a_model_with_a_wrong_entry_is_refused_and_nothing_is_run(change, said, saved, tmp_path):
-    header, arrays = read_file(saved, KIND)
+    header, arrays = read_file(saved, TABLE_MODEL)
     del header["kernelopt"], header["version"]
     change(header)
     path = tmp_path / "model.npz"
-    write_file(path, KIND, header, arrays)
+    write_file(path, TABLE_MODEL, header, arrays)
     with pytest.raises(FileError, match=said):
         load_model(path)
 
@@ -317,6 +341,56 @@ def test_a_formulation_of_the_catalogue_is_fitted_with_its_arguments(arguments, 
     same = estimator.set_params(kernels=KERNELS).fit(X, table.columns["class"])
     assert loaded.estimator.weights_ == pytest.approx(same.weights_, abs=1e-12)
     assert loaded.estimator.decision_function(X) == pytest.approx(same.decision_function(X), abs=1e-9)
+    if same.certificate_.machines == ():  # no risk: nothing to prove again
+        with redirect_stderr(io.StringIO()) as said, redirect_stdout(io.StringIO()) as printed:
+            assert cli.main(["report", str(model), "--data", str(train)]) == 1
+        assert printed.getvalue() == "" and "it has no risk. Leave out --data" in said.getvalue()
+
+
+@every(
+    ("kind", "arguments", "estimator"),
+    [
+        ("two classes", [], MKLClassifier(KERNELS[:2])),
+        ("two classes", ["--C", "10"], MKLClassifier(KERNELS[:2], C=10.0)),
+        ("regression", [], MKLRegressor(KERNELS[:2])),
+    ],
+)
+def test_cross_validation_holds_each_row_out_once(kind, arguments, estimator, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("cv")
+    X, y = data_of(kind)
+    X, y = X[30:60], y[30:60]
+    save_table(folder / "train.csv", X, y)
+    command = [
+        "fit",
+        folder / "train.csv",
+        "--target",
+        "class",
+        "--out",
+        folder / "m",
+        "--kernels",
+        *KERNELS[:2],
+    ]
+    with redirect_stdout(io.StringIO()) as printed:
+        assert cli.main([*map(str, command), "--cv", "2", "--json", *arguments]) == 0
+    found = json.loads(printed.getvalue())["cross_validation"]
+    Z, y = (X - X.mean(axis=0)) / X.std(axis=0), np.array(y)
+    splitter = KFold if kind == "regression" else StratifiedKFold
+    splits = list(splitter(2, shuffle=True, random_state=0).split(Z, y))
+
+    def scores(model):
+        return [model.fit(Z[train], y[train]).score(Z[test], y[test]) for train, test in splits]
+
+    chosen = kind == "two classes" and not arguments
+    assert (found["chosen_C"] in C_GRID) if chosen else (found["chosen_C"] is None)
+    expected = scores(estimator.set_params(C=found["chosen_C"]) if chosen else estimator)
+    assert found["scores"] == pytest.approx(expected, abs=1e-9)
+    assert found["mean"] == pytest.approx(sum(expected) / 2)
+    assert found["standard_deviation"] == pytest.approx(statistics.stdev(expected))
+    fitted = load_model(folder / "m")
+    if chosen:
+        assert fitted.estimator.C == found["chosen_C"]
+        assert found["mean"] >= np.mean(scores(estimator.set_params(C=C_GRID[0])))
+    assert any(line.startswith("2-fold cross-validation: ") for line in fitted.lines())
 
 
 PAGE = (Path(__file__).parents[2] / "docs" / "command_line.md").read_text(encoding="utf-8")
