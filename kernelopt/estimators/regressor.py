@@ -149,7 +149,12 @@ class MKLRegressor(RegressorMixin, MKLEstimator):
 
 
 def scale_of(y: Array, weights: Array) -> tuple[float, float]:
-    """Return the weighted mean and standard deviation of targets; the latter is one where all are equal."""
+    """Return the weighted mean and standard deviation of targets; equal targets y_i have y_1 and one.
+
+    The computed mean of equal numbers may differ from them by a rounding.
+    """
+    if np.ptp(y) == 0:
+        return float(y[0]), 1.0
     mean = float(np.average(y, weights=weights))
     deviation = float(np.sqrt(np.average((y - mean) ** 2, weights=weights)))
-    return mean, deviation if np.ptp(y) > 0 else 1.0
+    return mean, deviation or 1.0  # the squares of tiny differences may underflow
