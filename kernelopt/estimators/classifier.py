@@ -10,9 +10,9 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_consistent_length
 
 from kernelopt.errors import LabelError, ParameterError
-from kernelopt.estimators.base import distinct, positive_weights
 from kernelopt.estimators.labels import read_labels, signs
 from kernelopt.estimators.mkl import MKLEstimator, Task
+from kernelopt.estimators.samples import distinct, positive_weights
 from kernelopt.grams import Grams
 from kernelopt.losses import Loss, hinge, logistic, squared_hinge
 from kernelopt.validation import Array, Index, exponent, one_of, positive, shown

@@ -11,10 +11,10 @@ from numpy.typing import ArrayLike
 from scipy.spatial.distance import pdist
 
 from kernelopt.errors import ParameterError, ShapeError
-from kernelopt.kernels import Kernel, gaussian, on_columns, polynomial
+from kernelopt.estimators.columns import as_columns
+from kernelopt.kernels import Kernel, as_strings, gaussian, on_columns, polynomial
 from kernelopt.kernels.text import parse_kernel
 from kernelopt.validation import Array, as_float_array, as_generator, as_symmetric, check_psd, shown
-from kernelopt.validation.options import nearest_name
 
 C_GRID = tuple(10.0**k for k in range(-3, 4))
 """The customary values of C for a grid search: seven powers of ten."""
@@ -121,7 +121,7 @@ def fit_dictionary(
         None, which stands for the default kernels. In a sequence it may also be a triple (name, kernel,
         columns), as in scikit-learn's ColumnTransformer. The columns are an integer, a name, a list of
         these, a slice of integers or a mask.
-    X : array of shape (n, d)
+    X : array of shape (n, d), or array of n strings
     feature_names : sequence of d str, optional
     weights : array of shape (n,), optional
         Positive. They count in means and in the median: a point of weight 2 is two points.
@@ -157,9 +157,11 @@ def fit_dictionary(
     >>> fit_dictionary(None, X).names[2:4]
     ('gaussian(0.5 median)', 'gaussian(1 median)')
     """
+    entries = list(listed(kernels))
+    if X.ndim == 1:
+        return of_strings(entries)
     found: list[Kernel] = []
     names: list[str] = []
-    entries = list(listed(kernels))
     d = X.shape[1]
     weights = np.ones(len(X)) if weights is None else weights
     raw = any(kernel is not None for _, kernel, _ in entries)
@@ -182,6 +184,29 @@ def fit_dictionary(
     if len(entries) > 1 and raw and len(blocks) > 1:
         found = [k if isinstance(k, on_columns) else on_columns(k, tuple(range(d))) for k in found]
     return Dictionary(tuple(found), tuple(names), () if len(blocks) == 1 and raw else tuple(blocks))
+
+
+def of_strings(entries: Sequence[tuple[str | None, Any, Any]]) -> Dictionary:
+    """Return the dictionary of triples (name, kernel, columns) for samples that are strings.
+
+    Raises
+    ------
+    ParameterError
+        If a kernel is none of strings, or has columns.
+    """
+    found: list[Kernel] = []
+    for _, kernel, columns in entries:
+        read = None if kernel is None else as_kernel(kernel)
+        if read is None or read.domain is not as_strings or columns is not None:
+            given = "the default kernels" if read is None else repr(read) if columns is None else "columns"
+            raise ParameterError(
+                f"samples that are strings must have kernels of strings, got {given}. Pass for instance "
+                "kernels=[kernelopt.spectrum(2), kernelopt.spectrum(3)], or the matrices of other kernels as "
+                "KernelStack(array of shape (m, N, N)) in the place of X."
+            )
+        found.append(read)
+    names = (name or repr(read) for (name, _, _), read in zip(entries, found, strict=True))
+    return Dictionary(tuple(found), tuple(names))
 
 
 def listed(kernels: Any) -> Iterator[tuple[str | None, Any, Any]]:
@@ -231,66 +256,6 @@ def as_kernel(given: Any) -> Kernel:
             f"{shown(given)} ({type(given).__name__}). Pass for instance kernelopt.gaussian(0.5)."
         )
     return FunctionKernel(given)
-
-
-def as_columns(columns: Any, d: int, names: Sequence[str] | None = None) -> tuple[int, ...]:
-    """Return the numbers of the columns of X that an argument chooses.
-
-    Parameters
-    ----------
-    columns : int, str, slice of integers, mask of shape (d,), or sequence of int and str
-    d : int
-        The number of columns of X.
-    names : sequence of d str, optional
-
-    Raises
-    ------
-    ParameterError
-        If there is no such column, or none is chosen.
-    """
-    if isinstance(columns, slice) and not isinstance(columns.start or columns.stop, str):
-        chosen: list[Any] = list(range(d))[columns]
-    else:
-        single = isinstance(columns, str) or np.ndim(columns) == 0
-        chosen = [columns] if single else list(columns)
-        if chosen and all(isinstance(c, bool | np.bool_) for c in chosen):
-            if len(chosen) != d:
-                raise ParameterError(
-                    f"a mask of columns must have one entry for each of the {d} columns of X, got "
-                    f"{len(chosen)}. Pass the numbers of the columns instead."
-                )
-            chosen = [j for j, used in enumerate(chosen) if used]
-    if not chosen:
-        raise ParameterError(
-            f"columns must choose at least one of the {d} columns of X, got none. Leave the kernel out."
-        )
-    return tuple(column_number(c, d, names) for c in chosen)
-
-
-def column_number(column: Any, d: int, names: Sequence[str] | None) -> int:
-    """Return the number of one column, which is given by its number or its name."""
-    if isinstance(column, str):
-        if names is None:
-            raise ParameterError(
-                f"columns are chosen by name where X has names, got {column!r} for an array without names. "
-                f"Pass a data frame, or a number from 0 to {d - 1}."
-            )
-        known = [str(name) for name in names]
-        if column in known:
-            return known.index(column)
-        nearest = nearest_name(column, known)
-        meant = f" Did you mean {nearest!r}?" if nearest else ""
-        raise ParameterError(
-            f"X must have the column {column!r} that a kernel reads, got the columns "
-            f"{shown(known)}.{meant} Choose one of these."
-        )
-    try:
-        return int(range(d)[column])
-    except (IndexError, TypeError) as error:
-        raise ParameterError(
-            f"X must have the column {shown(column)} that a kernel reads, got {d} columns. Choose a number "
-            f"from 0 to {d - 1}."
-        ) from error
 
 
 def standardised(X: Array, columns: tuple[int, ...], weights: Array, names: Sequence[str] | None) -> Block:

@@ -16,6 +16,16 @@ from kernelopt.validation import shown
 
 INFINITE = {"inf": math.inf, "-inf": -math.inf, "nan": math.nan}  # JSON has no numbers for these
 
+REMEDIES = {
+    "kernels": "Put a kernel of your own into a package, as CONTRIBUTING.md describes, or pass its matrices "
+    "as a KernelStack.",
+    "formulation": "Put a formulation of your own into a package, as CONTRIBUTING.md describes, and pass its "
+    "name in the catalogue. Without a file its bounds are proved again by "
+    "kernelopt.certify(model.formulation_.problem, model.solution_).",
+    "random_state": "Give a whole number as the seed of a Generator.",
+    "method": "Pass the name of the method.",
+}
+
 
 def as_json(value: Any, what: str) -> Any:
     """Return numbers, text, None, kernels, losses, and lists, dicts, slices and arrays of them as JSON.
@@ -51,9 +61,7 @@ def as_json(value: Any, what: str) -> Any:
         return {"array": as_json(value.tolist(), what), "object": value.dtype == object}
     raise ParameterError(
         f"{what} of an estimator that is saved must be made of numbers, text, kernels and losses, got "
-        f"{shown(value)} ({type(value).__name__}). Put a kernel of your own into a package, as "
-        "CONTRIBUTING.md describes, or pass its matrices as a KernelStack; pass a seed for a Generator, and "
-        "the name of a method."
+        f"{shown(value)} ({type(value).__name__}). {REMEDIES.get(what, 'Pass one of these.')}"
     )
 
 

@@ -8,9 +8,9 @@ import numpy as np
 from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_consistent_length
 
-from kernelopt.estimators.base import distinct, positive_weights
 from kernelopt.estimators.labels import read_targets
 from kernelopt.estimators.mkl import MKLEstimator
+from kernelopt.estimators.samples import distinct, positive_weights
 from kernelopt.losses import Loss, epsilon_insensitive, squared
 from kernelopt.validation import Array, exponent, one_of, positive
 

@@ -97,7 +97,7 @@ def test_wrong_kernels(kernels, error, said):
 
 
 def test_names_of_columns_need_a_frame():
-    with pytest.raises(ParameterError, match="without names"):
+    with pytest.raises(ParameterError, match="got an array, which has none.*pandas"):
         MKLClassifier([("a", "linear()", "height")]).fit(X, Y)
 
 
@@ -113,13 +113,30 @@ def test_constant_columns_have_no_width_and_no_variance():
 def test_missing_and_infinite_entries_are_counted_and_located():
     broken = X.copy()
     broken[3, 1], broken[5, 2], broken[7, 0], broken[8, 0] = np.nan, np.inf, np.nan, np.nan
-    with pytest.raises(
-        NotFiniteError, match=r"3 NaN and 1 inf.*row 3, column 1, row 5, column 2, row 7, col.*\.\.\..*impute"
-    ):
+    places = r"at \(row 3, column 1\), \(row 5, column 2\), \(row 7, column 0\) and 1 more\. .*impute"
+    with pytest.raises(NotFiniteError, match="3 NaN and 1 infinite.*the training samples of MKL.*" + places):
         MKLClassifier().fit(broken, Y)
     model = MKLRegressor().fit(X, X[:, 0])
-    with pytest.raises(NotFiniteError, match="row 3, column 1"):
+    with pytest.raises(NotFiniteError, match="the new samples of MKLRegressor, " + places):
         model.predict(broken)
+
+
+def test_strings_have_kernels_of_strings():
+    words = ["ACGT", "AACC", "ACCA", "GGTA"] * 3
+    with pytest.raises(InputError, match=r"got text in .*OneHotEncoder.*spectrum\(3\).*KernelStack"):
+        MKLClassifier().fit(np.array(words).reshape(-1, 2), [0, 1, 1] * 2)
+    for kernels, given in (
+        (None, "the default kernels"),
+        (["linear()"], r"linear\(\)"),
+        ([("a", ko.spectrum(2), 0)], "columns"),
+    ):
+        with pytest.raises(ParameterError, match=f"strings must have.*got {given}.*spectrum.*KernelStack"):
+            MKLClassifier(kernels).fit(words, [0, 1, 1] * 4)
+    model = MKLClassifier(ko.spectrum(2)).fit(words, [0, 1, 1] * 4)
+    with pytest.raises(InputError, match="must hold strings"):
+        model.predict(X)
+    with pytest.raises(InputError, match="must be points"):
+        MKLClassifier().fit(X, Y).predict(words)
 
 
 @every("model", [MKLClassifier(), MKLRegressor(), OneClassMKL()])
