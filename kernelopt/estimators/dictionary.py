@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from scipy.spatial.distance import pdist
 
 from kernelopt.errors import ParameterError, ShapeError
-from kernelopt.estimators.columns import as_columns
+from kernelopt.estimators.columns import as_columns, deviations, warn_of_scales
 from kernelopt.kernels import Kernel, as_strings, gaussian, on_columns, polynomial
 from kernelopt.kernels.text import parse_kernel
 from kernelopt.validation import Array, as_float_array, as_generator, as_symmetric, check_psd, shown
@@ -50,7 +50,7 @@ class FunctionKernel(Kernel):
     def __repr__(self) -> str:
         return getattr(self.function, "__name__", type(self.function).__name__)
 
-    def gram(self, X: Array, Z: Array | None) -> Array:
+    def gram(self, X: Array, Z: Array | None = None) -> Array:
         other = X if Z is None else Z
         K = as_float_array(self.function(X, other), f"{self!r}(X, Z)", ndim=2)
         if K.shape != (len(X), len(other)):
@@ -138,6 +138,12 @@ def fit_dictionary(
         If a kernel or a column does not exist, or if columns from which a width is to be computed are
         constant.
 
+    Warns
+    -----
+    ScaleWarning
+        If a column that a kernel reads as it is has more than `SCALE_FACTOR` times the median standard
+        deviation of those that the kernel reads.
+
     Notes
     -----
     The default kernels see standardised columns x: minus the mean, divided by the standard deviation and by
@@ -161,6 +167,7 @@ def fit_dictionary(
     if X.ndim == 1:
         return of_strings(entries)
     found: list[Kernel] = []
+    own: list[Kernel] = []  # those that see the columns as they are
     names: list[str] = []
     d = X.shape[1]
     weights = np.ones(len(X)) if weights is None else weights
@@ -179,8 +186,10 @@ def fit_dictionary(
             names += [f"{name}: {text}" if name else text for text in defaults]
             continue
         read = as_kernel(kernel)
-        found.append(read if chosen is None or chosen == tuple(range(d)) else on_columns(read, chosen))
+        own.append(read if chosen is None or chosen == tuple(range(d)) else on_columns(read, chosen))
+        found.append(own[-1])
         names.append(name or repr(read))
+    warn_of_scales(own, X, weights, feature_names)
     if len(entries) > 1 and raw and len(blocks) > 1:
         found = [k if isinstance(k, on_columns) else on_columns(k, tuple(range(d))) for k in found]
     return Dictionary(tuple(found), tuple(names), () if len(blocks) == 1 and raw else tuple(blocks))
@@ -261,9 +270,8 @@ def as_kernel(given: Any) -> Kernel:
 def standardised(X: Array, columns: tuple[int, ...], weights: Array, names: Sequence[str] | None) -> Block:
     """Return the columns that are not constant, in units in which a point has mean square one."""
     X = X[:, columns]
-    origin = np.average(X, axis=0, weights=weights)
-    spread = np.sqrt(np.average((X - origin) ** 2, axis=0, weights=weights))
-    varies = np.ptp(X, axis=0) > 0
+    origin, spread = deviations(X, weights)
+    varies = spread > 0
     if not varies.any():
         where = [names[j] for j in columns] if names is not None else list(columns)
         raise ParameterError(

@@ -13,8 +13,8 @@ from kernelopt.estimators import KernelStack, MKLClassifier, MKLRegressor, OneCl
 from kernelopt.estimators.dictionary import fit_dictionary
 from tests.every import every
 
-X = np.random.default_rng(0).normal(size=(40, 4)) * [1, 10, 100, 1000] + [0, 5, 0, 7]
-Y = np.where(X[:, 0] + X[:, 1] / 10 > 0.5, "yes", "no")
+X = np.random.default_rng(0).normal(size=(40, 4)) * [1, 4, 16, 64] + [0, 5, 0, 7]
+Y = np.where(X[:, 0] + X[:, 1] / 4 > 0.5, "yes", "no")
 NAMES = ["age", "height", "weight", "income"]
 
 
@@ -40,6 +40,29 @@ def test_median_is_of_a_sample_where_there_are_many_points():
 def test_constant_columns_are_left_out_of_the_default_kernels():
     wider = np.c_[X, np.ones(len(X))]
     assert (fit_dictionary(None, wider).points(wider) == fit_dictionary(None, X).points(X)).all()
+    model, same = MKLClassifier(p=1).fit(X, Y), MKLClassifier(p=1).fit(wider, Y)
+    assert same.kernel_names_ == model.kernel_names_ and (same.weights_ == model.weights_).all()
+    for other in (1.0, 7.0):  # the value of the column at prediction does not count either
+        values = same.decision_function(np.c_[X, np.full(len(X), other)])
+        assert (values == model.decision_function(X)).all()
+
+
+def test_columns_of_other_scales_are_named_unless_the_kernel_reads_one_alone():
+    raw = X * [1.0, 1.0, 1.0, 1e4]
+    said = r"at most 100 times.*in column 'income' and the median .* the 4 columns of .*StandardScaler"
+    with pytest.warns(ko.ScaleWarning, match=said):
+        fit_dictionary(["identity()", "gaussian(1.0) + linear()"], raw, NAMES)
+    with pytest.warns(ko.ScaleWarning, match=r"in column 3 and .* over the 2 columns of on_columns"):
+        fit_dictionary([("a", ko.normalized(ko.polynomial(2)), [1, 3])], raw)
+    one_by_one = [
+        None,
+        *ko.per_feature(ko.gaussian(1.0), 4),
+        "identity()",
+        ("a", laplacian_kernel, [0, 1, 2]),
+    ]
+    for kernels in (one_by_one, None):  # warnings are errors in tests
+        fit_dictionary(kernels, raw)
+    fit_dictionary("linear()", np.c_[X, np.ones((len(X), 9))])  # constant columns have no scale
 
 
 def test_triples_have_names_and_columns():
