@@ -59,9 +59,11 @@ def as_json(value: Any, what: str) -> Any:
         return {"slice": [as_json(end, what) for end in (value.start, value.stop, value.step)]}
     if isinstance(value, np.ndarray):
         return {"array": as_json(value.tolist(), what), "object": value.dtype == object}
+    function = getattr(value, "__name__", None) if callable(value) else None
+    got = f"the function {function}" if function else f"{shown(value)} ({type(value).__name__})"
     raise ParameterError(
-        f"{what} of an estimator that is saved must be made of numbers, text, kernels and losses, got "
-        f"{shown(value)} ({type(value).__name__}). {REMEDIES.get(what, 'Pass one of these.')}"
+        f"{what} of an estimator that is saved must be made of numbers, text, kernels and losses, got {got}. "
+        f"{REMEDIES.get(what, 'Pass one of these.')}"
     )
 
 
