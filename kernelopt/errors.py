@@ -88,5 +88,9 @@ class ConditionWarning(UserWarning):
     """The problem is so badly conditioned that rounding of the data changes its optimum."""
 
 
+class ScaleWarning(UserWarning):
+    """A kernel reads columns of so different scales that the largest one decides alone."""
+
+
 class PackageWarning(UserWarning):
     """The object of an entry point of a package cannot be used, and is left out."""

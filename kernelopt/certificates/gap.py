@@ -10,17 +10,19 @@ from kernelopt.structure.structure import Structure, kept_in_structure
 
 FLOOR_SHARE = 1e-4  # of the value at f = 0: the smallest denominator of the relative gap
 ROUNDING_RESIDUE = 1e-28  # relative: a loss of squared rounding errors, (1e-14)^2
+SMALLEST = np.finfo(float).tiny  # doubles below this one, 2.2e-308, have no relative precision
 
 
 def relative_gap(lower: float, upper: float, floor: float = 0.0) -> float:
-    """Return (upper - lower) / max(|upper|, |lower|, floor); infinite where a bound is missing.
+    """Return (upper - lower) / max(|upper|, |lower|, floor, 2.2e-308); infinite where a bound is missing.
 
-    The gap is zero where the bounds cross by rounding.
+    The gap is zero where the bounds cross by rounding. The smallest normal double is the least denominator,
+    since an upper bound of an optimum that is zero is rounded up to some 1e-323.
     """
     if not (np.isfinite(lower) and np.isfinite(upper)):
         return np.inf
     distance = max(0.0, upper - lower)
-    return float(distance / max(abs(upper), abs(lower), floor)) if distance else 0.0
+    return float(distance / max(abs(upper), abs(lower), floor, SMALLEST)) if distance else 0.0
 
 
 @kept_in_structure

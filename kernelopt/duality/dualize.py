@@ -12,7 +12,7 @@ from kernelopt.duality.dual import Dual
 from kernelopt.duality.lagrangian import read_lagrangian
 from kernelopt.duality.presolve import presolve
 from kernelopt.errors import DualizationError
-from kernelopt.structure.gate import check_is_problem
+from kernelopt.structure.gate import check_is_problem, curvature, offending_terms
 from kernelopt.structure.structure import Structure
 from kernelopt.structure.trees import nodes, short
 from kernelopt.threads import COMPILING
@@ -119,6 +119,10 @@ def check_treatable(problem: cp.Problem) -> None:
 
 def culprit(problem: cp.Problem) -> str:
     """Return the smallest part of a problem that violates the rules, in words."""
+    for root in (problem.objective, *problem.constraints):
+        for term in offending_terms(root):
+            if term.is_dcp():
+                return f"the {curvature(term)} term {short(term)}"
     roots: list[Any] = [problem.objective.args[0], *problem.constraints]
     for root in roots:
         for node in nodes(root):

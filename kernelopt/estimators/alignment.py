@@ -10,6 +10,7 @@ import numpy as np
 from kernelopt.errors import InputError
 from kernelopt.estimators.labels import classes_of, signs
 from kernelopt.estimators.transformer import KernelTransformer
+from kernelopt.grams import Grams
 from kernelopt.language import alignment, combine, frobenius
 from kernelopt.methods import solve
 from kernelopt.validation import boolean
@@ -111,24 +112,23 @@ class KernelAlignment(KernelTransformer):
         """
         samples = self.read_training(X)
         self.classes_, numbers = classes_of(y, samples, self)
-        grams = self.fit_kernels(samples)
-        used = grams.center() if boolean(self.center, "center") else grams
         labels = signs(numbers, self.classes_)
+        problem = self.formulated(self.fit_kernels(samples), labels)
+        solution = solve(problem, self.method, tol=self.tol, time_limit=self.time_limit)
+        (mu,) = problem.variables()
+        self.keep_kernel(solution, mu.value / mu.value.sum(), len(samples))
+        self.keep_labels(labels)
+        target = np.array([[float(a @ b) ** 2 for a in labels] for b in labels]).sum()
+        self.alignment_ = float(solution.lower / np.sqrt(target))
+        return self
+
+    def formulated(self, grams: Grams, labels: list[Any]) -> cp.Problem:
+        used = grams.center() if boolean(self.center, "center") else grams
         if not np.sum([used.forms(each) for each in labels], axis=0).max() > 0:
             raise InputError(
                 "some kernel must be positively aligned with the labels, got none: any weights are optimal. "
                 "Add kernels."
             )
-        mu = cp.Variable(len(grams), nonneg=True, name="mu")
-        K = combine(mu, used)
+        K = combine(cp.Variable(len(grams), nonneg=True, name="mu"), used)
         total = sum(alignment(K, each) for each in labels)
-        solution = solve(
-            cp.Problem(cp.Maximize(total), [frobenius(K) <= 1]),
-            self.method,
-            tol=self.tol,
-            time_limit=self.time_limit,
-        )
-        self.keep_kernel(solution, mu.value / mu.value.sum(), len(samples))
-        target = np.array([[float(a @ b) ** 2 for a in labels] for b in labels]).sum()
-        self.alignment_ = float(solution.lower / np.sqrt(target))
-        return self
+        return cp.Problem(cp.Maximize(total), [frobenius(K) <= 1])

@@ -12,31 +12,31 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator
-from sklearn.utils.validation import check_array, check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted, validate_data
 
-from kernelopt.errors import InputError, NotFiniteError, ParameterError
+from kernelopt.errors import InputError, ParameterError
 from kernelopt.estimators.dictionary import fit_dictionary
 from kernelopt.estimators.kernels import StackKernels, TrainedKernels, trained_on_points, trained_on_stack
 from kernelopt.estimators.precomputed import KernelStack
+from kernelopt.estimators.samples import finite_points, is_stack, is_strings
 from kernelopt.estimators.saving import SavedMixin, samples_checksum
 from kernelopt.grams import Grams
 from kernelopt.grams.caching import CACHE_BYTES
-from kernelopt.kernels import Kernel
+from kernelopt.kernels import Kernel, as_strings
 from kernelopt.methods.solution import Solution
-from kernelopt.validation import Array, Index, as_float_array, shown
+from kernelopt.validation import Array, Index, shown
 
 MATRICES = 2
 """Matrices of each kernel that are in memory while it is centred: the kernel itself and its centred form."""
-
-LISTED = 3  # places of bad entries that a message names
 
 
 class KernelEstimator(SavedMixin, BaseEstimator):
     """Base class of the estimators. It reads samples and keeps what was learned.
 
     A subclass has at least the parameters `kernels`, `normalize` and `random_state`. Samples are points, an
-    array or a data frame of shape (n, d), or a `KernelStack`. An array of shape (m, n, n) is taken as a
-    `KernelStack` by `fit`, and one of shape (m, n_new, n) as kernels at new points by the other methods.
+    array or a data frame of shape (n, d), or a sequence of n strings, or a `KernelStack`. An array of shape
+    (m, n, n) is taken as a `KernelStack` by `fit`, and one of shape (m, n_new, n) as kernels at new points by
+    the other methods.
 
     Attributes
     ----------
@@ -65,12 +65,12 @@ class KernelEstimator(SavedMixin, BaseEstimator):
 
         Parameters
         ----------
-        X : points, KernelStack or array of shape (m, n, n)
+        X : points, sequence of strings, KernelStack or array of shape (m, n, n)
 
         Returns
         -------
-        array of shape (n, d), or KernelStack
-            Both are indexed by sample.
+        array of shape (n, d), array of n strings, or KernelStack
+            All are indexed by sample.
         """
         if is_stack(X):
             if self.kernels is not None:
@@ -81,17 +81,24 @@ class KernelEstimator(SavedMixin, BaseEstimator):
             stack = X if isinstance(X, KernelStack) else KernelStack(X)
             if not len(stack):
                 raise InputError("fit must receive at least one sample, got an empty KernelStack. Add some.")
-            for name in ("n_features_in_", "feature_names_in_"):
-                self.__dict__.pop(name, None)
+            self._forget_columns()
             return stack
+        if is_strings(X):
+            self._forget_columns()
+            return np.asarray(as_strings(X, "X"))
         return self._points(X, reset=True)
+
+    def _forget_columns(self) -> None:
+        """Delete what an earlier `fit` on points has set."""
+        for name in ("n_features_in_", "feature_names_in_"):
+            self.__dict__.pop(name, None)
 
     def fit_kernels(self, samples: Array | KernelStack, weights: Array | None = None) -> Grams:
         """Return the normalised kernels of training samples, and keep them for new samples.
 
         Parameters
         ----------
-        samples : array of shape (n, d) or KernelStack
+        samples : array of shape (n, d), array of n strings, or KernelStack
             What `read_training` returns, or a part of it.
         weights : array of shape (n,), optional
             Positive. They count in the means of the normalisation: a sample of weight 2 is two samples.
@@ -122,30 +129,18 @@ class KernelEstimator(SavedMixin, BaseEstimator):
                     f"kernels of shape (m, n_new, n), got {shown(X)}. Pass stack[test]."
                 )
             return X
-        if isinstance(X, KernelStack):
+        if not hasattr(self, "n_features_in_"):
+            return as_strings(X, "X")
+        if isinstance(X, KernelStack) or is_strings(X):
             raise InputError(
-                f"the model was fitted on points, so that samples must be points, got {X!r}. Pass an array "
-                f"of shape (n_new, {self.n_features_in_})."
+                f"the model was fitted on points, so that samples must be points, got {shown(X)}. Pass an "
+                f"array of shape (n_new, {self.n_features_in_})."
             )
         return self._points(X, reset=False)
 
     def _points(self, X: Any, *, reset: bool) -> Array:
         """Return points as an array of finite numbers, and check or set the names of their columns."""
-        names = getattr(X, "columns", None)
-        points: Array = check_array(
-            X, dtype=np.float64, ensure_all_finite=False, ensure_min_samples=1 + reset, estimator=self
-        )
-        bad = np.argwhere(~np.isfinite(points))
-        if bad.size:
-            places = ", ".join(
-                f"row {i}, column {j if names is None else repr(names[j])}" for i, j in bad[:LISTED].tolist()
-            )
-            missing = int(np.isnan(points).sum())
-            raise NotFiniteError(
-                f"X must be finite, got {missing} NaN and {len(bad) - missing} inf entries in "
-                f"{type(self).__name__}: {places}{', ...' if len(bad) > LISTED else ''}. Drop these rows, or "
-                "impute them first: make_pipeline(SimpleImputer(), model)."
-            )
+        points = finite_points(X, self, fitting=reset)
         validate_data(self, X, reset=reset, skip_check_array=True)  # the number and names of columns
         return points
 
@@ -213,11 +208,6 @@ class KernelEstimator(SavedMixin, BaseEstimator):
         return np.stack(columns, axis=1)
 
 
-def is_stack(X: Any) -> bool:
-    """Whether samples are precomputed kernels: a `KernelStack`, or an array of three dimensions."""
-    return isinstance(X, KernelStack) or getattr(X, "ndim", None) == 3
-
-
 def centred(grams: Grams) -> Grams:
     """Return the kernels of the centred features where their matrices fit into the memory of caches.
 
@@ -232,53 +222,3 @@ def centred(grams: Grams) -> Grams:
 def centring_shift(grams: Grams, used: Grams, weights: Array, alpha: Array) -> float:
     """Return the intercept with `grams` minus that with `used`, which are the same or `centred(grams)`."""
     return 0.0 if used is grams else -float(weights @ (grams.row_means @ alpha))
-
-
-def distinct(samples: Array | KernelStack, y: Array, weights: Array) -> tuple[Index, Array]:
-    """Return one of each set of equal samples of positive weight, and the sums of their weights.
-
-    A machine is the same if equal samples are one of their joint weight. They are put in ascending order, so
-    that the result does not depend on the order of the samples.
-
-    Parameters
-    ----------
-    samples : array of shape (n, d) or KernelStack
-    y : array of shape (n,)
-        Labels or targets. Samples are equal if they have the same one.
-    weights : array of shape (n,)
-        Not negative.
-
-    Returns
-    -------
-    rows : array of shape (n_distinct,)
-    weights : array of shape (n_distinct,)
-    """
-    rows = np.flatnonzero(weights)
-    points = samples.samples[:, None] if isinstance(samples, KernelStack) else samples
-    columns = np.column_stack([points[rows], y[rows]])
-    _, first, group = np.unique(columns, axis=0, return_index=True, return_inverse=True)
-    return rows[first], np.bincount(group.ravel(), weights[rows], first.size).astype(np.float64)
-
-
-def positive_weights(sample_weight: Any, n: int) -> Array:
-    """Return sample weights as n non-negative numbers, not all zero; None stands for ones."""
-    if sample_weight is None:
-        return np.ones(n)
-    weights = as_float_array(sample_weight, "sample_weight")
-    if weights.ndim == 0:
-        weights = np.full(n, float(weights))
-    if weights.shape != (n,):
-        raise ParameterError(
-            f"sample_weight must have one entry for each of the {n} samples, got shape {weights.shape}. "
-            "Pass one number for each row of X."
-        )
-    if (weights < 0).any():
-        i = int(np.argmax(weights < 0))
-        raise ParameterError(
-            f"sample_weight must not be negative, got {weights[i]:g} at sample {i}. Leave samples out with 0."
-        )
-    if not weights.any():
-        raise ParameterError(
-            f"sample_weight must be positive for some sample, got zero for all {n}. Leave it out for ones."
-        )
-    return weights

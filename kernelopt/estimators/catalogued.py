@@ -1,13 +1,20 @@
-"""Formulations of the catalogue by name, for estimators: kernelopt does not import them."""
+"""Functions that build formulations: those of the catalogue by name, and the options that they take.
+
+The formulations are found through entry points: kernelopt does not import them.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from inspect import Parameter, signature
 from typing import Any
 
 from kernelopt.catalog import Entry, Formulation, catalogue
 from kernelopt.errors import ParameterError
 from kernelopt.validation import shown
 from kernelopt.validation.options import nearest_name
+
+KEYWORDS = (Parameter.POSITIONAL_OR_KEYWORD, Parameter.KEYWORD_ONLY)
 
 
 def entry_named(name: Any) -> Entry:
@@ -32,3 +39,55 @@ def entry_named(name: Any) -> Entry:
 def built(name: str, *data: Any, **options: Any) -> Formulation:
     """Return the formulation of a name on some data."""
     return entry_named(name).build(*data, **options)
+
+
+def checked_options(
+    given: Any, build: Callable[..., Any], name: str, defaults: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Return the options of a builder, with those defaults that it takes.
+
+    Parameters
+    ----------
+    given : dict or None
+    build : function of kernels, data and options
+    name : str
+        The builder in messages.
+    defaults : dict
+        Values of options that are not given.
+
+    Raises
+    ------
+    ParameterError
+        If an option is unknown, or one without a default is missing.
+    """
+    if given is not None and not isinstance(given, Mapping):
+        raise ParameterError(
+            f"options must be a dict from name to value, got {shown(given)} ({type(given).__name__}). Pass "
+            'options={"p": 2.0}, say.'
+        )
+    taken = list(signature(build).parameters.values())
+    if len(taken) < 2:
+        raise ParameterError(
+            f"formulation must be a function of the kernels and the labels, got {name} of {len(taken)} "
+            "arguments. Define it as def mine(grams, y, ...)."
+        )
+    known = {
+        p.name: p for p in taken[2:] if p.kind in (Parameter.POSITIONAL_OR_KEYWORD, Parameter.KEYWORD_ONLY)
+    }
+    options = {key: value for key, value in defaults.items() if key in known} | dict(given or {})
+    unknown = [key for key in options if key not in known]
+    if unknown and not any(p.kind is Parameter.VAR_KEYWORD for p in taken):
+        nearest = nearest_name(str(unknown[0]), known)
+        meant = f"Did you mean {nearest}? " if nearest else ""
+        there = f"It has {', '.join(known)}." if known else "It has none: leave the options out."
+        raise ParameterError(
+            f"options must be arguments of the formulation {name}, got {unknown[0]!r}. {meant}{there}"
+        )
+    missing = [key for key, p in known.items() if p.default is Parameter.empty and key not in options]
+    if missing:
+        example = ", ".join(f'"{key}": ...' for key in missing)
+        raise ParameterError(
+            f"options must hold the arguments {', '.join(missing)} of the formulation {name}, which have no "
+            f"default, got {shown(sorted(options))}. Pass options={{{example}}}."
+        )
+    return options

@@ -10,9 +10,9 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_consistent_length
 
 from kernelopt.errors import LabelError, ParameterError
-from kernelopt.estimators.base import distinct, positive_weights
 from kernelopt.estimators.labels import read_labels, signs
 from kernelopt.estimators.mkl import MKLEstimator, Task
+from kernelopt.estimators.samples import distinct, positive_weights
 from kernelopt.grams import Grams
 from kernelopt.losses import Loss, hinge, logistic, squared_hinge
 from kernelopt.validation import Array, Index, exponent, one_of, positive, shown
@@ -42,7 +42,9 @@ class MKLClassifier(ClassifierMixin, MKLEstimator):
         A kernel is a `kernelopt.Kernel`, a text such as "gaussian(0.5)", or a function of two arrays of
         points. In a list it may be a triple (name, kernel, columns), as in a ColumnTransformer. None stands
         for the default kernels: Gaussian kernels of seven widths around the median distance and
-        polynomials of degree 1, 2 and 3, on standardised columns. Other kernels see the columns as they are.
+        polynomials of degree 1, 2 and 3, on standardised columns. Other kernels see the columns as they are:
+        put a StandardScaler before them where units differ. Where samples are strings, these are kernels of
+        strings, such as ``[kernelopt.spectrum(2), kernelopt.spectrum(3)]``.
     p : float in [1, inf], default 4/3
         Weights are sparser for smaller p; for inf all are one. `kernelopt.estimators.P_GRID` are customary.
     C : float > 0, default 1.0
@@ -140,7 +142,7 @@ class MKLClassifier(ClassifierMixin, MKLEstimator):
 
         Parameters
         ----------
-        X : array or data frame of shape (n, d), KernelStack, or array of shape (m, n, n)
+        X : array or data frame of shape (n, d), sequence of n strings, KernelStack, or array (m, n, n)
         y : array of shape (n,)
             Labels of at least two classes, of any type that can be sorted.
         sample_weight : array of shape (n,), optional
@@ -157,6 +159,11 @@ class MKLClassifier(ClassifierMixin, MKLEstimator):
             If there is one class only.
         InputError
             If an argument is wrong; its subclass says what.
+
+        Warns
+        -----
+        ScaleWarning
+            If a kernel reads a column with more than 100 times their median standard deviation.
         """
         C = positive(self.C, "C")
         grams, rows, tasks, shared = self.prepare(X, y, sample_weight)

@@ -71,6 +71,8 @@ def kernel_contents(trained: Kernels) -> Contents:
         kernels = [as_json(kernel, "a kernel") for kernel in trained.kernels]
         columns = [list(block.columns) for block in blocks]
         header: dict[str, Any] = {"form": "points", "names": names, "kernels": kernels, "columns": columns}
+        if trained.points.ndim == 1:
+            return header | {"strings": trained.points.tolist()}, arrays
         return header, arrays | {"points": trained.points}
     stack = trained.stack
     if not isinstance(stack, RememberedStack):
@@ -162,7 +164,10 @@ def kernels_from_contents(header: Mapping[str, Any], arrays: Mapping[str, Any]) 
         block_from(columns, arrays[f"origin.{k}"], arrays[f"unit.{k}"])
         for k, columns in enumerate(header["columns"])
     )
-    points = as_float_array(arrays["points"], "points", ndim=2)
+    if "strings" in header:
+        points = np.array([*map(str, header["strings"])], dtype=object)
+    else:
+        points = as_float_array(arrays["points"], "points", ndim=2)
     return PointKernels(names, constants, kernels, Dictionary(kernels, names, blocks), points)
 
 

@@ -11,10 +11,10 @@ from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import check_consistent_length
 
 from kernelopt.errors import ParameterError
-from kernelopt.estimators.base import positive_weights
 from kernelopt.estimators.classifier import MKLClassifier
 from kernelopt.estimators.dictionary import C_GRID
 from kernelopt.estimators.labels import read_labels
+from kernelopt.estimators.samples import positive_weights
 from kernelopt.validation import Array, as_list, positive
 
 

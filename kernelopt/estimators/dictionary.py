@@ -11,10 +11,10 @@ from numpy.typing import ArrayLike
 from scipy.spatial.distance import pdist
 
 from kernelopt.errors import ParameterError, ShapeError
-from kernelopt.kernels import Kernel, gaussian, on_columns, polynomial
+from kernelopt.estimators.columns import as_columns, deviations, warn_of_scales
+from kernelopt.kernels import Kernel, as_strings, gaussian, on_columns, polynomial
 from kernelopt.kernels.text import parse_kernel
 from kernelopt.validation import Array, as_float_array, as_generator, as_symmetric, check_psd, shown
-from kernelopt.validation.options import nearest_name
 
 C_GRID = tuple(10.0**k for k in range(-3, 4))
 """The customary values of C for a grid search: seven powers of ten."""
@@ -50,7 +50,7 @@ class FunctionKernel(Kernel):
     def __repr__(self) -> str:
         return getattr(self.function, "__name__", type(self.function).__name__)
 
-    def gram(self, X: Array, Z: Array | None) -> Array:
+    def gram(self, X: Array, Z: Array | None = None) -> Array:
         other = X if Z is None else Z
         K = as_float_array(self.function(X, other), f"{self!r}(X, Z)", ndim=2)
         if K.shape != (len(X), len(other)):
@@ -121,7 +121,7 @@ def fit_dictionary(
         None, which stands for the default kernels. In a sequence it may also be a triple (name, kernel,
         columns), as in scikit-learn's ColumnTransformer. The columns are an integer, a name, a list of
         these, a slice of integers or a mask.
-    X : array of shape (n, d)
+    X : array of shape (n, d), or array of n strings
     feature_names : sequence of d str, optional
     weights : array of shape (n,), optional
         Positive. They count in means and in the median: a point of weight 2 is two points.
@@ -137,6 +137,12 @@ def fit_dictionary(
     ParameterError, ShapeError
         If a kernel or a column does not exist, or if columns from which a width is to be computed are
         constant.
+
+    Warns
+    -----
+    ScaleWarning
+        If a column that a kernel reads as it is has more than `SCALE_FACTOR` times the median standard
+        deviation of those that the kernel reads.
 
     Notes
     -----
@@ -157,9 +163,12 @@ def fit_dictionary(
     >>> fit_dictionary(None, X).names[2:4]
     ('gaussian(0.5 median)', 'gaussian(1 median)')
     """
-    found: list[Kernel] = []
-    names: list[str] = []
     entries = list(listed(kernels))
+    if X.ndim == 1:
+        return of_strings(entries)
+    found: list[Kernel] = []
+    own: list[Kernel] = []  # those that see the columns as they are
+    names: list[str] = []
     d = X.shape[1]
     weights = np.ones(len(X)) if weights is None else weights
     raw = any(kernel is not None for _, kernel, _ in entries)
@@ -177,11 +186,36 @@ def fit_dictionary(
             names += [f"{name}: {text}" if name else text for text in defaults]
             continue
         read = as_kernel(kernel)
-        found.append(read if chosen is None or chosen == tuple(range(d)) else on_columns(read, chosen))
+        own.append(read if chosen is None or chosen == tuple(range(d)) else on_columns(read, chosen))
+        found.append(own[-1])
         names.append(name or repr(read))
+    warn_of_scales(own, X, weights, feature_names)
     if len(entries) > 1 and raw and len(blocks) > 1:
         found = [k if isinstance(k, on_columns) else on_columns(k, tuple(range(d))) for k in found]
     return Dictionary(tuple(found), tuple(names), () if len(blocks) == 1 and raw else tuple(blocks))
+
+
+def of_strings(entries: Sequence[tuple[str | None, Any, Any]]) -> Dictionary:
+    """Return the dictionary of triples (name, kernel, columns) for samples that are strings.
+
+    Raises
+    ------
+    ParameterError
+        If a kernel is none of strings, or has columns.
+    """
+    found: list[Kernel] = []
+    for _, kernel, columns in entries:
+        read = None if kernel is None else as_kernel(kernel)
+        if read is None or read.domain is not as_strings or columns is not None:
+            given = "the default kernels" if read is None else repr(read) if columns is None else "columns"
+            raise ParameterError(
+                f"samples that are strings must have kernels of strings, got {given}. Pass for instance "
+                "kernels=[kernelopt.spectrum(2), kernelopt.spectrum(3)], or the matrices of other kernels as "
+                "KernelStack(array of shape (m, N, N)) in the place of X."
+            )
+        found.append(read)
+    names = (name or repr(read) for (name, _, _), read in zip(entries, found, strict=True))
+    return Dictionary(tuple(found), tuple(names))
 
 
 def listed(kernels: Any) -> Iterator[tuple[str | None, Any, Any]]:
@@ -233,72 +267,11 @@ def as_kernel(given: Any) -> Kernel:
     return FunctionKernel(given)
 
 
-def as_columns(columns: Any, d: int, names: Sequence[str] | None = None) -> tuple[int, ...]:
-    """Return the numbers of the columns of X that an argument chooses.
-
-    Parameters
-    ----------
-    columns : int, str, slice of integers, mask of shape (d,), or sequence of int and str
-    d : int
-        The number of columns of X.
-    names : sequence of d str, optional
-
-    Raises
-    ------
-    ParameterError
-        If there is no such column, or none is chosen.
-    """
-    if isinstance(columns, slice) and not isinstance(columns.start or columns.stop, str):
-        chosen: list[Any] = list(range(d))[columns]
-    else:
-        single = isinstance(columns, str) or np.ndim(columns) == 0
-        chosen = [columns] if single else list(columns)
-        if chosen and all(isinstance(c, bool | np.bool_) for c in chosen):
-            if len(chosen) != d:
-                raise ParameterError(
-                    f"a mask of columns must have one entry for each of the {d} columns of X, got "
-                    f"{len(chosen)}. Pass the numbers of the columns instead."
-                )
-            chosen = [j for j, used in enumerate(chosen) if used]
-    if not chosen:
-        raise ParameterError(
-            f"columns must choose at least one of the {d} columns of X, got none. Leave the kernel out."
-        )
-    return tuple(column_number(c, d, names) for c in chosen)
-
-
-def column_number(column: Any, d: int, names: Sequence[str] | None) -> int:
-    """Return the number of one column, which is given by its number or its name."""
-    if isinstance(column, str):
-        if names is None:
-            raise ParameterError(
-                f"columns are chosen by name where X has names, got {column!r} for an array without names. "
-                f"Pass a data frame, or a number from 0 to {d - 1}."
-            )
-        known = [str(name) for name in names]
-        if column in known:
-            return known.index(column)
-        nearest = nearest_name(column, known)
-        meant = f" Did you mean {nearest!r}?" if nearest else ""
-        raise ParameterError(
-            f"X must have the column {column!r} that a kernel reads, got the columns "
-            f"{shown(known)}.{meant} Choose one of these."
-        )
-    try:
-        return int(range(d)[column])
-    except (IndexError, TypeError) as error:
-        raise ParameterError(
-            f"X must have the column {shown(column)} that a kernel reads, got {d} columns. Choose a number "
-            f"from 0 to {d - 1}."
-        ) from error
-
-
 def standardised(X: Array, columns: tuple[int, ...], weights: Array, names: Sequence[str] | None) -> Block:
     """Return the columns that are not constant, in units in which a point has mean square one."""
     X = X[:, columns]
-    origin = np.average(X, axis=0, weights=weights)
-    spread = np.sqrt(np.average((X - origin) ** 2, axis=0, weights=weights))
-    varies = np.ptp(X, axis=0) > 0
+    origin, spread = deviations(X, weights)
+    varies = spread > 0
     if not varies.any():
         where = [names[j] for j in columns] if names is not None else list(columns)
         raise ParameterError(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from inspect import signature
 from typing import Any
 
 import numpy as np
@@ -14,15 +13,19 @@ from kernelopt.catalog import Formulation
 from kernelopt.comparisons import sample_triplets
 from kernelopt.errors import InputError, ParameterError
 from kernelopt.estimators.base import KernelEstimator
-from kernelopt.estimators.catalogued import entry_named
+from kernelopt.estimators.catalogued import checked_options, entry_named
 from kernelopt.estimators.labels import classes_of, signs
 from kernelopt.estimators.two_classes import TwoClassMixin
 from kernelopt.grams import Grams
 from kernelopt.methods import Solution
-from kernelopt.validation import Array, one_of, shown
+from kernelopt.validation import Array, one_of
 
 TAKES = ("labels", "targets", "triplets")
 TRIPLETS_PER_SAMPLE = 3  # comparisons that are drawn from the labels, for each sample
+PREFIX = "options__"  # of an option among the parameters, as for the parts of a Pipeline
+WRAPPED = (  # the least that a formulation states; the pages of the documentation have it too
+    'ko.Formulation("mine", problem, K, theta, lambda: ko.dualize(problem), "equal", "reference")'
+)
 
 
 class FormulationClassifier(TwoClassMixin, KernelEstimator):
@@ -36,7 +39,8 @@ class FormulationClassifier(TwoClassMixin, KernelEstimator):
     kernels : None, kernel, list of kernels, or dict from name to kernel, default None
         As for `MKLClassifier`.
     options : dict, optional
-        Keyword arguments of the formulation, such as ``{"p": 1.5, "loss": kernelopt.hinge(10.0)}``.
+        Keyword arguments of the formulation, such as ``{"p": 1.5, "loss": kernelopt.hinge(10.0)}``. A search
+        varies one of them by its name, as in ``GridSearchCV(model, {"options__p": [1.0, 2.0]})``.
     takes : "labels", "targets" or "triplets", optional
         What the function takes beside kernels: the labels -1 and +1, the same as targets, or comparisons,
         which are drawn from the labels, three for each sample. By default what the catalogue says, and
@@ -57,6 +61,8 @@ class FormulationClassifier(TwoClassMixin, KernelEstimator):
     classes_ : array of shape (2,)
     formulation_ : Formulation
         With its `problem`, for `kernelopt.explain`, `dualize` and `show`. A loaded estimator has none.
+    triplets_ : array of shape (T, 3)
+        The comparisons, if the formulation takes them.
     weights_ : array of shape (m,)
     dual_coef_ : array of shape (1, n_support), or (m, n_support) for a sum of functions
     support_, intercept_, kernel_names_, kernels_, certificate_, dual_gap_, n_iter_, history_, solution_
@@ -121,33 +127,55 @@ class FormulationClassifier(TwoClassMixin, KernelEstimator):
         LabelError
             If there are not two classes.
         ParameterError
-            If there is no such formulation, or if it takes similarities.
+            If there is no such formulation, if it takes similarities, or if an option is unknown or missing.
         InputError
             If an argument is wrong, or if the learned kernel is not known at new samples.
         """
-        build, takes = self._builder()
+        _, takes = self._builder()
         samples = self.read_training(X)
         self.classes_, numbers = classes_of(y, samples, self, most=2)
-        labels = signs(numbers, self.classes_)[0]
+        labels = signs(numbers, self.classes_)
         grams = self.fit_kernels(samples)
-        data: Any = labels
         if takes == "triplets":
             count = TRIPLETS_PER_SAMPLE * len(samples)
-            data = sample_triplets(labels, count, random_state=self.random_state)
-        options = dict(self.options or {})
-        if "C" in signature(build).parameters:
-            options.setdefault("C", self.C)
-        formulation = build(grams, data, **options)
+            self.triplets_ = sample_triplets(labels[0], count, random_state=self.random_state)
+        self._formulation = self.formulated(grams, labels)
+        solution = self._formulation.solve(self.method, tol=self.tol, time_limit=self.time_limit)
+        self.keep_solutions([solution])
+        self.keep_labels(labels)
+        weights, alpha, b = self._machine(grams, solution, labels[0])
+        self.keep_machines(alpha, np.array([b]), weights, np.arange(len(samples)))
+        return self
+
+    def formulated(self, grams: Grams, labels: list[Any]) -> Formulation:
+        build, takes = self._builder()
+        name = getattr(self.formulation, "__name__", str(self.formulation))
+        options = checked_options(self.options, build, name, {"C": self.C})
+        formulation = build(grams, self.triplets_ if takes == "triplets" else labels[0], **options)
         if not isinstance(formulation, Formulation):
             raise ParameterError(
                 f"formulation must make a kernelopt.Formulation, got {type(formulation).__name__} from "
-                f"{shown(self.formulation)}. CONTRIBUTING has a recipe for one."
+                f"{name}. Wrap a problem: return {WRAPPED}, with the expressions K of the kernel and theta "
+                "of the weights."
             )
-        self._formulation = formulation
-        solution = formulation.solve(self.method, tol=self.tol, time_limit=self.time_limit)
-        self.keep_solutions([solution])
-        weights, alpha, b = self._machine(grams, solution, labels)
-        self.keep_machines(alpha, np.array([b]), weights, np.arange(len(samples)))
+        return formulation
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Return the parameters; with `deep` also each option as ``options__name``."""
+        parameters: dict[str, Any] = super().get_params(deep=deep)
+        if deep and isinstance(self.options, Mapping):
+            parameters |= {f"{PREFIX}{name}": value for name, value in self.options.items()}
+        return parameters
+
+    def set_params(self, **parameters: Any) -> FormulationClassifier:
+        """Set parameters, and options by ``options__name``: the others stay as they are."""
+        super().set_params(**{k: v for k, v in parameters.items() if not k.startswith(PREFIX)})
+        chosen = {k.removeprefix(PREFIX): v for k, v in parameters.items() if k.startswith(PREFIX)}
+        if chosen:
+            self.options = {
+                **(self.options or {}),
+                **chosen,
+            }  # a copy: others may hold the given one
         return self
 
     @property

@@ -15,7 +15,7 @@ from kernelopt.estimators.precomputed import KernelStack
 from kernelopt.grams import Grams
 from kernelopt.grams.caching import all_cached, pieces
 from kernelopt.grams.distances import distances
-from kernelopt.grams.evaluated import KernelStorage, groups, is_moderate
+from kernelopt.grams.evaluated import KernelStorage, groups, is_moderate, is_numeric
 from kernelopt.grams.normalized import KnownConstants, ScaledStorage
 from kernelopt.kernels import Kernel, normalized
 from kernelopt.numerics.factors import RANK_TOLERANCE
@@ -57,6 +57,10 @@ class TrainedKernels(ABC):
         """
 
     @abstractmethod
+    def between(self, samples: Any) -> Grams:
+        """Return the stack of the kernels between all training samples, which are passed again."""
+
+    @abstractmethod
     def only(self, points: Index) -> TrainedKernels:
         """Return the kernels with some of the training points, such as the support points."""
 
@@ -71,7 +75,7 @@ class PointKernels(TrainedKernels):
         As they are evaluated.
     dictionary : Dictionary
         It computes the points that the kernels see from the columns of X.
-    points : array of shape (n, d)
+    points : array of shape (n, d), or of n strings
         The training points that the kernels see.
     """
 
@@ -83,6 +87,9 @@ class PointKernels(TrainedKernels):
         return weighted_kernel(
             self.kernels, np.asarray(weights) / self.constants, self.dictionary.points(X), self.points
         )
+
+    def between(self, samples: Any) -> Grams:
+        return divided(Grams.from_kernels(self.kernels, self.dictionary.points(samples)), self.constants)
 
     def only(self, points: Index) -> PointKernels:
         return replace(self, points=self.points[points])
@@ -140,6 +147,10 @@ class StackKernels(TrainedKernels):
             )
         return array
 
+    def between(self, samples: Any) -> Grams:
+        stack = samples.spherical() if self.spherical else samples
+        return divided(stack.gram(), self.constants)
+
     def only(self, points: Index) -> StackKernels:
         return replace(self, kept=self.kept[points])
 
@@ -189,7 +200,12 @@ def scaled_by(grams: Grams, normalize: str, weights: Array) -> tuple[Grams, Arra
             f"diagonal {means[i]:.3g} over {grams.n_points} samples with normalize={normalize!r}. Leave it "
             "out: a kernel of constant columns tells no samples apart."
         )
-    return Grams(ScaledStorage(grams.storage, KnownConstants(c))), c
+    return divided(grams, c), c
+
+
+def divided(grams: Grams, constants: Array) -> Grams:
+    """Return the kernels divided by constants of shape (m,)."""
+    return Grams(ScaledStorage(grams.storage, KnownConstants(constants)))
 
 
 def forget_matrices(grams: Grams) -> None:
@@ -213,9 +229,9 @@ def weighted_kernel(kernels: Sequence[Kernel], factors: Array, X: Array, Z: Arra
     total = np.zeros((len(X), len(Z)))
     if not len(Z):
         return total
-    moderate = is_moderate(Z)
+    moderate = is_numeric(Z) and is_moderate(Z)
     profiles = [k.profile() if moderate else None for k in kernels]
-    origin = Z.mean(axis=0)
+    origin = Z.mean(axis=0) if moderate else np.zeros(())
     for part in pieces(len(X), len(Z), PAIRS):
         rows, sums = X[part], total[part]
         for (metric, columns), members in groups(used, profiles):

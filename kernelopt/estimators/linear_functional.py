@@ -8,11 +8,13 @@ import numpy as np
 from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_consistent_length
 
+from kernelopt.catalog import Formulation
 from kernelopt.estimators.base import KernelEstimator
 from kernelopt.estimators.catalogued import built
 from kernelopt.estimators.labels import classes_of, read_targets, signs
 from kernelopt.estimators.precomputed import KernelStack
 from kernelopt.estimators.two_classes import TwoClassMixin
+from kernelopt.grams import Grams
 from kernelopt.validation import Array
 
 
@@ -83,23 +85,26 @@ class LinearFunctionalMKL(KernelEstimator):
 
     def learn(self, samples: Array | KernelStack, targets: Array) -> None:
         """Learn the functions and their weights."""
-        formulation = built(
-            "linear_functional.functional_strategy",
-            self.fit_kernels(samples),
-            targets,
-            regularization=self.regularization,
-            ridge=self.ridge,
-            weights=self.weights,
-            columns=self.columns,
-            intercept="mean",
-        )
-        solution = formulation.solve(tol=self.tol)
+        solution = self.formulated(self.fit_kernels(samples), [targets]).solve(tol=self.tol)
         self.keep_solutions([solution])
+        self.keep_labels([targets])
         self.keep_machines(
             np.asarray(solution.alpha),
             np.array([solution.intercept]),
             np.asarray(solution.weights),
             np.arange(len(samples)),
+        )
+
+    def formulated(self, grams: Grams, labels: list[Any]) -> Formulation:
+        return built(
+            "linear_functional.functional_strategy",
+            grams,
+            labels[0],
+            regularization=self.regularization,
+            ridge=self.ridge,
+            weights=self.weights,
+            columns=self.columns,
+            intercept="mean",
         )
 
 
@@ -142,6 +147,9 @@ class LinearFunctionalMKLRegressor(RegressorMixin, LinearFunctionalMKL):
     def predict(self, X: Any) -> Array:
         """Return the values of the function at samples, shape (n_new,)."""
         return self.sum_of_functions(X)
+
+    def problem_labels(self, y: Any) -> list[Any]:
+        return [read_targets(y, self)]
 
 
 class LinearFunctionalMKLClassifier(TwoClassMixin, LinearFunctionalMKL):

@@ -9,9 +9,9 @@ from scipy.optimize import brentq
 from sklearn.base import OutlierMixin
 
 from kernelopt.errors import ParameterError
-from kernelopt.estimators.base import distinct, positive_weights
 from kernelopt.estimators.kernels import forget_matrices
 from kernelopt.estimators.mkl import MKLEstimator
+from kernelopt.estimators.samples import distinct, positive_weights
 from kernelopt.grams import Grams
 from kernelopt.losses import one_class
 from kernelopt.methods import Solution

@@ -16,6 +16,16 @@ from kernelopt.validation import shown
 
 INFINITE = {"inf": math.inf, "-inf": -math.inf, "nan": math.nan}  # JSON has no numbers for these
 
+REMEDIES = {
+    "kernels": "Put a kernel of your own into a package, as CONTRIBUTING.md describes, or pass its matrices "
+    "as a KernelStack.",
+    "formulation": "Put a formulation of your own into a package, as CONTRIBUTING.md describes, and pass its "
+    "name in the catalogue. Without a file its bounds are proved again by "
+    "kernelopt.certify(model.formulation_.problem, model.solution_).",
+    "random_state": "Give a whole number as the seed of a Generator.",
+    "method": "Pass the name of the method.",
+}
+
 
 def as_json(value: Any, what: str) -> Any:
     """Return numbers, text, None, kernels, losses, and lists, dicts, slices and arrays of them as JSON.
@@ -49,11 +59,11 @@ def as_json(value: Any, what: str) -> Any:
         return {"slice": [as_json(end, what) for end in (value.start, value.stop, value.step)]}
     if isinstance(value, np.ndarray):
         return {"array": as_json(value.tolist(), what), "object": value.dtype == object}
+    function = getattr(value, "__name__", None) if callable(value) else None
+    got = f"the function {function}" if function else f"{shown(value)} ({type(value).__name__})"
     raise ParameterError(
-        f"{what} of an estimator that is saved must be made of numbers, text, kernels and losses, got "
-        f"{shown(value)} ({type(value).__name__}). Put a kernel of your own into a package, as "
-        "CONTRIBUTING.md describes, or pass its matrices as a KernelStack; pass a seed for a Generator, and "
-        "the name of a method."
+        f"{what} of an estimator that is saved must be made of numbers, text, kernels and losses, got {got}. "
+        f"{REMEDIES.get(what, 'Pass one of these.')}"
     )
 
 

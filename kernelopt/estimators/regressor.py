@@ -8,9 +8,9 @@ import numpy as np
 from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_consistent_length
 
-from kernelopt.estimators.base import distinct, positive_weights
 from kernelopt.estimators.labels import read_targets
 from kernelopt.estimators.mkl import MKLEstimator
+from kernelopt.estimators.samples import distinct, positive_weights
 from kernelopt.losses import Loss, epsilon_insensitive, squared
 from kernelopt.validation import Array, exponent, one_of, positive
 
@@ -149,7 +149,12 @@ class MKLRegressor(RegressorMixin, MKLEstimator):
 
 
 def scale_of(y: Array, weights: Array) -> tuple[float, float]:
-    """Return the weighted mean and standard deviation of targets; the latter is one where all are equal."""
+    """Return the weighted mean and standard deviation of targets; equal targets y_i have y_1 and one.
+
+    The computed mean of equal numbers may differ from them by a rounding.
+    """
+    if np.ptp(y) == 0:
+        return float(y[0]), 1.0
     mean = float(np.average(y, weights=weights))
     deviation = float(np.sqrt(np.average((y - mean) ** 2, weights=weights)))
-    return mean, deviation if np.ptp(y) > 0 else 1.0
+    return mean, deviation or 1.0  # the squares of tiny differences may underflow

@@ -6,16 +6,20 @@ import os
 from pathlib import Path
 from typing import Any
 
+import cvxpy as cp
 import numpy as np
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
-from kernelopt.errors import InputError, LabelError, MethodError
+from kernelopt.catalog import Formulation
+from kernelopt.certificates import certify
+from kernelopt.errors import InputError, LabelError
 from kernelopt.estimators.contents import estimator_contents
 from kernelopt.estimators.precomputed import KernelStack
 from kernelopt.estimators.remembered import sampled_checksum
 from kernelopt.files import write_file
+from kernelopt.grams import Grams
 from kernelopt.grams.written import StackReader
-from kernelopt.methods.saved import SavedSolution, contents, from_contents, values_checksum
+from kernelopt.methods.saved import SavedSolution, contents, from_contents, points_checksum, values_checksum
 from kernelopt.validation import Array, Index, as_path, shown
 
 
@@ -28,6 +32,8 @@ class SavedMixin:
         The samples of the problem, as positions among those of `fit`.
     _checksum : str
         That of these samples.
+    _labels_checksum : str
+        That of the labels or targets of `formulated`, if that is stated.
     """
 
     solution_: Any
@@ -53,7 +59,7 @@ class SavedMixin:
         Raises
         ------
         ParameterError
-            If a parameter cannot be written, such as a kernel that is a function of Python.
+            If a parameter cannot be written, such as a kernel or a formulation that is a function of Python.
         """
         check_is_fitted(self)
         target = as_path(path, "path")
@@ -78,11 +84,6 @@ class SavedMixin:
             If the data are not those of `fit`.
         """
         check_is_fitted(self)
-        if not hasattr(self, "_rows"):
-            raise MethodError(
-                "an estimator that is proved again must have machines of its samples, got a "
-                f"{type(self).__name__}. Its bounds are those of certificate_."
-            )
         several = isinstance(self.solution_, tuple)
         solutions = [as_saved(each) for each in (self.solution_ if several else [self.solution_])]
         samples, labels = self._problem_samples(X), self.problem_labels(y)
@@ -96,14 +97,44 @@ class SavedMixin:
     def _certificate(self, solution: SavedSolution, samples: Array | KernelStack, labels: list[Any]) -> Any:
         """Return the certificate of one problem on its samples."""
         proof = solution.proof
-        if isinstance(proof, str):
-            return solution.certify(samples)  # raises, and says why
+        if isinstance(proof, str):  # the problem is of a form that no file holds, and is built again
+            self._check_labels(labels)
+            found = self.formulated(self._trained.between(samples), labels)
+            return certify(found if isinstance(found, cp.Problem) else found.problem, solution)
         if isinstance(samples, KernelStack):
             reader = StackReader(proof.arrays, given=[samples.gram().storage])
         else:
             reader = StackReader(proof.arrays, X=self._trained.dictionary.points(samples))
         y = labels[0] if len(labels) == 1 else labels
         return proof.certificate(reader, len(samples), y, solution.certificate.alphas)
+
+    def formulated(self, grams: Grams, labels: list[Any]) -> Formulation | cp.Problem:
+        """Return the problem of `fit` on the kernels of its samples.
+
+        An estimator states it if its problem has another form than risks over an l_p ball.
+
+        Parameters
+        ----------
+        grams : Grams
+            What `fit_kernels` has returned.
+        labels : list
+            What `problem_labels` returns.
+        """
+        raise NotImplementedError
+
+    def keep_labels(self, labels: list[Any]) -> None:
+        """Keep a checksum of what `problem_labels` returns, for `certify`."""
+        self._labels_checksum = values_checksum(np.array(labels))
+
+    def _check_labels(self, labels: list[Any]) -> None:
+        """Raise unless labels or targets are those of `fit`."""
+        stored = getattr(self, "_labels_checksum", None)
+        if stored is not None and (labels[0] is None or values_checksum(np.array(labels)) != stored):
+            raise InputError(
+                "y must be the data that the estimator was fitted on, got "
+                f"{'None' if labels[0] is None else 'other values'} in certify. Pass the same y, in the same "
+                "order."
+            )
 
     def problem_labels(self, y: Any) -> list[Any]:
         """Return the labels or targets of each risk, on the samples of the problem, from those of `fit`."""
@@ -139,10 +170,10 @@ class SavedMixin:
 
 
 def samples_checksum(samples: Array | KernelStack) -> str:
-    """Return a checksum of points, or of the kernels between some samples of a stack."""
+    """Return a checksum of points or strings, or of the kernels between some samples of a stack."""
     if isinstance(samples, KernelStack):
         return sampled_checksum(samples.gram())
-    return values_checksum(samples)
+    return points_checksum(samples)
 
 
 def as_saved(solution: Any) -> SavedSolution:

@@ -7,12 +7,14 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from kernelopt.catalog import Formulation
 from kernelopt.errors import ParameterError, ShapeError
 from kernelopt.estimators.base import KernelEstimator
 from kernelopt.estimators.catalogued import built
 from kernelopt.estimators.labels import classes_of, signs
 from kernelopt.estimators.precomputed import KernelStack
 from kernelopt.estimators.two_classes import TwoClassMixin
+from kernelopt.grams import Grams
 from kernelopt.numerics.factors import pseudoinverse
 from kernelopt.validation import Array
 
@@ -127,23 +129,29 @@ class SimilarityClassifier(TwoClassMixin, KernelEstimator):
                 f"X must hold the similarities between all samples, shape (n, n), got {S.shape}. Evaluate "
                 "the similarity of each pair of samples."
             )
-        self.fit_kernels(KernelStack(S[None], names=["similarity"]))
+        grams = self.fit_kernels(KernelStack(S[None], names=["similarity"]))
         lam, V = np.linalg.eigh(S)
-        formulation = built(
-            "similarity.restricted_spectral",
-            S,
-            signs(numbers, self.classes_)[0],
-            C=self.C,
-            rho=self.rho,
-            trace=self._trace(lam),
-            fidelity=self.fidelity,
-        )
+        labels = signs(numbers, self.classes_)
+        formulation = self.formulated(grams, labels)
         solution = formulation.solve(self.method, tol=self.tol, time_limit=self.time_limit)
         self.keep_solutions([solution])
+        self.keep_labels(labels)
         self.kernel_ = np.asarray(solution.kernel)
         coefficients = pseudoinverse(lam, V) @ (self.kernel_ @ solution.alpha)
         self.keep_machines(coefficients[None], np.array([solution.intercept]), np.ones(1), np.arange(len(S)))
         return self
+
+    def formulated(self, grams: Grams, labels: list[Any]) -> Formulation:
+        S = grams.gram(0)
+        return built(
+            "similarity.restricted_spectral",
+            S,
+            labels[0],
+            C=self.C,
+            rho=self.rho,
+            trace=self._trace(np.asarray(np.linalg.eigvalsh(S), dtype=np.float64)),
+            fidelity=self.fidelity,
+        )
 
     def decision_function(self, X: Any) -> Array:
         """Return the values of the machine at samples, positive for `classes_[1]`.

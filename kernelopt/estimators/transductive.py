@@ -7,12 +7,15 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
+from kernelopt.catalog import Formulation
 from kernelopt.errors import InputError
 from kernelopt.estimators.base import KernelEstimator
 from kernelopt.estimators.catalogued import built
 from kernelopt.estimators.labels import classes_of, signs
 from kernelopt.estimators.precomputed import KernelStack
 from kernelopt.estimators.two_classes import TwoClassMixin
+from kernelopt.grams import Grams
+from kernelopt.kernels import as_strings
 from kernelopt.validation import Array, one_of
 
 FORMULATIONS = {
@@ -125,17 +128,16 @@ class TransductiveKernelClassifier(TwoClassMixin, KernelEstimator):
         InputError
             If an argument is wrong; its subclass says what.
         """
-        name = FORMULATIONS[one_of(self.margin, "margin", FORMULATIONS)]
+        one_of(self.margin, "margin", FORMULATIONS)
         labelled = self.read_training(X)
         self.classes_, numbers = classes_of(y, labelled, self, most=2)
         samples = labelled if X_unlabeled is None else self._joined(labelled, X_unlabeled)
         grams = self.fit_kernels(samples)
-        options: dict[str, Any] = {"weights": self.weights}
-        if self.margin != "hard":
-            options["C"] = self.C
-        formulation = built(name, grams, signs(numbers, self.classes_)[0], **options)
+        labels = signs(numbers, self.classes_)
+        formulation = self.formulated(grams, labels)
         solution = formulation.solve(self.method, tol=self.tol, time_limit=self.time_limit)
         self.keep_solutions([solution])
+        self.keep_labels(labels)
         n = len(labelled)
         self.values_ = solution.decision_function()
         self.transduction_ = self.classes_[(self.values_[n:] > 0).astype(int)]
@@ -145,6 +147,12 @@ class TransductiveKernelClassifier(TwoClassMixin, KernelEstimator):
             alpha, np.array([solution.intercept]), np.asarray(solution.weights), np.arange(len(samples))
         )
         return self
+
+    def formulated(self, grams: Grams, labels: list[Any]) -> Formulation:
+        options: dict[str, Any] = {"weights": self.weights}
+        if self.margin != "hard":
+            options["C"] = self.C
+        return built(FORMULATIONS[self.margin], grams, labels[0], **options)
 
     def decision_function(self, X: Any) -> Array:
         """Return the values of the machine at samples, shape (n_new,), positive for `classes_[1]`.
@@ -174,4 +182,6 @@ class TransductiveKernelClassifier(TwoClassMixin, KernelEstimator):
                     f"{type(X_unlabeled).__name__}. Pass stack[unlabelled] of the same stack."
                 )
             return labelled.joined(X_unlabeled)
+        if labelled.ndim == 1:
+            return np.concatenate([labelled, as_strings(X_unlabeled, "X_unlabeled")])
         return np.concatenate([labelled, self._points(X_unlabeled, reset=False)])

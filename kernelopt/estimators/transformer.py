@@ -21,7 +21,7 @@ class KernelTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Kerne
 
     def keep_kernel(self, solution: Solution, weights: Array, n: int) -> None:
         """Keep a solution and the weights of its kernel on all n training samples."""
-        self.n_samples_fit_ = n
+        self.n_samples_fit_, self._rows = n, np.arange(n)
         self.keep_solutions([solution])
         self.weights_ = np.asarray(weights)
 

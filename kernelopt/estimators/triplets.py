@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from kernelopt.catalog import Formulation
 from kernelopt.comparisons import sample_triplets
 from kernelopt.errors import LabelError
 from kernelopt.estimators.catalogued import built
@@ -129,19 +130,21 @@ class TripletKernel(KernelTransformer):
             triplets = sample_triplets(numbers, count, random_state=self.random_state)
         self.triplets_ = np.asarray(triplets)
         grams = self.fit_kernels(samples)
-        m, ridge = len(grams), self.cone == "dominant"
-        if ridge:
-            grams = join([(1.0, grams), (1.0, Grams.identity(len(samples)))])
-        formulation = built(
+        m = len(grams)
+        solution = self.formulated(grams, []).solve(self.method, tol=self.tol, time_limit=self.time_limit)
+        weights = np.asarray(solution.weights)
+        self.keep_kernel(solution, weights[:m], len(samples))
+        self.ridge_ = float(weights[m]) if weights.size > m else 0.0
+        return self
+
+    def formulated(self, grams: Grams, labels: list[Any]) -> Formulation:  # its data are `triplets_`
+        if self.cone == "dominant":
+            grams = join([(1.0, grams), (1.0, Grams.identity(grams.n_points))])
+        return built(
             "triplet_lp.kernel_design",
             grams,
-            triplets,
+            self.triplets_,
             gamma1=self.gamma1,
             gamma2=self.gamma2,
             cone=self.cone,
         )
-        solution = formulation.solve(self.method, tol=self.tol, time_limit=self.time_limit)
-        weights = np.asarray(solution.weights)
-        self.keep_kernel(solution, weights[:m], len(samples))
-        self.ridge_ = float(weights[m]) if ridge else 0.0
-        return self

@@ -20,7 +20,8 @@ class TwoClassMixin(ClassifierMixin):
 
     def predict(self, X: Any) -> Any:
         """Return the class of each sample, shape (n_new,); X and errors as for `decision_function`."""
-        return self.classes_[(self.decision_function(X) > 0).astype(int)]
+        values = self.decision_function(X)  # it raises NotFittedError before `classes_` is missed
+        return self.classes_[(values > 0).astype(int)]
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -44,8 +44,11 @@ class Kernel(ABC):
         return as_points
 
     @abstractmethod
-    def gram(self, X: Array, Z: Array | None) -> Array:
-        """Return k(x_i, z_j) for the rows x_i of X and z_j of Z; Z = None means X."""
+    def gram(self, X: Array, Z: Array | None = None) -> Array:
+        """Return k(x_i, z_j) for the rows x_i of X and z_j of Z, checked arrays; Z = None means X.
+
+        Call the kernel itself, ``kernel(X, Z)``, on arrays that are not checked.
+        """
 
     def gram_diagonal(self, X: Array) -> Array:
         """Return k(x_i, x_i) for the rows of X, by default from `profile` or Gram matrices of few points."""
@@ -135,7 +138,7 @@ class _Joined(Kernel):
     def _combined(self, values: Iterable[Any]) -> Any:
         return sum(values) if self.operator == "+" else math.prod(values)
 
-    def gram(self, X: Array, Z: Array | None) -> Array:
+    def gram(self, X: Array, Z: Array | None = None) -> Array:
         return np.asarray(self.factor * self._combined(part.gram(X, Z) for part in self.parts))
 
     def profile(self) -> Profile | None:

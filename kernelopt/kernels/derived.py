@@ -45,7 +45,7 @@ class normalized(_Wrapper):
             )
         return np.sqrt(diagonal)
 
-    def gram(self, X: Array, Z: Array | None) -> Array:
+    def gram(self, X: Array, Z: Array | None = None) -> Array:
         left = self._norms(X, "X")
         K = self.kernel.gram(X, Z) / left[:, None] / (left if Z is None else self._norms(Z, "Z"))
         if Z is None:
@@ -98,7 +98,7 @@ class on_columns(_Wrapper):
             )
         return X[:, chosen]
 
-    def gram(self, X: Array, Z: Array | None) -> Array:
+    def gram(self, X: Array, Z: Array | None = None) -> Array:
         return self.kernel.gram(self._chosen(X), None if Z is None else self._chosen(Z))
 
     def gram_rank(self, X: Array) -> int:

@@ -60,7 +60,7 @@ class gaussian(_Radial):
     [[1.0, 0.6065], [0.6065, 1.0]]
     """
 
-    def gram(self, X: Array, Z: Array | None) -> Array:
+    def gram(self, X: Array, Z: Array | None = None) -> Array:
         return self.at_squares(squared_distances(*self._centred(X, Z)), self.width)
 
     def at_squares(self, squares: Array, unit: float, out: Array | None = None) -> Array:
@@ -77,7 +77,7 @@ class gaussian(_Radial):
 class laplacian(_Radial):
     """The Laplacian kernel, k(x, z) = exp(-|x - z|_1 / width), width > 0 in units of x."""
 
-    def gram(self, X: Array, Z: Array | None) -> Array:
+    def gram(self, X: Array, Z: Array | None = None) -> Array:
         from scipy.spatial.distance import cdist  # here, since importing kernelopt should be quick
 
         points, others = self._centred(X, Z)
@@ -102,7 +102,7 @@ class polynomial(Kernel):
         object.__setattr__(self, "degree", whole(self.degree, "degree", wanted="an integer >= 1"))
         object.__setattr__(self, "offset", positive(self.offset, "offset", allow_zero=True))
 
-    def gram(self, X: Array, Z: Array | None) -> Array:
+    def gram(self, X: Array, Z: Array | None = None) -> Array:
         return np.asarray((X @ (X if Z is None else Z).T + self.offset) ** self.degree)
 
     def gram_rank(self, X: Array) -> int:
@@ -125,7 +125,7 @@ class identity(Kernel):
     rows are equal, and `identity()(X, Z)` is zero, even where Z is X: new points are other points.
     """
 
-    def gram(self, X: Array, Z: Array | None) -> Array:
+    def gram(self, X: Array, Z: Array | None = None) -> Array:
         return np.eye(len(X)) if Z is None else np.zeros((len(X), len(Z)))
 
     def profile(self) -> Profile:

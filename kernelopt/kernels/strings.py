@@ -80,7 +80,7 @@ class spectrum(Kernel):
         different, columns = np.unique(words, return_inverse=True)
         return sp.csr_array((np.ones(rows.size), (rows, columns)), shape=(len(strings), different.size))
 
-    def gram(self, X: Any, Z: Any) -> Array:
+    def gram(self, X: Any, Z: Any = None) -> Array:
         counts = self._counts(X if Z is None else np.concatenate([X, Z]))
         return product(counts[: len(X)], counts if Z is None else counts[len(X) :])
 
@@ -189,7 +189,7 @@ class weighted_degree(Kernel):
         places = present % count + s
         return at, (present[at] == present + s) & (places >= 0) & (places < count)
 
-    def gram(self, X: Any, Z: Any) -> Array:
+    def gram(self, X: Any, Z: Any = None) -> Array:
         n, K = len(X), np.zeros((len(X), len(X if Z is None else Z)))
         check_aligned(X, "X", X)
         if Z is not None:

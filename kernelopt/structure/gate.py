@@ -6,13 +6,18 @@ from collections.abc import Iterator
 from typing import Any
 
 import cvxpy as cp
+from cvxpy.atoms.affine.add_expr import AddExpression
+from cvxpy.constraints import Inequality
 
 from kernelopt.errors import ParameterError
 from kernelopt.grams import Grams
 from kernelopt.language.risk import Risk
 from kernelopt.structure.trees import constraint_names, nodes, short
 
-DCP_REMEDY = "Minimise convex expressions, and write constraints as convex <= concave or affine == affine."
+DCP_REMEDY = (
+    "Minimise convex expressions, with prices that are not negative, and write constraints as "
+    "convex <= concave or affine == affine."
+)
 RISK_REMEDY = "A risk is convex and decreasing in its kernel: minimise it, or bound it from above."
 
 
@@ -52,16 +57,50 @@ def violations(problem: cp.Problem) -> list[tuple[str, Any]]:
     return found + [(name, constraint) for name, constraint in pairs if not constraint.is_dcp()]
 
 
+def offending_terms(root: Any) -> list[cp.Expression]:
+    """Return the terms of the sums in an objective or an inequality that make it violate the rules."""
+    if isinstance(root, cp.Minimize | cp.Maximize):
+        sides = [(root.args[0], isinstance(root, cp.Minimize))]
+    elif isinstance(root, Inequality):
+        sides = [(root.args[0], True), (root.args[1], False)]
+    else:
+        return []
+    return [term for side, convex in sides for term in of_other_curvature(side, convex) if term is not side]
+
+
+def of_other_curvature(expression: cp.Expression, convex: bool) -> Iterator[cp.Expression]:
+    """Yield the terms of a sum that are not convex, or not concave if `convex` is false."""
+    if isinstance(expression, AddExpression):
+        for term in expression.args:
+            yield from of_other_curvature(term, convex)
+    elif not (expression.is_convex() if convex else expression.is_concave()):
+        yield expression
+
+
+def terms_text(terms: list[cp.Expression]) -> str:
+    """Return the terms with their curvatures, as the end of a sentence."""
+    each = [f"{short(term)} is {curvature(term)}" for term in terms]
+    return f", whose term {' and '.join(each)}" if each else ""
+
+
+def curvature(term: cp.Expression) -> str:
+    """Return "convex", "concave" or "neither convex nor concave" for an expression that is not affine."""
+    found = term.curvature.lower()
+    return found if found in ("convex", "concave") else "neither convex nor concave"
+
+
 def check_problem(problem: Any) -> None:
     """Raise unless `problem` is a convex cp.Problem with real continuous variables."""
     check_is_problem(problem)
     if not problem.is_dcp():  # checked with the risks: a variable in place of a risk may hide the violation
         broken = violations(problem)
-        with_risk = any(isinstance(node, Risk) for _, root in broken for node in nodes(root))
+        named = [name + terms_text(offending_terms(root)) for name, root in broken]
+        roots = [term for _, root in broken for term in offending_terms(root) or [root]]
+        with_risk = any(isinstance(node, Risk) for root in roots for node in nodes(root))
         remedy = RISK_REMEDY if with_risk else DCP_REMEDY
         raise cp.DCPError(
             "the problem must follow the rules of disciplined convex programming (DCP), got "
-            f"{'; '.join(name for name, _ in broken)}. {remedy}"
+            f"{'; '.join(named)}. {remedy}"
         )
     if any(v.is_complex() for v in problem.variables()):
         raise ParameterError("problem must have real variables, got complex ones. Split them into two parts.")

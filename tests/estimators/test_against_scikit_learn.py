@@ -78,6 +78,19 @@ def test_regression():
     agree(ours.predict(X), unit * theirs.predict(X) + mean)
 
 
+def test_constant_targets_are_predicted_at_no_loss():
+    X, _ = scaled(load_diabetes, 30)
+    weights = np.random.default_rng(0).uniform(size=30)  # their mean of equal numbers is off by a rounding
+    for y, options in (
+        (np.full(30, 0.1), {}), (np.full(30, 0.1), {"loss": "squared"}), (np.full(30, 3.7), {"epsilon": 0.0}),
+        (np.zeros(30), {"target_scale": "none"}), (np.zeros(30), {"p": 1.0}),
+    ):  # fmt: skip
+        model = MKLRegressor(["gaussian(3.0)", "linear()"], **options).fit(X, y, sample_weight=weights)
+        assert (model.predict(X) == y).all()
+        assert 0 <= model.certificate_.lower <= model.certificate_.upper < 1e-300
+        assert model.dual_gap_ < 1e-15
+
+
 def test_squared_loss_is_kernel_ridge_regression_with_an_intercept():
     X, y = scaled(load_diabetes, 80)
     ours = MKLRegressor(**ONE, C=4.0, loss="squared", target_scale="none").fit(X, y)

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import numpy as np
 import pytest
+from sklearn.base import clone
 from sklearn.datasets import load_iris
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.multiclass import OneVsRestClassifier
@@ -22,9 +26,11 @@ from kernelopt.estimators import (
     TransductiveKernelClassifier,
     TripletKernel,
 )
+from kernelopt.estimators.formulation import WRAPPED
 from kernelopt.grams import join
 from tests.every import every
 
+ROOT = Path(__file__).parents[2]
 KERNELS = ["gaussian(0.5)", "gaussian(2.0)", "linear()"]
 X, SPECIES = load_iris(return_X_y=True)
 X, SPECIES = X[::3], SPECIES[::3]  # 50 flowers of three species
@@ -179,42 +185,73 @@ def test_C_is_that_of_the_formulation():
 
 
 def test_a_formulation_is_tuned_and_used_for_several_classes():
-    search = GridSearchCV(
-        FormulationClassifier("lp_norm.primal", KERNELS), {"options": [{"p": 1.0}, {"p": 2.0}]}, cv=3
-    )
-    assert search.fit(FLOWERS, NAMES).best_score_ > 0.85
+    model = FormulationClassifier("lp_norm.primal", KERNELS, options={"bias": True})
+    search = GridSearchCV(model, {"options__p": [1.0, 2.0]}, cv=3).fit(FLOWERS, NAMES)
+    assert search.best_score_ > 0.85
+    best = search.best_estimator_
+    assert best.options == {"bias": True, "p": search.best_params_["options__p"]}
+    assert list(model.options) == ["bias"]  # the dict that was given is not changed
+    given = FormulationClassifier("lp_norm.primal", KERNELS, options=dict(best.options))
+    given.fit(FLOWERS, NAMES)
+    np.testing.assert_array_equal(best.weights_, given.weights_)
+    assert clone(best).get_params()["options__p"] == best.options["p"]
     assert OneVsRestClassifier(FormulationClassifier(kernels=KERNELS)).fit(X, SPECIES).score(X, SPECIES) > 0.9
 
 
 def fitted():
-    """Each estimator, fitted, with new samples."""
+    """Each estimator, fitted, with new samples, and the data that it was fitted on."""
     S = np.asarray(ko.Grams.from_kernels([ko.gaussian(1.0)], FLOWERS))[0]
-    yield KernelAlignment(KERNELS).fit(X, SPECIES), X
-    yield TripletKernel(KERNELS, n_triplets=30).fit(X, SPECIES), X
-    halves = FLOWERS[::2], NAMES[::2], FLOWERS[1::2]
-    yield TransductiveKernelClassifier(KERNELS).fit(*halves), FLOWERS
-    yield SimilarityClassifier().fit(S, NAMES), S
-    yield LinearFunctionalMKLRegressor(KERNELS).fit(FLOWERS, SIGNS), FLOWERS
-    yield LinearFunctionalMKLClassifier(KERNELS).fit(FLOWERS, NAMES), FLOWERS
-    yield FormulationClassifier("lanckriet.soft_margin", KERNELS).fit(FLOWERS, NAMES), FLOWERS
+    species, two, halves = (X, SPECIES), (FLOWERS, NAMES), (FLOWERS[::2], NAMES[::2], FLOWERS[1::2])
+    both = np.r_[FLOWERS[::2], FLOWERS[1::2]], NAMES[::2]
+    yield KernelAlignment(KERNELS).fit(*species), X, species
+    yield TripletKernel(KERNELS, n_triplets=30).fit(*species), X, species
+    yield TripletKernel(KERNELS, n_triplets=30, cone="dominant").fit(*species), X, species
+    yield TransductiveKernelClassifier(KERNELS).fit(*halves), FLOWERS, both
+    yield TransductiveKernelClassifier(KERNELS, weights="free").fit(*halves), None, both
+    yield SimilarityClassifier().fit(S, NAMES), S, (S, NAMES)
+    yield LinearFunctionalMKLRegressor(KERNELS).fit(FLOWERS, SIGNS), FLOWERS, (FLOWERS, SIGNS)
+    yield LinearFunctionalMKLClassifier(KERNELS, normalize="spherical").fit(*two), FLOWERS, two
+    yield FormulationClassifier("lanckriet.soft_margin", KERNELS).fit(*two), FLOWERS, two
+    name, options = OWN["a kernel without a machine"]
+    yield FormulationClassifier(name, KERNELS, options=options).fit(*two), FLOWERS, two
+    stack = KernelStack(S[None])
+    yield FormulationClassifier("lanckriet.alignment").fit(stack, NAMES), stack, (stack, NAMES)
 
 
 def test_a_loaded_estimator_is_the_saved_one(tmp_path):
-    for model, samples in fitted():
+    for model, samples, (X_given, y_given) in fitted():
         loaded = ko.load(model.save(tmp_path / "model.npz"))
         assert type(loaded) is type(model) and loaded.get_params() == model.get_params()
         transforms = hasattr(model, "transform")
         values = [
-            each.transform(samples) if transforms else each.predict(samples) for each in (model, loaded)
+            each.transform(samples) if transforms else each.predict(samples)
+            for each in (model, loaded)
+            if samples is not None
         ]
-        if values[0].dtype.kind == "f":
+        if values and values[0].dtype.kind == "f":
             np.testing.assert_allclose(*values, rtol=1e-12, atol=1e-12)
-        else:
+        elif values:
             np.testing.assert_array_equal(*values)
         assert loaded.dual_gap_ == model.dual_gap_ and "support" not in str(loaded.solution_)
-        if isinstance(model, TransductiveKernelClassifier):
-            again = loaded.certify(np.r_[FLOWERS[::2], FLOWERS[1::2]], NAMES[::2])
-            assert again.upper == pytest.approx(model.certificate_.upper, rel=1e-9)
+        name, known = type(model).__name__, model.certificate_
+        again = loaded.certify(X_given, y_given)
+        assert again.gap <= 1e-4, name  # of triplets no multipliers are kept: they are solved for again
+        assert again.lower <= known.upper and known.lower <= again.upper, name
+        if not isinstance(model, TripletKernel):  # its data are comparisons, which it has itself
+            with pytest.raises(ko.InputError, match="y must be the data that"):
+                loaded.certify(X_given, y_given[::-1])
+
+
+def test_a_formulation_of_one_s_own_is_proved_and_is_not_saved(tmp_path):
+    model = FormulationClassifier(OWN["a function"][0], KERNELS, options={"C": 2.0}).fit(FLOWERS, NAMES)
+    for again in (
+        model.certify(FLOWERS, NAMES),
+        ko.certify(model.formulation_.problem, model.solution_),
+    ):
+        assert again.upper == pytest.approx(model.certificate_.upper, rel=1e-6)
+        assert again.lower == pytest.approx(model.certificate_.lower, rel=1e-6)
+    with pytest.raises(ko.ParameterError, match=r"formulation of .*package.*model\.formulation_\.problem"):
+        model.save(tmp_path / "model.npz")
 
 
 def test_what_is_no_classifier_is_refused():
@@ -223,8 +260,21 @@ def test_what_is_no_classifier_is_refused():
         ("similarity.single_kernel", "SimilarityClassifier"),
         ("lp_norm.one_class", "OneClassMKL"),
         (lambda grams, y: 3, "int"),
+        (lambda grams: 3, r"the kernels and the labels.*of 1 arguments"),
+        (lambda grams, y: lanckriet.soft_margin(grams, y).problem, re.escape(WRAPPED)),
+        ("triplet_lp.kernel_design", r"options must hold the arguments gamma1.*options=\{\"gamma1\": \.\.\."),
     ):
         with pytest.raises(ko.ParameterError, match=words):
             FormulationClassifier(name, KERNELS).fit(FLOWERS, NAMES)
+    for name, options, words in (
+        ("lanckriet.soft_margin", {"wieghts": "free"}, "Did you mean weights.*It has C, weights, trace"),
+        ("lp_norm.primal", 2.0, "options must be a dict"),
+        (lambda grams, y: None, {"p": 2.0}, "'p'. It has none"),
+    ):
+        with pytest.raises(ko.ParameterError, match=words):
+            FormulationClassifier(name, KERNELS, options=options).fit(FLOWERS, NAMES)
+    for page in ("README.md", "CONTRIBUTING.md", "docs/estimators.md"):  # one minimal form in all places
+        form = WRAPPED.partition('"mine"')[2].partition('"reference"')[0]
+        assert form in (ROOT / page).read_text(encoding="utf-8"), page
     with pytest.raises(ko.LabelError, match="Only binary classification is supported"):
         FormulationClassifier(kernels=KERNELS).fit(X, SPECIES)

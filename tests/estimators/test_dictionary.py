@@ -13,8 +13,8 @@ from kernelopt.estimators import KernelStack, MKLClassifier, MKLRegressor, OneCl
 from kernelopt.estimators.dictionary import fit_dictionary
 from tests.every import every
 
-X = np.random.default_rng(0).normal(size=(40, 4)) * [1, 10, 100, 1000] + [0, 5, 0, 7]
-Y = np.where(X[:, 0] + X[:, 1] / 10 > 0.5, "yes", "no")
+X = np.random.default_rng(0).normal(size=(40, 4)) * [1, 4, 16, 64] + [0, 5, 0, 7]
+Y = np.where(X[:, 0] + X[:, 1] / 4 > 0.5, "yes", "no")
 NAMES = ["age", "height", "weight", "income"]
 
 
@@ -40,6 +40,29 @@ def test_median_is_of_a_sample_where_there_are_many_points():
 def test_constant_columns_are_left_out_of_the_default_kernels():
     wider = np.c_[X, np.ones(len(X))]
     assert (fit_dictionary(None, wider).points(wider) == fit_dictionary(None, X).points(X)).all()
+    model, same = MKLClassifier(p=1).fit(X, Y), MKLClassifier(p=1).fit(wider, Y)
+    assert same.kernel_names_ == model.kernel_names_ and (same.weights_ == model.weights_).all()
+    for other in (1.0, 7.0):  # the value of the column at prediction does not count either
+        values = same.decision_function(np.c_[X, np.full(len(X), other)])
+        assert (values == model.decision_function(X)).all()
+
+
+def test_columns_of_other_scales_are_named_unless_the_kernel_reads_one_alone():
+    raw = X * [1.0, 1.0, 1.0, 1e4]
+    said = r"at most 100 times.*in column 'income' and the median .* the 4 columns of .*StandardScaler"
+    with pytest.warns(ko.ScaleWarning, match=said):
+        fit_dictionary(["identity()", "gaussian(1.0) + linear()"], raw, NAMES)
+    with pytest.warns(ko.ScaleWarning, match=r"in column 3 and .* over the 2 columns of on_columns"):
+        fit_dictionary([("a", ko.normalized(ko.polynomial(2)), [1, 3])], raw)
+    one_by_one = [
+        None,
+        *ko.per_feature(ko.gaussian(1.0), 4),
+        "identity()",
+        ("a", laplacian_kernel, [0, 1, 2]),
+    ]
+    for kernels in (one_by_one, None):  # warnings are errors in tests
+        fit_dictionary(kernels, raw)
+    fit_dictionary("linear()", np.c_[X, np.ones((len(X), 9))])  # constant columns have no scale
 
 
 def test_triples_have_names_and_columns():
@@ -97,7 +120,7 @@ def test_wrong_kernels(kernels, error, said):
 
 
 def test_names_of_columns_need_a_frame():
-    with pytest.raises(ParameterError, match="without names"):
+    with pytest.raises(ParameterError, match="got an array, which has none.*pandas"):
         MKLClassifier([("a", "linear()", "height")]).fit(X, Y)
 
 
@@ -113,13 +136,30 @@ def test_constant_columns_have_no_width_and_no_variance():
 def test_missing_and_infinite_entries_are_counted_and_located():
     broken = X.copy()
     broken[3, 1], broken[5, 2], broken[7, 0], broken[8, 0] = np.nan, np.inf, np.nan, np.nan
-    with pytest.raises(
-        NotFiniteError, match=r"3 NaN and 1 inf.*row 3, column 1, row 5, column 2, row 7, col.*\.\.\..*impute"
-    ):
+    places = r"at \(row 3, column 1\), \(row 5, column 2\), \(row 7, column 0\) and 1 more\. .*impute"
+    with pytest.raises(NotFiniteError, match="3 NaN and 1 infinite.*the training samples of MKL.*" + places):
         MKLClassifier().fit(broken, Y)
     model = MKLRegressor().fit(X, X[:, 0])
-    with pytest.raises(NotFiniteError, match="row 3, column 1"):
+    with pytest.raises(NotFiniteError, match="the new samples of MKLRegressor, " + places):
         model.predict(broken)
+
+
+def test_strings_have_kernels_of_strings():
+    words = ["ACGT", "AACC", "ACCA", "GGTA"] * 3
+    with pytest.raises(InputError, match=r"got text in .*OneHotEncoder.*spectrum\(3\).*KernelStack"):
+        MKLClassifier().fit(np.array(words).reshape(-1, 2), [0, 1, 1] * 2)
+    for kernels, given in (
+        (None, "the default kernels"),
+        (["linear()"], r"linear\(\)"),
+        ([("a", ko.spectrum(2), 0)], "columns"),
+    ):
+        with pytest.raises(ParameterError, match=f"strings must have.*got {given}.*spectrum.*KernelStack"):
+            MKLClassifier(kernels).fit(words, [0, 1, 1] * 4)
+    model = MKLClassifier(ko.spectrum(2)).fit(words, [0, 1, 1] * 4)
+    with pytest.raises(InputError, match="must hold strings"):
+        model.predict(X)
+    with pytest.raises(InputError, match="must be points"):
+        MKLClassifier().fit(X, Y).predict(words)
 
 
 @every("model", [MKLClassifier(), MKLRegressor(), OneClassMKL()])

@@ -6,6 +6,7 @@ import cvxpy as cp
 import numpy as np
 import pytest
 from sklearn.datasets import load_breast_cancer, load_wine
+from sklearn.model_selection import GridSearchCV
 
 import kernelopt as ko
 from kernelopt.estimators import KernelStack, MKLClassifier, MKLRegressor
@@ -77,6 +78,22 @@ def test_points_and_precomputed_kernels_give_one_model(cancer, normalize):
     assert np.abs(given.weights_ - points.weights_).max() < 1e-3
     expected = points.decision_function(X_new)
     assert np.abs(given.decision_function(stack[len(X) :]) - expected).max() < 1e-3 * np.abs(expected).max()
+
+
+def test_strings_are_samples_as_their_precomputed_kernels_are():
+    words = np.array(["".join(word) for word in np.random.default_rng(0).choice(list("ACG"), (60, 8))])
+    y = np.char.count(words, "CA") > 0
+    kernels = [ko.spectrum(1), ko.spectrum(2), ko.weighted_degree(2)]
+    stack = KernelStack(ko.Grams.from_kernels(kernels, words))
+    grid = {"C": [0.1, 1.0]}
+    given = GridSearchCV(MKLClassifier(), grid, cv=3).fit(stack, y)
+    for samples in (words, words.tolist()):
+        found = GridSearchCV(MKLClassifier(kernels), grid, cv=3).fit(samples, y)
+        scores = [search.cv_results_["mean_test_score"] for search in (found, given)]
+        assert scores[0] == pytest.approx(scores[1])
+        values = found.decision_function(samples[:5]), given.decision_function(stack[:5])
+        assert values[0] == pytest.approx(values[1], abs=1e-3)
+    assert MKLRegressor(kernels).fit(words, y + 0.5).predict(words[:2]).shape == (2,)
 
 
 def test_kernels_at_new_points_can_come_as_an_array(cancer):

@@ -15,6 +15,6 @@ PAGE = Path(__file__).parents[2] / "docs" / "estimators.md"
 def test_the_page_prints_what_it_says():
     namespace = {}
     blocks = python_blocks(PAGE.read_text(encoding="utf-8"))
-    assert len(blocks) == 10
+    assert len(blocks) == 11
     for source, said in blocks:
         assert printed_by(source, PAGE.name, namespace) == said

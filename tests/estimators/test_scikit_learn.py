@@ -137,7 +137,8 @@ def test_searches_pass_on_weights_of_samples_as_metadata(cancer):
 
 def test_probabilities_are_calibrated(cancer):
     X, y = cancer
-    model = CalibratedClassifierCV(MKLClassifier(KERNELS), cv=2, ensemble=False).fit(X, y)
+    machine = make_pipeline(StandardScaler(), MKLClassifier(KERNELS))
+    model = CalibratedClassifierCV(machine, cv=2, ensemble=False).fit(X, y)
     probabilities = model.predict_proba(X)
     assert probabilities.shape == (len(y), 2)
     assert probabilities.sum(axis=1) == pytest.approx(1)

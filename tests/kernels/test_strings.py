@@ -52,6 +52,7 @@ def test_spectrum_counts_substrings(X, Z, k):
     kernel = ko.spectrum(k)
     assert (kernel(X, Z) == table(lambda x, z: spectrum_by_hand(k, x, z), X, Z)).all()
     assert (kernel(X) == table(lambda x, z: spectrum_by_hand(k, x, z), X, X)).all()
+    assert (kernel.gram(X) == kernel(X)).all()
     assert (kernel.diagonal(X) == np.diag(kernel(X))).all()
 
 

@@ -87,6 +87,14 @@ def test_the_refusal_names_what_is_not_convex():
     assert "risk" not in str(error.value)
     with pytest.raises(cp.DCPError, match=r"got the objective minimize -.*A risk is convex and decreasing"):
         ko.solve(cp.Problem(cp.Minimize(-risk), sets[:1]))
+    price = -1.0
+    said = r"whose term -1\.0 \* quad_over_lin.* is concave\. Minimise convex .*prices that are not negative"
+    with pytest.raises(cp.DCPError, match=said):
+        ko.solve(cp.Problem(cp.Minimize(2 * risk + price * cp.sum_squares(mu) + cp.norm(mu)), sets[:1]))
+    with pytest.raises(ko.DualizationError, match="got the concave term .*quad_over_lin"):
+        ko.dualize(cp.Problem(cp.Minimize(risk - cp.sum_squares(mu)), sets[:1]))
+    with pytest.raises(cp.DCPError, match=r"whose term -\(?risk.* is concave\. A risk is convex"):
+        ko.solve(cp.Problem(cp.Minimize(cp.sum(mu)), [cp.norm(mu) - risk <= 1]))
 
 
 def test_an_option_that_no_solver_takes_is_named():

@@ -1,0 +1,124 @@
+"""Samples of estimators: points, strings and precomputed kernels, told apart, checked, and reduced."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import check_array
+
+from kernelopt.errors import InputError, NotFiniteError, ParameterError
+from kernelopt.estimators.precomputed import KernelStack
+from kernelopt.validation import Array, Index, as_float_array
+
+LISTED = 3  # places of bad entries that a message names
+NO_NUMBER = "could not convert string to float"  # how the message of numpy begins
+
+
+def is_stack(X: Any) -> bool:
+    """Whether samples are precomputed kernels: a `KernelStack`, or an array of three dimensions."""
+    return isinstance(X, KernelStack) or getattr(X, "ndim", None) == 3
+
+
+def is_strings(X: Any) -> bool:
+    """Whether samples are strings: a list, tuple, series or array of one dimension that begins with one."""
+    flat = isinstance(X, list | tuple) or getattr(X, "ndim", None) == 1
+    return flat and len(X) > 0 and isinstance(next(iter(X)), str)
+
+
+def finite_points(X: Any, estimator: Any, *, fitting: bool) -> Array:
+    """Return points as an array of finite numbers of shape (n, d).
+
+    Parameters
+    ----------
+    X : array or data frame of shape (n, d)
+    estimator : estimator
+        It is named in messages.
+    fitting : bool
+        Whether these are the samples of `fit`, of which there must be two.
+
+    Raises
+    ------
+    InputError
+        If an entry is text, NaN or infinite.
+    """
+    where = f"the {'training' if fitting else 'new'} samples of {type(estimator).__name__}"
+    try:
+        points: Array = check_array(
+            X, dtype=np.float64, ensure_all_finite=False, ensure_min_samples=1 + fitting, estimator=estimator
+        )
+    except ValueError as error:
+        if not str(error).startswith(NO_NUMBER):
+            raise
+        raise InputError(
+            f"X must hold numbers, got text in {where} ({error}). Encode columns of text by OneHotEncoder(). "
+            "Where a sample is one string, pass a list of strings with kernels of strings, such as "
+            "kernelopt.spectrum(3), or their matrices as a KernelStack."
+        ) from error
+    bad = np.argwhere(~np.isfinite(points))
+    if bad.size:
+        names = getattr(X, "columns", None)
+        missing = int(np.isnan(points).sum())
+        found = ", ".join(
+            f"(row {i}, column {j if names is None else repr(names[j])})" for i, j in bad[:LISTED].tolist()
+        )
+        more = f" and {len(bad) - LISTED} more" if len(bad) > LISTED else ""
+        raise NotFiniteError(
+            f"X must be finite, got {missing} NaN and {len(bad) - missing} infinite entries in {where}, "
+            f"at {found}{more}. Rows count from 0. Drop these rows, or fit a model that imputes them: "
+            "make_pipeline(SimpleImputer(), model)."
+        )
+    return points
+
+
+def distinct(samples: Array | KernelStack, y: Array, weights: Array) -> tuple[Index, Array]:
+    """Return one of each set of equal samples of positive weight, and the sums of their weights.
+
+    A machine is the same if equal samples are one of their joint weight. They are put in ascending order, so
+    that the result does not depend on the order of the samples.
+
+    Parameters
+    ----------
+    samples : array of shape (n, d), array of n strings, or KernelStack
+    y : array of shape (n,)
+        Labels or targets. Samples are equal if they have the same one.
+    weights : array of shape (n,)
+        Not negative.
+
+    Returns
+    -------
+    rows : array of shape (n_distinct,)
+    weights : array of shape (n_distinct,)
+    """
+    rows = np.flatnonzero(weights)
+    if isinstance(samples, KernelStack):
+        points: Any = samples.samples[:, None]
+    else:
+        points = samples if samples.ndim == 2 else np.unique(samples, return_inverse=True)[1][:, None]
+    columns = np.column_stack([points[rows], y[rows]])
+    _, first, group = np.unique(columns, axis=0, return_index=True, return_inverse=True)
+    return rows[first], np.bincount(group.ravel(), weights[rows], first.size).astype(np.float64)
+
+
+def positive_weights(sample_weight: Any, n: int) -> Array:
+    """Return sample weights as n non-negative numbers, not all zero; None stands for ones."""
+    if sample_weight is None:
+        return np.ones(n)
+    weights = as_float_array(sample_weight, "sample_weight")
+    if weights.ndim == 0:
+        weights = np.full(n, float(weights))
+    if weights.shape != (n,):
+        raise ParameterError(
+            f"sample_weight must have one entry for each of the {n} samples, got shape {weights.shape}. "
+            "Pass one number for each row of X."
+        )
+    if (weights < 0).any():
+        i = int(np.argmax(weights < 0))
+        raise ParameterError(
+            f"sample_weight must not be negative, got {weights[i]:g} at sample {i}. Leave samples out with 0."
+        )
+    if not weights.any():
+        raise ParameterError(
+            f"sample_weight must be positive for some sample, got zero for all {n}. Leave it out for ones."
+        )
+    return weights
