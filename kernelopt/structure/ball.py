@@ -196,7 +196,9 @@ def read_risks_on_ball(structure: Structure) -> BallProblem | str:
     variables, p, reach = size
     first, *others = read.risks
     if not all(have_same_kernel(first, other) for other in others):
-        return "its risks must have the same kernel and the same number of labelled points"
+        count = len(read.risks)
+        wanted = "one kernel, and the same number of labelled points"
+        return f"its risks must have {wanted}, which the {count} risks of the problem have not"
     whole = read_kernels(first, variables)
     if isinstance(whole, str):
         return whole

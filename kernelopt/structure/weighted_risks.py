@@ -24,7 +24,7 @@ class WeightedRisks(NamedTuple):
 def weighted_risks(structure: Structure) -> WeightedRisks | str:
     """Return the objective as a sum of risks with positive factors and an affine rest, or why it is none."""
     if not structure.risks:
-        return "it needs a risk, the problem has none"
+        return "it needs a risk, the problem has 0"
     if structure.unset:
         return structure.unset
     factors, rest = structure.objective.coefficients, structure.rest

@@ -229,7 +229,7 @@ def test_several_risks_on_a_working_set_against_cutting_planes(monkeypatch):
     other = cp.Minimize(
         ko.risk(one, np.sign(y - 1.5), ko.hinge()) + ko.risk(two, np.sign(y - 0.5), ko.hinge())
     )
-    with pytest.raises(ko.MethodError, match="its risks must have the same kernel"):
+    with pytest.raises(ko.MethodError, match="its risks must have one kernel"):
         ko.solve(cp.Problem(other, problem.constraints), "newton")
 
 
