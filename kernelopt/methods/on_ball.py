@@ -18,6 +18,8 @@ EQUAL = 1e-3  # share of equal weights in a warm start, since the updates keep a
 def warm_start(read: BallProblem, control: Control) -> tuple[Array, Array | None]:
     """Return scaled weights with |w|_p = 1 and alpha: those of a checkpoint, or of an earlier solution.
 
+    Of several risks alpha has one row for each.
+
     Without either the weights are equal, and alpha is None. Where there are no prices the weights of an
     earlier solution are brought to length one: the risk decreases in every weight.
     """
@@ -28,7 +30,8 @@ def warm_start(read: BallProblem, control: Control) -> tuple[Array, Array | None
         return read.start, None
     weights = np.maximum(read.weights(earlier.point) / read.reach, 0.0)
     mixed = (1 - EQUAL) * weights + EQUAL * read.start
-    alpha = None if earlier.alphas is None else np.asarray(earlier.alphas[0], dtype=float)
+    alphas = None if earlier.alphas is None else np.array(earlier.alphas, dtype=float)
+    alpha = alphas[0] if alphas is not None and len(alphas) == 1 else alphas
     length = lp_length(mixed, read.p)
     return mixed / (max(1.0, length) if read.priced else length), alpha
 
@@ -39,8 +42,8 @@ def ball_outcome(read: BallProblem, control: Control, remedy: str) -> Outcome | 
         return None
     return Outcome(
         read.point(control.best),
-        [control.proof],
-        [(control.machines[0], None)],
+        list(np.atleast_2d(control.proof)),
+        [(alpha, None) for alpha in control.machines],
         solver=control.method,
         iterations=control.iterations,
         remedy=remedy,

@@ -1,10 +1,9 @@
-"""l_p-norm multiple kernel learning: one risk, and weights in an l_p ball or of bounded trace."""
+"""l_p-norm multiple kernel learning: risks of one kernel, with weights in an l_p ball or of bounded trace."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
 
 import cvxpy as cp
 import numpy as np
@@ -14,9 +13,10 @@ from kernelopt.language.learner import Learner
 from kernelopt.language.terms import Term, terms
 from kernelopt.losses import Loss
 from kernelopt.numerics.norms import conjugate_exponent, lp_length, minimizing_weights
-from kernelopt.structure.affine import Affine, affine
+from kernelopt.structure.affine import affine
 from kernelopt.structure.attributes import beside_cone
 from kernelopt.structure.structure import Point, RiskTerm, Structure, is_zero, kept_in_structure
+from kernelopt.structure.weighted_risks import one_risk, weighted_risks
 from kernelopt.validation import Array
 
 TIE = 1e-12  # relative difference below which two forms alpha'K_m alpha are equal up to rounding
@@ -24,15 +24,20 @@ TIE = 1e-12  # relative difference below which two forms alpha'K_m alpha are equ
 
 @dataclass(frozen=True, eq=False)
 class BallProblem:
-    """min factor risk(sum_m theta_m K_m) + prices'theta + offset over theta >= 0, |theta / reach|_p <= 1.
+    """min factor sum_k shares_k risk_k(K_theta) + prices'theta + offset over an l_p ball of weights.
+
+    The ball is |theta / reach|_p <= 1 with theta >= 0. All risks have the kernel K_theta = sum_m theta_m K_m,
+    on the same n labelled points. In most problems there is one risk, of share 1: then alpha and f below have
+    shape (n,), and s has shape (m,). Of r > 1 risks they have shapes (r, n) and (r, m), with a row for each.
 
     The vector theta holds the entries of `variables`, one variable after the other. Several variables occur
     only under a trace constraint, where p = 1 and reach_m = (bound of the trace) / tr K_m.
 
     The methods use the scaled weights w = theta / reach, which lie in the unit l_p ball, and the scaled
     kernels reach_m K_m on the labelled points. With c_m = reach_m prices_m / factor the objective is
-    factor (risk + c'w) + offset. For alpha in the domain of the dual, with 1/p + 1/q = 1 and
-    s_m = alpha' reach_m K_m alpha, weak duality bounds risk + c'w at the optimum by
+    factor (risk + c'w) + offset, where risk, l, loss and s stand for the sums over k of shares_k times those
+    of risk k. For alpha in the domain of the dual, with 1/p + 1/q = 1 and s_m = alpha' reach_m K_m alpha,
+    weak duality bounds risk + c'w at the optimum by
 
         l(alpha) - |(s / 2 - c)_+|_q  <=  risk + c'w  <=  loss(K_w alpha + b) + 1/2 w's + c'w.
 
@@ -43,7 +48,8 @@ class BallProblem:
     .. [1] Kloft et al., lp-norm multiple kernel learning, JMLR 12 (2011).
     """
 
-    learner: Learner
+    learners: tuple[Learner, ...]
+    shares: tuple[float, ...]  # positive, the first is 1
     whole: Grams  # the kernels K_m on all N points, one for each entry of theta
     variables: tuple[cp.Variable, ...]
     p: float
@@ -65,22 +71,33 @@ class BallProblem:
     @cached_property
     def grams(self) -> Grams:
         """The kernels K_m on the labelled points, taken from `whole` at first use."""
-        n = self.y.size
+        n = self.n
         return self.whole.block(slice(0, n)) if n < self.whole.n_points else self.whole
 
     @property
+    def n(self) -> int:
+        """The number of labelled points."""
+        return self.learners[0].n
+
+    @property
+    def learner(self) -> Learner:
+        """The data of the only risk."""
+        (only,) = self.learners
+        return only
+
+    @property
     def loss(self) -> Loss:
-        """The loss of the risk."""
+        """The loss of the only risk."""
         return self.learner.loss
 
     @property
     def y(self) -> Array:
-        """The labels or targets."""
+        """The labels or targets of the only risk."""
         return self.learner.y
 
     @property
     def bias(self) -> bool:
-        """Whether there is an intercept."""
+        """Whether the only risk has an intercept."""
         return self.learner.bias is not None
 
     @cached_property
@@ -101,29 +118,36 @@ class BallProblem:
         """
         return np.full(self.reach.size, self.reach.size ** (-1 / self.p))
 
+    def total(self, s: Array) -> Array:
+        """Return sum_k shares_k s_k, shape (m,)."""
+        return np.asarray(np.array(self.shares) @ np.atleast_2d(s))
+
     def lower(self, alpha: Array, s: Array) -> float:
         """Return offset + factor (l(alpha) - |(s / 2 - c)_+|_q), a lower bound for a dual feasible alpha."""
-        return self.offset + self.factor * (self.loss.dual_value(alpha, self.y) - self.most(s))
+        each = zip(self.shares, self.learners, np.atleast_2d(alpha), strict=True)
+        value = sum(share * learner.loss.dual_value(a, learner.y) for share, learner, a in each)
+        return self.offset + self.factor * (value - self.most(s))
 
     def most(self, s: Array) -> float:
         """Return |(s / 2 - c)_+|_q, the maximum of (s / 2 - c)'w over the unit ball."""
-        return lp_length(np.maximum(s / 2 - self.linear, 0.0), conjugate_exponent(self.p))
+        return lp_length(np.maximum(self.total(s) / 2 - self.linear, 0.0), conjugate_exponent(self.p))
 
-    def upper(self, f: Array, w: Array, s: Array, error: float = 0.0) -> float:
-        """Return the objective at weights w and the predictor f = K_w alpha, with the best intercept.
+    def upper(self, f: Array, w: Array, s: Array, error: float | Array = 0.0) -> float:
+        """Return the objective at weights w and the predictors f = K_w alpha, with the best intercepts.
 
-        If the entries of f are known up to `error`, it is an upper bound of that.
+        If the entries of f are known up to `error`, one number or one for each risk, it is an upper bound of
+        that.
         """
-        penalty = float(w @ s) / 2
-        value = self.loss.primal(f, penalty, self.y, self.bias).value
-        if error > 0:
-            b = self.loss.intercept(f, self.y) if self.bias else 0.0
-            value = self.loss.above(f, np.full(f.size, error), penalty, self.y, b)
+        rows = np.atleast_2d(f), np.atleast_2d(s), np.broadcast_to(error, len(self.learners))
+        each = zip(self.shares, self.learners, *rows, strict=True)
+        value = sum(
+            share * primal_value(learner, t, float(w @ s_k) / 2, e) for share, learner, t, s_k, e in each
+        )
         return self.offset + self.factor * (value + float(self.linear @ w))
 
     def analytic_weights(self, w: Array, s: Array) -> Array:
         """Return the weights that minimise the objective at block norms w_m sqrt(s_m): [1], eq. (17)."""
-        lengths = w * np.sqrt(np.maximum(s, 0.0))
+        lengths = w * np.sqrt(np.maximum(self.total(s), 0.0))
         return minimizing_weights(lengths, self.p) if lengths.any() else w
 
     def best_weights(self, w: Array, s: Array) -> Array:
@@ -131,7 +155,7 @@ class BallProblem:
 
         Without prices they are w where all weights are as good.
         """
-        gains = np.maximum(s / 2 - self.linear, 0.0)
+        gains = np.maximum(self.total(s) / 2 - self.linear, 0.0)
         if not gains.max() > 0:
             return np.zeros_like(w) if self.priced else w
         if self.p == 1:
@@ -145,60 +169,43 @@ class BallProblem:
         return best
 
 
+def primal_value(learner: Learner, f: Array, penalty: float, error: float) -> float:
+    """Return the value of a machine with the best intercept, an upper bound if the error of f is positive."""
+    loss, y, bias = learner.loss, learner.y, learner.bias is not None
+    if error > 0:
+        b = loss.intercept(f, y) if bias else 0.0
+        return loss.above(f, np.full(f.size, error), penalty, y, b)
+    return loss.primal(f, penalty, y, bias).value
+
+
 def read_ball(structure: Structure) -> BallProblem | str:
-    """Return a problem without prices as a `BallProblem`, or a sentence why it is none."""
+    """Return a problem of one risk, without prices, as a `BallProblem`, or a sentence why it is none."""
     single = one_risk(structure)
-    return single if isinstance(single, str) else read_priced_ball(structure)
+    return single if isinstance(single, str) else read_risks_on_ball(structure)
 
 
 @kept_in_structure
-def read_priced_ball(structure: Structure) -> BallProblem | str:
-    """Return a problem as a `BallProblem`, or a sentence why it is none."""
-    single = one_priced_risk(structure)
-    if isinstance(single, str):
-        return single
+def read_risks_on_ball(structure: Structure) -> BallProblem | str:
+    """Return a problem of one or several risks as a `BallProblem`, or a sentence why it is none."""
+    read = weighted_risks(structure)
+    if isinstance(read, str):
+        return read
     size = read_weight_set(structure)
     if isinstance(size, str):
         return size
     variables, p, reach = size
-    whole = read_kernels(single.risk, variables)
+    first, *others = read.risks
+    if not all(have_same_kernel(first, other) for other in others):
+        count = len(read.risks)
+        wanted = "one kernel, and the same number of labelled points"
+        return f"its risks must have {wanted}, which the {count} risks of the problem have not"
+    whole = read_kernels(first, variables)
     if isinstance(whole, str):
         return whole
-    prices = np.concatenate([single.rest.gradient(v) for v in variables])
-    return BallProblem(single.risk.learner, whole, variables, p, reach, single.factor, single.offset, prices)
-
-
-class OneRisk(NamedTuple):
-    """min factor * risk + rest with factor > 0 and an affine function `rest` of the variables."""
-
-    risk: RiskTerm
-    factor: float
-    rest: Affine
-
-    @property
-    def offset(self) -> float:
-        """The constant of `rest`."""
-        return float(self.rest.constant[0])
-
-
-def one_risk(structure: Structure) -> OneRisk | str:
-    """Return the objective as factor * risk + offset with factor > 0, or a sentence why it is none."""
-    read = one_priced_risk(structure)
-    if isinstance(read, str) or not read.rest.matrices:
-        return read
-    return "its objective must be a positive multiple of the risk, plus a constant, got prices of the weights"
-
-
-def one_priced_risk(structure: Structure) -> OneRisk | str:
-    """Return the objective as factor * risk + rest with factor > 0, or a sentence why it is none."""
-    if len(structure.risks) != 1:
-        return f"it needs one risk, the problem has {len(structure.risks)}"
-    if structure.unset:
-        return structure.unset
-    coefficients, rest = structure.objective.coefficients, structure.rest
-    if structure.maximize or coefficients is None or rest is None or not coefficients[0] > 0:
-        return "its objective must be a positive multiple of the risk, plus an affine function of the weights"
-    return OneRisk(structure.risks[0], float(coefficients[0]), rest)
+    prices = np.concatenate([read.rest.gradient(v) for v in variables])
+    learners, factor = tuple(risk.learner for risk in read.risks), read.factors[0]
+    shares = tuple(each / factor for each in read.factors)
+    return BallProblem(learners, shares, whole, variables, p, reach, factor, read.offset, prices)
 
 
 def read_weight_set(structure: Structure) -> tuple[tuple[cp.Variable, ...], float, Array] | str:
@@ -232,6 +239,19 @@ def read_kernels(risk: RiskTerm, variables: tuple[cp.Variable, ...]) -> Grams | 
     if found is None or set(found) != set(variables):
         return "its kernel must be a combination whose weights are the entries of its variables"
     return join([(1.0, found[variable]) for variable in variables])
+
+
+def have_same_kernel(one: RiskTerm, two: RiskTerm) -> bool:
+    """Whether two risks have one kernel on as many labelled points: the same weights of the same matrices."""
+    if len(one.kernels) != 1 or len(two.kernels) != 1 or one.learner.n != two.learner.n:
+        return False
+    if one.kernels[0] is two.kernels[0]:
+        return True
+    first, second = terms(one.kernels[0]) or [], terms(two.kernels[0]) or []
+    pairs = zip(first, second, strict=False)
+    return len(first) == len(second) > 0 and all(
+        a.weights is b.weights and a.grams is b.grams for a, b in pairs
+    )
 
 
 def kernels_by_variable(parts: list[Term] | None) -> dict[cp.Variable, Grams] | None:

@@ -10,7 +10,7 @@ import pytest
 
 import kernelopt as ko
 from kernelopt.certificates.lower.minorants import dual_value_of, minorant
-from kernelopt.numerics.rounding import dot, form, gamma, upwards
+from kernelopt.numerics.rounding import dot, form, gamma, split_sums, upwards
 from kernelopt.structure.affine import affine
 from kernelopt.structure.evaluation import Evaluator
 from kernelopt.structure.structure import Structure
@@ -46,6 +46,13 @@ def far_kernel(rng, n, shift):
 def test_sums_are_within_their_errors(shift, size):
     rng = np.random.default_rng(int(shift) + int(size))
     for n in (1, 2, 7, 20):
+        A, b = rng.normal(size=(2, n)) * 10.0 ** rng.integers(-9, 9, (2, n)), size * rng.normal(size=n)
+        A[0] = np.r_[A[0, : n // 2], -A[0, : n - n // 2]] + shift  # large terms that cancel
+        heads, tails, errors = split_sums(A, b)
+        for row, head, tail, error in zip(A, heads, tails, errors, strict=True):
+            total = sum(x * y for x, y in zip(exact(row), exact(b), strict=True))
+            assert abs(Fraction(head) + Fraction(tail) - total) <= Fraction(error)
+            assert error <= 1e-28 * float(np.abs(row) @ np.abs(b))
         K, a = far_kernel(rng, n, shift), size * rng.normal(size=n)
         a -= a.mean()
         found, truth = form(K, a), exact_form(K, a)

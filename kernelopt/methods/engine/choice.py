@@ -64,7 +64,7 @@ def choose_provider(read: BallProblem, memory: float | None, control: Control) -
     control : Control
         Its `tol` says how exact predictions need to be.
     """
-    grams, reach, n = read.whole, read.reach, read.y.size
+    grams, reach, n = read.whole, read.reach, read.n
     radial, kind = family(grams.storage), provider_kind(read, memory)
     if kind is Radial and radial is not None:
         return Radial(radial, grams, reach, n, exact=control.tol < EXACT_GAP)
@@ -76,7 +76,7 @@ def choose_provider(read: BallProblem, memory: float | None, control: Control) -
 
 def provider_bytes(read: BallProblem) -> float:
     """Return the most memory that the provider needs beside kernels that are given as arrays."""
-    m, n, kind = len(read.whole), read.y.size, provider_kind(read)
+    m, n, kind = len(read.whole), read.n, provider_kind(read)
     if kind is OnTheFly:
         return available(None)
     if kind is Radial:  # distances and combined matrix in float32, and images in float64
@@ -90,7 +90,7 @@ def compressing_basis(read: BallProblem) -> Array | None:
     grams, m = read.whole, len(read.whole)
     if m < FEWEST or not isinstance(grams.storage, ArrayStorage):
         return None
-    U = numerical_basis(grams, read.y.size)
+    U = numerical_basis(grams, read.n)
     return U if U.shape[1] <= RANK_SHARE * m else None
 
 

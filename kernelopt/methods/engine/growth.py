@@ -7,7 +7,7 @@ every part is compared with a model of the points before it.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -20,14 +20,14 @@ KEPT = 0.05  # a point with alpha = 0 is kept if it is at most this far inside, 
 
 
 class Model(NamedTuple):
-    """A machine on a working set: alpha, and the predictions there, with the intercept."""
+    """Machines on a working set: alpha, and predictions with the intercept, in a row for each risk."""
 
     alpha: Array
     predictions: Array
 
 
 def grow(
-    curve: Curve,
+    curves: Sequence[Curve],
     first: Index,
     seed: int,
     solve: Callable[[Index], Model],
@@ -36,12 +36,12 @@ def grow(
     """Return a working set that has met every point once.
 
     It holds the points with alpha != 0 or near the interval in which alpha = 0 is optimal, and those of the
-    last part that are outside of it. Points that remain come first, in their order.
+    last part that are outside of it, for one of the risks. Points that remain come first, in their order.
 
     Parameters
     ----------
-    curve : Curve
-        Of the loss, on all n points.
+    curves : sequence of Curve
+        Of the loss of each risk, on all n points.
     first : array of int
         The first working set.
     seed : int
@@ -49,20 +49,23 @@ def grow(
     solve : function of a working set
         It solves the problem on the set loosely, from its last solution, and returns the model.
     predict : function of an array of points
-        It returns the predictions of the last model, with the intercept.
+        It returns the predictions of the last model, with the intercept, in a row for each risk.
     """
-    n = curve.linear.size
+    n = curves[0].linear.size
     others = np.setdiff1d(np.arange(n), first)
     others = np.random.default_rng(seed).permutation(others)
     points, seen = first, 0
     while seen < others.size:
         model = solve(points)
-        inside = -excess(at(curve, points), model.predictions)
-        size = float(np.mean(np.abs(curve.linear[points]))) or 1.0
-        kept = points[(model.alpha != 0) | (inside < KEPT * size)]
+        near = np.zeros(points.size, dtype=bool)
+        for curve, alpha, t in zip(curves, model.alpha, model.predictions, strict=True):
+            size = float(np.mean(np.abs(curve.linear[points]))) or 1.0
+            near |= (alpha != 0) | (excess(at(curve, points), t) > -KEPT * size)
+        kept = points[near]
         part = others[seen : 2 * seen + first.size]
         seen += part.size
-        new = part[excess(at(curve, part), predict(part)) > 0]
+        each = zip(curves, predict(part), strict=True)
+        new = part[np.any([excess(at(curve, part), t) > 0 for curve, t in each], axis=0)]
         points = np.concatenate([kept, np.sort(new)])
     return points
 

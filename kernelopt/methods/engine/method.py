@@ -16,7 +16,7 @@ from kernelopt.methods.engine.search import Search
 from kernelopt.methods.method import Cost, Method, Outcome
 from kernelopt.methods.on_ball import FIXED, ball_outcome
 from kernelopt.methods.screening import zero_kernels
-from kernelopt.structure.ball import BallProblem, read_priced_ball
+from kernelopt.structure.ball import BallProblem, read_risks_on_ball
 from kernelopt.structure.structure import Structure
 from kernelopt.threads import Watch
 from kernelopt.validation import whole
@@ -39,6 +39,9 @@ class Newton(Method):
     set of points grows by those that a check of all points finds outside their margin. Steps are made with
     kernels rounded to float32. All reported bounds are computed in float64 from the kernels themselves. The
     objective may have a linear part, the prices of the weights.
+
+    Several risks of one kernel, such as those of the classes of a multi-class problem, are minimised
+    together: each has its machine, on one working set, and their second derivatives are added.
 
     At p = 1 kernels that are proved to have weight zero at every optimum are named at the end, in
     `Solution.details["dropped"]`: those that the rule of `ko.screen` finds in a small part of the time of the
@@ -64,33 +67,36 @@ class Newton(Method):
 
     def match(self, structure: Structure) -> BallProblem | str:
         """Return the problem over an l_p ball; its loss must have second derivatives."""
-        read = read_priced_ball(structure)
+        read = read_risks_on_ball(structure)
         if isinstance(read, str):
             return read
-        origin = np.zeros(read.y.size)
-        if not read.loss.quadratic and read.loss.hessian_diag(origin, read.y) is None:
-            wanted = "a piecewise quadratic dual or a `hessian_diag`"
-            return f"its loss must have {wanted}, {read.loss!r} has neither"
+        origin = np.zeros(read.n)
+        for learner in read.learners:
+            loss = learner.loss
+            if not loss.quadratic and loss.hessian_diag(origin, learner.y) is None:
+                wanted = "a piecewise quadratic dual or a `hessian_diag`"
+                return f"its loss must have {wanted}, {loss!r} has neither"
         return read
 
     def remark(self, match: BallProblem) -> str:
         return f"it reads the kernels by the provider {provider_name(match)!r}"
 
     def cost(self, match: BallProblem) -> Cost:
-        m, n = match.reach.size, match.y.size
-        seconds = FIXED + STEPS * STEP + (TRAINING + ENTRY * m) * n**2
-        if not is_sparse(match.loss, match.loss.curve(match.y)):
-            seconds += FACTORISATION * n**3
+        m, n, machines = match.reach.size, match.n, len(match.learners)
+        seconds = FIXED + machines * (STEPS * STEP + (TRAINING + ENTRY * m) * n**2)
+        dense = sum(not is_sparse(each.loss, each.loss.curve(each.y)) for each in match.learners)
+        seconds += dense * FACTORISATION * n**3
         return Cost(seconds, provider_bytes(match))
 
     def conclusions(self, match: BallProblem, certificate: Certificate, watch: Watch) -> dict[str, Any]:
-        if match.p != 1 or match.priced:
+        if match.p != 1 or match.priced or len(match.learners) > 1:
             return {}
         most = SCREENING_SHARE * self.cost(match).seconds / OPERATION
         return {"dropped": zero_kernels(certificate, match, most, watch)}
 
     def run(self, match: BallProblem, control: Control) -> Outcome | None:
-        check_separable(match.learner, control.check)
+        for learner in match.learners:
+            check_separable(learner, control.check)
         with control:
             provider = choose_provider(match, control.memory, control)
             Search(match, provider, control, self.random_state).run()

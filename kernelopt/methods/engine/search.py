@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from kernelopt.certificates.gap import relative_gap
@@ -14,7 +12,8 @@ from kernelopt.methods.engine.growth import Model, grow
 from kernelopt.methods.engine.master import minimum_on_ball
 from kernelopt.methods.engine.provider import Provider
 from kernelopt.methods.engine.restricted import RestrictedLoss, is_sparse
-from kernelopt.methods.engine.training import Samples, Trained, inverse_hessian
+from kernelopt.methods.engine.step import Step, free_samples, projected, weighted
+from kernelopt.methods.engine.training import Samples, inverse_hessian
 from kernelopt.methods.engine.weights import second_derivatives, way_back
 from kernelopt.methods.engine.working_set import first_points, next_points
 from kernelopt.methods.on_ball import warm_start
@@ -22,7 +21,6 @@ from kernelopt.numerics.norms import lp_length
 from kernelopt.structure.ball import BallProblem
 from kernelopt.validation import Array, Index
 
-INSIDE = 1e-9  # distance from its bounds, relative to their distance, at which an alpha is free
 FIRST_GAP, GAP_SHARE, LAST_SHARE = 2e-2, 0.02, 0.4  # gap on the working set: see `Search.target`
 TRAINING_SHARE = 0.3  # of the gap that is aimed at, for the training at fixed weights
 LOOSE_SHARE = 0.03  # of the best gap: training need not be more exact than this, but see `HALVED`
@@ -33,43 +31,11 @@ STEPS = 40  # Newton steps on one working set at most
 GROWN = 3000  # points from which the first working set grows before all points are checked
 
 
-@dataclass
-class Step:
-    """A trained machine with the forms of all kernels, on the working set.
-
-    Attributes
-    ----------
-    w : array of shape (m,)
-    trained : Trained
-    images : array of shape (m, k)
-        K_m alpha on the working set.
-    s : array of shape (m,)
-        alpha'K_m alpha.
-    slope : array of shape (m,)
-        The derivatives c - s / 2 of risk + c'w.
-    value, lower : float
-        Bounds of the minimum of risk + c'w, with the risk of the working set.
-    least : float
-        A lower bound of risk + c'w at the weights w.
-    """
-
-    w: Array
-    trained: Trained
-    images: Array
-    s: Array
-    slope: Array
-    value: float
-    lower: float
-    least: float
-
-    @property
-    def gap(self) -> float:
-        """The distance of the bounds, relative to the value."""
-        return (self.value - self.lower) / max(abs(self.value), abs(self.lower), np.finfo(float).tiny)
-
-
 class Search:
     """The state of the method: the weights w, alpha on all points, the working set and the gap aimed at.
+
+    The dual variables `alpha` have shape (r, n), one row for each risk. All risks have one working set, since
+    they have one kernel: its matrices there, and their combinations, are computed once.
 
     The next gap to aim at depends on `gap`, which is without the bound of the error of predictions.
     """
@@ -82,35 +48,36 @@ class Search:
         seed: int,
     ) -> None:
         self.read, self.provider, self.control = read, provider, control
-        self.loss, self.y, self.bias = read.loss, read.y, read.bias
-        self.curve: Curve = read.loss.curve(read.y)
-        self.sparse = is_sparse(read.loss, self.curve)
+        self.n, learners = read.n, read.learners
+        self.data = [Samples(each.loss, each.y, each.bias is not None) for each in learners]
+        self.curves: list[Curve] = [each.loss.curve(each.y) for each in learners]
+        self.sparse = all(map(is_sparse, [each.loss for each in learners], self.curves))
         self.w, alpha = warm_start(read, control)
-        initial = np.zeros(self.y.size) if alpha is None else alpha
-        self.alpha = self.loss.project(initial, self.y, self.bias)
+        initial = np.zeros((len(learners), self.n)) if alpha is None else np.atleast_2d(alpha)
+        self.alpha = projected(self.data, initial)
         self.solves = 0
         self._predicted = np.inf  # the best upper bound if predictions were exact
-        n, labels = self.y.size, self.y if read.loss.kind == "labels" else None
+        labels = [each.y for each in learners if each.loss.kind == "labels"]
         self.seed = seed
         if control.resumed:
             first, self.aim = control.resumed["points"].astype(np.intp), float(control.resumed["aim"])
         else:
-            first = first_points(n, labels, seed) if self.sparse else np.arange(n)
+            first = first_points(self.n, labels, seed) if self.sparse else np.arange(self.n)
             self.aim = np.inf
-        self.points: Index = np.union1d(first, np.flatnonzero(self.alpha))
+        self.points: Index = np.union1d(first, np.flatnonzero(self.alpha.any(axis=0)))
 
     def target(self, gap: float, before: float) -> float:
         """Return the gap to aim at on the working set, given the gap on all points and the last aim."""
         least = LAST_SHARE * self.control.tol
-        if self.points.size == self.y.size or before <= least:
+        if self.points.size == self.n or before <= least:
             return min(least, TIGHTER * before) if np.isfinite(before) else least
         return max(least, min(FIRST_GAP, GAP_SHARE * gap))
 
     def run(self) -> None:
         """Alternate between the working set and checks of all points, until the control says stop."""
         control = self.control
-        if self.sparse and GROWN <= self.y.size and not (control.resumed or self.alpha.any()):
-            self.points = grow(self.curve, self.points, self.seed, self._loose_model, self._predictions)
+        if self.sparse and GROWN <= self.n and not (control.resumed or self.alpha.any()):
+            self.points = grow(self.curves, self.points, self.seed, self._loose_model, self._predictions)
         self._activate(self.points)
         rounds = 0
         if not np.isfinite(self.aim):
@@ -125,7 +92,9 @@ class Search:
             if rounds >= STALLED_ROUNDS:
                 control.stopped = STALLED
                 return
-            points = next_points(self.curve, self._t, self.alpha, self.points) if self.sparse else self.points
+            points = (
+                next_points(self.curves, self._t, self.alpha, self.points) if self.sparse else self.points
+            )
             same = points.size == self.points.size
             self.aim = self.target(self.gap, self.aim if same else np.inf)
             self._activate(points)
@@ -143,37 +112,45 @@ class Search:
         """Solve the problem on a working set loosely, and return its model."""
         self._activate(points)
         step = self._solve(FIRST_GAP)
-        self.w, self.alpha = step.w, np.zeros(self.y.size)
-        self.alpha[points] = step.trained.alpha
-        self.intercept = step.trained.intercept
-        return Model(step.trained.alpha, step.trained.f + self.intercept)
+        self.w, self.alpha = step.w, np.zeros_like(self.alpha)
+        self.alpha[:, points] = step.alpha
+        self.intercepts = [each.intercept for each in step.trained]
+        return Model(step.alpha, step.t)
 
     def _predictions(self, points: Index) -> Array:
-        """Return the predictions of the last loose model."""
-        support = np.flatnonzero(self.alpha)
-        return self.provider.predict(self.w, support, self.alpha[support], points) + self.intercept
+        """Return the predictions of the last loose model, in a row for each risk."""
+        rows = []
+        for alpha, intercept in zip(self.alpha, self.intercepts, strict=True):
+            support = np.flatnonzero(alpha)
+            rows.append(self.provider.predict(self.w, support, alpha[support], points) + intercept)
+        return np.array(rows)
 
     def _activate(self, points: Index) -> None:
         """Let the working set be `points`, with the images of the present alpha."""
         self.provider.activate(points)
         self.points = points
-        everything = points.size == self.y.size and not self.sparse
-        loss = self.loss if everything else RestrictedLoss(self.curve, points)
-        self.samples = Samples(loss, self.y[points], self.bias)
-        support = np.flatnonzero(self.alpha)
-        self.a0 = self.alpha[points]
+        everything = points.size == self.n and not self.sparse
+        self.samples = [
+            Samples(each.loss if everything else RestrictedLoss(curve, points), each.y[points], each.bias)
+            for each, curve in zip(self.data, self.curves, strict=True)
+        ]
+        self.a0 = self.alpha[:, points]
+        self.images0 = np.array([self._images(alpha, points) for alpha in self.alpha])
+
+    def _images(self, alpha: Array, points: Index) -> Array:
+        """Return the images of one alpha on the working set."""
+        support = np.flatnonzero(alpha)
         if not support.size:
-            self.images0 = np.zeros((self.provider.m, points.size))
-        elif self.provider.refined:
-            self.images0 = self.provider.exact_images(support, self.alpha[support], points)
-        else:
-            self.images0 = self.provider.images(self.a0, np.arange(points.size))
+            return np.zeros((self.provider.m, points.size))
+        if self.provider.refined:
+            return self.provider.exact_images(support, alpha[support], points)
+        return self.provider.images(alpha[points], np.arange(points.size))
 
     def _solve(self, aim: float) -> Step:
         """Solve the problem on the working set to the gap `aim` by Newton steps; return the best step."""
         loose = LOOSE_SHARE
         best = step = self._step(self.w, self.a0, self.images0, max(TRAINING_SHARE * aim, loose))
-        if self.points.size == self.y.size and self.control.best is None:
+        if self.points.size == self.n and self.control.best is None:
             self._check(step)  # a point to return, where the call is ended during the next steps
         for _ in range(STEPS):
             if best.gap <= aim:
@@ -184,9 +161,9 @@ class Search:
             else:
                 w = self._next_weights(step)
             # Training is exact relative to the risk, and the gap is relative to risk + c'w.
-            scale = min(1.0, abs(best.value) / (abs(best.trained.value) or 1.0))
+            scale = min(1.0, abs(best.value) / (abs(best.risk) or 1.0))
             share = scale * max(TRAINING_SHARE * aim, loose * best.gap)
-            step = self._step(w, step.trained.alpha, step.images, share)
+            step = self._step(w, step.alpha, step.images, share)
             if step.gap > HALVED * best.gap:
                 loose *= TIGHTER
             if step.gap < best.gap or step.value < best.value:
@@ -194,34 +171,40 @@ class Search:
         return best
 
     def _step(self, w: Array, a: Array, images: Array, share: float) -> Step:
-        """Train at the weights w, starting at a with its images."""
-        provider = self.provider
+        """Train the machines at the weights w, starting at the rows of a with their images."""
+        provider, everything = self.provider, np.arange(self.points.size)
         self.block, self.block_unit = provider.combined(w), provider.unit(w)
-        trained = self.samples.train(self.block, self.block_unit, a, w @ images, share, self.control.check)
-        self.solves += 1
-        change = trained.alpha - self.a0
-        images = self.images0 + provider.images(change, np.arange(change.size))
-        trained = self.samples.machine(trained.alpha, w @ images)
-        s = np.maximum(images @ trained.alpha, 0.0)
-        bound = self.samples.loss.dual_value(trained.alpha, self.samples.y) - self.read.most(s)
-        c = self.read.linear
-        price = float(c @ w)
-        return Step(w, trained, images, s, c - s / 2, trained.value + price, bound, trained.lower + price)
+        trained, found, s = [], np.empty_like(images), np.empty(images.shape[:2])
+        for k, samples in enumerate(self.samples):
+            alpha = samples.train(
+                self.block, self.block_unit, a[k], w @ images[k], share, self.control.check
+            ).alpha
+            found[k] = self.images0[k] + provider.images(alpha - self.a0[k], everything)
+            trained.append(samples.machine(alpha, w @ found[k]))
+            s[k] = np.maximum(found[k] @ alpha, 0.0)
+        self.solves += len(trained)
+        read, shares = self.read, self.read.shares
+        pairs = zip(self.samples, trained, strict=True)
+        duals = [samples.loss.dual_value(machine.alpha, samples.y) for samples, machine in pairs]
+        risk, least = (weighted(shares, [getattr(t, of) for t in trained]) for of in ("value", "lower"))
+        c, bound = read.linear, weighted(shares, duals) - read.most(s)
+        price, slope = float(c @ w), c - read.total(s) / 2
+        return Step(w, trained, found, s, slope, risk, risk + price, bound, least + price)
 
     def _next_weights(self, step: Step) -> Array:
         """Return the weights after a Newton step, with the block of the last training."""
-        curve = self.samples.loss.curve(self.samples.y)
-        a, p = step.trained.alpha, self.read.p
+        p = self.read.p
         if np.isinf(p) and not self.read.priced:
             return self.read.start
-        width = np.where(np.isfinite(curve.upper - curve.lower), curve.upper - curve.lower, 1.0)
-        margin = INSIDE * width
-        free = np.flatnonzero(
-            (a > curve.lower + margin) & (a < curve.upper - margin) & ((curve.l1 == 0) | (a != 0))
-        )
-        t = step.trained.f + step.trained.intercept
-        diagonal = inverse_hessian(self.samples.loss, self.samples.y, t)[free]
-        H = second_derivatives(self.block, self.block_unit, free, step.images[:, free], diagonal, self.bias)
+        H = np.zeros((step.w.size, step.w.size))
+        for share, samples, machine, images in zip(
+            self.read.shares, self.samples, step.trained, step.images, strict=True
+        ):
+            free, t = free_samples(samples, machine.alpha), machine.f + machine.intercept
+            diagonal = inverse_hessian(samples.loss, samples.y, t)[free]
+            H += share * second_derivatives(
+                self.block, self.block_unit, free, images[:, free], diagonal, samples.bias
+            )
         if not H.any():
             return self.read.best_weights(step.w, step.s)  # alpha is locally constant: the risk is affine
         w = minimum_on_ball(step.slope, H, step.w, p)
@@ -232,30 +215,38 @@ class Search:
 
     def _check(self, step: Step) -> bool:
         """Bound the optimum at the weights and alpha of a step, on all points; return whether to stop."""
-        read, provider, n = self.read, self.provider, self.y.size
-        alpha = np.zeros(n)
+        read, provider, everything = self.read, self.provider, np.arange(self.n)
+        alpha = np.zeros_like(self.alpha)
         # Of all points, the projection would move each entry by a rounding error.
-        alpha[self.points] = self.samples.loss.project(step.trained.alpha, self.samples.y, self.bias)
-        support = np.flatnonzero(alpha)
-        c = alpha[support]
-        s = np.maximum(provider.exact_images(support, c, support) @ c, 0.0)
+        alpha[:, self.points] = projected(self.samples, step.alpha)
+        f, s = np.empty_like(alpha), np.empty_like(step.s)
+        supports = [np.flatnonzero(row) for row in alpha]
+        for k, support in enumerate(supports):  # of one alpha after the other, whose images are kept
+            c = alpha[k, support]
+            s[k] = np.maximum(provider.exact_images(support, c, support) @ c, 0.0)
+            f[k] = provider.predict(step.w, support, c, everything)
         lower = read.lower(alpha, s)
-        f = provider.predict(step.w, support, c, np.arange(n))
-        error = provider.prediction_error(step.w) * float(np.abs(c).sum())
+        error = provider.prediction_error(step.w) * np.abs(alpha).sum(axis=1)
         upper = read.upper(f, step.w, s, error)
         predicted = read.upper(f, step.w, s)
-        if error > 0 and not self._meets(lower, upper) and self._meets(lower, predicted):
-            f = provider.exact_predictions(step.w, support, c, np.arange(n))
+        if error.any() and not self._meets(lower, upper) and self._meets(lower, predicted):
+            for k, support in enumerate(supports):
+                f[k] = provider.exact_predictions(step.w, support, alpha[k, support], everything)
             upper = predicted = read.upper(f, step.w, s)
         self._predicted = min(predicted, self._predicted)
         self.w, self.alpha = step.w, alpha
-        self._t = f + (self.loss.intercept(f, self.y) if self.bias else 0.0)
+        self._t = np.array(
+            [
+                t + (each.loss.intercept(t, each.y) if each.bias else 0.0)
+                for each, t in zip(self.data, f, strict=True)
+            ]
+        )
         return self.control.report(
             lower,
             upper,
             point=read.reach * step.w,
             proof=alpha,
-            machines=[alpha],
+            machines=list(alpha),
             state=kept(w=step.w, alpha=alpha, points=self.points.astype(float), aim=np.array(self.aim)),
             provider=provider.name,
             passes=provider.passes,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from kernelopt.losses.curve import Curve
@@ -16,15 +18,15 @@ GROWTH, SMALLEST_GROWTH = 4, 200  # points added at once: this multiple of the w
 ADDED, DROPPED = 1e-4, 0.3
 
 
-def first_points(n: int, labels: Array | None, seed: int) -> Index:
-    """Return a random working set of n / 12 points, with points of each label."""
+def first_points(n: int, labels: Sequence[Array], seed: int) -> Index:
+    """Return a random working set of n / 12 points, with points of each label of every risk."""
     size = max(FEWEST, n // FIRST_SHARE)
     if size >= EVERYTHING * n:
         return np.arange(n)
     order = np.random.default_rng(seed).permutation(n)
     chosen = [order[:size]]
-    if labels is not None:
-        chosen += [order[labels[order] == label][:SMALLEST_CLASS] for label in np.unique(labels)]
+    for each in labels:
+        chosen += [order[each[order] == label][:SMALLEST_CLASS] for label in np.unique(each)]
     return np.unique(np.concatenate(chosen))
 
 
@@ -38,17 +40,28 @@ def excess(curve: Curve, t: Array) -> Array:
     return np.maximum(up, down)
 
 
-def next_points(curve: Curve, t: Array, alpha: Array, points: Index) -> Index:
+def largest_excess(curves: Sequence[Curve], t: Array) -> Array:
+    """Return the largest excess of each point over the risks, in units of the mean distance from the targets.
+
+    `t` has the predictions of each risk in a row.
+    """
+    sizes = [float(np.mean(np.abs(curve.linear - row))) or 1.0 for curve, row in zip(curves, t, strict=True)]
+    each = zip(curves, t, sizes, strict=True)
+    return np.asarray(np.max([excess(curve, row) / size for curve, row, size in each], axis=0))
+
+
+def next_points(curves: Sequence[Curve], t: Array, alpha: Array, points: Index) -> Index:
     """Return the working set after a check of all predictions t: the points that remain come first.
 
-    Points whose alpha is zero and that are clearly inside the interval are dropped. The points outside it are
-    added, those farthest outside first.
+    Points whose alpha is zero and that are clearly inside the interval are dropped, if that is so for every
+    risk. The points outside it are added, those farthest outside first. `t` and `alpha` have one row for each
+    risk.
     """
-    n = t.size
-    outside, size = excess(curve, t), float(np.mean(np.abs(curve.linear - t))) or 1.0
-    kept = points[(alpha[points] != 0) | (outside[points] > -DROPPED * size)]
+    n = t.shape[1]
+    outside = largest_excess(curves, t)
+    kept = points[(alpha[:, points] != 0).any(axis=0) | (outside[points] > -DROPPED)]
     others = np.setdiff1d(np.arange(n), points)
-    violating = others[outside[others] > ADDED * size]
+    violating = others[outside[others] > ADDED]
     most = max(GROWTH * points.size, SMALLEST_GROWTH)
     if violating.size > most:
         violating = violating[np.argsort(-outside[violating], kind="stable")[:most]]

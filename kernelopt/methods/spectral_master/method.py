@@ -27,11 +27,12 @@ from kernelopt.methods.method import Cost, Method, Outcome
 from kernelopt.methods.results import closed_certificate
 from kernelopt.methods.spectral_master.machines import Machines, Trained
 from kernelopt.methods.spectral_master.master import Master
-from kernelopt.structure.ball import OneRisk, kernels_by_variable, one_risk
+from kernelopt.structure.ball import kernels_by_variable
 from kernelopt.structure.combined.cone import CombinedCone, read_combined_cone
 from kernelopt.structure.combined.coordinates import Coordinates, read_coordinates
 from kernelopt.structure.evaluation import Evaluator
 from kernelopt.structure.structure import Structure
+from kernelopt.structure.weighted_risks import OneRisk, one_risk
 from kernelopt.validation import Array, whole
 
 FIRST_VECTORS = 2  # random vectors for each weight, of which the first space is made

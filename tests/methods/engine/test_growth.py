@@ -13,14 +13,14 @@ def test_every_point_is_met_once_and_violators_and_support_remain():
 
     def solve(points):
         sizes.append(points.size)
-        return Model(np.where(margins[points] > 2.5, 0.1 * y[points], 0.0), (y * margins)[points])
+        return Model(np.where(margins[points] > 2.5, 0.1 * y[points], 0.0)[None], (y * margins)[None, points])
 
     def predict(points):
         met.append(points)
-        return (y * margins)[points]
+        return (y * margins)[None, points]
 
     first = np.sort(rng.permutation(n)[:20])
-    points = grow(ko.hinge().curve(y), first, 0, solve, predict)
+    points = grow([ko.hinge().curve(y)], first, 0, solve, predict)
     assert np.array_equal(np.sort(np.concatenate([first, *met])), np.arange(n))
     assert [part.size for part in met] == [20, 40, 80, 40] and sizes[0] == 20
     # The model of the test calls a point with margin above 2.5 a support vector, wherever it has met it.

@@ -8,7 +8,7 @@ from sklearn.metrics import euclidean_distances
 
 import kernelopt as ko
 from formulations import lp_norm
-from kernelopt.methods.engine import method
+from kernelopt.methods.engine import method, search
 from kernelopt.methods.engine.precomputed import Precomputed
 from kernelopt.methods.selection import applicable
 from kernelopt.structure.structure import Structure
@@ -177,6 +177,61 @@ def test_prices_of_the_weights(p):
     # Without a machine the hinge is 1 at each of the points, and these prices exceed what a kernel can gain.
     dear = priced(lp_norm.primal(Ks, y, p=p, loss=ko.hinge(1.0)), np.full(6, 1e3))
     assert ko.solve(dear, "newton").value == pytest.approx(2 * min((y > 0).sum(), (y < 0).sum()), rel=1e-4)
+
+
+def classes_of(Ks, digits, p, losses, factors=None, prices=0.0):
+    """Return the problem of one machine for each class against the rest, with common weights."""
+    theta = cp.Variable(len(Ks), nonneg=True, name="theta")
+    K = ko.combine(theta, ko.Grams.from_array(Ks))
+    risks = [
+        ko.risk(K, np.where(digits == k, 1.0, -1.0), loss)
+        for k, loss in zip(np.unique(digits), losses, strict=True)
+    ]
+    total = sum(c * each for c, each in zip(factors or np.ones(len(risks)), risks, strict=True))
+    return cp.Problem(cp.Minimize(total + np.broadcast_to(prices, len(Ks)) @ theta), ko.lp_ball(theta, p))
+
+
+@every("p", [1, 4 / 3, 2, 4, np.inf])
+def test_several_risks_with_common_weights(p):
+    """Three classes, one of them of two points: one loss and prices, and three losses with factors."""
+    rng = np.random.default_rng(12)
+    Ks, _ = stack(rng, 15)
+    digits = np.r_[2, 2, 0, 1, rng.integers(0, 2, 11)]
+    mixed = ko.hinge(1.0), ko.logistic(1.0), ko.squared(1.0)
+    for problem in (
+        classes_of(Ks, digits, p, 3 * [ko.hinge(1.0)], prices=0.1 * rng.standard_normal(6)),
+        classes_of(Ks, digits, p, mixed, factors=[0.5, 3.0, 1e-2]),
+    ):
+        found, exact = (ko.solve(problem, method, tol=1e-6) for method in ("newton", "exact"))
+        assert found.status == exact.status == "optimal"
+        slack = 1e-9 * abs(exact.upper)
+        assert found.lower <= exact.upper + slack and exact.lower <= found.upper + slack
+    if 1 < p < np.inf:  # without prices the weights are unique, also where a kernel occurs twice
+        assert np.abs(found.weights - exact.weights).max() < 2e-2
+
+
+def test_several_risks_on_a_working_set_against_cutting_planes(monkeypatch):
+    X, y = load_digits(n_class=4, return_X_y=True)
+    X, y = X[:450] / 16, y[:450]
+    D = euclidean_distances(X, squared=True)
+    Ks = np.array([np.exp(-g * D) for g in (0.01, 0.05, 0.2)])
+    problem = classes_of(Ks, y, 4 / 3, 4 * [ko.hinge(1.0)])
+    assert applicable(Structure(problem))[0].method.name == "newton"
+    found, cuts = ko.solve(problem), ko.solve(problem, "cutting-plane")
+    assert found.method == "newton" and found.details["solves"] <= 40
+    assert found.lower <= cuts.upper and cuts.lower <= found.upper
+    again = ko.solve(problem, "newton", start=found)
+    assert again.details["solves"] <= 16 and again.lower <= found.upper and found.lower <= again.upper
+    monkeypatch.setattr(search, "GROWN", 100)  # the working set grows before all points are checked
+    grown = ko.solve(problem, "newton", tol=1e-5)
+    assert grown.status == "optimal" and grown.lower <= found.upper and found.lower <= grown.upper
+    theta = problem.constraints[0].variables()[0]
+    one, two = (ko.combine(theta, ko.Grams.from_array(K)) for K in (Ks, 2 * Ks))
+    other = cp.Minimize(
+        ko.risk(one, np.sign(y - 1.5), ko.hinge()) + ko.risk(two, np.sign(y - 0.5), ko.hinge())
+    )
+    with pytest.raises(ko.MethodError, match="its risks must have one kernel"):
+        ko.solve(cp.Problem(other, problem.constraints), "newton")
 
 
 def test_other_methods_of_the_ball_refuse_prices_in_words():

@@ -1,0 +1,80 @@
+"""`Step`: the trained machines at one weight vector of the search; sums and projections over risks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from kernelopt.methods.engine.training import Samples, Trained
+from kernelopt.validation import Array, Index
+
+INSIDE = 1e-9  # distance from its bounds, relative to their distance, at which an alpha is free
+
+
+@dataclass
+class Step:
+    """The trained machines of the r risks with the forms of all kernels, on the working set of k points.
+
+    Attributes
+    ----------
+    w : array of shape (m,)
+    trained : list of r Trained
+    images : array of shape (r, m, k)
+        K_m alpha on the working set.
+    s : array of shape (r, m)
+        alpha'K_m alpha.
+    slope : array of shape (m,)
+        The derivatives c - s / 2 of risk + c'w, with the sum of the risks times their shares.
+    risk : float
+        The risk on the working set.
+    value, lower : float
+        Bounds of the minimum of risk + c'w, with the risk of the working set.
+    least : float
+        A lower bound of risk + c'w at the weights w.
+    """
+
+    w: Array
+    trained: list[Trained]
+    images: Array
+    s: Array
+    slope: Array
+    risk: float
+    value: float
+    lower: float
+    least: float
+
+    @property
+    def alpha(self) -> Array:
+        """The dual variables of the machines, shape (r, k)."""
+        return np.array([each.alpha for each in self.trained])
+
+    @property
+    def t(self) -> Array:
+        """The predictions on the working set, with the intercepts, shape (r, k)."""
+        return np.array([each.f + each.intercept for each in self.trained])
+
+    @property
+    def gap(self) -> float:
+        """The distance of the bounds, relative to the value."""
+        return (self.value - self.lower) / max(abs(self.value), abs(self.lower), np.finfo(float).tiny)
+
+
+def projected(data: list[Samples], alpha: Array) -> Array:
+    """Return the projection of each row of alpha on the domain of the dual of its risk."""
+    pairs = zip(data, alpha, strict=True)
+    return np.array([each.loss.project(row, each.y, each.bias) for each, row in pairs])
+
+
+def weighted(shares: tuple[float, ...], values: list[float]) -> float:
+    """Return the sum of the values times their shares."""
+    return sum(share * value for share, value in zip(shares, values, strict=True))
+
+
+def free_samples(samples: Samples, a: Array) -> Index:
+    """Return the samples whose alpha is inside its bounds, where the dual is smooth."""
+    curve = samples.loss.curve(samples.y)
+    width = np.where(np.isfinite(curve.upper - curve.lower), curve.upper - curve.lower, 1.0)
+    margin = INSIDE * width
+    inside = (a > curve.lower + margin) & (a < curve.upper - margin)
+    return np.flatnonzero(inside & ((curve.l1 == 0) | (a != 0)))
