@@ -40,7 +40,7 @@ def length_of_positive(v: Array, p: float) -> float:
     scaled = v / largest
     if p == 1:
         return largest * float(scaled.sum())
-    return largest * float((scaled**p).sum()) ** (1 / p)
+    return float(largest * (scaled**p).sum() ** (1 / p))
 
 
 def conjugate_exponent(p: float) -> float:
