@@ -75,7 +75,7 @@ def as_stack(grams: Any, what: str = "grams") -> GivenStack:
     for i, K in enumerate(stack):
         if stack is not array:
             K[...] = array[i]  # the copy of one matrix is still in the cache when it is inspected
-        found = inspected(K, compile_it=lent or array.size >= COMPILED_ENTRIES)
+        found = inspected(K, compile_it=lent or array.size >= COMPILED_ENTRIES, summed=lent)
         largest[i], sums[i] = found.largest, found.checksum
         if not found.symmetric:
             skewed.append(i)
@@ -168,10 +168,11 @@ def is_immutable(array: Floats) -> bool:
         return False
 
 
-def inspected(K: Floats, compile_it: bool) -> Inspection:
-    """Return the row maxima, the symmetry and, from compiled code, the checksum of K in one pass.
+def inspected(K: Floats, compile_it: bool, summed: bool) -> Inspection:
+    """Return the row maxima and the symmetry of K, and with `summed` its checksum, in one pass.
 
-    A row with NaN or infinity has such a maximum. The checksum is that of a symmetric K.
+    A row with NaN or infinity has such a maximum. The checksum is that of a symmetric K. It needs compiled
+    code, and is zero without `summed`.
     """
     if not compile_it:
         return Inspection(row_maxima(K), np.array_equal(K, K.T), np.uint64(0))
@@ -179,7 +180,8 @@ def inspected(K: Floats, compile_it: bool) -> Inspection:
     integer = words.dtype.type
     largest = np.zeros(len(K), integer)
     magnitude = integer(np.iinfo(integer).max >> 1)
-    differing, checksum = compiled(inspect_words)(words, magnitude, keys(len(K)), largest)
+    key = keys(len(K) if summed else 0)
+    differing, checksum = compiled(inspect_words)(words, magnitude, key, largest)
     if differing:
         return Inspection(row_maxima(K), False, np.uint64(0))
     return Inspection(largest.view(K.dtype), True, np.uint64(checksum))
@@ -196,8 +198,8 @@ def inspect_words(K: Words, magnitude: Any, key: Sums, largest: Words) -> tuple[
     Returns
     -------
     differing, checksum : int
-        The bits in which K and K' differ anywhere, and the checksum of `add_checksums`. Where K is not
-        symmetric, `largest` and the checksum are those of the upper tiles.
+        The bits in which K and K' differ anywhere, and the checksum of `add_checksums`, zero where `key` is
+        empty. Where K is not symmetric, `largest` and the checksum are those of the upper tiles.
     """
     n = K.shape[0]
     d0 = d1 = d2 = d3 = magnitude ^ magnitude
@@ -206,20 +208,24 @@ def inspect_words(K: Words, magnitude: Any, key: Sums, largest: Words) -> tuple[
         last = min(first + TILE, n)
         for left in range(first, n, TILE):
             right = min(left + TILE, n)
-            below, key_of_column = largest[left:right], key[left:right]
-            total = np.uint64(0)
+            below = largest[left:right]
             for i in range(first, last):
-                row, key_of_row, top = K[i, left:right], key[i], largest[i]
+                row, top = K[i, left:right], largest[i]
                 for j in range(row.size):
                     size = row[j] & magnitude
                     top = max(top, size)
                     below[j] = max(below[j], size)  # row j of the mirror image has this entry
-                    word = np.uint64(row[j]) ^ (key_of_row + key_of_column[j])
-                    total += (word & LOW_HALF) * (word >> HALF)
                 largest[i] = max(top, largest[i])
-            checksum += total
-            if left > first:
+            if key.size:
+                total, key_of_column = np.uint64(0), key[left:right]
+                for i in range(first, last):
+                    row, key_of_row = K[i, left:right], key[i]
+                    for j in range(row.size):
+                        word = np.uint64(row[j]) ^ (key_of_row + key_of_column[j])
+                        total += (word & LOW_HALF) * (word >> HALF)
                 checksum += total
+                if left > first:
+                    checksum += total
             paired = right - (right - left) % 4
             for j in range(left, paired, 4):  # four rows at a time, since one column reads a whole cache line
                 a, b, c, d = (

@@ -60,7 +60,7 @@ CASES = {
     "block-descent": lambda: lp_norm.primal(*data(), p=1.3).problem,
     "interleaved": lambda: lp_norm.primal(*data(120), p=1.1, loss=ko.hinge(C=10.0)).problem,
     "smooth-dual": lambda: lp_norm.primal(*data(), p=1.3, loss=ko.logistic()).problem,
-    "newton": lambda: lp_norm.primal(*data(420), p=1.3).problem,
+    "newton": lambda: lp_norm.primal(*data(520), p=1.3).problem,
     "cutting-plane": lambda: lanckriet.soft_margin(*data(), C=1.0).problem,
     "cutting-plane relaxed": free_sign,
     "mirror-descent": lambda: lp_norm.primal(*data(), p=1).problem,

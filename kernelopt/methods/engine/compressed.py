@@ -6,7 +6,13 @@ import numpy as np
 
 from kernelopt.grams import Grams
 from kernelopt.methods.engine.evaluating import kept_positions
-from kernelopt.methods.engine.panels import combine_panels, keep_panels, panel_images
+from kernelopt.methods.engine.panels import (
+    combine_panels,
+    gather_rows,
+    keep_panels,
+    panel_images,
+    put_panels,
+)
 from kernelopt.methods.engine.precomputed import Precomputed
 from kernelopt.methods.engine.provider import Single
 from kernelopt.numerics.compiling import compiled
@@ -14,7 +20,7 @@ from kernelopt.validation import Array, Index
 
 SAMPLE = 3000  # entries from which the rank is found
 ACCURACY = 1e-7  # singular values below this share of the largest are zero: the accuracy of float32
-BLOCK_ENTRIES = 1 << 20  # of all matrices that are combined at a time: 8 MB
+BLOCK_ENTRIES = 1 << 17  # of all matrices that are combined at a time: 1 MB, for a fast cache
 
 
 def numerical_basis(grams: Grams, n: int, seed: int = 0) -> Array:
@@ -34,9 +40,8 @@ def numerical_basis(grams: Grams, n: int, seed: int = 0) -> Array:
 class Compressed(Precomputed):
     """Stored kernels whose combinations on the working set are made of fewer matrices B_r = sum_m U_mr K_m.
 
-    The panels hold the B_r in place of the kernels. Only entries of the working set are ever combined, and
-    every entry is compared with the kernel it stands for: `combined_error` is the largest difference of all.
-    Predictions and exact images come from the stored kernels.
+    The panels hold the B_r in place of the kernels. Only entries of the working set are ever combined. The
+    search alone uses them. Predictions and exact images, and so all bounds, come from the stored kernels.
 
     Parameters
     ----------
@@ -52,34 +57,25 @@ class Compressed(Precomputed):
         self.U = U
         self._members: Index = np.empty(0, dtype=np.intp)
         self._combinations, self._matrix = (np.empty(0, dtype=np.float32) for _ in range(2))
-        self._rounding = self.combined_error * float(np.abs(U).sum(axis=1).max(initial=0.0))
-        self._largest_difference = 0.0
 
     def activate(self, points: Index) -> None:
         kept, size, r = kept_positions(self._members, points), points.size, self.U.shape[1]
         compiled(keep_panels)(r, kept, self._combinations)
-        held, entries = r * kept.size * (kept.size + 1) // 2, r * size * (size + 1) // 2
-        if entries > self._combinations.size:
-            larger = np.empty(entries, np.float32)
+        held, needed = r * kept.size * (kept.size + 1) // 2, r * size * (size + 1) // 2
+        if needed > self._combinations.size:
+            larger = np.empty(needed, np.float32)
             larger[:held] = self._combinations[:held]
             self._combinations = larger
         scales = np.divide(self.reach, self.sizes, out=np.zeros(self.m), where=self.sizes > 0)
         step = max(1, BLOCK_ENTRIES // (self.m * size))
+        entries = np.empty(self.m * step * size)
         for start in range(kept.size, size, step):
             rows = points[start : start + step]
             width = start + rows.size
-            K = self.stack[:, rows[:, None], points[:width]].astype(float).reshape(self.m, -1)
-            K *= scales[:, None]
-            B = self.U.T @ K
-            difference = float(np.abs(K - self.U @ B).max())
-            self._largest_difference = max(self._largest_difference, difference)
-            B = B.reshape(r, rows.size, width)
-            for i in range(start, width):
-                at = r * (i * (i + 1) // 2)
-                row = B[:, i - start, : i + 1]
-                self._combinations[at : at + row.size] = row.ravel()
-        # The entries of the B_r are at most sqrt(m), and rounded as those of kernels.
-        self.combined_error = self._largest_difference + np.sqrt(self.m) * self._rounding
+            K = entries[: self.m * rows.size * width].reshape(self.m, rows.size, width)
+            compiled(gather_rows)(self.stack, rows, points[:width], scales, K)
+            B = self.U.T @ K.reshape(self.m, -1)
+            compiled(put_panels)(B.reshape(r, rows.size, width), start, self._combinations)
         self.passes += (size - kept.size) / self.n
         self._members = points
         if self._matrix.size < size * size:

@@ -11,7 +11,6 @@ from kernelopt.grams import Grams
 from kernelopt.grams.storage import Storage
 from kernelopt.methods.engine.evaluating import Evaluating, kept_positions, mirror
 from kernelopt.methods.engine.panels import combine_panels, keep_panels, panel_images
-from kernelopt.methods.engine.precomputed import SINGLE
 from kernelopt.methods.engine.provider import Single
 from kernelopt.numerics.compiling import compiled
 from kernelopt.validation import Array, Index
@@ -42,8 +41,6 @@ class OnTheFly(Evaluating):
         super().__init__(grams, reach, n)
         self.memory = memory
         self.diagonals = reach[:, None] * grams.diagonals[:, :n]
-        # An entry is rounded to float32, and so is the sum; 2^-26 covers the float64 operations.
-        self.combined_error = 2 * SINGLE + SINGLE / 4
         self._scales = np.divide(reach, self.sizes, out=np.zeros(self.m), where=self.sizes > 0)
         self._points: Index = np.empty(0, dtype=np.intp)
         self._panels, self._block = (np.empty(0, dtype=np.float32) for _ in range(2))

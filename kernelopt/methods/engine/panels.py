@@ -25,6 +25,27 @@ def fill_panels(K: Array, points: Index, first: int, scales: Array, panels: Arra
                 panels[at + j] = scale * row[points[j]]
 
 
+def gather_rows(K: Array, rows: Index, columns: Index, scales: Array, found: Array) -> None:
+    """Write the entries scales_m K_m[rows_i, columns_j] to `found`, shape (m, rows, columns)."""
+    for k in range(K.shape[0]):
+        scale = scales[k]
+        for i in range(rows.size):
+            row, to = K[k, rows[i]], found[k, i]
+            for j in range(columns.size):
+                to[j] = scale * row[columns[j]]
+
+
+def put_panels(B: Array, first: int, panels: Array) -> None:
+    """Write the panels of B, shape (r, rows, columns): row i is that of the position first + i."""
+    r = B.shape[0]
+    for i in range(B.shape[1]):
+        width = first + i + 1
+        for k in range(r):
+            row, at = B[k, i], r * (width * (width - 1) // 2) + k * width
+            for j in range(width):
+                panels[at + j] = row[j]
+
+
 def keep_panels(m: int, kept: Index, panels: Array) -> None:
     """Move the entries of the positions `kept`, in increasing order, to the first panels."""
     for i in range(kept.size):

@@ -18,7 +18,6 @@ from kernelopt.methods.engine.provider import Provider, Single
 from kernelopt.numerics.compiling import compiled
 from kernelopt.validation import Array, Index
 
-SINGLE = 2.0**-24  # the unit roundoff of float32
 ALL_KERNELS = 0.5  # share of kernels with a weight from which a prediction reads all, for the exact images
 
 
@@ -47,8 +46,6 @@ class Precomputed(Provider):
         for i, K in enumerate([] if stored else grams):
             self.stack[i] = K
         self.diagonals = reach[:, None] * grams.diagonals[:, :n]
-        # An entry of a panel is rounded to float32, and so is the sum; 2^-26 covers the float64 operations.
-        self.combined_error = 2 * SINGLE + SINGLE / 4
         self.passes = 0.0
         self._points: Index = np.empty(0, dtype=np.intp)
         # Address space for all points, a quarter of that of the stack: memory is taken as panels are written.

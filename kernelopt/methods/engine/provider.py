@@ -29,8 +29,6 @@ class Provider(ABC):
     m, n : int
     diagonals : array of shape (m, n)
         The diagonals of the K_m.
-    combined_error : float
-        A proved bound of the error of an entry of `combined`.
     refined : bool
         Whether changes of alpha are added to exact images. Otherwise `images` are exact enough for the gap.
     passes : float
@@ -42,7 +40,6 @@ class Provider(ABC):
     m: int
     n: int
     diagonals: Array
-    combined_error: float
     refined: bool = True
     passes: float = 0.0
 

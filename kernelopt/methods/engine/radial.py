@@ -10,7 +10,6 @@ from kernelopt.grams import Grams
 from kernelopt.grams.distances import distances
 from kernelopt.methods.engine.evaluating import Evaluating, kept_positions, mirror
 from kernelopt.methods.engine.family import Family
-from kernelopt.methods.engine.precomputed import SINGLE
 from kernelopt.methods.engine.provider import Single
 from kernelopt.methods.engine.tables import (
     Tables,
@@ -22,6 +21,7 @@ from kernelopt.methods.engine.tables import (
 from kernelopt.numerics.compiling import compiled
 from kernelopt.validation import Array, Index
 
+SINGLE = 2.0**-24  # the unit roundoff of float32
 GROWTH = 1.2  # the buffers are allocated for this multiple of their entries
 COLUMNS = 4096  # of the distances that are computed at a time
 FEATURES = 64  # of the inner products that are summed at a time: the error of a sum grows with its length
@@ -70,7 +70,6 @@ class Radial(Evaluating):
             delta = 4.1 * u * self._radius
         # The value, the difference, their product and the sum are rounded.
         self._errors = self.tables.errors + self.tables.moduli(delta) + 4 * u
-        self.combined_error = float(self._errors.max(initial=0.0))
         self.basis = self.tables.basis(self._sample())
         self._knots = np.ascontiguousarray(self.tables.values.T)
         self._points: Index = np.empty(0, dtype=np.intp)

@@ -10,6 +10,7 @@ from kernelopt.losses.curve import Curve
 from kernelopt.validation import Array, Index
 
 FIRST_SHARE, FEWEST = 12, 300  # the first working set has n / 12 points, and at least 300
+SMALL = 500  # so many points are one working set: measured, it takes fewer steps than one that grows
 EVERYTHING = 0.85  # share of the points from which the working set is all of them
 SMALLEST_CLASS = 20  # points of each label at least, if there are as many
 GROWTH, SMALLEST_GROWTH = 4, 200  # points added at once: this multiple of the working set, at least as many
@@ -19,9 +20,9 @@ ADDED, DROPPED = 1e-4, 0.3
 
 
 def first_points(n: int, labels: Sequence[Array], seed: int) -> Index:
-    """Return a random working set of n / 12 points, with points of each label of every risk."""
+    """Return n / 12 random points, with points of each label of every risk; all points if they are few."""
     size = max(FEWEST, n // FIRST_SHARE)
-    if size >= EVERYTHING * n:
+    if n <= SMALL or size >= EVERYTHING * n:
         return np.arange(n)
     order = np.random.default_rng(seed).permutation(n)
     chosen = [order[:size]]

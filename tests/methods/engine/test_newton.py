@@ -56,7 +56,7 @@ def test_the_hinge_on_degenerate_kernels_and_points(p):
 
 def test_the_same_random_state_gives_the_same_solution():
     rng = np.random.default_rng(1)
-    Ks, X = stack(rng, 420)
+    Ks, X = stack(rng, 520)
     y = labels(rng, X)
     built = lp_norm.primal(Ks, y, p=4 / 3)
     one, two = (built.solve("newton", tol=1e-4) for _ in range(2))
@@ -126,7 +126,7 @@ def test_few_trainings_and_few_passes():
 
 
 def test_bounds_at_every_report_enclose_the_optimum():
-    Ks, y = family(420, 6)
+    Ks, y = family(520, 6)
     for p in PS:
         seen = []
         built = lp_norm.primal(Ks, y, p=p)
@@ -138,7 +138,7 @@ def test_bounds_at_every_report_enclose_the_optimum():
 
 
 def test_a_callback_ends_it_with_a_certified_point():
-    Ks, y = family(420, 6)
+    Ks, y = family(520, 6)
 
     def stop(report):
         raise StopIteration

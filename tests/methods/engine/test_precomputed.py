@@ -22,7 +22,7 @@ def provided(scales=(1.0,) * M, seed=0):
 
 
 @every("scales", [np.ones(M), np.full(M, 1e60), np.full(M, 1e-60), np.geomspace(1e-30, 1e30, M), np.zeros(M)])
-def test_a_provider_is_as_exact_as_it_says_and_keeps_the_points_that_remain(scales):
+def test_a_provider_is_as_exact_as_float32_and_keeps_the_points_that_remain(scales):
     provider, Ks = provided(scales)
     rng = np.random.default_rng(1)
     A = rng.permutation(LABELLED)[:12]
@@ -33,7 +33,8 @@ def test_a_provider_is_as_exact_as_it_says_and_keeps_the_points_that_remain(scal
             expected = np.tensordot(w, Ks[:, A][:, :, A], 1)
             block = provider.combined(w)
             assert block.dtype == np.float32 and (block == block.T).all()
-            assert np.abs(unit * block.astype(float) - expected).max() <= provider.combined_error * unit
+            # An entry is rounded to float32, and so is the sum; 2^-26 covers the float64 operations.
+            assert np.abs(unit * block.astype(float) - expected).max() <= (2**-23 + 2**-26) * unit
         c = rng.standard_normal(A.size) * (rng.uniform(size=A.size) < 0.6)
         chosen = np.flatnonzero(c)
         sizes = np.abs(c).sum() * Ks.diagonal(axis1=1, axis2=2).max(axis=1)

@@ -24,6 +24,7 @@ LIMITED = [m for m in ITERATIVE if any(name.startswith("max_") for name in METHO
 @pytest.fixture(autouse=True)
 def small_working_sets(monkeypatch):
     """Let "newton" begin with some of the few points, so that it reports several times."""
+    monkeypatch.setattr(working_set, "SMALL", 4)
     monkeypatch.setattr(working_set, "FEWEST", 4)
     monkeypatch.setattr(working_set, "SMALLEST_CLASS", 2)
 
