@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 from sklearn.datasets import load_iris
+from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.pipeline import make_pipeline
@@ -204,7 +205,6 @@ def fitted():
     species, two, halves = (X, SPECIES), (FLOWERS, NAMES), (FLOWERS[::2], NAMES[::2], FLOWERS[1::2])
     both = np.r_[FLOWERS[::2], FLOWERS[1::2]], NAMES[::2]
     yield KernelAlignment(KERNELS).fit(*species), X, species
-    yield TripletKernel(KERNELS, n_triplets=30).fit(*species), X, species
     yield TripletKernel(KERNELS, n_triplets=30, cone="dominant").fit(*species), X, species
     yield TransductiveKernelClassifier(KERNELS).fit(*halves), FLOWERS, both
     yield TransductiveKernelClassifier(KERNELS, weights="free").fit(*halves), None, both
@@ -276,5 +276,8 @@ def test_what_is_no_classifier_is_refused():
     for page in ("README.md", "CONTRIBUTING.md", "docs/estimators.md"):  # one minimal form in all places
         form = WRAPPED.partition('"mine"')[2].partition('"reference"')[0]
         assert form in (ROOT / page).read_text(encoding="utf-8"), page
+    for unfitted in (FormulationClassifier(), SimilarityClassifier(), LinearFunctionalMKLClassifier()):
+        with pytest.raises(NotFittedError):
+            unfitted.predict(X)
     with pytest.raises(ko.LabelError, match="Only binary classification is supported"):
         FormulationClassifier(kernels=KERNELS).fit(X, SPECIES)
