@@ -167,7 +167,7 @@ OWN = {
 
 
 @every("own", OWN.values(), ids=OWN)
-def test_any_formulation_is_a_classifier(own):
+def test_any_formulation_is_a_classifier(own, tmp_path):
     formulation, options = own
     model = FormulationClassifier(formulation, KERNELS, options=options).fit(FLOWERS, NAMES)
     assert model.score(FLOWERS, NAMES) > 0.85
@@ -175,6 +175,16 @@ def test_any_formulation_is_a_classifier(own):
     values = model.decision_function(FLOWERS)
     if model.solution_.alpha.size:
         np.testing.assert_allclose(values, model.solution_.decision_function(), atol=1e-6)
+    if callable(formulation):  # it is proved in memory, and no file holds it
+        for again in (
+            model.certify(FLOWERS, NAMES),
+            ko.certify(model.formulation_.problem, model.solution_),
+        ):
+            assert again.upper == pytest.approx(model.certificate_.upper, rel=1e-6)
+            assert again.lower == pytest.approx(model.certificate_.lower, rel=1e-6)
+        said = r"formulation of .*package.*model\.formulation_\.problem"
+        with pytest.raises(ko.ParameterError, match=said):
+            model.save(tmp_path / "model.npz")
 
 
 def test_C_is_that_of_the_formulation():
@@ -240,18 +250,6 @@ def test_a_loaded_estimator_is_the_saved_one(tmp_path):
         if not isinstance(model, TripletKernel):  # its data are comparisons, which it has itself
             with pytest.raises(ko.InputError, match="y must be the data that"):
                 loaded.certify(X_given, y_given[::-1])
-
-
-def test_a_formulation_of_one_s_own_is_proved_and_is_not_saved(tmp_path):
-    model = FormulationClassifier(OWN["a function"][0], KERNELS, options={"C": 2.0}).fit(FLOWERS, NAMES)
-    for again in (
-        model.certify(FLOWERS, NAMES),
-        ko.certify(model.formulation_.problem, model.solution_),
-    ):
-        assert again.upper == pytest.approx(model.certificate_.upper, rel=1e-6)
-        assert again.lower == pytest.approx(model.certificate_.lower, rel=1e-6)
-    with pytest.raises(ko.ParameterError, match=r"formulation of .*package.*model\.formulation_\.problem"):
-        model.save(tmp_path / "model.npz")
 
 
 def test_what_is_no_classifier_is_refused():
