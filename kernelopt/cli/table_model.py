@@ -67,7 +67,7 @@ class TableModel:
         write_file(path, TABLE_MODEL, header, arrays)
 
     def proved_again(self, table: DataTable) -> dict[str | None, Certificate]:
-        """Return the certificates that the training table gives at the learned point, without a solver.
+        """Return the certificates that the training table gives at the learned point.
 
         Raises
         ------

@@ -41,6 +41,16 @@ def built(name: str, *data: Any, **options: Any) -> Formulation:
     return entry_named(name).build(*data, **options)
 
 
+def as_options(given: Any) -> dict[str, Any]:
+    """Return a copy of a dict of options, None as an empty one."""
+    if given is not None and not isinstance(given, Mapping):
+        raise ParameterError(
+            f"options must be a dict from name to value, got {shown(given)} ({type(given).__name__}). Pass "
+            'options={"p": 2.0}, say.'
+        )
+    return dict(given or {})
+
+
 def checked_options(
     given: Any, build: Callable[..., Any], name: str, defaults: Mapping[str, Any]
 ) -> dict[str, Any]:
@@ -60,11 +70,7 @@ def checked_options(
     ParameterError
         If an option is unknown, or one without a default is missing.
     """
-    if given is not None and not isinstance(given, Mapping):
-        raise ParameterError(
-            f"options must be a dict from name to value, got {shown(given)} ({type(given).__name__}). Pass "
-            'options={"p": 2.0}, say.'
-        )
+    chosen = as_options(given)
     taken = list(signature(build).parameters.values())
     if len(taken) < 2:
         raise ParameterError(
@@ -74,7 +80,7 @@ def checked_options(
     known = {
         p.name: p for p in taken[2:] if p.kind in (Parameter.POSITIONAL_OR_KEYWORD, Parameter.KEYWORD_ONLY)
     }
-    options = {key: value for key, value in defaults.items() if key in known} | dict(given or {})
+    options: dict[str, Any] = {key: value for key, value in defaults.items() if key in known} | chosen
     unknown = [key for key in options if key not in known]
     if unknown and not any(p.kind is Parameter.VAR_KEYWORD for p in taken):
         nearest = nearest_name(str(unknown[0]), known)
@@ -88,6 +94,6 @@ def checked_options(
         example = ", ".join(f'"{key}": ...' for key in missing)
         raise ParameterError(
             f"options must hold the arguments {', '.join(missing)} of the formulation {name}, which have no "
-            f"default, got {shown(sorted(options))}. Pass options={{{example}}}."
+            f"default, got {shown(list(options))}. Pass options={{{example}}}."
         )
     return options

@@ -13,7 +13,7 @@ from kernelopt.catalog import Formulation
 from kernelopt.comparisons import sample_triplets
 from kernelopt.errors import InputError, ParameterError
 from kernelopt.estimators.base import KernelEstimator
-from kernelopt.estimators.catalogued import checked_options, entry_named
+from kernelopt.estimators.catalogued import as_options, checked_options, entry_named
 from kernelopt.estimators.labels import classes_of, signs
 from kernelopt.estimators.two_classes import TwoClassMixin
 from kernelopt.grams import Grams
@@ -172,10 +172,7 @@ class FormulationClassifier(TwoClassMixin, KernelEstimator):
         super().set_params(**{k: v for k, v in parameters.items() if not k.startswith(PREFIX)})
         chosen = {k.removeprefix(PREFIX): v for k, v in parameters.items() if k.startswith(PREFIX)}
         if chosen:
-            self.options = {
-                **(self.options or {}),
-                **chosen,
-            }  # a copy: others may hold the given one
+            self.options = as_options(self.options) | chosen  # a copy: others may hold the given dict
         return self
 
     @property

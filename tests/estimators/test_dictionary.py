@@ -144,24 +144,6 @@ def test_missing_and_infinite_entries_are_counted_and_located():
         model.predict(broken)
 
 
-def test_strings_have_kernels_of_strings():
-    words = ["ACGT", "AACC", "ACCA", "GGTA"] * 3
-    with pytest.raises(InputError, match=r"got text in .*OneHotEncoder.*spectrum\(3\).*KernelStack"):
-        MKLClassifier().fit(np.array(words).reshape(-1, 2), [0, 1, 1] * 2)
-    for kernels, given in (
-        (None, "the default kernels"),
-        (["linear()"], r"linear\(\)"),
-        ([("a", ko.spectrum(2), 0)], "columns"),
-    ):
-        with pytest.raises(ParameterError, match=f"strings must have.*got {given}.*spectrum.*KernelStack"):
-            MKLClassifier(kernels).fit(words, [0, 1, 1] * 4)
-    model = MKLClassifier(ko.spectrum(2)).fit(words, [0, 1, 1] * 4)
-    with pytest.raises(InputError, match="must hold strings"):
-        model.predict(X)
-    with pytest.raises(InputError, match="must be points"):
-        MKLClassifier().fit(X, Y).predict(words)
-
-
 @every("model", [MKLClassifier(), MKLRegressor(), OneClassMKL()])
 def test_other_columns_are_refused(model):
     y = X[:, 0] if isinstance(model, MKLRegressor) else Y

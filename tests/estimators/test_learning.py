@@ -80,7 +80,7 @@ def test_points_and_precomputed_kernels_give_one_model(cancer, normalize):
     assert np.abs(given.decision_function(stack[len(X) :]) - expected).max() < 1e-3 * np.abs(expected).max()
 
 
-def test_strings_are_samples_as_their_precomputed_kernels_are():
+def test_strings_are_samples_as_their_precomputed_kernels_are_and_have_kernels_of_strings():
     words = np.array(["".join(word) for word in np.random.default_rng(0).choice(list("ACG"), (60, 8))])
     y = np.char.count(words, "CA") > 0
     kernels = [ko.spectrum(1), ko.spectrum(2), ko.weighted_degree(2)]
@@ -94,6 +94,18 @@ def test_strings_are_samples_as_their_precomputed_kernels_are():
         values = found.decision_function(samples[:5]), given.decision_function(stack[:5])
         assert values[0] == pytest.approx(values[1], abs=1e-3)
     assert MKLRegressor(kernels).fit(words, y + 0.5).predict(words[:2]).shape == (2,)
+    text = r"got text in .*OneHotEncoder.*spectrum\(3\).*KernelStack"
+    wrong = [(None, "got the default kernels.*spectrum.*KernelStack"), (["linear()"], r"got linear\(\)")]
+    wrong.append(([("a", ko.spectrum(2), 0)], "got columns"))
+    for given, said in wrong:
+        with pytest.raises(ko.ParameterError, match=f"strings must have.*{said}"):
+            MKLClassifier(given).fit(words, y)
+    with pytest.raises(ko.InputError, match=text):
+        MKLClassifier().fit(words.reshape(-1, 2), y[::2])
+    with pytest.raises(ko.InputError, match="must hold strings"):
+        found.predict(np.ones((3, 4)))
+    with pytest.raises(ko.InputError, match="must be points"):
+        MKLClassifier("linear()").fit(np.arange(60.0)[:, None], y).predict(words)
 
 
 def test_kernels_at_new_points_can_come_as_an_array(cancer):
