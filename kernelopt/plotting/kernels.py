@@ -112,10 +112,12 @@ def machine_of(given: Any) -> Learned:
             "it is saved."
         )
     if len(solution.learned) != 1:
-        name = "solution" if solution is given else "model.solution_"
+        name, alone = "solution", "Learn a kernel with a risk."
+        if solution is not given:
+            name, alone = "model.solution_", "Draw its kernel, model.transform(X), with imshow of matplotlib."
         raise InputError(
             f"plot_kernels needs a solution with one learned kernel, got {len(solution.learned)}. "
-            + (f"Pass {name}.learned[i] for risk i." if solution.learned else "Learn a kernel.")
+            + (f"Pass {name}.learned[i] for risk i." if solution.learned else alone)
         )
     machine: Learned = solution.learned[0]
     return machine
