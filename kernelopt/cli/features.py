@@ -137,7 +137,14 @@ def learn_features(
     X = coordinates(table, numeric, known)
     shift, scale = np.zeros(X.shape[1]), np.ones(X.shape[1])
     if not raw:
-        shift, spread = X.mean(axis=0), X.std(axis=0)
+        with np.errstate(over="ignore", invalid="ignore"):
+            shift, spread = X.mean(axis=0), X.std(axis=0)
+        wide = [repr(name) for name, s in zip(numeric, spread.tolist(), strict=False) if not np.isfinite(s)]
+        if wide:
+            raise InputError(
+                f"columns must have finite variances, got infinite in {listed(wide)} of {table.path}. "
+                "Give them in a larger unit."
+            )
         scale = np.where(spread > 0, spread, 1.0)  # a variance of tiny numbers may underflow
     return Features(target, numeric, known, tuple(drop), shift, scale), (X - shift) / scale
 
