@@ -16,12 +16,15 @@ from __future__ import annotations
 
 import argparse
 import os
+import signal
 import sys
+import threading
 import traceback
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from importlib.metadata import version
+from types import FrameType
 from typing import Any
 
 from kernelopt.cli import certify, demo, fit, listing, predict, report
@@ -57,11 +60,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit status."""
     options = parser().parse_args(arguments)
     try:
-        with warnings_in_one_line():
+        with interrupts_end_the_command(), warnings_in_one_line():
             status = int(options.run(options))
         sys.stdout.flush()
         return status
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, Interrupted):
         return ended(options.debug, "interrupted", INTERRUPTED)
     except BrokenPipeError:  # the reader, such as `head`, has what it wants
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for the flush of the interpreter
@@ -81,6 +84,28 @@ def ended(debug: bool, message: str, status: int) -> int:
         traceback.print_exc()
     print(f"kernelopt: {message}", file=sys.stderr)
     return status
+
+
+class Interrupted(BaseException):
+    """Ctrl-C. At a KeyboardInterrupt a solve returns its best point, and the command would go on."""
+
+
+@contextmanager
+def interrupts_end_the_command() -> Iterator[None]:
+    """Raise `Interrupted` on Ctrl-C, unless the signal is ignored or handled by the caller."""
+
+    def interrupt(number: int, frame: FrameType | None) -> None:
+        raise Interrupted
+
+    in_main_thread = threading.current_thread() is threading.main_thread()
+    if not in_main_thread or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
+        yield
+        return
+    signal.signal(signal.SIGINT, interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @contextmanager

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -10,6 +11,7 @@ from kernelopt.cli.data_table import DataTable, as_number, listed, places, quote
 from kernelopt.errors import InputError, NotFiniteError
 from kernelopt.validation import Array
 
+THOUSANDS = re.compile(r"[+-]?\d{1,3}([.,' ]\d{3})+([.,]\d+)?")  # 1.000.000, 1 000,5 or 1,000.5
 MANY_TEXTS = 20  # values of a column of text above which, and above half the rows, each row has its own
 
 
@@ -79,14 +81,14 @@ def refuse_text(table: DataTable, names: Sequence[str], droppable: Sequence[str]
         )
 
 
-def decimal_remedy(table: DataTable, cells: Sequence[str]) -> str:
-    """Return what to do if some of the cells are numbers with the other separator of decimals, else ""."""
+def marks_remedy(table: DataTable, cells: Sequence[str]) -> str:
+    """Return what to do if some of the cells are numbers with other marks, as 3,14 or 1.000,5, else ""."""
     other = "," if table.decimal == "." else "."
-    if all(as_number(cell, other) is None for cell in cells):
+    if not any(as_number(cell, other) is not None or THOUSANDS.fullmatch(cell) for cell in cells):
         return ""
     if other == ".":
-        return "Its decimals are separated by a point: leave out --decimal."
-    return "Pass --decimal , to read numbers with a decimal comma."
+        return "Remove marks of thousands; leave out --decimal if the point is the decimal mark."
+    return "Remove marks of thousands; pass --decimal , if the comma is the decimal mark."
 
 
 def text_remedies(
@@ -96,17 +98,17 @@ def text_remedies(
 
     A column of numbers has few texts, which are mistakes. One of dates or names has a value for each row.
     """
-    decimal, mistaken, many, few = [], [], [], []
+    marked, mistaken, many, few = [], [], [], []
     for name, cells in texts.items():
-        if decimal_remedy(table, cells[:1]):
-            decimal.append(name)
+        if marks_remedy(table, cells[:1]):
+            marked.append(name)
         elif name not in droppable or len(cells) <= len(table) / 2:
             mistaken.append(repr(name))
         elif len(set(cells)) > max(MANY_TEXTS, len(table) / 2):
             many.append(name)
         else:
             few.append(name)
-    remedies = [decimal_remedy(table, texts[decimal[0]])] if decimal else []
+    remedies = [marks_remedy(table, texts[marked[0]])] if marked else []
     if mistaken:
         remedies.append(f"Correct the cells of {listed(mistaken)} that are no numbers.")
     if few:

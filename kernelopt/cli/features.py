@@ -137,9 +137,21 @@ def learn_features(
     X = coordinates(table, numeric, known)
     shift, scale = np.zeros(X.shape[1]), np.ones(X.shape[1])
     if not raw:
-        shift, spread = X.mean(axis=0), X.std(axis=0)
-        scale = np.where(spread > 0, spread, 1.0)  # a variance of tiny numbers may underflow
+        shift, scale = means_and_deviations(table, X, coordinate_names(numeric, known))
     return Features(target, numeric, known, tuple(drop), shift, scale), (X - shift) / scale
+
+
+def means_and_deviations(table: DataTable, X: Array, names: Sequence[str]) -> tuple[Array, Array]:
+    """Return the means of coordinates and their standard deviations, or raise `InputError` on overflow."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        means, deviations = X.mean(axis=0), X.std(axis=0)
+    infinite = [names[j] for j in np.flatnonzero(~np.isfinite(deviations)).tolist()]
+    if infinite:
+        raise InputError(
+            f"columns must have finite variances, got infinite ones in {listed(infinite)} of {table.path}. "
+            "Give them in a larger unit."
+        )
+    return means, np.where(deviations > 0, deviations, 1.0)  # a variance of tiny numbers may underflow
 
 
 def coordinates(table: DataTable, numeric: Sequence[str], known: Mapping[str, Sequence[str]]) -> Array:

@@ -13,6 +13,7 @@ from kernelopt.cli.output import Output, check_out, number
 
 if TYPE_CHECKING:
     from kernelopt.cli.table_model import TableModel
+    from kernelopt.cli.target import Target
 
 FORMULATION = "lp_norm.primal"  # the problem of the estimators MKLClassifier and MKLRegressor
 MANY_ROWS = 20_000  # whose default kernels have 4 10^9 entries: minutes before the first bound
@@ -118,17 +119,7 @@ def run(options: argparse.Namespace) -> int:
     features, X = learn_features(table, options.target, options.drop, options.categorical, options.raw)
     target = read_target(table, options.target, options.task)
     estimator = chosen_estimator(options, target.task)
-    meant = "classes" if target.task == "classification" else "numbers"
-    output.line(
-        f"{len(table)} rows, {X.shape[1]} coordinates; {options.target!r} is taken for {meant}: {target.why}"
-        + ("" if options.task else ". --task changes it")
-    )
-    if len(table) > MANY_ROWS:
-        print(
-            f"kernelopt: {len(table)} rows: the time grows with their square. Fit a random sample of some "
-            "thousand rows first; Ctrl-C ends this run",
-            file=sys.stderr,
-        )
+    announce(output, target, options, X.shape)
     started = time.perf_counter()
     checked = None
     if options.cv is not None:
@@ -141,6 +132,21 @@ def run(options: argparse.Namespace) -> int:
     model = TableModel(features, target.task, estimator, len(table), score, checked)
     model.save(options.out)
     return say(model, output, options.out, seconds)
+
+
+def announce(output: Output, target: Target, options: argparse.Namespace, shape: tuple[int, ...]) -> None:
+    """Print how the table is read, and whether the work will take long."""
+    meant = "classes" if target.task == "classification" else "numbers"
+    output.line(
+        f"{shape[0]} rows, {shape[1]} coordinates; {options.target!r} is taken for {meant}: {target.why}"
+        + ("" if options.task else ". --task changes it")
+    )
+    if shape[0] > MANY_ROWS:
+        print(
+            f"kernelopt: {shape[0]} rows: the time grows with their square. Fit a random sample of some "
+            "thousand rows first; Ctrl-C ends this run",
+            file=sys.stderr,
+        )
 
 
 def say(model: TableModel, output: Output, path: Path, seconds: float) -> int:

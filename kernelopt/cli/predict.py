@@ -63,7 +63,8 @@ def run(options: argparse.Namespace) -> int:
         print(f"kernelopt: {model.measure} {score:.4f} on {len(table)} rows", file=sys.stderr)
     elif (target := model.features.target) in table.columns:
         print(
-            f"kernelopt: no score, since {target!r} has cells without a value, or is no varying number",
+            f"kernelopt: no score: each row must have a value of {target!r}, and those of a regression must "
+            "be numbers that vary",
             file=sys.stderr,
         )
     return 0

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from kernelopt.cli.columns import MANY_TEXTS, decimal_remedy, numbers, refuse_gaps
+from kernelopt.cli.columns import MANY_TEXTS, marks_remedy, numbers, refuse_gaps
 from kernelopt.cli.data_table import DataTable
 from kernelopt.errors import InputError, LabelError
 from kernelopt.validation import Array
@@ -84,7 +84,7 @@ def refuse_mixed(table: DataTable, name: str, line: int, cell: str, asked: Task 
     A text among numbers would otherwise make every number a class.
     """
     cells = table.columns[name]
-    remedy, count = decimal_remedy(table, cells), len(set(cells))
+    remedy, count = marks_remedy(table, cells), len(set(cells))
     unclear = asked is None and (remedy or count > max(MANY_TEXTS, len(cells) / 2))
     if asked == "regression" or unclear:
         what = "numbers" if asked == "regression" else "numbers, or classes of several rows each"

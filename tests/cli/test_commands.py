@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import signal
 import subprocess
 import sys
 import warnings
@@ -161,6 +162,24 @@ def test_an_error_is_one_line_and_an_exit_status_and_debug_shows_where(raised, s
         text = printed.getvalue()
         assert said in text.splitlines()[-1] and text.splitlines()[-1].startswith("kernelopt: ")
         assert ("Traceback" in text) == debug and (debug or len(text.splitlines()) == 1)
+
+
+def test_ctrl_c_ends_the_command_where_a_solve_would_return_its_best_point(monkeypatch, capsys):
+    def solving(options):
+        try:
+            signal.raise_signal(signal.SIGINT)
+        except KeyboardInterrupt:
+            return 0
+        return 0
+
+    former = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        monkeypatch.setattr(demo, "run", solving)
+        assert cli.main(["demo", "--no-figure"]) == cli.INTERRUPTED
+        assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    finally:
+        signal.signal(signal.SIGINT, former)
+    assert capsys.readouterr().err == "kernelopt: interrupted\n"
 
 
 def test_a_warning_is_one_line_on_standard_error(monkeypatch, capsys):

@@ -162,6 +162,13 @@ def test_a_file_that_is_missing_or_not_text_is_said(tmp_path):
             ["text in 'income'", "'1,5' in line 2", "--decimal ,"],
         ),
         (
+            GOOD.replace(",", ";").replace("1.5", "1.234,5"),
+            {},
+            InputError,
+            ["'1.234,5' in line 2", "marks of thousands"],
+        ),
+        (GOOD.replace("-1", "-1e300"), {}, InputError, ["finite variances", "in income of"]),
+        (
             "day,a,class\n" + "".join(f"{i}.1.2026,{i},{i % 2}\n" for i in range(30)),
             {"drop": [], "categorical": []},
             InputError,

@@ -111,6 +111,7 @@ def test_the_saved_model_predicts_what_the_estimator_predicts(fitted, capsys):
         assert read == pytest.approx(scores.reshape(read.shape), abs=1e-6)
     pipeline = ko.load(fitted.file("model.npz"))
     again = pipeline.predict(X_new)
+    assert pipeline[-1].certify(pipeline[:-1].transform(X), train["class"]).gap <= 1e-3
     assert again == pytest.approx(found) if expected.dtype.kind == "f" else (again == found).all()
 
 
