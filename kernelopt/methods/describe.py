@@ -17,10 +17,6 @@ from kernelopt.methods.learned import Learned, Part
 from kernelopt.structure.structure import RiskTerm, Structure
 from kernelopt.validation import Array
 
-VANISHED = 1e-12  # a squared norm of f below this share of the value of the risk counts as zero
-INDEPENDENT = 1e-7  # singular values of normalised vectors below this count as zero
-ACTIVE = 1e-7  # relative distance below which a weight counts as zero, or a kernel as one of the best
-
 
 def write_back(
     structure: Structure,
@@ -77,52 +73,6 @@ def learned_machine(term: RiskTerm, machine: Machine | BlockMachine) -> Learned:
             parts.append(Part(scale * np.ravel(weights.value), grams, c, ridge))
     b, y, loss = float(machine.intercept), term.learner.y, repr(term.learner.loss)
     return Learned(machine.alpha, b, tuple(parts), combined, inductive, y, float(machine.value), loss)
-
-
-def weights_are_unique(machine: Learned, p: float | None) -> bool | None:
-    """Whether the optimum determines the weights; None where the test below does not decide.
-
-    All optimal kernels give the same function f. Hence two optimal weight vectors differ by some d with
-    sum_i d_i K_i alpha = 0, where d_i = 0 unless K_i has a positive weight or the largest value of
-    alpha'K_i alpha / tr K_i. The weights are unique if the vectors K_i alpha of these kernels are linearly
-    independent. If f = 0 the weights are not unique. Otherwise they are unique in an l_p ball with
-    1 < p < inf, by strict convexity.
-
-    Parameters
-    ----------
-    machine : Learned
-    p : float or None
-        The exponent of the l_p ball, None for another set. Another set may have a unique optimum for further
-        reasons, which are not tested.
-    """
-    weights = machine.weights
-    if not machine.inductive or weights is None:
-        return None
-    used = [p.grams for p in machine.parts if not p.is_ridge]
-    squares = np.concatenate([grams.forms(machine.alpha) for grams in used])
-    traces = np.concatenate([grams.traces for grams in used])
-    forms = squares / np.where(traces > 0, traces, 1.0)
-    if not weights @ squares > VANISHED * abs(machine.value):
-        return False
-    if p is not None and 1 < p < np.inf:
-        return True
-    chosen = (weights > ACTIVE * weights.max()) | (forms >= (1 - ACTIVE) * forms.max())
-    cuts = np.cumsum([len(grams) for grams in used])[:-1]
-    active = zip(used, map(np.flatnonzero, np.split(chosen, cuts)), strict=True)
-    some = [grams.subset(which) for grams, which in active if which.size]
-    # Vectors that are independent on some points are independent. The support's images are known already.
-    independent = any(
-        are_independent(np.concatenate([grams.images(machine.alpha, points) for grams in some]))
-        for points in (np.flatnonzero(machine.alpha), np.arange(machine.alpha.size))
-    )
-    return independent or (None if p is None else False)
-
-
-def are_independent(rows: Array) -> bool:
-    """Whether the rows of a matrix are linearly independent, each scaled to length one."""
-    lengths = np.linalg.norm(rows, axis=1, keepdims=True)
-    directions = rows / np.where(lengths > 0, lengths, 1.0)
-    return bool(np.linalg.matrix_rank(directions, tol=INDEPENDENT) == len(rows))
 
 
 def only_vector(structure: Structure) -> Array | None:

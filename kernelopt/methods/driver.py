@@ -16,13 +16,13 @@ from kernelopt.errors import ConvergenceWarning, KerneloptError, MethodError, So
 from kernelopt.grams import check_leading_blocks
 from kernelopt.language.terms import terms
 from kernelopt.methods.control import Control
-from kernelopt.methods.describe import learned_machine, only_vector, weights_are_unique, write_back
+from kernelopt.methods.describe import learned_machine, only_vector, write_back
 from kernelopt.methods.fallback import fallback_outcome
 from kernelopt.methods.learned import weights_of
 from kernelopt.methods.method import Method, Outcome
 from kernelopt.methods.results import Result, attained, better_result, certify_outcome
 from kernelopt.methods.solution import Solution
-from kernelopt.structure.ball import BallProblem, read_ball
+from kernelopt.methods.uniqueness import weights_are_unique
 from kernelopt.structure.evaluation import Evaluator
 from kernelopt.structure.gate import check_unchanged
 from kernelopt.structure.structure import Structure
@@ -244,8 +244,6 @@ def solution_at(structure: Structure, best: Result, control: Control, tried: Seq
     terms = zip(structure.risks, certificate.machines, strict=True) if certificate.feasible else ()
     learned = tuple(learned_machine(term, machine) for term, machine in terms)
     write_back(structure, certificate, outcome.hidden, duals, outcome.solver, optimal)
-    ball = read_ball(structure)
-    p = ball.p if isinstance(ball, BallProblem) else None
     if not optimal:
         text = f"the certified gap {certificate.gap:.1e} is above tol = {control.tol:g} ({certificate})."
         warnings.warn(
@@ -261,7 +259,7 @@ def solution_at(structure: Structure, best: Result, control: Control, tried: Seq
         weights=weights_of(learned, [term.node for term in structure.risks])
         if learned
         else only_vector(structure),
-        weights_unique=weights_are_unique(learned[0], p) if len(learned) == 1 else None,
+        weights_unique=weights_are_unique(structure, certificate, learned),
         learned=learned,
         iterations=outcome.iterations,
         details=outcome.details,

@@ -59,7 +59,7 @@ def test_shared_weights_minimise_the_sum_of_the_risks(wine):
     own = MKLClassifier(KERNELS, p=2, tol=1e-5, multiclass="per-class").fit(X, y)
     grams = ko.Grams.from_kernels(KERNELS, X).normalize("multiplicative")
     solution = ko.solve(problem(grams, [np.where(y == k, 1.0, -1.0) for k in range(3)], 1.0, 2), "exact")
-    assert shared.weights_.shape == (4,)
+    assert shared.weights_.shape == (4,) and shared.weights_unique_ is True
     assert own.weights_.shape == (3, 4)
     assert shared.certificate_.lower <= solution.upper * (1 + 1e-12)
     assert solution.lower <= shared.certificate_.upper

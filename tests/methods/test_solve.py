@@ -243,7 +243,7 @@ def test_every_risk_has_its_own_machine():
     np.testing.assert_array_equal(solution.alpha[1], second.alpha)
     assert solution.intercept == (first.intercept, second.intercept)
     np.testing.assert_array_equal(solution.weights, mu.value)  # one array: both risks are of one mu
-    assert solution.weights_unique is None
+    assert solution.weights_unique is True
     for k, risk in enumerate((first, second)):
         f = solution.kernel[k] @ solution.alpha[k] + solution.intercept[k]
         np.testing.assert_allclose(solution.decision_function(risk=k), f)
@@ -335,6 +335,37 @@ def test_duplicated_kernels_have_no_unique_weights():
 def test_uniqueness_is_not_claimed_where_it_is_not_known():
     problem, _, _ = transductive(attributes={"symmetric": False})
     assert ko.solve(problem).weights_unique is None
+    # At two support vectors both kernels are equal, and the third point is far inside its margin with either.
+    far = [np.array([[1.0, 0], [-1, 0], [a, b]]) for a, b in ((3, 0), (4, 1))]
+    kernels, y = np.array([F @ F.T for F in far]), np.array([1, -1, 1])
+    values = [ko.solve(cp.Problem(cp.Minimize(ko.risk(K, y, ko.hinge())))).value for K in kernels]
+    solution = on_ball(kernels, [y], 1)
+    assert values == [pytest.approx(solution.value, rel=1e-5)] * 2  # so that both ends are optimal
+    assert solution.weights_unique is None
+
+
+def on_ball(kernels, ys, p, C=1.0):
+    """The solution of the sum of a risk for each y, with common weights in an l_p ball."""
+    theta = cp.Variable(len(kernels), nonneg=True)
+    K = ko.combine(theta, kernels)
+    total = sum(ko.risk(K, y, ko.hinge(C)) for y in ys)
+    return ko.solve(cp.Problem(cp.Minimize(total), ko.lp_ball(theta, p)), "newton", tol=1e-6)
+
+
+def test_uniqueness_on_a_ball_is_decided_for_every_exponent():
+    """Of duplicates only the sum of the weights is determined at p = 1, and each weight for p > 1."""
+    twice, with_zero = KS[[0, 1, 1, 2]], np.array([*KS, np.zeros((N, N))])
+    for p in (1, 4 / 3, np.inf):
+        for ys in ([Y], [Y, OTHER]):
+            assert on_ball(twice, ys, p).weights_unique is (p > 1)
+            assert on_ball(with_zero, ys, p).weights_unique is (p < np.inf)
+        assert on_ball(0 * KS, [Y, OTHER], p).weights_unique is False
+    # K_2 = K_0 + K_1 has the largest form, and so all the weight at p = 1, alone or with its duplicate.
+    L = np.array([np.diag([1.0, 1, 0, 0]), np.diag([0, 0, 1.0, 1]), np.eye(4)])
+    for unique, kernels in ((True, L), (False, L[[0, 1, 2, 2]])):
+        solution = on_ball(kernels, [[1, -1, 1, -1], [-1, 1, 1, -1]], 1, C=10.0)
+        np.testing.assert_allclose(solution.weights[:2], 0, atol=1e-4)
+        assert solution.weights_unique is unique
 
 
 # ------------------------------------------------------------------------------------------ parameters

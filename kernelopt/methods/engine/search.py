@@ -200,7 +200,8 @@ class Search:
         for share, samples, machine, images in zip(
             self.read.shares, self.samples, step.trained, step.images, strict=True
         ):
-            free, t = free_samples(samples, machine.alpha), machine.f + machine.intercept
+            t = machine.f + machine.intercept
+            free = free_samples(samples.loss, samples.y, machine.alpha)
             diagonal = inverse_hessian(samples.loss, samples.y, t)[free]
             H += share * second_derivatives(
                 self.block, self.block_unit, free, images[:, free], diagonal, samples.bias

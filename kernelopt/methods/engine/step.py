@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from kernelopt.losses import Loss
 from kernelopt.methods.engine.training import Samples, Trained
 from kernelopt.validation import Array, Index
 
@@ -71,9 +72,9 @@ def weighted(shares: tuple[float, ...], values: list[float]) -> float:
     return sum(share * value for share, value in zip(shares, values, strict=True))
 
 
-def free_samples(samples: Samples, a: Array) -> Index:
+def free_samples(loss: Loss, y: Array, a: Array) -> Index:
     """Return the samples whose alpha is inside its bounds, where the dual is smooth."""
-    curve = samples.loss.curve(samples.y)
+    curve = loss.curve(y)
     width = np.where(np.isfinite(curve.upper - curve.lower), curve.upper - curve.lower, 1.0)
     margin = INSIDE * width
     inside = (a > curve.lower + margin) & (a < curve.upper - margin)
