@@ -108,7 +108,7 @@ def read_table(path: Path, decimal: str = ".") -> DataTable:
             return read_csv(path, file, decimal)
     except (UnicodeDecodeError, csv.Error) as error:
         raise FileError(
-            f"{path} must be a CSV file in UTF-8 with a header, got {error}. Save it again as CSV, or pass a "
+            f"{path} must be a CSV file in UTF-8 with a header, got {error}. Save it in UTF-8, or pass a "
             "Parquet file whose name ends in .parquet."
         ) from error
 
