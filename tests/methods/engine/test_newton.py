@@ -8,6 +8,7 @@ from sklearn.metrics import euclidean_distances
 
 import kernelopt as ko
 from formulations import lp_norm
+from kernelopt.estimators import MKLClassifier
 from kernelopt.methods.engine import method, search
 from kernelopt.methods.engine.precomputed import Precomputed
 from kernelopt.methods.selection import applicable
@@ -137,6 +138,11 @@ def test_bounds_at_every_report_enclose_the_optimum():
     # Its gap at p = 1 is of first order in the error of alpha: training must be far more exact than the gap.
     curved = lp_norm.primal(Ks, y, p=1, loss=ko.squared_hinge(1.0)).solve("newton", tol=1e-6)
     assert curved.status == "optimal" and curved.details["solves"] <= 30
+    # Here full steps run in a circle of three points, if they are not shortened towards the least value.
+    X, digit = load_digits(return_X_y=True)
+    some = np.random.default_rng(0).permutation(len(X))[:600]
+    circle = MKLClassifier(p=1, method="newton").fit(X[some], digit[some] == 8).solution_
+    assert circle.status == "optimal" and circle.details["solves"] <= 40
 
 
 def test_a_callback_ends_it_with_a_certified_point():
