@@ -12,7 +12,7 @@ from kernelopt.methods.checkpoint import kept
 from kernelopt.methods.control import STALLED, Control
 from kernelopt.methods.engine.growth import Model, grow
 from kernelopt.methods.engine.master import minimum_on_ball
-from kernelopt.methods.engine.provider import Provider
+from kernelopt.methods.engine.provider import Provider, Single
 from kernelopt.methods.engine.restricted import RestrictedLoss, is_sparse
 from kernelopt.methods.engine.training import Samples, Trained, inverse_hessian
 from kernelopt.methods.engine.weights import second_derivatives, way_back
@@ -23,7 +23,7 @@ from kernelopt.structure.ball import BallProblem
 from kernelopt.validation import Array, Index
 
 INSIDE = 1e-9  # distance from its bounds, relative to their distance, at which an alpha is free
-FIRST_GAP, GAP_SHARE, LAST_SHARE = 2e-2, 0.02, 0.4  # gap on the working set: see `Search.target`
+FIRST_GAP, GAP_SHARE, LAST_SHARE = 2e-2, 2e-3, 0.4  # gap on the working set: see `Search.target`
 TRAINING_SHARE = 0.3  # of the gap that is aimed at, for the training at fixed weights
 LOOSE_SHARE = 0.03  # of the best gap: training need not be more exact than this, but see `HALVED`
 HALVED = 0.5  # a step that leaves more of the gap than this may have gone astray by inexact training
@@ -98,6 +98,8 @@ class Search:
             first = first_points(n, labels, seed) if self.sparse else np.arange(n)
             self.aim = np.inf
         self.points: Index = np.union1d(first, np.flatnonzero(self.alpha))
+        self._active: Index = np.empty(0, dtype=np.intp)  # the working set of the provider
+        self._combined_at: Array | None = None  # the weights of the kernel that was combined last on it
 
     def target(self, gap: float, before: float) -> float:
         """Return the gap to aim at on the working set, given the gap on all points and the last aim."""
@@ -155,7 +157,9 @@ class Search:
 
     def _activate(self, points: Index) -> None:
         """Let the working set be `points`, with the images of the present alpha."""
-        self.provider.activate(points)
+        if not np.array_equal(points, self._active):
+            self.provider.activate(points)
+            self._active, self._combined_at = points, None
         self.points = points
         everything = points.size == self.y.size and not self.sparse
         loss = self.loss if everything else RestrictedLoss(self.curve, points)
@@ -172,7 +176,10 @@ class Search:
     def _solve(self, aim: float) -> Step:
         """Solve the problem on the working set to the gap `aim` by Newton steps; return the best step."""
         loose = LOOSE_SHARE
-        best = step = self._step(self.w, self.a0, self.images0, max(TRAINING_SHARE * aim, loose))
+        if self._combined_at is not None:  # the working set is the last one, and alpha was trained on it
+            best = step = self._evaluated(self.w, self.a0, self.images0)
+        else:
+            best = step = self._step(self.w, self.a0, self.images0, max(TRAINING_SHARE * aim, loose))
         if self.points.size == self.y.size and self.control.best is None:
             self._check(step)  # a point to return, where the call is ended during the next steps
         for _ in range(STEPS):
@@ -195,21 +202,31 @@ class Search:
 
     def _step(self, w: Array, a: Array, images: Array, share: float) -> Step:
         """Train at the weights w, starting at a with its images."""
-        provider = self.provider
-        self.block, self.block_unit = provider.combined(w), provider.unit(w)
-        trained = self.samples.train(self.block, self.block_unit, a, w @ images, share, self.control.check)
+        block = self._combined(w)
+        trained = self.samples.train(block, self.block_unit, a, w @ images, share, self.control.check)
         self.solves += 1
         change = trained.alpha - self.a0
-        images = self.images0 + provider.images(change, np.arange(change.size))
-        trained = self.samples.machine(trained.alpha, w @ images)
-        s = np.maximum(images @ trained.alpha, 0.0)
-        bound = self.samples.loss.dual_value(trained.alpha, self.samples.y) - self.read.most(s)
+        images = self.images0 + self.provider.images(change, np.arange(change.size))
+        return self._evaluated(w, trained.alpha, images)
+
+    def _evaluated(self, w: Array, a: Array, images: Array) -> Step:
+        """Return the bounds and derivatives at the weights w and a dual variable with its images."""
+        trained = self.samples.machine(a, w @ images)
+        s = np.maximum(images @ a, 0.0)
+        bound = self.samples.loss.dual_value(a, self.samples.y) - self.read.most(s)
         c = self.read.linear
         price = float(c @ w)
         return Step(w, trained, images, s, c - s / 2, trained.value + price, bound, trained.lower + price)
 
+    def _combined(self, w: Array) -> Single:
+        """Return the kernel of the weights w on the working set in units of `block_unit`."""
+        if self._combined_at is None or not np.array_equal(w, self._combined_at):
+            self._block, self.block_unit = self.provider.combined(w), self.provider.unit(w)
+            self._combined_at = w
+        return self._block
+
     def _next_weights(self, step: Step) -> Array:
-        """Return the weights after a Newton step, with the block of the last training."""
+        """Return the weights after a Newton step."""
         curve = self.samples.loss.curve(self.samples.y)
         a, p = step.trained.alpha, self.read.p
         if np.isinf(p) and not self.read.priced:
@@ -221,7 +238,8 @@ class Search:
         )
         t = step.trained.f + step.trained.intercept
         diagonal = inverse_hessian(self.samples.loss, self.samples.y, t)[free]
-        H = second_derivatives(self.block, self.block_unit, free, step.images[:, free], diagonal, self.bias)
+        block = self._combined(step.w)
+        H = second_derivatives(block, self.block_unit, free, step.images[:, free], diagonal, self.bias)
         if not H.any():
             return self.read.best_weights(step.w, step.s)  # alpha is locally constant: the risk is affine
         w = minimum_on_ball(step.slope, H, step.w, p)
