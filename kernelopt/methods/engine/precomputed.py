@@ -18,6 +18,8 @@ from kernelopt.methods.engine.provider import Provider, Single
 from kernelopt.numerics.compiling import compiled
 from kernelopt.validation import Array, Index
 
+# Memory of this process alone: by default a process that is forked from it would write to the same panels.
+PRIVATE = {"flags": mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS} if hasattr(mmap, "MAP_PRIVATE") else {}
 ALL_KERNELS = 0.5  # share of kernels with a weight from which a prediction reads all, for the exact images
 
 
@@ -50,10 +52,10 @@ class Precomputed(Provider):
         self._points: Index = np.empty(0, dtype=np.intp)
         # Address space for all points, a quarter of that of the stack: memory is taken as panels are written.
         # It is mapped in small pages, where numpy's arrays of this size have large ones. Measured for 90 MB:
-        # the first writes take 60 ms with small pages. With large ones they take 20 ms, but up to 0.7 s where
+        # the first writes take 50 ms with small pages. With large ones they take 20 ms, but up to 0.7 s where
         # memory is fragmented and the system must first make large pages free.
         size = 4 * self.m * self.n * (self.n + 1) // 2
-        self._panels = np.frombuffer(mmap.mmap(-1, size), dtype=np.float32)
+        self._panels = np.frombuffer(mmap.mmap(-1, size, **PRIVATE), dtype=np.float32)
         self._block = np.empty((0, 0), dtype=np.float32)
         self._swept: Array | None = None  # the last alpha whose images were computed
 

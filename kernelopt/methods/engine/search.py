@@ -10,7 +10,7 @@ from kernelopt.methods.checkpoint import kept
 from kernelopt.methods.control import STALLED, Control
 from kernelopt.methods.engine.growth import Model, grow
 from kernelopt.methods.engine.master import minimum_on_ball
-from kernelopt.methods.engine.provider import Provider
+from kernelopt.methods.engine.provider import Provider, Single
 from kernelopt.methods.engine.restricted import RestrictedLoss, is_sparse
 from kernelopt.methods.engine.step import Step, free_samples, projected, weighted
 from kernelopt.methods.engine.training import Samples, inverse_hessian
@@ -21,7 +21,7 @@ from kernelopt.numerics.norms import lp_length
 from kernelopt.structure.ball import BallProblem
 from kernelopt.validation import Array, Index
 
-FIRST_GAP, GAP_SHARE, LAST_SHARE = 2e-2, 0.02, 0.4  # gap on the working set: see `Search.target`
+FIRST_GAP, GAP_SHARE, LAST_SHARE = 2e-2, 2e-3, 0.4  # gap on the working set: see `Search.target`
 TRAINING_SHARE = 0.3  # of the gap that is aimed at, for the training at fixed weights
 LOOSE_SHARE = 0.03  # of the best gap: training need not be more exact than this, but see `HALVED`
 HALVED = 0.5  # a step that leaves more of the gap, and does not raise the value, lacks exact training
@@ -67,6 +67,8 @@ class Search:
             first = first_points(self.n, labels, seed) if self.sparse else np.arange(self.n)
             self.aim = np.inf
         self.points: Index = np.union1d(first, np.flatnonzero(self.alpha.any(axis=0)))
+        self._active: Index = np.empty(0, dtype=np.intp)  # the working set of the provider
+        self._combined_at: Array | None = None  # the weights of the kernel that was combined last on it
 
     def target(self, gap: float, before: float) -> float:
         """Return the gap to aim at on the working set, given the gap on all points and the last aim."""
@@ -129,7 +131,9 @@ class Search:
 
     def _activate(self, points: Index) -> None:
         """Let the working set be `points`, with the images of the present alpha."""
-        self.provider.activate(points)
+        if not np.array_equal(points, self._active):
+            self.provider.activate(points)
+            self._active, self._combined_at = points, None
         self.points = points
         everything = points.size == self.n and not self.sparse
         self.samples = [
@@ -153,8 +157,11 @@ class Search:
 
         A step that raises the value is shortened towards the step of the lowest value.
         """
-        first = max(TRAINING_SHARE * aim, LOOSE_SHARE)
-        best = lowest = step = self._step(self.w, self.a0, self.images0, first)
+        if self._combined_at is not None:  # the working set is the last one, and alpha was trained on it
+            step = self._evaluated(self.w, self.a0, self.images0)
+        else:
+            step = self._step(self.w, self.a0, self.images0, max(TRAINING_SHARE * aim, LOOSE_SHARE))
+        best = lowest = step
         exactness = 1.0
         if self.points.size == self.n and self.control.best is None:
             self._check(step)  # a point to return, where the call is ended during the next steps
@@ -180,31 +187,40 @@ class Search:
 
     def _step(self, w: Array, a: Array, images: Array, share: float) -> Step:
         """Train the machines at the weights w, starting at the rows of a with their images."""
-        provider, everything = self.provider, np.arange(self.points.size)
-        self.block, self.block_unit = provider.combined(w), provider.unit(w)
-        trained, found, s = [], np.empty_like(images), np.empty(images.shape[:2])
+        block, everything = self._combined(w), np.arange(self.points.size)
+        alphas, found = np.empty_like(a), np.empty_like(images)
         for k, samples in enumerate(self.samples):
-            alpha = samples.train(
-                self.block, self.block_unit, a[k], w @ images[k], share, self.control.check
-            ).alpha
-            found[k] = self.images0[k] + provider.images(alpha - self.a0[k], everything)
-            trained.append(samples.machine(alpha, w @ found[k]))
-            s[k] = np.maximum(found[k] @ alpha, 0.0)
-        self.solves += len(trained)
+            start = w @ images[k]
+            alphas[k] = samples.train(block, self.block_unit, a[k], start, share, self.control.check).alpha
+            found[k] = self.images0[k] + self.provider.images(alphas[k] - self.a0[k], everything)
+        self.solves += len(alphas)
+        return self._evaluated(w, alphas, found)
+
+    def _evaluated(self, w: Array, a: Array, images: Array) -> Step:
+        """Return the bounds and derivatives at the weights w and dual variables with their images."""
         read, shares = self.read, self.read.shares
-        pairs = zip(self.samples, trained, strict=True)
-        duals = [samples.loss.dual_value(machine.alpha, samples.y) for samples, machine in pairs]
+        rows = list(zip(self.samples, a, images, strict=True))
+        trained = [samples.machine(alpha, w @ found) for samples, alpha, found in rows]
+        s = np.array([np.maximum(found @ alpha, 0.0) for _, alpha, found in rows])
+        duals = [samples.loss.dual_value(alpha, samples.y) for samples, alpha, _ in rows]
         risk, least = (weighted(shares, [getattr(t, of) for t in trained]) for of in ("value", "lower"))
         c, bound = read.linear, weighted(shares, duals) - read.most(s)
         price, slope = float(c @ w), c - read.total(s) / 2
-        return Step(w, trained, found, s, slope, risk, risk + price, bound, least + price)
+        return Step(w, trained, images, s, slope, risk, risk + price, bound, least + price)
+
+    def _combined(self, w: Array) -> Single:
+        """Return the kernel of the weights w on the working set in units of `block_unit`."""
+        if self._combined_at is None or not np.array_equal(w, self._combined_at):
+            self._block, self.block_unit = self.provider.combined(w), self.provider.unit(w)
+            self._combined_at = w
+        return self._block
 
     def _next_weights(self, step: Step) -> Array:
-        """Return the weights after a Newton step, with the block of the last training."""
+        """Return the weights after a Newton step."""
         p = self.read.p
         if np.isinf(p) and not self.read.priced:
             return self.read.start
-        H = np.zeros((step.w.size, step.w.size))
+        block, H = self._combined(step.w), np.zeros((step.w.size, step.w.size))
         for share, samples, machine, images in zip(
             self.read.shares, self.samples, step.trained, step.images, strict=True
         ):
@@ -212,7 +228,7 @@ class Search:
             free = free_samples(samples.loss, samples.y, machine.alpha)
             diagonal = inverse_hessian(samples.loss, samples.y, t)[free]
             H += share * second_derivatives(
-                self.block, self.block_unit, free, images[:, free], diagonal, samples.bias
+                block, self.block_unit, free, images[:, free], diagonal, samples.bias
             )
         if not H.any():
             return self.read.best_weights(step.w, step.s)  # alpha is locally constant: the risk is affine

@@ -108,13 +108,16 @@ def convex_errors(knots: Array, values: Array) -> Array:
     and the last one it is at most h (t - s) and h (s - r).
     """
     h = np.diff(knots)
-    slopes = np.diff(values, axis=1) / h
-    bends = np.maximum(np.diff(slopes, axis=1), 0.0)
-    left, right = bends[:, :-1], bends[:, 1:]
+    return np.array([convex_error(h, row) for row in values])  # the arrays of one function fit into the cache
+
+
+def convex_error(h: Array, values: Array) -> float:
+    """Return the error of one function at knots with differences h."""
+    bends = np.maximum(np.diff(np.diff(values) / h), 0.0)
+    left, right = bends[:-1], bends[1:]
     total = left + right
     inner = np.divide(left * right, total, out=np.zeros_like(total), where=total > 0)
-    ends = np.stack([bends[:, 0] * h[0], bends[:, -1] * h[-1]])
-    return np.asarray(np.maximum((inner * h[1:-1]).max(axis=1), ends.max(axis=0)))
+    return float(max((inner * h[1:-1]).max(), bends[0] * h[0], bends[-1] * h[-1]))
 
 
 def to_distances(P: Array, left: Array, right: Array) -> None:

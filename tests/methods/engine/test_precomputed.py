@@ -1,5 +1,8 @@
 """The provider of stored matrices against plain numpy, at any scale of the kernels."""
 
+import multiprocessing
+import warnings
+
 import numpy as np
 import pytest
 
@@ -63,3 +66,18 @@ def test_only_new_points_are_read_from_the_matrices():
     provider.predict(np.ones(M), np.array([2, 3]), np.ones(2), np.arange(5))  # known from the images
     provider.predict(np.eye(M)[0], np.array([4, 5]), np.ones(2), np.arange(5))  # reads one kernel of five
     assert provider.passes == pytest.approx((14 + 2 / M) / LABELLED)
+
+
+def test_a_forked_process_has_panels_of_its_own():
+    if "fork" not in multiprocessing.get_all_start_methods():
+        return  # where processes cannot be forked they share nothing
+    provider, Ks = provided()
+    provider.activate(np.arange(12))
+    child = multiprocessing.get_context("fork").Process(target=provider.activate, args=(np.arange(12)[::-1],))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # Python 3.12 warns of forks beside threads
+        child.start()
+    child.join()
+    w = np.ones(M)
+    found = provider.combined(w) * provider.unit(w)
+    assert child.exitcode == 0 and np.abs(found - Ks[:, :12, :12].sum(axis=0)).max() < 1e-5
