@@ -24,8 +24,8 @@ from kernelopt.validation import Array, Index
 
 INSIDE = 1e-9  # distance from its bounds, relative to their distance, at which an alpha is free
 FIRST_GAP, GAP_SHARE, LAST_SHARE = 2e-2, 2e-3, 0.4  # gap on the working set: see `Search.target`
-TRAINING_SHARE = 0.3  # of the gap that is aimed at, for the training at fixed weights
-LOOSE_SHARE = 0.03  # of the best gap: training need not be more exact than this, but see `HALVED`
+TRAINING_SHARE = 0.1  # of the gap that is aimed at, for the training at fixed weights
+LOOSE_SHARE = 3e-3  # of the best gap: training need not be more exact than this, but see `HALVED`
 HALVED = 0.5  # a step that leaves more of the gap than this may have gone astray by inexact training
 TIGHTER = 0.2  # factor of the gap aimed at where the last one was met and all points did not meet theirs
 STALLED_ROUNDS, LITTLE = 5, 0.9  # checks in turn that reduce the gap to no less than this share of it
