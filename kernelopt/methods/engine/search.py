@@ -22,8 +22,8 @@ from kernelopt.structure.ball import BallProblem
 from kernelopt.validation import Array, Index
 
 FIRST_GAP, GAP_SHARE, LAST_SHARE = 2e-2, 2e-3, 0.4  # gap on the working set: see `Search.target`
-TRAINING_SHARE = 0.3  # of the gap that is aimed at, for the training at fixed weights
-LOOSE_SHARE = 0.03  # of the best gap: training need not be more exact than this, but see `HALVED`
+TRAINING_SHARE = 0.1  # of the gap that is aimed at, for the training at fixed weights
+LOOSE_SHARE = 3e-3  # of the best gap: training need not be more exact than this, but see `HALVED`
 HALVED = 0.5  # a step that leaves more of the gap, and does not raise the value, lacks exact training
 # Factor of the gap aimed at where the last one was met and all points did not meet theirs, and of the gap of
 # training after a step that may have gone astray.
