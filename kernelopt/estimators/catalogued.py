@@ -14,7 +14,7 @@ from kernelopt.errors import ParameterError
 from kernelopt.validation import shown
 from kernelopt.validation.options import nearest_name
 
-KEYWORDS = (Parameter.POSITIONAL_OR_KEYWORD, Parameter.KEYWORD_ONLY)
+KEYWORDS = (Parameter.POSITIONAL_OR_KEYWORD, Parameter.KEYWORD_ONLY)  # arguments with a name
 
 
 def entry_named(name: Any) -> Entry:
@@ -68,7 +68,8 @@ def checked_options(
     Raises
     ------
     ParameterError
-        If an option is unknown, or one without a default is missing.
+        If the builder takes fewer than two arguments, an option is unknown, or one without a default is
+        missing.
     """
     chosen = as_options(given)
     taken = list(signature(build).parameters.values())
@@ -77,9 +78,7 @@ def checked_options(
             f"formulation must be a function of the kernels and the labels, got {name} of {len(taken)} "
             "arguments. Define it as def mine(grams, y, ...)."
         )
-    known = {
-        p.name: p for p in taken[2:] if p.kind in (Parameter.POSITIONAL_OR_KEYWORD, Parameter.KEYWORD_ONLY)
-    }
+    known = {p.name: p for p in taken[2:] if p.kind in KEYWORDS}
     options: dict[str, Any] = {key: value for key, value in defaults.items() if key in known} | chosen
     unknown = [key for key in options if key not in known]
     if unknown and not any(p.kind is Parameter.VAR_KEYWORD for p in taken):

@@ -125,7 +125,7 @@ class LinearFunctionalMKLRegressor(RegressorMixin, LinearFunctionalMKL):
 
         Parameters
         ----------
-        X : array or data frame of shape (n, d), KernelStack, or array of shape (m, n, n)
+        X : array or data frame of shape (n, d), sequence of n strings, KernelStack, or array (m, n, n)
         y : array of shape (n,)
 
         Returns
@@ -169,7 +169,7 @@ class LinearFunctionalMKLClassifier(TwoClassMixin, LinearFunctionalMKL):
 
         Parameters
         ----------
-        X : array or data frame of shape (n, d), KernelStack, or array of shape (m, n, n)
+        X : array or data frame of shape (n, d), sequence of n strings, KernelStack, or array (m, n, n)
         y : array of shape (n,)
             Labels of two classes.
 

@@ -107,11 +107,11 @@ class TransductiveKernelClassifier(TwoClassMixin, KernelEstimator):
 
         Parameters
         ----------
-        X : array or data frame of shape (n, d), or KernelStack
+        X : array or data frame of shape (n, d), sequence of n strings, or KernelStack
             The labelled samples.
         y : array of shape (n,)
             Labels of two classes.
-        X_unlabeled : array or data frame of shape (n_unlabeled, d), or KernelStack, optional
+        X_unlabeled : array or data frame of shape (n_unlabeled, d), strings, or KernelStack, optional
             Further samples of which the kernel matrix is learned; of the same stack as X.
 
         Returns

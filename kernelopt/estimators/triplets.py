@@ -100,7 +100,7 @@ class TripletKernel(KernelTransformer):
 
         Parameters
         ----------
-        X : array or data frame of shape (n, d), KernelStack, or array of shape (m, n, n)
+        X : array or data frame of shape (n, d), sequence of n strings, KernelStack, or array (m, n, n)
         y : array of shape (n,), optional
             Labels of at least two classes, from which comparisons are drawn.
         triplets : array of shape (T, 3), optional
