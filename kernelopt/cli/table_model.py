@@ -180,7 +180,7 @@ class TableModel:
             "task": self.task,
             "target": self.features.target,
             "classes": None if self.task == "regression" else estimator.classes_,
-            "coordinates": self.features.coordinates,
+            "coordinates": self.features.columns.coordinates,
             "rows": self.rows,
             "support": estimator.support_.size,
             "kernels": list(estimator.kernel_names_),
