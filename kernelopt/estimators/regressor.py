@@ -145,7 +145,7 @@ class MKLRegressor(RegressorMixin, MKLEstimator):
         return self.machine_values(X)[:, 0]
 
     def problem_labels(self, y: Any) -> list[Any]:
-        return [(read_targets(y, self)[self._rows] - self.target_mean_) / self.target_unit_]
+        return [(self.problem_part(read_targets(y, self)) - self.target_mean_) / self.target_unit_]
 
 
 def scale_of(y: Array, weights: Array) -> tuple[float, float]:

@@ -137,6 +137,9 @@ class TripletKernel(KernelTransformer):
         self.ridge_ = float(weights[m]) if weights.size > m else 0.0
         return self
 
+    def problem_labels(self, y: Any) -> list[Any]:
+        return []
+
     def formulated(self, grams: Grams, labels: list[Any]) -> Formulation:  # its data are `triplets_`
         if self.cone == "dominant":
             grams = join([(1.0, grams), (1.0, Grams.identity(grams.n_points))])
