@@ -81,7 +81,8 @@ class Solution:
     details : dict from name to number, text or tuple
         What the method tells of its work beside the bounds. Of "newton" they are the `provider` of its
         kernels, its `passes` over all their entries, and the number of machines it has trained, `solves`. At
-        p = 1 `dropped` is a tuple of names: kernels proved to have weight zero at every optimum.
+        p = 1, for one risk, `dropped` is a tuple of names: kernels proved to have weight zero at every
+        optimum.
     history : tuple of (seconds, lower, upper)
         The best bounds, one entry per report of a method.
     build_time, solve_time, certify_time : float

@@ -43,9 +43,9 @@ class Newton(Method):
     Several risks of one kernel, such as those of the classes of a multi-class problem, are minimised
     together: each has its machine, on one working set, and their second derivatives are added.
 
-    At p = 1 kernels that are proved to have weight zero at every optimum are named at the end, in
-    `Solution.details["dropped"]`: those that the rule of `ko.screen` finds in a small part of the time of the
-    call. The search itself drops none. Proofs need a gap near the tolerance, when the search is over.
+    At p = 1, for one risk, kernels that are proved to have weight zero at every optimum are named at the end,
+    in `Solution.details["dropped"]`: those that the rule of `ko.screen` finds in a small part of the time of
+    the call. The search itself drops none. Proofs need a gap near the tolerance, when the search is over.
 
     Parameters
     ----------

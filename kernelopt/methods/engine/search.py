@@ -24,8 +24,10 @@ from kernelopt.validation import Array, Index
 FIRST_GAP, GAP_SHARE, LAST_SHARE = 2e-2, 0.02, 0.4  # gap on the working set: see `Search.target`
 TRAINING_SHARE = 0.3  # of the gap that is aimed at, for the training at fixed weights
 LOOSE_SHARE = 0.03  # of the best gap: training need not be more exact than this, but see `HALVED`
-HALVED = 0.5  # a step that leaves more of the gap than this may have gone astray by inexact training
-TIGHTER = 0.2  # factor of the gap aimed at where the last one was met and all points did not meet theirs
+HALVED = 0.5  # a step that leaves more of the gap, and does not raise the value, lacks exact training
+# Factor of the gap aimed at where the last one was met and all points did not meet theirs, and of the gap of
+# training after a step that may have gone astray.
+TIGHTER = 0.2
 STALLED_ROUNDS, LITTLE = 5, 0.9  # checks in turn that reduce the gap to no less than this share of it
 STEPS = 40  # Newton steps on one working set at most
 GROWN = 3000  # points from which the first working set grows before all points are checked
@@ -147,26 +149,32 @@ class Search:
         return self.provider.images(alpha[points], np.arange(points.size))
 
     def _solve(self, aim: float) -> Step:
-        """Solve the problem on the working set to the gap `aim` by Newton steps; return the best step."""
-        loose = LOOSE_SHARE
-        best = step = self._step(self.w, self.a0, self.images0, max(TRAINING_SHARE * aim, loose))
+        """Solve the problem on the working set to the gap `aim` by Newton steps; return the best one.
+
+        A step that raises the value is shortened towards the step of the lowest value.
+        """
+        first = max(TRAINING_SHARE * aim, LOOSE_SHARE)
+        best = lowest = step = self._step(self.w, self.a0, self.images0, first)
+        exactness = 1.0
         if self.points.size == self.n and self.control.best is None:
             self._check(step)  # a point to return, where the call is ended during the next steps
         for _ in range(STEPS):
             if best.gap <= aim:
                 break
-            if step is not best and step.least > best.value:  # the value has risen
-                along = step.w - best.w
-                w = best.w + way_back(float(best.slope @ along), float(step.slope @ along)) * along
+            if step is not lowest and step.least > lowest.value:  # the value has risen
+                along = step.w - lowest.w
+                w = lowest.w + way_back(float(lowest.slope @ along), float(step.slope @ along)) * along
             else:
                 w = self._next_weights(step)
             # Training is exact relative to the risk, and the gap is relative to risk + c'w.
-            scale = min(1.0, abs(best.value) / (abs(best.risk) or 1.0))
-            share = scale * max(TRAINING_SHARE * aim, loose * best.gap)
+            scale = min(1.0, abs(lowest.value) / (abs(lowest.risk) or 1.0))
+            share = scale * exactness * max(TRAINING_SHARE * aim, LOOSE_SHARE * best.gap)
             step = self._step(w, step.alpha, step.images, share)
-            if step.gap > HALVED * best.gap:
-                loose *= TIGHTER
-            if step.gap < best.gap or step.value < best.value:
+            if step.gap > HALVED * best.gap and step.least <= lowest.value:
+                exactness *= TIGHTER
+            if step.value < lowest.value:
+                lowest = step
+            if step.gap < best.gap:
                 best = step
         return best
 
