@@ -21,6 +21,9 @@ from kernelopt.cli.data_table import read_table
 from kernelopt.cli.table_model import load_model
 from kernelopt.errors import FileError
 from kernelopt.estimators import C_GRID, FormulationClassifier, MKLClassifier, MKLRegressor
+from kernelopt.estimators.classifier import LOSSES
+from kernelopt.estimators.kernels import NORMALIZATIONS
+from kernelopt.estimators.regressor import TARGET_LOSSES
 from kernelopt.estimators.table import TABLE_MODEL
 from kernelopt.files import read_file, write_file
 from tests.every import every
@@ -412,9 +415,11 @@ def test_the_commands_of_the_page_run(tmp_path, monkeypatch, capsys):
     assert len((tmp_path / "predicted.csv").read_text(encoding="utf-8").splitlines()) == 31
 
 
-def test_the_page_names_every_command_and_every_exit_status():
+def test_the_page_names_every_command_and_status_and_the_choices_are_those_of_the_estimators():
     names = [command.__name__.rpartition(".")[2] for command in cli.COMMANDS]
     for name in names:
         assert f"| `kernelopt {'list' if name == 'listing' else name}" in PAGE
     for status in (0, cli.REFUSED, 2, cli.DEFECT, cli.INTERRUPTED):
         assert f"\n| {status} | " in PAGE and f"\n{status} " in cli.__doc__
+    assert sorted(cli.fit.LOSSES) == sorted([*LOSSES, *TARGET_LOSSES])
+    assert cli.fit.NORMALIZATIONS == NORMALIZATIONS
