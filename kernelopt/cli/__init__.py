@@ -30,15 +30,9 @@ from typing import Any
 from kernelopt.cli import certify, demo, fit, listing, predict, report
 from kernelopt.errors import KerneloptError
 
-COMMANDS = (
-    listing,
-    fit,
-    predict,
-    report,
-    certify,
-    demo,
-)  # each adds its parser, whose default `run` does the work
+COMMANDS = (listing, fit, predict, report, certify, demo)  # `add` of each makes its parser, with `run` in it
 REFUSED, DEFECT, INTERRUPTED = 1, 3, 130  # exit statuses; argparse exits with 2 on wrong use
+DEFECT_TEXT = "the command failed where it should not. Run it again with --debug, and report what it prints"
 
 
 def parser() -> argparse.ArgumentParser:
@@ -73,9 +67,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return ended(options.debug, str(error), REFUSED)
     except Exception as error:
         return ended(options.debug, f"{DEFECT_TEXT} ({type(error).__name__}: {error})", DEFECT)
-
-
-DEFECT_TEXT = "the command failed where it should not. Run it again with --debug, and report what it prints"
 
 
 def ended(debug: bool, message: str, status: int) -> int:

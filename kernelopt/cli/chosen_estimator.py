@@ -13,7 +13,7 @@ from kernelopt.estimators import FormulationClassifier, MKLClassifier, MKLRegres
 from kernelopt.estimators.classifier import LOSSES
 from kernelopt.estimators.formulation import TAKES
 from kernelopt.estimators.regressor import TARGET_LOSSES
-from kernelopt.validation.options import nearest_name
+from kernelopt.validation.options import suggestion
 
 MKL_PARAMETERS = ("p", "C", "loss", "epsilon", "multiclass", "class_weight")
 SHARED = ("kernels", "normalize", "method", "tol", "time_limit")  # parameters of all estimators
@@ -49,8 +49,7 @@ def checked_entry(options: argparse.Namespace, task: Task) -> Entry:
     """Return the formulation of the catalogue, or end with an error."""
     found, name = catalogue(), options.formulation
     if name not in found:
-        near = nearest_name(name, found)
-        meant = f" Did you mean {near}?" if near else ""
+        meant = suggestion(name, found)
         options.parser.error(f"--formulation must be one of {', '.join(found)}, got {name!r}.{meant}")
     if task == "regression":
         options.parser.error(
@@ -81,8 +80,7 @@ def builder_options(options: argparse.Namespace, entry: Entry, own: Mapping[str,
     given = dict(map(named_value, options.option))
     unknown = [name for name in given if name not in known]
     if unknown:
-        near = nearest_name(unknown[0], known)
-        meant = f" Did you mean {near}?" if near else ""
+        meant = suggestion(unknown[0], known)
         options.parser.error(
             f"--option must be one of {', '.join(known)} for {entry.name}, got {unknown[0]!r}.{meant}"
         )

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from kernelopt.errors import FileError, InputError
-from kernelopt.validation.options import nearest_name
+from kernelopt.validation.options import suggestion
 
 MISSING = frozenset({"", "na", "n/a", "nan", "<na>", "null", "?"})  # cells without a value, in lower case
 DELIMITERS = ",;\t"
@@ -64,11 +64,10 @@ class DataTable:
         """
         if name in self.columns:
             return
-        near = nearest_name(name, self.names)
-        guess = f" Did you mean {near}?" if near else ""
+        meant = suggestion(name, self.names)
         single = "" if len(self.names) > 1 else " Cells are separated by commas, semicolons or tabulators."
         raise InputError(
-            f"{what} must be a column of {self.path}, got {name!r}.{guess} There are: {listed(self.names)}."
+            f"{what} must be a column of {self.path}, got {name!r}.{meant} There are: {listed(self.names)}."
             f"{single}"
         )
 

@@ -24,27 +24,15 @@ class Features:
     ----------
     target : str
         The column that is predicted. New tables need not have it.
-    numeric : sequence of str
-        Columns of numbers.
-    categories : dict from str to sequence of str
-        Columns of text with their values. Each value is a coordinate, 1 where it holds and 0 elsewhere.
+    columns : TableColumns
+        Those that are used.
     dropped : tuple of str
-        Columns that are left out.
-    shift, scale : arrays of shape (d,)
-        A point is (x - shift) / scale, in the order of `coordinates`.
+        Those that are left out.
     """
 
     target: str
-    numeric: Sequence[str]
-    categories: Mapping[str, Sequence[str]]
+    columns: TableColumns
     dropped: tuple[str, ...]
-    shift: Array
-    scale: Array
-
-    @property
-    def coordinates(self) -> list[str]:
-        """The names of the d coordinates of a point."""
-        return coordinate_names(self.numeric, self.categories)
 
     def points(self, table: DataTable) -> Array:
         """Return the rows of a table as points, shape (n, d). Columns of other names are not read.
@@ -56,17 +44,21 @@ class Features:
             among those of the training data.
         """
         self._refuse_missing(table)
-        refuse_gaps(table, [*self.numeric, *self.categories])
-        refuse_text(table, self.numeric)
-        return (coordinates(table, self.numeric, self.categories) - self.shift) / self.scale
+        refuse_gaps(table, self._used)
+        refuse_text(table, self.columns.numeric)
+        return self.columns.transform(coordinates(table, self.columns.numeric, self.columns.categories))
+
+    @property
+    def _used(self) -> list[str]:
+        return [*self.columns.numeric, *self.columns.categories]
 
     def ignored(self, table: DataTable) -> list[str]:
         """Return the columns of a table that the training data did not have."""
-        known = {*self.numeric, *self.categories, *self.dropped, self.target}
+        known = {*self._used, *self.dropped, self.target}
         return [name for name in table.names if name not in known]
 
     def _refuse_missing(self, table: DataTable) -> None:
-        missing = [name for name in (*self.numeric, *self.categories) if name not in table.columns]
+        missing = [name for name in self._used if name not in table.columns]
         if missing:
             near = {name: nearest_name(name, self.ignored(table)) for name in missing}
             guesses = [
@@ -79,22 +71,12 @@ class Features:
 
     def as_dict(self) -> dict[str, Any]:
         """Return the record for a header in JSON; `from_dict` is the inverse."""
-        return {
-            "target": self.target,
-            "numeric": list(self.numeric),
-            "categories": {name: list(values) for name, values in self.categories.items()},
-            "dropped": list(self.dropped),
-            "shift": self.shift.tolist(),
-            "scale": self.scale.tolist(),
-        }
+        return {"target": self.target, "dropped": list(self.dropped), **self.columns.as_dict()}
 
     @classmethod
     def from_dict(cls, found: Mapping[str, Any]) -> Features:
         """Return the record of a header; wrong ones raise KeyError, TypeError or ValueError."""
-        columns, dropped = TableColumns.from_dict(found), tuple(map(str, found["dropped"]))
-        return cls(
-            str(found["target"]), columns.numeric, columns.categories, dropped, columns.shift, columns.scale
-        )
+        return cls(str(found["target"]), TableColumns.from_dict(found), tuple(map(str, found["dropped"])))
 
 
 def learn_features(
@@ -138,7 +120,8 @@ def learn_features(
     shift, scale = np.zeros(X.shape[1]), np.ones(X.shape[1])
     if not raw:
         shift, scale = means_and_deviations(table, X, coordinate_names(numeric, known))
-    return Features(target, numeric, known, tuple(drop), shift, scale), (X - shift) / scale
+    columns = TableColumns(numeric, known, shift, scale)
+    return Features(target, columns, tuple(drop)), columns.transform(X)
 
 
 def means_and_deviations(table: DataTable, X: Array, names: Sequence[str]) -> tuple[Array, Array]:

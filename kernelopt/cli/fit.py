@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 FORMULATION = "lp_norm.primal"  # the problem of the estimators MKLClassifier and MKLRegressor
 MANY_ROWS = 20_000  # whose default kernels have 4 10^9 entries: minutes before the first bound
+# As in `kernelopt.estimators`, whose import would make every `--help` wait for scikit-learn.
 LOSSES = ("hinge", "squared_hinge", "logistic", "squared", "epsilon_insensitive")
 NORMALIZATIONS = ("multiplicative", "spherical", "trace", "none")
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from kernelopt.cli.output import Output
 from kernelopt.errors import PackageWarning
-from kernelopt.validation.options import nearest_name
+from kernelopt.validation.options import suggestion
 
 if TYPE_CHECKING:
     from kernelopt.installed import Listed
@@ -37,9 +37,8 @@ def run(options: argparse.Namespace) -> int:
 
     wrong = sorted(set(options.kind) - set(KINDS))
     if wrong:
-        near = nearest_name(wrong[0], KINDS)
-        meant = f". Did you mean {near}?" if near else ""
-        options.parser.error(f"a kind must be one of {', '.join(KINDS)}, got {', '.join(wrong)}{meant}")
+        meant = suggestion(wrong[0], KINDS)
+        options.parser.error(f"a kind must be one of {', '.join(KINDS)}, got {', '.join(wrong)}.{meant}")
     with warnings.catch_warnings(record=True) as left_out:
         warnings.simplefilter("always", PackageWarning)
         found = [line for kind in KINDS if kind in (options.kind or KINDS) for line in listed(kind)]

@@ -15,7 +15,7 @@ from kernelopt.cli.data_table import PARQUET, DataTable, listed
 from kernelopt.cli.features import Features
 from kernelopt.cli.output import number
 from kernelopt.cli.target import Task, read_target
-from kernelopt.errors import FileError, InputError, LabelError, MethodError
+from kernelopt.errors import FileError, InputError, LabelError
 from kernelopt.estimators.contents import estimator_contents, estimator_from_contents
 from kernelopt.estimators.table import TABLE_MODEL
 from kernelopt.files import read_file, reading, write_file
@@ -23,6 +23,7 @@ from kernelopt.validation import Array, one_of, whole
 
 KINDS = (TABLE_MODEL, "estimator", "solution")  # of files; the others are those of `save` of Python
 SHOWN = 1e-6  # share of the largest weight below which a table leaves a kernel out
+UNIQUE = {True: "yes", False: "no, others are as good", None: "not known"}
 
 
 @dataclass(frozen=True)
@@ -73,17 +74,7 @@ class TableModel:
         ------
         InputError
             If the table is another one.
-        MethodError
-            If the file keeps no problem: it has no risk, or weights in another set than a ball or a trace.
         """
-        found = self.estimator.solution_
-        reasons = [each.proof for each in (found if isinstance(found, tuple) else (found,))]
-        if isinstance(reasons[0], str):
-            raise MethodError(
-                "report --data needs a model of one risk or several with weights in an l_p ball or of "
-                f"bounded trace, got another one: {reasons[0]}. Leave out --data: the saved bounds are those "
-                "that `kernelopt fit` has proved."
-            )
         X = self.features.points(table)
         if len(table) != self.rows:
             raise InputError(
@@ -189,7 +180,7 @@ class TableModel:
             "task": self.task,
             "target": self.features.target,
             "classes": None if self.task == "regression" else estimator.classes_,
-            "coordinates": self.features.coordinates,
+            "coordinates": self.features.columns.coordinates,
             "rows": self.rows,
             "support": estimator.support_.size,
             "kernels": list(estimator.kernel_names_),
@@ -235,6 +226,3 @@ def load_model(path: Path) -> TableModel:
             float(header["score"]),
             None if checked is None else CrossValidation.from_dict(checked),
         )
-
-
-UNIQUE = {True: "yes", False: "no, others are as good", None: "not known"}

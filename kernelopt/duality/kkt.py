@@ -86,7 +86,7 @@ def kkt_table(solution: Any, problem: cp.Problem | None = None) -> KKT:
     ----------
     solution : Solution, or what `kernelopt.load` returns
     problem : cp.Problem, optional
-        The problem that was solved. It is needed for a solution that was pickled or saved, without it.
+        The problem that was solved. It is needed for a solution that was pickled or loaded, which has none.
 
     Returns
     -------

@@ -1,7 +1,7 @@
 """Estimators for scikit-learn, whose kernels are learned and whose solutions are certified.
 
-They are thin skins: samples are read and kernels are evaluated here, and the problem is written in the
-language of `kernelopt` and solved by `kernelopt.solve`.
+Samples are read and kernels are evaluated here. The problem is written in the language of `kernelopt`, and
+`kernelopt.solve` solves it.
 """
 
 from kernelopt.estimators.alignment import KernelAlignment

@@ -94,7 +94,7 @@ class KernelAlignment(KernelTransformer):
 
         Parameters
         ----------
-        X : array or data frame of shape (n, d), KernelStack, or array of shape (m, n, n)
+        X : array or data frame of shape (n, d), sequence of n strings, KernelStack, or array (m, n, n)
         y : array of shape (n,)
             Labels of at least two classes.
 

@@ -12,9 +12,9 @@ from typing import Any
 from kernelopt.catalog import Entry, Formulation, catalogue
 from kernelopt.errors import ParameterError
 from kernelopt.validation import shown
-from kernelopt.validation.options import nearest_name
+from kernelopt.validation.options import suggestion
 
-KEYWORDS = (Parameter.POSITIONAL_OR_KEYWORD, Parameter.KEYWORD_ONLY)
+KEYWORDS = (Parameter.POSITIONAL_OR_KEYWORD, Parameter.KEYWORD_ONLY)  # arguments with a name
 
 
 def entry_named(name: Any) -> Entry:
@@ -27,10 +27,9 @@ def entry_named(name: Any) -> Entry:
     """
     found = catalogue()
     if not isinstance(name, str) or name not in found:
-        nearest = nearest_name(name, found) if isinstance(name, str) else None
-        meant = f"Did you mean {nearest}? " if nearest else ""
+        meant = suggestion(name, found) if isinstance(name, str) else ""
         raise ParameterError(
-            f"formulation must be a name of the catalogue or a function, got {shown(name)}. {meant}"
+            f"formulation must be a name of the catalogue or a function, got {shown(name)}.{meant} "
             f"There are {', '.join(found) or 'none: install kernelopt, so that its entry points are known'}."
         )
     return found[name]
@@ -68,7 +67,8 @@ def checked_options(
     Raises
     ------
     ParameterError
-        If an option is unknown, or one without a default is missing.
+        If the builder takes fewer than two arguments, an option is unknown, or one without a default is
+        missing.
     """
     chosen = as_options(given)
     taken = list(signature(build).parameters.values())
@@ -77,17 +77,14 @@ def checked_options(
             f"formulation must be a function of the kernels and the labels, got {name} of {len(taken)} "
             "arguments. Define it as def mine(grams, y, ...)."
         )
-    known = {
-        p.name: p for p in taken[2:] if p.kind in (Parameter.POSITIONAL_OR_KEYWORD, Parameter.KEYWORD_ONLY)
-    }
+    known = {p.name: p for p in taken[2:] if p.kind in KEYWORDS}
     options: dict[str, Any] = {key: value for key, value in defaults.items() if key in known} | chosen
     unknown = [key for key in options if key not in known]
     if unknown and not any(p.kind is Parameter.VAR_KEYWORD for p in taken):
-        nearest = nearest_name(str(unknown[0]), known)
-        meant = f"Did you mean {nearest}? " if nearest else ""
+        meant = suggestion(str(unknown[0]), known)
         there = f"It has {', '.join(known)}." if known else "It has none: leave the options out."
         raise ParameterError(
-            f"options must be arguments of the formulation {name}, got {unknown[0]!r}. {meant}{there}"
+            f"options must be arguments of the formulation {name}, got {unknown[0]!r}.{meant} {there}"
         )
     missing = [key for key, p in known.items() if p.default is Parameter.empty and key not in options]
     if missing:

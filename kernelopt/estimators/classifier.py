@@ -204,7 +204,7 @@ class MKLClassifier(ClassifierMixin, MKLEstimator):
 
         Parameters
         ----------
-        X : array or data frame of shape (n_new, d), KernelStack, or array of shape (m, n_new, n)
+        X : array or data frame of shape (n_new, d), sequence of strings, KernelStack, or array (m, n_new, n)
 
         Returns
         -------

@@ -81,7 +81,7 @@ def column_number(column: Any, d: int, names: Sequence[str] | None) -> int:
         ) from error
 
 
-def deviations(X: Array, weights: Array) -> tuple[Array, Array]:
+def means_and_deviations(X: Array, weights: Array) -> tuple[Array, Array]:
     """Return the means and the standard deviations of columns; the latter are zero for constant columns."""
     means = np.average(X, axis=0, weights=weights)
     spread = np.sqrt(np.average((X - means) ** 2, axis=0, weights=weights))
@@ -106,7 +106,7 @@ def warn_of_scales(
     -----
     ScaleWarning
     """
-    spread = deviations(X, weights)[1]
+    spread = means_and_deviations(X, weights)[1]
     for kernel in kernels:
         for columns in compared(kernel, tuple(range(X.shape[1]))):
             sizes = spread[list(columns)]
@@ -119,8 +119,9 @@ def warn_of_scales(
                     "columns that a kernel reads must have standard deviations of similar size, at most "
                     f"{SCALE_FACTOR:g} times the median, got {sizes.max():.3g} in column "
                     f"{largest if names is None else repr(str(names[largest]))} and the median {typical:.3g} "
-                    f"over the {len(columns)} columns of {kernel!r}: it hardly sees the others. Standardise "
-                    "them by make_pipeline(StandardScaler(), model). The default kernels do so themselves."
+                    f"over the {len(columns)} columns of {kernel!r}, which hardly sees the others. "
+                    "Standardise them by make_pipeline(StandardScaler(), model). The default kernels do so "
+                    "themselves."
                 )
                 warnings.warn(ScaleWarning(text), stacklevel=caller_stack_level())
                 return

@@ -1,20 +1,19 @@
-"""The dictionary of kernels of an estimator: what `kernels=` may be, its default, and its customary grids."""
+"""The dictionary of kernels of an estimator on its training points, its default, and customary grids."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 from scipy.spatial.distance import pdist
 
-from kernelopt.errors import ParameterError, ShapeError
-from kernelopt.estimators.columns import as_columns, deviations, warn_of_scales
+from kernelopt.errors import ParameterError
+from kernelopt.estimators.columns import as_columns, means_and_deviations, warn_of_scales
+from kernelopt.estimators.kernel_argument import as_kernel, kernel_triples
 from kernelopt.kernels import Kernel, as_strings, gaussian, on_columns, polynomial
-from kernelopt.kernels.text import parse_kernel
-from kernelopt.validation import Array, as_float_array, as_generator, as_symmetric, check_psd, shown
+from kernelopt.validation import Array, as_generator, shown
 
 C_GRID = tuple(10.0**k for k in range(-3, 4))
 """The customary values of C for a grid search: seven powers of ten."""
@@ -30,38 +29,6 @@ DEGREES = (1, 2, 3)
 
 MEDIAN_POINTS = 1000
 """Points of which the median distance is computed. Half a million distances determine it to a part in 500."""
-
-
-@dataclass(frozen=True)
-class FunctionKernel(Kernel):
-    """A kernel that is given as a function of two arrays of points, such as scikit-learn's pairwise kernels.
-
-    Its matrices are checked, since the function may be any: between the training points the matrix is
-    symmetric and positive semidefinite.
-
-    Parameters
-    ----------
-    function : function of arrays of shapes (n, d) and (n_new, d)
-        It returns the array of shape (n, n_new) of their kernels.
-    """
-
-    function: Callable[[Array, Array], ArrayLike]
-
-    def __repr__(self) -> str:
-        return getattr(self.function, "__name__", type(self.function).__name__)
-
-    def gram(self, X: Array, Z: Array | None = None) -> Array:
-        other = X if Z is None else Z
-        K = as_float_array(self.function(X, other), f"{self!r}(X, Z)", ndim=2)
-        if K.shape != (len(X), len(other)):
-            raise ShapeError(
-                f"{self!r}(X, Z) must have shape (len(X), len(Z)) = {(len(X), len(other))}, got {K.shape}. "
-                "Return one row for each row of X."
-            )
-        if Z is None:
-            K = as_symmetric(K, f"{self!r}(X, X)")
-            check_psd(K, f"{self!r}(X, X)")
-        return K
 
 
 @dataclass(frozen=True, eq=False)
@@ -163,7 +130,7 @@ def fit_dictionary(
     >>> fit_dictionary(None, X).names[2:4]
     ('gaussian(0.5 median)', 'gaussian(1 median)')
     """
-    entries = list(listed(kernels))
+    entries = list(kernel_triples(kernels))
     if X.ndim == 1:
         return of_strings(entries)
     found: list[Kernel] = []
@@ -201,13 +168,14 @@ def of_strings(entries: Sequence[tuple[str | None, Any, Any]]) -> Dictionary:
     Raises
     ------
     ParameterError
-        If a kernel is none of strings, or has columns.
+        If a kernel is not one of strings, or has columns.
     """
     found: list[Kernel] = []
     for _, kernel, columns in entries:
         read = None if kernel is None else as_kernel(kernel)
         if read is None or read.domain is not as_strings or columns is not None:
-            given = "the default kernels" if read is None else repr(read) if columns is None else "columns"
+            of_columns = "" if columns is None else f" of the columns {shown(columns)}"
+            given = f"{'the default kernels' if read is None else repr(read)}{of_columns}"
             raise ParameterError(
                 f"samples that are strings must have kernels of strings, got {given}. Pass for instance "
                 "kernels=[kernelopt.spectrum(2), kernelopt.spectrum(3)], or the matrices of other kernels as "
@@ -218,59 +186,10 @@ def of_strings(entries: Sequence[tuple[str | None, Any, Any]]) -> Dictionary:
     return Dictionary(tuple(found), tuple(names))
 
 
-def listed(kernels: Any) -> Iterator[tuple[str | None, Any, Any]]:
-    """Return the triples (name, kernel, columns) of an argument `kernels`."""
-    if kernels is None or is_kernel(kernels):
-        yield None, kernels, None
-        return
-    if isinstance(kernels, Mapping):
-        members: list[Any] = [(str(name), kernel, None) for name, kernel in kernels.items()]
-    elif isinstance(kernels, Sequence):
-        members = list(kernels)
-    else:
-        raise ParameterError(
-            "kernels must be None, a kernel, a list of kernels or a dict from name to kernel, got "
-            f'{shown(kernels)} ({type(kernels).__name__}). Pass for instance ["gaussian(0.5)", "linear()"].'
-        )
-    if not members:
-        raise ParameterError(
-            "kernels must hold at least one kernel, got none. Leave the argument out for the default kernels."
-        )
-    for member in members:
-        if isinstance(member, tuple):
-            if len(member) != 3 or not isinstance(member[0], str):
-                raise ParameterError(
-                    f"a tuple in kernels must be (name, kernel, columns), got {shown(member)}. Pass for "
-                    'instance ("size", "gaussian(0.5)", [0, 1]).'
-                )
-            yield member
-        else:
-            yield None, member, None
-
-
-def is_kernel(given: Any) -> bool:
-    """Whether an argument stands for one kernel: an object, a text or a function."""
-    return isinstance(given, str | Kernel) or callable(given)
-
-
-def as_kernel(given: Any) -> Kernel:
-    """Return the kernel for an object, a text or a function."""
-    if isinstance(given, Kernel):
-        return given
-    if isinstance(given, str):
-        return parse_kernel(given)
-    if isinstance(given, type) or not callable(given):
-        raise ParameterError(
-            "a kernel must be a Kernel, a text or a function of two arrays of points, got "
-            f"{shown(given)} ({type(given).__name__}). Pass for instance kernelopt.gaussian(0.5)."
-        )
-    return FunctionKernel(given)
-
-
 def standardised(X: Array, columns: tuple[int, ...], weights: Array, names: Sequence[str] | None) -> Block:
     """Return the columns that are not constant, in units in which a point has mean square one."""
     X = X[:, columns]
-    origin, spread = deviations(X, weights)
+    origin, spread = means_and_deviations(X, weights)
     varies = spread > 0
     if not varies.any():
         where = [names[j] for j in columns] if names is not None else list(columns)

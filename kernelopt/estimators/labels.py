@@ -28,11 +28,11 @@ def read_targets(y: Any, estimator: Any) -> Array:
 
 
 def require(y: Any, estimator: Any, what: str) -> None:
-    """Raise a `LabelError` if `fit` was given no y."""
+    """Raise a `LabelError` if `fit` or `certify` was given no y."""
     if y is None:
         raise LabelError(
             f"{type(estimator).__name__} requires y to be passed, but the target y is None: it must hold one "
-            f"{what} for each sample. Pass fit(X, y)."
+            f"{what} for each sample. Pass y with X."
         )
 
 

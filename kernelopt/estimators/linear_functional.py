@@ -37,8 +37,8 @@ class LinearFunctionalMKL(KernelEstimator):
     ridge : float >= 0, default 0.0
         lambda.
     weights : "simplex", "nonnegative" or "free", default "simplex"
-        The set of c: with the sum one, not negative, or any. With columns "leave-one-out" the weights of
-        narrow kernels may else be above one, and f then misses the targets of its own samples.
+        The set of c: with the sum one, not negative, or any. Without the sum one, columns "leave-one-out" can
+        give narrow kernels weights above one, and f then misses the targets of its own samples.
     columns : "leave-one-out" or "training", default "leave-one-out"
         The values X_im of x_m at sample i: of the function that was trained without this sample, or with it.
     normalize : "multiplicative", "spherical", "trace" or "none", default "multiplicative"
@@ -125,7 +125,7 @@ class LinearFunctionalMKLRegressor(RegressorMixin, LinearFunctionalMKL):
 
         Parameters
         ----------
-        X : array or data frame of shape (n, d), KernelStack, or array of shape (m, n, n)
+        X : array or data frame of shape (n, d), sequence of n strings, KernelStack, or array (m, n, n)
         y : array of shape (n,)
 
         Returns
@@ -169,7 +169,7 @@ class LinearFunctionalMKLClassifier(TwoClassMixin, LinearFunctionalMKL):
 
         Parameters
         ----------
-        X : array or data frame of shape (n, d), KernelStack, or array of shape (m, n, n)
+        X : array or data frame of shape (n, d), sequence of n strings, KernelStack, or array (m, n, n)
         y : array of shape (n,)
             Labels of two classes.
 

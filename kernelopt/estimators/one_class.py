@@ -60,8 +60,8 @@ class OneClassMKL(OutlierMixin, MKLEstimator):
         The weight of the loss of `kernelopt.one_class` at which the machine is the same, up to its scale.
     certificate_, solution_
         Those of the problem with the loss `one_class(C_)`.
-    kernel_names_, kernels_, support_, dual_gap_, n_iter_, history_, weights_unique_ :
-    n_features_in_, feature_names_in_ :
+    kernel_names_, kernels_, support_, dual_gap_, n_iter_, history_, weights_unique_
+    n_features_in_, feature_names_in_
         As for `MKLClassifier`.
 
     Notes
@@ -107,7 +107,7 @@ class OneClassMKL(OutlierMixin, MKLEstimator):
 
         Parameters
         ----------
-        X : array or data frame of shape (n, d), KernelStack, or array of shape (m, n, n)
+        X : array or data frame of shape (n, d), sequence of n strings, KernelStack, or array (m, n, n)
         y : ignored
         sample_weight : array of shape (n,), optional
             Weights v, not negative. Samples of weight zero are left out.

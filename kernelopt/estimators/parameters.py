@@ -20,8 +20,7 @@ REMEDIES = {
     "kernels": "Put a kernel of your own into a package, as CONTRIBUTING.md describes, or pass its matrices "
     "as a KernelStack.",
     "formulation": "Put a formulation of your own into a package, as CONTRIBUTING.md describes, and pass its "
-    "name in the catalogue. Without a file its bounds are proved again by "
-    "kernelopt.certify(model.formulation_.problem, model.solution_).",
+    "name in the catalogue. Without a file, model.certify(X, y) proves its bounds again.",
     "random_state": "Give a whole number as the seed of a Generator.",
     "method": "Pass the name of the method.",
 }

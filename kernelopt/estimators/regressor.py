@@ -52,8 +52,8 @@ class MKLRegressor(RegressorMixin, MKLEstimator):
     dual_coef_ : array of shape (1, n_support)
         The signed dual variables, in units of y.
     intercept_ : array of shape (1,)
-    kernel_names_, kernels_, support_, certificate_, dual_gap_, n_iter_, history_, weights_unique_ :
-    solution_, n_features_in_, feature_names_in_ :
+    kernel_names_, kernels_, support_, certificate_, dual_gap_, n_iter_, history_, weights_unique_
+    solution_, n_features_in_, feature_names_in_
         As for `MKLClassifier`. The certificate and the solution are those of the targets that were scaled.
 
     Examples
@@ -100,7 +100,7 @@ class MKLRegressor(RegressorMixin, MKLEstimator):
 
         Parameters
         ----------
-        X : array or data frame of shape (n, d), KernelStack, or array of shape (m, n, n)
+        X : array or data frame of shape (n, d), sequence of n strings, KernelStack, or array (m, n, n)
         y : array of shape (n,)
         sample_weight : array of shape (n,), optional
             Factors of C, not negative. Samples of weight zero are left out.
@@ -140,12 +140,12 @@ class MKLRegressor(RegressorMixin, MKLEstimator):
 
         Parameters
         ----------
-        X : array or data frame of shape (n_new, d), KernelStack, or array of shape (m, n_new, n)
+        X : array or data frame of shape (n_new, d), sequence of strings, KernelStack, or array (m, n_new, n)
         """
         return self.machine_values(X)[:, 0]
 
     def problem_labels(self, y: Any) -> list[Any]:
-        return [(read_targets(y, self)[self._rows] - self.target_mean_) / self.target_unit_]
+        return [(self.problem_part(read_targets(y, self)) - self.target_mean_) / self.target_unit_]
 
 
 def scale_of(y: Array, weights: Array) -> tuple[float, float]:

@@ -14,6 +14,7 @@ from kernelopt.catalog import Formulation
 from kernelopt.certificates import certify
 from kernelopt.errors import InputError, LabelError
 from kernelopt.estimators.contents import estimator_contents
+from kernelopt.estimators.labels import require
 from kernelopt.estimators.precomputed import KernelStack
 from kernelopt.estimators.remembered import sampled_checksum
 from kernelopt.files import write_file
@@ -37,6 +38,7 @@ class SavedMixin:
     """
 
     solution_: Any
+    classes_: Any
     _trained: Any
     _rows: Index
     _checksum: str
@@ -72,7 +74,8 @@ class SavedMixin:
         Parameters
         ----------
         X, y
-            As they were passed to `fit`, in the same order.
+            As they were passed to `fit`, in the same order. `OneClassMKL` does not read y. Nor does
+            `TripletKernel`, which keeps its comparisons.
 
         Returns
         -------
@@ -129,25 +132,16 @@ class SavedMixin:
     def _check_labels(self, labels: list[Any]) -> None:
         """Raise unless labels or targets are those of `fit`."""
         stored = getattr(self, "_labels_checksum", None)
-        if stored is not None and (labels[0] is None or values_checksum(np.array(labels)) != stored):
+        if stored is not None and values_checksum(np.array(labels)) != stored:
             raise InputError(
-                "y must be the data that the estimator was fitted on, got "
-                f"{'None' if labels[0] is None else 'other values'} in certify. Pass the same y, in the same "
-                "order."
+                "y must be the data that the estimator was fitted on, got other values in certify. Pass the "
+                "same y, in the same order."
             )
 
     def problem_labels(self, y: Any) -> list[Any]:
         """Return the labels or targets of each risk, on the samples of the problem, from those of `fit`."""
-        if y is None:
-            return [None]
-        given = column_or_1d(y)
-        if given.size <= self._rows.max():
-            raise InputError(
-                f"y must hold the labels of all samples of fit, got {given.size} in certify. Pass the same y."
-            )
-        given, classes = given[self._rows], getattr(self, "classes_", None)
-        if classes is None:
-            return [given]
+        require(y, self, "label")
+        given, classes = self.problem_part(column_or_1d(y)), self.classes_
         unknown = [label for label in np.unique(given).tolist() if label not in classes.tolist()]
         if unknown:
             raise LabelError(
@@ -156,6 +150,15 @@ class SavedMixin:
             )
         positives = classes[1:] if classes.size == 2 else classes
         return [np.where(given == label, 1.0, -1.0) for label in positives]
+
+    def problem_part(self, y: Any) -> Any:
+        """Return labels or targets on the samples of the problem, shape (n_used,), from those of `fit`."""
+        if y.size <= self._rows.max():
+            raise InputError(
+                "y must hold the labels or targets of all samples of fit, got "
+                f"{y.size} in certify. Pass the same y."
+            )
+        return y[self._rows]
 
     def _problem_samples(self, X: Any) -> Array | KernelStack:
         """Return the samples of the problem from those of `fit`, after a check that they are the same."""

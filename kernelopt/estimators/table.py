@@ -48,6 +48,15 @@ class TableColumns(TransformerMixin, BaseEstimator):
             raise ValueError("scale must be positive")
         return cls(numeric, categories, shift, scale)
 
+    def as_dict(self) -> dict[str, Any]:
+        """Return the record for a header in JSON; `from_dict` is the inverse."""
+        return {
+            "numeric": list(self.numeric),
+            "categories": {name: list(values) for name, values in self.categories.items()},
+            "shift": self.shift.tolist(),
+            "scale": self.scale.tolist(),
+        }
+
     @property
     def coordinates(self) -> list[str]:
         """The names of the d coordinates of a point."""

@@ -11,7 +11,7 @@ from kernelopt.catalog import Formulation
 from kernelopt.errors import InputError
 from kernelopt.estimators.base import KernelEstimator
 from kernelopt.estimators.catalogued import built
-from kernelopt.estimators.labels import classes_of, signs
+from kernelopt.estimators.labels import classes_of, require, signs
 from kernelopt.estimators.precomputed import KernelStack
 from kernelopt.estimators.two_classes import TwoClassMixin
 from kernelopt.grams import Grams
@@ -107,11 +107,11 @@ class TransductiveKernelClassifier(TwoClassMixin, KernelEstimator):
 
         Parameters
         ----------
-        X : array or data frame of shape (n, d), or KernelStack
+        X : array or data frame of shape (n, d), sequence of n strings, or KernelStack
             The labelled samples.
         y : array of shape (n,)
             Labels of two classes.
-        X_unlabeled : array or data frame of shape (n_unlabeled, d), or KernelStack, optional
+        X_unlabeled : array or data frame of shape (n_unlabeled, d), strings, or KernelStack, optional
             Further samples of which the kernel matrix is learned; of the same stack as X.
 
         Returns
@@ -171,6 +171,7 @@ class TransductiveKernelClassifier(TwoClassMixin, KernelEstimator):
         return self.machine_values(X)[:, 0]
 
     def problem_labels(self, y: Any) -> list[Any]:
+        require(y, self, "label")
         return [np.where(column_or_1d(y) == self.classes_[1], 1.0, -1.0)]  # of the labelled samples
 
     def _joined(self, labelled: Array | KernelStack, X_unlabeled: Any) -> Array | KernelStack:

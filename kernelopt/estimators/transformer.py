@@ -30,7 +30,7 @@ class KernelTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Kerne
 
         Parameters
         ----------
-        X : array or data frame of shape (n_new, d), KernelStack, or array of shape (m, n_new, n)
+        X : array or data frame of shape (n_new, d), sequence of strings, KernelStack, or array (m, n_new, n)
 
         Returns
         -------

@@ -100,7 +100,7 @@ class TripletKernel(KernelTransformer):
 
         Parameters
         ----------
-        X : array or data frame of shape (n, d), KernelStack, or array of shape (m, n, n)
+        X : array or data frame of shape (n, d), sequence of n strings, KernelStack, or array (m, n, n)
         y : array of shape (n,), optional
             Labels of at least two classes, from which comparisons are drawn.
         triplets : array of shape (T, 3), optional
@@ -136,6 +136,9 @@ class TripletKernel(KernelTransformer):
         self.keep_kernel(solution, weights[:m], len(samples))
         self.ridge_ = float(weights[m]) if weights.size > m else 0.0
         return self
+
+    def problem_labels(self, y: Any) -> list[Any]:
+        return []
 
     def formulated(self, grams: Grams, labels: list[Any]) -> Formulation:  # its data are `triplets_`
         if self.cone == "dominant":

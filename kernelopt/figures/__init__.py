@@ -1,4 +1,4 @@
-"""What figures share: axes, the look of lines, and curves of bounds and of weights."""
+"""What figures share: axes, the look of lines, curves of bounds and of weights, and cells of heat maps."""
 
 from kernelopt.figures.axes import (
     labels_step,
@@ -10,8 +10,11 @@ from kernelopt.figures.axes import (
     tall,
 )
 from kernelopt.figures.curves import draw_bounds, draw_histories, draw_weights_along, values_axis
+from kernelopt.figures.heat_maps import LABEL_FONT, MAX_NUMBERED, width_of_numbers, write_in_cells
 
 __all__ = [
+    "LABEL_FONT",
+    "MAX_NUMBERED",
     "draw_bounds",
     "draw_histories",
     "draw_weights_along",
@@ -23,4 +26,6 @@ __all__ = [
     "shortened_name",
     "tall",
     "values_axis",
+    "width_of_numbers",
+    "write_in_cells",
 ]

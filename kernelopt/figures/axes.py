@@ -85,11 +85,14 @@ def shortened_name(name: Any, longest: int = LONGEST_NAME) -> str:
     return text if len(text) <= longest else f"{text[: kept // 2]}…{text[len(text) - (kept + 1) // 2 :]}"
 
 
-def labels_step(ax: Any, count: int, font_size: float, horizontal: bool = True) -> int:
-    """Return the step at which labels of `count` equal places along an axis do not touch each other."""
+def labels_step(ax: Any, count: int, size: float, horizontal: bool = True) -> int:
+    """Return the step at which labels of `count` equal places along an axis do not touch each other.
+
+    Each label takes `size` points along the axis: the size of its font, or the width of a horizontal text.
+    """
     box = ax.get_window_extent()
     length = (box.width if horizontal else box.height) * 72 / ax.figure.dpi * PLOT_SHARE  # points
-    return max(1, int(-(-count * font_size * LINE_HEIGHT // max(length, 1.0))))
+    return max(1, int(-(-count * size * LINE_HEIGHT // max(length, 1.0))))
 
 
 def legend_beside(ax: Any) -> None:

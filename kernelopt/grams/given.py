@@ -120,30 +120,33 @@ def as_squares(grams: Any, what: str, *, one: bool = False) -> Floats:
 
 def check_matrices(grams: Any, what: str) -> None:
     """Raise where kernels, or objects that hold them, are given in the place of their matrices."""
+    if (cure := matrices_instead(grams)) is not None:
+        raise ShapeError(f"{what} must be matrices of shape (m, N, N), got {shown(grams)}. {cure}")
     listed = isinstance(grams, list | tuple)
-    kernels = any(callable(each) or isinstance(each, str) for each in (grams if listed else [grams]))
-    numbers = isinstance(grams, Iterable | Real | cp.Expression) or sp.issparse(grams)
+    shapes: set[Any] = {getattr(each, "shape", None) for each in grams} if listed else set()
+    if len(shapes) > 1 and None not in shapes:
+        raise ShapeError(
+            f"{what} must be matrices on the same N points, got shapes {shown(sorted(shapes))}. Evaluate "
+            "all kernels on the same points."
+        )
+
+
+def matrices_instead(grams: Any) -> str | None:
+    """Return how to get matrices from what was given in their place, None for what may be matrices."""
     if isinstance(grams, Mapping):
-        cure = "Pass kernelopt.Grams.from_array(list(matrices.values()), list(matrices))."
-    elif kernels:
-        cure = (
+        return "Pass kernelopt.Grams.from_array(list(matrices.values()), list(matrices))."
+    members = grams if isinstance(grams, list | tuple) else [grams]
+    if any(callable(each) or isinstance(each, str) for each in members):
+        return (
             "Evaluate kernels on points: kernelopt.Grams.from_kernels(kernels, X), with a list of kernels; "
             "kernelopt.parse_kernel reads text."
         )
-    elif not numbers and not any(hasattr(grams, name) for name in ("__array__", "__array_interface__")):
-        if hasattr(grams, "grams"):
-            cure = "Pass its .grams."
-        else:
-            cure = "Pass those of kernels on points: kernelopt.Grams.from_kernels(kernels, X)."
-    else:
-        shapes: set[Any] = {getattr(each, "shape", None) for each in grams} if listed else set()
-        if len(shapes) > 1 and None not in shapes:
-            raise ShapeError(
-                f"{what} must be matrices on the same N points, got shapes {shown(sorted(shapes))}. Evaluate "
-                "all kernels on the same points."
-            )
-        return
-    raise ShapeError(f"{what} must be matrices of shape (m, N, N), got {shown(grams)}. {cure}")
+    numbers = isinstance(grams, Iterable | Real | cp.Expression) or sp.issparse(grams)
+    if numbers or any(hasattr(grams, name) for name in ("__array__", "__array_interface__")):
+        return None
+    if hasattr(grams, "grams"):
+        return "Pass its .grams."
+    return "Pass those of kernels on points: kernelopt.Grams.from_kernels(kernels, X)."
 
 
 def is_new(array: Floats, given: Any) -> bool:

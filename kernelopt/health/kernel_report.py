@@ -8,7 +8,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from kernelopt.figures import labels_step, new_axes, shortened_name
+from kernelopt.figures import (
+    LABEL_FONT,
+    MAX_NUMBERED,
+    labels_step,
+    new_axes,
+    shortened_name,
+    width_of_numbers,
+    write_in_cells,
+)
 from kernelopt.grams import Grams
 from kernelopt.grams.given import as_squares
 from kernelopt.health.measures import NUMBERS, Stack, as_target, centred_alignments, estimated, measured
@@ -18,11 +26,7 @@ from kernelopt.validation.matrices import SYMMETRY_TOLERANCE
 
 DUPLICATE = 0.999  # alignment from which two kernels count as near-duplicates
 DIAGONAL = 0.9  # effective rank, as a share of N, from which a kernel is almost a multiple of I
-MAX_NUMBERED = 16  # kernels: with more of them no number fits into a cell of the figure
-DARK = 0.6  # share of the scale of colours above which a cell is dark, and its number white
 LONGEST_NAME = 36  # characters of a name in the table
-FONT = 8
-DIGIT = 0.65  # width of a digit over the size of its font, about
 HEADER = ("asymmetry", "min λ / max |λ|", "effective rank", "scale", "trace")
 ESTIMATED = "The smallest eigenvalues are estimates from above, by the method of Lanczos."
 
@@ -130,15 +134,13 @@ class KernelReport:
         low = -1.0 if (cells < 0).any() else 0.0
         picture = ax.imshow(np.ma.masked_invalid(cells), cmap="Blues", vmin=low, vmax=1.0, aspect="auto")
         ax.set_facecolor("0.85")  # cells without a number
-        wide = FONT * DIGIT * (len(str(m)) + 1)  # of a number and a space
-        across = [*range(0, m, labels_step(ax, m, wide)), *range(m, len(labels))]
-        down = [*range(0, m, labels_step(ax, m, FONT, horizontal=False)), *range(m, len(labels))]
-        ax.set_xticks(across, [str(i) if i < m else "y" for i in across], fontsize=FONT)
-        ax.set_yticks(down, [labels[i] for i in down], fontsize=FONT)
+        across = [*range(0, m, labels_step(ax, m, width_of_numbers(m))), *range(m, len(labels))]
+        down = [*range(0, m, labels_step(ax, m, LABEL_FONT, horizontal=False)), *range(m, len(labels))]
+        ax.set_xticks(across, [str(i) if i < m else "y" for i in across], fontsize=LABEL_FONT)
+        ax.set_yticks(down, [labels[i] for i in down], fontsize=LABEL_FONT)
         if m <= MAX_NUMBERED:
-            for (i, j), value in np.ndenumerate(cells):
-                ink = "white" if (value - low) / (1 - low) > DARK else "black"
-                ax.text(j, i, written(value, ".2f"), ha="center", va="center", fontsize=7, color=ink)
+            texts = [[written(value, ".2f") for value in row] for row in cells]
+            write_in_cells(ax, texts, (cells - low) / (1 - low))
         ax.figure.colorbar(picture, ax=ax, label="centred alignment")
         ax.set_title("Alignment of kernels")
         return ax

@@ -22,7 +22,7 @@ from kernelopt.kernels.derived import normalized, on_columns
 from kernelopt.kernels.elementary import gaussian, identity, laplacian, linear, polynomial
 from kernelopt.kernels.strings import spectrum, weighted_degree
 from kernelopt.validation import is_real, shown
-from kernelopt.validation.options import nearest_name
+from kernelopt.validation.options import suggestion
 
 OWN: dict[str, type[Kernel]] = {
     kind.__name__: kind
@@ -241,8 +241,6 @@ class _Reader:
             return OWN[name]
         classes = kernel_classes()
         if name not in classes:
-            nearest = nearest_name(name, classes)
-            meant = f"Did you mean {nearest}? " if nearest else ""
-            remedy = f"{meant}`kernelopt list kernels` describes them."
+            remedy = f"{suggestion(name, classes)} `kernelopt list kernels` describes them.".lstrip()
             raise self._error(f"made of the kernels {', '.join(classes)}", name, remedy=remedy)
         return classes[name]

@@ -50,9 +50,7 @@ def drawn_solutions(given: Any, caller: str, *, machines: bool = False) -> dict[
             "Pass {'label': solution}."
         )
     if not given:
-        raise InputError(
-            f"{caller} needs solutions, at least one solution, got none. Pass {{'label': solution}}."
-        )
+        raise InputError(f"{caller} needs at least one solution, got none. Pass {{'label': solution}}.")
     return {
         label: drawn(each, f"solutions[{label!r}]", caller, machines=machines)
         for label, each in given.items()

@@ -8,20 +8,25 @@ from typing import Any
 import numpy as np
 
 from kernelopt.errors import InputError
-from kernelopt.figures import labels_step, new_axes, shortened_name, tall
+from kernelopt.figures import (
+    LABEL_FONT,
+    MAX_NUMBERED,
+    labels_step,
+    new_axes,
+    shortened_name,
+    tall,
+    width_of_numbers,
+    write_in_cells,
+)
 from kernelopt.methods.saved import SavedSolution
 from kernelopt.methods.solution import Learned
 from kernelopt.plotting.arguments import Drawn, drawn_solutions
 from kernelopt.validation import Array, as_list
 
 SMALLEST_SHARE = 0.005  # of the largest weight that is written: it is rounded to 0.01
-DARK = 0.6  # share of the largest weight above which a cell is dark, and its number white
 SMALLEST_WEIGHT = 1e-300  # denominator of the shares, for weights that are all zero
-MAX_NUMBERED = 16  # columns: with more of them no number fits into a cell
 TWO_LINES = 10  # rows up to which a label has two lines
-FONT = 8
 ANGLE = 40  # degrees, of the names below the columns
-DIGIT = 0.65  # width of a digit over the size of its font, about
 UNIQUENESS = {True: "unique", False: "not unique", None: "uniqueness unknown"}
 
 
@@ -70,19 +75,17 @@ def plot_weights(solutions: Mapping[str, Any], names: Sequence[str] | None = Non
     shares = np.array([row / max(float(np.abs(row).max()), SMALLEST_WEIGHT) for row in rows])
     ax = new_axes(ax, tall(len(rows)))
     draw_cells(ax, shares)
-    step = labels_step(
-        ax, m, FONT / np.sin(np.radians(ANGLE)) if listed else FONT * DIGIT * (len(str(m)) + 1)
-    )
+    step = labels_step(ax, m, LABEL_FONT / np.sin(np.radians(ANGLE)) if listed else width_of_numbers(m))
     if listed is None:
-        ax.set_xticks(range(0, m, step), range(0, m, step), fontsize=FONT)
+        ax.set_xticks(range(0, m, step), range(0, m, step), fontsize=LABEL_FONT)
         ax.set_xlabel("kernel")
     else:
         texts = [shortened_name(name) for name in listed[::step]]
         ax.set_xticks(
-            range(0, m, step), texts, rotation=ANGLE, ha="right", rotation_mode="anchor", fontsize=FONT
+            range(0, m, step), texts, rotation=ANGLE, ha="right", rotation_mode="anchor", fontsize=LABEL_FONT
         )
     between = "\n" if len(rows) <= TWO_LINES else ", "
-    ax.set_yticks(range(len(rows)), [row_label(*row, between) for row in read.items()], fontsize=FONT)
+    ax.set_yticks(range(len(rows)), [row_label(*row, between) for row in read.items()], fontsize=LABEL_FONT)
     ax.set_title("Kernel weights")
     return ax
 
@@ -93,9 +96,8 @@ def draw_cells(ax: Any, shares: Array) -> None:
     colours = {"cmap": "RdBu_r", "vmin": -1} if signed else {"cmap": "Blues", "vmin": 0}
     picture = ax.imshow(shares, vmax=1, aspect="auto", **colours)
     if m <= MAX_NUMBERED:
-        for i, j in np.argwhere(np.abs(shares) >= SMALLEST_SHARE):
-            ink = "white" if abs(shares[i, j]) > DARK else "black"
-            ax.text(j, i, f"{shares[i, j]:.2f}", ha="center", va="center", fontsize=7, color=ink)
+        texts = [[f"{share:.2f}" if abs(share) >= SMALLEST_SHARE else "" for share in row] for row in shares]
+        write_in_cells(ax, texts, np.abs(shares))
     else:
         for i, j in np.argwhere(shares <= -SMALLEST_SHARE):
             sides = ([j - 0.5, j + 0.5], i - 0.5, i + 0.5)

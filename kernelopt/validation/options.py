@@ -23,11 +23,9 @@ def refuse_unknown(given: Iterable[str], allowed: Iterable[str], function: str) 
     """
     names = list(allowed)
     for name in sorted(set(given) - set(names)):
-        nearest = nearest_name(name, names)
-        meant = f" Did you mean {nearest}?" if nearest else ""
         raise TypeError(
-            f"{function}() got an unexpected keyword argument {name!r}.{meant} The options are "
-            f"{', '.join(names)}."
+            f"{function}() got an unexpected keyword argument {name!r}.{suggestion(name, names)} The options "
+            f"are {', '.join(names)}."
         )
 
 
@@ -35,6 +33,12 @@ def nearest_name(name: str, names: Iterable[str]) -> str | None:
     """Return the name meant by a misspelt one: a beginning or continuation of it, else a similar one."""
     beginnings = [known for known in names if name.startswith(known) or known.startswith(name)]
     return next(iter(beginnings or get_close_matches(name, list(names), n=1)), None)
+
+
+def suggestion(name: str, names: Iterable[str]) -> str:
+    """Return " Did you mean ...?" with the name meant by a misspelt one, for a message; "" if none is near."""
+    nearest = nearest_name(name, names)
+    return f" Did you mean {nearest}?" if nearest else ""
 
 
 def options_by_name(function: Callable[P, T]) -> Callable[P, T]:

@@ -49,7 +49,7 @@ def test_dialects_of_csv_are_one_table(text, tmp_path_factory):
 
 def test_points_are_standardised_columns_and_indicators_of_texts(tmp_path):
     features, X = learned(table_of(tmp_path, GOOD))
-    assert features.coordinates == ["age", "income", "sex=f", "sex=m"]
+    assert features.columns.coordinates == ["age", "income", "sex=f", "sex=m"]
     age = np.array([30.0, 41, 52])
     assert X[:, 0] == pytest.approx((age - 41) / age.std())
     assert np.allclose(X.mean(axis=0), 0) and np.allclose(X.std(axis=0), 1)
@@ -68,7 +68,7 @@ def test_data_frames_in_python_are_the_points_of_the_table(tmp_path):
     columns = TableColumns.from_dict(features.as_dict())
     frame = {"sex": ["f", "m", "f"], "other": ["x", "y", "z"], "income": [1.5, 2e3, -1], "age": [30, 41, 52]}
     assert np.array_equal(columns.transform(Rows(frame)), X)
-    assert np.array_equal(columns.transform(X * features.scale + features.shift), X)
+    assert np.array_equal(columns.transform(X * columns.scale + columns.shift), X)
     for wrong, said in (
         ({"income": [1, 2, 3]}, "none named age, sex"),
         (frame | {"sex": ["f", "m", "x"]}, "(f, m), got 'x'"),

@@ -182,7 +182,7 @@ def test_any_formulation_is_a_classifier(own, tmp_path):
         ):
             assert again.upper == pytest.approx(model.certificate_.upper, rel=1e-6)
             assert again.lower == pytest.approx(model.certificate_.lower, rel=1e-6)
-        said = r"formulation of .*package.*model\.formulation_\.problem"
+        said = r"formulation of .*package.*model\.certify\(X, y\)"
         with pytest.raises(ko.ParameterError, match=said):
             model.save(tmp_path / "model.npz")
 

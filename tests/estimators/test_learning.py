@@ -96,7 +96,7 @@ def test_strings_are_samples_as_their_precomputed_kernels_are_and_have_kernels_o
     assert MKLRegressor(kernels).fit(words, y + 0.5).predict(words[:2]).shape == (2,)
     text = r"got text in .*OneHotEncoder.*spectrum\(3\).*KernelStack"
     wrong = [(None, "got the default kernels.*spectrum.*KernelStack"), (["linear()"], r"got linear\(\)")]
-    wrong.append(([("a", ko.spectrum(2), 0)], "got columns"))
+    wrong.append(([("a", ko.spectrum(2), 0)], r"got spectrum\(k=2\) of the columns 0"))
     for given, said in wrong:
         with pytest.raises(ko.ParameterError, match=f"strings must have.*{said}"):
             MKLClassifier(given).fit(words, y)

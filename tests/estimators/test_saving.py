@@ -126,11 +126,14 @@ def test_other_samples_are_refused(path):
         (X + 1e-6, Y, "X must be the data"),
         (X, Y[::-1], "y must be the data"),
         (X[:50], Y[:50], "got 50 samples with other numbers"),
-        (X, Y[:50], "y must hold the labels of all samples"),
+        (X, Y[:50], "y must hold the labels or targets of all samples"),
+        (X, None, "MKLClassifier requires y"),
         (X, np.where(Y == "benign", "good", Y), r"labels of fit.*got \['good'\]"),
     ):
         with pytest.raises(ko.InputError, match=piece):
             loaded.certify(X_given, y_given)
+    with pytest.raises(ko.InputError, match="got 50 in certify"):
+        fitted("regressor").certify(X[:, 1:], X[:50, 0])
     with pytest.raises(ValueError, match="10 features"):
         loaded.predict(X[:, :9])
     stack = ko.load(fitted("stack").save(path))
