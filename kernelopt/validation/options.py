@@ -36,7 +36,7 @@ def nearest_name(name: str, names: Iterable[str]) -> str | None:
 
 
 def suggestion(name: str, names: Iterable[str]) -> str:
-    """Return " Did you mean ...?" with the name meant by a misspelt one, for a message; "" if none is near."""
+    """Return " Did you mean ...?" with the name meant by a misspelt one, and "" where none is near."""
     nearest = nearest_name(name, names)
     return f" Did you mean {nearest}?" if nearest else ""
 
