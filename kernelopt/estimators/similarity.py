@@ -55,15 +55,15 @@ class SimilarityClassifier(TwoClassMixin, KernelEstimator):
     intercept_, certificate_, dual_gap_, n_iter_, history_, solution_, n_features_in_
         As for `MKLClassifier`.
 
-    References
-    ----------
-    .. [1] Kundu et al., convex formulations of learning from indefinite similarities; see
-       `formulations.similarity.restricted_spectral`.
-
     Notes
     -----
     scikit-learn's model selection takes the right rows and columns of the matrix, since the estimator has the
     tag ``pairwise``.
+
+    References
+    ----------
+    .. [1] Kundu et al., convex formulations of learning from indefinite similarities; see
+       `formulations.similarity.restricted_spectral`.
 
     Examples
     --------

@@ -54,8 +54,6 @@ class TransductiveKernelClassifier(TwoClassMixin, KernelEstimator):
     random_state : int, Generator or None, default 0
         As for `MKLClassifier`.
 
-    `certify` takes the labelled samples followed by the unlabelled ones, and the labels of the former.
-
     Attributes
     ----------
     classes_ : array of shape (2,)
@@ -65,6 +63,10 @@ class TransductiveKernelClassifier(TwoClassMixin, KernelEstimator):
     dual_coef_ : array of shape (1, n_support)
     support_, intercept_, kernel_names_, kernels_, certificate_, dual_gap_, n_iter_, history_, solution_
         As for `MKLClassifier`.
+
+    Notes
+    -----
+    `certify` takes the labelled samples followed by the unlabelled ones, and the labels of the former.
 
     References
     ----------
