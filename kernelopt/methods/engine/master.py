@@ -16,15 +16,15 @@ DONE = 1e-12  # complementarity and residuals, relative to the gradient: near th
 INSIDE = 0.9  # the length of the first iterate, which must be interior
 EVEN = 1e-2  # share of equal weights in it
 ZERO = 1e-6  # a weight below this share of the largest is zero if its multiplier exceeds it
+MANY, ADDED = 150, 50  # entries from which a sparse minimiser is sought among some, and those added at a time
 
 
 def minimum_on_ball(gradient: Array, hessian: Array, w: Array, p: float) -> Array:
     """Return the minimiser over d of g'd + 1/2 d'Hd with v = w + d >= 0 and |v|_p <= 1, as v.
 
-    A primal-dual interior-point method for the constraints v >= 0 and |v|_p + s = 1, s >= 0. For p = inf the
-    slack s is a vector, and v + s = 1. The multipliers z of v and lam of s satisfy at the end
-
-        g + H(v - w) + lam grad |v|_p - z = 0,    z v = 0,    lam s = 0.
+    Few entries of a minimiser are positive if p = 1. Where there are many entries, all others are held at
+    zero, and entries with z < 0 in the optimality conditions of `interior_minimum` are added until there is
+    none.
 
     Parameters
     ----------
@@ -32,6 +32,32 @@ def minimum_on_ball(gradient: Array, hessian: Array, w: Array, p: float) -> Arra
     hessian : array H of shape (m, m), positive semidefinite
     w : array of shape (m,), the point of the model, with w >= 0 and |w|_p <= 1
     p : float in [1, inf]
+    """
+    if p > 1 or w.size < MANY:
+        return interior_minimum(gradient, hessian, w, p)
+    lowest = np.argsort(gradient, kind="stable")[:ADDED]
+    some = np.union1d(np.flatnonzero(w), lowest)
+    tolerance = DONE**0.75 * float(max(np.abs(gradient).max(), np.abs(hessian @ w).max()))
+    while True:
+        v = np.zeros(w.size)
+        v[some] = interior_minimum(gradient[some], hessian[np.ix_(some, some)], w[some], p)
+        slope = gradient + hessian[:, some] @ (v - w)[some]
+        lam = max(0.0, -float(slope[some].min()))
+        z = slope + lam
+        z[some] = 0.0
+        missing = np.flatnonzero(z < -tolerance)
+        if not missing.size:
+            return v
+        some = np.union1d(some, missing[np.argsort(z[missing], kind="stable")[:ADDED]])
+
+
+def interior_minimum(gradient: Array, hessian: Array, w: Array, p: float) -> Array:
+    """Return the minimiser of `minimum_on_ball` by an interior-point method on all entries.
+
+    It is a primal-dual method for the constraints v >= 0 and |v|_p + s = 1, s >= 0. For p = inf the slack s
+    is a vector, and v + s = 1. The multipliers z of v and lam of s satisfy at the end
+
+        g + H(v - w) + lam grad |v|_p - z = 0,    z v = 0,    lam s = 0.
     """
     size = float(max(np.abs(gradient).max(), np.abs(hessian @ w).max()))
     if not 0 < size < np.inf:

@@ -32,8 +32,10 @@ def conic(g, H, w, p):
 @every("p", [1, 1.05, 4 / 3, 2, 4, 30, np.inf])
 def test_the_minimum_is_that_of_a_conic_programme_at_any_scale(p):
     rng = np.random.default_rng(0)
-    for m in (1, 2, 9):
-        for kind in ("full", "low", "zero", "equal", "signed"):
+    kinds = ("full", "low", "zero", "equal", "signed")
+    many = {200: ("equal", "signed")} if p == 1 else {}  # where the minimiser is sought among some entries
+    for m, chosen in {1: kinds, 2: kinds, 9: kinds, **many}.items():
+        for kind in chosen:
             g, H = model(kind, m, rng)
             w = rng.random(m) * (rng.random(m) > 0.3)
             w /= max(1.0, np.linalg.norm(w, p))
