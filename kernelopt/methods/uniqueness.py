@@ -18,8 +18,14 @@ On an l_p ball the following is decided, where f = 0 for all k means that no wei
 * p = 1, and weights of given trace: d = theta' - theta has entries only where s_m, at equal traces, is the
   largest. Then sum_m d_m s_m = 0, and sum_m d_m K_m alpha_k is constant on F_k, zero without an intercept.
   If only d = 0 meets these equations, the weights are unique. They are not if some d != 0 with nonnegative
-  entries where theta_m = 0 has sum_m d_m K_m alpha_k = 0 at all points: the values of theta and of
-  theta + e d are then equal for small e > 0.
+  entries where theta_m = 0 has sum_m d_m K_m alpha_k = 0 at all points, and the sum zero of the weights
+  scaled to a sum of one: the values of theta and of theta + e d are then equal for small e > 0.
+
+The bounds of a certificate, at the distance e, say where a form is positive at an optimum. At fixed theta the
+objective is strongly convex in the blocks w_km, so that those of the computed machines, theta_m K_m alpha_k,
+have a distance of at most sqrt(2 e) from optimal ones, in the norm of the objective. If f = 0 is optimal, all
+theta are: then theta's(alpha) <= 2 e. At p = inf, with the weights scaled to a bound of 1, weights of one are
+optimal: if the blocks of K_m vanish at the optimum, then theta_m^2 s_m(alpha) <= 2 e.
 """
 
 from __future__ import annotations
@@ -39,7 +45,7 @@ from kernelopt.structure.ball import BallProblem, read_risks_on_ball
 from kernelopt.structure.structure import Structure
 from kernelopt.validation import Array, Index
 
-VANISHED = 1e-12  # a squared norm of f below this share of the value of the risk counts as zero
+VANISHED = 1e-12  # a form alpha'K alpha below this share of its largest value for |alpha| counts as zero
 INDEPENDENT = 1e-7  # singular values of normalised vectors below this count as zero
 ACTIVE = 1e-7  # relative distance below which a weight counts as zero, or a kernel as one of the best
 
@@ -74,23 +80,35 @@ def unique_on_ball(ball: BallProblem, certificate: Certificate) -> bool | None:
     """Whether the optimum determines the weights of an l_p ball or of a given trace."""
     theta = ball.weights({variable.id: value for variable, value in certificate.point.items()})
     machines, w = certificate.machines, theta / ball.reach
-    forms = (ball.reach * ball.whole.forms(machine.alpha) for machine in machines)
-    if 1 < ball.p < np.inf:
-        each = zip(machines, forms, strict=True)
-        return any(bool(w @ s > VANISHED * abs(machine.value)) for machine, s in each)
-    total = ball.total(np.array(list(forms)))
-    smallest = VANISHED * float(np.array(ball.shares) @ [abs(machine.value) for machine in machines])
+    total = ball.total(np.array([ball.reach * ball.whole.forms(each.alpha) for each in machines]))
+    rounding = VANISHED * ball.total(np.array([largest_forms(ball, each.alpha) for each in machines]))
+    distance = (certificate.upper - certificate.lower) / ball.factor
     if np.isinf(ball.p):
-        return bool((total > smallest).all())
-    if not w @ total > smallest:
-        return False if theta.size > 1 else None  # a given trace leaves a single kernel no choice
-    used = w > ACTIVE * w.max()
-    # An alpha with bounds at the relative distance e is within a multiple of sqrt(e) of an optimal one.
-    near = total >= (1 - max(ACTIVE, certificate.gap**0.5)) * total.max()
-    if are_independent(equations(ball, theta, machines, total, np.flatnonzero(used | near))):
+        if (w**2 * total > 2 * distance + rounding).all():
+            return True
+        return False if (total <= rounding).any() else None
+    helps = w @ total > 2 * distance + w @ rounding
+    if ball.p > 1 or theta.size == 1:
+        vanishes = ball.p > 1 and (total <= rounding).all()  # of a given trace one kernel has no other weight
+        return True if helps else False if vanishes else None
+    if (total <= rounding).all():
+        return False
+    # An alpha with bounds at the relative distance e is within a multiple of sqrt(e) of an optimal one, and
+    # only kernels as near to the largest form have weights above such a multiple.
+    tolerance = max(ACTIVE, certificate.gap**0.5)
+    near = total >= (1 - tolerance) * total.max()
+    positive = np.flatnonzero(near | (w > ACTIVE * w.max()))
+    if helps and are_independent(equations(ball, theta, machines, total, positive)):
         return True
+    used = near & (w > tolerance * w.max())
     unused = ~used & (total >= (1 - ACTIVE) * total.max())
     return False if directions_exist(*(images(ball, machines, which) for which in (used, unused))) else None
+
+
+def largest_forms(ball: BallProblem, alpha: Array) -> Array:
+    """Return upper bounds (sum_i sqrt(K_m,ii) |alpha_i|)^2 of the forms of the scaled kernels, shape (m,)."""
+    roots = np.sqrt(np.maximum(ball.whole.diagonals[:, : ball.n], 0.0))
+    return np.asarray(ball.reach * (roots @ np.abs(alpha)) ** 2)
 
 
 def equations(
@@ -116,12 +134,18 @@ def predictions(ball: BallProblem, theta: Array, machine: Any) -> Array:
 
 
 def images(ball: BallProblem, machines: tuple[Any, ...], which: Array) -> Array:
-    """Return the vectors K_m alpha_k on all labelled points, one row for each kernel that is named."""
+    """Return the vectors K_m alpha_k on all labelled points, one row for each scaled kernel that is named.
+
+    The last column has equal entries: a combination that vanishes has coefficients of the sum zero.
+    """
     chosen = np.flatnonzero(which)
     if not chosen.size:
-        return np.zeros((0, ball.n * len(machines)))
+        return np.zeros((0, ball.n * len(machines) + 1))
     some, everything = ball.whole.subset(chosen), np.arange(ball.n)
-    return np.concatenate([some.images(machine.alpha, everything) for machine in machines], axis=1)
+    rows = np.concatenate([some.images(machine.alpha, everything) for machine in machines], axis=1)
+    rows *= ball.reach[chosen, None]
+    size = np.linalg.norm([ball.whole.storage.image(ball.reach, each.alpha)[: ball.n] for each in machines])
+    return np.column_stack([rows, np.full(len(rows), size / ball.reach.size)])
 
 
 def determined(learner: Learner, alpha: Array, predictions: Callable[[], Array]) -> Index:

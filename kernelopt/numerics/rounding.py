@@ -160,11 +160,11 @@ def split_sums(A: Array, b: Array) -> tuple[Array, Array, Array]:
     products p_j = fl(a_j b_j), their errors e_j, the partial sums s_j and their errors t_j, the sum
     s_k + sum_j (t_j + e_j) is exact. Here |t_j| <= u |s_j| and |e_j| <= u |p_j|, so that the rounding of the
     second part is below gamma_2k (k + 2) u (1 + gamma_k) sum_j |p_j|, which is below the square of gamma_2k+8
-    times that sum.
+    times that sum. Each product may underflow, or its error e_j.
     """
     heads, tails, sizes = np.empty(len(A)), np.empty(len(A)), np.empty(len(A))
     compiled(compensated_sums)(A, b, leading(b), SPLITTER, heads, tails, sizes)
-    return heads, tails, gamma(2 * b.size + 8) ** 2 * sizes
+    return heads, tails, gamma(2 * b.size + 8) ** 2 * sizes + UNDERFLOW * b.size
 
 
 def compensated_sums(

@@ -344,12 +344,15 @@ def test_uniqueness_is_not_claimed_where_it_is_not_known():
     assert solution.weights_unique is None
 
 
-def on_ball(kernels, ys, p, C=1.0):
+HINGE = ko.hinge(1.0)
+
+
+def on_ball(kernels, ys, p, loss=HINGE, method="newton"):
     """The solution of the sum of a risk for each y, with common weights in an l_p ball."""
     theta = cp.Variable(len(kernels), nonneg=True)
     K = ko.combine(theta, kernels)
-    total = sum(ko.risk(K, y, ko.hinge(C)) for y in ys)
-    return ko.solve(cp.Problem(cp.Minimize(total), ko.lp_ball(theta, p)), "newton", tol=1e-6)
+    total = sum(ko.risk(K, y, loss) for y in ys)
+    return ko.solve(cp.Problem(cp.Minimize(total), ko.lp_ball(theta, p)), method, tol=1e-6)
 
 
 def test_uniqueness_on_a_ball_is_decided_for_every_exponent():
@@ -360,10 +363,24 @@ def test_uniqueness_on_a_ball_is_decided_for_every_exponent():
             assert on_ball(twice, ys, p).weights_unique is (p > 1)
             assert on_ball(with_zero, ys, p).weights_unique is (p < np.inf)
         assert on_ball(0 * KS, [Y, OTHER], p).weights_unique is False
+    # Every point has both labels: f = 0 is optimal, at an alpha that a solver finds up to its tolerance.
+    both = np.kron(np.ones((2, 2)), KS)
+    for p in (1, 4 / 3, np.inf):
+        for loss, method in ((ko.logistic(1.0), "exact"), (ko.squared_hinge(1.0), "newton")):
+            found = on_ball(both, [np.r_[Y, -Y], np.r_[-OTHER, OTHER]], p, loss, method)
+            assert not found.weights_unique
+    # Of proportional kernels at p = 1 the largest has all the weight, also if a solver gives others some.
+    proportional = np.array([1, 0.5, 0.5])[:, None, None] * KS[0]
+    for C in (1e-4, 1.0):
+        assert on_ball(proportional, [Y], 1, ko.epsilon_insensitive(C), "exact").weights_unique is not False
+    # A kernel of small entries has a weight of its own, at p = inf up to the distance of the bounds.
+    for p in (4 / 3, np.inf):
+        scaled = on_ball(np.array([1, 1, 1e-14])[:, None, None] * KS, [Y], p)
+        assert scaled.weights_unique is (True if p < np.inf else None)
     # K_2 = K_0 + K_1 has the largest form, and so all the weight at p = 1, alone or with its duplicate.
     L = np.array([np.diag([1.0, 1, 0, 0]), np.diag([0, 0, 1.0, 1]), np.eye(4)])
     for unique, kernels in ((True, L), (False, L[[0, 1, 2, 2]])):
-        solution = on_ball(kernels, [[1, -1, 1, -1], [-1, 1, 1, -1]], 1, C=10.0)
+        solution = on_ball(kernels, [[1, -1, 1, -1], [-1, 1, 1, -1]], 1, ko.hinge(10.0))
         np.testing.assert_allclose(solution.weights[:2], 0, atol=1e-4)
         assert solution.weights_unique is unique
 

@@ -52,7 +52,12 @@ def test_sums_are_within_their_errors(shift, size):
         for row, head, tail, error in zip(A, heads, tails, errors, strict=True):
             total = sum(x * y for x, y in zip(exact(row), exact(b), strict=True))
             assert abs(Fraction(head) + Fraction(tail) - total) <= Fraction(error)
-            assert error <= 1e-28 * float(np.abs(row) @ np.abs(b))
+            assert error <= 1e-28 * float(np.abs(row) @ np.abs(b)) + 1e-318
+        tiny = np.array([1e-320, 1e-300, 1.7e-160])[:, None] * rng.uniform(1, 2, (3, n))  # products underflow
+        b = 10.0 ** rng.uniform(-160, 0, n)
+        for row, *parts, error in zip(tiny, *split_sums(tiny, b), strict=True):
+            total = sum(x * y for x, y in zip(exact(row), exact(b), strict=True))
+            assert abs(sum(map(Fraction, parts)) - total) <= Fraction(error)
         K, a = far_kernel(rng, n, shift), size * rng.normal(size=n)
         a -= a.mean()
         found, truth = form(K, a), exact_form(K, a)

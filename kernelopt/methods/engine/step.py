@@ -10,7 +10,9 @@ from kernelopt.losses import Loss
 from kernelopt.methods.engine.training import Samples, Trained
 from kernelopt.validation import Array, Index
 
-INSIDE = 1e-9  # distance from its bounds, relative to their distance, at which an alpha is free
+# Distance from its bounds at which an alpha is free, relative to their distance, or without a bound to the
+# largest alpha.
+INSIDE = 1e-9
 
 
 @dataclass
@@ -75,7 +77,8 @@ def weighted(shares: tuple[float, ...], values: list[float]) -> float:
 def free_samples(loss: Loss, y: Array, a: Array) -> Index:
     """Return the samples whose alpha is inside its bounds, where the dual is smooth."""
     curve = loss.curve(y)
-    width = np.where(np.isfinite(curve.upper - curve.lower), curve.upper - curve.lower, 1.0)
+    width = curve.upper - curve.lower
+    width = np.where(np.isfinite(width), width, np.abs(a).max(initial=0.0))
     margin = INSIDE * width
     inside = (a > curve.lower + margin) & (a < curve.upper - margin)
     return np.flatnonzero(inside & ((curve.l1 == 0) | (a != 0)))

@@ -13,6 +13,7 @@ from kernelopt.losses import Loss
 from kernelopt.losses.curve import Curve
 from kernelopt.methods.engine.provider import Single
 from kernelopt.numerics.compiling import compiled
+from kernelopt.numerics.rounding import TINY
 from kernelopt.threads import Watch
 from kernelopt.validation import Array
 
@@ -139,7 +140,8 @@ def inverse_hessian(loss: Loss, y: Array, t: Array) -> Array:
     if loss.quadratic:
         return np.asarray(loss.curve(y).curvature)
     hessian = np.asarray(loss.hessian_diag(t, y), dtype=float)
-    return np.asarray(1 / np.maximum(hessian, SMALLEST_HESSIAN * float(hessian.max())))
+    least = SMALLEST_HESSIAN * float(hessian.max())
+    return np.asarray(1 / np.maximum(hessian, least if least > TINY else 1.0))  # 1: where all are flat
 
 
 def bordered_solution(
