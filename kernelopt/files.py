@@ -153,8 +153,10 @@ def _header(path: Any, document: bytes, kinds: Sequence[str]) -> dict[str, Any]:
         raise FileError(f"{path} must have a header in JSON, got {error}. {REMEDY}") from error
     found = header.get("kernelopt") if isinstance(header, dict) else None
     if found not in kinds:
-        kind = " or ".join(kinds)
-        raise FileError(f"{path} must be a {kind} of kernelopt, got {found!r}. Pass the path of a {kind}.")
+        raise FileError(
+            f"{path} must be a file of kernelopt of the kind {' or '.join(kinds)}, got {found!r}. Pass the "
+            "path of such a file."
+        )
     version = header.get("version")
     if not isinstance(version, int) or not 1 <= version <= VERSION:
         raise FileError(

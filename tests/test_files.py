@@ -87,9 +87,9 @@ def foreign(ours):
     yield (
         "a checkpoint",
         lambda p: archive(p, {"header.json": GOOD.replace("model", "checkpoint")}),
-        "must be a model",
+        "of the kind model",
     )
-    yield "a list", lambda p: archive(p, {"header.json": "[1]"}), "must be a model of kernelopt, got None"
+    yield "a list", lambda p: archive(p, {"header.json": "[1]"}), "of the kind model, got None"
     yield "no JSON", lambda p: archive(p, {"header.json": "{"}), "a header in JSON"
     yield "deep JSON", lambda p: archive(p, {"header.json": "[" * 200_000}), "a header in JSON"
     yield "later", lambda p: archive(p, {"header.json": later}), "version from 1 to 1, got 2"

@@ -102,28 +102,36 @@ class Samples:
     def _newton(
         self, block: Single, unit: float, alpha: Array, f: Array, share: float, watch: Watch
     ) -> Trained:
-        """Train by Newton's method on alpha = response(K_w alpha + b), with a line search on the value."""
-        best = self.machine(alpha, f)
+        """Train by Newton's method on a = response(K_w a + b), with a line search on the primal value.
+
+        The primal value is known for any a. Its projection on the domain of the dual, which is no direction
+        of descent, gives the machine of a step, with its bounds.
+        """
+        best, a = self.machine(alpha, f), alpha
+        value, b = best.value, best.intercept
         for _ in range(NEWTON_STEPS):
             watch()
             if best.value - best.lower <= share * abs(best.value):
                 break
-            t = best.f + best.intercept
+            t = f + b
             inverse = inverse_hessian(self.loss, self.y, t)
-            residual = inverse * (self.loss.response(t, self.y) - best.alpha)
-            direction = bordered_solution(block, unit, inverse, residual, -best.alpha.sum(), self.bias)
+            residual = inverse * (self.loss.response(t, self.y) - a)
+            direction = bordered_solution(block, unit, inverse, residual, -a.sum(), self.bias)
             if direction is None:
                 break
-            length = 1.0
+            change, length, start = product(block, unit, direction), 1.0, (a, f, value)
             while length > SHORTEST_STEP:
-                moved = self.loss.project(best.alpha + length * direction, self.y, self.bias)
-                trial = self.machine(moved, best.f + product(block, unit, moved - best.alpha))
-                if trial.value < best.value:
+                a, f = start[0] + length * direction, start[1] + length * change
+                value, _, b = self.loss.primal(f, float(a @ f) / 2, self.y, self.bias)
+                if value < start[2]:
                     break
                 length /= 2
             else:
                 break
-            best = trial
+            feasible = self.loss.project(a, self.y, self.bias)
+            trial = self.machine(feasible, f + product(block, unit, feasible - a))
+            if trial.value - trial.lower < best.value - best.lower:
+                best = trial
         return best
 
 

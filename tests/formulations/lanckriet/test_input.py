@@ -56,7 +56,10 @@ BAD_KERNELS = {
     "a vector": (KS[0, 0], r"must have shape \(m, N, N\), got \(18,\). Stack the m square matrices"),
     "no kernel": (KS[:0], r"must hold at least one kernel.*got shape \(0, 18, 18\). Add a kernel"),
     "text": ([["a"]], "must be an array of real numbers, got list.*Convert it"),
-    "of several sizes": ([KS[0], KS[1][:5, :5]], "must be an array of real numbers, got list.*Convert it"),
+    "of several sizes": (
+        [KS[0], KS[1][:5, :5]],
+        r"the same N points, got shapes \[\(5, 5\), \(18, 18\)\]",
+    ),
 }
 
 

@@ -61,7 +61,11 @@ def indefinite():
         (GRAMS[0], ShapeError, r"must have shape \(m, N, N\), got \(6, 6\). Wrap a single matrix"),
         (GRAMS[:, :4], ShapeError, r"must have shape \(m, N, N\), got \(3, 4, 6\)"),
         (GRAMS[:0], ShapeError, "at least one kernel on one point"),
-        ([GRAMS[0], GRAMS[1][:3, :3]], ShapeError, "must be an array of real numbers"),
+        (
+            [GRAMS[0], GRAMS[1][:3, :3]],
+            ShapeError,
+            r"the same N points, got shapes \[\(3, 3\), \(6, 6\)\]",
+        ),
         ([], ShapeError, r"got \(0,\)|got shape \(0,\)"),
     ],
 )
