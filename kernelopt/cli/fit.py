@@ -108,7 +108,7 @@ def run(options: argparse.Namespace) -> int:
     check_out(options.parser, options.out, options.data)
     if options.cv is not None and options.cv < 2:
         options.parser.error(f"--cv must be 2 or more, got {options.cv}")
-    from kernelopt.cli.chosen_estimator import chosen_estimator
+    from kernelopt.cli.chosen_estimator import check_classes, chosen_estimator
     from kernelopt.cli.cross_validation import cross_validate
     from kernelopt.cli.data_table import read_table
     from kernelopt.cli.features import learn_features
@@ -119,6 +119,7 @@ def run(options: argparse.Namespace) -> int:
     features, X = learn_features(table, options.target, options.drop, options.categorical, options.raw)
     target = read_target(table, options.target, options.task)
     estimator = chosen_estimator(options, target.task)
+    check_classes(options, estimator, target)
     announce(output, target, options, X.shape)
     started = time.perf_counter()
     checked = None
