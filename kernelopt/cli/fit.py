@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from kernelopt.cli.data_table import add_decimal
 from kernelopt.cli.output import Output, check_out, number
+from kernelopt.errors import InputError
+from kernelopt.validation import as_model_path
 
 if TYPE_CHECKING:
     from kernelopt.cli.table_model import TableModel
@@ -106,6 +108,10 @@ def add_learning_options(fit: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Read the table, learn, save the model and say what was learned; return the exit status."""
     check_out(options.parser, options.out, options.data)
+    try:
+        as_model_path(options.out, "--out")
+    except InputError as error:
+        options.parser.error(str(error))
     if options.cv is not None and options.cv < 2:
         options.parser.error(f"--cv must be 2 or more, got {options.cv}")
     from kernelopt.cli.chosen_estimator import check_classes, chosen_estimator

@@ -32,10 +32,8 @@ class Parser(argparse.ArgumentParser):
         """End with an error about arguments that no option takes."""
         wrong = [text.partition("=")[0] for text in rest if text.startswith("-")]
         nearest = nearest_name(wrong[0], self._option_string_actions) if wrong else None
-        hint = (
-            f". Did you mean {nearest}?" if nearest else "" if wrong or not self.stray else f". {self.stray}"
-        )
-        self.error(f"unrecognized arguments: {' '.join(rest)}{hint}")
+        hint = f"Did you mean {nearest}?" if nearest else "" if wrong else self.stray
+        self.error(f"unrecognized arguments: {' '.join(rest)}" + (f". {hint}" if hint else ""))
 
     def error(self, message: str) -> NoReturn:
         """Print the usage and the message, and exit with 2."""

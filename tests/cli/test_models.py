@@ -215,6 +215,7 @@ def test_predictions_go_to_a_file_and_the_score_to_standard_error(fitted, capsys
         ([*FIT, "similarity.single_kernel"], 2, "which takes similarities"),
         ([*FIT, "lp_norm.tikhonov", "--task", "regression"], 1, "must be numbers"),
         (["fit", "train.csv", "--target", "class", "--out", "train.csv"], 2, "that is read"),
+        ([*FIT[:5], "m.pkl"], 2, "--out must not end in .pkl"),
         (["predict", "train.csv", "new.csv", "--out", "./new.csv"], 2, "that is read"),
         (["predict", "train.csv", "new.csv"], 1, "got the table train.csv. MODEL comes before DATA"),
         (["predict", "nowhere", "new.csv"], 1, "nowhere"),
