@@ -360,7 +360,7 @@ def test_truncated_files_and_other_kinds_are_refused(path):
     with pytest.raises(ko.FileError, match=rf"{path.name} must hold what .* missing entry \(KeyError: 'n'\)"):
         ko.load(path)
     write_file(path, "checkpoint", {}, {})
-    with pytest.raises(ko.FileError, match="must be a solution or estimator of kernelopt, got 'checkpoint'"):
+    with pytest.raises(ko.FileError, match="estimator or table model of kernelopt, got 'checkpoint'"):
         ko.load(path)
     with pytest.raises(ko.FileError, match="where there is none"):
         ko.load(path.with_name("none.npz"))
