@@ -99,7 +99,7 @@ def plot_kernels(
     ax.set_axis_off()
     bar = ax.figure.colorbar(picture, ax=ax, extend="both", shrink=0.8, ticks=picture.get_clim())
     bar.ax.set_yticklabels([f"{percent}%" for percent in PERCENTILES])
-    bar.set_label("entry, linear between percentiles of its kernel", labelpad=-10)
+    bar.set_label("percentiles of each kernel")
     some = f"{len(panels) - 1} of {m}" if len(panels) - 1 < m else f"{m}"
     base = f" and {some} base kernel{'s' * (m > 1)}" if len(panels) > 1 else ""
     title = f"Learned kernel{base}, points {by}"
