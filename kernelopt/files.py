@@ -25,6 +25,7 @@ from kernelopt.errors import FileError
 VERSION = 1  # of the format; a reader refuses files of a later version
 HEADER = "header.json"
 SUFFIX = ".npy"
+BEGINNING = b"PK\x03\x04"  # of every ZIP archive with a member
 KINDS = "biufU"  # of numpy's dtypes: numbers, booleans and text, but no Python objects
 EARLIEST = (1980, 1, 1, 0, 0, 0)  # the earliest date of a ZIP member: equal contents give equal files
 REMEDY = "Pass the path of a file that kernelopt has written, or write it again."
@@ -97,6 +98,8 @@ def read_file(path: str | os.PathLike[str], *kinds: str) -> tuple[dict[str, Any]
         If the file is damaged, of another kind, of a later version, or not written by kernelopt.
     """
     contents = Path(path).read_bytes()
+    if contents and not contents.startswith(BEGINNING[: len(contents)]):
+        raise FileError(f"{path} must be a file of kernelopt, got a file that is no NPZ archive. {REMEDY}")
     try:
         with zipfile.ZipFile(io.BytesIO(contents)) as archive:
             members = {info.filename: info for info in archive.infolist()}

@@ -81,7 +81,7 @@ def foreign(ours):
     big = npy(np.zeros(2)).replace(b"(2,)", b"(9999999999,)")[:-8]
     later = json.dumps({"kernelopt": "model", "version": 2})
     yield "empty", lambda p: p.write_bytes(b""), "truncated, damaged or foreign"
-    yield "text", lambda p: p.write_text("x,y\n1,2\n"), "truncated, damaged or foreign"
+    yield "text", lambda p: p.write_text("x,y\n1,2\n"), "got a file that is no NPZ archive"
     yield "truncated", lambda p: p.write_bytes(ours[: len(ours) // 2]), "truncated, damaged or foreign"
     yield "no header", lambda p: archive(p, {"x.npy": npy(np.zeros(2))}), "without header.json"
     yield (

@@ -168,6 +168,21 @@ def test_figures_take_fitted_estimators_and_what_was_loaded(fitted):
         ax = plot_kernels(model, sort_by, ax=Figure().subplots())
         titles = {panel.get_title().split("\n")[0] for panel in ax.child_axes}
         assert titles == {"learned", *model.kernel_names_}
+    first = plot_kernels(model, ax=Figure().subplots()).child_axes[0]
+    assert [text.get_text() for text in first.get_yticklabels()] == model.classes_.astype(str).tolist()
+    X, y = np.random.default_rng(0).normal(size=(16, 2)), np.array(["c", "a", "b", "a"] * 4)
+    shared = MKLClassifier({"near": "gaussian(0.5)", "a line": "linear()"}).fit(X, y)  # three risks, a kernel
+    first = plot_kernels(shared, ax=Figure().subplots()).child_axes[0]
+    assert [text.get_text() for text in first.get_yticklabels()] == ["a", "b", "c"]
+    order = np.argsort(y[shared._rows], kind="stable")
+    kernel = shared.solution_.learned[2].kernel[np.ix_(order, order)]
+    np.testing.assert_allclose(first.images[0].get_array(), kernel)
+    assert "by cluster" in plot_kernels(shared.solution_, ax=Figure().subplots()).get_title()
+    one, _, three = shared.solution_.learned
+    parts = tuple(replace(part, weights=2 * part.weights) for part in three.parts)
+    two_kernels = replace(shared.solution_, learned=(one, replace(three, parts=parts)))
+    with pytest.raises(ko.InputError, match=r"one learned kernel, got 2. Pass solution.learned\[i\]"):
+        plot_kernels(two_kernels)
     problem, zero = model.solution_.problem, np.zeros(16)
     ends = (model, model.solution_, loaded["model"])
     axes = [plot_duality(problem, [zero, end], points=3, ax=Figure().subplots()) for end in ends]

@@ -28,6 +28,7 @@ from types import FrameType
 from typing import Any
 
 from kernelopt.cli import certify, demo, fit, listing, predict, report
+from kernelopt.cli.usage import Parser
 from kernelopt.errors import KerneloptError
 
 COMMANDS = (listing, fit, predict, report, certify, demo)  # `add` of each makes its parser, with `run` in it
@@ -35,11 +36,9 @@ REFUSED, DEFECT, INTERRUPTED = 1, 3, 130  # exit statuses; argparse exits with 2
 DEFECT_TEXT = "the command failed where it should not. Run it again with --debug, and report what it prints"
 
 
-def parser() -> argparse.ArgumentParser:
+def parser() -> Parser:
     """Return the parser of the command line."""
-    top = argparse.ArgumentParser(
-        prog="kernelopt", description="Kernel learning in the language of cvxpy, certified."
-    )
+    top = Parser(prog="kernelopt", description="Kernel learning in the language of cvxpy, certified.")
     top.add_argument("--version", action="version", version=f"kernelopt {version('kernelopt')}")
     shared = argparse.ArgumentParser(add_help=False)
     shared.add_argument("--json", action="store_true", help="print one JSON document and nothing else")
@@ -52,7 +51,9 @@ def parser() -> argparse.ArgumentParser:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit status."""
-    options = parser().parse_args(arguments)
+    options, rest = parser().parse_known_args(arguments)
+    if rest:
+        options.parser.refuse(rest)
     try:
         with interrupts_end_the_command(), warnings_in_one_line():
             status = int(options.run(options))

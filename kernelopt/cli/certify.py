@@ -47,6 +47,10 @@ def add(commands: Any, shared: argparse.ArgumentParser) -> None:
     certify.add_argument(
         "--size", type=int, default=10, help="points of the problems, even, 6 to 60 (default 10)"
     )
+    certify.stray = (
+        "This command checks solvers, and takes no file. `kernelopt report MODEL --data DATA` proves the "
+        "certificate of a model again"
+    )
     certify.set_defaults(run=run, parser=certify)
 
 

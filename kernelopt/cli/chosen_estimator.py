@@ -7,8 +7,10 @@ from collections.abc import Iterable, Mapping
 from inspect import Parameter, signature
 from typing import Any
 
+import numpy as np
+
 from kernelopt.catalog import Entry, catalogue
-from kernelopt.cli.target import Task
+from kernelopt.cli.target import Target, Task
 from kernelopt.estimators import FormulationClassifier, MKLClassifier, MKLRegressor
 from kernelopt.estimators.classifier import LOSSES
 from kernelopt.estimators.formulation import TAKES
@@ -38,6 +40,17 @@ def chosen_estimator(options: argparse.Namespace, task: Task) -> Any:
     if entry.takes == "triplets" and "C" in own:
         shared["C"] = own.pop("C")  # of the machine that is trained on the learned kernel
     return FormulationClassifier(entry.name, options=builder_options(options, entry, own), **shared)
+
+
+def check_classes(options: argparse.Namespace, estimator: Any, target: Target) -> None:
+    """End with an error if the formulation is for two classes and the target has more."""
+    count = np.unique(target.y).size
+    if isinstance(estimator, FormulationClassifier) and count > 2:
+        options.parser.error(
+            f"--formulation must be left out for more than two classes, got {options.formulation} and "
+            f"{count} classes in {options.target!r}. Leave --formulation and --option out: "
+            f"{default_formulation(options)} takes any number of classes"
+        )
 
 
 def default_formulation(options: argparse.Namespace) -> str:

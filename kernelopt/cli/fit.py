@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from kernelopt.cli.data_table import add_decimal
 from kernelopt.cli.output import Output, check_out, number
+from kernelopt.errors import InputError
+from kernelopt.validation import as_model_path
 
 if TYPE_CHECKING:
     from kernelopt.cli.table_model import TableModel
@@ -107,9 +109,13 @@ def add_learning_options(fit: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Read the table, learn, save the model and say what was learned; return the exit status."""
     check_out(options.parser, options.out, options.data)
+    try:
+        as_model_path(options.out, "--out")
+    except InputError as error:
+        options.parser.error(str(error))
     if options.cv is not None and options.cv < 2:
         options.parser.error(f"--cv must be 2 or more, got {options.cv}")
-    from kernelopt.cli.chosen_estimator import chosen_estimator
+    from kernelopt.cli.chosen_estimator import check_classes, chosen_estimator
     from kernelopt.cli.cross_validation import cross_validate
     from kernelopt.cli.data_table import read_table
     from kernelopt.cli.features import learn_features
@@ -120,6 +126,7 @@ def run(options: argparse.Namespace) -> int:
     features, X = learn_features(table, options.target, options.drop, options.categorical, options.raw)
     target = read_target(table, options.target, options.task)
     estimator = chosen_estimator(options, target.task)
+    check_classes(options, estimator, target)
     announce(output, target, options, X.shape)
     started = time.perf_counter()
     checked = None

@@ -21,7 +21,7 @@ from kernelopt.files import write_file
 from kernelopt.grams import Grams
 from kernelopt.grams.written import StackReader
 from kernelopt.methods.saved import SavedSolution, contents, from_contents, points_checksum, values_checksum
-from kernelopt.validation import Array, Index, as_path, shown
+from kernelopt.validation import Array, Index, as_model_path, shown
 
 
 class SavedMixin:
@@ -52,7 +52,7 @@ class SavedMixin:
         Parameters
         ----------
         path : str or path-like
-            An NPZ archive; an existing file is replaced at once.
+            The name of an NPZ archive, which is taken as it is; an existing file is replaced at once.
 
         Returns
         -------
@@ -60,11 +60,13 @@ class SavedMixin:
 
         Raises
         ------
+        InputError
+            If the path ends in .pkl, .pickle or .joblib, or its folder does not exist.
         ParameterError
             If a parameter cannot be written, such as a kernel or a formulation that is a function of Python.
         """
         check_is_fitted(self)
-        target = as_path(path, "path")
+        target = as_model_path(path, "path")
         write_file(target, "estimator", *estimator_contents(self))
         return target
 

@@ -25,7 +25,7 @@ from kernelopt.plain_tables import html_table
 from kernelopt.validation import (
     PSD_TOLERANCE,
     Array,
-    as_path,
+    as_model_path,
     boolean,
     smallest_relative_eigenvalue,
 )
@@ -236,7 +236,7 @@ class Solution:
         Parameters
         ----------
         path : str or path-like
-            An NPZ archive; an existing file is replaced.
+            The name of an NPZ archive, which is taken as it is; an existing file is replaced.
 
         Returns
         -------
@@ -244,13 +244,15 @@ class Solution:
 
         Raises
         ------
+        InputError
+            If the path ends in .pkl, .pickle or .joblib, or its folder does not exist.
         MethodError
             If the machine does not predict at new points, since its weights have no sign or its kernel is no
             combination, or if a kernel is a function that cannot be written as text.
         OSError
             If the folder cannot be written to.
         """
-        target = as_path(path, "path")
+        target = as_model_path(path, "path")
         write_file(target, "solution", *contents(self))
         return target
 

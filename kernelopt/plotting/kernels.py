@@ -26,6 +26,8 @@ PANEL = 1.7  # inches of a heat map in a new figure
 NARROWEST = 5.0  # inches of a new figure, for the title
 SHORTEST = 8  # characters of the name of a kernel
 GUTTER = 0.1  # of the width of a panel, between panels
+PERCENTILES = (2, 98)  # of the entries of a kernel, between which the colours are
+CLOSEST_LIMITS = 0.05  # of the median diagonal entry: the smallest distance of the limits of the colours
 UNLABELLED = "unlabelled"
 
 
@@ -47,20 +49,22 @@ def plot_kernels(
 ) -> Any:
     """Draw the learned kernel and its base kernels with their weights, as heat maps of sorted points.
 
-    Every matrix is divided by its largest absolute entry, so that all have one scale of colours. The base
-    kernels stand in the order of their absolute weights.
+    Every heat map has its own scale of colours, from the 2nd to the 98th percentile of the entries off the
+    diagonal: kernels differ in size, and a few outliers would take the colours of all other points. Colours
+    are compared within a heat map, and not between two. The base kernels stand in the order of their absolute
+    weights.
 
     Parameters
     ----------
     solution : Solution or fitted estimator
-        Of one kernel. For a solution of several risks, pass `solution.learned[i]`. The kernels of an
-        estimator are those of its problem: normalised, and mostly centred. What `kernelopt.load` returns has
-        no matrices.
+        Of one kernel, which several risks may share. For a solution with several kernels, pass
+        `solution.learned[i]`. The kernels of an estimator are those of its problem: normalised, and mostly
+        centred. Its points are labelled by `classes_`. What `kernelopt.load` returns has no matrices.
     sort_by : "labels", "clusters", "none" or array of shape (N,), optional
         The order of the points: by the labels or targets y with unlabelled points last, by average linkage
         of the distances K_ii + K_jj - 2 K_ij of the learned kernel, as they are, or by given groups. By
-        default by labels where there are some, else by clusters. Up to ten groups are named, and separated
-        by lines.
+        default by labels where there are some, else by clusters. Labels of several risks with one kernel
+        are those of an estimator. Up to ten groups are named, and separated by lines.
     most : int >= 1, default 7
         Base kernels that are drawn. The title tells how many there are.
     names : sequence of m str, optional
@@ -81,17 +85,21 @@ def plot_kernels(
     Notes
     -----
     Of more than 400 points the matrices are averaged over blocks. A kernel that is no combination is drawn
-    alone.
+    alone. Where the percentiles are nearer to each other than a twentieth of the median absolute diagonal
+    entry, the upper limit of the colours is moved up to that distance: errors of rounding would fill the
+    colours of a kernel close to the identity.
     """
     machine = machine_of(solution)
     most = whole(most, "most")
     panels, m = panels_of(machine, most, names)
-    order, groups, by = order_of(machine, panels[0].matrix, sort_by)
+    order, groups, by = order_of(labels_of(solution, machine), panels[0].matrix, sort_by)
     rows, columns = arranged(len(panels), 480.0, 360.0)
     ax = new_axes(ax, (max(PANEL * columns + 1.5, NARROWEST), (PANEL + TITLE / 72) * rows + 0.6))
     picture = draw_panels(frames_in(ax, len(panels)), panels, order, groups)
     ax.set_axis_off()
-    ax.figure.colorbar(picture, ax=ax, label="share of the largest entry", shrink=0.8)
+    bar = ax.figure.colorbar(picture, ax=ax, extend="both", shrink=0.8, ticks=picture.get_clim())
+    bar.ax.set_yticklabels([f"{percent}%" for percent in PERCENTILES])
+    bar.set_label("percentiles of each kernel")
     some = f"{len(panels) - 1} of {m}" if len(panels) - 1 < m else f"{m}"
     base = f" and {some} base kernel{'s' * (m > 1)}" if len(panels) > 1 else ""
     title = f"Learned kernel{base}, points {by}"
@@ -101,7 +109,7 @@ def plot_kernels(
 
 
 def machine_of(given: Any) -> Learned:
-    """Return the learned machine of a solution with one kernel."""
+    """Return the learned machine of a solution with one kernel; the first of those that share the kernel."""
     solution = drawn(given, "solution", "plot_kernels", machines=True).solution
     if isinstance(solution, Learned):
         return solution
@@ -111,16 +119,39 @@ def machine_of(given: Any) -> Learned:
             "loaded: files hold no matrices. Draw the solution of solve(), or the fitted estimator, before "
             "it is saved."
         )
-    if len(solution.learned) != 1:
-        name, alone = "solution", "Learn a kernel with a risk."
-        if solution is not given:
-            name, alone = "model.solution_", "Draw its kernel, model.transform(X), with imshow of matplotlib."
-        raise InputError(
-            f"plot_kernels needs a solution with one learned kernel, got {len(solution.learned)}. "
-            + (f"Pass {name}.learned[i] for risk i." if solution.learned else alone)
-        )
-    machine: Learned = solution.learned[0]
-    return machine
+    machines: tuple[Learned, ...] = solution.learned
+    if machines and all(have_one_kernel(machines[0], other) for other in machines[1:]):
+        return machines[0]
+    name, alone = "solution", "Learn a kernel with a risk."
+    if solution is not given:
+        name, alone = "model.solution_", "Draw its kernel, model.transform(X), with imshow of matplotlib."
+    raise InputError(
+        f"plot_kernels needs a solution with one learned kernel, got {len(machines)}. "
+        + (f"Pass {name}.learned[i] for risk i." if machines else alone)
+    )
+
+
+def have_one_kernel(one: Learned, other: Learned) -> bool:
+    """Whether two machines have the same kernels with the same weights, without the ridge."""
+    left, right = ([part for part in machine.parts if not part.is_ridge] for machine in (one, other))
+    return len(left) == len(right) and all(
+        p.grams is q.grams and np.array_equal(p.weights, q.weights) for p, q in zip(left, right, strict=True)
+    )
+
+
+def labels_of(given: Any, machine: Learned) -> Any:
+    """Return the labels of the first n points: of an estimator its classes, else those of the machine.
+
+    They are None where there are none, and where several risks without an estimator have labels of their own.
+    """
+    solution, classes = getattr(given, "solution_", given), getattr(given, "classes_", None)
+    machines = [machine] if isinstance(solution, Learned) else solution.learned
+    if classes is not None and machine.y is not None:
+        if len(machines) == len(classes):  # one against the rest: each point is positive for its class
+            return classes[np.argmax(np.array([each.y for each in machines]), axis=0)]
+        if len(machines) == 1 and len(classes) == 2:
+            return classes[(machine.y > 0).astype(int)]
+    return machine.y if len(machines) == 1 else None
 
 
 def panels_of(machine: Learned, most: int, names: Sequence[str] | None) -> tuple[list[Panel], int]:
@@ -142,10 +173,10 @@ def panels_of(machine: Learned, most: int, names: Sequence[str] | None) -> tuple
     return panels, weights.size
 
 
-def order_of(machine: Learned, K: Array, sort_by: Any) -> tuple[Index, list[tuple[str, int]], str]:
+def order_of(y: Any, K: Array, sort_by: Any) -> tuple[Index, list[tuple[str, int]], str]:
     """Return the order of the points, the names and sizes of their groups, and the rule in words."""
     if sort_by is None:
-        sort_by = "clusters" if machine.y is None else "labels"
+        sort_by = "clusters" if y is None else "labels"
     if not isinstance(sort_by, str):
         groups = as_classes(sort_by, "sort_by", "one group per point")
         if groups.size != len(K):
@@ -163,13 +194,13 @@ def order_of(machine: Learned, K: Array, sort_by: Any) -> tuple[Index, list[tupl
             f'sort_by must be "labels", "clusters", "none" or an array of groups, got {shown(sort_by)}. '
             'Pass "clusters" where there are no labels.'
         )
-    if machine.y is None:
+    if y is None:
         raise InputError(
-            'sort_by="labels" needs a machine that has learned from labels, got one without. Pass '
-            '"clusters", or the groups of the points.'
+            'sort_by="labels" needs a machine that has learned from labels, got one without, or several. '
+            'Pass "clusters", or the groups of the points.'
         )
-    order, groups_of_y = grouped(machine.y)
-    rest = np.arange(machine.y.size, len(K))
+    order, groups_of_y = grouped(y)
+    rest = np.arange(y.size, len(K))
     return np.append(order, rest), groups_of_y + [(UNLABELLED, rest.size)] * bool(rest.size), "by label"
 
 
@@ -194,11 +225,11 @@ def clustered(K: Array) -> Index:
 def draw_panels(
     frames: Sequence[Any], panels: Sequence[Panel], order: Index, groups: list[tuple[str, int]]
 ) -> Any:
-    """Draw the panels in one scale of colours, with titles and groups; return one of the pictures."""
-    images = [scaled_image(panel.matrix, order) for panel in panels]
-    lowest = min(0.0, *(np.floor(10 * image.min()) / 10 for image in images))
-    for image, frame, panel in zip(images, frames, panels, strict=True):
-        picture = frame.imshow(image, cmap="viridis", vmin=lowest, vmax=1, extent=(0, 1, 1, 0))
+    """Draw the panels, each in its scale of colours, with titles and groups; return one of the pictures."""
+    for frame, panel in zip(frames, panels, strict=True):
+        image = sorted_image(panel.matrix, order)
+        lowest, highest = colour_limits(image)
+        picture = frame.imshow(image, cmap="viridis", vmin=lowest, vmax=highest, extent=(0, 1, 1, 0))
         weight = "" if panel.weight is None else f"\nweight {panel.weight:.3g}"
         longest = max(int(width_in_points(frame) / CHARACTER), SHORTEST)
         frame.set_title(shortened_name(panel.name, longest) + weight, fontsize=FONT)
@@ -208,15 +239,22 @@ def draw_panels(
     return picture
 
 
-def scaled_image(K: Array, order: Index) -> Array:
-    """Return K sorted, averaged to at most 400 x 400 blocks, and divided by its largest absolute entry."""
+def sorted_image(K: Array, order: Index) -> Array:
+    """Return K sorted, and averaged to at most 400 x 400 blocks."""
     image = K[np.ix_(order, order)]
     if len(K) > MOST_PIXELS:
         starts = np.linspace(0, len(K), MOST_PIXELS, endpoint=False).astype(int)
         sizes = np.diff([*starts, len(K)])
         image = np.add.reduceat(np.add.reduceat(image, starts, 0), starts, 1) / np.outer(sizes, sizes)
-    largest = float(np.abs(image).max())
-    return image / largest if largest > 0 else image
+    return np.asarray(image)
+
+
+def colour_limits(image: Array) -> tuple[float, float]:
+    """Return the 2nd and the 98th percentile of the entries off the diagonal, kept apart."""
+    shown_entries = image[~np.eye(len(image), dtype=bool)] if len(image) > 1 else image
+    lowest, highest = map(float, np.percentile(shown_entries, PERCENTILES))
+    closest = CLOSEST_LIMITS * float(np.median(np.abs(np.diag(image))))
+    return lowest, max(highest, lowest + closest)
 
 
 def arranged(count: int, width: float, height: float) -> tuple[int, int]:

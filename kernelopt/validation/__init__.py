@@ -27,7 +27,7 @@ from kernelopt.validation.matrices import (
     smallest_relative_eigenvalue,
 )
 from kernelopt.validation.messages import shown
-from kernelopt.validation.paths import as_path
+from kernelopt.validation.paths import as_model_path, as_path
 from kernelopt.validation.scalars import (
     as_generator,
     bare,
@@ -53,6 +53,7 @@ __all__ = [
     "as_indices",
     "as_labels",
     "as_list",
+    "as_model_path",
     "as_path",
     "as_symmetric",
     "as_targets",

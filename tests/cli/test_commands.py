@@ -90,11 +90,21 @@ def test_the_table_of_the_demo_fits_a_terminal_of_eighty_columns(monkeypatch, ca
     assert max(len(Text.from_ansi(line).plain) for line in printed.splitlines()) <= 80
 
 
+FIT = ["fit", "wine.csv", "--target", "class", "--out", "m"]
+
+
 @every(
     ("arguments", "said"),
     [
         ([], "required"),
         (["dance"], "invalid choice"),
+        (["fitt"], "Did you mean fit?"),
+        (["certify", "wine.npz"], "takes no file. `kernelopt report MODEL --data DATA` proves"),
+        (["certify", "--sise", "8"], "unrecognized arguments: --sise 8. Did you mean --size?"),
+        ([*FIT[:1], *FIT[2:], "--drop", "ash", "a.csv"], "--drop has taken 'a.csv': write DATA before the"),
+        ([*FIT[:1], *FIT[2:], "--drop", "ash", "--raw"], "arguments are required: DATA\n"),
+        ([*FIT, "--categorial", "sex"], "Did you mean --categorical?"),
+        ([*FIT, "--loss", "hing"], "Did you mean hinge?"),
         (["demo", "--points", "5"], "between 60 and 200"),
         (["demo", "--points", "many"], "invalid int"),
         (["demo", "--random-state", "-1"], "negative"),

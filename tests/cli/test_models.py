@@ -31,6 +31,7 @@ from tests.every import every
 ROWS = 60
 COLUMNS = 5
 FIT = ["fit", "train.csv", "--target", "class", "--out", "m", "--formulation"]
+MANY = [*FIT[:3], "x0", *FIT[4:], "lanckriet.soft_margin", "--drop", "class"]
 IMPORT = "__import__('os').abort()"  # text of a kernel, which must not be evaluated
 KERNELS = ["gaussian(1.0)", "linear()", "polynomial(2)"]
 
@@ -203,6 +204,7 @@ def test_predictions_go_to_a_file_and_the_score_to_standard_error(fitted, capsys
             "lp_norm.primal?",
         ),
         ([*FIT, "lanckriet.soft_margin", "--option", "trac=3"], 2, "Did you mean trace?"),
+        ([*MANY, "--task", "classification"], 2, "20 classes in 'x0'. Leave --formulation"),
         ([*FIT, "lanckriet.soft_margin", "--option", "trace"], 2, "NAME=VALUE"),
         ([*FIT, "lanckriet.soft_margin", "--p", "2"], 2, "--p must be left out for lanckriet.soft_margin"),
         ([*FIT, "lp_norm.tikhonov"], 2, "needs p, penalty"),
@@ -216,6 +218,7 @@ def test_predictions_go_to_a_file_and_the_score_to_standard_error(fitted, capsys
         ([*FIT, "similarity.single_kernel"], 2, "which takes similarities"),
         ([*FIT, "lp_norm.tikhonov", "--task", "regression"], 1, "must be numbers"),
         (["fit", "train.csv", "--target", "class", "--out", "train.csv"], 2, "that is read"),
+        ([*FIT[:5], "m.pkl"], 2, "--out must not end in .pkl"),
         (["predict", "train.csv", "new.csv", "--out", "./new.csv"], 2, "that is read"),
         (["predict", "train.csv", "new.csv"], 1, "got the table train.csv. MODEL comes before DATA"),
         (["predict", "nowhere", "new.csv"], 1, "nowhere"),

@@ -167,6 +167,9 @@ def test_what_cannot_be_written_is_refused(path):
     ):
         model.save(path)
     model = fitted("default")
+    for each in (model, model.solution_, ko.load(model.save(path.with_name("m"))).solution_):
+        with pytest.raises(ko.InputError, match=r"must not end in .PKL, got .*no pickle. Pass .*m.npz"):
+            each.save(path.with_name("m.PKL"))
     model = copy.copy(model).set_params(random_state=np.random.default_rng(0))
     with pytest.raises(ko.ParameterError, match=r"random_state of an estimator .*seed of a Generator"):
         model.save(path)

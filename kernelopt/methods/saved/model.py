@@ -21,7 +21,7 @@ from kernelopt.methods.saved import proof_file
 from kernelopt.methods.saved.machine import SavedMachine
 from kernelopt.methods.saved.proof import Proof, full
 from kernelopt.structure.structure import Structure
-from kernelopt.validation import Array, as_path, as_vector, positive
+from kernelopt.validation import Array, as_model_path, as_vector, positive
 
 if TYPE_CHECKING:
     from kernelopt.methods.solution import Solution
@@ -156,7 +156,7 @@ class SavedSolution:
 
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write the solution to a file again, as `Solution.save` does, and return the path."""
-        target = as_path(path, "path")
+        target = as_model_path(path, "path")
         write_file(target, "solution", *self.written)
         return target
 

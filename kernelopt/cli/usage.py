@@ -1,0 +1,66 @@
+"""The parser of the command line: argparse, whose errors name what was probably meant."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from typing import Any, NoReturn
+
+from kernelopt.validation.options import nearest_name
+
+MISSING = "the following arguments are required: "  # the beginning of the message of argparse
+
+
+class Parser(argparse.ArgumentParser):
+    """A parser that suggests the nearest option or command, and says which option took a missing argument.
+
+    Attributes
+    ----------
+    stray : str
+        What to say of arguments that are no options and that the command does not take.
+    """
+
+    stray = ""
+    given: Sequence[str] = ()
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """Parse, and keep the arguments for messages."""
+        self.given = () if args is None else tuple(args)
+        return super().parse_known_args(args, namespace)
+
+    def refuse(self, rest: Sequence[str]) -> NoReturn:
+        """End with an error about arguments that no option takes."""
+        wrong = [text.partition("=")[0] for text in rest if text.startswith("-")]
+        nearest = nearest_name(wrong[0], self._option_string_actions) if wrong else None
+        hint = f"Did you mean {nearest}?" if nearest else "" if wrong else self.stray
+        self.error(f"unrecognized arguments: {' '.join(rest)}" + (f". {hint}" if hint else ""))
+
+    def error(self, message: str) -> NoReturn:
+        """Print the usage and the message, and exit with 2."""
+        if message.startswith(MISSING):
+            missing = message.removeprefix(MISSING).split(", ")
+            positional = [a.metavar for a in self._actions if not a.option_strings and a.metavar in missing]
+            taken = self.taken_by_an_option() if positional else None
+            if taken:
+                message += f". {taken[0]} has taken {taken[1]!r}: write {positional[0]} before the options"
+        super().error(message)
+
+    def taken_by_an_option(self) -> tuple[str, str] | None:
+        """Return the first option with several values that was given two or more, and the last of them."""
+        for start, option in enumerate(self.given):
+            action = self._option_string_actions.get(option)
+            if action is None or action.nargs != "+":
+                continue
+            values = list(self.given[start + 1 :])
+            end = next((i for i, text in enumerate(values) if text.startswith("-")), len(values))
+            if end > 1:
+                return option, values[end - 1]
+        return None
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        try:
+            super()._check_value(action, value)
+        except argparse.ArgumentError as error:
+            nearest = nearest_name(str(value), map(str, action.choices or ()))
+            error.message += f". Did you mean {nearest}?" if nearest else ""
+            raise
