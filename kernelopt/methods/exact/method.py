@@ -38,7 +38,7 @@ SOLVER_SHARE = 0.8  # of the time left, which is the time limit of a solver; the
 VANISHED = 1e-12  # f counts as zero if its squared norm is below this share of the value
 EQUAL_GAPS = 1e-8  # relative gaps that differ by less count as equal: the accuracy of a conic solver
 IMPOSSIBLE = ("infeasible", "unbounded")  # parts of the status of a solver
-REMEDY = "Try another solver=, or accept the bounds."
+REMEDY = "Give kernelopt.solve another solver=, or accept the bounds."
 
 
 @dataclass(frozen=True)
