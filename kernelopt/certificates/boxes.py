@@ -13,6 +13,7 @@ from kernelopt.structure.affine import flat
 from kernelopt.structure.attributes import stated_bounds
 from kernelopt.structure.structure import Structure
 from kernelopt.structure.trees import copied_problem
+from kernelopt.structure.zero_weights import all_zero_weights
 from kernelopt.validation import Array
 
 
@@ -30,7 +31,8 @@ def known_boxes(structure: Structure, extra: dict[Any, Any] | None) -> Boxes:
     """Return the bounds of the variables that their attributes, the caller and single constraints imply.
 
     The constraints are a'x <= c and a'x == c with a >= 0 for non-negative x (a trace, a simplex), norm balls,
-    and the trace of a PSD variable. `extra` holds the caller's bounds.
+    and the trace of a PSD variable. Entries that a constraint forces to zero have the bound zero. `extra`
+    holds the caller's bounds.
     """
     boxes = {v.id: attribute_box(v) for v in structure.variables}
     for variable, (lower, upper) in (extra or {}).items():
@@ -44,6 +46,8 @@ def known_boxes(structure: Structure, extra: dict[Any, Any] | None) -> Boxes:
         if sphere.variable.id in boxes:
             bound = np.full(sphere.variable.size, sphere.radius)
             tighten(boxes, sphere.variable, -bound, bound)
+    for variable, zero in all_zero_weights(structure).items():
+        tighten(boxes, variable, np.zeros(variable.size), np.where(zero, 0.0, np.inf))
     return boxes
 
 

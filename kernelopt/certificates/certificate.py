@@ -120,8 +120,10 @@ class Certificate:
         """
         if isinstance(self.source, str):
             raise MethodError(
-                "a certificate can be saved of one risk over a ball or a trace, of an alignment and of a "
-                f"triplet programme, got another problem: {self.source}. Keep the problem itself instead."
+                "save the fitted estimator or the solution instead, by its own save(path): the file has the "
+                "certificate, and certify(X, y) of the estimator, or of what kernelopt.load returns, proves "
+                "it again. A certificate alone can be saved of one risk over a ball or a trace, of an "
+                f"alignment and of a triplet programme, got another problem: {self.source}."
             )
         expected = self.source.seconds
         about = f"about {expected:.0f} s are predicted for all"

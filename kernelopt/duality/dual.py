@@ -20,6 +20,7 @@ from kernelopt.duality.solving import ACCURATE, USABLE, optimize
 from kernelopt.errors import InfeasibleError, KerneloptError, ParameterError, UnboundedError
 from kernelopt.structure.residuals import violation
 from kernelopt.structure.structure import Structure
+from kernelopt.structure.trees import short
 from kernelopt.threads import COMPILING, quietly
 from kernelopt.validation import Array
 
@@ -51,13 +52,20 @@ class Check(NamedTuple):
 
 
 class Multipliers(dict[Constraint, Any]):
-    """Values of multipliers by constraint; a label finds those of the first constraint that has it."""
+    """Values of multipliers by constraint; a label finds those of the first constraint that has it.
+
+    As text the keys are the labels of the constraints, and where there is none their own text.
+    """
 
     def __missing__(self, label: object) -> Any:
         for constraint, value in self.items():
             if isinstance(label, str) and constraint.label == label:
                 return value
         raise KeyError(label)
+
+    def __repr__(self) -> str:
+        named = (f"{c.label or short(c)!r}: {value!r}" for c, value in self.items())
+        return f"{{{', '.join(named)}}}"
 
 
 class Dual(cp.Problem):  # type: ignore[misc]
@@ -128,7 +136,8 @@ class Dual(cp.Problem):  # type: ignore[misc]
         """Solve the dual and return its value; without arguments by several solvers.
 
         One solver after another is tried until the recovered point and the dual have a gap of 1e-6, and the
-        best answer is kept. With arguments, such as `solver=`, it is cvxpy's `Problem.solve`.
+        best answer is kept. Its status is `optimal` where `check` shows that, whatever the solver says. With
+        arguments, such as `solver=`, it is cvxpy's `Problem.solve`.
 
         Raises
         ------
@@ -138,7 +147,7 @@ class Dual(cp.Problem):  # type: ignore[misc]
         if args or options or self._read is None:
             return super().solve(*args, **options)
         with suppress(InfeasibleError, UnboundedError):
-            optimize(self, lambda: error_of(self._best()[1]))
+            self._optimize()
         return self.value
 
     def recover_primal(self, assign: bool = True) -> dict[cp.Variable, Array]:
@@ -184,7 +193,21 @@ class Dual(cp.Problem):  # type: ignore[misc]
     def _solved(self) -> None:
         """Solve the dual unless it has been solved."""
         if self.solution is None or self.status not in USABLE:
-            optimize(self, lambda: error_of(self._best()[1]))
+            self._optimize()
+
+    def _optimize(self) -> None:
+        """Solve the dual by one solver after another.
+
+        A solver that misses a tolerance of its own returns the status `optimal_inaccurate`. It becomes
+        `optimal` where the gap, the constraints of the primal and those of the dual are accurate: these are
+        computed without the solver.
+        """
+        optimize(self, lambda: error_of(self._best()[1]))
+        if self.status == cp.OPTIMAL_INACCURATE:
+            check = self._best()[1]
+            if max(error_of(check), check.stationarity) <= ACCURATE:
+                self.solution.status = cp.OPTIMAL
+                self.unpack(self.solution)
 
     def _best(self) -> tuple[dict[cp.Variable, Array], Check]:
         """Return the recovered point and its conditions: of two, if the first is not optimal, the better."""

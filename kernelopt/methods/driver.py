@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from kernelopt.certificates.impossible import unbounded_text, unbounded_variables
+from kernelopt.certificates.impossible import unbounded_text, unbounded_variables, weights_that_grow
 from kernelopt.certificates.multiplier import constraint_multipliers
 from kernelopt.errors import ConvergenceWarning, KerneloptError, MethodError, SolverError
 from kernelopt.grams import check_leading_blocks
@@ -153,7 +153,13 @@ class MethodSequence:
         return self.best is None and self.failure is None and self.overtime is None
 
     def worthwhile(self, candidate: Candidate) -> bool:
-        """Whether the predicted time of a method is acceptable in view of the time spent already."""
+        """Whether the predicted time of a method is acceptable in view of the time spent already.
+
+        Where the objective decreases along weights that nothing bounds, its infimum is not attained. A second
+        method then has no optimum to find, and none is run once a feasible point is known.
+        """
+        if self.found and weights_that_grow(self.structure):
+            return False
         spent = self.control.seconds_without_compilation
         acceptable = max(WORTHWHILE_FACTOR * spent, WORTHWHILE_SECONDS)
         return self.first or candidate.seconds <= min(acceptable, self.control.remaining_in_call)

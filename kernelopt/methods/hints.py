@@ -7,24 +7,26 @@ from typing import Any
 
 from cvxpy.constraints import Inequality
 
-from kernelopt.certificates.impossible import unbounded_text, weights_that_grow
+from kernelopt.certificates.impossible import kernel_variables, unbounded_text, weights_that_grow
 from kernelopt.errors import ConditionWarning
 from kernelopt.language.combination import Combination
 from kernelopt.language.terms import terms
 from kernelopt.methods.driver import caller_stack_level
 from kernelopt.methods.sizing import size
 from kernelopt.structure.structure import Structure
-from kernelopt.structure.trees import nodes
+from kernelopt.structure.trees import nodes, short
+from kernelopt.structure.zero_weights import all_zero_weights, zero_weights
 
 
 def hints(structure: Structure) -> list[str]:
     """Return advice on formulations that cost more than necessary."""
     unbounded = unbounded_text(structure, weights_that_grow(structure)).rstrip(".")
-    return [*undeclared_signs(structure), *expanded_traces(structure), *([unbounded] if unbounded else [])]
+    found = [without_kernel(structure).rstrip("."), unbounded]
+    return [*undeclared_signs(structure), *expanded_traces(structure), *filter(None, found)]
 
 
 def warn_of_formulation(structure: Structure) -> None:
-    """Warn of weights whose sign is a constraint, and of weights that nothing bounds.
+    """Warn of weights whose sign is a constraint, that are forced to zero, or that nothing bounds.
 
     The first warning does not depend on the size of the problem. The sign decides the cone, the methods that
     apply, and whether the learned machine predicts at new points.
@@ -33,12 +35,36 @@ def warn_of_formulation(structure: Structure) -> None:
     if found:
         order, seconds = size(structure).order, size(structure).seconds
         warn(f"the problem is semidefinite of order {order} (about {seconds:.2g} s by 'exact'): {found[0]}.")
+    nothing_left = without_kernel(structure)
+    if nothing_left:
+        warn(nothing_left)
     loose = weights_that_grow(structure)
     if loose:
         warn(
             f"{unbounded_text(structure, loose)} The risk falls as they grow, towards a value that is not "
             "attained, unless the machine is constant at the optimum."
         )
+
+
+def without_kernel(structure: Structure) -> str:
+    """Return a sentence that names the constraints that force all weights to zero, empty if none do.
+
+    The weights are the variables of the kernels of a risk.
+    """
+    zero = all_zero_weights(structure)
+    in_kernels = kernel_variables(structure)
+    weights = [v for v in structure.variables if v.id in in_kernels]
+    if not weights or not all(v in zero and zero[v].all() for v in weights):
+        return ""
+    pairs = enumerate(zip(structure.lifted.constraints, zero_weights(structure), strict=True))
+    forcing = [(i, c) for i, (c, found) in pairs if any(v in found for v in weights)]
+    named = [repr(c.label) if c.label else f"{i} ({short(c)})" for i, c in forcing]
+    subject, it = ("constraint", "it") if len(named) == 1 else ("constraints", "them")
+    return (
+        f"The {subject} {', '.join(named)} {'leaves' if it == 'it' else 'leave'} no kernel with a positive "
+        f"weight: {weights[0].name()} = 0 is the only feasible value. Leave {it} out, allow {it} to be "
+        f"violated at a price, or add kernels that satisfy {it}."
+    )
 
 
 def warn(text: str) -> None:

@@ -18,7 +18,6 @@ from kernelopt.language.terms import ExpressionStorage, terms
 from kernelopt.losses import Loss
 from kernelopt.structure.affine import Affine, affine
 from kernelopt.structure.copies import copied_loss, copied_parameter, copied_variable
-from kernelopt.structure.forced_zeros import read_forced_zeros
 from kernelopt.structure.gate import check_is_problem
 from kernelopt.structure.sizes import Budget, NormBall, read_budget, read_norm_ball, trivially_true
 from kernelopt.structure.trees import (
@@ -203,11 +202,6 @@ class Structure:
         found = (domain for part in parts for domain in part.domain)
         with_sign = {id(v) for v in self.variables if v.attributes["PSD"] or v.is_nonneg()}
         return tuple(c for c in found if not any(id(arg) in with_sign for arg in c.args))
-
-    @locked_cached_property
-    def forced_zeros(self) -> tuple[Affine | None, ...]:
-        """For each constraint the entries that it forces to zero, if it is a matrix inequality; or None."""
-        return tuple(read_forced_zeros(c) for c in self.lifted.constraints)
 
     @locked_cached_property
     def budgets(self) -> tuple[Budget | None, ...]:

@@ -596,4 +596,5 @@ def test_a_value_that_is_not_attained_is_told():
         pytest.warns(ko.ConditionWarning, match=r"^Nothing bounds mu: add trace\(K\)"),
         pytest.warns(ko.ConvergenceWarning, match=r"Nothing bounds mu: add trace\(K\).*not attained"),
     ):
-        ko.solve(cp.Problem(cp.Minimize(risk)), "exact")
+        solution = ko.solve(cp.Problem(cp.Minimize(risk)), "exact")
+    assert len(solution.history) == 1  # no second solver searches for an optimum that there is not

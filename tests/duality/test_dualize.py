@@ -14,6 +14,7 @@ import pytest
 
 import kernelopt as ko
 from formulations import lanckriet, linear_functional, lp_norm, similarity, triplet_lp
+from kernelopt.duality.solving import optimize as solve_dual
 from tests.collected import problems_built
 from tests.duality.generic import PROBLEMS, RISKS, A, Ks, b, n, pair, y
 from tests.duality.random_problems import random_problem
@@ -148,6 +149,23 @@ def test_a_constraint_of_the_class_nonpos():
     below = cp.constraints.NonPos(1 - x).set_label("below")
     dual = ko.dualize(cp.Problem(cp.Minimize(x[0] + 3 * x[1]), [below]))
     assert close(optimum(dual), 4.0) and dual.dual_values()["below"] == pytest.approx([1.0, 3.0], abs=1e-6)
+    assert repr(dual.dual_values()).startswith("{'below': array([")
+
+
+@every(("shift", "status"), [(0.0, "optimal"), (1e-3, "optimal_inaccurate")])
+def test_the_status_of_a_dual_is_that_of_its_conditions(monkeypatch, shift, status):
+    def inaccurate(problem, error):
+        solve_dual(problem, error)
+        for variable, value in problem.solution.primal_vars.items():
+            problem.solution.primal_vars[variable] = value + shift
+        problem.solution.status = cp.OPTIMAL_INACCURATE
+        problem.unpack(problem.solution)
+
+    monkeypatch.setattr("kernelopt.duality.dual.optimize", inaccurate)
+    x = cp.Variable(2, name="x")
+    dual = ko.dualize(cp.Problem(cp.Minimize(cp.sum_squares(x)), [cp.sum(x) == 1, x[0] >= 1]))
+    dual.solve()
+    assert dual.status == status
 
 
 @every("name", UNIQUE)

@@ -21,6 +21,7 @@ from kernelopt.structure.primal_bound import MOST_PRODUCTS, accurate_image, imag
 from kernelopt.structure.relaxed_cones import RelaxedCones
 from kernelopt.structure.structure import RiskTerm, Structure, kept_in_structure
 from kernelopt.structure.trees import copied_constraint, replaced
+from kernelopt.structure.zero_weights import zero_equations
 from kernelopt.validation import Array
 
 KEPT = 2  # minorants of each risk: a certificate compares two alphas, and multipliers need one of them again
@@ -285,6 +286,7 @@ def substituted(
     """
     objective = replaced(structure.lifted.objective.args[0], substitutes)
     constraints = [reduced(c, cones) for c in (*structure.lifted.constraints, *structure.domains)]
+    constraints += zero_equations(structure)
     return cp.Problem(
         cp.Minimize(-objective if structure.maximize else objective),
         [copied_constraint(c, substitutes) for c in constraints],

@@ -30,6 +30,7 @@ from kernelopt.structure.evaluation import Evaluator
 from kernelopt.structure.relaxed_cones import RelaxedCones
 from kernelopt.structure.structure import Point
 from kernelopt.structure.trees import constraint_name, short
+from kernelopt.structure.zero_weights import all_zero_weights, forced_zeros
 from kernelopt.threads import Watch, quietly
 
 NEGLIGIBLE = 1e-30  # of the largest entry: a smaller entry is set to zero, since equalities may require it
@@ -69,7 +70,7 @@ class FeasibleSet:
             self.evaluator.machines()
         found = []
         structure, self.remark = self.structure, ""
-        readings = zip(structure.lifted.constraints, structure.affines, structure.forced_zeros, strict=True)
+        readings = zip(structure.lifted.constraints, structure.affines, forced_zeros(structure), strict=True)
         for i, (constraint, read, corner) in enumerate(readings):
             with np.errstate(over="ignore", invalid="ignore"):  # values may have no finite square
                 size = relative_violation(constraint, read)
@@ -114,7 +115,8 @@ class FeasibleSet:
 
         There are four steps, of which the first that gives a feasible point is the last.
 
-        1. The values are projected on the attributes, and then on the affine equalities.
+        1. The values are projected on the attributes. Entries that a constraint forces to zero are set to
+           zero. Then the values are projected on the affine equalities.
         2. Weights that are nearly zero are set to zero.
         3. A conic solve finds a strictly feasible point. The given point is moved towards it by about the
            smallest step that makes it feasible.
@@ -122,6 +124,7 @@ class FeasibleSet:
         """
         if point is not None:
             self.evaluator.write({v.id: np.asarray(v.project(point[v.id])) for v in self.variables})
+            self._clear_zero_weights()
             self._project_on_equalities()
             remaining = self.violations()
             if not remaining:
@@ -148,6 +151,12 @@ class FeasibleSet:
         if any(v.value is None or not np.isfinite(flat(v.value)).all() for v in self.variables):
             return None
         return {v.id: np.array(v.value, dtype=float) for v in self.variables}
+
+    def _clear_zero_weights(self) -> None:
+        """Set the entries that a constraint forces to zero to exactly zero."""
+        for variable, zero in all_zero_weights(self.structure).items():
+            value = np.where(zero, 0.0, flat(variable.value))
+            variable.save_value(value.reshape(variable.shape, order="F"))
 
     def _round_to_zero(self) -> bool:
         """Set nearly zero entries of non-negative variables to zero; return whether that is feasible.
@@ -198,7 +207,7 @@ class FeasibleSet:
         pairs = zip(self.structure.lifted.constraints, self.structure.affines, strict=True)
         own = set(self.variables)
         equations = [read for c, read in pairs if isinstance(c, Equality | Zero) and read is not None]
-        equations += [corner for corner in self.structure.forced_zeros if corner is not None]
+        equations += [corner for corner in forced_zeros(self.structure) if corner is not None]
         systems = [read for read in equations if set(read.matrices) <= own]
         if not systems:
             return

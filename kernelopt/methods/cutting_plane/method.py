@@ -33,7 +33,7 @@ STALL_GAP = 1e-4  # gap below which cuts that do not raise the bound are due to 
 LOWEST_LEVEL, HIGHEST_LEVEL = 0.1, 0.8  # the range of the level
 LOWER, RAISE = 0.8, 1.2  # factors of the level after a step that improved the objective, and after another
 HALVINGS = 30  # of the distance to the interior point, in the search for a kernel with finite risks
-REMEDY = "Try more max_iterations, or method='exact'."
+REMEDY = "Give kernelopt.solve more max_iterations."
 
 
 @dataclass(frozen=True)

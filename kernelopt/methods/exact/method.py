@@ -12,7 +12,12 @@ import numpy as np
 from kernelopt.certificates import Certificate
 from kernelopt.certificates.bounded import BoundedProblem
 from kernelopt.certificates.certify import certificate_at
-from kernelopt.certificates.impossible import contradiction, no_feasible_point, raise_if_impossible
+from kernelopt.certificates.impossible import (
+    contradiction,
+    no_feasible_point,
+    raise_if_impossible,
+    weights_that_grow,
+)
 from kernelopt.certificates.separability import check_separable
 from kernelopt.conic.ladder import AttemptResult, SolverAttempt, ladder, run_solver
 from kernelopt.conic.options import check_taken, refused_option
@@ -38,7 +43,7 @@ SOLVER_SHARE = 0.8  # of the time left, which is the time limit of a solver; the
 VANISHED = 1e-12  # f counts as zero if its squared norm is below this share of the value
 EQUAL_GAPS = 1e-8  # relative gaps that differ by less count as equal: the accuracy of a conic solver
 IMPOSSIBLE = ("infeasible", "unbounded")  # parts of the status of a solver
-REMEDY = "Try another solver=, or accept the bounds."
+REMEDY = "Give kernelopt.solve another solver=, or accept the bounds."
 
 
 @dataclass(frozen=True)
@@ -172,6 +177,8 @@ class ExactRun:
             self.control.floor = max(self.control.floor, certificate.floor)
             if self.control.report(lower, upper, point=point, proof=True, **more):
                 break
+            if certificate.feasible and weights_that_grow(self.structure):
+                break  # the infimum is not attained, and another solver has no optimum to find
 
     def without_units(self) -> cp.Problem:
         """Return the explicit problem in the user's units, in which an infeasibility proof is checked."""

@@ -250,6 +250,7 @@ QUICK = (
 )
 
 
+@pytest.mark.filterwarnings("ignore:.*leaves no kernel with a positive weight:kernelopt.ConditionWarning")
 @pytest.mark.parametrize(
     "kind", [kind if kind in QUICK else pytest.param(kind, marks=pytest.mark.slow) for kind in KINDS]
 )
