@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_consistent_length
 from kernelopt.errors import ParameterError
 from kernelopt.estimators.classifier import MKLClassifier
 from kernelopt.estimators.dictionary import C_GRID
-from kernelopt.estimators.labels import read_labels
+from kernelopt.estimators.labels import read_labels, warn_of_targets
 from kernelopt.estimators.samples import positive_weights
 from kernelopt.validation import Array, as_list, positive, shown
 
@@ -115,6 +115,7 @@ class MKLClassifierCV(MKLClassifier):
         samples = self.read_training(X)
         labels = read_labels(y, self)
         check_consistent_length(samples, labels)
+        warn_of_targets(np.unique(labels), labels.size, self)
         weights = positive_weights(sample_weight, len(samples))
         Cs = np.unique([positive(C, "Cs") for C in as_list(self.Cs, "Cs", "a sequence of positive numbers")])
         if not Cs.size:
