@@ -92,5 +92,9 @@ class ScaleWarning(UserWarning):
     """A kernel reads columns of so different scales that the largest one decides alone."""
 
 
+class LabelWarning(UserWarning):
+    """Labels of a classifier are probably targets of a regression."""
+
+
 class PackageWarning(UserWarning):
     """The object of an entry point of a package cannot be used, and is left out."""

@@ -23,7 +23,7 @@ class CrossValidation:
     scores : tuple of k float
         On the rows that each split holds out.
     chosen : float or None
-        The C that was chosen of `C_GRID` by the mean score; None where the C was given or there is none.
+        The C that `MKLClassifierCV` has chosen of `C_GRID`; None where the C was given or there is none.
     """
 
     scores: tuple[float, ...]
@@ -44,6 +44,9 @@ class CrossValidation:
         chosen = ""
         if self.chosen is not None:
             chosen = f"; C = {self.chosen:g} is the best of {', '.join(f'{C:g}' for C in C_GRID)}"
+            if self.chosen in (C_GRID[0], C_GRID[-1]):
+                beyond = self.chosen / 10 if self.chosen == C_GRID[0] else self.chosen * 10
+                chosen += f", and the {'first' if beyond < 1 else 'last'}: try --C {beyond:g} too"
         return (
             f"{len(self.scores)}-fold cross-validation: {measure} {self.mean:.3f}, standard deviation "
             f"{self.deviation:.3f}{chosen}"

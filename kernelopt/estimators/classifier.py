@@ -10,7 +10,7 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_consistent_length
 
 from kernelopt.errors import LabelError, ParameterError
-from kernelopt.estimators.labels import read_labels, signs
+from kernelopt.estimators.labels import read_labels, signs, warn_of_targets
 from kernelopt.estimators.mkl import MKLEstimator, Task
 from kernelopt.estimators.samples import distinct, positive_weights
 from kernelopt.grams import Grams
@@ -156,7 +156,7 @@ class MKLClassifier(ClassifierMixin, MKLEstimator):
         Raises
         ------
         LabelError
-            If there is one class only.
+            If there is one class only, or if a label is missing.
         InputError
             If an argument is wrong; its subclass says what.
 
@@ -164,9 +164,12 @@ class MKLClassifier(ClassifierMixin, MKLEstimator):
         -----
         ScaleWarning
             If a kernel reads a column with more than 100 times their median standard deviation.
+        LabelWarning
+            If y holds more than ten different numbers with fewer than ten samples each, on average.
         """
         C = positive(self.C, "C")
         grams, rows, tasks, shared = self.prepare(X, y, sample_weight)
+        warn_of_targets(self.classes_, np.asarray(y).shape[0], self)
         self.learn(grams, tasks(C), rows, shared=shared)
         return self
 

@@ -13,9 +13,12 @@ from sklearn.utils.validation import check_consistent_length
 from kernelopt.errors import ParameterError
 from kernelopt.estimators.classifier import MKLClassifier
 from kernelopt.estimators.dictionary import C_GRID
-from kernelopt.estimators.labels import read_labels
+from kernelopt.estimators.labels import read_labels, warn_of_targets
 from kernelopt.estimators.samples import positive_weights
-from kernelopt.validation import Array, as_list, positive
+from kernelopt.validation import Array, as_list, positive, shown
+
+ROUNDING = 1e-12
+"""Relative difference up to which mean scores are equal: a mean is rounded by the order of its terms."""
 
 
 class MKLClassifierCV(MKLClassifier):
@@ -40,7 +43,8 @@ class MKLClassifierCV(MKLClassifier):
     Attributes
     ----------
     C_ : float
-        The C with the largest mean score; of equal scores the smallest C.
+        The C with the largest mean score. Of equal scores it is the C nearest to 1, the default of
+        `MKLClassifier`, on a logarithmic scale, and of two equally near ones the smaller.
     Cs_ : array of shape (n_values,)
         The values of C in ascending order.
     scores_ : array of shape (n_splits, n_values)
@@ -50,6 +54,14 @@ class MKLClassifierCV(MKLClassifier):
         As for `MKLClassifier`, learned on all samples at `C_`.
     certificate_, dual_gap_, n_iter_, history_, n_features_in_, feature_names_in_
         As for `MKLClassifier`.
+
+    Notes
+    -----
+    On few samples many values of C often have the same score, which then does not say which is best. The
+    rule takes the one for which normalised kernels speak beforehand. It does not depend on how far the
+    values reach: where C is so large that no sample of the training is inside its margin, all larger ones
+    give the same machine, and where it is very small, the machine hardly tells the samples apart. Where `C_`
+    is the first or the last of `Cs_`, other values beyond it may have a larger score: extend `Cs`.
 
     Examples
     --------
@@ -103,6 +115,7 @@ class MKLClassifierCV(MKLClassifier):
         samples = self.read_training(X)
         labels = read_labels(y, self)
         check_consistent_length(samples, labels)
+        warn_of_targets(np.unique(labels), labels.size, self)
         weights = positive_weights(sample_weight, len(samples))
         Cs = np.unique([positive(C, "Cs") for C in as_list(self.Cs, "Cs", "a sequence of positive numbers")])
         if not Cs.size:
@@ -112,7 +125,8 @@ class MKLClassifierCV(MKLClassifier):
         data = X if hasattr(X, "iloc") else samples  # a data frame has names of columns
         self.scores_ = np.array([self._scores(data, labels, weights, *split) for split in splits])
         means = self.scores_.mean(axis=0)
-        self.C_, self.best_score_ = float(Cs[means.argmax()]), float(means.max())
+        best = chosen(Cs, means)
+        self.C_, self.best_score_ = float(Cs[best]), float(means[best])
         grams, rows, tasks, shared = self.prepare(X, labels, weights)
         self.learn(grams, tasks(self.C_), rows, shared=shared)
         return self
@@ -123,3 +137,22 @@ class MKLClassifierCV(MKLClassifier):
         path = self.learn_path(grams, map(tasks, self.Cs_.tolist()), rows, shared=shared)
         scorer = check_scoring(self, self.scoring)
         return [float(scorer(fitted, _safe_indexing(X, test), y[test])) for fitted in path]
+
+
+def chosen(Cs: Array, means: Array) -> int:
+    """Return the position of the C with the largest mean score, of equal scores that nearest to 1.
+
+    Parameters
+    ----------
+    Cs : array of shape (n_values,)
+        In ascending order.
+    means : array of shape (n_values,)
+    """
+    if np.isnan(means).any():
+        C = float(Cs[np.argmax(np.isnan(means))])
+        raise ParameterError(
+            f"scoring must return numbers, got NaN as the mean score at C = {C:g} of the values "
+            f"{shown(Cs.tolist())}. Choose a scoring that is defined on every split."
+        )
+    best = np.flatnonzero(means >= means.max() - ROUNDING * np.abs(means.max()))
+    return int(best[np.argmin(np.maximum(Cs[best], 1 / Cs[best]))])

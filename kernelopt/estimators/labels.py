@@ -2,28 +2,118 @@
 
 from __future__ import annotations
 
+import warnings
+from numbers import Real
 from typing import Any
 
 import numpy as np
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_array, check_consistent_length, column_or_1d
 
-from kernelopt.errors import LabelError
+from kernelopt.errors import LabelError, LabelWarning
+from kernelopt.estimators.samples import LISTED, NO_NUMBER
+from kernelopt.methods.driver import caller_stack_level
 from kernelopt.validation import Array, shown
+
+CLASSES, SAMPLES = 10, 10
+"""A `LabelWarning` is given for more than so many classes of numbers with fewer than so many samples each.
+
+`kernelopt fit` takes up to ten whole numbers for classes too. scikit-learn warns below two samples of each:
+whole numbers such as ages mostly have more.
+"""
 
 
 def read_labels(y: Any, estimator: Any) -> Any:
-    """Return labels of any type that can be sorted as an array of shape (n,), after scikit-learn's checks."""
+    """Return labels of any type that can be sorted as an array of shape (n,), after scikit-learn's checks.
+
+    Raises
+    ------
+    LabelError
+        If there are none, if one is missing, or if they are of types that have no common order.
+    """
     require(y, estimator, "label")
+    refuse_missing(y, estimator)
     labels = column_or_1d(y, warn=True)
-    check_classification_targets(labels)
+    numeric = labels.dtype.kind in "iuf"
+    with warnings.catch_warnings():
+        if numeric:  # `warn_of_targets` says more
+            warnings.filterwarnings("ignore", message="The number of unique classes", category=UserWarning)
+        try:
+            check_classification_targets(labels)
+            np.unique(labels)
+        except TypeError as error:
+            kinds = sorted({type(label).__name__ for label in labels.tolist()})
+            raise LabelError(
+                f"y must hold labels of one type that can be sorted, got {shown(kinds)} in the labels of "
+                f"{type(estimator).__name__} ({error}). Make all of them text: [str(label) for label in y]."
+            ) from error
     return labels
 
 
+def refuse_missing(y: Any, estimator: Any) -> None:
+    """Raise a `LabelError` if a label is None or NaN. numpy makes the text 'nan' of a NaN among texts."""
+    labels = y if isinstance(y, list | tuple) else np.ravel(np.asarray(y)).tolist()
+    missing = [i for i, label in enumerate(labels) if is_missing(label)]
+    if missing:
+        places = ", ".join(map(str, missing[:LISTED])) + (", ..." if len(missing) > LISTED else "")
+        raise LabelError(
+            f"y must hold a label for each sample, got {len(missing)} missing (None or NaN) among the "
+            f"{len(labels)} labels of {type(estimator).__name__}, at sample {places}. Samples count from 0. "
+            "Drop these samples."
+        )
+
+
+def is_missing(label: Any) -> bool:
+    """Whether a label is None, NaN, or the missing value of pandas."""
+    if label is None or type(label).__name__ in ("NAType", "NaTType"):
+        return True
+    return isinstance(label, Real) and bool(np.isnan(float(label)))
+
+
+def warn_of_targets(classes: Any, n: int, estimator: Any) -> None:
+    """Warn if numbers are probably no classes: there are many of them, each with few of the n samples.
+
+    Parameters
+    ----------
+    classes : array of shape (k,)
+    n : int
+        The number of samples.
+    estimator : estimator
+        It is named in the message.
+
+    Warns
+    -----
+    LabelWarning
+    """
+    k = len(classes)
+    if classes.dtype.kind not in "iuf" or k <= CLASSES or n >= SAMPLES * k:
+        return
+    text = (
+        f"y should hold at least {SAMPLES} samples of each class, got {k} different numbers among {n} "
+        f"samples in {type(estimator).__name__}, which learns one machine for each. If y is a quantity, use "
+        "MKLRegressor; if its numbers are names of classes, pass them as text: y.astype(str)."
+    )
+    warnings.warn(LabelWarning(text), stacklevel=caller_stack_level())
+
+
 def read_targets(y: Any, estimator: Any) -> Array:
-    """Return finite real targets as an array of shape (n,), after scikit-learn's checks."""
+    """Return finite real targets as an array of shape (n,), after scikit-learn's checks.
+
+    Raises
+    ------
+    LabelError
+        If there are none, or if they are text.
+    """
     require(y, estimator, "number")
-    numbers = check_array(y, ensure_2d=False, dtype=np.float64, input_name="y", estimator=estimator)
+    try:
+        numbers = check_array(y, ensure_2d=False, dtype=np.float64, input_name="y", estimator=estimator)
+    except ValueError as error:
+        if not str(error).startswith(NO_NUMBER):
+            raise
+        raise LabelError(
+            f"y must hold numbers, got text in the targets of {type(estimator).__name__} ({error}). Convert "
+            "them to numbers, or pass classes to MKLClassifier."
+        ) from error
     return np.asarray(column_or_1d(numbers, warn=True))
 
 

@@ -23,6 +23,13 @@ BEYOND = float(np.log(2.0))
 LARGEST_FACTOR = 2.0**40
 """C is looked for up to this multiple of its smallest value; above, the loss is that of a hard margin."""
 
+ROUNDING = 1e-9
+"""Share of the largest score by which the offset is below its sample.
+
+The sum of a score over the support points is rounded differently where samples come one by one. The
+difference is about 1e-13 of the largest score. The default tolerance moves scores by far more than 1e-9.
+"""
+
 
 class OneClassMKL(OutlierMixin, MKLEstimator):
     r"""One-class support vector machine whose kernel is a learned combination of kernels.
@@ -44,7 +51,8 @@ class OneClassMKL(OutlierMixin, MKLEstimator):
         As for `MKLClassifier`. There is no intercept, so that the mean of a kernel counts, and
         "multiplicative" would favour kernels that are nearly constant.
     nu : float in (0, 1), default 0.1
-        At most this share of the training samples are outliers, and at least this share are support points.
+        At most this share of the training samples are outliers, and at least this share are support points,
+        up to `tol`. Samples count with their weights.
 
     Attributes
     ----------
@@ -53,7 +61,8 @@ class OneClassMKL(OutlierMixin, MKLEstimator):
     dual_coef_ : array of shape (1, n_support)
         The dual variables alpha.
     offset_ : float
-        The threshold: samples of a smaller score are outliers.
+        The threshold: samples of a smaller score are outliers. It is the lower end of the interval of
+        optimal offsets rho for the learned scores, see the notes.
     intercept_ : array of shape (1,)
         Minus the threshold.
     C_ : float
@@ -70,12 +79,18 @@ class OneClassMKL(OutlierMixin, MKLEstimator):
     :math:`\alpha = a / C` and :math:`\nu = \sum_i a_i / (C \sum_i v_i)`, which decreases as C grows. Its C is
     found by Brent's method, so that nu is met to a relative `tol`.
 
+    For scores f the offset rho minimises :math:`-\rho + \sum_i v_i (\rho - f_i)_+ / (\nu \sum_i v_i)`. The
+    smallest minimiser is the smallest score such that this and smaller ones have at least the share nu of
+    the weights. It is computed from the scores of the learned machine, so that less than the share nu is
+    below it, whatever the tolerance. At the optimum 1 / C is a minimiser too. The certificate is that of
+    the problem with the loss one_class(C), where the offset is one: it does not depend on `offset_`.
+
     Examples
     --------
     >>> import numpy as np
     >>> from kernelopt.estimators import OneClassMKL
     >>> X = np.array([[0.0], [0.1], [0.2], [0.3], [0.15], [0.25], [0.05], [5.0]])
-    >>> OneClassMKL("gaussian(1.0)", nu=0.2).fit_predict(X).tolist()
+    >>> OneClassMKL("gaussian(1.0)", nu=0.3).fit_predict(X).tolist()
     [1, 1, 1, 1, 1, 1, 1, -1]
     """
 
@@ -131,10 +146,11 @@ class OneClassMKL(OutlierMixin, MKLEstimator):
         self.C_, solution = self._at_share(grams, weights, nu)
         machine = solution.learned[0]
         self.keep_solutions([solution])
-        self.offset_ = 1 / self.C_
-        self.keep_machines(
-            machine.alpha[None] / self.C_, np.array([-self.offset_]), np.asarray(machine.weights), rows
-        )
+        alpha, theta = machine.alpha[None] / self.C_, np.asarray(machine.weights)
+        self.keep_machines(alpha, np.zeros(1), theta, rows)
+        scores = self._trained.at(samples[rows], self.weights_) @ self.dual_coef_[0]
+        self.offset_ = smallest_offset(scores, weights, nu)
+        self.intercept_ = np.array([-self.offset_])
         forget_matrices(grams)
         return self
 
@@ -184,3 +200,19 @@ class OneClassMKL(OutlierMixin, MKLEstimator):
     def predict(self, X: Any) -> Any:
         """Return 1 for samples like the training samples, and -1 for outliers, shape (n_new,)."""
         return np.where(self.decision_function(X) >= 0, 1, -1)
+
+
+def smallest_offset(scores: Array, weights: Array, nu: float) -> float:
+    """Return the smallest optimal offset of a share nu, less a margin for rounding.
+
+    Parameters
+    ----------
+    scores : array of shape (n,)
+    weights : array of shape (n,)
+        Positive.
+    nu : float in (0, 1)
+    """
+    order = np.argsort(scores)
+    sums = np.cumsum(weights[order])
+    first = int(np.argmax(sums / sums[-1] >= nu))  # the last entry is one
+    return float(scores[order[first]] - ROUNDING * np.abs(scores).max())

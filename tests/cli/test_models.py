@@ -17,6 +17,7 @@ from sklearn.model_selection import KFold, StratifiedKFold
 
 import kernelopt as ko
 from kernelopt import cli
+from kernelopt.cli.cross_validation import CrossValidation
 from kernelopt.cli.data_table import read_table
 from kernelopt.cli.table_model import load_model
 from kernelopt.errors import FileError
@@ -396,7 +397,10 @@ def test_cross_validation_holds_each_row_out_once(kind, arguments, estimator, tm
     if chosen:
         assert fitted.estimator.C == found["chosen_C"]
         assert found["mean"] >= np.mean(scores(estimator.set_params(C=C_GRID[0])))
-    assert any(line.startswith("2-fold cross-validation: ") for line in fitted.lines())
+    line = next(line for line in fitted.lines() if line.startswith("2-fold cross-validation: "))
+    assert ("try --C" in line) == (chosen and found["chosen_C"] in (C_GRID[0], C_GRID[-1]))
+    for C, said in ((1e-3, "and the first: try --C 0.0001 too"), (1e3, "and the last: try --C 10000 too")):
+        assert CrossValidation((0.9, 0.8), C).line("accuracy").endswith(said)
 
 
 PAGE = (Path(__file__).parents[2] / "docs" / "command_line.md").read_text(encoding="utf-8")

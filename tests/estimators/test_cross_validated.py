@@ -9,6 +9,7 @@ from sklearn.model_selection import GridSearchCV, KFold
 
 import kernelopt as ko
 from kernelopt.estimators import KernelStack, MKLClassifier, MKLClassifierCV
+from kernelopt.estimators.cross_validated import chosen
 
 KERNELS = ["gaussian(0.5)", "gaussian(2.0)", "linear()"]
 CS = [10.0, 0.01, 1.0]
@@ -23,11 +24,30 @@ def test_a_path_has_the_scores_of_a_grid(multiclass):
     grid = GridSearchCV(MKLClassifier(KERNELS, **options), {"C": sorted(CS)}, cv=splits).fit(X, y)
     model = MKLClassifierCV(KERNELS, Cs=CS, cv=splits, **options).fit(X, y)
     np.testing.assert_array_equal(model.scores_.mean(axis=0), grid.cv_results_["mean_test_score"])
-    assert (model.C_, model.best_score_) == (grid.best_params_["C"], grid.best_score_)
+    assert model.best_score_ == grid.best_score_
     np.testing.assert_array_equal(model.Cs_, sorted(CS))
-    np.testing.assert_allclose(
-        model.decision_function(X), grid.best_estimator_.decision_function(X), atol=1e-10
-    )
+    means = grid.cv_results_["mean_test_score"].tolist()
+    best = [C for C, mean in zip(sorted(CS), means, strict=True) if mean == max(means)]
+    assert model.C_ == min(best, key=lambda C: abs(np.log10(C)))
+    again = grid.best_estimator_.set_params(C=model.C_).fit(X, y)
+    np.testing.assert_allclose(model.decision_function(X), again.decision_function(X), atol=1e-10)
+
+
+def test_of_equal_scores_the_nearest_to_the_default_is_chosen():
+    for Cs, means, C in (
+        ([1e-3, 1e-2, 1e-1, 1.0], [0.9, 0.9, 0.8, 0.8], 1e-2),  # a plateau at the lower end
+        ([1e-3, 1e-2, 1e-1, 1.0], [0.9, 0.9, 0.8, 0.9], 1.0),
+        ([0.1, 1.0, 10.0], [0.9, 0.8, 0.9], 0.1),
+        ([10.0, 100.0, 1000.0], [0.1 + 0.2, 0.3, 0.3], 10.0),  # equal but for rounding
+        ([10.0, 100.0, 1000.0], [0.3, 0.1 + 0.2, 0.3], 10.0),
+        ([0.1, 1.0], [-3.0, -4.0], 0.1),  # scores may be negative
+        ([1.0, 10.0], [0.0, 0.0], 1.0),
+    ):
+        assert Cs[chosen(np.array(Cs), np.array(means))] == C
+    with pytest.raises(ko.ParameterError, match=r"got NaN as the mean score at C = 10 .*Choose"):
+        chosen(np.array([1.0, 10.0]), np.array([1.0, np.nan]))
+    equal = MKLClassifierCV("linear()", Cs=[0.1, 1.0], cv=2, scoring=lambda *_: 0.5).fit(X[::4], y[::4])
+    assert (equal.C_, equal.best_score_) == (1.0, 0.5)
 
 
 def test_precomputed_kernels_scorers_and_files(tmp_path):

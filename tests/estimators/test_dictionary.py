@@ -9,8 +9,9 @@ from sklearn.metrics.pairwise import laplacian_kernel
 
 import kernelopt as ko
 from kernelopt.errors import InputError, LabelError, NotFiniteError, NotPSDError, ParameterError, ShapeError
-from kernelopt.estimators import KernelStack, MKLClassifier, MKLRegressor, OneClassMKL
+from kernelopt.estimators import KernelStack, MKLClassifier, MKLClassifierCV, MKLRegressor, OneClassMKL
 from kernelopt.estimators.dictionary import fit_dictionary
+from kernelopt.estimators.labels import warn_of_targets
 from tests.every import every
 
 X = np.random.default_rng(0).normal(size=(40, 4)) * [1, 4, 16, 64] + [0, 5, 0, 7]
@@ -157,6 +158,33 @@ def test_one_class():
         MKLClassifier().fit(X, ["yes"] * len(X))
     with pytest.raises(LabelError, match="among samples of positive weight"):
         MKLClassifier().fit(X, Y, sample_weight=(Y == "no").astype(float))
+
+
+def test_labels_that_are_none():
+    texts, n = ["a", "b"] * 19 + ["a"], len(X)
+    for labels in (texts, np.array(texts, dtype=object), [0.0, 1.0] * 19 + [0.0]):
+        for missing in (None, np.nan):
+            found = r"got 1 missing .* among the 40 labels of MKLClassifier, at sample 39\. .*Drop"
+            with pytest.raises(LabelError, match=found):
+                MKLClassifier().fit(X, [*labels, missing])
+    with pytest.raises(LabelError, match=r"one type .*got \['int', 'str'\] in the labels of .*Make all"):
+        MKLClassifier().fit(X, np.array([*texts, 3], dtype=object))
+    with pytest.raises(
+        LabelError, match="y must hold numbers, got text in the targets of MKLReg.*MKLClassifier"
+    ):
+        MKLRegressor().fit(X, ["a"] * n)
+    model = MKLClassifier("linear()", C=1e-3, multiclass="per-class")
+    cv = MKLClassifierCV("linear()", Cs=[1e-3], cv=2, multiclass="per-class")
+    ages = np.arange(n) % 11
+    for each in (model, cv):
+        said = f"got 11 different numbers among 40 samples in {type(each).__name__}, .*MKLRegressor"
+        with pytest.warns(ko.LabelWarning, match=said) as given:
+            each.fit(X, ages)
+        assert len(given) == 1
+    with pytest.warns(ko.LabelWarning, match="got 40 different"):
+        warn_of_targets(np.arange(40.0), 399, model)
+    for classes, samples in ((np.arange(40), 400), (np.arange(10), 20), (np.arange(40).astype(str), 40)):
+        warn_of_targets(classes, samples, model)  # warnings are errors in tests
 
 
 @every("options, said", [
