@@ -124,10 +124,12 @@ def contradiction(structure: Structure, ray: Array, watch: Watch | None = None) 
         saving = "" if isinstance(proof.source, str) else to_file
     else:
         proof = unattainable(structure.maximize, "conic", ray, "it was shown by a Farkas ray in doubles")
+    unlabelled = any(not c.label for c in structure.problem.constraints)
+    naming = " Constraints are named in this message by constraint.set_label(name)." if unlabelled else ""
     return InfeasibleError(
         f"the constraints must have a common point, got constraints that contradict each other{text}. "
         f"Multipliers of the constraints prove this: proof['ray'] is a Farkas ray of the cone form.{saving} "
-        f"Loosen one of: {', '.join(names(structure.problem))}.",
+        f"Loosen one of: {', '.join(names(structure.problem))}.{naming}",
         {"ray": ray, "certificate": proof},
     )
 

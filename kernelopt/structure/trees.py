@@ -18,6 +18,7 @@ from kernelopt.language.risk import Risk
 from kernelopt.structure.affine import flat
 
 LONGEST = 60  # characters of an expression in a message
+MATRIX = "[["  # how the text of a constant matrix starts
 
 
 def risks(problem: cp.Problem) -> list[Risk]:
@@ -126,8 +127,14 @@ def short(node: Any) -> str:
 
 
 def constraint_name(position: int, constraint: cp.Constraint) -> str:
-    """Return the label of the constraint at a position, its number and text where it has none."""
-    return constraint.label or f"constraint {position}: {short(constraint)}"
+    """Return the label of the constraint at a position, its number and text where it has none.
+
+    A text with the numbers of a matrix is left out, since they do not tell which constraint it is.
+    """
+    if constraint.label:
+        return str(constraint.label)
+    text = short(constraint)
+    return f"constraint {position}" if MATRIX in text else f"constraint {position}: {text}"
 
 
 def constraint_names(problem: cp.Problem) -> list[str]:

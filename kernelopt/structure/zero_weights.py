@@ -102,7 +102,7 @@ def forced_by(
     constraint: cp.Constraint, read: Affine | None, sign: float, zero: dict[cp.Variable, Mask]
 ) -> Iterator[tuple[cp.Variable, Mask]]:
     """Yield the variables with the entries that are zero by the rows of sign * read <= 0, beyond `zero`."""
-    if read is None:
+    if read is None or not any(variable.is_nonneg() for variable in read.matrices):
         return
     rows = read.constant == 0
     for variable, matrix in read.matrices.items():

@@ -32,7 +32,7 @@ class Done(Exception):
 def remedy(match: BallProblem) -> str:
     """Return what to try where the gap stays above the tolerance."""
     if match.p >= NEAR_ONE:
-        return "Try more max_iterations."
+        return "Give kernelopt.solve more max_iterations."
     others = "'interleaved' or 'cutting-plane'" if match.loss.quadratic else "'cutting-plane'"
     return f"The dual is badly conditioned for p near 1: try method={others}."
 

@@ -136,7 +136,7 @@ def remedy(match: Composite, alternatives: Callable[[], tuple[str, ...]]) -> str
 
     `alternatives` returns the names of the methods that apply.
     """
-    more = "Try more max_iterations"
+    more = "Give kernelopt.solve more max_iterations"
     if not any(isinstance(term.fidelity, l1) for _, term in match.fidelities):
         return f"{more}."
     faster = "'first-order-dual'" if "first-order-dual" in alternatives() else "'exact'"

@@ -532,7 +532,7 @@ def test_the_remedy_names_no_method_that_does_not_apply():
     text = said(cp.Problem(cp.Minimize(logistic + cp.norm1(cp.vec(K - S[0], order="F"))), [cp.trace(K) == 5]))
     assert "Sums of absolute values" in text and "first-order-dual" not in text
     text = said(cp.Problem(cp.Minimize(logistic + cp.sum_squares(K - S[0])), [cp.trace(K) == 5]))
-    assert "absolute values" not in text and "Try more max_iterations." in text
+    assert "absolute values" not in text and "Give kernelopt.solve more max_iterations." in text
 
 
 def test_one_point_needs_no_step():
