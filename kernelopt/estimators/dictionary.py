@@ -167,7 +167,7 @@ def fit_dictionary(
     if X.ndim == 1:
         return of_strings(entries)
     found: list[Kernel] = []
-    own: list[Kernel] = []  # those that see the columns as they are
+    own: list[tuple[str, Kernel]] = []  # those that see the columns as they are
     names: list[str] = []
     d = X.shape[1]
     weights = np.ones(len(X)) if weights is None else weights
@@ -186,9 +186,14 @@ def fit_dictionary(
             names += [f"{name}: {text}" if name else text for text in defaults]
             continue
         read = as_kernel(kernel)
-        own.append(read if chosen is None or chosen == tuple(range(d)) else on_columns(read, chosen))
-        found.append(own[-1])
+        if read.domain is as_strings:
+            raise ParameterError(
+                f"X must hold strings for the kernel {read!r}, got points of {d} columns. Pass a list of "
+                'strings, or kernels of points, such as "gaussian(1.0)".'
+            )
+        found.append(read if chosen is None or chosen == tuple(range(d)) else on_columns(read, chosen))
         names.append(name or repr(read))
+        own.append((names[-1], found[-1]))
     warn_of_scales(own, X, weights, feature_names)
     if len(entries) > 1 and raw and len(blocks) > 1:
         found = [k if isinstance(k, on_columns) else on_columns(k, tuple(range(d))) for k in found]

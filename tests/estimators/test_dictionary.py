@@ -53,8 +53,19 @@ def test_columns_of_other_scales_are_named_unless_the_kernel_reads_one_alone():
     said = r"at most 100 times.*in column 'income' and the median .* the 4 columns of .*StandardScaler"
     with pytest.warns(ko.ScaleWarning, match=said):
         fit_dictionary(["identity()", "gaussian(1.0) + linear()"], raw, NAMES)
-    with pytest.warns(ko.ScaleWarning, match=r"in column 3 and .* over the 2 columns of on_columns"):
-        fit_dictionary([("a", ko.normalized(ko.polynomial(2)), [1, 3])], raw)
+    own = [
+        ("a", ko.normalized(ko.polynomial(2)), [1, 3]),
+        ("b", "linear()", [0, 1]),
+        ("c", "linear()", [3, 0]),
+    ]
+    said = r"in column 3 and .* over the 2 columns of a: it hardly .* holds for c, linear\(\)\. Standardise"
+    with pytest.warns(ko.ScaleWarning, match=said) as given:
+        fit_dictionary([*own, "linear()"], raw)
+    assert len(given) == 1
+    with pytest.raises(
+        ParameterError, match=r"X must hold strings for the kernel spectrum\(k=3\), got points"
+    ):
+        fit_dictionary([ko.spectrum(3)], raw)  # and no warning before it
     one_by_one = [
         None,
         *ko.per_feature(ko.gaussian(1.0), 4),
@@ -101,6 +112,11 @@ def test_functions_are_kernels():
     ([("a", "linear()", "heigth")], ParameterError, "Did you mean 'height'"),
     ([("a", "linear()", 4)], ParameterError, "0 to 3"),
     ([("a", "linear()", [])], ParameterError, "at least one"),
+    ([("a", "linear()", slice(2, 5))], ParameterError, r"slice\(2, 5, None\) .*4 columns.*to 4"),
+    ([("a", "linear()", slice(4, None))], ParameterError, "got 4 columns"),
+    ([("a", "linear()", slice(-5, 2))], ParameterError, "got 4 columns"),
+    ([("a", "linear()", slice(1, "b"))], ParameterError, "got 4 columns"),
+    ([("a", "linear()", slice(3, 3))], ParameterError, "at least one"),
     ([("a", "linear()", [True, False])], ParameterError, "one entry for each of the 4"),
     ([("a", "linear()")], ParameterError, r"\(name, kernel, columns\)"),
     ([], ParameterError, "at least one"),
