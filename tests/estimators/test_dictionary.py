@@ -101,6 +101,24 @@ def test_names(kernels, names):
     assert fit_dictionary(kernels, X).names == names
 
 
+def test_names_of_default_gaussian_kernels_stand_for_them():
+    full = fit_dictionary(None, X)
+    alone = fit_dictionary("gaussian(0.5 median)", X)
+    assert (alone.kernels, alone.names) == (full.kernels[2:3], full.names[2:3])
+    assert (alone.points(X) == full.points(X)).all()
+    entries = ["linear()", full.names[3], ("own", " gaussian( 1e-1 median ) ", [0, 2]), full.names[2], None]
+    found, part = fit_dictionary(entries, X / X.std(axis=0)), fit_dictionary(None, X[:, [0, 2]])
+    assert found.names == ("linear()", full.names[3], "own", full.names[2], *full.names)
+    Z, P = found.points(X / X.std(axis=0)), part.points(X[:, [0, 2]])
+    assert Z.shape == (len(X), 4 + 4 + 2)  # kernels of the same columns share them
+    width = part.kernels[3].width
+    assert np.allclose(found.kernels[1](Z), full.kernels[3](full.points(X)))
+    assert np.allclose(found.kernels[2](Z), ko.gaussian(0.1 * width)(P))
+    assert np.allclose(found.kernels[-1](Z), full.kernels[-1](full.points(X)))
+    two = fit_dictionary(list(full.names[:2]), X)
+    assert (two.kernels, two.points(X).shape) == (full.kernels[:2], X.shape)
+
+
 def test_functions_are_kernels():
     model = MKLClassifier(laplacian_kernel).fit(X / X.std(axis=0), Y)
     same = MKLClassifier(ko.laplacian(4.0)).fit(X / X.std(axis=0), Y)  # its gamma is 1 / columns
@@ -109,6 +127,7 @@ def test_functions_are_kernels():
 
 @every("kernels, error, said", [
     ("gausian(1.0)", ParameterError, "gaussian"),
+    ("gaussian(0 median)", ParameterError, r"the width of gaussian\(0 median\) must be a positive"),
     ([("a", "linear()", "heigth")], ParameterError, "Did you mean 'height'"),
     ([("a", "linear()", 4)], ParameterError, "0 to 3"),
     ([("a", "linear()", [])], ParameterError, "at least one"),
