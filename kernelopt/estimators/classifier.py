@@ -42,7 +42,8 @@ class MKLClassifier(ClassifierMixin, MKLEstimator):
         A kernel is a `kernelopt.Kernel`, a text such as "gaussian(0.5)", or a function of two arrays of
         points. In a list it may be a triple (name, kernel, columns), as in a ColumnTransformer. None stands
         for the default kernels: Gaussian kernels of seven widths around the median distance and
-        polynomials of degree 1, 2 and 3, on standardised columns. Other kernels see the columns as they are:
+        polynomials of degree 1, 2 and 3, on standardised columns. The name of such a Gaussian kernel, as
+        "gaussian(0.5 median)", stands for it alone. Other kernels see the columns as they are:
         put a StandardScaler before them where units differ. Where samples are strings, these are kernels of
         strings, such as ``[kernelopt.spectrum(2), kernelopt.spectrum(3)]``.
     p : float in [1, inf], default 4/3

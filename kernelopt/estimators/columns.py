@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -19,6 +19,8 @@ SCALE_FACTOR = 100.0
 
 In squared distances a typical column then counts a ten-thousandth of the largest.
 """
+
+LISTED = 5  # kernels that a warning names
 
 
 def as_columns(columns: Any, d: int, names: Sequence[str] | None = None) -> tuple[int, ...]:
@@ -37,6 +39,7 @@ def as_columns(columns: Any, d: int, names: Sequence[str] | None = None) -> tupl
         If there is no such column, or none is chosen.
     """
     if isinstance(columns, slice) and not isinstance(columns.start or columns.stop, str):
+        check_bounds(columns, d)
         chosen: list[Any] = list(range(d))[columns]
     else:
         single = isinstance(columns, str) or np.ndim(columns) == 0
@@ -53,6 +56,16 @@ def as_columns(columns: Any, d: int, names: Sequence[str] | None = None) -> tupl
             f"columns must choose at least one of the {d} columns of X, got none. Leave the kernel out."
         )
     return tuple(column_number(c, d, names) for c in chosen)
+
+
+def check_bounds(columns: slice, d: int) -> None:
+    """Raise a `ParameterError` if a slice goes beyond d columns, which Python cuts off without a word."""
+    for bound, most in ((columns.start, d - 1), (columns.stop, d)):
+        if bound is not None and not (isinstance(bound, int | np.integer) and -d <= bound <= most):
+            raise ParameterError(
+                f"X must have the columns of {columns} that a kernel reads, got {d} columns. Choose bounds "
+                f"from 0 to {d}."
+            )
 
 
 def column_number(column: Any, d: int, names: Sequence[str] | None) -> int:
@@ -89,7 +102,7 @@ def means_and_deviations(X: Array, weights: Array) -> tuple[Array, Array]:
 
 
 def warn_of_scales(
-    kernels: Sequence[Kernel], X: Array, weights: Array, names: Sequence[str] | None = None
+    kernels: Sequence[tuple[str, Kernel]], X: Array, weights: Array, columns: Sequence[str] | None = None
 ) -> None:
     """Warn once if a column that a kernel reads has `SCALE_FACTOR` times the typical standard deviation.
 
@@ -97,34 +110,50 @@ def warn_of_scales(
 
     Parameters
     ----------
-    kernels : sequence of Kernels of the columns of X
+    kernels : sequence of pairs of a name and a Kernel of the columns of X
+        All kernels that read such a column are named, and the column and the numbers of the first.
     X : array of shape (n, d)
     weights : array of shape (n,)
-    names : sequence of d str, optional
+    columns : sequence of d str, optional
+        Names of the columns.
 
     Warns
     -----
     ScaleWarning
     """
     spread = means_and_deviations(X, weights)[1]
-    for kernel in kernels:
-        for columns in compared(kernel, tuple(range(X.shape[1]))):
-            sizes = spread[list(columns)]
-            if not sizes.any():
-                continue
-            typical = float(np.quantile(sizes[sizes > 0], 0.5, method="lower"))
-            if sizes.max() > SCALE_FACTOR * typical:
-                largest = columns[int(sizes.argmax())]
-                text = (
-                    "columns that a kernel reads must have standard deviations of similar size, at most "
-                    f"{SCALE_FACTOR:g} times the median, got {sizes.max():.3g} in column "
-                    f"{largest if names is None else repr(str(names[largest]))} and the median {typical:.3g} "
-                    f"over the {len(columns)} columns of {kernel!r}, which hardly sees the others. "
-                    "Standardise them by make_pipeline(StandardScaler(), model). The default kernels do so "
-                    "themselves."
-                )
-                warnings.warn(ScaleWarning(text), stacklevel=caller_stack_level())
-                return
+    found = [
+        (name, *worst)
+        for name, kernel in kernels
+        if (worst := largest_scale(compared(kernel, tuple(range(X.shape[1]))), spread))
+    ]
+    if not found:
+        return
+    name, number, typical, read = found[0]
+    others = [other for other, *_ in found[1:]]
+    text = (
+        "columns that a kernel reads must have standard deviations of similar size, at most "
+        f"{SCALE_FACTOR:g} times the median, got {spread[number]:.3g} in column "
+        f"{number if columns is None else repr(str(columns[number]))} and the median {typical:.3g} over the "
+        f"{read} columns of {name}: it hardly sees the others."
+        + (f" The same holds for {', '.join(others[:LISTED])}" if others else "")
+        + (f" and {len(others) - LISTED} more" if len(others) > LISTED else "")
+        + ("." if others else "")
+        + " Standardise them by make_pipeline(StandardScaler(), model). The default kernels do so themselves."
+    )
+    warnings.warn(ScaleWarning(text), stacklevel=caller_stack_level())
+
+
+def largest_scale(sets: Iterable[tuple[int, ...]], spread: Array) -> tuple[int, float, int] | None:
+    """Return the first column of too large a scale in its set, the typical scale and the size of the set."""
+    for columns in sets:
+        sizes = spread[list(columns)]
+        if not sizes.any():
+            continue
+        typical = float(np.quantile(sizes[sizes > 0], 0.5, method="lower"))
+        if sizes.max() > SCALE_FACTOR * typical:
+            return columns[int(sizes.argmax())], typical, len(columns)
+    return None
 
 
 def compared(kernel: Kernel, columns: tuple[int, ...]) -> Iterator[tuple[int, ...]]:

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from kernelopt.errors import InputError
-from kernelopt.estimators.dictionary import Block, Dictionary
+from kernelopt.estimators.defaults import Block
+from kernelopt.estimators.dictionary import Dictionary
 from kernelopt.estimators.kernels import PointKernels, StackKernels
 from kernelopt.estimators.parameters import as_json, from_json
 from kernelopt.estimators.remembered import RememberedStack, raw_grams, sampled_checksum

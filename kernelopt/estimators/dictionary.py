@@ -2,52 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.spatial.distance import pdist
 
 from kernelopt.errors import ParameterError
-from kernelopt.estimators.columns import as_columns, means_and_deviations, warn_of_scales
+from kernelopt.estimators.columns import as_columns, warn_of_scales
+from kernelopt.estimators.defaults import Block, default_kernels, is_default, standardised
 from kernelopt.estimators.kernel_argument import as_kernel, kernel_triples
-from kernelopt.kernels import Kernel, as_strings, gaussian, on_columns, polynomial
-from kernelopt.validation import Array, as_generator, shown
+from kernelopt.kernels import Kernel, as_strings, on_columns
+from kernelopt.validation import Array, shown
 
 C_GRID = tuple(10.0**k for k in range(-3, 4))
 """The customary values of C for a grid search: seven powers of ten."""
 
 P_GRID = (1.0, 4 / 3, 2.0, 4.0, np.inf)
 """The customary values of p: from sparse weights, p = 1, to the sum of all kernels, p = inf."""
-
-WIDTHS = tuple(2.0**k for k in range(-3, 4))
-"""Widths of the default Gaussian kernels, as multiples of the median distance."""
-
-DEGREES = (1, 2, 3)
-"""Degrees of the default polynomial kernels; the first is linear."""
-
-MEDIAN_POINTS = 1000
-"""Points of which the median distance is computed. Half a million distances determine it to a part in 500."""
-
-
-@dataclass(frozen=True, eq=False)
-class Block:
-    """Columns of X with their origin and unit: (X[:, columns] - origin) / unit.
-
-    Attributes
-    ----------
-    columns : tuple of int
-    origin, unit : array of shape (len(columns),)
-    """
-
-    columns: tuple[int, ...]
-    origin: Array
-    unit: Array
-
-    def of(self, X: Array) -> Array:
-        """Return the columns of the points X in these units."""
-        return np.asarray((X[:, self.columns] - self.origin) / self.unit)
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,7 +57,8 @@ def fit_dictionary(
     ----------
     kernels : None, kernel, sequence of kernels, or dict from name to kernel
         A kernel is a `Kernel`, a text for `kernelopt.parse_kernel`, a function of two arrays of points, or
-        None, which stands for the default kernels. In a sequence it may also be a triple (name, kernel,
+        None, which stands for the default kernels. The text "gaussian(0.5 median)", with any number, stands
+        for the default Gaussian kernel of that width. In a sequence it may also be a triple (name, kernel,
         columns), as in scikit-learn's ColumnTransformer. The columns are an integer, a name, a list of
         these, a slice of integers or a mask.
     X : array of shape (n, d), or array of n strings
@@ -134,32 +107,48 @@ def fit_dictionary(
     if X.ndim == 1:
         return of_strings(entries)
     found: list[Kernel] = []
-    own: list[Kernel] = []  # those that see the columns as they are
+    own: list[tuple[str, Kernel]] = []  # those that see the columns as they are
     names: list[str] = []
+    placed: dict[tuple[int, ...], int] = {}  # where standardised columns begin in the points
     d = X.shape[1]
     weights = np.ones(len(X)) if weights is None else weights
-    raw = any(kernel is not None for _, kernel, _ in entries)
+    raw = not all(is_default(kernel) for _, kernel, _ in entries)
     blocks = [Block(tuple(range(d)), np.zeros(d), np.ones(d))] if raw else []
     for name, kernel, columns in entries:
         chosen = None if columns is None else as_columns(columns, d, feature_names)
-        if kernel is None:
+        if is_default(kernel):
             block = standardised(X, tuple(range(d)) if chosen is None else chosen, weights, feature_names)
-            defaults = default_kernels(block.of(X), weights, random_state)
-            start = sum(len(earlier.columns) for earlier in blocks)
-            blocks.append(block)
+            defaults = default_kernels(kernel, block.of(X), weights, random_state)
+            start = placed.get(block.columns)
+            if start is None:
+                start = placed[block.columns] = sum(len(earlier.columns) for earlier in blocks)
+                blocks.append(block)
             seen = tuple(range(start, start + len(block.columns)))
-            alone = len(entries) == 1
-            found += [k if alone else on_columns(k, seen) for k in defaults.values()]
-            names += [f"{name}: {text}" if name else text for text in defaults]
+            found += [on_columns(k, seen) for k in defaults.values()]
+            names += named(name, kernel, defaults)
             continue
         read = as_kernel(kernel)
-        own.append(read if chosen is None or chosen == tuple(range(d)) else on_columns(read, chosen))
-        found.append(own[-1])
+        if read.domain is as_strings:
+            raise ParameterError(
+                f"X must hold strings for the kernel {read!r}, got points of {d} columns. Pass a list of "
+                'strings, or kernels of points, such as "gaussian(1.0)".'
+            )
+        found.append(read if chosen is None or chosen == tuple(range(d)) else on_columns(read, chosen))
         names.append(name or repr(read))
+        own.append((names[-1], found[-1]))
     warn_of_scales(own, X, weights, feature_names)
-    if len(entries) > 1 and raw and len(blocks) > 1:
+    if len(blocks) == 1 and not raw:
+        found = [k.kernel for k in found if isinstance(k, on_columns)]  # they see all columns of the points
+    if len(blocks) > 1 and raw:
         found = [k if isinstance(k, on_columns) else on_columns(k, tuple(range(d))) for k in found]
     return Dictionary(tuple(found), tuple(names), () if len(blocks) == 1 and raw else tuple(blocks))
+
+
+def named(name: str | None, kernel: str | None, defaults: Iterable[str]) -> list[str]:
+    """Return the names of default kernels in a dictionary."""
+    if name and kernel is not None:
+        return [name]
+    return [f"{name}: {text}" if name else text for text in defaults]
 
 
 def of_strings(entries: Sequence[tuple[str | None, Any, Any]]) -> Dictionary:
@@ -172,7 +161,7 @@ def of_strings(entries: Sequence[tuple[str | None, Any, Any]]) -> Dictionary:
     """
     found: list[Kernel] = []
     for _, kernel, columns in entries:
-        read = None if kernel is None else as_kernel(kernel)
+        read = None if is_default(kernel) else as_kernel(kernel)
         if read is None or read.domain is not as_strings or columns is not None:
             of_columns = "" if columns is None else f" of the columns {shown(columns)}"
             given = f"{'the default kernels' if read is None else repr(read)}{of_columns}"
@@ -184,42 +173,3 @@ def of_strings(entries: Sequence[tuple[str | None, Any, Any]]) -> Dictionary:
         found.append(read)
     names = (name or repr(read) for (name, _, _), read in zip(entries, found, strict=True))
     return Dictionary(tuple(found), tuple(names))
-
-
-def standardised(X: Array, columns: tuple[int, ...], weights: Array, names: Sequence[str] | None) -> Block:
-    """Return the columns that are not constant, in units in which a point has mean square one."""
-    X = X[:, columns]
-    origin, spread = means_and_deviations(X, weights)
-    varies = spread > 0
-    if not varies.any():
-        where = [names[j] for j in columns] if names is not None else list(columns)
-        raise ParameterError(
-            "the widths of the default kernels must be computed from columns that vary, got constant "
-            f"columns {shown(where)} on {len(X)} points. Leave them out, or pass kernels with widths."
-        )
-    kept = tuple(c for c, v in zip(columns, varies, strict=True) if v)
-    return Block(kept, origin[varies], spread[varies] * np.sqrt(varies.sum()))
-
-
-def default_kernels(Z: Array, weights: Array, random_state: Any = 0) -> dict[str, Kernel]:
-    """Return the default kernels for standardised points, by name."""
-    s = median_distance(Z, weights, random_state)
-    kernels: dict[str, Kernel] = {f"gaussian({w:g} median)": gaussian(w * s) for w in WIDTHS}
-    return kernels | {f"polynomial({k})": polynomial(k, 1.0) for k in DEGREES}
-
-
-def median_distance(Z: Array, weights: Array, random_state: Any = 0) -> float:
-    """Return the median of the distances between different points, of which at least two must differ.
-
-    A pair counts with the product of its weights. The median is the smallest distance up to which at least
-    half of the pairs lie.
-    """
-    if len(Z) > MEDIAN_POINTS:
-        chosen = as_generator(random_state).choice(len(Z), MEDIAN_POINTS, replace=False)
-        Z, weights = Z[chosen], weights[chosen]
-    i, j = np.triu_indices(len(Z), 1)
-    distances, shares = pdist(Z), weights[i] * weights[j]
-    order = np.argsort(distances)
-    order = order[distances[order] > 0]
-    sums = np.cumsum(shares[order])
-    return float(distances[order][np.searchsorted(sums, sums[-1] / 2)])

@@ -177,7 +177,7 @@ class SphericalStorage(Storage):
             raise InputError(
                 f"{self.names[i]} must be positive between a point and itself, got {squares[i, j]:.3g} at "
                 f"{where.format(j)} in normalize('spherical'). Drop that point, or add an offset: "
-                "polynomial(1, offset=1.0) is linear plus 1."
+                "polynomial(1, offset=1.0) is linear plus 1. For strings, choose spectrum(k) of smaller k."
             )
         return np.asarray(np.sqrt(squares))
 

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from kernelopt.errors import InputError, ParameterError, ShapeError
 from kernelopt.kernels.base import Domain, Kernel, as_points
 from kernelopt.kernels.profile import Profile
+from kernelopt.kernels.strings import as_strings
 from kernelopt.validation import Array, as_list, plain, shown, whole
 
 LISTED_COLUMNS = 10  # of a kernel's repr: short, and yet different for kernels on different few columns
@@ -39,9 +40,16 @@ class normalized(_Wrapper):
     def _norms(self, X: Array, what: str) -> Array:
         diagonal = self.kernel._finite(self.kernel.gram_diagonal(X))
         for i in np.flatnonzero(diagonal <= 0)[:1]:
+            if self.domain is as_strings:
+                remedy = (
+                    f", the string {shown(X[i])}: it has {len(X[i])} letters, and no substring of the length "
+                    f"k of a spectrum kernel. Drop it, or choose k of at most {len(X[i])}."
+                )
+            else:
+                remedy = ". Drop that point, or add an offset: polynomial(1, offset=1.0) is linear plus 1."
             raise InputError(
                 f"{self.kernel!r} must be positive between a point and itself, got {diagonal[i]:g} at "
-                f"{what}[{i}]. Drop that point, or add an offset: polynomial(1, offset=1.0) is linear plus 1."
+                f"{what}[{i}]{remedy}"
             )
         return np.sqrt(diagonal)
 

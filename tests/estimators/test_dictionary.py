@@ -53,8 +53,19 @@ def test_columns_of_other_scales_are_named_unless_the_kernel_reads_one_alone():
     said = r"at most 100 times.*in column 'income' and the median .* the 4 columns of .*StandardScaler"
     with pytest.warns(ko.ScaleWarning, match=said):
         fit_dictionary(["identity()", "gaussian(1.0) + linear()"], raw, NAMES)
-    with pytest.warns(ko.ScaleWarning, match=r"in column 3 and .* over the 2 columns of on_columns"):
-        fit_dictionary([("a", ko.normalized(ko.polynomial(2)), [1, 3])], raw)
+    own = [
+        ("a", ko.normalized(ko.polynomial(2)), [1, 3]),
+        ("b", "linear()", [0, 1]),
+        ("c", "linear()", [3, 0]),
+    ]
+    said = r"in column 3 and .* over the 2 columns of a: it hardly .* holds for c, linear\(\)\. Standardise"
+    with pytest.warns(ko.ScaleWarning, match=said) as given:
+        fit_dictionary([*own, "linear()"], raw)
+    assert len(given) == 1
+    with pytest.raises(
+        ParameterError, match=r"X must hold strings for the kernel spectrum\(k=3\), got points"
+    ):
+        fit_dictionary([ko.spectrum(3)], raw)  # and no warning before it
     one_by_one = [
         None,
         *ko.per_feature(ko.gaussian(1.0), 4),
@@ -90,6 +101,24 @@ def test_names(kernels, names):
     assert fit_dictionary(kernels, X).names == names
 
 
+def test_names_of_default_gaussian_kernels_stand_for_them():
+    full = fit_dictionary(None, X)
+    alone = fit_dictionary("gaussian(0.5 median)", X)
+    assert (alone.kernels, alone.names) == (full.kernels[2:3], full.names[2:3])
+    assert (alone.points(X) == full.points(X)).all()
+    entries = ["linear()", full.names[3], ("own", " gaussian( 1e-1 median ) ", [0, 2]), full.names[2], None]
+    found, part = fit_dictionary(entries, X / X.std(axis=0)), fit_dictionary(None, X[:, [0, 2]])
+    assert found.names == ("linear()", full.names[3], "own", full.names[2], *full.names)
+    Z, P = found.points(X / X.std(axis=0)), part.points(X[:, [0, 2]])
+    assert Z.shape == (len(X), 4 + 4 + 2)  # kernels of the same columns share them
+    width = part.kernels[3].width
+    assert np.allclose(found.kernels[1](Z), full.kernels[3](full.points(X)))
+    assert np.allclose(found.kernels[2](Z), ko.gaussian(0.1 * width)(P))
+    assert np.allclose(found.kernels[-1](Z), full.kernels[-1](full.points(X)))
+    two = fit_dictionary(list(full.names[:2]), X)
+    assert (two.kernels, two.points(X).shape) == (full.kernels[:2], X.shape)
+
+
 def test_functions_are_kernels():
     model = MKLClassifier(laplacian_kernel).fit(X / X.std(axis=0), Y)
     same = MKLClassifier(ko.laplacian(4.0)).fit(X / X.std(axis=0), Y)  # its gamma is 1 / columns
@@ -98,9 +127,15 @@ def test_functions_are_kernels():
 
 @every("kernels, error, said", [
     ("gausian(1.0)", ParameterError, "gaussian"),
+    ("gaussian(0 median)", ParameterError, r"the width of gaussian\(0 median\) must be a positive"),
     ([("a", "linear()", "heigth")], ParameterError, "Did you mean 'height'"),
     ([("a", "linear()", 4)], ParameterError, "0 to 3"),
     ([("a", "linear()", [])], ParameterError, "at least one"),
+    ([("a", "linear()", slice(2, 5))], ParameterError, r"slice\(2, 5, None\) .*4 columns.*to 4"),
+    ([("a", "linear()", slice(4, None))], ParameterError, "got 4 columns"),
+    ([("a", "linear()", slice(-5, 2))], ParameterError, "got 4 columns"),
+    ([("a", "linear()", slice(1, "b"))], ParameterError, "got 4 columns"),
+    ([("a", "linear()", slice(3, 3))], ParameterError, "at least one"),
     ([("a", "linear()", [True, False])], ParameterError, "one entry for each of the 4"),
     ([("a", "linear()")], ParameterError, r"\(name, kernel, columns\)"),
     ([], ParameterError, "at least one"),

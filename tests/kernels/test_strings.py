@@ -169,6 +169,9 @@ def test_kernels_of_strings_and_of_numbers_are_not_mixed():
         ko.spectrum(2) + ko.gaussian(1.0)
     with pytest.raises(ParameterError, match="on_columns must take points"):
         ko.on_columns(ko.spectrum(2), 0)
+    short = r"Z\[1\], the string 'AC': it has 2 letters, .*choose k of at most 2\."
+    with pytest.raises(InputError, match=short):
+        ko.normalized(ko.spectrum(3))(["GATTACA"], ["TATA", "AC"])
     with pytest.raises(InputError, match="must take the same points"):
         ko.Grams.from_kernels([ko.spectrum(2), ko.linear()], WORDS)
     with pytest.raises(ShapeError, match="X must be an array of real numbers"):
