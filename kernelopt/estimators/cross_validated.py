@@ -58,10 +58,10 @@ class MKLClassifierCV(MKLClassifier):
     Notes
     -----
     On few samples many values of C often have the same score, which then does not say which is best. The
-    rule takes the one for which normalised kernels speak beforehand. It does not depend on how far the
-    values reach: where C is so large that no sample of the training is inside its margin, all larger ones
-    give the same machine, and where it is very small, the machine hardly tells the samples apart. Where `C_`
-    is the first or the last of `Cs_`, other values beyond it may have a larger score: extend `Cs`.
+    normalised kernels have variance one, for which C = 1 has the right size. The rule does not depend on how
+    far the values reach, as the middle of those of equal score would: above some C a machine that separates
+    the classes no longer changes. Where `C_` is the first or the last of `Cs_`, values beyond it may have a
+    larger score: extend `Cs`.
 
     Examples
     --------

@@ -33,7 +33,10 @@ def test_a_path_has_the_scores_of_a_grid(multiclass):
     np.testing.assert_allclose(model.decision_function(X), again.decision_function(X), atol=1e-10)
 
 
-def test_of_equal_scores_the_nearest_to_the_default_is_chosen():
+def test_values_of_C_are_checked_and_of_equal_scores_the_nearest_to_the_default_is_chosen():
+    for Cs, words in (([], "at least one"), ([1.0, -1.0], "Cs must be"), (1.0, "Cs must be")):
+        with pytest.raises(ko.ParameterError, match=words):
+            MKLClassifierCV(KERNELS, Cs=Cs).fit(X, y)
     for Cs, means, C in (
         ([1e-3, 1e-2, 1e-1, 1.0], [0.9, 0.9, 0.8, 0.8], 1e-2),  # a plateau at the lower end
         ([1e-3, 1e-2, 1e-1, 1.0], [0.9, 0.9, 0.8, 0.9], 1.0),
@@ -59,9 +62,3 @@ def test_precomputed_kernels_scorers_and_files(tmp_path):
     loaded = ko.load(points.save(tmp_path / "model.npz"))
     np.testing.assert_array_equal(loaded.predict(X), points.predict(X))
     assert loaded.C_ == points.C_
-
-
-def test_values_of_C_are_checked():
-    for Cs, words in (([], "at least one"), ([1.0, -1.0], "Cs must be"), (1.0, "Cs must be")):
-        with pytest.raises(ko.ParameterError, match=words):
-            MKLClassifierCV(KERNELS, Cs=Cs).fit(X, y)
