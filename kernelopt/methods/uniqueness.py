@@ -58,7 +58,7 @@ def weights_are_unique(
     The theorems are those of the module, applied to the point and the alpha of a certificate. For one risk on
     another set of weights the test of p = 1 is made with all kernels: it can only prove that they are unique.
     """
-    if not learned:
+    if not learned or not np.isfinite(certificate.upper - certificate.lower):
         return None
     ball = read_risks_on_ball(structure)
     if isinstance(ball, BallProblem) and not ball.priced:
