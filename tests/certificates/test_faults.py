@@ -365,6 +365,7 @@ def in_a_process(code, seconds):
     return done.stdout
 
 
+@pytest.mark.slow
 def test_kernels_of_zeros_end_no_interpreter():
     out = in_a_process(
         """

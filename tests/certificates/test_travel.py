@@ -142,6 +142,7 @@ def test_the_checker_is_short_and_needs_numpy_alone():
     assert {name.partition(".")[0] for name in imported} - {"numpy"} <= sys.stdlib_module_names
 
 
+@pytest.mark.slow
 def test_a_copy_of_the_checker_and_the_module_give_the_same_verdict(saved, tmp_path):
     _, path = saved("l_2")
     changed = tmp_path / "changed.npz"

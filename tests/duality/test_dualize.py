@@ -104,6 +104,7 @@ def test_variables_of_one_name_have_values_that_are_optimal_for_both(name):
 # -------------------------------------------------------------------------------------- generic
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:Reading from a sparse CVXPY expression")
 @every("name", [*PROBLEMS, *RISKS])
 def test_the_dual_of_any_convex_problem_has_its_value(name):

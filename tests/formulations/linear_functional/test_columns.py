@@ -223,6 +223,7 @@ print("alive")
 """
 
 
+@pytest.mark.slow
 def test_zero_kernels_have_weight_zero_and_leave_the_interpreter_alive():
     """In a process of its own: scipy's nnls frees memory twice where no column is left."""
     done = subprocess.run([sys.executable, "-c", SCRIPT], capture_output=True, text=True, timeout=120)  # noqa: S603

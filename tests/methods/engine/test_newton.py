@@ -170,6 +170,7 @@ def priced(built, prices):
     return cp.Problem(objective, built.problem.constraints)
 
 
+@pytest.mark.slow
 @every("p", [1, 4 / 3, 4, np.inf])
 def test_prices_of_the_weights(p):
     """Prices of both signs, and prices at which the weights are zero."""
