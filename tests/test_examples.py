@@ -66,6 +66,7 @@ def test_comparisons_learn_from_training_points(tmp_path, capsys):
     assert "from best to worst" in capsys.readouterr().out and picture.stat().st_size > 10_000
 
 
+@pytest.mark.slow
 def test_linear_functional_says_where_it_overfits(tmp_path, capsys):
     space = runpy.run_path(str(EXAMPLES / "linear_functional.py"))
     picture = tmp_path / "picture.png"

@@ -295,6 +295,7 @@ print(json.dumps([before, "outsider.method" in sys.modules, "outsider.loss" in s
 """
 
 
+@pytest.mark.slow
 def test_it_is_imported_when_it_is_needed_and_known_to_cvxpy():
     """By kernelopt alone it is not imported; cvxpy's own solve knows the method before any solve of ours.
 
@@ -330,6 +331,7 @@ json.dump([before, said], sys.stdout)
 """
 
 
+@pytest.mark.slow
 def test_a_misspelt_method_is_answered_with_all_also_with_those_of_formulations():
     run = subprocess.run(  # noqa: S603 - our own text
         [sys.executable, "-c", MISSPELT], capture_output=True, text=True, cwd=OUTSIDE.parents[1]

@@ -291,6 +291,7 @@ def test_a_formulation_without_a_working_example_is_listed_and_said(monkeypatch,
     assert "mine.broken" in captured.out and "ZeroDivisionError: no points" in captured.err
 
 
+@pytest.mark.slow
 def test_a_reader_that_has_enough_ends_the_command_quietly():
     command = f"{sys.executable} -m kernelopt.cli list --json | head -1; exit ${{PIPESTATUS[0]}}"
     done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=True)  # noqa: S603, S607

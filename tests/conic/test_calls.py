@@ -110,6 +110,7 @@ def test_a_watched_problem_has_the_same_answer(make):
     assert watched.value == pytest.approx(plain.value, rel=1e-12)
 
 
+@pytest.mark.slow
 @slow_solves
 def test_what_a_watch_raises_ends_the_solve_at_once(name, make, attempt):
     problem = make()

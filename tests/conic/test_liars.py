@@ -202,6 +202,7 @@ def encloses(certificate, true):
     return certificate.lower <= true.upper + 1e-7 and certificate.upper >= true.lower - 1e-7
 
 
+@pytest.mark.slow
 @every("make, liar", halves(0), ids=lambda value: value.__name__)
 def test_a_lying_solver_is_caught(make, liar, truth):
     check_lie(make, liar, truth)

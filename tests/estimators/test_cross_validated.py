@@ -53,6 +53,7 @@ def test_values_of_C_are_checked_and_of_equal_scores_the_nearest_to_the_default_
     assert (equal.C_, equal.best_score_) == (1.0, 0.5)
 
 
+@pytest.mark.slow
 def test_precomputed_kernels_scorers_and_files(tmp_path):
     two = y != "setosa"
     stack = KernelStack(ko.Grams.from_kernels([ko.parse_kernel(text) for text in KERNELS], X[two]))

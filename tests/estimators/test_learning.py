@@ -155,6 +155,7 @@ def test_uniqueness_of_the_weights_is_reported(cancer):
     assert MKLClassifier(["linear()", "2 * linear()"], p=1, normalize="none").fit(X, y).weights_.size == 2
 
 
+@pytest.mark.slow
 def test_results_do_not_depend_on_order_and_repeated_samples_are_weights(cancer):
     X, y, X_new = cancer
     model = MKLClassifier(C=0.5).fit(X, y)

@@ -88,6 +88,7 @@ def test_checks_of_scikit_learn_with_default_arguments(estimator):
     check(estimator)
 
 
+@pytest.mark.slow
 def test_splits_of_points_and_of_precomputed_kernels_have_the_same_scores(cancer):
     X, y = cancer
     X = StandardScaler().fit_transform(X)
@@ -120,6 +121,7 @@ def test_a_pipeline_is_tuned_cloned_and_shown(cancer):
     assert "p=1" in repr(MKLClassifier(p=1))
 
 
+@pytest.mark.slow
 def test_searches_pass_on_weights_of_samples_as_metadata(cancer):
     X, y = cancer[0][:80], cancer[1][:80]
     weights = np.where(y == "benign", 5.0, 1.0)

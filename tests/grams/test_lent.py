@@ -76,6 +76,7 @@ def test_an_array_is_used_in_place_from_32_megabytes_on():
         assert not np.shares_memory(found.array, array) and found.lent is None
 
 
+@pytest.mark.slow
 def test_a_change_of_every_kind_of_array_in_place_ends_solve_and_certify(lend_always, tmp_path):
     """Of some arrays a matrix is changed and then a row of it, of the others one of the two, by turns."""
     y = labels(N)

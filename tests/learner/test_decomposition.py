@@ -371,6 +371,7 @@ def test_one_class_on_many_points_meets_its_dual(C):
     assert ours.alpha.min() >= 0 and ours.alpha.max() <= C * (1 + 1e-12)
 
 
+@pytest.mark.slow
 @cases
 def test_a_neighbour_helps_on_many_points(case):
     """From the machine of a kernel nearby to the same machine as from zero."""

@@ -45,6 +45,7 @@ def agrees(Ks, y, p, loss, bias=None, tol=1e-6):
     return found
 
 
+@pytest.mark.slow
 @every("p", PS)
 def test_the_hinge_on_degenerate_kernels_and_points(p):
     rng = np.random.default_rng(0)

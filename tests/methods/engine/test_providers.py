@@ -109,6 +109,7 @@ def providers(kernels, X, reach, normalization=None):
         yield OnTheFly(grams, reach, LABELLED, memory)
 
 
+@pytest.mark.slow
 @every("scale, d", [(1.0, 3), (1e30, 2), (1e-30, 1), (1.0, 1), (1.0, 40)])
 def test_functions_of_one_distance(scale, d):
     rng = np.random.default_rng(0)

@@ -538,6 +538,7 @@ def test_wrong_input_says_what_is_wanted():
         ascent.solve(np.ones(1), 1e-3, 10)
 
 
+@pytest.mark.slow
 def test_numba_is_not_imported_before_it_is_needed():
     code = "import sys, kernelopt.methods.similarity.spectra; assert 'numba' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True)  # noqa: S603
