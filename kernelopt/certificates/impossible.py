@@ -15,7 +15,7 @@ from kernelopt.certificates.statements.conflicts import conflict
 from kernelopt.conic.ladder import AttemptResult, ladder, run_solver
 from kernelopt.errors import InfeasibleError, KerneloptError, SolverError, UnboundedError
 from kernelopt.structure.residuals import violation
-from kernelopt.structure.structure import Structure
+from kernelopt.structure.structure import Structure, kept_in_structure
 from kernelopt.structure.trees import constraint_names
 from kernelopt.structure.units import units
 from kernelopt.threads import Watch
@@ -72,6 +72,7 @@ def unbounded_variables(structure: Structure) -> list[cp.Variable]:
     return [v for v in structure.variables if v.id in in_kernels and v.id not in bounded]
 
 
+@kept_in_structure
 def weights_that_grow(structure: Structure) -> list[cp.Variable]:
     """Return the unbounded variables along which the objective decreases, as far as the structure shows.
 

@@ -19,17 +19,7 @@ def last_above(total: Function, knots: Array, or_zero: bool = False) -> float:
     and two evaluations there give the zero up to rounding.
     """
     edges = np.unique(knots)
-    low, high = (
-        0,
-        edges.size + 1,
-    )  # the first of the pieces 0..edges.size with f not above zero is in low..high
-    while low < high:
-        middle = (low + high) // 2
-        value = total(sum(points_inside(edges, middle)) / 2) if middle <= edges.size else -np.inf
-        if value > 0 or (or_zero and value == 0):
-            low = middle + 1
-        else:
-            high = middle
+    low = first_not_above(total, edges, 0, edges.size + 1, or_zero)
     for piece in (low - 1, low):
         if 0 <= piece <= edges.size:
             left, right = points_inside(edges, piece)
@@ -41,6 +31,18 @@ def last_above(total: Function, knots: Array, or_zero: bool = False) -> float:
                 if piece == low and (low == 0 or zero > edges[low - 1]):
                     return zero
     return float(edges[min(max(low - 1, 0), edges.size - 1)])
+
+
+def first_not_above(total: Function, edges: Array, low: int, high: int, or_zero: bool) -> int:
+    """Return the first of the pieces low..high - 1 in which f is not above zero; `high` if there is none."""
+    while low < high:
+        middle = (low + high) // 2
+        value = total(sum(points_inside(edges, middle)) / 2)
+        if value > 0 or (or_zero and value == 0):
+            low = middle + 1
+        else:
+            high = middle
+    return low
 
 
 def points_inside(edges: Array, piece: int) -> tuple[float, float]:
@@ -66,13 +68,6 @@ def step_zeros(total: Function, knots: Array, drops: Array, start: float) -> tup
     low, high = int((values > error).sum()), int((values >= -error).sum())
     found = []
     for or_zero in (False, True):
-        first, last = low, high  # the first of the pieces 0..edges.size on which f is not above zero
-        while first < last:
-            middle = (first + last) // 2
-            value = total(sum(points_inside(edges, middle)) / 2)
-            if value > 0 or (or_zero and value == 0):
-                first = middle + 1
-            else:
-                last = middle
+        first = first_not_above(total, edges, low, high, or_zero)
         found.append(float(edges[min(max(first - 1, 0), edges.size - 1)]))
     return found[0], found[1]

@@ -83,7 +83,9 @@ def forced_entries(
     while grown:
         grown = False
         for constraint, read, own in zip(constraints, affines, found, strict=True):
-            for sign in () if read is None else senses(constraint):
+            if read is None:
+                continue
+            for sign in senses(constraint):
                 for variable, new in forced_by(constraint, read, sign, zero):
                     zero[variable] |= new
                     own[variable] = own.get(variable, False) | new
@@ -99,10 +101,10 @@ def senses(constraint: cp.Constraint) -> tuple[float, ...]:
 
 
 def forced_by(
-    constraint: cp.Constraint, read: Affine | None, sign: float, zero: dict[cp.Variable, Mask]
+    constraint: cp.Constraint, read: Affine, sign: float, zero: dict[cp.Variable, Mask]
 ) -> Iterator[tuple[cp.Variable, Mask]]:
     """Yield the variables with the entries that are zero by the rows of sign * read <= 0, beyond `zero`."""
-    if read is None or not any(variable.is_nonneg() for variable in read.matrices):
+    if not any(variable.is_nonneg() for variable in read.matrices):
         return
     rows = read.constant == 0
     for variable, matrix in read.matrices.items():
