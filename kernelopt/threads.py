@@ -1,4 +1,4 @@
-"""The lock on cvxpy, the number of BLAS threads, and work in a thread that a watch can end.
+"""The lock on cvxpy, the number of threads, and work in a thread that a watch can end.
 
 cvxpy numbers its variables by a counter without a lock, and `warnings.catch_warnings` changes the filters of
 the whole process. One lock guards both. It is held while a problem is compiled and while its results are
@@ -11,7 +11,8 @@ import contextvars
 import sys
 import threading
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import lru_cache
 from typing import Any, TypeAlias, TypeVar
@@ -75,6 +76,25 @@ def watched(work: Callable[[], T], watch: Watch, abandon: Callable[[], object]) 
     if errors:
         raise errors[0]
     return results[0]
+
+
+def in_threads(work: Callable[[int], T], members: Sequence[int]) -> list[T]:
+    """Return `[work(i) for i in members]`, computed in as many threads as BLAS uses at the time.
+
+    `work` should release the interpreter's lock for most of its time, as compiled loops do. The first member
+    is computed in this thread: it compiles what the others run.
+    """
+    threads = min(len(members) - 1, blas_threads())
+    if threads < 2:
+        return [work(i) for i in members]
+    first = work(members[0])
+    with ThreadPoolExecutor(threads, "kernelopt") as pool:
+        return [first, *pool.map(work, members[1:])]
+
+
+def blas_threads() -> int:
+    """Return the number of threads that BLAS uses at the time; some of its builds have one in any case."""
+    return max((library.num_threads for library in blas_libraries(len(sys.modules))), default=1)
 
 
 def seconds_left(watch: Watch | None) -> float:

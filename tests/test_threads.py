@@ -12,7 +12,7 @@ import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from kernelopt import threads as module
-from kernelopt.threads import COMPILING, POLL, one_blas_thread, quietly, watched
+from kernelopt.threads import COMPILING, POLL, in_threads, one_blas_thread, quietly, watched
 
 
 def blas():
@@ -32,6 +32,36 @@ def in_thread(work):
     thread = threading.Thread(target=work)
     thread.start()
     return thread
+
+
+# -------------------------------------------------------------------- work in as many threads as BLAS
+
+
+def test_members_are_computed_side_by_side_and_returned_in_order():
+    both = threading.Barrier(2, timeout=10)
+
+    def work(i):
+        if i:  # the first member is computed alone
+            both.wait()
+        return i, threading.current_thread() is threading.main_thread()
+
+    assert in_threads(work, [0, 1, 2]) == [(0, True), (1, False), (2, False)]
+
+
+def test_no_thread_is_started_where_blas_may_use_one():
+    before = threading.active_count()
+    with one_blas_thread():
+        assert in_threads(lambda i: threading.active_count(), range(4)) == [before] * 4
+
+
+def test_what_a_member_raises_is_raised():
+    def work(i):
+        if i == 2:
+            raise ValueError("two")
+        return i
+
+    with pytest.raises(ValueError, match="two"):
+        in_threads(work, range(4))
 
 
 # ------------------------------------------------------------------------------- threads of BLAS
