@@ -12,7 +12,8 @@ import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from kernelopt import threads as module
-from kernelopt.threads import COMPILING, POLL, in_threads, one_blas_thread, quietly, watched
+from kernelopt.threads import COMPILING, LARGE, POLL, in_threads, one_blas_thread, quietly, watched
+from tests.every import every
 
 
 def blas():
@@ -37,31 +38,33 @@ def in_thread(work):
 # -------------------------------------------------------------------- work in as many threads as BLAS
 
 
-def test_members_are_computed_side_by_side_and_returned_in_order():
+def test_parts_are_computed_side_by_side_and_returned_in_order():
     both = threading.Barrier(2, timeout=10)
 
-    def work(i):
-        if i:  # the first member is computed alone
-            both.wait()
-        return i, threading.current_thread() is threading.main_thread()
+    def work(start, stop):
+        both.wait()
+        return start, stop, blas()
 
-    assert in_threads(work, [0, 1, 2]) == [(0, True), (1, False), (2, False)]
+    assert in_threads(work, 10, LARGE) == [(0, 5, 1), (5, 10, 1)]
+    assert blas() == 2
 
 
-def test_no_thread_is_started_where_blas_may_use_one():
+def test_no_thread_is_started_for_few_entries_one_member_or_one_thread_of_blas():
     before = threading.active_count()
     with one_blas_thread():
-        assert in_threads(lambda i: threading.active_count(), range(4)) == [before] * 4
+        assert in_threads(lambda *part: (*part, threading.active_count()), 4, LARGE) == [(0, 4, before)]
+    assert in_threads(lambda *part: (*part, threading.active_count()), 4, LARGE / 2) == [(0, 4, before)]
+    assert in_threads(lambda *part: (*part, threading.active_count()), 1, LARGE) == [(0, 1, before)]
 
 
-def test_what_a_member_raises_is_raised():
-    def work(i):
-        if i == 2:
-            raise ValueError("two")
-        return i
+@every("part", [0, 1])
+def test_what_a_part_raises_is_raised(part):
+    def work(start, stop):
+        if (start > 0) == part:
+            raise ValueError("here")
 
-    with pytest.raises(ValueError, match="two"):
-        in_threads(work, range(4))
+    with pytest.raises(ValueError, match="here"):
+        in_threads(work, 4, LARGE)
 
 
 # ------------------------------------------------------------------------------- threads of BLAS

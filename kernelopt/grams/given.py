@@ -79,10 +79,10 @@ def as_stack(grams: Any, what: str = "grams") -> GivenStack:
             stack[i] = array[i]  # the copy of one matrix is still in the cache when it is inspected
         return inspected(stack[i], compile_it)
 
-    members = range(len(stack))
-    found = in_threads(inspect, members) if compile_it else [inspect(i) for i in members]
+    parts = in_threads(lambda start, stop: [inspect(i) for i in range(start, stop)], len(stack), array.size)
+    found = [each for part in parts for each in part]
     largest, sums = np.stack([each.largest for each in found]), np.array([each.checksum for each in found])
-    skewed = [i for i in members if not found[i].symmetric]
+    skewed = [i for i in range(len(stack)) if not found[i].symmetric]
     if not np.isfinite(largest).all():
         as_float_array(stack, what)  # says which entry is not finite
     for i in skewed:
