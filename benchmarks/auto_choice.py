@@ -154,8 +154,8 @@ def summary(cells):
     """Return the lines on the three goals."""
     solved = [cell for cell in cells if cell.best]
     auto, best = sum(cell.auto for cell in solved), sum(cell.best.measured for cell in solved)
-    long = [cell for cell in solved if cell.auto > SHORT] or solved
-    worst, any_worst = (max(some, key=lambda cell: cell.ratio) for some in (long, solved))
+    worst = max(solved, key=lambda cell: cell.ratio)
+    long = max((cell for cell in solved if cell.auto > SHORT), key=lambda cell: cell.ratio, default=None)
     first = [run for cell in cells for run in cell.runs[:1] if run.ended]
     every = [run for cell in cells for run in cell.runs if run.ended]
     shares = [np.mean([1 / FACTOR <= run.off <= FACTOR for run in runs]) for runs in (first, every)]
@@ -163,8 +163,8 @@ def summary(cells):
     return [
         f"{len(cells)} cells, {len(cells) - len(solved)} of them solved to {TOL:g} by no method",
         f"total of auto over total of the best: {auto / best:.2f} (goal {TOTAL})",
-        f"worst cell above {SHORT:g} s: {worst.ratio:.2f}, {worst.name} (goal {WORST}); of all cells: "
-        f"{any_worst.ratio:.2f}, {any_worst.name}, {any_worst.auto:.2g} s",
+        f"worst cell above {SHORT:g} s: {f'{long.ratio:.2f}, {long.name}' if long else 'none'} "
+        f"(goal {WORST}); of all cells: {worst.ratio:.2f}, {worst.name}, {worst.auto:.2g} s",
         f"predictions within a factor of {FACTOR:g}: {shares[0]:.0%} of the chosen methods, "
         f"{shares[1]:.0%} of all (goal {RIGHT:.0%})",
         f"cells in which auto missed the tolerance that a method met: {', '.join(missed) or 'none'}",
