@@ -31,8 +31,8 @@ def warn_of_formulation(structure: Structure) -> None:
     The first warning does not depend on the size of the problem. The sign decides the cone, the methods that
     apply, and whether the learned machine predicts at new points.
     """
-    found = undeclared_signs(structure) if size(structure).order else []
-    if found:
+    found = undeclared_signs(structure)
+    if found and size(structure).order:
         order, seconds = size(structure).order, size(structure).seconds
         warn(f"the problem is semidefinite of order {order} (about {seconds:.2g} s by 'exact'): {found[0]}.")
     nothing_left = without_kernel(structure)

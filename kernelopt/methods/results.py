@@ -18,7 +18,7 @@ from kernelopt.errors import Stopped
 from kernelopt.learner import BlockMachine, Machine
 from kernelopt.methods.control import Control
 from kernelopt.methods.method import Outcome
-from kernelopt.methods.sizing import size
+from kernelopt.methods.sizing import certification_seconds
 from kernelopt.structure.evaluation import Given
 from kernelopt.structure.structure import Point, Structure
 from kernelopt.validation import Array
@@ -62,7 +62,7 @@ def certify_outcome(structure: Structure, outcome: Outcome, control: Control) ->
     given = outcome.machines or (None if alphas is None else [(a, None) for a in alphas])
     best: Certificate | None = None
     # A compilation by cvxpy cannot be interrupted, so none is started without enough time.
-    if COMPILATION_MARGIN * size(structure).certification_seconds > control.remaining:
+    if COMPILATION_MARGIN * certification_seconds(structure) > control.remaining:
         return certificate_without_solver(structure, outcome, given, control)
     try:
         if given is not None:

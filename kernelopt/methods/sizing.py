@@ -4,11 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import cvxpy as cp
-
 from kernelopt.certificates.bounded import BoundedProblem
 from kernelopt.conic.costs import Cones
-from kernelopt.language.risk import Risk
 from kernelopt.structure.combined.cone import read_combined_cone
 from kernelopt.structure.counting import count_user, risk_stacks
 from kernelopt.structure.structure import Structure, kept_in_structure
@@ -75,9 +72,7 @@ class Size:
     @property
     def certification_seconds(self) -> float:
         """Predicted time of a lower bound: conic solves with affine minorants in place of the risks."""
-        if self.relaxed is None:
-            return self.closed_seconds
-        return compilation_seconds(self.relaxed) + CONIC_SOLVES * self.relaxed.solve_seconds
+        return bound_seconds(self.relaxed, self.closed_seconds)
 
     @property
     def memory(self) -> float:
@@ -90,36 +85,51 @@ def compilation_seconds(cones: Cones) -> float:
     return COMPILATION_FIXED + COMPILATION_CONE * cones.second_order + COMPILATION_ENTRY * cones.nonzeros
 
 
+def bound_seconds(relaxed: Cones | None, closed_seconds: float) -> float:
+    """Return the predicted time of a lower bound; `Size` describes the arguments."""
+    if relaxed is None:
+        return closed_seconds
+    return compilation_seconds(relaxed) + CONIC_SOLVES * relaxed.solve_seconds
+
+
+def certification_seconds(structure: Structure) -> float:
+    """Return `Size.certification_seconds` of a problem, without counting the cones of its explicit form."""
+    return bound_seconds(relaxed_cones(structure), closed_seconds(structure))
+
+
 @kept_in_structure
 def size(structure: Structure) -> Size:
     """Return the size of the explicit form of a problem, without evaluating a kernel."""
-    problem, variables = structure.problem, list(structure.user_variables)
-    explicit = count_user(problem, variables)
+    problem = structure.problem
+    explicit = count_user(problem, structure.user_variables)
+    factors: list[tuple[int, int]] = []  # columns and rows of the stacked factors of each stack of kernels
     for term in structure.risks:
-        explicit.risk(term.node)
-    factors = [columns_rows for term in structure.risks for columns_rows in risk_factors(term.node)]
+        stacks = risk_stacks(term.node)
+        explicit.risk(term.node, stacks)
+        factors += [(sum(columns for columns, _ in stack), term.learner.n) for stack in stacks]
     return Size(
         tuple(explicit.semidefinite),
         sum(columns for columns, _ in factors),
         sum(columns * rows for columns, rows in factors),
         sum(v.size for v in problem.variables()),
         explicit.cones(),
-        relaxed_cones(structure, variables),
-        CLOSED_SECONDS + combined_seconds(structure),
+        relaxed_cones(structure),
+        closed_seconds(structure),
     )
 
 
-def combined_seconds(structure: Structure) -> float:
-    """Return the seconds of a bound over PSD combinations of given trace, zero for any other set."""
+def closed_seconds(structure: Structure) -> float:
+    """Return the seconds of a bound in closed form, with a decomposition over PSD combinations."""
     cone = read_combined_cone(structure)
-    return 0.0 if isinstance(cone, str) else DECOMPOSITIONS * cone.whole.n_points**3
+    return CLOSED_SECONDS + (0.0 if isinstance(cone, str) else DECOMPOSITIONS * cone.whole.n_points**3)
 
 
-def relaxed_cones(structure: Structure, variables: list[cp.Variable]) -> Cones | None:
+@kept_in_structure
+def relaxed_cones(structure: Structure) -> Cones | None:
     """Return the cones of the problem without its risks; None where its minimum has a closed form."""
     if has_closed_form(structure):
         return None
-    count = count_user(structure.problem, variables)
+    count = count_user(structure.problem, structure.user_variables)
     for term in structure.risks:  # a risk is replaced by the positive part of an affine function
         count.rows += 2
         count.nonzeros += 2 * sum(v.size for K in term.kernels for v in K.variables())
@@ -147,8 +157,3 @@ def has_closed_form(structure: Structure) -> bool:
         return not structure.variables and not structure.lifted.constraints
     at = structure.active[0]
     return structure.norm_balls[at] is not None or structure.budgets[at] is not None
-
-
-def risk_factors(risk: Risk) -> list[tuple[int, int]]:
-    """Return (columns, rows) of the stacked factors of each stack of kernels in second-order-cone form."""
-    return [(sum(columns for columns, _ in stack), risk.learner.n) for stack in risk_stacks(risk)]

@@ -84,8 +84,8 @@ class Count:
         # run at the rate of dense matrices, whereas `fill` counts operations at the rate of sparse ones.
         self.fill += triangle**2 * dense_columns * SPARSE_RATE / DENSE_RATE
 
-    def risk(self, risk: Risk) -> None:
-        """Count the explicit form of a risk."""
+    def risk(self, risk: Risk, stacks: list[list[tuple[int, int]]]) -> None:
+        """Count the explicit form of a risk, given its `risk_stacks`."""
         learner = risk.learner
         n = learner.n
         self.rows += 3 * n
@@ -93,7 +93,7 @@ class Count:
         self.nonzeros += 4 * n
         if isinstance(learner.loss, logistic):
             self.exponential += 2 * n
-        for stack in risk_stacks(risk):
+        for stack in stacks:
             self.factors(n, stack)
         for K, form in zip(learner.kernels, learner.forms, strict=True):
             if form == "semidefinite":

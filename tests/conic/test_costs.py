@@ -145,6 +145,14 @@ def test_a_closed_form_costs_nothing():
     assert size(bounded).certification_seconds > 2 * size(bounded).relaxed.interior_seconds > 0
 
 
+def test_the_cost_of_a_certificate_needs_no_count_of_the_explicit_problem():
+    for problem in (weights(), weights(p=3), signed(), psd()):
+        structure = Structure(problem)
+        expected = sizing.certification_seconds(structure)
+        assert sizing.size.__wrapped__ not in structure.readings
+        assert expected == size(problem).certification_seconds > 0
+
+
 def test_the_better_solver_is_predicted():
     expected = size(signed())
     assert expected.seconds == expected.interior_seconds
