@@ -208,11 +208,16 @@ class Distance:
         return np.concatenate(proved), unproved
 
     def _combined(self, weights: Array, F: Index) -> Array:
-        """Return the combined kernels on the samples F, for each row of weights, shape (k, |F|, |F|)."""
-        found, scaled = np.empty((len(weights), F.size, F.size)), weights * self.read.reach
+        """Return the combined kernels on the samples F, for each row of weights, shape (k, |F|, |F|).
+
+        Only the lower triangles are computed, in blocks of rows. Entries above them may be zero.
+        """
+        found, scaled = np.zeros((len(weights), F.size, F.size)), weights * self.read.reach
         for part in pieces(F.size, self.w.size * F.size, AT_ONCE):
-            K = self.read.whole.storage.between(F[part], F)
-            found[:, part] = (scaled @ K.reshape(self.w.size, -1)).reshape(len(weights), -1, F.size)
+            K = self.read.whole.storage.between(F[part], F[: part.stop])
+            found[:, part, : part.stop] = (scaled @ K.reshape(self.w.size, -1)).reshape(
+                len(weights), -1, part.stop
+            )
         return found
 
 
@@ -278,6 +283,7 @@ def dominated(K: Array, lam: Array, other: Array, sizes: tuple[Array, Array], re
     Parameters
     ----------
     K, other : arrays of shape (n, n)
+        Symmetric; only their lower triangles are read.
     lam : array of shape (n,)
     sizes : two arrays of shape (n,)
         Bounds of the diagonals whose geometric means bound the entries of K and of the other matrix.
@@ -296,7 +302,7 @@ def dominated(K: Array, lam: Array, other: Array, sizes: tuple[Array, Array], re
     shift = factor / (1 - factor) * float(np.trace(S)) + relative * float(unit**2 @ bound)
     S[np.diag_indices(n)] -= upwards(shift * (1 + gamma(n + ROUNDINGS)))
     try:
-        np.linalg.cholesky((S + S.T) / 2)
+        np.linalg.cholesky(S)  # it reads the lower triangle
     except np.linalg.LinAlgError:
         return False
     return True

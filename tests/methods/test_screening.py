@@ -9,6 +9,7 @@ import pytest
 import kernelopt as ko
 from formulations import lp_norm
 from kernelopt.learner import learn
+from kernelopt.methods import gap_safe
 from kernelopt.methods.gap_safe import Distance, curvatures, dominated, screened
 from kernelopt.structure import Structure
 from kernelopt.structure.ball import read_ball
@@ -179,6 +180,19 @@ def test_the_samples_of_the_proof_are_few_where_most_have_steep_losses():
     assert 0 < F.size < 60 and (np.abs(best.alpha[np.setdiff1d(np.arange(120), F)]) % 1 < 1e-9).all()
 
 
+def test_kernels_are_combined_in_blocks_of_rows(monkeypatch):
+    """The lower triangles are those of the sums, whatever the number of rows that are read at a time."""
+    read = ball(problem(LOSSES["hinge"], 0))
+    best = problem(LOSSES["hinge"], 0).solve("exact", tol=1e-7)
+    distance = Distance(read, best.weights, best.certificate.machines[0], best.lower)
+    F, weights = np.arange(1, N, 2), np.random.default_rng(0).random((3, M))
+    block = np.asarray(read.whole)[np.ix_(range(M), F, F)]
+    expected = np.tensordot(weights * read.reach, block, 1)
+    for entries in (1, 3 * M * F.size, 1 << 17):
+        monkeypatch.setattr(gap_safe, "AT_ONCE", entries)
+        np.testing.assert_allclose(np.tril(distance._combined(weights, F)), np.tril(expected), rtol=1e-14)
+
+
 def test_the_proof_of_a_semidefinite_matrix_includes_rounding():
     rng = np.random.default_rng(0)
     A = rng.standard_normal((N, N))
@@ -187,7 +201,10 @@ def test_the_proof_of_a_semidefinite_matrix_includes_rounding():
 
     def proved(c, unit=1.0):
         first, second = (unit * matrix * np.reshape(unit, (-1, 1)) for matrix in (c * K, other))
-        return dominated(first, zero, second, (np.diag(first), np.diag(second)), 1e-14)
+        sizes = np.diag(first), np.diag(second)
+        found = dominated(first, zero, second, sizes, 1e-14)
+        assert found == dominated(np.tril(first), zero, np.tril(second), sizes, 1e-14)
+        return found
 
     assert proved(1.1)
     assert not proved(1.0)  # singular: true, and not to be proved in doubles
