@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import operator
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import cvxpy as cp
 import numpy as np
 import scipy.sparse as sp
+from cvxpy.atoms.affine.add_expr import AddExpression
+from cvxpy.atoms.affine.binary_operators import MulExpression
+from cvxpy.atoms.affine.sum import Sum
+from cvxpy.atoms.affine.unary_operators import NegExpression
 
 from kernelopt.validation import Array
 
@@ -29,21 +35,73 @@ class Affine(NamedTuple):
             value += matrix @ flat(point[variable.id])
         return value
 
+    def mapped(self, constant: Callable[[Array], Array], matrix: Callable[[Any], Any]) -> Affine:
+        """Return the composition with a linear map, given what it makes of c and of the A_v."""
+        return Affine(constant(self.constant), {v: matrix(A) for v, A in self.matrices.items()})
+
 
 def affine(expression: cp.Expression) -> Affine | None:
     """Return the coefficients of an affine expression.
 
-    The constant is the value of a copy of the expression at zero, and the matrices are the gradients of that
-    copy. The values of the given variables are neither read nor changed.
+    Sums, negatives and totals of variables and constants are read from their terms: these are the frequent
+    cases. For all others the constant is the value of a copy of the expression at zero, and the matrices are
+    the gradients of that copy. The values of the given variables are neither read nor changed.
 
     Returns
     -------
     Affine, or None
         None where the expression is not affine, or where one of its parameters has no value.
     """
-    if isinstance(expression, cp.Variable):  # the frequent case, without copies and gradients
-        identity = sp.csr_array(sp.eye_array(expression.size))
-        return Affine(np.zeros(expression.size), {expression: identity})
+    if isinstance(expression, cp.Variable):
+        return Affine(np.zeros(expression.size), {expression: identity(expression.size)})
+    if isinstance(expression, cp.Constant):
+        return Affine(flat(expression.value), {})
+    if isinstance(expression, AddExpression):
+        if all(arg.size == expression.size for arg in expression.args):
+            return total([affine(arg) for arg in expression.args])
+    elif isinstance(expression, NegExpression):
+        read = affine(expression.args[0])
+        return None if read is None else read.mapped(np.negative, operator.neg)
+    elif isinstance(expression, Sum) and expression.size == 1:
+        read = affine(expression.args[0])
+        return None if read is None else read.mapped(lambda c: c.sum(keepdims=True), column_sums)
+    elif type(expression) is MulExpression:  # elementwise products are of a class derived from it
+        left, right = expression.args
+        known = isinstance(left, cp.Constant) and left.is_real()
+        if known and isinstance(right, cp.Variable) and right.ndim == 1:
+            return Affine(np.zeros(expression.size), {right: one_row_or_more(left.value)})
+    return affine_by_gradients(expression)
+
+
+def identity(size: int) -> sp.csr_array:
+    """Return the identity matrix."""
+    return sp.csr_array((np.ones(size), np.arange(size), np.arange(size + 1)), shape=(size, size))
+
+
+def one_row_or_more(array: Any) -> sp.csr_array:
+    """Return a matrix, or a vector as a matrix of one row."""
+    return sp.csr_array(array if sp.issparse(array) else np.atleast_2d(array), dtype=float)
+
+
+def column_sums(matrix: sp.csr_array) -> sp.csr_array:
+    """Return 1'A as a matrix of one row."""
+    return one_row_or_more(matrix.sum(axis=0))
+
+
+def total(parts: list[Affine | None]) -> Affine | None:
+    """Return the sum of affine maps to vectors of one size, None if one of them is None."""
+    constant, matrices = np.zeros(1), dict[cp.Variable, sp.csr_array]()
+    for part in parts:
+        if part is None:
+            return None
+        constant = constant + part.constant
+        for variable, A in part.matrices.items():
+            matrices[variable] = matrices[variable] + A if variable in matrices else A
+    return Affine(constant, matrices)
+
+
+def affine_by_gradients(expression: cp.Expression) -> Affine | None:
+    """Return the coefficients of any affine expression, as `affine` does."""
     if not expression.is_affine():
         return None
     variables = expression.variables()
