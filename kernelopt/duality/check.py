@@ -11,11 +11,14 @@ import scipy.sparse as sp
 from cvxpy.constraints import Equality, Inequality
 from cvxpy.constraints.constraint import Constraint
 
+from kernelopt.structure.affine import Affine, flat
 from kernelopt.structure.residuals import violation
 from kernelopt.structure.structure import Structure
-from kernelopt.structure.zero_weights import zero_equations
+from kernelopt.structure.zero_weights import ROUNDING_SHARE, senses, sizes_of_terms, zero_equations
 from kernelopt.threads import quietly
 from kernelopt.validation import Array
+
+FAR = 1e-2  # of the largest entry, or of one: a point is no solution where a constraint is further away
 
 
 class Check(NamedTuple):
@@ -29,7 +32,8 @@ class Check(NamedTuple):
         |primal - dual| / max(1, |primal|, |dual|).
     feasibility : float
         The largest violation of a constraint of the primal at the recovered point, or the largest weight
-        that signs force to zero.
+        that signs force to zero. It is at least 0.01 where a linear constraint, however small its
+        coefficients, holds only if an entry moves by more than 0.01, or by a hundredth of the largest one.
     stationarity : float
         The largest violation of a constraint of the dual: that the gradient of the Lagrangian is zero or in a
         cone, and that multipliers are in theirs.
@@ -83,10 +87,45 @@ def checked(
             primal,
             dual,
             abs(primal - dual) / max(1.0, abs(primal), abs(dual)),
-            largest_violation([*lifted.constraints, *zero_equations(structure)]),
+            max(largest_violation([*lifted.constraints, *zero_equations(structure)]), far_off(structure)),
             largest_violation(constraints),
             max(slacks, default=0.0),
         )
+
+
+def far_off(structure: Structure) -> float:
+    """Return a distance within which no point meets some linear constraint and the signs, or zero.
+
+    The violation of 1e-9 x <= 1e-9 at x = 2 is 1e-9, and the point is far from feasible.
+    """
+    size = max((float(np.abs(flat(v.value)).max(initial=0.0)) for v in structure.variables), default=0.0)
+    distance = FAR * max(1.0, size)
+    for constraint, read in zip(structure.lifted.constraints, structure.affines, strict=True):
+        if read is not None and any(is_above(constraint, read, s, distance) for s in senses(constraint)):
+            return distance
+    return 0.0
+
+
+def is_above(constraint: Any, read: Affine, sign: float, distance: float) -> bool:
+    """Whether an entry of sign * read is positive wherever the variables move by at most a distance.
+
+    Variables keep their signs. Coefficients that are rounding errors of a difference do not count.
+    """
+    least, sides = sign * read.constant, []
+    for variable, matrix in read.matrices.items():
+        x, A = flat(variable.value), sign * matrix
+        low, high = x - distance, x + distance
+        low = np.maximum(low, 0.0) if variable.is_nonneg() else low
+        high = np.minimum(high, 0.0) if variable.is_nonpos() else high
+        least = least + A.maximum(0) @ low + A.minimum(0) @ high
+        sides.append((variable, A > 0, np.abs(low)))
+        sides.append((variable, A < 0, np.abs(high)))
+    if not (sides and np.any(least > 0)):
+        return False
+    sizes, terms = sizes_of_terms(constraint.expr), np.abs(read.constant)
+    for variable, part, side in sides:
+        terms = terms + sizes.get(variable.id, part).multiply(part) @ side
+    return bool(np.any(least > ROUNDING_SHARE * terms))
 
 
 def error_of(check: Check) -> float:
