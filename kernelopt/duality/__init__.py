@@ -1,7 +1,8 @@
 """Duality: the dual of any convex problem, in the notation of textbooks, and its derivation."""
 
+from kernelopt.duality.check import Check
 from kernelopt.duality.derive import Derivation, derive
-from kernelopt.duality.dual import Check, Dual
+from kernelopt.duality.dual import Dual
 from kernelopt.duality.dualize import dualize
 from kernelopt.duality.kkt import KKT, kkt_table
 from kernelopt.duality.show import Shown, show

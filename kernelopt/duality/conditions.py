@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from kernelopt.duality.assembly import parts
-from kernelopt.duality.dual import inner, set_value
+from kernelopt.duality.check import inner, set_value
 from kernelopt.duality.lagrangian import Read, read_lagrangian
 from kernelopt.duality.residuals import coefficients, gradient, largest, off_cone, sides
 from kernelopt.duality.statement import SIGNS

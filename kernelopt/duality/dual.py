@@ -2,53 +2,32 @@
 
 from __future__ import annotations
 
+import warnings
 from contextlib import suppress
-from typing import Any, NamedTuple
+from typing import Any
 
 import cvxpy as cp
 import numpy as np
-import scipy.sparse as sp
-from cvxpy.constraints import Equality, Inequality
 from cvxpy.constraints.constraint import Constraint
 
 from kernelopt.duality.assembly import is_trivial, parts, value_of
+from kernelopt.duality.check import Check, checked, error_of, set_value
 from kernelopt.duality.lagrangian import Read, read_lagrangian
 from kernelopt.duality.layout import latex_problem, problem_text
 from kernelopt.duality.naming import Pair, pair_of
 from kernelopt.duality.recovery import primal_point
 from kernelopt.duality.solving import ACCURATE, USABLE, optimize
-from kernelopt.errors import InfeasibleError, KerneloptError, ParameterError, UnboundedError
-from kernelopt.structure.residuals import violation
-from kernelopt.structure.structure import Structure
+from kernelopt.errors import (
+    ConvergenceWarning,
+    InfeasibleError,
+    KerneloptError,
+    ParameterError,
+    UnboundedError,
+)
+from kernelopt.structure.structure import Structure, kept_in_structure
 from kernelopt.structure.trees import short
-from kernelopt.threads import COMPILING, quietly
+from kernelopt.threads import COMPILING
 from kernelopt.validation import Array
-
-
-class Check(NamedTuple):
-    """How well a pair of points satisfies the conditions of Karush, Kuhn and Tucker.
-
-    Attributes
-    ----------
-    primal, dual : float
-        The values of the two problems at the recovered point and at the dual one.
-    gap : float
-        |primal - dual| / max(1, |primal|, |dual|).
-    feasibility : float
-        The largest violation of a constraint of the primal at the recovered point.
-    stationarity : float
-        The largest violation of a constraint of the dual: that the gradient of the Lagrangian is zero or in a
-        cone, and that multipliers are in theirs.
-    complementarity : float
-        The largest |<multiplier, slack>| over the constraints of the primal.
-    """
-
-    primal: float
-    dual: float
-    gap: float
-    feasibility: float
-    stationarity: float
-    complementarity: float
 
 
 class Multipliers(dict[Constraint, Any]):
@@ -79,11 +58,12 @@ class Dual(cp.Problem):  # type: ignore[misc]
         What each variable is the multiplier of.
     """
 
+    _present: tuple[list[Any], Structure]  # the values of the parameters, and the primal at them
+
     def __init__(self, objective: Any, constraints: Any = None, *, read: Read | None = None) -> None:
         super().__init__(objective, constraints)
         self._read = read
         self._keys: dict[tuple[int, int], Constraint] = {}
-        self._without_presolve: tuple[list[Any], dict[cp.Variable, Array] | None] | None = None
 
     @classmethod
     def of(cls, read: Read) -> Dual:
@@ -95,6 +75,11 @@ class Dual(cp.Problem):  # type: ignore[misc]
             objective = cp.Maximize(value_of(read.model))
         dual = cls(objective, list(stated.values()), read=read)
         dual._keys = stated
+        in_dual = {variable.id for variable in dual.variables()}
+        for multiplier in read.model.multipliers:
+            if multiplier.variable.id not in in_dual:  # no solver gives it a value
+                multiplier.variable.save_value(np.zeros(multiplier.variable.shape))
+        dual._present = values_of(dual.primal.parameters()), read.structure
         return dual
 
     @property
@@ -136,8 +121,9 @@ class Dual(cp.Problem):  # type: ignore[misc]
         """Solve the dual and return its value; without arguments by several solvers.
 
         One solver after another is tried until the recovered point and the dual have a gap of 1e-6, and the
-        best answer is kept. Its status is `optimal` where `check` shows that, whatever the solver says. With
-        arguments, such as `solver=`, it is cvxpy's `Problem.solve`.
+        best answer is kept. Its status is `optimal` where `check` shows that, whatever the solver says, and
+        else `optimal_inaccurate`, with a `ConvergenceWarning`. With arguments, such as `solver=`, it is
+        cvxpy's `Problem.solve`.
 
         Raises
         ------
@@ -180,7 +166,8 @@ class Dual(cp.Problem):  # type: ignore[misc]
     def dual_values(self) -> Multipliers:
         """Return the multiplier of every constraint of the primal, with the sign of cvxpy's `dual_value`.
 
-        The keys are the constraints; a label is a key too. A cone of several arguments has a list.
+        The keys are the constraints; a label is a key too. A cone of several arguments has a list. Where
+        signs force weights to zero, they are multipliers beside those of the equations x = 0, `y[x zero]`.
         """
         self._solved()
         return self._multipliers()
@@ -193,21 +180,33 @@ class Dual(cp.Problem):  # type: ignore[misc]
     def _solved(self) -> None:
         """Solve the dual unless it has been solved."""
         if self.solution is None or self.status not in USABLE:
-            self._optimize()
+            self._optimize(stacklevel=4)
 
-    def _optimize(self) -> None:
-        """Solve the dual by one solver after another.
+    def _optimize(self, stacklevel: int = 3) -> None:
+        """Solve the dual by one solver after another, and set the status that the conditions show.
 
-        A solver that misses a tolerance of its own returns the status `optimal_inaccurate`. It becomes
-        `optimal` where the gap, the constraints of the primal and those of the dual are accurate: these are
-        computed without the solver.
+        These are computed without the solver. An answer that misses a tolerance of the solver is `optimal`
+        where the gap, the constraints of the primal and those of the dual are accurate. An answer that the
+        solver calls optimal is `optimal_inaccurate` where the gap or the constraints of the primal are not.
         """
-        optimize(self, lambda: error_of(self._best()[1]))
-        if self.status == cp.OPTIMAL_INACCURATE:
-            check = self._best()[1]
-            if max(error_of(check), check.stationarity) <= ACCURATE:
-                self.solution.status = cp.OPTIMAL
-                self.unpack(self.solution)
+        checks: list[Check] = []
+
+        def error() -> float:
+            checks.append(self._best()[1])
+            return error_of(checks[-1])
+
+        optimize(self, error)
+        check = min(checks, key=error_of)  # that of the answer that is kept
+        if self.status == cp.OPTIMAL_INACCURATE and max(error_of(check), check.stationarity) <= ACCURATE:
+            self._set_status(cp.OPTIMAL)
+        elif error_of(check) > ACCURATE:
+            self._set_status(cp.OPTIMAL_INACCURATE)
+            warnings.warn(ConvergenceWarning(inaccurate_text(check)), stacklevel=stacklevel)
+
+    def _set_status(self, status: str) -> None:
+        """Set the status of the solution."""
+        self.solution.status = status
+        self.unpack(self.solution)
 
     def _best(self) -> tuple[dict[cp.Variable, Array], Check]:
         """Return the recovered point and its conditions: of two, if the first is not optimal, the better."""
@@ -231,22 +230,12 @@ class Dual(cp.Problem):  # type: ignore[misc]
         return {variable: point[variable.id] for variable in self.read.structure.user_variables}
 
     def _recovered_without_presolve(self) -> dict[cp.Variable, Array] | None:
-        """Return the point of the dual in which no multiplier is eliminated, None where it has no optimum.
-
-        It is solved once for the values that the parameters have.
-        """
-        values: list[Any] = [np.array(p.value) for p in self.primal.parameters()]
-        known = self._without_presolve
-        if known is None or not all(map(np.array_equal, values, known[0])):
-            with COMPILING:
-                plain = Dual.of(read_lagrangian(Structure(self.primal)))
-            try:
+        """Return the point of the dual in which no multiplier is eliminated, None where it has no optimum."""
+        plain = without_presolve(self._structure())
+        if plain.status is None:
+            with suppress(KerneloptError):
                 optimize(plain, lambda: error_of(plain._checked(plain._recovered())))
-                known = values, plain._recovered()
-            except KerneloptError:
-                known = values, None
-            self._without_presolve = known
-        return known[1]
+        return plain._recovered() if plain.status in USABLE else None
 
     def _multipliers(self) -> Multipliers:
         """Return the multipliers of the primal's constraints at the current values."""
@@ -259,65 +248,33 @@ class Dual(cp.Problem):  # type: ignore[misc]
 
     def _checked(self, point: dict[cp.Variable, Array]) -> Check:
         """Return the conditions of optimality at a primal point and the current values."""
-        structure = self.read.structure
-        with quietly(), np.errstate(all="ignore"):  # cvxpy warns about the values of sparse variables
-            for variable, copy in zip(structure.user_variables, structure.variables, strict=True):
-                set_value(copy, point[variable])
-            for term in structure.risks:
-                kernels = term.values()
-                value = np.inf if kernels is None else term.learner.train(kernels).value
-                term.stand_in.save_value(np.asarray(value))
-            return self._conditions()
-
-    def _conditions(self) -> Check:
-        """Return the conditions of optimality at the current values of the structure's variables."""
-        lifted, values = self.read.structure.lifted, self._multipliers()
         solver = self.solution.opt_val  # that of `ko.solve` has none
-        primal, dual = float(lifted.objective.value), float(self.value if solver is None else solver)
-        slacks = [
-            abs(inner(given, copied, values[given]))
-            for given, copied in zip(self.primal.constraints, lifted.constraints, strict=True)
-            if given in values
-        ]
-        return Check(
-            primal,
-            dual,
-            abs(primal - dual) / max(1.0, abs(primal), abs(dual)),
-            largest_violation(lifted.constraints),
-            largest_violation(self.constraints),
-            max(slacks, default=0.0),
-        )
+        value = float(self.value if solver is None else solver)
+        return checked(self._structure(), point, self._multipliers(), value, self.constraints)
+
+    def _structure(self) -> Structure:
+        """Return the primal at the values of its parameters, the first ones where it is not DPP."""
+        values = values_of(self.primal.parameters())
+        if self.read.model.dpp and not all(map(np.array_equal, values, self._present[0])):
+            self._present = values, Structure(self.primal)
+        return self._present[1]
 
 
-def error_of(check: Check) -> float:
-    """Return the larger of the gap and of the violation of the primal, infinite where one is no number."""
-    error = max(check.gap, check.feasibility)
-    return error if np.isfinite(error) else np.inf
+def values_of(parameters: list[cp.Parameter]) -> list[Any]:
+    """Return the values of parameters as arrays."""
+    return [np.array(parameter.value) for parameter in parameters]
 
 
-def set_value(variable: cp.Variable, value: Array) -> None:
-    """Set the value of a variable; cvxpy wants a sparse one as its entries."""
-    if variable.attributes["sparsity"]:
-        rows, columns = variable.sparse_idx
-        variable.value_sparse = sp.coo_array((value[rows, columns], (rows, columns)), variable.shape)
-    else:
-        variable.save_value(value)
-
-
-def inner(given: Constraint, copied: Constraint, multiplier: Any) -> float:
-    """Return <multiplier, slack> of a constraint."""
-    if isinstance(given, Equality | Inequality):
-        return float(np.sum(np.asarray(copied.expr.value) * np.reshape(multiplier, copied.expr.shape)))
-    parts_of = multiplier if isinstance(multiplier, list) else [multiplier]
-    return float(
-        sum(
-            np.vdot(np.ravel(arg.value), np.ravel(part))
-            for arg, part in zip(copied.args, parts_of, strict=True)
-        )
+def inaccurate_text(check: Check) -> str:
+    """Return the warning about an answer that the conditions of optimality do not confirm."""
+    return (
+        "a dual must have the value of a feasible point of its primal, got a recovered point with the gap "
+        f"{check.gap:.1e} and the violation {check.feasibility:.1e} in Dual.solve, above {ACCURATE:g}. Do "
+        "not take the value for the optimum: kernelopt.solve(dual.primal) bounds it."
     )
 
 
-def largest_violation(constraints: list[Constraint]) -> float:
-    """Return the largest violation of some constraints, zero where there are none."""
-    found = [float(np.max(violation(c))) for c in constraints if c.size]
-    return max(found, default=0.0)
+@kept_in_structure
+def without_presolve(structure: Structure) -> Dual:
+    """Return the dual in which no multiplier is eliminated."""
+    return Dual.of(read_lagrangian(structure))

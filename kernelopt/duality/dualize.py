@@ -53,7 +53,9 @@ def dualize(problem: cp.Problem) -> Dual:
     Notes
     -----
     The two values are equal where the primal has a strictly feasible point. Without one the dual may be below
-    the primal, and neither solvers nor `check` can tell.
+    the primal, and neither solvers nor `check` can tell. Weights that constraints without parameters force to
+    zero by their signs, as a'x <= 0 with a, x >= 0, are stated to be zero: otherwise the multipliers of these
+    constraints may have to be as large as 1 / a_j.
 
     References
     ----------

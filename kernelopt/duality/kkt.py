@@ -74,10 +74,10 @@ def kkt_table(solution: Any, problem: cp.Problem | None = None) -> KKT:
       and of the dual cones,
     * stationarity: the distance of the gradient of the Lagrangian by a variable from the cone in which it
       must be, zero for a free variable, non-negative for one with x >= 0,
-    * complementarity: <multiplier, slack> of a constraint or a bound, <gradient, x> of a variable with a
-      sign, <S - alpha alpha', K> of a kernel and <s - (alpha'K_m alpha)_m, theta> of weights of kernels, and
-      for the multipliers of fidelities and of atoms that they are subgradients, by Fenchel and Young's
-      equality,
+    * complementarity: <multiplier, slack> of a constraint, a bound or an equation x = 0 that signs imply,
+      <gradient, x> of a variable with a sign, <S - alpha alpha', K> of a kernel and
+      <s - (alpha'K_m alpha)_m, theta> of weights of kernels, and for the multipliers of fidelities and of
+      atoms that they are subgradients, by Fenchel and Young's equality,
     * the machine: loss(z) + alpha'z = l(alpha) at its predictions z on the labelled points, and f = K alpha,
       measured as 1/2 f'K^+ f + 1/2 alpha'K alpha - alpha'f,
     * the gap: the objective at the machine less the dual function, which bounds all the others together.

@@ -23,6 +23,7 @@ from kernelopt.language.faces import facial_reduction
 from kernelopt.language.fidelity import Distance
 from kernelopt.structure.structure import RiskTerm, Structure, implies
 from kernelopt.structure.trees import coefficient, nodes, replaced
+from kernelopt.structure.zero_weights import zero_equations
 from kernelopt.validation import Array
 
 
@@ -78,6 +79,7 @@ class Reader:
         self.objective = replaced(self.objective, self.taken)
         self.constraints = [self.with_args(c, self.taken) for c in self.constraints]
         self.add_bounds()
+        self.add_zero_weights()
         supports: list[Support] = []
         memo: dict[int, Any] = {}
         self.objective = without_supports(self.objective, supports, memo, True)
@@ -248,6 +250,17 @@ class Reader:
                 self.constraints.append(constraint)
                 self.positions.append(None)
                 self.names.append(f"{variable.name()} {word}")
+
+    def add_zero_weights(self) -> None:
+        """Add x_j = 0 for the weights that signs force to zero, whatever the values of the parameters.
+
+        These equations follow from the other constraints. Without them the multiplier of a'x <= 0 may have to
+        be as large as 1 / a_j, and no solver finds it.
+        """
+        for equation in zero_equations(self.structure, whatever_parameters=self.model.dpp):
+            self.constraints.append(equation)
+            self.positions.append(None)
+            self.names.append(f"{equation.variables()[0].name()} zero")
 
 
 def on_range(values: Any, Q: Array) -> Any:

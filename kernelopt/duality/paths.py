@@ -9,7 +9,7 @@ import cvxpy as cp
 import numpy as np
 
 from kernelopt.duality.assembly import parts, value_of
-from kernelopt.duality.dual import set_value
+from kernelopt.duality.check import set_value
 from kernelopt.duality.dualize import dualize
 from kernelopt.duality.recovery import primal_point
 from kernelopt.duality.trials import fixed, objective_at, scaled_alpha, solved

@@ -11,7 +11,8 @@ import cvxpy as cp
 import numpy as np
 from cvxpy.constraints import Equality, Inequality
 
-from kernelopt.duality.dual import Dual, set_value
+from kernelopt.duality.check import set_value
+from kernelopt.duality.dual import Dual
 from kernelopt.duality.forms import Multiplier
 from kernelopt.duality.lagrangian import Read, read_lagrangian
 from kernelopt.duality.minima import variable_minima

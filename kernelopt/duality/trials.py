@@ -12,7 +12,7 @@ from cvxpy.constraints import Equality, Inequality
 
 from kernelopt.conic.ladder import ladder, run_solver
 from kernelopt.duality.assembly import parts, value_of
-from kernelopt.duality.dual import set_value
+from kernelopt.duality.check import set_value
 from kernelopt.duality.forms import Multiplier
 from kernelopt.duality.lagrangian import Read
 from kernelopt.duality.model import Model

@@ -26,19 +26,13 @@ def zero_weights(structure: Structure) -> tuple[dict[cp.Variable, Mask], ...]:
 
     The stand-ins of the risks are left out.
     """
-    own = set(structure.variables)
-    found = forced_entries(structure.lifted.constraints, structure.affines)
-    return tuple({v: mask for v, mask in entries.items() if v in own} for entries in found)
+    return of_variables(structure, structure.affines)
 
 
 @kept_in_structure
 def all_zero_weights(structure: Structure) -> dict[cp.Variable, Mask]:
     """Return the entries of the variables that some constraint forces to zero by signs."""
-    found: dict[cp.Variable, Mask] = {}
-    for entries in zero_weights(structure):
-        for variable, mask in entries.items():
-            found[variable] = found.get(variable, np.zeros(variable.size, dtype=bool)) | mask
-    return found
+    return union(zero_weights(structure))
 
 
 @kept_in_structure
@@ -51,14 +45,40 @@ def forced_zeros(structure: Structure) -> tuple[Affine | None, ...]:
     return tuple(as_equations(entries) or read_forced_zeros(c) for c, entries in pairs)
 
 
-def zero_equations(structure: Structure) -> list[cp.Constraint]:
+def zero_equations(structure: Structure, whatever_parameters: bool = False) -> list[cp.Constraint]:
     """Return x = 0 for the weights that a constraint forces to zero.
 
     They follow from the other constraints. With them no multiplier of a constraint a'x <= 0 need be as large
-    as 1 / a_j.
+    as 1 / a_j. With `whatever_parameters` they follow from the constraints without parameters.
     """
-    pairs = all_zero_weights(structure).items()
-    return [cp.vec(x, order="F")[np.flatnonzero(zero)] == 0 for x, zero in pairs]
+    entries = all_zero_weights(structure)
+    if whatever_parameters and structure.problem.parameters():
+        pairs = zip(structure.lifted.constraints, structure.affines, strict=True)
+        entries = union(of_variables(structure, [None if c.parameters() else read for c, read in pairs]))
+    return equations_of(entries)
+
+
+def equations_of(entries: dict[cp.Variable, Mask]) -> list[cp.Constraint]:
+    """Return x = 0 for entries of variables."""
+    return [cp.vec(x, order="F")[np.flatnonzero(zero)] == 0 for x, zero in entries.items()]
+
+
+def of_variables(
+    structure: Structure, affines: Sequence[Affine | None]
+) -> tuple[dict[cp.Variable, Mask], ...]:
+    """Return the `forced_entries` of the constraints, without the stand-ins of the risks."""
+    own = set(structure.variables)
+    found = forced_entries(structure.lifted.constraints, affines)
+    return tuple({v: mask for v, mask in entries.items() if v in own} for entries in found)
+
+
+def union(found: Sequence[dict[cp.Variable, Mask]]) -> dict[cp.Variable, Mask]:
+    """Return the entries that are in one of several masks."""
+    whole: dict[cp.Variable, Mask] = {}
+    for entries in found:
+        for variable, mask in entries.items():
+            whole[variable] = whole.get(variable, np.zeros(variable.size, dtype=bool)) | mask
+    return whole
 
 
 def forced_entries(

@@ -62,3 +62,24 @@ def test_a_comparison_that_every_kernel_contradicts_leaves_the_weights_zero_and_
     alone = ko.solve(cp.Problem(cp.Minimize(risk + 0.1 * cp.sum_squares(one)), ko.lp_ball(one, 1.5)))
     assert not found.weights[:2].any() and found.value == pytest.approx(alone.value, rel=2e-5)
     assert found.gap <= found.tol
+
+
+@pytest.mark.parametrize("radius", [1.0, 300.0])
+def test_the_exact_method_certifies_where_some_weights_are_forced_to_zero(radius):
+    y = np.array([1.0, 1, 1, -1, -1])
+    B = np.random.default_rng(0).normal(size=(4, 5, 5))
+    kernels = B @ B.transpose(0, 2, 1) / radius
+
+    def learning(kernels):
+        theta = cp.Variable(len(kernels), nonneg=True, name="theta")
+        risk = ko.risk(ko.combine(theta, ko.Grams.from_array(kernels)), y, ko.hinge(1.0))
+        return theta, cp.Problem(cp.Minimize(risk), ko.lp_ball(theta, 1.5, radius))
+
+    theta, problem = learning(kernels)
+    size = np.array([3.7e-25, 4.9e-7, 8e-2])
+    found = ko.solve(
+        cp.Problem(problem.objective, [*problem.constraints, size @ theta[:3] <= 0]), method="exact"
+    )
+    alone = ko.solve(learning(kernels[3:])[1])
+    assert found.status == "optimal" and not found.weights[:3].any()
+    assert found.value == pytest.approx(alone.value, rel=2e-5)

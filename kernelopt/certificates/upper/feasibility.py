@@ -5,14 +5,13 @@ Affine equalities are met by projection, other constraints by a step towards a s
 
 from __future__ import annotations
 
-from typing import Any
-
 import cvxpy as cp
 import numpy as np
 import scipy.sparse as sp
-from cvxpy.constraints import SOC, ExpCone, Inequality, NonNeg, NonPos, PowCone3D, Zero
+from cvxpy.constraints import Zero
 from cvxpy.constraints.zero import Equality
 
+from kernelopt.certificates.upper.phase_one import phase_one
 from kernelopt.certificates.upper.violations import (
     ROUND_OFF,
     Violation,
@@ -22,7 +21,6 @@ from kernelopt.certificates.upper.violations import (
     relative_violation,
 )
 from kernelopt.conic.ladder import ladder, run_solver
-from kernelopt.language.faces import facial_reduction
 from kernelopt.numerics.rounding import SMALLEST_DIVISOR
 from kernelopt.structure.affine import flat
 from kernelopt.structure.combined.coordinates import read_coordinates
@@ -262,50 +260,15 @@ class FeasibleSet:
     def _largest_slack(self) -> Point | None:
         """Return the point with the largest slack, at most one, in all inequalities, if it is feasible."""
         with quietly(self.watch):
-            slack = cp.Variable(name="slack")
-            constraints: list[Any] = [slack <= 1]
-            problem = self.structure.explicit if any(self.structure.constrained) else self.structure.lifted
-            for constraint in (*problem.constraints, *self.structure.atom_domains):
-                face = facial_reduction(constraint) if self.cones is None else self.cones.face(constraint)
-                constraints += with_slack(face[0], slack)
-            for variable in self.variables:
-                attributes = variable.attributes
-                if attributes["nonneg"] or attributes["pos"]:
-                    constraints.append(variable >= slack)
-                if attributes["nonpos"] or attributes["neg"]:
-                    constraints.append(-variable >= slack)
-                if attributes["PSD"]:
-                    constraints.append(variable - slack * np.eye(variable.shape[0]) >> 0)
-            phase_one = cp.Problem(cp.Maximize(slack), constraints)
+            problem, slack = phase_one(self.structure, self.cones)
         order = max((v.shape[0] for v in self.variables if v.attributes["PSD"]), default=0)
-        cones = [c for c in phase_one.constraints if isinstance(c, cp.constraints.PSD)]
+        cones = [c for c in problem.constraints if isinstance(c, cp.constraints.PSD)]
         order = max([order, *(c.shape[0] for c in cones)])
         for attempt in ladder(linear=False, order=order)[:ATTEMPTS]:
-            run_solver(phase_one, attempt, watch=self.watch)
+            run_solver(problem, attempt, watch=self.watch)
             if slack.value is None or not np.isfinite(slack.value) or self._read() is None:
                 continue
             self._project_on_equalities()
             if not self.violations() or self._round_to_zero():
                 return self._read()
         return None
-
-
-def with_slack(constraint: Any, slack: cp.Variable) -> list[Any]:
-    """Return an inequality tightened by `slack`; an equality is copied."""
-    if isinstance(constraint, Inequality):
-        return [constraint.args[0] + slack <= constraint.args[1]]
-    if isinstance(constraint, cp.constraints.PSD):
-        return [constraint.args[0] - slack * np.eye(constraint.shape[0]) >> 0]
-    if isinstance(constraint, NonNeg):
-        return [constraint.args[0] >= slack]
-    if isinstance(constraint, NonPos):
-        return [constraint.args[0] + slack <= 0]
-    if isinstance(constraint, SOC):
-        return [SOC(constraint.args[0] - slack, constraint.args[1], axis=constraint.axis)]
-    if isinstance(constraint, ExpCone):
-        x, y, z = constraint.args
-        return [ExpCone(x, y, z - slack)]
-    if isinstance(constraint, PowCone3D):
-        x, y, z = constraint.args
-        return [PowCone3D(x - slack, y - slack, z, constraint.alpha)]
-    return [constraint.copy()]  # a copy, since a solve of phase one overwrites the multiplier

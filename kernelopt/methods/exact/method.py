@@ -31,6 +31,7 @@ from kernelopt.structure.ball import BallProblem, read_ball
 from kernelopt.structure.expansion import Expansion, expand
 from kernelopt.structure.structure import Point, Structure
 from kernelopt.structure.units import units
+from kernelopt.structure.zero_weights import all_zero_weights, equations_of
 from kernelopt.threads import quietly
 from kernelopt.validation import Array, boolean
 
@@ -128,11 +129,7 @@ class ExactRun:
     def __init__(self, structure: Structure, programme: Programme | None, control: Control) -> None:
         self.structure, self.programme, self.control = structure, programme, control
         with quietly(control.check):
-            self.expansion = (
-                expand(structure.explicit, units(structure))
-                if programme is None
-                else expand(programme.problem)
-            )
+            self.expansion = expanded(structure) if programme is None else expand(programme.problem)
         self.compilation = compilation_seconds(size(structure).cones)  # also the guess for a programme
         self.results: list[AttemptResult] = []
         self.found: list[tuple[Outcome, Certificate]] = []
@@ -288,6 +285,17 @@ class ExactRun:
         if self.control.ended_by_caller:
             return None
         raise no_feasible_point(self.results, certificates[-1] if certificates else None)
+
+
+def expanded(structure: Structure) -> Expansion:
+    """Return the explicit form in which the weights that signs force to zero are stated to be zero."""
+    expansion = expand(structure.explicit, units(structure))
+    problem, zeros = expansion.problem, all_zero_weights(structure)
+    if not zeros:
+        return expansion
+    leaves = {variable.id: variable for variable in problem.variables()}
+    equations = equations_of({leaves[variable.id]: zero for variable, zero in zeros.items()})
+    return replace(expansion, problem=cp.Problem(problem.objective, [*problem.constraints, *equations]))
 
 
 def paired_values(node: cp.Expression, copy: cp.Expression) -> Point:
