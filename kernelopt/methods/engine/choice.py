@@ -7,7 +7,7 @@ from kernelopt.grams.stored import ArrayStorage
 from kernelopt.methods.control import Control
 from kernelopt.methods.engine.compressed import Compressed, numerical_basis
 from kernelopt.methods.engine.family import family
-from kernelopt.methods.engine.on_the_fly import OnTheFly
+from kernelopt.methods.engine.on_the_fly import Double, OnTheFly
 from kernelopt.methods.engine.precomputed import Precomputed
 from kernelopt.methods.engine.provider import Provider
 from kernelopt.methods.engine.radial import Radial
@@ -72,6 +72,11 @@ def choose_provider(read: BallProblem, memory: float | None, control: Control) -
         return OnTheFly(grams, reach, n, available(memory))
     U = compressing_basis(read)
     return Precomputed(grams, reach, n) if U is None else Compressed(grams, reach, n, U)
+
+
+def double_provider(read: BallProblem, memory: float | None) -> Provider:
+    """Return the provider of any kernels in double precision, within `memory` bytes."""
+    return Double(read.whole, read.reach, read.n, available(memory))
 
 
 def provider_bytes(read: BallProblem) -> float:

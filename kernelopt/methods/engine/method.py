@@ -37,8 +37,9 @@ class Newton(Method):
     [1]_. The samples whose alpha is free give the second derivatives of the risk as a function of the
     weights, and the quadratic model is minimised over the l_p ball, for any p in [1, inf] [2]_. A working
     set of points grows by those that a check of all points finds outside their margin. Steps are made with
-    kernels rounded to float32. All reported bounds are computed in float64 from the kernels themselves. The
-    objective may have a linear part, the prices of the weights.
+    kernels rounded to float32, until that or the training limits the gap, as it may at large C on kernels of
+    low rank; then in float64, with other solvers for the training. All reported bounds are computed in
+    float64 from the kernels themselves. The objective may have a linear part, the prices of the weights.
 
     Several risks of one kernel, such as those of the classes of a multi-class problem, are minimised
     together: each has its machine, on one working set, and their second derivatives are added.

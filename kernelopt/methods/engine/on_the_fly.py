@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from typing import ClassVar
 
 import numpy as np
 
@@ -11,7 +12,7 @@ from kernelopt.grams import Grams
 from kernelopt.grams.storage import Storage
 from kernelopt.methods.engine.evaluating import Evaluating, kept_positions, mirror
 from kernelopt.methods.engine.panels import combine_panels, keep_panels, panel_images
-from kernelopt.methods.engine.provider import Single
+from kernelopt.methods.engine.provider import Block
 from kernelopt.numerics.compiling import compiled
 from kernelopt.validation import Array, Index
 
@@ -22,8 +23,9 @@ BLOCK_SHARE = 8  # they take at most one part in so many of the memory
 class OnTheFly(Evaluating):
     """Any kernels, within a budget of memory. No matrix of order n is ever evaluated as a whole.
 
-    The first rows of the working set, of all kernels, are kept as the float32 panels of `panels`, as many as
-    the budget allows beside the combined matrix. All other entries are evaluated anew for every combination.
+    The first rows of the working set, of all kernels, are kept as the panels of `panels`, in numbers of type
+    `dtype`, as many as the budget allows beside the combined matrix. All other entries are evaluated anew for
+    every combination.
 
     Parameters
     ----------
@@ -36,6 +38,7 @@ class OnTheFly(Evaluating):
     """
 
     name = "on the fly"
+    dtype: ClassVar[type[np.float32] | type[np.float64]] = np.float32
 
     def __init__(self, grams: Grams, reach: Array, n: int, memory: float) -> None:
         super().__init__(grams, reach, n)
@@ -43,7 +46,7 @@ class OnTheFly(Evaluating):
         self.diagonals = reach[:, None] * grams.diagonals[:, :n]
         self._scales = np.divide(reach, self.sizes, out=np.zeros(self.m), where=self.sizes > 0)
         self._points: Index = np.empty(0, dtype=np.intp)
-        self._panels, self._block = (np.empty(0, dtype=np.float32) for _ in range(2))
+        self._panels, self._block = (np.empty(0, dtype=self.dtype) for _ in range(2))
         self._held = 0  # the number of points whose panels are kept
 
     def activate(self, points: Index) -> None:
@@ -55,11 +58,11 @@ class OnTheFly(Evaluating):
         compiled(keep_panels)(self.m, kept, self._panels)
         if self._panels.size < entries or self._block.size < size * size:
             old, known = self._panels, self.m * kept.size * (kept.size + 1) // 2
-            self._block = np.empty(0, np.float32)
-            self._panels = np.empty(entries, np.float32)
+            self._block = np.empty(0, self.dtype)
+            self._panels = np.empty(entries, self.dtype)
             self._panels[:known] = old[:known]
             del old
-            self._block = np.empty(size * size, np.float32)
+            self._block = np.empty(size * size, self.dtype)
         self._points, self._held = points, held
         for part, K in self._rows(self.grams.storage, self._scales, kept.size, held, held):
             for i in part:
@@ -69,7 +72,7 @@ class OnTheFly(Evaluating):
 
     def _panelled(self, size: int) -> int:
         """Return how many panels fit into the memory beside the combined matrix of order `size`."""
-        entries = (self.memory * (1 - 1 / BLOCK_SHARE) / 4 - size**2) / self.m
+        entries = (self.memory * (1 - 1 / BLOCK_SHARE) / self._panels.itemsize - size**2) / self.m
         return min(size, int(math.sqrt(2 * entries + 0.25) - 0.5)) if entries > 0 else 0
 
     def _rows(
@@ -85,7 +88,7 @@ class OnTheFly(Evaluating):
             self.passes += K.size / self.m / self.n**2
             yield part, K
 
-    def combined(self, w: Array) -> Single:
+    def combined(self, w: Array) -> Block:
         size, held = self._points.size, self._held
         weights = w * self.sizes / self.unit(w)
         active = np.flatnonzero(weights)
@@ -113,3 +116,14 @@ class OnTheFly(Evaluating):
             found[:, rows] = K @ c
             found[:, :held] += c[rows] @ K[:, :, :held]
         return found[:, chosen]
+
+
+class Double(OnTheFly):
+    """Any kernels in double precision, for problems whose accuracy single precision limits.
+
+    Those are learned with a large C and kernels of low numerical rank, stored or not: alpha is large, and its
+    images are small differences of large terms.
+    """
+
+    name = "float64"
+    dtype = np.float64

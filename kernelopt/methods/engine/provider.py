@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from kernelopt.validation import Array, Index
 
 Single: TypeAlias = NDArray[np.float32]
+Block: TypeAlias = NDArray[np.float32 | np.float64]
 
 
 class Provider(ABC):
@@ -62,8 +63,8 @@ class Provider(ABC):
         """
 
     @abstractmethod
-    def combined(self, w: Array) -> Single:
-        """Return the matrix sum_m w_m K_m[A, A] / unit(w) in float32.
+    def combined(self, w: Array) -> Block:
+        """Return the matrix sum_m w_m K_m[A, A] / unit(w) in float32, or in float64 by `Double`.
 
         In this unit its entries are at most 1 in absolute value, at any scale of the kernels. The next call
         may write to the same memory.

@@ -8,15 +8,16 @@ from kernelopt.certificates.gap import relative_gap
 from kernelopt.losses.curve import Curve
 from kernelopt.methods.checkpoint import kept
 from kernelopt.methods.control import STALLED, Control
+from kernelopt.methods.engine.choice import double_provider
 from kernelopt.methods.engine.growth import Model, grow
 from kernelopt.methods.engine.master import minimum_on_ball
-from kernelopt.methods.engine.provider import Provider, Single
+from kernelopt.methods.engine.provider import Block, Provider
 from kernelopt.methods.engine.restricted import RestrictedLoss, is_sparse
 from kernelopt.methods.engine.step import Step, free_samples, projected, weighted
 from kernelopt.methods.engine.training import Samples, inverse_hessian
 from kernelopt.methods.engine.weights import second_derivatives, way_back
 from kernelopt.methods.engine.working_set import first_points, next_points
-from kernelopt.methods.on_ball import warm_start
+from kernelopt.methods.on_ball import EQUAL, warm_start
 from kernelopt.numerics.norms import lp_length
 from kernelopt.structure.ball import BallProblem
 from kernelopt.validation import Array, Index
@@ -29,6 +30,12 @@ HALVED = 0.5  # a step that leaves more of the gap, and does not raise the value
 # training after a step that may have gone astray.
 TIGHTER = 0.2
 STALLED_ROUNDS, LITTLE = 5, 0.9  # checks in turn that reduce the gap to no less than this share of it
+# In single precision: such checks, and steps in turn whose training misses its share and does not halve its
+# gap, after which the search goes on in double precision.
+SINGLE_ROUNDS, SINGLE_STEPS = 2, 3
+# Of a weight that remains after a step in double precision: near w = 0 the risk may rise as 1 / w, of which
+# the quadratic model knows nothing.
+LEAST_SHARE = 0.1
 STEPS = 40  # Newton steps on one working set at most
 GROWN = 3000  # points from which the first working set grows before all points are checked
 
@@ -58,6 +65,7 @@ class Search:
         initial = np.zeros((len(learners), self.n)) if alpha is None else np.atleast_2d(alpha)
         self.alpha = projected(self.data, initial)
         self.solves = 0
+        self.limited = self.double = False  # whether single precision limits the training, or is left
         self._predicted = np.inf  # the best upper bound if predictions were exact
         labels = [each.y for each in learners if each.loss.kind == "labels"]
         self.seed = seed
@@ -93,6 +101,9 @@ class Search:
             if self._check(step):
                 return
             rounds = 0 if self.gap < LITTLE * before else rounds + 1
+            if not self.double and (self.limited or rounds >= SINGLE_ROUNDS):
+                self._take_doubles()
+                rounds = 0
             if rounds >= STALLED_ROUNDS:
                 control.stopped = STALLED
                 return
@@ -162,7 +173,7 @@ class Search:
         else:
             step = self._step(self.w, self.a0, self.images0, max(TRAINING_SHARE * aim, LOOSE_SHARE))
         best = lowest = step
-        exactness = 1.0
+        exactness, loosely = 1.0, 0
         if self.points.size == self.n and self.control.best is None:
             self._check(step)  # a point to return, where the call is ended during the next steps
         for _ in range(STEPS):
@@ -176,6 +187,7 @@ class Search:
             # Training is exact relative to the risk, and the gap is relative to risk + c'w.
             scale = min(1.0, abs(lowest.value) / (abs(lowest.risk) or 1.0))
             share = scale * exactness * max(TRAINING_SHARE * aim, LOOSE_SHARE * best.gap)
+            loose = max(aim, LOOSE_SHARE * best.gap, HALVED * step.gap_of_training)
             step = self._step(w, step.alpha, step.images, share)
             if step.gap > HALVED * best.gap and step.least <= lowest.value:
                 exactness *= TIGHTER
@@ -183,7 +195,19 @@ class Search:
                 lowest = step
             if step.gap < best.gap:
                 best = step
+            loosely = loosely + 1 if step.gap_of_training > loose else 0
+            if loosely >= SINGLE_STEPS and not self.double:
+                self.limited = True
+                break
         return best
+
+    def _take_doubles(self) -> None:
+        """Go on in double precision, near the best weights, all positive: the last may have gone astray."""
+        passes, self.double = self.provider.passes, True
+        self.w = (1 - EQUAL) * self.control.best / self.read.reach + EQUAL * self.read.start
+        self.provider = double_provider(self.read, self.control.memory)
+        self.provider.passes = passes
+        self._active = np.empty(0, dtype=np.intp)
 
     def _step(self, w: Array, a: Array, images: Array, share: float) -> Step:
         """Train the machines at the weights w, starting at the rows of a with their images."""
@@ -208,7 +232,7 @@ class Search:
         price, slope = float(c @ w), c - read.total(s) / 2
         return Step(w, trained, images, s, slope, risk, risk + price, bound, least + price)
 
-    def _combined(self, w: Array) -> Single:
+    def _combined(self, w: Array) -> Block:
         """Return the kernel of the weights w on the working set in units of `block_unit`."""
         if self._combined_at is None or not np.array_equal(w, self._combined_at):
             self._block, self.block_unit = self.provider.combined(w), self.provider.unit(w)
@@ -233,9 +257,11 @@ class Search:
         if not H.any():
             return self.read.best_weights(step.w, step.s)  # alpha is locally constant: the risk is affine
         w = minimum_on_ball(step.slope, H, step.w, p)
-        if self.read.priced:
-            return w
+        if self.double:
+            w = np.maximum(w, LEAST_SHARE * step.w)
         length = lp_length(w, p)
+        if self.read.priced:
+            return w / max(1.0, length)
         return w / length if length > 0 else step.w  # the risk decreases in every weight
 
     def _check(self, step: Step) -> bool:

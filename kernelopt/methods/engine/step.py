@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from kernelopt.certificates.gap import relative_gap
 from kernelopt.losses import Loss
 from kernelopt.methods.engine.training import Samples, Trained
 from kernelopt.validation import Array, Index
@@ -60,7 +61,12 @@ class Step:
     @property
     def gap(self) -> float:
         """The distance of the bounds, relative to the value."""
-        return (self.value - self.lower) / max(abs(self.value), abs(self.lower), np.finfo(float).tiny)
+        return relative_gap(self.lower, self.value)
+
+    @property
+    def gap_of_training(self) -> float:
+        """The distance of the bounds at the weights w, relative to the value."""
+        return relative_gap(self.least, self.value)
 
 
 def projected(data: list[Samples], alpha: Array) -> Array:

@@ -8,10 +8,12 @@ import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 from kernelopt.learner.decomposition import step_counts
+from kernelopt.learner.quadratic import interior_points
+from kernelopt.learner.single import newton_points
 from kernelopt.learner.smo import coordinate_steps, smo_pairs
 from kernelopt.losses import Loss
 from kernelopt.losses.curve import Curve
-from kernelopt.methods.engine.provider import Single
+from kernelopt.methods.engine.provider import Block
 from kernelopt.numerics.compiling import compiled
 from kernelopt.numerics.rounding import TINY
 from kernelopt.threads import Watch
@@ -46,6 +48,11 @@ class Trained:
     lower: float
     intercept: float
 
+    @property
+    def gap(self) -> float:
+        """The distance of the bounds, relative to the value."""
+        return (self.value - self.lower) / max(abs(self.value), TINY)
+
 
 @dataclass(frozen=True)
 class Samples:
@@ -62,22 +69,41 @@ class Samples:
         lower = self.loss.dual_value(alpha, self.y) - half_square
         return Trained(alpha, f, primal.value, lower, primal.intercept)
 
-    def train(
-        self, block: Single, unit: float, alpha: Array, f: Array, share: float, watch: Watch
-    ) -> Trained:
+    def train(self, block: Block, unit: float, alpha: Array, f: Array, share: float, watch: Watch) -> Trained:
         """Return a machine at the kernel unit * block whose gap is at most `share` of its value.
 
         It starts from alpha and f = K_w alpha. Only changes of alpha are multiplied by the block, so the
         error of f is the block's error times the change. The gap may stay larger where rounding limits it.
+        A block in float64 is used for problems that are badly conditioned. Where SMO or Newton's method from
+        alpha fail on it, the solvers of `kernelopt.learner` follow, which do not start from alpha.
         """
         curve = self.loss.curve(self.y)
         bounded = np.isfinite(curve.lower).any() or np.isfinite(curve.upper).any() or curve.l1.any()
         if self.loss.quadratic and bounded:
-            return self._decompose(block, unit, curve, alpha, f, share, watch)
-        return self._newton(block, unit, alpha, f, share, watch)
+            trained = self._decompose(block, unit, curve, alpha, f, share, watch)
+        else:
+            trained = self._newton(block, unit, alpha, f, share, watch)
+        if block.dtype == np.float32 or trained.gap <= share:
+            return trained
+        return self._anew(unit * block.astype(float), trained, share, watch)
+
+    def _anew(self, K: Array, best: Trained, share: float, watch: Watch) -> Trained:
+        """Return the best machine of solvers that need no start, where the gap of `best` is too large."""
+        loss, y, bias = self.loss, self.y, self.bias
+        if loss.quadratic:
+            points = interior_points(K, y, loss, bias, watch)
+        else:
+            points = newton_points(K, y, loss, bias, np.zeros(y.size), watch)
+        for alpha in points:
+            feasible = loss.project(alpha, y, bias)
+            trial = self.machine(feasible, K @ feasible)
+            best = trial if trial.gap < best.gap else best
+            if best.gap <= share:
+                break
+        return best
 
     def _decompose(
-        self, block: Single, unit: float, curve: Curve, alpha: Array, f: Array, share: float, watch: Watch
+        self, block: Block, unit: float, curve: Curve, alpha: Array, f: Array, share: float, watch: Watch
     ) -> Trained:
         """Train by SMO in the variable unit * alpha: a product with a power of two is exact."""
         linear, curvature, l1, lower, upper = curve
@@ -100,7 +126,7 @@ class Samples:
             violation = min(violation, max(reached, LAST_VIOLATION * scale)) / REDUCTION
 
     def _newton(
-        self, block: Single, unit: float, alpha: Array, f: Array, share: float, watch: Watch
+        self, block: Block, unit: float, alpha: Array, f: Array, share: float, watch: Watch
     ) -> Trained:
         """Train by Newton's method on a = response(K_w a + b), with a line search on the primal value.
 
@@ -135,12 +161,12 @@ class Samples:
         return best
 
 
-def product(block: Single, unit: float, d: Array) -> Array:
-    """Return unit * block @ d, computed in float32 with d scaled to one."""
+def product(block: Block, unit: float, d: Array) -> Array:
+    """Return unit * block @ d, computed in the numbers of the block with d scaled to one."""
     size = float(np.abs(d).max(initial=0.0))
     if not size > 0:
         return np.zeros(d.size)
-    return np.asarray((unit * size) * (block @ (d / size).astype(np.float32)).astype(float))
+    return np.asarray((unit * size) * (block @ (d / size).astype(block.dtype)).astype(float))
 
 
 def inverse_hessian(loss: Loss, y: Array, t: Array) -> Array:
@@ -153,7 +179,7 @@ def inverse_hessian(loss: Loss, y: Array, t: Array) -> Array:
 
 
 def bordered_solution(
-    block: Single, unit: float, diagonal: Array, right: Array, total: float, bias: bool
+    block: Block, unit: float, diagonal: Array, right: Array, total: float, bias: bool
 ) -> Array | None:
     """Return x with (unit * block + diag(diagonal)) x + b = right, and sum x = total if there is a bias."""
     M = block.astype(float)

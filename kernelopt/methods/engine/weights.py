@@ -5,15 +5,16 @@ from __future__ import annotations
 import numpy as np
 from scipy.linalg import LinAlgError, cholesky, solve_triangular
 
-from kernelopt.methods.engine.provider import Single
+from kernelopt.methods.engine.provider import Block
 from kernelopt.validation import Array, Index
 
-RIDGE = 1e-6  # relative to the unit of the block: above the error of float32, and for points that coincide
+# Relative to the unit of the block: above the error of its numbers, and for points that coincide.
+RIDGE = {"float32": 1e-6, "float64": 1e-12}
 SHORTEST, LONGEST = 0.1, 0.7  # of the way back to a better point, which a step has passed
 
 
 def second_derivatives(
-    block: Single, unit: float, free: Index, images: Array, diagonal: Array, bias: bool
+    block: Block, unit: float, free: Index, images: Array, diagonal: Array, bias: bool
 ) -> Array:
     """Return the Hessian of the value of the learning problem as a function of the weights, shape (m, m).
 
@@ -25,7 +26,7 @@ def second_derivatives(
     if free.size <= bias:
         return np.zeros((m, m))
     M = block[np.ix_(free, free)].astype(float)
-    M[np.diag_indices(free.size)] += diagonal / unit + RIDGE
+    M[np.diag_indices(free.size)] += diagonal / unit + RIDGE[block.dtype.name]
     try:
         L = cholesky(M, lower=True, overwrite_a=True, check_finite=False)
     except LinAlgError:

@@ -97,6 +97,42 @@ def test_every_loss_on_degenerate_kernels_and_points(loss, p, setting):
     agrees(Ks[:, twice][:, :, twice], y, p, loss() if loss is ko.hard_margin else loss(C))
 
 
+def flat(rng, n):
+    """Return kernels of low rank, exactly or numerically, of several scales; a quarter of points twice."""
+    X = rng.standard_normal((n, 3))
+    X[-(n // 4) :] = X[: n // 4]
+    D, Z = ((X[:, None] - X[None]) ** 2).sum(-1), rng.standard_normal((n, 4))
+    Ks = [np.exp(-1e-4 * D), np.exp(-1e-2 * D), X @ X.T, 1e3 * Z @ Z.T, np.zeros((n, n)), 10 * X @ X.T]
+    return np.array(Ks), X
+
+
+def flat_problem(loss, C, p, seed):
+    """Return the parts of a problem in which C is large and the ranks are low."""
+    rng = np.random.default_rng(seed)
+    Ks, X = flat(rng, 24)
+    y = rng.choice([-1.0, 1.0], 24)
+    if loss.__name__ in REGRESSION:
+        y = X[:, 0] + rng.standard_normal(24)
+    return Ks, y, p, loss(C)
+
+
+# Rounding to float32, SMO that does not end, and weights near zero, where the risk rises as 1 / w.
+@every(
+    "loss, C, p, seed",
+    [(ko.squared_hinge, 1e4, 4, 0), (ko.squared, 1e4, 1, 0), (ko.logistic, 1e6, 4, 0)],
+)
+def test_single_precision_is_left_where_it_limits_the_gap(loss, C, p, seed):
+    found = agrees(*flat_problem(loss, C, p, seed), tol=1e-5)
+    assert found.details["provider"] == "float64"
+
+
+@pytest.mark.slow
+@every("loss, p", [(loss, p) for loss in LOSSES if loss is not ko.hard_margin for p in (1, 4 / 3, 4, np.inf)])
+def test_every_loss_at_large_C_on_kernels_of_low_rank(loss, p):
+    for seed, C in ((0, 1e2), (1, 1e4), (2, 1e4)):
+        agrees(*flat_problem(loss, C, p, seed), tol=1e-5)
+
+
 def family(n, m=20):
     """Return Gaussian kernels of m widths on two noisy classes, and their labels."""
     rng = np.random.default_rng(3)

@@ -16,7 +16,7 @@ from kernelopt.methods.engine.choice import choose_provider
 from kernelopt.methods.engine.compressed import Compressed, numerical_basis
 from kernelopt.methods.engine.family import family
 from kernelopt.methods.engine.method import Newton
-from kernelopt.methods.engine.on_the_fly import OnTheFly
+from kernelopt.methods.engine.on_the_fly import Double, OnTheFly
 from kernelopt.methods.engine.radial import Radial
 from kernelopt.structure.ball import read_ball
 from kernelopt.structure.structure import Structure
@@ -66,22 +66,23 @@ def plain(grams, reach):
 def agrees(provider, Ks, seed=1):
     """Compare every operation on working sets that shrink, grow, and change their order."""
     rng = np.random.default_rng(seed)
-    m = len(Ks)
+    m, double = len(Ks), isinstance(provider, Double)
+    dtype, of_block, of_images = (np.float64, 1e-13, 1e-13) if double else (np.float32, 4e-6, 2e-6)
     A = rng.permutation(LABELLED)[:12]
     for step in range(6):
         provider.activate(A)
         for w in (rng.uniform(0, 1, m), np.eye(m)[step % m], np.zeros(m)):
             unit, expected = provider.unit(w), np.tensordot(w, Ks[:, A][:, :, A], 1)
             block = provider.combined(w)
-            assert block.dtype == np.float32 and block.flags.c_contiguous and (block == block.T).all()
-            assert np.abs(unit * block.astype(float) - expected).max() <= 4e-6 * unit
+            assert block.dtype == dtype and block.flags.c_contiguous and (block == block.T).all()
+            assert np.abs(unit * block.astype(float) - expected).max() <= of_block * unit
         c = rng.standard_normal(A.size) * (rng.uniform(size=A.size) < 0.6)
         chosen = np.flatnonzero(c)
         sizes = np.abs(c).sum() * Ks.diagonal(axis1=1, axis2=2).max(axis=1)
         images = Ks[:, A] @ np.bincount(A, c, LABELLED)
         for wanted in (chosen, np.arange(A.size)):
             error = np.abs(provider.images(c, wanted) - images[:, wanted])
-            assert (error <= 2e-6 * sizes[:, None]).all()
+            assert (error <= of_images * sizes[:, None]).all()
         support, some = A[chosen], rng.permutation(LABELLED)[:30]
         for where in (support, A, some, np.arange(LABELLED)):
             exact = Ks[:, where][:, :, support] @ c[chosen]
@@ -107,6 +108,7 @@ def providers(kernels, X, reach, normalization=None):
         yield Radial(read, grams, reach, LABELLED, exact=True)
     for memory in (1e3, 6e3, 1e9):
         yield OnTheFly(grams, reach, LABELLED, memory)
+    yield Double(grams, reach, LABELLED, 6e3)
 
 
 @pytest.mark.slow
@@ -116,7 +118,7 @@ def test_functions_of_one_distance(scale, d):
     X, kernels, reach = points(rng, d, scale), mixture(scale * np.sqrt(d)), rng.uniform(0.5, 2, 8)
     Ks = plain(ko.Grams.from_kernels(kernels, X), reach)
     found = list(providers(kernels, X, reach))
-    assert [p.name for p in found] == ["radial"] * 2 + ["on the fly"] * 3
+    assert [p.name for p in found] == ["radial"] * 2 + ["on the fly"] * 3 + ["float64"]
     for provider in found:
         agrees(provider, Ks)
 
@@ -134,7 +136,7 @@ def test_other_distances_coinciding_points_and_kernels_without_a_distance():
     rng = np.random.default_rng(0)
     X = points(rng)
     columns = [ko.on_columns(ko.gaussian(s), [0, 2]) for s in (0.3, 1.0)]
-    names = {"radial": 5, "on the fly": 3}
+    names = {"radial": 6, "on the fly": 4}
     for kernels, Xs, name in [
         ([ko.laplacian(1.0), ko.laplacian(0.1) + ko.identity()], X, "radial"),
         ([*columns, ko.on_columns(ko.on_columns(ko.gaussian(1.0), [2, 1]), [0, 2, 0])], X, "radial"),
