@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.linalg import LinAlgError, cholesky, solve_triangular
+from scipy.linalg.lapack import dpotrf, dtrtrs
 
 from kernelopt.methods.engine.provider import Single
 from kernelopt.validation import Array, Index
@@ -24,15 +24,14 @@ def second_derivatives(
     m = images.shape[0]
     if free.size <= bias:
         return np.zeros((m, m))
-    M = block[np.ix_(free, free)].astype(float)
+    M = block[np.ix_(free, free)].astype(float).T  # the columns of a symmetric matrix are in order in LAPACK
     M[np.diag_indices(free.size)] += diagonal / unit + RIDGE
-    try:
-        L = cholesky(M, lower=True, overwrite_a=True, check_finite=False)
-    except LinAlgError:
+    L, failed = dpotrf(M, lower=1, clean=0, overwrite_a=1)
+    if failed:
         return np.zeros((m, m))
-    U = solve_triangular(L, images.T, lower=True, check_finite=False)
+    U = dtrtrs(L, images.T, lower=1)[0]
     if bias:
-        e = solve_triangular(L, np.ones(free.size), lower=True, check_finite=False)
+        e = dtrtrs(L, np.ones(free.size), lower=1)[0]
         U = U - np.outer(e, (e @ U) / (e @ e))
     found: Array = U.T @ U / unit
     return found
