@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from copy import copy, deepcopy
+from functools import partial
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
@@ -11,6 +12,7 @@ import numpy as np
 from kernelopt.errors import InputError, NotFiniteError, ShapeError
 from kernelopt.grams.caching import BoundedCache, all_cached, cached_array, chunks, pieces, read_only
 from kernelopt.grams.distances import SquaredDistances, distances
+from kernelopt.grams.interpolation import interpolated_images, is_worthwhile
 from kernelopt.grams.storage import Storage
 from kernelopt.kernels import Kernel, Profile, as_points, gaussian
 from kernelopt.kernels.profile import Metric
@@ -43,7 +45,7 @@ class KernelStorage(Storage):
     """The Gram matrices of kernel functions on a copy of the points X, evaluated when needed."""
 
     _profiles: tuple[Profile | None, ...] | None = None
-    _centre: Array | None = None
+    _centre: tuple[Array, Index] | None = None  # the mean of the points, and the columns that vary
     _image: tuple[Array, Array, Array] | None = None  # the last weights and alpha, and their image
 
     def __init__(self, kernels: Sequence[KernelFunction], X: Any) -> None:
@@ -112,31 +114,42 @@ class KernelStorage(Storage):
     def _images(self, a: Array, points: Index) -> Array:
         support = np.flatnonzero(a)
         c, found = a[support], np.zeros((len(self), points.size))
-        for i, part, K in self._blocks(points, support):
+        rest = set(range(len(self)))
+        missing = [i for i in rest if i not in self._cache]
+        for (metric, columns), group in groups(missing, self.profiles):
+            several = {i: profile for i, profile in group if profile.completely_monotone}
+            if several and is_worthwhile(points.size, support.size, self.n_points):
+                place = partial(self.centred, columns=columns)
+                images = interpolated_images(list(several.values()), place, metric, (points, support), c)
+                found[list(several)] = images
+                rest.difference_update(several)
+        for i, part, K in self._blocks(points, support, rest):
             found[i, part] = K @ c
         return found
 
     def between(self, rows: Index, columns: Index) -> Array:
         found = np.empty((len(self), rows.size, columns.size))
-        for i, part, K in self._blocks(rows, columns):
+        for i, part, K in self._blocks(rows, columns, range(len(self))):
             found[i, part] = K
         return found
 
-    def _blocks(self, rows: Index, columns: Index) -> Iterator[tuple[int, slice, Array]]:
-        """Return each matrix at all pairs of rows and columns, some rows at a time.
+    def _blocks(
+        self, rows: Index, columns: Index, chosen: Collection[int]
+    ) -> Iterator[tuple[int, slice, Array]]:
+        """Return the chosen matrices at all pairs of rows and columns, some rows at a time.
 
         Kernels of one distance share it. A block may be overwritten by the next one.
         """
         if not rows.size or not columns.size:
             return
-        missing = [i for i in range(len(self)) if i not in self._cache]
-        for i in set(range(len(self))).difference(missing):
+        missing = [i for i in chosen if i not in self._cache]
+        for i in set(chosen).difference(missing):
             yield i, slice(0, rows.size), self.gram(i)[np.ix_(rows, columns)]
         parts = list(pieces(rows.size, columns.size, PAIRS))
-        for (metric, chosen), members in groups(missing, self.profiles):
-            right = self.centred(columns, chosen)
+        for (metric, used), members in groups(missing, self.profiles):
+            right = self.centred(columns, used)
             for part in parts:
-                D = distances(self.centred(rows[part], chosen), right, metric)
+                D = distances(self.centred(rows[part], used), right, metric)
                 own = np.nonzero(rows[part, None] == columns)
                 for i, profile in members:
                     K = profile.function(D)
@@ -192,13 +205,18 @@ class KernelStorage(Storage):
         return self._profiles
 
     def centred(self, points: Index, columns: tuple[int, ...] | None) -> Array:
-        """Return columns of some points, less the mean of all points: distances are then more exact."""
+        """Return columns of some points, less the mean of all points: distances are then more exact.
+
+        None stands for all columns; those in which all points agree are left out.
+        """
         if self._centre is None:
-            self._centre = self.X.mean(axis=0)
-        if columns is None:
-            return np.asarray(self.X[points] - self._centre)
-        chosen = np.asarray(columns)
-        return np.asarray(self.X[np.ix_(points, chosen)] - self._centre[chosen])
+            varying = np.flatnonzero(np.ptp(self.X, axis=0))
+            self._centre = self.X.mean(axis=0), varying if varying.size else np.arange(1)
+        mean, varying = self._centre
+        chosen = varying if columns is None else np.asarray(columns)
+        if chosen.size == mean.size and columns is None:
+            return np.asarray(self.X[points] - mean)
+        return np.asarray(self.X[np.ix_(points, chosen)] - mean[chosen])
 
     @cached_array
     def diagonals(self) -> Array:

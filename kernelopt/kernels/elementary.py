@@ -46,7 +46,7 @@ class _Radial(Kernel):
     def _profile(self, metric: Metric, function: Callable[[Array], Array]) -> Profile | None:
         """Return the profile with own value one; None for a width whose square is no normal number."""
         moderate = SMALLEST_WIDTH < self.width < 1 / SMALLEST_WIDTH
-        return Profile(metric, function, 1.0) if moderate else None
+        return Profile(metric, function, 1.0, completely_monotone=True) if moderate else None
 
 
 @dataclass(frozen=True)

@@ -22,23 +22,27 @@ class Profile:
     metric : "sqeuclidean", "cityblock" or None
         The distance d: |x - z|^2 or |x - z|_1. None stands for a constant f, which fits any distance.
     function : function of an array of distances
-        It returns f for each entry as a new array. f is non-negative, decreasing and convex on d >= 0. Every
-        kernel f(|x - z|^2) that is positive semidefinite in all dimensions is of that kind (Schoenberg).
+        It returns f for each entry as a new array. f is non-negative, decreasing and convex on d >= 0.
     own : float
         At least f(0). It is larger where the identity kernel is a part.
     columns : tuple of int or None
         The columns of the points that enter the distance. None means all.
+    completely_monotone : bool, default False
+        Whether the derivatives of f of every order k have the sign (-1)^k on d > 0.
+        Every kernel f(|x - z|^2) that is positive semidefinite in all dimensions has such an f (Schoenberg).
+        Sums of many such kernels take less time.
     """
 
     metric: Metric | None
     function: Callable[[Array], Array]
     own: float
     columns: tuple[int, ...] | None = None
+    completely_monotone: bool = False
 
     @staticmethod
     def constant(value: float, own: float) -> Profile:
         """Return the profile of the kernel with k(x, z) = value and k(x, x) = own."""
-        return Profile(None, lambda d: np.full(d.shape, value), own)
+        return Profile(None, lambda d: np.full(d.shape, value), own, completely_monotone=True)
 
     def times(self, factor: float) -> Profile:
         """Return the profile of a multiple."""
@@ -56,7 +60,8 @@ class Profile:
         if None not in (self.metric, other.metric) and self.distance != other.distance:
             return None
         metric, columns = self.distance if self.metric is not None else other.distance
-        return Profile(metric, function, own, columns)
+        monotone = self.completely_monotone and other.completely_monotone  # then sums and products are, too
+        return Profile(metric, function, own, columns, monotone)
 
     def on(self, columns: tuple[int, ...]) -> Profile:
         """Return the profile of the kernel on these columns of the points."""

@@ -12,6 +12,8 @@ from kernelopt.testing.findings import Findings
 from kernelopt.validation import Array
 
 POINTS, COLUMNS = 12, 3  # of the default points
+GRID, ORDERS = 65, 8  # distances at which a profile is evaluated, and the orders of its differences
+ROUNDED = 1e-14  # of a difference of order k divided by 2^k, relative to the diagonal
 CLOSE = 1e-10  # relative to the largest entry: the rounding of some hundred operations
 NEGATIVE = (
     1e-8  # of an eigenvalue, relative to the largest one: the limit at which `solve` raises NotPSDError
@@ -30,7 +32,7 @@ def check_kernel(kernel: Kernel, X: Any = None, *, seed: int = 0) -> Findings:
     * `gram_diagonal` is the diagonal of the Gram matrix;
     * `gram_rank` is at least the number of eigenvalues above 1e-8 of the largest one;
     * `profile`, if it is not None, gives the Gram matrix: its function at the distances of the points, and
-      `own` on the diagonal;
+      `own` on the diagonal. Its differences alternate in sign if it says that it is completely monotone;
     * X is not changed.
 
     Parameters
@@ -57,7 +59,7 @@ def check_kernel(kernel: Kernel, X: Any = None, *, seed: int = 0) -> Findings:
     >>> import kernelopt as ko
     >>> from kernelopt.testing import check_kernel
     >>> len(check_kernel(ko.gaussian(1.0)).stated)
-    9
+    10
     """
     if not isinstance(kernel, Kernel):
         raise ParameterError(
@@ -134,7 +136,7 @@ def check_rank(findings: Findings, kernel: Kernel, X: Array) -> None:
 
 
 def check_profile(findings: Findings, kernel: Kernel, X: Array) -> None:
-    """Check the function of one distance against the Gram matrix, where the kernel has one."""
+    """Check the function of one distance against the Gram matrix, where the kernel has one, and its signs."""
     profile, missed = kernel.profile(), 0.0
     if profile is not None:
         points = X if profile.columns is None else X[:, list(profile.columns)]
@@ -143,6 +145,12 @@ def check_profile(findings: Findings, kernel: Kernel, X: Array) -> None:
         missed = difference(values, kernel(X))
     what = "the profile, if there is one, gives the Gram matrix"
     findings.state(what, missed <= CLOSE, f"a difference of {missed:.1e}")
+    lowest = 0.0
+    if profile is not None and profile.completely_monotone:
+        f = profile.function(np.linspace(0, distances(points, profile.metric).max(), GRID)) / profile.own
+        lowest = min(float(((-1) ** k * np.diff(f, k)).min()) / 2**k for k in range(ORDERS + 1))
+    what = "the differences of a profile alternate in sign where it says that it is completely monotone"
+    findings.state(what, lowest >= -ROUNDED, f"{lowest:.1e} for (-1/2)^k times one of an order k <= {ORDERS}")
 
 
 def distances(X: Array, metric: str | None) -> Array:

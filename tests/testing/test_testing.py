@@ -13,6 +13,7 @@ import pytest
 
 import kernelopt as ko
 from kernelopt.extend import Profile
+from kernelopt.kernels.elementary import squared_distances
 from kernelopt.methods.exact.method import Exact
 from kernelopt.testing import (
     assert_certified,
@@ -385,7 +386,7 @@ OUR_KERNELS = [
 
 @pytest.mark.parametrize("kernel", OUR_KERNELS, ids=repr)
 def test_our_kernels_pass(kernel):
-    assert len(check_kernel(kernel).stated) == 9
+    assert len(check_kernel(kernel).stated) == 10
 
 
 def kernel_of(gram, **hooks):
@@ -400,6 +401,12 @@ def inner(self, X, Z):
 def shifting(self, X, Z):
     X += 1.0
     return inner(self, X, Z)
+
+
+def wendland(d):
+    """Return a kernel on R^3 that is zero beyond a distance, hence not completely monotone."""
+    r = np.sqrt(d) / 4
+    return np.maximum(1 - r, 0) ** 4 * (4 * r + 1)
 
 
 WRONG_KERNELS = {
@@ -436,6 +443,13 @@ WRONG_KERNELS = {
             profile=lambda self: Profile("sqeuclidean", lambda d: np.exp(-d), 1.0),
         ),
         "the profile, if there is one, gives the Gram matrix: not so",
+    ),
+    "profile that is not monotone": (
+        kernel_of(
+            lambda self, X, Z: wendland(squared_distances(X, Z)),
+            profile=lambda self: Profile("sqeuclidean", wendland, 1.0, completely_monotone=True),
+        ),
+        "it is completely monotone: not so",
     ),
     "changed points": (kernel_of(shifting), "X is not changed: not so"),
     "infinite": (kernel_of(lambda self, X, Z: inner(self, X, Z) / 0), "raised NotFiniteError: values of own"),

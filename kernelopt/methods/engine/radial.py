@@ -7,13 +7,14 @@ import math
 import numpy as np
 
 from kernelopt.grams import Grams
+from kernelopt.grams.caching import pieces
 from kernelopt.grams.distances import distances
+from kernelopt.grams.interpolation import Interpolation
 from kernelopt.methods.engine.evaluating import Evaluating, kept_positions, mirror
 from kernelopt.methods.engine.family import Family
 from kernelopt.methods.engine.provider import Single
 from kernelopt.methods.engine.tables import (
     Tables,
-    basis_sums,
     look_up,
     look_up_sums,
     to_distances,
@@ -24,10 +25,9 @@ from kernelopt.validation import Array, Index
 SINGLE = 2.0**-24  # the unit roundoff of float32
 GROWTH = 1.2  # the buffers are allocated for this multiple of their entries
 COLUMNS = 4096  # of the distances that are computed at a time
-FEATURES = 64  # of the inner products that are summed at a time: the error of a sum grows with its length
+FEATURES = 256  # of the inner products that are summed at a time: the error of a sum grows with its length
 PAIRS = 1 << 20  # of the distances of a prediction that are computed at a time: 4 MB
-SAMPLE = 400  # points whose distances tell what the basis functions are for
-NEAREST = 1e-3  # share of the distances of the sample that are nearer: these few cost more
+SAMPLE = 400  # points whose distances tell which cells the sums over distances need
 
 
 class Radial(Evaluating):
@@ -35,7 +35,7 @@ class Radial(Evaluating):
 
     The distances within the working set are kept in float32. A combination of the kernels is one function of
     the distance, which is read from a table, so that its cost does not depend on m. The images under all
-    kernels are combinations of those under a few basis functions of the same table. Single precision serves
+    kernels are computed from few sums over the distances, see `Interpolation`. Single precision serves
     the search only: `exact_images` evaluates the kernels themselves in float64.
 
     Parameters
@@ -70,8 +70,7 @@ class Radial(Evaluating):
             delta = 4.1 * u * self._radius
         # The value, the difference, their product and the sum are rounded.
         self._errors = self.tables.errors + self.tables.moduli(delta) + 4 * u
-        self.basis = self.tables.basis(self._sample())
-        self._knots = np.ascontiguousarray(self.tables.values.T)
+        self._sums = Interpolation(self.tables.at, self._sample())
         self._points: Index = np.empty(0, dtype=np.intp)
         self._distances, self._block = (np.empty(0, dtype=np.float32) for _ in range(2))
 
@@ -105,12 +104,10 @@ class Radial(Evaluating):
         compiled(to_distances)(P, self._squares[rows], self._squares[columns])
         return P
 
-    def _sample(self) -> Array:
-        """Return the positive distances of some points, without the few smallest ones."""
+    def _sample(self) -> Single:
+        """Return the distances of some points."""
         chosen = np.random.default_rng(0).permutation(self.n)[:SAMPLE]
-        found = self._between(chosen, chosen)[np.triu_indices(chosen.size, 1)].astype(float)
-        found = found[found > 0]
-        return found[found >= np.quantile(found, NEAREST)] if found.size else found
+        return self._between(chosen, chosen)[np.triu_indices(chosen.size, 1)]
 
     def activate(self, points: Index) -> None:
         kept = kept_positions(self._points, points)
@@ -149,21 +146,13 @@ class Radial(Evaluating):
         return block
 
     def images(self, c: Array, chosen: Index) -> Array:
-        support, basis = np.flatnonzero(c), self.basis
-        inside = np.zeros((chosen.size, basis.U.shape[1]))
-        outside = np.zeros((chosen.size, self.m))
-        compiled(any_order=True)(basis_sums)(
-            self._D.view(np.int32),
-            self.tables.base,
-            (chosen, support),
-            c[support],
-            (basis.first, basis.last),
-            basis.rows,
-            self._knots,
-            (inside, outside),
-        )
-        own = np.where(self.sizes > 0, 1.0, 0.0) - self.tables.values[:, 0]
-        return np.asarray(self.sizes[:, None] * (basis.U @ inside.T + outside.T + np.outer(own, c[chosen])))
+        support, found = np.flatnonzero(c), np.empty((self.m, chosen.size))
+        for part in pieces(chosen.size, support.size, PAIRS):
+            moments, rows = self._sums.moments(chosen[part].size), chosen[part]
+            found[:, part] = self._sums.add(self._D, rows, support, c[support], moments)
+            found[:, part] += self._sums.sums(moments)
+        own = np.where(self.sizes > 0, 1.0, 0.0) - self.tables.origin
+        return np.asarray(self.sizes[:, None] * (found + np.outer(own, c[chosen])))
 
     def prediction_error(self, w: Array) -> float:
         return 0.0 if self.refined else float((w * self.sizes) @ self._errors)
@@ -174,20 +163,33 @@ class Radial(Evaluating):
     def predict(self, w: Array, support: Index, c: Array, points: Index) -> Array:
         if self.refined:
             return super().predict(w, support, c, points)
-        self.passes += support.size * points.size / self.n**2
-        place = np.full(self.n, -1)
-        place[support] = np.arange(support.size)
         unit = self.unit(w)
         weights = w * self.sizes / unit
         value, slope = self.tables.combined(weights)
-        f, step = np.empty(points.size), max(1, PAIRS // max(1, support.size))
-        for start in range(0, points.size, step):
-            part = slice(start, start + step)
-            D, where = self._between(points[part], support), place[points[part]]
-            same = np.flatnonzero(where >= 0)
-            D[same, where[same]] = 0.0
-            compiled(any_order=True)(look_up_sums)(
-                D.view(np.int32), self.tables.base, value, slope, c, f[part]
-            )
-            f[start + same] += (weights.sum() - float(value[0])) * c[where[same]]
+        f = np.empty(points.size)
+        columns, place = self._positions(support, self._points), self._positions(points, support)
+        rows = self._positions(points, self._points) if (columns >= 0).all() else np.full(points.size, -1)
+        known, new = np.flatnonzero(rows >= 0), np.flatnonzero(rows < 0)
+        self.passes += support.size * new.size / self.n**2
+        for chosen in (known, new):
+            for piece in pieces(chosen.size, support.size, PAIRS):
+                part = chosen[piece]
+                if chosen is known:
+                    D = self._D[np.ix_(rows[part], columns)]
+                else:
+                    D = self._between(points[part], support)
+                same = np.flatnonzero(place[part] >= 0)
+                D[same, place[part][same]] = 0.0
+                sums = np.empty(part.size)
+                compiled(any_order=True)(look_up_sums)(
+                    D.view(np.int32), self.tables.base, value, slope, c, sums
+                )
+                sums[same] += (weights.sum() - float(value[0])) * c[place[part][same]]
+                f[part] = sums
         return unit * f
+
+    def _positions(self, points: Index, among: Index) -> Index:
+        """Return the positions of points in another array of points, -1 where they are not in it."""
+        place = np.full(self.n, -1)
+        place[among] = np.arange(among.size)
+        return place[points]

@@ -11,16 +11,13 @@ from collections.abc import Sequence
 import numpy as np
 
 from kernelopt.kernels import Profile
-from kernelopt.validation import Array, Index
+from kernelopt.validation import Array
 
 CELL_BITS = 9  # of the mantissa: 512 cells an octave, where a Gaussian is interpolated to 2.6e-7
 SHIFT = 23 - CELL_BITS  # the other bits of the mantissa say where in the cell a distance is
 FRACTION = 2.0**-SHIFT
 MOST_OCTAVES = 48  # of a table
 FIRST_DROP = 1e-8  # decrease, relative to the diagonal, below the first knot, where functions are constant
-SAMPLED = 512  # cells from which the basis is computed
-BASIS_ERROR = 2e-8  # of kernels as combinations of basis functions: below the error of interpolation
-MOST_SEEN = 0.1, 1.5  # the basis serves distances between these multiples of the extremes of a sample
 
 
 class Tables:
@@ -69,37 +66,6 @@ class Tables:
         The largest change of a decreasing convex function is the one at zero.
         """
         return np.asarray(self.origin - self.at(np.array([delta]))[:, 0])
-
-    def basis(self, sample: Array) -> Basis:
-        """Return basis functions for distances as in a sample of positive scaled distances."""
-        low, high = (MOST_SEEN[0] * sample.min(), MOST_SEEN[1] * sample.max()) if sample.size else (0, 1)
-        cells = np.clip(self.cell(np.array([low, high])), 0, self.cells - 1)
-        first, last = int(cells[0]), int(cells[1]) + 1
-        seen = self.values[:, first : last + 1]
-        # Neighbouring cells hold nearly the same values. `error` is measured on all cells.
-        U, sizes, _ = np.linalg.svd(seen[:, :: max(1, seen.shape[1] // SAMPLED)], full_matrices=False)
-        for rank in range(1, sizes.size + 1):
-            if np.linalg.norm(sizes[rank:]) <= BASIS_ERROR:
-                break
-        U = U[:, :rank]
-        B = U.T @ self.values
-        error = np.abs(seen - U @ B[:, first : last + 1]).max(initial=0.0)
-        rows = np.concatenate([B[:, :-1], np.diff(B, axis=1)]).T
-        return Basis(U, np.ascontiguousarray(rows), first, last, float(error))
-
-    def cell(self, d: Array) -> Index:
-        """Return the numbers of the cells of scaled distances."""
-        return np.asarray((d.astype(np.float32).view(np.int32) >> SHIFT) - self.base, dtype=np.intp)
-
-
-class Basis:
-    """f_m / own_m = sum_r U_mr b_r on the cells first..last - 1, up to `error`.
-
-    `rows` has the values of the b_r at each cell, then their differences.
-    """
-
-    def __init__(self, U: Array, rows: Array, first: int, last: int, error: float) -> None:
-        self.U, self.rows, self.first, self.last, self.error = U, rows, first, last, error
 
 
 def convex_errors(knots: Array, values: Array) -> Array:
@@ -154,39 +120,3 @@ def look_up_sums(bits: Array, base: int, value: Array, slope: Array, c: Array, f
             k = (b >> np.int32(SHIFT)) - start
             total += c[j] * np.float64(value[k] + np.float32(b & mask) * unit * slope[k])
         f[i] = total
-
-
-def basis_sums(
-    bits: Array,
-    base: int,
-    places: tuple[Index, Index],
-    c: Array,
-    seen: tuple[int, int],
-    basis: Array,
-    values: Array,
-    sums: tuple[Array, Array],
-) -> None:
-    """Add c_j b_r(d_ij) to the sums of row i: basis functions inside seen, all functions outside of it.
-
-    `places` are the rows and columns of the matrix of distances. `basis` has the rows of `Basis`, and
-    `values` the functions at the knots, one knot in each row.
-    """
-    rows, columns = places
-    inside, outside = sums
-    r, m = inside.shape[1], outside.shape[1]
-    low, high = base << SHIFT, ((base + values.shape[0] - 1) << SHIFT) - 1
-    for i in range(rows.size):
-        row, total, other = bits[rows[i]], inside[i], outside[i]
-        for j in range(columns.size):
-            b = max(low, min(np.int64(row[columns[j]]), high))
-            k = (b >> SHIFT) - base
-            weight = c[j]
-            along = weight * (b & ((1 << SHIFT) - 1)) * FRACTION
-            if seen[0] <= k < seen[1]:
-                cell = basis[k]
-                for q in range(r):
-                    total[q] += weight * cell[q] + along * cell[r + q]
-            else:
-                here, there = values[k], values[k + 1]
-                for q in range(m):
-                    other[q] += weight * here[q] + along * (there[q] - here[q])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.linalg import LinAlgError, cholesky, solve_triangular
+from scipy.linalg.lapack import dpotrf, dtrtrs
 
 from kernelopt.methods.engine.provider import Block
 from kernelopt.validation import Array, Index
@@ -25,18 +25,26 @@ def second_derivatives(
     m = images.shape[0]
     if free.size <= bias:
         return np.zeros((m, m))
-    M = block[np.ix_(free, free)].astype(float)
+    M = gathered(block, free)
     M[np.diag_indices(free.size)] += diagonal / unit + RIDGE[block.dtype.name]
-    try:
-        L = cholesky(M, lower=True, overwrite_a=True, check_finite=False)
-    except LinAlgError:
+    # The columns of a symmetric matrix are in the order of LAPACK in its transpose, which is no copy.
+    L, failed = dpotrf(M.T, lower=1, clean=0, overwrite_a=1)
+    if failed:
         return np.zeros((m, m))
-    U = solve_triangular(L, images.T, lower=True, check_finite=False)
+    U = dtrtrs(L, images.T, lower=1)[0]
     if bias:
-        e = solve_triangular(L, np.ones(free.size), lower=True, check_finite=False)
+        e = dtrtrs(L, np.ones(free.size), lower=1)[0]
         U = U - np.outer(e, (e @ U) / (e @ e))
     found: Array = U.T @ U / unit
     return found
+
+
+def gathered(block: Block, chosen: Index) -> Array:
+    """Return block[chosen, chosen] in float64, without a copy of it in the numbers of the block."""
+    M = np.empty((chosen.size, chosen.size))
+    for to, row in zip(M, chosen, strict=True):
+        to[:] = block[row, chosen]
+    return M
 
 
 def way_back(before: float, after: float) -> float:

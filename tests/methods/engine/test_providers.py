@@ -132,6 +132,19 @@ def test_normalised_functions_of_one_distance(normalization):
         agrees(provider, Ks)
 
 
+def test_distances_of_the_working_set_are_computed_once():
+    rng = np.random.default_rng(0)
+    grams = ko.Grams.from_kernels(mixture(), points(rng))
+    provider = Radial(family(grams.storage), grams, np.ones(8), LABELLED)
+    A, c, w = rng.permutation(LABELLED)[:20], rng.standard_normal(5), np.full(8, 0.1)
+    provider.activate(A)
+    before = provider.passes
+    provider.predict(w, A[:5], c, A)
+    assert provider.passes == before
+    provider.predict(w, A[:5], c, np.arange(LABELLED))
+    assert provider.passes == pytest.approx(before + 5 * (LABELLED - 20) / LABELLED**2)
+
+
 def test_other_distances_coinciding_points_and_kernels_without_a_distance():
     rng = np.random.default_rng(0)
     X = points(rng)

@@ -1,0 +1,233 @@
+"""Sums of kernels that are functions of one distance, from polynomials on cells of the distance.
+
+The sums over j of c_j f_m(d_ij), for many functions f_m, take one evaluation of every function for each pair
+of points. Here the distances are divided into cells, 16 for each factor of two. On a cell of centre d and
+half-width h, with t = (d_ij - d) / h, a function is nearly a polynomial sum_p a_mp t^p. So the sums follow
+from the moments sum_j c_j t_ij^p of each cell, which do not depend on m.
+
+The polynomial of degree k - 1 interpolates f at the k Chebyshev nodes of the cell [a, b]. Its error at x is
+f[x_1, ..., x_k, x] (x - x_1) ... (x - x_k), where the product is at most 2 ((b - a) / 4)^k. The derivatives
+of a completely monotone f have alternating signs and decrease in absolute value. So the divided difference is
+at most |f^(k)(a)| / k!, and the terms of the Taylor series of f(0) at a are non-negative, so that f(0) is at
+least |f^(k)(a)| a^k / k!. Hence the error is at most 2 ((b - a) / 4a)^k f(0) <= 2 (2^-6)^9 f(0) = 2^-53 f(0).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+from functools import cache, partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernelopt.grams.caching import pieces
+from kernelopt.grams.distances import distances
+from kernelopt.kernels import Profile
+from kernelopt.kernels.profile import Metric
+from kernelopt.numerics.compiling import compiled
+from kernelopt.validation import Array, Index
+
+CELL_BITS = 4  # of the mantissa: 16 cells for each factor of two
+POWERS = 9  # t^0, ..., t^8
+MOST_OCTAVES = 6  # of the cells: distances below them are rare, and evaluated one by one
+NEAREST, MARGIN = 2e-3, 1.25  # share of a sample that is below all cells; factor beside its extremes
+COEFFICIENT_ROUNDINGS = 350  # see `coefficients`
+# Of a sum over the moments of all cells, of the coefficients, and of values, powers and sums of parts.
+MOST_ROUNDINGS = POWERS * ((MOST_OCTAVES << CELL_BITS) + 2) + COEFFICIENT_ROUNDINGS + 64
+FEWEST_POINTS = 256  # measured: below them every function is evaluated for every pair
+TILE = 512  # rows and columns of the distances that are computed at a time: 2 MB
+SAMPLED = 32  # rows whose distances tell where the cells are
+INTEGERS = {4: (np.int32, 23 - CELL_BITS), 8: (np.int64, 52 - CELL_BITS)}  # the bits after those of the cell
+
+
+class Interpolation:
+    """Functions f_m on cells that hold most of the distances of a sample.
+
+    Parameters
+    ----------
+    at : function of an array of shape (k,) of distances
+        It returns the values of all functions, shape (m, k).
+    sample : array of distances, in float32 or float64
+        The other distances that are summed have its type.
+    """
+
+    def __init__(self, at: Callable[[Array], Array], sample: NDArray[Any]) -> None:
+        self.at = at
+        self._integer, self._shift = INTEGERS[sample.itemsize]
+        found = sample[sample > 0]
+        high = MARGIN * found.max(initial=0.0) or 1.0
+        low = max(np.quantile(found, NEAREST) / MARGIN, high / 2.0**MOST_OCTAVES) if found.size else high
+        ends = np.array([low, high], dtype=sample.dtype).view(self._integer) >> self._shift
+        self._first = int(ends[0])
+        edges = np.arange(ends[0], ends[1] + 2, dtype=self._integer) << self._shift
+        a, h = (edges.view(sample.dtype)[part].astype(float) for part in (slice(-1), slice(1, None)))
+        h = (h - a) / 2
+        values = at(((a + h)[:, None] + h[:, None] * nodes()).ravel()).reshape(-1, h.size, POWERS)
+        self._coefficients, self._cells = coefficients(values).reshape(len(values), -1), h.size
+
+    def moments(self, count: int) -> Array:
+        """Return the moments of `count` sums without addends."""
+        return np.zeros((count, self._cells, POWERS))
+
+    def add(self, D: NDArray[Any], rows: Index, columns: Index, c: Array, moments: Array) -> Array:
+        """Add c_j t^p to the moments of each row, for the distances D[rows, columns].
+
+        The sums of the pairs outside of all cells are returned, shape (m, len(rows)).
+        """
+        m, width, bits = len(self._coefficients), columns.size, D.view(self._integer)
+        outside = np.empty(rows.size * width, np.int64)
+        count = compiled(add_moments)(bits, rows, columns, self._shift, self._first, c, moments, outside)
+        found = np.zeros((m, rows.size))
+        for part in pieces(count, m):
+            i, j = np.divmod(outside[:count][part], width)
+            values = self.at(D[rows[i], columns[j]].astype(float)) * c[j]
+            for sums, each in zip(found, values, strict=True):
+                sums += np.bincount(i, each, rows.size)
+        return found
+
+    def sums(self, moments: Array) -> Array:
+        """Return the sums of all functions at these moments, shape (m, len(moments))."""
+        return np.asarray(self._coefficients @ moments.reshape(len(moments), -1).T)
+
+
+def nodes() -> Array:
+    """Return the Chebyshev nodes in [-1, 1]; the one in the middle is zero."""
+    found = np.cos((np.arange(POWERS) + 0.5) * np.pi / POWERS)
+    found[POWERS // 2] = 0.0
+    return found
+
+
+def coefficients(values: Array) -> Array:
+    """Return the coefficients of t^0, t^1, ... of the polynomials with these values at the nodes.
+
+    A function with f(0) = 1 differs on a cell from its value at the centre by at most h |f'(a)| <= h / a,
+    which is at most 1/32. The absolute values of the entries of the inverse of the Vandermonde matrix sum to
+    999. A product with a difference has 11 roundings: those of its two factors, and nine of the sum. So the
+    errors of all coefficients add up to at most 11 * 999 / 32 < 350 roundings.
+    """
+    centre = values[..., POWERS // 2, None]
+    found: Array = (values - centre) @ inverse_vandermonde().T
+    found[..., :1] += centre
+    return found
+
+
+@cache
+def inverse_vandermonde() -> Array:
+    """Return the coefficients of the Lagrange polynomials of the nodes in its columns, each rounded once."""
+    exact = [Fraction(node) for node in nodes().tolist()]
+    columns = []
+    for own in exact:
+        polynomial = [Fraction(1)]  # of (t - x) / (own - x) for all other nodes x, the constant first
+        for x in exact:
+            if x != own:
+                shifted = [Fraction(0), *polynomial]
+                polynomial = [
+                    (high - x * low) / (own - x)
+                    for high, low in zip(shifted, [*polynomial, Fraction(0)], strict=True)
+                ]
+        columns.append([float(each) for each in polynomial])
+    return np.array(columns).T
+
+
+def is_worthwhile(rows: int, columns: int, n_points: int) -> bool:
+    """Whether images of functions of one distance are computed by interpolation.
+
+    The certificates allow for the roundings of a sum over all n_points. Those of a sum over the columns,
+    and of one over the moments, must not be more. The polynomials do not enlarge them: where f is completely
+    monotone, the absolute values of their coefficients add up to f(a) <= f(0), as those of the Taylor series,
+    up to 1e-12 f(0).
+    """
+    return min(rows, columns) >= FEWEST_POINTS and columns + MOST_ROUNDINGS <= n_points
+
+
+def interpolated_images(
+    profiles: Sequence[Profile],
+    place: Callable[[Index], Array],
+    metric: Metric | None,
+    points: tuple[Index, Index],
+    c: Array,
+) -> Array:
+    """Return sum_j c_j k_m(x_i, x_j) for the points i and j of the numbers `points`, shape (m, count of i).
+
+    Parameters
+    ----------
+    profiles : sequence of Profile
+        Completely monotone functions of one distance.
+    place : function of an array of numbers of points
+        It returns the points, less a common centre.
+    metric : str or None
+    points : pair of integer arrays
+    c : array
+    """
+    rows, columns = points
+    right, symmetric = place(columns), np.array_equal(rows, columns)
+    position = np.full(1 + max(rows.max(), columns.max()), -1)
+    position[columns] = np.arange(columns.size)
+    own = position[rows]
+    sample = distances(place(rows[:: max(1, rows.size // SAMPLED)]), right, metric)
+    interpolation = Interpolation(partial(values_of, profiles), sample)
+    tiles = [slice(start, start + TILE) for start in range(0, columns.size, TILE)]
+    found = np.zeros((len(profiles), rows.size))
+    waiting: dict[int, Array] = {}  # moments of later rows, from the columns before them
+    for top in range(0, rows.size, TILE):
+        part = slice(top, top + TILE)
+        left = right[part] if symmetric else place(rows[part])
+        moments = waiting.pop(top) if top in waiting else interpolation.moments(len(left))
+        for tile in tiles[top // TILE if symmetric else 0 :]:
+            D = distances(left, right[tile], metric)
+            same = np.flatnonzero((own[part] >= tile.start) & (own[part] < tile.stop))
+            D[same, own[part][same] - tile.start] = 0.0
+            found[:, part] += interpolation.add(D, *everything(D), c[tile], moments)
+            if symmetric and tile.start > top:
+                D = np.ascontiguousarray(D.T)
+                if tile.start not in waiting:
+                    waiting[tile.start] = interpolation.moments(len(D))
+                found[:, tile] += interpolation.add(D, *everything(D), c[part], waiting[tile.start])
+        found[:, part] += interpolation.sums(moments)
+    excess = np.array([profile.own for profile in profiles]) - values_of(profiles, np.zeros(1))[:, 0]
+    inside = np.flatnonzero(own >= 0)
+    found[:, inside] += np.outer(excess, c[own[inside]])
+    return found
+
+
+def values_of(profiles: Sequence[Profile], d: Array) -> Array:
+    """Return the values of the functions at distances, shape (m, len(d))."""
+    return np.stack([profile.function(d) for profile in profiles])
+
+
+def everything(D: Array) -> tuple[Index, Index]:
+    """Return the numbers of all rows and of all columns of a matrix."""
+    return np.arange(D.shape[0]), np.arange(D.shape[1])
+
+
+def add_moments(
+    bits: Array,
+    rows: Index,
+    columns: Index,
+    shift: int,
+    first: int,
+    c: Array,
+    moments: Array,
+    outside: Index,
+) -> int:
+    """Add c_j t^p to the moments of row i and the cell of (i, j); return the number of pairs without a cell.
+
+    The numbers of these pairs are written to `outside`.
+    """
+    mask, unit, cells, count = (1 << shift) - 1, 2.0 ** (1 - shift), moments.shape[1], 0
+    for i in range(rows.size):
+        row, of_row = bits[rows[i]], moments[i]
+        for j in range(columns.size):
+            b = np.int64(row[columns[j]])
+            k = (b >> shift) - first
+            if 0 <= k < cells:
+                t, term, sums = (b & mask) * unit - 1.0, c[j], of_row[k]
+                for p in range(POWERS):
+                    sums[p] += term
+                    term *= t
+            else:
+                outside[count] = i * columns.size + j
+                count += 1
+    return count
