@@ -32,6 +32,8 @@ class Provider(ABC):
         The diagonals of the K_m.
     refined : bool
         Whether changes of alpha are added to exact images. Otherwise `images` are exact enough for the gap.
+    direct : bool
+        Whether `entries` are evaluated without the combined matrix, whose memory is freed before.
     passes : float
         The number of entries of kernels that were read or evaluated so far, divided by m n^2. Entries that
         the provider has kept in a copy of its own are not counted again.
@@ -42,6 +44,7 @@ class Provider(ABC):
     n: int
     diagonals: Array
     refined: bool = True
+    direct: ClassVar[bool] = False
     passes: float = 0.0
 
     @cached_property
@@ -69,6 +72,10 @@ class Provider(ABC):
         In this unit its entries are at most 1 in absolute value, at any scale of the kernels. The next call
         may write to the same memory.
         """
+
+    def entries(self, w: Array, chosen: Index) -> Array:
+        """Return the entries of `combined` at the positions `chosen`, square, in float64."""
+        return self.combined(w)[np.ix_(chosen, chosen)].astype(float)
 
     @abstractmethod
     def images(self, c: Array, chosen: Index) -> Array:

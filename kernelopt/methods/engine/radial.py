@@ -52,6 +52,7 @@ class Radial(Evaluating):
     """
 
     name = "radial"
+    direct = True
 
     def __init__(self, family: Family, grams: Grams, reach: Array, n: int, exact: bool = False) -> None:
         super().__init__(grams, reach, n)
@@ -116,7 +117,6 @@ class Radial(Evaluating):
         if size * size > self._distances.size:
             entries = min(int(GROWTH * size * size), self.n * self.n)
             self._distances, self._block = np.empty(entries, np.float32), np.empty(0, np.float32)
-            self._block = np.empty(entries, np.float32)
             D = self._distances[: size * size].reshape(size, size)
             for i in range(k):
                 D[i, :k] = held[kept[i], kept]
@@ -138,12 +138,32 @@ class Radial(Evaluating):
         self._points, self._D = points, D
 
     def combined(self, w: Array) -> Single:
-        size, weights = self._points.size, w * self.sizes / self.unit(w)
+        size = self._points.size
+        if self._block.size < size * size:
+            self._block = np.empty(self._distances.size, np.float32)
         block = self._block[: size * size].reshape(size, size)
-        value, slope = self.tables.combined(weights)
-        compiled(look_up)(self._D.view(np.int32), self.tables.base, value, slope, block)
-        np.fill_diagonal(block, weights.sum())
+        self._look_up(w, self._D, block)
+        np.fill_diagonal(block, self._own(w))
         return block
+
+    def entries(self, w: Array, chosen: Index) -> Array:
+        self._block, found = np.empty(0, np.float32), np.empty((chosen.size, chosen.size))
+        for part in pieces(chosen.size, chosen.size, PAIRS):
+            D = self._D[np.ix_(chosen[part], chosen)]
+            K = np.empty_like(D)
+            self._look_up(w, D, K)
+            found[part] = K
+        np.fill_diagonal(found, self._own(w))
+        return found
+
+    def _look_up(self, w: Array, D: Single, found: Single) -> None:
+        """Write the combined kernel at the distances D to `found`, in units of `unit(w)`."""
+        value, slope = self.tables.combined(w * self.sizes / self.unit(w))
+        compiled(look_up)(D.view(np.int32), self.tables.base, value, slope, found)
+
+    def _own(self, w: Array) -> float:
+        """Return the diagonal of the combined kernel in units of `unit(w)`."""
+        return float((w * self.sizes / self.unit(w)).sum())
 
     def images(self, c: Array, chosen: Index) -> Array:
         support, found = np.flatnonzero(c), np.empty((self.m, chosen.size))

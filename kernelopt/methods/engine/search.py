@@ -15,7 +15,7 @@ from kernelopt.methods.engine.provider import Block, Provider
 from kernelopt.methods.engine.restricted import RestrictedLoss, is_sparse
 from kernelopt.methods.engine.step import Step, free_samples, projected, weighted
 from kernelopt.methods.engine.training import Samples, inverse_hessian
-from kernelopt.methods.engine.weights import second_derivatives, way_back
+from kernelopt.methods.engine.weights import RIDGE, gathered, second_derivatives, way_back
 from kernelopt.methods.engine.working_set import first_points, next_points
 from kernelopt.methods.on_ball import EQUAL, warm_start
 from kernelopt.numerics.norms import lp_length
@@ -82,7 +82,8 @@ class Search:
         self.points: Index = np.union1d(first, np.flatnonzero(self.alpha.any(axis=0)))
         self._active: Index = np.empty(0, dtype=np.intp)  # the working set of the provider
         self._hessian: Array | None = None  # the last one, if it took long
-        self._combined_at: Array | None = None  # the weights of the kernel that was combined last on it
+        self._block: Block | None = None  # the kernel that was combined last on it, and its weights
+        self._combined_at: Array | None = None
 
     def target(self, gap: float, before: float) -> float:
         """Return the gap to aim at on the working set, given the gap on all points and the last aim."""
@@ -242,7 +243,7 @@ class Search:
 
     def _combined(self, w: Array) -> Block:
         """Return the kernel of the weights w on the working set in units of `block_unit`."""
-        if self._combined_at is None or not np.array_equal(w, self._combined_at):
+        if self._block is None or self._combined_at is None or not np.array_equal(w, self._combined_at):
             self._block, self.block_unit = self.provider.combined(w), self.provider.unit(w)
             self._combined_at = w
         return self._block
@@ -265,18 +266,29 @@ class Search:
 
     def _second_derivatives(self, step: Step) -> Array:
         """Return the second derivatives of the risk at a step."""
-        block, H, most = self._combined(step.w), np.zeros((step.w.size, step.w.size)), 0
+        H, most, unit = np.zeros((step.w.size, step.w.size)), 0, self.provider.unit(step.w)
+        ridge = unit * RIDGE["float64" if self.double else "float32"]
         for share, samples, machine, images in zip(
             self.read.shares, self.samples, step.trained, step.images, strict=True
         ):
             t = machine.f + machine.intercept
             free = free_samples(samples.loss, samples.y, machine.alpha)
             diagonal, most = inverse_hessian(samples.loss, samples.y, t)[free], max(most, free.size)
-            H += share * second_derivatives(
-                block, self.block_unit, free, images[:, free], diagonal, samples.bias
-            )
+            M = self._entries(step.w, free)
+            H += share * second_derivatives(M, unit, images[:, free], diagonal + ridge, samples.bias)
         self._hessian = H if most >= MANY_FREE else None
         return H
+
+    def _entries(self, w: Array, chosen: Index) -> Array:
+        """Return the kernel of the weights w at some positions of the working set, in float64, in its unit.
+
+        Where the provider evaluates many of them by themselves, the combined kernel is forgotten: both at
+        once would be the largest part of all memory.
+        """
+        if self.provider.direct and chosen.size >= MANY_FREE:
+            self._block, self._combined_at = None, None
+            return self.provider.entries(w, chosen)
+        return gathered(self._combined(w), chosen)
 
     def _check(self, step: Step) -> bool:
         """Bound the optimum at the weights and alpha of a step, on all points; return whether to stop."""

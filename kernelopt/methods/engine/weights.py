@@ -13,34 +13,32 @@ RIDGE = {"float32": 1e-6, "float64": 1e-12}
 SHORTEST, LONGEST = 0.1, 0.7  # of the way back to a better point, which a step has passed
 
 
-def second_derivatives(
-    block: Block, unit: float, free: Index, images: Array, diagonal: Array, bias: bool
-) -> Array:
+def second_derivatives(M: Array, unit: float, images: Array, diagonal: Array, bias: bool) -> Array:
     """Return the Hessian of the value of the learning problem as a function of the weights, shape (m, m).
 
-    With F = `free`, the samples whose alpha is inside its bounds, it is G_F' P G_F. There the columns of G_F
-    are (K_m alpha)_F, and P is the inverse of K_w[F, F] + diag(diagonal), with a border of ones if there is
-    an intercept. The diagonal has one over the second derivative of the loss at each sample.
+    With F the samples whose alpha is inside its bounds, it is G_F' P G_F. There the columns of G_F are the
+    images (K_m alpha)_F, and P is the inverse of unit M + diag(diagonal), with a border of ones if there is
+    an intercept. M is K_w[F, F] / unit, and is overwritten. The diagonal has one over the second derivative
+    of the loss at each sample, and a ridge.
     """
-    m = images.shape[0]
-    if free.size <= bias:
+    m, size = images.shape
+    if size <= bias:
         return np.zeros((m, m))
-    M = gathered(block, free)
-    M[np.diag_indices(free.size)] += diagonal / unit + RIDGE[block.dtype.name]
+    M[np.diag_indices(size)] += diagonal / unit
     # The columns of a symmetric matrix are in the order of LAPACK in its transpose, which is no copy.
     L, failed = dpotrf(M.T, lower=1, clean=0, overwrite_a=1)
     if failed:
         return np.zeros((m, m))
     U = dtrtrs(L, images.T, lower=1)[0]
     if bias:
-        e = dtrtrs(L, np.ones(free.size), lower=1)[0]
+        e = dtrtrs(L, np.ones(size), lower=1)[0]
         U = U - np.outer(e, (e @ U) / (e @ e))
     found: Array = U.T @ U / unit
     return found
 
 
 def gathered(block: Block, chosen: Index) -> Array:
-    """Return block[chosen, chosen] in float64, without a copy of it in the numbers of the block."""
+    """Return block[chosen, chosen] in float64, without a copy in the numbers of the block."""
     M = np.empty((chosen.size, chosen.size))
     for to, row in zip(M, chosen, strict=True):
         to[:] = block[row, chosen]

@@ -76,6 +76,9 @@ def agrees(provider, Ks, seed=1):
             block = provider.combined(w)
             assert block.dtype == dtype and block.flags.c_contiguous and (block == block.T).all()
             assert np.abs(unit * block.astype(float) - expected).max() <= of_block * unit
+            places = rng.permutation(A.size)[:4]
+            expected = block[np.ix_(places, places)]  # before the memory of the block is freed
+            assert np.array_equal(provider.entries(w, places).astype(dtype), expected)
         c = rng.standard_normal(A.size) * (rng.uniform(size=A.size) < 0.6)
         chosen = np.flatnonzero(c)
         sizes = np.abs(c).sum() * Ks.diagonal(axis1=1, axis2=2).max(axis=1)
