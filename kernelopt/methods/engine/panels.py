@@ -21,8 +21,9 @@ def fill_panels(K: Array, points: Index, first: int, scales: Array, panels: Arra
         scale = scales[k]
         for i in range(first, points.size):
             row, at = K[k, points[i]], m * (i * (i + 1) // 2) + k * (i + 1)
+            to = panels[at : at + i + 1]
             for j in range(i + 1):
-                panels[at + j] = scale * row[points[j]]
+                to[j] = scale * row[np.uint64(points[j])]  # numba looks for a sign of other indices
 
 
 def gather_rows(K: Array, rows: Index, columns: Index, scales: Array, found: Array) -> None:
@@ -32,7 +33,7 @@ def gather_rows(K: Array, rows: Index, columns: Index, scales: Array, found: Arr
         for i in range(rows.size):
             row, to = K[k, rows[i]], found[k, i]
             for j in range(columns.size):
-                to[j] = scale * row[columns[j]]
+                to[j] = scale * row[np.uint64(columns[j])]
 
 
 def put_panels(B: Array, first: int, panels: Array) -> None:
@@ -62,23 +63,16 @@ def combine_panels(panels: Array, m: int, active: Index, weights: Array, block: 
     size = block.shape[0]
     total = np.empty(size)
     for i in range(size):
-        start, w = m * (i * (i + 1) // 2), i + 1
-        total[:w] = 0.0
-        k = 0
-        while k + 3 < active.size:
-            p, q = start + active[k] * w, start + active[k + 1] * w
-            r, s = start + active[k + 2] * w, start + active[k + 3] * w
-            a, b, c, d = weights[k], weights[k + 1], weights[k + 2], weights[k + 3]
-            for j in range(w):
-                total[j] += a * panels[p + j] + b * panels[q + j] + c * panels[r + j] + d * panels[s + j]
-            k += 4
-        while k < active.size:
-            p, a = start + active[k] * w, weights[k]
-            for j in range(w):
-                total[j] += a * panels[p + j]
-            k += 1
-        for j in range(w):
-            block[i, j] = total[j]
+        start, width, row = m * (i * (i + 1) // 2), i + 1, total[: i + 1]
+        row[:] = 0.0
+        for k in range(active.size):  # one after the other: the panel is read from its start to its end
+            at, weight = start + active[k] * width, weights[k]
+            entries = panels[at : at + width]
+            for j in range(width):
+                row[j] += weight * entries[j]
+        to = block[i, :width]
+        for j in range(width):
+            to[j] = row[j]
     for top in range(0, size, TILE):
         for left in range(top, size, TILE):
             for i in range(top, min(size, top + TILE)):
