@@ -194,12 +194,14 @@ def draw(rows, path):
                         (row[size], row["seconds"]),
                         arrowprops={"arrowstyle": "->", "color": color, "linewidth": 1.4},
                     )
+                    ax.update_datalim([(row[size], row["seconds"] * 2)])  # an arrow outside is not drawn
         ax.set(xscale="log", yscale="log", ylabel="processor seconds")
         what = "M = 50 kernels" if study == "points" else "n = 1000 points"
         ax.set_xlabel("number of points n" if study == "points" else "number of kernels M")
         ax.set_title(f"{what}, gap {GAP:.0e}", fontsize=10)
         ticks = sorted({row[size] for row in mine})
         ax.set_xticks(ticks, [f"{tick:g}" for tick in ticks], rotation=45 if len(ticks) > 5 else 0)
+        ax.autoscale_view()
         ax.minorticks_off()
         ax.grid(which="major", color="#dddddd", linewidth=0.6)
         ax.legend(fontsize=8, loc="upper center", bbox_to_anchor=(0.5, -0.2), ncols=2, frameon=False)

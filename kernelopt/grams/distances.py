@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from functools import cached_property
+from typing import Any
+
 import numpy as np
 
 from kernelopt.grams.caching import BoundedCache
@@ -23,12 +26,27 @@ class SquaredDistances:
     """
 
     def __init__(self, X: Array) -> None:
-        with np.errstate(all="ignore"):  # values that are not finite are found in the kernels
-            centred = X - X.mean(axis=0)
-            self.unit = float(np.exp2(np.frexp(np.abs(centred).max())[1]))
-            self.points = centred / self.unit
-        self._finite = bool(np.isfinite(self.points).all())
+        self._X = X
         self._cache = BoundedCache()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return SquaredDistances, (self._X,)
+
+    @cached_property
+    @np.errstate(all="ignore")  # values that are not finite are found in the kernels
+    def unit(self) -> float:
+        """The power of two."""
+        return float(np.exp2(np.frexp(np.abs(self._X - self._X.mean(axis=0)).max())[1]))
+
+    @cached_property
+    @np.errstate(all="ignore")
+    def points(self) -> Array:
+        """The centred points as multiples of the unit: a copy, made where distances are needed."""
+        return np.asarray((self._X - self._X.mean(axis=0)) / self.unit)
+
+    @cached_property
+    def _finite(self) -> bool:
+        return bool(np.isfinite(self.points).all())
 
     def forget(self) -> None:
         """Free the cached distances."""

@@ -88,10 +88,11 @@ class Radial(Evaluating):
         exponent = math.frexp(2 * max(lengths))[1] if max(lengths) > 0 else 0
         unit = math.ldexp(1.0, exponent)
         self._scale, self._radius = unit**power, max(lengths) / unit
-        self._X = np.concatenate([(family.points(part) / unit).astype(np.float32) for part in parts])
-        self._squares = np.concatenate(
-            [np.square(self._X[part], dtype=float).sum(axis=1).astype(np.float32) for part in parts]
-        )
+        self._X = np.empty((self.n, family.points(every[:1]).shape[1]), np.float32)
+        self._squares = np.empty(self.n, np.float32)
+        for part in parts:
+            self._X[part] = family.points(part) / unit
+            self._squares[part] = np.square(self._X[part], dtype=float).sum(axis=1)
 
     def _between(self, rows: Index, columns: Index) -> Single:
         """Return the scaled distances in float32."""

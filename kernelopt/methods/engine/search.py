@@ -151,8 +151,9 @@ class Search:
     def _activate(self, points: Index) -> None:
         """Let the working set be `points`, with the images of the present alpha."""
         if not np.array_equal(points, self._active):
+            self._block, self._combined_at = None, None  # its memory is free for what the provider needs
             self.provider.activate(points)
-            self._active, self._combined_at = points, None
+            self._active = points
         self.points = points
         everything = points.size == self.n and not self.sparse
         self.samples = [
