@@ -118,7 +118,7 @@ class KernelStorage(Storage):
         missing = [i for i in rest if i not in self._cache]
         for (metric, columns), group in groups(missing, self.profiles):
             several = {i: profile for i, profile in group if profile.completely_monotone}
-            if several and is_worthwhile(points.size, support.size, self.n_points):
+            if several and is_worthwhile(points.size, support.size, a.size):
                 place = partial(self.centred, columns=columns)
                 images = interpolated_images(list(several.values()), place, metric, (points, support), c)
                 found[list(several)] = images

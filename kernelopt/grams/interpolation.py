@@ -131,15 +131,15 @@ def inverse_vandermonde() -> Array:
     return np.array(columns).T
 
 
-def is_worthwhile(rows: int, columns: int, n_points: int) -> bool:
+def is_worthwhile(rows: int, columns: int, n: int) -> bool:
     """Whether images of functions of one distance are computed by interpolation.
 
-    The certificates allow for the roundings of a sum over all n_points. Those of a sum over the columns,
-    and of one over the moments, must not be more. The polynomials do not enlarge them: where f is completely
-    monotone, the absolute values of their coefficients add up to f(a) <= f(0), as those of the Taylor series,
-    up to 1e-12 f(0).
+    The certificates allow for the roundings of a sum over all n entries of alpha, those of the labelled
+    points. Those of a sum over the columns, and of one over the moments, must not be more. The polynomials do
+    not enlarge them: where f is completely monotone, the absolute values of their coefficients add up to
+    f(a) <= f(0), as those of the Taylor series, up to 1e-12 f(0).
     """
-    return min(rows, columns) >= FEWEST_POINTS and columns + MOST_ROUNDINGS <= n_points
+    return min(rows, columns) >= FEWEST_POINTS and columns + MOST_ROUNDINGS <= n
 
 
 def interpolated_images(

@@ -98,13 +98,15 @@ def test_images_are_those_of_the_kernels(metric, monkeypatch):
     assert calls == [4, 4]  # without the function that has a bend
 
 
-def test_a_large_support_is_summed_term_by_term(monkeypatch):
-    """The moments would add roundings that the bounds of the certificates do not count."""
+@pytest.mark.parametrize(("labelled", "support"), [(700, 700), (300, 300), (N, 600)])
+def test_a_large_support_is_summed_term_by_term(labelled, support, monkeypatch):
+    """The moments would add roundings that the certificates, of the labelled points, do not count."""
     monkeypatch.setattr(evaluated, "interpolated_images", None)
-    X, alpha = np.random.default_rng(2).standard_normal((700, 2)), np.ones(700)
+    X, alpha = np.random.default_rng(2).standard_normal((max(N, labelled), 2)), np.zeros(labelled)
+    alpha[:support] = 1.0
     storage = ko.Grams.from_kernels([ko.gaussian(1.0), ko.gaussian(2.0)], X).storage
     images = storage._images(alpha, np.arange(700))
-    np.testing.assert_allclose(images[0], ko.gaussian(1.0)(X).sum(axis=0), rtol=1e-12)
+    np.testing.assert_allclose(images[0], ko.gaussian(1.0)(X[:700], X[:support]).sum(axis=1), rtol=1e-12)
 
 
 def test_columns_in_which_all_points_agree_do_not_matter():
