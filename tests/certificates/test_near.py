@@ -15,7 +15,8 @@ from kernelopt.certificates.boxes import known_boxes
 from kernelopt.certificates.gap import floor
 from kernelopt.certificates.lower import choices
 from kernelopt.certificates.lower.minorants import minorants, relaxation
-from kernelopt.certificates.lower.near import near_bound
+from kernelopt.certificates.lower.near import NearRelaxation, near_bound
+from kernelopt.structure.nearness import read_nearness
 from kernelopt.structure.structure import Structure
 
 RNG = np.random.default_rng(0)
@@ -51,6 +52,11 @@ def solved(kind, trace=float(N), builder="one kernel"):
     return formulation, solution, structure
 
 
+def kernels(structure):
+    """The values of the kernels."""
+    return [np.asarray(block.piece.variable.value) for block in read_nearness(structure).blocks]
+
+
 def relaxed_value(structure, alpha):
     """The minimum of the relaxation at alpha by a conic solver, an independent computation."""
     problem = relaxation(structure, minorants(structure, [alpha]), known_boxes(structure, None))
@@ -63,11 +69,18 @@ def relaxed_value(structure, alpha):
 @pytest.mark.parametrize("builder", BUILDERS)
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_bound_is_the_minimum_of_the_relaxation(kind, builder):
-    """At the optimal alpha, one near it, and one that is far too short."""
+    """At the optimal alpha, one near it, and one that is far too short.
+
+    An alpha that is too long for the kernels is none of them: the risk is zero at the minimiser of the
+    relaxation then, and the search, which leaves out the positive part, finds a smaller bound.
+    """
     _, solution, structure = solved(kind, builder=builder)
     noise = np.random.default_rng(1).normal(size=Y.size)
-    for alpha in (solution.alpha, solution.alpha * (1 + 0.05 * noise), 0.3 * solution.alpha):
+    for alpha in (solution.alpha, 0.9 * solution.alpha * (1 + 0.05 * noise), 0.3 * solution.alpha):
+        relaxed = NearRelaxation(read_nearness(structure), alpha, kernels(structure))
         found, wanted = near_bound(structure, alpha), relaxed_value(structure, alpha)
+        forms = [np.vdot(P, X) for P, X in zip(relaxed.P, kernels(structure), strict=True)]
+        assert relaxed.gain - sum(forms) > 0.01
         assert found.value <= wanted + 1e-6 * abs(wanted)
         assert found.value >= wanted - SHORT[kind] * abs(wanted)
         assert found.possible >= wanted - 1e-6 * abs(wanted)
