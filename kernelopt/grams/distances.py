@@ -34,15 +34,21 @@ class SquaredDistances:
 
     @cached_property
     @np.errstate(all="ignore")  # values that are not finite are found in the kernels
+    def _scaled(self) -> tuple[Array, float]:
+        """The points and the unit: a copy of the points, made where distances are needed."""
+        centred = self._X - self._X.mean(axis=0)
+        unit = float(np.exp2(np.frexp(np.abs(centred).max())[1]))
+        return centred / unit, unit
+
+    @property
+    def points(self) -> Array:
+        """The centred points as multiples of the unit."""
+        return self._scaled[0]
+
+    @property
     def unit(self) -> float:
         """The power of two."""
-        return float(np.exp2(np.frexp(np.abs(self._X - self._X.mean(axis=0)).max())[1]))
-
-    @cached_property
-    @np.errstate(all="ignore")
-    def points(self) -> Array:
-        """The centred points as multiples of the unit: a copy, made where distances are needed."""
-        return np.asarray((self._X - self._X.mean(axis=0)) / self.unit)
+        return self._scaled[1]
 
     @cached_property
     def _finite(self) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -25,9 +26,10 @@ def as_words(array: Floats) -> Words:
     return view.view(np.uint32) if array.dtype == np.float32 else view.view(np.uint64)
 
 
+@lru_cache(maxsize=1)  # every matrix of a stack needs them
 def keys(n_points: int) -> Sums:
-    """Return one fixed random number for each point."""
-    return np.random.default_rng(0).integers(2**64, size=n_points, dtype=np.uint64)
+    """Return one fixed random number for each point, read-only."""
+    return read_only(np.random.default_rng(0).integers(2**64, size=n_points, dtype=np.uint64))
 
 
 def checksums(array: Floats) -> Sums:

@@ -75,7 +75,7 @@ class Provider(ABC):
 
     def entries(self, w: Array, chosen: Index) -> Array:
         """Return the entries of `combined` at the positions `chosen`, square, in float64."""
-        return self.combined(w)[np.ix_(chosen, chosen)].astype(float)
+        return gathered(self.combined(w), chosen)
 
     @abstractmethod
     def images(self, c: Array, chosen: Index) -> Array:
@@ -102,3 +102,11 @@ class Provider(ABC):
     @abstractmethod
     def exact_images(self, support: Index, c: Array, points: Index) -> Array:
         """Return K_m[points, support] c, shape (m, len(points)), exact up to rounding in float64."""
+
+
+def gathered(block: Block, chosen: Index) -> Array:
+    """Return block[chosen, chosen] in float64, without a copy in the numbers of the block."""
+    M = np.empty((chosen.size, chosen.size))
+    for to, row in zip(M, chosen, strict=True):
+        to[:] = block[row, chosen]
+    return M

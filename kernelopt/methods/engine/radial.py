@@ -143,28 +143,26 @@ class Radial(Evaluating):
         if self._block.size < size * size:
             self._block = np.empty(self._distances.size, np.float32)
         block = self._block[: size * size].reshape(size, size)
-        self._look_up(w, self._D, block)
-        np.fill_diagonal(block, self._own(w))
+        value, slope, own = self._table(w)
+        compiled(look_up)(self._D.view(np.int32), self.tables.base, value, slope, block)
+        np.fill_diagonal(block, own)
         return block
 
     def entries(self, w: Array, chosen: Index) -> Array:
         self._block, found = np.empty(0, np.float32), np.empty((chosen.size, chosen.size))
+        value, slope, own = self._table(w)
         for part in pieces(chosen.size, chosen.size, PAIRS):
             D = self._D[np.ix_(chosen[part], chosen)]
             K = np.empty_like(D)
-            self._look_up(w, D, K)
+            compiled(look_up)(D.view(np.int32), self.tables.base, value, slope, K)
             found[part] = K
-        np.fill_diagonal(found, self._own(w))
+        np.fill_diagonal(found, own)
         return found
 
-    def _look_up(self, w: Array, D: Single, found: Single) -> None:
-        """Write the combined kernel at the distances D to `found`, in units of `unit(w)`."""
-        value, slope = self.tables.combined(w * self.sizes / self.unit(w))
-        compiled(look_up)(D.view(np.int32), self.tables.base, value, slope, found)
-
-    def _own(self, w: Array) -> float:
-        """Return the diagonal of the combined kernel in units of `unit(w)`."""
-        return float((w * self.sizes / self.unit(w)).sum())
+    def _table(self, w: Array) -> tuple[Array, Array, float]:
+        """Return the table of the combined kernel, and its diagonal, in units of `unit(w)`."""
+        weights = w * self.sizes / self.unit(w)
+        return *self.tables.combined(weights), float(weights.sum())
 
     def images(self, c: Array, chosen: Index) -> Array:
         support, found = np.flatnonzero(c), np.empty((self.m, chosen.size))
@@ -184,9 +182,7 @@ class Radial(Evaluating):
     def predict(self, w: Array, support: Index, c: Array, points: Index) -> Array:
         if self.refined:
             return super().predict(w, support, c, points)
-        unit = self.unit(w)
-        weights = w * self.sizes / unit
-        value, slope = self.tables.combined(weights)
+        value, slope, own = self._table(w)
         f = np.empty(points.size)
         columns, place = self._positions(support, self._points), self._positions(points, support)
         rows = self._positions(points, self._points) if (columns >= 0).all() else np.full(points.size, -1)
@@ -205,9 +201,9 @@ class Radial(Evaluating):
                 compiled(any_order=True)(look_up_sums)(
                     D.view(np.int32), self.tables.base, value, slope, c, sums
                 )
-                sums[same] += (weights.sum() - float(value[0])) * c[place[part][same]]
+                sums[same] += (own - float(value[0])) * c[place[part][same]]
                 f[part] = sums
-        return unit * f
+        return self.unit(w) * f
 
     def _positions(self, points: Index, among: Index) -> Index:
         """Return the positions of points in another array of points, -1 where they are not in it."""

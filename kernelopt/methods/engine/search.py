@@ -11,11 +11,11 @@ from kernelopt.methods.control import STALLED, Control
 from kernelopt.methods.engine.choice import double_provider
 from kernelopt.methods.engine.growth import Model, grow
 from kernelopt.methods.engine.master import minimum_on_ball
-from kernelopt.methods.engine.provider import Block, Provider
+from kernelopt.methods.engine.provider import Block, Provider, gathered
 from kernelopt.methods.engine.restricted import RestrictedLoss, is_sparse
 from kernelopt.methods.engine.step import Step, free_samples, projected, weighted
 from kernelopt.methods.engine.training import Samples, inverse_hessian
-from kernelopt.methods.engine.weights import RIDGE, gathered, second_derivatives, way_back
+from kernelopt.methods.engine.weights import RIDGE, second_derivatives, way_back
 from kernelopt.methods.engine.working_set import first_points, next_points
 from kernelopt.methods.on_ball import EQUAL, warm_start
 from kernelopt.numerics.norms import lp_length

@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.linalg.lapack import dpotrf, dtrtrs
 
-from kernelopt.methods.engine.provider import Block
-from kernelopt.validation import Array, Index
+from kernelopt.validation import Array
 
 # Relative to the unit of the block: above the error of its numbers, and for points that coincide.
 RIDGE = {"float32": 1e-6, "float64": 1e-12}
@@ -35,14 +34,6 @@ def second_derivatives(M: Array, unit: float, images: Array, diagonal: Array, bi
         U = U - np.outer(e, (e @ U) / (e @ e))
     found: Array = U.T @ U / unit
     return found
-
-
-def gathered(block: Block, chosen: Index) -> Array:
-    """Return block[chosen, chosen] in float64, without a copy in the numbers of the block."""
-    M = np.empty((chosen.size, chosen.size))
-    for to, row in zip(M, chosen, strict=True):
-        to[:] = block[row, chosen]
-    return M
 
 
 def way_back(before: float, after: float) -> float:
