@@ -19,6 +19,7 @@ from kernelopt.progress import ProgressLine
 
 C = TypeVar("C", bound="Call")
 HURRY = 0.7  # seconds in which an interrupted call must return
+SHOWN = 0.3  # seconds of a loop before it says how far it is: many loops are shorter
 
 
 def clock() -> float:
@@ -60,6 +61,9 @@ class Call:
         self._progress: ProgressLine = ProgressLine() if outer is None else outer._progress
         self._interrupts: DelayedInterrupt = DelayedInterrupt() if outer is None else outer._interrupts
         self._tokens: list[Token[Call | None]] = []
+        self.line = ""  # of the progress
+        self.stage = ""  # the part of the call that works, such as "split 2 of 5", for the progress line
+        self.steps: Steps | None = None  # the last loop of known length
 
     @property
     def seconds(self) -> float:
@@ -83,20 +87,18 @@ class Call:
         return self.remaining <= 0
 
     def check(self) -> None:
-        """Raise `Stopped` if a deadline has passed; show the progress line if it is due."""
-        outermost = self.outermost
-        outermost._progress.refresh(outermost.seconds)
+        """Raise `Stopped` if a deadline has passed."""
         if self.out_of_time:
             raise Stopped
 
-    @property
-    def outermost(self) -> Call:
-        """The call that the user has made: this one, or the outermost of those around it."""
-        return self if self.enclosing is None else self.enclosing.outermost
-
     def show(self, line: str) -> None:
-        """Set the progress line; it appears on a terminal once the call has taken some seconds."""
-        self._progress.show(line, self.outermost.seconds)
+        """Set the progress line; it appears on a terminal once the call has taken a second."""
+        self.line = line
+        line = f"{self.stage}: {line}" if self.stage else line
+        if self.enclosing is not None:
+            self.enclosing.show(line)
+        else:
+            self._progress.show(line, self.seconds)
 
     def close(self) -> None:
         """Remove the progress line from the terminal, and restore the handler of Ctrl-C."""
@@ -157,8 +159,52 @@ def seconds_left() -> float:
     return math.inf if call is None else call.remaining
 
 
-def say(line: str) -> None:
-    """Set the progress line of the running call, such as "evaluating kernels 3 of 24"."""
+def say(line: str) -> str:
+    """Set the progress line of the running call, such as "certifying"; return the line before."""
     call = _RUNNING.get()
-    if call is not None:
-        call.show(line)
+    if call is None:
+        return ""
+    before = call.line
+    call.show(line)
+    return before
+
+
+class Steps:
+    """A loop of the running call whose length is known: it shows how far it is, and may end between two steps.
+
+    Parameters
+    ----------
+    what : str
+        The work and what is counted, such as "evaluating kernels".
+    total : int
+        The number of steps.
+
+    Attributes
+    ----------
+    done : float
+        The steps that were made; a part of one counts as a fraction.
+    seconds : float
+        The seconds that they took.
+    """
+
+    def __init__(self, what: str, total: int) -> None:
+        self.what, self.total = what, total
+        self.done = self.seconds = 0.0
+        self._began, self._call = clock(), _RUNNING.get()
+        if self._call is not None:
+            self._call.steps = self
+
+    @property
+    def predicted(self) -> float:
+        """The seconds of all steps if each takes as long as one so far, infinite before the first."""
+        return self.seconds * self.total / self.done if self.done else math.inf
+
+    def take(self, steps: float = 1.0) -> None:
+        """Count steps that were made, show how long the others will take, and `check` the running call."""
+        self.done, self.seconds = self.done + steps, clock() - self._began
+        if self._call is None:
+            return
+        if self.seconds > SHOWN and self.done < self.total:
+            left = self.predicted - self.seconds
+            self._call.show(f"{self.what} {int(self.done) + 1} of {self.total}, about {left:.0f} s left")
+        self._call.check()

@@ -16,6 +16,7 @@ from kernelopt.grams.interpolation import interpolated_images, is_worthwhile
 from kernelopt.grams.storage import Storage
 from kernelopt.kernels import Kernel, Profile, as_points, gaussian
 from kernelopt.kernels.profile import Metric
+from kernelopt.running import Steps, check
 from kernelopt.validation import Array, Index, as_float_array, as_symmetric, numeric, shown
 
 PAIRS = 1 << 18  # pairs of points in a block: 2 MB, for a fast cache, and enough for matrix products
@@ -64,6 +65,7 @@ class KernelStorage(Storage):
         return self._cache.get(i, self._evaluated)
 
     def _evaluated(self, i: int) -> Array:
+        check()
         kernel, m = self.kernels[i], len(self)
         if self._distances is not None and type(kernel) is gaussian:
             squares = self._distances.whole(keep=all_cached((m + 1, self.n_points, self.n_points)))
@@ -123,13 +125,16 @@ class KernelStorage(Storage):
                 images = interpolated_images(list(several.values()), place, metric, (points, support), c)
                 found[list(several)] = images
                 rest.difference_update(several)
+        steps = Steps("evaluating kernels", len(rest))
         for i, part, K in self._blocks(points, support, rest):
             found[i, part] = K @ c
+            steps.take((part.stop - part.start) / points.size)
         return found
 
     def between(self, rows: Index, columns: Index) -> Array:
         found = np.empty((len(self), rows.size, columns.size))
         for i, part, K in self._blocks(rows, columns, range(len(self))):
+            check()
             found[i, part] = K
         return found
 

@@ -178,6 +178,7 @@ class Control(Call):
         if self.time_limit is not None:
             reserved = min(certification, LARGEST_CERTIFICATE_SHARE * self.time_limit)
             self._deadline = self.began + self.time_limit - reserved
+        self.show(f"{method}: before its first bounds")
         return self
 
     @contextmanager
@@ -192,10 +193,16 @@ class Control(Call):
             self.certify_seconds += self.seconds - began
 
     def allow_certificate(self) -> None:
-        """Set the deadline of the certificate: the time limit plus its tolerance, or a second from now."""
+        """Set the deadline of the certificate: the time limit plus its tolerance, or a second from now.
+
+        Numba may have compiled a function when the limit was reached, which cannot be interrupted. So its
+        seconds are added.
+        """
         limit = np.inf
         if self.time_limit is not None:
-            limit = self.began + self.time_limit + max(GRACE_SECONDS, GRACE_SHARE * self.time_limit)
+            compiled = self.seconds - self.seconds_without_compilation
+            grace = max(GRACE_SECONDS, GRACE_SHARE * self.time_limit)
+            limit = self.began + self.time_limit + compiled + grace
         self._deadline = min(limit, self.began + self.seconds + HURRY) if self.hurried else limit
         self._budget_end = np.inf
 
@@ -240,9 +247,9 @@ class Control(Call):
     def _notify(self, point: Any, more: dict[str, Any]) -> None:
         _, lower, upper = self._history[-1]
         line = f"{self.method}: iteration {self.iterations}, {lower:.8g} <= optimum <= {upper:.8g}"
-        line += f", gap {self.gap:.1e}, {self.seconds:.1f} s" + "".join(listed(self.details))
+        line += f", gap {self.gap:.1e}, {self.seconds:.1f} s"
         if self.verbose:
-            self._progress.print(line)
+            self._progress.print(line + "".join(listed(self.details)))
         else:
             self.show(line)
         if self.callback is None:

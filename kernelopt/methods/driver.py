@@ -100,7 +100,8 @@ def run_methods(structure: Structure, candidates: Sequence[Candidate], control: 
     # If the user has named a solver or its options, the error of that solver is raised: there is no fallback.
     given = [getattr(c.method, name, None) for c in candidates for name in ("solver", "solver_options")]
     named = any(value is not None for value in given) and not control.ended_by_caller
-    if not sequence.found and isinstance(sequence.failure, SolverError | None) and not named:
+    useful = sequence.found and (sequence.trained or not control.ended_by_caller)
+    if not useful and isinstance(sequence.failure, SolverError | None) and not named:
         control.allow_certificate()
         control.delay_interrupts()
         outcome = None
@@ -150,6 +151,16 @@ class MethodSequence:
     def found(self) -> bool:
         """Whether a feasible point is known."""
         return self.best is not None and self.best.certificate.feasible
+
+    @property
+    def trained(self) -> bool:
+        """Whether the best point has a machine other than a constant, or the tolerance is met without one."""
+        if self.best is None:
+            return False
+        found = self.best.certificate
+        return (
+            found.gap <= self.control.tol or not found.machines or any(m.alpha.any() for m in found.machines)
+        )
 
     @property
     def first(self) -> bool:
@@ -242,6 +253,7 @@ def solution_at(structure: Structure, best: Result, control: Control, tried: Seq
                 structure, list(certificate.alphas), conic=not control.ended_by_caller
             )
     control.delay_interrupts()
+    unique: bool | None = None
     with control.certifying():
         check_unchanged(structure.problem)
     point = {variable.id: value for variable, value in certificate.point.items()}
@@ -249,6 +261,8 @@ def solution_at(structure: Structure, best: Result, control: Control, tried: Seq
         Evaluator(structure).write(point)
     terms = zip(structure.risks, certificate.machines, strict=True) if certificate.feasible else ()
     learned = tuple(learned_machine(term, machine) for term, machine in terms)
+    with control:  # kernels may be evaluated
+        unique = weights_are_unique(structure, certificate, learned)
     write_back(structure, certificate, outcome.hidden, duals, outcome.solver, optimal)
     if not optimal:
         text = f"the certified gap {certificate.gap:.1e} is above tol = {control.tol:g} ({certificate})."
@@ -265,7 +279,7 @@ def solution_at(structure: Structure, best: Result, control: Control, tried: Seq
         weights=weights_of(learned, [term.node for term in structure.risks])
         if learned
         else only_vector(structure),
-        weights_unique=weights_are_unique(structure, certificate, learned),
+        weights_unique=unique,
         learned=learned,
         iterations=outcome.iterations,
         details=outcome.details,

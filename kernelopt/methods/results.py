@@ -25,6 +25,8 @@ from kernelopt.validation import Array
 COMPILATION_MARGIN = 2.0  # a conic certificate is started if this multiple of its predicted seconds is left
 # A certificate with trained machines is started if this multiple of the seconds of the one without is left.
 TRAINING_MARGIN = 2.0
+# Seconds of a training, measured: for each entry of the combined kernel, and for each n^3 of its factorisation.
+TRAINING_ENTRY, FACTORISATION = 1e-7, 2e-11
 VALUE_SHARE = (
     0.1  # of the allowed gap, by which the certified value may exceed the one that the method reported
 )
@@ -72,14 +74,21 @@ def certify_outcome(structure: Structure, outcome: Outcome, control: Control) ->
                 return best
             if control.hurried and best.feasible:  # training may take longer than the second that is left
                 return with_better_bound(structure, best, outcome.lower)
-            # The kernels of a machine may have to be evaluated, which cannot be interrupted.
-            if TRAINING_MARGIN * (control.seconds - began) > control.remaining:
+            # Training factorises the combined kernels, which cannot be interrupted.
+            least = max(control.seconds - began, training_seconds(structure))
+            if TRAINING_MARGIN * least > control.remaining:
                 raise Stopped
         trained = certificate_at(structure, outcome.point, choices)
         return trained if best is None or is_better(structure, trained, best) else best
     if best is None:
         return certificate_without_solver(structure, outcome, given, control)
     return with_better_bound(structure, best, outcome.lower)
+
+
+def training_seconds(structure: Structure) -> float:
+    """Return the predicted seconds of a training at stored kernels for all risks."""
+    sizes = [(len(term.kernels), term.learner.n) for term in structure.risks]
+    return sum(count * (TRAINING_ENTRY * n**2 + FACTORISATION * n**3) for count, n in sizes)
 
 
 def bounded_certificate(
