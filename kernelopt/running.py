@@ -170,7 +170,7 @@ def say(line: str) -> str:
 
 
 class Steps:
-    """A loop of the running call whose length is known: it shows how far it is, and may end between two steps.
+    """A loop of the running call of known length: it shows how far it is, and may end between two steps.
 
     Parameters
     ----------

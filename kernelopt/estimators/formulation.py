@@ -14,6 +14,7 @@ from kernelopt.comparisons import sample_triplets
 from kernelopt.errors import InputError, ParameterError
 from kernelopt.estimators.base import KernelEstimator
 from kernelopt.estimators.catalogued import as_options, checked_options, entry_named
+from kernelopt.estimators.fitting import limit_of_solve, one_call
 from kernelopt.estimators.labels import classes_of, signs
 from kernelopt.estimators.two_classes import TwoClassMixin
 from kernelopt.grams import Grams
@@ -53,6 +54,7 @@ class FormulationClassifier(TwoClassMixin, KernelEstimator):
     method : str, default "auto"
     tol : float > 0, default 1e-4
     time_limit : float > 0, optional
+        Seconds of the call.
     random_state : int, Generator or None, default 0
         The seed of comparisons and of the default kernels.
 
@@ -108,6 +110,7 @@ class FormulationClassifier(TwoClassMixin, KernelEstimator):
         self.time_limit = time_limit
         self.random_state = random_state
 
+    @one_call
     def fit(self, X: Any, y: Any) -> FormulationClassifier:
         """Solve the formulation, and keep its machine.
 
@@ -140,7 +143,8 @@ class FormulationClassifier(TwoClassMixin, KernelEstimator):
             count = TRIPLETS_PER_SAMPLE * len(samples)
             self.triplets_ = sample_triplets(labels[0], count, random_state=self.random_state)
         self._formulation = self.formulated(grams, labels)
-        solution = self._formulation.solve(self.method, tol=self.tol, time_limit=self.time_limit)
+        limit = limit_of_solve(self.time_limit)
+        solution = self._formulation.solve(self.method, tol=self.tol, time_limit=limit)
         self.keep_solutions([solution])
         self.keep_labels(labels)
         weights, alpha, b = self._machine(grams, solution, labels[0])

@@ -10,6 +10,7 @@ import cvxpy as cp
 import numpy as np
 
 from kernelopt.estimators.base import KernelEstimator, centred, centring_shift
+from kernelopt.estimators.fitting import limit_of_solve, running_fit
 from kernelopt.estimators.kernels import forget_matrices
 from kernelopt.grams import Grams
 from kernelopt.language import combine, lp_ball, risk
@@ -75,6 +76,9 @@ class MKLEstimator(KernelEstimator):
         """Learn the machines of the tasks, keep them, and return the solutions."""
         groups = [list(tasks)] if shared else [[task] for task in tasks]
         begin = [None] * len(groups) if starts is None else starts
+        fit = running_fit()
+        if fit is not None:
+            fit.expected = max(fit.expected, len(groups))
         solutions = [self.solve(used, *each) for each in zip(groups, begin, strict=True)]
         machines = [machine for solution in solutions for machine in solution.learned]
         weights = [np.asarray(machine.weights) for machine in machines]
@@ -100,7 +104,7 @@ class MKLEstimator(KernelEstimator):
             cp.Problem(cp.Minimize(total), lp_ball(theta, self.p)),
             self.method,
             tol=self.tol,
-            time_limit=self.time_limit,
+            time_limit=limit_of_solve(self.time_limit),
             verbose=self.verbose,
             start=start,
         )

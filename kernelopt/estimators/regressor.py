@@ -8,6 +8,7 @@ import numpy as np
 from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_consistent_length
 
+from kernelopt.estimators.fitting import one_call
 from kernelopt.estimators.labels import read_targets
 from kernelopt.estimators.mkl import MKLEstimator
 from kernelopt.estimators.samples import distinct, positive_weights
@@ -95,6 +96,7 @@ class MKLRegressor(RegressorMixin, MKLEstimator):
         self.verbose = verbose
         self.random_state = random_state
 
+    @one_call
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> MKLRegressor:
         """Learn the weights and the function.
 

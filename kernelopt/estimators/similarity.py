@@ -11,6 +11,7 @@ from kernelopt.catalog import Formulation
 from kernelopt.errors import ParameterError, ShapeError
 from kernelopt.estimators.base import KernelEstimator
 from kernelopt.estimators.catalogued import built
+from kernelopt.estimators.fitting import limit_of_solve, one_call
 from kernelopt.estimators.labels import classes_of, signs
 from kernelopt.estimators.precomputed import KernelStack
 from kernelopt.estimators.two_classes import TwoClassMixin
@@ -44,6 +45,7 @@ class SimilarityClassifier(TwoClassMixin, KernelEstimator):
     method : str, default "auto"
     tol : float > 0, default 1e-4
     time_limit : float > 0, optional
+        Seconds of the call.
 
     Attributes
     ----------
@@ -98,6 +100,7 @@ class SimilarityClassifier(TwoClassMixin, KernelEstimator):
         self.tol = tol
         self.time_limit = time_limit
 
+    @one_call
     def fit(self, X: Any, y: Any) -> SimilarityClassifier:
         """Learn the kernel and the machine.
 
@@ -133,7 +136,7 @@ class SimilarityClassifier(TwoClassMixin, KernelEstimator):
         lam, V = np.linalg.eigh(S)
         labels = signs(numbers, self.classes_)
         formulation = self.formulated(grams, labels)
-        solution = formulation.solve(self.method, tol=self.tol, time_limit=self.time_limit)
+        solution = formulation.solve(self.method, tol=self.tol, time_limit=limit_of_solve(self.time_limit))
         self.keep_solutions([solution])
         self.keep_labels(labels)
         self.kernel_ = np.asarray(solution.kernel)

@@ -227,6 +227,7 @@ class KernelStorage(Storage):
     def diagonals(self) -> Array:
         found = np.empty(self.shape[:2])
         for i, (kernel, profile) in enumerate(zip(self.kernels, self.profiles, strict=True)):
+            check()
             found[i] = kernel.diagonal(self.X) if profile is None else profile.own
         return found
 

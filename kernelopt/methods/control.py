@@ -240,7 +240,9 @@ class Control(Call):
 
     def _record_deadline(self) -> None:
         if self.time_limit is not None and super().own_remaining <= self._remaining_in_budget:
-            self.stopped, self.ended_by_caller = f"the time limit of {self.time_limit:g} s was reached", True
+            outer = None if self.enclosing is None else self.enclosing.time_limit
+            limit = self.time_limit if outer is None else outer  # this one's is a part of that
+            self.stopped, self.ended_by_caller = f"the time limit of {limit:g} s was reached", True
         else:
             self.stopped = "it took longer than predicted"
 

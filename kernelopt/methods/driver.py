@@ -12,7 +12,7 @@ import numpy as np
 
 from kernelopt.certificates.impossible import unbounded_text, unbounded_variables, weights_that_grow
 from kernelopt.certificates.multiplier import constraint_multipliers
-from kernelopt.errors import ConvergenceWarning, KerneloptError, MethodError, SolverError
+from kernelopt.errors import ConvergenceWarning, KerneloptError, MethodError, SolverError, TimeLimitError
 from kernelopt.grams import check_leading_blocks
 from kernelopt.language.terms import terms
 from kernelopt.methods.control import Control
@@ -232,7 +232,8 @@ def no_point_error(control: Control) -> BaseException:
     """Return the exception for a call that was ended before there was a point."""
     if control.interrupted:
         return KeyboardInterrupt()
-    return SolverError(
+    kind = TimeLimitError if control.ended_by_caller and not control.hurried else SolverError
+    return kind(
         f"a bounded point must be found, got none before {control.stopped or 'the end'}. Give it more "
         "time, or another method: kernelopt.explain(problem) lists those that apply."
     )

@@ -21,7 +21,7 @@ from kernelopt.methods.method import Outcome
 from kernelopt.numerics.compiling import numba_clock
 from kernelopt.running import check, seconds_left
 from kernelopt.structure.ball import BallProblem, read_risks_on_ball
-from kernelopt.structure.evaluation import Evaluator
+from kernelopt.structure.evaluation import Evaluator, Given
 from kernelopt.structure.pieces import centre, read_pieces
 from kernelopt.structure.structure import Point, RiskTerm, Structure
 from kernelopt.validation import Array, Index
@@ -44,7 +44,7 @@ def fallback_outcome(structure: Structure) -> Outcome | None:
     found: Outcome | None = None
     try:
         for sample in Samples(structure):
-            machines = [sample.trained(term) for term in structure.risks]
+            machines: list[Given] = [sample.trained(term) for term in structure.risks]
             found = Outcome(
                 point,
                 [alpha for alpha, _ in machines],
@@ -58,7 +58,7 @@ def fallback_outcome(structure: Structure) -> Outcome | None:
 
 
 class Samples:
-    """Random samples of the labelled points of all risks, each larger than the last, with points of each label.
+    """Growing random samples of the labelled points of all risks, with points of each label.
 
     An iteration ends where the machines of the next sample would be too late.
     """
@@ -81,7 +81,7 @@ class Samples:
             self.size = larger
 
     def seconds(self, size: int) -> float:
-        """Return the predicted seconds of a sample, its training and the values of its machines at all points."""
+        """Return the predicted seconds of the training on a sample and of its machines at all points."""
         squares, rows = (size / self.size) ** 2, self.n * size / self.size**2
         return self.evaluation * (squares + rows) + self.training * squares
 
@@ -118,7 +118,7 @@ def seconds_without_compilation() -> float:
 
 
 def block(K: cp.Expression, points: Index) -> Array:
-    """Return the value of a kernel between some points, from few entries of its matrices where it is a sum."""
+    """Return the value of a kernel between some points; of a sum only these entries are computed."""
     parts = terms(K)
     if parts is None:
         return np.asarray(K.value)[np.ix_(points, points)]
@@ -131,7 +131,7 @@ def on_sample(loss: Loss, y: Array, points: Index) -> Loss:
     if not arrays or points.size == y.size:
         return loss
     if arrays == ["C"]:
-        return replace(loss, C=loss.C[points])  # type: ignore[attr-defined, no-any-return, type-var]
+        return replace(loss, C=loss.C[points])  # type: ignore[attr-defined, type-var]
     return RestrictedLoss(loss.curve(y), points)
 
 

@@ -25,7 +25,7 @@ from kernelopt.validation import Array
 COMPILATION_MARGIN = 2.0  # a conic certificate is started if this multiple of its predicted seconds is left
 # A certificate with trained machines is started if this multiple of the seconds of the one without is left.
 TRAINING_MARGIN = 2.0
-# Seconds of a training, measured: for each entry of the combined kernel, and for each n^3 of its factorisation.
+# Measured seconds of a training: for each entry of the combined kernel, and times n^3 of its factorisation.
 TRAINING_ENTRY, FACTORISATION = 1e-7, 2e-11
 VALUE_SHARE = (
     0.1  # of the allowed gap, by which the certified value may exceed the one that the method reported
