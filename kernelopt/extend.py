@@ -29,12 +29,12 @@ infinite values. "first-order-dual" takes one that also has the method of `Radia
 Frobenius norm, or those of `Proximal`. `check_fidelity` tests it.
 
 **A method** states `match`, `cost` and `run`: it reads a `Structure`, predicts a `Cost`, reports to a
-`Control`, and returns an `Outcome`. `read_ball` reads one risk with weights in an l_p ball as a
-`BallProblem`, which has the bounds. `on_simplex` and `project_zero_sum` are projections, on a simplex and
-on a box with entries of sum zero; `lp_length` is |v|_p, and `conjugate_exponent` its q. `minimizing_weights`
-are the weights of an l_p ball that are optimal for given lengths. `rounding` bounds the rounding errors of
-sums and products. `register_method` adds a method that is in no package;
-`check_method` tests it.
+`Control`, and returns an `Outcome`. Long work calls `check` between its steps, which ends it at the
+time limit. `read_ball` reads one risk with weights in an l_p ball as a `BallProblem`, which has the bounds.
+`on_simplex` and `project_zero_sum` are projections, on a simplex and on a box with entries of sum zero;
+`lp_length` is |v|_p, and `conjugate_exponent` its q. `minimizing_weights` are the weights of an l_p ball that
+are optimal for given lengths. `rounding` bounds the rounding errors of sums and products. `register_method`
+adds a method that is in no package; `check_method` tests it.
 
 **A formulation** is a function that returns a `Formulation`, with its dual and, where the paper prints some,
 a `Programme` each; an `Entry` puts it into the catalogue, a `Planted` problem has a known optimum. A problem
@@ -67,6 +67,7 @@ from kernelopt.methods.control import Control
 from kernelopt.numerics import rounding
 from kernelopt.numerics.norms import conjugate_exponent, lp_length, minimizing_weights
 from kernelopt.numerics.simplex import on_simplex
+from kernelopt.running import check
 from kernelopt.structure import Structure
 from kernelopt.structure.ball import BallProblem, read_ball
 from kernelopt.validation import (
@@ -150,6 +151,7 @@ __all__ = [
     "as_vector",
     "assert_certified",
     "boolean",
+    "check",
     "check_fidelity",
     "check_formulation",
     "check_kernel",

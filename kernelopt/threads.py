@@ -1,4 +1,4 @@
-"""The lock on cvxpy, the number of threads, and work in a thread that a watch can end.
+"""The lock on cvxpy, the number of threads, and work in a thread that the running call can leave.
 
 cvxpy numbers its variables by a counter without a lock, and `warnings.catch_warnings` changes the filters of
 the whole process. One lock guards both. It is held while a problem is compiled and while its results are
@@ -16,16 +16,16 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import lru_cache
 from itertools import pairwise
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, TypeVar
 
 from threadpoolctl import OpenBLASController, ThreadpoolController
 
+from kernelopt.running import check, running_call
+
 T = TypeVar("T")
-Watch: TypeAlias = Callable[[], object]
-"""A function that raises when the work should end, at a time limit or at the request of the caller."""
 
 POLL = 0.025
-"""Seconds between two calls of a watch: not noticeable as a delay, and a thousand times what a call takes."""
+"""Seconds between two calls of `check`: not noticeable as a delay, and a thousand times what a call takes."""
 
 LARGE = 4e6
 """Entries from which several threads read them: one takes milliseconds for them, its start takes 0.1 ms."""
@@ -35,11 +35,10 @@ COMPILING = threading.RLock()
 
 
 @contextmanager
-def quietly(watch: Watch | None = None) -> Iterator[None]:
-    """Hold COMPILING and suppress warnings; `watch` is called while waiting for the lock."""
-    while not COMPILING.acquire(timeout=-1 if watch is None else POLL):
-        if watch is not None:
-            watch()
+def quietly() -> Iterator[None]:
+    """Hold COMPILING and suppress warnings; the running call may end while it waits for the lock."""
+    while not COMPILING.acquire(timeout=-1 if running_call() is None else POLL):
+        check()
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -48,18 +47,20 @@ def quietly(watch: Watch | None = None) -> Iterator[None]:
         COMPILING.release()
 
 
-def watched(work: Callable[[], T], watch: Watch, abandon: Callable[[], object]) -> T:
-    """Return `work()`, run in a new thread while `watch` is called in this one.
+def interruptible(
+    work: Callable[[], T], abandon: Callable[[], object], poll: Callable[[], object] = check
+) -> T:
+    """Return `work()`, run in a new thread while `poll` is called in this one, by default `check`.
 
-    An exception of `watch`, or a KeyboardInterrupt, ends the wait at once: `abandon` is called and the
+    An exception of `poll`, or a KeyboardInterrupt, ends the wait at once: `abandon` is called and the
     exception is passed on, while the thread may go on. It is a daemon thread, which does not keep the process
-    alive. `work` should release the interpreter's lock, as compiled solvers do. `watch` is called once
+    alive. `work` should release the interpreter's lock, as compiled solvers do. `poll` is called once
     before the thread starts, so `abandon` must also be correct when no thread was started.
     """
     finished = threading.Event()
     results: list[T] = []
     errors: list[BaseException] = []
-    context = contextvars.copy_context()  # holds numpy.errstate among others
+    context = contextvars.copy_context()  # holds the running call, and numpy.errstate
 
     def run() -> None:
         try:
@@ -70,10 +71,10 @@ def watched(work: Callable[[], T], watch: Watch, abandon: Callable[[], object]) 
             finished.set()
 
     try:
-        watch()
+        poll()
         threading.Thread(target=run, name="kernelopt solver", daemon=True).start()
         while not finished.wait(POLL):  # returns as soon as the event is set
-            watch()
+            poll()
     except BaseException:
         abandon()
         raise
@@ -107,35 +108,6 @@ def in_threads(work: Callable[[int, int], T], size: int, entries: float) -> list
 def blas_threads() -> int:
     """Return the number of threads that BLAS uses at the time; some of its builds have one in any case."""
     return max((library.num_threads for library in blas_libraries(len(sys.modules))), default=1)
-
-
-def seconds_left(watch: Watch | None) -> float:
-    """Return the seconds until a watch will raise, infinite where they are not known.
-
-    They are the attribute `remaining` of the watch, or of the object whose method it is.
-    """
-    owner = getattr(watch, "__self__", watch)
-    return float(getattr(owner, "remaining", float("inf")))
-
-
-class RecordingWatch:
-    """A watch that records its exception, to tell it from an exception of the solver."""
-
-    def __init__(self, watch: Watch) -> None:
-        self.watch = watch
-        self.raised: BaseException | None = None
-
-    @property
-    def remaining(self) -> float:
-        """The seconds until the watch will raise."""
-        return seconds_left(self.watch)
-
-    def __call__(self) -> None:
-        try:
-            self.watch()
-        except BaseException as error:
-            self.raised = error
-            raise
 
 
 class _BlasLimits:

@@ -1,4 +1,4 @@
-"""What threads share: the lock on cvxpy, the threads of BLAS, and work that is watched."""
+"""What threads share: the lock on cvxpy, the threads of BLAS, and work that a call can leave."""
 
 from __future__ import annotations
 
@@ -12,7 +12,10 @@ import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from kernelopt import threads as module
-from kernelopt.threads import COMPILING, LARGE, POLL, in_threads, one_blas_thread, quietly, watched
+from kernelopt.errors import Stopped
+from kernelopt.running import running_call
+from kernelopt.threads import COMPILING, LARGE, POLL, in_threads, interruptible, one_blas_thread, quietly
+from tests.calls import Ending, at_once, endless
 from tests.every import every
 
 
@@ -181,13 +184,7 @@ def test_the_filters_survive_many_threads():
     assert warnings.filters == before
 
 
-def test_waiting_for_the_lock_is_watched():
-    class Ended(Exception):
-        pass
-
-    def watch():
-        raise Ended
-
+def test_a_call_may_end_while_it_waits_for_the_lock():
     held, release = threading.Event(), threading.Event()
 
     def hold():
@@ -197,7 +194,7 @@ def test_waiting_for_the_lock_is_watched():
 
     holder = in_thread(hold)
     held.wait(10)
-    with pytest.raises(Ended), quietly(watch):
+    with at_once(), pytest.raises(Stopped), quietly():
         pass
     release.set()
     holder.join()
@@ -205,16 +202,16 @@ def test_waiting_for_the_lock_is_watched():
         pass
 
 
-# --------------------------------------------------------------------------------- watched work
+# --------------------------------------------------------------------------- interruptible work
 
 
 def nothing():
-    """A watch that has no objection."""
+    """Do nothing."""
 
 
 def test_the_result_and_the_context_come_back():
-    with np.errstate(over="raise"):
-        assert watched(lambda: np.geterr()["over"], nothing, nothing) == "raise"
+    with np.errstate(over="raise"), endless() as call:
+        assert interruptible(lambda: (np.geterr()["over"], running_call()), nothing) == ("raise", call)
 
 
 def test_an_error_of_the_work_is_raised_here():
@@ -222,38 +219,32 @@ def test_an_error_of_the_work_is_raised_here():
         raise ValueError("from the work")
 
     with pytest.raises(ValueError, match="from the work"):
-        watched(work, nothing, nothing)
+        interruptible(work, nothing)
 
 
-def test_the_watch_is_called_here_and_often():
-    calls = []
-    watched(lambda: time.sleep(0.5), lambda: calls.append(threading.get_ident()), nothing)
-    assert set(calls) == {threading.get_ident()}
-    assert 5 <= len(calls) <= 2 + 0.5 / POLL
+def test_the_call_is_checked_here_and_often():
+    threads = set()
+    with Ending(lambda _: threads.add(threading.get_ident())) as call:
+        interruptible(lambda: time.sleep(0.5), nothing)
+    assert threads == {threading.get_ident()}
+    assert 5 <= len(call.checks) <= 2 + 0.5 / POLL
 
 
-@pytest.mark.parametrize("error", [StopIteration, TimeoutError, KeyboardInterrupt])
-def test_what_the_watch_raises_ends_the_wait(error):
+@pytest.mark.parametrize("error", [Stopped, TimeoutError, KeyboardInterrupt])
+def test_what_a_check_raises_ends_the_wait(error):
     release, abandoned = threading.Event(), []
     started = time.perf_counter()
 
-    def watch():
-        if time.perf_counter() - started > 0.05:
-            raise error
-
-    with pytest.raises(error):
-        watched(lambda: release.wait(20), watch, lambda: abandoned.append(True))
+    with Ending(lambda call: call.lasted > 0.05, error), pytest.raises(error):
+        interruptible(lambda: release.wait(20), lambda: abandoned.append(True))
     assert time.perf_counter() - started < 2
     assert abandoned == [True]
     release.set()
 
 
-def test_a_watch_that_objects_at_once_starts_nothing():
-    def watch():
-        raise TimeoutError
-
+def test_a_call_that_is_over_starts_nothing():
     ran, abandoned = [], []
-    with pytest.raises(TimeoutError):
-        watched(lambda: ran.append(True), watch, lambda: abandoned.append(True))
+    with at_once(), pytest.raises(Stopped):
+        interruptible(lambda: ran.append(True), lambda: abandoned.append(True))
     assert ran == []
     assert abandoned == [True]  # what waits for the work, such as a process, is told

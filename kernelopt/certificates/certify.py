@@ -29,7 +29,6 @@ from kernelopt.structure.evaluation import Evaluator, Given, sum_of_magnitudes
 from kernelopt.structure.gate import check_problem, check_unchanged, check_values
 from kernelopt.structure.relaxed_cones import RelaxedCones
 from kernelopt.structure.structure import Point, Structure
-from kernelopt.threads import Watch
 from kernelopt.validation import Array, boolean
 
 MOST_NAMED = 3  # violations that `reason` names, the largest
@@ -150,7 +149,6 @@ def certificate_at(
     *,
     given: Sequence[Given] | None = None,
     bounds: Bounds | None = None,
-    watch: Watch | None = None,
     conic: bool = True,
     cones: RelaxedCones | None = None,
 ) -> Certificate:
@@ -168,8 +166,6 @@ def certificate_at(
         kernels, and their dual variables are tried too.
     bounds : dict, optional
         As in `certify`.
-    watch : function, optional
-        Called while the conic solves run; it may raise to end them.
     conic : bool, default True
         Whether conic solves are allowed. Without them a bound may be missing.
     cones : RelaxedCones, optional
@@ -178,8 +174,8 @@ def certificate_at(
     # The candidate may be extreme: a bound that overflows is discarded.
     with np.errstate(all="ignore"):
         gap_floor = floor(structure)
-        evaluator = Evaluator(structure, given, watch)
-        feasible_set = FeasibleSet(evaluator, watch, conic, cones)
+        evaluator = Evaluator(structure, given)
+        feasible_set = FeasibleSet(evaluator, conic, cones)
         residuals = {} if start is None else {v.name: v.size for v in feasible_set.at(start)}
         point, remaining = feasible_set.nearest(start)
         assumed = feasible_set.remark if point is not None else ""
@@ -197,7 +193,7 @@ def certificate_at(
         if structure.risks and given is None and machines:
             choices.append([machine.alpha for machine in machines])
         bound, route, used = best_bound(
-            structure, choices or [[]], bounds, watch, conic, structure.sign * attained, cones
+            structure, choices or [[]], bounds, conic, structure.sign * attained, cones
         )
     if bound.ray is not None and np.isfinite(attained):
         bound = Bound(-np.inf, "a ray claims that the problem is infeasible, and a feasible point is known")

@@ -17,7 +17,7 @@ from kernelopt.structure.expansion import expand
 from kernelopt.structure.structure import Structure
 from kernelopt.structure.trees import nodes, short
 from kernelopt.structure.units import units
-from kernelopt.threads import Watch, quietly
+from kernelopt.threads import quietly
 from kernelopt.validation import Array
 
 SHOWN = 1e-5  # relative distance of two bounds below which one number is shown for the least value
@@ -30,7 +30,7 @@ class Exceeded(NamedTuple):
     certificate: Certificate
 
 
-def risk_above_its_bound(structure: Structure, watch: Watch | None = None) -> Exceeded | None:
+def risk_above_its_bound(structure: Structure) -> Exceeded | None:
     """Return the certificate of the least value of a bounded risk, where it is above the bound.
 
     The least value is that under the other constraints. Its lower bound says how far the bound must be
@@ -45,7 +45,7 @@ def risk_above_its_bound(structure: Structure, watch: Watch | None = None) -> Ex
             continue
         others = [c for c in problem.constraints if c is not constraint]
         try:
-            certificate = least_value(Structure(cp.Problem(cp.Minimize(left), others)), watch)
+            certificate = least_value(Structure(cp.Problem(cp.Minimize(left), others)))
         except Stopped:  # the conflict is proved already, by a ray
             return None
         bound = float(np.min(right.value))
@@ -61,12 +61,12 @@ def risk_above_its_bound(structure: Structure, watch: Watch | None = None) -> Ex
     return None
 
 
-def least_value(structure: Structure, watch: Watch | None) -> Certificate | None:
+def least_value(structure: Structure) -> Certificate | None:
     """Return the certificate of the minimum of a problem by a conic solver, None where none has a point."""
-    with quietly(watch):
+    with quietly():
         expansion = expand(structure.explicit, units(structure))
     for attempt in ladder(linear=False, order=0):
-        run_solver(expansion.problem, attempt, watch=watch)
+        run_solver(expansion.problem, attempt)
         expansion.bring_back()
         values = {v.id: v.value for v in structure.variables}
         if all(value is not None and np.isfinite(value).all() for value in values.values()):
@@ -76,7 +76,7 @@ def least_value(structure: Structure, watch: Watch | None) -> Certificate | None
                 for alpha, written in zip(found, expansion.risks, strict=True)
             ]
             point = {k: np.array(v, dtype=float) for k, v in values.items()}
-            return certificate_at(structure, point, [alphas], watch=watch)
+            return certificate_at(structure, point, [alphas])
     return None
 
 

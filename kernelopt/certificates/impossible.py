@@ -18,7 +18,6 @@ from kernelopt.structure.residuals import violation
 from kernelopt.structure.structure import Structure, kept_in_structure
 from kernelopt.structure.trees import constraint_names
 from kernelopt.structure.units import units
-from kernelopt.threads import Watch
 from kernelopt.validation import Array
 
 BOX_SIZES = (1e3, 1e6)  # |x| up to these: an unbounded objective decreases in proportion to the size
@@ -28,24 +27,22 @@ LONGEST_FAILURE = 120  # characters of a solver's error in a message
 NEAR_BOX = 0.1  # of the larger size: a variable beyond this would be unbounded
 
 
-def raise_if_impossible(
-    structure: Structure, explicit: cp.Problem, tried: AttemptResult, watch: Watch | None = None
-) -> None:
+def raise_if_impossible(structure: Structure, explicit: cp.Problem, tried: AttemptResult) -> None:
     """Raise where a solver's claim of infeasibility or unboundedness can be shown without it."""
     if tried.status in (cp.INFEASIBLE, cp.INFEASIBLE_INACCURATE):
         feasibility = cp.Problem(cp.Minimize(0), [c.copy() for c in explicit.constraints])
         read = Structure(feasibility)
         boxes = known_boxes(read, None)
-        bound = conic_bound(read.lifted, list(read.variables), boxes, watch, units=units(read).variables)
+        bound = conic_bound(read.lifted, list(read.variables), boxes, units=units(read).variables)
         if bound.ray is not None:
-            raise contradiction(structure, bound.ray, watch)
+            raise contradiction(structure, bound.ray)
     elif tried.status in (cp.UNBOUNDED, cp.UNBOUNDED_INACCURATE):
-        raise_if_unbounded(structure, explicit, watch)
+        raise_if_unbounded(structure, explicit)
 
 
-def raise_if_unbounded(structure: Structure, explicit: cp.Problem, watch: Watch | None = None) -> None:
+def raise_if_unbounded(structure: Structure, explicit: cp.Problem) -> None:
     """Raise where the minimum over |x| <= r decreases in proportion to r, for the two BOX_SIZES."""
-    near, far = (minimum_within(explicit, size, watch) for size in BOX_SIZES)
+    near, far = (minimum_within(explicit, size) for size in BOX_SIZES)
     if near is not None and far is not None and far < min(-BOX_SIZES[0], DECREASE_FACTOR * near):
         values = {v.id: np.abs(v.value).max() for v in explicit.variables() if v.value is not None}
         unbounded = [v for v in structure.variables if values.get(v.id, 0.0) > NEAR_BOX * BOX_SIZES[1]]
@@ -107,14 +104,14 @@ def unbounded_text(structure: Structure, unbounded: list[cp.Variable]) -> str:
     return f"Nothing bounds {', '.join(v.name() for v in unbounded)}: add {remedy}."
 
 
-def contradiction(structure: Structure, ray: Array, watch: Watch | None = None) -> InfeasibleError:
+def contradiction(structure: Structure, ray: Array) -> InfeasibleError:
     """Return the error for a problem whose constraints have a Farkas ray.
 
     Its certificate is an exact statement where the conflict is shown in fractions. Otherwise it is the
     certificate of the least risk where that exceeds its bound, or else the Farkas ray itself in doubles.
     """
     found = conflict(structure)
-    exceeded = risk_above_its_bound(structure, watch) if found is None else None
+    exceeded = risk_above_its_bound(structure) if found is None else None
     text, saving = "", ""
     to_file = " proof['certificate'].save(path) writes a proof to a file."
     if found is not None:
@@ -135,13 +132,13 @@ def contradiction(structure: Structure, ray: Array, watch: Watch | None = None) 
     )
 
 
-def minimum_within(problem: cp.Problem, size: float, watch: Watch | None) -> float | None:
+def minimum_within(problem: cp.Problem, size: float) -> float | None:
     """Return the minimum of the (minimised) objective over |x| <= `size`, None where none was found."""
     sign = -1.0 if isinstance(problem.objective, cp.Maximize) else 1.0
     box = [constraint for v in problem.variables() for constraint in (v <= size, v >= -size)]
     boxed = cp.Problem(cp.Minimize(sign * problem.objective.args[0]), [*problem.constraints, *box])
     boxed = cp.Problem(boxed.objective, [c.copy() for c in boxed.constraints])
-    run_solver(boxed, ladder(linear=False, order=0)[0], watch=watch)
+    run_solver(boxed, ladder(linear=False, order=0)[0])
     if boxed.value is None or not np.isfinite(boxed.value):
         return None
     worst = max((float(np.max(violation(c))) for c in boxed.constraints), default=0.0)

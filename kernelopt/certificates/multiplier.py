@@ -19,14 +19,13 @@ from kernelopt.structure.relaxed_cones import RelaxedCones
 from kernelopt.structure.structure import Structure
 from kernelopt.structure.trees import replaced
 from kernelopt.structure.units import Units
-from kernelopt.threads import Watch, quietly
+from kernelopt.threads import quietly
 from kernelopt.validation import Array
 
 
 def constraint_multipliers(
     structure: Structure,
     alphas: list[Array],
-    watch: Watch | None = None,
     conic: bool = True,
     cones: RelaxedCones | None = None,
 ) -> list[list[Any]] | None:
@@ -34,8 +33,8 @@ def constraint_multipliers(
 
     At the optimal alpha they are multipliers of the problem itself. They are computed in closed form where
     the relaxation has one, or by the search of `near_bound`, and otherwise by one conic solve, if `conic`.
-    None where none of these applies, and where `watch` ended the solve. With `cones` the conic solve holds a
-    relaxation of the large matrix inequalities.
+    None where none of these applies, and where the deadline of the running call ended the solve. With `cones`
+    the conic solve holds a relaxation of the large matrix inequalities.
     """
     if len(alphas) != len(structure.risks):
         return None
@@ -48,7 +47,7 @@ def constraint_multipliers(
         for at, multiplier in closed.multipliers.items():
             found[at] = [np.full(constraints[at].shape, multiplier)]
         return found
-    near = near_bound(structure, alphas[0], watch, quick=not conic) if len(alphas) == 1 else None
+    near = near_bound(structure, alphas[0], quick=not conic) if len(alphas) == 1 else None
     pieces = read_pieces(structure)
     if near is not None and near.exhausted(floor(structure), np.inf) and not isinstance(pieces, str):
         return size_multipliers(structure, pieces, near.minima)
@@ -58,7 +57,7 @@ def constraint_multipliers(
         id(term.stand_in): cp.pos(e.expression) for term, e in zip(structure.risks, below, strict=True)
     }
     try:
-        with quietly(watch):
+        with quietly():
             copies = [
                 copied_on_face(constraint, substitutes, Units(), i, cones)
                 for i, constraint in enumerate(constraints)
@@ -66,7 +65,7 @@ def constraint_multipliers(
             whole = structure.lifted.objective
             objective = type(whole)(replaced(whole.args[0], substitutes))
             relaxed = cp.Problem(objective, [c.copy for c in copies] + list(structure.domains))
-        run_solver(relaxed, ladder(linear=relaxed.is_lp(), order=0)[0], watch=watch)
+        run_solver(relaxed, ladder(linear=relaxed.is_lp(), order=0)[0])
     except Stopped:
         return None
     for constraint in copies:

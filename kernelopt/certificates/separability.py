@@ -16,7 +16,7 @@ from kernelopt.language.terms import terms
 from kernelopt.losses import hard_margin
 from kernelopt.numerics.factors import pivoted_cholesky
 from kernelopt.numerics.rounding import SMALLEST_DIVISOR, form
-from kernelopt.threads import Watch, quietly
+from kernelopt.threads import quietly
 from kernelopt.validation import Array
 
 # Squared distances of the convex hulls of the classes, relative to the mean diagonal of the kernel:
@@ -25,7 +25,7 @@ ZERO_THRESHOLD = 4e-15  # below it the distance is zero up to the rounding of th
 WARNING_THRESHOLD = 1e-5  # below it the distance is under 0.3 % of the points' norms: a warning
 
 
-def check_separable(learner: Learner, watch: Watch | None = None) -> None:
+def check_separable(learner: Learner) -> None:
     """Raise `InfeasibleError` with a proof if no kernel of the set separates the labels of a hard margin.
 
     The range of every kernel of the set is in the range of the sum K of the base kernels, so that a kernel
@@ -44,7 +44,7 @@ def check_separable(learner: Learner, watch: Watch | None = None) -> None:
             for i in range(len(grams)):
                 Ks.append(grams.gram(i)[: learner.n, : learner.n])
                 total += unit_mean_diagonal(Ks[-1])
-    alpha = nearest_hull_points(total, learner.y, learner.bias is not None, watch)
+    alpha = nearest_hull_points(total, learner.y, learner.bias is not None)
     if alpha is None:
         return
     scale = float(np.trace(total)) / learner.n
@@ -92,16 +92,16 @@ def unit_mean_diagonal(K: Array) -> Array:
     return K / mean if mean > 0 else K
 
 
-def nearest_hull_points(K: Array, y: Array, bias: bool, watch: Watch | None) -> Array | None:
+def nearest_hull_points(K: Array, y: Array, bias: bool) -> Array | None:
     """Return the signed convex weights of the nearest points of the two classes' hulls in feature space."""
     L = pivoted_cholesky(K, "the sum of the kernels")
-    with quietly(watch):
+    with quietly():
         a = cp.Variable(y.size, nonneg=True)
         constraints = [cp.sum(a) == 2, *([y @ a == 0] if bias else [])]
         # The distance, not its square: solvers find a zero to 1e-9, whose root would be 3e-5.
         problem = cp.Problem(cp.Minimize(cp.norm2(L.T @ cp.multiply(y, a))), constraints)
     for attempt in ladder(linear=False, order=0):
-        run_solver(problem, attempt, watch=watch)
+        run_solver(problem, attempt)
         if a.value is not None and np.isfinite(a.value).all():
             weights = np.maximum(np.asarray(a.value), 0.0)
             for sign in (1.0, -1.0) if bias else ():

@@ -1,4 +1,4 @@
-"""One call of a solver on compiled data, which a watch can end."""
+"""One call of a solver on compiled data, which the running call can end."""
 
 from __future__ import annotations
 
@@ -15,12 +15,13 @@ import scipy.sparse as sp
 from cvxpy.reductions.solvers.conic_solvers import clarabel_conif
 
 from kernelopt.conic.process import ProcessFailed, SolverProcess
-from kernelopt.threads import Watch, seconds_left, watched
+from kernelopt.running import check, running_call, seconds_left
+from kernelopt.threads import interruptible
 
 SCS_INTERRUPTED = -5  # SCS_SIGINT in scs.h
 SETUP_SECONDS = 1.4e-7  # per entry of a dense block, measured: 1.4 s at order 80, 3.5 s at order 100
 SETUP_ERROR = 2.0  # the prediction is good to about this factor on a shared machine
-UNWATCHED_SECONDS = 0.2  # a set-up up to this long runs in this process: starting another takes as long
+SHORT_SETUP = 0.2  # a set-up up to this long runs in this process: starting another takes as long
 CVXOPT_RUNS = threading.Lock()  # the options of CVXOPT are one dictionary for the whole process
 
 
@@ -38,9 +39,14 @@ def call(
     through_cvxpy: Callable[[], Any],
     options: dict[str, Any],
     verbose: bool = False,
-    watch: Watch | None = None,
 ) -> Any:
     """Return the raw result of a solver, as cvxpy's interface to it returns it.
+
+    While a call of kernelopt is running, the solver runs in a thread of its own, and `check` is called here
+    every POLL seconds. `Stopped` and KeyboardInterrupt end the solver at once. Clarabel from 0.11 on and
+    CVXOPT then stop; SCS and HiGHS go on in a daemon thread until their own limits of time or iterations.
+    Clarabel's set-up of large semidefinite cones holds the interpreter's lock, so these problems are solved
+    in a process of their own.
 
     Parameters
     ----------
@@ -53,20 +59,15 @@ def call(
     options : dict
         Options of the solver.
     verbose : bool, default False
-    watch : function without arguments, optional
-        Called in this thread every POLL seconds while the solver runs in another. An exception that it
-        raises ends the call at once. Clarabel from 0.11 on and CVXOPT then stop; SCS and HiGHS go on in a
-        daemon thread until their own limits of time or iterations. Clarabel's set-up of large semidefinite
-        cones holds the interpreter's lock, so these problems are solved in a process of their own.
 
     Raises
     ------
     TooLong
-        If no such process can be started, and the set-up may take longer than the watch allows.
+        If no such process can be started, and the set-up may take longer than the running call has left.
     """
     name = solver.name()
     work = with_own_options(through_cvxpy) if name == "CVXOPT" else through_cvxpy
-    if watch is None:
+    if running_call() is None:
         return interrupts_raised(work(), name)
     worker = Worker(work)
     ended = threading.Event()
@@ -74,16 +75,16 @@ def call(
     setup = setup_seconds(data["dims"].psd) if name == "CLARABEL" else 0.0
     if has_callback(solver, data):
         worker.work = clarabel_call(solver, data, options, verbose, ended)
-        process = clarabel_process(solver, data, options, verbose) if setup > UNWATCHED_SECONDS else None
+        process = clarabel_process(solver, data, options, verbose) if setup > SHORT_SETUP else None
     if process is not None:
         worker.work = with_fallback(process, worker.work, ended)
-    elif SETUP_ERROR * setup > seconds_left(watch):
+    elif SETUP_ERROR * setup > seconds_left():
         raise TooLong("there is no time to set up an interior-point method")
 
     def poll() -> None:
         if name == "SCS":
             restore_interrupt_handler()
-        watch()
+        check()
 
     def abandon() -> None:
         ended.set()
@@ -92,7 +93,7 @@ def call(
         if name == "CVXOPT":
             worker.interrupt()
 
-    return interrupts_raised(watched(worker.run, poll, abandon), name)
+    return interrupts_raised(interruptible(worker.run, abandon, poll), name)
 
 
 def setup_seconds(orders: Iterable[int]) -> float:

@@ -14,8 +14,8 @@ from cvxpy.reductions.solvers.solver import Solver
 
 from kernelopt.conic.calls import call
 from kernelopt.conic.costs import MAX_FIRST_ORDER_ITERATIONS, Cones
-from kernelopt.errors import KerneloptError, ParameterError
-from kernelopt.threads import RecordingWatch, Watch, quietly
+from kernelopt.errors import KerneloptError, ParameterError, Stopped
+from kernelopt.threads import quietly
 
 LARGEST_INTERIOR_POINT_ORDER = 70  # without `cones`: Clarabel is predicted to take 16 s at this order
 LARGEST_CVXOPT_ORDER = 3 * LARGEST_INTERIOR_POINT_ORDER  # the last resort may take longer
@@ -187,9 +187,7 @@ def timed(solver: Any, seconds: float | None) -> dict[str, Any]:
     return options.get(solver, {}) if isinstance(solver, str) else {}
 
 
-def run_solver(
-    problem: cp.Problem, attempt: SolverAttempt, verbose: bool = False, watch: Watch | None = None
-) -> AttemptResult:
+def run_solver(problem: cp.Problem, attempt: SolverAttempt, verbose: bool = False) -> AttemptResult:
     """Solve a problem with one attempt. Failures are reported, not raised; convexity errors are cvxpy's.
 
     Parameters
@@ -200,20 +198,21 @@ def run_solver(
     attempt : SolverAttempt
     verbose : bool, default False
         Print what cvxpy and the solver print.
-    watch : function without arguments, optional
-        Called in this thread about forty times a second while the solver runs in another. Where it
-        raises, or on Ctrl-C, the solver is abandoned at once and the exception is passed on; the
-        variables keep their values. Without a watch the solver runs in this thread.
+
+    Raises
+    ------
+    Stopped
+        At the deadline of the running call. The solver is abandoned at once, as on Ctrl-C, and the variables
+        keep their values.
     """
     if attempt.route is not None:
         try:
             return AttemptResult(attempt, cp.OPTIMAL, attempt.route())
         except KerneloptError as error:
             return AttemptResult(attempt, "failed", failure=str(error))
-    recorder = None if watch is None else RecordingWatch(watch)
     try:
         # cvxpy's warnings about accuracy are suppressed: the certificate states the accuracy.
-        with quietly(recorder):
+        with quietly():
             data, chain, inverse = problem.get_problem_data(
                 attempt.solver, verbose=verbose, solver_opts=dict(attempt.options)
             )
@@ -224,15 +223,12 @@ def run_solver(
             lambda: chain.solve_via_data(problem, data, False, verbose, options),
             options,
             verbose,
-            recorder,
         )
-        with quietly(recorder):
+        with quietly():
             problem.unpack_results(raw, chain, inverse)
-    except (KerneloptError, cp.DCPError):
+    except (KerneloptError, Stopped, cp.DCPError):
         raise
     except Exception as error:  # solvers raise exceptions of any class, such as mosek.Error and KeyError
-        if recorder is not None and recorder.raised is error:
-            raise
         return AttemptResult(attempt, "failed", failure=f"{type(error).__name__}: {error}")
     statistics = problem.solver_stats
     return AttemptResult(attempt, str(problem.status), getattr(statistics, "num_iters", None))

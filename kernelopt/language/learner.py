@@ -13,7 +13,6 @@ from kernelopt.language.penalty import Form, Penalty
 from kernelopt.learner import BlockMachine, Machine, blocks_at, learn, learn_blocks, machine_at
 from kernelopt.losses import Loss
 from kernelopt.numerics.factors import nearest_psd
-from kernelopt.threads import Watch
 from kernelopt.validation import Array
 
 
@@ -61,12 +60,11 @@ class Learner:
         """Return the current values of the kernels on the labelled points, shape (n, n) each."""
         return on_labelled(self.kernels, self.n)
 
-    def train(self, Ks: list[Array], watch: Watch | None = None) -> Machine | BlockMachine:
+    def train(self, Ks: list[Array]) -> Machine | BlockMachine:
         """Return the machine at the kernels Ks on the labelled points.
 
         Its value is infinite if a kernel has an eigenvalue below -1e-8 of its largest one, or if a hard
-        margin cannot be met. A `watch` is called during the work, and an exception that it raises is passed
-        on.
+        margin cannot be met.
         """
         clipped = [nearest_psd((K + K.T) / 2) for K in Ks]
         kernels = [K for K in clipped if K is not None]
@@ -74,12 +72,10 @@ class Learner:
             none = Machine(np.inf, np.zeros(self.n), np.nan)
             return none if len(Ks) == 1 else BlockMachine(*none, np.zeros((len(Ks), self.n)))
         if len(kernels) == 1:
-            return learn(kernels[0], self.y, self.loss, self.bias is not None, watch=watch)
-        return learn_blocks(kernels, self.y, self.loss, self.bias is not None, self.norm, watch)
+            return learn(kernels[0], self.y, self.loss, self.bias is not None)
+        return learn_blocks(kernels, self.y, self.loss, self.bias is not None, self.norm)
 
-    def at(
-        self, Ks: Sequence[Any], alpha: Array, scales: Array | None = None, watch: Watch | None = None
-    ) -> Machine | BlockMachine:
+    def at(self, Ks: Sequence[Any], alpha: Array, scales: Array | None = None) -> Machine | BlockMachine:
         """Return the machine f = sum_i scales_i K_i alpha + b at the kernels Ks, with the best b.
 
         The kernels are arrays, or objects that compute K @ alpha. All scales are one by default. Several
@@ -90,7 +86,7 @@ class Learner:
         if len(Ks) == 1:
             return machine_at(Ks[0], alpha, self.y, self.loss, bias)
         if scales is None and self.norm != 2:
-            return self.train(list(Ks), watch)
+            return self.train(list(Ks))
         scales = np.ones(len(Ks)) if scales is None else scales
         return blocks_at(Ks, alpha, scales, self.y, self.loss, bias, self.norm)
 

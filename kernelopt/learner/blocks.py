@@ -14,7 +14,7 @@ from kernelopt.losses import Loss
 from kernelopt.numerics.factors import pivoted_cholesky
 from kernelopt.numerics.norms import conjugate_exponent, lp_length
 from kernelopt.numerics.rounding import SMALLEST_DIVISOR
-from kernelopt.threads import Watch, quietly
+from kernelopt.threads import quietly
 from kernelopt.validation import Array
 
 POLISHING_STEPS = 10  # alternations at most between alpha and the scales, for norms above 2
@@ -44,27 +44,24 @@ class BlockMachine(NamedTuple):
         return np.asarray(sizes / length) if length > 0 else np.ones(sizes.size)
 
 
-def learn_blocks(
-    Ks: Sequence[Array], y: Array, loss: Loss, bias: bool, norm: float, watch: Watch | None = None
-) -> BlockMachine:
+def learn_blocks(Ks: Sequence[Array], y: Array, loss: Loss, bias: bool, norm: float) -> BlockMachine:
     """Return the minimiser of loss(sum_m f_m + b) + 1/2 |(|f_m|_{K_m})_m|_norm^2, norm >= 1.
 
     The dual is solved as a conic programme, which gives alpha and the scales of f = sum_m scales_m K_m alpha.
     Alternating between `learn` at the kernel sum_m scales_m K_m and the scales of its alpha refines both. For
-    norm > 2 the primal is solved too if the gap is still large. A `watch` is called during the work, and an
-    exception that it raises is passed on.
+    norm > 2 the primal is solved too if the gap is still large.
     """
     if len(Ks) == 1 or norm == 2:
-        machine = learn(np.asarray(sum(Ks)), y, loss, bias, watch=watch)
+        machine = learn(np.asarray(sum(Ks)), y, loss, bias)
         return BlockMachine(*machine, np.tile(machine.alpha, (len(Ks), 1)))
     factors = [pivoted_cholesky(K, f"kernel {i}") for i, K in enumerate(Ks)]
-    alpha, scales = dual_program(factors, y, loss, bias, norm, watch)
+    alpha, scales = dual_program(factors, y, loss, bias, norm)
     best = blocks_at(Ks, alpha, scales, y, loss, bias, norm)
     # The conic solver's alpha is accurate to about 1e-6. Training at the combined kernel is more accurate.
     for _ in range(1 if norm < 2 else POLISHING_STEPS):
         if norm < 2:
             scales = scales / max(lp_length(scales, norm / (2 - norm)), SMALLEST_DIVISOR)
-        alpha = learn(np.tensordot(scales, np.asarray(Ks), 1), y, loss, bias, watch=watch).alpha
+        alpha = learn(np.tensordot(scales, np.asarray(Ks), 1), y, loss, bias).alpha
         if norm > 2:
             scales = block_scales(np.array([float(alpha @ K @ alpha) for K in Ks]), norm)
         polished = blocks_at(Ks, alpha, scales, y, loss, bias, norm)
@@ -74,7 +71,7 @@ def learn_blocks(
     if norm > 2:
         lower = block_lower_bound(Ks, best.alpha, y, loss, norm)
         if not (np.isfinite(best.value) and best.value - lower <= CLOSE * abs(best.value)):
-            other = primal_blocks(Ks, factors, y, loss, bias, norm, watch)
+            other = primal_blocks(Ks, factors, y, loss, bias, norm)
             best = min(best, other, key=lambda machine: machine.value)
     return best
 
@@ -86,13 +83,12 @@ def primal_blocks(
     loss: Loss,
     bias: bool,
     norm: float,
-    watch: Watch | None = None,
 ) -> BlockMachine:
     """Return the machine for a norm above 2 from its primal problem.
 
     Alpha does not determine the parts of kernels of low rank in this case.
     """
-    with quietly(watch):
+    with quietly():
         us = [cp.Variable(L.shape[1]) if L.shape[1] else None for L in factors]
         z = cp.Variable(y.size)
         b = cp.Variable() if bias else 0.0
@@ -101,7 +97,7 @@ def primal_blocks(
         lengths = cp.hstack([cp.norm2(u) for u in us if u is not None])
         length = cp.max(lengths) if np.isinf(norm) else cp.pnorm(lengths, norm, approx=False)
         problem = cp.Problem(cp.Minimize(loss.expression(z, y) + cp.square(length) / 2), [fit])
-    solve_conic(problem, loss, watch)
+    solve_conic(problem, loss)
     alpha = loss.project(np.asarray(fit.dual_value), y, bias)
     coefficients = np.zeros((len(Ks), y.size))
     for m, (L, u) in enumerate(zip(factors, us, strict=True)):

@@ -10,25 +10,22 @@ from kernelopt.learner.smo import coordinate_steps, smo_pairs
 from kernelopt.losses import Loss
 from kernelopt.losses.curve import Curve
 from kernelopt.numerics.compiling import compiled
-from kernelopt.threads import Watch
+from kernelopt.running import check
 from kernelopt.validation import Array
 
 STEPS_PER_POINT = 100  # SMO steps per training point, at most, for one yielded point
-ENTRIES_PER_CALL = 1e8  # entries of K that the loop reads between two calls of a watch: about 0.1 s
+ENTRIES_PER_CALL = 1e8  # entries of K that the loop reads between two calls of `check`: about 0.1 s
 ROUNDS = 60  # yielded points at most
 FIRST_TOLERANCE, LAST_TOLERANCE = 1e-2, 1e-12  # of the optimality conditions, relative to their scale
 REDUCTION = 5  # of the tolerance, from a point to the next
 
 
-def smo_points(
-    K: Array, y: Array, loss: Loss, bias: bool, alpha: Array, watch: Watch | None = None
-) -> Iterator[Array]:
+def smo_points(K: Array, y: Array, loss: Loss, bias: bool, alpha: Array) -> Iterator[Array]:
     """Yield points that converge to the maximiser of l(alpha) - 1/2 alpha'K alpha, starting at `alpha`.
 
     Sequential minimal optimisation changes two entries at a time, or one without an intercept. After each
     point the tolerance of the optimality conditions is divided by five. Without bounds and l1 terms the
-    maximiser is the solution of a linear system. A `watch` is called often, and an exception that it raises
-    is passed on.
+    maximiser is the solution of a linear system.
     """
     curve = loss.curve(y)
     if not (np.isfinite(curve.lower).any() or np.isfinite(curve.upper).any() or curve.l1.any()):
@@ -42,8 +39,7 @@ def smo_points(
     tol = FIRST_TOLERANCE * scale
     for _ in range(ROUNDS):
         for max_steps in step_counts(y.size):
-            if watch is not None:
-                watch()
+            check()
             violation = loop(K, curve.curvature, curve.l1, curve.lower, curve.upper, a, g, tol, max_steps)
             if violation <= tol:
                 break
@@ -56,7 +52,7 @@ def smo_points(
 
 
 def step_counts(n: int) -> Iterator[int]:
-    """Yield the numbers of steps between two calls of a watch; their sum is STEPS_PER_POINT * n."""
+    """Yield the numbers of steps between two calls of `check`; their sum is STEPS_PER_POINT * n."""
     left, portion = STEPS_PER_POINT * n, max(1, int(ENTRIES_PER_CALL / n))
     while left > 0:
         yield min(portion, left)

@@ -13,14 +13,14 @@ from kernelopt.errors import SolverError
 from kernelopt.losses import Loss
 from kernelopt.numerics.norms import conjugate_exponent, lp_length
 from kernelopt.numerics.rounding import SMALLEST_DIVISOR
-from kernelopt.threads import Watch, quietly
+from kernelopt.threads import quietly
 from kernelopt.validation import Array
 
 SCS_TOLERANCE = 1e-9  # near the accuracy of the interior-point solver that it replaces
 
 
 def dual_program(
-    factors: Sequence[Array], y: Array, loss: Loss, bias: bool, norm: float, watch: Watch | None = None
+    factors: Sequence[Array], y: Array, loss: Loss, bias: bool, norm: float
 ) -> tuple[Array, Array]:
     """Maximise l(alpha) - 1/2 |(|L_m' alpha|)_m|_s^2 with 1/s + 1/norm = 1 (s = 1 for `norm=inf`).
 
@@ -31,7 +31,7 @@ def dual_program(
         The scales of f = sum_m scales_m K_m alpha. For `norm=1` alpha does not determine them. They are then
         the multipliers of 1/2 |L_m' alpha|^2 <= top.
     """
-    with quietly(watch):
+    with quietly():
         alpha = cp.Variable(y.size, name="alpha")
         gain, constraints = loss.dual_expression(alpha, y)
         if bias:
@@ -50,7 +50,7 @@ def dual_program(
             s = conjugate_exponent(norm)
             size = cp.sum(lengths) if s == 1 else cp.pnorm(lengths, s, approx=False)
             problem = cp.Problem(cp.Maximize(gain - cp.square(size) / 2), constraints)
-    solve_conic(problem, loss, watch)
+    solve_conic(problem, loss)
     scales = np.zeros(len(factors))
     if norm == 2 or len(present) <= 1:
         scales[present] = 1.0
@@ -61,16 +61,16 @@ def dual_program(
     return np.asarray(alpha.value, dtype=float), scales
 
 
-def solve_conic(problem: cp.Problem, loss: Loss, watch: Watch | None = None) -> None:
+def solve_conic(problem: cp.Problem, loss: Loss) -> None:
     """Solve a small auxiliary problem by Clarabel, or by SCS if that fails.
 
     The accuracy is not checked here: it shows in the value of the machine. The lock on cvxpy is released
-    while the solver runs, and a `watch` is called then.
+    while the solver runs.
     """
     try:
-        solve_watched(problem, cp.CLARABEL, {"max_threads": 1}, watch)
+        solve_by(problem, cp.CLARABEL, {"max_threads": 1})
     except cp.SolverError:
-        solve_watched(problem, cp.SCS, {"eps_abs": SCS_TOLERANCE, "eps_rel": SCS_TOLERANCE}, watch)
+        solve_by(problem, cp.SCS, {"eps_abs": SCS_TOLERANCE, "eps_rel": SCS_TOLERANCE})
     if problem.value is None or not np.isfinite(problem.value):
         raise SolverError(
             f"the machine at a fixed kernel must have a solution, got status {problem.status} for {loss!r}. "
@@ -78,18 +78,17 @@ def solve_conic(problem: cp.Problem, loss: Loss, watch: Watch | None = None) -> 
         )
 
 
-def solve_watched(problem: cp.Problem, solver: str, options: dict[str, Any], watch: Watch | None) -> None:
-    """Solve a problem as cvxpy's own `solve` does, but in a thread of its own if there is a `watch`."""
-    with quietly(watch):
+def solve_by(problem: cp.Problem, solver: str, options: dict[str, Any]) -> None:
+    """Solve a problem as cvxpy's own `solve` does, but so that the running call can end it."""
+    with quietly():
         data, chain, inverse = problem.get_problem_data(solver, solver_opts=dict(options))
     raw = call(
         chain.solver,
         data,
         lambda: chain.solve_via_data(problem, data, False, False, dict(options)),
         options,
-        watch=watch,
     )
-    with quietly(watch):
+    with quietly():
         problem.unpack_results(raw, chain, inverse)
 
 

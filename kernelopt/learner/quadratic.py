@@ -12,10 +12,11 @@ import scipy.sparse as sp
 from kernelopt.losses import Loss
 from kernelopt.losses.curve import Curve
 from kernelopt.numerics.factors import pivoted_cholesky
-from kernelopt.threads import Watch, watched
+from kernelopt.running import check, running_call
+from kernelopt.threads import interruptible
 from kernelopt.validation import Array
 
-SMALL = 200  # points up to which Clarabel takes less than 20 ms, and needs no watch
+SMALL = 200  # points up to which Clarabel takes less than 20 ms, and is not interrupted
 BOUND_TOLERANCES = (1e-3, 1e-5, 1e-7, 1e-9)  # relative distances at which an entry counts as at its bound
 CLARABEL_TOLERANCE = (
     1e-11  # of gap and feasibility: tighter than the default 1e-8, to identify the active set
@@ -23,35 +24,29 @@ CLARABEL_TOLERANCE = (
 SINGULAR = 1e-13  # relative singular values of the linear system below this count as zero
 
 
-def interior_points(
-    K: Array, y: Array, loss: Loss, bias: bool, watch: Watch | None = None
-) -> Iterator[Array]:
+def interior_points(K: Array, y: Array, loss: Loss, bias: bool) -> Iterator[Array]:
     """Yield points near the maximiser of l(alpha) - 1/2 alpha'K alpha.
 
     The problem is scaled to a mean diagonal of one and solved by Clarabel, first with K itself and then with
     its factor K = LL', which is more accurate at low rank and for large C. Active-set steps follow each
-    solve. A `watch` is called between the steps and during a solve, and an exception that it raises is
-    passed on.
+    solve.
     """
     curve = loss.curve(y)
     size = float(np.mean(np.diag(K) + curve.curvature))
     scale = 1 / size if size > 0 else 1.0
     unit = Curve(curve.linear, scale * curve.curvature, curve.l1, curve.lower / scale, curve.upper / scale)
     for factored in (False, True):
-        beta = interior_point_solution(scale * K, unit, bias, factored, watch)
+        beta = interior_point_solution(scale * K, unit, bias, factored)
         if beta is not None:
             yield scale * beta
             for boundary in BOUND_TOLERANCES:
-                if watch is not None:
-                    watch()
+                check()
                 polished = active_set(scale * K, unit, bias, beta, boundary)
                 if polished is not None:
                     yield scale * polished
 
 
-def interior_point_solution(
-    K: Array, curve: Curve, bias: bool, factored: bool, watch: Watch | None = None
-) -> Array | None:
+def interior_point_solution(K: Array, curve: Curve, bias: bool, factored: bool) -> Array | None:
     """Return Clarabel's solution in the variables a, or (a, w = L'a) if `factored`.
 
     Variables t with |a| <= t are added where the loss has an l1 term. None is returned without a finite
@@ -98,17 +93,17 @@ def interior_point_solution(
     settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = CLARABEL_TOLERANCE
     A = sp.vstack([*rows, *bounds], format="csc")
     solver = clarabel.DefaultSolver(sp.triu(P, format="csc"), q, A, b, cones, settings)
-    found = solver.solve() if watch is None or n <= SMALL else interruptible_solve(solver, watch)
+    found = solver.solve() if running_call() is None or n <= SMALL else interruptible_solve(solver)
     a = np.asarray(found.x, dtype=float)[:n]
     return a if a.size == n and np.isfinite(a).all() else None
 
 
-def interruptible_solve(solver: Any, watch: Watch) -> Any:
-    """Return the result of Clarabel, run in a thread that ends when the watch raises an exception."""
+def interruptible_solve(solver: Any) -> Any:
+    """Return the result of Clarabel, run in a thread that ends with the running call."""
     ended = threading.Event()
     if hasattr(solver, "set_termination_callback"):  # from Clarabel 0.11 on; older versions run to their end
         solver.set_termination_callback(lambda info: ended.is_set())
-    return watched(solver.solve, watch, ended.set)
+    return interruptible(solver.solve, ended.set)
 
 
 def active_set(K: Array, curve: Curve, bias: bool, a: Array, boundary: float) -> Array | None:

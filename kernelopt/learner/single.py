@@ -13,7 +13,7 @@ from kernelopt.learner.programs import dual_program
 from kernelopt.learner.quadratic import interior_points
 from kernelopt.losses import Loss
 from kernelopt.numerics.factors import pivoted_cholesky
-from kernelopt.threads import Watch, seconds_left
+from kernelopt.running import check, seconds_left
 from kernelopt.validation import Array
 
 SMALL = 150  # points up to which an interior point is no slower than the import of numba
@@ -51,26 +51,24 @@ def learn(
     bias: bool,
     start: Array | None = None,
     tol: float = CLOSE,
-    watch: Watch | None = None,
 ) -> Machine:
     """Return the minimiser of loss(f + b) + 1/2 |f|_K^2 at the PSD matrix K, shape (n, n).
 
     Several solvers of the dual are run in turn. The work ends as soon as the value of a machine and the
     lower bound of its alpha agree to `tol` relative, and the machine with the smallest gap is returned. A
     `start`, such as the alpha of a similar kernel, is tried first, and the solver that can use it comes
-    next. A `watch` is called during the work, and an exception that it raises is passed on.
+    next.
     """
     origin = np.zeros(y.size) if start is None else start
     solvers: list[Iterator[Array]] = [] if start is None else [iter([start])]
     if not loss.quadratic:
-        solvers.append(newton_points(K, y, loss, bias, origin, watch))
+        solvers.append(newton_points(K, y, loss, bias, origin))
     else:  # SMO is the last resort for small kernels, since no tolerance of it depends on the scaling
-        both = [interior_points(K, y, loss, bias, watch), smo_points(K, y, loss, bias, origin, watch)]
+        both = [interior_points(K, y, loss, bias), smo_points(K, y, loss, bias, origin)]
         solvers += both if start is None and y.size <= SMALL else both[::-1]
     best, smallest = machine_at(K, np.zeros(y.size), y, loss, bias), np.inf
     for alpha in chain.from_iterable(solvers):
-        if watch is not None:
-            watch()
+        check()
         machine = machine_at(K, alpha, y, loss, bias)
         gap = abs(machine.value - lower_bound(K, machine.alpha, y, loss))  # negative only by rounding
         if gap < smallest:
@@ -93,13 +91,12 @@ def lower_bound(K: Array, alpha: Array, y: Array, loss: Loss) -> float:
     return loss.dual_value(alpha, y) - float(alpha @ K @ alpha) / 2
 
 
-def newton_points(
-    K: Array, y: Array, loss: Loss, bias: bool, start: Array, watch: Watch | None = None
-) -> Iterator[Array]:
+def newton_points(K: Array, y: Array, loss: Loss, bias: bool, start: Array) -> Iterator[Array]:
     """Yield points near the dual optimum of a smooth loss: Newton's method, then a conic solve.
 
     Newton's method with line search solves alpha = response(K alpha + b), sum alpha = 0. Steps are halved
-    until the primal value decreases. No conic solve is started for which the time of the watch is too short.
+    until the primal value decreases. No conic solve is started for which the running call has too little
+    time left.
     """
     n = y.size
     value, alpha, b = machine_at(K, start, y, loss, bias)
@@ -129,5 +126,5 @@ def newton_points(
         alpha, b = alpha + length * step[:n], trial.intercept
         yield alpha
     factor = pivoted_cholesky(K, "the kernel")
-    if COMPILATION_SECONDS * factor.size < seconds_left(watch):
-        yield dual_program([factor], y, loss, bias, 2, watch)[0]
+    if COMPILATION_SECONDS * factor.size < seconds_left():
+        yield dual_program([factor], y, loss, bias, 2)[0]

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from copy import deepcopy
-from types import TracebackType
 from typing import Any
 
 import numpy as np
@@ -14,9 +12,8 @@ import numpy as np
 from kernelopt.certificates.gap import relative_gap
 from kernelopt.errors import Stopped
 from kernelopt.methods.checkpoint import Checkpoint, State
-from kernelopt.methods.interrupts import DelayedInterrupt
 from kernelopt.numerics.compiling import numba_clock
-from kernelopt.progress import ProgressLine
+from kernelopt.running import HURRY, Call
 
 Callback = Callable[[dict[str, Any]], Any]
 History = tuple[tuple[float, float, float], ...]
@@ -44,11 +41,12 @@ class CallerStopped(Stopped):
     """The callback raised StopIteration, which would end any generator on the way to the caller."""
 
 
-class Control:
+class Control(Call):
     """The best bounds of one call, its clock, and its callback.
 
     A method runs inside `with control.running(name):`. That block ends without an exception on Ctrl-C, when
-    the callback raises StopIteration, and at the time limit. `check` is the `watch` of the conic solvers.
+    the callback raises StopIteration, and at the time limit. Inside it `kernelopt.running.check` is the
+    `check` of this control.
 
     Attributes
     ----------
@@ -98,37 +96,31 @@ class Control:
         floor: float = 0.0,
         checkpoint: Checkpoint | None = None,
     ) -> None:
-        self.tol, self.time_limit, self.maximize, self.memory = tol, time_limit, maximize, memory
+        super().__init__(time_limit)
+        self.tol, self.maximize, self.memory = tol, maximize, memory
         self.floor = floor
         self.checkpoint, self.resumed = checkpoint, State()
         self.callback, self.verbose = callback, verbose
-        self._progress, self._interrupts = ProgressLine(), DelayedInterrupt()
         self.lower, self.upper = -np.inf, np.inf
         self.best: Any = None
         self.proof: Any = None
         self.machines: Any = None
         self.start: Any = None
         self.alternatives: Callable[[], tuple[str, ...]] = tuple
-        self.interrupted = self.hurried = False
+        self.hurried = False
         self.method, self.iterations = "", 0
         self.certify_seconds = 0.0
         self.details: dict[str, Any] = {}
         self.stopped, self.ended_by_caller = "", False
         self._known = (-np.inf, np.inf)  # the best bounds of all methods so far
         self._history: list[tuple[float, float, float]] = []
-        self._began, self._compiled_before = time.perf_counter(), numba_clock.seconds
-        self._deadline = np.inf if time_limit is None else self._began + time_limit
+        self._compiled_before = numba_clock.seconds
         self._budget_end = np.inf  # in seconds without compilation
 
     @property
     def history(self) -> History:
         """The best bounds (seconds, lower, upper) at every report."""
         return tuple(self._history)
-
-    @property
-    def seconds(self) -> float:
-        """The seconds since the call began."""
-        return time.perf_counter() - self._began
 
     @property
     def seconds_without_compilation(self) -> float:
@@ -139,13 +131,9 @@ class Control:
         return self.seconds - (numba_clock.seconds - self._compiled_before)
 
     @property
-    def remaining(self) -> float:
+    def own_remaining(self) -> float:
         """The seconds until the deadline or the end of the method's budget, infinite without either."""
-        return max(0.0, min(self._remaining_to_deadline, self._remaining_in_budget))
-
-    @property
-    def _remaining_to_deadline(self) -> float:
-        return self._deadline - time.perf_counter()
+        return min(super().own_remaining, self._remaining_in_budget)
 
     @property
     def _remaining_in_budget(self) -> float:
@@ -153,13 +141,9 @@ class Control:
 
     @property
     def remaining_in_call(self) -> float:
-        """The seconds until the time limit of the call, infinite without one."""
-        return np.inf if self.time_limit is None else max(0.0, self.time_limit - self.seconds)
-
-    @property
-    def out_of_time(self) -> bool:
-        """Whether the running method has reached the deadline or the end of its budget."""
-        return self.remaining <= 0
+        """The seconds until the time limit of the call and of those around it, infinite without one."""
+        own = np.inf if self.time_limit is None else max(0.0, self.time_limit - self.seconds)
+        return own if self.enclosing is None else min(own, self.enclosing.remaining)
 
     @property
     def gap(self) -> float:
@@ -193,7 +177,7 @@ class Control:
         self._budget_end, self._deadline = self.seconds_without_compilation + budget, np.inf
         if self.time_limit is not None:
             reserved = min(certification, LARGEST_CERTIFICATE_SHARE * self.time_limit)
-            self._deadline = self._began + self.time_limit - reserved
+            self._deadline = self.began + self.time_limit - reserved
         return self
 
     @contextmanager
@@ -201,25 +185,18 @@ class Control:
         """Count the time of the block as time of certificates, and show that on the progress line."""
         method = f"{self.method}: " if self.method else ""
         self.show(f"{method}certifying")
-        began = time.perf_counter()
+        began = self.seconds
         try:
             yield
         finally:
-            self.certify_seconds += time.perf_counter() - began
-
-    def check(self) -> None:
-        """Raise `Stopped` if the deadline has passed; show the progress line if it is due."""
-        self._progress.refresh(self.seconds)
-        if self.out_of_time:
-            raise Stopped
+            self.certify_seconds += self.seconds - began
 
     def allow_certificate(self) -> None:
         """Set the deadline of the certificate: the time limit plus its tolerance, or a second from now."""
-        now = time.perf_counter()
         limit = np.inf
         if self.time_limit is not None:
-            limit = self._began + self.time_limit + max(GRACE_SECONDS, GRACE_SHARE * self.time_limit)
-        self._deadline = min(limit, now + GRACE_SECONDS) if self.hurried else limit
+            limit = self.began + self.time_limit + max(GRACE_SECONDS, GRACE_SHARE * self.time_limit)
+        self._deadline = min(limit, self.began + self.seconds + HURRY) if self.hurried else limit
         self._budget_end = np.inf
 
     def report(
@@ -255,7 +232,7 @@ class Control:
         return bool(self.gap <= self.tol) or bool(self.stopped)
 
     def _record_deadline(self) -> None:
-        if self.time_limit is not None and self._remaining_to_deadline <= self._remaining_in_budget:
+        if self.time_limit is not None and super().own_remaining <= self._remaining_in_budget:
             self.stopped, self.ended_by_caller = f"the time limit of {self.time_limit:g} s was reached", True
         else:
             self.stopped = "it took longer than predicted"
@@ -285,32 +262,11 @@ class Control:
         except StopIteration as stop:
             raise CallerStopped from stop
 
-    def show(self, line: str) -> None:
-        """Set the progress line; it appears on a terminal once the call has taken some seconds."""
-        self._progress.show(line, self.seconds)
-
-    def close(self) -> None:
-        """Remove the progress line from the terminal, and restore the handler of Ctrl-C."""
-        self._progress.close()
-        self._interrupts.restore()
-
-    def __enter__(self) -> Control:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> bool:
-        """Suppress the exceptions by which the caller or the clock ends a method."""
-        if error is None or not isinstance(error, KeyboardInterrupt | Stopped):
-            return False
-        self.record_end(error)
-        return True
-
     def record_end(self, error: BaseException) -> None:
         """Record what ended the work: Ctrl-C, the callback or the clock."""
         if isinstance(error, KeyboardInterrupt):
-            self.stopped, self.interrupted = "it was interrupted", True
-            self.delay_interrupts()
+            super().record_end(error)
+            self.stopped = "it was interrupted"
         elif isinstance(error, CallerStopped):
             self.stopped = "the callback ended it"
         elif self.hurried:  # the caller has ended the call before; now the clock ends its certificate
@@ -319,7 +275,3 @@ class Control:
             self._record_deadline()
             return
         self.ended_by_caller = self.hurried = True
-
-    def delay_interrupts(self) -> None:
-        """Let the call return before Ctrl-C acts again, for no longer than a second."""
-        self._interrupts.delay()

@@ -23,6 +23,7 @@ from kernelopt.methods.method import Method, Outcome
 from kernelopt.methods.results import Result, attained, better_result, certify_outcome
 from kernelopt.methods.solution import Solution
 from kernelopt.methods.uniqueness import weights_are_unique
+from kernelopt.running import check
 from kernelopt.structure.evaluation import Evaluator
 from kernelopt.structure.gate import check_unchanged
 from kernelopt.structure.structure import Structure
@@ -91,6 +92,7 @@ def run_methods(structure: Structure, candidates: Sequence[Candidate], control: 
     for k, candidate in enumerate(candidates):
         if sequence.worthwhile(candidate):
             sequence.run(candidate, sequence.budget(candidate, candidates[k + 1 :]))
+        check()  # a call around this one may have ended
         if sequence.done:
             break
     if not sequence.done and sequence.overtime is not None:  # the methods after it did not meet the tolerance
@@ -101,7 +103,9 @@ def run_methods(structure: Structure, candidates: Sequence[Candidate], control: 
     if not sequence.found and isinstance(sequence.failure, SolverError | None) and not named:
         control.allow_certificate()
         control.delay_interrupts()
-        outcome = fallback_outcome(structure, control.check)
+        outcome = None
+        with control:
+            outcome = fallback_outcome(structure)
         if outcome is not None:
             sequence.take(control.method, outcome)
     if not sequence.found or sequence.best is None:
@@ -203,9 +207,7 @@ class MethodSequence:
         if best is None or not self.done or control.ended_by_caller:
             return
         with control.certifying(), control:
-            best.outcome.details |= candidate.method.conclusions(
-                candidate.match, best.certificate, control.check
-            )
+            best.outcome.details |= candidate.method.conclusions(candidate.match, best.certificate)
 
 
 def run(candidate: Candidate, control: Control, budget: float) -> Outcome | None:
@@ -235,12 +237,10 @@ def solution_at(structure: Structure, best: Result, control: Control, tried: Seq
     duals = outcome.multipliers
     if duals is None:
         # If the caller has ended the call, only multipliers that need no solver are computed.
-        try:
+        with control:
             duals = constraint_multipliers(
-                structure, list(certificate.alphas), control.check, conic=not control.ended_by_caller
+                structure, list(certificate.alphas), conic=not control.ended_by_caller
             )
-        except KeyboardInterrupt as pressed:
-            control.record_end(pressed)
     control.delay_interrupts()
     with control.certifying():
         check_unchanged(structure.problem)

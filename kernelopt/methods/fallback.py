@@ -11,20 +11,20 @@ from kernelopt.structure.ball import BallProblem, read_ball
 from kernelopt.structure.evaluation import Evaluator
 from kernelopt.structure.pieces import centre, read_pieces
 from kernelopt.structure.structure import Point, Structure
-from kernelopt.threads import Watch
 
 
-def fallback_outcome(structure: Structure, watch: Watch) -> Outcome | None:
+def fallback_outcome(structure: Structure) -> Outcome | None:
     """Return an outcome at a simple feasible point; None where none is known, or its value is infinite.
 
-    Its machines are trained within the deadline of `watch`, and are f = 0 where the time does not suffice.
+    Its machines are trained within the deadline of the running call, and are f = 0 where that does not
+    suffice.
     """
     point = simple_point(structure)
     zero = [np.zeros(term.learner.n) for term in structure.risks]
     if point is None or not np.isfinite(Evaluator(structure, [(a, None) for a in zero]).at(point).value):
         return None
     try:
-        alphas = [machine.alpha for machine in Evaluator(structure, watch=watch).at(point).machines]
+        alphas = [machine.alpha for machine in Evaluator(structure).at(point).machines]
     except (Stopped, SolverError):
         alphas = zero
     return Outcome(point, alphas, solver="none", remedy="Give it more time, or try another method.")

@@ -61,8 +61,8 @@ import numpy as np
 from kernelopt.grams.caching import pieces
 from kernelopt.learner import Machine
 from kernelopt.numerics.rounding import UNDERFLOW, gamma, upwards
+from kernelopt.running import check
 from kernelopt.structure.ball import BallProblem
-from kernelopt.threads import Watch
 from kernelopt.validation import Array, Index, Mask
 
 BOX_SHARE = 0.25  # of the gap: what the bounds of d on the other samples may add to it
@@ -79,7 +79,6 @@ def screened(
     machine: Machine,
     lower: float,
     most: float = np.inf,
-    watch: Watch = lambda: None,
 ) -> Mask:
     """Return which kernels have weight zero at every optimum, shape (m,), as proved above.
 
@@ -93,8 +92,6 @@ def screened(
         A proved lower bound of the optimal risk.
     most : float
         Operations of all proofs together, at most. The easiest kernels are tried first.
-    watch : function
-        It is called before each factorisation.
     """
     proved = np.zeros(w.size, dtype=bool)
     distance = Distance(read, w, machine, lower)
@@ -109,7 +106,7 @@ def screened(
             groups += [group[: group.size // 2]]
             continue
         most -= operations
-        excluded, open_ones = distance.excluded(group, F, watch)
+        excluded, open_ones = distance.excluded(group, F)
         proved[excluded] = True
         groups += open_ones
     return proved
@@ -162,7 +159,7 @@ class Distance:
         small = (of_group <= STEEP_SHARE) & (self.of_w <= STEEP_SHARE * np.sqrt(2 * self.G))
         return np.flatnonzero(~small)
 
-    def excluded(self, group: Index, F: Index, watch: Watch) -> tuple[Index, list[Index]]:
+    def excluded(self, group: Index, F: Index) -> tuple[Index, list[Index]]:
         """Return kernels of a group that are proved to have weight zero, and the parts that remain to test.
 
         For c_m of the kernels m it is enough that M - sum_m K_m[F, F] / c_m is positive semidefinite. The
@@ -196,7 +193,7 @@ class Distance:
         while untested:
             first, last = untested.pop()
             rows = slice(1 + first, 1 + last)
-            watch()
+            check()
             other, sums = matrices[rows].sum(axis=0), magnitudes[rows].sum(axis=0)
             if dominated(M, lam, other, (diagonal, sums), relative):
                 proved += [group[part] for part in parts[first:last]]

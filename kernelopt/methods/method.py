@@ -10,7 +10,6 @@ from kernelopt.certificates import Certificate
 from kernelopt.methods.control import Control
 from kernelopt.structure.evaluation import Given
 from kernelopt.structure.structure import Point, Structure
-from kernelopt.threads import Watch
 from kernelopt.validation import Array
 
 T = TypeVar("T")
@@ -109,10 +108,10 @@ class Method(ABC):
         """Return a sentence on how the method would solve the problem, for `explain`; by default none."""
         return ""
 
-    def conclusions(self, match: Any, certificate: Certificate, watch: Watch) -> dict[str, Any]:
+    def conclusions(self, match: Any, certificate: Certificate) -> dict[str, Any]:
         """Return what follows from a certificate that meets the tolerance, for `Solution.details`.
 
-        By default it is nothing. `watch` is called during the work; an exception that it raises is passed on.
+        By default it is nothing. Long work calls `kernelopt.extend.check` between its steps.
         """
         return {}
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -64,25 +63,23 @@ def certify_outcome(structure: Structure, outcome: Outcome, control: Control) ->
     # A compilation by cvxpy cannot be interrupted, so none is started without enough time.
     if COMPILATION_MARGIN * certification_seconds(structure) > control.remaining:
         return certificate_without_solver(structure, outcome, given, control)
-    try:
+    with control:
         if given is not None:
-            began = time.perf_counter()
-            best = certificate_at(structure, outcome.point, choices, given=given, watch=control.check)
+            began = control.seconds
+            best = certificate_at(structure, outcome.point, choices, given=given)
             worse = structure.sign * attained(structure, best) - control.upper
             if best.gap <= control.tol and not worse > VALUE_SHARE * control.allowed:
                 return best
             if control.hurried and best.feasible:  # training may take longer than the second that is left
                 return with_better_bound(structure, best, outcome.lower)
             # The kernels of a machine may have to be evaluated, which cannot be interrupted.
-            if TRAINING_MARGIN * (time.perf_counter() - began) > control.remaining:
+            if TRAINING_MARGIN * (control.seconds - began) > control.remaining:
                 raise Stopped
-        trained = certificate_at(structure, outcome.point, choices, watch=control.check)
+        trained = certificate_at(structure, outcome.point, choices)
         return trained if best is None or is_better(structure, trained, best) else best
-    except (Stopped, KeyboardInterrupt) as ended:
-        control.record_end(ended)
-        if best is None:
-            return certificate_without_solver(structure, outcome, given, control)
-        return with_better_bound(structure, best, outcome.lower)
+    if best is None:
+        return certificate_without_solver(structure, outcome, given, control)
+    return with_better_bound(structure, best, outcome.lower)
 
 
 def bounded_certificate(

@@ -14,7 +14,6 @@ from kernelopt.methods.solution import Solution
 from kernelopt.numerics.rounding import gamma
 from kernelopt.structure import Structure
 from kernelopt.structure.ball import BallProblem, read_ball
-from kernelopt.threads import Watch
 from kernelopt.validation import Array, shown
 
 
@@ -61,23 +60,21 @@ def screen(solution: Solution) -> tuple[str, ...]:
     return zero_kernels(solution.certificate, read)
 
 
-def zero_kernels(
-    certificate: Certificate, read: BallProblem, most: float = np.inf, watch: Watch = lambda: None
-) -> tuple[str, ...]:
+def zero_kernels(certificate: Certificate, read: BallProblem, most: float = np.inf) -> tuple[str, ...]:
     """Return the names of kernels whose weight is zero at every optimum, by the bounds of a certificate.
 
     Parameters
     ----------
     certificate : Certificate, of a feasible point
     read : BallProblem, with p = 1 and without prices
-    most, watch
+    most : float
         As for `screened`.
     """
     machine, theta = machine_of(certificate)
     lower = (certificate.lower - read.offset) / read.factor
     size = abs(certificate.lower) + abs(read.offset)
     bound = lower - gamma(8) * size / read.factor
-    proved = screened(read, theta / read.reach, machine, bound, most, watch)
+    proved = screened(read, theta / read.reach, machine, bound, most)
     return tuple(name for name, gone in zip(read.whole.names, proved, strict=True) if gone)
 
 

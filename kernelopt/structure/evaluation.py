@@ -17,7 +17,6 @@ from kernelopt.structure.affine import affine, flat
 from kernelopt.structure.primal_bound import kernel_sum, primal_upper_bound
 from kernelopt.structure.structure import Point, RiskTerm, Structure
 from kernelopt.structure.trees import nodes
-from kernelopt.threads import Watch
 from kernelopt.validation import Array
 
 EVALUATION = 2e-14
@@ -38,14 +37,11 @@ class Evaluator:
 
     The value of a risk is that of a machine, hence an upper bound of the risk. Without `given` a machine is
     trained at the kernels of the point; the last one is reused while the kernels are the same. With `given`,
-    one (alpha, scales) for each risk, the machine is the one of that alpha and nothing is trained. A `watch`
-    is called during training, and an exception that it raises is passed on.
+    one (alpha, scales) for each risk, the machine is the one of that alpha and nothing is trained.
     """
 
-    def __init__(
-        self, structure: Structure, given: Sequence[Given] | None = None, watch: Watch | None = None
-    ) -> None:
-        self.structure, self.given, self.watch = structure, given, watch
+    def __init__(self, structure: Structure, given: Sequence[Given] | None = None) -> None:
+        self.structure, self.given = structure, given
         self._trained: dict[int, tuple[list[Array], Machine | BlockMachine]] = {}
 
     def write(self, point: Point) -> None:
@@ -97,7 +93,7 @@ class Evaluator:
         known = self._trained.get(k)
         if known is None or not all(np.array_equal(a, b) for a, b in zip(Ks, known[0], strict=True)):
             try:
-                machine = term.learner.train(Ks, self.watch)
+                machine = term.learner.train(Ks)
             except SolverError:  # at kernels of extreme size; the machine f = 0 still bounds the risk
                 machine = term.learner.at(Ks, np.zeros(term.learner.n), np.zeros(len(Ks)))
             self._trained[k] = known = (Ks, machine)

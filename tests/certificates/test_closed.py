@@ -78,7 +78,7 @@ def alphas_of(structure):
     """The machine's alpha at the solution, near it, too short, too long, and far from it."""
     for copy, user in zip(structure.variables, structure.user_variables, strict=True):
         copy.save_value(user.value)
-    best = structure.risks[0].learner.train(structure.risks[0].values(), None).alpha
+    best = structure.risks[0].learner.train(structure.risks[0].values()).alpha
     rng = np.random.default_rng(0)
     return [best, best * (1 + 1e-4 * rng.normal(size=10)), best / 2, 1.3 * best, Y / 10, rng.normal(size=10)]
 

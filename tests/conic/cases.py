@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from typing import Any
 
 import cvxpy as cp
@@ -93,17 +92,3 @@ PROBLEMS = [simplex, bounded_risk, free_sign, psd_variable, linear_programme, qu
 
 
 problems = pytest.mark.parametrize("make", PROBLEMS, ids=lambda make: make.__name__)
-
-
-def after(seconds, error):
-    """A watch that raises once so much time has passed since its first call."""
-    first = []
-
-    def watch():
-        first.append(time.perf_counter())
-        if first[-1] - first[0] > seconds:
-            raise error
-        return first
-
-    watch.calls = first
-    return watch

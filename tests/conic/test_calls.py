@@ -1,4 +1,4 @@
-"""Conic solves that are watched: time limits, Ctrl-C and callbacks end them at once."""
+"""Conic solves inside a call: time limits, Ctrl-C and callbacks end them at once."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import signal
 import threading
 import time
 import warnings
+from contextlib import nullcontext
 from typing import Any
 
 import cvxpy as cp
@@ -20,11 +21,10 @@ from kernelopt.certificates.conic.cones import cone_program
 from kernelopt.certificates.conic.multipliers import conic_bound
 from kernelopt.conic import ladder as conic
 from kernelopt.conic.ladder import SolverAttempt
-from tests.conic.cases import Crashing, Mishap, after, linear_programme, problems
-
-
-class Ended(Exception):
-    """What a watch raises."""
+from kernelopt.errors import Stopped
+from kernelopt.running import Call
+from tests.calls import Ending, after, at_once, between_checks
+from tests.conic.cases import Crashing, Mishap, linear_programme, problems
 
 
 def slow(order=70):
@@ -85,42 +85,40 @@ def no_worker_is_left(seconds):
 
 
 @pytest.mark.parametrize("solver", ["CLARABEL", "SCS", "HIGHS", "CVXOPT"])
-def test_a_watched_solve_is_the_same_solve(solver):
+def test_a_solve_inside_a_call_is_the_same_solve(solver):
     if solver not in cp.installed_solvers():
         pytest.skip(f"{solver} is not installed")
-    plain, watched = linear_programme(), linear_programme()
-    first, second = (
-        conic.run_solver(plain, SolverAttempt(solver)),
-        conic.run_solver(watched, SolverAttempt(solver), watch=lambda: None),
-    )
+    plain, inside = linear_programme(), linear_programme()
+    first = conic.run_solver(plain, SolverAttempt(solver))
+    with Call():
+        second = conic.run_solver(inside, SolverAttempt(solver))
     assert (first.status, first.iterations, first.failure) == (second.status, second.iterations, "")
-    for one, other in zip(plain.variables(), watched.variables(), strict=True):
+    for one, other in zip(plain.variables(), inside.variables(), strict=True):
         np.testing.assert_array_equal(one.value, other.value)
-    for one, other in zip(plain.constraints, watched.constraints, strict=True):
+    for one, other in zip(plain.constraints, inside.constraints, strict=True):
         np.testing.assert_array_equal(one.dual_value, other.dual_value)
-    assert watched.solver_stats.solver_name == solver
-    assert watched.compilation_time > 0
+    assert inside.solver_stats.solver_name == solver
+    assert inside.compilation_time > 0
 
 
 @problems
-def test_a_watched_problem_has_the_same_answer(make):
-    plain, watched = (ko.expand(make()).problem for _ in range(2))
+def test_a_problem_inside_a_call_has_the_same_answer(make):
+    plain, inside = (ko.expand(make()).problem for _ in range(2))
     conic.run_solver(plain, SolverAttempt("CLARABEL"))
-    conic.run_solver(watched, SolverAttempt("CLARABEL"), watch=lambda: None)
-    assert watched.value == pytest.approx(plain.value, rel=1e-12)
+    with Call():
+        conic.run_solver(inside, SolverAttempt("CLARABEL"))
+    assert inside.value == pytest.approx(plain.value, rel=1e-12)
 
 
 @pytest.mark.slow
 @slow_solves
-def test_what_a_watch_raises_ends_the_solve_at_once(name, make, attempt):
+def test_the_end_of_the_call_ends_the_solve_at_once(name, make, attempt):
     problem = make()
-    watch = after(0.4, Ended("enough"))
-    with pytest.raises(Ended, match="enough"):
-        conic.run_solver(problem, attempt, watch=watch)
-    calls = np.diff(watch.calls)
-    assert len(calls) >= 3
-    assert np.median(calls) < 0.06
-    assert watch.calls[-1] - watch.calls[0] < 2.0
+    with after(0.4) as call, pytest.raises(Stopped):
+        conic.run_solver(problem, attempt)
+    assert len(call.checks) >= 4
+    assert between_checks(call) < 0.06
+    assert call.lasted < 2.0
     assert problem.variables()[0].value is None
     assert no_worker_is_left(3 if name in ("CLARABEL", "CVXOPT") else 30)
 
@@ -131,24 +129,22 @@ def test_control_c_ends_the_solve_at_once(name, make, attempt):
     """SCS takes the signal for itself while it works."""
     problem = make()
     pressed = threading.Timer(0.4, os.kill, [os.getpid(), signal.SIGINT])
-    compiled = []
     started = time.perf_counter()
 
-    def watch():
-        if not compiled:
-            compiled.append(time.perf_counter())
+    def press(call):
+        if len(call.checks) == 1:
             pressed.start()
 
-    with pytest.raises(KeyboardInterrupt):
-        conic.run_solver(problem, attempt, watch=watch)
+    with Ending(press) as call, pytest.raises(KeyboardInterrupt):
+        conic.run_solver(problem, attempt)
     assert time.perf_counter() - started < 5
-    assert time.perf_counter() - compiled[0] < 1.4
+    assert time.perf_counter() - call.checks[0] < 1.4
     assert no_worker_is_left(30)
     with pytest.raises(KeyboardInterrupt):  # Python has its handler back
         signal.raise_signal(signal.SIGINT)
 
 
-def test_control_c_is_not_kept_by_scs_without_a_watch():
+def test_control_c_is_not_kept_by_scs_outside_of_a_call():
     pressed = threading.Timer(1.0, os.kill, [os.getpid(), signal.SIGINT])
     problem = slow(60)
     pressed.start()
@@ -158,59 +154,60 @@ def test_control_c_is_not_kept_by_scs_without_a_watch():
 
 def test_an_abandoned_problem_can_be_solved_again():
     problem = slow(20)
-    with pytest.raises(Ended):
-        conic.run_solver(problem, SolverAttempt("CLARABEL"), watch=after(0.0, Ended()))
-    assert conic.run_solver(problem, SolverAttempt("CLARABEL"), watch=lambda: None).status == cp.OPTIMAL
+    with after(0.0), pytest.raises(Stopped):
+        conic.run_solver(problem, SolverAttempt("CLARABEL"))
+    with Call():
+        assert conic.run_solver(problem, SolverAttempt("CLARABEL")).status == cp.OPTIMAL
     assert no_worker_is_left(5)
 
 
 def test_cvxopt_keeps_its_options_when_it_is_abandoned():
     solvers = pytest.importorskip("cvxopt.solvers")
     before = dict(solvers.options)
-    with pytest.raises(Ended):
-        conic.run_solver(slow(25), SolverAttempt("CVXOPT", {"abstol": 1e-3}), watch=after(0.1, Ended()))
+    with after(0.1), pytest.raises(Stopped):
+        conic.run_solver(slow(25), SolverAttempt("CVXOPT", {"abstol": 1e-3}))
     assert no_worker_is_left(5)
     assert solvers.options == before
 
 
-def test_a_failure_of_the_solver_is_reported_under_a_watch_too():
-    tried = conic.run_solver(
-        linear_programme(), SolverAttempt(Crashing(Mishap("broken"))), watch=lambda: None
-    )
+def test_a_failure_of_the_solver_is_reported_inside_a_call_too():
+    with Call():
+        tried = conic.run_solver(linear_programme(), SolverAttempt(Crashing(Mishap("broken"))))
     assert (tried.status, tried.failure) == ("failed", "Mishap: broken")
-    tried = conic.run_solver(
-        linear_programme(), SolverAttempt("CLARABEL", {"no_such": 1}), watch=lambda: None
-    )
+    with Call():
+        tried = conic.run_solver(linear_programme(), SolverAttempt("CLARABEL", {"no_such": 1}))
     assert tried.status == "failed"
     assert "no_such" in tried.failure
 
 
 def test_a_liar_is_not_replaced_by_clarabel_itself():
     """A solver object that inherits from cvxpy's Clarabel keeps its own call."""
-    tried = conic.run_solver(linear_programme(), SolverAttempt(Crashing(Mishap("mine"))), watch=lambda: None)
+    with Call():
+        tried = conic.run_solver(linear_programme(), SolverAttempt(Crashing(Mishap("mine"))))
     assert "mine" in tried.failure
 
 
-def test_convexity_errors_are_not_swallowed_under_a_watch():
+def test_convexity_errors_are_not_swallowed_inside_a_call():
     problem = cp.Problem(cp.Maximize(cp.square(cp.Variable())))
-    with pytest.raises(cp.DCPError):
-        conic.run_solver(problem, SolverAttempt("CLARABEL"), watch=lambda: None)
+    with Call(), pytest.raises(cp.DCPError):
+        conic.run_solver(problem, SolverAttempt("CLARABEL"))
 
 
 @pytest.mark.parametrize("solver", ["CLARABEL", "SCS"])
-def test_a_cone_programme_can_be_watched(solver):
+def test_a_cone_programme_can_be_ended(solver):
     program = cone_program(slow(55), solver)
     options = {} if solver == "CLARABEL" else {**TIGHT, "time_limit_secs": RUN_ON}
-    watch = after(0.2, Ended())
-    with pytest.raises(Ended):
-        program.solve(watch=watch, **options)
-    assert watch.calls[-1] - watch.calls[0] < 2.0
+    with after(0.2) as call, pytest.raises(Stopped):
+        program.solve(**options)
+    assert call.lasted < 2.0
     assert no_worker_is_left(3 if solver == "CLARABEL" else 30)
     small = cone_program(linear_programme(), solver)
-    plain, watched = small.solve(), small.solve(watch=lambda: None)
-    assert plain[0] == watched[0]
-    np.testing.assert_array_equal(plain[1], watched[1])
-    np.testing.assert_array_equal(plain[2], watched[2])
+    plain = small.solve()
+    with Call():
+        inside = small.solve()
+    assert plain[0] == inside[0]
+    np.testing.assert_array_equal(plain[1], inside[1])
+    np.testing.assert_array_equal(plain[2], inside[2])
 
 
 def nearly_dependent():
@@ -269,30 +266,24 @@ def test_a_bound_by_multipliers_can_be_ended_and_keeps_what_it_found():
     problem = distance()
     boxes = known_boxes(ko.Structure(problem), None)
     whole: list[Any] = []
-    bound = conic_bound(problem, problem.variables(), boxes, watch=lambda: None, found=whole)
+    with Call():
+        bound = conic_bound(problem, problem.variables(), boxes, found=whole)
     assert bound == conic_bound(problem, problem.variables(), boxes)
     assert whole[-1] == bound
     assert [b.value for b in whole] == sorted(b.value for b in whole)
 
-    def watch():
-        raise Ended
-
-    with pytest.raises(Ended):
-        conic_bound(problem, problem.variables(), boxes, watch=watch, found=[])
+    with at_once(), pytest.raises(Stopped):
+        conic_bound(problem, problem.variables(), boxes, found=[])
 
 
-def test_the_best_bound_survives_a_watch_that_raises_later(monkeypatch):
+def test_the_best_bound_survives_a_call_that_ends_later(monkeypatch):
     """The second solve of a tilted problem is ended: the bound of the first stands."""
     monkeypatch.setattr(multipliers, "SUFFICIENT_GAP", -1.0)  # no bound is good enough: all tilts are solved
     problem, found = distance(), []
     boxes = known_boxes(ko.Structure(problem), None)
 
-    def watch():
-        if found:
-            raise Ended
-
-    with pytest.raises(Ended):
-        conic_bound(problem, problem.variables(), boxes, watch, found)
+    with Ending(lambda _: bool(found)), pytest.raises(Stopped):
+        conic_bound(problem, problem.variables(), boxes, found)
     value = ko.solve(problem).value
     assert value - 1e-3 <= found[-1].value <= value + 1e-9
 
@@ -307,10 +298,8 @@ def test_two_threads_solve_without_disturbing_each_other():
         try:
             for i in range(12):
                 problem = linear_programme()
-                watch = (lambda: None) if i % 2 else None
-                tried = conic.run_solver(
-                    problem, SolverAttempt(solvers[(turn + i) % len(solvers)]), watch=watch
-                )
+                with Call() if i % 2 else nullcontext():
+                    tried = conic.run_solver(problem, SolverAttempt(solvers[(turn + i) % len(solvers)]))
                 values.append(problem.value if tried.failure == "" else tried.failure)
         except BaseException as error:
             errors.append(error)

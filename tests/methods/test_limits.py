@@ -7,6 +7,7 @@ import signal
 import threading
 import time
 import warnings
+from contextlib import closing
 from functools import cache
 from io import StringIO
 
@@ -17,16 +18,16 @@ from rich.console import Console
 
 import kernelopt as ko
 from formulations import lanckriet
-from kernelopt import progress, threads
+from kernelopt import interrupts, progress, threads
 from kernelopt.conic import calls, process
 from kernelopt.conic.ladder import SolverAttempt, run_solver
 from kernelopt.errors import Stopped
 from kernelopt.learner import learn, learn_blocks, single
-from kernelopt.methods import interrupts
 from kernelopt.methods.control import Control
 from kernelopt.methods.exact import method as exact
 from kernelopt.methods.registry import METHODS
-from kernelopt.threads import RecordingWatch, seconds_left
+from kernelopt.running import Call
+from tests.calls import at_once, endless
 from tests.problems import labels, points
 
 LATE = 1.0  # seconds that a call may be late
@@ -431,24 +432,25 @@ def test_control_c_does_not_wait_for_ever(monkeypatch):
 @pytest.mark.parametrize("error", [KeyboardInterrupt, Stopped], ids=lambda e: e.__name__)
 @pytest.mark.parametrize("loss", [ko.hinge(), ko.squared_hinge(), ko.logistic()], ids=repr)
 @pytest.mark.parametrize("n", [30, 300])
-def test_the_training_of_a_machine_is_watched(loss, n, error):
-    def watch():
-        raise error
-
+def test_the_training_of_a_machine_can_be_ended(loss, n, error):
     K = kernels(n, 1)[0]
-    with pytest.raises(error):
-        learn(K, labels(n), loss, True, watch=watch)
-    with pytest.raises(error):
-        learn_blocks(list(kernels(n, 2)), labels(n), loss, True, np.inf, watch=watch)
+    with at_once(error), pytest.raises(error):
+        learn(K, labels(n), loss, True)
+    with at_once(error), pytest.raises(error):
+        learn_blocks(list(kernels(n, 2)), labels(n), loss, True, np.inf)
 
 
 @pytest.mark.parametrize("loss", [ko.hinge(), ko.logistic()], ids=repr)
-def test_a_watched_machine_is_the_same_machine(loss):
+def test_a_machine_inside_a_call_is_the_same_machine(loss):
     Ks, y = list(kernels(40, 2)), labels(40)
-    for one, other in (
-        (learn(Ks[0], y, loss, True), learn(Ks[0], y, loss, True, watch=lambda: None)),
-        (learn_blocks(Ks, y, loss, True, 3.0), learn_blocks(Ks, y, loss, True, 3.0, watch=lambda: None)),
-    ):
+
+    def machines():
+        return learn(Ks[0], y, loss, True), learn_blocks(Ks, y, loss, True, 3.0)
+
+    outside = machines()
+    with endless():
+        inside = machines()
+    for one, other in zip(outside, inside, strict=True):
         assert one.value == other.value
         np.testing.assert_array_equal(one.alpha, other.alpha)
 
@@ -459,19 +461,26 @@ def test_training_starts_no_compilation_for_which_the_time_is_too_short(monkeypa
     real = single.dual_program
     monkeypatch.setattr(single, "dual_program", lambda *a: compiled.append(0) or real(*a))
     K, y = kernels(30, 1)[0], labels(30)
-    enough = learn(K, y, ko.logistic(), True, tol=-1.0, watch=control.check)
+    with control:
+        enough = learn(K, y, ko.logistic(), True, tol=-1.0)
     assert len(compiled) == 1
     monkeypatch.setattr(single, "COMPILATION_SECONDS", 1.0)  # a slow machine
-    short = learn(K, y, ko.logistic(), True, tol=-1.0, watch=control.check)
+    with control:
+        short = learn(K, y, ko.logistic(), True, tol=-1.0)
     assert len(compiled) == 1
     assert short.value == pytest.approx(enough.value, rel=1e-9)
 
 
-def test_a_watch_says_how_long_it_lasts():
-    control = Control(1e-5, time_limit=100.0)
-    assert 99 < seconds_left(control.check) <= 100
-    assert 99 < seconds_left(RecordingWatch(control.check)) <= 100
-    assert seconds_left(lambda: None) == seconds_left(None) == np.inf
+@pytest.mark.parametrize(
+    "method", ["exact", "cutting-plane", "block-descent", "interleaved", "newton", "smooth-dual"]
+)
+def test_a_solve_inside_a_call_obeys_the_limit_of_that_call(method):
+    """It has no limit of its own; the limit ends the block of the call, and not the solve."""
+    problem = ball(20, loss=ko.squared_hinge())
+    with closing(Call(1e-9)) as call, call:
+        ko.solve(problem, method)
+        raise AssertionError("the limit was not obeyed")
+    assert ko.solve(problem, method).status == "optimal"
 
 
 def test_where_nothing_is_known_the_limit_is_named():
@@ -492,9 +501,10 @@ def test_where_nothing_is_known_the_limit_is_named():
 def test_a_large_set_up_goes_into_a_process_and_gives_the_same_bits(monkeypatch):
     values = []
     for longest in (np.inf, 0.0):
-        monkeypatch.setattr(calls, "UNWATCHED_SECONDS", longest)
+        monkeypatch.setattr(calls, "SHORT_SETUP", longest)
         problem = ko.expand(free(12)).problem
-        tried = run_solver(problem, SolverAttempt("CLARABEL", {"max_iter": 60}), watch=lambda: None)
+        with endless():
+            tried = run_solver(problem, SolverAttempt("CLARABEL", {"max_iter": 60}))
         assert tried.status == cp.OPTIMAL and tried.iterations > 5
         values.append([variable.value for variable in problem.variables()])
     for one, other in zip(*values, strict=True):
@@ -505,13 +515,14 @@ def test_where_no_process_can_be_started_the_thread_does_the_work(monkeypatch):
     def refused(*_, **__):
         raise OSError("no processes here")
 
-    monkeypatch.setattr(calls, "UNWATCHED_SECONDS", 0.0)
+    monkeypatch.setattr(calls, "SHORT_SETUP", 0.0)
     monkeypatch.setattr(process.subprocess, "Popen", refused)
     problem = ko.expand(free(12)).problem
-    assert run_solver(problem, SolverAttempt("CLARABEL"), watch=lambda: None).status == cp.OPTIMAL
-    control = Control(1e-5, time_limit=10.0)
+    with endless():
+        assert run_solver(problem, SolverAttempt("CLARABEL")).status == cp.OPTIMAL
     monkeypatch.setattr(calls, "SETUP_SECONDS", 1.0)  # seconds for an entry: it would take an hour
-    tried = run_solver(problem, SolverAttempt("CLARABEL"), watch=control.check)
+    with Call(10.0):
+        tried = run_solver(problem, SolverAttempt("CLARABEL"))
     assert tried.status == "failed" and "no time to set up" in tried.failure
 
 

@@ -16,8 +16,8 @@ from scipy.linalg import solve_triangular
 from kernelopt.certificates.conic.semidefinite import curvature
 from kernelopt.conic.calls import TooLong, call
 from kernelopt.conic.costs import Cones, cone_sizes
-from kernelopt.errors import KerneloptError
-from kernelopt.threads import RecordingWatch, Watch, quietly
+from kernelopt.errors import KerneloptError, Stopped
+from kernelopt.threads import quietly
 from kernelopt.validation import Array
 
 TOO_LONG = "not started"  # a status: the set-up of the solver would exceed the time left
@@ -42,15 +42,12 @@ class ConeProgram:
     _chain: Any
     factor: Array | None = None  # R, where the variables are R x (`orthogonal`)
 
-    def solve(
-        self, tilt: Array | None = None, watch: Watch | None = None, **options: Any
-    ) -> tuple[str, Array | None, Array | None]:
+    def solve(self, tilt: Array | None = None, **options: Any) -> tuple[str, Array | None, Array | None]:
         """Return (status, x, z) of the solver for the objective with `tilt` added to c.
 
         Nothing is assumed of the result. x is in the coordinates of the compiled problem, also where the
         program is `orthogonal`. Solvers stop at absolute tolerances, so the objective is divided by the
-        largest entry of c. `watch` is called while the solver runs, as in `run_solver`; an exception that
-        it raises ends the solve.
+        largest entry of c. The running call may end the solve, as in `run_solver`.
         """
         data = dict(self._data)
         c = self.c if tilt is None else self.c + tilt
@@ -59,21 +56,20 @@ class ConeProgram:
         if "P" in data:
             data["P"] = data["P"] / size
         solver = self._chain.solver
-        recorder = None if watch is None else RecordingWatch(watch)
         try:
             raw = call(
                 solver,
                 data,
                 lambda: solver.solve_via_data(data, False, False, dict(options), None),
                 options,
-                watch=recorder,
             )
         except TooLong:
             return TOO_LONG, None, None
+        except Stopped:
+            raise
         except BaseException as error:  # of any class: the solver returned no multiplier
             panic = type(error).__name__ == "PanicException"  # Clarabel's, a BaseException
-            by_watch = recorder is not None and recorder.raised is error
-            if by_watch or not (panic or isinstance(error, Exception)):
+            if not (panic or isinstance(error, Exception)):
                 raise
             return "failed", None, None
         if isinstance(raw, dict):  # SCS
@@ -189,15 +185,13 @@ def cone_rows(dims: Any) -> Iterator[tuple[str, int, Any]]:
         yield "power", 3, float(np.ravel(exponent)[0])
 
 
-def cone_program(
-    problem: cp.Problem, solver: str = "CLARABEL", watch: Watch | None = None
-) -> ConeProgram | None:
+def cone_program(problem: cp.Problem, solver: str = "CLARABEL") -> ConeProgram | None:
     """Return the cone form that cvxpy compiles for Clarabel or SCS, None if it has none.
 
     The problem's variables must have no attributes (`boxes.plain`): then every entry of a variable is one
-    column. `watch` is called while another thread compiles.
+    column.
     """
-    with quietly(watch):
+    with quietly():
         try:
             data, chain, inverse = problem.get_problem_data(solver)
         except KerneloptError:

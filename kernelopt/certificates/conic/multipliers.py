@@ -20,7 +20,7 @@ from kernelopt.certificates.conic.proofs import repaired_bound
 from kernelopt.certificates.conic.tightening import Interval, tightened
 from kernelopt.conic.ladder import ACCURATE_TOLERANCE, QUICK_ITERATIONS, QUICK_TOLERANCE, scs_options
 from kernelopt.structure.affine import flat
-from kernelopt.threads import Watch, quietly
+from kernelopt.threads import quietly
 from kernelopt.validation import Array, Index, Mask
 
 ACCURATE_ITERATIONS = 10_000  # of SCS after Clarabel failed: a bound should not take as long as a solve
@@ -49,7 +49,6 @@ def conic_bound(
     problem: cp.Problem,
     variables: list[cp.Variable],
     boxes: Boxes,
-    watch: Watch | None = None,
     found: list[Bound] | None = None,
     units: Mapping[int, Array] = MappingProxyType({}),
 ) -> Bound:
@@ -66,36 +65,36 @@ def conic_bound(
 
     `units` are the units of the variables by id, powers of two; the program is scaled to them.
 
-    `watch` is called while solvers run, as in `run_solver`. Its exceptions are passed on. Every improved
-    bound is appended to `found` as soon as it is known, so that the caller has the best one even then.
+    Every improved bound is appended to `found` as soon as it is known, so that the caller has the best one
+    even where `Stopped` ends a solve, which is passed on.
     """
-    with quietly(watch):
+    with quietly():
         stripped = without_attributes(problem, variables, boxes)
     names = {stripped.variables[v.id].id: v.name() for v in variables}
     best = Bound(-np.inf, "no solver returned a multiplier")
     compiled_for: dict[str, ConeProgram | None] = {}
-    for solver, options in multiplier_solvers(stripped.problem, compiled_for, watch):
-        program = compiled_for.get(solver) or cone_program(stripped.problem, solver, watch)
+    for solver, options in multiplier_solvers(stripped.problem, compiled_for):
+        program = compiled_for.get(solver) or cone_program(stripped.problem, solver)
         if program is None:
             continue
         lower, upper = column_box(program, stripped.variables.values(), stripped.boxes)
         sizes = column_sizes(program, variables, stripped.variables)
         measured = [(stripped.variables[v.id], units.get(v.id, np.ones(()))) for v in variables]
         scaled = equilibrated(program, column_units(program, measured))
-        best = program_bound(scaled, lower, upper, options, names, watch, found, sizes)
+        best = program_bound(scaled, lower, upper, options, names, found, sizes)
         if best.value > -np.inf:
             break
     return best
 
 
 def multiplier_solvers(
-    problem: cp.Problem, compiled_for: dict[str, ConeProgram | None], watch: Watch | None
+    problem: cp.Problem, compiled_for: dict[str, ConeProgram | None]
 ) -> list[tuple[str, dict[str, Any]]]:
     """Return the solvers that are to compute a multiplier with their options, the cheaper first.
 
     The costs are predicted from the cone form for Clarabel, which is stored in `compiled_for`.
     """
-    program = compiled_for["CLARABEL"] = cone_program(problem, "CLARABEL", watch)
+    program = compiled_for["CLARABEL"] = cone_program(problem, "CLARABEL")
     interior_point: tuple[str, dict[str, Any]] = ("CLARABEL", {})
     accurate = scs_options(ACCURATE_TOLERANCE, ACCURATE_ITERATIONS)
     if program is None:
@@ -137,7 +136,6 @@ def program_bound(
     upper: Array,
     options: dict[str, Any],
     names: dict[int, str],
-    watch: Watch | None = None,
     found: list[Bound] | None = None,
     sizes: Array | None = None,
 ) -> Bound:
@@ -149,11 +147,11 @@ def program_bound(
     program, unit = scaled.program, scaled.columns
     sizes = None if sizes is None else sizes / unit
     search = Search(scaled, Interval(lower / unit, upper / unit), names, found, sizes)
-    if search.solve_tilted(program, options, watch):
+    if search.solve_tilted(program, options):
         return search.best
     orthogonal = program.orthogonal()
     if orthogonal is not None:
-        search.solve_tilted(orthogonal, options, watch)
+        search.solve_tilted(orthogonal, options)
     return search.best
 
 
@@ -178,7 +176,7 @@ class Search:
         self.scale = float(np.abs(program.c).max(initial=0.0)) or 1.0
         self.best, self.loss = Bound(-np.inf, "no multiplier could be repaired"), np.inf
 
-    def solve_tilted(self, solved: ConeProgram, options: dict[str, Any], watch: Watch | None) -> bool:
+    def solve_tilted(self, solved: ConeProgram, options: dict[str, Any]) -> bool:
         """Solve a program for all tilts and bound from every multiplier; return whether the search is over.
 
         `solved` is the program in its own or in orthogonal coordinates. The search is over where a bound is
@@ -187,7 +185,7 @@ class Search:
         program = self.program
         for tilt in TILTS:
             shift = tilt * self.scale * interior_point(program)
-            status, x, z = solved.solve(solved.A.T @ shift if tilt else None, watch, **options)
+            status, x, z = solved.solve(solved.A.T @ shift if tilt else None, **options)
             if "nfeasible" in status and "Dual" not in status and z is not None:
                 ray = farkas(program, z, self.known)
                 if ray is not None:

@@ -22,7 +22,7 @@ from kernelopt.structure.primal_bound import LARGE_ROUNDING
 from kernelopt.structure.relaxed_cones import RelaxedCones
 from kernelopt.structure.structure import Structure
 from kernelopt.structure.units import units
-from kernelopt.threads import Watch, quietly
+from kernelopt.threads import quietly
 from kernelopt.validation import Array
 
 TIE_MARGIN = 1e-8  # relative: bounds that differ by less count as equal, and the later choice is returned
@@ -33,7 +33,6 @@ def best_bound(
     structure: Structure,
     choices: Sequence[list[Array]],
     bounds: Bounds | None = None,
-    watch: Watch | None = None,
     conic: bool = True,
     attained: float = np.inf,
     cones: RelaxedCones | None = None,
@@ -51,8 +50,6 @@ def best_bound(
         Each list has one dual variable alpha for each risk.
     bounds : dict, optional
         Bounds of the variables that hold at an optimum.
-    watch : function, optional
-        Called while a bound is computed; it may raise to end the computation.
     conic : bool, default True
         Whether conic solves are allowed.
     attained : float, default infinity
@@ -71,7 +68,7 @@ def best_bound(
     best: tuple[Bound, Route, list[Array]] = (Bound(-np.inf, "no dual variable was given"), "none", [])
     gap_floor, signed = floor(structure), signed_bound(structure).value
     for alphas in choices:
-        bound, route = bound_of(structure, alphas, bounds, watch, conic, attained, cones)
+        bound, route = bound_of(structure, alphas, bounds, conic, attained, cones)
         if bound.value < signed:
             # The objective is at least `signed`, which is zero. The route stays that of the smaller bound,
             # unless this bound is -inf: then the sign of the objective alone gives the bound.
@@ -89,14 +86,13 @@ def bound_of(
     structure: Structure,
     alphas: list[Array],
     bounds: Bounds | None,
-    watch: Watch | None,
     conic: bool,
     attained: float,
     cones: RelaxedCones | None = None,
 ) -> tuple[Bound, Route]:
     """Return the lower bound of one choice of dual variables: closed, by the search, or by a conic solve."""
     gap_floor = floor(structure)
-    with quietly(watch):
+    with quietly():
         minorants_of_risks = minorants(structure, alphas)
         closed = closed_bound(structure, minorants_of_risks)
         if closed is not None and closed.rounding > LARGE_ROUNDING * max(abs(closed.value), gap_floor):
@@ -106,20 +102,20 @@ def bound_of(
         if not np.isfinite(closed.value):
             return Bound(-np.inf, "the bound of the dual variable overflows"), "closed"
         return Bound(closed.value, rounding=closed.rounding), "closed"
-    over_cone = combined_bound(structure, minorants_of_risks, watch, attained)
+    over_cone = combined_bound(structure, minorants_of_risks, attained)
     if over_cone is not None and over_cone.rounding > LARGE_ROUNDING * max(abs(over_cone.value), gap_floor):
         accurate = minorants(structure, alphas, accurate=True)
-        over_cone = max(over_cone, combined_bound(structure, accurate, watch, attained) or over_cone)
+        over_cone = max(over_cone, combined_bound(structure, accurate, attained) or over_cone)
     if over_cone is not None and np.isfinite(over_cone.value):
         return Bound(over_cone.value, over_cone.reason, rounding=over_cone.rounding), "closed"
-    near = near_bound(structure, alphas[0], watch, attained, not conic) if len(alphas) == 1 else None
+    near = near_bound(structure, alphas[0], attained, not conic) if len(alphas) == 1 else None
     searched = -np.inf if near is None or not np.isfinite(near.value) else near.value
     if near is not None and near.exhausted(gap_floor, attained):
         return Bound(searched), "closed"
     if not conic:
         bound = Bound(-np.inf, "there was no time for a conic bound")
     else:
-        with quietly(watch):
+        with quietly():
             boxes = known_boxes(structure, bounds)
             relaxed = relaxation(structure, minorants_of_risks, boxes, cones)
             extra = given_bounds(structure, bounds)
@@ -127,13 +123,12 @@ def bound_of(
         present = [v for v in structure.variables if any(v is w for w in relaxed.variables())]
         improved: list[Bound] = []
         try:
-            bound = conic_bound(relaxed, present, boxes, watch, improved, units(structure).variables)
+            bound = conic_bound(relaxed, present, boxes, improved, units(structure).variables)
         except Stopped:
             if not improved:
                 raise
-            # The watch has ended the last conic solve. The solves before it have proved the bounds in
-            # `improved`, of which the last is the largest. `Stopped` is not lost: the caller's next call of
-            # the watch raises it.
+            # The deadline has ended the last conic solve. The solves before it have proved the bounds in
+            # `improved`, of which the last is the largest. `Stopped` is not lost: the next `check` raises it.
             bound = improved[-1]
     if searched > bound.value:
         return Bound(searched), "closed"

@@ -16,9 +16,10 @@ from kernelopt.errors import Stopped
 from kernelopt.fidelities import Fidelity, Proximal, Radial
 from kernelopt.numerics.rounding import SMALLEST_DIVISOR, upwards
 from kernelopt.numerics.rounding import gamma as roundings
+from kernelopt.running import check
 from kernelopt.structure.nearness import Nearness, read_nearness
 from kernelopt.structure.structure import Structure
-from kernelopt.threads import Watch, one_blas_thread
+from kernelopt.threads import one_blas_thread
 from kernelopt.validation import Array
 
 SMALLEST_GAMMA = 1e-12  # a smaller gamma_i is raised to it, since the bound has a factor 1 / gamma_i
@@ -173,7 +174,6 @@ class NearRelaxation:
 def near_bound(
     structure: Structure,
     alpha: Array,
-    watch: Watch | None = None,
     attained: float = np.inf,
     quick: bool = False,
 ) -> SearchedBound | None:
@@ -202,8 +202,7 @@ def near_bound(
                 best = better(best, found)
                 if quick or best.exhausted(floor(structure), attained):
                     break
-                if watch is not None:
-                    watch()
+                check()
     except Stopped:
         if best is None:
             raise

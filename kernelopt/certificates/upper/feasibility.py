@@ -29,7 +29,7 @@ from kernelopt.structure.relaxed_cones import RelaxedCones
 from kernelopt.structure.structure import Point
 from kernelopt.structure.trees import constraint_name, short
 from kernelopt.structure.zero_weights import all_zero_weights, forced_zeros
-from kernelopt.threads import Watch, quietly
+from kernelopt.threads import quietly
 
 NEGLIGIBLE = 1e-30  # of the largest entry: a smaller entry is set to zero, since equalities may require it
 ZERO_THRESHOLDS = (1e-9, 1e-6, 1e-4)  # of the largest entry: the tolerances of solvers, from tight to loose
@@ -45,19 +45,18 @@ FIRST_STEP = 1e-13  # the first t: ten times ROUND_OFF, the largest violation th
 class FeasibleSet:
     """The points that satisfy the constraints of a problem.
 
-    A `watch` can end the conic solves; without `conic` there are none. With `cones` they hold a relaxation of
+    Without `conic` there are no conic solves. With `cones` they hold a relaxation of
     the large matrix inequalities, which grows until their point is feasible.
     """
 
     def __init__(
         self,
         evaluator: Evaluator,
-        watch: Watch | None = None,
         conic: bool = True,
         cones: RelaxedCones | None = None,
     ) -> None:
         self.structure, self.evaluator = evaluator.structure, evaluator
-        self.watch, self.conic, self.cones = watch, conic, cones
+        self.conic, self.cones = conic, cones
         self.inner: Point | None = None  # a strictly feasible point, found when first needed
         self.remark = ""  # what the last test for feasibility has assumed
         self.variables = self.structure.variables
@@ -259,13 +258,13 @@ class FeasibleSet:
 
     def _largest_slack(self) -> Point | None:
         """Return the point with the largest slack, at most one, in all inequalities, if it is feasible."""
-        with quietly(self.watch):
+        with quietly():
             problem, slack = phase_one(self.structure, self.cones)
         order = max((v.shape[0] for v in self.variables if v.attributes["PSD"]), default=0)
         cones = [c for c in problem.constraints if isinstance(c, cp.constraints.PSD)]
         order = max([order, *(c.shape[0] for c in cones)])
         for attempt in ladder(linear=False, order=order)[:ATTEMPTS]:
-            run_solver(problem, attempt, watch=self.watch)
+            run_solver(problem, attempt)
             if slack.value is None or not np.isfinite(slack.value) or self._read() is None:
                 continue
             self._project_on_equalities()

@@ -17,7 +17,7 @@ from kernelopt.structure.affine import flat
 from kernelopt.structure.relaxed_cones import RelaxedCones
 from kernelopt.structure.structure import Point, Structure
 from kernelopt.structure.units import units
-from kernelopt.threads import Watch, quietly
+from kernelopt.threads import quietly
 from kernelopt.validation import Array
 
 INACTIVE = 1e-12  # a sum of multipliers below this counts as zero
@@ -47,20 +47,18 @@ class Master:
     are relaxed, and the form is compiled again where their spaces have grown.
     """
 
-    def __init__(
-        self, structure: Structure, watch: Watch | None = None, cones: RelaxedCones | None = None
-    ) -> None:
+    def __init__(self, structure: Structure, cones: RelaxedCones | None = None) -> None:
         self.structure, self.cones = structure, cones
-        self.risks, self.watch = structure.risks, watch
+        self.risks = structure.risks
         self.variables = list(structure.variables)
         t = [term.stand_in for term in structure.risks]
-        with quietly(watch):
+        with quietly():
             v = cp.Variable(name="v")
             lifted = substituted(structure, {}, cones)
             epigraph = cp.Problem(cp.Minimize(v), [lifted.objective.args[0] <= v, *lifted.constraints])
             everything = [*self.variables, *t, v]
             stripped = without_attributes(epigraph, everything, {x.id: attribute_box(x) for x in everything})
-        program = cone_program(stripped.problem, watch=watch)
+        program = cone_program(stripped.problem)
         if program is None:
             raise SolverError("the master problem must compile for Clarabel. Use method='exact'.")
         self.program: ConeProgram = program
@@ -76,7 +74,7 @@ class Master:
 
     def rebuilt(self) -> Master:
         """Return the master with the same cuts of the risks, on the spaces that the cones have now."""
-        new = Master(self.structure, self.watch, self.cones)
+        new = Master(self.structure, self.cones)
         for cut in self.cuts:
             new.add(cut.risk, cut.alpha)
         return new
@@ -157,7 +155,7 @@ class Master:
 
     def _solve(self, program: ConeProgram) -> tuple[Array, Array]:
         scaled = equilibrated(program, self.units)
-        status, x, z = scaled.program.solve(watch=self.watch)
+        status, x, z = scaled.program.solve()
         if status == TOO_LONG:
             raise Stopped
         if x is None or z is None or "nfeasible" in status:

@@ -14,7 +14,7 @@ from kernelopt.certificates.lower.choices import best_bound
 from kernelopt.certificates.multiplier import constraint_multipliers
 from kernelopt.certificates.separability import check_separable
 from kernelopt.certificates.upper.feasibility import FeasibleSet
-from kernelopt.errors import MethodError, SolverError, Stopped
+from kernelopt.errors import MethodError, SolverError
 from kernelopt.methods.checkpoint import State, by_number, listed
 from kernelopt.methods.control import STALLED, Control
 from kernelopt.methods.cutting_plane.master import Master, MasterFailure
@@ -99,7 +99,7 @@ class CuttingPlane(Method):
 
     def run(self, match: Structure, control: Control) -> Outcome | None:
         for term in match.risks:
-            check_separable(term.learner, control.check)
+            check_separable(term.learner)
         run = CuttingPlaneRun(match, self, control)
         with control:
             run.run()
@@ -111,11 +111,11 @@ class CuttingPlaneRun:
 
     def __init__(self, structure: Structure, method: CuttingPlane, control: Control) -> None:
         self.structure, self.method, self.control = structure, method, control
-        self.evaluator = Evaluator(structure, watch=control.check)
+        self.evaluator = Evaluator(structure)
         self.cones = relaxed_cones(structure) if method.master == "exact" else None
         if self.cones is not None and control.resumed:
             self.cones.restore(listed(control.resumed, "space"))
-        self.feasible = FeasibleSet(self.evaluator, control.check, cones=self.cones)
+        self.feasible = FeasibleSet(self.evaluator, cones=self.cones)
         self.level_share = FIRST_LEVEL
         self.machines: list[Array] = []  # the alphas at the last point
         self.cuts: list[list[Array]] = [[] for _ in structure.risks]  # the alphas of all cuts of every risk
@@ -153,7 +153,7 @@ class CuttingPlaneRun:
             try:
                 solution = model.solve()
                 alphas = model.averaged_alphas(solution.multipliers)
-                bound = best_bound(structure, [alphas], watch=control.check, cones=self.cones)[0].value
+                bound = best_bound(structure, [alphas], cones=self.cones)[0].value
                 lower = max(lower, bound)
                 point = solution.point
                 grown = self.grow(point)
@@ -251,15 +251,11 @@ class CuttingPlaneRun:
         """Return the certificate and the multipliers with the relaxed cones, None where the time is over."""
         control, structure = self.control, self.structure
         control.allow_certificate()
-        try:
-            with control.certifying():
-                certificate = certificate_at(
-                    structure, control.best, [alphas], given=given, watch=control.check, cones=self.cones
-                )
-                own = list(certificate.alphas)
-                return certificate, constraint_multipliers(structure, own, control.check, cones=self.cones)
-        except Stopped:
-            return None, None
+        with control, control.certifying():
+            certificate = certificate_at(structure, control.best, [alphas], given=given, cones=self.cones)
+            own = list(certificate.alphas)
+            return certificate, constraint_multipliers(structure, own, cones=self.cones)
+        return None, None
 
 
 def build(
@@ -267,12 +263,12 @@ def build(
 ) -> Master | TaylorMaster:
     """Return the master problem that is named by `master`."""
     if master == "exact":
-        return Master(structure, control.check, cones)
+        return Master(structure, cones)
     read = read_ball(structure)
     if isinstance(read, str) or read.p == 1 or np.isinf(read.p):
         why = read if isinstance(read, str) else f"p must be between 1 and infinity, got {read.p:g}"
         raise MethodError(f"master='taylor' does not apply: {why}. Use master='exact'.")
-    return TaylorMaster(read, control.check)
+    return TaylorMaster(read)
 
 
 def nearest(model: Master, centre: Point, level: float, *, otherwise: Point) -> Point:
@@ -288,11 +284,11 @@ def raise_if_master_impossible(
 ) -> None:
     """Raise if the master is infeasible or unbounded and the problem itself can be proved to be so too."""
     if failure.ray is not None:
-        bound, _, _ = best_bound(structure, [model.averaged_alphas(failure.ray)], watch=control.check)
+        bound, _, _ = best_bound(structure, [model.averaged_alphas(failure.ray)])
         if bound.ray is not None:
             raise contradiction(structure, bound.ray)
     if "DualInfeasible" in str(failure):
-        raise_if_unbounded(structure, expand(structure.explicit).problem, control.check)
+        raise_if_unbounded(structure, expand(structure.explicit).problem)
 
 
 def infeasible_error(structure: Structure, failure: MasterFailure, control: Control) -> Exception:
@@ -300,7 +296,7 @@ def infeasible_error(structure: Structure, failure: MasterFailure, control: Cont
     zero = {v.id: np.zeros(v.shape) for v in structure.variables}
     alphas = [np.zeros(term.learner.n) for term in structure.risks]
     given = [(a, None) for a in alphas]
-    found = certificate_at(structure, zero, [alphas], given=given, watch=control.check)
+    found = certificate_at(structure, zero, [alphas], given=given)
     if found.proof is not None:
         return contradiction(structure, found.proof)
     return SolverError(f"the master problem could not be solved ({failure}). Use method='exact'.")

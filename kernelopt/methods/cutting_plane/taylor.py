@@ -10,7 +10,6 @@ from kernelopt.methods.cutting_plane.master import MasterFailure, MasterSolution
 from kernelopt.numerics.norms import lp_length
 from kernelopt.structure.ball import BallProblem
 from kernelopt.structure.structure import Point
-from kernelopt.threads import Watch
 from kernelopt.validation import Array
 
 FLOOR = 1e-7  # smallest weight of an expansion: at zero the curvature is infinite for p < 2, zero for p > 2
@@ -24,8 +23,8 @@ class TaylorMaster:
     The constraint |w|_p^p <= 1 is replaced by its Taylor expansion of second order at the current weights.
     """
 
-    def __init__(self, read: BallProblem, watch: Watch | None = None) -> None:
-        self.read, self.watch = read, watch
+    def __init__(self, read: BallProblem) -> None:
+        self.read = read
         self.alphas: list[Array] = []
         self.gains: list[float] = []
         self.forms: list[Array] = []
@@ -53,7 +52,6 @@ class TaylorMaster:
             run_solver(
                 cp.Problem(cp.Minimize(t), [cuts, ball, w <= 1]),
                 ladder(linear=False, order=0)[0],
-                watch=self.watch,
             )
             if w.value is None or not np.isfinite(w.value).all() or not w.value.max() > 0:
                 raise MasterFailure("the expanded master has no solution")

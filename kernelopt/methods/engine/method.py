@@ -18,7 +18,6 @@ from kernelopt.methods.on_ball import FIXED, ball_outcome
 from kernelopt.methods.screening import zero_kernels
 from kernelopt.structure.ball import BallProblem, read_risks_on_ball
 from kernelopt.structure.structure import Structure
-from kernelopt.threads import Watch
 from kernelopt.validation import whole
 
 STEPS, STEP = 8, 3.5e-3  # measured: Newton steps of a call, and the seconds of each beside those that follow
@@ -89,15 +88,15 @@ class Newton(Method):
         seconds += dense * FACTORISATION * n**3
         return Cost(seconds, provider_bytes(match))
 
-    def conclusions(self, match: BallProblem, certificate: Certificate, watch: Watch) -> dict[str, Any]:
+    def conclusions(self, match: BallProblem, certificate: Certificate) -> dict[str, Any]:
         if match.p != 1 or match.priced or len(match.learners) > 1:
             return {}
         most = SCREENING_SHARE * self.cost(match).seconds / OPERATION
-        return {"dropped": zero_kernels(certificate, match, most, watch)}
+        return {"dropped": zero_kernels(certificate, match, most)}
 
     def run(self, match: BallProblem, control: Control) -> Outcome | None:
         for learner in match.learners:
-            check_separable(learner, control.check)
+            check_separable(learner)
         with control:
             provider = choose_provider(match, control.memory, control)
             Search(match, provider, control, self.random_state).run()

@@ -225,7 +225,7 @@ class Search:
         alphas, found = np.empty_like(a), np.empty_like(images)
         for k, samples in enumerate(self.samples):
             start = w @ images[k]
-            alphas[k] = samples.train(block, self.block_unit, a[k], start, share, self.control.check).alpha
+            alphas[k] = samples.train(block, self.block_unit, a[k], start, share).alpha
             found[k] = self.images0[k] + self.provider.images(alphas[k] - self.a0[k], everything)
         self.solves += len(alphas)
         return self._evaluated(w, alphas, found)

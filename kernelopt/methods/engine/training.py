@@ -16,7 +16,7 @@ from kernelopt.losses.curve import Curve
 from kernelopt.methods.engine.provider import Block
 from kernelopt.numerics.compiling import compiled
 from kernelopt.numerics.rounding import TINY
-from kernelopt.threads import Watch
+from kernelopt.running import check
 from kernelopt.validation import Array
 
 FIRST_VIOLATION, LAST_VIOLATION = 3e-2, 1e-13  # of the optimality conditions, relative to their scale
@@ -69,7 +69,7 @@ class Samples:
         lower = self.loss.dual_value(alpha, self.y) - half_square
         return Trained(alpha, f, primal.value, lower, primal.intercept)
 
-    def train(self, block: Block, unit: float, alpha: Array, f: Array, share: float, watch: Watch) -> Trained:
+    def train(self, block: Block, unit: float, alpha: Array, f: Array, share: float) -> Trained:
         """Return a machine at the kernel unit * block whose gap is at most `share` of its value.
 
         It starts from alpha and f = K_w alpha. Only changes of alpha are multiplied by the block, so the
@@ -80,20 +80,20 @@ class Samples:
         curve = self.loss.curve(self.y)
         bounded = np.isfinite(curve.lower).any() or np.isfinite(curve.upper).any() or curve.l1.any()
         if self.loss.quadratic and bounded:
-            trained = self._decompose(block, unit, curve, alpha, f, share, watch)
+            trained = self._decompose(block, unit, curve, alpha, f, share)
         else:
-            trained = self._newton(block, unit, alpha, f, share, watch)
+            trained = self._newton(block, unit, alpha, f, share)
         if block.dtype == np.float32 or trained.gap <= share:
             return trained
-        return self._anew(unit * block.astype(float), trained, share, watch)
+        return self._anew(unit * block.astype(float), trained, share)
 
-    def _anew(self, K: Array, best: Trained, share: float, watch: Watch) -> Trained:
+    def _anew(self, K: Array, best: Trained, share: float) -> Trained:
         """Return the best machine of solvers that need no start, where the gap of `best` is too large."""
         loss, y, bias = self.loss, self.y, self.bias
         if loss.quadratic:
-            points = interior_points(K, y, loss, bias, watch)
+            points = interior_points(K, y, loss, bias)
         else:
-            points = newton_points(K, y, loss, bias, np.zeros(y.size), watch)
+            points = newton_points(K, y, loss, bias, np.zeros(y.size))
         for alpha in points:
             feasible = loss.project(alpha, y, bias)
             trial = self.machine(feasible, K @ feasible)
@@ -103,7 +103,7 @@ class Samples:
         return best
 
     def _decompose(
-        self, block: Block, unit: float, curve: Curve, alpha: Array, f: Array, share: float, watch: Watch
+        self, block: Block, unit: float, curve: Curve, alpha: Array, f: Array, share: float
     ) -> Trained:
         """Train by SMO in the variable unit * alpha: a product with a power of two is exact."""
         linear, curvature, l1, lower, upper = curve
@@ -114,7 +114,7 @@ class Samples:
         violation = FIRST_VIOLATION * scale
         while True:
             for max_steps in [steps for _ in range(ROUNDS) for steps in step_counts(a.size)]:
-                watch()
+                check()
                 reached = loop(block, *parts, a, g, violation, max_steps)
                 if reached <= violation:
                     break
@@ -125,9 +125,7 @@ class Samples:
                 return trained
             violation = min(violation, max(reached, LAST_VIOLATION * scale)) / REDUCTION
 
-    def _newton(
-        self, block: Block, unit: float, alpha: Array, f: Array, share: float, watch: Watch
-    ) -> Trained:
+    def _newton(self, block: Block, unit: float, alpha: Array, f: Array, share: float) -> Trained:
         """Train by Newton's method on a = response(K_w a + b), with a line search on the primal value.
 
         The primal value is known for any a. Its projection on the domain of the dual, which is no direction
@@ -136,7 +134,7 @@ class Samples:
         best, a = self.machine(alpha, f), alpha
         value, b = best.value, best.intercept
         for _ in range(NEWTON_STEPS):
-            watch()
+            check()
             if best.value - best.lower <= share * abs(best.value):
                 break
             t = f + b

@@ -97,7 +97,7 @@ class Exact(Method):
         if not self.force:
             check_size(size(match), control)
         for term in match.risks:
-            check_separable(term.learner, control.check)
+            check_separable(term.learner)
         run = ExactRun(match, self.programme, control)
         with control:
             run.try_solvers(self.attempts(match, run.expansion, control), self.solver_options or {})
@@ -128,7 +128,7 @@ class ExactRun:
 
     def __init__(self, structure: Structure, programme: Programme | None, control: Control) -> None:
         self.structure, self.programme, self.control = structure, programme, control
-        with quietly(control.check):
+        with quietly():
             self.expansion = expanded(structure) if programme is None else expand(programme.problem)
         self.compilation = compilation_seconds(size(structure).cones)  # also the guess for a programme
         self.results: list[AttemptResult] = []
@@ -156,11 +156,11 @@ class ExactRun:
                 check_taken(option, own[option], attempts)
                 refusing.add(attempt.name)
             if any(word in result.status for word in IMPOSSIBLE):
-                raise_if_impossible(self.structure, self.without_units(), result, self.control.check)
+                raise_if_impossible(self.structure, self.without_units(), result)
             with self.control.certifying():
                 found, certificate = self.certify_attempt(result)
             if certificate.proof is not None:
-                raise contradiction(self.structure, certificate.proof, self.control.check)
+                raise contradiction(self.structure, certificate.proof)
             self.found.append((found, certificate))
             lower, upper = certificate.lower, certificate.upper
             if self.structure.maximize:
@@ -197,13 +197,13 @@ class ExactRun:
             variable.save_value(None)
         self.control.show(f"exact: {attempt.name}")
         clock = self.control.seconds
-        result = run_solver(problem, attempt, self.control.verbose, self.control.check)
+        result = run_solver(problem, attempt, self.control.verbose)
         self.build_time += min(problem.compilation_time or 0.0, self.control.seconds - clock)
         return result
 
     def certify_attempt(self, result: AttemptResult) -> tuple[Outcome, Certificate]:
         """Return the point of an attempt as an outcome, and its certificate."""
-        structure, check = self.structure, self.control.check
+        structure = self.structure
         self.expansion.bring_back()
         point, alphas = self.proposed()
         multipliers = None
@@ -215,8 +215,8 @@ class ExactRun:
             certificate = bounded_certificate(structure.problem, values, multipliers)
         else:
             choices = [alphas] if alphas else []
-            certificate = certificate_at(structure, point, choices, watch=check)
-            certificate = with_equal_weights(structure, certificate, check)
+            certificate = certificate_at(structure, point, choices)
+            certificate = with_equal_weights(structure, certificate)
         found = Outcome(
             {v.id: value for v, value in certificate.point.items()},
             list(certificate.alphas),
@@ -309,7 +309,7 @@ def all_finite(variables: Sequence[cp.Variable]) -> bool:
     return all(v.value is not None and np.isfinite(np.asarray(v.value)).all() for v in variables)
 
 
-def with_equal_weights(structure: Structure, certificate: Certificate, watch: Any) -> Certificate:
+def with_equal_weights(structure: Structure, certificate: Certificate) -> Certificate:
     """Return the certificate at equal weights if f = 0 is an optimal predictor, else the given certificate.
 
     If f = 0 is optimal, the optimum does not depend on the weights: all feasible weights are optimal. The
@@ -324,5 +324,5 @@ def with_equal_weights(structure: Structure, certificate: Certificate, watch: An
     form = float((read.reach * read.start) @ read.grams.forms(alpha))
     if form > VANISHED * max(abs(certificate.upper), certificate.floor):
         return certificate
-    equal = certificate_at(structure, read.point(read.reach * read.start), [[alpha]], watch=watch)
+    equal = certificate_at(structure, read.point(read.reach * read.start), [[alpha]])
     return equal if equal.gap <= certificate.gap + EQUAL_GAPS else certificate

@@ -61,14 +61,14 @@ class BlockDescent(Method):
         return ball_cost(match, iterations, 4e-3 + 2e-8 * n**2)
 
     def run(self, match: BallProblem, control: Control) -> Outcome | None:
-        check_separable(match.learner, control.check)
+        check_separable(match.learner)
         step = match.analytic_weights if self.update == "descent" else match.best_weights
         w, alpha = warm_start(match, control)
         with control:
             for _ in range(self.max_iterations):
                 K = match.grams.combine(match.reach * w)
                 accuracy = INNER * min(LOOSEST, max(control.tol, control.gap))
-                machine = learn(K, match.y, match.loss, match.bias, alpha, accuracy, control.check)
+                machine = learn(K, match.y, match.loss, match.bias, alpha, accuracy)
                 alpha = machine.alpha
                 s = match.reach * match.grams.forms(alpha)
                 upper = match.offset + match.factor * machine.value

@@ -201,7 +201,7 @@ class Interleaved(Method):
         return ball_cost(match, chunks, 2.5e-4, rows=2 * min(self.chunk, n))
 
     def run(self, match: BallProblem, control: Control) -> Outcome | None:
-        check_separable(match.learner, control.check)
+        check_separable(match.learner)
         memory = CACHE_BYTES if control.memory is None else control.memory
         with control:
             descent = InterleavedRun(match, self.chunk, memory, *warm_start(match, control))

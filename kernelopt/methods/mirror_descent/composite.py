@@ -18,7 +18,6 @@ from kernelopt.structure.fidelities import FidelityTerm, read_fidelity
 from kernelopt.structure.pieces import Piece, centre, read_pieces
 from kernelopt.structure.structure import Structure, kept_in_structure
 from kernelopt.structure.trees import nodes, number, short, summands
-from kernelopt.threads import Watch
 from kernelopt.validation import Array
 
 FEW_ROUNDINGS = 64  # beside one per term, more than a term of a minorant takes in its last operations
@@ -75,17 +74,14 @@ class Composite:
     other_terms: list[tuple[float, cp.Expression]]  # each with its coefficient
     offset: float
 
-    def evaluate(
-        self, points: list[Array], last: EvaluatedPoint | None, slack: float, watch: Watch | None = None
-    ) -> EvaluatedPoint:
+    def evaluate(self, points: list[Array], last: EvaluatedPoint | None, slack: float) -> EvaluatedPoint:
         """Return the objective at a point, where each machine has a gap of about `slack`.
 
         Training starts at the machines of the last point.
         """
         starts = [None] * len(self.trainers) if last is None else last.machines
         machines = [
-            trainer.train(points, start, slack, watch)
-            for trainer, start in zip(self.trainers, starts, strict=True)
+            trainer.train(points, start, slack) for trainer, start in zip(self.trainers, starts, strict=True)
         ]
         value, linearization = self.linearize_others(points)
         value += self.offset + sum(f.value(points[k]) for k, f in self.fidelities)

@@ -23,10 +23,10 @@ from kernelopt.methods.mirror_descent.dual_averaging import (
     StepRule,
 )
 from kernelopt.methods.results import closed_certificate
+from kernelopt.running import check
 from kernelopt.structure.evaluation import Evaluator
 from kernelopt.structure.pieces import size_multipliers
 from kernelopt.structure.structure import RiskTerm, Structure
-from kernelopt.threads import Watch
 from kernelopt.validation import one_of, whole
 
 REPORT_EVERY = 5  # iterations between two reports of the bounds
@@ -96,11 +96,11 @@ class MirrorDescent(Method):
 
     def run(self, match: Composite, control: Control) -> Outcome | None:
         for trainer in match.trainers:
-            check_separable(trainer.risk.learner, control.check)
+            check_separable(trainer.risk.learner)
         iterates = [UPDATES[self.update](piece) for piece in match.pieces]
         steps = STEPS[self.step](iterates, self.max_iterations)
         use_extra = (self.step, self.update) == ("adaptive", "averaging")
-        run = MirrorDescentRun(match, steps, use_extra, control.check)
+        run = MirrorDescentRun(match, steps, use_extra)
         best: EvaluatedPoint | None = None
         if control.resumed:
             run.restore(control.resumed)
@@ -162,8 +162,8 @@ class MirrorDescentRun:
         The objective at the last extra point, which is not part of the sequence.
     """
 
-    def __init__(self, problem: Composite, steps: StepRule, use_extra: bool, watch: Watch) -> None:
-        self.problem, self.steps, self.watch = problem, steps, watch
+    def __init__(self, problem: Composite, steps: StepRule, use_extra: bool) -> None:
+        self.problem, self.steps = problem, steps
         self.here: EvaluatedPoint | None = None
         self.average: DualPoint | None = None
         self.weight = 0.0
@@ -175,8 +175,8 @@ class MirrorDescentRun:
 
         The bound is minus infinity unless `reporting`. `slack` is the allowed gap of the machines.
         """
-        self.here = here = self.problem.evaluate(self.steps.points, self.here, slack, self.watch)
-        self.watch()
+        self.here = here = self.problem.evaluate(self.steps.points, self.here, slack)
+        check()
         weight = self.steps.move(self.problem.minorant(here.dual).gradients)
         self.weight += weight
         share = weight / self.weight if self.weight > 0 else 1.0
@@ -205,19 +205,19 @@ class MirrorDescentRun:
         point is the newest iterate, with the pieces that `with_best_subgradients` of the average replaces.
         """
         start = self.steps.newest if self.use_extra else here.points
-        self.watch()
+        check()
         proof, points = self.problem.with_best_subgradients(average, start)
         evaluated = [here]
         if self.use_extra:
-            self.extra = self.problem.evaluate(points, self.extra, slack, self.watch)
+            self.extra = self.problem.evaluate(points, self.extra, slack)
             evaluated.append(self.extra)
         proofs = [proof]
         for at in evaluated:
-            self.watch()  # each of these bounds takes eigendecompositions
+            check()  # each of these bounds takes eigendecompositions
             proofs.append(self.problem.with_best_subgradients(at.dual, at.points)[0])
         bounds = []
         for each in proofs:
-            self.watch()
+            check()
             bounds.append(self.problem.lower(each))
         best = int(np.argmax(bounds))
         return min(evaluated, key=lambda at: at.value), bounds[best], proofs[best]

@@ -19,7 +19,6 @@ from kernelopt.numerics.rounding import NORM_ROUNDINGS, gamma
 from kernelopt.structure.affine import Affine, affine
 from kernelopt.structure.pieces import Piece
 from kernelopt.structure.structure import RiskTerm
-from kernelopt.threads import Watch
 from kernelopt.validation import Array
 
 SMALLEST_GAMMA = 1e-12  # relative to the largest gamma: K / gamma must stay finite
@@ -179,9 +178,7 @@ class Trainer:
         share = 1.0 if np.isinf(self.p) else 1 - gamma(gammas.size + NORM_ROUNDINGS)
         return self.project(alpha), gammas * share
 
-    def train(
-        self, points: list[Array], last: TrainedMachine | None, slack: float, watch: Watch | None = None
-    ) -> TrainedMachine:
+    def train(self, points: list[Array], last: TrainedMachine | None, slack: float) -> TrainedMachine:
         """Return the machine at a point, started at the last one, with a gap of about `slack`.
 
         `slack` is in units of the objective. As the value at the new point is not known, it is compared with
@@ -194,13 +191,13 @@ class Trainer:
         start = None if last is None else last.alpha
         if self.p < np.inf:
             gammas = minimizing_weights(np.ones(len(Ks)), self.p) if last is None else last.gamma
-            return self._alternate(Ks, start, gammas, accuracy, watch)
+            return self._alternate(Ks, start, gammas, accuracy)
         K, bias = np.asarray(sum(Ks)), learner.bias is not None
-        one = learn(K, learner.y, learner.loss, bias, start=start, tol=accuracy, watch=watch)
+        one = learn(K, learner.y, learner.loss, bias, start=start, tol=accuracy)
         return TrainedMachine(one.value, one.alpha, np.ones(len(Ks)), (one.alpha, None))
 
     def _alternate(
-        self, Ks: list[Array], alpha: Array | None, gammas: Array, accuracy: float, watch: Watch | None
+        self, Ks: list[Array], alpha: Array | None, gammas: Array, accuracy: float
     ) -> TrainedMachine:
         """Maximise l(alpha) - 1/2 sum_i alpha'K_i alpha / gamma_i alternately over alpha and over gamma.
 
@@ -214,7 +211,7 @@ class Trainer:
         alpha = np.zeros(y.size) if alpha is None else alpha
         for _ in range(ROUNDS):
             K = np.tensordot(1 / gammas, np.asarray(Ks), 1)
-            alpha = learn(K, y, loss, bias, start=alpha, tol=accuracy / 2, watch=watch).alpha
+            alpha = learn(K, y, loss, bias, start=alpha, tol=accuracy / 2).alpha
             machine = blocks_at(Ks, alpha, 1 / gammas, y, loss, bias, learner.norm)
             if machine.value < value:
                 value, attained = machine.value, (machine.alpha, 1 / gammas)

@@ -28,8 +28,8 @@ from kernelopt.methods.similarity.iterate import (
     risk_upper_bound,
     set_matrix,
 )
+from kernelopt.running import check
 from kernelopt.structure.nearness import Nearness
-from kernelopt.threads import Watch
 from kernelopt.validation import Array
 
 STEPS = 100  # accelerated steps of the inner problem in one iteration, at most
@@ -52,12 +52,12 @@ class KernelStep:
     def __init__(self, problem: Nearness, resumed: State) -> None:
         self.problem, self.inner = problem, inner_problem(problem, resumed)
 
-    def minimize(self, split: Split, tol: float, watch: Watch) -> tuple[list[Array], float]:
+    def minimize(self, split: Split, tol: float) -> tuple[list[Array], float]:
         """Return the minimising K_i, with the gap of the inner problem."""
         for i, (X, U) in enumerate(zip(split.X, split.U, strict=True)):
-            watch()  # a decomposition follows
+            check()  # a decomposition follows
             set_matrix(self.inner, self.problem, i, X - U)
-        _, gap = self.inner.solve(np.full(len(split.X), split.sigma / 2), tol, STEPS, watch)
+        _, gap = self.inner.solve(np.full(len(split.X), split.sigma / 2), tol, STEPS)
         return primal_point(self.inner, self.problem), gap
 
     def lower(self, split: Split, upper: float) -> float:
@@ -111,7 +111,7 @@ def admm_iterates(problem: Nearness, control: Control, proximal: Proximal) -> It
     split, kernel_step = Split(problem, proximal), KernelStep(problem, control.resumed)
     tol, begun = np.inf, restore(split, control.resumed)
     for iteration in count(begun):
-        K, gap = kernel_step.minimize(split, tol, control.check)
+        K, gap = kernel_step.minimize(split, tol)
         residuals = split.step(K, iteration == 0)
         due = iteration < FIRST_REPORTS or (iteration + 1) % REPORT_EVERY == 0
         if due or control.out_of_time:

@@ -108,7 +108,7 @@ def reweighted_iterates(problem: Nearness, control: Control, radial: Radial) -> 
     tol, steps = np.inf, FIRST_STEPS
     while True:
         squares.update_inner_problem()
-        _, gap = inner.solve(squares.W, tol, steps, control.check)
+        _, gap = inner.solve(squares.W, tol, steps)
         d, products = squares.distances_and_products()
         s = squares.s
         kappa = dual_factor(problem.fidelity, d, s)

@@ -45,7 +45,7 @@ def squared_iterates(problem: Nearness, control: Control, radial: Radial) -> Ite
         constant += problem.price * sum(problem.fidelity.value(S - mean) for S in block.targets)
     tol, steps = np.inf, 1  # bounds are reported after the first step
     while True:
-        value, gap = inner.solve(W, tol, steps, control.check)
+        value, gap = inner.solve(W, tol, steps)
         lower, upper = value + constant, value + constant + gap
         alpha, gamma = inner.alpha.copy(), inner.gamma.copy()
         response = BestResponse(problem, present_values(inner, problem), scales)

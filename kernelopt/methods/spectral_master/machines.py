@@ -11,7 +11,7 @@ from kernelopt.language.learner import Learner
 from kernelopt.learner import Machine, learn, lower_bound, machine_at
 from kernelopt.learner.single import SMALL
 from kernelopt.numerics.rounding import SMALLEST_DIVISOR
-from kernelopt.threads import Watch
+from kernelopt.running import check
 from kernelopt.validation import Array, Mask
 
 FREE = 1e-7  # relative distance from its bounds at which an entry of alpha counts as free
@@ -49,8 +49,8 @@ class Trained(NamedTuple):
 class Machines:
     """Trains machines at combinations of kernels on the labelled points."""
 
-    def __init__(self, learner: Learner, stack: Array, tol: float, watch: Watch) -> None:
-        self.learner, self.tol, self.watch = learner, tol, watch
+    def __init__(self, learner: Learner, stack: Array, tol: float) -> None:
+        self.learner, self.tol = learner, tol
         self.stack = np.ascontiguousarray(stack[:, : learner.n, : learner.n])
         self.bias = learner.bias is not None
 
@@ -70,7 +70,7 @@ class Machines:
         machine = self.newton(K, np.zeros(n) if start is None else start)
         if machine is None:
             warm = start if n > SMALL or not loss.quadratic else None
-            machine = learn(K, y, loss, self.bias, warm, self.tol, self.watch)
+            machine = learn(K, y, loss, self.bias, warm, self.tol)
         cut = self.cut(machine.alpha)
         free, diagonal = self.free(K, cut.alpha, machine.intercept)
         right = cut.images[:, free].T
@@ -95,7 +95,7 @@ class Machines:
         b = loss.intercept(f, y) if self.bias else 0.0
         last = None
         for _ in range(NEWTON_STEPS):
-            self.watch()
+            check()
             trial = alpha + step * (linear - curvature * alpha - f - b)
             free = (trial > lower) & (trial < upper)
             if last is not None and np.array_equal(free, last):

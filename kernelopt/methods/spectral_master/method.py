@@ -134,7 +134,7 @@ class SpectralMasterRun:
     def run(self) -> None:
         """Solve the master problem, train a machine and append eigenvectors until the bounds meet."""
         control, at, single = self.control, self.at, self.match.single
-        machines = Machines(single.risk.learner, at.stack, MACHINE_GAP * control.tol, control.check)
+        machines = Machines(single.risk.learner, at.stack, MACHINE_GAP * control.tol)
         subspace, master = self.subspace, self.master
         cuts = [machines.cut(alpha) for alpha in listed(control.resumed, "alpha")]
         self.best = best = machines.train(self.first_weights(), cuts[-1].alpha if cuts else self.warm_alpha())
@@ -217,7 +217,7 @@ class SpectralMasterRun:
             return None
         proof: Proof = control.proof
         with control.certifying():
-            feasible = FeasibleSet(Evaluator(structure), None, conic=False)
+            feasible = FeasibleSet(Evaluator(structure), conic=False)
             point, _ = feasible.nearest(control.best)
             if point is None:
                 return None

@@ -12,9 +12,9 @@ from kernelopt.certificates.lower.minima import joined_slopes
 from kernelopt.certificates.lower.minorants import Minorant
 from kernelopt.errors import Stopped
 from kernelopt.numerics.matrix_inequality import SmallProgram, SmallSolution, solve_small
+from kernelopt.running import check
 from kernelopt.structure.combined.coordinates import Coordinates, read_coordinates
 from kernelopt.structure.structure import Structure
-from kernelopt.threads import Watch
 from kernelopt.validation import Array
 
 ROUNDS = 60  # of eigenvectors, at most
@@ -98,7 +98,6 @@ def minimise(subspace: Subspace, g: Array, gap: float, first_gap: float) -> Smal
 def combined_bound(
     structure: Structure,
     minorants: list[Minorant],
-    watch: Watch | None = None,
     attained: float = np.inf,
 ) -> ConeBound | None:
     """Return about the largest lower bound of the problem with every risk replaced by its minorant.
@@ -117,7 +116,7 @@ def combined_bound(
     if coordinates.basis.copies.any() and structure.rest is not None and structure.rest.matrices:
         return None  # equal kernels may have prices that differ
     start = start_of(structure, coordinates)
-    return searched_bound(coordinates, objective, start, floor(structure), watch, attained)
+    return searched_bound(coordinates, objective, start, floor(structure), attained)
 
 
 def affine_objective(structure: Structure, minorants: list[Minorant]) -> AffineObjective | None:
@@ -147,7 +146,6 @@ def searched_bound(
     objective: AffineObjective,
     mu: Array,
     least: float,
-    watch: Watch | None,
     attained: float,
 ) -> ConeBound:
     """Return the best bound found; `least` is the size of a value below which differences do not matter."""
@@ -160,13 +158,12 @@ def searched_bound(
     subspace.add(coordinates.lowest(mu, 2 * VECTORS)[1])
     size = float(np.linalg.norm(coordinates.D.T @ g)) + least
     for _ in range(ROUNDS):
-        if watch is not None:
-            try:
-                watch()
-            except Stopped:
-                if best.value == -np.inf:
-                    raise
-                break
+        try:
+            check()
+        except Stopped:
+            if best.value == -np.inf:
+                raise
+            break
         reach = max(abs(best.value) if np.isfinite(best.value) else size, least)
         found = minimise(subspace, g, NEGLIGIBLE * reach, size)
         best = max(best, bound_of_factor(coordinates, objective, subspace.factor(found.Z), least))

@@ -11,13 +11,14 @@ import numpy as np
 from kernelopt.errors import InputError, ParameterError, ShapeError, SolverError, Stopped
 from kernelopt.losses import Loss
 from kernelopt.losses.curve import Curve
-from kernelopt.threads import Watch, watched
+from kernelopt.running import check, running_call
+from kernelopt.threads import interruptible
 from kernelopt.validation import Array, positive
 
 if TYPE_CHECKING:
     from kernelopt.methods.similarity.spectra.projection import Eigenpairs
 
-UNWATCHED_WORK = 1e7  # steps times entries of the kernels, that take some hundredths of a second: no thread
+SHORT_WORK = 1e7  # steps times entries of the kernels, that take some hundredths of a second: no thread
 JOIN_SECONDS = 0.5  # that a stopped ascent has to finish its step, so that its point can be used
 START_FRACTION = 0.05  # of the maximiser of l on its box: kernels keep alpha smaller, often by far
 CANCELLATION = 1e-6  # of |B|^2: a smaller |K - B|^2, as a difference of sums, has lost about six digits
@@ -137,14 +138,12 @@ class Ascent:
         self._bases[i] = basis
         self._data.spectra[i] = spectrum
 
-    def solve(
-        self, weights: Array, tol: float, steps: int, watch: Watch | None = None
-    ) -> tuple[float, float]:
+    def solve(self, weights: Array, tol: float, steps: int) -> tuple[float, float]:
         """Ascend from the last point with the weights W until the inner gap is `tol`, or for `steps` steps.
 
         Returns the dual objective d(alpha, gamma), a lower bound of the optimum, and the inner gap g; the
-        primal objective at the present kernels, d + g, is an upper bound. Where `watch` raises `Stopped`
-        the ascent ends early with the values of its last step; any other exception is passed on.
+        primal objective at the present kernels, d + g, is an upper bound. At the deadline of the
+        running call the ascent ends early with the values of its last step.
         """
         weights = np.ascontiguousarray(weights, dtype=float)
         if weights.shape != self.gamma.shape or not (weights > 0).all() or not np.isfinite(weights).all():
@@ -152,7 +151,7 @@ class Ascent:
                 f"the weights must be {self.gamma.size} positive finite numbers, one per kernel, got "
                 f"{weights}. Leave out a kernel that is tied to nothing."
             )
-        value, gap = self._maximize(weights, float(tol), max(int(steps), 1), watch)
+        value, gap = self._maximize(weights, float(tol), max(int(steps), 1))
         if not np.isfinite(value):
             raise SolverError(
                 f"the ascent must end at a finite value, got {value} at weights {weights}. "
@@ -160,8 +159,8 @@ class Ascent:
             )
         return float(value) + self._recompute_distances(weights), float(gap)
 
-    def _maximize(self, weights: Array, tol: float, steps: int, watch: Watch | None) -> tuple[float, float]:
-        """Return the value and the gap of `maximize`, in a watched thread where it may take long."""
+    def _maximize(self, weights: Array, tol: float, steps: int) -> tuple[float, float]:
+        """Return the value and the gap of `maximize`, in a thread of its own where it may take long."""
         from kernelopt.methods.similarity.spectra.accelerated_ascent import maximize, prepare_start
         from kernelopt.methods.similarity.spectra.state import LIPSCHITZ, STOP
 
@@ -174,9 +173,8 @@ class Ascent:
             found: tuple[float, float] = maximize(self._data, weights, tol, steps, self._state)
             return found
 
-        if watch is not None:
-            watch()
-        if watch is None or steps * entries < UNWATCHED_WORK:
+        check()
+        if running_call() is None or steps * entries < SHORT_WORK:
             return ascend()
         ended, results = threading.Event(), list[tuple[float, float]]()
 
@@ -191,7 +189,7 @@ class Ascent:
             ended.wait(JOIN_SECONDS)
 
         try:
-            watched(work, watch, end)
+            interruptible(work, end)
         except Stopped:
             if not results:
                 raise

@@ -1,0 +1,164 @@
+"""The running call: its clock, its deadline and its progress line, found from wherever work is done for it.
+
+Work that may take long calls `check()` between its steps. It starts no step that cannot be interrupted and is
+predicted to take longer than `seconds_left()`. Outside of a call the first does nothing and the second is
+infinite.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from contextvars import ContextVar, Token
+from types import TracebackType
+from typing import TypeVar
+
+from kernelopt.errors import Stopped
+from kernelopt.interrupts import DelayedInterrupt
+from kernelopt.progress import ProgressLine
+
+C = TypeVar("C", bound="Call")
+HURRY = 0.7  # seconds in which an interrupted call must return
+
+
+def clock() -> float:
+    """Return seconds of a clock that never goes back; a test of limits replaces it."""
+    return time.perf_counter()
+
+
+class Call:
+    """One call of the user: its clock, its deadline, its progress line and its handling of Ctrl-C.
+
+    Inside ``with call:`` it is the running call, in this thread and in those that copy its context. The block
+    ends without an exception at Ctrl-C and at `Stopped`, which `check` raises at the deadline. So `Stopped`
+    never leaves the call, and only the work in such blocks is interrupted. After a block inside another block
+    of the same call, its results are gathered without an interruption.
+
+    A call that is made while another one runs obeys the deadlines of both. At the deadline of the enclosing
+    call `Stopped` leaves the blocks of this one, and ends the block of the enclosing call. Ctrl-C ends the
+    block of this call, and leaves the enclosing one HURRY seconds. At its end a call is closed, by `close`.
+
+    Parameters
+    ----------
+    time_limit : float, optional
+        Seconds from now until the deadline.
+
+    Attributes
+    ----------
+    enclosing : Call or None
+        The call that was running when this one was made.
+    interrupted : bool
+        Whether Ctrl-C has ended the call.
+    """
+
+    def __init__(self, time_limit: float | None = None) -> None:
+        self.time_limit, self.enclosing = time_limit, running_call()
+        self.interrupted = False
+        self.began = clock()
+        self._deadline = math.inf if time_limit is None else self.began + time_limit
+        outer = self.enclosing
+        self._progress: ProgressLine = ProgressLine() if outer is None else outer._progress
+        self._interrupts: DelayedInterrupt = DelayedInterrupt() if outer is None else outer._interrupts
+        self._tokens: list[Token[Call | None]] = []
+
+    @property
+    def seconds(self) -> float:
+        """The seconds since the call began."""
+        return clock() - self.began
+
+    @property
+    def own_remaining(self) -> float:
+        """The seconds until the deadline of this call, negative after it."""
+        return self._deadline - clock()
+
+    @property
+    def remaining(self) -> float:
+        """The seconds until the first deadline of this call and of those around it, infinite without one."""
+        outer = math.inf if self.enclosing is None else self.enclosing.remaining
+        return max(0.0, min(self.own_remaining, outer))
+
+    @property
+    def out_of_time(self) -> bool:
+        """Whether a deadline has passed, of this call or of one around it."""
+        return self.remaining <= 0
+
+    def check(self) -> None:
+        """Raise `Stopped` if a deadline has passed; show the progress line if it is due."""
+        outermost = self.outermost
+        outermost._progress.refresh(outermost.seconds)
+        if self.out_of_time:
+            raise Stopped
+
+    @property
+    def outermost(self) -> Call:
+        """The call that the user has made: this one, or the outermost of those around it."""
+        return self if self.enclosing is None else self.enclosing.outermost
+
+    def show(self, line: str) -> None:
+        """Set the progress line; it appears on a terminal once the call has taken some seconds."""
+        self._progress.show(line, self.outermost.seconds)
+
+    def close(self) -> None:
+        """Remove the progress line from the terminal, and restore the handler of Ctrl-C."""
+        if self.enclosing is None:
+            self._progress.close()
+            self._interrupts.restore()
+
+    def delay_interrupts(self) -> None:
+        """Let the call return before Ctrl-C acts again, for no longer than a second."""
+        self._interrupts.delay()
+
+    def record_end(self, error: BaseException) -> None:
+        """Record what has ended the work: KeyboardInterrupt or `Stopped`."""
+        if isinstance(error, KeyboardInterrupt):
+            self.interrupted = True
+            self._deadline = min(self._deadline, clock() + HURRY)
+            self.delay_interrupts()
+            if self.enclosing is not None:
+                self.enclosing.record_end(error)
+
+    def __enter__(self: C) -> C:
+        self._tokens.append(_RUNNING.set(self))
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> bool:
+        """Suppress the exceptions by which the caller or the clock ends the work."""
+        _RUNNING.reset(self._tokens.pop())
+        if _RUNNING.get() is self:
+            _RUNNING.set(self.enclosing)
+        if not isinstance(error, KeyboardInterrupt | Stopped):
+            return False
+        if isinstance(error, Stopped) and self.enclosing is not None and self.enclosing.out_of_time:
+            return False
+        self.record_end(error)
+        return True
+
+
+_RUNNING: ContextVar[Call | None] = ContextVar("the running call of kernelopt", default=None)
+
+
+def running_call() -> Call | None:
+    """Return the innermost running call, None outside of a call."""
+    return _RUNNING.get()
+
+
+def check() -> None:
+    """Raise `Stopped` if the running call should end."""
+    call = _RUNNING.get()
+    if call is not None:
+        call.check()
+
+
+def seconds_left() -> float:
+    """Return the seconds until the deadline of the running call, infinite where there is none."""
+    call = _RUNNING.get()
+    return math.inf if call is None else call.remaining
+
+
+def say(line: str) -> None:
+    """Set the progress line of the running call, such as "evaluating kernels 3 of 24"."""
+    call = _RUNNING.get()
+    if call is not None:
+        call.show(line)
