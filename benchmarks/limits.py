@@ -1,11 +1,11 @@
 """What a call with a time limit takes, for every formulation and method, and for the estimators.
 
-Every cell is a call with `time_limit` on seeded synthetic data: a formulation of the catalogue with one method
-that applies, or the `fit` of an estimator. Measured is the time of the processor from the call to
-its return, with that of solvers in processes of their own: reading the problem, choosing a method and
-certificates are part of it, and building the formulation is not. The limit is counted in these seconds too:
-others may use the machine. The goal is the limit, a tenth of it, and half a second. Functions that numba
-compiles are compiled beforehand, on small problems.
+Every cell is a call with `time_limit` on seeded synthetic data: a formulation of the catalogue with a method
+that applies, or the `fit` of an estimator. Measured is the time of the processor from the call to its return,
+with that of solvers in processes of their own: reading the problem, choosing a method and certificates are
+part of it, and building the formulation is not. The limit is counted in these seconds too: others may use the
+machine. The goal is the limit, a tenth of it, and half a second. Functions that numba compiles are compiled
+beforehand, on small problems.
 
 Every cell runs in a process of its own, which is killed after ten times the limit and twenty seconds. Its
 memory is limited to `--memory`; sizes that a formulation or a method refuses are said in the table.
@@ -150,7 +150,7 @@ def estimators():
 
 
 def seconds_of(process):
-    """Return the seconds of the processor of a process, by its identifier, and of those that it has started."""
+    """Return the seconds of the processor of a process, by its number, and of those that it has started."""
     try:
         stat = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
         children = [

@@ -1,7 +1,7 @@
 """The running call: its clock, its deadline and its progress line, found from wherever work is done for it.
 
-Work that may take long calls `check()` between its steps. It starts no step that cannot be interrupted and is
-predicted to take longer than `seconds_left()`. Outside of a call the first does nothing and the second is
+Work that may take long calls `check()` between its steps. Before a step that cannot be interrupted it calls
+`check(seconds)` with the predicted seconds. Outside of a call these do nothing, and `seconds_left()` is
 infinite.
 """
 
@@ -49,11 +49,13 @@ class Call:
         The call that was running when this one was made.
     interrupted : bool
         Whether Ctrl-C has ended the call.
+    doing : str
+        The last progress line: what the call does, such as "reading the problem".
     """
 
     def __init__(self, time_limit: float | None = None) -> None:
         self.time_limit, self.enclosing = time_limit, running_call()
-        self.interrupted = False
+        self.interrupted, self.doing = False, ""
         self.began = clock()
         self._deadline = math.inf if time_limit is None else self.began + time_limit
         outer = self.enclosing
@@ -82,11 +84,11 @@ class Call:
         """Whether a deadline has passed, of this call or of one around it."""
         return self.remaining <= 0
 
-    def check(self) -> None:
-        """Raise `Stopped` if a deadline has passed; show the progress line if it is due."""
+    def check(self, seconds: float = 0.0) -> None:
+        """Raise `Stopped` if less than these seconds are left; show the progress line if it is due."""
         outermost = self.outermost
         outermost._progress.refresh(outermost.seconds)
-        if self.out_of_time:
+        if self.out_of_time or self.remaining < seconds:
             raise Stopped
 
     @property
@@ -96,6 +98,7 @@ class Call:
 
     def show(self, line: str) -> None:
         """Set the progress line; it appears on a terminal once the call has taken some seconds."""
+        self.doing = line
         self._progress.show(line, self.outermost.seconds)
 
     def close(self) -> None:
@@ -144,11 +147,11 @@ def running_call() -> Call | None:
     return _RUNNING.get()
 
 
-def check() -> None:
-    """Raise `Stopped` if the running call should end."""
+def check(seconds: float = 0.0) -> None:
+    """Raise `Stopped` if the running call should end, or has less than these seconds left."""
     call = _RUNNING.get()
     if call is not None:
-        call.check()
+        call.check(seconds)
 
 
 def seconds_left() -> float:

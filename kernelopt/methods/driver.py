@@ -197,6 +197,8 @@ class MethodSequence:
         structure, control = self.structure, self.control
         with control.certifying():
             certificate = certify_outcome(structure, outcome, control)
+        if certificate is None:
+            return
         found = Result(method, outcome, certificate, control.stopped)
         self.best = found if self.best is None else better_result(structure, self.best, found)
         control.start = self.best.outcome
@@ -222,8 +224,8 @@ def no_point_error(control: Control) -> BaseException:
     if control.interrupted:
         return KeyboardInterrupt()
     return SolverError(
-        f"a bounded point must be found, got none before {control.stopped or 'the end'}. Give it more "
-        "time, or another method: kernelopt.explain(problem) lists those that apply."
+        f"a bounded point must be found, got none before {control.stopped or 'the end'} ({control.doing}). "
+        "Give it more time, or another method: kernelopt.explain(problem) lists those that apply."
     )
 
 
@@ -247,8 +249,11 @@ def solution_at(structure: Structure, best: Result, control: Control, tried: Seq
     point = {variable.id: value for variable, value in certificate.point.items()}
     if point:
         Evaluator(structure).write(point)
+    unique: bool | None = None
     terms = zip(structure.risks, certificate.machines, strict=True) if certificate.feasible else ()
     learned = tuple(learned_machine(term, machine) for term, machine in terms)
+    with control:
+        unique = weights_are_unique(structure, certificate, learned)
     write_back(structure, certificate, outcome.hidden, duals, outcome.solver, optimal)
     if not optimal:
         text = f"the certified gap {certificate.gap:.1e} is above tol = {control.tol:g} ({certificate})."
@@ -265,7 +270,7 @@ def solution_at(structure: Structure, best: Result, control: Control, tried: Seq
         weights=weights_of(learned, [term.node for term in structure.risks])
         if learned
         else only_vector(structure),
-        weights_unique=weights_are_unique(structure, certificate, learned),
+        weights_unique=unique,
         learned=learned,
         iterations=outcome.iterations,
         details=outcome.details,

@@ -21,6 +21,7 @@ from kernelopt.certificates.upper.violations import (
     relative_violation,
 )
 from kernelopt.conic.ladder import ladder, run_solver
+from kernelopt.numerics.decompositions import eigenvalues
 from kernelopt.numerics.rounding import SMALLEST_DIVISOR
 from kernelopt.structure.affine import flat
 from kernelopt.structure.combined.coordinates import read_coordinates
@@ -97,7 +98,7 @@ class FeasibleSet:
         if any(value is None or not np.isfinite(value).all() for value in values.values()):
             return np.inf
         K = coordinates.accepted_kernel(coordinates.cone.weights(values))
-        size = negative_part(np.asarray(np.linalg.eigvalsh(K), dtype=float))
+        size = negative_part(eigenvalues(K))
         if size <= ROUND_OFF:
             self.remark = coordinates.centring.remark
         return size
