@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.linalg import lapack
 
-from kernelopt.numerics.decompositions import eigenpairs
+from kernelopt.numerics.decompositions import eigenpairs, lower_factor
 from kernelopt.validation import PSD_TOLERANCE, Array, check_psd
 
 RANK_TOLERANCE = 1e-11  # of the largest diagonal entry: smaller pivots are rounding
@@ -36,7 +36,7 @@ def nearest_psd(K: Array) -> Array | None:
     None where an eigenvalue is below -PSD_TOLERANCE times the spectral norm.
     """
     try:
-        np.linalg.cholesky(K)
+        lower_factor(K)
         return K
     except np.linalg.LinAlgError:
         eigenvalues, vectors = eigenpairs(K)

@@ -21,7 +21,7 @@ from kernelopt.certificates.upper.violations import (
     relative_violation,
 )
 from kernelopt.conic.ladder import ladder, run_solver
-from kernelopt.numerics.decompositions import eigenvalues
+from kernelopt.numerics.decompositions import eigenvalues, shortest_solution
 from kernelopt.numerics.rounding import SMALLEST_DIVISOR
 from kernelopt.structure.affine import flat
 from kernelopt.structure.combined.coordinates import read_coordinates
@@ -227,7 +227,7 @@ class FeasibleSet:
             residual = constant + A @ x
             if not (np.isfinite(residual).all() and np.isfinite(D).all()):
                 return
-            x = x - D * (A.T @ np.linalg.lstsq((A * D) @ A.T, residual, rcond=DEPENDENT)[0])
+            x = x - D * (A.T @ shortest_solution((A * D) @ A.T, residual, DEPENDENT))
             x = np.where(np.abs(x) <= NEGLIGIBLE * np.abs(x).max(initial=0.0), 0.0, x)
             start = 0
             for variable in self.variables:
