@@ -1,7 +1,7 @@
 """The running call: its clock, its deadline and its progress line, found from wherever work is done for it.
 
-Work that may take long calls `check()` between its steps. It starts no step that cannot be interrupted and is
-predicted to take longer than `seconds_left()`. Outside of a call the first does nothing and the second is
+Work that may take long calls `check()` between its steps. Before a step that cannot be interrupted it calls
+`check(seconds)` with the predicted seconds. Outside of a call these do nothing, and `seconds_left()` is
 infinite.
 """
 
@@ -50,20 +50,25 @@ class Call:
         The call that was running when this one was made.
     interrupted : bool
         Whether Ctrl-C has ended the call.
+    doing : str
+        The last progress line: what the call does, such as "reading the problem".
+    stage : str
+        The part of the call that it does it for, such as "split 2 of 5"; it comes first in the line.
+    steps : Steps or None
+        The last loop of known length.
     """
 
     def __init__(self, time_limit: float | None = None) -> None:
         self.time_limit, self.enclosing = time_limit, running_call()
-        self.interrupted = False
+        self.interrupted, self.doing = False, ""
         self.began = clock()
         self._deadline = math.inf if time_limit is None else self.began + time_limit
         outer = self.enclosing
         self._progress: ProgressLine = ProgressLine() if outer is None else outer._progress
         self._interrupts: DelayedInterrupt = DelayedInterrupt() if outer is None else outer._interrupts
         self._tokens: list[Token[Call | None]] = []
-        self.line = ""  # of the progress
-        self.stage = ""  # the part of the call that works, such as "split 2 of 5", for the progress line
-        self.steps: Steps | None = None  # the last loop of known length
+        self.stage = ""
+        self.steps: Steps | None = None
 
     @property
     def seconds(self) -> float:
@@ -86,14 +91,14 @@ class Call:
         """Whether a deadline has passed, of this call or of one around it."""
         return self.remaining <= 0
 
-    def check(self) -> None:
-        """Raise `Stopped` if a deadline has passed."""
-        if self.out_of_time:
+    def check(self, seconds: float = 0.0) -> None:
+        """Raise `Stopped` if less than these seconds are left."""
+        if self.out_of_time or self.remaining < seconds:
             raise Stopped
 
     def show(self, line: str) -> None:
         """Set the progress line; it appears on a terminal once the call has taken a second."""
-        self.line = line
+        self.doing = line
         line = f"{self.stage}: {line}" if self.stage else line
         if self.enclosing is not None:
             self.enclosing.show(line)
@@ -146,11 +151,11 @@ def running_call() -> Call | None:
     return _RUNNING.get()
 
 
-def check() -> None:
-    """Raise `Stopped` if the running call should end."""
+def check(seconds: float = 0.0) -> None:
+    """Raise `Stopped` if the running call should end, or has less than these seconds left."""
     call = _RUNNING.get()
     if call is not None:
-        call.check()
+        call.check(seconds)
 
 
 def seconds_left() -> float:
@@ -164,7 +169,7 @@ def say(line: str) -> str:
     call = _RUNNING.get()
     if call is None:
         return ""
-    before = call.line
+    before = call.doing
     call.show(line)
     return before
 

@@ -102,7 +102,7 @@ def run_methods(structure: Structure, candidates: Sequence[Candidate], control: 
     named = any(value is not None for value in given) and not control.ended_by_caller
     useful = sequence.found and (sequence.trained or not control.ended_by_caller)
     if not useful and isinstance(sequence.failure, SolverError | None) and not named:
-        control.allow_certificate()
+        control.allow_sample()
         control.delay_interrupts()
         outcome = None
         with control:
@@ -208,6 +208,8 @@ class MethodSequence:
         structure, control = self.structure, self.control
         with control.certifying():
             certificate = certify_outcome(structure, outcome, control)
+        if certificate is None:
+            return
         found = Result(method, outcome, certificate, control.stopped)
         self.best = found if self.best is None else better_result(structure, self.best, found)
         control.start = self.best.outcome
@@ -234,8 +236,8 @@ def no_point_error(control: Control) -> BaseException:
         return KeyboardInterrupt()
     kind = TimeLimitError if control.ended_by_caller and not control.hurried else SolverError
     return kind(
-        f"a bounded point must be found, got none before {control.stopped or 'the end'}. Give it more "
-        "time, or another method: kernelopt.explain(problem) lists those that apply."
+        f"a bounded point must be found, got none before {control.stopped or 'the end'} ({control.doing}). "
+        "Give it more time, or another method: kernelopt.explain(problem) lists those that apply."
     )
 
 
@@ -254,12 +256,12 @@ def solution_at(structure: Structure, best: Result, control: Control, tried: Seq
                 structure, list(certificate.alphas), conic=not control.ended_by_caller
             )
     control.delay_interrupts()
-    unique: bool | None = None
     with control.certifying():
         check_unchanged(structure.problem)
     point = {variable.id: value for variable, value in certificate.point.items()}
     if point:
         Evaluator(structure).write(point)
+    unique: bool | None = None
     terms = zip(structure.risks, certificate.machines, strict=True) if certificate.feasible else ()
     learned = tuple(learned_machine(term, machine) for term, machine in terms)
     with control:  # kernels may be evaluated

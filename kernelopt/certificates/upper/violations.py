@@ -10,6 +10,7 @@ from cvxpy.constraints import Inequality, Zero
 from cvxpy.constraints.zero import Equality
 
 from kernelopt.certificates.boxes import attribute_box
+from kernelopt.numerics.decompositions import eigenvalues
 from kernelopt.numerics.rounding import SMALLEST_DIVISOR
 from kernelopt.structure.affine import Affine, flat
 from kernelopt.structure.residuals import violation
@@ -34,8 +35,7 @@ def relative_violation(constraint: Any, read: Affine | None) -> float:
         return np.inf
     if isinstance(constraint, cp.constraints.PSD):
         M = np.asarray(constraint.args[0].value)
-        eigenvalues = np.linalg.eigvalsh((M + M.T) / 2)
-        return negative_part(eigenvalues)
+        return negative_part(eigenvalues((M + M.T) / 2))
     scale = float(np.max([np.abs(flat(arg.value)).max(initial=0.0) for arg in constraint.args]))  # NaN stays
     if isinstance(constraint, Equality | Zero | Inequality):
         scale = max(scale, largest_row(read))
@@ -60,8 +60,7 @@ def attribute_violation(variable: cp.Variable) -> float:
     outside = float(np.maximum(box.lower - flat(value), flat(value) - box.upper).max(initial=0.0))
     outside = outside / float(np.abs(value).max(initial=0.0)) if outside > 0 and value.any() else outside
     if variable.attributes["PSD"]:
-        eigenvalues = np.linalg.eigvalsh(value)
-        return max(negative_part(eigenvalues), outside)
+        return max(negative_part(eigenvalues(value)), outside)
     if np.isfinite(box.lower).any() or np.isfinite(box.upper).any():
         return outside
     if any(v for v in variable.attributes.values() if v is not None and v is not False):

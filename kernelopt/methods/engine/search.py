@@ -294,7 +294,8 @@ class Search:
 
     def _check(self, step: Step) -> bool:
         """Bound the optimum at the weights and alpha of a step, on all points; return whether to stop."""
-        self.control.show(f"{self.control.method}: checking all points, gap {self.gap:.0e}")
+        gap = f", gap {self.gap:.0e}" if np.isfinite(self.gap) else ""
+        self.control.show(f"{self.control.method}: checking all points{gap}")
         read, provider, everything = self.read, self.provider, np.arange(self.n)
         alpha = np.zeros_like(self.alpha)
         # Of all points, the projection would move each entry by a rounding error.
