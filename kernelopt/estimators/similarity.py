@@ -16,6 +16,7 @@ from kernelopt.estimators.labels import classes_of, signs
 from kernelopt.estimators.precomputed import KernelStack
 from kernelopt.estimators.two_classes import TwoClassMixin
 from kernelopt.grams import Grams
+from kernelopt.numerics.decompositions import eigenpairs, eigenvalues
 from kernelopt.numerics.factors import pseudoinverse
 from kernelopt.validation import Array
 
@@ -133,7 +134,7 @@ class SimilarityClassifier(TwoClassMixin, KernelEstimator):
                 "the similarity of each pair of samples."
             )
         grams = self.fit_kernels(KernelStack(S[None], names=["similarity"]))
-        lam, V = np.linalg.eigh(S)
+        lam, V = eigenpairs(S)
         labels = signs(numbers, self.classes_)
         formulation = self.formulated(grams, labels)
         solution = formulation.solve(self.method, tol=self.tol, time_limit=limit_of_solve(self.time_limit))
@@ -152,7 +153,7 @@ class SimilarityClassifier(TwoClassMixin, KernelEstimator):
             labels[0],
             C=self.C,
             rho=self.rho,
-            trace=self._trace(np.asarray(np.linalg.eigvalsh(S), dtype=np.float64)),
+            trace=self._trace(eigenvalues(S)),
             fidelity=self.fidelity,
         )
 

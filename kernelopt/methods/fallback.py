@@ -27,7 +27,7 @@ from kernelopt.structure.structure import Point, RiskTerm, Structure
 from kernelopt.validation import Array, Index
 
 FIRST_SAMPLE, GROWTH = 150, 2  # points of the first sample, and the factor to the size of the next
-SHARE = 0.6  # of the seconds left that the next sample may take, with its machines at all points
+SHARE = 0.9  # of the seconds left that the next sample may take, with its machines at all points
 
 
 def fallback_outcome(structure: Structure) -> Outcome | None:

@@ -39,7 +39,7 @@ def clock(monkeypatch):
 class Counted:
     """A kernel function that does something at each of its calls on all training points."""
 
-    def __init__(self, act, width=1.0, most=None):
+    def __init__(self, act, width=1.0):
         self.act, self.width, self.calls = act, width, 0
 
     def __call__(self, A, B=None):
@@ -290,7 +290,7 @@ print("done")
 @pytest.mark.slow
 @pytest.mark.parametrize("seconds", [0.02, 0.2, 0.5, 1.0, 2.0])
 def test_control_c_at_any_moment_leaves_a_useful_machine_or_none(seconds):
-    found = subprocess.run(
+    found = subprocess.run(  # noqa: S603
         [sys.executable, "-c", SCRIPT, str(seconds)], capture_output=True, text=True, check=False
     )
     assert found.stdout.strip() == "done", found.stderr
@@ -355,8 +355,8 @@ def test_a_time_limit_bounds_fit_on_the_processor(limit, monkeypatch):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ko.ConvergenceWarning)
             model.fit(A, b)
-    except ko.TimeLimitError as error:
-        assert "Give time_limit >=" in str(error)
-    else:
-        assert model.score(A, b) > 0.6
-    assert time.process_time() - began <= 1.1 * limit + 1.0
+    except ko.TimeLimitError:
+        assert left_untouched(model)
+    taken = time.process_time() - began
+    assert taken <= 1.1 * limit + 1.0
+    assert left_untouched(model) or model.score(A, b) > 0.6
