@@ -73,7 +73,8 @@ def certify(
         balls imply. They are needed where `reason` names an unbounded variable.
     retrain : bool, default True
         Whether a machine is trained at the candidate's kernels. Otherwise every risk is evaluated at
-        the machine of its alpha, which must be given; the upper bound is then as tight as that alpha is.
+        the machine of its alpha, which must be given, or at the machine of a candidate that is a solution;
+        the upper bound is then as tight as that machine is.
 
     Returns
     -------
@@ -100,9 +101,11 @@ def certify(
     check_values(problem)
     retrain = boolean(retrain, "retrain")
     structure = Structure(problem)
-    known = as_bounds(structure, bounds)
+    known, trained = as_bounds(structure, bounds), None
     if hasattr(candidate, "certificate"):  # a Solution, or one from a file, which has no cvxpy variables
-        alpha = list(candidate.certificate.alphas) if alpha is None else alpha
+        if alpha is None:
+            alpha = list(candidate.certificate.alphas) or None
+            trained, _ = as_alphas(structure, [m.alpha for m in candidate.certificate.machines] or None)
         saved = hasattr(candidate, "point_in")
         candidate = candidate.point_in(problem) if saved else candidate.certificate.point
     start, unused = starting_point(structure, candidate, weights)
@@ -114,7 +117,7 @@ def certify(
     )
     if structure.risks and alphas is None and fits:
         choices.append([np.asarray(a) for a in stored])
-    given = None if retrain else [(a, None) for a in required_alphas(alphas, structure)]
+    given = None if retrain else [(a, None) for a in trained or required_alphas(alphas, structure)]
     try:
         found = certificate_at(structure, start, choices, given=given, bounds=known)
         if isinstance(problem, BoundedProblem):
