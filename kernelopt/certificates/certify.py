@@ -142,7 +142,8 @@ def with_own_bounds(problem: BoundedProblem, found: Certificate, start: Point | 
     if sign * getattr(other, side) > sign * getattr(best, side):
         bound = {side: getattr(other, side), "route": other.route, "alphas": other.alphas}
         best = replace(best, **bound, reason=other.reason)
-    return replace(best, residuals=found.residuals, source=own.source)
+    assumes = tuple(dict.fromkeys(own.assumes + found.assumes))
+    return replace(best, residuals=found.residuals, source=own.source, assumes=assumes)
 
 
 def certificate_at(
@@ -200,13 +201,14 @@ def certificate_at(
         )
     if bound.ray is not None and np.isfinite(attained):
         bound = Bound(-np.inf, "a ray claims that the problem is infeasible, and a feasible point is known")
-    reason = "; ".join(filter(None, [bound.reason, assumed]))
+    limited = bound.reason if np.isfinite(bound.value) else ""
+    reason = "" if limited else bound.reason
     if point is not None and not np.isfinite(attained):
         reason = "; ".join(filter(None, [reason, "the objective at the feasible point is infinite"]))
     if point is None and bound.value < np.inf:
         reason = "; ".join(filter(None, [reason, "no feasible point: " + violations_text(remaining)]))
     lower, upper = (attained, -bound.value) if structure.maximize else (bound.value, attained)
-    if point is not None and not reason:
+    if point is not None and not (reason or limited or assumed):
         reason = rounding_note(lower, upper, gap_floor, bound.rounding)
     pairs = zip(structure.user_variables, structure.variables, strict=True)
     return Certificate(
@@ -215,6 +217,7 @@ def certificate_at(
         route=route,
         residuals=residuals,
         reason=reason,
+        assumes=tuple(filter(None, [limited, assumed, *structure.assumes])),
         feasible=point is not None,
         point={} if point is None else {user: point[copy.id] for user, copy in pairs},
         alphas=tuple(used),

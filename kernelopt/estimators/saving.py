@@ -158,7 +158,7 @@ class SavedMixin:
             stated._trained = stated._trained.only(np.flatnonzero(np.isin(self._rows, self.support_)))
         for name, value in vars(stated).items():
             if not same(value, getattr(self, name)):
-                raise self.changed(name.removeprefix("_"))
+                raise self.changed("the kernels" if name == "_trained" else name)
 
 
 def same(found: Any, stored: Any) -> bool:

@@ -275,6 +275,7 @@ def contents(solution: Solution | SavedSolution, *, machines: bool = True) -> Co
         "shared": isinstance(solution.weights, np.ndarray),
         "route": certificate.route,
         "reason": certificate.reason,
+        "assumes": list(certificate.assumes),
         "feasible": certificate.feasible,
         "residuals": list(certificate.residuals),
         "alphas": [alpha.size for alpha in certificate.alphas],
@@ -298,6 +299,7 @@ def from_contents(header: Mapping[str, Any], arrays: Mapping[str, Any]) -> Saved
         header["route"],
         residuals=dict(zip(map(str, header["residuals"]), sizes, strict=True)),
         reason=str(header["reason"]),
+        assumes=tuple(map(str, header["assumes"])),
         feasible=bool(header["feasible"]),
         alphas=tuple(dual_variables(arrays, "alpha", header["alphas"])),
         machines=tuple(
