@@ -36,7 +36,11 @@ class Certificate:
     residuals : dict
         Violations of the constraints at the candidate by name, relative to the size of their sides.
     reason : str
-        Why a bound is infinite, or what a finite one assumes.
+        Why a bound is infinite, or what limits a finite one.
+    assumes : tuple of str
+        What the bounds assume beside the data, as sentences: a kernel of a class outside kernelopt that
+        claims complete monotonicity, a matrix that is symmetric or centred up to rounding and is taken as
+        exactly so, limits of weights along dependent kernels. Empty where they assume nothing.
     feasible : bool
         Whether a feasible point was found.
     point : dict
@@ -58,6 +62,7 @@ class Certificate:
     route: Route
     residuals: dict[str, float] = field(default_factory=dict)
     reason: str = ""
+    assumes: tuple[str, ...] = ()
     feasible: bool = False
     point: dict[Any, Array] = field(default_factory=dict, repr=False)
     alphas: tuple[Array, ...] = field(default=(), repr=False)
@@ -145,15 +150,21 @@ class Certificate:
         finally:
             line.close()
 
+    @property
+    def assumed(self) -> str:
+        """The end of a line with the bounds, "; assumes: ...", empty where nothing is assumed."""
+        return f"; assumes: {'; '.join(self.assumes)}" if self.assumes else ""
+
     def _repr_html_(self) -> str:
         rows = [
             ["lower bound", f"{self.lower:.9g}"], ["upper bound", f"{self.upper:.9g}"],
             ["relative gap", f"{self.gap:.1e}"], ["route", self.route],
         ]  # fmt: skip
         rows += [["remark", self.reason]] if self.reason else []
+        rows += [["assumes", text] for text in self.assumes]
         rows += [[f"violation of {name}", f"{value:.1e}"] for name, value in self.residuals.items()]
         return html_table(rows, caption="Certificate")
 
     def __str__(self) -> str:
         text = f"{self.lower:.9g} <= optimum <= {self.upper:.9g} (gap {self.gap:.1e}, {self.route})"
-        return text + (f": {self.reason}" if self.reason else "")
+        return text + (f": {self.reason}" if self.reason else "") + self.assumed

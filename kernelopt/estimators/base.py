@@ -93,20 +93,26 @@ class KernelEstimator(SavedMixin, BaseEstimator):
         for name in ("n_features_in_", "feature_names_in_"):
             self.__dict__.pop(name, None)
 
-    def fit_kernels(self, samples: Array | KernelStack, weights: Array | None = None) -> Grams:
+    def fit_kernels(
+        self, samples: Array | KernelStack, rows: Index | None = None, weights: Array | None = None
+    ) -> Grams:
         """Return the normalised kernels of training samples, and keep them for new samples.
 
         Parameters
         ----------
         samples : array of shape (n, d), array of n strings, or KernelStack
-            What `read_training` returns, or a part of it.
-        weights : array of shape (n,), optional
+            What `read_training` returns.
+        rows : array of shape (n_used,), optional
+            The samples of the problem; all by default.
+        weights : array of shape (n_used,), optional
             Positive. They count in the means of the normalisation: a sample of weight 2 is two samples.
 
         Returns
         -------
-        Grams of m kernels on n points
+        Grams of m kernels on n_used points
         """
+        self._rows = np.arange(len(samples)) if rows is None else rows
+        samples = samples if rows is None else samples[rows]
         weights = np.ones(len(samples)) if weights is None else weights
         if isinstance(samples, KernelStack):
             stacked, grams = trained_on_stack(samples, self.normalize, weights)
@@ -144,21 +150,18 @@ class KernelEstimator(SavedMixin, BaseEstimator):
         validate_data(self, X, reset=reset, skip_check_array=True)  # the number and names of columns
         return points
 
-    def keep_machines(self, alpha: Array, intercept: Array, weights: Array, rows: Index) -> None:
-        """Keep the dual variables, the intercepts and the weights, and the training points they belong to.
+    def keep_machines(self, alpha: Array, intercept: Array, weights: Array) -> None:
+        """Keep the dual variables, the intercepts and the weights on the samples of the problem.
 
         Parameters
         ----------
-        alpha : array of shape (k, n)
+        alpha : array of shape (k, n_used)
         intercept : array of shape (k,)
         weights : array of shape (m,) or (k, m)
-        rows : array of shape (n,)
-            The samples of `fit_kernels`, as positions among those of `fit`.
         """
         support = np.flatnonzero(alpha.any(axis=0))
         self.weights_, self.intercept_ = np.asarray(weights), np.asarray(intercept)
-        self._rows = rows
-        self.support_, self.dual_coef_ = rows[support], alpha[:, support]
+        self.support_, self.dual_coef_ = self._rows[support], alpha[:, support]
         self._trained = self._trained.only(support)
 
     def keep_solutions(self, solutions: Sequence[Solution]) -> None:

@@ -131,21 +131,24 @@ class FormulationClassifier(TwoClassMixin, KernelEstimator):
         InputError
             If an argument is wrong, or if the learned kernel is not known at new samples.
         """
+        grams, labels = self.problem_data(X, y)
+        self._formulation = self.formulated(grams, labels)
+        solution = self._formulation.solve(self.method, tol=self.tol, time_limit=self.time_limit)
+        self.keep_solutions([solution])
+        weights, alpha, b = self._machine(grams, solution, labels[0])
+        self.keep_machines(alpha, np.array([b]), weights)
+        return self
+
+    def problem_data(self, X: Any, y: Any) -> tuple[Grams, list[Array]]:
         _, takes = self._builder()
         samples = self.read_training(X)
         self.classes_, numbers = classes_of(y, samples, self, most=2)
-        labels = signs(numbers, self.classes_)
+        labels = self.keep_labels(signs(numbers, self.classes_))
         grams = self.fit_kernels(samples)
         if takes == "triplets":
             count = TRIPLETS_PER_SAMPLE * len(samples)
             self.triplets_ = sample_triplets(labels[0], count, random_state=self.random_state)
-        self._formulation = self.formulated(grams, labels)
-        solution = self._formulation.solve(self.method, tol=self.tol, time_limit=self.time_limit)
-        self.keep_solutions([solution])
-        self.keep_labels(labels)
-        weights, alpha, b = self._machine(grams, solution, labels[0])
-        self.keep_machines(alpha, np.array([b]), weights, np.arange(len(samples)))
-        return self
+        return grams, labels
 
     def formulated(self, grams: Grams, labels: list[Any]) -> Formulation:
         build, takes = self._builder()

@@ -19,9 +19,9 @@ class KernelTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Kerne
     take it.
     """
 
-    def keep_kernel(self, solution: Solution, weights: Array, n: int) -> None:
-        """Keep a solution and the weights of its kernel on all n training samples."""
-        self.n_samples_fit_, self._rows = n, np.arange(n)
+    def keep_kernel(self, solution: Solution, weights: Array) -> None:
+        """Keep a solution and the weights of its kernel on all training samples."""
+        self.n_samples_fit_ = self._rows.size
         self.keep_solutions([solution])
         self.weights_ = np.asarray(weights)
 

@@ -13,7 +13,7 @@ from kernelopt.estimators.catalogued import built
 from kernelopt.estimators.labels import classes_of
 from kernelopt.estimators.transformer import KernelTransformer
 from kernelopt.grams import Grams, join
-from kernelopt.validation import whole
+from kernelopt.validation import Array, whole
 
 
 class TripletKernel(KernelTransformer):
@@ -118,6 +118,14 @@ class TripletKernel(KernelTransformer):
         InputError
             If an argument is wrong; its subclass says what.
         """
+        grams, _ = self.problem_data(X, y, triplets=triplets)
+        solution = self.formulated(grams, []).solve(self.method, tol=self.tol, time_limit=self.time_limit)
+        weights, m = np.asarray(solution.weights), len(grams)
+        self.keep_kernel(solution, weights[:m])
+        self.ridge_ = float(weights[m]) if weights.size > m else 0.0
+        return self
+
+    def problem_data(self, X: Any, y: Any = None, *, triplets: Any = None) -> tuple[Grams, list[Array]]:
         samples = self.read_training(X)
         if triplets is None:
             if y is None:
@@ -129,18 +137,10 @@ class TripletKernel(KernelTransformer):
             count = whole(self.n_triplets, "n_triplets")
             triplets = sample_triplets(numbers, count, random_state=self.random_state)
         self.triplets_ = np.asarray(triplets)
-        grams = self.fit_kernels(samples)
-        m = len(grams)
-        solution = self.formulated(grams, []).solve(self.method, tol=self.tol, time_limit=self.time_limit)
-        weights = np.asarray(solution.weights)
-        self.keep_kernel(solution, weights[:m], len(samples))
-        self.ridge_ = float(weights[m]) if weights.size > m else 0.0
-        return self
+        self.keep_labels([self.triplets_])
+        return self.fit_kernels(samples), []
 
-    def problem_labels(self, y: Any) -> list[Any]:
-        return []
-
-    def formulated(self, grams: Grams, labels: list[Any]) -> Formulation:  # its data are `triplets_`
+    def formulated(self, grams: Grams, labels: list[Array]) -> Formulation:  # its data are `triplets_`
         if self.cone == "dominant":
             grams = join([(1.0, grams), (1.0, Grams.identity(grams.n_points))])
         return built(

@@ -415,4 +415,4 @@ def as_grams(grams: Grams | ArrayLike, what: str = "grams") -> Grams:
 def of_given(given: GivenStack, names: Sequence[str] | None = None) -> Grams:
     """Return a stack that was given as an array, after its check."""
     lent = () if given.lent is None else (given.lent,)
-    return Grams(ArrayStorage(given.array, names, given.largest, lent))
+    return Grams(ArrayStorage(given.array, names, given.largest, lent, given.assumes))

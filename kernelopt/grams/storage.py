@@ -28,6 +28,9 @@ class Storage(ABC):
     read one storage. Cached arrays are read-only.
     """
 
+    assumes: tuple[str, ...] = ()
+    """What bounds for these matrices assume beside them, as sentences."""
+
     origin: tuple[Storage, Index] | None = None
     """For a subset: the storage it was taken from, and the positions of its matrices there."""
 

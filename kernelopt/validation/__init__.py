@@ -22,9 +22,11 @@ from kernelopt.validation.labels import as_classes, as_labels, as_targets
 from kernelopt.validation.matrices import (
     PSD_TOLERANCE,
     as_symmetric,
+    asymmetry,
     check_psd,
     row_maxima,
     smallest_relative_eigenvalue,
+    taken_as_symmetric,
 )
 from kernelopt.validation.messages import shown
 from kernelopt.validation.paths import as_model_path, as_path
@@ -58,6 +60,7 @@ __all__ = [
     "as_symmetric",
     "as_targets",
     "as_vector",
+    "asymmetry",
     "bare",
     "boolean",
     "check_psd",
@@ -71,5 +74,6 @@ __all__ = [
     "row_maxima",
     "shown",
     "smallest_relative_eigenvalue",
+    "taken_as_symmetric",
     "whole",
 ]
