@@ -277,10 +277,8 @@ def bounds(S: Any, W: Any, A: Any) -> tuple[Any, Any]:
         upper += price * dot(beta, f) / 2
         parts = (*map(exact, A[f"curve{k}"]), *A[f"ends{k}"].tolist())
         for a, t, slope, curvature, l1, low, high in zip(alpha, f, *parts, strict=True):
-            value, most = (
-                peak(slope, curvature, l1, a, a),
-                peak(slope - t - b, curvature - ridge, l1, low, high),
-            )
+            value = peak(slope, curvature, l1, a, a)
+            most = peak(slope - t - b, curvature - ridge, l1, low, high)
             lower, upper = lower + price * value, upper + price * (most or 0)
             dual.append(low <= a <= high)
             primal.append(most is not None)
@@ -311,14 +309,12 @@ def bounds(S: Any, W: Any, A: Any) -> tuple[Any, Any]:
 
 def sentence(S: Any, A: Any) -> str:
     """Return the statement in words."""
-    parts = [
-        f"{S['columns']} variables, {sum(A['signs'].tolist())} of them non-negative",
-        f"{S['rows']} rows",
-    ]
-    parts += [f"a risk of {r['kernels']} kernels on {r['points']} points" for r in S["risks"]]
-    parts += [f"a ball of {b['rows']} entries with p = {b['p']}" for b in S["balls"]]
-    parts += [f"a cone of order {c['order']}" for c in S["cones"]]
-    return f"{'minimise' if S['sense'] > 0 else 'maximise'}: {', '.join(parts)}"
+    parts = [f"{'minimum' if S['sense'] > 0 else 'maximum'} over {S['columns']} variables"]
+    parts += [f"non-negative: {sum(A['signs'].tolist())}", f"linear constraints: {S['rows']}"]
+    parts += [f"risk of {r['kernels']} kernels on {r['points']} points" for r in S["risks"]]
+    parts += [f"ball of {b['rows']} entries with p = {b['p']}" for b in S["balls"]]
+    parts += [f"cone of order {c['order']}" for c in S["cones"]]
+    return ", ".join(parts)
 
 
 def verdict(path: Any) -> tuple[bool, str]:

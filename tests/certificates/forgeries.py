@@ -6,6 +6,7 @@ import copy
 import hashlib
 import io
 import json
+import warnings
 import zipfile
 
 import numpy as np
@@ -181,20 +182,27 @@ def document_mutations(document, rng):
 
 
 def claims_beyond(facts):
-    """Yield (what, changed documents) whose claims are better than those of the file."""
+    """Return (what, claims) that are better than the claims of a file, weaker, or none."""
     lower, upper = (float.fromhex(facts["witness"][k]) for k in ("lower", "upper"))
     size = 1e-3 * max(1.0, abs(lower) if np.isfinite(lower) else 1.0)
-    for what, claims in {
-        "a better lower claim": {"lower": (upper + size).hex()},
-        "a better upper claim": {"upper": (lower - size).hex()},
-        "weaker claims": {"lower": (lower - size).hex(), "upper": (upper + size).hex()},
-        "no claims": {"lower": "-inf", "upper": "inf"},
-    }.items():
-        yield what, facts | {"witness": facts["witness"] | claims}
+    return [
+        (", a better lower claim", {"lower": (upper + size).hex()}),
+        (", a better upper claim", {"upper": (lower - size).hex()}),
+        (", weaker claims", {"lower": (lower - size).hex(), "upper": (upper + size).hex()}),
+        (", infeasible", {"infeasible": True, "lower": "inf", "upper": "inf"}),
+    ]
+
+
+def same(a, b):
+    """Whether two arrays give the same file."""
+    return (a.dtype.str, a.shape, a.tobytes(), npy(a)) == (b.dtype.str, b.shape, b.tobytes(), npy(b))
 
 
 def mutations(facts, arrays, rng):
-    """Yield (what, bytes of a file): the arrays, the documents and the archive changed, and sealed again.
+    """Yield (what, make): make() gives the bytes of a file with one change, sealed again.
+
+    The arrays, the documents and the archive are changed in turn. Changes of arrays and of the witness come
+    with the claims of the file, with weaker claims, and with claims that are too good.
 
     Parameters
     ----------
@@ -202,45 +210,41 @@ def mutations(facts, arrays, rng):
         As `read` returns them.
     rng : numpy.random.Generator
         It chooses the entries that change, and the other values of the documents.
-
-    Changes of arrays come with the claims of the file, with weaker claims, and with claims that are too good.
     """
-    claims = [("", facts), *((f", {what}", changed) for what, changed in claims_beyond(facts))]
+
+    def file(stated, changed, more=()):
+        return lambda: doubled([*members_of(stated, changed), *more])
+
+    claims = [("", {}), *claims_beyond(facts)]
     for name, a in arrays.items():
         for what, changed in array_mutations(a, rng):
-            for claimed, stated in claims:
-                yield f"{name} {what}{claimed}", packed(members_of(stated, arrays | {name: changed}))
+            for claimed, better in claims if not same(changed, a) else ():
+                stated = facts | {"witness": facts["witness"] | better}
+                yield f"{name} {what}{claimed}", file(stated, arrays | {name: changed})
         fewer = {k: v for k, v in arrays.items() if k != name}
-        yield f"{name} removed", packed(members_of(facts, fewer))
-        yield f"{name} renamed", packed(members_of(facts, fewer | {f"{name}9": a}))
-        members = members_of(facts, arrays)
-        yield f"{name} there twice", doubled(members, (f"{name}.npy", npy(a)))
-        yield f"{name} of NPY version 2", packed(members_of(facts, arrays | {name: version_two(a)}))
-        yield (
-            f"{name} longer than its header says",
-            packed(members_of(facts, arrays | {name: npy(a) + b"\0" * 8})),
-        )
+        yield f"{name} removed", file(facts, fewer)
+        yield f"{name} renamed", file(facts, fewer | {f"{name}9": a})
+        yield f"{name} there twice", file(facts, arrays, [(f"{name}.npy", npy(a))])
+        yield f"{name} of NPY version 2", file(facts, arrays | {name: version_two(a)})
+        yield f"{name} with bytes more", file(facts, arrays | {name: npy(a) + b"\0" * 8})
     for name, document in facts.items():
         for what, changed in document_mutations(document, rng):
-            yield f"{name}.json {what}", packed(members_of(facts | {name: changed}, arrays))
-        yield (
-            f"{name}.json removed",
-            packed(members_of({k: v for k, v in facts.items() if k != name}, arrays)),
-        )
+            for claimed, better in claims if name == "witness" and isinstance(changed, dict) else claims[:1]:
+                stated = changed | better if better else changed
+                yield f"{name}.json {what}{claimed}", file(facts | {name: stated}, arrays)
+        yield f"{name}.json removed", file({k: v for k, v in facts.items() if k != name}, arrays)
     members = members_of(facts, arrays)
-    yield "a member more", packed([*members, ("more.npy", npy(np.zeros(1)))])
-    yield "another order of the members", packed(members[::-1])
-    yield "compressed", packed(members, zipfile.ZIP_DEFLATED)
-    yield "a directory more", packed([*members, ("more/", b"")])
+    yield "a member more", file(facts, arrays, [("more.npy", npy(np.zeros(1)))])
+    yield "a directory more", file(facts, arrays, [("more/", b"")])
+    yield "another order of the members", lambda: packed(members[::-1])
+    yield "compressed", lambda: packed(members, zipfile.ZIP_DEFLATED)
 
 
-def doubled(members, member):
-    """Return an archive with one member twice."""
-    import warnings
-
+def doubled(members):
+    """Return an archive that may have a member twice."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # zipfile warns of the name
-        return packed([*members, member])
+        return packed(members)
 
 
 def version_two(a):

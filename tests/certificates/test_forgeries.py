@@ -15,7 +15,8 @@ import pytest
 import kernelopt as ko
 from formulations import lanckriet, lp_norm, triplet_lp
 from kernelopt.certificates import check
-from tests.certificates.forgeries import members_of, npy, packed, read, sealed, text
+from tests.certificates.forgeries import members_of, mutations, npy, packed, read, sealed, text
+from tests.certificates.judging import refuted
 from tests.every import every
 
 N = 8
@@ -249,8 +250,8 @@ def test_the_sentence_is_the_checkers_own(files, target):
     valid, said = verdict(sealed(target, facts, arrays, names=names))
     assert valid and said.isascii()
     assert said.splitlines()[1] == (
-        "statement: minimise: 3 variables, 3 of them non-negative, 0 rows, "
-        "a risk of 3 kernels on 8 points, a ball of 3 entries with p = 4/3"
+        "statement: minimum over 3 variables, non-negative: 3, linear constraints: 0, "
+        "risk of 3 kernels on 8 points, ball of 3 entries with p = 4/3"
     )
 
 
@@ -333,3 +334,53 @@ def test_a_statement_says_which_array_is_wrong(what):
         stated.set_witness(0, b=np.zeros(2))
     with pytest.raises(ko.InputError, match={"shape": "b0", "range": "ends0", "symmetry": "K0"}[what]):
         stated.bounds()
+
+
+# --------------------------------------------------------------------------- mutations
+
+
+def judge_mutations(name, files, target, chosen):
+    """Check mutated files, and return how many were valid; no false claim may be."""
+    _, facts, arrays = files(name)
+    rng, valid = np.random.default_rng(1), 0
+    changes = list(mutations(facts, arrays, rng))
+    for i in np.sort(rng.permutation(len(changes))[:chosen]):
+        what, make = changes[i]
+        target.write_bytes(make())
+        if verdict(target)[0]:
+            valid += 1
+            assert refuted(*read(target), [(facts, arrays)]) == "", what
+    return valid
+
+
+def test_no_false_claim_of_a_mutated_file_is_valid(files, target):
+    assert sum(judge_mutations(name, files, target, 40) for name in PROBLEMS) > 5
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", PROBLEMS)
+def test_no_false_claim_of_many_mutated_files_is_valid(name, files, target):
+    assert judge_mutations(name, files, target, 400) > 5
+
+
+@pytest.mark.parametrize("name", PROBLEMS)
+def test_the_judge_refutes_false_claims_of_every_kind(name, files):
+    """Beside the truth it knows claims that miss by 1e-12 of it: the points decide in 320 bits."""
+    _, facts, arrays = files(name)
+    points = [(facts, arrays)]
+    lower, upper = (float.fromhex(facts["witness"][k]) for k in ("lower", "upper"))
+
+    def judged(**claims):
+        false = {k: v.hex() for k, v in claims.items()}
+        return refuted(facts | {"witness": facts["witness"] | false}, arrays, points)
+
+    assert judged() == ""
+    by = ["feasible point", "dual point"][:: facts["statement"]["sense"]]
+    assert by[0] in judged(lower=upper + 1e-12 * abs(upper), upper=np.inf)
+    assert by[1] in judged(lower=-np.inf, upper=lower - 1e-12 * abs(lower))
+    assert judged(lower=np.inf, upper=np.inf) and judged(lower=-np.inf, upper=-np.inf)
+    assert "solver" in refuted(
+        facts | {"witness": facts["witness"] | {"lower": (lower + 1).hex(), "upper": (upper + 1).hex()}},
+        arrays,
+        [],
+    )

@@ -237,9 +237,10 @@ def exponent_text(p: float) -> str:
         return "inf"
     nearby = Fraction(p).limit_denominator(checker().LARGEST_DENOMINATOR)
     if float(nearby) != p or not checker().exponent(str(nearby)):
+        like = checker().exponent(str(nearby))
         raise ParameterError(
-            f"p must be a fraction from 1 to {checker().LARGEST_NUMERATOR} with a denominator of at most "
+            f"p must be a fraction a/b >= 1 with a of at most {checker().LARGEST_NUMERATOR} and b of at most "
             f"{checker().LARGEST_DENOMINATOR} for exact arithmetic, got {p!r} in Certificate.save. "
-            f"Take {float(nearby)!r}, which is {nearby}, if that is in the range."
+            f"Take {f'{float(nearby)!r}, which is {nearby}' if like else 'such a p, or numpy.inf'}."
         )
     return str(nearby)
