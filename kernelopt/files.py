@@ -64,18 +64,25 @@ def write_file(
     OSError
         If the folder does not exist or cannot be written to.
     """
-    target = Path(path)
     document = json.dumps({"kernelopt": kind, "version": VERSION, **header}, allow_nan=False)
+    with replacing(path) as file, zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
+        archive.writestr(zipfile.ZipInfo(HEADER, EARLIEST), document)
+        for key, array in arrays.items():
+            with archive.open(zipfile.ZipInfo(key + SUFFIX, EARLIEST), "w", force_zip64=True) as member:
+                npy.write_array(member, np.asanyarray(array), allow_pickle=False)
+
+
+@contextmanager
+def replacing(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
+    """Yield a temporary file in the same folder, which takes the place of `path` at the end.
+
+    Where the block, or the writing to the disk, fails, `path` stays what it was and no file is left.
+    """
+    target = Path(path)
     name = target.parent / f".{target.name}.{secrets.token_hex(8)}"
     try:
         with name.open("xb") as file:
-            with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
-                archive.writestr(zipfile.ZipInfo(HEADER, EARLIEST), document)
-                for key, array in arrays.items():
-                    with archive.open(
-                        zipfile.ZipInfo(key + SUFFIX, EARLIEST), "w", force_zip64=True
-                    ) as member:
-                        npy.write_array(member, np.asanyarray(array), allow_pickle=False)
+            yield file
             file.flush()
             os.fsync(file.fileno())
         name.replace(target)
