@@ -107,11 +107,11 @@ def fit_dictionary(
     """
     entries = list(kernel_triples(kernels))
     given = [name for name, _, _ in entries if name is not None]
-    for k, name in enumerate(given):
-        if name in given[:k]:
-            raise ParameterError(
-                f"kernels must have different names, got two of the name {name!r}. Rename one of them."
-            )
+    twice = [name for k, name in enumerate(given) if name in given[:k]]
+    if twice:
+        raise ParameterError(
+            f"kernels must have different names, got two of the name {twice[0]!r}. Rename one of them."
+        )
     if X.ndim == 1:
         return of_strings(entries)
     found: list[Kernel] = []

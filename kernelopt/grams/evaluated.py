@@ -13,7 +13,7 @@ from kernelopt.errors import InputError, NotFiniteError, ShapeError
 from kernelopt.grams.caching import BoundedCache, all_cached, cached_array, chunks, pieces, read_only
 from kernelopt.grams.distances import SquaredDistances, distances
 from kernelopt.grams.interpolation import interpolated_images, is_worthwhile
-from kernelopt.grams.storage import Storage, numbered
+from kernelopt.grams.storage import Storage
 from kernelopt.kernels import Kernel, Profile, as_points, gaussian
 from kernelopt.kernels.profile import Metric
 from kernelopt.validation import Array, Index, as_float_array, as_symmetric, numeric, shown
@@ -248,7 +248,7 @@ class KernelStorage(Storage):
     def _subset(self, chosen: Index) -> Storage:
         part = copy(self)  # the points are not checked and copied again
         part.kernels = tuple(self.kernels[i] for i in chosen)
-        part.names = numbered([self.names[i] for i in chosen])
+        part.names = tuple(self.names[i] for i in chosen)
         part.shape = (len(chosen), *self.shape[1:])
         part._profiles, part._applied, part._partial, part._image = None, None, None, None
         part._cache = self._cache.part(chosen)

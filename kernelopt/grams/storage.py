@@ -112,7 +112,8 @@ class Storage(ABC):
         if self.origin is not None:
             whole, positions = self.origin
             return whole.subset(positions[chosen])
-        return self._subset(chosen)
+        part, names = self._subset(chosen), numbered([self.names[i] for i in chosen])
+        return part if part.names == names else part.renamed(names)
 
     def _subset(self, chosen: Index) -> Storage:
         """Compute the result of `subset`. Forms override it where they can select many matrices at once."""
