@@ -111,8 +111,10 @@ class Storage(ABC):
             return self
         if self.origin is not None:
             whole, positions = self.origin
-            return whole.subset(positions[chosen])
-        part, names = self._subset(chosen), numbered([self.names[i] for i in chosen])
+            part = whole.subset(positions[chosen])
+        else:
+            part = self._subset(chosen)
+        names = numbered([self.names[i] for i in chosen])
         return part if part.names == names else part.renamed(names)
 
     def _subset(self, chosen: Index) -> Storage:

@@ -214,11 +214,13 @@ class StackReader:
             return ScaledStorage(base, KnownConstants(constants))
         if "chosen" in described:
             return base.subset(as_indices(described["chosen"], len(base), "chosen", "kernels"))
-        return SphericalStorage(base) if described["spherical"] else base
+        if described["spherical"] is not True:
+            raise InputError(f"a normalised stack must be spherical, got {shown(described['spherical'])}.")
+        return SphericalStorage(base)
 
     def _centred(self, described: Description, rows: Index) -> Storage:
         """Return a centred storage; its means are known unless it has all points that they are taken over."""
-        if described["centred"] is None:
+        if described["centred"] is None and (self.X is not None or self.given):
             return CenteredStorage(self.storage(described["base"], rows))
         key = f"means.{int(described['centred'])}"
         means, X, self.X = as_float_array(self.arrays[key], "means", ndim=2), self.X, None

@@ -12,6 +12,7 @@ import numpy as np
 from kernelopt.certificates import Certificate
 from kernelopt.entry_points import subclasses
 from kernelopt.errors import InputError
+from kernelopt.files import check_members
 from kernelopt.grams import Storage
 from kernelopt.grams.evaluated import KernelStorage
 from kernelopt.grams.written import StackWriter, is_evaluated, leaves, points_of
@@ -30,7 +31,7 @@ from kernelopt.methods.saved.proof import Proof, SavedRisk, points_checksum, sta
 from kernelopt.structure.affine import Affine
 from kernelopt.structure.ball import read_kernels, read_weight_set
 from kernelopt.structure.structure import RiskTerm, Structure
-from kernelopt.validation import Array, as_float_array, as_vector, one_of, positive
+from kernelopt.validation import Array, as_float_array, as_vector, boolean, one_of, positive
 
 OWN: dict[str, type[Loss]] = {
     kind.__name__: kind
@@ -159,6 +160,7 @@ def written_risk(term: RiskTerm, machine: Array) -> Contents:
 
 def read(header: Mapping[str, Any], arrays: Mapping[str, Any], parts: Mapping[str, Any]) -> Proof:
     """Return the proof that `written` has described; an error of Python or kernelopt where it is wrong."""
+    check_members(arrays, "risk", header["risks"])
     p, total, offset = map(float, np.asarray(arrays["size"], dtype=float))
     theta = as_float_array(arrays["theta"], "theta", ndim=1)
     return Proof(
@@ -169,7 +171,7 @@ def read(header: Mapping[str, Any], arrays: Mapping[str, Any], parts: Mapping[st
         as_vector(arrays["row"], "row", theta.size),
         as_vector(arrays["prices"], "prices", theta.size),
         theta,
-        bool(header["of_points"]),
+        boolean(header["of_points"], "of_points"),
         str(header["checksum"]),
         tuple(read_risk(entry, arrays, f"risk.{k}.") for k, entry in enumerate(header["risks"])),
         parts,
@@ -188,7 +190,7 @@ def read_risk(header: Mapping[str, Any], arrays: Mapping[str, Any], prefix: str)
     return SavedRisk(
         positive(header["coefficient"], "coefficient"),
         classes[name](**header["arguments"], **given),
-        bool(header["bias"]),
+        boolean(header["bias"], "bias"),
         str(header["checksum"]),
         dict(header["stack"]),
         (arrays[f"{prefix}machine.rows"], machine),
