@@ -139,10 +139,12 @@ def check_forms(header: Mapping[str, Any], arrays: Mapping[str, Any]) -> None:
 
 
 def check_members(arrays: Mapping[str, Any], kind: str, entries: Sequence[Any]) -> None:
-    """Raise a ValueError unless each entry k of a list in a header has arrays ``kind.k``, and no others are."""
+    """Raise a ValueError unless there are arrays ``kind.k`` for the entries k of a list, and no others."""
     found = {name.split(".")[1] for name in arrays if name.startswith(f"{kind}.")}
     if found != {str(k) for k in range(len(entries))}:
-        raise ValueError(f"there must be arrays {kind}.k for each of {len(entries)} entries, got {sorted(found)}")
+        raise ValueError(
+            f"there must be arrays {kind}.k for each of {len(entries)} entries, got {sorted(found)}"
+        )
 
 
 @contextmanager

@@ -73,6 +73,13 @@ class MKLClassifierCV(MKLClassifier):
     ((3, 3), True, True)
     """
 
+    fitted_forms = MKLClassifier.fitted_forms | {
+        "Cs_": "float v",
+        "scores_": "float r v",
+        "C_": "float",
+        "best_score_": "float",
+    }
+
     def __init__(
         self,
         kernels: Any = None,

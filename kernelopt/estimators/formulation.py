@@ -83,6 +83,8 @@ class FormulationClassifier(TwoClassMixin, KernelEstimator):
     ['a', 'b', 'b', 'a']
     """
 
+    fitted_forms = KernelEstimator.fitted_forms | {"classes_": "labels", "_labels_checksum": "digest"}
+
     def __init__(
         self,
         formulation: str | Callable[..., Formulation] = "lp_norm.primal",

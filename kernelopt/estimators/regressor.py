@@ -66,6 +66,8 @@ class MKLRegressor(RegressorMixin, MKLEstimator):
     0.994
     """
 
+    fitted_forms = MKLEstimator.fitted_forms | {"target_mean_": "float", "target_unit_": "float"}
+
     def __init__(
         self,
         kernels: Any = None,

@@ -70,6 +70,8 @@ class TripletKernel(KernelTransformer):
     True
     """
 
+    fitted_forms = KernelTransformer.fitted_forms | {"triplets_": "int t r", "ridge_": "float"}
+
     def __init__(
         self,
         kernels: Any = None,

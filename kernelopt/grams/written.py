@@ -209,7 +209,8 @@ class StackReader:
         base = self.storage(described["base"], rows)
         if "scaled" in described:
             constants = as_float_array(described["scaled"], "constants", ndim=1)
-            if constants.size != len(base) or not (constants > 0).all():
+            floats = all(isinstance(constant, float) for constant in described["scaled"])
+            if constants.size != len(base) or not floats or not (constants > 0).all():
                 raise InputError(f"constants must be {len(base)} positive numbers, got {constants}.")
             return ScaledStorage(base, KnownConstants(constants))
         if "chosen" in described:
