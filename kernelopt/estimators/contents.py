@@ -156,8 +156,8 @@ def check_fitted(estimator: Any, trained: Kernels, features: int | None) -> None
     sizes = {"m": len(trained.names), "s": len(points)}
     for name, stated in estimator.fitted_forms.items():
         check_form(name, getattr(estimator, name), stated.split(", "), sizes)
-    names = getattr(estimator, "feature_names_in_", None)
-    if getattr(estimator, "n_features_in_", None) != features or np.shape(names) not in ((), (features,)):
+    named = np.shape(getattr(estimator, "feature_names_in_", ()))
+    if getattr(estimator, "n_features_in_", None) != features or named not in ((0,), (features,)):
         raise ValueError(f"the features must be {features}, got other numbers or names")
     support = getattr(estimator, "support_", estimator._rows)
     if not np.isin(support, as_indices(estimator._rows, LARGEST, "_rows", unique=True)).all():
