@@ -128,6 +128,8 @@ class MKLClassifierCV(MKLClassifier):
         if not Cs.size:
             raise ParameterError("Cs must hold at least one value of C, got none. Pass Cs=[1.0], say.")
         splits = list(check_cv(self.cv, labels, classifier=True).split(np.zeros(len(samples)), labels))
+        if not splits:
+            raise ParameterError("cv must give at least one split, got none. Pass cv=5, say.")
         self.Cs_ = Cs
         data = X if hasattr(X, "iloc") else samples  # a data frame has names of columns
         self.scores_ = np.array([self._scores(data, labels, weights, *split) for split in splits])

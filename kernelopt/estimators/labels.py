@@ -32,10 +32,11 @@ def read_labels(y: Any, estimator: Any) -> Any:
         If there are none, if one is missing, or if they are of types that have no common order.
     """
     require(y, estimator, "label")
-    refuse_missing(y, plain(y, "y", LabelError), estimator)
-    labels = column_or_1d(y, warn=True)
+    given = plain(y, "y", LabelError)
+    refuse_missing(y, given, estimator)
+    labels = column_or_1d(given, warn=True)
     numeric = labels.dtype.kind in "iuf"
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), np.errstate(invalid="ignore"):  # labels may be too large for integers
         if numeric:  # `warn_of_targets` says more
             warnings.filterwarnings("ignore", message="The number of unique classes", category=UserWarning)
         try:
@@ -67,7 +68,7 @@ def is_missing(label: Any) -> bool:
     """Whether a label is None, NaN, or the missing value of pandas."""
     if label is None or type(label).__name__ in ("NAType", "NaTType"):
         return True
-    return isinstance(label, Real) and bool(np.isnan(float(label)))
+    return isinstance(label, Real) and label != label
 
 
 def warn_of_targets(classes: Any, n: int, estimator: Any) -> None:

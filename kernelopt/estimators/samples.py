@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sized
 from typing import Any
 
 import numpy as np
@@ -22,7 +23,7 @@ def is_stack(X: Any) -> bool:
 
 def is_strings(X: Any) -> bool:
     """Whether samples are strings: a list, tuple, series or array of one dimension that begins with one."""
-    flat = isinstance(X, list | tuple) or getattr(X, "ndim", None) == 1
+    flat = isinstance(X, list | tuple) or (isinstance(X, Sized) and getattr(X, "ndim", None) == 1)
     return flat and len(X) > 0 and isinstance(next(iter(X)), str)
 
 
@@ -79,6 +80,11 @@ def finite_points(X: Any, estimator: Any, *, fitting: bool) -> Array:
         points: Array = check_array(
             X, dtype=np.float64, ensure_all_finite=False, ensure_min_samples=1 + fitting, estimator=estimator
         )
+    except OverflowError as error:
+        raise NotFiniteError(
+            f"X must be finite, got an integer too large for a double in {where}. Divide its column by a "
+            "unit."
+        ) from error
     except ValueError as error:
         if not str(error).startswith(NO_NUMBER):
             raise

@@ -8,13 +8,13 @@ from typing import Any
 
 import cvxpy as cp
 import numpy as np
-from sklearn.utils.validation import check_is_fitted, column_or_1d
+from sklearn.utils.validation import check_is_fitted
 
 from kernelopt.catalog import Formulation
 from kernelopt.certificates import certify
 from kernelopt.errors import InputError, LabelError
 from kernelopt.estimators.contents import estimator_contents
-from kernelopt.estimators.labels import require
+from kernelopt.estimators.labels import read_labels
 from kernelopt.estimators.precomputed import KernelStack
 from kernelopt.estimators.remembered import sampled_checksum
 from kernelopt.files import write_file
@@ -142,8 +142,7 @@ class SavedMixin:
 
     def problem_labels(self, y: Any) -> list[Any]:
         """Return the labels or targets of each risk, on the samples of the problem, from those of `fit`."""
-        require(y, self, "label")
-        given, classes = self.problem_part(column_or_1d(y)), self.classes_
+        given, classes = self.problem_part(read_labels(y, self)), self.classes_
         unknown = [label for label in np.unique(given).tolist() if label not in classes.tolist()]
         if unknown:
             raise LabelError(

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted, column_or_1d
+from sklearn.utils.validation import check_is_fitted
 
 from kernelopt.catalog import Formulation
 from kernelopt.errors import InputError
 from kernelopt.estimators.base import KernelEstimator
 from kernelopt.estimators.catalogued import built
-from kernelopt.estimators.labels import classes_of, require, signs
+from kernelopt.estimators.labels import classes_of, signs
 from kernelopt.estimators.precomputed import KernelStack
 from kernelopt.estimators.two_classes import TwoClassMixin
 from kernelopt.grams import Grams
@@ -179,9 +179,8 @@ class TransductiveKernelClassifier(TwoClassMixin, KernelEstimator):
             )
         return self.machine_values(X)[:, 0]
 
-    def problem_labels(self, y: Any) -> list[Any]:
-        require(y, self, "label")
-        return [np.where(column_or_1d(y) == self.classes_[1], 1.0, -1.0)]  # of the labelled samples
+    def problem_part(self, y: Any) -> Any:
+        return y  # the labelled samples alone have labels
 
     def _joined(self, labelled: Array | KernelStack, X_unlabeled: Any) -> Array | KernelStack:
         """Return the labelled samples followed by the unlabelled ones."""

@@ -143,7 +143,7 @@ class TripletKernel(KernelTransformer):
         return []
 
     def formulated(self, grams: Grams, labels: list[Any]) -> Formulation:  # its data are `triplets_`
-        if self.cone == "dominant":
+        if isinstance(self.cone, str) and self.cone == "dominant":
             grams = join([(1.0, grams), (1.0, Grams.identity(grams.n_points))])
         return built(
             "triplet_lp.kernel_design",

@@ -42,10 +42,3 @@ def test_a_damaged_file_is_refused_or_predicts_as_before(name):
         lambda model: np.array([m.decision_function(new) for m in model.machines]),
     )
     assert count > 500
-
-
-def test_a_saved_kernel_without_a_machine_is_refused_or_as_before():
-    theta = cp.Variable(2, nonneg=True)
-    K = ko.combine(theta, GRAMS)
-    problem = cp.Problem(cp.Minimize(ko.triplet_hinge(K, [[0, 1, 2], [3, 2, 1]])), ko.lp_ball(theta, 2))
-    check_damages(*contents(ko.solve(problem)), from_contents, lambda model: model.kernel_at(X))
