@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sized
+from datetime import date, timedelta
 from typing import Any
 
 import numpy as np
@@ -27,6 +28,7 @@ def is_strings(X: Any) -> bool:
     return flat and len(X) > 0 and isinstance(next(iter(X)), str)
 
 
+TIMES = (np.datetime64, np.timedelta64, date, timedelta)
 LARGEST_POINT = 1e300
 """Sums and differences of coordinates up to this size are doubles."""
 
@@ -39,9 +41,7 @@ def refuse_misread(X: Any, estimator: Any) -> None:
     """
     if not hasattr(X, "dtypes"):
         array = plain(X, "X")
-        times = array.dtype == object and any(
-            isinstance(e, np.datetime64 | np.timedelta64) for e in array.flat
-        )
+        times = array.dtype == object and any(isinstance(e, TIMES) for e in array.flat)
         if times or array.dtype.kind in "mMV":
             numeric(array, "X")
         return

@@ -186,6 +186,7 @@ def frame(value: Any, columns: str = "", rows: int = 1) -> Any:
     """Return an array as a data frame, with columns of one name, or with an index of its own."""
     pandas = pytest.importorskip("pandas")
     array = np.atleast_2d(np.asarray(value))
+    array = array.reshape(len(array), -1)
     names = [columns or f"x{j}" for j in range(array.shape[1])]
     return pandas.DataFrame(array, columns=names, index=np.arange(len(array)) * rows)
 

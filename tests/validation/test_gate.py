@@ -24,6 +24,7 @@ from kernelopt.validation import memory_size
 from tests.every import every
 from tests.validation.careless import (
     CALLS,
+    EXTREME,
     FEW_FORMS,
     KINDS,
     LIKE_OTHERS,
@@ -128,6 +129,29 @@ def check_forms(call, argument, expected):
                 argument,
                 name,
             )
+
+
+def test_an_extreme_value_is_refused_or_has_an_answer_in_numbers():
+    """No foreign error and no warning of numpy; kernels that centring makes zero have no alignment, NaN."""
+    wrong = {}
+    for name, made in CALLS.items():
+        if name.startswith(SOLVING) or name in ("kernel_report", "lp_norm.elastic_net"):
+            continue
+        for argument, arg in made.arguments.items():
+            for what in EXTREME if arg.kind in ("array", "vector") else ():
+                try:
+                    value = EXTREME[what](arg.value)
+                    with warnings.catch_warnings():
+                        warnings.simplefilter("ignore", ko.ConditionWarning)
+                        found = made(**{argument: value})
+                except ko.KerneloptError:
+                    continue
+                except Exception as error:
+                    wrong[name, argument, what] = repr(error)
+                    continue
+                if isinstance(found, float | np.ndarray) and np.isnan(np.asarray(found, dtype=float)).any():
+                    wrong[name, argument, what] = "NaN"
+    assert not wrong
 
 
 def test_the_table_has_every_public_function():
