@@ -129,6 +129,31 @@ def read_file(path: str | os.PathLike[str], *kinds: str) -> tuple[dict[str, Any]
     return header, arrays
 
 
+def forms(arrays: Mapping[str, Any]) -> dict[str, list[Any]]:
+    """Return the dtype and the shape of each array, for the header that the arrays are written with."""
+    return {name: [np.asanyarray(array).dtype.str, *np.shape(array)] for name, array in arrays.items()}
+
+
+def check_forms(header: Mapping[str, Any], arrays: Mapping[str, Any]) -> None:
+    """Raise a ValueError unless the arrays are those of which `forms` has made ``header["arrays"]``."""
+    stated, found = header["arrays"], forms(arrays)
+    for name in sorted({*stated} | {*found}):
+        if stated.get(name) != found.get(name):
+            raise ValueError(
+                f"the array {name} must have the dtype and the shape {stated.get(name)} of the header, got "
+                f"{found.get(name)}"
+            )
+
+
+def check_members(arrays: Mapping[str, Any], kind: str, entries: Sequence[Any]) -> None:
+    """Raise a ValueError unless there are arrays ``kind.k`` for the entries k of a list, and no others."""
+    found = {name.split(".")[1] for name in arrays if name.startswith(f"{kind}.")}
+    if found != {str(k) for k in range(len(entries))}:
+        raise ValueError(
+            f"there must be arrays {kind}.k for each of {len(entries)} entries, got {sorted(found)}"
+        )
+
+
 @contextmanager
 def reading(where: object) -> Iterator[None]:
     """Turn the errors that a wrong entry of a file may raise while it is read into a `FileError`."""

@@ -70,6 +70,12 @@ class KernelAlignment(KernelTransformer):
     ([0.0, 1.0], 0.098, (4, 4))
     """
 
+    fitted_forms = KernelTransformer.fitted_forms | {
+        "classes_": "labels",
+        "_labels_checksum": "digest",
+        "alignment_": "float",
+    }
+
     def __init__(
         self,
         kernels: Any = None,

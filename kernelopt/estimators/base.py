@@ -8,7 +8,7 @@ problem in the language with the `Grams` that this returns, solves it, and hands
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -52,6 +52,19 @@ class KernelEstimator(SavedMixin, BaseEstimator):
     solution_ : Solution, or tuple of them where each class has its own problem
     certificate_, dual_gap_, n_iter_, history_, weights_unique_
         Those of the solution; tuples where there are several, but the largest gap and number of iterations.
+    """
+
+    fitted_forms: ClassVar[dict[str, str]] = {
+        "_checksum": "digest",
+        "_rows": "int n",
+        "intercept_": "float k",
+        "weights_": "float m, float k m",
+        "dual_coef_": "float k s, float m s",
+        "support_": "int s",
+    }
+    """What `fit` sets, for the check of files: the kind, and for each axis a letter, equal for equal sizes.
+
+    There are m kernels, s support points, n samples of the problem and k machines.
     """
 
     kernels: Any

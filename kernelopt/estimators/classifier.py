@@ -108,6 +108,8 @@ class MKLClassifier(ClassifierMixin, MKLEstimator):
     (['a', 'b', 'b', 'a'], [0.0, 1.0])
     """
 
+    fitted_forms = MKLEstimator.fitted_forms | {"classes_": "labels"}
+
     def __init__(
         self,
         kernels: Any = None,

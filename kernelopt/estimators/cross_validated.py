@@ -74,6 +74,13 @@ class MKLClassifierCV(MKLClassifier):
     ((3, 3), True, True)
     """
 
+    fitted_forms = MKLClassifier.fitted_forms | {
+        "Cs_": "float v",
+        "scores_": "float r v",
+        "C_": "float",
+        "best_score_": "float",
+    }
+
     def __init__(
         self,
         kernels: Any = None,
@@ -120,6 +127,8 @@ class MKLClassifierCV(MKLClassifier):
         weights = positive_weights(sample_weight, len(samples))
         Cs = self._values()
         splits = list(check_cv(self.cv, labels, classifier=True).split(np.zeros(len(samples)), labels))
+        if not splits:
+            raise ParameterError("cv must give at least one split, got none. Pass cv=5, say.")
         self.Cs_ = Cs
         data = X if hasattr(X, "iloc") else samples  # a data frame has names of columns
         self.scores_ = np.array([self._scores(data, labels, weights, *split) for split in splits])

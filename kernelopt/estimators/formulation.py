@@ -83,6 +83,8 @@ class FormulationClassifier(TwoClassMixin, KernelEstimator):
     ['a', 'b', 'b', 'a']
     """
 
+    fitted_forms = KernelEstimator.fitted_forms | {"classes_": "labels", "_labels_checksum": "digest"}
+
     def __init__(
         self,
         formulation: str | Callable[..., Formulation] = "lp_norm.primal",
@@ -199,9 +201,9 @@ class FormulationClassifier(TwoClassMixin, KernelEstimator):
     def _builder(self) -> tuple[Callable[..., Any], str]:
         """Return the function that makes the formulation, and what it takes."""
         if callable(self.formulation):
-            return self.formulation, one_of(self.takes or "labels", "takes", TAKES)
+            return self.formulation, one_of("labels" if self.takes is None else self.takes, "takes", TAKES)
         entry = entry_named(self.formulation)
-        takes = self.takes or entry.takes
+        takes = entry.takes if self.takes is None else one_of(self.takes, "takes", TAKES)
         if takes not in TAKES:
             other = "SimilarityClassifier" if takes == "similarities" else "OneClassMKL"
             raise ParameterError(

@@ -61,6 +61,8 @@ class LinearFunctionalMKL(KernelEstimator):
        Front. Appl. Math. Stat. 3 (2017).
     """
 
+    fitted_forms = KernelEstimator.fitted_forms | {"_labels_checksum": "digest"}
+
     def __init__(
         self,
         kernels: Any = None,
@@ -158,6 +160,8 @@ class LinearFunctionalMKLClassifier(TwoClassMixin, LinearFunctionalMKL):
     >>> model.predict([[0.5], [4.5]]).tolist()
     ['a', 'b']
     """
+
+    fitted_forms = LinearFunctionalMKL.fitted_forms | {"classes_": "labels"}
 
     def fit(self, X: Any, y: Any) -> LinearFunctionalMKLClassifier:
         """Learn the functions and their weights, with the targets -1 and +1.

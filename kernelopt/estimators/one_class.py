@@ -96,6 +96,8 @@ class OneClassMKL(OutlierMixin, MKLEstimator):
     [1, 1, 1, 1, 1, 1, 1, -1]
     """
 
+    fitted_forms = MKLEstimator.fitted_forms | {"C_": "float", "offset_": "float"}
+
     def __init__(
         self,
         kernels: Any = None,

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_consistent_length
 
+from kernelopt.estimators.columns import means_and_deviations
 from kernelopt.estimators.labels import read_targets
 from kernelopt.estimators.mkl import MKLEstimator, Prepared, Task
 from kernelopt.estimators.samples import distinct, positive_weights
@@ -65,6 +65,8 @@ class MKLRegressor(RegressorMixin, MKLEstimator):
     >>> round(model.score(X, 100 * np.sin(X.ravel())), 3)
     0.994
     """
+
+    fitted_forms = MKLEstimator.fitted_forms | {"target_mean_": "float", "target_unit_": "float"}
 
     def __init__(
         self,
@@ -158,8 +160,5 @@ def scale_of(y: Array, weights: Array) -> tuple[float, float]:
 
     The computed mean of equal numbers may differ from them by a rounding.
     """
-    if np.ptp(y) == 0:
-        return float(y[0]), 1.0
-    mean = float(np.average(y, weights=weights))
-    deviation = float(np.sqrt(np.average((y - mean) ** 2, weights=weights)))
-    return mean, deviation or 1.0  # the squares of tiny differences may underflow
+    (mean,), (deviation,) = means_and_deviations(y[:, None], weights)
+    return (float(mean), float(deviation)) if deviation else (float(y[0]), 1.0)

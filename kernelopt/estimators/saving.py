@@ -157,7 +157,7 @@ class SavedMixin:
         if hasattr(self, "support_"):
             stated._trained = stated._trained.only(np.flatnonzero(np.isin(self._rows, self.support_)))
         for name, value in vars(stated).items():
-            if not same(value, getattr(self, name)):
+            if not same(value, getattr(self, name, value)):
                 raise self.changed("the kernels" if name == "_trained" else name)
 
 

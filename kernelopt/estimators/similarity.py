@@ -79,6 +79,13 @@ class SimilarityClassifier(TwoClassMixin, KernelEstimator):
     normalize = "none"
     random_state = None
 
+    fitted_forms = KernelEstimator.fitted_forms | {
+        "classes_": "labels",
+        "_labels_checksum": "digest",
+        "kernel_": "float n n",
+        "n_features_in_": "int",
+    }
+
     def __init__(
         self,
         *,

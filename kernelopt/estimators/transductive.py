@@ -77,6 +77,13 @@ class TransductiveKernelClassifier(TwoClassMixin, KernelEstimator):
     ['a', 'b']
     """
 
+    fitted_forms = KernelEstimator.fitted_forms | {
+        "classes_": "labels",
+        "_labels_checksum": "digest",
+        "values_": "float n",
+        "transduction_": "labels",
+    }
+
     def __init__(
         self,
         kernels: Any = None,

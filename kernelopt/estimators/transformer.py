@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
@@ -18,6 +18,13 @@ class KernelTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Kerne
     `transform` returns the kernel with the training samples, as estimators with ``kernel="precomputed"``
     take it.
     """
+
+    fitted_forms: ClassVar[dict[str, str]] = {
+        "_checksum": "digest",
+        "_rows": "int s",
+        "weights_": "float m",
+        "n_samples_fit_": "int",
+    }
 
     def keep_kernel(self, solution: Solution, weights: Array) -> None:
         """Keep a solution and the weights of its kernel on all training samples."""

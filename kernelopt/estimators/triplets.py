@@ -70,6 +70,8 @@ class TripletKernel(KernelTransformer):
     True
     """
 
+    fitted_forms = KernelTransformer.fitted_forms | {"triplets_": "int t r", "ridge_": "float"}
+
     def __init__(
         self,
         kernels: Any = None,
@@ -141,7 +143,7 @@ class TripletKernel(KernelTransformer):
         return self.fit_kernels(samples), []
 
     def formulated(self, grams: Grams, labels: list[Array]) -> Formulation:  # its data are `triplets_`
-        if self.cone == "dominant":
+        if isinstance(self.cone, str) and self.cone == "dominant":
             grams = join([(1.0, grams), (1.0, Grams.identity(grams.n_points))])
         return built(
             "triplet_lp.kernel_design",

@@ -8,7 +8,7 @@ from typing import Any, Literal, SupportsIndex, final
 import numpy as np
 from numpy.typing import ArrayLike
 
-from kernelopt.errors import InputError, ParameterError, ShapeError
+from kernelopt.errors import InputError, NotFiniteError, ParameterError, ShapeError
 from kernelopt.grams.arguments import (
     as_alpha,
     as_kernels_of,
@@ -24,7 +24,7 @@ from kernelopt.grams.given import GivenStack, as_stack
 from kernelopt.grams.normalized import normalized
 from kernelopt.grams.storage import Storage
 from kernelopt.grams.stored import ArrayStorage, IdentityStorage, RankOneStorage
-from kernelopt.validation import Array, Index, as_float_array, as_symmetric, shown, whole
+from kernelopt.validation import LARGEST_SQUARED, Array, Index, as_float_array, as_symmetric, shown, whole
 
 
 @final
@@ -130,6 +130,12 @@ class Grams:
         if not vectors.size:
             raise ShapeError(
                 f"V must hold at least one vector, got shape {vectors.shape}. Put one in each column."
+            )
+        largest = float(np.abs(vectors).max())
+        if largest > LARGEST_SQUARED:
+            raise NotFiniteError(
+                f"V must hold numbers of at most {LARGEST_SQUARED:g} in size, since the matrices hold their "
+                f"products, got {largest:g}. Divide its columns by a unit."
             )
         return Grams(RankOneStorage(vectors.copy()))
 
@@ -306,7 +312,9 @@ class Grams:
         """Return (alpha' K_i alpha)_i, shape (m,); a shorter alpha belongs to the first points."""
         a = as_alpha(self.storage, alpha)
         support = np.flatnonzero(a)
-        return np.asarray(self.storage.images(a, support) @ a[support])
+        unit = np.ldexp(1.0, np.frexp(np.abs(a).max(initial=0.0))[1])  # a power of two: nothing is rounded
+        with np.errstate(over="ignore"):  # the form of a large alpha may be infinite
+            return np.asarray((self.storage.images(a, support) @ (a[support] / unit)) * unit)
 
     def inner(self) -> Array:
         """Return the Frobenius inner products <K_i, K_j>, shape (m, m)."""

@@ -19,6 +19,21 @@ from kernelopt.validation import Array, Index, row_maxima
 Mask: TypeAlias = NDArray[np.bool_]
 
 
+def numbered(names: Sequence[str]) -> tuple[str, ...]:
+    """Return different names: of equal ones, all but the first have a number, as in "linear() (2)"."""
+    found: list[str] = []
+    taken, seen = set(names), dict.fromkeys(names, 0)
+    for name in names:
+        seen[name] += 1
+        each = name
+        while seen[name] > 1 and each in taken:
+            each = f"{name} ({seen[name]})"
+            seen[name] += each in taken
+        taken.add(each)
+        found.append(each)
+    return tuple(found)
+
+
 class Storage(ABC):
     """m symmetric matrices of order N; all operations follow from the methods `gram` and `block`.
 
@@ -41,7 +56,7 @@ class Storage(ABC):
         self, m: int, n_points: int, names: Sequence[str] | None = None, lent: Iterable[LentArray] = ()
     ) -> None:
         self.shape: tuple[int, int, int] = (m, n_points, n_points)
-        self.names: tuple[str, ...] = tuple(names) if names else tuple(f"K[{i}]" for i in range(m))
+        self.names: tuple[str, ...] = numbered(names or [f"K[{i}]" for i in range(m)])
         self.lent: tuple[LentArray, ...] = tuple(dict.fromkeys(lent))  # read here, and writeable elsewhere
         self._factors = BoundedCache()
 
@@ -99,8 +114,11 @@ class Storage(ABC):
             return self
         if self.origin is not None:
             whole, positions = self.origin
-            return whole.subset(positions[chosen])
-        return self._subset(chosen)
+            part = whole.subset(positions[chosen])
+        else:
+            part = self._subset(chosen)
+        names = numbered([self.names[i] for i in chosen])
+        return part if part.names == names else part.renamed(names)
 
     def _subset(self, chosen: Index) -> Storage:
         """Compute the result of `subset`. Forms override it where they can select many matrices at once."""

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.optimize import brentq
 
-from kernelopt.errors import InputError, ShapeError
+from kernelopt.errors import InputError, LabelError, ShapeError
 from kernelopt.losses.curve import Curve, descent, piecewise_intercept
 from kernelopt.losses.perspective import curve_perspective
 from kernelopt.losses.weights import Weight, per_sample
@@ -92,7 +92,11 @@ class Loss(ABC):
                 " of the first points of the kernel."
             )
         checked = as_labels(y, what) if self.kind == "labels" else as_targets(y, what)
-        checked = np.ones(checked.size) if self.kind == "none" else checked
+        for i in np.flatnonzero(checked != 1)[:1] if self.kind == "none" else ():
+            raise LabelError(
+                f"{what} must be None, or ones for the first points of the kernel: {self!r} has no labels, "
+                f"got {checked[i]:g} at index {i}. Pass None, or the kernel of the points of one class."
+            )
         if checked.size > n:
             raise ShapeError(
                 f"{what} must have at most {n} entries (the points of the kernel), got {checked.size}. "

@@ -6,6 +6,7 @@ reads a stack more often than necessary.
 """
 
 from kernelopt.validation.arrays import (
+    LARGEST_SQUARED,
     Array,
     Floats,
     Index,
@@ -43,6 +44,7 @@ from kernelopt.validation.scalars import (
 )
 
 __all__ = [
+    "LARGEST_SQUARED",
     "PSD_TOLERANCE",
     "Array",
     "Floats",

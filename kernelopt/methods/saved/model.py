@@ -13,7 +13,7 @@ import numpy as np
 
 from kernelopt.certificates import Certificate
 from kernelopt.errors import InputError, MethodError
-from kernelopt.files import write_file
+from kernelopt.files import check_forms, check_members, forms, write_file
 from kernelopt.grams.written import StackReader, StackWriter
 from kernelopt.learner import Machine
 from kernelopt.methods.learned import chosen_machine, single
@@ -22,7 +22,7 @@ from kernelopt.methods.saved import proof_file
 from kernelopt.methods.saved.machine import SavedMachine
 from kernelopt.methods.saved.proof import Proof, full
 from kernelopt.structure.structure import Structure
-from kernelopt.validation import Array, as_model_path, as_vector, positive
+from kernelopt.validation import Array, as_model_path, as_vector, boolean, positive, whole
 
 if TYPE_CHECKING:
     from kernelopt.methods.solution import Solution
@@ -282,14 +282,20 @@ def contents(solution: Solution | SavedSolution, *, machines: bool = True) -> Co
         "trained": [alpha.size for alpha in trained],
         "machines": headers,
         "proof": proof if isinstance(proof, str) else proof[0],
+        "arrays": forms(arrays),
     }
     return header, arrays
 
 
 def from_contents(header: Mapping[str, Any], arrays: Mapping[str, Any]) -> SavedSolution:
     """Return the solution of `contents`; an error of Python or of kernelopt where something is wrong."""
+    check_forms(header, arrays)
+    for kind, entries in (("alpha", header["alphas"]), ("machine", header["machines"])):
+        check_members(arrays, kind, entries)
     stacks = StackReader(arrays)
     value, lower, upper, floor = map(float, np.asarray(arrays["bounds"], dtype=float))
+    if np.isnan([value, lower, upper, floor]).any():
+        raise ValueError("the value and the bounds must be numbers, got NaN")
     sizes = np.asarray(arrays["residuals"], dtype=float).tolist()
     if header["route"] not in ROUTES:
         raise ValueError(f"unknown route {header['route']!r}")
@@ -300,7 +306,7 @@ def from_contents(header: Mapping[str, Any], arrays: Mapping[str, Any]) -> Saved
         residuals=dict(zip(map(str, header["residuals"]), sizes, strict=True)),
         reason=str(header["reason"]),
         assumes=tuple(map(str, header["assumes"])),
-        feasible=bool(header["feasible"]),
+        feasible=boolean(header["feasible"], "feasible"),
         alphas=tuple(dual_variables(arrays, "alpha", header["alphas"])),
         machines=tuple(
             Machine(np.nan, a, np.nan) for a in dual_variables(arrays, "trained", header["trained"])
@@ -314,7 +320,10 @@ def from_contents(header: Mapping[str, Any], arrays: Mapping[str, Any]) -> Saved
     )
     kept = header["proof"]
     parts = {name: array for name, array in arrays.items() if name.startswith(("points.", "means."))}
-    proof = kept if isinstance(kept, str) else proof_file.read(kept, starting(arrays, "proof."), parts)
+    of_proof = starting(arrays, "proof.")
+    if isinstance(kept, str) and of_proof:
+        raise ValueError(f"the proof must be described, got {kept!r} and its arrays {sorted(of_proof)}")
+    proof = kept if isinstance(kept, str) else proof_file.read(kept, of_proof, parts)
     iterations, tol = header["iterations"], header["tol"]
     build, solve, certify = as_vector(arrays["seconds"], "seconds", size=3).tolist()
     return SavedSolution(
@@ -326,12 +335,12 @@ def from_contents(header: Mapping[str, Any], arrays: Mapping[str, Any]) -> Saved
         weights_unique=UNIQUE[header["weights_unique"]],
         tol=None if tol is None else positive(tol, "tol"),
         machines=machines,
-        iterations=None if iterations is None else int(iterations),
+        iterations=None if iterations is None else whole(iterations, "iterations", 0),
         history=tuple(map(tuple, np.asarray(arrays["history"], dtype=float).reshape(-1, 3).tolist())),
         build_time=build,
         solve_time=solve,
         certify_time=certify,
-        shared=bool(header["shared"]) or len(machines) == 1,
+        shared=boolean(header["shared"], "shared") or len(machines) == 1,
         proof=proof,
         written=(header, arrays),
     )
@@ -340,7 +349,7 @@ def from_contents(header: Mapping[str, Any], arrays: Mapping[str, Any]) -> Saved
 def dual_variables(arrays: Mapping[str, Any], name: str, sizes: Sequence[Any]) -> Iterator[Array]:
     """Return vectors of the given sizes, of which the file has the entries that are not zero."""
     for k, n in enumerate(sizes):
-        yield full((arrays[f"{name}.{k}.rows"], arrays[f"{name}.{k}"]), int(n))
+        yield full((arrays[f"{name}.{k}.rows"], arrays[f"{name}.{k}"]), whole(n, f"{name}.{k}"))
 
 
 def starting(arrays: Mapping[str, Any], prefix: str) -> dict[str, Any]:

@@ -30,7 +30,7 @@ from kernelopt.methods.saved.proof import Proof, SavedRisk, points_checksum, sta
 from kernelopt.structure.affine import Affine
 from kernelopt.structure.ball import read_kernels, read_weight_set
 from kernelopt.structure.structure import RiskTerm, Structure
-from kernelopt.validation import as_float_array, as_vector, one_of, positive
+from kernelopt.validation import as_float_array, as_vector, boolean, one_of, positive
 
 OWN: dict[str, type[Loss]] = {
     kind.__name__: kind
@@ -160,7 +160,7 @@ def read(header: Mapping[str, Any], arrays: Mapping[str, Any], parts: Mapping[st
         as_vector(arrays["row"], "row", theta.size),
         as_vector(arrays["prices"], "prices", theta.size),
         theta,
-        bool(header["of_points"]),
+        boolean(header["of_points"], "of_points"),
         str(header["checksum"]),
         tuple(read_risk(entry, arrays, f"risk.{k}.") for k, entry in enumerate(header["risks"])),
         parts,
@@ -178,7 +178,7 @@ def read_risk(header: Mapping[str, Any], arrays: Mapping[str, Any], prefix: str)
     return SavedRisk(
         positive(header["coefficient"], "coefficient"),
         classes[name](**header["arguments"], **given),
-        bool(header["bias"]),
+        boolean(header["bias"], "bias"),
         str(header["checksum"]),
         dict(header["stack"]),
     )
