@@ -11,8 +11,8 @@ ROOT = Path(__file__).parent
 def pytest_collect_file(file_path):
     """Import a module by its name, as the tests do, before pytest reads its file.
 
-    pytest takes what has been imported under the name of a file, and reads the file otherwise. That would be a
-    second copy of a module that its package has imported, or of one that is installed from a wheel.
+    pytest takes what has been imported under the name of a file, and reads the file otherwise. That would be
+    a second copy of a module that its package has imported, or of one that is installed from a wheel.
     """
     if file_path.suffix == ".py" and ROOT in file_path.parents:
         name = file_path.relative_to(ROOT).with_suffix("").parts
