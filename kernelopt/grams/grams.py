@@ -8,7 +8,7 @@ from typing import Any, Literal, SupportsIndex, final
 import numpy as np
 from numpy.typing import ArrayLike
 
-from kernelopt.errors import InputError, NotFiniteError, ParameterError, ShapeError
+from kernelopt.errors import InputError, NotFiniteError, ParameterError, ShapeError, fitting_memory
 from kernelopt.grams.arguments import (
     as_alpha,
     as_kernels_of,
@@ -77,10 +77,12 @@ class Grams:
         return self.gram(range(len(self))[i])
 
     def __iter__(self) -> Iterator[Array]:
-        return iter(self.storage)
+        with fitting_memory(lambda: self.shape[:2]):
+            yield from self.storage
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
-        return self.storage.__array__(dtype, copy)
+        with fitting_memory(lambda: self.shape[:2]):
+            return self.storage.__array__(dtype, copy)
 
     def __repr__(self) -> str:
         return self.storage.described()
@@ -228,7 +230,8 @@ class Grams:
 
     def gram(self, i: int) -> Array:
         """Return matrix i, shape (N, N)."""
-        return self.storage.gram(i)
+        with fitting_memory(lambda: self.shape[:2]):
+            return self.storage.gram(i)
 
     def rows(self, indices: Any) -> Array:
         """Return the rows `indices` of all matrices, shape (m, len(indices), N).
@@ -268,7 +271,8 @@ class Grams:
     @property
     def row_means(self) -> Array:
         """The row means K_i 1 / N, shape (m, N)."""
-        return self.storage.row_means
+        with fitting_memory(lambda: self.shape[:2]):
+            return self.storage.row_means
 
     @property
     def known_semidefinite(self) -> bool:
@@ -291,7 +295,8 @@ class Grams:
 
     def combine(self, weights: ArrayLike) -> Array:
         """Return sum_i weights_i K_i, shape (N, N)."""
-        return self.storage.combine(as_weights(self.storage, weights))
+        with fitting_memory(lambda: self.shape[:2]):
+            return self.storage.combine(as_weights(self.storage, weights))
 
     def apply(self, alpha: ArrayLike) -> Array:
         """Return (K_i alpha)_i, shape (m, N), read-only; a shorter alpha belongs to the first points.

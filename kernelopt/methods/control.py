@@ -20,10 +20,9 @@ History = tuple[tuple[float, float, float], ...]
 # A call may exceed its time limit by a second, or by a tenth of it. Certificates may use these parts of that.
 GRACE_SECONDS, GRACE_SHARE = 0.7, 0.07
 STALL, PROGRESS = 50, 1e-3  # stalled: that many reports reduce the gap by less than this share of it
-STALLED = (
-    "its bounds no longer come nearer: it is limited by rounding. Rescale the kernels to a mean diagonal "
-    "near one, or centre them"
-)
+ROUNDING = "it is limited by rounding. Rescale the kernels to a mean diagonal near one, or centre them"
+STALLED = f"its bounds no longer come nearer: {ROUNDING}"
+ROUNDED = f"its bounds meet the tolerance only without their rounding errors: {ROUNDING}"
 LARGEST_CERTIFICATE_SHARE = 0.3  # of a time limit: the most that is reserved for the certificate
 
 

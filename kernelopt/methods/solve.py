@@ -11,7 +11,8 @@ from typing import Any, Literal, TypedDict, Unpack
 import cvxpy as cp
 
 from kernelopt.certificates.gap import floor
-from kernelopt.errors import ParameterError
+from kernelopt.errors import ParameterError, fitting_memory
+from kernelopt.language.terms import terms
 from kernelopt.methods.checkpoint import Checkpoint
 from kernelopt.methods.control import Callback, Control
 from kernelopt.methods.driver import Candidate, drive
@@ -133,6 +134,8 @@ def solve(
     UnboundedError, SolverError, MethodError
     InputError
         If an array of kernels that is used in place has been changed; see `Grams.check_unchanged`.
+    MemoryError
+        If an array does not fit into memory. The message says how large the kernels are, and what would fit.
     TypeError
         If there is no such option; the message names the nearest one.
     ParameterError
@@ -260,12 +263,19 @@ def solve_with(
     largest = max((term.learner.n for term in structure.risks), default=0)
     taken = (*also, *SolveOptions.__annotations__)
     try:
-        with one_blas_thread(1 if largest <= MODERATE else None):
+        with fitting_memory(lambda: sizes(structure)), one_blas_thread(1 if largest <= MODERATE else None):
             chosen, control.alternatives = candidates(structure, method, own, taken)
             warn_of_formulation(structure)
             return drive(structure, [programmed(c, programme) for c in chosen], control)
     finally:  # last of all: a second Ctrl-C must not interrupt the exit of the limit of threads
         control.close()
+
+
+def sizes(structure: Structure) -> tuple[int, int]:
+    """Return the number of kernels of all risks, each stack once, and the largest number of points."""
+    kernels = [K for term in structure.risks for K in term.kernels]
+    stacks = {id(grams): len(grams) for K in kernels for _, grams in terms(K) or ()}
+    return sum(stacks.values()), max((K.shape[0] for K in kernels), default=0)
 
 
 def programmed(candidate: Candidate, programme: Programme | None) -> Candidate:
