@@ -17,6 +17,7 @@ from cvxpy.atoms.affine.binary_operators import DivExpression
 from cvxpy.atoms.affine.sum import Sum
 from cvxpy.atoms.affine.trace import Trace
 from cvxpy.atoms.affine.unary_operators import NegExpression
+from cvxpy.atoms.atom import Atom
 from cvxpy.atoms.log_sum_exp import log_sum_exp
 from cvxpy.atoms.max import max as max_atom
 from cvxpy.atoms.min import min as min_atom
@@ -43,6 +44,7 @@ from kernelopt.structure.affine_rules import (
     of_trace,
 )
 from kernelopt.structure.convex_rules import (
+    EVALUATION,
     INCREASING,
     LIPSCHITZ,
     of_eigenvalues,
@@ -61,9 +63,12 @@ from kernelopt.structure.convex_rules import (
 )
 from kernelopt.structure.powers import POWER
 from kernelopt.structure.primal_bound import FEASIBILITY
+from kernelopt.structure.structure import Structure
+from kernelopt.structure.trees import nodes
 
 Rule = Callable[[Any, list[Ball]], Ball]
 
+ASSUMED = "{} computed as accurately as if arguments and values had relative errors of {:g}"
 SELECTIONS = (max_atom, min_atom, cp.maximum, cp.minimum)
 """Functions that are increasing in every argument and compute nothing."""
 
@@ -103,6 +108,14 @@ def holds_up_to_rounding(constraint: Any) -> bool:
     """Whether a constraint inside an indicator holds; cvxpy itself tolerates 1e-3."""
     size = max(np.abs(flat(arg.value)).max(initial=0.0) for arg in constraint.args)
     return bool(np.all(constraint.violation() <= FEASIBILITY * size))
+
+
+def assumption(structure: Structure) -> str:
+    """Return what the enclosures of a problem assume, as a sentence; empty where all atoms have a rule."""
+    problem = structure.lifted
+    atoms = (node for root in (problem.objective, *problem.constraints) for node in nodes(root))
+    names = {type(e).__name__ for e in atoms if isinstance(e, Atom) and rule_of(e) is of_other}
+    return ASSUMED.format(", ".join(sorted(names)), EVALUATION) if names else ""
 
 
 def rule_of(expression: Any) -> Rule:

@@ -53,7 +53,7 @@ ATOMS = {
 
 @pytest.mark.parametrize("name", ATOMS)
 def test_an_enclosure_contains_the_value_and_those_near_it(name):
-    """cvxpy's own value is within its rounding; a change of the variables by 1e-14 stays within the radius."""
+    """The value by cvxpy is within its rounding; those of variables changed by 1e-14, within the radius."""
     variables = at_points()
     expression = ATOMS[name](*variables)
     here, around = enclosure(expression), enclosure(expression, variables, 1.1e-14)
@@ -90,3 +90,15 @@ def test_what_overflows_has_no_bound():
     ball = enclosure(cp.square(x))
     assert ball.above == np.inf
     assert enclosure(cp.exp(x)).above == np.inf
+
+
+def test_a_certificate_says_which_atoms_have_no_analysis():
+    """The maximum of the geometric mean over the simplex is 1/2."""
+    x = cp.Variable(2, nonneg=True)
+    found = ko.certify(cp.Problem(cp.Maximize(cp.geo_mean(x)), [cp.sum(x) == 1]), weights=[0.5, 0.5])
+    assert found.lower == pytest.approx(0.5)
+    assert found.lower < 0.5
+    assert len(found.assumes) == 1
+    assert found.assumes[0].startswith("GeoMean")
+    plain = ko.certify(cp.Problem(cp.Minimize(cp.sum(cp.exp(x))), [cp.sum(x) == 1]), weights=[0.5, 0.5])
+    assert plain.assumes == ()

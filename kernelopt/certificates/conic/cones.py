@@ -78,7 +78,7 @@ class ConeProgram:
 
     def _original(self, x: Array | None) -> Array | None:
         """Return x in the coordinates of the compiled problem."""
-        return x if x is None or self.factor is None else solve_triangular(self.factor, x)
+        return x if x is None or self.factor is None else solve_triangular(self.factor, x, check_finite=False)
 
     def orthogonal(self) -> ConeProgram | None:
         """Return the program in the variables R x, where A = QR with orthonormal columns Q.
