@@ -25,6 +25,7 @@ from kernelopt.certificates.upper.candidates import (
 )
 from kernelopt.certificates.upper.feasibility import FeasibleSet
 from kernelopt.certificates.upper.violations import Violation
+from kernelopt.structure.enclosure import assumption
 from kernelopt.structure.evaluation import Evaluator, Given, sum_of_magnitudes
 from kernelopt.structure.gate import check_problem, check_unchanged, check_values
 from kernelopt.structure.relaxed_cones import RelaxedCones
@@ -183,6 +184,7 @@ def certificate_at(
         residuals = {} if start is None else {v.name: v.size for v in feasible_set.at(start)}
         point, remaining = feasible_set.nearest(start)
         assumed = feasible_set.remark if point is not None else ""
+        computed = assumption(structure) if point is not None else ""
         attained, choices = structure.sign * np.inf, list(choices)
         if point is not None:
             value, machines = evaluator.outward(point)
@@ -217,7 +219,7 @@ def certificate_at(
         route=route,
         residuals=residuals,
         reason=reason,
-        assumes=tuple(filter(None, [limited, assumed, *structure.assumes])),
+        assumes=tuple(filter(None, [limited, assumed, computed, *structure.assumes])),
         feasible=point is not None,
         point={} if point is None else {user: point[copy.id] for user, copy in pairs},
         alphas=tuple(used),

@@ -138,7 +138,7 @@ class Loss(ABC):
         curve = self.curve(y)
         a, (linear, curvature, l1, _, _) = curve.responder()(t), curve
         # linear - t is computed first, which is exact near y
-        return float((a * (linear - t) - curvature * a**2 / 2 - l1 * np.abs(a)).sum())
+        return float((a * (linear - t) - curvature * a * a / 2 - l1 * np.abs(a)).sum())
 
     def above(self, f: Array, error: Array, penalty: float, y: Array, intercept: float) -> float:
         """Return an upper bound of penalty + loss(f + b), where the error of f is at most `error`."""
@@ -167,14 +167,14 @@ class Loss(ABC):
             return Bounded(value, roundings * (abs(value) + float(np.abs(alpha).sum())))
         linear, curvature, l1, _, _ = self.curve(y)
         first = dot(linear, alpha)
-        rest = float(curvature @ alpha**2) / 2 + float(l1 @ np.abs(alpha))
+        rest = float((curvature * alpha) @ alpha) / 2 + float(l1 @ np.abs(alpha))
         value = first.value - rest
         return Bounded(value, first.error + roundings * rest + UNIT * abs(value))
 
     def dual_value(self, alpha: Array, y: Array) -> float:
         """Return l(alpha), for alpha in the domain of the dual."""
         linear, curvature, l1, _, _ = self.curve(y)
-        square = curvature @ alpha**2 / 2 if curvature.any() else 0.0
+        square = (curvature * alpha) @ alpha / 2 if curvature.any() else 0.0
         return float(linear @ alpha - square - l1 @ np.abs(alpha))
 
     def dual_gradient(self, alpha: Array, y: Array) -> Array:
