@@ -1,8 +1,8 @@
 """A second checker of certificate files, written from ``docs/certificates.md`` alone.
 
-It needs Python's standard library only, computes in fractions, and is slow: ``python second_checker.py FILE``.
-It shares no line with the first checker, ``kernelopt/certificates/check.py``, so that an error of one of them,
-or an ambiguity of the page, shows as a disagreement.
+It needs Python's standard library, computes in fractions, and is slow: ``python second_checker.py FILE``.
+It shares no line with the first, ``kernelopt/certificates/check.py``, so that an error of one of them, or an
+ambiguity of the page, shows as a disagreement.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ from math import gcd, inf, isfinite, isnan, lcm, prod
 from pathlib import Path
 from typing import Any
 
-COUNT, ORDER, DIGITS, WORK = 2**31, 2**15, 20_000, 2**48
+COUNT, ORDER = 2**31, 2**15
+DIGITS, MATRIX_DIGITS, POWERS, FACTOR_BITS = 20_000, 10**9, 2**48, 120
 INTEGERS = ("signs", "row", "column", "equal", "at")
 
 
@@ -113,14 +114,21 @@ def ratio(text: Any, digits: int) -> tuple[int, int, str | None]:
     return (-1 if sign else 1) * integer(above), integer(below or "1"), below
 
 
-def common(texts: Any, length: int) -> tuple[list[int], int]:
-    """Integers and their common denominator, of at most 20,000 digits."""
+def fractions(texts: Any, length: int) -> list[Fraction]:
     demand(is_list(texts, length), f"a list of {length} fractions")
-    fractions, below = [Fraction(*ratio(text, DIGITS)[:2]) for text in texts], 1
-    for fraction in fractions:
-        below = lcm(below, fraction.denominator)
-        demand(below < 10**DIGITS, f"a common denominator of at most {DIGITS} digits")
-    return [fraction.numerator * (below // fraction.denominator) for fraction in fractions], below
+    return [Fraction(*ratio(text, DIGITS)[:2]) for text in texts]
+
+
+def common(lists: list[list[Fraction]], s: Any) -> tuple[list[list[int]], int]:
+    """Integers and their common denominator, with no more digits than the largest matrix allows."""
+    n = max([1, *(risk["points"] for risk in s["risks"]), *(cone["order"] for cone in s["cones"])])
+    limit, below = 10 ** min(DIGITS, MATRIX_DIGITS // n**2), 1
+    for v in (v for values in lists for v in values):
+        below = lcm(below, v.denominator)
+        demand(below < limit, "few digits of the common denominator")
+    integers = [[v.numerator * (below // v.denominator) for v in values] for values in lists]
+    demand(all(abs(v) < limit for values in integers for v in values), "few digits over it")
+    return integers, below
 
 
 def exponent(text: Any) -> Fraction | float:
@@ -279,6 +287,9 @@ def combination(weights: Any, matrices: Any, i: int, n: int) -> list[Fraction]:
 def semidefinite(row: Any, scale: int, factor: Any) -> bool:
     """Whether M - scale factor factor' has a dominant diagonal, for a symmetric M with the rows row(i)."""
     n = len(factor)
+    unit = lcm(*(v.denominator for line in factor for v in line))
+    if any(abs(v) * unit >= 2**FACTOR_BITS for line in factor for v in line):
+        return False
     diagonal, others = [Fraction(0)] * n, [Fraction(0)] * n
     for i in range(n):
         m = row(i)
@@ -293,7 +304,7 @@ def semidefinite(row: Any, scale: int, factor: Any) -> bool:
 
 
 def in_ball(v: Any, h: Fraction, t: Any, p: Fraction | float) -> bool:
-    """Whether |v|_p <= h by the shares t."""
+    """Whether the shares t show |v|_p <= h."""
     if h < 0 or isinstance(p, float):
         return h >= 0 and all(abs(value) <= h for value in v)
     a, b = p.numerator, p.denominator
@@ -301,7 +312,7 @@ def in_ball(v: Any, h: Fraction, t: Any, p: Fraction | float) -> bool:
         sum(z.numerator.bit_length() + z.denominator.bit_length() for z in (v_i, t_i, h))
         for v_i, t_i in zip(v, t, strict=True)
     ]
-    if min(t) < 0 or dot(t, [1] * len(t)) > 1 or sum((a * length) ** 2 for length in bits) > WORK:
+    if min(t) < 0 or dot(t, [1] * len(t)) > 1 or sum((a * length) ** 2 for length in bits) > POWERS:
         return False
     return all(abs(v_i) ** a <= t_i**b * h**a for v_i, t_i in zip(v, t, strict=True))
 
@@ -318,7 +329,8 @@ def peak(s: Fraction, curvature: Fraction, l1: Fraction, low: Any, high: Any) ->
 
 
 def lower_bound(s: Any, w: Any, a: dict[str, Any]) -> Any:
-    u, unit = common(w["u"], s["rows"])
+    lists = [fractions(w["u"], s["rows"]), *(fractions(mix, s["columns"]) for mix in w["mix"])]
+    (u, *mixes), unit = common(lists, s)
     proved = all(multiplier >= 0 or equation for multiplier, equation in zip(u, a["equal"], strict=True))
     affine = [Fraction(0)] * s["columns"]
     for row, column, value in zip(a["row"], a["column"], a["value"], strict=True):
@@ -351,12 +363,9 @@ def lower_bound(s: Any, w: Any, a: dict[str, Any]) -> Any:
         bound -= a[f"radius{k}"] * a[f"h{k}"]
         rest = [rest_j + dot(y, [row[j] for row in a[f"B{k}"]]) for j, rest_j in enumerate(rest)]
     for k, cone in enumerate(s["cones"]):
-        mix, unit = common(w["mix"][k], s["columns"])
-        Y, G, n = a[f"Y{k}"], a[f"G{k}"], cone["order"]
+        mix, Y, G, n = mixes[k], a[f"Y{k}"], a[f"G{k}"], cone["order"]
 
-        def multiplier_row(
-            i: int, Y: Any = Y, G: Any = G, mix: Any = mix, unit: int = unit, n: int = n
-        ) -> list[Fraction]:
+        def multiplier_row(i: int, Y: Any = Y, G: Any = G, mix: Any = mix, n: int = n) -> list[Fraction]:
             return [unit * y + z for y, z in zip(Y[i], combination(mix, G, i, n), strict=True)]
 
         proved &= symmetric(Y) and semidefinite(multiplier_row, unit, a[f"S{k}"])
@@ -370,7 +379,7 @@ def lower_bound(s: Any, w: Any, a: dict[str, Any]) -> Any:
 
 
 def upper_bound(s: Any, w: Any, a: dict[str, Any]) -> Any:
-    x, unit = common(w["x"], s["columns"])
+    (x,), unit = common([fractions(w["x"], s["columns"])], s)
     affine = [Fraction(0)] * s["rows"]
     for row, column, value in zip(a["row"], a["column"], a["value"], strict=True):
         affine[row] += value * x[column]
@@ -400,8 +409,8 @@ def upper_bound(s: Any, w: Any, a: dict[str, Any]) -> Any:
             return inf
         bound += a[f"price{k}"] * (dot(beta, f) / 2 + sum(peaks))
     for k, ball in enumerate(s["balls"]):
-        image = [dot(row, x) / unit for row in a[f"B{k}"]]
-        proved &= in_ball(image, a[f"radius{k}"], a[f"s{k}"], exponent(ball["p"]))
+        image = [dot(row, x) for row in a[f"B{k}"]]
+        proved &= in_ball(image, unit * a[f"radius{k}"], a[f"s{k}"], exponent(ball["p"]))
     for k, cone in enumerate(s["cones"]):
 
         def cone_row(i: int, G: Any = a[f"G{k}"], n: int = cone["order"]) -> list[Fraction]:
@@ -411,7 +420,7 @@ def upper_bound(s: Any, w: Any, a: dict[str, Any]) -> Any:
     return bound if proved else inf
 
 
-def judge(file: bytes) -> str:
+def judge(file: bytes) -> tuple[bool, str]:
     parts = members(file)
     demand("statement.json" in parts and "witness.json" in parts, "the two documents")
     s, w = document(parts["statement.json"]), document(parts["witness.json"])
@@ -432,18 +441,19 @@ def judge(file: bytes) -> str:
     demand(bounds[0] <= bounds[1], "the proved bounds contradict each other")
     if s["sense"] < 0:
         bounds = -bounds[1], -bounds[0]
-    demand(claims[0] <= bounds[0] and bounds[1] <= claims[1], "the witness does not prove the claims")
+    valid = claims[0] <= bounds[0] and bounds[1] <= claims[1]
     digest = hashlib.sha256(
         parts["statement.json"] + b"".join(parts[f"{name}.npy"][128:] for name in data)
     ).hexdigest()
     lower, upper = (float.fromhex(w[key]) for key in ("lower", "upper"))
-    return f"VALID: {lower!r} <= optimum <= {upper!r}\nSHA-256 of the statement: {digest}"
+    said = f"{'VALID:' if valid else 'INVALID: no proof of'} {lower!r} <= optimum <= {upper!r}"
+    return valid, f"{said}\nSHA-256 of the statement: {digest}"
 
 
 def verdict(path: str | Path) -> tuple[bool, str]:
     """Whether the file proves its claims, and the lines to print."""
     try:
-        return True, judge(Path(path).read_bytes())
+        return judge(Path(path).read_bytes())
     except (Invalid, ValueError, OverflowError, RecursionError, OSError) as error:
         return False, f"INVALID: {error}"
 
