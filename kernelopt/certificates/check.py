@@ -1,17 +1,17 @@
 """Check a certificate in exact fractions: `python check.py FILE` says VALID or INVALID, with status 0 or 1.
 
 docs/certificates.md has the file, the statement and the proof. This file needs Python and numpy only. It
-trusts Python's integers, fractions, `hashlib`, `json` and `zipfile`, and numpy's comparisons, sums and
+trusts Python's integers, fractions, `hashlib`, `json` and `zlib`, and numpy's comparisons, sums and
 products of integers. It trusts nothing in the certificate: `opened` demands the names, types, shapes and
 ranges that the statement determines before anything is computed.
 """
 
 import hashlib
-import io
 import json
 import re
+import struct
 import sys
-import zipfile
+import zlib
 from decimal import Decimal
 from fractions import Fraction
 from math import inf, lcm, prod
@@ -22,9 +22,11 @@ import numpy as np
 
 FORMAT = "kernelopt-certificate/2"
 DIGITS = 20_000  # of a numerator and of a denominator in the witness
+MATRIX_DIGITS = 10**9  # of the entries of a combination of matrices, all together
 LARGEST_ORDER = 2**15 - 1  # of a matrix: sums of so many products of 24-bit digits are below 2^63
 LARGEST_NUMERATOR, LARGEST_DENOMINATOR = 10_000, 64  # of the exponent p of a ball
-POWER_BITS = 2**25  # of the largest power that is computed
+POWERS = 2**48  # sum of the squares of the bits of all powers that one test computes
+FACTOR_BITS = 120  # from the lowest to the highest bit of the entries of a factor
 SEAL = 64  # hexadecimal digits at the end of a file
 NUMBER = re.compile(rf"-?(0|[1-9][0-9]{{0,{DIGITS - 1}}})(/[1-9][0-9]{{0,{DIGITS - 1}}})?")
 EXPONENT = re.compile(r"[1-9][0-9]{0,4}(/[1-9][0-9]?)?")
@@ -134,9 +136,34 @@ def canonical(document: Any) -> bytes:
     return json.dumps(document, sort_keys=True, separators=(",", ":")).encode()
 
 
-def read_json(archive: zipfile.ZipFile, name: str, form: Any) -> Any:
+def members(raw: bytes) -> dict[str, bytes]:
+    """Return the members of a file, which is made of them and of their directory alone."""
+    found: dict[str, bytes] = {}
+    heads, place = [], 0
+    while raw[place : place + 4] == b"PK\3\4":
+        head = raw[place + 6 : place + 30]
+        flags, method, _, crc, packed, size, length, extra = struct.unpack("<HHIIIIHH", head)
+        demand(method == 0 and packed == size, "no member may be compressed")
+        name = raw[place + 30 : place + 30 + length]
+        heads.append((head, struct.pack("<I", place) + name))
+        place += 30 + length + size
+        body = raw[place - size : place]
+        demand(flags == extra == 0 and zlib.crc32(body) == crc, "every member must have its CRC-32")
+        demand(name.decode() not in found, "no member may be there twice")
+        found[name.decode()] = body
+    start = place
+    for head, tail in heads:
+        entry = raw[place : place + 42 + len(tail)]
+        same = entry[:4] == b"PK\1\2" and entry[8:34] == head + b"\0\0" and entry[42:] == tail
+        demand(same, "the directory must say what the headers of the members say")
+        place += len(entry)
+    end = struct.pack("<4s4H2IH", b"PK\5\6", 0, 0, len(heads), len(heads), place - start, start, SEAL)
+    demand(raw[place:-SEAL] == end, "it must be a ZIP archive without other bytes")
+    return found
+
+
+def read_json(text: bytes, name: str, form: Any) -> Any:
     """Return a canonical document of a form; no key is doubled in it."""
-    text = archive.read(name)
     document = json.loads(text)
     demand(canonical(document) == text, f"{name} must be canonical")
     conform(document, form, name)
@@ -152,24 +179,20 @@ def header(name: str, shape: Any) -> bytes:
 def opened(raw: bytes) -> tuple[Any, Any, Any]:
     """Return the statement, the witness and the arrays of a file in which all demands of the schema hold."""
     demand(hashlib.sha256(raw[:-SEAL]).hexdigest().encode() == raw[-SEAL:], "it must end with its SHA-256")
-    with zipfile.ZipFile(io.BytesIO(raw)) as archive:
-        members = {i.filename: (i.compress_type, i.compress_size, i.file_size) for i in archive.infolist()}
-        demand("certificate.json" not in members, f"it must have the format {FORMAT}, not 1: save it again")
-        demand(len(members) == len(archive.infolist()), "no member may be there twice")
-        stored = all(method == 0 and packed == size for method, packed, size in members.values())
-        demand(stored and sum(m[2] for m in members.values()) <= len(raw), "no member may be compressed")
-        S = read_json(archive, "statement.json", STATEMENT)
-        W = read_json(archive, "witness.json", witness_form(S))
-        shapes = {name: shape for part in schema(S) for name, shape in part.items()}
-        names = {"statement.json", "witness.json", *(f"{name}.npy" for name in shapes)}
-        demand(members.keys() == names, f"its members must be those of the statement: {len(names)}")
-        A = {}
-        for name, shape in shapes.items():
-            body, head = archive.read(f"{name}.npy"), header(name, shape)
-            fits = body.startswith(head) and len(body) == len(head) + 8 * prod(shape)
-            demand(fits, f"{name} must be of type {dtype(name)} and shape {shape}, row by row")
-            A[name] = np.frombuffer(body, dtype(name), offset=len(head)).reshape(shape)
-            demand(in_range(name, A[name], S), f"every entry of {name} must be in its range")
+    files = members(raw)
+    demand("certificate.json" not in files, f"it must have the format {FORMAT}, not 1: save it again")
+    S = read_json(files["statement.json"], "statement.json", STATEMENT)
+    W = read_json(files["witness.json"], "witness.json", witness_form(S))
+    shapes = {name: shape for part in schema(S) for name, shape in part.items()}
+    names = {"statement.json", "witness.json", *(f"{name}.npy" for name in shapes)}
+    demand(files.keys() == names, f"its members must be those of the statement: {len(names)}")
+    A = {}
+    for name, shape in shapes.items():
+        body, head = files[f"{name}.npy"], header(name, shape)
+        fits = body.startswith(head) and len(body) == len(head) + 8 * prod(shape)
+        demand(fits, f"{name} must be of type {dtype(name)} and shape {shape}, row by row")
+        A[name] = np.frombuffer(body, dtype(name), offset=len(head)).reshape(shape)
+        demand(in_range(name, A[name], S), f"every entry of {name} must be in its range")
     W |= {key: [fraction(v) for v in W[key]] for key in ("u", "x")}
     return S, W | {"mix": [[fraction(v) for v in mix] for mix in W["mix"]]}, A
 
@@ -188,6 +211,19 @@ def fraction(text: str) -> Fraction:
 # ------------------------------------------------------------------------------------------ the proof
 
 
+def common(lists: Any, S: Any) -> tuple[list[list[int]], int]:
+    """Return integers and a denominator d with lists = integers / d, of few digits for the largest matrix."""
+    order = max([1, *(r["points"] for r in S["risks"]), *(c["order"] for c in S["cones"])])
+    digits, d = min(DIGITS, MATRIX_DIGITS // order**2), 1
+    for v in (v for part in lists for v in part):
+        d = lcm(d, v.denominator) if d < 10**digits else d
+    integers = [[v.numerator * (d // v.denominator) for v in part] for part in lists]
+    longest = max(abs(v) for v in (d, *(v for part in integers for v in part)))
+    message = f"over their common denominator the fractions of the proof must have at most {digits} digits"
+    demand(longest < 10**digits, f"{message}, got {Decimal(longest).adjusted() + 1}")
+    return integers, d
+
+
 def exact(a: Any) -> list[Fraction]:
     """Return the entries of a vector of doubles as fractions."""
     return [Fraction(v) for v in a.tolist()]
@@ -200,7 +236,7 @@ def dot(a: Any, b: Any) -> Fraction:
 
 def whole(a: Any) -> tuple[Any, int]:
     """Return integers A and a common denominator d with a = A / d."""
-    ratios = [v.as_integer_ratio() for v in np.ravel(a).tolist()]
+    ratios = [v.as_integer_ratio() for v in np.array(a, dtype=object).ravel().tolist()]
     d = lcm(*{q for _, q in ratios})
     return np.array([p * (d // q) for p, q in ratios], dtype=object).reshape(np.shape(a)), d
 
@@ -212,15 +248,17 @@ def product(a: Any, b: Any, axes: int = 1) -> Any:
     return np.frompyfunc(Fraction, 2, 1)(np.tensordot(A, B, axes), c * d)
 
 
-def semidefinite(M: Any, L: Any) -> bool:
-    """Whether R = M - LL' is symmetric with R_ii >= sum_j |R_ij|, so that M is positive semidefinite."""
+def semidefinite(M: Any, L: Any, scale: int = 1) -> bool:
+    """Whether R = M - scale LL' is symmetric with R_ii >= sum_j |R_ij|: M is then positive semidefinite."""
     if L.shape != M.shape or L.ndim != 2 or len(L) > LARGEST_ORDER:
         return False
     (A, c), (B, d) = whole(M), whole(L)  # B in digits of base 2^24: sums of products are below 2^63
     top = max(abs(B).ravel().tolist(), default=0).bit_length()
+    if top > FACTOR_BITS:
+        return False
     digits = [(abs(B) // 2**k % 2**24 * np.sign(B)).astype(np.int64) for k in range(0, top, 24)]
     pairs = [(x @ y.T, 24 * (i + j)) for i, x in enumerate(digits) for j, y in enumerate(digits)]
-    R = A * d * d - sum(xy.astype(object) * 2**k for xy, k in pairs) * c
+    R = A * d * d - sum(xy.astype(object) * 2**k for xy, k in pairs) * c * scale
     return bool((R == R.T).all() and (2 * R.diagonal() >= abs(R).sum(axis=0)).all())
 
 
@@ -229,8 +267,11 @@ def within(x: Any, h: Any, p: str, t: Any) -> bool:
     if p == "inf":
         return h >= 0 and all(abs(v) <= h for v in x)
     a, b = Fraction(p).as_integer_ratio()
-    bits = max(n.bit_length() for v in (*x, h, *t) for n in v.as_integer_ratio())
-    if min([h, *t]) < 0 or sum(t) > 1 or a * bits > POWER_BITS:
+    bits = [
+        sum(n.bit_length() for u in (v, h, w) for n in u.as_integer_ratio())
+        for v, w in zip(x, t, strict=True)
+    ]
+    if min([h, *t]) < 0 or sum(t) > 1 or sum((a * n) ** 2 for n in bits) > POWERS:
         return False
     fits = []
     for v, w in zip(x, t, strict=True):
@@ -256,9 +297,12 @@ def conjugate(p: str) -> str:
 
 def bounds(S: Any, W: Any, A: Any) -> tuple[Any, Any]:
     """Return the bounds of the optimum that the witness proves, infinite where it proves none."""
-    u, x, cost, right = W["u"], W["x"], exact(A["cost"]), exact(A["right"])
+    (u, *mixes), c = common((W["u"], *W["mix"]), S)  # all that follows is multiplied by c or by d
+    (x,), d = common((W["x"],), S)
+    cost, right = exact(A["cost"]), exact(A["right"])
     offset, equal, signs = Fraction(A["offset"].item()), A["equal"].tolist(), A["signs"].tolist()
-    lower, upper, rest, excess = offset - dot(u, right), offset + dot(cost, x), [*cost], [-v for v in right]
+    lower, upper = c * offset - dot(u, right), d * offset + dot(cost, x)
+    rest, excess = [c * v for v in cost], [-d * v for v in right]
     for i, j, v in zip(A["row"].tolist(), A["column"].tolist(), exact(A["value"]), strict=True):
         rest[j], excess[i] = rest[j] + u[i] * v, excess[i] + v * x[j]
     dual = [v >= 0 or e for v, e in zip(u, equal, strict=True)]
@@ -269,40 +313,42 @@ def bounds(S: Any, W: Any, A: Any) -> tuple[Any, Any]:
         price, b, ridge = (Fraction(A[f"{name}{k}"].item()) for name in ("price", "b", "ridge"))
         forms = [dot(row, alpha) for row in product(K, alpha)]
         for j, form in zip(at, forms, strict=True):
-            rest[j] -= price * form / 2
+            rest[j] -= c * price * form / 2
         M = product([x[j] for j in at], K)
         for i in range(len(M)):
-            M[i, i] += ridge
+            M[i, i] += d * ridge
         f = product(M, beta).tolist()
         upper += price * dot(beta, f) / 2
         parts = (*map(exact, A[f"curve{k}"]), *A[f"ends{k}"].tolist())
+        peaks = []
         for a, t, slope, curvature, l1, low, high in zip(alpha, f, *parts, strict=True):
-            value = peak(slope, curvature, l1, a, a)
-            most = peak(slope - t - b, curvature - ridge, l1, low, high)
-            lower, upper = lower + price * value, upper + price * (most or 0)
+            lower += c * price * peak(slope, curvature, l1, a, a)
+            ends = (v if abs(v) == inf else d * Fraction(v) for v in (low, high))
+            peaks.append(peak(d * (slope - b) - t, curvature - ridge, d * l1, *ends))
             dual.append(low <= a <= high)
-            primal.append(most is not None)
             if W["infeasible"]:  # alpha is a ray: l grows linearly along it
                 dual.append(curvature * a == 0 and (a == 0 or abs(high if a > 0 else low) == inf))
         dual += [not risk["bias"] or sum(alpha) == 0, not W["infeasible"] or not any(forms)]
-        primal += [risk["bias"] or b == 0, ridge >= 0, semidefinite(M, A[f"L{k}"])]
+        upper += price * sum(v or 0 for v in peaks) / d
+        primal += [risk["bias"] or b == 0, ridge >= 0, None not in peaks, semidefinite(M, A[f"L{k}"], d)]
     for k, ball in enumerate(S["balls"]):
         B, y, s, t = A[f"B{k}"], *(exact(A[f"{name}{k}"]) for name in "yst")
         radius, h = Fraction(A[f"radius{k}"].item()), Fraction(A[f"h{k}"].item())
-        rest, lower = [v + w for v, w in zip(rest, product(y, B).tolist(), strict=True)], lower - radius * h
+        rest = [v + c * w for v, w in zip(rest, product(y, B).tolist(), strict=True)]
+        lower -= c * radius * h
         dual.append(within(y, h, conjugate(ball["p"]), t))
-        primal.append(within(product(B, x).tolist(), radius, ball["p"], s))
-    for k, mix in enumerate(W["mix"]):
+        primal.append(within(product(B, x).tolist(), d * radius, ball["p"], s))
+    for k, mix in enumerate(mixes):
         G = A[f"G{k}"]
-        Y = product([Fraction(1), *mix], [A[f"Y{k}"], *G])
+        Y = product([c, *mix], [A[f"Y{k}"], *G])
         rest = [v - w for v, w in zip(rest, product(G, Y, 2).tolist(), strict=True)]
-        dual.append(semidefinite(Y, A[f"S{k}"]))
-        primal.append(semidefinite(product(x, G), A[f"T{k}"]))
+        dual.append(semidefinite(Y, A[f"S{k}"], c))
+        primal.append(semidefinite(product(x, G), A[f"T{k}"], d))
     dual += [v == 0 or (v > 0 and s) for v, s in zip(rest, signs, strict=True)]
     if W["infeasible"]:
         dual += [lower > 0, not any(cost), offset == 0]
-    low = (inf if W["infeasible"] else lower) if all(dual) else -inf
-    high = upper if all(primal) else inf
+    low = (inf if W["infeasible"] else lower / c) if all(dual) else -inf
+    high = upper / d if all(primal) else inf
     demand(low <= high, "the proved bounds contradict each other: lower > upper. Report this file")
     return (low, high) if S["sense"] > 0 else (-high, -low)
 

@@ -1,13 +1,16 @@
-"""What is true of a statement: values at points in 320 bits, and the optimum of a conic solver."""
+"""What is true of a statement: a second checker, values at points in 320 bits, the optimum of a solver."""
 
 from __future__ import annotations
 
+import re
 from math import inf
 from typing import Any
 
 import cvxpy as cp
 import numpy as np
 from mpmath import mp, mpf
+
+from tests.certificates import second_checker
 
 BITS = 320
 EXACT = mpf(10) ** -60  # a violation below it is rounding of 320 bits
@@ -208,3 +211,10 @@ def refuted(facts, arrays, points):
     if low > optimum + size or high < optimum - size:
         return f"the claims are {low} and {high}, and a solver finds {optimum}"
     return ""
+
+
+def second_opinion(path, valid, said):
+    """Assert that the second checker has the verdict of the first, and prints the same digest."""
+    digests = re.compile(r"SHA-256 of the statement: [0-9a-f]{64}")
+    again, text = second_checker.verdict(path)
+    assert (again, digests.findall(text)) == (valid, digests.findall(said)), (said, text)

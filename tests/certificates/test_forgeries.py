@@ -16,7 +16,7 @@ import kernelopt as ko
 from formulations import lanckriet, lp_norm, triplet_lp
 from kernelopt.certificates import check
 from tests.certificates.forgeries import members_of, mutations, npy, packed, read, sealed, text
-from tests.certificates.judging import refuted
+from tests.certificates.judging import refuted, second_opinion
 from tests.every import every
 
 N = 8
@@ -60,6 +60,7 @@ def verdict(path):
     began = time.process_time()
     valid, said = check.verdict(path)
     assert time.process_time() - began < 10
+    second_opinion(path, valid, said)
     return valid, said
 
 
@@ -179,7 +180,7 @@ def test_bounds_that_contradict_each_other_are_an_error(sense, tmp_path, monkeyp
     stated.x, stated.arrays["Y0"] = [Fraction(5)], np.array([[-1.0]])
     path = stated.save(tmp_path / "c.npz")
     assert check.verdict(path)[0]
-    monkeypatch.setattr(check, "semidefinite", lambda M, L: True)
+    monkeypatch.setattr(check, "semidefinite", lambda M, L, scale: True)
     valid, said = check.verdict(path)
     assert not valid and said.startswith("the proved bounds contradict each other")
     with pytest.raises(ValueError, match="contradict each other"):

@@ -30,6 +30,7 @@ from kernelopt.certificates.statements.witness import exact_seconds
 from kernelopt.losses.curve import Curve
 from kernelopt.progress import ProgressLine
 from tests.certificates.forgeries import read, sealed
+from tests.certificates.judging import second_opinion
 from tests.every import every
 
 CHECKER = Path(check.__file__)
@@ -103,6 +104,7 @@ def verdict(path):
         runpy.run_path(str(CHECKER), run_name="__main__")
     text = said.getvalue()
     assert text.startswith("INVALID" if ended.value.code else "VALID")
+    second_opinion(path, not ended.value.code, text)
     return int(ended.value.code), text
 
 
@@ -111,7 +113,7 @@ def verdict(path):
 
 def test_the_checker_is_one_file_and_needs_numpy_alone():
     text = CHECKER.read_text()
-    assert len(text.splitlines()) < 350  # a half reads the file by its schema, a half is the proof
+    assert len(text.splitlines()) < 400  # a half reads the file by its schema, a half is the proof
     imported = set()
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.Import):
@@ -284,14 +286,14 @@ def test_integers_give_the_products_and_verdicts_of_fractions(seed):
     G = rng.normal(size=(3, 5, 5))
     assert (check.product(A[0, :3], G) == np.tensordot(exactly(A[0, :3]), exactly(G), 1)).all()
     assert check.product(G, A, 2)[1] == (exactly(G[1]) * exactly(A)).sum()
-    L = np.tril(A)
+    L, fits = np.tril(A), spread <= 8  # entries of more than 120 bits together prove nothing
     exact = exactly(L) @ exactly(L).T
     for added in (Fraction(0), Fraction(1, 2**1200), Fraction(-1, 2**1200)):
         M = exact.copy()
         M[4, 4] += added
-        assert check.semidefinite(M, L) == (added >= 0)
+        assert check.semidefinite(M, L) == (fits and added >= 0)
     M = np.array(exact, dtype=float)
-    assert check.semidefinite(M, L) == plainly_semidefinite(M, L)
+    assert check.semidefinite(M, L) == (fits and plainly_semidefinite(M, L))
 
 
 @pytest.mark.parametrize("p", ["1", "2", "3/2", "4", "inf"])

@@ -181,9 +181,17 @@ class Statement:
         Raises
         ------
         MethodError
-            If a fraction of the witness has more digits than a file may have.
+            If the fractions of the witness have more digits than a file may have.
         """
         stated, witness, arrays = self.contents()
+        try:
+            for lists in ((self.u, *self.mix), (self.x,)):
+                checker().common([[Fraction(v) for v in part] for part in lists], stated)
+        except ValueError as error:
+            raise MethodError(
+                f"{error} in Certificate.save. Scale the kernels to a mean diagonal of one, or use fewer "
+                "kernels."
+            ) from None
         lower, upper = checker().bounds(stated, witness, arrays)
         u, x, *mix = ([fraction_text(v) for v in part] for part in (self.u, self.x, *self.mix))
         claims = {"lower": rounded(lower, -np.inf).hex(), "upper": rounded(upper, np.inf).hex()}
@@ -209,12 +217,6 @@ class Statement:
 def fraction_text(v: Any) -> str:
     """Return a fraction as text; `Decimal` writes integers of any length."""
     texts = [str(Decimal(part)) for part in Fraction(v).as_integer_ratio()]
-    if max(map(len, texts)) > checker().DIGITS:
-        raise MethodError(
-            f"a fraction of the proof must have at most {checker().DIGITS} digits, got "
-            f"{max(map(len, texts))} in Certificate.save. Scale the kernels to a mean diagonal of one, or "
-            "use fewer kernels."
-        )
     return texts[0] if texts[1] == "1" else "/".join(texts)
 
 
