@@ -9,12 +9,12 @@ ROOT = Path(__file__).parent
 
 
 def pytest_collect_file(file_path):
-    """Import the package of a module before the module.
+    """Import a module by its name, as the tests do, before pytest reads its file.
 
-    pytest imports the file it is given a second time where the import of the package has read it already, and
-    the second module replaces the function of its name: `lanckriet.sdp` would be a module.
+    pytest takes what has been imported under the name of a file, and reads the file otherwise. That would be
+    a second copy of a module that its package has imported, or of one that is installed from a wheel.
     """
     if file_path.suffix == ".py" and ROOT in file_path.parents:
-        package = file_path.relative_to(ROOT).parts[:-1]
-        if package and package[0] in ("kernelopt", "formulations"):
-            import_module(".".join(package))
+        name = file_path.relative_to(ROOT).with_suffix("").parts
+        if name[0] in ("kernelopt", "formulations"):
+            import_module(".".join(name[:-1] if name[-1] in ("__init__", "__main__") else name))

@@ -64,18 +64,25 @@ def write_file(
     OSError
         If the folder does not exist or cannot be written to.
     """
-    target = Path(path)
     document = json.dumps({"kernelopt": kind, "version": VERSION, **header}, allow_nan=False)
+    with replacing(path) as file, zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
+        archive.writestr(zipfile.ZipInfo(HEADER, EARLIEST), document)
+        for key, array in arrays.items():
+            with archive.open(zipfile.ZipInfo(key + SUFFIX, EARLIEST), "w", force_zip64=True) as member:
+                npy.write_array(member, np.asanyarray(array), allow_pickle=False)
+
+
+@contextmanager
+def replacing(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
+    """Yield a temporary file in the same folder, which takes the place of `path` at the end.
+
+    Where the block, or the writing to the disk, fails, `path` stays what it was and no file is left.
+    """
+    target = Path(path)
     name = target.parent / f".{target.name}.{secrets.token_hex(8)}"
     try:
         with name.open("xb") as file:
-            with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
-                archive.writestr(zipfile.ZipInfo(HEADER, EARLIEST), document)
-                for key, array in arrays.items():
-                    with archive.open(
-                        zipfile.ZipInfo(key + SUFFIX, EARLIEST), "w", force_zip64=True
-                    ) as member:
-                        npy.write_array(member, np.asanyarray(array), allow_pickle=False)
+            yield file
             file.flush()
             os.fsync(file.fileno())
         name.replace(target)
@@ -120,6 +127,31 @@ def read_file(path: str | os.PathLike[str], *kinds: str) -> tuple[dict[str, Any]
             f"({damage}). {REMEDY}"
         ) from damage
     return header, arrays
+
+
+def forms(arrays: Mapping[str, Any]) -> dict[str, list[Any]]:
+    """Return the dtype and the shape of each array, for the header that the arrays are written with."""
+    return {name: [np.asanyarray(array).dtype.str, *np.shape(array)] for name, array in arrays.items()}
+
+
+def check_forms(header: Mapping[str, Any], arrays: Mapping[str, Any]) -> None:
+    """Raise a ValueError unless the arrays are those of which `forms` has made ``header["arrays"]``."""
+    stated, found = header["arrays"], forms(arrays)
+    for name in sorted({*stated} | {*found}):
+        if stated.get(name) != found.get(name):
+            raise ValueError(
+                f"the array {name} must have the dtype and the shape {stated.get(name)} of the header, got "
+                f"{found.get(name)}"
+            )
+
+
+def check_members(arrays: Mapping[str, Any], kind: str, entries: Sequence[Any]) -> None:
+    """Raise a ValueError unless there are arrays ``kind.k`` for the entries k of a list, and no others."""
+    found = {name.split(".")[1] for name in arrays if name.startswith(f"{kind}.")}
+    if found != {str(k) for k in range(len(entries))}:
+        raise ValueError(
+            f"there must be arrays {kind}.k for each of {len(entries)} entries, got {sorted(found)}"
+        )
 
 
 @contextmanager

@@ -131,7 +131,11 @@ def alignment(
 
 def powers_of_two(data: TransductionData) -> Array:
     """Return powers of two that bring the Frobenius norms of the used kernels into [1/2, 1)."""
-    norms = [np.linalg.norm(data.grams.gram(int(i))) for i in data.used]
+    norms = []
+    for i in data.used:
+        K = data.grams.gram(int(i))
+        largest = float(np.abs(K).max())  # in its units no square overflows
+        norms.append(largest * np.linalg.norm(K / largest))
     return np.ldexp(1.0, -np.frexp(norms)[1])
 
 

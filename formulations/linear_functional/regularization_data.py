@@ -17,6 +17,7 @@ Convention = Literal["mean", "sum"]
 Intercept = Literal["none", "mean", "column"]
 Weights = Literal["free", "nonnegative", "simplex"]
 CHOICES = ("gcv", "leave-one-out")
+LARGEST_TARGET = 1e70  # fourth powers of larger targets, and those of the inverse, are no normal doubles
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,6 +91,13 @@ def regularization_data(
     """Return the data of the first stage after checking them."""
     stack = ko.as_grams(grams)
     v = ko.squared().targets(targets, stack.n_points, "targets")
+    largest = np.abs(v).max()
+    if largest > 0 and not 1 / LARGEST_TARGET <= largest <= LARGEST_TARGET:
+        raise ko.LabelError(
+            f"targets must be zero or have a largest size from {1 / LARGEST_TARGET:g} to {LARGEST_TARGET:g}, "
+            f"since squares of their squares are compared, got {largest:g}. Divide them by a unit, such as "
+            "their standard deviation, and multiply the predictions by it."
+        )
     ko.one_of(convention, "convention", get_args(Convention))
     ko.one_of(columns, "columns", get_args(Columns))
     ko.one_of(intercept, "intercept", get_args(Intercept))

@@ -36,5 +36,6 @@ def gammas(kernels: ArrayLike, alpha: ArrayLike) -> Array:
     """
     stack = ko.as_grams(kernels, "kernels")
     a = ko.as_vector(alpha, "alpha", most=stack.n_points)
+    a = a / (np.abs(a).max() or 1.0)  # the result is that of any multiple
     q = np.sqrt(np.maximum(stack.forms(a), 0.0))
     return np.asarray(q / q.sum() if q.any() else np.full(q.size, 1 / q.size))

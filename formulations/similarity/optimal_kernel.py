@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 import kernelopt as ko
-from formulations.similarity.similarity_data import as_similarities
+from formulations.similarity.similarity_data import LARGEST_SIMILARITY, as_similarities
 from kernelopt.extend import Array, on_simplex
 
 
@@ -50,6 +50,11 @@ def optimal_kernel(
            [-0.2774,  0.084 ]])
     """
     S, a = as_similarities(similarities), ko.as_float_array(alpha, "alpha")
+    if np.abs(a).max(initial=0.0) > LARGEST_SIMILARITY:
+        raise ko.ParameterError(
+            f"alpha must be at most {LARGEST_SIMILARITY:g} in size, since the products of its entries are "
+            f"similarities, got {np.abs(a).max():g}. Divide it by a unit, and multiply rho by its square."
+        )
     if a.ndim != 1 or not 0 < a.size <= S.shape[1]:
         raise ko.ShapeError(
             f"alpha must be finite of shape (n,) with n <= {S.shape[1]} points, got shape {a.shape}. "

@@ -20,6 +20,9 @@ Fidelity: TypeAlias = Literal["l1", "frobenius", "squared_frobenius"] | ko.Fidel
 PAPER = "Kundu et al. (2010)"
 
 
+LARGEST_SIMILARITY = 1e150  # squares of larger ones are no doubles
+
+
 @dataclass(frozen=True, eq=False)
 class SimilarityData:
     """Checked data of one learning problem.
@@ -134,12 +137,19 @@ def own_loss(loss: ko.Loss, C: float) -> ko.Loss:
 def as_similarities(similarities: ko.Grams | ArrayLike) -> Array:
     """Return similarities of any signature as an array of shape (m, N, N); one matrix counts as m = 1."""
     if isinstance(similarities, ko.Grams):
-        return np.array(similarities)
-    try:
-        array = ko.as_float_array(similarities, "similarities")
-    except ko.ShapeError as error:
-        raise ko.ShapeError(
-            f"similarities must be real matrices of one size, got {type(similarities).__name__}: {error} "
-            "Stack them with numpy.stack."
-        ) from error
-    return np.array(ko.as_grams(array[None] if array.ndim == 2 else array, "similarities"))
+        S = np.array(similarities)
+    else:
+        try:
+            array = ko.as_float_array(similarities, "similarities")
+        except ko.ShapeError as error:
+            raise ko.ShapeError(
+                f"similarities must be real matrices of one size, got {type(similarities).__name__}: {error} "
+                "Stack them with numpy.stack."
+            ) from error
+        S = np.array(ko.as_grams(array[None] if array.ndim == 2 else array, "similarities"))
+    if np.abs(S).max() > LARGEST_SIMILARITY:
+        raise ko.NotFiniteError(
+            f"similarities must be at most {LARGEST_SIMILARITY:g} in size, since their squares are summed, "
+            f"got {np.abs(S).max():g}. Divide them by a unit."
+        )
+    return S

@@ -36,7 +36,11 @@ class Certificate:
     residuals : dict
         Violations of the constraints at the candidate by name, relative to the size of their sides.
     reason : str
-        Why a bound is infinite, or what a finite one assumes.
+        Why a bound is infinite, or what limits a finite one.
+    assumes : tuple of str
+        What the bounds assume beside the data, as sentences: a kernel of a class outside kernelopt that
+        claims complete monotonicity, a matrix that is symmetric or centred up to rounding and is taken as
+        exactly so, limits of weights along dependent kernels. Empty where they assume nothing.
     feasible : bool
         Whether a feasible point was found.
     point : dict
@@ -58,6 +62,7 @@ class Certificate:
     route: Route
     residuals: dict[str, float] = field(default_factory=dict)
     reason: str = ""
+    assumes: tuple[str, ...] = ()
     feasible: bool = False
     point: dict[Any, Array] = field(default_factory=dict, repr=False)
     alphas: tuple[Array, ...] = field(default=(), repr=False)
@@ -84,6 +89,33 @@ class Certificate:
         found = self.upper - self.lower
         return float(found) if 0 <= found < np.inf else np.inf
 
+    @property
+    def statement_digest(self) -> str:
+        """The SHA-256 of the problem in plain numbers, in hexadecimal, without its proof and its names.
+
+        The checker prints it of a file. Where both are equal, the file proves bounds of this problem: it is
+        computed from the data alone, so that whoever states the problem anew gets the same digest.
+
+        Raises
+        ------
+        MethodError
+            If the problem is not of a form that can be saved.
+
+        Examples
+        --------
+        >>> import cvxpy as cp, numpy as np, tempfile, kernelopt as ko
+        >>> from kernelopt.certificates.check import verdict
+        >>> mu = cp.Variable(2, nonneg=True)
+        >>> K = ko.combine(mu, np.array([np.eye(4), np.ones((4, 4))]))
+        >>> risk = ko.risk(K, [1, 1, -1, -1], ko.hinge())
+        >>> found = ko.solve(cp.Problem(cp.Minimize(risk), [cp.sum(mu) <= 1])).certificate
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     valid, said = verdict(found.save(f"{folder}/proof.npz"))
+        >>> valid, found.statement_digest in said
+        (True, True)
+        """
+        return self._saved_source().statement().statement_digest
+
     def save(self, path: str | Path) -> Path:
         """Write the problem, the bounds and their proof to a file that is checked without kernelopt.
 
@@ -98,7 +130,7 @@ class Certificate:
         Parameters
         ----------
         path : str or Path
-            An NPZ archive; an existing file is replaced.
+            An NPZ archive; an existing file is replaced, at once: an interrupted call leaves it.
 
         Returns
         -------
@@ -107,9 +139,11 @@ class Certificate:
         Raises
         ------
         MethodError
-            If the problem is not of a form that can be saved.
+            If the problem is not of a form that can be saved, or its proof needs too many digits.
         ParameterError
             If the exponent of a ball is not a fraction of small numbers.
+        OSError
+            If the file cannot be written.
         InputError
             If an array of kernels that is used in place has been changed; see `Grams.check_unchanged`.
 
@@ -118,14 +152,8 @@ class Certificate:
         ConditionWarning
             Beforehand, if it is predicted to take more than half a minute.
         """
-        if isinstance(self.source, str):
-            raise MethodError(
-                "save the fitted estimator or the solution instead, by its own save(path): the file has the "
-                "certificate, and certify(X, y) of the estimator, or of what kernelopt.load returns, proves "
-                "it again. A certificate alone can be saved of one risk over a ball or a trace, of an "
-                f"alignment and of a triplet programme, got another problem: {self.source}."
-            )
-        expected = self.source.seconds
+        source = self._saved_source()
+        expected = source.seconds
         about = f"about {expected:.0f} s are predicted for all"
         if expected > LONG:
             warnings.warn(
@@ -138,12 +166,29 @@ class Certificate:
         began, line = time.perf_counter(), ProgressLine()
         try:
             line.show(f"save: the witness in fractions ({about})", expected)
-            statement = self.source.statement(self)
+            statement = source.statement()
+            source.prove(statement, self)
             left = max(0.0, expected - (time.perf_counter() - began))
             line.show(f"save: the bounds in fractions ({about}, {left:.0f} s are left)", expected)
             return statement.save(path)
         finally:
             line.close()
+
+    @property
+    def assumed(self) -> str:
+        """The end of a line with the bounds, "; assumes: ...", empty where nothing is assumed."""
+        return f"; assumes: {'; '.join(self.assumes)}" if self.assumes else ""
+
+    def _saved_source(self) -> Source:
+        """Return the source, or raise the reason why there is none."""
+        if isinstance(self.source, str):
+            raise MethodError(
+                "save the fitted estimator or the solution instead, by its own save(path): the file has the "
+                "certificate, and certify(X, y) of the estimator, or of what kernelopt.load returns, proves "
+                "it again. A certificate alone can be saved of one risk over a ball or a trace, of an "
+                f"alignment and of a triplet programme, got another problem: {self.source}."
+            )
+        return self.source
 
     def _repr_html_(self) -> str:
         rows = [
@@ -151,9 +196,10 @@ class Certificate:
             ["relative gap", f"{self.gap:.1e}"], ["route", self.route],
         ]  # fmt: skip
         rows += [["remark", self.reason]] if self.reason else []
+        rows += [["assumes", text] for text in self.assumes]
         rows += [[f"violation of {name}", f"{value:.1e}"] for name, value in self.residuals.items()]
         return html_table(rows, caption="Certificate")
 
     def __str__(self) -> str:
         text = f"{self.lower:.9g} <= optimum <= {self.upper:.9g} (gap {self.gap:.1e}, {self.route})"
-        return text + (f": {self.reason}" if self.reason else "")
+        return text + (f": {self.reason}" if self.reason else "") + self.assumed

@@ -25,6 +25,7 @@ from kernelopt.certificates.upper.candidates import (
 )
 from kernelopt.certificates.upper.feasibility import FeasibleSet
 from kernelopt.certificates.upper.violations import Violation
+from kernelopt.structure.enclosure import assumption
 from kernelopt.structure.evaluation import Evaluator, Given, sum_of_magnitudes
 from kernelopt.structure.gate import check_problem, check_unchanged, check_values
 from kernelopt.structure.relaxed_cones import RelaxedCones
@@ -73,7 +74,8 @@ def certify(
         balls imply. They are needed where `reason` names an unbounded variable.
     retrain : bool, default True
         Whether a machine is trained at the candidate's kernels. Otherwise every risk is evaluated at
-        the machine of its alpha, which must be given; the upper bound is then as tight as that alpha is.
+        the machine of its alpha, which must be given, or at the machine of a candidate that is a solution;
+        the upper bound is then as tight as that machine is.
 
     Returns
     -------
@@ -100,9 +102,11 @@ def certify(
     check_values(problem)
     retrain = boolean(retrain, "retrain")
     structure = Structure(problem)
-    known = as_bounds(structure, bounds)
+    known, trained = as_bounds(structure, bounds), None
     if hasattr(candidate, "certificate"):  # a Solution, or one from a file, which has no cvxpy variables
-        alpha = list(candidate.certificate.alphas) if alpha is None else alpha
+        if alpha is None:
+            alpha = list(candidate.certificate.alphas) or None
+            trained, _ = as_alphas(structure, [m.alpha for m in candidate.certificate.machines] or None)
         saved = hasattr(candidate, "point_in")
         candidate = candidate.point_in(problem) if saved else candidate.certificate.point
     start, unused = starting_point(structure, candidate, weights)
@@ -114,7 +118,7 @@ def certify(
     )
     if structure.risks and alphas is None and fits:
         choices.append([np.asarray(a) for a in stored])
-    given = None if retrain else [(a, None) for a in required_alphas(alphas, structure)]
+    given = None if retrain else [(a, None) for a in trained or required_alphas(alphas, structure)]
     try:
         found = certificate_at(structure, start, choices, given=given, bounds=known)
         if isinstance(problem, BoundedProblem):
@@ -139,7 +143,8 @@ def with_own_bounds(problem: BoundedProblem, found: Certificate, start: Point | 
     if sign * getattr(other, side) > sign * getattr(best, side):
         bound = {side: getattr(other, side), "route": other.route, "alphas": other.alphas}
         best = replace(best, **bound, reason=other.reason)
-    return replace(best, residuals=found.residuals, source=own.source)
+    assumes = tuple(dict.fromkeys(own.assumes + found.assumes))
+    return replace(best, residuals=found.residuals, source=own.source, assumes=assumes)
 
 
 def certificate_at(
@@ -179,6 +184,7 @@ def certificate_at(
         residuals = {} if start is None else {v.name: v.size for v in feasible_set.at(start)}
         point, remaining = feasible_set.nearest(start)
         assumed = feasible_set.remark if point is not None else ""
+        computed = assumption(structure) if point is not None else ""
         attained, choices = structure.sign * np.inf, list(choices)
         if point is not None:
             value, machines = evaluator.outward(point)
@@ -197,13 +203,14 @@ def certificate_at(
         )
     if bound.ray is not None and np.isfinite(attained):
         bound = Bound(-np.inf, "a ray claims that the problem is infeasible, and a feasible point is known")
-    reason = "; ".join(filter(None, [bound.reason, assumed]))
+    limited = bound.reason if np.isfinite(bound.value) else ""
+    reason = "" if limited else bound.reason
     if point is not None and not np.isfinite(attained):
         reason = "; ".join(filter(None, [reason, "the objective at the feasible point is infinite"]))
     if point is None and bound.value < np.inf:
         reason = "; ".join(filter(None, [reason, "no feasible point: " + violations_text(remaining)]))
     lower, upper = (attained, -bound.value) if structure.maximize else (bound.value, attained)
-    if point is not None and not reason:
+    if point is not None and not (reason or limited or assumed):
         reason = rounding_note(lower, upper, gap_floor, bound.rounding)
     pairs = zip(structure.user_variables, structure.variables, strict=True)
     return Certificate(
@@ -212,6 +219,7 @@ def certificate_at(
         route=route,
         residuals=residuals,
         reason=reason,
+        assumes=tuple(filter(None, [limited, assumed, computed, *structure.assumes])),
         feasible=point is not None,
         point={} if point is None else {user: point[copy.id] for user, copy in pairs},
         alphas=tuple(used),

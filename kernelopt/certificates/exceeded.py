@@ -80,10 +80,16 @@ def least_value(structure: Structure) -> Certificate | None:
     return None
 
 
-def unattainable(maximize: bool, route: Literal["closed", "conic"], proof: Array, reason: str) -> Certificate:
+def unattainable(
+    maximize: bool,
+    route: Literal["closed", "conic"],
+    proof: Array,
+    reason: str,
+    assumes: tuple[str, ...] = (),
+) -> Certificate:
     """Return the certificate of an infeasible problem: its optimum is inf, or -inf for a maximisation.
 
     `reason` says why it cannot be saved in fractions.
     """
     value = -np.inf if maximize else np.inf
-    return Certificate(value, value, route, proof=proof, source=reason)
+    return Certificate(value, value, route, assumes=assumes, proof=proof, source=reason)

@@ -121,7 +121,8 @@ def contradiction(structure: Structure, ray: Array) -> InfeasibleError:
         text, proof = f": {exceeded.text}", exceeded.certificate
         saving = "" if isinstance(proof.source, str) else to_file
     else:
-        proof = unattainable(structure.maximize, "conic", ray, "it was shown by a Farkas ray in doubles")
+        shown = "it was shown by a Farkas ray in doubles"
+        proof = unattainable(structure.maximize, "conic", ray, shown, structure.assumes)
     unlabelled = any(not c.label for c in structure.problem.constraints)
     naming = " Constraints are named in this message by constraint.set_label(name)." if unlabelled else ""
     return InfeasibleError(

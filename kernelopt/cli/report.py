@@ -54,7 +54,9 @@ def run(options: argparse.Namespace) -> int:
     status, tol = 0, model.estimator.tol
     for name, c in proved.items():
         what = "" if name is None else f"{name}: "
-        output.line(f"{what}proved again: {c.lower:.6g} <= optimum <= {c.upper:.6g}, gap {c.gap:.1e}")
+        output.line(
+            f"{what}proved again: {c.lower:.6g} <= optimum <= {c.upper:.6g}, gap {c.gap:.1e}{c.assumed}"
+        )
         if not c.gap <= max(saved[name].gap + ROUNDING, tol):
             print(
                 f"kernelopt: {what}the gap is {c.gap:.1e} and was {saved[name].gap:.1e} when the model "

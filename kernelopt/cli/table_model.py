@@ -110,7 +110,7 @@ class TableModel:
         classes = "" if self.task == "regression" else f": {', '.join(map(str, estimator.classes_.tolist()))}"
         certified = [
             f"{'' if name is None else f'{name}: '}{c.lower:.6g} <= optimum <= {c.upper:.6g}, certified "
-            f"relative gap {c.gap:.1e} ({c.route})"
+            f"relative gap {c.gap:.1e} ({c.route}){c.assumed}"
             for name, c in self.certificates().items()
         ]
         checked = [] if self.cross_validation is None else [self.cross_validation.line(self.measure)]

@@ -71,6 +71,12 @@ class KernelAlignment(KernelTransformer):
     ([0.0, 1.0], 0.098, (4, 4))
     """
 
+    fitted_forms = KernelTransformer.fitted_forms | {
+        "classes_": "labels",
+        "_labels_checksum": "digest",
+        "alignment_": "float",
+    }
+
     def __init__(
         self,
         kernels: Any = None,
@@ -112,19 +118,21 @@ class KernelAlignment(KernelTransformer):
         InputError
             If an argument is wrong, or if no kernel is positively aligned with the labels.
         """
-        samples = self.read_training(X)
-        self.classes_, numbers = classes_of(y, samples, self)
-        labels = signs(numbers, self.classes_)
-        problem = self.formulated(self.fit_kernels(samples), labels)
+        grams, labels = self.problem_data(X, y)
+        problem = self.formulated(grams, labels)
         solution = solve(problem, self.method, tol=self.tol, time_limit=limit_of_solve(self.time_limit))
         (mu,) = problem.variables()
         if not mu.value.any():  # feasible, and the best point of a call that was ended
             raise Stopped
-        self.keep_kernel(solution, mu.value / mu.value.sum(), len(samples))
-        self.keep_labels(labels)
+        self.keep_kernel(solution, mu.value / mu.value.sum())
         target = np.array([[float(a @ b) ** 2 for a in labels] for b in labels]).sum()
         self.alignment_ = float(solution.lower / np.sqrt(target))
         return self
+
+    def problem_data(self, X: Any, y: Any) -> tuple[Grams, list[Any]]:
+        samples = self.read_training(X)
+        self.classes_, numbers = classes_of(y, samples, self)
+        return self.fit_kernels(samples), self.keep_labels(signs(numbers, self.classes_))
 
     def formulated(self, grams: Grams, labels: list[Any]) -> cp.Problem:
         used = grams.center() if boolean(self.center, "center") else grams

@@ -8,7 +8,7 @@ problem in the language with the `Grams` that this returns, solves it, and hands
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -55,6 +55,19 @@ class KernelEstimator(SavedMixin, BaseEstimator):
         Those of the solution; tuples where there are several, but the largest gap and number of iterations.
     """
 
+    fitted_forms: ClassVar[dict[str, str]] = {
+        "_checksum": "digest",
+        "_rows": "int n",
+        "intercept_": "float k",
+        "weights_": "float m, float k m",
+        "dual_coef_": "float k s, float m s",
+        "support_": "int s",
+    }
+    """What `fit` sets, for the check of files: the kind, and for each axis a letter, equal for equal sizes.
+
+    There are m kernels, s support points, n samples of the problem and k machines.
+    """
+
     kernels: Any
     normalize: str
     random_state: Any
@@ -94,23 +107,29 @@ class KernelEstimator(SavedMixin, BaseEstimator):
         for name in ("n_features_in_", "feature_names_in_"):
             self.__dict__.pop(name, None)
 
-    def fit_kernels(self, samples: Array | KernelStack, weights: Array | None = None) -> Grams:
+    def fit_kernels(
+        self, samples: Array | KernelStack, rows: Index | None = None, weights: Array | None = None
+    ) -> Grams:
         """Return the normalised kernels of training samples, and keep them for new samples.
 
         Parameters
         ----------
         samples : array of shape (n, d), array of n strings, or KernelStack
-            What `read_training` returns, or a part of it.
-        weights : array of shape (n,), optional
+            What `read_training` returns.
+        rows : array of shape (n_used,), optional
+            The samples of the problem; all by default.
+        weights : array of shape (n_used,), optional
             Positive. They count in the means of the normalisation: a sample of weight 2 is two samples.
 
         Returns
         -------
-        Grams of m kernels on n points
+        Grams of m kernels on n_used points
         """
         fit = running_fit()
         if fit is not None:
             fit.evaluate()
+        self._rows = np.arange(len(samples)) if rows is None else rows
+        samples = samples if rows is None else samples[rows]
         weights = np.ones(len(samples)) if weights is None else weights
         if isinstance(samples, KernelStack):
             stacked, grams = trained_on_stack(samples, self.normalize, weights)
@@ -148,21 +167,18 @@ class KernelEstimator(SavedMixin, BaseEstimator):
         validate_data(self, X, reset=reset, skip_check_array=True)  # the number and names of columns
         return points
 
-    def keep_machines(self, alpha: Array, intercept: Array, weights: Array, rows: Index) -> None:
-        """Keep the dual variables, the intercepts and the weights, and the training points they belong to.
+    def keep_machines(self, alpha: Array, intercept: Array, weights: Array) -> None:
+        """Keep the dual variables, the intercepts and the weights on the samples of the problem.
 
         Parameters
         ----------
-        alpha : array of shape (k, n)
+        alpha : array of shape (k, n_used)
         intercept : array of shape (k,)
         weights : array of shape (m,) or (k, m)
-        rows : array of shape (n,)
-            The samples of `fit_kernels`, as positions among those of `fit`.
         """
         support = np.flatnonzero(alpha.any(axis=0))
         self.weights_, self.intercept_ = np.asarray(weights), np.asarray(intercept)
-        self._rows = rows
-        self.support_, self.dual_coef_ = rows[support], alpha[:, support]
+        self.support_, self.dual_coef_ = self._rows[support], alpha[:, support]
         self._trained = self._trained.only(support)
 
     def keep_solutions(self, solutions: Sequence[Solution]) -> None:

@@ -12,11 +12,10 @@ from sklearn.utils.validation import check_consistent_length
 from kernelopt.errors import LabelError, ParameterError
 from kernelopt.estimators.fitting import one_call
 from kernelopt.estimators.labels import read_labels, signs, warn_of_targets
-from kernelopt.estimators.mkl import MKLEstimator, Task
+from kernelopt.estimators.mkl import MKLEstimator, Prepared, Task
 from kernelopt.estimators.samples import distinct, positive_weights
-from kernelopt.grams import Grams
 from kernelopt.losses import Loss, hinge, logistic, squared_hinge
-from kernelopt.validation import Array, Index, exponent, one_of, positive, shown
+from kernelopt.validation import Array, exponent, one_of, positive, shown
 
 LOSSES: dict[str, Callable[[Any], Loss]] = {
     "hinge": hinge,
@@ -110,6 +109,8 @@ class MKLClassifier(ClassifierMixin, MKLEstimator):
     (['a', 'b', 'b', 'a'], [0.0, 1.0])
     """
 
+    fitted_forms = MKLEstimator.fitted_forms | {"classes_": "labels"}
+
     def __init__(
         self,
         kernels: Any = None,
@@ -171,15 +172,12 @@ class MKLClassifier(ClassifierMixin, MKLEstimator):
             If y holds more than ten different numbers with fewer than ten samples each, on average.
         """
         C = positive(self.C, "C")
-        grams, rows, tasks, shared = self.prepare(X, y, sample_weight)
+        grams, tasks, shared = self.prepare(X, y, sample_weight)
         warn_of_targets(self.classes_, np.asarray(y).shape[0], self)
-        self.learn(grams, tasks(C), rows, shared=shared)
+        self.learn(grams, tasks(C), shared=shared)
         return self
 
-    def prepare(
-        self, X: Any, y: Any, sample_weight: Any = None
-    ) -> tuple[Grams, Index, Callable[[float], list[Task]], bool]:
-        """Read the arguments of `fit`, and return what `learn` takes, with the tasks as a function of C."""
+    def prepare(self, X: Any, y: Any, sample_weight: Any = None) -> Prepared:
         exponent(self.p)
         loss = LOSSES[one_of(self.loss, "loss", LOSSES)]
         one_of(self.multiclass, "multiclass", ("shared", "per-class"))
@@ -200,10 +198,11 @@ class MKLClassifier(ClassifierMixin, MKLEstimator):
         labels = signs(numbers, self.classes_)
 
         def tasks(C: float) -> list[Task]:
-            return [(each, loss(C * factors * weights)) for each in labels]
+            return [(each, loss(positive(C, "C") * factors * weights)) for each in labels]
 
-        grams = self.fit_kernels(samples[rows], weights)
-        return grams, rows, tasks, len(labels) == 1 or self.multiclass == "shared"
+        self.keep_labels([*labels, weights])
+        grams = self.fit_kernels(samples, rows, weights)
+        return grams, tasks, len(labels) == 1 or self.multiclass == "shared"
 
     def decision_function(self, X: Any) -> Array:
         """Return the values of the machines at samples.

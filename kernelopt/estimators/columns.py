@@ -95,10 +95,16 @@ def column_number(column: Any, d: int, names: Sequence[str] | None) -> int:
 
 
 def means_and_deviations(X: Array, weights: Array) -> tuple[Array, Array]:
-    """Return the means and the standard deviations of columns; the latter are zero for constant columns."""
+    """Return the means and the standard deviations of columns; the latter are zero for constant columns.
+
+    Differences from the mean are squared in units of a power of two near the largest, which is exact, so that
+    no square overflows or underflows.
+    """
     means = np.average(X, axis=0, weights=weights)
-    spread = np.sqrt(np.average((X - means) ** 2, axis=0, weights=weights))
-    return means, np.where(np.ptp(X, axis=0) > 0, spread, 0.0)  # the mean of equal numbers may be rounded
+    varies = np.ptp(X, axis=0) > 0  # the mean of equal numbers may be rounded
+    unit = np.ldexp(1.0, np.frexp(np.abs(X - means).max(axis=0))[1])
+    spread = unit * np.sqrt(np.average(((X - means) / unit) ** 2, axis=0, weights=weights))
+    return means, np.where(varies, spread, 0.0)
 
 
 def warn_of_scales(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from importlib import import_module
 from typing import Any
@@ -14,13 +15,17 @@ from kernelopt.estimators.dictionary import Dictionary
 from kernelopt.estimators.kernels import PointKernels, StackKernels
 from kernelopt.estimators.parameters import as_json, from_json
 from kernelopt.estimators.remembered import RememberedStack, raw_grams, sampled_checksum
+from kernelopt.files import check_forms, check_members, forms
+from kernelopt.grams.arguments import as_names
+from kernelopt.grams.written import as_stored
 from kernelopt.kernels import Kernel
 from kernelopt.methods.saved import contents, from_contents, starting
-from kernelopt.validation import Array, as_float_array, as_indices, as_vector, shown
+from kernelopt.validation import Array, as_float_array, as_indices, as_vector, boolean, shown, whole
 
 Contents = tuple[dict[str, Any], dict[str, Any]]  # JSON, and arrays by name
 Kernels = PointKernels | StackKernels
 LARGEST = int(np.iinfo(np.intp).max)
+KINDS = {"int": "iu", "float": "f"}  # of forms of attributes, by the letters of numpy's dtypes
 ELSEWHERE = {  # what follows from solutions and kernels, and the formulation, which no file holds
     "solution_",
     "certificate_",
@@ -59,7 +64,11 @@ def estimator_contents(estimator: Any) -> Contents:
         header["solutions"].append(described)
         arrays |= {f"solution.{k}.{name}": array for name, array in numbers.items()}
     header["kernels"], of_kernels = kernel_contents(estimator._trained)
-    return header, arrays | {f"kernels.{name}": array for name, array in of_kernels.items()}
+    header["kernels"]["features"] = getattr(
+        estimator, "n_features_in_", None
+    )  # else alone, where few are read
+    arrays |= {f"kernels.{name}": array for name, array in of_kernels.items()}
+    return header | {"arrays": forms(arrays)}, arrays
 
 
 def kernel_contents(trained: Kernels) -> Contents:
@@ -72,9 +81,7 @@ def kernel_contents(trained: Kernels) -> Contents:
         kernels = [as_json(kernel, "a kernel") for kernel in trained.kernels]
         columns = [list(block.columns) for block in blocks]
         header: dict[str, Any] = {"form": "points", "names": names, "kernels": kernels, "columns": columns}
-        if trained.points.ndim == 1:
-            return header | {"strings": trained.points.tolist()}, arrays
-        return header, arrays | {"points": trained.points}
+        return header, arrays | {"points": as_stored(trained.points)}
     stack = trained.stack
     if not isinstance(stack, RememberedStack):
         grams = raw_grams(stack, trained.spherical)
@@ -112,6 +119,8 @@ def estimator_named(name: str, kind: type | None = None) -> type:
 
 def estimator_from_contents(header: Mapping[str, Any], arrays: Mapping[str, Any]) -> Any:
     """Return the estimator of `estimator_contents`; an error of Python or of kernelopt where it is wrong."""
+    check_forms(header, arrays)
+    check_members(arrays, "solution", header["solutions"])
     parameters = {str(name): from_json(value) for name, value in header["parameters"].items()}
     estimator = estimator_named(header["class"])(**parameters)
     trained = kernels_from_contents(header["kernels"], starting(arrays, "kernels."))
@@ -126,54 +135,100 @@ def estimator_from_contents(header: Mapping[str, Any], arrays: Mapping[str, Any]
         if not name.isidentifier() or hasattr(estimator, name) or name in ELSEWHERE:  # no method is replaced
             raise ValueError(f"no attribute that fit sets: {name!r}")
         setattr(estimator, name, value)
-    check_machines(estimator, trained)
+    check_fitted(estimator, trained, header["kernels"]["features"])
     estimator._trained, estimator.kernel_names_ = trained, trained.names
     estimator.kernels_ = trained.kernels if isinstance(trained, PointKernels) else None
-    as_indices(getattr(estimator, "_rows", 0), LARGEST, "rows")
     return estimator
 
 
-def check_machines(estimator: Any, trained: Kernels) -> None:
-    """Raise unless the machines of an estimator, if it has any, fit to each other and to its kernels."""
-    if not hasattr(estimator, "dual_coef_"):
+def check_fitted(estimator: Any, trained: Kernels, features: int | None) -> None:
+    """Raise unless the attributes of an estimator are those that `fit` sets, and their sizes agree.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Its class states the attributes and their forms by `fitted_forms`.
+    trained : its kernels
+    features : int or None
+        The number of columns of samples that are points or similarities.
+    """
+    points = trained.points if isinstance(trained, PointKernels) else trained.kept
+    sizes = {"m": len(trained.names), "s": len(points)}
+    for name, stated in estimator.fitted_forms.items():
+        check_form(name, getattr(estimator, name), stated.split(", "), sizes)
+    named = np.shape(getattr(estimator, "feature_names_in_", ()))
+    if getattr(estimator, "n_features_in_", None) != features or named not in ((0,), (features,)):
+        raise ValueError(f"the features must be {features}, got other numbers or names")
+    support = getattr(estimator, "support_", estimator._rows)
+    if not np.isin(support, as_indices(estimator._rows, LARGEST, "_rows", unique=True)).all():
+        raise ValueError("support_ must hold samples of _rows")
+    if "classes_" in estimator.fitted_forms:
+        classes, k = np.asarray(estimator.classes_), sizes.get("k")
+        count = classes.size if k is None else max(2, k)
+        if classes.shape != (count,) or count < 2 or not np.array_equal(np.unique(classes), classes):
+            raise ValueError(f"classes_ must be {count} different labels in ascending order, got {classes}")
+
+
+def check_form(name: str, value: Any, stated: Sequence[str], sizes: dict[str, int]) -> None:
+    """Raise unless an attribute has one of some forms: its kind, and a letter for the size of each axis.
+
+    `sizes` has the sizes by letters, and takes up those of new ones.
+    """
+    kind = stated[0].split()[0]
+    if kind == "labels":
         return
-    m, s = len(trained.names), len(trained.points if isinstance(trained, PointKernels) else trained.kept)
-    for name, ndim in (("dual_coef_", 2), ("intercept_", 1), ("weights_", (1, 2))):
-        as_float_array(getattr(estimator, name), name, ndim=ndim)
-    k = estimator.intercept_.size
-    machines = {(k, s), (m, s)} if k == 1 else {(k, s)}  # a sum of functions has a row for each kernel
-    fits = estimator.dual_coef_.shape in machines and estimator.weights_.shape in ((m,), (k, m))
-    if not fits or estimator.support_.shape != (s,):
-        raise ValueError(f"machines of {k} classes, {m} kernels and {s} points expected")
+    if kind == "digest":
+        if not re.fullmatch("[0-9a-f]{64}", value):
+            raise ValueError(f"{name} must be a checksum, got {shown(value)}")
+        return
+    array = np.asarray(value)
+    if array.dtype.kind in KINDS[kind] and np.isfinite(array).all():
+        for form in stated:
+            axes = form.split()[1:]
+            found = dict(zip(axes, array.shape, strict=False)) | sizes
+            if len(axes) == array.ndim and array.shape == tuple(found[axis] for axis in axes):
+                sizes |= found
+                return
+    raise ValueError(f"{name} must be {' or '.join(stated)} with the sizes {sizes}, got {shown(value)}")
 
 
 def kernels_from_contents(header: Mapping[str, Any], arrays: Mapping[str, Any]) -> Kernels:
     """Return the kernels of `kernel_contents`."""
-    names = tuple(map(str, header["names"]))
-    constants = as_vector(arrays["constants"], "constants", len(names))
+    constants = as_vector(arrays["constants"], "constants")
+    names = as_names(header["names"], constants.size)
     if header["form"] == "stack":
-        samples = as_indices(arrays["samples"], int(header["n_points"]), "samples")
+        n_points = whole(header["n_points"], "n_points")
+        samples = as_indices(arrays["samples"], n_points, "samples")
         kept = np.asarray(arrays["kept"])
         kept = as_indices(kept, samples.size, "kept") if kept.size else np.empty(0, dtype=np.intp)
-        spherical = bool(header["spherical"])
-        stack = RememberedStack(names, samples, int(header["n_points"]), str(header["checksum"]), spherical)
+        spherical = boolean(header["spherical"], "spherical")
+        check_form("checksum", header["checksum"], ["digest"], {})
+        stack = RememberedStack(names, samples, n_points, header["checksum"], spherical)
         return StackKernels(names, constants, stack, kept, spherical)
     kernels = tuple(from_json(each) for each in header["kernels"])
     if len(kernels) != len(names) or not all(isinstance(kernel, Kernel) for kernel in kernels):
         raise ValueError(f"{len(names)} kernels expected")
+    check_members(arrays, "origin", header["columns"])
     blocks = tuple(
         block_from(columns, arrays[f"origin.{k}"], arrays[f"unit.{k}"])
         for k, columns in enumerate(header["columns"])
     )
-    if "strings" in header:
-        points = np.array([*map(str, header["strings"])], dtype=object)
+    points: Any = arrays["points"]
+    if points.dtype.kind == "U":
+        points = points.astype(object)
     else:
-        points = as_float_array(arrays["points"], "points", ndim=2)
+        points = as_float_array(points, "points", ndim=2)
+        width, features = sum(len(block.columns) for block in blocks), header["features"]
+        largest = max((column for block in blocks for column in block.columns), default=0)
+        if points.shape[1] != (width or features) or largest >= features:
+            raise ValueError(f"points of {width or features} columns expected, got shape {points.shape}")
     return PointKernels(names, constants, kernels, Dictionary(kernels, names, blocks), points)
 
 
 def block_from(columns: Sequence[int], origin: Array, unit: Array) -> Block:
     """Return a block of columns with their origin and unit."""
     chosen = as_indices(columns, LARGEST, "columns", "columns")
+    if bool in map(type, columns):
+        raise ValueError(f"columns must be numbers of columns, got {shown(columns)}")
     sizes = (as_vector(each, "the origin or unit", chosen.size) for each in (origin, unit))
     return Block(tuple(chosen.tolist()), *sizes)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import cvxpy as cp
 import numpy as np
 from sklearn.metrics import check_scoring
 from sklearn.model_selection import check_cv
@@ -16,7 +17,7 @@ from kernelopt.estimators.dictionary import C_GRID
 from kernelopt.estimators.fitting import expect, one_call
 from kernelopt.estimators.labels import read_labels, warn_of_targets
 from kernelopt.estimators.samples import positive_weights
-from kernelopt.validation import Array, as_list, positive, shown
+from kernelopt.validation import Array, as_float_array, as_list, positive, shown
 
 ROUNDING = 1e-12
 """Relative difference up to which mean scores are equal: a mean is rounded by the order of its terms."""
@@ -75,6 +76,13 @@ class MKLClassifierCV(MKLClassifier):
     ((3, 3), True, True)
     """
 
+    fitted_forms = MKLClassifier.fitted_forms | {
+        "Cs_": "float v",
+        "scores_": "float r v",
+        "C_": "float",
+        "best_score_": "float",
+    }
+
     def __init__(
         self,
         kernels: Any = None,
@@ -120,10 +128,10 @@ class MKLClassifierCV(MKLClassifier):
         check_consistent_length(samples, labels)
         warn_of_targets(np.unique(labels), labels.size, self)
         weights = positive_weights(sample_weight, len(samples))
-        Cs = np.unique([positive(C, "Cs") for C in as_list(self.Cs, "Cs", "a sequence of positive numbers")])
-        if not Cs.size:
-            raise ParameterError("Cs must hold at least one value of C, got none. Pass Cs=[1.0], say.")
+        Cs = self._values()
         splits = list(check_cv(self.cv, labels, classifier=True).split(np.zeros(len(samples)), labels))
+        if not splits:
+            raise ParameterError("cv must give at least one split, got none. Pass cv=5, say.")
         self.Cs_ = Cs
         data = X if hasattr(X, "iloc") else samples  # a data frame has names of columns
         problems = np.unique(labels).size if self.multiclass == "per-class" else 1
@@ -137,14 +145,27 @@ class MKLClassifierCV(MKLClassifier):
         means = self.scores_.mean(axis=0)
         best = chosen(Cs, means)
         self.C_, self.best_score_ = float(Cs[best]), float(means[best])
-        grams, rows, tasks, shared = self.prepare(X, labels, weights)
-        self.learn(grams, tasks(self.C_), rows, shared=shared)
+        grams, tasks, shared = self.prepare(X, labels, weights)
+        self.learn(grams, tasks(self.C_), shared=shared)
         return self
+
+    def stated(self, X: Any, y: Any = None, **data: Any) -> list[cp.Problem]:
+        self.Cs_, scores = self._values(), as_float_array(self.scores_, "scores_", ndim=2)
+        if scores.shape[1] != self.Cs_.size or self.C_ != self.Cs_[chosen(self.Cs_, scores.mean(axis=0))]:
+            raise self.changed("C_")
+        return super().stated(X, y, **data)
+
+    def _values(self) -> Array:
+        """Return the values of C to try, in ascending order."""
+        Cs = np.unique([positive(C, "Cs") for C in as_list(self.Cs, "Cs", "a sequence of positive numbers")])
+        if not Cs.size:
+            raise ParameterError("Cs must hold at least one value of C, got none. Pass Cs=[1.0], say.")
+        return Cs
 
     def _scores(self, X: Any, y: Any, weights: Array, train: Any, test: Any) -> list[float]:
         """Return the scores of a split, one for each C."""
-        grams, rows, tasks, shared = self.prepare(_safe_indexing(X, train), y[train], weights[train])
-        path = self.learn_path(grams, map(tasks, self.Cs_.tolist()), rows, shared=shared)
+        grams, tasks, shared = self.prepare(_safe_indexing(X, train), y[train], weights[train])
+        path = self.learn_path(grams, map(tasks, self.Cs_.tolist()), shared=shared)
         scorer = check_scoring(self, self.scoring)
         return [float(scorer(fitted, _safe_indexing(X, test), y[test])) for fitted in path]
 

@@ -12,6 +12,7 @@ from kernelopt.errors import ParameterError
 from kernelopt.estimators.columns import as_columns, warn_of_scales
 from kernelopt.estimators.defaults import Block, default_kernels, is_default, standardised
 from kernelopt.estimators.kernel_argument import as_kernel, kernel_triples
+from kernelopt.grams.storage import numbered
 from kernelopt.kernels import Kernel, as_strings, on_columns
 from kernelopt.validation import Array, shown
 
@@ -31,6 +32,7 @@ class Dictionary:
     kernels : tuple of m Kernels
         They are functions of the rows of `points(X)`.
     names : tuple of m str
+        All different: equal kernels without names are numbered, as in "linear() (2)".
     blocks : tuple of Block
         What `points` puts side by side. Empty if the kernels see X itself.
     """
@@ -104,6 +106,12 @@ def fit_dictionary(
     ('gaussian(0.5 median)', 'gaussian(1 median)')
     """
     entries = list(kernel_triples(kernels))
+    given = [name for name, _, _ in entries if name is not None]
+    twice = [name for k, name in enumerate(given) if name in given[:k]]
+    if twice:
+        raise ParameterError(
+            f"kernels must have different names, got two of the name {twice[0]!r}. Rename one of them."
+        )
     if X.ndim == 1:
         return of_strings(entries)
     found: list[Kernel] = []
@@ -141,7 +149,7 @@ def fit_dictionary(
         found = [k.kernel for k in found if isinstance(k, on_columns)]  # they see all columns of the points
     if len(blocks) > 1 and raw:
         found = [k if isinstance(k, on_columns) else on_columns(k, tuple(range(d))) for k in found]
-    return Dictionary(tuple(found), tuple(names), () if len(blocks) == 1 and raw else tuple(blocks))
+    return Dictionary(tuple(found), numbered(names), () if len(blocks) == 1 and raw else tuple(blocks))
 
 
 def named(name: str | None, kernel: str | None, defaults: Iterable[str]) -> list[str]:
@@ -171,5 +179,5 @@ def of_strings(entries: Sequence[tuple[str | None, Any, Any]]) -> Dictionary:
                 "KernelStack(array of shape (m, N, N)) in the place of X."
             )
         found.append(read)
-    names = (name or repr(read) for (name, _, _), read in zip(entries, found, strict=True))
-    return Dictionary(tuple(found), tuple(names))
+    names = [name or repr(read) for (name, _, _), read in zip(entries, found, strict=True)]
+    return Dictionary(tuple(found), numbered(names))

@@ -85,6 +85,8 @@ class FormulationClassifier(TwoClassMixin, KernelEstimator):
     ['a', 'b', 'b', 'a']
     """
 
+    fitted_forms = KernelEstimator.fitted_forms | {"classes_": "labels", "_labels_checksum": "digest"}
+
     def __init__(
         self,
         formulation: str | Callable[..., Formulation] = "lp_norm.primal",
@@ -134,22 +136,25 @@ class FormulationClassifier(TwoClassMixin, KernelEstimator):
         InputError
             If an argument is wrong, or if the learned kernel is not known at new samples.
         """
-        _, takes = self._builder()
-        samples = self.read_training(X)
-        self.classes_, numbers = classes_of(y, samples, self, most=2)
-        labels = signs(numbers, self.classes_)
-        grams = self.fit_kernels(samples)
-        if takes == "triplets":
-            count = TRIPLETS_PER_SAMPLE * len(samples)
-            self.triplets_ = sample_triplets(labels[0], count, random_state=self.random_state)
+        grams, labels = self.problem_data(X, y)
         self._formulation = self.formulated(grams, labels)
         limit = limit_of_solve(self.time_limit)
         solution = self._formulation.solve(self.method, tol=self.tol, time_limit=limit)
         self.keep_solutions([solution])
-        self.keep_labels(labels)
         weights, alpha, b = self._machine(grams, solution, labels[0])
-        self.keep_machines(alpha, np.array([b]), weights, np.arange(len(samples)))
+        self.keep_machines(alpha, np.array([b]), weights)
         return self
+
+    def problem_data(self, X: Any, y: Any) -> tuple[Grams, list[Array]]:
+        _, takes = self._builder()
+        samples = self.read_training(X)
+        self.classes_, numbers = classes_of(y, samples, self, most=2)
+        labels = self.keep_labels(signs(numbers, self.classes_))
+        grams = self.fit_kernels(samples)
+        if takes == "triplets":
+            count = TRIPLETS_PER_SAMPLE * len(samples)
+            self.triplets_ = sample_triplets(labels[0], count, random_state=self.random_state)
+        return grams, labels
 
     def formulated(self, grams: Grams, labels: list[Any]) -> Formulation:
         build, takes = self._builder()
@@ -200,9 +205,9 @@ class FormulationClassifier(TwoClassMixin, KernelEstimator):
     def _builder(self) -> tuple[Callable[..., Any], str]:
         """Return the function that makes the formulation, and what it takes."""
         if callable(self.formulation):
-            return self.formulation, one_of(self.takes or "labels", "takes", TAKES)
+            return self.formulation, one_of("labels" if self.takes is None else self.takes, "takes", TAKES)
         entry = entry_named(self.formulation)
-        takes = self.takes or entry.takes
+        takes = entry.takes if self.takes is None else one_of(self.takes, "takes", TAKES)
         if takes not in TAKES:
             other = "SimilarityClassifier" if takes == "similarities" else "OneClassMKL"
             raise ParameterError(

@@ -58,10 +58,6 @@ class TrainedKernels(ABC):
         """
 
     @abstractmethod
-    def between(self, samples: Any) -> Grams:
-        """Return the stack of the kernels between all training samples, which are passed again."""
-
-    @abstractmethod
     def only(self, points: Index) -> TrainedKernels:
         """Return the kernels with some of the training points, such as the support points."""
 
@@ -88,9 +84,6 @@ class PointKernels(TrainedKernels):
         return weighted_kernel(
             self.kernels, np.asarray(weights) / self.constants, self.dictionary.points(X), self.points
         )
-
-    def between(self, samples: Any) -> Grams:
-        return divided(Grams.from_kernels(self.kernels, self.dictionary.points(samples)), self.constants)
 
     def only(self, points: Index) -> PointKernels:
         return replace(self, points=self.points[points])
@@ -148,10 +141,6 @@ class StackKernels(TrainedKernels):
             )
         return array
 
-    def between(self, samples: Any) -> Grams:
-        stack = samples.spherical() if self.spherical else samples
-        return divided(stack.gram(), self.constants)
-
     def only(self, points: Index) -> StackKernels:
         return replace(self, kept=self.kept[points])
 
@@ -165,6 +154,7 @@ def trained_on_points(
     kernels = dictionary.kernels
     if normalize == "spherical":
         kernels = tuple(normalized(kernel) for kernel in kernels)
+        dictionary = replace(dictionary, kernels=kernels)
     grams = Grams(Grams.from_kernels(kernels, points).storage.renamed(dictionary.names))
     scaled, constants = scaled_by(grams, normalize, weights)
     return PointKernels(dictionary.names, constants, kernels, dictionary, points), scaled

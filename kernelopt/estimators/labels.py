@@ -11,9 +11,9 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_array, check_consistent_length, column_or_1d
 
 from kernelopt.errors import LabelError, LabelWarning
-from kernelopt.estimators.samples import LISTED, NO_NUMBER
+from kernelopt.estimators.samples import LARGEST_POINT, LISTED
 from kernelopt.methods.driver import caller_stack_level
-from kernelopt.validation import Array, shown
+from kernelopt.validation import Array, numeric, plain, shown
 
 CLASSES, SAMPLES = 10, 10
 """A `LabelWarning` is given for more than so many classes of numbers with fewer than so many samples each.
@@ -32,10 +32,11 @@ def read_labels(y: Any, estimator: Any) -> Any:
         If there are none, if one is missing, or if they are of types that have no common order.
     """
     require(y, estimator, "label")
-    refuse_missing(y, estimator)
-    labels = column_or_1d(y, warn=True)
+    given = plain(y, "y", LabelError)
+    refuse_missing(y, given, estimator)
+    labels = column_or_1d(given, warn=True)
     numeric = labels.dtype.kind in "iuf"
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), np.errstate(invalid="ignore"):  # labels may be too large for integers
         if numeric:  # `warn_of_targets` says more
             warnings.filterwarnings("ignore", message="The number of unique classes", category=UserWarning)
         try:
@@ -50,9 +51,9 @@ def read_labels(y: Any, estimator: Any) -> Any:
     return labels
 
 
-def refuse_missing(y: Any, estimator: Any) -> None:
+def refuse_missing(y: Any, array: Any, estimator: Any) -> None:
     """Raise a `LabelError` if a label is None or NaN. numpy makes the text 'nan' of a NaN among texts."""
-    labels = y if isinstance(y, list | tuple) else np.ravel(np.asarray(y)).tolist()
+    labels = y if isinstance(y, list | tuple) else np.ravel(array).tolist()
     missing = [i for i, label in enumerate(labels) if is_missing(label)]
     if missing:
         places = ", ".join(map(str, missing[:LISTED])) + (", ..." if len(missing) > LISTED else "")
@@ -67,7 +68,7 @@ def is_missing(label: Any) -> bool:
     """Whether a label is None, NaN, or the missing value of pandas."""
     if label is None or type(label).__name__ in ("NAType", "NaTType"):
         return True
-    return isinstance(label, Real) and bool(np.isnan(float(label)))
+    return isinstance(label, Real) and label != label
 
 
 def warn_of_targets(classes: Any, n: int, estimator: Any) -> None:
@@ -102,18 +103,23 @@ def read_targets(y: Any, estimator: Any) -> Array:
     Raises
     ------
     LabelError
-        If there are none, or if they are text.
+        If there are none, or if they are text, times, masked, or larger than `LARGEST_POINT`.
     """
     require(y, estimator, "number")
-    try:
-        numbers = check_array(y, ensure_2d=False, dtype=np.float64, input_name="y", estimator=estimator)
-    except ValueError as error:
-        if not str(error).startswith(NO_NUMBER):
-            raise
+    given = plain(y, "y", LabelError)
+    texts = given.dtype == object and any(isinstance(target, str | bytes) for target in given.flat)
+    if texts or given.dtype.kind in "US":
         raise LabelError(
-            f"y must hold numbers, got text in the targets of {type(estimator).__name__} ({error}). Convert "
-            "them to numbers, or pass classes to MKLClassifier."
-        ) from error
+            f"y must hold numbers, got text in the targets of {type(estimator).__name__}. Convert them to "
+            "numbers, or pass classes to MKLClassifier."
+        )
+    numbers = numeric(given, "y", LabelError)
+    numbers = check_array(numbers, ensure_2d=False, input_name="y", estimator=estimator)
+    for i in np.flatnonzero(np.abs(numbers) > LARGEST_POINT)[:1]:
+        raise LabelError(
+            f"y must hold numbers of at most {LARGEST_POINT:g} in size, got {numbers.flat[i]:g} at index {i} "
+            f"of the targets of {type(estimator).__name__}. Divide them by a unit."
+        )
     return np.asarray(column_or_1d(numbers, warn=True))
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from sklearn.base import RegressorMixin
@@ -13,7 +13,6 @@ from kernelopt.estimators.base import KernelEstimator
 from kernelopt.estimators.catalogued import built
 from kernelopt.estimators.fitting import limit_of_solve, one_call
 from kernelopt.estimators.labels import classes_of, read_targets, signs
-from kernelopt.estimators.precomputed import KernelStack
 from kernelopt.estimators.two_classes import TwoClassMixin
 from kernelopt.grams import Grams
 from kernelopt.validation import Array
@@ -65,6 +64,8 @@ class LinearFunctionalMKL(KernelEstimator):
        Front. Appl. Math. Stat. 3 (2017).
     """
 
+    fitted_forms = KernelEstimator.fitted_forms | {"_labels_checksum": "digest"}
+
     def __init__(
         self,
         kernels: Any = None,
@@ -88,18 +89,15 @@ class LinearFunctionalMKL(KernelEstimator):
         self.time_limit = time_limit
         self.random_state = random_state
 
-    def learn(self, samples: Array | KernelStack, targets: Array) -> None:
+    def learn(self, X: Any, y: Any) -> Self:
         """Learn the functions and their weights."""
-        formulation = self.formulated(self.fit_kernels(samples), [targets])
+        formulation = self.formulated(*self.problem_data(X, y))
         solution = formulation.solve(tol=self.tol, time_limit=limit_of_solve(self.time_limit))
         self.keep_solutions([solution])
-        self.keep_labels([targets])
         self.keep_machines(
-            np.asarray(solution.alpha),
-            np.array([solution.intercept]),
-            np.asarray(solution.weights),
-            np.arange(len(samples)),
+            np.asarray(solution.alpha), np.array([solution.intercept]), np.asarray(solution.weights)
         )
+        return self
 
     def formulated(self, grams: Grams, labels: list[Any]) -> Formulation:
         return built(
@@ -145,18 +143,17 @@ class LinearFunctionalMKLRegressor(RegressorMixin, LinearFunctionalMKL):
         InputError
             If an argument is wrong; its subclass says what.
         """
+        return self.learn(X, y)
+
+    def problem_data(self, X: Any, y: Any) -> tuple[Grams, list[Array]]:
         samples = self.read_training(X)
         targets = read_targets(y, self)
         check_consistent_length(samples, targets)
-        self.learn(samples, targets)
-        return self
+        return self.fit_kernels(samples), self.keep_labels([targets])
 
     def predict(self, X: Any) -> Array:
         """Return the values of the function at samples, shape (n_new,)."""
         return self.sum_of_functions(X)
-
-    def problem_labels(self, y: Any) -> list[Any]:
-        return [read_targets(y, self)]
 
 
 class LinearFunctionalMKLClassifier(TwoClassMixin, LinearFunctionalMKL):
@@ -170,6 +167,8 @@ class LinearFunctionalMKLClassifier(TwoClassMixin, LinearFunctionalMKL):
     >>> model.predict([[0.5], [4.5]]).tolist()
     ['a', 'b']
     """
+
+    fitted_forms = LinearFunctionalMKL.fitted_forms | {"classes_": "labels"}
 
     @one_call
     def fit(self, X: Any, y: Any) -> LinearFunctionalMKLClassifier:
@@ -193,10 +192,12 @@ class LinearFunctionalMKLClassifier(TwoClassMixin, LinearFunctionalMKL):
         InputError
             If an argument is wrong; its subclass says what.
         """
+        return self.learn(X, y)
+
+    def problem_data(self, X: Any, y: Any) -> tuple[Grams, list[Array]]:
         samples = self.read_training(X)
         self.classes_, numbers = classes_of(y, samples, self, most=2)
-        self.learn(samples, signs(numbers, self.classes_)[0])
-        return self
+        return self.fit_kernels(samples), self.keep_labels(signs(numbers, self.classes_))
 
     def decision_function(self, X: Any) -> Array:
         """Return the values of the function at samples, shape (n_new,), positive for `classes_[1]`."""

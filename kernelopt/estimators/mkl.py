@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from abc import abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from copy import copy
 from typing import Any, Self
 
@@ -16,10 +17,13 @@ from kernelopt.grams import Grams
 from kernelopt.language import combine, lp_ball, risk
 from kernelopt.losses import Loss
 from kernelopt.methods import Solution, solve
-from kernelopt.validation import Array, Index
+from kernelopt.validation import Array
 
 Task = tuple[Array | None, Loss]
 """The labels or targets of a machine, shape (n,), and its loss with one C for each sample."""
+
+Prepared = tuple[Grams, Callable[[float], list[Task]], bool]
+"""The kernels on the samples of the problem, the tasks at a given C, and whether they share the weights."""
 
 
 class MKLEstimator(KernelEstimator):
@@ -34,24 +38,30 @@ class MKLEstimator(KernelEstimator):
     time_limit: float | None
     verbose: bool
 
-    def learn(self, grams: Grams, tasks: Sequence[Task], rows: Index, *, shared: bool) -> None:
+    @abstractmethod
+    def prepare(self, X: Any, y: Any, sample_weight: Any = None) -> Prepared:
+        """Read the arguments of `fit`, and return what states its problem."""
+
+    def stated(self, X: Any, y: Any = None, **data: Any) -> list[cp.Problem]:
+        grams, tasks, shared = self.prepare(X, y, **data)
+        each = tasks(getattr(self, "C_", getattr(self, "C", 1.0)))
+        used = used_for(grams, each)
+        return [self.problem(used, group) for group in groups(each, shared)]
+
+    def learn(self, grams: Grams, tasks: Sequence[Task], *, shared: bool) -> None:
         """Learn one machine for each task, with common weights or with weights for each, and keep them.
 
         Parameters
         ----------
         grams : Grams of m kernels on n points
         tasks : sequence of k tasks
-        rows : array of shape (n,)
-            The samples among those of `fit`.
         shared : bool
             Whether there is one problem, the least sum of the k risks, or one problem for each.
         """
-        self._learn(grams, used_for(grams, tasks), tasks, rows, shared)
+        self._learn(grams, used_for(grams, tasks), tasks, shared)
         forget_matrices(grams)
 
-    def learn_path(
-        self, grams: Grams, path: Iterable[Sequence[Task]], rows: Index, *, shared: bool
-    ) -> Iterator[Self]:
+    def learn_path(self, grams: Grams, path: Iterable[Sequence[Task]], *, shared: bool) -> Iterator[Self]:
         """Yield a fitted copy for each element of a path of tasks, started from the solutions before it.
 
         The other arguments are those of `learn`. Kernels are evaluated once.
@@ -60,7 +70,7 @@ class MKLEstimator(KernelEstimator):
         for tasks in path:
             used = used_for(grams, tasks) if used is None else used
             fitted = copy(self)
-            before = fitted._learn(grams, used, tasks, rows, shared, before)
+            before = fitted._learn(grams, used, tasks, shared, before)
             yield fitted
         forget_matrices(grams)
 
@@ -69,17 +79,16 @@ class MKLEstimator(KernelEstimator):
         grams: Grams,
         used: Grams,
         tasks: Sequence[Task],
-        rows: Index,
         shared: bool,
         starts: Sequence[Solution] | None = None,
     ) -> list[Solution]:
         """Learn the machines of the tasks, keep them, and return the solutions."""
-        groups = [list(tasks)] if shared else [[task] for task in tasks]
-        begin = [None] * len(groups) if starts is None else starts
+        problems = [self.problem(used, group) for group in groups(tasks, shared)]
+        begin = [None] * len(problems) if starts is None else starts
         fit = running_fit()
         if fit is not None:
-            fit.expected = max(fit.expected, len(groups))
-        solutions = [self.solve(used, *each) for each in zip(groups, begin, strict=True)]
+            fit.expected = max(fit.expected, len(problems))
+        solutions = [self.solve(*each) for each in zip(problems, begin, strict=True)]
         machines = [machine for solution in solutions for machine in solution.learned]
         weights = [np.asarray(machine.weights) for machine in machines]
         shifts = [
@@ -91,23 +100,31 @@ class MKLEstimator(KernelEstimator):
             np.stack([machine.alpha for machine in machines]),
             np.array([machine.intercept for machine in machines]) + shifts,
             weights[0] if shared else np.stack(weights),
-            rows,
         )
         return solutions
 
-    def solve(self, grams: Grams, tasks: Sequence[Task], start: Solution | None = None) -> Solution:
-        """Return the certified solution of the least sum of risks over the weights."""
+    def problem(self, grams: Grams, tasks: Sequence[Task]) -> cp.Problem:
+        """Return the least sum of the risks of tasks over common weights."""
         theta = cp.Variable(len(grams), nonneg=True, name="theta")
         K = combine(theta, grams)
         total = sum(risk(K, y, loss) for y, loss in tasks)
+        return cp.Problem(cp.Minimize(total), lp_ball(theta, self.p))
+
+    def solve(self, problem: cp.Problem, start: Solution | None = None) -> Solution:
+        """Return the certified solution of a problem."""
         return solve(
-            cp.Problem(cp.Minimize(total), lp_ball(theta, self.p)),
+            problem,
             self.method,
             tol=self.tol,
             time_limit=limit_of_solve(self.time_limit),
             verbose=self.verbose,
             start=start,
         )
+
+
+def groups(tasks: Sequence[Task], shared: bool) -> list[list[Task]]:
+    """Return the tasks of each problem: all where the weights are shared, one where each has its own."""
+    return [list(tasks)] if shared else [[task] for task in tasks]
 
 
 def used_for(grams: Grams, tasks: Sequence[Task]) -> Grams:

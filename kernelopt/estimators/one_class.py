@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import cvxpy as cp
 import numpy as np
 from scipy.optimize import brentq
 from sklearn.base import OutlierMixin
@@ -12,8 +13,9 @@ from sklearn.base import OutlierMixin
 from kernelopt.errors import ParameterError, Stopped
 from kernelopt.estimators.fitting import one_call, running_fit
 from kernelopt.estimators.kernels import forget_matrices
-from kernelopt.estimators.mkl import MKLEstimator
+from kernelopt.estimators.mkl import MKLEstimator, Prepared
 from kernelopt.estimators.samples import distinct, positive_weights
+from kernelopt.estimators.saving import SAME
 from kernelopt.grams import Grams
 from kernelopt.losses import one_class
 from kernelopt.methods import Solution
@@ -99,6 +101,8 @@ class OneClassMKL(OutlierMixin, MKLEstimator):
     [1, 1, 1, 1, 1, 1, 1, -1]
     """
 
+    fitted_forms = MKLEstimator.fitted_forms | {"C_": "float", "offset_": "float"}
+
     def __init__(
         self,
         kernels: Any = None,
@@ -143,22 +147,37 @@ class OneClassMKL(OutlierMixin, MKLEstimator):
         InputError
             If an argument is wrong; its subclass says what.
         """
-        exponent(self.p)
         nu = positive(self.nu, "nu", below=1.0)
-        samples = self.read_training(X)
-        given = positive_weights(sample_weight, len(samples))
-        rows, weights = distinct(samples, np.zeros(len(samples)), given)
-        grams = self.fit_kernels(samples[rows], weights)
+        samples, weights, grams = self._read(X, sample_weight)
         self.C_, solution = self._at_share(grams, weights, nu)
         machine = solution.learned[0]
         self.keep_solutions([solution])
         alpha, theta = machine.alpha[None] / self.C_, np.asarray(machine.weights)
-        self.keep_machines(alpha, np.zeros(1), theta, rows)
-        scores = self._trained.at(samples[rows], self.weights_) @ self.dual_coef_[0]
+        self.keep_machines(alpha, np.zeros(1), theta)
+        scores = self._trained.at(samples, self.weights_) @ self.dual_coef_[0]
         self.offset_ = smallest_offset(scores, weights, nu)
         self.intercept_ = np.array([-self.offset_])
         forget_matrices(grams)
         return self
+
+    def _read(self, X: Any, sample_weight: Any) -> tuple[Any, Array, Grams]:
+        """Return the samples of the problem, their weights, and the kernels between them."""
+        exponent(self.p)
+        samples = self.read_training(X)
+        given = positive_weights(sample_weight, len(samples))
+        rows, weights = distinct(samples, np.zeros(len(samples)), given)
+        self.keep_labels([weights])
+        return samples[rows], weights, self.fit_kernels(samples, rows, weights)
+
+    def prepare(self, X: Any, y: Any, sample_weight: Any = None) -> Prepared:
+        _, weights, grams = self._read(X, sample_weight)
+        return grams, lambda C: [(None, one_class(C * weights))], True
+
+    def stated(self, X: Any, y: Any = None, **data: Any) -> list[cp.Problem]:
+        machine = self.solution_.certificate.machines[0]
+        if not np.isclose(machine.alpha.sum() / self.C_, self.dual_coef_.sum(), rtol=SAME):
+            raise self.changed("C_")
+        return super().stated(X, y, **data)
 
     def _at_share(self, grams: Grams, weights: Array, nu: float) -> tuple[float, Solution]:
         """Return C at which the dual variables are the share nu of their largest sum, and the solution."""
@@ -173,7 +192,7 @@ class OneClassMKL(OutlierMixin, MKLEstimator):
                 if found and fit is not None and fit.left == 0:
                     raise Stopped
                 C = float(np.exp(log_C))
-                solution = self.solve(grams, [(None, one_class(C * weights))])
+                solution = self.solve(self.problem(grams, [(None, one_class(C * weights))]))
                 share = float(solution.learned[0].alpha.sum() / (C * weights.sum()))
                 found[log_C] = (0.0 if abs(share - nu) <= self.tol * nu else np.log(share / nu)), solution
             return found[log_C][0]
@@ -205,9 +224,6 @@ class OneClassMKL(OutlierMixin, MKLEstimator):
                 break
             low, above = high, below
         return high if excess(high) == 0 else float(brentq(excess, low, high, rtol=1e-14))
-
-    def problem_labels(self, y: Any) -> list[Any]:
-        return [None]
 
     def score_samples(self, X: Any) -> Array:
         """Return the scores of samples, shape (n_new,): larger ones are less like outliers."""

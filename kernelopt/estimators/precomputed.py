@@ -9,8 +9,9 @@ from uuid import uuid4
 import numpy as np
 from numpy.typing import ArrayLike
 
-from kernelopt.errors import InputError, ParameterError
+from kernelopt.errors import InputError
 from kernelopt.grams import Grams, as_grams
+from kernelopt.grams.arguments import as_names
 from kernelopt.validation import Array, Index, shown
 
 
@@ -41,6 +42,8 @@ class KernelStack:
     ------
     ShapeError, NotFiniteError, NotSymmetricError
         If it is no stack of symmetric matrices.
+    ShapeError, ParameterError
+        If there is not one name for each kernel, or if two are the same.
 
     Examples
     --------
@@ -57,12 +60,7 @@ class KernelStack:
     def __init__(self, grams: Grams | ArrayLike, names: Sequence[str] | None = None) -> None:
         self.grams = as_grams(grams)
         if names is not None:
-            if len(names) != len(self.grams):
-                raise ParameterError(
-                    f"names must hold one name for each of the {len(self.grams)} kernels, got {len(names)}. "
-                    "Leave them out for K[0], K[1], ..."
-                )
-            self.grams = Grams(self.grams.storage.renamed(list(map(str, names))))
+            self.grams = Grams(self.grams.storage.renamed(as_names(names, len(self.grams))))
         self.names = self.grams.names
         self.samples: Index = np.arange(self.grams.n_points)
         self._owner = uuid4().hex  # of the slices of this stack, and of copies of them

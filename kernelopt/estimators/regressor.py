@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_consistent_length
 
+from kernelopt.estimators.columns import means_and_deviations
 from kernelopt.estimators.fitting import one_call
 from kernelopt.estimators.labels import read_targets
-from kernelopt.estimators.mkl import MKLEstimator
+from kernelopt.estimators.mkl import MKLEstimator, Prepared, Task
 from kernelopt.estimators.samples import distinct, positive_weights
 from kernelopt.losses import Loss, epsilon_insensitive, squared
 from kernelopt.validation import Array, exponent, one_of, positive
@@ -67,6 +67,8 @@ class MKLRegressor(RegressorMixin, MKLEstimator):
     0.994
     """
 
+    fitted_forms = MKLEstimator.fitted_forms | {"target_mean_": "float", "target_unit_": "float"}
+
     def __init__(
         self,
         kernels: Any = None,
@@ -117,8 +119,15 @@ class MKLRegressor(RegressorMixin, MKLEstimator):
         InputError
             If an argument is wrong; its subclass says what.
         """
-        exponent(self.p)
         C = positive(self.C, "C")
+        grams, tasks, shared = self.prepare(X, y, sample_weight)
+        self.learn(grams, tasks(C), shared=shared)
+        self.dual_coef_ = self.target_unit_ * self.dual_coef_
+        self.intercept_ = self.target_unit_ * self.intercept_ + self.target_mean_
+        return self
+
+    def prepare(self, X: Any, y: Any, sample_weight: Any = None) -> Prepared:
+        exponent(self.p)
         epsilon = positive(self.epsilon, "epsilon", allow_zero=True)
         one_of(self.loss, "loss", TARGET_LOSSES)
         one_of(self.target_scale, "target_scale", ("standard", "none"))
@@ -128,14 +137,15 @@ class MKLRegressor(RegressorMixin, MKLEstimator):
         rows, weights = distinct(samples, y, positive_weights(sample_weight, len(samples)))
         y = y[rows]
         mean, unit = scale_of(y, weights) if self.target_scale == "standard" else (0.0, 1.0)
-        each = C * weights
-        loss: Loss = squared(each) if self.loss == "squared" else epsilon_insensitive(each, epsilon)
-        grams = self.fit_kernels(samples[rows], weights)
-        self.learn(grams, [((y - mean) / unit, loss)], rows, shared=True)
         self.target_mean_, self.target_unit_ = mean, unit
-        self.dual_coef_ = unit * self.dual_coef_
-        self.intercept_ = unit * self.intercept_ + mean
-        return self
+
+        def tasks(C: float) -> list[Task]:
+            each = positive(C, "C") * weights
+            loss: Loss = squared(each) if self.loss == "squared" else epsilon_insensitive(each, epsilon)
+            return [((y - mean) / unit, loss)]
+
+        self.keep_labels([y, weights])
+        return self.fit_kernels(samples, rows, weights), tasks, True
 
     def predict(self, X: Any) -> Array:
         """Return the values of the function at samples, shape (n_new,).
@@ -146,17 +156,11 @@ class MKLRegressor(RegressorMixin, MKLEstimator):
         """
         return self.machine_values(X)[:, 0]
 
-    def problem_labels(self, y: Any) -> list[Any]:
-        return [(self.problem_part(read_targets(y, self)) - self.target_mean_) / self.target_unit_]
-
 
 def scale_of(y: Array, weights: Array) -> tuple[float, float]:
     """Return the weighted mean and standard deviation of targets; equal targets y_i have y_1 and one.
 
     The computed mean of equal numbers may differ from them by a rounding.
     """
-    if np.ptp(y) == 0:
-        return float(y[0]), 1.0
-    mean = float(np.average(y, weights=weights))
-    deviation = float(np.sqrt(np.average((y - mean) ** 2, weights=weights)))
-    return mean, deviation or 1.0  # the squares of tiny differences may underflow
+    (mean,), (deviation,) = means_and_deviations(y[:, None], weights)
+    return (float(mean), float(deviation)) if deviation else (float(y[0]), 1.0)

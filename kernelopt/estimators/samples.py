@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sized
+from datetime import date, timedelta
 from typing import Any
 
 import numpy as np
@@ -9,7 +11,7 @@ from sklearn.utils.validation import check_array
 
 from kernelopt.errors import InputError, NotFiniteError, ParameterError
 from kernelopt.estimators.precomputed import KernelStack
-from kernelopt.validation import Array, Index, as_float_array
+from kernelopt.validation import Array, Index, as_float_array, numeric, plain, shown
 
 LISTED = 3  # places of bad entries that a message names
 NO_NUMBER = "could not convert string to float"  # how the message of numpy begins
@@ -22,8 +24,37 @@ def is_stack(X: Any) -> bool:
 
 def is_strings(X: Any) -> bool:
     """Whether samples are strings: a list, tuple, series or array of one dimension that begins with one."""
-    flat = isinstance(X, list | tuple) or getattr(X, "ndim", None) == 1
+    flat = isinstance(X, list | tuple) or (isinstance(X, Sized) and getattr(X, "ndim", None) == 1)
     return flat and len(X) > 0 and isinstance(next(iter(X)), str)
+
+
+TIMES = (np.datetime64, np.timedelta64, date, timedelta)
+LARGEST_POINT = 1e300
+"""Sums and differences of coordinates up to this size are doubles."""
+
+
+def refuse_misread(X: Any, estimator: Any) -> None:
+    """Raise an `InputError` for samples that `check_array` would misread, or refuse without a name.
+
+    It drops masks, counts dates and spans of time in a unit of their own, and takes no two columns of one
+    name.
+    """
+    if not hasattr(X, "dtypes"):
+        array = plain(X, "X")
+        times = array.dtype == object and any(isinstance(e, TIMES) for e in array.flat)
+        if times or array.dtype.kind in "mMV":
+            numeric(array, "X")
+        return
+    names = list(X.columns)
+    twice = [name for k, name in enumerate(names) if name in names[:k]]
+    if twice:
+        raise InputError(
+            f"X must have columns of different names, got two of the name {shown(twice[0])} in the samples "
+            f"of {type(estimator).__name__}. Rename one of them, or pass X.to_numpy()."
+        )
+    for name in names:
+        if getattr(X[name].dtype, "kind", "") in ("m", "M"):
+            numeric(X[name], f"X[{name!r}]")
 
 
 def finite_points(X: Any, estimator: Any, *, fitting: bool) -> Array:
@@ -40,13 +71,20 @@ def finite_points(X: Any, estimator: Any, *, fitting: bool) -> Array:
     Raises
     ------
     InputError
-        If an entry is text, NaN or infinite.
+        If an entry is text, a time, masked, NaN, infinite or larger than `LARGEST_POINT`, or if two columns
+        have one name.
     """
+    refuse_misread(X, estimator)
     where = f"the {'training' if fitting else 'new'} samples of {type(estimator).__name__}"
     try:
         points: Array = check_array(
             X, dtype=np.float64, ensure_all_finite=False, ensure_min_samples=1 + fitting, estimator=estimator
         )
+    except OverflowError as error:
+        raise NotFiniteError(
+            f"X must be finite, got an integer too large for a double in {where}. Divide its column by a "
+            "unit."
+        ) from error
     except ValueError as error:
         if not str(error).startswith(NO_NUMBER):
             raise
@@ -55,7 +93,7 @@ def finite_points(X: Any, estimator: Any, *, fitting: bool) -> Array:
             "Where a sample is one string, pass a list of strings with kernels of strings, such as "
             "kernelopt.spectrum(3), or their matrices as a KernelStack."
         ) from error
-    bad = np.argwhere(~np.isfinite(points))
+    bad = np.argwhere(~(np.abs(points) <= LARGEST_POINT))
     if bad.size:
         names = getattr(X, "columns", None)
         missing = int(np.isnan(points).sum())
@@ -64,9 +102,10 @@ def finite_points(X: Any, estimator: Any, *, fitting: bool) -> Array:
         )
         more = f" and {len(bad) - LISTED} more" if len(bad) > LISTED else ""
         raise NotFiniteError(
-            f"X must be finite, got {missing} NaN and {len(bad) - missing} infinite entries in {where}, "
-            f"at {found}{more}. Rows count from 0. Drop these rows, or fit a model that imputes them: "
-            "make_pipeline(SimpleImputer(), model)."
+            f"X must be finite and at most {LARGEST_POINT:g} in size, got {missing} NaN and "
+            f"{len(bad) - missing} infinite or larger entries in {where}, at {found}{more}. Rows count from "
+            "0. Drop these rows, fit a model that imputes them, make_pipeline(SimpleImputer(), model), or "
+            "divide their columns by a unit."
         )
     return points
 

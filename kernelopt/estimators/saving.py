@@ -3,25 +3,28 @@
 from __future__ import annotations
 
 import os
+from copy import copy
+from dataclasses import fields, is_dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import cvxpy as cp
 import numpy as np
-from sklearn.utils.validation import check_is_fitted, column_or_1d
+from sklearn.utils.validation import check_is_fitted
 
 from kernelopt.catalog import Formulation
 from kernelopt.certificates import certify
 from kernelopt.errors import InputError, LabelError
 from kernelopt.estimators.contents import estimator_contents
-from kernelopt.estimators.labels import require
+from kernelopt.estimators.kernels import TrainedKernels
 from kernelopt.estimators.precomputed import KernelStack
 from kernelopt.estimators.remembered import sampled_checksum
 from kernelopt.files import write_file
 from kernelopt.grams import Grams
-from kernelopt.grams.written import StackReader
 from kernelopt.methods.saved import SavedSolution, contents, from_contents, points_checksum, values_checksum
 from kernelopt.validation import Array, Index, as_model_path, shown
+
+SAME = 1e-9  # relative difference of two roundings of one constant, one width or one mean of targets
 
 
 class SavedMixin:
@@ -34,14 +37,15 @@ class SavedMixin:
     _checksum : str
         That of these samples.
     _labels_checksum : str
-        That of the labels or targets of `formulated`, if that is stated.
+        That of their labels or targets, and of their weights.
     """
 
     solution_: Any
     classes_: Any
-    _trained: Any
+    _trained: TrainedKernels
     _rows: Index
     _checksum: str
+    _labels_checksum: str
 
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write the fitted estimator to a file, from which `kernelopt.load` makes an equal one.
@@ -70,14 +74,18 @@ class SavedMixin:
         write_file(target, "estimator", *estimator_contents(self))
         return target
 
-    def certify(self, X: Any, y: Any = None) -> Any:
+    def certify(self, X: Any, y: Any = None, **data: Any) -> Any:
         """Compute the bounds again from the training data, at the learned weights and dual variables.
+
+        The problem is stated from the parameters of the estimator and the data, exactly as `fit` states it.
+        The estimator, or the file that it was loaded from, adds candidates alone: whatever they are, the
+        bounds hold. `OneClassMKL` and `MKLClassifierCV` state their problem at `C_`.
 
         Parameters
         ----------
-        X, y
-            As they were passed to `fit`, in the same order. `OneClassMKL` does not read y. Nor does
-            `TripletKernel`, which keeps its comparisons.
+        X, y, **data
+            As they were passed to `fit`, in the same order, with `sample_weight`, `triplets` or
+            `X_unlabeled` by name where `fit` had them. `OneClassMKL` does not read y.
 
         Returns
         -------
@@ -86,92 +94,89 @@ class SavedMixin:
         Raises
         ------
         InputError
-            If the data are not those of `fit`.
+            If the data are not those of `fit`, or if a fitted attribute is not what the parameters and the
+            data give: then the machine that predicts is not one of the problem.
         """
         check_is_fitted(self)
         several = isinstance(self.solution_, tuple)
         solutions = [as_saved(each) for each in (self.solution_ if several else [self.solution_])]
-        samples, labels = self._problem_samples(X), self.problem_labels(y)
-        groups = [labels] if len(solutions) == 1 else [[each] for each in labels]
+        stated = copy(self)
+        problems = stated.stated(X, y, **data)
+        self._check_same(stated)
         found = tuple(
-            self._certificate(solution, samples, given)
-            for solution, given in zip(solutions, groups, strict=True)
+            certify(problem, solution, retrain=not solution.certificate.machines)
+            for problem, solution in zip(problems, solutions, strict=True)
         )
         return found if several else found[0]
 
-    def _certificate(self, solution: SavedSolution, samples: Array | KernelStack, labels: list[Any]) -> Any:
-        """Return the certificate of one problem on its samples."""
-        proof = solution.proof
-        if isinstance(proof, str):  # the problem is of a form that no file holds, and is built again
-            self._check_labels(labels)
-            found = self.formulated(self._trained.between(samples), labels)
-            return certify(found if isinstance(found, cp.Problem) else found.problem, solution)
-        if isinstance(samples, KernelStack):
-            reader = StackReader(proof.arrays, given=[samples.gram().storage])
-        else:
-            reader = StackReader(proof.arrays, X=self._trained.dictionary.points(samples))
-        y = labels[0] if len(labels) == 1 else labels
-        return proof.certificate(reader, len(samples), y, solution.certificate.alphas)
+    def stated(self, X: Any, y: Any = None, **data: Any) -> list[cp.Problem]:
+        """Return the problems of `fit` on these data, and set the attributes that `fit` reads from them."""
+        found = self.formulated(*self.problem_data(X, y, **data))
+        return [found if isinstance(found, cp.Problem) else found.problem]
 
-    def formulated(self, grams: Grams, labels: list[Any]) -> Formulation | cp.Problem:
-        """Return the problem of `fit` on the kernels of its samples.
-
-        An estimator states it if its problem has another form than risks over an l_p ball.
-
-        Parameters
-        ----------
-        grams : Grams
-            What `fit_kernels` has returned.
-        labels : list
-            What `problem_labels` returns.
-        """
+    def problem_data(self, X: Any, y: Any) -> tuple[Grams, list[Array]]:
+        """Read the data of `fit`, and return the kernels and the labels or targets of the problem."""
         raise NotImplementedError
 
-    def keep_labels(self, labels: list[Any]) -> None:
-        """Keep a checksum of what `problem_labels` returns, for `certify`."""
+    def formulated(self, grams: Grams, labels: list[Array]) -> Formulation | cp.Problem:
+        """Return the problem of `fit` on what `problem_data` returns."""
+        raise NotImplementedError
+
+    def keep_labels(self, labels: list[Array]) -> list[Array]:
+        """Keep a checksum of labels or targets and of the weights of samples, and return the list."""
         self._labels_checksum = values_checksum(np.array(labels))
+        return labels
 
-    def _check_labels(self, labels: list[Any]) -> None:
-        """Raise unless labels or targets are those of `fit`."""
-        stored = getattr(self, "_labels_checksum", None)
-        if stored is not None and values_checksum(np.array(labels)) != stored:
-            raise InputError(
-                "y must be the data that the estimator was fitted on, got other values in certify. Pass the "
-                "same y, in the same order."
-            )
-
-    def problem_labels(self, y: Any) -> list[Any]:
-        """Return the labels or targets of each risk, on the samples of the problem, from those of `fit`."""
-        require(y, self, "label")
-        given, classes = self.problem_part(column_or_1d(y)), self.classes_
-        unknown = [label for label in np.unique(given).tolist() if label not in classes.tolist()]
-        if unknown:
-            raise LabelError(
-                f"y must hold the labels of fit, {shown(classes.tolist())}, got {shown(unknown)} in certify. "
-                "Pass the same y."
-            )
-        positives = classes[1:] if classes.size == 2 else classes
-        return [np.where(given == label, 1.0, -1.0) for label in positives]
-
-    def problem_part(self, y: Any) -> Any:
-        """Return labels or targets on the samples of the problem, shape (n_used,), from those of `fit`."""
-        if y.size <= self._rows.max():
-            raise InputError(
-                "y must hold the labels or targets of all samples of fit, got "
-                f"{y.size} in certify. Pass the same y."
-            )
-        return y[self._rows]
-
-    def _problem_samples(self, X: Any) -> Array | KernelStack:
-        """Return the samples of the problem from those of `fit`, after a check that they are the same."""
-        samples = self.read_new(X)  # type: ignore[attr-defined]
-        samples = KernelStack(samples) if getattr(samples, "ndim", None) == 3 else samples
-        if len(samples) > self._rows.max() and samples_checksum(samples[self._rows]) == self._checksum:
-            return samples[self._rows]
-        raise InputError(
-            f"X must be the data that the estimator was fitted on, got {len(samples)} samples with other "
-            "numbers in certify. Pass the same X, in the same order."
+    def changed(self, name: str) -> InputError:
+        """Return the error of an attribute that is not what the parameters and the data give."""
+        return InputError(
+            f"{name} must be what fit makes of the parameters and the data, got another value in certify of "
+            f"{type(self).__name__}. Either the file was changed, or a parameter was set after fit, or "
+            "random_state is no integer: fit again."
         )
+
+    def _check_same(self, stated: Self) -> None:
+        """Raise unless the attributes that `stated` has set on a copy are those of this estimator."""
+        if stated._checksum != self._checksum or not np.array_equal(stated._rows, self._rows):
+            raise InputError(
+                f"X must be the data that the estimator was fitted on, got {stated._rows.size} samples with "
+                "other numbers in certify. Pass the same X, in the same order."
+            )
+        known, given = (np.ravel(getattr(each, "classes_", [])).tolist() for each in (self, stated))
+        if known != given:
+            other = [label for label in given if label not in known] or given
+            raise LabelError(
+                f"y must hold the labels of fit, {shown(known)}, got {shown(other)} in certify. Pass the "
+                "same y."
+            )
+        if stated._labels_checksum != self._labels_checksum:
+            raise InputError(
+                "y must be the data that the estimator was fitted on, with the same sample_weight, got other "
+                "values in certify. Pass the same y, in the same order."
+            )
+        if hasattr(self, "support_"):
+            stated._trained = stated._trained.only(np.flatnonzero(np.isin(self._rows, self.support_)))
+        for name, value in vars(stated).items():
+            if not same(value, getattr(self, name, value)):
+                raise self.changed("the kernels" if name == "_trained" else name)
+
+
+def same(found: Any, stored: Any) -> bool:
+    """Whether two values differ by no more than the roundings of two machines."""
+    if found is stored:
+        return True
+    if isinstance(found, KernelStack):
+        return found.names == stored.names and np.array_equal(found.samples, stored.samples)
+    if is_dataclass(found):
+        pairs = ((getattr(found, each.name), getattr(stored, each.name, None)) for each in fields(found))
+        return type(found) is type(stored) and all(same(*pair) for pair in pairs)
+    if isinstance(found, list | tuple):
+        return len(found) == len(stored) and all(map(same, found, stored))
+    if isinstance(found, float) or (isinstance(found, np.ndarray) and found.dtype.kind == "f"):
+        numbers, size = np.asarray(stored), SAME * np.abs(found).max(initial=0.0)
+        fits = numbers.dtype.kind in "fiu" and numbers.shape == np.shape(found)
+        return fits and np.allclose(numbers, found, rtol=SAME, atol=size)
+    return bool(np.array_equal(found, stored))
 
 
 def samples_checksum(samples: Array | KernelStack) -> str:

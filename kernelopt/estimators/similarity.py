@@ -82,6 +82,13 @@ class SimilarityClassifier(TwoClassMixin, KernelEstimator):
     normalize = "none"
     random_state = None
 
+    fitted_forms = KernelEstimator.fitted_forms | {
+        "classes_": "labels",
+        "_labels_checksum": "digest",
+        "kernel_": "float n n",
+        "n_features_in_": "int",
+    }
+
     def __init__(
         self,
         *,
@@ -126,6 +133,17 @@ class SimilarityClassifier(TwoClassMixin, KernelEstimator):
         InputError
             If an argument is wrong; its subclass says what.
         """
+        grams, labels = self.problem_data(X, y)
+        lam, V = eigenpairs(grams.gram(0))
+        formulation = self.formulated(grams, labels)
+        solution = formulation.solve(self.method, tol=self.tol, time_limit=limit_of_solve(self.time_limit))
+        self.keep_solutions([solution])
+        self.kernel_ = np.asarray(solution.kernel)
+        coefficients = pseudoinverse(lam, V) @ (self.kernel_ @ solution.alpha)
+        self.keep_machines(coefficients[None], np.array([solution.intercept]), np.ones(1))
+        return self
+
+    def problem_data(self, X: Any, y: Any) -> tuple[Grams, list[Array]]:
         S = self._points(X, reset=True)
         self.classes_, numbers = classes_of(y, S, self, most=2)
         if S.shape[0] != S.shape[1]:
@@ -134,16 +152,7 @@ class SimilarityClassifier(TwoClassMixin, KernelEstimator):
                 "the similarity of each pair of samples."
             )
         grams = self.fit_kernels(KernelStack(S[None], names=["similarity"]))
-        lam, V = eigenpairs(S)
-        labels = signs(numbers, self.classes_)
-        formulation = self.formulated(grams, labels)
-        solution = formulation.solve(self.method, tol=self.tol, time_limit=limit_of_solve(self.time_limit))
-        self.keep_solutions([solution])
-        self.keep_labels(labels)
-        self.kernel_ = np.asarray(solution.kernel)
-        coefficients = pseudoinverse(lam, V) @ (self.kernel_ @ solution.alpha)
-        self.keep_machines(coefficients[None], np.array([solution.intercept]), np.ones(1), np.arange(len(S)))
-        return self
+        return grams, self.keep_labels(signs(numbers, self.classes_))
 
     def formulated(self, grams: Grams, labels: list[Any]) -> Formulation:
         S = grams.gram(0)

@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted, column_or_1d
+from sklearn.utils.validation import check_is_fitted
 
 from kernelopt.catalog import Formulation
 from kernelopt.errors import InputError
 from kernelopt.estimators.base import KernelEstimator
 from kernelopt.estimators.catalogued import built
 from kernelopt.estimators.fitting import limit_of_solve, one_call
-from kernelopt.estimators.labels import classes_of, require, signs
+from kernelopt.estimators.labels import classes_of, signs
 from kernelopt.estimators.precomputed import KernelStack
 from kernelopt.estimators.two_classes import TwoClassMixin
 from kernelopt.grams import Grams
@@ -66,10 +66,6 @@ class TransductiveKernelClassifier(TwoClassMixin, KernelEstimator):
     support_, intercept_, kernel_names_, kernels_, certificate_, dual_gap_, n_iter_, history_, solution_
         As for `MKLClassifier`.
 
-    Notes
-    -----
-    `certify` takes the labelled samples followed by the unlabelled ones, and the labels of the former.
-
     References
     ----------
     .. [1] Lanckriet et al., Learning the kernel matrix with semidefinite programming, JMLR 5 (2004).
@@ -82,6 +78,13 @@ class TransductiveKernelClassifier(TwoClassMixin, KernelEstimator):
     >>> model.fit(X, ["a", "a", "b", "b"], X_unlabeled=X_new).transduction_.tolist()
     ['a', 'b']
     """
+
+    fitted_forms = KernelEstimator.fitted_forms | {
+        "classes_": "labels",
+        "_labels_checksum": "digest",
+        "values_": "float n",
+        "transduction_": "labels",
+    }
 
     def __init__(
         self,
@@ -133,25 +136,24 @@ class TransductiveKernelClassifier(TwoClassMixin, KernelEstimator):
         InputError
             If an argument is wrong; its subclass says what.
         """
+        grams, labels = self.problem_data(X, y, X_unlabeled)
+        formulation = self.formulated(grams, labels)
+        solution = formulation.solve(self.method, tol=self.tol, time_limit=limit_of_solve(self.time_limit))
+        self.keep_solutions([solution])
+        n = labels[0].size
+        self.values_ = solution.decision_function()
+        self.transduction_ = self.classes_[(self.values_[n:] > 0).astype(int)]
+        alpha = np.zeros((1, grams.n_points))
+        alpha[0, :n] = solution.alpha
+        self.keep_machines(alpha, np.array([solution.intercept]), np.asarray(solution.weights))
+        return self
+
+    def problem_data(self, X: Any, y: Any, X_unlabeled: Any = None) -> tuple[Grams, list[Array]]:
         one_of(self.margin, "margin", FORMULATIONS)
         labelled = self.read_training(X)
         self.classes_, numbers = classes_of(y, labelled, self, most=2)
         samples = labelled if X_unlabeled is None else self._joined(labelled, X_unlabeled)
-        grams = self.fit_kernels(samples)
-        labels = signs(numbers, self.classes_)
-        formulation = self.formulated(grams, labels)
-        solution = formulation.solve(self.method, tol=self.tol, time_limit=limit_of_solve(self.time_limit))
-        self.keep_solutions([solution])
-        self.keep_labels(labels)
-        n = len(labelled)
-        self.values_ = solution.decision_function()
-        self.transduction_ = self.classes_[(self.values_[n:] > 0).astype(int)]
-        alpha = np.zeros((1, len(samples)))
-        alpha[0, :n] = solution.alpha
-        self.keep_machines(
-            alpha, np.array([solution.intercept]), np.asarray(solution.weights), np.arange(len(samples))
-        )
-        return self
+        return self.fit_kernels(samples), self.keep_labels(signs(numbers, self.classes_))
 
     def formulated(self, grams: Grams, labels: list[Any]) -> Formulation:
         options: dict[str, Any] = {"weights": self.weights}
@@ -174,10 +176,6 @@ class TransductiveKernelClassifier(TwoClassMixin, KernelEstimator):
                 "them to fit as X_unlabeled and read transduction_, or choose weights='nonnegative'."
             )
         return self.machine_values(X)[:, 0]
-
-    def problem_labels(self, y: Any) -> list[Any]:
-        require(y, self, "label")
-        return [np.where(column_or_1d(y) == self.classes_[1], 1.0, -1.0)]  # of the labelled samples
 
     def _joined(self, labelled: Array | KernelStack, X_unlabeled: Any) -> Array | KernelStack:
         """Return the labelled samples followed by the unlabelled ones."""

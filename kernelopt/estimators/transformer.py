@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
@@ -19,9 +19,16 @@ class KernelTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Kerne
     take it.
     """
 
-    def keep_kernel(self, solution: Solution, weights: Array, n: int) -> None:
-        """Keep a solution and the weights of its kernel on all n training samples."""
-        self.n_samples_fit_, self._rows = n, np.arange(n)
+    fitted_forms: ClassVar[dict[str, str]] = {
+        "_checksum": "digest",
+        "_rows": "int s",
+        "weights_": "float m",
+        "n_samples_fit_": "int",
+    }
+
+    def keep_kernel(self, solution: Solution, weights: Array) -> None:
+        """Keep a solution and the weights of its kernel on all training samples."""
+        self.n_samples_fit_ = self._rows.size
         self.keep_solutions([solution])
         self.weights_ = np.asarray(weights)
 

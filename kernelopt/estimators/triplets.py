@@ -14,7 +14,7 @@ from kernelopt.estimators.fitting import limit_of_solve, one_call
 from kernelopt.estimators.labels import classes_of
 from kernelopt.estimators.transformer import KernelTransformer
 from kernelopt.grams import Grams, join
-from kernelopt.validation import whole
+from kernelopt.validation import Array, whole
 
 
 class TripletKernel(KernelTransformer):
@@ -72,6 +72,8 @@ class TripletKernel(KernelTransformer):
     True
     """
 
+    fitted_forms = KernelTransformer.fitted_forms | {"triplets_": "int t r", "ridge_": "float"}
+
     def __init__(
         self,
         kernels: Any = None,
@@ -121,6 +123,16 @@ class TripletKernel(KernelTransformer):
         InputError
             If an argument is wrong; its subclass says what.
         """
+        grams, _ = self.problem_data(X, y, triplets=triplets)
+        formulation = self.formulated(grams, [])
+        limit = limit_of_solve(self.time_limit)
+        solution = formulation.solve(self.method, tol=self.tol, time_limit=limit)
+        weights, m = np.asarray(solution.weights), len(grams)
+        self.keep_kernel(solution, weights[:m])
+        self.ridge_ = float(weights[m]) if weights.size > m else 0.0
+        return self
+
+    def problem_data(self, X: Any, y: Any = None, *, triplets: Any = None) -> tuple[Grams, list[Array]]:
         samples = self.read_training(X)
         if triplets is None:
             if y is None:
@@ -132,21 +144,11 @@ class TripletKernel(KernelTransformer):
             count = whole(self.n_triplets, "n_triplets")
             triplets = sample_triplets(numbers, count, random_state=self.random_state)
         self.triplets_ = np.asarray(triplets)
-        grams = self.fit_kernels(samples)
-        m = len(grams)
-        formulation = self.formulated(grams, [])
-        limit = limit_of_solve(self.time_limit)
-        solution = formulation.solve(self.method, tol=self.tol, time_limit=limit)
-        weights = np.asarray(solution.weights)
-        self.keep_kernel(solution, weights[:m], len(samples))
-        self.ridge_ = float(weights[m]) if weights.size > m else 0.0
-        return self
+        self.keep_labels([self.triplets_])
+        return self.fit_kernels(samples), []
 
-    def problem_labels(self, y: Any) -> list[Any]:
-        return []
-
-    def formulated(self, grams: Grams, labels: list[Any]) -> Formulation:  # its data are `triplets_`
-        if self.cone == "dominant":
+    def formulated(self, grams: Grams, labels: list[Array]) -> Formulation:  # its data are `triplets_`
+        if isinstance(self.cone, str) and self.cone == "dominant":
             grams = join([(1.0, grams), (1.0, Grams.identity(grams.n_points))])
         return built(
             "triplet_lp.kernel_design",

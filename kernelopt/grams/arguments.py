@@ -98,4 +98,11 @@ def as_names(names: Sequence[str], m: int) -> tuple[str, ...]:
             f"names must be {m} strings, one per kernel, got {shown(names)}. Pass a list of words, or "
             "leave it out."
         )
-    return tuple(str(name) for name in listed)
+    found = tuple(str(name) for name in listed)
+    twice = [name for k, name in enumerate(found) if name in found[:k]]
+    if twice:
+        raise ParameterError(
+            f"names must be different, got {shown(twice[0])} for two kernels. Number them, or leave "
+            "names out."
+        )
+    return found

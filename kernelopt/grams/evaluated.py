@@ -12,9 +12,10 @@ import numpy as np
 from kernelopt.errors import InputError, NotFiniteError, ShapeError
 from kernelopt.grams.caching import BoundedCache, all_cached, cached_array, chunks, pieces, read_only
 from kernelopt.grams.distances import SquaredDistances, distances
-from kernelopt.grams.interpolation import interpolated_images, is_worthwhile
+from kernelopt.grams.interpolation import FEWEST_POINTS, interpolated_images, is_worthwhile
 from kernelopt.grams.storage import Storage
 from kernelopt.kernels import Kernel, Profile, as_points, gaussian
+from kernelopt.kernels.base import claims
 from kernelopt.kernels.profile import Metric
 from kernelopt.running import Steps, check
 from kernelopt.validation import Array, Index, as_float_array, as_symmetric, numeric, shown
@@ -122,7 +123,9 @@ class KernelStorage(Storage):
             several = {i: profile for i, profile in group if profile.completely_monotone}
             if several and is_worthwhile(points.size, support.size, a.size):
                 place = partial(self.centred, columns=columns)
-                images = interpolated_images(list(several.values()), place, metric, (points, support), c)
+                tested = {k: self.names[i] for k, i in enumerate(several) if self._claims(i)}
+                every = list(several.values())
+                images = interpolated_images(every, place, metric, (points, support), c, tested)
                 found[list(several)] = images
                 rest.difference_update(several)
         steps = Steps("evaluating kernels", len(rest))
@@ -130,6 +133,18 @@ class KernelStorage(Storage):
             found[i, part] = K @ c
             steps.take((part.stop - part.start) / points.size)
         return found
+
+    def _claims(self, i: int) -> list[str]:
+        """Return the classes by whose word a kernel may be summed from polynomials."""
+        kernel = self.kernels[i]
+        return claims(kernel) if isinstance(kernel, Kernel) else []
+
+    @property
+    def assumes(self) -> tuple[str, ...]:  # type: ignore[override]
+        if not is_worthwhile(self.n_points, FEWEST_POINTS, self.n_points):
+            return ()
+        names = dict.fromkeys(name for i in range(len(self)) for name in self._claims(i))
+        return tuple(f"the kernel {name} is completely monotone, as its class claims" for name in names)
 
     def between(self, rows: Index, columns: Index) -> Array:
         found = np.empty((len(self), rows.size, columns.size))

@@ -16,7 +16,7 @@ from kernelopt.grams.stored import COMPILED_ENTRIES
 from kernelopt.numerics.compiling import compiled
 from kernelopt.threads import in_threads
 from kernelopt.validation import Array, Floats, as_float_array, numeric, row_maxima, shown
-from kernelopt.validation.matrices import symmetrised
+from kernelopt.validation.matrices import asymmetry, symmetrised, taken_as_symmetric
 
 TILE = 192
 """Order of the square tiles of the pass: a tile and its mirror image, 0.6 MB, fit the second cache."""
@@ -36,11 +36,14 @@ class GivenStack(NamedTuple):
         The largest absolute entry of each row.
     lent : LentArray or None
         The given array, if it is used in place and somebody can write to it.
+    assumes : tuple of str
+        Which matrices were not symmetric to the last bit.
     """
 
     array: Floats
     largest: Array
     lent: LentArray | None
+    assumes: tuple[str, ...]
 
 
 class Inspection(NamedTuple):
@@ -85,16 +88,20 @@ def as_stack(grams: Any, what: str = "grams") -> GivenStack:
     skewed = [i for i in range(len(stack)) if not found[i].symmetric]
     if not np.isfinite(largest).all():
         as_float_array(stack, what)  # says which entry is not finite
+    asymmetries = dict[str, float]()
     for i in skewed:
         K = stack[i]
         mean = symmetrised(K, f"{what}[{i}]")
+        asymmetries[f"{what}[{i}]"] = asymmetry(K)
         if mean is not K:
             if lent or not stack.flags.writeable:
                 stack, lent = stack.copy(), False
             stack[i], largest[i] = mean, row_maxima(mean)
         elif lent:  # only the signs of zeros differ
             sums[i] = checksums(K[None])[0]
-    return GivenStack(stack, largest, LentArray(stack, sums, what) if lent else None)
+    return GivenStack(
+        stack, largest, LentArray(stack, sums, what) if lent else None, taken_as_symmetric(asymmetries)
+    )
 
 
 def as_squares(grams: Any, what: str, *, one: bool = False) -> Floats:

@@ -8,7 +8,7 @@ from typing import Any, Literal, SupportsIndex, final
 import numpy as np
 from numpy.typing import ArrayLike
 
-from kernelopt.errors import InputError, ParameterError, ShapeError
+from kernelopt.errors import InputError, NotFiniteError, ParameterError, ShapeError, fitting_memory
 from kernelopt.grams.arguments import (
     as_alpha,
     as_kernels_of,
@@ -24,7 +24,7 @@ from kernelopt.grams.given import GivenStack, as_stack
 from kernelopt.grams.normalized import normalized
 from kernelopt.grams.storage import Storage
 from kernelopt.grams.stored import ArrayStorage, IdentityStorage, RankOneStorage
-from kernelopt.validation import Array, Index, as_float_array, as_symmetric, shown, whole
+from kernelopt.validation import LARGEST_SQUARED, Array, Index, as_float_array, as_symmetric, shown, whole
 
 
 @final
@@ -77,10 +77,12 @@ class Grams:
         return self.gram(range(len(self))[i])
 
     def __iter__(self) -> Iterator[Array]:
-        return iter(self.storage)
+        with fitting_memory(lambda: self.shape[:2]):
+            yield from self.storage
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
-        return self.storage.__array__(dtype, copy)
+        with fitting_memory(lambda: self.shape[:2]):
+            return self.storage.__array__(dtype, copy)
 
     def __repr__(self) -> str:
         return self.storage.described()
@@ -130,6 +132,12 @@ class Grams:
         if not vectors.size:
             raise ShapeError(
                 f"V must hold at least one vector, got shape {vectors.shape}. Put one in each column."
+            )
+        largest = float(np.abs(vectors).max())
+        if largest > LARGEST_SQUARED:
+            raise NotFiniteError(
+                f"V must hold numbers of at most {LARGEST_SQUARED:g} in size, since the matrices hold their "
+                f"products, got {largest:g}. Divide its columns by a unit."
             )
         return Grams(RankOneStorage(vectors.copy()))
 
@@ -222,7 +230,8 @@ class Grams:
 
     def gram(self, i: int) -> Array:
         """Return matrix i, shape (N, N)."""
-        return self.storage.gram(i)
+        with fitting_memory(lambda: self.shape[:2]):
+            return self.storage.gram(i)
 
     def rows(self, indices: Any) -> Array:
         """Return the rows `indices` of all matrices, shape (m, len(indices), N).
@@ -262,7 +271,8 @@ class Grams:
     @property
     def row_means(self) -> Array:
         """The row means K_i 1 / N, shape (m, N)."""
-        return self.storage.row_means
+        with fitting_memory(lambda: self.shape[:2]):
+            return self.storage.row_means
 
     @property
     def known_semidefinite(self) -> bool:
@@ -285,7 +295,8 @@ class Grams:
 
     def combine(self, weights: ArrayLike) -> Array:
         """Return sum_i weights_i K_i, shape (N, N)."""
-        return self.storage.combine(as_weights(self.storage, weights))
+        with fitting_memory(lambda: self.shape[:2]):
+            return self.storage.combine(as_weights(self.storage, weights))
 
     def apply(self, alpha: ArrayLike) -> Array:
         """Return (K_i alpha)_i, shape (m, N), read-only; a shorter alpha belongs to the first points.
@@ -306,7 +317,9 @@ class Grams:
         """Return (alpha' K_i alpha)_i, shape (m,); a shorter alpha belongs to the first points."""
         a = as_alpha(self.storage, alpha)
         support = np.flatnonzero(a)
-        return np.asarray(self.storage.images(a, support) @ a[support])
+        unit = np.ldexp(1.0, np.frexp(np.abs(a).max(initial=0.0))[1])  # a power of two: nothing is rounded
+        with np.errstate(over="ignore"):  # the form of a large alpha may be infinite
+            return np.asarray((self.storage.images(a, support) @ (a[support] / unit)) * unit)
 
     def inner(self) -> Array:
         """Return the Frobenius inner products <K_i, K_j>, shape (m, m)."""
@@ -415,4 +428,4 @@ def as_grams(grams: Grams | ArrayLike, what: str = "grams") -> Grams:
 def of_given(given: GivenStack, names: Sequence[str] | None = None) -> Grams:
     """Return a stack that was given as an array, after its check."""
     lent = () if given.lent is None else (given.lent,)
-    return Grams(ArrayStorage(given.array, names, given.largest, lent))
+    return Grams(ArrayStorage(given.array, names, given.largest, lent, given.assumes))

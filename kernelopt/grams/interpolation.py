@@ -14,7 +14,7 @@ least |f^(k)(a)| a^k / k!. Hence the error is at most 2 ((b - a) / 4a)^k f(0) <=
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from functools import cache, partial
 from typing import Any
@@ -22,11 +22,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kernelopt.errors import InputError
 from kernelopt.grams.caching import pieces
 from kernelopt.grams.distances import distances
 from kernelopt.kernels import Profile
 from kernelopt.kernels.profile import Metric
 from kernelopt.numerics.compiling import compiled
+from kernelopt.numerics.rounding import UNIT
 from kernelopt.running import check
 from kernelopt.validation import Array, Index
 
@@ -65,8 +67,41 @@ class Interpolation:
         edges = np.arange(ends[0], ends[1] + 2, dtype=self._integer) << self._shift
         a, h = (edges.view(sample.dtype)[part].astype(float) for part in (slice(-1), slice(1, None)))
         h = (h - a) / 2
-        values = at(((a + h)[:, None] + h[:, None] * nodes()).ravel()).reshape(-1, h.size, POWERS)
-        self._coefficients, self._cells = coefficients(values).reshape(len(values), -1), h.size
+        self._centres, self._halves = a + h, h
+        self._coefficients, self._cells = (
+            coefficients(self._values(nodes())).reshape(-1, h.size * POWERS),
+            h.size,
+        )
+
+    def _values(self, t: Array) -> Array:
+        """Return the functions at the places t in [-1, 1] of all cells, shape (m, cells, len(t))."""
+        d = self._centres[:, None] + self._halves[:, None] * t
+        return self.at(d.ravel()).reshape(-1, *d.shape)
+
+    def check(self, tested: Mapping[int, str]) -> None:
+        """Raise unless these functions, with their names, are the polynomials on all cells.
+
+        The polynomials of a completely monotone f differ from f by less than the roundings that certificates
+        allow for. The functions are compared half-way between neighbouring nodes, where errors are largest.
+
+        Raises
+        ------
+        InputError
+            If one differs by more: then it is not completely monotone.
+        """
+        t = (nodes()[1:] + nodes()[:-1]) / 2
+        polynomials = self._coefficients.reshape(-1, self._cells, POWERS) @ np.vander(t, POWERS, True).T
+        errors, sizes = np.abs(self._values(t) - polynomials), self.at(np.zeros(1))[:, 0]
+        for m, name in tested.items():
+            largest = float(errors[m].max())
+            if not largest <= MOST_ROUNDINGS * UNIT * sizes[m]:
+                cell = int(errors[m].max(axis=1).argmax())
+                raise InputError(
+                    f"{name} must be completely monotone, as its profile says, got a function that differs "
+                    f"by {largest:.1e} from its interpolation near the distance {self._centres[cell]:.3g}. "
+                    "State its profile with completely_monotone=False, and test it by "
+                    "kernelopt.testing.check_kernel."
+                )
 
     def moments(self, count: int) -> Array:
         """Return the moments of `count` sums without addends."""
@@ -149,6 +184,7 @@ def interpolated_images(
     metric: Metric | None,
     points: tuple[Index, Index],
     c: Array,
+    tested: Mapping[int, str],
 ) -> Array:
     """Return sum_j c_j k_m(x_i, x_j) for the points i and j of the numbers `points`, shape (m, count of i).
 
@@ -161,6 +197,13 @@ def interpolated_images(
     metric : str or None
     points : pair of integer arrays
     c : array
+    tested : dict from int to str
+        The numbers of the profiles that are completely monotone by their word alone, and their names.
+
+    Raises
+    ------
+    InputError
+        If one of them is not, see `Interpolation.check`.
     """
     rows, columns = points
     right, symmetric = place(columns), np.array_equal(rows, columns)
@@ -169,6 +212,8 @@ def interpolated_images(
     own = position[rows]
     sample = distances(place(rows[:: max(1, rows.size // SAMPLED)]), right, metric)
     interpolation = Interpolation(partial(values_of, profiles), sample)
+    if tested:
+        interpolation.check(tested)
     tiles = [slice(start, start + TILE) for start in range(0, columns.size, TILE)]
     found = np.zeros((len(profiles), rows.size))
     waiting: dict[int, Array] = {}  # moments of later rows, from the columns before them

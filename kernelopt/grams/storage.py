@@ -20,6 +20,21 @@ from kernelopt.validation import Array, Index, row_maxima
 Mask: TypeAlias = NDArray[np.bool_]
 
 
+def numbered(names: Sequence[str]) -> tuple[str, ...]:
+    """Return different names: of equal ones, all but the first have a number, as in "linear() (2)"."""
+    found: list[str] = []
+    taken, seen = set(names), dict.fromkeys(names, 0)
+    for name in names:
+        seen[name] += 1
+        each = name
+        while seen[name] > 1 and each in taken:
+            each = f"{name} ({seen[name]})"
+            seen[name] += each in taken
+        taken.add(each)
+        found.append(each)
+    return tuple(found)
+
+
 class Storage(ABC):
     """m symmetric matrices of order N; all operations follow from the methods `gram` and `block`.
 
@@ -28,6 +43,9 @@ class Storage(ABC):
     single rows overrides `rows`, which is used for matrices that are too large to cache. Several threads may
     read one storage. Cached arrays are read-only.
     """
+
+    assumes: tuple[str, ...] = ()
+    """What bounds for these matrices assume beside them, as sentences."""
 
     origin: tuple[Storage, Index] | None = None
     """For a subset: the storage it was taken from, and the positions of its matrices there."""
@@ -39,7 +57,7 @@ class Storage(ABC):
         self, m: int, n_points: int, names: Sequence[str] | None = None, lent: Iterable[LentArray] = ()
     ) -> None:
         self.shape: tuple[int, int, int] = (m, n_points, n_points)
-        self.names: tuple[str, ...] = tuple(names) if names else tuple(f"K[{i}]" for i in range(m))
+        self.names: tuple[str, ...] = numbered(names or [f"K[{i}]" for i in range(m)])
         self.lent: tuple[LentArray, ...] = tuple(dict.fromkeys(lent))  # read here, and writeable elsewhere
         self._factors = BoundedCache()
 
@@ -97,8 +115,11 @@ class Storage(ABC):
             return self
         if self.origin is not None:
             whole, positions = self.origin
-            return whole.subset(positions[chosen])
-        return self._subset(chosen)
+            part = whole.subset(positions[chosen])
+        else:
+            part = self._subset(chosen)
+        names = numbered([self.names[i] for i in chosen])
+        return part if part.names == names else part.renamed(names)
 
     def _subset(self, chosen: Index) -> Storage:
         """Compute the result of `subset`. Forms override it where they can select many matrices at once."""

@@ -39,8 +39,10 @@ class ArrayStorage(Storage):
         names: Sequence[str] | None = None,
         largest: Array | None = None,
         lent: Iterable[LentArray] = (),
+        assumes: tuple[str, ...] = (),
     ) -> None:
         super().__init__(array.shape[0], array.shape[1], names, lent)
+        self.assumes = assumes
         self.array = read_only(array)
         if largest is not None:
             self.largest_entries = read_only(largest)
@@ -62,7 +64,7 @@ class ArrayStorage(Storage):
         if steps.size > 1 or not (steps > 0).all():
             return super()._subset(chosen)  # a slice of the array needs no copy, other indices would
         part = slice(chosen[0], chosen[-1] + 1, int(steps[0]) if steps.size else 1)
-        return self._sharing(ArrayStorage(self.array[part], self.names[part], lent=self.lent), chosen)
+        return self._sharing(self._of(self.array[part], self.names[part]), chosen)
 
     @cached_array
     def diagonals(self) -> Array:
@@ -83,8 +85,12 @@ class ArrayStorage(Storage):
 
     def block(self, rows: slice | Index) -> Storage:
         if isinstance(rows, slice):
-            return ArrayStorage(self.array[:, rows, rows], self.names, lent=self.lent)
-        return ArrayStorage(self.array[:, rows[:, None], rows], self.names, lent=self.lent)
+            return self._of(self.array[:, rows, rows], self.names)
+        return self._of(self.array[:, rows[:, None], rows], self.names)
+
+    def _of(self, part: Floats, names: Sequence[str]) -> ArrayStorage:
+        """Return the storage of a part of the array."""
+        return ArrayStorage(part, names, lent=self.lent, assumes=self.assumes)
 
     def combine(self, w: Array) -> Array:
         if not self.array[0].flags.c_contiguous:

@@ -209,16 +209,19 @@ class StackReader:
         base = self.storage(described["base"], rows)
         if "scaled" in described:
             constants = as_float_array(described["scaled"], "constants", ndim=1)
-            if constants.size != len(base) or not (constants > 0).all():
+            floats = all(isinstance(constant, float) for constant in described["scaled"])
+            if constants.size != len(base) or not floats or not (constants > 0).all():
                 raise InputError(f"constants must be {len(base)} positive numbers, got {constants}.")
             return ScaledStorage(base, KnownConstants(constants))
         if "chosen" in described:
             return base.subset(as_indices(described["chosen"], len(base), "chosen", "kernels"))
-        return SphericalStorage(base) if described["spherical"] else base
+        if described["spherical"] is not True:
+            raise InputError(f"a normalised stack must be spherical, got {shown(described['spherical'])}.")
+        return SphericalStorage(base)
 
     def _centred(self, described: Description, rows: Index) -> Storage:
         """Return a centred storage; its means are known unless it has all points that they are taken over."""
-        if described["centred"] is None:
+        if described["centred"] is None and (self.X is not None or self.given):
             return CenteredStorage(self.storage(described["base"], rows))
         key = f"means.{int(described['centred'])}"
         means, X, self.X = as_float_array(self.arrays[key], "means", ndim=2), self.X, None

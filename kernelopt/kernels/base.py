@@ -107,6 +107,15 @@ class Kernel(ABC):
     __rmul__ = __mul__
 
 
+def claims(kernel: Kernel) -> list[str]:
+    """Return the classes outside kernelopt by whose word alone a kernel's function is completely monotone."""
+    if type(kernel).__module__.partition(".")[0] == "kernelopt":
+        parts = getattr(kernel, "parts", (getattr(kernel, "kernel", None),))
+        return [name for part in parts if isinstance(part, Kernel) for name in claims(part)]
+    profile = kernel.profile()
+    return [type(kernel).__qualname__] if profile is not None and profile.completely_monotone else []
+
+
 def as_points(X: Any, what: str, like: Array | None = None) -> Array:
     """Return points as rows of an array of shape (points, columns), not empty; with the columns of `like`."""
     columns = None if like is None else like.shape[1]

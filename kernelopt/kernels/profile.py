@@ -30,7 +30,8 @@ class Profile:
     completely_monotone : bool, default False
         Whether the derivatives of f of every order k have the sign (-1)^k on d > 0.
         Every kernel f(|x - z|^2) that is positive semidefinite in all dimensions has such an f (Schoenberg).
-        Sums of many such kernels take less time.
+        Sums of many such kernels take less time. It is tested on the distances of the sums, and certificates
+        name it in `Certificate.assumes`, except for the kernels of kernelopt, where it is a theorem.
     """
 
     metric: Metric | None

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from kernelopt.errors import ShapeError
 from kernelopt.grams import Grams, as_grams
-from kernelopt.validation import Array, as_expression, as_symmetric, numeric
+from kernelopt.validation import Array, as_expression, as_symmetric, asymmetry, numeric, taken_as_symmetric
 
 
 class Combination(AffAtom):  # type: ignore[misc]
@@ -114,5 +114,7 @@ def as_kernel(K: Any, what: str = "K") -> cp.Expression:
             "A stack of kernels is combined first: combine(weights, grams)."
         )
     if not isinstance(K, cp.Expression):
-        return cp.Constant(as_symmetric(matrix, what))
+        constant = cp.Constant(as_symmetric(matrix, what))
+        constant.assumes = taken_as_symmetric({what: asymmetry(matrix)})
+        return constant
     return as_expression(K, what, ndim=2)

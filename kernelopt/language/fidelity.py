@@ -15,7 +15,14 @@ from kernelopt.grams import Grams
 from kernelopt.language.combination import as_kernel
 from kernelopt.language.measures import stacked
 from kernelopt.language.terms import terms
-from kernelopt.validation import as_expression, as_float_array, as_symmetric, numeric
+from kernelopt.validation import (
+    as_expression,
+    as_float_array,
+    as_symmetric,
+    asymmetry,
+    numeric,
+    taken_as_symmetric,
+)
 
 
 class Difference(Wrap):  # type: ignore[misc]
@@ -27,6 +34,8 @@ class Difference(Wrap):  # type: ignore[misc]
 
 class Distance(Wrap):  # type: ignore[misc]
     """L(K - S); made by `fidelity`, it remembers the fidelity L."""
+
+    assumes: tuple[str, ...] = ()
 
     def __init__(self, expression: cp.Expression, fidelity: Fidelity) -> None:
         self.fidelity = fidelity
@@ -123,7 +132,9 @@ def fidelity(K: Any, S: ArrayLike, kind: str | Fidelity = "squared_frobenius") -
     if isinstance(L, Radial) and not (spectrum or kernel.is_constant()) and terms(kernel) is not None:
         D = stacked(D)
     marked = Difference(D)
-    return Distance(checked(L, L.expression(marked), marked), L)
+    distance = Distance(checked(L, L.expression(marked), marked), L)
+    distance.assumes = () if spectrum else taken_as_symmetric({"S": asymmetry(target)})
+    return distance
 
 
 def checked(L: Fidelity, value: Any, D: Difference) -> cp.Expression:

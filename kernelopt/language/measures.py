@@ -13,7 +13,7 @@ from kernelopt.errors import ShapeError
 from kernelopt.grams import join, triangle
 from kernelopt.language.combination import as_kernel
 from kernelopt.language.terms import terms
-from kernelopt.validation import as_indices, as_vector
+from kernelopt.validation import as_indices, as_targets
 
 
 def trace(K: Any) -> cp.Expression:
@@ -78,7 +78,7 @@ def alignment(K: Any, y: ArrayLike) -> cp.Expression:
     .. [1] Lanckriet et al., JMLR 5 (2004), section 4.6, Theorem 23.
     """
     K = as_kernel(K)
-    target = as_vector(y, "y")
+    target = as_targets(y)
     n = target.size
     if n > K.shape[0]:
         raise ShapeError(f"y must have at most {K.shape[0]} entries, got {n}. Labelled points come first.")

@@ -152,7 +152,8 @@ def risk(K: Any, y: ArrayLike | None, loss: Loss, bias: bool | None = None, norm
         The kernel on N >= n points, the labelled ones first. Positive semidefinite where the problem
         is feasible; a combination with non-negative weights is so by itself.
     y : array of shape (n,)
-        Labels in {-1, +1}, real targets for the regression losses, or None for `one_class`.
+        Labels in {-1, +1}, real targets for the regression losses, of at most 1e150 in size, or None for
+        `one_class`; ones stand there for the first n points of the kernel.
     loss : Loss
         Such as `hinge(C=1.0)`.
     bias : bool, optional

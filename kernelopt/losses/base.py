@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.optimize import brentq
 
-from kernelopt.errors import InputError, ShapeError
+from kernelopt.errors import InputError, LabelError, ShapeError
 from kernelopt.losses.curve import Curve, descent, piecewise_intercept
 from kernelopt.losses.perspective import curve_perspective
 from kernelopt.losses.weights import Weight, per_sample
@@ -92,7 +92,11 @@ class Loss(ABC):
                 " of the first points of the kernel."
             )
         checked = as_labels(y, what) if self.kind == "labels" else as_targets(y, what)
-        checked = np.ones(checked.size) if self.kind == "none" else checked
+        for i in np.flatnonzero(checked != 1)[:1] if self.kind == "none" else ():
+            raise LabelError(
+                f"{what} must be None, or ones for the first points of the kernel: {self!r} has no labels, "
+                f"got {checked[i]:g} at index {i}. Pass None, or the kernel of the points of one class."
+            )
         if checked.size > n:
             raise ShapeError(
                 f"{what} must have at most {n} entries (the points of the kernel), got {checked.size}. "
@@ -134,7 +138,7 @@ class Loss(ABC):
         curve = self.curve(y)
         a, (linear, curvature, l1, _, _) = curve.responder()(t), curve
         # linear - t is computed first, which is exact near y
-        return float((a * (linear - t) - curvature * a**2 / 2 - l1 * np.abs(a)).sum())
+        return float((a * (linear - t) - curvature * a * a / 2 - l1 * np.abs(a)).sum())
 
     def above(self, f: Array, error: Array, penalty: float, y: Array, intercept: float) -> float:
         """Return an upper bound of penalty + loss(f + b), where the error of f is at most `error`."""
@@ -163,14 +167,14 @@ class Loss(ABC):
             return Bounded(value, roundings * (abs(value) + float(np.abs(alpha).sum())))
         linear, curvature, l1, _, _ = self.curve(y)
         first = dot(linear, alpha)
-        rest = float(curvature @ alpha**2) / 2 + float(l1 @ np.abs(alpha))
+        rest = float((curvature * alpha) @ alpha) / 2 + float(l1 @ np.abs(alpha))
         value = first.value - rest
         return Bounded(value, first.error + roundings * rest + UNIT * abs(value))
 
     def dual_value(self, alpha: Array, y: Array) -> float:
         """Return l(alpha), for alpha in the domain of the dual."""
         linear, curvature, l1, _, _ = self.curve(y)
-        square = curvature @ alpha**2 / 2 if curvature.any() else 0.0
+        square = (curvature * alpha) @ alpha / 2 if curvature.any() else 0.0
         return float(linear @ alpha - square - l1 @ np.abs(alpha))
 
     def dual_gradient(self, alpha: Array, y: Array) -> Array:

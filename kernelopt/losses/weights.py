@@ -8,7 +8,7 @@ import cvxpy as cp
 import numpy as np
 
 from kernelopt.errors import ParameterError, ShapeError
-from kernelopt.validation import Array, as_float_array, positive
+from kernelopt.validation import LARGEST_SQUARED, Array, as_float_array, positive
 
 Weight: TypeAlias = float | Array | cp.Parameter
 
@@ -23,9 +23,14 @@ def checked_weight(C: object, what: str) -> Weight:
                 "Create it with cp.Parameter(pos=True)."
             )
         return C
+    array = as_float_array(C, what, ndim=1) if is_vector(C) else np.array([positive(C, what)])
+    if array.max(initial=0.0) > LARGEST_SQUARED:
+        raise ParameterError(
+            f"{what} must be at most {LARGEST_SQUARED:g}, since squares of dual variables up to it are "
+            f"summed, got {array.max():g}. Choose a smaller one; for labels the limit is hard_margin()."
+        )
     if not is_vector(C):
-        return positive(C, what)
-    array = as_float_array(C, what, ndim=1)
+        return float(array[0])
     if array.size == 0 or array.min() <= 0:
         raise ParameterError(
             f"{what} must be positive for every sample, got a smallest value of "

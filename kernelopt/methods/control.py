@@ -23,10 +23,9 @@ GRACE_SECONDS, GRACE_SHARE = 0.12, 0.02
 LAST_SECONDS, LAST_SHARE = 0.2, 0.05
 SAMPLE_SECONDS, SAMPLE_SHARE = 0.2, 0.05  # for machines on a sample, where no method has a point
 STALL, PROGRESS = 50, 1e-3  # stalled: that many reports reduce the gap by less than this share of it
-STALLED = (
-    "its bounds no longer come nearer: it is limited by rounding. Rescale the kernels to a mean diagonal "
-    "near one, or centre them"
-)
+ROUNDING = "it is limited by rounding. Rescale the kernels to a mean diagonal near one, or centre them"
+STALLED = f"its bounds no longer come nearer: {ROUNDING}"
+ROUNDED = f"its bounds meet the tolerance only without their rounding errors: {ROUNDING}"
 LARGEST_CERTIFICATE_SHARE = 0.3  # of a time limit: the most that is reserved for the certificate
 
 

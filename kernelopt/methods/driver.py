@@ -15,7 +15,7 @@ from kernelopt.certificates.multiplier import constraint_multipliers
 from kernelopt.errors import ConvergenceWarning, KerneloptError, MethodError, SolverError, TimeLimitError
 from kernelopt.grams import check_leading_blocks
 from kernelopt.language.terms import terms
-from kernelopt.methods.control import Control
+from kernelopt.methods.control import ROUNDED, Control
 from kernelopt.methods.describe import learned_machine, only_vector, write_back
 from kernelopt.methods.fallback import fallback_outcome
 from kernelopt.methods.learned import weights_of
@@ -210,7 +210,8 @@ class MethodSequence:
             certificate = certify_outcome(structure, outcome, control)
         if certificate is None:
             return
-        found = Result(method, outcome, certificate, control.stopped)
+        rounded = ROUNDED if control.gap <= control.tol < certificate.gap else ""
+        found = Result(method, outcome, certificate, control.stopped or rounded)
         self.best = found if self.best is None else better_result(structure, self.best, found)
         control.start = self.best.outcome
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
+import numpy as np
 from cvxpy.constraints import Inequality
 
 from kernelopt.certificates.impossible import kernel_variables, unbounded_text, weights_that_grow
@@ -13,6 +14,7 @@ from kernelopt.language.combination import Combination
 from kernelopt.language.terms import terms
 from kernelopt.methods.driver import caller_stack_level
 from kernelopt.methods.sizing import size
+from kernelopt.structure.affine import flat
 from kernelopt.structure.structure import Structure
 from kernelopt.structure.trees import nodes, short
 from kernelopt.structure.zero_weights import all_zero_weights, zero_weights
@@ -107,4 +109,7 @@ def expanded_traces(structure: Structure) -> list[str]:
 
 def is_constant_zero(expression: Any) -> bool:
     """Whether an expression is the constant zero."""
-    return bool(expression.is_constant() and not expression.parameters() and (expression.value == 0).all())
+    if not expression.is_constant() or expression.parameters():
+        return False
+    value = expression.value  # a number for a risk of constant kernels, and none where it cannot be trained
+    return value is not None and not np.any(flat(value))

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 
 from kernelopt.errors import InputError, ParameterError, ShapeError
 from kernelopt.grams import Grams, IdentityStorage
+from kernelopt.grams.storage import numbered
 from kernelopt.language.risk import Risk
 from kernelopt.language.terms import terms
 from kernelopt.validation import Array, as_float_array, bare, is_real, numeric, shown
@@ -103,7 +104,7 @@ class Learned:
     @property
     def names(self) -> tuple[str, ...] | None:
         """The names of the kernels, in the order of `weights`, or None where the kernel is no combination."""
-        names = tuple(name for p in self.parts if not p.is_ridge for name in p.grams.names)
+        names = numbered([name for p in self.parts if not p.is_ridge for name in p.grams.names])
         return names if names and self.combined else None
 
     @property

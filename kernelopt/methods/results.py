@@ -137,6 +137,7 @@ def closed_certificate(
         lower,
         upper,
         "closed",
+        assumes=structure.assumes,
         feasible=True,
         point={variable: point[variable.id] for variable in structure.user_variables},
         alphas=tuple(alphas),
@@ -174,7 +175,8 @@ def combined_certificate(structure: Structure, best: Certificate, other: Certifi
     """Return the certificate `best`, with the bound by duality of `other` if that is better."""
     certificate = with_better_bound(structure, best, -other.upper if structure.maximize else other.lower)
     if certificate.absolute_gap < best.absolute_gap:
-        return replace(certificate, alphas=other.alphas, route=other.route)
+        assumes = tuple(dict.fromkeys(best.assumes + other.assumes))
+        return replace(certificate, alphas=other.alphas, route=other.route, assumes=assumes)
     return certificate
 
 

@@ -311,6 +311,7 @@ class Solution:
             ["lower bound", f"{self.lower:.9g}"], ["upper bound", f"{self.upper:.9g}"],
             ["relative gap", f"{self.gap:.1e}"],
         ]  # fmt: skip
+        rows += [["assumes", text] for text in self.certificate.assumes]
         if isinstance(self.weights, np.ndarray):
             rows.append(["weights", np.array2string(self.weights, precision=4, threshold=WEIGHTS_SHOWN)])
         times = (("build", self.build_time), ("solve", self.solve_time), ("certify", self.certify_time))

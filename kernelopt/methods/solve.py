@@ -11,7 +11,8 @@ from typing import Any, Literal, TypedDict, Unpack
 import cvxpy as cp
 
 from kernelopt.certificates.gap import floor
-from kernelopt.errors import ParameterError
+from kernelopt.errors import ParameterError, fitting_memory
+from kernelopt.language.terms import terms
 from kernelopt.methods.checkpoint import Checkpoint
 from kernelopt.methods.control import Callback, Control
 from kernelopt.methods.driver import Candidate, drive, no_point_error
@@ -133,6 +134,8 @@ def solve(
     UnboundedError, SolverError, MethodError
     InputError
         If an array of kernels that is used in place has been changed; see `Grams.check_unchanged`.
+    MemoryError
+        If an array does not fit into memory. The message says how large the kernels are, and what would fit.
     TypeError
         If there is no such option; the message names the nearest one.
     ParameterError
@@ -254,7 +257,7 @@ def solve_with(
     try:
         structure = read(problem, control, options)
         largest = max((term.learner.n for term in structure.risks), default=0)
-        with one_blas_thread(1 if largest <= MODERATE else None):
+        with fitting_memory(lambda: sizes(structure)), one_blas_thread(1 if largest <= MODERATE else None):
             chosen: list[Candidate] | None = None
             control.show("choosing a method")
             with control:
@@ -280,6 +283,13 @@ def read(problem: cp.Problem, control: Control, options: SolveOptions) -> Struct
             control.start = start_of(structure, start)
         return structure
     raise no_point_error(control)
+
+
+def sizes(structure: Structure) -> tuple[int, int]:
+    """Return the number of kernels of all risks, each stack once, and the largest number of points."""
+    kernels = [K for term in structure.risks for K in term.kernels]
+    stacks = {id(grams): len(grams) for K in kernels for _, grams in terms(K) or ()}
+    return sum(stacks.values()), max((K.shape[0] for K in kernels), default=0)
 
 
 def programmed(candidate: Candidate, programme: Programme | None) -> Candidate:

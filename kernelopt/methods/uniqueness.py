@@ -41,6 +41,7 @@ from kernelopt.certificates import Certificate
 from kernelopt.language.learner import Learner
 from kernelopt.methods.engine.step import free_samples
 from kernelopt.methods.learned import Learned
+from kernelopt.numerics.norms import length_of_positive
 from kernelopt.structure.ball import BallProblem, read_risks_on_ball
 from kernelopt.structure.structure import Structure
 from kernelopt.validation import Array, Index
@@ -115,7 +116,8 @@ def equations(
     ball: BallProblem, theta: Array, machines: tuple[Any, ...], total: Array, chosen: Index
 ) -> Array:
     """Return the coefficients of the equations for d, one row for each chosen kernel and each intercept."""
-    some, length = ball.whole.subset(chosen), np.linalg.norm([machine.alpha for machine in machines])
+    some = ball.whole.subset(chosen)
+    length = length_of_positive(np.abs(np.concatenate([machine.alpha for machine in machines])), 2.0)
     parts, sets = [], []
     for learner, machine in zip(ball.learners, machines, strict=True):
         alpha = machine.alpha
@@ -185,6 +187,8 @@ def directions_exist(used: Array, unused: Array) -> bool:
 
 def normalised(rows: Array) -> Array:
     """Return the rows divided by their lengths; a row of zeros stays as it is."""
+    largest = np.abs(rows).max(axis=1, keepdims=True, initial=0.0)
+    rows = rows / np.where(largest > 0, largest, 1.0)  # the squares of their entries are doubles
     lengths = np.linalg.norm(rows, axis=1, keepdims=True)
     return np.asarray(rows / np.where(lengths > 0, lengths, 1.0))
 

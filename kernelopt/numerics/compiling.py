@@ -5,7 +5,9 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from functools import cache, lru_cache, partial
+from importlib import import_module
 from pathlib import Path
 from typing import Any, overload
 
@@ -49,9 +51,7 @@ def _compiled(loop: Loop, any_order: bool) -> Loop:
 
 
 def _dispatcher(loop: Loop, options: dict[str, Any]) -> Loop:
-    from numba import njit  # slow to import, and only some methods need it
-
-    _measure_compilation()
+    njit = _numba().njit
     try:
         fast: Any = njit(loop, cache=True, error_model="numpy", nogil=True, **options)
     except RuntimeError:  # no directory that numba may write to
@@ -101,15 +101,21 @@ numba_clock = NumbaClock()
 
 
 @cache
-def _measure_compilation() -> None:
-    """Let the clock run while numba holds the lock of its compiler, as its events tell."""
-    from numba.core import event
+def _numba() -> Any:
+    """Import numba, and let the clock run while numba holds the lock of its compiler, as its events tell.
 
-    class Listener(event.Listener):
+    numba is slow to import, and only some methods need it. It is imported in another thread, since Ctrl-C
+    interrupts the main thread alone: after half an import every later one would fail.
+    """
+    with ThreadPoolExecutor(1, "kernelopt import") as other:
+        numba = other.submit(import_module, "numba").result()
+
+    class Listener(numba.core.event.Listener):  # type: ignore[misc, name-defined]
         def on_start(self, event: Any) -> None:
             numba_clock.start()
 
         def on_end(self, event: Any) -> None:
             numba_clock.stop()
 
-    event.register("numba:compiler_lock", Listener())  # type: ignore[no-untyped-call]
+    numba.core.event.register("numba:compiler_lock", Listener())
+    return numba

@@ -66,7 +66,7 @@ def solve_small(program: SmallProgram, x: Array, gap: float, first_gap: float) -
     x : array of shape (p,), strictly feasible
     gap : float
         The duality gap <Z, S> + multipliers'(A x + b) at which the method ends.
-    first_gap : float
+    first_gap : float > 0
         About the distance of the value at x from the optimum, for the first multipliers.
     """
     k, q = len(program.S0), program.b.size
@@ -123,7 +123,7 @@ def advanced(program: SmallProgram, x: Array, Z: Array) -> tuple[Array, Array, A
     Z = symmetric(Z)
     try:
         L = sl.cholesky(program.matrix(x), lower=True, check_finite=False)
-        sl.cholesky(Z, check_finite=False)
+        sl.cholesky(Z, lower=True, check_finite=False)  # the triangle that later factorisations read
     except (sl.LinAlgError, ValueError):
         return None
     return (x, L, Z) if np.isfinite(x).all() and (program.A @ x + program.b > 0).all() else None

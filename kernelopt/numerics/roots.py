@@ -25,7 +25,7 @@ def last_above(total: Function, knots: Array, or_zero: bool = False) -> float:
             left, right = points_inside(edges, piece)
             start, end = total(left), total(right)
             if start != end:
-                zero = left + start * (right - left) / (start - end)
+                zero = left + (right - left) * (start / (start - end))  # no product of two large numbers
                 if piece == low - 1 and (low > edges.size or zero < edges[low - 1]):
                     return zero
                 if piece == low and (low == 0 or zero > edges[low - 1]):

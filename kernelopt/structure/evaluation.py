@@ -12,15 +12,12 @@ from cvxpy.atoms.affine.unary_operators import NegExpression
 
 from kernelopt.errors import SolverError
 from kernelopt.learner import BlockMachine, Machine
-from kernelopt.numerics.rounding import gamma
+from kernelopt.numerics.ball import Ball
 from kernelopt.structure.affine import affine, flat
-from kernelopt.structure.primal_bound import kernel_sum, primal_upper_bound
+from kernelopt.structure.enclosure import enclosure
+from kernelopt.structure.primal_bound import FEASIBILITY, kernel_sum, primal_upper_bound
 from kernelopt.structure.structure import Point, RiskTerm, Structure
-from kernelopt.structure.trees import nodes
 from kernelopt.validation import Array
-
-EVALUATION = 2e-14
-"""Rounding of the objective relative to its terms: about 100 u, for the atoms and for the constraints."""
 
 Given = tuple[Array, Array | None]  # (alpha, scales) of a machine f = sum_m scales_m K_m alpha + b
 
@@ -51,23 +48,26 @@ class Evaluator:
 
     def at(self, point: Point) -> Evaluation:
         """Return the objective and the machines at a point."""
-        self.write(point)
-        machines = self.machines()
-        value = self.structure.lifted.objective.args[0].value
-        return Evaluation(np.nan if value is None else float(np.ravel(value)[0]), machines)
+        ball, machines = self._enclosed(point, 0.0)
+        return Evaluation(float(ball.mid) if np.isfinite(ball.rad) else np.nan, machines)
 
     def outward(self, point: Point) -> Evaluation:
-        """Return the objective with its rounding error added, and the machines.
+        """Return a bound of the exact objective near a point, and the machines.
 
-        The result is an upper bound of the exact objective for a minimisation, and a lower bound for a
-        maximisation. The error is at most (EVALUATION + gamma_2k) times the sum of the absolute values of
-        the terms, where k is the largest number of entries that a node of the expression sums.
+        It is an upper bound for a minimisation, and a lower bound for a maximisation, wherever the variables
+        change by a relative `FEASIBILITY`. The values of the risks are upper bounds already.
         """
-        value, machines = self.at(point)
-        objective = self.structure.lifted.objective.args[0]
-        entries = max(node.size for node in nodes(objective) if isinstance(node, cp.Expression))
-        rounding = (EVALUATION + gamma(2 * entries)) * sum_of_magnitudes(objective)
-        return Evaluation(value + self.structure.sign * rounding, machines)
+        ball, machines = self._enclosed(point, FEASIBILITY)
+        return Evaluation(float(ball.below if self.structure.maximize else ball.above), machines)
+
+    def _enclosed(self, point: Point, by: float) -> tuple[Ball, tuple[Machine | BlockMachine, ...]]:
+        """Return a ball around the objective near a point, and the machines."""
+        self.write(point)
+        machines = self.machines()
+        ball = enclosure(self.structure.lifted.objective.args[0], self.structure.variables, by)
+        return Ball(
+            *(np.ravel(np.broadcast_to(part, np.shape(ball.mid)))[0] for part in (ball.mid, ball.rad))
+        ), machines
 
     def machines(self) -> tuple[Machine | BlockMachine, ...]:
         """Return the machines at the current point, and set the values of the risks."""

@@ -11,7 +11,7 @@ import numpy as np
 from kernelopt.fidelities import Fidelity
 from kernelopt.grams import RankOneStorage
 from kernelopt.language.terms import terms
-from kernelopt.numerics.rounding import gamma
+from kernelopt.numerics.rounding import gamma, norm_above
 from kernelopt.structure.fidelities import FidelityTerm, read_fidelity
 from kernelopt.structure.pieces import Piece, read_pieces
 from kernelopt.structure.structure import RiskTerm, Structure, kept_in_structure
@@ -59,11 +59,15 @@ class Block:
         of single products.
         """
         if self.V is None:
-            return float(2 * perturbation * np.linalg.norm(z) + perturbation**2)
+            return 2 * perturbation * norm_above(z) + perturbation * perturbation
         products, errors = np.abs(self.V.T @ z), gamma(z.size + 8) * (np.abs(self.V).T @ np.abs(z))
         row = float(np.linalg.norm(self.V, axis=1).max())
-        of_sums = float(np.linalg.norm((2 * products + errors) * errors))
-        return of_sums + 2 * perturbation * row * float((products + errors).max()) + (perturbation * row) ** 2
+        of_sums = norm_above((2 * products + errors) * errors)
+        return (
+            of_sums
+            + 2 * perturbation * row * float((products + errors).max())
+            + (perturbation * row) * (perturbation * row)
+        )
 
     def distance(self, X: Array) -> float:
         """Return the sum of the fidelities at X, with their price."""

@@ -9,7 +9,7 @@ import cvxpy as cp
 import numpy as np
 
 from kernelopt.numerics.decompositions import eigenpairs, least_eigenvalue
-from kernelopt.numerics.rounding import EIGENVALUE, gamma
+from kernelopt.numerics.rounding import EIGENVALUE, gamma, norm_above
 from kernelopt.numerics.simplex import on_simplex
 from kernelopt.structure.attributes import beside_cone
 from kernelopt.structure.structure import Structure, kept_in_structure
@@ -56,7 +56,7 @@ class Piece:
         """
         if self.is_matrix:
             smallest = least_eigenvalue(G)
-            smallest -= EIGENVALUE * gamma(len(G)) * float(np.linalg.norm(G))
+            smallest -= EIGENVALUE * gamma(len(G)) * norm_above(G)
             sigma = smallest * (1.0 if self.reach is None else float(self.reach))
         else:
             sigma = float((G if self.reach is None else G * self.reach).min())

@@ -15,6 +15,7 @@ from kernelopt.learner import BlockMachine, Machine
 from kernelopt.numerics.norms import lp_length
 from kernelopt.numerics.rounding import (
     NORM_ROUNDINGS,
+    UNDERFLOW,
     Bounded,
     exact_sum,
     form,
@@ -102,9 +103,10 @@ def image(kernel: KernelSum, c: Array) -> Image:
     T, k = float(roots @ np.abs(c)), c.size + kernel.weights.size + 8
     values = kernel @ c
     square = float(c @ values)
-    rounding = gamma(2 * k) * (T * T)  # T**2 would raise OverflowError where T * T is infinite
+    underflow = UNDERFLOW * k * (T > 0)
+    rounding = gamma(2 * k) * (T * T) + underflow  # T**2 would raise OverflowError where T * T is infinite
     size = np.sqrt(max(square + rounding, 0.0))
-    errors = roots * (gamma(k) * T + FEASIBILITY * size)
+    errors = roots * (gamma(k) * T + FEASIBILITY * size) + underflow
     return Image(values, errors, Bounded(square, rounding + FEASIBILITY * size**2))
 
 
@@ -156,6 +158,7 @@ def upper_value(learner: Learner, images: Sequence[Image], intercept: float) -> 
     if len(images) == 1 or learner.norm == 2:
         penalty = float(squares.sum()) / 2
     else:
-        penalty = lp_length(np.sqrt(squares), learner.norm) ** 2 / 2
+        length = lp_length(np.sqrt(squares), learner.norm)
+        penalty = length * length / 2  # length**2 would raise OverflowError where this is infinite
     penalty = upwards(penalty * (1 + gamma(squares.size + NORM_ROUNDINGS)))
     return float(learner.loss.above(f, errors, penalty, learner.y, intercept))

@@ -2,41 +2,67 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
+import cvxpy as cp
 import numpy as np
-from cvxpy.constraints import ExpCone, PowCone3D, PowConeND
+from cvxpy.constraints import SOC, ExpCone, Inequality, NonNeg, NonPos, PowCone3D, PowConeND, Zero
+from cvxpy.constraints.zero import Equality
 
+from kernelopt.numerics.ball import Ball
 from kernelopt.numerics.cones import exponential_projection, power_projection
+from kernelopt.structure.enclosure import enclosure
 from kernelopt.validation import Array
 
 
 def violation(constraint: Any) -> Array:
-    """Return the violation of a constraint: for each entry, or each cone, zero or the distance from it.
+    """Return the violation of a constraint: for each entry, or each cone, zero or the distance from it."""
+    found: Array = np.maximum(np.asarray(residual(constraint).mid, dtype=float), 0.0)
+    return found
 
-    cvxpy finds the distances from exponential and power cones by SCS, to about 1e-6. Here they are those of
-    projections, exact up to rounding.
+
+def residual(constraint: Any, moved: Collection[cp.Variable] = (), by: float = 0.0) -> Ball:
+    """Return a ball around the violation of a constraint, negative where an inequality has slack.
+
+    Variables in `moved` are only known up to the relative change `by`. For a second-order cone it is the
+    excess of the norm. cvxpy finds the distances from exponential and power cones by SCS, to about 1e-6. Here
+    they are distances from projections, exact up to rounding; a distance changes by no more than the point.
     """
-    if isinstance(constraint, ExpCone):
-        x, y, z = (flat(arg) for arg in constraint.args)
-        return np.array([from_exponential(np.array(v)) for v in zip(x, y, z, strict=True)])
-    if isinstance(constraint, PowCone3D):
-        x, y, z = (flat(arg) for arg in constraint.args)
-        a = flat(constraint.alpha)
-        rows = np.column_stack([x, y]), np.column_stack([a, 1 - a])
-        return np.array([from_power(*v) for v in zip(rows[0], z, rows[1], strict=True)])
+    if isinstance(constraint, Equality | Zero):
+        return enclosure(constraint.expr, moved, by).absolute()
+    if isinstance(constraint, Inequality | NonPos):
+        return enclosure(constraint.expr, moved, by)
+    if isinstance(constraint, NonNeg):
+        return -enclosure(constraint.expr, moved, by)
+    if not isinstance(constraint, SOC | ExpCone | PowCone3D | PowConeND):
+        return Ball(np.asarray(constraint.violation(), dtype=float))
+    args = [enclosure(arg, moved, by) for arg in constraint.args]
+    if isinstance(constraint, SOC):
+        t, X = args
+        return X.norm(2, constraint.axis if np.ndim(X.mid) > 1 else None) - Ball(
+            np.ravel(t.mid), np.ravel(t.rad)
+        )
+    change = sum(float(Ball(np.broadcast_to(arg.rad, np.shape(arg.mid))).norm(2).above) for arg in args)
+    distances = from_cones(constraint, [np.asarray(arg.mid) for arg in args])
+    return Ball(distances, np.full(distances.shape, change))
+
+
+def from_cones(constraint: Any, args: list[Array]) -> Array:
+    """Return the distances of the given arguments from exponential or power cones."""
     if isinstance(constraint, PowConeND):
-        W, a = (np.asarray(part.value, dtype=float) for part in (constraint.args[0], constraint.alpha))
+        W, a = args[0], np.asarray(constraint.alpha.value, dtype=float)
         if W.ndim == 2 and constraint.axis == 0:
             W, a = W.T, a.T
-        W, a = np.atleast_2d(W), np.atleast_2d(a)
-        return np.array([from_power(*v) for v in zip(W, flat(constraint.args[1]), a, strict=True)])
-    return np.asarray(constraint.violation(), dtype=float)
-
-
-def flat(expression: Any) -> Array:
-    """Return the entries of the value of an expression, by columns."""
-    return np.ravel(np.asarray(expression.value, dtype=float), order="F")
+        rows = zip(np.atleast_2d(W), np.ravel(args[1], order="F"), np.atleast_2d(a), strict=True)
+        return np.array([from_power(*v) for v in rows])
+    x, y, z = (np.ravel(arg, order="F") for arg in args)
+    if isinstance(constraint, ExpCone):
+        return np.array([from_exponential(np.array(v)) for v in zip(x, y, z, strict=True)])
+    a = np.ravel(np.asarray(constraint.alpha.value, dtype=float), order="F")
+    return np.array(
+        [from_power(*v) for v in zip(np.column_stack([x, y]), z, np.column_stack([a, 1 - a]), strict=True)]
+    )
 
 
 def from_exponential(v: Array) -> float:

@@ -18,7 +18,7 @@ from kernelopt.language.terms import ExpressionStorage, terms
 from kernelopt.losses import Loss
 from kernelopt.structure.affine import Affine, affine
 from kernelopt.structure.copies import copied_loss, copied_parameter, copied_variable
-from kernelopt.structure.gate import check_is_problem
+from kernelopt.structure.gate import assumptions, check_is_problem
 from kernelopt.structure.sizes import Budget, NormBall, read_budget, read_norm_ball, trivially_true
 from kernelopt.structure.trees import (
     coefficient,
@@ -163,6 +163,11 @@ class Structure:
         copies: dict[int, Any] = {id(variable): copy for variable, copy in pairs}
         copies.update((id(p), copied_parameter(p)) for p in self.problem.parameters())
         return copies
+
+    @locked_cached_property
+    def assumes(self) -> tuple[str, ...]:
+        """What bounds of the problem assume of its kernels and matrices, as sentences."""
+        return assumptions(self.problem)
 
     @property
     def maximize(self) -> bool:

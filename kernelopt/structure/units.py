@@ -12,6 +12,7 @@ from cvxpy.constraints import SOC, ExpCone, Inequality, NonNeg, NonPos, PowCone3
 from cvxpy.constraints.zero import Equality
 
 from kernelopt.language.terms import terms
+from kernelopt.numerics.norms import length_of_positive
 from kernelopt.structure.affine import Affine, affine, flat
 from kernelopt.structure.attributes import stated_bounds
 from kernelopt.structure.evaluation import sum_of_magnitudes
@@ -207,10 +208,10 @@ def risk_units(term: RiskTerm, sizes: dict[int, Array]) -> RiskUnits:
             spread = root_mean_square(f - f.mean() if bias else f)
             if spread > 0:
                 scale = targets / spread
-                square = scale**2 * float(shape @ f) / 2
+                square = scale * (scale * float(shape @ f)) / 2  # scale**2 alone may overflow
                 values.append(term.loss.primal(scale * f, square, y, bias).value)
     value = min((v for v in values if 0 < v < np.inf), default=1.0)
-    kernel = learner.n * targets**2 / value / 2
+    kernel = learner.n * targets * (targets / value) / 2
     if "semidefinite" in term.forms:
         kernel = max((mean_diagonal(K, y.size) for K in term.kernels), default=0.0) or kernel
     return RiskUnits(kernel, targets, power_of_two(value))
@@ -223,7 +224,7 @@ def mean_diagonal(K: cp.Expression, n: int) -> float:
 
 def root_mean_square(v: Array) -> float:
     """Return the root mean square of a vector."""
-    return float(np.sqrt(np.mean(v**2)))
+    return length_of_positive(np.abs(v), 2.0) / float(np.sqrt(v.size))
 
 
 def predictors(K: cp.Expression, a: Array, sizes: dict[int, Array]) -> list[Array]:

@@ -6,6 +6,7 @@ reads a stack more often than necessary.
 """
 
 from kernelopt.validation.arrays import (
+    LARGEST_SQUARED,
     Array,
     Floats,
     Index,
@@ -22,9 +23,11 @@ from kernelopt.validation.labels import as_classes, as_labels, as_targets
 from kernelopt.validation.matrices import (
     PSD_TOLERANCE,
     as_symmetric,
+    asymmetry,
     check_psd,
     row_maxima,
     smallest_relative_eigenvalue,
+    taken_as_symmetric,
 )
 from kernelopt.validation.messages import shown
 from kernelopt.validation.paths import as_model_path, as_path
@@ -41,6 +44,7 @@ from kernelopt.validation.scalars import (
 )
 
 __all__ = [
+    "LARGEST_SQUARED",
     "PSD_TOLERANCE",
     "Array",
     "Floats",
@@ -58,6 +62,7 @@ __all__ = [
     "as_symmetric",
     "as_targets",
     "as_vector",
+    "asymmetry",
     "bare",
     "boolean",
     "check_psd",
@@ -71,5 +76,6 @@ __all__ = [
     "row_maxima",
     "shown",
     "smallest_relative_eigenvalue",
+    "taken_as_symmetric",
     "whole",
 ]

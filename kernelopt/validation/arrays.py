@@ -20,6 +20,9 @@ Floats: TypeAlias = NDArray[np.float64] | NDArray[np.float32]
 Index: TypeAlias = NDArray[np.intp]
 Mask: TypeAlias = NDArray[np.bool_]
 
+LARGEST_SQUARED = 1e150
+"""Sums of products of two numbers up to this size are doubles."""
+
 CURES = {
     "c": "Take .real if the imaginary parts are meant to go",
     "M": "Count from a first date: (t - t.min()) / numpy.timedelta64(1, 'D')",
@@ -38,6 +41,16 @@ def masked_entries(value: Any) -> int:
     return 0
 
 
+def refuse_masked(value: Any, what: str) -> None:
+    """Raise a `NotFiniteError` if entries are masked, since the number under a mask is no datum."""
+    hidden = masked_entries(value)
+    if hidden:
+        raise NotFiniteError(
+            f"{what} must have no masked entries, got {hidden} of them. Drop them, or say what they are: "
+            "numpy.ma.filled(array, number)."
+        )
+
+
 def plain(value: Any, what: str, error: type[InputError] = ShapeError) -> NDArray[Any]:
     """Return a value as a numpy array of any dtype; masked and sparse arrays and expressions are errors.
 
@@ -53,12 +66,7 @@ def plain(value: Any, what: str, error: type[InputError] = ShapeError) -> NDArra
         raise error(f"{wanted} the cvxpy expression {shortened(value)}. Pass its .value, once it has one.")
     if sp.issparse(value):
         raise error(f"{wanted} a sparse {kind_of(value)}. Pass the dense array, {what}.toarray().")
-    hidden = masked_entries(value)
-    if hidden:
-        raise NotFiniteError(
-            f"{what} must have no masked entries, got {hidden} of them. Drop them, or say what they are: "
-            "numpy.ma.filled(array, number)."
-        )
+    refuse_masked(value, what)
     try:
         return np.asarray(value)
     except Exception as failure:  # whatever the __array__ of a stranger raises
@@ -144,8 +152,8 @@ def as_list(value: Any, what: str, wanted: str) -> list[Any]:
         raise ParameterError(
             f"{what} must be {wanted}, got {shortened(value)} ({type(value).__name__}). Pass a list."
         )
-    if isinstance(value, np.ma.MaskedArray) and masked_entries(value):
-        raise NotFiniteError(f"{what} must have no masked entries, got {shortened(value)}. Drop them.")
+    if isinstance(value, np.ma.MaskedArray):
+        refuse_masked(value, what)
     return list(value)
 
 

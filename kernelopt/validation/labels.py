@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelopt.errors import LabelError, NotFiniteError, ShapeError
-from kernelopt.validation.arrays import Array, as_float_array, numeric, plain
+from kernelopt.validation.arrays import LARGEST_SQUARED, Array, as_float_array, numeric, plain
 from kernelopt.validation.messages import LISTED, shortened
 from kernelopt.validation.scalars import is_real
 
@@ -42,10 +42,16 @@ def as_labels(y: Any, what: str = "y") -> Array:
 
 
 def as_targets(y: Any, what: str = "y") -> Array:
-    """Return finite real targets, at least one."""
+    """Return finite real targets, at least one, of at most `LARGEST_SQUARED` in size."""
     array = as_float_array(y, what, ndim=1)
     if array.size == 0:
         raise LabelError(f"{what} must hold at least one target, got none. Pass the training targets.")
+    for i in np.flatnonzero(np.abs(array) > LARGEST_SQUARED)[:1]:
+        raise LabelError(
+            f"{what} must be at most {LARGEST_SQUARED:g} in size, since squares of larger targets are no "
+            f"doubles, got {array[i]:g} at index {i}. Divide the targets by a unit, such as their standard "
+            "deviation, and multiply the predictions by it."
+        )
     return array.copy()
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, TypeVar
 
 import numpy as np
@@ -14,6 +15,8 @@ from kernelopt.validation.arrays import Array, Floats, as_float_array
 AnyFloats = TypeVar("AnyFloats", NDArray[np.float64], NDArray[np.float32])
 
 SYMMETRY_TOLERANCE = 1e-8  # largest asymmetry relative to the largest entry: about the root of the roundoff
+ROUNDED = 1e-12  # asymmetry that the rounding of sums leaves, of which certificates say nothing
+LISTED = 3  # matrices that a sentence names
 PSD_TOLERANCE = 1e-8  # smallest eigenvalue allowed, as a negative multiple of the largest one
 FLOAT32_UNIT = float(np.finfo(np.float32).eps)  # times n: relative rounding of eigenvalues in float32
 
@@ -60,6 +63,26 @@ def symmetrised(array: AnyFloats, what: str) -> AnyFloats:
         )
     mean: AnyFloats = np.divide(array + array.T, 2, dtype=array.dtype)
     return mean
+
+
+def asymmetry(array: Floats) -> float:
+    """Return the largest entry of |K - K'| relative to the largest of |K|, 0 up to the rounding of sums."""
+    if issymmetric(array):
+        return 0.0
+    found = float(np.abs(array - array.T).max()) / float(row_maxima(array).max())
+    return found if found > ROUNDED else 0.0
+
+
+def taken_as_symmetric(asymmetries: Mapping[str, float]) -> tuple[str, ...]:
+    """Return what a bound assumes that is computed for (K + K') / 2, given the asymmetry of K by its name."""
+    names = [name for name, size in asymmetries.items() if size]
+    if not names:
+        return ()
+    more = f" and {len(names) - LISTED} more" if len(names) > LISTED else ""
+    return (
+        f"{', '.join(names[:LISTED])}{more}: K is taken as (K + K') / 2, and differs from K' by up to "
+        f"{max(asymmetries.values()):.0e} of its largest entry",
+    )
 
 
 def row_maxima(array: Floats) -> Array:

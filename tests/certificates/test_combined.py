@@ -92,6 +92,14 @@ def test_collinear_kernels_have_an_orthonormal_basis_down_to_norms_of_1e_8():
     assert np.linalg.norm(flat @ flat.T - np.eye(4)) <= 1e-6
 
 
+@every("loss", [ko.hinge(), ko.hard_margin()])
+def test_a_constant_relaxation_is_bounded_by_its_constant(loss):
+    """At alpha = 0 the minorant of a risk is zero, and the objective on the cone has no slope."""
+    _, y, _ = points()
+    problem = learning(families()["indefinite"], y[:10], loss)
+    assert ko.certify(problem, alpha=np.zeros(10), retrain=False).lower == 0.0
+
+
 def test_the_small_programme_is_solved_with_its_multipliers():
     """min |x|^2 / 2 - x_1 - x_2 over the unit disc [[1 + x_1, x_2], [x_2, 1 - x_1]] >> 0, and x_1 <= 1/4."""
     S = np.array([[[1.0, 0.0], [0.0, -1.0]], [[0.0, 1.0], [1.0, 0.0]]])

@@ -213,11 +213,10 @@ def fitted():
     """Each estimator, fitted, with new samples, and the data that it was fitted on."""
     S = np.asarray(ko.Grams.from_kernels([ko.gaussian(1.0)], FLOWERS))[0]
     species, two, halves = (X, SPECIES), (FLOWERS, NAMES), (FLOWERS[::2], NAMES[::2], FLOWERS[1::2])
-    both = np.r_[FLOWERS[::2], FLOWERS[1::2]], NAMES[::2]
     yield KernelAlignment(KERNELS).fit(*species), X, species
     yield TripletKernel(KERNELS, n_triplets=30, cone="dominant").fit(*species), X, species
-    yield TransductiveKernelClassifier(KERNELS).fit(*halves), FLOWERS, both
-    yield TransductiveKernelClassifier(KERNELS, weights="free").fit(*halves), None, both
+    yield TransductiveKernelClassifier(KERNELS).fit(*halves), FLOWERS, halves
+    yield TransductiveKernelClassifier(KERNELS, weights="free").fit(*halves), None, halves
     yield SimilarityClassifier().fit(S, NAMES), S, (S, NAMES)
     yield LinearFunctionalMKLRegressor(KERNELS).fit(FLOWERS, SIGNS), FLOWERS, (FLOWERS, SIGNS)
     yield LinearFunctionalMKLClassifier(KERNELS, normalize="spherical").fit(*two), FLOWERS, two
@@ -229,7 +228,7 @@ def fitted():
 
 
 def test_a_loaded_estimator_is_the_saved_one(tmp_path):
-    for model, samples, (X_given, y_given) in fitted():
+    for model, samples, (X_given, y_given, *more) in fitted():
         loaded = ko.load(model.save(tmp_path / "model.npz"))
         assert type(loaded) is type(model) and loaded.get_params() == model.get_params()
         transforms = hasattr(model, "transform")
@@ -244,12 +243,12 @@ def test_a_loaded_estimator_is_the_saved_one(tmp_path):
             np.testing.assert_array_equal(*values)
         assert loaded.dual_gap_ == model.dual_gap_ and "support" not in str(loaded.solution_)
         name, known = type(model).__name__, model.certificate_
-        again = loaded.certify(X_given, y_given)
+        further = {"X_unlabeled": more[0]} if more else {}
+        again = loaded.certify(X_given, y_given, **further)
         assert again.gap <= 1e-4, name  # of triplets no multipliers are kept: they are solved for again
         assert again.lower <= known.upper and known.lower <= again.upper, name
-        if not isinstance(model, TripletKernel):  # its data are comparisons, which it has itself
-            with pytest.raises(ko.InputError, match="y must be the data that"):
-                loaded.certify(X_given, y_given[::-1])
+        with pytest.raises(ko.InputError, match="y must be the data that"):
+            loaded.certify(X_given, y_given[::-1], **further)
 
 
 def test_what_is_no_classifier_is_refused():

@@ -108,7 +108,8 @@ def test_names_of_default_gaussian_kernels_stand_for_them():
     assert (alone.points(X) == full.points(X)).all()
     entries = ["linear()", full.names[3], ("own", " gaussian( 1e-1 median ) ", [0, 2]), full.names[2], None]
     found, part = fit_dictionary(entries, X / X.std(axis=0)), fit_dictionary(None, X[:, [0, 2]])
-    assert found.names == ("linear()", full.names[3], "own", full.names[2], *full.names)
+    again = [f"{name} (2)" if name in full.names[2:4] else name for name in full.names]
+    assert found.names == ("linear()", full.names[3], "own", full.names[2], *again)
     Z, P = found.points(X / X.std(axis=0)), part.points(X[:, [0, 2]])
     assert Z.shape == (len(X), 4 + 4 + 2)  # kernels of the same columns share them
     width = part.kernels[3].width
@@ -279,7 +280,7 @@ def test_wrong_uses_of_stacks():
         MKLClassifier().fit(X, Y).predict(stack)
     with pytest.raises(ParameterError, match="kernels must be None"):
         MKLClassifier("linear()").fit(stack, Y)
-    with pytest.raises(ParameterError, match="one name for each of the 1"):
+    with pytest.raises(ShapeError, match="names must be 1 strings, one per kernel"):
         KernelStack(grams, names=["a", "b"])
     with pytest.raises(InputError, match="positions from 0 to 39"):
         stack[[40]]

@@ -385,11 +385,14 @@ def test_bad_targets_are_refused_with_a_remedy(loss, y, error, message):
 def test_one_class_takes_no_labels_or_marks_the_first_points():
     K = positive_definite(N)
     everyone = ko.risk(K, None, ko.one_class(1.0))
-    assert everyone.value == ko.risk(K, np.zeros(N), ko.one_class(1.0)).value
+    assert everyone.value == ko.risk(K, np.ones(N), ko.one_class(1.0)).value
     first = ko.risk(K, np.ones(4), ko.one_class(1.0))
     assert first.value == pytest.approx(ko.risk(K[:4, :4], None, ko.one_class(1.0)).value, rel=1e-12)
     with pytest.raises(InputError, match="at most 9 entries"):
         ko.risk(K, np.ones(N + 1), ko.one_class(1.0))
+    for y in (labels(N), targets(N), np.zeros(N)):  # they would be ignored
+        with pytest.raises(ko.LabelError, match="y must be None, or ones for the first points .*one_class"):
+            ko.risk(K, y, ko.one_class(1.0))
 
 
 # ------------------------------------------------------------------------------- the text

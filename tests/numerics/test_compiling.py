@@ -71,3 +71,28 @@ def test_auto_keeps_to_the_method_that_it_must_compile_first(tmp_path):
     found = in_a_new_process(AUTO, tmp_path)
     assert found["seconds"] > 1.0, "nothing was compiled"  # longer than the budget
     assert found["method"] == "interleaved" and found["gap"] <= 1e-5
+
+
+INTERRUPTED = """
+import _thread, json, sys
+from kernelopt.numerics.compiling import compiled
+
+class CtrlC:
+    def find_spec(self, name, path=None, target=None):
+        if name == "numba.core.types":
+            sys.meta_path.remove(self)
+            _thread.interrupt_main()
+
+def double(x):
+    return 2 * x
+
+sys.meta_path.insert(0, CtrlC())
+try:
+    compiled(double)
+except KeyboardInterrupt:
+    json.dump({"then": compiled(double)(3)}, sys.stdout)
+"""
+
+
+def test_ctrl_c_during_the_import_of_numba_leaves_it_whole(tmp_path):
+    assert in_a_new_process(INTERRUPTED, tmp_path) == {"then": 6}

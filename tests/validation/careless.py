@@ -8,6 +8,7 @@ from typing import Any
 
 import cvxpy as cp
 import numpy as np
+import pytest
 import scipy.sparse as sp
 
 M = 3  # kernels
@@ -39,6 +40,9 @@ class Series:
     @property
     def iloc(self) -> np.ndarray:
         return self.values
+
+    def take(self, indices: Any, axis: int = 0) -> Series:
+        return Series(self.values.take(indices, axis))
 
     def __bool__(self) -> bool:
         raise ValueError("The truth value of a Series is ambiguous.")
@@ -160,6 +164,31 @@ def read_only(value: Any) -> np.ndarray:
     array = np.array(value)
     array.flags.writeable = False
     return array
+
+
+EXTREME: dict[str, Callable[[Any], Any]] = {
+    "1e200 times": lambda v: np.asarray(v, dtype=float) * 1e200,
+    "1e-200 times": lambda v: np.asarray(v, dtype=float) * 1e-200,
+    "all equal": lambda v: np.ones(np.shape(v)),
+    "first alone": lambda v: np.asarray(v)[:1],
+    "none": lambda v: np.asarray(v)[:0],
+    "transposed": lambda v: np.asarray(v).T,
+    "float16": lambda v: np.asarray(v, dtype=np.float16),
+    "all masked": lambda v: np.ma.masked_all(np.shape(v)),
+    "frame of one name": lambda v: frame(v, columns="a"),
+    "frame of odd rows": lambda v: frame(v, rows=3),
+    "frame of spans": lambda v: frame(np.full(np.shape(v), np.timedelta64(1, "D"))),
+}
+"""Values that are refused, or have a finite answer."""
+
+
+def frame(value: Any, columns: str = "", rows: int = 1) -> Any:
+    """Return an array as a data frame, with columns of one name, or with an index of its own."""
+    pandas = pytest.importorskip("pandas")
+    array = np.atleast_2d(np.asarray(value))
+    array = array.reshape(len(array), -1)
+    names = [columns or f"x{j}" for j in range(array.shape[1])]
+    return pandas.DataFrame(array, columns=names, index=np.arange(len(array)) * rows)
 
 
 NUMBERS: dict[str, Callable[[Any], Any]] = {

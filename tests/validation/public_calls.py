@@ -204,7 +204,7 @@ entry("hinge.scaled", ko.hinge().scaled, lambda made: made.C, factor=number(2.0)
 entry("hard_margin.scaled", ko.hard_margin().scaled, repr, factor=number(2.0))
 entry("hinge.targets", lambda y: ko.hinge().targets(y, N), y=vector(Y))
 entry("squared.targets", lambda y: ko.squared().targets(y, N), y=vector(V))
-entry("one_class.targets", lambda y: ko.one_class().targets(y, N), y=vector(V, DEFAULT))
+entry("one_class.targets", lambda y: ko.one_class().targets(y, N), y=vector(np.ones(N), DEFAULT))
 
 # ------------------------------------------------------------------------------------ the language
 

@@ -38,7 +38,7 @@ class Columns:
         self.signs: list[tuple[int, Array]] = []  # of each column lam: the point i, and the signs sigma
         self.highs: Any = highspy.Highs()  # type: ignore[no-untyped-call]
         self.highs.setOptionValue("output_flag", False)
-        self.highs.setOptionValue("threads", 1)
+        self.highs.setOptionValue("parallel", "off")  # a number of threads must be that of the first HiGHS
         self.highs.setOptionValue("small_matrix_value", SMALLEST_ENTRY)
         m, F, infinity = data.m, data.F, highspy.kHighsInf
         empty = np.zeros(0)

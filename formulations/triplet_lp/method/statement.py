@@ -40,8 +40,8 @@ class Source:
         pairs = data.points.size**2 if data.cone == "dominant" else 0
         return SECONDS * data.m * (data.T + data.F + pairs)
 
-    def statement(self, certificate: Any) -> ko.Statement:
-        """Return the programme with its witness.
+    def statement(self) -> ko.Statement:
+        """Return the programme, without a witness.
 
         Its columns are alpha, s, r and eps, and its rows in the order of `rows`.
         """
@@ -49,18 +49,20 @@ class Source:
         sizes = {"alpha": data.m, "s": data.F, "r": data.first.size, "eps": data.T}
         columns = [f"{name}[{i}]" for name, size in sizes.items() for i in range(size)]
         signs = [name != "r" and (name != "alpha" or data.cone == "nonnegative") for name in sizes]
-        title = f"kernel weights from {data.T} triplets at gamma1 = {self.gamma1:g}, gamma2 = {data.gamma2:g}"
         repeated = np.repeat(signs, list(sizes.values())).tolist()
-        stated = ko.Statement(f"{title}, cone {data.cone}", columns, repeated)
+        stated = ko.Statement(columns, repeated)
         starts = dict(zip(sizes, np.cumsum([0, *sizes.values()])[:-1].tolist(), strict=True))
         stated.cost[: data.m] = data.gamma2 * data.q
         stated.cost[starts["s"] : starts["r"]] = self.gamma1
         stated.cost[starts["eps"] :] = 1.0
         self.rows(stated, starts)
+        return stated
+
+    def prove(self, stated: ko.Statement, certificate: Any) -> None:
+        """Set the witnesses of both bounds."""
         self.set_multipliers(stated)
         given = {variable.name(): value for variable, value in certificate.point.items()}
         stated.x = self.point(np.asarray(given["alpha"], dtype=float))
-        return stated
 
     def rows(self, stated: ko.Statement, starts: dict[str, int]) -> None:
         """Add the comparisons, the groups above and below, and dominance: above, below and the sums."""

@@ -78,7 +78,7 @@ class ConeProgram:
 
     def _original(self, x: Array | None) -> Array | None:
         """Return x in the coordinates of the compiled problem."""
-        return x if x is None or self.factor is None else solve_triangular(self.factor, x)
+        return x if x is None or self.factor is None else solve_triangular(self.factor, x, check_finite=False)
 
     def orthogonal(self) -> ConeProgram | None:
         """Return the program in the variables R x, where A = QR with orthonormal columns Q.
@@ -86,7 +86,7 @@ class ConeProgram:
         The least-norm change of z that removes a residual r of A'z is A (A'A)^-1 r. Where columns of A are
         nearly dependent, as those of similar kernels are, it may be far longer than r, and solvers may
         fail. In these coordinates it is Q r, as long as r. None where the factorisation would exceed
-        LARGEST_ROTATION, or where columns are dependent to working precision.
+        LARGEST_ROTATION, or where columns are dependent to working precision or the new data overflow.
         """
         rows, columns = self.A.shape
         if rows < columns or rows * float(columns) ** 2 > LARGEST_ROTATION:
@@ -95,9 +95,10 @@ class ConeProgram:
         size = np.abs(np.diag(R))
         if not size.min(initial=np.inf) > DEPENDENT * size.max(initial=0.0):
             return None
-        c = solve_triangular(R, self.c, trans="T")
-        half = solve_triangular(R, self.P.toarray(), trans="T")
-        P = sp.csc_array(solve_triangular(R, half.T, trans="T"))
+        c, half = (solve_triangular(R, a, trans="T", check_finite=False) for a in (self.c, self.P.toarray()))
+        P = sp.csc_array(solve_triangular(R, half.T, trans="T", check_finite=False))
+        if not (np.isfinite(c).all() and np.isfinite(P.data).all()):
+            return None
         A = sp.csc_array(Q)
         data = {**self._data, "A": A, "c": c} | ({"P": P} if "P" in self._data else {})
         return replace(self, P=P, c=c, A=A, _data=data, factor=R)

@@ -83,7 +83,9 @@ def correction_system(
         entries = sp.csr_array(program.A[:, columns])[rows].T.toarray()
         scale = powers_of_two_below(1 / np.abs(entries * power).max(axis=1))
         M = entries * power * scale[:, None]
-        if not np.array_equal(M / scale[:, None] / power, entries):  # overflow or underflow
+        if not (
+            np.isfinite(M).all() and np.array_equal(M / scale[:, None] / power, entries)
+        ):  # over-, underflow
             return None
         try:
             chosen = scipy.linalg.qr(M, mode="r", pivoting=True)[1][:k]

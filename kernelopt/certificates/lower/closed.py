@@ -10,7 +10,7 @@ import numpy as np
 
 from kernelopt.certificates.lower.minima import Slope, minimum, over_signs
 from kernelopt.certificates.lower.minorants import Minorant
-from kernelopt.numerics.rounding import UNIT, exact_sum, gamma, upwards
+from kernelopt.numerics.rounding import UNDERFLOW, UNIT, exact_sum, gamma, upwards
 from kernelopt.structure.affine import Affine
 from kernelopt.structure.separation import Separation, read_separation
 from kernelopt.structure.structure import Structure
@@ -127,14 +127,17 @@ def combined(rest: Affine, parts: list[WeightedMinorant], multiple: float = 1.0)
     errors = {v: np.zeros(slope.size) for v, slope in slopes.items()}
     for part in parts:
         weight = multiple * part.weight
+        underflow = UNDERFLOW if weight > 0 else 0.0  # of a product with the weight
         constants.append(weight * part.constant)
-        error += weight * part.error
+        error += weight * part.error + underflow
         for variable, given in part.slopes.items():
             slope = weight * given
             slopes[variable] = slopes.get(variable, 0.0) + slope
             sizes[variable] = sizes.get(variable, 0.0) + np.abs(slope)
         for variable, error_of_change in part.errors.items():
-            errors[variable] = errors.get(variable, 0.0) + weight * error_of_change
+            errors[variable] = (
+                errors.get(variable, 0.0) + weight * error_of_change + underflow * (error_of_change > 0)
+            )
     error += k * sum(map(abs, constants)) + k * error
     for variable, size in sizes.items():
         errors[variable] = errors.get(variable, 0.0) * (1 + k) + k * size

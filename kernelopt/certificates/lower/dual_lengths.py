@@ -74,7 +74,7 @@ def dual_set_of_form(E: Array) -> DualSet:
     return DualSet(
         E,
         R,
-        lambda w: np.asarray(scipy.linalg.solve_triangular(R, w)),
+        lambda w: np.asarray(scipy.linalg.solve_triangular(R, w, check_finite=False)),
         lambda z: upwards(upwards(max(form(E, z).above, 0.0) ** 0.5)),
     )
 

@@ -15,9 +15,11 @@ from kernelopt.numerics.rounding import (
     NORM_ROUNDINGS,
     POWER_ROUNDINGS,
     SMALLEST_DIVISOR,
+    UNDERFLOW,
     UNIT,
     exact_sum,
     gamma,
+    norm_above,
     upwards,
 )
 from kernelopt.structure.inverses import Inverses
@@ -81,8 +83,9 @@ def over_edge(edge: Budget, slopes: Slopes) -> Minimum:
     sigma = min(relative_minimum(*found[v], v, row) for v, row in edge.rows.items())
     multiplier = min(sigma, 0.0) if edge.at_most else sigma
     value = edge.total * multiplier
-    error_bound = [float(np.linalg.norm(found[v].error) / np.abs(row).max()) for v, row in edge.rows.items()]
-    return Minimum(value - gamma(4) * abs(value), edge.total * max(error_bound), -edge.sign * multiplier)
+    error_bound = [norm_above(found[v].error) / float(np.abs(row).max()) for v, row in edge.rows.items()]
+    rounding = gamma(4) * abs(value) + UNDERFLOW * (multiplier != 0)
+    return Minimum(value - rounding, edge.total * max(error_bound), -edge.sign * multiplier)
 
 
 def relative_minimum(g: Array, error: Array, variable: cp.Variable, row: Array) -> float:
@@ -96,11 +99,11 @@ def relative_minimum(g: Array, error: Array, variable: cp.Variable, row: Array) 
         G = g.reshape(variable.shape, order="F")
         if not np.isfinite(G).all():
             return -np.inf
-        error_bound = EIGENVALUE * gamma(len(G)) * float(np.linalg.norm(G)) + float(np.linalg.norm(error))
+        error_bound = EIGENVALUE * gamma(len(G)) * norm_above(G) + norm_above(error)
         sigma = float(eigenvalues((G + G.T) / 2)[0]) - error_bound
         return (sigma - gamma(4) * abs(sigma)) / float(row[0])
     ratios = (g - error) / row
-    return float((ratios - gamma(4) * np.abs(ratios)).min())
+    return float((ratios - gamma(4) * np.abs(ratios) - UNDERFLOW * (g != error)).min())
 
 
 def negated_upper(g: Slope) -> Array:

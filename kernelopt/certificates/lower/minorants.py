@@ -15,7 +15,16 @@ from kernelopt.language.faces import facial_reduction
 from kernelopt.language.learner import Learner
 from kernelopt.language.terms import Term, terms
 from kernelopt.numerics.norms import conjugate_exponent, lp_length, minimizing_weights
-from kernelopt.numerics.rounding import NORM_ROUNDINGS, UNIT, Bounded, exact_sum, form, gamma, upwards
+from kernelopt.numerics.rounding import (
+    NORM_ROUNDINGS,
+    UNDERFLOW,
+    UNIT,
+    Bounded,
+    exact_sum,
+    form,
+    gamma,
+    upwards,
+)
 from kernelopt.structure.affine import Affine, affine
 from kernelopt.structure.primal_bound import MOST_PRODUCTS, accurate_image, image, kernel_sum
 from kernelopt.structure.relaxed_cones import RelaxedCones
@@ -97,6 +106,7 @@ def sum_of_minorants(parts: Sequence[Minorant], factors: Array) -> Minorant:
         error += factor * part.error
         for variable, row in part.read.matrices.items():
             error_part = part.slopes[variable] + k * abs(row).toarray()[0]
+            error_part = error_part + UNDERFLOW / factor * (error_part > 0)
             rows[variable] = rows[variable] + factor * row if variable in rows else factor * row
             slopes[variable] = slopes.get(variable, 0.0) + factor * error_part
     return Minorant(Affine(total, rows), error + k * size, slopes)
@@ -141,8 +151,12 @@ def fixed_penalty(
 
 
 def form_errors(sizes: Array, alpha: Array) -> Array:
-    """Return bounds of the rounding errors of alpha'K_m alpha, where |K_m,ij|^2 <= sizes_mi sizes_mj."""
-    errors: Array = gamma(2 * alpha.size + 16) * (np.sqrt(sizes) @ np.abs(alpha)) ** 2
+    """Return bounds of the rounding errors of alpha'K_m alpha, where |K_m,ij|^2 <= sizes_mi sizes_mj.
+
+    Products may underflow, unless a form is exactly zero.
+    """
+    lengths = np.sqrt(sizes) @ np.abs(alpha)
+    errors: Array = gamma(2 * alpha.size + 16) * lengths**2 + UNDERFLOW * alpha.size * (lengths > 0)
     return errors
 
 
@@ -165,7 +179,8 @@ def quadratic_form(K: cp.Expression, alpha: Array, perturbation: float, accurate
     if parts is None:
         read = affine(cp.vec(K[: alpha.size, : alpha.size], order="F"))
         error = np.full(
-            alpha.size**2, 2 * perturbation * float(np.abs(alpha).max(initial=0.0)) + perturbation**2
+            alpha.size**2,
+            2 * perturbation * float(np.abs(alpha).max(initial=0.0)) + perturbation * perturbation,
         )
         products = np.outer(alpha, alpha).ravel()
         return linear_form(read, products, error + UNIT * np.abs(products))
@@ -190,7 +205,7 @@ def linear_form(read: Affine | None, c: Array, errors: Array) -> Minorant:
     """
     if read is None:
         return constant(0.0, np.inf)
-    widened = errors + gamma(c.size + 8) * np.abs(c)
+    widened = errors + gamma(c.size + 8) * np.abs(c) + UNDERFLOW * (errors + np.abs(c) > 0)
     rows = {v: sp.csr_array(np.atleast_2d(c @ matrix)) for v, matrix in read.matrices.items()}
     slopes = {v: np.asarray(abs(matrix).T @ widened) for v, matrix in read.matrices.items()}
     return Minorant(

@@ -14,7 +14,7 @@ from kernelopt.certificates.lower.minorants import dual_value_of
 from kernelopt.certificates.lower.splitting import Split
 from kernelopt.errors import Stopped
 from kernelopt.fidelities import Fidelity, Proximal, Radial
-from kernelopt.numerics.rounding import SMALLEST_DIVISOR, upwards
+from kernelopt.numerics.rounding import SMALLEST_DIVISOR, norm_above, upwards
 from kernelopt.numerics.rounding import gamma as roundings
 from kernelopt.running import check
 from kernelopt.structure.nearness import Nearness, read_nearness
@@ -85,11 +85,11 @@ def lower_bound(read: Nearness, proof: Proof, upper: float) -> tuple[float, list
     for block, U, share in zip(read.blocks, proof.U(), gamma, strict=True):
         pairs = list(zip(block.fidelities, U, strict=True))
         G = -block.adjoint(z) / (2 * share)
-        size, costs = float(np.linalg.norm(G)), 0.0
+        size, costs = norm_above(G), 0.0
         for term, u in pairs:
             u = read.fidelity.project(u)
             G += read.price * u
-            size += read.price * float(np.linalg.norm(u))
+            size += read.price * norm_above(u)
             cost = term.conjugate_cost(u)
             bound -= cost / read.factor
             costs += abs(cost) / read.factor

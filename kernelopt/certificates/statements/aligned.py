@@ -15,7 +15,6 @@ from kernelopt.certificates.statements.columns import (
     Variables,
     column_names,
     matrices_by_column,
-    problem_text,
     read_cone,
     read_variables,
 )
@@ -46,7 +45,6 @@ from kernelopt.validation import Array
 class Alignment:
     """max gain'x + constant over |sum_j x_j K_j|_F <= radius and x >= 0 or sum_j x_j G_j >> 0."""
 
-    text: str
     variables: Variables
     kernels: Grams
     cone: Cone
@@ -60,27 +58,28 @@ class Alignment:
         points = self.cone[0][1].n_points if self.cone else 0
         return exact_seconds(len(self.kernels), self.kernels.n_points) + exact_seconds(len(self.cone), points)
 
-    def statement(self, certificate: Any) -> Statement:
-        """Return the statement of the problem, with a witness near the point of a certificate."""
+    def statement(self) -> Statement:
+        """Return the statement of the problem, without a witness."""
         columns, signs = column_names(self.variables)
-        statement = Statement(self.text, columns, signs, sense=-1, offset=-self.constant)
+        statement = Statement(columns, signs, sense=-1, offset=-self.constant)
         statement.cost = -self.gain
         K = np.asarray(self.kernels)
         self.kernels.check_unchanged()
         statement.ball(K.reshape(len(K), -1).T, self.radius, 2.0)
         if self.cone:
             statement.cone(matrices_by_column(self.cone, len(K)))
-        if certificate.feasible:
-            x = np.concatenate([np.ravel(value) for value in certificate.point.values()])
-            self.prove(statement, x)
         return statement
 
-    def prove(self, statement: Statement, x: Array) -> None:
+    def prove(self, statement: Statement, certificate: Any) -> None:
         """Set the witnesses of both bounds: multipliers of the ball and the cone, and a feasible point.
 
-        The multiplier of the ball is the U = sum_j nu_j K_j of least norm with <U, K_j> >= gain_j for x >= 0,
-        and with <U, K_j> = gain_j + <Y, G_j> for a cone with the multiplier Y.
+        The point is near that of the certificate. The multiplier of the ball is the U = sum_j nu_j K_j of
+        least norm with <U, K_j> >= gain_j for x >= 0, and with <U, K_j> = gain_j + <Y, G_j> for a cone with
+        the multiplier Y.
         """
+        if not certificate.feasible:
+            return
+        x = np.concatenate([np.ravel(value) for value in certificate.point.values()])
         B = statement.arrays["B0"]
         root: Any = np.linalg.qr(B, mode="r")
         if self.cone:
@@ -160,7 +159,6 @@ def read_alignment(structure: Structure) -> Alignment | str:
         return "all its weights must occur in K >> 0"
     gain = -np.concatenate([structure.rest.gradient(v) for v in structure.variables])
     return Alignment(
-        problem_text(structure),
         read_variables(structure),
         join([(1.0, by_id[v.id]) for v in structure.variables]),
         cone,

@@ -15,11 +15,6 @@ Variables = tuple[tuple[str, int, bool], ...]  # name, number of entries, whethe
 Cone = tuple[tuple[int, Grams], ...]  # columns j, each with its matrix G_j
 
 
-def problem_text(structure: Structure) -> str:
-    """Return the problem as cvxpy prints it, on one line."""
-    return " ".join(str(structure.problem).split())
-
-
 def read_variables(structure: Structure) -> Variables:
     """Return name, size and sign of the variables, which a pickled source keeps."""
     return tuple((v.name(), v.size, bool(v.is_nonneg())) for v in structure.variables)

@@ -66,15 +66,15 @@ def cycle(structure: Structure) -> Conflict | None:
             continue
         rows = compared.contradictions[0]
         text = f"the triplets contradict each other: {compared.describe(rows)}"
-        return Conflict(text, cycle_statement(gains.triplets[list(rows)], float(np.min(margin.value)), text))
+        return Conflict(text, cycle_statement(gains.triplets[list(rows)], float(np.min(margin.value))))
     return None
 
 
-def cycle_statement(triplets: Array, margin: float, text: str) -> Statement:
+def cycle_statement(triplets: Array, margin: float) -> Statement:
     """Return the T constraints s_ij >= s_ik + margin of a cycle, whose sum is 0 <= -T margin."""
     pairs = sorted({(min(i, v), max(i, v)) for i, j, k in triplets.tolist() for v in (j, k)})
     at = {pair: c for c, pair in enumerate(pairs)}
-    statement = Statement(text, [f"s({a}, {b})" for a, b in pairs], [False] * len(pairs), infeasible=True)
+    statement = Statement([f"s({a}, {b})" for a, b in pairs], [False] * len(pairs), infeasible=True)
     for i, j, k in triplets.tolist():
         ends = [at[min(i, k), max(i, k)], at[min(i, j), max(i, j)]]
         statement.row(f"{i} is closer to {j} than to {k}", ends, [1.0, -1.0], -margin)
@@ -102,8 +102,7 @@ def linear_conflict(structure: Structure) -> Conflict | None:
     total = float(sum(v * Fraction(row[3]) for v, row in zip(u, statement.rows, strict=True)))
     listed = " + ".join(f"{float(v):.3g} x ({name})" for v, name in used[:MAX_LISTED])
     more = f" + {len(used) - MAX_LISTED} more" if len(used) > MAX_LISTED else ""
-    statement.text = f"{listed}{more} reads 0 <= {total:.3g}"
-    return Conflict(statement.text, statement)
+    return Conflict(f"{listed}{more} reads 0 <= {total:.3g}", statement)
 
 
 def linear_part(structure: Structure) -> Statement:
@@ -118,7 +117,7 @@ def linear_part(structure: Structure) -> Statement:
         signs += (
             diagonal.tolist() if variable.attributes["PSD"] else [bool(variable.is_nonneg())] * variable.size
         )
-    statement = Statement("", names, signs, infeasible=True)
+    statement = Statement(names, signs, infeasible=True)
     for i, (constraint, read) in enumerate(zip(structure.lifted.constraints, structure.affines, strict=True)):
         name = constraint_name(i, constraint)
         sphere = structure.norm_balls[i]
@@ -156,7 +155,7 @@ def cone_conflict(structure: Structure) -> Conflict | None:
     if any(signs):
         return None
     text = f"no combination of the kernels with ({bound.name}) is positive semidefinite"
-    statement = Statement(text, columns, signs, infeasible=True)
+    statement = Statement(columns, signs, infeasible=True)
     row = bound.row
     statement.row(bound.name, range(row.size), row.tolist(), bound.total, equal=True)
     G = matrices_by_column(cone, row.size)
@@ -257,7 +256,7 @@ def inseparable(Ks: Sequence[Array], y: Array, bias: bool, alpha: Array) -> Conf
         f"{', '.join(map(str, part[:MAX_LISTED]))}{', ...' * (part.size > MAX_LISTED)}" for part in samples
     ]
     text = f"no kernel separates the samples {listed[0]} (+1) from {listed[1]} (-1)"
-    statement = Statement(text, columns, [True] * len(Ks), infeasible=True)
+    statement = Statement(columns, [True] * len(Ks), infeasible=True)
     ends = np.array([np.where(y > 0, 0.0, -np.inf), np.where(y > 0, np.inf, 0.0)])
     statement.risk(np.array(Ks), range(len(Ks)), np.array([y, 0 * y, 0 * y]), ends, 1.0, bias)
     weights = np.zeros(n)

@@ -16,7 +16,6 @@ from kernelopt.certificates.statements.columns import (
     Variables,
     column_names,
     matrices_by_column,
-    problem_text,
     read_cone,
     read_variables,
 )
@@ -59,8 +58,6 @@ class Learning:
 
     Attributes
     ----------
-    text : str
-        The problem as cvxpy prints it.
     variables : tuple
         The variables whose entries are x, in this order.
     kernels : Grams
@@ -69,7 +66,6 @@ class Learning:
         The matrices G_j of sum_j x_j G_j >> 0 on all points, empty where there is no cone.
     """
 
-    text: str
     variables: Variables
     kernels: Grams
     cone: Cone
@@ -86,10 +82,10 @@ class Learning:
         points = self.cone[0][1].n_points if self.cone else 0
         return exact_seconds(len(self.kernels), self.kernels.n_points) + exact_seconds(len(self.cone), points)
 
-    def statement(self, certificate: Any) -> Statement:
-        """Return the statement of the problem, with a witness near the point and alpha of a certificate."""
+    def statement(self) -> Statement:
+        """Return the statement of the problem, without a witness."""
         columns, signs = column_names(self.variables)
-        statement = Statement(self.text, columns, signs, offset=self.offset)
+        statement = Statement(columns, signs, offset=self.offset)
         linear, curvature, l1, low, high = self.loss.curve(self.y)
         K = np.asarray(self.kernels)
         self.kernels.check_unchanged()
@@ -102,12 +98,15 @@ class Learning:
             statement.row(self.bound.name, range(len(K)), row, self.bound.total, self.bound.equal)
         if self.cone:
             statement.cone(matrices_by_column(self.cone, len(K)))
+        return statement
+
+    def prove(self, statement: Statement, certificate: Any) -> None:
+        """Set a witness near the point and alpha of a certificate."""
         if certificate.alphas:
             self.prove_lower(statement, np.asarray(certificate.alphas[0]))
         if certificate.feasible and certificate.machines:
             x = np.concatenate([np.ravel(value) for value in certificate.point.values()])
             self.prove_upper(statement, x, np.asarray(certificate.machines[0].alpha))
-        return statement
 
     def prove_lower(self, statement: Statement, alpha: Array) -> None:
         """Set the witness of the lower bound: an exactly feasible alpha, and exact multipliers for it.
@@ -123,7 +122,7 @@ class Learning:
         costs = (Fraction(self.price) * forms / 2).tolist()
         if self.bound.row is None:
             y = np.array([np.nextafter(max(float(v), 0.0), np.inf) if v > 0 else 0.0 for v in costs])
-            h, t = verified_length(y, conjugate(statement.facts["balls"][0]))
+            h, t = verified_length(y, checker().conjugate(statement.balls[0]["p"]))
             statement.set_witness(0, y=y, h=h, t=t)
             return
         row = fractions(self.bound.row)
@@ -169,7 +168,7 @@ class Learning:
             x, T = witness
             statement.set_witness(0, T=T)
         if self.bound.row is None:
-            x, s = into_ball(x, statement.arrays["B0"], self.bound.total, statement.facts["balls"][0])
+            x, s = into_ball(x, statement.arrays["B0"], self.bound.total, statement.balls[0]["p"])
             statement.set_witness(0, s=s)
         point = fractions(x)
         if self.bound.row is not None:
@@ -191,15 +190,8 @@ class Learning:
             for slack in slacks():
                 scale = (1 + slack) / least_margin if least_margin > 0 else 1.0
                 statement.set_witness(0, beta=beta * scale, b=b * scale)
-                if least_margin <= 0 or statement.sense * statement.bounds()[1] < np.inf:
+                if least_margin <= 0 or statement.bounds()[1] < np.inf:
                     return
-
-
-def conjugate(p: str) -> str:
-    """Return q with 1/p + 1/q = 1, both as the text of a fraction or "inf"."""
-    if p in ("1", "inf"):
-        return "inf" if p == "1" else "1"
-    return str(Fraction(p) / (Fraction(p) - 1))
 
 
 @kept_in_structure
@@ -229,7 +221,6 @@ def read_learning(structure: Structure) -> Learning | str:
     has_parameter = any(isinstance(v, cp.Parameter) for v in vars(learner.loss).values())
     loss = learner.loss.scaled(1.0) if has_parameter else learner.loss
     return Learning(
-        problem_text(structure),
         read_variables(structure),
         kernels.block(slice(0, learner.n)) if learner.n < kernels.n_points else kernels,
         cone,

@@ -83,7 +83,7 @@ def set_multiplier(
         shifted = product([Fraction(1), *mix_of_all], [tilted, *G])
         if checker().semidefinite(shifted, S):
             statement.set_witness(k, Y=tilted, S=S)
-            statement.facts["mix"][k] = mix_of_all
+            statement.mix[k] = mix_of_all
             return
 
 

@@ -18,8 +18,12 @@ class Source(Protocol):
         """The predicted seconds of a statement and of its bounds in fractions."""
         ...
 
-    def statement(self, certificate: Any) -> Statement:
-        """Return the problem in plain numbers, with a witness near the point and the dual variables."""
+    def statement(self) -> Statement:
+        """Return the problem in plain numbers, without a witness."""
+        ...
+
+    def prove(self, statement: Statement, certificate: Any) -> None:
+        """Set a witness near the point and the dual variables of a certificate."""
         ...
 
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import io
-import json
 import math
 import zipfile
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -16,12 +16,9 @@ from typing import Any
 import numpy as np
 
 from kernelopt.certificates.statements.witness import checker
-from kernelopt.errors import ParameterError
+from kernelopt.errors import InputError, MethodError, ParameterError
+from kernelopt.files import EARLIEST, SUFFIX, replacing
 from kernelopt.validation import Array
-
-FORMAT = "kernelopt-certificate/1"
-DIGITS = 64  # hexadecimal, of the SHA-256 checksum at the end of a file
-LARGEST_DENOMINATOR = 64  # of the exponent of a ball: the checker computes powers of this order
 
 
 @dataclass
@@ -36,19 +33,31 @@ class Statement:
 
     Attributes
     ----------
-    text : str
-        The problem as the user wrote it.
     columns : list of str
-        The names of the x_j.
+        The names of the x_j, which are labels only.
     signs : list of bool
         Whether x_j >= 0.
     sense : 1 or -1
         -1 where the user's problem is the maximisation of minus this objective.
     infeasible : bool
         Whether the witness proves that there is no feasible point.
+
+    Examples
+    --------
+    The least x >= 0 with -x <= -2 is 2, by the multiplier 1:
+
+    >>> import kernelopt as ko
+    >>> stated = ko.Statement(["x"], [True])
+    >>> stated.cost[0] = 1.0
+    >>> stated.row("floor", [0], [-1.0], -2.0)
+    0
+    >>> stated.u, stated.x = [1], [2]
+    >>> stated.bounds()
+    (Fraction(2, 1), Fraction(2, 1))
+    >>> stated.statement_digest[:16]
+    '9ecd8afaba18614a'
     """
 
-    text: str
     columns: list[str]
     signs: list[bool]
     sense: int = 1
@@ -58,12 +67,14 @@ class Statement:
     x: list[Fraction] = field(init=False)
     u: list[Fraction] = field(init=False, default_factory=list)
     rows: list[tuple[str, list[int], list[float], float, bool]] = field(init=False, default_factory=list)
-    facts: dict[str, list[Any]] = field(init=False)
+    risks: list[dict[str, Any]] = field(init=False, default_factory=list)
+    balls: list[dict[str, Any]] = field(init=False, default_factory=list)
+    cones: list[dict[str, Any]] = field(init=False, default_factory=list)
+    mix: list[list[Fraction]] = field(init=False, default_factory=list)
     arrays: dict[str, Any] = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
         self.cost, self.x = np.zeros(len(self.columns)), [Fraction(0)] * len(self.columns)
-        self.facts = {"bias": [], "balls": [], "mix": []}
 
     def row(
         self, name: str, at: Sequence[int], values: Sequence[float], right: float, equal: bool = False
@@ -81,17 +92,17 @@ class Statement:
         l(a) = linear * a - curvature/2 a^2 - l1 |a|, with these three in the rows of `curve`, on the
         intervals between the two rows of `ends`.
         """
-        k, n = len(self.facts["bias"]), K.shape[1]
-        self.facts["bias"].append(bool(bias))
-        parts = {"K": K, "at": np.asarray(at, dtype=np.int64), "curve": curve, "ends": ends, "price": price}
+        k, n = len(self.risks), K.shape[1]
+        self.risks.append({"kernels": len(K), "points": n, "bias": bool(bias)})
+        parts = {"K": K, "at": at, "curve": curve, "ends": ends, "price": price}
         witness = {"alpha": np.zeros(n), "beta": np.zeros(n), "b": 0.0, "ridge": 0.0, "L": np.zeros((n, n))}
         self.arrays |= {f"{name}{k}": value for name, value in (parts | witness).items()}
         return k
 
     def ball(self, B: Array, radius: float, p: float) -> int:
         """Add |B x|_p <= radius."""
-        k = len(self.facts["balls"])
-        self.facts["balls"].append(exponent_text(p))
+        k = len(self.balls)
+        self.balls.append({"rows": len(B), "p": exponent_text(p)})
         zero = np.zeros(len(B))
         parts = {"B": B, "radius": radius, "y": zero, "h": 0.0, "s": zero, "t": zero}
         self.arrays |= {f"{name}{k}": value for name, value in parts.items()}
@@ -99,8 +110,9 @@ class Statement:
 
     def cone(self, G: Array) -> int:
         """Add sum_j x_j G_j >> 0; G has one symmetric matrix for every column."""
-        k, zero = len(self.facts["mix"]), np.zeros(G.shape[1:])
-        self.facts["mix"].append([Fraction(0)] * len(G))
+        k, zero = len(self.cones), np.zeros(G.shape[1:])
+        self.cones.append({"order": len(zero)})
+        self.mix.append([Fraction(0)] * len(G))
         parts = {"G": G, "Y": zero, "S": zero, "T": zero}
         self.arrays |= {f"{name}{k}": value for name, value in parts.items()}
         return k
@@ -109,76 +121,103 @@ class Statement:
         """Replace arrays of the risk, ball or cone k."""
         self.arrays |= {f"{name}{k}": value for name, value in witness.items()}
 
-    def contents(self) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Return the contents of "certificate.json" without claims, and the arrays of the file."""
+    def contents(self) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
+        """Return the statement and the witness as `check.opened` returns them, and the arrays of both.
+
+        Raises
+        ------
+        InputError
+            If an array is not of the shape or not in the range that `check.schema` demands.
+        """
         entries = [(i, j, v) for i, row in enumerate(self.rows) for j, v in zip(row[1], row[2], strict=True)]
-        arrays = {
+        given = {
             "cost": self.cost,
             "offset": self.offset,
-            "signs": np.array(self.signs, dtype=np.int64),
-            "row": np.array([i for i, _, _ in entries], dtype=np.int64),
-            "column": np.array([j for _, j, _ in entries], dtype=np.int64),
-            "value": np.array([v for _, _, v in entries], dtype=float),
-            "right": np.array([row[3] for row in self.rows], dtype=float),
-            "equal": np.array([row[4] for row in self.rows], dtype=np.int64),
+            "signs": self.signs,
+            "row": [i for i, _, _ in entries],
+            "column": [j for _, j, _ in entries],
+            "value": [v for _, _, v in entries],
+            "right": [row[3] for row in self.rows],
+            "equal": [row[4] for row in self.rows],
         } | self.arrays
-        facts = {
-            "format": FORMAT,
-            "statement": self.text,
+        stated = {
+            "format": checker().FORMAT,
             "sense": self.sense,
-            "infeasible": self.infeasible,
-            "columns": self.columns,
-            "rows": [row[0] for row in self.rows],
-            "u": [str(v) for v in self.u],
-            "x": [str(v) for v in self.x],
-            "bias": self.facts["bias"],
-            "balls": self.facts["balls"],
-            "mix": [[str(v) for v in mix] for mix in self.facts["mix"]],
+            "columns": len(self.columns),
+            "rows": len(self.rows),
+            "entries": len(entries),
+            "risks": self.risks,
+            "balls": self.balls,
+            "cones": self.cones,
         }
-        return facts, {k: as_stored(a) for k, a in arrays.items()}
+        witness = {"infeasible": self.infeasible, "u": list(self.u), "x": list(self.x), "mix": self.mix}
+        arrays = {}
+        for name, shape in {k: v for part in checker().schema(stated) for k, v in part.items()}.items():
+            a = arrays[name] = np.asarray(given[name], dtype=checker().dtype(name), order="C")
+            if a.shape != shape or not checker().in_range(name, a, stated):
+                raise InputError(
+                    f"{name} of a Statement must have the shape {shape} and entries in the range that "
+                    f"docs/certificates.md has, got the shape {a.shape} or another entry. Pass it so."
+                )
+        return stated, witness, arrays
+
+    @property
+    def statement_digest(self) -> str:
+        """The SHA-256 of the statement in hexadecimal, which the checker prints; see `Certificate`."""
+        stated, _, arrays = self.contents()
+        return str(checker().digest(stated, arrays))
 
     def bounds(self) -> tuple[Any, Any]:
         """Return the bounds of the user's problem that the witness proves, as fractions or infinite."""
-        lower, upper = sorted(self.sense * bound for bound in checker().bounds(*self.contents()))
+        lower, upper = checker().bounds(*self.contents())
         return lower, upper
 
     def save(self, path: str | Path) -> Path:
         """Write the file, with the bounds rounded outward to doubles as its claims; return its path.
 
-        It is an NPZ archive whose member "certificate.json" has everything but the arrays, and whose
-        comment is the SHA-256 of all bytes before it.
+        It is an NPZ archive with two documents in JSON, whose comment is the SHA-256 of all bytes before it.
+        An interrupted call leaves the file that was there before.
+
+        Raises
+        ------
+        MethodError
+            If the fractions of the witness have more digits than a file may have.
         """
-        facts, arrays = self.contents()
-        lower, upper = self.bounds()
-        facts |= {"lower": rounded(lower, -np.inf).hex(), "upper": rounded(upper, np.inf).hex()}
-        facts |= {"shapes": {k: list(a.shape) for k, a in arrays.items()}}
-        facts |= {"sha256": {k: hashlib.sha256(a.tobytes()).hexdigest() for k, a in arrays.items()}}
+        stated, witness, arrays = self.contents()
+        try:
+            for lists in ((self.u, *self.mix), (self.x,)):
+                checker().common([[Fraction(v) for v in part] for part in lists], stated)
+        except ValueError as error:
+            raise MethodError(
+                f"{error} in Certificate.save. Scale the kernels to a mean diagonal of one, or use fewer "
+                "kernels."
+            ) from None
+        lower, upper = checker().bounds(stated, witness, arrays)
+        u, x, *mix = ([fraction_text(v) for v in part] for part in (self.u, self.x, *self.mix))
+        claims = {"lower": rounded(lower, -np.inf).hex(), "upper": rounded(upper, np.inf).hex()}
+        names = {"columns": self.columns, "rows": [row[0] for row in self.rows]}
+        documents = {
+            "statement": stated,
+            "witness": witness | claims | {"names": names, "u": u, "x": x, "mix": mix},
+        }
+        members = {f"{name}.json": checker().canonical(document) for name, document in documents.items()}
+        for name, a in arrays.items():
+            members[name + SUFFIX] = checker().header(name, a.shape) + a.tobytes()
         packed = io.BytesIO()
-        with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
-            archive.comment = b"0" * DIGITS
-            members = {"certificate.json": json.dumps(facts, indent=1).encode()}
-            members |= {f"{name}.npy": npy(array) for name, array in arrays.items()}
+        with zipfile.ZipFile(packed, "w", zipfile.ZIP_STORED) as archive:
+            archive.comment = b"0" * checker().SEAL
             for name, content in members.items():
-                member = zipfile.ZipInfo(name)  # dated 1980, so that the file does not depend on the clock
-                member.compress_type = zipfile.ZIP_DEFLATED
-                archive.writestr(member, content)
-        raw = packed.getvalue()[:-DIGITS]
-        target = Path(path)
-        target.write_bytes(raw + hashlib.sha256(raw).hexdigest().encode())
-        return target
+                archive.writestr(zipfile.ZipInfo(name, EARLIEST), content)
+        raw = packed.getvalue()[: -checker().SEAL]
+        with replacing(path) as file:
+            file.write(raw + hashlib.sha256(raw).hexdigest().encode())
+        return Path(path)
 
 
-def as_stored(array: Any) -> Any:
-    """Return an array as little-endian doubles or 64-bit integers, row by row."""
-    plain = np.asarray(array)
-    return np.asarray(plain, dtype="<i8" if plain.dtype.kind in "iub" else "<f8", order="C")
-
-
-def npy(array: Array) -> bytes:
-    """Return an array as the content of an NPY file."""
-    file = io.BytesIO()
-    np.lib.format.write_array(file, array, allow_pickle=False)
-    return file.getvalue()
+def fraction_text(v: Any) -> str:
+    """Return a fraction as text; `Decimal` writes integers of any length."""
+    texts = [str(Decimal(part)) for part in Fraction(v).as_integer_ratio()]
+    return texts[0] if texts[1] == "1" else "/".join(texts)
 
 
 def rounded(value: Any, towards: float) -> float:
@@ -198,10 +237,12 @@ def exponent_text(p: float) -> str:
     """Return the exponent of a ball as the text of a fraction, or "inf"."""
     if np.isinf(p):
         return "inf"
-    nearby = Fraction(p).limit_denominator(LARGEST_DENOMINATOR)
-    if float(nearby) != p:
+    nearby = Fraction(p).limit_denominator(checker().LARGEST_DENOMINATOR)
+    if float(nearby) != p or not checker().exponent(str(nearby)):
+        like = checker().exponent(str(nearby))
         raise ParameterError(
-            f"p must be a fraction with a denominator of at most {LARGEST_DENOMINATOR} for exact arithmetic, "
-            f"got {p!r} in Certificate.save. Take {float(nearby)!r}, which is {nearby}."
+            f"p must be a fraction a/b >= 1 with a of at most {checker().LARGEST_NUMERATOR} and b of at most "
+            f"{checker().LARGEST_DENOMINATOR} for exact arithmetic, got {p!r} in Certificate.save. "
+            f"Take {f'{float(nearby)!r}, which is {nearby}' if like else 'such a p, or numpy.inf'}."
         )
     return str(nearby)

@@ -16,6 +16,7 @@ from kernelopt.certificates.upper.violations import (
     ROUND_OFF,
     Violation,
     attribute_violation,
+    beyond_rounding,
     negative_part,
     relative_nonzero,
     relative_violation,
@@ -71,21 +72,21 @@ class FeasibleSet:
         readings = zip(structure.lifted.constraints, structure.affines, forced_zeros(structure), strict=True)
         for i, (constraint, read, corner) in enumerate(readings):
             with np.errstate(over="ignore", invalid="ignore"):  # values may have no finite square
-                size = relative_violation(constraint, read)
+                size = relative_violation(constraint, read, self.variables)
             if corner is not None and size < np.inf:
                 size = max(size, relative_nonzero(corner))
-            if not size <= ROUND_OFF and isinstance(constraint, cp.constraints.PSD):
+            if size and isinstance(constraint, cp.constraints.PSD):
                 size = min(size, self._violation_when_centred())
-            if not size <= ROUND_OFF:
+            if size:
                 found.append(Violation(size, constraint_name(i, constraint)))
         for domain in structure.atom_domains:
             with np.errstate(over="ignore", invalid="ignore"):
-                size = relative_violation(domain, None)
-            if not size <= ROUND_OFF:
+                size = relative_violation(domain, None, self.variables)
+            if size:
                 found.append(Violation(size, f"the domain {short(domain)}"))
         for variable in self.variables:
             size = attribute_violation(variable)
-            if not size <= ROUND_OFF:
+            if size:
                 found.append(Violation(size, f"the attributes of {variable.name()}"))
         return sorted(found, key=lambda v: -np.nan_to_num(v.size, nan=np.inf))
 
@@ -98,8 +99,8 @@ class FeasibleSet:
         if any(value is None or not np.isfinite(value).all() for value in values.values()):
             return np.inf
         K = coordinates.accepted_kernel(coordinates.cone.weights(values))
-        size = negative_part(eigenvalues(K))
-        if size <= ROUND_OFF:
+        size = beyond_rounding(negative_part(eigenvalues(K)))
+        if not size:
             self.remark = coordinates.centring.remark
         return size
 

@@ -12,7 +12,7 @@ from kernelopt.errors import MethodError
 from kernelopt.fidelities import Radial
 from kernelopt.methods.mirror_descent.minorant import CompositeMinorant
 from kernelopt.methods.mirror_descent.training import TrainedMachine, Trainer, read_kernel
-from kernelopt.numerics.rounding import gamma
+from kernelopt.numerics.rounding import gamma, norm_above
 from kernelopt.structure.affine import flat
 from kernelopt.structure.fidelities import FidelityTerm, read_fidelity
 from kernelopt.structure.pieces import Piece, centre, read_pieces
@@ -120,7 +120,7 @@ class Composite:
         """
         at_zero, gradients = float(dual.linearization[0]), [G.copy() for G in dual.linearization[1:]]
         constant, size, error = self.offset + at_zero, abs(self.offset) + abs(at_zero), 0.0
-        sizes, errors = [float(np.linalg.norm(G)) for G in gradients], [0.0] * len(gradients)
+        sizes, errors = [norm_above(G) for G in gradients], [0.0] * len(gradients)
         for trainer, alpha, gammas in zip(self.trainers, dual.alphas, dual.gammas, strict=True):
             alpha, gammas = trainer.feasible(alpha, gammas)
             added = trainer.add_minorant(alpha, gammas, gradients)
@@ -132,11 +132,11 @@ class Composite:
             cost = term.conjugate_cost(U)
             constant -= cost
             gradients[k] += term.price * U
-            sizes[k] += term.price * float(np.linalg.norm(U))
+            sizes[k] += term.price * norm_above(U)
             size, error = size + abs(cost), error + term.conjugate_cost_error(U)
         # What the risks added to a gradient is no larger than the gradient and all else in it.
         rounding = gamma(FEW_ROUNDINGS + len(self.trainers) + len(self.fidelities))
-        totals = [s + float(np.linalg.norm(G)) for s, G in zip(sizes, gradients, strict=True)]
+        totals = [s + norm_above(G) for s, G in zip(sizes, gradients, strict=True)]
         gradient_errors = tuple(
             (1 + rounding) * e + rounding * s for e, s in zip(errors, totals, strict=True)
         )

@@ -173,20 +173,21 @@ class AdaptiveStep(StepRule):
     is of order 1 / t^2 if the gradients converge so fast that the sum in the rate stays bounded.
     """
 
-    kept = ("count", "squares")
+    kept = ("count", "variations")
 
     def __init__(self, iterates: Sequence[EntropyIterate], horizon: int) -> None:
         super().__init__(iterates, horizon)
         self.count = 0
-        self.squares = np.zeros(len(iterates))
+        self.variations = np.zeros(len(iterates))  # sqrt(sum_s s^2 |G_s - G_{s-1}|^2); squares may underflow
 
     def move(self, gradients: Sequence[Array]) -> float:
         self.count += 1
         weight, newest = float(self.count), []
         for i, (iterate, gradient) in enumerate(zip(self.iterates, gradients, strict=True)):
             G = np.asarray(iterate.reach * gradient)
-            self.squares[i] += (weight * iterate.half_range(G - iterate.last)) ** 2
-            rate = RATE_FACTOR * np.sqrt(iterate.entropy / self.squares[i]) if self.squares[i] > 0 else 0.0
+            change = weight * iterate.half_range(G - iterate.last)
+            self.variations[i] = length = np.hypot(self.variations[i], change)
+            rate = RATE_FACTOR * np.sqrt(iterate.entropy) / length if length > 0 else 0.0
             iterate.add(G, weight)
             newest.append(iterate.point(rate, ahead=weight + 1))
         share = 2 / (weight + 2)

@@ -15,7 +15,7 @@ from kernelopt.grams import Grams
 from kernelopt.language.penalty import weighted
 from kernelopt.learner import blocks_at, learn
 from kernelopt.numerics.norms import conjugate_exponent, minimizing_weights
-from kernelopt.numerics.rounding import NORM_ROUNDINGS, gamma
+from kernelopt.numerics.rounding import NORM_ROUNDINGS, gamma, norm_above
 from kernelopt.structure.affine import Affine, affine
 from kernelopt.structure.pieces import Piece
 from kernelopt.structure.structure import RiskTerm
@@ -95,9 +95,9 @@ class AffineKernel:
             sizes = grams.magnitudes[:, : self.n]
             return form_errors(sizes, alpha) + [form_change(d, alpha, perturbation) for d in sizes]
 
-        of_entry = 2 * perturbation * float(np.abs(alpha).max(initial=0.0)) + perturbation**2
+        of_entry = 2 * perturbation * float(np.abs(alpha).max(initial=0.0)) + perturbation * perturbation
         for position, grams, M in self.parts:
-            size = self.n * of_entry if grams is None else float(np.linalg.norm(abs(M).T @ of_forms(grams)))
+            size = self.n * of_entry if grams is None else norm_above(abs(M).T @ of_forms(grams))
             errors[position] += weight * size
         return weight * sum(float(np.abs(w) @ of_forms(grams)) for w, grams in self.fixed)
 

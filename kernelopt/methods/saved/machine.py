@@ -10,10 +10,13 @@ import numpy as np
 
 from kernelopt.errors import InputError, MethodError
 from kernelopt.grams import Storage
+from kernelopt.grams.arguments import as_names
 from kernelopt.grams.joined import JoinedStorage
 from kernelopt.grams.written import StackReader, StackWriter, is_evaluated
 from kernelopt.methods.learned import Learned, crossed
-from kernelopt.validation import Array, Index, as_float_array, as_indices, as_vector
+from kernelopt.validation import Array, Index, as_float_array, as_indices, as_vector, whole
+
+GIVEN = "given"  # stands for a stack that was given as an array
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -113,12 +116,12 @@ def written(machine: Learned, stacks: StackWriter) -> tuple[dict[str, Any], dict
     coefficients = each[0] if shared else each.reshape(shape)
     chosen = np.flatnonzero(np.any(each, axis=0)) if machine.n else np.arange(machine.n_points)
     support = chosen if chosen.size else np.arange(1)  # the machine f = b keeps one point, to know their form
-    whole = JoinedStorage([part.grams.storage for part in parts])
+    joined = JoinedStorage([part.grams.storage for part in parts])
     header = {
         "n": machine.n,
         "n_points": machine.n_points,
-        "names": list(whole.names),
-        "stack": stacks.describe(whole, support) if is_evaluated(whole) else None,
+        "names": list(joined.names),
+        "stack": stacks.describe(joined, support) if is_evaluated(joined) else GIVEN,
         "loss": machine.loss,
     }
     return header, {
@@ -131,17 +134,19 @@ def written(machine: Learned, stacks: StackWriter) -> tuple[dict[str, Any], dict
 
 def read(header: Mapping[str, Any], arrays: Mapping[str, Any], stacks: StackReader) -> SavedMachine:
     """Return the machine that `written` has described; an error of Python or kernelopt where it is wrong."""
-    n, n_points, names = int(header["n"]), int(header["n_points"]), tuple(map(str, header["names"]))
+    n, n_points = whole(header["n"], "n", 0), whole(header["n_points"], "n_points")
+    weights = as_vector(arrays["weights"], "weights")
+    names = as_names(header["names"], weights.size)
     support = as_indices(arrays["support"], n or n_points, "support", unique=True)
-    weights = as_vector(arrays["weights"], "weights", size=len(names))
-    coefficients = as_float_array(arrays["coefficients"], "coefficients", ndim=(1, 2)) if n else np.empty(0)
-    if n and coefficients.shape not in ((support.size,), (len(names), support.size)):
+    coefficients = as_float_array(arrays["coefficients"], "coefficients", ndim=(1, 2))
+    shapes = ((support.size,), (len(names), support.size)) if n else ((0,),)
+    if coefficients.shape not in shapes:
         raise InputError(f"coefficients must be those of the support, got shape {coefficients.shape}.")
     storage = None
-    if header["stack"] is not None:
+    if header["stack"] != GIVEN:
         storage = stacks.storage(header["stack"], support)
         if storage.shape[:2] != (len(names), support.size):
             raise InputError(f"the stack must have {len(names)} kernels, got {len(storage)}.")
-    intercept, value = map(float, np.asarray(arrays["numbers"], dtype=float))
+    intercept, value = as_vector(arrays["numbers"], "numbers", 2).tolist()
     loss = str(header["loss"])
     return SavedMachine(weights, support, coefficients, intercept, n, n_points, names, storage, value, loss)

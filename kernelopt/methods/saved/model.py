@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,15 +13,16 @@ import numpy as np
 
 from kernelopt.certificates import Certificate
 from kernelopt.errors import InputError, MethodError
-from kernelopt.files import write_file
+from kernelopt.files import check_forms, check_members, forms, write_file
 from kernelopt.grams.written import StackReader, StackWriter
+from kernelopt.learner import Machine
 from kernelopt.methods.learned import chosen_machine, single
 from kernelopt.methods.saved import machine as machines_of
 from kernelopt.methods.saved import proof_file
 from kernelopt.methods.saved.machine import SavedMachine
 from kernelopt.methods.saved.proof import Proof, full
 from kernelopt.structure.structure import Structure
-from kernelopt.validation import Array, as_model_path, as_vector, positive
+from kernelopt.validation import Array, as_model_path, as_vector, boolean, positive, whole
 
 if TYPE_CHECKING:
     from kernelopt.methods.solution import Solution
@@ -190,7 +191,7 @@ class SavedSolution:
                 f"got another one in certify: {self.proof}. Build the problem again, and call "
                 "kernelopt.certify(problem, saved)."
             )
-        return self.proof.certificate(*self.proof.reader(X), y, self.certificate.alphas)
+        return self.proof.certificate(*self.proof.reader(X), y, self.certificate)
 
     def point_in(self, problem: cp.Problem) -> dict[cp.Variable, Array]:
         """Return the saved values of the variables of a problem that is built as the one that was solved.
@@ -224,8 +225,8 @@ class SavedSolution:
 def contents(solution: Solution | SavedSolution, *, machines: bool = True) -> Contents:
     """Return what a file keeps of a solution: JSON, and arrays by name.
 
-    Without `machines` it is the certificate with its proof, for an estimator, which keeps its own machines
-    and a checksum of its own data.
+    Without `machines` it is the certificate with its point and dual variables, for an estimator, which keeps
+    its own machines and states its own problem.
 
     Raises
     ------
@@ -246,15 +247,20 @@ def contents(solution: Solution | SavedSolution, *, machines: bool = True) -> Co
         headers.append(header)
         arrays |= {f"machine.{k}.{name}": array for name, array in of_machine.items()}
     certificate = solution.certificate
-    proof = proof_file.written(solution.problem, certificate, stacks, checked=machines)
+    proof: Contents | str = "it is the solution of an estimator, which has its own certify(X, y)"
+    if machines:
+        proof = proof_file.written(solution.problem, certificate, stacks)
     if not isinstance(proof, str):
         arrays |= {f"proof.{name}": array for name, array in proof[1].items()}
     arrays |= stacks.arrays
     if all(np.ndim(values) < 2 for values in certificate.point.values()):
         arrays |= {f"point.{k}": values for k, values in enumerate(certificate.point.values())}
-    for k, alpha in enumerate(certificate.alphas):
-        rows = np.flatnonzero(alpha)
-        arrays |= {f"alpha.{k}": alpha[rows], f"alpha.{k}.rows": rows}
+    simple = all(isinstance(each, Machine) for each in certificate.machines)
+    trained = [each.alpha for each in certificate.machines] if simple else []
+    for name, alphas in (("alpha", certificate.alphas), ("trained", trained)):
+        for k, alpha in enumerate(alphas):
+            rows = np.flatnonzero(alpha)
+            arrays |= {f"{name}.{k}": alpha[rows], f"{name}.{k}.rows": rows}
     arrays["bounds"] = np.array([solution.value, certificate.lower, certificate.upper, certificate.floor])
     arrays["residuals"] = np.array(list(certificate.residuals.values()), dtype=float)
     arrays["history"] = np.array(solution.history, dtype=float).reshape(-1, 3)
@@ -269,19 +275,27 @@ def contents(solution: Solution | SavedSolution, *, machines: bool = True) -> Co
         "shared": isinstance(solution.weights, np.ndarray),
         "route": certificate.route,
         "reason": certificate.reason,
+        "assumes": list(certificate.assumes),
         "feasible": certificate.feasible,
         "residuals": list(certificate.residuals),
         "alphas": [alpha.size for alpha in certificate.alphas],
+        "trained": [alpha.size for alpha in trained],
         "machines": headers,
         "proof": proof if isinstance(proof, str) else proof[0],
+        "arrays": forms(arrays),
     }
     return header, arrays
 
 
 def from_contents(header: Mapping[str, Any], arrays: Mapping[str, Any]) -> SavedSolution:
     """Return the solution of `contents`; an error of Python or of kernelopt where something is wrong."""
+    check_forms(header, arrays)
+    for kind, entries in (("alpha", header["alphas"]), ("machine", header["machines"])):
+        check_members(arrays, kind, entries)
     stacks = StackReader(arrays)
     value, lower, upper, floor = map(float, np.asarray(arrays["bounds"], dtype=float))
+    if np.isnan([value, lower, upper, floor]).any():
+        raise ValueError("the value and the bounds must be numbers, got NaN")
     sizes = np.asarray(arrays["residuals"], dtype=float).tolist()
     if header["route"] not in ROUTES:
         raise ValueError(f"unknown route {header['route']!r}")
@@ -291,10 +305,11 @@ def from_contents(header: Mapping[str, Any], arrays: Mapping[str, Any]) -> Saved
         header["route"],
         residuals=dict(zip(map(str, header["residuals"]), sizes, strict=True)),
         reason=str(header["reason"]),
-        feasible=bool(header["feasible"]),
-        alphas=tuple(
-            full((arrays[f"alpha.{k}.rows"], arrays[f"alpha.{k}"]), int(n))
-            for k, n in enumerate(header["alphas"])
+        assumes=tuple(map(str, header["assumes"])),
+        feasible=boolean(header["feasible"], "feasible"),
+        alphas=tuple(dual_variables(arrays, "alpha", header["alphas"])),
+        machines=tuple(
+            Machine(np.nan, a, np.nan) for a in dual_variables(arrays, "trained", header["trained"])
         ),
         floor=floor,
         source="it was read from a file",
@@ -305,7 +320,10 @@ def from_contents(header: Mapping[str, Any], arrays: Mapping[str, Any]) -> Saved
     )
     kept = header["proof"]
     parts = {name: array for name, array in arrays.items() if name.startswith(("points.", "means."))}
-    proof = kept if isinstance(kept, str) else proof_file.read(kept, starting(arrays, "proof."), parts)
+    of_proof = starting(arrays, "proof.")
+    if isinstance(kept, str) and of_proof:
+        raise ValueError(f"the proof must be described, got {kept!r} and its arrays {sorted(of_proof)}")
+    proof = kept if isinstance(kept, str) else proof_file.read(kept, of_proof, parts)
     iterations, tol = header["iterations"], header["tol"]
     build, solve, certify = as_vector(arrays["seconds"], "seconds", size=3).tolist()
     return SavedSolution(
@@ -317,15 +335,21 @@ def from_contents(header: Mapping[str, Any], arrays: Mapping[str, Any]) -> Saved
         weights_unique=UNIQUE[header["weights_unique"]],
         tol=None if tol is None else positive(tol, "tol"),
         machines=machines,
-        iterations=None if iterations is None else int(iterations),
+        iterations=None if iterations is None else whole(iterations, "iterations", 0),
         history=tuple(map(tuple, np.asarray(arrays["history"], dtype=float).reshape(-1, 3).tolist())),
         build_time=build,
         solve_time=solve,
         certify_time=certify,
-        shared=bool(header["shared"]) or len(machines) == 1,
+        shared=boolean(header["shared"], "shared") or len(machines) == 1,
         proof=proof,
         written=(header, arrays),
     )
+
+
+def dual_variables(arrays: Mapping[str, Any], name: str, sizes: Sequence[Any]) -> Iterator[Array]:
+    """Return vectors of the given sizes, of which the file has the entries that are not zero."""
+    for k, n in enumerate(sizes):
+        yield full((arrays[f"{name}.{k}.rows"], arrays[f"{name}.{k}"]), whole(n, f"{name}.{k}"))
 
 
 def starting(arrays: Mapping[str, Any], prefix: str) -> dict[str, Any]:

@@ -12,6 +12,7 @@ import numpy as np
 
 from kernelopt.certificates import Certificate
 from kernelopt.certificates.certify import certificate_at
+from kernelopt.certificates.upper.candidates import as_alphas
 from kernelopt.errors import InputError
 from kernelopt.files import reading
 from kernelopt.grams import Grams, Storage, as_grams
@@ -29,7 +30,7 @@ RETURN = "Pass those that it was solved with, in the same order."
 
 @dataclass(frozen=True, eq=False)
 class SavedRisk:
-    """A risk without its data: coefficient * risk(sum_j theta_j K_j, y, loss), and its dual variables.
+    """A risk without its data: coefficient * risk(sum_j theta_j K_j, y, loss).
 
     Attributes
     ----------
@@ -40,8 +41,6 @@ class SavedRisk:
         That of y.
     stack : dict
         The description of the kernels K_j.
-    machine : pair (rows, values)
-        The dual variables of the machine whose value is the upper bound, by their entries that are not zero.
     """
 
     coefficient: float
@@ -49,7 +48,6 @@ class SavedRisk:
     bias: bool
     checksum: str
     stack: Description
-    machine: Sparse
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,7 +82,7 @@ class Proof:
     risks: tuple[SavedRisk, ...]
     arrays: Mapping[str, Any]
 
-    def certificate(self, reader: StackReader, n_points: int, y: Any, alphas: Sequence[Array]) -> Certificate:
+    def certificate(self, reader: StackReader, n_points: int, y: Any, saved: Certificate) -> Certificate:
         """Return the certificate at the stored point, computed from the training data.
 
         Parameters
@@ -93,8 +91,8 @@ class Proof:
             That of `reader`, with the points or the stack.
         n_points : int
         y : array of shape (n,), or one for each risk
-        alphas : sequence of arrays
-            The dual variables of the lower bound, one vector for each risk.
+        saved : Certificate
+            Its alphas are the dual variables of the lower bound, its machines those of the upper bound.
 
         Raises
         ------
@@ -112,11 +110,11 @@ class Proof:
             check_same(values_checksum(values), each.checksum, "y", f"{values.size} values")
         with reading("the saved problem"):
             structure = Structure(self._problem(reader, n_points, labels))
-            machines = [
-                full(each.machine, values.size) for each, values in zip(self.risks, labels, strict=True)
-            ]
+            alphas, _ = as_alphas(structure, list(saved.alphas))
+            trained, _ = as_alphas(structure, [machine.alpha for machine in saved.machines] or None)
         start = {structure.variables[0].id: self.theta}
-        return certificate_at(structure, start, [list(alphas)], given=[(alpha, None) for alpha in machines])
+        machines = [(alpha, None) for alpha in trained or []]
+        return certificate_at(structure, start, [alphas or []], given=machines or None)
 
     def reader(self, X: Any) -> tuple[StackReader, int]:
         """Return the reader of the kernels at the training data, after a check, and the number of points."""

@@ -30,7 +30,7 @@ from kernelopt.methods.saved.proof import Proof, SavedRisk, points_checksum, sta
 from kernelopt.structure.affine import Affine
 from kernelopt.structure.ball import read_kernels, read_weight_set
 from kernelopt.structure.structure import RiskTerm, Structure
-from kernelopt.validation import Array, as_float_array, as_vector, one_of, positive
+from kernelopt.validation import as_float_array, as_vector, boolean, one_of, positive
 
 OWN: dict[str, type[Loss]] = {
     kind.__name__: kind
@@ -52,13 +52,8 @@ def loss_name(loss: Loss) -> str | None:
     return next((name for name, kind in classes.items() if kind is type(loss)), None)
 
 
-def written(
-    problem: cp.Problem | None, certificate: Certificate, stacks: StackWriter, *, checked: bool = True
-) -> Contents | str:
-    """Return what a file keeps of the proof of a certificate, or the reason why nothing is kept.
-
-    Unless it is to be `checked`, there is no checksum of the points or of the stack.
-    """
+def written(problem: cp.Problem | None, certificate: Certificate, stacks: StackWriter) -> Contents | str:
+    """Return what a file keeps of the proof of a certificate, or the reason why nothing is kept."""
     if problem is None:
         return "the problem was dropped when the solution was pickled"
     if problem.parameters():
@@ -85,17 +80,15 @@ def written(
     header, arrays = written_weights(structure, rest, certificate)
     risks = []
     for k, (term, storage) in enumerate(zip(structure.risks, kernels, strict=True)):
-        of_risk, of_machine = written_risk(term, certificate.machines[k].alpha)
+        of_risk, of_loss = written_risk(term)
         stack = stacks.describe(storage, None)
         risks.append({"coefficient": coefficients[k], **of_risk, "stack": stack})
-        arrays |= {f"risk.{k}.{name}": array for name, array in of_machine.items()}
+        arrays |= {f"risk.{k}.{name}": array for name, array in of_loss.items()}
     if len(stacks.given) > 1:
         return "its kernels are of several stacks that were given as arrays"
     of_points = isinstance(data, np.ndarray)
-    header |= {"of_points": of_points, "checksum": "", "risks": risks}
-    if checked:
-        header["checksum"] = points_checksum(data) if of_points else stack_checksum(stacks.given[0])
-    return header, arrays
+    checksum = points_checksum(data) if of_points else stack_checksum(stacks.given[0])
+    return header | {"of_points": of_points, "checksum": checksum, "risks": risks}, arrays
 
 
 def kernels_of(structure: Structure) -> list[Storage] | str:
@@ -141,13 +134,11 @@ def written_weights(structure: Structure, rest: Affine, certificate: Certificate
     }
 
 
-def written_risk(term: RiskTerm, machine: Array) -> Contents:
-    """Return the loss of a risk with its arguments, and the dual variables of its machine."""
+def written_risk(term: RiskTerm) -> Contents:
+    """Return the loss of a risk with its arguments."""
     learner = term.learner
     values = {field.name: getattr(learner.loss, field.name) for field in fields(learner.loss)}  # type: ignore[arg-type]
     arrays = {f"loss.{name}": value for name, value in values.items() if isinstance(value, np.ndarray)}
-    rows = np.flatnonzero(machine)
-    arrays |= {"machine": machine[rows], "machine.rows": rows}
     header = {
         "loss": loss_name(learner.loss),
         "arguments": {name: value for name, value in values.items() if f"loss.{name}" not in arrays},
@@ -169,7 +160,7 @@ def read(header: Mapping[str, Any], arrays: Mapping[str, Any], parts: Mapping[st
         as_vector(arrays["row"], "row", theta.size),
         as_vector(arrays["prices"], "prices", theta.size),
         theta,
-        bool(header["of_points"]),
+        boolean(header["of_points"], "of_points"),
         str(header["checksum"]),
         tuple(read_risk(entry, arrays, f"risk.{k}.") for k, entry in enumerate(header["risks"])),
         parts,
@@ -184,12 +175,10 @@ def read_risk(header: Mapping[str, Any], arrays: Mapping[str, Any], prefix: str)
         raise InputError(f"the loss must be one of {', '.join(classes)}, got {name!r}.")
     start = f"{prefix}loss."
     given = {key.removeprefix(start): array for key, array in arrays.items() if key.startswith(start)}
-    machine = as_float_array(arrays[f"{prefix}machine"], "machine", ndim=1)
     return SavedRisk(
         positive(header["coefficient"], "coefficient"),
         classes[name](**header["arguments"], **given),
-        bool(header["bias"]),
+        boolean(header["bias"], "bias"),
         str(header["checksum"]),
         dict(header["stack"]),
-        (arrays[f"{prefix}machine.rows"], machine),
     )

@@ -224,8 +224,8 @@ class SpectralMasterRun:
             upper, machines = Evaluator(structure, [(control.machines[0], None)]).outward(point)
             bound = self.proved(proof)
             certificate = closed_certificate(structure, bound.value, upper, point, [proof.alpha], machines)
-            reason = "; ".join(filter(None, [bound.reason, feasible.remark]))
-            certificate = replace(certificate, reason=reason)
+            assumes = tuple(filter(None, [bound.reason, feasible.remark, *certificate.assumes]))
+            certificate = replace(certificate, assumes=assumes)
         return Outcome(
             point,
             [proof.alpha],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import cvxpy as cp
+import highspy
 import numpy as np
 import pytest
 
@@ -162,3 +163,16 @@ def test_every_feasible_point_is_positive_semidefinite_on_its_points(seed):
     labelled = {c.label: c for c in formulation.problem.constraints}
     assert all(labelled[name].violation().max() <= 1e-12 for name in ("above", "below", "dominance"))
     assert np.linalg.eigvalsh(K[np.ix_(S, S)])[0] >= -1e-12
+
+
+def test_highs_may_have_run_with_another_number_of_threads():
+    """It keeps that number for the process, and refuses a different one."""
+    highspy.Highs.resetGlobalScheduler(True)
+    earlier = highspy.Highs()
+    earlier.setOptionValue("output_flag", False)
+    earlier.setOptionValue("threads", 2)
+    earlier.addVar(0.0, 1.0)
+    earlier.run()
+    K = np.array([[[1.0, 1, 0], [1, 1, 0], [0, 0, 1]]])
+    assert triplet_lp.gamma1_max(K, [[0, 1, 2]], gamma2=0.1) == pytest.approx(0.7)
+    highspy.Highs.resetGlobalScheduler(True)

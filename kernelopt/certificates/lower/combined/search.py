@@ -12,6 +12,7 @@ from kernelopt.certificates.lower.minima import joined_slopes
 from kernelopt.certificates.lower.minorants import Minorant
 from kernelopt.errors import Stopped
 from kernelopt.numerics.matrix_inequality import SmallProgram, SmallSolution, solve_small
+from kernelopt.numerics.rounding import SMALLEST_DIVISOR
 from kernelopt.running import check
 from kernelopt.structure.combined.coordinates import Coordinates, read_coordinates
 from kernelopt.structure.structure import Structure
@@ -152,11 +153,12 @@ def searched_bound(
     g = joined_slopes(coordinates.cone.variables, objective.slopes).value
     subspace = Subspace(coordinates)
     best = bound_of_factor(coordinates, objective, subspace.F, least)
-    if not coordinates.D.shape[1]:
+    slope = float(np.linalg.norm(coordinates.D.T @ g))
+    if slope < SMALLEST_DIVISOR:  # the objective is constant over the weights of the given trace
         return best
     possible = np.inf
     subspace.add(coordinates.lowest(mu, 2 * VECTORS)[1])
-    size = float(np.linalg.norm(coordinates.D.T @ g)) + least
+    size = slope + least
     for _ in range(ROUNDS):
         try:
             check()

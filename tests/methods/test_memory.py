@@ -1,0 +1,78 @@
+"""Where kernels do not fit into memory, the error says what was to be stored and what would fit."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import cvxpy as cp
+import numpy as np
+import pytest
+
+import kernelopt as ko
+from kernelopt.estimators import MKLClassifier
+from kernelopt.kernels import Kernel
+
+SAID = r"3 kernels on 40 points must fit into memory.*\(3, 40, 40\).*got: 53 GiB.*newton"
+
+
+class TooLarge(Kernel):
+    """A kernel whose matrices do not fit."""
+
+    def gram(self, X, Z):
+        raise MemoryError("53 GiB")
+
+    def diagonal(self, X, /):
+        return np.ones(len(X))
+
+
+def kernels():
+    return [TooLarge(), ko.linear(), ko.gaussian(1.0)]
+
+
+def data():
+    X = np.random.default_rng(0).normal(size=(40, 2))
+    return X, np.sign(X[:, 0])
+
+
+@pytest.mark.parametrize("method", ["auto", "exact", "cutting-plane"])
+def test_solve_and_the_matrices_say_what_was_to_be_stored(method):
+    X, y = data()
+    grams = ko.Grams.from_kernels(kernels(), X)
+    mu = cp.Variable(3, nonneg=True)
+    problem = cp.Problem(cp.Minimize(ko.risk(ko.combine(mu, grams), y, ko.hinge())), ko.lp_ball(mu, 1))
+    with pytest.raises(MemoryError, match=SAID) as caught:
+        ko.solve(problem, method)
+    assert isinstance(caught.value, ko.KerneloptError)
+    for evaluate in (np.asarray, lambda grams: grams[0], lambda grams: grams.combine(np.ones(3))):
+        with pytest.raises(MemoryError, match=SAID):
+            evaluate(grams)
+
+
+def test_fit_says_what_was_to_be_stored():
+    with pytest.raises(MemoryError, match=SAID):
+        MKLClassifier(kernels()).fit(*data())
+
+
+LIMITED = """
+import resource
+import numpy as np
+import kernelopt as ko
+
+grams = ko.Grams.from_kernels([ko.gaussian(float(k)) for k in range(1, 51)], np.zeros((12_000, 2)))
+used = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
+resource.setrlimit(resource.RLIMIT_AS, (used + 2**28, resource.RLIM_INFINITY))
+try:
+    np.asarray(grams)
+except MemoryError as error:
+    print(error)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="RLIMIT_AS limits the memory of a process on Linux")
+def test_a_limit_of_the_process_is_named_with_the_kernels():
+    done = subprocess.run(  # noqa: S603 - our own text
+        [sys.executable, "-c", LIMITED], capture_output=True, text=True, timeout=600
+    )
+    assert done.stdout.startswith("50 kernels on 12,000 points must fit"), done.stderr
+    assert "53.6 GiB" in done.stdout and "Unable to allocate" in done.stdout
