@@ -7,6 +7,8 @@ import numpy as np
 from kernelopt.certificates.upper.feasibility import FeasibleSet
 from kernelopt.errors import SolverError, Stopped
 from kernelopt.methods.method import Outcome
+from kernelopt.numerics.decompositions import VALUES
+from kernelopt.running import check
 from kernelopt.structure.ball import BallProblem, read_ball
 from kernelopt.structure.evaluation import Evaluator
 from kernelopt.structure.pieces import centre, read_pieces
@@ -41,6 +43,9 @@ def simple_point(structure: Structure) -> Point | None:
         return ball.point(ball.reach * ball.start)
     pieces = read_pieces(structure)
     if not isinstance(pieces, str) and all(piece.reach is not None for piece in pieces):
+        for piece in pieces:
+            if piece.is_matrix:  # a certificate will need the eigenvalues of matrices of this order
+                check(VALUES * float(piece.variable.shape[0]) ** 3)
         return {piece.variable.id: centre(piece) for piece in pieces}
     zero = {v.id: np.zeros(v.shape) for v in structure.variables}
     given = [(np.zeros(term.learner.n), None) for term in structure.risks]
