@@ -22,7 +22,7 @@ import numpy as np
 
 FORMAT = "kernelopt-certificate/2"
 DIGITS = 20_000  # of a numerator and of a denominator in the witness
-MATRIX_DIGITS = 10**9  # of the entries of a combination of matrices, all together
+ALL_DIGITS = 10**9  # of the entries of a combination of matrices or rows, all together
 LARGEST_ORDER = 2**15 - 1  # of a matrix: sums of so many products of 24-bit digits are below 2^63
 LARGEST_NUMERATOR, LARGEST_DENOMINATOR = 10_000, 64  # of the exponent p of a ball
 POWERS = 2**48  # sum of the squares of the bits of all powers that one test computes
@@ -212,15 +212,17 @@ def fraction(text: str) -> Fraction:
 
 
 def common(lists: Any, S: Any) -> tuple[list[list[int]], int]:
-    """Return integers and a denominator d with lists = integers / d, of few digits for the largest matrix."""
-    order = max([1, *(r["points"] for r in S["risks"]), *(c["order"] for c in S["cones"])])
-    digits, d = min(DIGITS, MATRIX_DIGITS // order**2), 1
+    """Return integers and a denominator d with lists = integers / d, of few digits for a large statement."""
+    sizes = [S["columns"], S["rows"], *(ball["rows"] for ball in S["balls"])]
+    orders = [risk["points"] for risk in S["risks"]] + [cone["order"] for cone in S["cones"]]
+    digits = min(DIGITS, ALL_DIGITS // max(1, *sizes, *(n**2 for n in orders)))
+    limit, d = 10**digits, 1
     for v in (v for part in lists for v in part):
-        d = lcm(d, v.denominator) if d < 10**digits else d
+        d = lcm(d, v.denominator) if d < limit else d
     integers = [[v.numerator * (d // v.denominator) for v in part] for part in lists]
     longest = max(abs(v) for v in (d, *(v for part in integers for v in part)))
     message = f"over their common denominator the fractions of the proof must have at most {digits} digits"
-    demand(longest < 10**digits, f"{message}, got {Decimal(longest).adjusted() + 1}")
+    demand(longest < limit, f"{message}, got {Decimal(longest).adjusted() + 1}")
     return integers, d
 
 
