@@ -14,7 +14,9 @@ import sys
 import zlib
 from decimal import Decimal
 from fractions import Fraction
+from functools import reduce
 from math import inf, lcm, prod
+from operator import or_
 from pathlib import Path
 from typing import Any
 
@@ -255,11 +257,12 @@ def semidefinite(M: Any, L: Any, scale: int = 1) -> bool:
     if L.shape != M.shape or L.ndim != 2 or len(L) > LARGEST_ORDER:
         return False
     (A, c), (B, d) = whole(M), whole(L)  # B in digits of base 2^24: sums of products are below 2^63
-    top = max(abs(B).ravel().tolist(), default=0).bit_length()
-    if top > FACTOR_BITS:
+    bits = reduce(or_, abs(B).ravel().tolist(), 0)
+    low, top = max(0, (bits & -bits).bit_length() - 1), bits.bit_length()
+    if top - low > FACTOR_BITS:
         return False
-    digits = [(abs(B) // 2**k % 2**24 * np.sign(B)).astype(np.int64) for k in range(0, top, 24)]
-    pairs = [(x @ y.T, 24 * (i + j)) for i, x in enumerate(digits) for j, y in enumerate(digits)]
+    digits = [(k, (abs(B) // 2**k % 2**24 * np.sign(B)).astype(np.int64)) for k in range(low, top, 24)]
+    pairs = [(x @ y.T, i + j) for i, x in digits for j, y in digits]
     R = A * d * d - sum(xy.astype(object) * 2**k for xy, k in pairs) * c * scale
     return bool((R == R.T).all() and (2 * R.diagonal() >= abs(R).sum(axis=0)).all())
 

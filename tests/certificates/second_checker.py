@@ -289,7 +289,9 @@ def semidefinite(row: Any, scale: int, factor: Any) -> bool:
     """Whether M - scale factor factor' has a dominant diagonal, for a symmetric M with the rows row(i)."""
     n = len(factor)
     unit = lcm(*(v.denominator for line in factor for v in line))
-    if any(abs(v) * unit >= 2**FACTOR_BITS for line in factor for v in line):
+    integers = [int(v * unit) for line in factor for v in line]
+    lowest = gcd(*integers) & -gcd(*integers)
+    if lowest and max(map(abs, integers)) >= 2**FACTOR_BITS * lowest:
         return False
     diagonal, others = [Fraction(0)] * n, [Fraction(0)] * n
     for i in range(n):

@@ -241,6 +241,18 @@ def test_no_file_takes_long(target):
         assert after - before < 2e5, what  # kilobytes
 
 
+@every("scale", [-500, 0, 500])
+def test_the_bits_of_a_factor_do_not_depend_on_its_scale(scale, target):
+    """M = 4^scale I is shown definite by L = 2^scale diag(1, 2^-119), which has 120 bits, and no more."""
+    facts, arrays = problem(n=2)
+    facts["statement"]["risks"][0]["bias"] = False
+    arrays |= {"ends0": np.array([[0.0, 0.0], [1.0, 1.0]]), "K0": np.diag([4.0**scale, 4.0**scale])[None]}
+    for power, fits in ((-119, True), (-120, False)):
+        L = np.diag([2.0**scale, 2.0 ** (scale + power)])
+        valid, _ = verdict(sealed(target, facts, arrays | {"L0": L}, upper=(2.0).hex()))
+        assert valid == fits
+
+
 def test_a_file_of_many_long_entries_is_refused(target):
     """20,000 digits of 250,000 entries of a kernel are two gigabytes, and the file has four megabytes."""
     facts, arrays = problem(n=500)
