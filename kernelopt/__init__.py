@@ -29,6 +29,7 @@ from kernelopt.errors import (
     ScaleWarning,
     ShapeError,
     SolverError,
+    TimeLimitError,
     UnboundedError,
 )
 from kernelopt.fidelities import Fidelity, as_fidelity
@@ -177,6 +178,7 @@ __all__ = [
     "SolverError",
     "Statement",
     "Structure",
+    "TimeLimitError",
     "UnboundedError",
     "alignment",
     "as_classes",

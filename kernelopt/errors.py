@@ -55,6 +55,10 @@ class SolverError(KerneloptError, RuntimeError):
     """A solver failed, and no other one is left to be tried."""
 
 
+class TimeLimitError(SolverError):
+    """A time limit ended a call before there was a result that is of use."""
+
+
 class InfeasibleError(KerneloptError):
     """A problem has no feasible point.
 

@@ -29,7 +29,7 @@ infinite values. "first-order-dual" takes one that also has the method of `Radia
 Frobenius norm, or those of `Proximal`. `check_fidelity` tests it.
 
 **A method** states `match`, `cost` and `run`: it reads a `Structure`, predicts a `Cost`, reports to a
-`Control`, and returns an `Outcome`. Long work calls `check` between its steps, which ends it at the
+`Control`, and returns an `Outcome`. Long work calls `check` between its steps, which raises `Stopped` at the
 time limit. `read_ball` reads one risk with weights in an l_p ball as a `BallProblem`, which has the bounds.
 `on_simplex` and `project_zero_sum` are projections, on a simplex and on a box with entries of sum zero;
 `lp_length` is |v|_p, and `conjugate_exponent` its q. `minimizing_weights` are the weights of an l_p ball that
@@ -55,6 +55,7 @@ from kernelopt.catalog import Entry, Formulation, Planted
 from kernelopt.certificates import Certificate
 from kernelopt.certificates.bounded import BoundedProblem
 from kernelopt.certificates.statements.statement import Statement
+from kernelopt.errors import Stopped
 from kernelopt.fidelities import Fidelity, Proximal, Radial
 from kernelopt.grams import Grams, as_grams
 from kernelopt.installed import installed
@@ -137,6 +138,7 @@ __all__ = [
     "Proximal",
     "Radial",
     "Statement",
+    "Stopped",
     "Structure",
     "Weight",
     "as_classes",

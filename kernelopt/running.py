@@ -1,7 +1,7 @@
 """The running call: its clock, its deadline and its progress line, found from wherever work is done for it.
 
-Work that may take long calls `check()` between its steps. It starts no step that cannot be interrupted and is
-predicted to take longer than `seconds_left()`. Outside of a call the first does nothing and the second is
+Work that may take long calls `check()` between its steps. Before a step that cannot be interrupted it calls
+`check(seconds)` with the predicted seconds. Outside of a call these do nothing, and `seconds_left()` is
 infinite.
 """
 
@@ -19,6 +19,7 @@ from kernelopt.progress import ProgressLine
 
 C = TypeVar("C", bound="Call")
 HURRY = 0.7  # seconds in which an interrupted call must return
+SHOWN = 0.3  # seconds of a loop before it says how far it is: many loops are shorter
 
 
 def clock() -> float:
@@ -49,17 +50,25 @@ class Call:
         The call that was running when this one was made.
     interrupted : bool
         Whether Ctrl-C has ended the call.
+    doing : str
+        The last progress line: what the call does, such as "reading the problem".
+    stage : str
+        The part of the call that it does it for, such as "split 2 of 5"; it comes first in the line.
+    steps : Steps or None
+        The last loop of known length.
     """
 
     def __init__(self, time_limit: float | None = None) -> None:
         self.time_limit, self.enclosing = time_limit, running_call()
-        self.interrupted = False
+        self.interrupted, self.doing = False, ""
         self.began = clock()
         self._deadline = math.inf if time_limit is None else self.began + time_limit
         outer = self.enclosing
         self._progress: ProgressLine = ProgressLine() if outer is None else outer._progress
         self._interrupts: DelayedInterrupt = DelayedInterrupt() if outer is None else outer._interrupts
         self._tokens: list[Token[Call | None]] = []
+        self.stage = ""
+        self.steps: Steps | None = None
 
     @property
     def seconds(self) -> float:
@@ -82,21 +91,19 @@ class Call:
         """Whether a deadline has passed, of this call or of one around it."""
         return self.remaining <= 0
 
-    def check(self) -> None:
-        """Raise `Stopped` if a deadline has passed; show the progress line if it is due."""
-        outermost = self.outermost
-        outermost._progress.refresh(outermost.seconds)
-        if self.out_of_time:
+    def check(self, seconds: float = 0.0) -> None:
+        """Raise `Stopped` if less than these seconds are left."""
+        if self.out_of_time or self.remaining < seconds:
             raise Stopped
 
-    @property
-    def outermost(self) -> Call:
-        """The call that the user has made: this one, or the outermost of those around it."""
-        return self if self.enclosing is None else self.enclosing.outermost
-
     def show(self, line: str) -> None:
-        """Set the progress line; it appears on a terminal once the call has taken some seconds."""
-        self._progress.show(line, self.outermost.seconds)
+        """Set the progress line; it appears on a terminal once the call has taken a second."""
+        self.doing = line
+        line = f"{self.stage}: {line}" if self.stage else line
+        if self.enclosing is not None:
+            self.enclosing.show(line)
+        else:
+            self._progress.show(line, self.seconds)
 
     def close(self) -> None:
         """Remove the progress line from the terminal, and restore the handler of Ctrl-C."""
@@ -144,11 +151,11 @@ def running_call() -> Call | None:
     return _RUNNING.get()
 
 
-def check() -> None:
-    """Raise `Stopped` if the running call should end."""
+def check(seconds: float = 0.0) -> None:
+    """Raise `Stopped` if the running call should end, or has less than these seconds left."""
     call = _RUNNING.get()
     if call is not None:
-        call.check()
+        call.check(seconds)
 
 
 def seconds_left() -> float:
@@ -157,8 +164,52 @@ def seconds_left() -> float:
     return math.inf if call is None else call.remaining
 
 
-def say(line: str) -> None:
-    """Set the progress line of the running call, such as "evaluating kernels 3 of 24"."""
+def say(line: str) -> str:
+    """Set the progress line of the running call, such as "certifying"; return the line before."""
     call = _RUNNING.get()
-    if call is not None:
-        call.show(line)
+    if call is None:
+        return ""
+    before = call.doing
+    call.show(line)
+    return before
+
+
+class Steps:
+    """A loop of the running call of known length: it shows how far it is, and may end between two steps.
+
+    Parameters
+    ----------
+    what : str
+        The work and what is counted, such as "evaluating kernels".
+    total : int
+        The number of steps.
+
+    Attributes
+    ----------
+    done : float
+        The steps that were made; a part of one counts as a fraction.
+    seconds : float
+        The seconds that they took.
+    """
+
+    def __init__(self, what: str, total: int) -> None:
+        self.what, self.total = what, total
+        self.done = self.seconds = 0.0
+        self._began, self._call = clock(), _RUNNING.get()
+        if self._call is not None:
+            self._call.steps = self
+
+    @property
+    def predicted(self) -> float:
+        """The seconds of all steps if each takes as long as one so far, infinite before the first."""
+        return self.seconds * self.total / self.done if self.done else math.inf
+
+    def take(self, steps: float = 1.0) -> None:
+        """Count steps that were made, show how long the others will take, and `check` the running call."""
+        self.done, self.seconds = self.done + steps, clock() - self._began
+        if self._call is None:
+            return
+        if self.seconds > SHOWN and self.done < self.total:
+            left = self.predicted - self.seconds
+            self._call.show(f"{self.what} {int(self.done) + 1} of {self.total}, about {left:.0f} s left")
+        self._call.check()

@@ -20,7 +20,7 @@ class Ending(Call):
         super().__init__()
         self.ends, self.error, self.checks = ends, error, []
 
-    def check(self):
+    def check(self, seconds=0.0):
         self.checks.append(time.perf_counter())
         if self.ends(self):
             raise self.error

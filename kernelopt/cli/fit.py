@@ -103,7 +103,7 @@ def add_learning_options(fit: argparse.ArgumentParser) -> None:
     fit.add_argument("--normalize", choices=NORMALIZATIONS, help="scale of kernels (default multiplicative)")
     fit.add_argument("--method", help="from `kernelopt list methods` (default: the fastest that applies)")
     fit.add_argument("--tol", type=float, help="certified relative gap to reach (default 1e-3)")
-    fit.add_argument("--time-limit", type=float, metavar="SECONDS", help="of the solve")
+    fit.add_argument("--time-limit", type=float, metavar="SECONDS", help="of each fit")
 
 
 def run(options: argparse.Namespace) -> int:

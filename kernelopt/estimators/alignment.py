@@ -7,7 +7,8 @@ from typing import Any
 import cvxpy as cp
 import numpy as np
 
-from kernelopt.errors import InputError
+from kernelopt.errors import InputError, Stopped
+from kernelopt.estimators.fitting import limit_of_solve, one_call
 from kernelopt.estimators.labels import classes_of, signs
 from kernelopt.estimators.transformer import KernelTransformer
 from kernelopt.grams import Grams
@@ -42,7 +43,7 @@ class KernelAlignment(KernelTransformer):
         As for `kernelopt.solve`.
     tol : float > 0, default 1e-5
     time_limit : float > 0, optional
-        Seconds of the solve.
+        Seconds of the call.
     random_state : int, Generator or None, default 0
         As for `MKLClassifier`.
 
@@ -95,6 +96,7 @@ class KernelAlignment(KernelTransformer):
         self.time_limit = time_limit
         self.random_state = random_state
 
+    @one_call
     def fit(self, X: Any, y: Any) -> KernelAlignment:
         """Learn the weights.
 
@@ -118,8 +120,10 @@ class KernelAlignment(KernelTransformer):
         """
         grams, labels = self.problem_data(X, y)
         problem = self.formulated(grams, labels)
-        solution = solve(problem, self.method, tol=self.tol, time_limit=self.time_limit)
+        solution = solve(problem, self.method, tol=self.tol, time_limit=limit_of_solve(self.time_limit))
         (mu,) = problem.variables()
+        if not mu.value.any():  # feasible, and the best point of a call that was ended
+            raise Stopped
         self.keep_kernel(solution, mu.value / mu.value.sum())
         target = np.array([[float(a @ b) ** 2 for a in labels] for b in labels]).sum()
         self.alignment_ = float(solution.lower / np.sqrt(target))

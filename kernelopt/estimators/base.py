@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from kernelopt.errors import InputError, ParameterError
 from kernelopt.estimators.dictionary import fit_dictionary
+from kernelopt.estimators.fitting import running_fit
 from kernelopt.estimators.kernels import StackKernels, TrainedKernels, trained_on_points, trained_on_stack
 from kernelopt.estimators.precomputed import KernelStack
 from kernelopt.estimators.samples import finite_points, is_stack, is_strings
@@ -124,6 +125,9 @@ class KernelEstimator(SavedMixin, BaseEstimator):
         -------
         Grams of m kernels on n_used points
         """
+        fit = running_fit()
+        if fit is not None:
+            fit.evaluate()
         self._rows = np.arange(len(samples)) if rows is None else rows
         samples = samples if rows is None else samples[rows]
         weights = np.ones(len(samples)) if weights is None else weights

@@ -10,6 +10,7 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_consistent_length
 
 from kernelopt.errors import LabelError, ParameterError
+from kernelopt.estimators.fitting import one_call
 from kernelopt.estimators.labels import read_labels, signs, warn_of_targets
 from kernelopt.estimators.mkl import MKLEstimator, Prepared, Task
 from kernelopt.estimators.samples import distinct, positive_weights
@@ -63,7 +64,7 @@ class MKLClassifier(ClassifierMixin, MKLEstimator):
     tol : float > 0, default 1e-3
         Certified gap to reach, relative to the value.
     time_limit : float > 0, optional
-        Seconds of each solve.
+        Seconds of the call.
     verbose : bool, default False
     random_state : int, Generator or None, default 0
         The seed of the points that determine the median distance, where there are more than 1000.
@@ -139,6 +140,7 @@ class MKLClassifier(ClassifierMixin, MKLEstimator):
         self.verbose = verbose
         self.random_state = random_state
 
+    @one_call
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> MKLClassifier:
         """Learn the weights and the machines.
 

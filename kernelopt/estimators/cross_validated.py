@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_consistent_length
 from kernelopt.errors import ParameterError
 from kernelopt.estimators.classifier import MKLClassifier
 from kernelopt.estimators.dictionary import C_GRID
+from kernelopt.estimators.fitting import expect, one_call
 from kernelopt.estimators.labels import read_labels, warn_of_targets
 from kernelopt.estimators.samples import positive_weights
 from kernelopt.validation import Array, as_float_array, as_list, positive, shown
@@ -39,7 +40,8 @@ class MKLClassifierCV(MKLClassifier):
     scoring : str or function, optional
         As for `GridSearchCV`; by default the accuracy.
     p, loss, multiclass, class_weight, normalize, method, tol, time_limit, verbose, random_state
-        As for `MKLClassifier`.
+        As for `MKLClassifier`. A time limit that is too short for a machine at each C of each split is an
+        error.
 
     Attributes
     ----------
@@ -114,6 +116,7 @@ class MKLClassifierCV(MKLClassifier):
         self.verbose = verbose
         self.random_state = random_state
 
+    @one_call
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> MKLClassifierCV:
         """Choose C, and learn the weights and the machines at it on all samples.
 
@@ -131,7 +134,14 @@ class MKLClassifierCV(MKLClassifier):
             raise ParameterError("cv must give at least one split, got none. Pass cv=5, say.")
         self.Cs_ = Cs
         data = X if hasattr(X, "iloc") else samples  # a data frame has names of columns
-        self.scores_ = np.array([self._scores(data, labels, weights, *split) for split in splits])
+        problems = np.unique(labels).size if self.multiclass == "per-class" else 1
+        scores = []
+        for i, split in enumerate(splits):
+            left = len(splits) - i
+            expect(f"split {i + 1} of {len(splits)}", (left * Cs.size + 1) * problems, left)
+            scores.append(self._scores(data, labels, weights, *split))
+        expect("all samples", problems)
+        self.scores_ = np.array(scores)
         means = self.scores_.mean(axis=0)
         best = chosen(Cs, means)
         self.C_, self.best_score_ = float(Cs[best]), float(means[best])

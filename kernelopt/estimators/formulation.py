@@ -14,6 +14,7 @@ from kernelopt.comparisons import sample_triplets
 from kernelopt.errors import InputError, ParameterError
 from kernelopt.estimators.base import KernelEstimator
 from kernelopt.estimators.catalogued import as_options, checked_options, entry_named
+from kernelopt.estimators.fitting import limit_of_solve, one_call
 from kernelopt.estimators.labels import classes_of, signs
 from kernelopt.estimators.two_classes import TwoClassMixin
 from kernelopt.grams import Grams
@@ -53,6 +54,7 @@ class FormulationClassifier(TwoClassMixin, KernelEstimator):
     method : str, default "auto"
     tol : float > 0, default 1e-4
     time_limit : float > 0, optional
+        Seconds of the call.
     random_state : int, Generator or None, default 0
         The seed of comparisons and of the default kernels.
 
@@ -110,6 +112,7 @@ class FormulationClassifier(TwoClassMixin, KernelEstimator):
         self.time_limit = time_limit
         self.random_state = random_state
 
+    @one_call
     def fit(self, X: Any, y: Any) -> FormulationClassifier:
         """Solve the formulation, and keep its machine.
 
@@ -135,7 +138,8 @@ class FormulationClassifier(TwoClassMixin, KernelEstimator):
         """
         grams, labels = self.problem_data(X, y)
         self._formulation = self.formulated(grams, labels)
-        solution = self._formulation.solve(self.method, tol=self.tol, time_limit=self.time_limit)
+        limit = limit_of_solve(self.time_limit)
+        solution = self._formulation.solve(self.method, tol=self.tol, time_limit=limit)
         self.keep_solutions([solution])
         weights, alpha, b = self._machine(grams, solution, labels[0])
         self.keep_machines(alpha, np.array([b]), weights)

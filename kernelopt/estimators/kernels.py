@@ -19,6 +19,7 @@ from kernelopt.grams.evaluated import KernelStorage, groups, is_moderate, is_num
 from kernelopt.grams.normalized import KnownConstants, ScaledStorage
 from kernelopt.kernels import Kernel, normalized
 from kernelopt.numerics.factors import RANK_TOLERANCE
+from kernelopt.running import Steps
 from kernelopt.validation import Array, Index, as_float_array, one_of, shown
 
 NORMALIZATIONS = ("multiplicative", "spherical", "trace", "none")
@@ -179,8 +180,9 @@ def scaled_by(grams: Grams, normalize: str, weights: Array) -> tuple[Grams, Arra
     if normalize not in ("multiplicative", "trace"):
         return grams, np.ones(len(grams))
     if all_cached(grams.shape):
+        steps = Steps("evaluating kernels", len(grams))
         for _ in grams:  # each kernel is evaluated once, and is then taken from the cache
-            pass
+            steps.take()
     shares = weights / weights.sum()
     means = grams.diagonals @ shares
     c = means - grams.apply(shares) @ shares if normalize == "multiplicative" else means

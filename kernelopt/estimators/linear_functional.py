@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_consistent_length
 from kernelopt.catalog import Formulation
 from kernelopt.estimators.base import KernelEstimator
 from kernelopt.estimators.catalogued import built
+from kernelopt.estimators.fitting import limit_of_solve, one_call
 from kernelopt.estimators.labels import classes_of, read_targets, signs
 from kernelopt.estimators.two_classes import TwoClassMixin
 from kernelopt.grams import Grams
@@ -42,6 +43,8 @@ class LinearFunctionalMKL(KernelEstimator):
         The values X_im of x_m at sample i: of the function that was trained without this sample, or with it.
     normalize : "multiplicative", "spherical", "trace" or "none", default "multiplicative"
     tol : float > 0, default 1e-5
+    time_limit : float > 0, optional
+        Seconds of the call.
     random_state : int, Generator or None, default 0
         As for `MKLClassifier`.
 
@@ -73,6 +76,7 @@ class LinearFunctionalMKL(KernelEstimator):
         columns: str = "leave-one-out",
         normalize: str = "multiplicative",
         tol: float = 1e-5,
+        time_limit: float | None = None,
         random_state: Any = 0,
     ) -> None:
         self.kernels = kernels
@@ -82,11 +86,13 @@ class LinearFunctionalMKL(KernelEstimator):
         self.columns = columns
         self.normalize = normalize
         self.tol = tol
+        self.time_limit = time_limit
         self.random_state = random_state
 
     def learn(self, X: Any, y: Any) -> Self:
         """Learn the functions and their weights."""
-        solution = self.formulated(*self.problem_data(X, y)).solve(tol=self.tol)
+        formulation = self.formulated(*self.problem_data(X, y))
+        solution = formulation.solve(tol=self.tol, time_limit=limit_of_solve(self.time_limit))
         self.keep_solutions([solution])
         self.keep_machines(
             np.asarray(solution.alpha), np.array([solution.intercept]), np.asarray(solution.weights)
@@ -118,6 +124,7 @@ class LinearFunctionalMKLRegressor(RegressorMixin, LinearFunctionalMKL):
     [3.0]
     """
 
+    @one_call
     def fit(self, X: Any, y: Any) -> LinearFunctionalMKLRegressor:
         """Learn the functions and their weights.
 
@@ -163,6 +170,7 @@ class LinearFunctionalMKLClassifier(TwoClassMixin, LinearFunctionalMKL):
 
     fitted_forms = LinearFunctionalMKL.fitted_forms | {"classes_": "labels"}
 
+    @one_call
     def fit(self, X: Any, y: Any) -> LinearFunctionalMKLClassifier:
         """Learn the functions and their weights, with the targets -1 and +1.
 

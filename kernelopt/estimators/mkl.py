@@ -11,6 +11,7 @@ import cvxpy as cp
 import numpy as np
 
 from kernelopt.estimators.base import KernelEstimator, centred, centring_shift
+from kernelopt.estimators.fitting import limit_of_solve, running_fit
 from kernelopt.estimators.kernels import forget_matrices
 from kernelopt.grams import Grams
 from kernelopt.language import combine, lp_ball, risk
@@ -84,6 +85,9 @@ class MKLEstimator(KernelEstimator):
         """Learn the machines of the tasks, keep them, and return the solutions."""
         problems = [self.problem(used, group) for group in groups(tasks, shared)]
         begin = [None] * len(problems) if starts is None else starts
+        fit = running_fit()
+        if fit is not None:
+            fit.expected = max(fit.expected, len(problems))
         solutions = [self.solve(*each) for each in zip(problems, begin, strict=True)]
         machines = [machine for solution in solutions for machine in solution.learned]
         weights = [np.asarray(machine.weights) for machine in machines]
@@ -112,7 +116,7 @@ class MKLEstimator(KernelEstimator):
             problem,
             self.method,
             tol=self.tol,
-            time_limit=self.time_limit,
+            time_limit=limit_of_solve(self.time_limit),
             verbose=self.verbose,
             start=start,
         )

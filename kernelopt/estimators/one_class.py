@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import cvxpy as cp
@@ -9,7 +10,8 @@ import numpy as np
 from scipy.optimize import brentq
 from sklearn.base import OutlierMixin
 
-from kernelopt.errors import ParameterError
+from kernelopt.errors import ParameterError, Stopped
+from kernelopt.estimators.fitting import one_call, running_fit
 from kernelopt.estimators.kernels import forget_matrices
 from kernelopt.estimators.mkl import MKLEstimator, Prepared
 from kernelopt.estimators.samples import distinct, positive_weights
@@ -18,6 +20,9 @@ from kernelopt.grams import Grams
 from kernelopt.losses import one_class
 from kernelopt.methods import Solution
 from kernelopt.validation import Array, exponent, positive
+
+TYPICAL_SOLVES = 8
+"""Solves that the search of C takes; they share a time limit."""
 
 BEYOND = float(np.log(2.0))
 """How far the logarithm of C goes beyond the point up to which the share is known to be at least nu."""
@@ -121,6 +126,7 @@ class OneClassMKL(OutlierMixin, MKLEstimator):
         self.verbose = verbose
         self.random_state = random_state
 
+    @one_call
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> OneClassMKL:
         """Learn the weights and the machine.
 
@@ -176,16 +182,31 @@ class OneClassMKL(OutlierMixin, MKLEstimator):
     def _at_share(self, grams: Grams, weights: Array, nu: float) -> tuple[float, Solution]:
         """Return C at which the dual variables are the share nu of their largest sum, and the solution."""
         found: dict[float, tuple[float, Solution]] = {}
+        fit = running_fit()
+        if fit is not None:
+            fit.expected = TYPICAL_SOLVES
 
         def excess(log_C: float) -> float:
             """Return log(share / nu), and zero if the share is nu to the tolerance."""
             if log_C not in found:
+                if found and fit is not None and fit.left == 0:
+                    raise Stopped
                 C = float(np.exp(log_C))
                 solution = self.solve(self.problem(grams, [(None, one_class(C * weights))]))
                 share = float(solution.learned[0].alpha.sum() / (C * weights.sum()))
                 found[log_C] = (0.0 if abs(share - nu) <= self.tol * nu else np.log(share / nu)), solution
             return found[log_C][0]
 
+        try:
+            root = self._root(excess, grams, weights, nu)
+        except Stopped:  # the machine nearest to the share is of use: the offset is that of its own scores
+            if not found:
+                raise
+            root = min(found, key=lambda log_C: abs(found[log_C][0]))
+        return float(np.exp(root)), found[root][1]
+
+    def _root(self, excess: Callable[[float], float], grams: Grams, weights: Array, nu: float) -> float:
+        """Return the logarithm of the C at which the excess is zero."""
         # No weight exceeds one, so that f <= C sum_j v_j sum_m max_i k_m(x_i, x_i). At the C where this is
         # one, no sample is outside its margin: alpha_i = C v_i for all i, and the share is one.
         smallest = -float(np.log(grams.diagonals.max(axis=1).sum() * weights.sum()))
@@ -202,8 +223,7 @@ class OneClassMKL(OutlierMixin, MKLEstimator):
             if below <= 0:
                 break
             low, above = high, below
-        root = high if excess(high) == 0 else brentq(excess, low, high, rtol=1e-14)
-        return float(np.exp(root)), found[root][1]
+        return high if excess(high) == 0 else float(brentq(excess, low, high, rtol=1e-14))
 
     def score_samples(self, X: Any) -> Array:
         """Return the scores of samples, shape (n_new,): larger ones are less like outliers."""

@@ -8,6 +8,7 @@ from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_consistent_length
 
 from kernelopt.estimators.columns import means_and_deviations
+from kernelopt.estimators.fitting import one_call
 from kernelopt.estimators.labels import read_targets
 from kernelopt.estimators.mkl import MKLEstimator, Prepared, Task
 from kernelopt.estimators.samples import distinct, positive_weights
@@ -97,6 +98,7 @@ class MKLRegressor(RegressorMixin, MKLEstimator):
         self.verbose = verbose
         self.random_state = random_state
 
+    @one_call
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> MKLRegressor:
         """Learn the weights and the function.
 

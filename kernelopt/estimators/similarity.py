@@ -11,10 +11,12 @@ from kernelopt.catalog import Formulation
 from kernelopt.errors import ParameterError, ShapeError
 from kernelopt.estimators.base import KernelEstimator
 from kernelopt.estimators.catalogued import built
+from kernelopt.estimators.fitting import limit_of_solve, one_call
 from kernelopt.estimators.labels import classes_of, signs
 from kernelopt.estimators.precomputed import KernelStack
 from kernelopt.estimators.two_classes import TwoClassMixin
 from kernelopt.grams import Grams
+from kernelopt.numerics.decompositions import eigenpairs, eigenvalues
 from kernelopt.numerics.factors import pseudoinverse
 from kernelopt.validation import Array
 
@@ -44,6 +46,7 @@ class SimilarityClassifier(TwoClassMixin, KernelEstimator):
     method : str, default "auto"
     tol : float > 0, default 1e-4
     time_limit : float > 0, optional
+        Seconds of the call.
 
     Attributes
     ----------
@@ -105,6 +108,7 @@ class SimilarityClassifier(TwoClassMixin, KernelEstimator):
         self.tol = tol
         self.time_limit = time_limit
 
+    @one_call
     def fit(self, X: Any, y: Any) -> SimilarityClassifier:
         """Learn the kernel and the machine.
 
@@ -130,9 +134,9 @@ class SimilarityClassifier(TwoClassMixin, KernelEstimator):
             If an argument is wrong; its subclass says what.
         """
         grams, labels = self.problem_data(X, y)
-        lam, V = np.linalg.eigh(grams.gram(0))
+        lam, V = eigenpairs(grams.gram(0))
         formulation = self.formulated(grams, labels)
-        solution = formulation.solve(self.method, tol=self.tol, time_limit=self.time_limit)
+        solution = formulation.solve(self.method, tol=self.tol, time_limit=limit_of_solve(self.time_limit))
         self.keep_solutions([solution])
         self.kernel_ = np.asarray(solution.kernel)
         coefficients = pseudoinverse(lam, V) @ (self.kernel_ @ solution.alpha)
@@ -158,7 +162,7 @@ class SimilarityClassifier(TwoClassMixin, KernelEstimator):
             labels[0],
             C=self.C,
             rho=self.rho,
-            trace=self._trace(np.asarray(np.linalg.eigvalsh(S), dtype=np.float64)),
+            trace=self._trace(eigenvalues(S)),
             fidelity=self.fidelity,
         )
 

@@ -11,6 +11,7 @@ from kernelopt.catalog import Formulation
 from kernelopt.errors import InputError
 from kernelopt.estimators.base import KernelEstimator
 from kernelopt.estimators.catalogued import built
+from kernelopt.estimators.fitting import limit_of_solve, one_call
 from kernelopt.estimators.labels import classes_of, signs
 from kernelopt.estimators.precomputed import KernelStack
 from kernelopt.estimators.two_classes import TwoClassMixin
@@ -51,6 +52,7 @@ class TransductiveKernelClassifier(TwoClassMixin, KernelEstimator):
     method : str, default "auto"
     tol : float > 0, default 1e-5
     time_limit : float > 0, optional
+        Seconds of the call.
     random_state : int, Generator or None, default 0
         As for `MKLClassifier`.
 
@@ -107,6 +109,7 @@ class TransductiveKernelClassifier(TwoClassMixin, KernelEstimator):
         self.time_limit = time_limit
         self.random_state = random_state
 
+    @one_call
     def fit(self, X: Any, y: Any, X_unlabeled: Any = None) -> TransductiveKernelClassifier:
         """Learn the kernel and the machine.
 
@@ -135,7 +138,7 @@ class TransductiveKernelClassifier(TwoClassMixin, KernelEstimator):
         """
         grams, labels = self.problem_data(X, y, X_unlabeled)
         formulation = self.formulated(grams, labels)
-        solution = formulation.solve(self.method, tol=self.tol, time_limit=self.time_limit)
+        solution = formulation.solve(self.method, tol=self.tol, time_limit=limit_of_solve(self.time_limit))
         self.keep_solutions([solution])
         n = labels[0].size
         self.values_ = solution.decision_function()

@@ -10,6 +10,7 @@ from kernelopt.catalog import Formulation
 from kernelopt.comparisons import sample_triplets
 from kernelopt.errors import LabelError
 from kernelopt.estimators.catalogued import built
+from kernelopt.estimators.fitting import limit_of_solve, one_call
 from kernelopt.estimators.labels import classes_of
 from kernelopt.estimators.transformer import KernelTransformer
 from kernelopt.grams import Grams, join
@@ -41,6 +42,7 @@ class TripletKernel(KernelTransformer):
     method : str, default "auto"
     tol : float > 0, default 1e-5
     time_limit : float > 0, optional
+        Seconds of the call.
     random_state : int, Generator or None, default 0
         The seed of the comparisons and of the default kernels.
 
@@ -97,6 +99,7 @@ class TripletKernel(KernelTransformer):
         self.time_limit = time_limit
         self.random_state = random_state
 
+    @one_call
     def fit(self, X: Any, y: Any = None, *, triplets: Any = None) -> TripletKernel:
         """Learn the weights.
 
@@ -121,7 +124,9 @@ class TripletKernel(KernelTransformer):
             If an argument is wrong; its subclass says what.
         """
         grams, _ = self.problem_data(X, y, triplets=triplets)
-        solution = self.formulated(grams, []).solve(self.method, tol=self.tol, time_limit=self.time_limit)
+        formulation = self.formulated(grams, [])
+        limit = limit_of_solve(self.time_limit)
+        solution = formulation.solve(self.method, tol=self.tol, time_limit=limit)
         weights, m = np.asarray(solution.weights), len(grams)
         self.keep_kernel(solution, weights[:m])
         self.ridge_ = float(weights[m]) if weights.size > m else 0.0

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from kernelopt.running import check
 from kernelopt.validation import Array
 
 AnyArray = TypeVar("AnyArray", bound=NDArray[Any])
@@ -156,8 +157,11 @@ def chunks(shape: tuple[int, int, int], count: int | None = None) -> Iterator[sl
 def pieces(count: int, entries: int, most: int | None = None) -> Iterator[slice]:
     """Return slices that cover 0..count - 1, for rows of so many float64 entries each.
 
-    A slice has at most CHUNK_BYTES, and at most `most` entries where that is given, but at least one row.
+    A slice has at most CHUNK_BYTES, and at most `most` entries where that is given, but at least one row. The
+    running call may end before each.
     """
     limit = CHUNK_BYTES // 8 if most is None else min(most, CHUNK_BYTES // 8)
     step = max(1, limit // max(1, entries))
-    return (slice(start, min(start + step, count)) for start in range(0, count, step))
+    for start in range(0, count, step):
+        check()
+        yield slice(start, min(start + step, count))

@@ -17,6 +17,7 @@ from kernelopt.grams.storage import Storage
 from kernelopt.kernels import Kernel, Profile, as_points, gaussian
 from kernelopt.kernels.base import claims
 from kernelopt.kernels.profile import Metric
+from kernelopt.running import Steps, check
 from kernelopt.validation import Array, Index, as_float_array, as_symmetric, numeric, shown
 
 PAIRS = 1 << 18  # pairs of points in a block: 2 MB, for a fast cache, and enough for matrix products
@@ -65,6 +66,7 @@ class KernelStorage(Storage):
         return self._cache.get(i, self._evaluated)
 
     def _evaluated(self, i: int) -> Array:
+        check()
         kernel, m = self.kernels[i], len(self)
         if self._distances is not None and type(kernel) is gaussian:
             squares = self._distances.whole(keep=all_cached((m + 1, self.n_points, self.n_points)))
@@ -126,8 +128,10 @@ class KernelStorage(Storage):
                 images = interpolated_images(every, place, metric, (points, support), c, tested)
                 found[list(several)] = images
                 rest.difference_update(several)
+        steps = Steps("evaluating kernels", len(rest))
         for i, part, K in self._blocks(points, support, rest):
             found[i, part] = K @ c
+            steps.take((part.stop - part.start) / points.size)
         return found
 
     def _claims(self, i: int) -> list[str]:
@@ -145,6 +149,7 @@ class KernelStorage(Storage):
     def between(self, rows: Index, columns: Index) -> Array:
         found = np.empty((len(self), rows.size, columns.size))
         for i, part, K in self._blocks(rows, columns, range(len(self))):
+            check()
             found[i, part] = K
         return found
 
@@ -237,6 +242,7 @@ class KernelStorage(Storage):
     def diagonals(self) -> Array:
         found = np.empty(self.shape[:2])
         for i, (kernel, profile) in enumerate(zip(self.kernels, self.profiles, strict=True)):
+            check()
             found[i] = kernel.diagonal(self.X) if profile is None else profile.own
         return found
 

@@ -29,6 +29,7 @@ from kernelopt.kernels import Profile
 from kernelopt.kernels.profile import Metric
 from kernelopt.numerics.compiling import compiled
 from kernelopt.numerics.rounding import UNIT
+from kernelopt.running import check
 from kernelopt.validation import Array, Index
 
 CELL_BITS = 4  # of the mantissa: 16 cells for each factor of two
@@ -221,6 +222,7 @@ def interpolated_images(
         left = right[part] if symmetric else place(rows[part])
         moments = waiting.pop(top) if top in waiting else interpolation.moments(len(left))
         for tile in tiles[top // TILE if symmetric else 0 :]:
+            check()
             D = distances(left, right[tile], metric)
             same = np.flatnonzero((own[part] >= tile.start) & (own[part] < tile.stop))
             D[same, own[part][same] - tile.start] = 0.0

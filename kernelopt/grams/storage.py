@@ -14,6 +14,7 @@ from kernelopt.errors import InputError
 from kernelopt.grams.caching import BoundedCache, all_cached, cached_array, chunks, pieces, read_only
 from kernelopt.grams.lent import LentArray
 from kernelopt.numerics.factors import pivoted_cholesky
+from kernelopt.running import check
 from kernelopt.validation import Array, Index, row_maxima
 
 Mask: TypeAlias = NDArray[np.bool_]
@@ -170,6 +171,7 @@ class Storage(ABC):
         """Return sum_i w_i K_i, shape (N, N)."""
         total = np.zeros(self.shape[1:])
         for i in np.flatnonzero(w):
+            check()
             total += w[i] * self.gram(int(i))
         return total
 

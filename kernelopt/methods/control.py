@@ -17,8 +17,11 @@ from kernelopt.running import HURRY, Call
 
 Callback = Callable[[dict[str, Any]], Any]
 History = tuple[tuple[float, float, float], ...]
-# A call may exceed its time limit by a second, or by a tenth of it. Certificates may use these parts of that.
-GRACE_SECONDS, GRACE_SHARE = 0.7, 0.07
+# A call may exceed its time limit by half a second and a tenth of it. A certificate may use these parts of
+# that, and so may the last resort, the certificate that takes no solver and trains nothing.
+GRACE_SECONDS, GRACE_SHARE = 0.12, 0.02
+LAST_SECONDS, LAST_SHARE = 0.2, 0.05
+SAMPLE_SECONDS, SAMPLE_SHARE = 0.2, 0.05  # for machines on a sample, where no method has a point
 STALL, PROGRESS = 50, 1e-3  # stalled: that many reports reduce the gap by less than this share of it
 ROUNDING = "it is limited by rounding. Rescale the kernels to a mean diagonal near one, or centre them"
 STALLED = f"its bounds no longer come nearer: {ROUNDING}"
@@ -71,6 +74,9 @@ class Control(Call):
         Whether it was Ctrl-C.
     hurried : bool
         Whether it was Ctrl-C or the callback. Then the call returns within a second.
+    maximize : bool
+        Whether the problem is a maximisation. It is set when the problem has been read, as are `floor`,
+        `checkpoint` and `start`.
     floor : float
         The gap is relative to max(|lower|, |upper|, floor).
     certify_seconds : float
@@ -90,15 +96,13 @@ class Control(Call):
         time_limit: float | None = None,
         callback: Callback | None = None,
         verbose: bool = False,
-        maximize: bool = False,
         memory: float | None = None,
-        floor: float = 0.0,
-        checkpoint: Checkpoint | None = None,
     ) -> None:
         super().__init__(time_limit)
-        self.tol, self.maximize, self.memory = tol, maximize, memory
-        self.floor = floor
-        self.checkpoint, self.resumed = checkpoint, State()
+        self.tol, self.memory = tol, memory
+        self.maximize, self.floor = False, 0.0
+        self.checkpoint: Checkpoint | None = None
+        self.resumed = State()
         self.callback, self.verbose = callback, verbose
         self.lower, self.upper = -np.inf, np.inf
         self.best: Any = None
@@ -115,6 +119,7 @@ class Control(Call):
         self._history: list[tuple[float, float, float]] = []
         self._compiled_before = numba_clock.seconds
         self._budget_end = np.inf  # in seconds without compilation
+        self._allowance = np.inf  # predicted seconds that the last resort may still take
 
     @property
     def history(self) -> History:
@@ -173,10 +178,12 @@ class Control(Call):
         self.lower, self.upper = -np.inf, np.inf
         self.stopped, self.details = "", {}
         self.resumed = State() if self.checkpoint is None else self.checkpoint.take(method)
-        self._budget_end, self._deadline = self.seconds_without_compilation + budget, np.inf
+        self._budget_end = self.seconds_without_compilation + budget
+        self._deadline = self._allowance = np.inf
         if self.time_limit is not None:
             reserved = min(certification, LARGEST_CERTIFICATE_SHARE * self.time_limit)
             self._deadline = self.began + self.time_limit - reserved
+        self.show(f"{method}: before its first bounds")
         return self
 
     @contextmanager
@@ -190,13 +197,39 @@ class Control(Call):
         finally:
             self.certify_seconds += self.seconds - began
 
-    def allow_certificate(self) -> None:
-        """Set the deadline of the certificate: the time limit plus its tolerance, or a second from now."""
-        limit = np.inf
-        if self.time_limit is not None:
-            limit = self.began + self.time_limit + max(GRACE_SECONDS, GRACE_SHARE * self.time_limit)
-        self._deadline = min(limit, self.began + self.seconds + HURRY) if self.hurried else limit
-        self._budget_end = np.inf
+    def allow_certificate(self, last: bool = False) -> None:
+        """Let a certificate exceed the time limit, or take HURRY seconds of an interrupted call.
+
+        The `last` resort has no deadline: a machine that others use too would prevent even a short one. Its
+        decompositions may take so many seconds, as predicted.
+        """
+        self._deadline = self._budget_end = self._allowance = np.inf
+        if last:
+            self._allowance = self._excess(LAST_SECONDS, LAST_SHARE)
+        else:
+            self._allow(GRACE_SECONDS, GRACE_SHARE)
+
+    def allow_sample(self) -> None:
+        """Let a training on a sample exceed the time limit, or take HURRY seconds of an interrupted call."""
+        self._deadline = self._budget_end = self._allowance = np.inf
+        self._allow(SAMPLE_SECONDS, SAMPLE_SHARE)
+
+    def _excess(self, seconds: float, share: float) -> float:
+        """Return by how many seconds a time limit may be exceeded, or an interruption."""
+        limit = np.inf if self.time_limit is None else self.time_limit
+        return HURRY if self.hurried else seconds + share * limit
+
+    def _allow(self, seconds: float, share: float) -> None:
+        limit = np.inf if self.time_limit is None else self.time_limit
+        reached = self.seconds if self.hurried else max(self.seconds, limit)
+        self._deadline = self.began + reached + self._excess(seconds, share)
+
+    def check(self, seconds: float = 0.0) -> None:
+        """Raise `Stopped` as `Call.check` does, and where the last resort would take too long."""
+        if seconds > self._allowance:
+            raise Stopped
+        self._allowance -= seconds
+        super().check(seconds)
 
     def report(
         self,
@@ -232,16 +265,18 @@ class Control(Call):
 
     def _record_deadline(self) -> None:
         if self.time_limit is not None and super().own_remaining <= self._remaining_in_budget:
-            self.stopped, self.ended_by_caller = f"the time limit of {self.time_limit:g} s was reached", True
+            outer = None if self.enclosing is None else self.enclosing.time_limit
+            limit = self.time_limit if outer is None else outer  # this one's is a part of that
+            self.stopped, self.ended_by_caller = f"the time limit of {limit:g} s was reached", True
         else:
             self.stopped = "it took longer than predicted"
 
     def _notify(self, point: Any, more: dict[str, Any]) -> None:
         _, lower, upper = self._history[-1]
         line = f"{self.method}: iteration {self.iterations}, {lower:.8g} <= optimum <= {upper:.8g}"
-        line += f", gap {self.gap:.1e}, {self.seconds:.1f} s" + "".join(listed(self.details))
+        line += f", gap {self.gap:.1e}, {self.seconds:.1f} s"
         if self.verbose:
-            self._progress.print(line)
+            self._progress.print(line + "".join(listed(self.details)))
         else:
             self.show(line)
         if self.callback is None:

@@ -12,7 +12,7 @@ import numpy as np
 
 from kernelopt.certificates.impossible import unbounded_text, unbounded_variables, weights_that_grow
 from kernelopt.certificates.multiplier import constraint_multipliers
-from kernelopt.errors import ConvergenceWarning, KerneloptError, MethodError, SolverError
+from kernelopt.errors import ConvergenceWarning, KerneloptError, MethodError, SolverError, TimeLimitError
 from kernelopt.grams import check_leading_blocks
 from kernelopt.language.terms import terms
 from kernelopt.methods.control import ROUNDED, Control
@@ -100,8 +100,9 @@ def run_methods(structure: Structure, candidates: Sequence[Candidate], control: 
     # If the user has named a solver or its options, the error of that solver is raised: there is no fallback.
     given = [getattr(c.method, name, None) for c in candidates for name in ("solver", "solver_options")]
     named = any(value is not None for value in given) and not control.ended_by_caller
-    if not sequence.found and isinstance(sequence.failure, SolverError | None) and not named:
-        control.allow_certificate()
+    useful = sequence.found and (sequence.trained or not control.ended_by_caller)
+    if not useful and isinstance(sequence.failure, SolverError | None) and not named:
+        control.allow_sample()
         control.delay_interrupts()
         outcome = None
         with control:
@@ -152,6 +153,16 @@ class MethodSequence:
         return self.best is not None and self.best.certificate.feasible
 
     @property
+    def trained(self) -> bool:
+        """Whether the best point has a machine other than a constant, or the tolerance is met without one."""
+        if self.best is None:
+            return False
+        found = self.best.certificate
+        return (
+            found.gap <= self.control.tol or not found.machines or any(m.alpha.any() for m in found.machines)
+        )
+
+    @property
     def first(self) -> bool:
         """Whether no method has run yet."""
         return self.best is None and self.failure is None and self.overtime is None
@@ -197,6 +208,8 @@ class MethodSequence:
         structure, control = self.structure, self.control
         with control.certifying():
             certificate = certify_outcome(structure, outcome, control)
+        if certificate is None:
+            return
         rounded = ROUNDED if control.gap <= control.tol < certificate.gap else ""
         found = Result(method, outcome, certificate, control.stopped or rounded)
         self.best = found if self.best is None else better_result(structure, self.best, found)
@@ -222,9 +235,10 @@ def no_point_error(control: Control) -> BaseException:
     """Return the exception for a call that was ended before there was a point."""
     if control.interrupted:
         return KeyboardInterrupt()
-    return SolverError(
-        f"a bounded point must be found, got none before {control.stopped or 'the end'}. Give it more "
-        "time, or another method: kernelopt.explain(problem) lists those that apply."
+    kind = TimeLimitError if control.ended_by_caller and not control.hurried else SolverError
+    return kind(
+        f"a bounded point must be found, got none before {control.stopped or 'the end'} ({control.doing}). "
+        "Give it more time, or another method: kernelopt.explain(problem) lists those that apply."
     )
 
 
@@ -248,8 +262,11 @@ def solution_at(structure: Structure, best: Result, control: Control, tried: Seq
     point = {variable.id: value for variable, value in certificate.point.items()}
     if point:
         Evaluator(structure).write(point)
+    unique: bool | None = None
     terms = zip(structure.risks, certificate.machines, strict=True) if certificate.feasible else ()
     learned = tuple(learned_machine(term, machine) for term, machine in terms)
+    with control:  # kernels may be evaluated
+        unique = weights_are_unique(structure, certificate, learned)
     write_back(structure, certificate, outcome.hidden, duals, outcome.solver, optimal)
     if not optimal:
         text = f"the certified gap {certificate.gap:.1e} is above tol = {control.tol:g} ({certificate})."
@@ -266,7 +283,7 @@ def solution_at(structure: Structure, best: Result, control: Control, tried: Seq
         weights=weights_of(learned, [term.node for term in structure.risks])
         if learned
         else only_vector(structure),
-        weights_unique=weights_are_unique(structure, certificate, learned),
+        weights_unique=unique,
         learned=learned,
         iterations=outcome.iterations,
         details=outcome.details,

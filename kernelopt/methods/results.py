@@ -25,6 +25,8 @@ from kernelopt.validation import Array
 COMPILATION_MARGIN = 2.0  # a conic certificate is started if this multiple of its predicted seconds is left
 # A certificate with trained machines is started if this multiple of the seconds of the one without is left.
 TRAINING_MARGIN = 2.0
+# Measured seconds of a training: for each entry of the combined kernel, and times n^3 of its factorisation.
+TRAINING_ENTRY, FACTORISATION = 1e-7, 2e-11
 VALUE_SHARE = (
     0.1  # of the allowed gap, by which the certified value may exceed the one that the method reported
 )
@@ -43,19 +45,22 @@ class Result:
     stopped: str
 
 
-def certify_outcome(structure: Structure, outcome: Outcome, control: Control) -> Certificate:
+def certify_outcome(structure: Structure, outcome: Outcome, control: Control) -> Certificate | None:
     """Return the certificate of an outcome, computed within the deadline of the control.
 
     First the certificate is computed with the machines of the outcome. It is returned if its gap meets the
     tolerance and its value is about as good as the method reported. Otherwise a second certificate is
     computed with machines trained at the kernels of the point, and the better of the two is returned. If the
-    time runs out, the certificate is computed without training and without a conic solver.
+    time runs out, the certificate is computed without training and without a conic solver, or is None where
+    the time does not suffice for that either.
     """
     if outcome.certificate is not None:
         return with_better_bound(structure, outcome.certificate, signed_bound(structure).value)
     control.allow_certificate()
     if isinstance(structure.problem, BoundedProblem):
-        return bounded_certificate(structure.problem, outcome.point, outcome.multipliers)
+        with control:
+            return bounded_certificate(structure.problem, outcome.point, outcome.multipliers)
+        return None
     alphas = outcome.alphas
     choices = [] if alphas is None else [alphas]
     given = outcome.machines or (None if alphas is None else [(a, None) for a in alphas])
@@ -72,14 +77,21 @@ def certify_outcome(structure: Structure, outcome: Outcome, control: Control) ->
                 return best
             if control.hurried and best.feasible:  # training may take longer than the second that is left
                 return with_better_bound(structure, best, outcome.lower)
-            # The kernels of a machine may have to be evaluated, which cannot be interrupted.
-            if TRAINING_MARGIN * (control.seconds - began) > control.remaining:
+            # Training factorises the combined kernels, which cannot be interrupted.
+            least = max(control.seconds - began, training_seconds(structure))
+            if TRAINING_MARGIN * least > control.remaining:
                 raise Stopped
         trained = certificate_at(structure, outcome.point, choices)
         return trained if best is None or is_better(structure, trained, best) else best
     if best is None:
         return certificate_without_solver(structure, outcome, given, control)
     return with_better_bound(structure, best, outcome.lower)
+
+
+def training_seconds(structure: Structure) -> float:
+    """Return the predicted seconds of a training at stored kernels for all risks."""
+    sizes = [(len(term.kernels), term.learner.n) for term in structure.risks]
+    return sum(count * (TRAINING_ENTRY * n**2 + FACTORISATION * n**3) for count, n in sizes)
 
 
 def bounded_certificate(
@@ -93,14 +105,20 @@ def bounded_certificate(
 
 def certificate_without_solver(
     structure: Structure, outcome: Outcome, given: Sequence[Given] | None, control: Control
-) -> Certificate:
-    """Return the certificate of an outcome without a conic solver and without training."""
+) -> Certificate | None:
+    """Return the certificate of an outcome without a conic solver and without training.
+
+    None where the time does not suffice, as for a decomposition of a large matrix.
+    """
     control.delay_interrupts()
+    control.allow_certificate(last=True)
     zero = [np.zeros(term.learner.n) for term in structure.risks]
     alphas = outcome.alphas or zero
     given = given or [(a, None) for a in alphas]
-    found = certificate_at(structure, outcome.point, [alphas], given=given, conic=False)
-    return with_better_bound(structure, found, outcome.lower)
+    with control:
+        found = certificate_at(structure, outcome.point, [alphas], given=given, conic=False)
+        return with_better_bound(structure, found, outcome.lower)
+    return None
 
 
 def closed_certificate(

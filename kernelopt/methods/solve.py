@@ -15,7 +15,7 @@ from kernelopt.errors import ParameterError, fitting_memory
 from kernelopt.language.terms import terms
 from kernelopt.methods.checkpoint import Checkpoint
 from kernelopt.methods.control import Callback, Control
-from kernelopt.methods.driver import Candidate, drive
+from kernelopt.methods.driver import Candidate, drive, no_point_error
 from kernelopt.methods.exact.method import Exact
 from kernelopt.methods.exact.programme import Programme
 from kernelopt.methods.hints import warn_of_formulation
@@ -245,30 +245,44 @@ def solve_with(
             f"callback must be a function of a dict, got {shown(callback)} ({type(callback).__name__}). "
             "Pass for instance callback=print."
         )
-    structure = Structure(problem)
-    path = options.get("checkpoint")
     control = Control(
         tol,
         None if time_limit is None else positive(time_limit, "time_limit"),
         callback,
         boolean(options.get("verbose", False), "verbose"),
-        structure.maximize,
         None if memory is None else memory_size(memory, "memory"),
-        floor(structure),
-        None if path is None else Checkpoint(as_path(path, "checkpoint"), structure),
     )
-    if options.get("start") is not None:
-        control.start = start_of(structure, options["start"])
     own = {name: value for name, value in options.items() if name not in COMMON and value is not None}
-    largest = max((term.learner.n for term in structure.risks), default=0)
     taken = (*also, *SolveOptions.__annotations__)
     try:
+        structure = read(problem, control, options)
+        largest = max((term.learner.n for term in structure.risks), default=0)
         with fitting_memory(lambda: sizes(structure)), one_blas_thread(1 if largest <= MODERATE else None):
-            chosen, control.alternatives = candidates(structure, method, own, taken)
-            warn_of_formulation(structure)
+            chosen: list[Candidate] | None = None
+            control.show("choosing a method")
+            with control:
+                chosen, control.alternatives = candidates(structure, method, own, taken)
+                warn_of_formulation(structure)
+            if chosen is None:
+                raise no_point_error(control)
             return drive(structure, [programmed(c, programme) for c in chosen], control)
     finally:  # last of all: a second Ctrl-C must not interrupt the exit of the limit of threads
         control.close()
+
+
+def read(problem: cp.Problem, control: Control, options: SolveOptions) -> Structure:
+    """Return a problem as a `Structure`, and let the control know what it reports to and starts from."""
+    path, start = options.get("checkpoint"), options.get("start")
+    control.show("reading the problem")
+    with control:
+        structure = Structure(problem)
+        control.maximize, control.floor = structure.maximize, floor(structure)
+        if path is not None:
+            control.checkpoint = Checkpoint(as_path(path, "checkpoint"), structure)
+        if start is not None:
+            control.start = start_of(structure, start)
+        return structure
+    raise no_point_error(control)
 
 
 def sizes(structure: Structure) -> tuple[int, int]:

@@ -11,6 +11,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, overload
 
+from kernelopt.running import say
+
 Loop = Callable[..., Any]
 
 REASSOCIATION = {"reassoc", "contract"}  # LLVM flags: sums in any order, and fused multiply-add
@@ -78,12 +80,13 @@ class NumbaClock(threading.local):
     """
 
     seconds = 0.0
-    _depth, _started = 0, 0.0
+    _depth, _started, _line = 0, 0.0, ""
 
     def start(self) -> None:
         """Start the clock, unless it runs already: a compiled function may need another one compiled."""
         if not self._depth:
             self._started = time.perf_counter()
+            self._line = say("compiling (first call on this machine)")
         self._depth += 1
 
     def stop(self) -> None:
@@ -91,6 +94,7 @@ class NumbaClock(threading.local):
         self._depth -= 1
         if not self._depth:
             self.seconds += time.perf_counter() - self._started
+            say(self._line)
 
 
 numba_clock = NumbaClock()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.linalg import lapack
 
+from kernelopt.numerics.decompositions import eigenpairs, lower_factor
 from kernelopt.validation import PSD_TOLERANCE, Array, check_psd
 
 RANK_TOLERANCE = 1e-11  # of the largest diagonal entry: smaller pivots are rounding
@@ -35,10 +36,10 @@ def nearest_psd(K: Array) -> Array | None:
     None where an eigenvalue is below -PSD_TOLERANCE times the spectral norm.
     """
     try:
-        np.linalg.cholesky(K)
+        lower_factor(K)
         return K
     except np.linalg.LinAlgError:
-        eigenvalues, vectors = np.linalg.eigh(K)
+        eigenvalues, vectors = eigenpairs(K)
         if eigenvalues[0] < -PSD_TOLERANCE * max(abs(eigenvalues[-1]), abs(eigenvalues[0])):
             return None
         psd: Array = (vectors * np.maximum(eigenvalues, 0.0)) @ vectors.T

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from kernelopt.numerics.decompositions import lower_factor
 from kernelopt.numerics.rounding import gamma
 from kernelopt.validation import Array
 
@@ -26,7 +27,7 @@ def semidefinite_beyond(X: Array, margin: float) -> bool:
     shifted = X.copy()
     shifted.flat[:: n + 1] += s
     try:
-        np.linalg.cholesky(shifted)
+        lower_factor(shifted)
     except np.linalg.LinAlgError:
         return False
     return True

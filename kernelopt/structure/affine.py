@@ -11,10 +11,13 @@ import numpy as np
 import scipy.sparse as sp
 from cvxpy.atoms.affine.add_expr import AddExpression
 from cvxpy.atoms.affine.binary_operators import MulExpression
+from cvxpy.atoms.affine.index import index
+from cvxpy.atoms.affine.reshape import reshape
 from cvxpy.atoms.affine.sum import Sum
+from cvxpy.atoms.affine.trace import Trace
 from cvxpy.atoms.affine.unary_operators import NegExpression
 
-from kernelopt.validation import Array
+from kernelopt.validation import Array, Index
 
 
 class Affine(NamedTuple):
@@ -43,9 +46,10 @@ class Affine(NamedTuple):
 def affine(expression: cp.Expression) -> Affine | None:
     """Return the coefficients of an affine expression.
 
-    Sums, negatives and totals of variables and constants are read from their terms: these are the frequent
-    cases. For all others the constant is the value of a copy of the expression at zero, and the matrices are
-    the gradients of that copy. The values of the given variables are neither read nor changed.
+    Sums, negatives, totals, traces, parts and other shapes of variables and constants are read from their
+    terms: these are the frequent cases. For all others the constant is the value of a copy of the expression
+    at zero, and the matrices are the gradients of that copy. The values of the given variables are neither
+    read nor changed.
 
     Returns
     -------
@@ -62,15 +66,38 @@ def affine(expression: cp.Expression) -> Affine | None:
     elif isinstance(expression, NegExpression):
         read = affine(expression.args[0])
         return None if read is None else read.mapped(np.negative, operator.neg)
+    elif isinstance(expression, reshape | index | Trace):
+        read = affine(expression.args[0])
+        if read is None:
+            return None
+        entries = entries_of(expression)
+        chosen = read.mapped(lambda c: c[entries], lambda A: A[entries])
+        return total_of(chosen) if isinstance(expression, Trace) else chosen
     elif isinstance(expression, Sum) and expression.size == 1:
         read = affine(expression.args[0])
-        return None if read is None else read.mapped(lambda c: c.sum(keepdims=True), column_sums)
+        return None if read is None else total_of(read)
     elif type(expression) is MulExpression:  # elementwise products are of a class derived from it
         left, right = expression.args
         known = isinstance(left, cp.Constant) and left.is_real()
         if known and isinstance(right, cp.Variable) and right.ndim == 1:
             return Affine(np.zeros(expression.size), {right: one_row_or_more(left.value)})
     return affine_by_gradients(expression)
+
+
+def entries_of(expression: cp.Expression) -> Index:
+    """Return the positions of the entries of the argument, by columns, that make up an expression.
+
+    The expression is another shape of the argument, a part of it, or its trace, which adds the entries.
+    """
+    argument = expression.args[0]
+    positions = np.arange(argument.size).reshape(argument.shape, order="F")
+    chosen = positions.diagonal() if isinstance(expression, Trace) else expression.numeric([positions])
+    return np.asarray(chosen, dtype=np.intp).ravel(order="F")
+
+
+def total_of(read: Affine) -> Affine:
+    """Return the sum of the entries of an affine map."""
+    return read.mapped(lambda c: c.sum(keepdims=True), column_sums)
 
 
 def identity(size: int) -> sp.csr_array:

@@ -7,8 +7,8 @@ from typing import Any
 
 import cvxpy as cp
 import numpy as np
-import scipy.linalg
 
+from kernelopt.numerics.decompositions import eigenpairs, least_eigenvalue
 from kernelopt.numerics.rounding import EIGENVALUE, gamma, norm_above
 from kernelopt.numerics.simplex import on_simplex
 from kernelopt.structure.attributes import beside_cone
@@ -55,7 +55,7 @@ class Piece:
         which is a small multiple of u n |G|_F with the unit roundoff u, and for that of the products.
         """
         if self.is_matrix:
-            smallest = float(scipy.linalg.eigvalsh(G, subset_by_index=[0, 0], check_finite=False)[0])
+            smallest = least_eigenvalue(G)
             smallest -= EIGENVALUE * gamma(len(G)) * norm_above(G)
             sigma = smallest * (1.0 if self.reach is None else float(self.reach))
         else:
@@ -66,7 +66,7 @@ class Piece:
         """Return the Euclidean projection of a symmetric matrix or a vector X on the piece."""
         if not self.is_matrix:
             return self._nearest_vector(X)
-        values, V = np.linalg.eigh(X)
+        values, V = eigenpairs(X)
         projected: Array = (V * self._nearest_vector(values)) @ V.T
         return (projected + projected.T) / 2
 

@@ -6,10 +6,10 @@ from typing import Any
 
 import cvxpy as cp
 import numpy as np
-import scipy.linalg as sl
 
 from kernelopt.language.faces import facial_reduction, restricted_to_range
 from kernelopt.language.terms import terms
+from kernelopt.numerics.decompositions import eigenpairs
 from kernelopt.structure.structure import Structure
 from kernelopt.validation import Array
 
@@ -66,7 +66,7 @@ class RelaxedCones:
                 continue
             K = np.asarray(constraint.args[0].value)
             K = (K + K.T) / 2
-            values, vectors = sl.eigh(K, subset_by_index=[0, min(NEW_VECTORS, len(K)) - 1])
+            values, vectors = eigenpairs(K, NEW_VECTORS)
             new = vectors[:, values < -VIOLATED * float(np.abs(K).max())]
             if not new.shape[1]:
                 continue

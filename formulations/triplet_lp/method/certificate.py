@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any
@@ -16,7 +17,7 @@ from formulations.triplet_lp.comparison_data import ComparisonData
 from formulations.triplet_lp.method.interior import interior_weights, moved_inside, numbers
 from formulations.triplet_lp.method.multipliers import best_multipliers
 from formulations.triplet_lp.method.statement import Source
-from kernelopt.extend import Array
+from kernelopt.extend import Array, Stopped
 
 ROUND_OFF = 1e-13  # relative to the terms: exceeds the rounding error of a sum of some hundred terms
 ZERO_OPTIMAL = 1e-6  # relative: zero weights are optimal if their objective is this near to the lower bound
@@ -76,8 +77,10 @@ def triplet_certificate(
     )
     if data.cone != "psd" or found.gap <= LOOSE:
         return found
-    other = ko.certify(cp.Problem(problem.objective, problem.constraints), point)  # by the general rules
-    return replace(found, lower=other.lower, route=other.route) if other.lower > found.lower else found
+    with suppress(Stopped):  # at the time limit the bound in closed form stands
+        other = ko.certify(cp.Problem(problem.objective, problem.constraints), point)  # by the general rules
+        return replace(found, lower=other.lower, route=other.route) if other.lower > found.lower else found
+    return found
 
 
 def in_cone(data: ComparisonData, alpha: Array) -> Array:
@@ -86,7 +89,9 @@ def in_cone(data: ComparisonData, alpha: Array) -> Array:
         return np.maximum(alpha, 0.0)
     if data.depth(alpha).min() >= -ROUND_OFF * data.scale(alpha):
         return alpha
-    e = interior_weights(data)
+    e = np.zeros(data.m)
+    with suppress(Stopped):
+        e = interior_weights(data)
     if data.depth(e).min() > 0:
         return moved_inside(data, alpha, e)
     for near in without_small_weights(alpha):

@@ -9,6 +9,7 @@ import cvxpy as cp
 import numpy as np
 
 from kernelopt.certificates.lower.dual_lengths import dual_length
+from kernelopt.numerics.decompositions import eigenvalues
 from kernelopt.numerics.rounding import (
     EIGENVALUE,
     NORM_ROUNDINGS,
@@ -99,7 +100,7 @@ def relative_minimum(g: Array, error: Array, variable: cp.Variable, row: Array) 
         if not np.isfinite(G).all():
             return -np.inf
         error_bound = EIGENVALUE * gamma(len(G)) * norm_above(G) + norm_above(error)
-        sigma = float(np.linalg.eigvalsh((G + G.T) / 2)[0]) - error_bound
+        sigma = float(eigenvalues((G + G.T) / 2)[0]) - error_bound
         return (sigma - gamma(4) * abs(sigma)) / float(row[0])
     ratios = (g - error) / row
     return float((ratios - gamma(4) * np.abs(ratios) - UNDERFLOW * (g != error)).min())

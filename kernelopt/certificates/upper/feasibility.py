@@ -22,6 +22,7 @@ from kernelopt.certificates.upper.violations import (
     relative_violation,
 )
 from kernelopt.conic.ladder import ladder, run_solver
+from kernelopt.numerics.decompositions import eigenvalues, shortest_solution
 from kernelopt.numerics.rounding import SMALLEST_DIVISOR
 from kernelopt.structure.affine import flat
 from kernelopt.structure.combined.coordinates import read_coordinates
@@ -98,7 +99,7 @@ class FeasibleSet:
         if any(value is None or not np.isfinite(value).all() for value in values.values()):
             return np.inf
         K = coordinates.accepted_kernel(coordinates.cone.weights(values))
-        size = beyond_rounding(negative_part(np.asarray(np.linalg.eigvalsh(K), dtype=float)))
+        size = beyond_rounding(negative_part(eigenvalues(K)))
         if not size:
             self.remark = coordinates.centring.remark
         return size
@@ -227,7 +228,7 @@ class FeasibleSet:
             residual = constant + A @ x
             if not (np.isfinite(residual).all() and np.isfinite(D).all()):
                 return
-            x = x - D * (A.T @ np.linalg.lstsq((A * D) @ A.T, residual, rcond=DEPENDENT)[0])
+            x = x - D * (A.T @ shortest_solution((A * D) @ A.T, residual, DEPENDENT))
             x = np.where(np.abs(x) <= NEGLIGIBLE * np.abs(x).max(initial=0.0), 0.0, x)
             start = 0
             for variable in self.variables:

@@ -11,6 +11,7 @@ from cvxpy.constraints import Zero
 from cvxpy.constraints.zero import Equality
 
 from kernelopt.certificates.boxes import attribute_box
+from kernelopt.numerics.decompositions import eigenvalues
 from kernelopt.numerics.rounding import SMALLEST_DIVISOR
 from kernelopt.structure.affine import Affine, flat
 from kernelopt.structure.enclosure import enclosure
@@ -39,7 +40,7 @@ def relative_violation(constraint: Any, read: Affine | None, variables: Collecti
         return np.inf
     if isinstance(constraint, cp.constraints.PSD):
         M = np.asarray(constraint.args[0].value)
-        return beyond_rounding(negative_part(np.linalg.eigvalsh((M + M.T) / 2)))
+        return beyond_rounding(negative_part(eigenvalues((M + M.T) / 2)))
     exact = residual(constraint)
     if isinstance(constraint, Equality | Zero):
         return beyond_rounding(relative_to(largest(exact.mid), scale_of(constraint, read)))
@@ -86,7 +87,7 @@ def attribute_violation(variable: cp.Variable) -> float:
     outside = largest(np.maximum(box.lower - flat(value), flat(value) - box.upper))
     outside = relative_to(outside, size) if size else outside
     if variable.attributes["PSD"]:
-        outside = max(negative_part(np.linalg.eigvalsh(value)), outside)
+        outside = max(negative_part(eigenvalues(value)), outside)
     elif not (np.isfinite(box.lower).any() or np.isfinite(box.upper).any()) and any(
         v for v in variable.attributes.values() if v is not None and v is not False
     ):

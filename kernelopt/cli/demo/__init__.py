@@ -6,10 +6,12 @@ import argparse
 import importlib.util
 import sys
 import time
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from kernelopt.cli.output import Output, number, progress
+from kernelopt.cli.output import Output, number
+from kernelopt.running import Call
 
 if TYPE_CHECKING:
     from kernelopt.cli.demo.rows import Row
@@ -61,12 +63,13 @@ def run(options: argparse.Namespace) -> int:
         f"{len(data.names)} kernels with unit diagonal"
     )
     rows: dict[str, Row] = {}
-    with progress() as bar:
-        task = bar.add_task("", total=len(work.ROWS))
+    call = Call()
+    with closing(call), call:
         for title, learned in work.ROWS.items():
-            bar.update(task, description=title)
+            call.stage = f"{len(rows) + 1} of {len(work.ROWS)}, {title}"
             rows[title] = learned(data, GAP_TOLERANCE)
-            bar.advance(task)
+    if call.interrupted:  # by a handler of the caller's own
+        raise KeyboardInterrupt
     gaps = [row.solution.gap for row in rows.values() if row.solution is not None]
     output.table(HEADER, [cells(*item) for item in rows.items()], numbers=6)
     output.line(LEGEND)

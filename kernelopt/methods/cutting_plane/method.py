@@ -20,8 +20,10 @@ from kernelopt.methods.control import STALLED, Control
 from kernelopt.methods.cutting_plane.master import Master, MasterFailure
 from kernelopt.methods.cutting_plane.taylor import TaylorMaster
 from kernelopt.methods.method import Cost, Method, Outcome
-from kernelopt.methods.sizing import size
+from kernelopt.methods.sizing import compilation_seconds, size
+from kernelopt.running import check
 from kernelopt.structure.ball import read_ball
+from kernelopt.structure.counting import count_user
 from kernelopt.structure.evaluation import Evaluator, Given
 from kernelopt.structure.expansion import expand
 from kernelopt.structure.relaxed_cones import RelaxedCones, relaxed_cones
@@ -33,6 +35,7 @@ STALL_GAP = 1e-4  # gap below which cuts that do not raise the bound are due to 
 LOWEST_LEVEL, HIGHEST_LEVEL = 0.1, 0.8  # the range of the level
 LOWER, RAISE = 0.8, 1.2  # factors of the level after a step that improved the objective, and after another
 HALVINGS = 30  # of the distance to the interior point, in the search for a kernel with finite risks
+COMPILATIONS = 2.5  # of the time of a compilation: that of the master problem and of its scaling, measured
 REMEDY = "Give kernelopt.solve more max_iterations."
 
 
@@ -100,6 +103,9 @@ class CuttingPlane(Method):
     def run(self, match: Structure, control: Control) -> Outcome | None:
         for term in match.risks:
             check_separable(term.learner)
+        if relaxed_cones(match) is None:
+            outside = count_user(match.problem, match.user_variables).cones()
+            check(COMPILATIONS * compilation_seconds(outside))
         run = CuttingPlaneRun(match, self, control)
         with control:
             run.run()

@@ -16,6 +16,7 @@ from kernelopt.methods.engine.panels import (
 )
 from kernelopt.methods.engine.provider import Provider, Single
 from kernelopt.numerics.compiling import compiled
+from kernelopt.running import check
 from kernelopt.validation import Array, Index
 
 # Memory of this process alone: by default a process that is forked from it would write to the same panels.
@@ -46,6 +47,7 @@ class Precomputed(Provider):
         stored = isinstance(grams.storage, ArrayStorage)
         self.stack = np.asarray(grams) if stored else np.empty(grams.shape)
         for i, K in enumerate([] if stored else grams):
+            check()
             self.stack[i] = K
         self.diagonals = reach[:, None] * grams.diagonals[:, :n]
         self.passes = 0.0

@@ -152,6 +152,7 @@ class Search:
         """Let the working set be `points`, with the images of the present alpha."""
         if not np.array_equal(points, self._active):
             self._block, self._combined_at = None, None  # its memory is free for what the provider needs
+            self.control.show(f"{self.control.method}: {points.size} of {self.n} points")
             self.provider.activate(points)
             self._active = points
         self.points = points
@@ -293,6 +294,8 @@ class Search:
 
     def _check(self, step: Step) -> bool:
         """Bound the optimum at the weights and alpha of a step, on all points; return whether to stop."""
+        gap = f", gap {self.gap:.0e}" if np.isfinite(self.gap) else ""
+        self.control.show(f"{self.control.method}: checking all points{gap}")
         read, provider, everything = self.read, self.provider, np.arange(self.n)
         alpha = np.zeros_like(self.alpha)
         # Of all points, the projection would move each entry by a rounding error.

@@ -24,7 +24,11 @@ def first_points(n: int, labels: Sequence[Array], seed: int) -> Index:
     size = max(FEWEST, n // FIRST_SHARE)
     if n <= SMALL or size >= EVERYTHING * n:
         return np.arange(n)
-    order = np.random.default_rng(seed).permutation(n)
+    return with_each_label(np.random.default_rng(seed).permutation(n), labels, size)
+
+
+def with_each_label(order: Index, labels: Sequence[Array], size: int) -> Index:
+    """Return the first `size` points of an order and the first of each label of every risk, ascending."""
     chosen = [order[:size]]
     for each in labels:
         chosen += [order[each[order] == label][:SMALLEST_CLASS] for label in np.unique(each)]

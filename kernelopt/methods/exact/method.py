@@ -21,12 +21,13 @@ from kernelopt.certificates.impossible import (
 from kernelopt.certificates.separability import check_separable
 from kernelopt.conic.ladder import AttemptResult, SolverAttempt, ladder, run_solver
 from kernelopt.conic.options import check_taken, refused_option
-from kernelopt.errors import MethodError, ParameterError, Stopped
+from kernelopt.errors import MethodError, ParameterError
 from kernelopt.methods.control import Control
 from kernelopt.methods.exact.programme import Programme
 from kernelopt.methods.method import Cost, Method, Outcome
 from kernelopt.methods.results import attained, bounded_certificate, combined_certificate
 from kernelopt.methods.sizing import Size, compilation_seconds, size
+from kernelopt.running import check
 from kernelopt.structure.ball import BallProblem, read_ball
 from kernelopt.structure.expansion import Expansion, expand
 from kernelopt.structure.structure import Point, Structure
@@ -39,7 +40,6 @@ from kernelopt.validation import Array, boolean
 # unless a larger time limit or another memory is given.
 LARGEST_SECONDS = 3600.0
 LARGEST_MEMORY = 16e9  # bytes
-COMPILATION_MARGIN = 2.0  # predicted seconds of a compilation over the time left, above which none is started
 SOLVER_SHARE = 0.8  # of the time left, which is the time limit of a solver; the certificate has the rest
 VANISHED = 1e-12  # f counts as zero if its squared norm is below this share of the value
 EQUAL_GAPS = 1e-8  # relative gaps that differ by less count as equal: the accuracy of a conic solver
@@ -128,9 +128,10 @@ class ExactRun:
 
     def __init__(self, structure: Structure, programme: Programme | None, control: Control) -> None:
         self.structure, self.programme, self.control = structure, programme, control
+        self.compilation = compilation_seconds(size(structure).cones)  # also the guess for a programme
+        check(self.compilation)
         with quietly():
             self.expansion = expanded(structure) if programme is None else expand(programme.problem)
-        self.compilation = compilation_seconds(size(structure).cones)  # also the guess for a programme
         self.results: list[AttemptResult] = []
         self.found: list[tuple[Outcome, Certificate]] = []
         self.build_time = 0.0
@@ -188,10 +189,9 @@ class ExactRun:
         Raises
         ------
         Stopped
-            If the compilation is predicted to take more than twice the time left.
+            If the compilation is predicted to take more than the time left.
         """
-        if self.compilation > COMPILATION_MARGIN * self.control.remaining:
-            raise Stopped
+        check(self.compilation)
         problem = self.expansion.problem
         for variable in problem.variables():
             variable.save_value(None)

@@ -14,9 +14,9 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 import numpy as np
-import scipy.linalg
 
 from kernelopt.methods.checkpoint import State, by_number, listed
+from kernelopt.numerics.decompositions import eigenpairs, eigenvalues
 from kernelopt.structure.pieces import Piece
 from kernelopt.validation import Array
 
@@ -56,11 +56,11 @@ class EntropyIterate:
     def spectrum(self, ahead: float) -> tuple[Array, Array | None]:
         """Return the eigenvalues and eigenvectors of S + ahead * (last gradient), or a vector and None."""
         total = self.sum + ahead * self.last
-        return scipy.linalg.eigh(total, check_finite=False) if self.piece.is_matrix else (total, None)
+        return eigenpairs(total, check_finite=False) if self.piece.is_matrix else (total, None)
 
     def half_range(self, G: Array) -> float:
         """Return half the range of the spectrum of G: the dual norm to the trace norm, modulo I."""
-        values = scipy.linalg.eigvalsh(G, check_finite=False) if self.piece.is_matrix else G
+        values = eigenvalues(G) if self.piece.is_matrix else G
         values = np.append(values, 0.0) if self.piece.at_most else values
         return float(np.ptp(values)) / 2
 
@@ -84,7 +84,7 @@ class PrintedIterate(EntropyIterate):
     def add(self, G: Array, weight: float) -> None:
         super().add(G, weight)
         if self.piece.is_matrix:
-            self.added, self.vectors = scipy.linalg.eigh(G, check_finite=False)
+            self.added, self.vectors = eigenpairs(G, check_finite=False)
             self.values = self.values + weight * self.added
 
     def spectrum(self, ahead: float) -> tuple[Array, Array | None]:

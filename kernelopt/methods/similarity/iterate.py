@@ -12,6 +12,7 @@ from kernelopt.certificates.lower.near import Proof
 from kernelopt.methods.checkpoint import State
 from kernelopt.methods.control import Control
 from kernelopt.methods.similarity.spectra import Ascent
+from kernelopt.numerics.decompositions import eigenpairs
 from kernelopt.structure.nearness import Nearness
 from kernelopt.validation import Array
 
@@ -64,7 +65,7 @@ def set_matrix(inner: Ascent, problem: Nearness, i: int, B: Array) -> None:
     """Set B_i of the inner problem. A matrix is decomposed; a spectrum belongs to the basis of its block."""
     V = problem.blocks[i].V
     if V is None:
-        eigenvalues, Q = np.linalg.eigh(B)
+        eigenvalues, Q = eigenpairs(B)
         inner.set_spectrum(i, Q, eigenvalues)
     else:
         inner.set_spectrum(i, V, B)

@@ -8,6 +8,7 @@ from functools import cached_property
 import numpy as np
 import scipy.linalg as sl
 
+from kernelopt.numerics.decompositions import eigenpairs
 from kernelopt.structure.combined.basis import FrobeniusBasis, frobenius_basis
 from kernelopt.structure.combined.centred import Centring, centred, has_intercepts, read_centring
 from kernelopt.structure.combined.cone import CombinedCone, read_combined_cone
@@ -115,11 +116,7 @@ class Coordinates:
     def lowest(self, mu: Array, count: int) -> tuple[Array, Array]:
         """Return the lowest eigenvalues of K(mu) relative to K0, and the orthonormal V of their vectors."""
         B = self.whitened(self.accepted_kernel(mu))
-        last = min(count, self.rank) - 1
-        values, vectors = sl.eigh(
-            B, subset_by_index=[0, last], lower=True, check_finite=False, overwrite_a=True
-        )
-        return values, vectors
+        return eigenpairs(B, min(count, self.rank), lower=True, check_finite=False, overwrite_a=True)
 
 
 @kept_in_structure

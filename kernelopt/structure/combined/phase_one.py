@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-import scipy.linalg as sl
 
+from kernelopt.numerics.decompositions import eigenpairs, eigenvalues
 from kernelopt.numerics.matrix_inequality import SmallProgram, solve_small
 from kernelopt.validation import Array
 
@@ -26,7 +26,7 @@ def largest_least_eigenvalue(stack: Array, mu: Array, D: Array, trace: float) ->
     flat = stack.reshape(m, -1)
     sizes = np.abs(flat).max(axis=1)
     scaled = [K / s for K, s in zip(stack, sizes, strict=True) if s > 0]
-    values, vectors = np.linalg.eigh(sum(K @ K for K in scaled))
+    values, vectors = eigenpairs(np.asarray(sum(K @ K for K in scaled)))
     Q = vectors[:, values > RANGE * values[-1]]
     if not D.shape[1]:
         return None
@@ -37,7 +37,7 @@ def largest_least_eigenvalue(stack: Array, mu: Array, D: Array, trace: float) ->
     x, V = np.zeros(D.shape[1]), np.zeros((Q.shape[1], 0))
     for _ in range(ROUNDS):
         K = np.tensordot(np.append(1.0, x), reduced, 1)
-        _, new = sl.eigh(K, subset_by_index=[0, min(NEW_VECTORS, len(K)) - 1])
+        _, new = eigenpairs(K, NEW_VECTORS)
         V = np.linalg.qr(np.hstack([V, new]))[0]
         S = np.stack([V.T @ R @ V for R in reduced])
         p = x.size
@@ -57,7 +57,7 @@ def largest_least_eigenvalue(stack: Array, mu: Array, D: Array, trace: float) ->
         x, bound = found.x[:-1], found.x[-1] + found.gap
         if not bound > NONE * mean:
             return None
-        least = float(np.linalg.eigvalsh(np.tensordot(np.append(1.0, x), reduced, 1))[0])
+        least = float(eigenvalues(np.tensordot(np.append(1.0, x), reduced, 1))[0])
         if least >= ACCEPTED * bound:
             return mu + D @ x
     return None

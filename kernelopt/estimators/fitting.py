@@ -1,0 +1,162 @@
+"""`fit` as one call of the user: a time limit covers all of it, and what it leaves is of use."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from functools import wraps
+from typing import Any, TypeVar
+
+import numpy as np
+
+from kernelopt.errors import Stopped, TimeLimitError
+from kernelopt.methods.solution import Solution
+from kernelopt.running import Call, running_call
+from kernelopt.validation import positive
+
+F = TypeVar("F", bound=Callable[..., Any])
+LATE_SECONDS, LATE_SHARE = 0.3, 0.07  # of a limit, by which it may be exceeded before another solve starts
+AT_ONCE = 1e-6  # limit of a solve that has no time left: it trains a machine on a sample
+ENOUGH = 1.25  # times the predicted seconds: a time limit that an error advises
+
+
+class Fit(Call):
+    """The call of an estimator's `fit`.
+
+    Reading and evaluating end at the time limit with an error, since without all kernels there is no problem.
+    A solve returns its best result in time by itself. So it is given the rest of the limit, and this call has
+    no deadline from then on.
+
+    Attributes
+    ----------
+    solves : int
+        The number of solves that were started.
+    expected, rounds : int
+        The number of solves that are to come, and of evaluations of all kernels between them.
+    """
+
+    def __init__(self, name: str, time_limit: float | None) -> None:
+        super().__init__(time_limit)
+        self.name, self.solves, self.expected, self.rounds = name, 0, 1, 0
+        self._evaluating_since: float | None = None
+        self._evaluation = 0.0  # seconds of the last evaluation
+        self.show("reading the samples")
+
+    @property
+    def left(self) -> float:
+        """The seconds until the time limit, infinite without one, and zero after Ctrl-C."""
+        if self.interrupted:
+            return 0.0
+        return math.inf if self.time_limit is None else max(0.0, self.time_limit - self.seconds)
+
+    def evaluate(self) -> None:
+        """Let evaluations of kernels end at the time limit."""
+        if self.time_limit is not None and not self.interrupted:
+            self._deadline = self.began + self.time_limit
+        self._evaluating_since = self.seconds
+
+    def limit_of_solve(self) -> float | None:
+        """Return the time limit of the next solve: its part of what is left for all that are expected.
+
+        Raises
+        ------
+        Stopped
+            If the time limit was exceeded by so much that no other solve can start.
+        """
+        if self.time_limit is not None and self.seconds > LATE_SECONDS + (1 + LATE_SHARE) * self.time_limit:
+            raise Stopped
+        if self._evaluating_since is not None:
+            self._evaluation, self._evaluating_since = self.seconds - self._evaluating_since, None
+        part = (self.left - self.rounds * self._evaluation) / max(1, self.expected)
+        self.expected, self.solves = self.expected - 1, self.solves + 1
+        if not self.interrupted:
+            self._deadline = math.inf
+        return None if math.isinf(part) else max(AT_ONCE, part)
+
+    def unfinished(self) -> BaseException:
+        """Return the error of a call that has ended without a machine."""
+        done = f"{self.name} had {self._done()}"
+        if self.interrupted:
+            error = KeyboardInterrupt()
+            error.add_note(f"{done} when it was interrupted: there is no machine yet.")
+            return error
+        return TimeLimitError(
+            f"a machine must be trained within time_limit = {self.time_limit:g}, got none: {done} in "
+            f"{self.seconds:.1f} s. {self._advice()}"
+        )
+
+    def _done(self) -> str:
+        """Return what was done, and of how much."""
+        stage = f"reached the {self.stage}" if self.stage else ""
+        solved = f"started {self.solves} solve{'s' * (self.solves > 1)}" if self.solves else ""
+        if self.steps is not None and not self.solves:
+            evaluated = f"evaluated {int(self.steps.done)} of {self.steps.total} kernels"
+            return " and ".join(filter(None, [stage, evaluated]))
+        read = "read the samples" if self._evaluating_since is not None else "not read the samples"
+        return " and ".join(filter(None, [stage, solved])) or read
+
+    def _advice(self) -> str:
+        """Return what to do, with the seconds that would be enough where they can be predicted."""
+        if self.stage or self.solves or self.steps is None or not math.isfinite(self.steps.predicted):
+            return "Give a larger time_limit, or fit on fewer samples."
+        enough = ENOUGH * (self.seconds - self.steps.seconds + self.steps.predicted)
+        return f"Give time_limit >= {enough:.2g}, or fit on fewer samples."
+
+
+def one_call(fit: F) -> F:
+    """Let a `fit` be one call, which `time_limit` and Ctrl-C end; an error leaves the estimator as it was."""
+
+    @wraps(fit)
+    def called(self: Any, *args: Any, **kwargs: Any) -> Any:
+        limit = getattr(self, "time_limit", None)
+        name = type(self).__name__
+        before = dict(vars(self))
+        call = Fit(name, None if limit is None else positive(limit, "time_limit"))
+        try:
+            with call:
+                fitted = fit(self, *args, **kwargs)
+                found = self.solution_
+                if not is_constant(found if isinstance(found, tuple) else [found]):
+                    return fitted
+            raise call.unfinished()
+        except BaseException as error:
+            vars(self).clear()
+            vars(self).update(before)
+            if isinstance(error, TimeLimitError):  # of a solve: its limit was a part of that of the call
+                raise call.unfinished() from None
+            raise
+        finally:
+            call.close()
+
+    return called  # type: ignore[return-value]
+
+
+def running_fit() -> Fit | None:
+    """Return the running `fit`, None where a method of an estimator was called by itself."""
+    call = running_call()
+    return call if isinstance(call, Fit) else None
+
+
+def expect(stage: str, solves: int, rounds: int = 0) -> None:
+    """Tell the running `fit` what it is at, for its progress line, and what is to come; see `Fit`."""
+    fit = running_fit()
+    if fit is not None:
+        if fit.interrupted:  # a solve has returned its best machine, which is not the one to be learned
+            raise Stopped
+        fit.stage, fit.expected, fit.rounds = stage, solves, rounds
+
+
+def limit_of_solve(time_limit: float | None) -> float | None:
+    """Return the time limit of the next solve of the running `fit`; outside of one it is `time_limit`."""
+    fit = running_fit()
+    return time_limit if fit is None else fit.limit_of_solve()
+
+
+def is_constant(solutions: Sequence[Solution]) -> bool:
+    """Whether calls were ended with constant machines, or without machines at weights of zero.
+
+    They may be optimal, as for a tiny C: then their gap says so.
+    """
+    ended = all(each.ended_by_caller and each.gap > (each.tol or 0.0) for each in solutions)
+    learned = [[m.alpha for m in each.learned] or [each.weights] for each in solutions]
+    return ended and not any(np.any(array) for arrays in learned for array in arrays)
