@@ -101,7 +101,7 @@ def run_methods(structure: Structure, candidates: Sequence[Candidate], control: 
     given = [getattr(c.method, name, None) for c in candidates for name in ("solver", "solver_options")]
     named = any(value is not None for value in given) and not control.ended_by_caller
     if not sequence.found and isinstance(sequence.failure, SolverError | None) and not named:
-        control.allow_certificate()
+        control.exceed_limit()
         control.delay_interrupts()
         outcome = None
         with control:
