@@ -19,6 +19,7 @@ from kernelopt.methods.engine.restricted import RestrictedLoss
 from kernelopt.methods.engine.working_set import with_each_label
 from kernelopt.methods.method import Outcome
 from kernelopt.numerics.compiling import numba_clock
+from kernelopt.numerics.decompositions import VALUES
 from kernelopt.running import check, seconds_left
 from kernelopt.structure.ball import BallProblem, read_risks_on_ball
 from kernelopt.structure.evaluation import Evaluator, Given
@@ -146,6 +147,9 @@ def simple_point(structure: Structure) -> Point | None:
         return ball.point(ball.reach * ball.start)
     pieces = read_pieces(structure)
     if not isinstance(pieces, str) and all(piece.reach is not None for piece in pieces):
+        for piece in pieces:
+            if piece.is_matrix:  # a certificate will need the eigenvalues of matrices of this order
+                check(VALUES * float(piece.variable.shape[0]) ** 3)
         return {piece.variable.id: centre(piece) for piece in pieces}
     zero = {v.id: np.zeros(v.shape) for v in structure.variables}
     given = [(np.zeros(term.learner.n), None) for term in structure.risks]

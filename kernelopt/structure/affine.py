@@ -17,6 +17,7 @@ from cvxpy.atoms.affine.sum import Sum
 from cvxpy.atoms.affine.trace import Trace
 from cvxpy.atoms.affine.unary_operators import NegExpression
 
+from kernelopt.running import check
 from kernelopt.validation import Array, Index
 
 
@@ -56,6 +57,7 @@ def affine(expression: cp.Expression) -> Affine | None:
     Affine, or None
         None where the expression is not affine, or where one of its parameters has no value.
     """
+    check()
     if isinstance(expression, cp.Variable):
         return Affine(np.zeros(expression.size), {expression: identity(expression.size)})
     if isinstance(expression, cp.Constant):

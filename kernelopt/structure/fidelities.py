@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import cvxpy as cp
 import numpy as np
+from cvxpy.atoms.affine.add_expr import AddExpression
 from cvxpy.atoms.affine.sum import Sum
 from cvxpy.atoms.elementwise.abs import abs as abs_atom
 from cvxpy.atoms.norm1 import norm1
@@ -15,6 +17,7 @@ from cvxpy.atoms.quad_over_lin import quad_over_lin
 from kernelopt.fidelities import Fidelity, frobenius, l1, squared_frobenius
 from kernelopt.language.fidelity import Distance
 from kernelopt.numerics.rounding import gamma
+from kernelopt.running import check
 from kernelopt.structure.trees import number, replaced
 from kernelopt.validation import Array
 
@@ -79,11 +82,16 @@ def read_spelling(term: cp.Expression) -> tuple[Fidelity, float, cp.Expression] 
 def read_target(D: cp.Expression) -> tuple[cp.Variable, Array] | None:
     """Read D as X - target, up to sign and to the order of its entries, for one variable X.
 
-    An affine map that agrees with the identity at a random point is the identity.
+    X - target itself is read from its terms. Another affine map is the identity if it agrees with it at a
+    random point.
     """
+    check()
     if len(D.variables()) != 1 or not D.is_affine() or D.size != D.variables()[0].size:
         return None
     X = D.variables()[0]
+    if isinstance(D, AddExpression) and D.args[0] is X and all(c.is_constant() for c in D.args[1:]):
+        target = -np.broadcast_to(sum(dense(c.value) for c in D.args[1:]), X.shape)
+        return (X, target) if target.ndim == 1 or np.array_equal(target, target.T) else None
     probe = np.random.default_rng(0).normal(size=X.shape)
     probe = probe + probe.T if probe.ndim == 2 else probe
     here = cp.Variable(X.shape)
@@ -100,6 +108,9 @@ def read_target(D: cp.Expression) -> tuple[cp.Variable, Array] | None:
 def value_at(D: cp.Expression, X: cp.Variable, point: Array) -> Array:
     """Return the value of an expression of X alone at a point, in the shape of X."""
     X.save_value(point)
-    value = D.value
-    dense = value.toarray() if hasattr(value, "toarray") else value
-    return np.asarray(dense, dtype=float).reshape(X.shape)
+    return dense(D.value).reshape(X.shape)
+
+
+def dense(value: Any) -> Array:
+    """Return a value of cvxpy as an array."""
+    return np.asarray(value.toarray() if hasattr(value, "toarray") else value, dtype=float)

@@ -18,7 +18,7 @@ import numpy as np
 import kernelopt as ko
 from formulations.triplet_lp.comparison_data import ComparisonData
 from formulations.triplet_lp.method.problem import point_and_multipliers
-from kernelopt.extend import Array
+from kernelopt.extend import Array, check
 
 VIOLATED = 1e-9  # relative to the terms of K_ii: ten times what the tolerance of HiGHS below leaves
 ACCURACY, USUAL = 1e-10, 1e-7  # tolerances of HiGHS: the smallest that it takes, and its default
@@ -81,6 +81,7 @@ class Columns:
 
     def cut(self, i: int, signs: Array) -> None:
         """Add the row K_ii >= sum_j signs_j K_ij."""
+        check()
         data = self.data
         pairs, others = self.pairs(i)
         coefficients = data.diagonal[i] - signs[others] @ data.off[pairs]

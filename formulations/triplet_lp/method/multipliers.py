@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 
 from formulations.triplet_lp.comparison_data import ComparisonData
-from kernelopt.extend import Array
+from kernelopt.extend import Array, Stopped, check
 
 FREE_MARGINS = (1e-7, 1e-5, 1e-3)  # a multiplier farther than this from its bounds is free; tried in turn
 CLOSE = 1e-6  # sums within this of gamma1 count as equal to it: what conic solvers leave
 TIGHT = 1e-8  # a bound within this share of rho sum(u), its value where z is small, needs no balancing
 SMALL_LOSS = 0.1  # nor does one that differs from rho sum(u) by less than this share of the gap
 ROUND_OFF = 1e-12  # relative to the terms of a sum: what thousands of roundings of doubles can add up to
+BALANCING = 1.5e-7  # seconds for each entry of the kernels, measured
+EIGENPAIRS = 2e-10  # seconds over n^3 of an eigendecomposition, measured
 LARGEST = 1e100  # larger numbers of a solver mean that it diverged; their squares would overflow
 
 
@@ -34,12 +37,14 @@ def best_multipliers(
     """
     y = cut(data, read(data, given))
     best, most = (value(data, gamma1, y), y), data.margin * y.u.sum()
-    for margin in FREE_MARGINS:
-        if most - best[0] <= max(TIGHT * most, SMALL_LOSS * (upper - best[0])):
-            break
-        other = balanced(data, gamma1, y, margin)
-        bound = value(data, gamma1, other)
-        best = (bound, other) if bound > best[0] else best
+    with suppress(Stopped):  # at the time limit the best so far stands
+        for margin in FREE_MARGINS:
+            if most - best[0] <= max(TIGHT * most, SMALL_LOSS * (upper - best[0])):
+                break
+            check(BALANCING * data.cone_entries.size)
+            other = balanced(data, gamma1, y, margin)
+            bound = value(data, gamma1, other)
+            best = (bound, other) if bound > best[0] else best
     return best
 
 
@@ -69,6 +74,7 @@ def cut(data: ComparisonData, y: Multipliers) -> Multipliers:
     """Return 0 <= u <= 1 with v >= 0 and |w_ij| <= v_i + v_j, or with Z >> 0."""
     u, cone = np.clip(y.u, 0.0, 1.0), y.cone
     if data.cone == "psd":
+        check(EIGENPAIRS * data.points.size**3)
         values, vectors = np.linalg.eigh(cone.reshape(data.points.size, -1))
         cone = ((vectors * np.maximum(values, 0.0)) @ vectors.T).ravel()
     elif data.cone == "dominant":

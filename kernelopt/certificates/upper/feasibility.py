@@ -24,6 +24,7 @@ from kernelopt.certificates.upper.violations import (
 from kernelopt.conic.ladder import ladder, run_solver
 from kernelopt.numerics.decompositions import eigenvalues, shortest_solution
 from kernelopt.numerics.rounding import SMALLEST_DIVISOR
+from kernelopt.running import check
 from kernelopt.structure.affine import flat
 from kernelopt.structure.combined.coordinates import read_coordinates
 from kernelopt.structure.evaluation import Evaluator
@@ -71,6 +72,7 @@ class FeasibleSet:
         structure, self.remark = self.structure, ""
         readings = zip(structure.lifted.constraints, structure.affines, forced_zeros(structure), strict=True)
         for i, (constraint, read, corner) in enumerate(readings):
+            check()
             with np.errstate(over="ignore", invalid="ignore"):  # values may have no finite square
                 size = relative_violation(constraint, read, self.variables)
             if corner is not None and size < np.inf:
@@ -228,7 +230,7 @@ class FeasibleSet:
             residual = constant + A @ x
             if not (np.isfinite(residual).all() and np.isfinite(D).all()):
                 return
-            x = x - D * (A.T @ shortest_solution((A * D) @ A.T, residual, DEPENDENT))
+            x = x - D * (A.T @ shortest_solution(A * D, A, residual, DEPENDENT))
             x = np.where(np.abs(x) <= NEGLIGIBLE * np.abs(x).max(initial=0.0), 0.0, x)
             start = 0
             for variable in self.variables:

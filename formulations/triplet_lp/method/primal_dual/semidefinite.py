@@ -9,7 +9,11 @@ import numpy as np
 from formulations.triplet_lp.comparison_data import ComparisonData
 from formulations.triplet_lp.method.primal_dual.constraints import first_price
 from formulations.triplet_lp.method.primal_dual.entries import Vectors
-from kernelopt.extend import Array
+from kernelopt.extend import Array, check
+
+SETUP = (
+    1e-9  # seconds over n^3, measured: singular values and orthogonal factors, which cannot be interrupted
+)
 
 NULL = 1e-12  # singular values below this share of the largest are those of a common null space
 
@@ -39,6 +43,7 @@ class Semidefinite:
 
     def __init__(self, data: ComparisonData, gamma1: float) -> None:
         n = data.points.size
+        check(SETUP * n**3)
         kernels = np.ascontiguousarray(data.cone_entries.T).reshape(data.m, n, n)
         self.V = common_range(kernels)
         self.kernels = self.V.T @ kernels @ self.V

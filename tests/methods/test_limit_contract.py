@@ -1,0 +1,148 @@
+"""What comes back at a time limit, for every formulation and method: bounds of a point, or an error.
+
+The clock of these tests advances at every reading, so that a call ends at the same step on any machine.
+"""
+
+from __future__ import annotations
+
+import warnings
+from functools import cache
+
+import cvxpy as cp
+import numpy as np
+import pytest
+
+import kernelopt as ko
+from formulations import triplet_lp
+from formulations.triplet_lp.examples import labelled_triplets
+from kernelopt import running
+from kernelopt.methods import driver
+from kernelopt.methods.selection import applicable
+from kernelopt.numerics import decompositions
+from kernelopt.structure import affine as reading
+from tests.methods.test_limits import ball, near
+
+
+def semidefinite_design(rng):
+    X, triplets = labelled_triplets(rng, 2)
+    kernels = ko.Grams.from_kernels([ko.gaussian(0.3), ko.gaussian(1.0), ko.gaussian(3.0)], X)
+    return triplet_lp.kernel_design(kernels, triplets, gamma1=0.05, gamma2=0.02, cone="psd")
+
+
+EXAMPLES = {name: entry.example for name, entry in ko.catalogue().items()}
+EXAMPLES["triplet_lp.kernel_design, psd"] = semidefinite_design
+MANY = 2000  # readings of the clock, more than a call makes that ends at a limit of some of them
+
+
+class Ticks:
+    """A clock that advances at every reading."""
+
+    def __init__(self, limit, step):
+        self.now, self.limit, self.step, self.late = 0.0, limit, step, 0
+
+    def __call__(self):
+        self.now += self.step
+        self.late += self.now > self.limit
+        return self.now
+
+
+@pytest.fixture
+def ticks(monkeypatch):
+    def start(limit, step=1e-3):
+        clock = Ticks(limit, step)
+        monkeypatch.setattr(running, "clock", clock)
+        return clock
+
+    return start
+
+
+@cache
+def formulation(name):
+    return EXAMPLES[name](np.random.default_rng(0))
+
+
+@cache
+def optimum(name):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        solution = formulation(name).solve(tol=1e-6)
+    return solution.lower, solution.upper
+
+
+def solved(problem, method, limit):
+    """Return the solution, or None and the message of the error."""
+    try:
+        return problem.solve(method, time_limit=limit), ""
+    except ko.SolverError as error:
+        return None, str(error)
+
+
+def cells():
+    for name in sorted(EXAMPLES):
+        for candidate in applicable(ko.Structure(formulation(name).problem)):
+            yield name, candidate.method.name
+
+
+@pytest.mark.parametrize("limit", [1e-6, 0.02, 0.1])
+@pytest.mark.parametrize(("name", "method"), list(cells()))
+def test_at_a_limit_bounds_come_back_or_an_error_that_names_it(name, method, limit, ticks):
+    lower, upper = optimum(name)
+    clock = ticks(limit)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        solution, message = solved(formulation(name), method, limit)
+    assert clock.late < MANY
+    if solution is None:
+        assert f"before the time limit of {limit:g} s was reached (" in message
+        return
+    assert solution.certificate.feasible and np.isfinite(solution.upper)
+    assert solution.lower <= upper and lower <= solution.upper
+    told = any(issubclass(w.category, ko.ConvergenceWarning) for w in caught)
+    assert told == (solution.status != "optimal")
+
+
+def test_no_decomposition_is_started_that_would_take_longer_than_there_is_time(monkeypatch):
+    started, real = [], np.linalg.eigh
+    monkeypatch.setattr(np.linalg, "eigh", lambda M: started.append(len(M)) or real(M))
+    monkeypatch.setattr(decompositions, "PAIRS", 1.0)  # seconds over n^3, of a slow machine
+    monkeypatch.setattr(decompositions, "VALUES", 1.0)
+    with pytest.raises(ko.SolverError, match=r"before the time limit of 100 s .*\(.*explain"):
+        ko.solve(near(8), "first-order-dual", time_limit=100.0)
+    assert not started
+    assert ko.solve(near(8), "first-order-dual").status == "optimal"  # without a limit nothing is left out
+
+
+def test_what_is_not_concluded_before_the_limit_is_unknown(monkeypatch):
+    known = ko.solve(ball(20), "newton", time_limit=1000.0)
+    assert known.weights_unique is True
+    monkeypatch.setattr(driver, "weights_are_unique", lambda *_: running.check(1e6))
+    unknown = ko.solve(ball(20), "newton", time_limit=1000.0)
+    assert unknown.status == "optimal" and unknown.weights_unique is None
+
+
+def test_a_limit_that_is_over_while_the_problem_is_read_is_named(ticks):
+    ticks(1e-9, step=1.0)
+    with pytest.raises(
+        ko.SolverError, match=r"before the time limit of 1e-09 s was reached \(choosing a method\)"
+    ):
+        ko.solve(near(8), time_limit=1e-9)
+
+
+def test_traces_parts_and_shapes_are_read_without_gradients(monkeypatch):
+    X, x = cp.Variable((4, 4), PSD=True), cp.Variable(6)
+    expressions = [
+        cp.trace(X),
+        cp.vec(X[:3, :3], order="F"),
+        cp.vec(X, order="C"),
+        x[::2],
+        cp.reshape(x, (2, 3), order="C"),
+        cp.trace(X[1:, 1:]) - x[3],
+    ]
+    expected = [reading.affine_by_gradients(e) for e in expressions]
+    monkeypatch.setattr(reading, "affine_by_gradients", None)
+    for expression, wanted in zip(expressions, expected, strict=True):
+        found = reading.affine(expression)
+        np.testing.assert_array_equal(found.constant, wanted.constant)
+        assert set(found.matrices) == set(wanted.matrices)
+        for variable, matrix in wanted.matrices.items():
+            np.testing.assert_array_equal(found.matrices[variable].toarray(), matrix.toarray())
