@@ -14,7 +14,9 @@ import sys
 import zlib
 from decimal import Decimal
 from fractions import Fraction
+from functools import reduce
 from math import inf, lcm, prod
+from operator import or_
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +24,7 @@ import numpy as np
 
 FORMAT = "kernelopt-certificate/2"
 DIGITS = 20_000  # of a numerator and of a denominator in the witness
-MATRIX_DIGITS = 10**9  # of the entries of a combination of matrices, all together
+ALL_DIGITS = 10**9  # of the entries of a combination of matrices or rows, all together
 LARGEST_ORDER = 2**15 - 1  # of a matrix: sums of so many products of 24-bit digits are below 2^63
 LARGEST_NUMERATOR, LARGEST_DENOMINATOR = 10_000, 64  # of the exponent p of a ball
 POWERS = 2**48  # sum of the squares of the bits of all powers that one test computes
@@ -212,15 +214,17 @@ def fraction(text: str) -> Fraction:
 
 
 def common(lists: Any, S: Any) -> tuple[list[list[int]], int]:
-    """Return integers and a denominator d with lists = integers / d, of few digits for the largest matrix."""
-    order = max([1, *(r["points"] for r in S["risks"]), *(c["order"] for c in S["cones"])])
-    digits, d = min(DIGITS, MATRIX_DIGITS // order**2), 1
+    """Return integers and a denominator d with lists = integers / d, of few digits for a large statement."""
+    sizes = [S["columns"], S["rows"], *(ball["rows"] for ball in S["balls"])]
+    orders = [risk["points"] for risk in S["risks"]] + [cone["order"] for cone in S["cones"]]
+    digits = min(DIGITS, ALL_DIGITS // max(1, *sizes, *(n**2 for n in orders)))
+    limit, d = 10**digits, 1
     for v in (v for part in lists for v in part):
-        d = lcm(d, v.denominator) if d < 10**digits else d
+        d = lcm(d, v.denominator) if d < limit else d
     integers = [[v.numerator * (d // v.denominator) for v in part] for part in lists]
     longest = max(abs(v) for v in (d, *(v for part in integers for v in part)))
     message = f"over their common denominator the fractions of the proof must have at most {digits} digits"
-    demand(longest < 10**digits, f"{message}, got {Decimal(longest).adjusted() + 1}")
+    demand(longest < limit, f"{message}, got {Decimal(longest).adjusted() + 1}")
     return integers, d
 
 
@@ -253,11 +257,12 @@ def semidefinite(M: Any, L: Any, scale: int = 1) -> bool:
     if L.shape != M.shape or L.ndim != 2 or len(L) > LARGEST_ORDER:
         return False
     (A, c), (B, d) = whole(M), whole(L)  # B in digits of base 2^24: sums of products are below 2^63
-    top = max(abs(B).ravel().tolist(), default=0).bit_length()
-    if top > FACTOR_BITS:
+    bits = reduce(or_, abs(B).ravel().tolist(), 0)
+    low, top = max(0, (bits & -bits).bit_length() - 1), bits.bit_length()
+    if top - low > FACTOR_BITS:
         return False
-    digits = [(abs(B) // 2**k % 2**24 * np.sign(B)).astype(np.int64) for k in range(0, top, 24)]
-    pairs = [(x @ y.T, 24 * (i + j)) for i, x in enumerate(digits) for j, y in enumerate(digits)]
+    digits = [(k, (abs(B) // 2**k % 2**24 * np.sign(B)).astype(np.int64)) for k in range(low, top, 24)]
+    pairs = [(x @ y.T, i + j) for i, x in digits for j, y in digits]
     R = A * d * d - sum(xy.astype(object) * 2**k for xy, k in pairs) * c * scale
     return bool((R == R.T).all() and (2 * R.diagonal() >= abs(R).sum(axis=0)).all())
 

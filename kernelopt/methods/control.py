@@ -18,7 +18,7 @@ from kernelopt.running import HURRY, Call
 Callback = Callable[[dict[str, Any]], Any]
 History = tuple[tuple[float, float, float], ...]
 # A call may exceed its time limit by half a second and a tenth of it. A certificate may use these parts of
-# that, and so may the last resort, the certificate that takes no solver and trains nothing.
+# that, and so may reading the problem, and the last resort: the certificate without solvers and training.
 GRACE_SECONDS, GRACE_SHARE = 0.12, 0.02
 LAST_SECONDS, LAST_SHARE = 0.2, 0.05
 SAMPLE_SECONDS, SAMPLE_SHARE = 0.2, 0.05  # for machines on a sample, where no method has a point
@@ -197,8 +197,8 @@ class Control(Call):
         finally:
             self.certify_seconds += self.seconds - began
 
-    def allow_certificate(self, last: bool = False) -> None:
-        """Let a certificate exceed the time limit, or take HURRY seconds of an interrupted call.
+    def exceed_limit(self, last: bool = False) -> None:
+        """Let a certificate, or reading the problem, exceed the time limit; HURRY seconds after Ctrl-C.
 
         The `last` resort has no deadline: a machine that others use too would prevent even a short one. Its
         decompositions may take so many seconds, as predicted.

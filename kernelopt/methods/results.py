@@ -56,7 +56,7 @@ def certify_outcome(structure: Structure, outcome: Outcome, control: Control) ->
     """
     if outcome.certificate is not None:
         return with_better_bound(structure, outcome.certificate, signed_bound(structure).value)
-    control.allow_certificate()
+    control.exceed_limit()
     if isinstance(structure.problem, BoundedProblem):
         with control:
             return bounded_certificate(structure.problem, outcome.point, outcome.multipliers)
@@ -111,7 +111,7 @@ def certificate_without_solver(
     None where the time does not suffice, as for a decomposition of a large matrix.
     """
     control.delay_interrupts()
-    control.allow_certificate(last=True)
+    control.exceed_limit(last=True)
     zero = [np.zeros(term.learner.n) for term in structure.risks]
     alphas = outcome.alphas or zero
     given = given or [(a, None) for a in alphas]

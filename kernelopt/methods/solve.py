@@ -260,6 +260,7 @@ def solve_with(
         with fitting_memory(lambda: sizes(structure)), one_blas_thread(1 if largest <= MODERATE else None):
             chosen: list[Candidate] = []  # a call that ends before the choice trains machines on a sample
             control.show("choosing a method")
+            control.exceed_limit()
             with control:
                 chosen, control.alternatives = candidates(structure, method, own, taken)
                 warn_of_formulation(structure)
@@ -272,6 +273,7 @@ def read(problem: cp.Problem, control: Control, options: SolveOptions) -> Struct
     """Return a problem as a `Structure`, and let the control know what it reports to and starts from."""
     path, start = options.get("checkpoint"), options.get("start")
     control.show("reading the problem")
+    control.exceed_limit()
     with control:
         structure = Structure(problem)
         control.maximize, control.floor = structure.maximize, floor(structure)

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 COUNT, ORDER = 2**31, 2**15
-DIGITS, MATRIX_DIGITS, POWERS, FACTOR_BITS = 20_000, 10**9, 2**48, 120
+DIGITS, ALL_DIGITS, POWERS, FACTOR_BITS = 20_000, 10**9, 2**48, 120
 INTEGERS = ("signs", "row", "column", "equal", "at")
 
 
@@ -121,8 +121,9 @@ def fractions(texts: Any, length: int) -> list[Fraction]:
 
 def common(lists: list[list[Fraction]], s: Any) -> tuple[list[list[int]], int]:
     """Integers and their common denominator, with no more digits than the largest matrix allows."""
-    n = max([1, *(risk["points"] for risk in s["risks"]), *(cone["order"] for cone in s["cones"])])
-    limit, below = 10 ** min(DIGITS, MATRIX_DIGITS // n**2), 1
+    sizes = [1, s["columns"], s["rows"], *(ball["rows"] for ball in s["balls"])]
+    sizes += [n * n for n in [risk["points"] for risk in s["risks"]] + [cone["order"] for cone in s["cones"]]]
+    limit, below = 10 ** min(DIGITS, ALL_DIGITS // max(sizes)), 1
     for v in (v for values in lists for v in values):
         below = lcm(below, v.denominator)
         demand(below < limit, "few digits of the common denominator")
@@ -288,7 +289,9 @@ def semidefinite(row: Any, scale: int, factor: Any) -> bool:
     """Whether M - scale factor factor' has a dominant diagonal, for a symmetric M with the rows row(i)."""
     n = len(factor)
     unit = lcm(*(v.denominator for line in factor for v in line))
-    if any(abs(v) * unit >= 2**FACTOR_BITS for line in factor for v in line):
+    integers = [int(v * unit) for line in factor for v in line]
+    lowest = gcd(*integers) & -gcd(*integers)
+    if lowest and max(map(abs, integers)) >= 2**FACTOR_BITS * lowest:
         return False
     diagonal, others = [Fraction(0)] * n, [Fraction(0)] * n
     for i in range(n):

@@ -42,13 +42,15 @@ class InteriorPointMethod(ko.Method):
             operations += 4 * m * n**3 + m**2 * n**2
         return ko.Cost(ITERATIONS * (2e-3 + 1e-7 * (data.T + pairs) + 1e-10 * operations))
 
-    def run(self, match: TripletProgramme, control: Any) -> ko.Outcome:
+    def run(self, match: TripletProgramme, control: Any) -> ko.Outcome | None:
         data = match.data
         iterate = InteriorPoint(data, match.gamma1)
         with control:
             # For a gap above LOOSE the certificate of "psd" solves a conic programme, which takes longer than
             # two more iterations.
             iterate.run(control, min(control.tol, LOOSE / 2) if data.cone == "psd" else control.tol)
+        if control.proof is None:
+            return None
         # Where no weights were in the cone, the certificate moves the last ones into it.
         alpha = control.best if control.upper < data.margin * data.T else iterate.alpha
         point, multipliers = point_and_multipliers(match, data, alpha, *control.proof)

@@ -256,7 +256,7 @@ class CuttingPlaneRun:
     ) -> tuple[Certificate | None, list[list[Any]] | None]:
         """Return the certificate and the multipliers with the relaxed cones, None where the time is over."""
         control, structure = self.control, self.structure
-        control.allow_certificate()
+        control.exceed_limit()
         with control, control.certifying():
             certificate = certificate_at(structure, control.best, [alphas], given=given, cones=self.cones)
             own = list(certificate.alphas)
