@@ -108,7 +108,7 @@ def run_methods(structure: Structure, candidates: Sequence[Candidate], control: 
         with control:
             outcome = fallback_outcome(structure)
         if outcome is not None:
-            sequence.take(control.method, outcome)
+            sequence.take(control.method or "none", outcome)
     if not sequence.found or sequence.best is None:
         raise sequence.failure or no_point_error(control)
     tried = [c.method.name for c in candidates]

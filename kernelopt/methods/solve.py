@@ -258,14 +258,12 @@ def solve_with(
         structure = read(problem, control, options)
         largest = max((term.learner.n for term in structure.risks), default=0)
         with fitting_memory(lambda: sizes(structure)), one_blas_thread(1 if largest <= MODERATE else None):
-            chosen: list[Candidate] | None = None
+            chosen: list[Candidate] = []  # a call that ends before the choice trains machines on a sample
             control.show("choosing a method")
             control.exceed_limit()
             with control:
                 chosen, control.alternatives = candidates(structure, method, own, taken)
                 warn_of_formulation(structure)
-            if chosen is None:
-                raise no_point_error(control)
             return drive(structure, [programmed(c, programme) for c in chosen], control)
     finally:  # last of all: a second Ctrl-C must not interrupt the exit of the limit of threads
         control.close()

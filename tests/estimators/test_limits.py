@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 import warnings
+from contextlib import closing
 from dataclasses import dataclass
 from io import StringIO
 
@@ -18,6 +19,7 @@ from sklearn.datasets import load_wine, make_classification
 import kernelopt as ko
 from kernelopt import estimators as es
 from kernelopt import progress, running
+from kernelopt.numerics.compiling import numba_clock
 
 X, Y = make_classification(120, 6, n_informative=4, random_state=0)
 KERNELS = ["gaussian(1.0)", "gaussian(3.0)", "linear()"]
@@ -331,6 +333,15 @@ def test_a_line_appears_by_itself_while_nothing_is_checked(monkeypatch):
             break
     call.close()
     assert "compiling (first call on this machine)" in out.getvalue()
+
+
+def test_a_compilation_is_named_while_it_lasts():
+    with closing(running.Call()) as call, call:
+        call.show("newton: 300 of 300 points")
+        numba_clock.start()
+        assert call.doing == "compiling (first call on this machine)"
+        numba_clock.stop()
+        assert call.doing == "newton: 300 of 300 points"
 
 
 def test_nothing_is_shown_where_there_is_no_terminal(monkeypatch, capsys):

@@ -5,6 +5,7 @@ The clock of these tests advances at every reading, so that a call ends at the s
 
 from __future__ import annotations
 
+import importlib
 import warnings
 from functools import cache
 
@@ -120,12 +121,22 @@ def test_what_is_not_concluded_before_the_limit_is_unknown(monkeypatch):
     assert unknown.status == "optimal" and unknown.weights_unique is None
 
 
-def test_a_limit_that_is_over_while_the_problem_is_read_is_named(ticks):
-    ticks(1e-9, step=1.0)
+def test_a_limit_that_is_over_while_the_problem_is_read_is_named(monkeypatch):
+    monkeypatch.setattr(
+        importlib.import_module("kernelopt.methods.solve"), "Structure", lambda problem: running.check(1e6)
+    )
     with pytest.raises(
-        ko.SolverError, match=r"before the time limit of 1e-09 s was reached \(choosing a method\)"
+        ko.TimeLimitError, match=r"before the time limit of 9 s was reached \(reading the problem\)"
     ):
-        ko.solve(near(8), time_limit=1e-9)
+        ko.solve(near(8), time_limit=9.0)
+
+
+def test_a_limit_that_is_over_before_a_method_is_chosen_leaves_a_trained_machine(monkeypatch):
+    solving = importlib.import_module("kernelopt.methods.solve")
+    monkeypatch.setattr(solving, "candidates", lambda *_: running.check(1e6))
+    with pytest.warns(ko.ConvergenceWarning, match="the time limit of 9 s"):
+        solution = ko.solve(near(8), time_limit=9.0)
+    assert solution.method == "none" and solution.alpha.any()
 
 
 def test_traces_parts_and_shapes_are_read_without_gradients(monkeypatch):
