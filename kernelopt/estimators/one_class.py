@@ -21,9 +21,6 @@ from kernelopt.losses import one_class
 from kernelopt.methods import Solution
 from kernelopt.validation import Array, exponent, positive
 
-TYPICAL_SOLVES = 8
-"""Solves that the search of C takes; they share a time limit."""
-
 BEYOND = float(np.log(2.0))
 """How far the logarithm of C goes beyond the point up to which the share is known to be at least nu."""
 
@@ -183,18 +180,20 @@ class OneClassMKL(OutlierMixin, MKLEstimator):
         """Return C at which the dual variables are the share nu of their largest sum, and the solution."""
         found: dict[float, tuple[float, Solution]] = {}
         fit = running_fit()
-        if fit is not None:
-            fit.expected = TYPICAL_SOLVES
 
         def excess(log_C: float) -> float:
             """Return log(share / nu), and zero if the share is nu to the tolerance."""
             if log_C not in found:
                 if found and fit is not None and fit.left == 0:
                     raise Stopped
+                if fit is not None:
+                    fit.expected = 2  # one machine is enough: each solve may take half of what is left
                 C = float(np.exp(log_C))
                 solution = self.solve(self.problem(grams, [(None, one_class(C * weights))]))
                 share = float(solution.learned[0].alpha.sum() / (C * weights.sum()))
                 found[log_C] = (0.0 if abs(share - nu) <= self.tol * nu else np.log(share / nu)), solution
+                if solution.ended_by_caller:  # the share of its machine says nothing of the next C
+                    raise Stopped
             return found[log_C][0]
 
         try:

@@ -234,6 +234,24 @@ class Late(ko.extend.Method):
         raise ko.errors.Stopped
 
 
+@pytest.mark.parametrize("last", [1, 2, 3])
+def test_the_search_of_c_ends_at_the_solve_that_its_limit_has_ended(last, monkeypatch):
+    """The share of a machine on a sample says nothing of the next C: its sign misled the bisection."""
+    solve, count = es.OneClassMKL.solve, []
+
+    def ended(self, *args):
+        count.append(0)
+        if len(count) == last:
+            self.method = Late()
+        return solve(self, *args)
+
+    monkeypatch.setattr(es.OneClassMKL, "solve", ended)
+    with pytest.warns(ko.ConvergenceWarning):
+        model = es.OneClassMKL(KERNELS, nu=0.2, time_limit=10.0).fit(X)
+    assert len(count) == last
+    assert model.support_.size and np.mean(model.predict(X) == -1) <= 0.2
+
+
 def test_a_constant_machine_that_is_optimal_can_be_saved(tmp_path):
     model = es.MKLRegressor(KERNELS, epsilon=10.0).fit(X, X[:, 0])  # all targets are in the tube
     assert not model.support_.size and model.dual_gap_ <= model.tol
