@@ -114,6 +114,11 @@ def test_no_decomposition_is_started_that_would_take_longer_than_there_is_time(m
     assert ko.solve(near(8), "first-order-dual").status == "optimal"  # without a limit nothing is left out
 
 
+def test_a_master_problem_that_would_exceed_the_memory_is_refused():
+    with pytest.raises(ko.MethodError, match=r"cone of order 300 needs about \d+ GB, more than 16 GB"):
+        ko.solve(near(300), "cutting-plane")
+
+
 def test_what_is_not_concluded_before_the_limit_is_unknown(monkeypatch):
     known = ko.solve(ball(20), "newton", time_limit=1000.0)
     assert known.weights_unique is True
