@@ -11,7 +11,7 @@ Every cell runs in a process of its own, which is killed after ten times the lim
 memory is limited to `--memory`; sizes that a formulation or a method refuses are said in the table.
 
     python benchmarks/limits.py [--only lanckriet] [--points 100 500 2000] [--limits 0.05 0.5 2]
-        [--memory 6] [--json limits.json] [--write docs/methods.md]
+        [--memory 6] [--json limits.json [--keep]] [--write docs/methods.md]
 """
 
 from __future__ import annotations
@@ -144,9 +144,7 @@ def estimators():
         model(kernels, time_limit=limit).fit(*arguments)
 
     models = {"MKLClassifier": "labels", "MKLRegressor": "targets", "OneClassMKL": "none"}
-    return {
-        name: partial(fit, getattr(ko, name), target) for name, target in models.items() if hasattr(ko, name)
-    }
+    return {name: partial(fit, getattr(ko.estimators, name), target) for name, target in models.items()}
 
 
 def seconds_of(process):
@@ -226,11 +224,14 @@ def of_estimator(name, fit, n, chosen, take):
 
 
 def run(chosen, console):
-    """Measure all cells, and return them."""
-    rows = []
+    """Measure the chosen cells, and return them with those that are kept, sorted by name."""
+    rows = json.loads(chosen.json.read_text()) if chosen.keep else []
+
+    def place(row):
+        return row["row"], row["method"], row["n"], row["limit"]
 
     def take(row):
-        rows.append(row)
+        rows[:] = sorted([*(other for other in rows if place(other) != place(row)), row], key=place)
         mark = "" if row["met"] else "  above the goal"
         console.print(
             f"{row['row']} {row['method']} n={row['n']} limit={row['limit']:g}: {row['seconds']:.2f} s "
@@ -257,7 +258,7 @@ def run(chosen, console):
 
 def table(rows):
     """Return the cells as a table in Markdown, with the share that met the goal."""
-    columns = list(dict.fromkeys((row["n"], row["limit"]) for row in rows))
+    columns = sorted({(row["n"], row["limit"]) for row in rows})
     lines = [
         "| | method | " + " | ".join(f"{n} / {limit:g}" for n, limit in columns) + " |",
         "|---" * (2 + len(columns)) + "|",
@@ -284,6 +285,7 @@ def main():
     parser.add_argument("--limits", nargs="*", type=float, default=LIMITS)
     parser.add_argument("--memory", type=float, default=6.0, help="GB that a cell may take")
     parser.add_argument("--json", type=Path)
+    parser.add_argument("--keep", action="store_true", help="keep the cells of --json that are not chosen")
     parser.add_argument("--write", type=Path, help="page whose table is replaced")
     chosen = parser.parse_args()
     console = Console()

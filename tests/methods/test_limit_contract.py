@@ -22,6 +22,7 @@ from kernelopt.methods.selection import applicable
 from kernelopt.numerics import decompositions
 from kernelopt.structure import affine as reading
 from tests.methods.test_limits import ball, near
+from tests.problems import points
 
 
 def semidefinite_design(rng):
@@ -113,6 +114,11 @@ def test_no_decomposition_is_started_that_would_take_longer_than_there_is_time(m
     assert ko.solve(near(8), "first-order-dual").status == "optimal"  # without a limit nothing is left out
 
 
+def test_a_master_problem_that_would_exceed_the_memory_is_refused():
+    with pytest.raises(ko.MethodError, match=r"cone of order 300 needs about \d+ GB, more than 16 GB"):
+        ko.solve(near(300), "cutting-plane")
+
+
 def test_what_is_not_concluded_before_the_limit_is_unknown(monkeypatch):
     known = ko.solve(ball(20), "newton", time_limit=1000.0)
     assert known.weights_unique is True
@@ -157,3 +163,17 @@ def test_traces_parts_and_shapes_are_read_without_gradients(monkeypatch):
         assert set(found.matrices) == set(wanted.matrices)
         for variable, matrix in wanted.matrices.items():
             np.testing.assert_array_equal(found.matrices[variable].toarray(), matrix.toarray())
+
+
+def test_risks_of_one_kernel_have_equal_weights_before_the_first_point(ticks):
+    """A classifier of three classes came back with weights of zero."""
+    X, theta = points(21), cp.Variable(3, nonneg=True)
+    K = ko.combine(theta, ko.Grams.from_kernels([ko.gaussian(s) for s in (0.5, 1.0, 2.0)], X))
+    y = np.arange(21) % 3
+    risks = [ko.risk(K, np.where(y == k, 1.0, -1.0), ko.hinge()) for k in range(3)]
+    problem = cp.Problem(cp.Minimize(sum(risks)), [cp.sum(theta) <= 1])
+    ticks(1e-6)
+    with pytest.warns(ko.ConvergenceWarning, match="time limit"):
+        solution = ko.solve(problem, time_limit=1e-6)
+    np.testing.assert_allclose(solution.weights, solution.weights.sum() / 3)
+    assert solution.weights.sum() > 0.9

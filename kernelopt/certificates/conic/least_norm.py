@@ -2,15 +2,26 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.sparse.linalg import splu
 
+from kernelopt.running import running_call
+from kernelopt.threads import interruptible
 from kernelopt.validation import Array
 
 REFINEMENTS = 4  # steps of iterative refinement: each reduces what the ridge and rounding leave
 RIDGE = 1e-14  # added to the normal equations of columns of length one: rounding of their entries
+
+
+def factored(M: sp.csc_array) -> Any:
+    """Return the sparse LU factors of a matrix; the running call may end while they are computed."""
+    if running_call() is None:
+        return splu(M)
+    return interruptible(lambda: splu(M), lambda: None)
 
 
 class LeastNormCorrection:
@@ -34,7 +45,7 @@ class LeastNormCorrection:
                 normal = sp.csc_array(self.A.T @ self.A + RIDGE * sp.eye_array(self.columns.size))
             if np.isfinite(normal.data).all():
                 try:
-                    self.solver = splu(normal)
+                    self.solver = factored(normal)
                 except RuntimeError:  # singular to working precision
                     self.solver = None
 

@@ -14,6 +14,7 @@ from kernelopt.certificates.lower.choices import best_bound
 from kernelopt.certificates.multiplier import constraint_multipliers
 from kernelopt.certificates.separability import check_separable
 from kernelopt.certificates.upper.feasibility import FeasibleSet
+from kernelopt.conic.costs import MAX_BYTES
 from kernelopt.errors import MethodError, SolverError
 from kernelopt.methods.checkpoint import State, by_number, listed
 from kernelopt.methods.control import STALLED, Control
@@ -105,6 +106,12 @@ class CuttingPlane(Method):
             check_separable(term.learner)
         if relaxed_cones(match) is None:
             outside = count_user(match.problem, match.user_variables).cones()
+            if outside.interior_memory > MAX_BYTES:
+                raise MethodError(
+                    f"the master problem with a semidefinite cone of order {outside.order} needs about "
+                    f"{outside.interior_memory / 1e9:.0f} GB, more than {MAX_BYTES / 1e9:.0f} GB. Use "
+                    "another method: kernelopt.explain(problem) lists those that apply."
+                )
             check(COMPILATIONS * compilation_seconds(outside))
         run = CuttingPlaneRun(match, self, control)
         with control:
