@@ -1,4 +1,6 @@
-"""Check a certificate in exact fractions: `python check.py FILE` says VALID or INVALID, with status 0 or 1.
+"""Check a certificate in exact fractions: `python check.py FILE [DIGEST]` says VALID or INVALID.
+
+The status is 0 or 1. With the digest of a statement, a proof of another problem is INVALID too.
 
 docs/certificates.md has the file, the statement and the proof. This file needs Python and numpy only. It
 trusts Python's integers, fractions, `hashlib`, `json` and `zlib`, and numpy's comparisons, sums and
@@ -368,20 +370,24 @@ def sentence(S: Any, A: Any) -> str:
     return ", ".join(parts)
 
 
-def verdict(path: Any) -> tuple[bool, str]:
-    """Return whether a file proves its claims, and what is to be said."""
+def verdict(path: Any, expected: str | None = None) -> tuple[bool, str]:
+    """Return whether a file proves its claims, of an expected statement, and what is to be said."""
     try:
         S, W, A = opened(Path(path).read_bytes())
+        found = digest(S, A)
+        demand(expected in (None, found), f"it states another problem, of the SHA-256 {found}")
         low, high = (float.fromhex(W[k]) for k in ("lower", "upper"))
         lower, upper = bounds(S, W, A)
         valid = low <= lower and upper <= high
         claim = f"{'' if valid else 'no proof of '}{low!r} <= optimum <= {high!r}"
-        return valid, f"{claim}\nstatement: {sentence(S, A)}\nSHA-256 of the statement: {digest(S, A)}"
+        return valid, f"{claim}\nstatement: {sentence(S, A)}\nSHA-256 of the statement: {found}"
     except Exception as error:  # an unreadable file proves nothing
         return False, ascii(str(error) or repr(error))[1:-1]
 
 
 if __name__ == "__main__":
-    valid, said = verdict(sys.argv[1])
+    if not 2 <= len(sys.argv) <= 3:
+        sys.exit("usage: python check.py FILE [DIGEST]")
+    valid, said = verdict(*sys.argv[1:])
     print(f"{'VALID' if valid else 'INVALID'}: {said}")
     sys.exit(not valid)

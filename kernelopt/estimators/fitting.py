@@ -17,7 +17,6 @@ from kernelopt.validation import positive
 F = TypeVar("F", bound=Callable[..., Any])
 LATE_SECONDS, LATE_SHARE = 0.3, 0.07  # of a limit, by which it may be exceeded before another solve starts
 AT_ONCE = 1e-6  # limit of a solve that has no time left: it trains a machine on a sample
-ENOUGH = 1.25  # times the predicted seconds: a time limit that an error advises
 
 
 class Fit(Call):
@@ -99,8 +98,8 @@ class Fit(Call):
         """Return what to do, with the seconds that would be enough where they can be predicted."""
         if self.stage or self.solves or self.steps is None or not math.isfinite(self.steps.predicted):
             return "Give a larger time_limit, or fit on fewer samples."
-        enough = ENOUGH * (self.seconds - self.steps.seconds + self.steps.predicted)
-        return f"Give time_limit >= {enough:.2g}, or fit on fewer samples."
+        kernels = self.seconds - self.steps.seconds + self.steps.predicted
+        return f"The kernels alone take about {kernels:.2g} s. Give more time, or fit on fewer samples."
 
 
 def one_call(fit: F) -> F:

@@ -10,6 +10,7 @@ from typing import Any, Self
 import cvxpy as cp
 import numpy as np
 
+from kernelopt.certificates import Certificate
 from kernelopt.estimators.base import KernelEstimator, centred, centring_shift
 from kernelopt.estimators.fitting import limit_of_solve, running_fit
 from kernelopt.estimators.kernels import forget_matrices
@@ -17,7 +18,11 @@ from kernelopt.grams import Grams
 from kernelopt.language import combine, lp_ball, risk
 from kernelopt.losses import Loss
 from kernelopt.methods import Solution, solve
+from kernelopt.structure.structure import Structure
 from kernelopt.validation import Array
+
+VALUE = 1e-6
+"""Share of the upper bound by which the value of the machine that predicts may exceed it by rounding."""
 
 Task = tuple[Array | None, Loss]
 """The labels or targets of a machine, shape (n,), and its loss with one C for each sample."""
@@ -47,6 +52,24 @@ class MKLEstimator(KernelEstimator):
         each = tasks(getattr(self, "C_", getattr(self, "C", 1.0)))
         used = used_for(grams, each)
         return [self.problem(used, group) for group in groups(each, shared)]
+
+    def check_machines(self, X: Any, problems: Sequence[cp.Problem], found: Sequence[Certificate]) -> None:
+        f, alpha, intercepts = self.predicting(X)
+        support = np.isin(self._rows, self.support_)
+        machines = zip(f.T, alpha, intercepts, strict=True)
+        for problem, certificate in zip(problems, found, strict=True):
+            value = 0.0
+            for term, (values, a, b) in zip(Structure(problem).risks, machines, strict=False):
+                value += term.learner.loss.value(values + b, term.learner.y) + a @ values[support] / 2
+            if not value <= certificate.upper + VALUE * max(abs(certificate.upper), certificate.floor):
+                raise self.changed("the machine that predicts")
+
+    def predicting(self, X: Any) -> tuple[Array, Array, Array]:
+        """Return f, alpha and the intercepts of the machines that predict, in the scale of the problem.
+
+        Their shapes are (n, k), (k, n_support) and (k,), and f has no intercept in it.
+        """
+        return self.machine_values(X)[self._rows] - self.intercept_, self.dual_coef_, self.intercept_
 
     def learn(self, grams: Grams, tasks: Sequence[Task], *, shared: bool) -> None:
         """Learn one machine for each task, with common weights or with weights for each, and keep them.

@@ -176,6 +176,10 @@ class OneClassMKL(OutlierMixin, MKLEstimator):
             raise self.changed("C_")
         return super().stated(X, y, **data)
 
+    def predicting(self, X: Any) -> tuple[Array, Array, Array]:
+        f, alpha, _ = super().predicting(X)
+        return self.C_ * f, self.C_ * alpha, np.zeros(1)
+
     def _at_share(self, grams: Grams, weights: Array, nu: float) -> tuple[float, Solution]:
         """Return C at which the dual variables are the share nu of their largest sum, and the solution."""
         found: dict[float, tuple[float, Solution]] = {}

@@ -147,6 +147,11 @@ class MKLRegressor(RegressorMixin, MKLEstimator):
         self.keep_labels([y, weights])
         return self.fit_kernels(samples, rows, weights), tasks, True
 
+    def predicting(self, X: Any) -> tuple[Array, Array, Array]:
+        f, alpha, intercepts = super().predicting(X)
+        unit = self.target_unit_
+        return f / unit, alpha / unit, (intercepts - self.target_mean_) / unit
+
     def predict(self, X: Any) -> Array:
         """Return the values of the function at samples, shape (n_new,).
 

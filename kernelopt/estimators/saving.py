@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from copy import copy
 from dataclasses import fields, is_dataclass
 from pathlib import Path
@@ -13,7 +14,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from kernelopt.catalog import Formulation
-from kernelopt.certificates import certify
+from kernelopt.certificates import Certificate, certify
 from kernelopt.errors import InputError, LabelError
 from kernelopt.estimators.contents import estimator_contents
 from kernelopt.estimators.kernels import TrainedKernels
@@ -107,7 +108,14 @@ class SavedMixin:
             certify(problem, solution, retrain=not solution.certificate.machines)
             for problem, solution in zip(problems, solutions, strict=True)
         )
+        self.check_machines(X, problems, found)
         return found if several else found[0]
+
+    def check_machines(self, X: Any, problems: Sequence[cp.Problem], found: Sequence[Certificate]) -> None:
+        """Raise unless the machines that predict have values within the certified bounds of their problems.
+
+        Only estimators whose machines are those of the problem can say so.
+        """
 
     def stated(self, X: Any, y: Any = None, **data: Any) -> list[cp.Problem]:
         """Return the problems of `fit` on these data, and set the attributes that `fit` reads from them."""

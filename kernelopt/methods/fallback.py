@@ -51,7 +51,8 @@ def fallback_outcome(structure: Structure) -> Outcome | None:
                 [alpha for alpha, _ in machines],
                 machines,
                 solver="none",
-                remedy="Give it more time, or try another method.",
+                remedy="The weights are the middle of their set, and the machines are trained on "
+                f"{sample.size} of {sample.n} points. Give it more time, or try another method.",
             )
     except (Stopped, SolverError):
         pass

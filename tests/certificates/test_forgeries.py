@@ -222,6 +222,9 @@ def test_the_digest_tells_the_problem_and_neither_its_proof_nor_its_names(tmp_pa
     assert other.statement_digest != same
     valid, said = check.verdict(other.save(tmp_path / "other.npz"))
     assert valid and same not in said and other.statement_digest in said
+    assert check.verdict(tmp_path / "other.npz", other.statement_digest)[0]
+    valid, said = check.verdict(tmp_path / "other.npz", same)
+    assert not valid and said == f"it states another problem, of the SHA-256 {other.statement_digest}"
 
 
 def test_every_change_of_the_data_changes_the_digest(files, target):

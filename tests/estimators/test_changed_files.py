@@ -150,7 +150,12 @@ def test_the_problem_is_that_of_the_parameters(name, parameter, value, tmp_path)
         before = each.certify(X, y)
         assert before.lower <= before.upper
         assert not (before.lower <= expected[1] and expected[0] <= before.upper)
-        again = each.set_params(**{parameter: value}).certify(X, y)
+        each.set_params(**{parameter: value})
+        if parameter in ("C", "loss", "epsilon"):  # the best machine there has another alpha or intercept
+            with pytest.raises(ko.InputError, match="the machine that predicts"):
+                each.certify(X, y)
+            continue
+        again = each.certify(X, y)
         assert again.lower <= expected[1] and expected[0] <= again.upper
 
 
@@ -162,3 +167,19 @@ def test_other_kernels_than_those_that_predict_are_refused(parameter, value):
     model = MKLClassifier(TWO).fit(X, Y).set_params(**{parameter: value})
     with pytest.raises(ko.InputError, match="must be what fit makes of the parameters.*fit again"):
         model.certify(X, Y)
+
+
+@pytest.mark.parametrize("name", ["classifier", "per class", "regressor", "one class", "cross-validated"])
+def test_the_machine_that_predicts_is_the_one_that_is_certified(name):
+    """A file with other machines predicted as it liked, beside true bounds of its problem."""
+    model, y = MODELS[name]
+    fitted = clone(model).fit(X, y)
+    fitted.certify(X, y)
+    changes = {"dual_coef_": lambda a: -a, "weights_": lambda w: w / 2}
+    if name != "one class":  # its intercept is no part of the problem
+        changes["intercept_"] = lambda b: b + 5
+    for attribute, change in changes.items():
+        other = copy.copy(fitted)
+        setattr(other, attribute, change(getattr(fitted, attribute)))
+        with pytest.raises(ko.InputError, match="(C_|the machine that predicts) must be what fit makes"):
+            other.certify(X, y)
