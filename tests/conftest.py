@@ -13,6 +13,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 import pytest
 from hypothesis import settings
 
+from kernelopt import running
 from tests.arrays import compare_arrays_at_once
 
 collect_ignore = ["outside"]  # a package of its own, which is imported as one that is installed
@@ -28,6 +29,20 @@ compare_arrays_at_once()
 
 settings.register_profile("kernelopt", deadline=None, derandomize=True, max_examples=20)
 settings.load_profile("kernelopt")
+
+
+class Clock:
+    """Seconds that a test sets."""
+
+    now = 0.0
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    """The clock of all calls, at zero."""
+    one = Clock()
+    monkeypatch.setattr(running, "clock", lambda: one.now)
+    return one
 
 
 COMPILED_FIRST = "test_spectra.py"  # needs nearly all functions that numba compiles, for some 15 seconds

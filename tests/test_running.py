@@ -15,19 +15,6 @@ from kernelopt.threads import interruptible
 from tests.calls import endless
 
 
-class Clock:
-    """Seconds that a test sets."""
-
-    now = 0.0
-
-
-@pytest.fixture
-def clock(monkeypatch):
-    one = Clock()
-    monkeypatch.setattr(running, "clock", lambda: one.now)
-    return one
-
-
 def test_outside_of_a_call_nothing_is_limited():
     check()
     say("nobody reads this")

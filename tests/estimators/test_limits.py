@@ -25,19 +25,6 @@ X, Y = make_classification(120, 6, n_informative=4, random_state=0)
 KERNELS = ["gaussian(1.0)", "gaussian(3.0)", "linear()"]
 
 
-class Clock:
-    """Seconds that pass only where a test says so."""
-
-    now = 0.0
-
-
-@pytest.fixture
-def clock(monkeypatch):
-    one = Clock()
-    monkeypatch.setattr(running, "clock", lambda: one.now)
-    return one
-
-
 class Counted:
     """A kernel function that does something at each of its calls on all training points."""
 

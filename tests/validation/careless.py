@@ -8,7 +8,7 @@ from typing import Any
 
 import cvxpy as cp
 import numpy as np
-import pytest
+import pandas as pd
 import scipy.sparse as sp
 
 M = 3  # kernels
@@ -184,11 +184,10 @@ EXTREME: dict[str, Callable[[Any], Any]] = {
 
 def frame(value: Any, columns: str = "", rows: int = 1) -> Any:
     """Return an array as a data frame, with columns of one name, or with an index of its own."""
-    pandas = pytest.importorskip("pandas")
     array = np.atleast_2d(np.asarray(value))
     array = array.reshape(len(array), -1)
     names = [columns or f"x{j}" for j in range(array.shape[1])]
-    return pandas.DataFrame(array, columns=names, index=np.arange(len(array)) * rows)
+    return pd.DataFrame(array, columns=names, index=np.arange(len(array)) * rows)
 
 
 NUMBERS: dict[str, Callable[[Any], Any]] = {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import kernelopt as ko
@@ -92,11 +93,10 @@ def test_times_are_no_numbers(kind):
 
 
 def test_data_frames_with_times_or_two_columns_of_one_name():
-    pandas = pytest.importorskip("pandas")
-    frame = pandas.DataFrame(X, columns=["a", "b", "a"])
+    frame = pd.DataFrame(X, columns=["a", "b", "a"])
     with pytest.raises(ko.InputError, match=r"X must have columns of different names, got two of .*'a'"):
         MKLRegressor(KERNELS).fit(frame, T)
-    frame = pandas.DataFrame(X, columns=list("abc")).assign(c=pandas.to_timedelta(np.arange(N), unit="s"))
+    frame = pd.DataFrame(X, columns=list("abc")).assign(c=pd.to_timedelta(np.arange(N), unit="s"))
     with pytest.raises(ko.InputError, match=r"X\['c'\] must be .*timedelta64.*Divide by a unit of time"):
         MKLRegressor(KERNELS).fit(frame, T)
 
