@@ -1,0 +1,197 @@
+"""The gradient's equation of each variable, of which the variable is the multiplier."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import cvxpy as cp
+import numpy as np
+import scipy.sparse as sp
+from cvxpy.constraints.constraint import Constraint
+
+from kernelopt.duality.sweep import Sweep, total
+from kernelopt.structure.structure import Structure
+from kernelopt.structure.zero_weights import zero_equations
+from kernelopt.validation import Array
+
+SIGNED = {"nonneg": ("nonneg", "pos"), "nonpos": ("nonpos", "neg"), "PSD": ("PSD",), "NSD": ("NSD",)}
+
+
+@dataclass(eq=False)
+class Equation:
+    """The condition that the Lagrangian has a minimum over a variable: its gradient is in a cone.
+
+    The gradient is zero for a free variable, non-negative for one with nonneg=True, positive semidefinite for
+    one with PSD=True, and so on.
+
+    Attributes
+    ----------
+    variable : cp.Variable
+    kind : str
+        "free", "nonneg", "nonpos", "PSD" or "NSD".
+    gradient : cvxpy expression
+        Of the shape of the variable, symmetric for a symmetric one.
+    constraint : cvxpy constraint
+    point : function
+        What makes the value of the variable of the multiplier of the constraint.
+    """
+
+    variable: cp.Variable
+    kind: str
+    gradient: cp.Expression
+    constraint: Constraint
+    point: Callable[[Any], Array]
+
+
+def equation_of(v: cp.Variable, parts: list[cp.Expression]) -> Equation:
+    """Return the gradient's equation of a variable."""
+    G = total(parts) if parts else cp.Constant(np.zeros(v.shape))
+    kind, a = kind_of(v), v.attributes
+    label = f"d/d {v.name()}"
+    if a["diag"]:
+        return Equation(v, "free", G, (cp.diag(G) == 0).set_label(label), lambda d: np.diag(-np.atleast_1d(d)))
+    if a["sparsity"]:
+        rows, columns = v.sparse_idx
+        part = cp.hstack([G[i, j] for i, j in zip(rows, columns, strict=True)])
+
+        def scattered(d: Any) -> Array:
+            return sp.coo_array((-np.ravel(d), (rows, columns)), v.shape).toarray()
+
+        return Equation(v, "free", G, (part == 0).set_label(label), scattered)
+    symmetric = v.ndim >= 2 and v.size > 1 and v.is_symmetric()
+    if symmetric and not is_symmetric(G):
+        G = (G + cp.transpose(G, (*range(v.ndim - 2), v.ndim - 1, v.ndim - 2) if v.ndim > 2 else None)) / 2
+    stated = {"nonneg": lambda: G >= 0, "nonpos": lambda: G <= 0, "PSD": lambda: G >> 0, "NSD": lambda: -G >> 0}
+    constraint = stated.get(kind, lambda: G == 0)()
+    sign = 1.0 if kind in ("nonneg", "PSD") else -1.0
+
+    def point(d: Any) -> Array:
+        d = np.reshape(np.asarray(d, dtype=float), v.shape, order="F")
+        return sign * ((d + np.swapaxes(d, -1, -2)) / 2 if symmetric else d)
+
+    return Equation(v, kind, G, constraint.set_label(label), point)
+
+
+def kind_of(v: cp.Variable) -> str:
+    """Return the cone of a variable, from its attributes and from bounds that are zero on one side."""
+    found = [kind for kind, names in SIGNED.items() if any(v.attributes[name] for name in names)]
+    if found:  # of a semidefinite one with a sign, the sign is a constraint
+        return found[-1]
+    sides = [side for side in (0, 1) if bounded_by_zero(v, side)]
+    return ("nonneg", "nonpos")[sides[0]] if sides else "free"
+
+
+def bounded_by_zero(v: cp.Variable, side: int) -> bool:
+    """Whether the bounds of a variable are zero everywhere on one side, lower (0) or upper (1)."""
+    bounds = v.attributes.get("bounds")
+    if bounds is None or isinstance(bounds[side], cp.Expression):
+        return False
+    return not np.any(dense(bounds[side]))
+
+
+def dense(value: Any) -> Array:
+    """Return a bound as a dense array."""
+    return np.asarray(value.toarray() if sp.issparse(value) else value, dtype=float)
+
+
+def implied_constraints(structure: Structure, parametric: bool) -> list[tuple[str, Constraint]]:
+    """Return the bounds of the variables, the signs of semidefinite ones, and x = 0 where signs force it.
+
+    The last ones follow from the other constraints. Without them the multiplier of a'x <= 0 may have to be as
+    large as 1 / a_j, and no solver finds it.
+    """
+    found: list[tuple[str, Constraint]] = []
+    users = {v.id: v for v in structure.user_variables}
+    for v in structure.user_variables:
+        if kind_of(v) in ("PSD", "NSD"):
+            for word, sign in (("nonneg", 1.0), ("nonpos", -1.0)):
+                if any(v.attributes[name] for name in SIGNED[word]):
+                    found.append((f"{v.name()} sign", sign * v >= 0))
+        for side, value in enumerate(v.attributes.get("bounds") or ()):
+            constraint = bound(v, side, value)
+            if constraint is not None:
+                found.append((f"{v.name()} {('lower', 'upper')[side]}", constraint))
+    for equation in zero_equations(structure, whatever_parameters=parametric):
+        (copy,) = equation.variables()
+        flat, entries = cp.vec(users[copy.id], order="F"), np.flatnonzero(selected(equation, copy))
+        found.append((f"{copy.name()} zero", flat[entries] == 0))
+    return found
+
+
+def selected(equation: Constraint, v: cp.Variable) -> Array:
+    """Return the mask of the entries of a variable that an equation x_j = 0 has."""
+    v.save_value(np.zeros(v.shape))
+    gradient = equation.expr.grad[v]
+    v.save_value(None)
+    return np.asarray(abs(gradient).sum(axis=1)).ravel() > 0
+
+
+def bound(v: cp.Variable, side: int, value: Any) -> Constraint | None:
+    """Return the finite bounds on one side of a variable, None where they are those of its sign."""
+    if isinstance(value, cp.Expression):
+        return v >= value if side == 0 else v <= value
+    full = np.broadcast_to(dense(value), v.shape).ravel(order="F")
+    finite = np.flatnonzero(np.isfinite(full))
+    sign = ("nonneg", "nonpos")[side] == kind_of(v)
+    if not finite.size or (sign and not full.any()):
+        return None
+    flat = v if finite.size == v.size else cp.vec(v, order="F")[finite]
+    limit = full[finite].reshape(flat.shape, order="F")
+    return flat >= limit if side == 0 else flat <= limit
+
+
+def is_symmetric(G: cp.Expression) -> bool:
+    """Whether an affine expression of the multipliers is symmetric, by its value at a random point."""
+    if G.is_symmetric() or G.parameters() or G.ndim != 2:
+        return bool(G.is_symmetric())
+    rng, old = np.random.default_rng(0), [(v, v.value) for v in G.variables()]
+    for v, _ in old:
+        a = rng.normal(size=v.shape)
+        v.save_value(a + a.T if v.ndim == 2 and v.is_symmetric() else a)
+    value = dense(G.value)
+    for v, x in old:
+        v.save_value(x)
+    return bool(np.abs(value - value.T).max() <= 1e-13 * max(np.abs(value).max(), np.finfo(float).tiny))
+
+
+class Swept:
+    """The dual of a problem as the sweep states it, before any rule of the board.
+
+    Attributes
+    ----------
+    lagrangian : Lagrangian
+    equations : list of Equation
+    value : list of cvxpy expressions
+        The terms of the dual function of the minimisation.
+    problem : cp.Problem
+        Its maximum over all multipliers; the variables are the multipliers of the gradient's equations.
+    unused : list of cp.Variable
+        The variables that no term has.
+    """
+
+    def __init__(self, problem: cp.Problem, structure: Structure, parametric: bool) -> None:
+        swept = Sweep(problem, implied_constraints(structure, parametric))
+        self.new, self.lagrangian = swept.new, swept.found
+        found = self.lagrangian
+        variables = structure.user_variables
+        self.unused = [v for v in variables if v.id not in found.gradient]
+        rest = [v for v in variables if v.id in found.gradient]
+        self.equations = [equation_of(v, found.gradient.get(v.id, [])) for v in [*rest, *found.fresh]]
+        costs = [t.cost for t in found.terms if isinstance(t.cost, cp.Expression)]
+        self.value = [*(-c for c in costs), *found.value]
+        constraints = [c for t in found.terms for c in t.domain] + found.cones
+        constraints += [e.constraint for e in self.equations]
+        value = total(self.value) if self.value else cp.Constant(0.0)
+        self.problem = cp.Problem(cp.Maximize(value), constraints)
+
+    def point(self) -> dict[int, Array]:
+        """Return the values of the variables by id, at the multipliers that the last solve has left."""
+        found = {v.id: np.ones(v.shape) if v.attributes["pos"] else np.zeros(v.shape) for v in self.unused}
+        for equation in self.equations:
+            value = equation.constraint.dual_value
+            found[equation.variable.id] = (
+                np.zeros(equation.variable.shape) if value is None else equation.point(value)
+            )
+        return found
