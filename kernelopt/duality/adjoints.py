@@ -21,12 +21,17 @@ ADJOINTS: dict[str, Adjoint] = {}
 class KernelProducts(Wrap):  # type: ignore[misc]
     """The expression (<K_m, W>)_m, the adjoint of sum_m weights_m K_m at a matrix W."""
 
-    def __init__(self, expression: cp.Expression, what: tuple[cp.Expression, Grams]) -> None:
-        self.what = what
+    def __init__(self, expression: cp.Expression, grams: Grams) -> None:
+        self.grams = grams
         super().__init__(expression)
 
     def get_data(self) -> list[Any]:
-        return [self.what]
+        return [self.grams]
+
+    @property
+    def matrix(self) -> cp.Expression:
+        """W, which is read from the expression, since a rule may have replaced it there."""
+        return self.args[0].args[1].args[0]
 
 
 def adjoint_of(*names: str) -> Callable[[Adjoint], Adjoint]:
@@ -141,7 +146,7 @@ def transposed(node: Any, k: int, W: cp.Expression) -> cp.Expression:
 def products(node: Any, k: int, W: cp.Expression) -> cp.Expression:
     """Return (<K_m, W>)_m."""
     matrix = np.asarray(node.grams.vectorized())
-    return KernelProducts(matrix.T @ cp.vec(W, order="F"), (W, node.grams))
+    return KernelProducts(matrix.T @ cp.vec(W, order="F"), node.grams)
 
 
 @adjoint_of("multiply")

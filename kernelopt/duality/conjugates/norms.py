@@ -36,7 +36,7 @@ def ball(dual_norm: Callable[[Any, cp.Expression], cp.Expression]) -> Callable[.
     """Return the entry of a norm: |y|_* <= u."""
 
     def entry(g: Any, u: cp.Expression, new: New) -> Conjugate:
-        y = new.like(g.args[0], u)
+        y = new.like(g, u)
         return Conjugate([(y, g.args[0])], 0, [in_shape(dual_norm(g, y), u.shape) <= u])
 
     return entry

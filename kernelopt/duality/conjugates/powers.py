@@ -36,7 +36,7 @@ def square_over_linear(g: Any, u: cp.Expression, new: New) -> Conjugate | None:
     x, t = g.args
     axis, value = getattr(g, "axis", None), value_of(t)
     if value is not None:
-        r, y = residual(x, u, new)
+        r, y = residual(g, u, new)
         u = 4 / float(value.flat[0]) * u
         if axis is None:
             cost, cones = square_over(r, u, new)
@@ -71,7 +71,7 @@ def huber(g: Any, u: cp.Expression, new: New) -> Conjugate | None:
     M = value_of(g.M)
     if M is None:
         return None
-    r, y = residual(g.args[0], u, new)
+    r, y = residual(g, u, new)
     cost, cones = square_over(r, 4 * u, new)
     return Conjugate([(y, g.args[0])], cost, [*cones, cp.abs(r) <= 2 * float(M.flat[0]) * spread(u, r.shape)])
 
@@ -88,7 +88,7 @@ def power(g: Any, u: cp.Expression, new: New) -> Conjugate | None:
         return None
     p = float(p)
     if p == 2:
-        r, y = residual(x, u, new)
+        r, y = residual(g, u, new)
         cost, cones = square_over(r, 4 * u, new)
         return Conjugate([(y, x)], cost, cones)
     q, size = p / (p - 1), abs(p)

@@ -64,14 +64,16 @@ class New:
         self.meaning[name] = self.of
         return cp.Variable(shape, name=name, **attributes)
 
-    def like(self, a: cp.Expression, u: cp.Expression, wanted: str = "u", **attributes: Any) -> cp.Variable:
+    def like(self, g: Any, u: cp.Expression, wanted: str = "u") -> cp.Variable:
         """Return a variable for the argument of an atom that is the same at the transpose of a matrix.
 
         Where the argument is symmetric and all entries have one weight, the symmetric part of y is as good as
-        y: it has the same product with the argument and, by convexity, no larger cost.
+        y: it has the same product with the argument and, by convexity, no larger cost. A function of the
+        rows or the columns has no such symmetry.
         """
-        symmetric = a.ndim == 2 and a.size > 1 and a.is_symmetric() and uniform(u) is not None
-        return self(a.shape, wanted, **attributes, **({"symmetric": True} if symmetric else {}))
+        a = g.args[0]
+        square = a.ndim == 2 and a.size > 1 and a.is_symmetric() and getattr(g, "axis", None) is None
+        return self(a.shape, wanted, symmetric=True) if square and uniform(u) is not None else self(a.shape, wanted)
 
 
 Entry = Callable[[Any, cp.Expression, New], Conjugate | None]
@@ -131,7 +133,7 @@ def subtracts_constant(a: cp.Expression) -> bool:
     return type(last).__name__ == "NegExpression" or bool(last.is_nonpos() and not last.is_nonneg())
 
 
-def residual(a: cp.Expression, u: cp.Expression, new: New) -> tuple[cp.Variable, cp.Expression]:
+def residual(g: Any, u: cp.Expression, new: New) -> tuple[cp.Variable, cp.Expression]:
     """Return (r, y) for a function that is the same at a and -a: y = r, or y = -r where a is e - b."""
-    r = new.like(a, u, "r")
-    return r, -r if subtracts_constant(a) else r
+    r = new.like(g, u, "r")
+    return r, -r if subtracts_constant(g.args[0]) else r
