@@ -7,6 +7,7 @@ from typing import Any
 
 import cvxpy as cp
 import numpy as np
+import scipy.sparse as sp
 from cvxpy.atoms.affine.promote import promote
 from cvxpy.atoms.affine.wraps import Wrap
 
@@ -204,16 +205,27 @@ def of_entry(node: Any, k: int, W: cp.Expression) -> cp.Expression:
 
 
 def by_matrix(node: Any, k: int, W: cp.Expression) -> cp.Expression:
-    """Return M'vec(W) with the matrix M of an affine atom."""
+    """Return M'vec(W) with the matrix M of an affine atom, which is linear in an argument of parameters."""
     args = [a if a.is_constant() else cp.Constant(np.zeros(a.shape)) for a in node.args]
-    free = cp.Variable(node.args[k].shape)
-    args[k] = free
-    read = affine(with_args(node, args))
-    matrix = None if read is None else read.matrices.get(free)
-    if matrix is None:
-        return cp.Constant(np.zeros(free.shape))
     flat = W if W.ndim == 1 else cp.vec(W, order="F")
-    return cp.reshape(matrix.T.tocsr() @ flat, free.shape, order="F")
+    shape = node.args[k].shape
+    given = [i for i, a in enumerate(node.args) if i != k and a.parameters()]
+    if not given:
+        return cp.reshape(matrix_of(node, args, k).T.tocsr() @ flat, shape, order="F")
+    (i,) = given
+    C, found = args[i], []
+    for entry in range(C.size):
+        args[i] = cp.Constant((np.arange(C.size) == entry).astype(float).reshape(C.shape, order="F"))
+        found.append(cp.vec(C, order="F")[entry] * (matrix_of(node, args, k).T.tocsr() @ flat))
+    return cp.reshape(sum(found[1:], found[0]), shape, order="F")
+
+
+def matrix_of(node: Any, args: list[cp.Expression], k: int) -> Any:
+    """Return the matrix of an affine atom by one argument, where the others have the given values."""
+    free = cp.Variable(node.args[k].shape)
+    read = affine(with_args(node, [*args[:k], free, *args[k + 1 :]]))
+    found = None if read is None else read.matrices.get(free)
+    return sp.csr_array((node.size, free.size)) if found is None else found
 
 
 def with_args(node: Any, args: list[cp.Expression]) -> Any:

@@ -12,6 +12,7 @@ from kernelopt.duality.dualize import dualize
 from kernelopt.duality.layout import WIDTH, broken, latex_array, legend_text, problem_text
 from kernelopt.duality.statement import Statement
 from kernelopt.duality.steps import Derivative, Step
+from kernelopt.structure.structure import Structure
 from kernelopt.threads import COMPILING, quietly
 from kernelopt.validation import as_generator
 
@@ -124,6 +125,7 @@ def derive(problem: cp.Problem, random_state: Any = 0) -> Derivation:
     True
     """
     rng = as_generator(random_state, "random_state")
-    dual = dualize(problem)
+    dualize(problem)  # raises where the problem has no dual
     with COMPILING, quietly(), np.errstate(all="ignore"):
+        dual = dualize(Structure(problem).explicit)  # on copies of the variables, whose values are set
         return Derivation(*Derivative(dual).parts(rng))

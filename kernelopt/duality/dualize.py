@@ -9,12 +9,13 @@ from cvxpy.atoms.affine.affine_atom import AffAtom
 from cvxpy.atoms.affine.wraps import Wrap
 
 from kernelopt.duality.dual import Dual
-from kernelopt.duality.lagrangian import read_lagrangian
-from kernelopt.duality.presolve import presolve
+from kernelopt.duality.equations import Swept
 from kernelopt.errors import DualizationError
+from kernelopt.language.risk import Risk, risk
+from kernelopt.structure.copies import copied_loss
 from kernelopt.structure.gate import check_is_problem, curvature, offending_terms
 from kernelopt.structure.structure import Structure
-from kernelopt.structure.trees import nodes, short
+from kernelopt.structure.trees import copied_problem, nodes, replaced, risks, short
 from kernelopt.threads import COMPILING
 
 
@@ -84,9 +85,32 @@ def dualize(problem: cp.Problem) -> Dual:
     check_treatable(problem)
     structure = Structure(problem)
     with COMPILING:
-        read = read_lagrangian(structure)
-        presolve(read.model)
-        return Dual.of(read)
+        return Dual.of(structure, *swept(structure))
+
+
+def swept(structure: Structure) -> tuple[Swept, bool]:
+    """Return a problem after its sweep, and whether its parameters stay parameters.
+
+    They do where the problem is DPP. Elsewhere they are constants with their names and values.
+    """
+    problem = structure.problem
+    parametric = bool(problem.is_dpp())
+    if not parametric and problem.parameters():
+        constants: dict[int, Any] = {id(p): cp.Constant(p.value, name=p.name()) for p in problem.parameters()}
+        numbers = {id(p): p.value for p in problem.parameters()}
+        for node in risks(problem):
+            constants[id(node)] = with_numbers(node, constants, numbers)
+        problem = copied_problem(problem, constants)
+    return Swept(problem, structure, parametric), parametric
+
+
+def with_numbers(node: Risk, constants: dict[int, Any], numbers: dict[int, Any]) -> Risk:
+    """Return a risk with constants in the place of parameters."""
+    learner = node.learner
+    kernels = [replaced(K, constants) for K in learner.kernels]
+    loss = copied_loss(learner.loss, numbers)
+    given = kernels if len(kernels) > 1 else kernels[0]
+    return risk(given, learner.y, loss, learner.bias is not None, learner.norm)
 
 
 def check_treatable(problem: cp.Problem) -> None:

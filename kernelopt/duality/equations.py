@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import cvxpy as cp
@@ -11,6 +11,7 @@ import numpy as np
 import scipy.sparse as sp
 from cvxpy.constraints.constraint import Constraint
 
+from kernelopt.duality.adjoints import is_number
 from kernelopt.duality.sweep import Sweep, total
 from kernelopt.structure.structure import Structure
 from kernelopt.structure.zero_weights import zero_equations
@@ -36,6 +37,10 @@ class Equation:
     constraint : cvxpy constraint
     point : function
         What makes the value of the variable of the multiplier of the constraint.
+    parts : list of cvxpy expressions
+        What the gradient is the sum of, before its symmetric part is taken.
+    special : bool
+        Whether only some entries of the gradient count: of a diagonal or a sparse variable, or of a stack.
     """
 
     variable: cp.Variable
@@ -43,15 +48,19 @@ class Equation:
     gradient: cp.Expression
     constraint: Constraint
     point: Callable[[Any], Array]
+    parts: list[cp.Expression] = field(default_factory=list)
+    special: bool = False
 
 
 def equation_of(v: cp.Variable, parts: list[cp.Expression]) -> Equation:
     """Return the gradient's equation of a variable."""
+    parts = collected(parts)
     G = total(parts) if parts else cp.Constant(np.zeros(v.shape))
     kind, a = kind_of(v), v.attributes
     label = f"d/d {v.name()}"
     if a["diag"]:
-        return Equation(v, "free", G, (cp.diag(G) == 0).set_label(label), lambda d: np.diag(-np.atleast_1d(d)))
+        diagonal = (cp.diag(G) == 0).set_label(label)
+        return Equation(v, "free", G, diagonal, lambda d: np.diag(-np.atleast_1d(d)), parts, True)
     if a["sparsity"]:
         rows, columns = v.sparse_idx
         part = cp.hstack([G[i, j] for i, j in zip(rows, columns, strict=True)])
@@ -59,7 +68,7 @@ def equation_of(v: cp.Variable, parts: list[cp.Expression]) -> Equation:
         def scattered(d: Any) -> Array:
             return sp.coo_array((-np.ravel(d), (rows, columns)), v.shape).toarray()
 
-        return Equation(v, "free", G, (part == 0).set_label(label), scattered)
+        return Equation(v, "free", G, (part == 0).set_label(label), scattered, parts, True)
     symmetric = v.ndim >= 2 and v.size > 1 and v.is_symmetric()
     if symmetric and not is_symmetric(G):
         G = (G + cp.transpose(G, (*range(v.ndim - 2), v.ndim - 1, v.ndim - 2) if v.ndim > 2 else None)) / 2
@@ -71,7 +80,16 @@ def equation_of(v: cp.Variable, parts: list[cp.Expression]) -> Equation:
         d = np.reshape(np.asarray(d, dtype=float), v.shape, order="F")
         return sign * ((d + np.swapaxes(d, -1, -2)) / 2 if symmetric else d)
 
-    return Equation(v, kind, G, constraint.set_label(label), point)
+    return Equation(v, kind, G, constraint.set_label(label), point, parts, v.ndim > 2)
+
+
+def collected(parts: list[cp.Expression]) -> list[cp.Expression]:
+    """Return the parts of a gradient, of which the constant ones are one."""
+    constant = [part for part in parts if is_number(part)]
+    if len(constant) < 2:
+        return parts
+    one = cp.Constant(sum(dense(part.value) for part in constant))
+    return [*(part for part in parts if not is_number(part)), *([one] if np.any(one.value) else [])]
 
 
 def kind_of(v: cp.Variable) -> str:

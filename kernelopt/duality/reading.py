@@ -10,7 +10,7 @@ import cvxpy as cp
 import numpy as np
 
 from kernelopt.duality.adjoints import KernelProducts
-from kernelopt.duality.squares import QuadraticForms, QuadraticLengths
+from kernelopt.duality.squares import Excess, PositivePart, QuadraticForms, QuadraticLengths
 from kernelopt.duality.symbols import Role, Symbols, dense
 from kernelopt.duality.tree import (
     ONE,
@@ -65,6 +65,12 @@ class Reader:
             return self.leaf(e)
         if isinstance(e, QuadraticForms):
             return self.forms(e)
+        if isinstance(e, PositivePart):
+            G = added([self(e.G)], tuple(e.G.shape))
+            return square(replace(Tree("plus", (G,)), shape=tuple(e.G.shape)))
+        if isinstance(e, Excess):
+            S, alpha = self(e.args[0]), self(e.what[1])
+            return added([S, multiplied([alpha, transposed(alpha)], S.shape).times(-1.0)], S.shape)
         if isinstance(e, KernelProducts):
             W = self(e.matrix)
             return self.each(e.grams, lambda K: inner(K, W))
@@ -225,10 +231,17 @@ def reshaped(read: Reader, e: Any) -> Tree:
     return tree
 
 
+def unsigned(tree: Tree) -> Tree:
+    """Return an expression whose sign does not count, with a plus where all its terms have a minus."""
+    tree = added([tree], tree.shape)
+    negative_terms = tree.head == "sum" and all(a.factor < 0 for a in tree.args)
+    return added([tree.times(-1.0)], tree.shape) if negative_terms else tree
+
+
 def squared(read: Reader, e: Any) -> Tree:
     """Return |x|^2, or |x|^2 / y."""
     x, y = e.args
-    return divided(square(read(x)), read(y), ())
+    return divided(square(unsigned(read(x))), read(y), ())
 
 
 def powered(read: Reader, e: Any) -> Tree:
@@ -245,7 +258,7 @@ def normed(p: float | None) -> Callable[[Reader, Any], Tree]:
     """Return the reader of a norm."""
 
     def read_norm(read: Reader, e: Any) -> Tree:
-        x, exponent = read(e.args[0]), float(e.p if p is None else p)
+        x, exponent = unsigned(read(e.args[0])), float(e.p if p is None else p)
         matrix = x.ndim == 2 and exponent == 2
         each = " by columns" if e.axis == 0 else " by rows" if e.axis is not None else ""
         return Tree("norm", (x.bare,), abs(x.factor), ("F" if matrix and not each else exponent, each))
@@ -337,7 +350,7 @@ def form(read: Reader, e: Any) -> Tree:
 
 def negative(read: Reader, e: Any) -> Tree:
     """Return -e."""
-    return read(e.args[0]).times(-1.0)
+    return added([read(e.args[0]).times(-1.0)], tuple(e.shape))
 
 
 def summed_up(read: Reader, e: Any) -> Tree:
@@ -362,7 +375,7 @@ READERS: dict[str, Callable[[Reader, Any], Tree]] = {
     "Pnorm": normed(None), "norm1": normed(1.0), "norm_inf": normed(np.inf),
     "quad_over_lin": squared, "Power": powered, "power": powered, "QuadForm": form,
     "MatrixFrac": lambda read, e: Tree("inverse form", tuple(map(read, e.args))),
-    "abs": lambda read, e: (lambda x: Tree("abs", (x.bare,), abs(x.factor)))(read(e.args[0])),
+    "abs": lambda read, e: (lambda x: Tree("abs", (x.bare,), abs(x.factor)))(unsigned(read(e.args[0]))),
     "maximum": largest, "max": plain("max"), "min": plain("min"), "minimum": plain("min"),
     "diag_vec": called("Diag"), "diag_mat": called("diag"), "log": plain("log"), "exp": plain("exp"),
     "rel_entr": entropy, "logistic": plain("logistic"), "log_det": plain("log det"),

@@ -86,6 +86,25 @@ def gathered(terms: list[Written]) -> list[Written]:
     return found
 
 
+def enumerated(names: list[Written]) -> list[Written]:
+    """Return names in which a run such as y1, y2, y3, y4 is "y1, ..., y4"."""
+    found, k = list[Written](), 0
+    while k < len(names):
+        run, start = k + 1, own_number(names[k])
+        while (
+            start is not None and run < len(names) and numberless(names[run]) == numberless(names[k])
+            and own_number(names[run]) == start + run - k
+        ):  # fmt: skip
+            run += 1
+        if run - k > LEAST:
+            first, last = names[k], names[run - 1]
+            found.append(Written(f"{first.text}, ..., {last.text}", rf"{first.tex}, \ldots, {last.tex}"))
+        else:
+            found += names[k:run]
+        k = run
+    return found
+
+
 def numberless(term: Written) -> tuple[str, bool]:
     """Return the text of a term with # for the numbers of names, and its sign."""
     return NUMBERED.sub(r"\1#", term.text), term.minus

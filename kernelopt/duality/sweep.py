@@ -124,7 +124,7 @@ class Sweep:
     """One backward sweep over a problem; `found` is its Lagrangian, as that of a minimisation."""
 
     def __init__(self, problem: cp.Problem, bounds: list[tuple[str, Constraint]]) -> None:
-        self.new = New({leaf.name() for leaf in (*problem.variables(), *problem.parameters())})
+        self.new = New({leaf.name() for leaf in (*visible_variables(problem), *problem.parameters())})
         self.found, self.indices = Lagrangian(), numbering(problem)
         self.known = {v.id for v in visible_variables(problem)}
         sign = -1.0 if isinstance(problem.objective, cp.Maximize) else 1.0
