@@ -308,7 +308,7 @@ def positive_part(state: Stated) -> Stated | None:
             constraints = (*state.constraints, above.set_label("positive part"))
             state = replace(state, constraints=constraints, hidden={**state.hidden, part.P.id: part})
         value = [-part / (4 * c) if c != 0.25 else -part]
-        value += [cp.Constant(c * float((M**2).sum()))] if M.any() else []
+        value += [c * cp.sum_squares(cp.Constant(M))] if M.any() else []
         kept = [v for v in state.value if not uses([v], y)]
         found = without_row(state, i)
         return replace(found, value=(*value, *kept), gone={**state.gone, y.id: (y, None)})

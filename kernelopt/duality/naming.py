@@ -52,11 +52,18 @@ def pair_of(structure: Structure, dual: cp.Problem, made: Made | None) -> Pair:
     symbols = notation.symbols
     primal, _ = primal_of(structure, notation, multiplier_tags(made) if made else {})
     legend = symbols.printed()
-    stated = statement_of(dual, notation, "" if made else DUAL, made.state.hidden if made else ())
+    stated = stated_dual(dual, notation, made)
     of_dual = symbols.printed()
     where = eliminated(made, notation) if made else ()
     sums = tuple(symbols.sums.values())
     return Pair(primal, stated, where, sums, {**legend, **of_dual, **symbols.printed()}, of_dual)
+
+
+def stated_dual(dual: cp.Problem, notation: Notation, made: Made | None) -> Statement:
+    """Return a dual as a statement, with its variables in the order of the sweep."""
+    if made is None:
+        return statement_of(dual, notation, DUAL)
+    return statement_of(dual, notation, "", made.state.hidden, list(made.swept.new.meaning))
 
 
 def notation_of(structure: Structure, dual: cp.Problem | None = None) -> Notation:

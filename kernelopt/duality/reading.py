@@ -14,6 +14,7 @@ from kernelopt.duality.squares import Excess, PositivePart, QuadraticForms, Quad
 from kernelopt.duality.symbols import Role, Symbols, dense
 from kernelopt.duality.tree import (
     ONE,
+    ONES,
     Tree,
     added,
     divided,
@@ -54,6 +55,8 @@ class Reader:
         if id(e) in self.substitutes:
             return self.substitutes[id(e)]
         tree = self.node(e, role)
+        if type(e).__name__ in ("Promote", "broadcast_to") and tree.scalar:  # a number for all entries
+            return tree
         return tree if tree.shape == tuple(e.shape) else replace(tree, shape=tuple(e.shape))
 
     def node(self, e: Any, role: Role) -> Tree:
@@ -80,8 +83,6 @@ class Reader:
             return self.difference(e.args[0])
         if kind in TRANSPARENT:
             return self(e.args[0], role)
-        if e.is_constant() and not e.parameters() and kind in ("transpose", "reshape", "NegExpression"):
-            return self.symbols.constant(cp.Constant(e.value, name=name_in(e)), role)
         known = READERS.get(kind)
         return known(self, e) if known else Tree("call", tuple(map(self, e.args)), 1.0, kind)
 
@@ -141,45 +142,52 @@ def is_identity(grams: Any) -> bool:
     return len(grams) == 1 and np.array_equal(grams.gram(0), np.eye(grams.n_points))
 
 
-def name_in(e: Any) -> str:
-    """Return the name of the constant of which an expression is the negative or the transpose."""
-    while e.args:
-        e = e.args[0]
-    return str(e.name())
-
-
-def is_scalar(e: Any) -> bool:
-    """Whether an expression is one number, perhaps promoted."""
-    while type(e).__name__ == "Promote":
-        e = e.args[0]
-    return bool(e.size == 1)
+def data(read: Reader, e: Any, role: Role) -> Tree:
+    """Return the name of a constant that multiplies: also of equal entries, which by themselves are a number."""
+    if type(e).__name__ == "transpose":
+        return transposed(data(read, e.args[0], role))
+    if type(e).__name__ == "NegExpression":
+        return data(read, e.args[0], role).times(-1.0)
+    tree = read.symbols.matrix(dense(e.value), str(e.name()) if isinstance(e, cp.Constant) else "", role)
+    return tree if tree.shape else replace(tree, shape=tuple(e.shape))
 
 
 def constant_array(e: Any) -> Any:
     """Return the array of a constant that is no number; None of other expressions."""
-    if not e.is_constant() or e.parameters() or is_scalar(e):
+    if not e.is_constant() or e.parameters() or e.size == 1:
         return None
     return dense(e.value)
 
 
 def factors(e: Any) -> list[Any]:
-    """Return the factors of a product of matrices, from left to right."""
-    if type(e).__name__ == "MulExpression" and not any(is_scalar(a) for a in e.args):
-        if e.args[0].ndim <= 2 and e.args[1].ndim <= 2:
-            return [f for a in e.args for f in factors(a)]
-    if type(e).__name__ in ("Vec", "reshape") and e.args[0].ndim == 1 and e.ndim == 1:
+    """Return the factors of a product of matrices, from left to right.
+
+    In y * x, with a constant y, the first factor is the matrix Diag(y), which is the pair ("Diag", y).
+    """
+    kind = type(e).__name__
+    if kind == "MulExpression" and all(a.size > 1 and a.ndim <= 2 for a in e.args):
+        return [f for a in e.args for f in factors(a)]
+    if kind in ("Vec", "reshape") and e.args[0].ndim == 1 and e.ndim == 1:
         return factors(e.args[0])
+    if kind == "multiply" and e.ndim == 1 and all(a.size > 1 for a in e.args):
+        for i, a in enumerate(e.args):
+            array = constant_array(a)
+            if array is not None and not same_entries(array) and not e.args[1 - i].is_constant():
+                return [("Diag", a), *factors(e.args[1 - i])]
     return [e]
 
 
 def product(read: Reader, e: Any) -> Tree:
     """Return A x, a'x, c x, or x y' of a row and a column."""
     left, right = e.args
-    if is_scalar(left) or is_scalar(right):
+    if left.size == 1 or right.size == 1:
         return multiplied([read(left, Role.FACTOR), read(right, Role.FACTOR)], tuple(e.shape))
     parts = factors(e)
     trees = []
     for i, part in enumerate(parts):
+        if isinstance(part, tuple):
+            trees.append(Tree("call", (read(part[1], Role.FACTOR),), 1.0, "Diag", (left.size, left.size)))
+            continue
         array = constant_array(part)
         first_vector = part.ndim == 1 and i < len(parts) - 1
         if array is None:
@@ -188,11 +196,10 @@ def product(read: Reader, e: Any) -> Tree:
             rest = multiplied([read(p, Role.FACTOR) for p in (parts[i + 1 :] if first_vector else parts[:i])], ())
             if len(parts) == 2:
                 return total(rest, array.size).times(float(array[0]))
-            tree = Tree("name", (), float(array[0]), name_of("1"), array.shape)
+            tree = Tree("name", (), float(array[0]), ONES, array.shape)
         else:
             role = Role.SLOPE if array.ndim == 1 else Role.FACTOR
-            tree = read.symbols.matrix(array, name_in(part), role)
-            tree = tree if tree.shape else replace(tree, shape=tuple(part.shape))
+            tree = data(read, part, role)
         trees.append(transposed(tree) if first_vector else tree)
     kept = [t for t in trees if not (t.head == "name" and t.data.text == "I")] or trees[:1]
     factor = float(np.prod([t.factor for t in trees if t.head == "name" and t.data.text == "I" and t not in kept]))
@@ -241,7 +248,23 @@ def unsigned(tree: Tree) -> Tree:
 def squared(read: Reader, e: Any) -> Tree:
     """Return |x|^2, or |x|^2 / y."""
     x, y = e.args
-    return divided(square(unsigned(read(x))), read(y), ())
+    return divided(quadratic(read, unsigned(read(x))), read(y), ())
+
+
+def quadratic(read: Reader, x: Tree) -> Tree:
+    """Return |x|^2, and v'Q v for x = A B v with constants A and B, where Q = B'A'A B."""
+    names = x.args[:-1] if x.head == "product" else ()
+    if len(names) < 2 or x.args[-1].ndim != 1 or not all(is_constant(a) for a in names):
+        return square(x)
+    Q = multiplied([transposed(Tree("product", names, shape=(2, 2))), *names], (2, 2))
+    return Tree("form", (x.args[-1], Tree("symmetric", (), 1.0, read.symbols.defined("Q", Q))), x.factor**2)
+
+
+def is_constant(tree: Tree) -> bool:
+    """Whether a matrix is a name of data, its transpose, or Diag of one."""
+    if tree.head in ("transpose", "call"):
+        return is_constant(tree.args[0])
+    return tree.head in ("name", "symmetric") and tree.ndim > 0 and tree.data.text not in ("I",)
 
 
 def powered(read: Reader, e: Any) -> Tree:
@@ -278,7 +301,7 @@ def largest(read: Reader, e: Any) -> Tree:
 def traced(read: Reader, e: Any) -> Tree:
     """Return tr(X), and <A, X> for tr(A X)."""
     (arg,) = e.args
-    if type(arg).__name__ == "MulExpression" and not any(is_scalar(a) for a in arg.args):
+    if type(arg).__name__ == "MulExpression" and not any(a.size == 1 for a in arg.args):
         A, X = arg.args
         return inner(transposed(read(A, Role.FACTOR)), read(X, Role.FACTOR))
     x = read(arg)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -74,15 +74,20 @@ class Statement:
 
 
 def statement_of(
-    problem: cp.Problem, notation: Notation, place: str = "", hidden: Collection[int] = ()
+    problem: cp.Problem,
+    notation: Notation,
+    place: str = "",
+    hidden: Collection[int] = (),
+    order: Sequence[str] = (),
 ) -> Statement:
-    """Return a dual as a statement; `place` is DUAL for one by hand.
+    """Return a dual as a statement; `place` is DUAL for one by hand, and `order` that of its variables.
 
     Variables that are `hidden`, by their ids, and their constraints are not written.
     """
     notation.symbols.place = place
     value = notation(problem.objective.args[0])
     variables = [v for v in problem.variables() if v.id not in hidden]
+    variables.sort(key=lambda v: order.index(v.name()) if v.name() in order else len(order))
     constraints = [c for c in problem.constraints if not any(v.id in hidden for v in c.variables())]
     lines, rest = between(constraint_lines(constraints, notation, {}), variables, notation)
     lines += sign_lines(rest, notation) + bound_lines(variables, notation, {})

@@ -13,10 +13,10 @@ from cvxpy.constraints import Equality, Inequality
 from kernelopt.duality.board import Stated
 from kernelopt.duality.check import largest_violation, set_value
 from kernelopt.duality.dual import Dual
-from kernelopt.duality.naming import multiplier_tags, notation_of
+from kernelopt.duality.naming import multiplier_tags, notation_of, stated_dual
 from kernelopt.duality.primal import ExplicitRisk, primal_of
 from kernelopt.duality.rendering import enumerated, listed
-from kernelopt.duality.statement import Statement, constraint_lines, sign_lines, statement_of
+from kernelopt.duality.statement import Statement, constraint_lines, sign_lines
 from kernelopt.duality.sweep import Multiplier, Term, pairing, total
 from kernelopt.duality.symbols import dense
 from kernelopt.duality.trials import near_random, objective_at, pairing_at, residual, solved, value_at
@@ -106,7 +106,7 @@ class Derivative:
         if self.swept.equations:
             steps.append(self.gradient_step())
         steps += [*self.rule_steps(), self.last_step()]
-        stated = statement_of(self.dual, self.notation, "", self.made.state.hidden)
+        stated = stated_dual(self.dual, self.notation, self.made)
         return primal, stated, tuple(steps), tuple(self.notation.symbols.printed().items())
 
     def set_point(self, rng: np.random.Generator) -> None:

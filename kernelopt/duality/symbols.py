@@ -84,6 +84,7 @@ class Symbols:
         self.used: dict[str, str] = {}
         self.sums: dict[str, tuple[Written, Written]] = {}
         self.units: set[str] = set()
+        self.products: dict[str, tuple[Written, Written]] = {}
         self.place = ""
         self.label = ""
         self._places: dict[str, list[str]] = {}
@@ -213,6 +214,16 @@ class Symbols:
         )._replace(binds=SUM)
         self.sums[whole.text] = (whole, total)
         self.used[whole.text] = f"= {total.text}"
+
+    def defined(self, wanted: str, tree: Tree) -> Written:
+        """Return a name for a product of data, the same for the same product."""
+        whole = render(tree)
+        if whole.text not in self.products:
+            self.products[whole.text] = name_of(self.fresh(wanted)), whole
+        name, _ = self.products[whole.text]
+        self.used[name.text] = f"= {whole.text}"
+        self.sums[name.text] = (name, whole)
+        return name
 
     def parameter(self, parameter: cp.Parameter, name: str) -> None:
         """Note a parameter that is printed."""

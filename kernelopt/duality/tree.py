@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from kernelopt.duality.written import name_of
 from kernelopt.validation import Array
 
 
@@ -59,6 +60,7 @@ class Tree:
         return replace(self, factor=self.factor * factor) if factor else ZERO
 
 
+ONES = name_of("1")
 ZERO = Tree("one", factor=0.0)
 ONE = Tree("one")
 
@@ -83,7 +85,16 @@ def added(parts: Sequence[Tree], shape: tuple[int, ...] = ()) -> Tree:
     kept = [term for term in found.values() if term.factor]
     if not kept:
         return ZERO
+    if len(kept) > 1 and len(shape) == 1 and shape[0] > 1:
+        kept = [with_ones(term, shape) for term in kept]
     return kept[0] if len(kept) == 1 else Tree("sum", tuple(kept), shape=shape)
+
+
+def with_ones(term: Tree, shape: tuple[int, ...]) -> Tree:
+    """Return a scalar that is added to a vector as a multiple of the vector of ones; numbers stay as they are."""
+    if not term.scalar or is_one(term):
+        return term
+    return Tree("product", (term.bare, Tree("name", (), 1.0, ONES, shape)), term.factor, shape=shape)
 
 
 def multiplied(parts: Sequence[Tree], shape: tuple[int, ...]) -> Tree:
@@ -93,7 +104,8 @@ def multiplied(parts: Sequence[Tree], shape: tuple[int, ...]) -> Tree:
     if not factor:
         return ZERO
     rest = [a.bare for a in flat if not is_one(a)]
-    scalars, others = [a for a in rest if a.scalar], [a for a in rest if not a.scalar]
+    scalars = sorted((a for a in rest if a.scalar), key=lambda a: a.head != "name")
+    others = [a for a in rest if not a.scalar]
     if not scalars and len(others) == 1:
         return others[0].times(factor)
     if not rest:
@@ -140,6 +152,8 @@ def total(tree: Tree, size: int) -> Tree:
         return added([total(a, size).times(tree.factor) for a in tree.args])
     if tree.scalar or is_one(tree):  # promoted to all entries
         return tree.times(size)
+    if tree.head == "name" and tree.data == ONES:
+        return number(tree.factor * size)
     if tree.head == "hadamard" and len(tree.args) == 2:
         return inner(*tree.args).times(tree.factor)
     if tree.head == "product" and tree.args[0].scalar:

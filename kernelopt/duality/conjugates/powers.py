@@ -59,7 +59,7 @@ def quadratic_form(g: Any, u: cp.Expression, new: New) -> Conjugate:
     keep = values > NEGLIGIBLE * max(values.max(), np.finfo(float).tiny)
     if not keep.any():
         return Conjugate([])
-    root = cp.Constant(vectors[:, keep] * np.sqrt(values[keep]))
+    root = cp.Constant(vectors[:, keep] * np.sqrt(values[keep]), name="R")
     z = new((int(keep.sum()),), "z")
     cost, cones = square_over(z, 4 * u, new)
     return Conjugate([(root @ z, in_shape(x, (x.size,)))], cost, cones)
