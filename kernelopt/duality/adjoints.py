@@ -134,7 +134,7 @@ ADJOINTS["Promote"] = ADJOINTS["broadcast_to"] = ADJOINTS["AddExpression"]
 ADJOINTS["DivExpression"] = lambda node, k, W: folded(W / node.args[1], node.args[0].shape)
 ADJOINTS["reshape"] = lambda node, k, W: cp.reshape(W, node.args[0].shape, order=node.order)
 ADJOINTS["diag_vec"] = ADJOINTS["diag_mat"] = lambda node, k, W: cp.diag(W, node.k)
-ADJOINTS["trace"] = lambda node, k, W: W * np.eye(node.args[0].shape[0])
+ADJOINTS["Trace"] = lambda node, k, W: W * np.eye(node.args[0].shape[0])
 
 
 @adjoint_of("transpose")

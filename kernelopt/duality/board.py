@@ -195,6 +195,8 @@ def minus_rest(state: Stated) -> Stated | None:
         e = scaled(-1 / k, rest)
         found = without_row(state, i).with_variable(y, e)
         label = row.equation.constraint.label
+        if not keeps_dpp(found):
+            continue
         found = owned(found, state, y, label)
         if y.attributes["nonneg"] or y.attributes["PSD"]:
             sign = (e >= 0) if y.attributes["nonneg"] else PSD(e)
@@ -202,6 +204,12 @@ def minus_rest(state: Stated) -> Stated | None:
                 found = replace(found, constraints=(*found.constraints, sign.set_label(label)))
         return found
     return None
+
+
+def keeps_dpp(state: Stated) -> bool:
+    """Whether no product of parameters has come about, so that new values need no new dual."""
+    problem = state.problem()
+    return not problem.parameters() or bool(problem.is_dpp())
 
 
 def implied_by_log(term: Term) -> bool:
@@ -348,7 +356,7 @@ def floor(state: Stated) -> Stated | None:
                 else without_row(state, n - count)
             )
             found = rest.with_variable(v, e)
-            if all(p.is_concave() for p in found.value) and found.problem().is_dcp():
+            if all(p.is_concave() for p in found.value) and found.problem().is_dcp() and keeps_dpp(found):
                 label = c.label if n >= count else None
                 return owned(found, rest, v, label) if label else found
     return None
@@ -406,15 +414,15 @@ def risk_of(multiplier: Multiplier, terms: list[Term]) -> cp.Expression | None:
     K = multiplier.constraint.args[0]
     for term in terms:
         weight = value_of(term.weight)
-        if not isinstance(term.atom, Risk) or weight is None or term.atom.learner.n < K.shape[0]:
+        if not isinstance(term.atom, Risk) or weight is None:
             continue
         for kernel in term.atom.learner.kernels:
             if not (implies(K, kernel) and implies(kernel, K)):
                 continue
             S = next(v for v in term.variables if v.name().startswith("S"))
-            alpha = next(v for v in term.variables if v.name().startswith("alpha"))
-            if S.shape == (alpha.size, alpha.size) or multiplier.basis is not None:
-                return float(weight) / 2 * Excess(S, (S, alpha))
+            alpha: Any = next(v for v in term.variables if v.name().startswith("alpha"))
+            more = K.shape[0] - alpha.size
+            return float(weight) / 2 * Excess(S, (S, cp.hstack([alpha, np.zeros(more)]) if more else alpha))
     return None
 
 

@@ -178,9 +178,9 @@ class Measurement:
         """Yield <s - (alpha'K_m alpha)_m, theta> and <S - alpha alpha', K> of the kernels of a risk."""
         half = (float(np.ravel(term.weight.value)[0]) if term.weight.is_constant() else 1.0) / 2
         alpha = next(v.name() for v in term.variables if v.name().startswith("alpha"))
-        stated = [c for c in term.domain if c.label == "forms" or c.label.startswith("S")]
+        stated = [c for c in term.domain if c.label.startswith(("forms", "S"))]
         for constraint, (_, K) in zip(stated, term.pairs, strict=True):
-            if constraint.label == "forms":
+            if constraint.label.startswith("forms"):
                 forms, s = constraint.args
                 slack = dense(s.value) - dense(forms.value)
                 words = f"<{s.name()} - ({alpha}'K_m {alpha})_m, {short_name(K, 'weights')}>"

@@ -10,7 +10,7 @@ from cvxpy.constraints import PSD, SOC, Equality, Inequality
 from kernelopt.duality.reading import Reader
 from kernelopt.duality.rendering import listed, render
 from kernelopt.duality.symbols import Symbols
-from kernelopt.duality.tree import Tree, added
+from kernelopt.duality.tree import Tree, added, is_one
 from kernelopt.duality.written import SUM, Written, filled, word
 
 CONES = {"ExpCone": r"\mathcal{K}_{\exp}", "PowCone3D": r"\mathcal{P}", "PowConeND": r"\mathcal{P}"}
@@ -62,6 +62,8 @@ class Notation:
     def relation(self, left: Any, right: Any, sign: Written) -> list[Written]:
         """Return the sides of a relation; terms with a minus go to the other side of a zero."""
         one, other = added([self.read(left)]), added([self.read(right)]) if right is not None else added([])
+        if is_one(one) and one.factor and not is_one(other) and sign is EQUAL:
+            one, other = other, one
         if one.factor and other.factor:
             return [render(one), sign, render(other)]
         if not one.factor:

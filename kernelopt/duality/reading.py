@@ -13,6 +13,7 @@ from kernelopt.duality.adjoints import KernelProducts
 from kernelopt.duality.squares import Excess, PositivePart, QuadraticForms, QuadraticLengths
 from kernelopt.duality.symbols import Role, Symbols, dense
 from kernelopt.duality.tree import (
+    IDENTITY,
     ONE,
     ONES,
     Tree,
@@ -20,11 +21,13 @@ from kernelopt.duality.tree import (
     divided,
     entrywise,
     inner,
+    is_one,
     multiplied,
     same_entries,
     square,
     total,
     transposed,
+    with_ones,
 )
 from kernelopt.duality.written import Written, latex_name, name_of
 from kernelopt.language.combination import Combination
@@ -34,6 +37,7 @@ TRANSPARENT = (
     "Promote", "Vec", "symmetric_wrap", "psd_wrap", "nonneg_wrap", "nonpos_wrap", "nsd_wrap", "broadcast_to",
     "Distance", "TripletGains", "FrobeniusNorm", "conj", "real", "skew_symmetric_wrap", "hermitian_wrap",
 )  # fmt: skip
+UNIFORM = ("Promote", "broadcast_to", "NegExpression", "multiply", "DivExpression")
 
 
 class Reader:
@@ -55,7 +59,7 @@ class Reader:
         if id(e) in self.substitutes:
             return self.substitutes[id(e)]
         tree = self.node(e, role)
-        if type(e).__name__ in ("Promote", "broadcast_to") and tree.scalar:  # a number for all entries
+        if type(e).__name__ in UNIFORM and tree.scalar:  # one number for all entries
             return tree
         return tree if tree.shape == tuple(e.shape) else replace(tree, shape=tuple(e.shape))
 
@@ -201,8 +205,8 @@ def product(read: Reader, e: Any) -> Tree:
             role = Role.SLOPE if array.ndim == 1 else Role.FACTOR
             tree = data(read, part, role)
         trees.append(transposed(tree) if first_vector else tree)
-    kept = [t for t in trees if not (t.head == "name" and t.data.text == "I")] or trees[:1]
-    factor = float(np.prod([t.factor for t in trees if t.head == "name" and t.data.text == "I" and t not in kept]))
+    kept = [t for t in trees if not (t.head == "symmetric" and t.data == IDENTITY)] or trees[:1]
+    factor = float(np.prod([t.factor for t in trees if t.head == "symmetric" and t.data == IDENTITY and t not in kept]))
     return multiplied(kept, tuple(e.shape)).times(factor)
 
 
@@ -238,8 +242,10 @@ def reshaped(read: Reader, e: Any) -> Tree:
     return tree
 
 
-def unsigned(tree: Tree) -> Tree:
+def unsigned(tree: Tree, shape: tuple[int, ...] = ()) -> Tree:
     """Return an expression whose sign does not count, with a plus where all its terms have a minus."""
+    if tree.scalar and shape != () and not is_one(tree):
+        tree = with_ones(tree, shape)
     tree = added([tree], tree.shape)
     negative_terms = tree.head == "sum" and all(a.factor < 0 for a in tree.args)
     return added([tree.times(-1.0)], tree.shape) if negative_terms else tree
@@ -248,7 +254,7 @@ def unsigned(tree: Tree) -> Tree:
 def squared(read: Reader, e: Any) -> Tree:
     """Return |x|^2, or |x|^2 / y."""
     x, y = e.args
-    return divided(quadratic(read, unsigned(read(x))), read(y), ())
+    return divided(quadratic(read, unsigned(read(x), tuple(x.shape))), read(y), ())
 
 
 def quadratic(read: Reader, x: Tree) -> Tree:
@@ -264,7 +270,7 @@ def is_constant(tree: Tree) -> bool:
     """Whether a matrix is a name of data, its transpose, or Diag of one."""
     if tree.head in ("transpose", "call"):
         return is_constant(tree.args[0])
-    return tree.head in ("name", "symmetric") and tree.ndim > 0 and tree.data.text not in ("I",)
+    return tree.head in ("name", "symmetric") and tree.ndim > 0 and tree.data != IDENTITY
 
 
 def powered(read: Reader, e: Any) -> Tree:
@@ -281,8 +287,11 @@ def normed(p: float | None) -> Callable[[Reader, Any], Tree]:
     """Return the reader of a norm."""
 
     def read_norm(read: Reader, e: Any) -> Tree:
-        x, exponent = unsigned(read(e.args[0])), float(e.p if p is None else p)
-        matrix = x.ndim == 2 and exponent == 2
+        x, exponent = unsigned(read(e.args[0]), tuple(e.args[0].shape)), float(e.p if p is None else p)
+        inner_arg = e.args[0]
+        while type(inner_arg).__name__ in ("reshape", "Vec"):
+            inner_arg = inner_arg.args[0]
+        matrix = exponent == 2 and min(inner_arg.shape, default=1) > 1 and len(inner_arg.shape) == 2
         each = " by columns" if e.axis == 0 else " by rows" if e.axis is not None else ""
         return Tree("norm", (x.bare,), abs(x.factor), ("F" if matrix and not each else exponent, each))
 
@@ -316,6 +325,16 @@ def called(name: str) -> Callable[[Reader, Any], Tree]:
         return Tree("call", (x.bare,), x.factor, name)
 
     return read_call
+
+
+def sized(name: str) -> Callable[[Reader, Any], Tree]:
+    """Return the reader of a norm of matrices."""
+
+    def read_size(read: Reader, e: Any) -> Tree:
+        x = unsigned(read(e.args[0]), tuple(e.args[0].shape))
+        return Tree("call", (x.bare,), abs(x.factor), name)
+
+    return read_size
 
 
 def plain(name: str) -> Callable[[Reader, Any], Tree]:
@@ -393,7 +412,7 @@ def transposition(read: Reader, e: Any) -> Tree:
 
 READERS: dict[str, Callable[[Reader, Any], Tree]] = {
     "AddExpression": summed_up, "NegExpression": negative, "MulExpression": product, "multiply": hadamard,
-    "DivExpression": quotient, "Sum": summed, "trace": traced, "transpose": transposition,
+    "DivExpression": quotient, "Sum": summed, "Trace": traced, "transpose": transposition,
     "reshape": reshaped, "index": indexed, "special_index": indexed, "Vstack": block, "Hstack": stacked,
     "Pnorm": normed(None), "norm1": normed(1.0), "norm_inf": normed(np.inf),
     "quad_over_lin": squared, "Power": powered, "power": powered, "QuadForm": form,
@@ -403,6 +422,6 @@ READERS: dict[str, Callable[[Reader, Any], Tree]] = {
     "diag_vec": called("Diag"), "diag_mat": called("diag"), "log": plain("log"), "exp": plain("exp"),
     "rel_entr": entropy, "logistic": plain("logistic"), "log_det": plain("log det"),
     "entr": lambda read, e: (lambda x: Tree("entropy", (x, x), -1.0))(read(e.args[0])),
-    "log_sum_exp": plain("log sum exp"), "normNuc": plain("nuclear norm"), "sigma_max": plain("spectral norm"),
+    "log_sum_exp": plain("log sum exp"), "normNuc": sized("nuclear norm"), "sigma_max": sized("spectral norm"), "GeoMean": plain("geo mean"),
     "lambda_max": plain("lambda_max"),
 }  # fmt: skip

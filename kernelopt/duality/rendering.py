@@ -35,6 +35,7 @@ CALLS = {  # text, LaTeX, of one argument
     "lambda_max": ("lambda_max(@0)", r"\lambda_{\max}(@0)"),
     "nuclear norm": ("|@0|_*", r"\|@0\|_{*}"),
     "spectral norm": ("|@0|_op", r"\|@0\|_{\mathrm{op}}"),
+    "geo mean": ("geo mean(@0)", r"\operatorname{geo\,mean}\left(@0\right)"),
     "mat": ("mat(@0)", r"\operatorname{mat}(@0)"),
 }
 

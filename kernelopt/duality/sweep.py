@@ -24,7 +24,7 @@ from kernelopt.duality.conjugates import CONJUGATES, SUPPORTS, New
 from kernelopt.errors import DualizationError
 from kernelopt.language.faces import facial_reduction
 from kernelopt.language.risk import Risk
-from kernelopt.structure.trees import visible_variables
+from kernelopt.structure.trees import nodes, risks, visible_variables
 from kernelopt.validation import Array
 
 STACKS = ("AddExpression", "Hstack", "Vstack", "Concatenate")  # atoms in which every argument has a weight
@@ -127,6 +127,9 @@ class Sweep:
         self.new = New({leaf.name() for leaf in (*visible_variables(problem), *problem.parameters())})
         self.found, self.indices = Lagrangian(), numbering(problem)
         self.known = {v.id for v in visible_variables(problem)}
+        self.new.psd = [c.args[0] for c in problem.constraints if isinstance(c, cp.constraints.PSD)]
+        several = risks(problem)
+        self.numbers = {id(r): str(k + 1) if len(several) > 1 else "" for k, r in enumerate(several)}
         sign = -1.0 if isinstance(problem.objective, cp.Maximize) else 1.0
         self.visit(problem.objective.args[0], cp.Constant(sign))
         for i, constraint in enumerate(problem.constraints):
@@ -158,7 +161,7 @@ class Sweep:
     def visit_affine(self, e: Any, W: cp.Expression) -> None:
         """Add <W, e> for an affine atom: its arguments get their weights by the adjoint."""
         inner = e.args[0]
-        if type(e).__name__ == "trace" and type(inner).__name__ == "MulExpression":
+        if type(e).__name__ == "Trace" and type(inner).__name__ == "MulExpression":
             A, X = inner.args
             if A.is_constant() and A.ndim == X.ndim == 2:  # <w, tr A X> = <w A', X>
                 self.visit(X, uniform(W) * A.T)
@@ -180,7 +183,7 @@ class Sweep:
         scale = None
         if name not in SUPPORTS and u.is_constant() and (weight is None or not weight.all()):
             scale, u = u, cp.Constant(np.ones(u.shape))
-        self.new.of = described(g)
+        self.new.of, self.new.number = described(g), self.numbers.get(id(g), "")
         self.new.entrywise = scale is not None and uniform(scale) is None
         stated = CONJUGATES[name](g, u, self.new)
         if stated is None:
@@ -190,7 +193,7 @@ class Sweep:
             pairs = [(times(scale, y), a) for y, a in pairs]
             cost = times(scale, cost) if isinstance(cost, cp.Expression) else cost
         for y, a in pairs:
-            if not a.is_affine():
+            if not a.is_affine() and not (y.is_nonneg() if a.is_convex() else y.is_nonpos()):
                 domain.append(y >= 0 if a.is_convex() else y <= 0)
         cost = cp.sum(cost) if isinstance(cost, cp.Expression) and cost.size > 1 else cost
         for constraint in domain:
@@ -250,7 +253,7 @@ class Sweep:
         for shape, letter, attributes in options:
             name = f"{letter}[{wanted[2:-1] if wanted.startswith('y[') else wanted}]" if several else wanted
             variables.append(self.new(shape, name, **attributes))
-        self.found.cones += [cone.set_label(f"dual cone of {label}") for cone in dual_cone(c, variables)]
+        self.found.cones += [cone.set_label(label) for cone in dual_cone(c, variables)]
         if kind in ("Inequality", "Equality"):
             (u,), (left, right) = variables, c.args
             terms = [(folded(u, left.shape), left), (-folded(u, right.shape), right)]
@@ -284,7 +287,10 @@ def term_name(g: Any) -> str:
     """Return the kind of an atom with the names of its variables, without those that cvxpy gives."""
     kind = type(g).__name__.removesuffix("Approx").lower()
     kind = "norm" if kind in ("pnorm", "norm1") else kind
-    names = [v.name() for v in g.variables() if not v.name().startswith("var")]
+    roots = g.learner.kernels if isinstance(g, Risk) else [g]
+    inside = [node for root in roots for node in nodes(root)]
+    inside += [n for risk in inside if isinstance(risk, Risk) for K in risk.learner.kernels for n in nodes(K)]
+    names = [v.name() for v in inside if isinstance(v, cp.Variable) and not v.name().startswith("var")]
     return " ".join([kind, *dict.fromkeys(names)][:4])
 
 

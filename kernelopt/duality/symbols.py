@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import cvxpy as cp
 import numpy as np
 
-from kernelopt.duality.tree import Tree, number, same_entries, transposed
+from kernelopt.duality.tree import IDENTITY, Tree, number, same_entries, transposed
 from kernelopt.duality.rendering import render
 from kernelopt.duality.written import SUM, UNIT, Written, filled, inside, name_of
 from kernelopt.grams import Grams
@@ -159,7 +159,7 @@ class Symbols:
         if array.ndim == 2 and array.shape[0] == array.shape[1]:
             diagonal = np.diagonal(array)
             if same_entries(diagonal) and np.count_nonzero(array) == len(array):
-                return Tree("name", (), float(diagonal[0]), name_of("I"), array.shape)
+                return Tree("symmetric", (), float(diagonal[0]), IDENTITY, array.shape)
         if np.count_nonzero(array) == 1:
             at = np.argwhere(array)[0]
             name = ("e" if array.ndim == 1 else "E") + "".join(str(i + 1) for i in at)
@@ -173,7 +173,7 @@ class Symbols:
             self.taken.add(name)
             self.units.add(name)
         k = float(array[array != 0][0])
-        self.used[name] = f"{array.shape}  one in one entry, else zero"
+        self.used[name] = f"{array.shape}  one at {list(map(int, np.argwhere(array)[0]))}, else zero"
         return Tree("name", (), k, name_of(name), array.shape)
 
     def named(self, array: Array, given: str, role: Role) -> Tree:

@@ -60,7 +60,7 @@ class Tree:
         return replace(self, factor=self.factor * factor) if factor else ZERO
 
 
-ONES = name_of("1")
+ONES, IDENTITY = name_of("1"), name_of("I")
 ZERO = Tree("one", factor=0.0)
 ONE = Tree("one")
 
@@ -80,6 +80,8 @@ def added(parts: Sequence[Tree], shape: tuple[int, ...] = ()) -> Tree:
     found: dict[Any, Tree] = {}
     for part in parts:
         for term in (a.times(part.factor) for a in part.args) if part.head == "sum" else (part,):
+            if not term.factor:
+                continue
             known = found.get(term.bare)
             found[term.bare] = term if known is None else term.times(1 + known.factor / term.factor)
     kept = [term for term in found.values() if term.factor]
@@ -167,6 +169,8 @@ def total(tree: Tree, size: int) -> Tree:
 def inner(a: Tree, b: Tree) -> Tree:
     """Return a'b of vectors, <A, B> of matrices, sum over the parts of a sum of one of them."""
     for one, other in ((a, b), (b, a)):
+        if one.head == "symmetric" and one.data == IDENTITY and other.ndim == 2:
+            return Tree("call", (other.bare,), one.factor * other.factor, "tr")
         if is_one(one):
             return total(other, int(np.prod(other.shape))).times(one.factor)
     factor = a.factor * b.factor
@@ -178,6 +182,8 @@ def inner(a: Tree, b: Tree) -> Tree:
 def square(x: Tree) -> Tree:
     """Return |x|^2 in the 2-norm, or in that of Frobenius."""
     k = x.factor**2
+    if is_one(x):
+        return number(k * float(np.prod(x.shape)))
     x = x.bare
     if x.head == "norm" or x.head == "abs":
         return Tree("power", (x,), k, 2.0)

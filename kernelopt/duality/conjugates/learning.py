@@ -18,6 +18,7 @@ from kernelopt.language.learner import Learner
 from kernelopt.language.penalty import weighted
 from kernelopt.language.risk import Risk
 from kernelopt.numerics.norms import conjugate_exponent
+from kernelopt.structure.structure import implies
 
 
 @conjugate(Risk)
@@ -35,7 +36,8 @@ def machine(g: Risk, u: cp.Expression, new: New) -> Conjugate | None:
         return None
     value = value_of(u)
     scale, weight = (float(value), None) if value is not None else (1.0, uniform(u))
-    alpha = new((learner.n,), "alpha")
+    number = new.number and f" {new.number}"
+    alpha = new((learner.n,), f"alpha{new.number}")
     stated = stated_loss(learner, alpha, weight)
     if stated is None:
         return None
@@ -44,7 +46,7 @@ def machine(g: Risk, u: cp.Expression, new: New) -> Conjugate | None:
     if several and fixed:
         return Conjugate([], -scale * (gain - half_length(learner, alpha, weight)), domain)
     if several:
-        gamma = new((len(learner.kernels),), "gamma", nonneg=True)
+        gamma = new((len(learner.kernels),), f"gamma{new.number}", nonneg=True)
         p = 1.0 if np.isinf(learner.norm) else learner.norm / (learner.norm - 2)
         bound = 1 if weight is None else weight
         domain.append((conic_norm(gamma, p) <= bound).set_label("shares"))
@@ -66,6 +68,9 @@ def machine(g: Risk, u: cp.Expression, new: New) -> Conjugate | None:
             s = new((len(grams),), "s", nonneg=True)
             pairs.append((-scale / 2 * s, weights))
             domain.append((forms <= s).set_label("forms"))
+    for constraint in domain:
+        if not (constraint.label or "").startswith("S"):
+            constraint.set_label(f"{constraint.label or 'domain'}{number}")
     return Conjugate(pairs, -scale * gain if scale != 1 else -gain, domain)
 
 
@@ -98,10 +103,11 @@ def lifted(
 ) -> tuple[cp.Variable, cp.Expression, PSD]:
     """Return S, the kernel that it meets, and [[S, alpha], [alpha', divisor]] >> 0.
 
-    Unlabelled points of a PSD variable have alpha = 0. Kernels of low rank are restricted to their joint
+    Unlabelled points of a kernel that is PSD anyway have alpha = 0: there S is as large as K. Kernels of low rank are restricted to their joint
     range.
     """
-    n, order = alpha.size, K.shape[0] if K.is_psd() else alpha.size
+    known = K.is_psd() or any(implies(other, K) for other in new.psd)
+    n, order = alpha.size, K.shape[0] if known else alpha.size
     basis = joint_range(K, order)
     K = K[:order, :order] if order < K.shape[0] else K
     a = cp.hstack([alpha, np.zeros(order - n)]) if order > n else alpha

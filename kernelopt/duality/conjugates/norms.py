@@ -10,7 +10,7 @@ import cvxpy as cp
 import numpy as np
 
 from kernelopt.duality.adjoints import along, spread, uniform, value_of
-from kernelopt.duality.conjugates.table import Conjugate, New, conjugate, in_shape
+from kernelopt.duality.conjugates.table import Conjugate, New, conjugate, in_shape, vector, whole
 
 LARGEST_NUMERATOR = 8  # of a simple fraction a/b: |x|_(a/b) takes at most four second-order cones an entry
 SAME = 1e-12  # relative: an exponent p / (p - 1) in doubles is this near to its fraction
@@ -32,21 +32,25 @@ def conic_norm(x: cp.Expression, p: float, axis: Any = None) -> cp.Expression:
     return cp.pnorm(x, p, axis=axis, approx=abs(float(near) - p) <= SAME * abs(p))
 
 
-def ball(dual_norm: Callable[[Any, cp.Expression], cp.Expression]) -> Callable[..., Conjugate]:
-    """Return the entry of a norm: |y|_* <= u."""
+def ball(
+    dual_norm: Callable[[Any, cp.Expression], cp.Expression], kind: str = "entries"
+) -> Callable[..., Conjugate]:
+    """Return the entry of a norm: |y|_* <= u. A norm of the entries is the same of a matrix and of its list."""
 
     def entry(g: Any, u: cp.Expression, new: New) -> Conjugate:
-        y = new.like(g, u)
-        return Conjugate([(y, g.args[0])], 0, [in_shape(dual_norm(g, y), u.shape) <= u])
+        a = whole(g) if kind == "entries" else g.args[0]
+        y = new.like(g, a, u)
+        size = dual_norm(g, y if a is g.args[0] else vector(y))
+        return Conjugate([(y, a)], 0, [in_shape(size, u.shape) <= u])
 
     return entry
 
 
 conjugate("norm1", support=True)(ball(lambda g, y: cp.norm_inf(y, axis=g.axis)))
 conjugate("norm_inf", support=True)(ball(lambda g, y: cp.norm1(y, axis=g.axis)))
-conjugate("abs", support=True)(ball(lambda g, y: cp.abs(y)))
-conjugate("sigma_max", support=True)(ball(lambda g, y: cp.normNuc(y)))
-conjugate("normNuc", support=True)(ball(lambda g, y: cp.sigma_max(y)))
+conjugate("abs", support=True)(ball(lambda g, y: cp.abs(y), "each"))
+conjugate("sigma_max", support=True)(ball(lambda g, y: cp.normNuc(y), "matrix"))
+conjugate("normNuc", support=True)(ball(lambda g, y: cp.sigma_max(y), "matrix"))
 
 
 @conjugate("Pnorm", "PnormApprox", support=True)

@@ -8,7 +8,7 @@ import cvxpy as cp
 import numpy as np
 
 from kernelopt.duality.adjoints import along, spread, uniform, value_of
-from kernelopt.duality.conjugates.table import Conjugate, New, conjugate, in_shape, residual, vector
+from kernelopt.duality.conjugates.table import Conjugate, New, conjugate, in_shape, residual, vector, whole
 
 NEGLIGIBLE = 1e-12  # relative: eigenvalues of a quadratic form below this count as zero
 
@@ -33,10 +33,10 @@ def square_over(y: cp.Expression, u: cp.Expression, new: New) -> tuple[cp.Expres
 @conjugate("quad_over_lin")
 def square_over_linear(g: Any, u: cp.Expression, new: New) -> Conjugate | None:
     """|y|^2 t / (4 u) for a constant denominator t, else <y, x> - s t with |y|^2 / (4 u) <= s."""
-    x, t = g.args
+    x, t = whole(g), g.args[1]
     axis, value = getattr(g, "axis", None), value_of(t)
     if value is not None:
-        r, y = residual(g, u, new)
+        r, y = residual(g, x, u, new)
         u = 4 / float(value.flat[0]) * u
         if axis is None:
             cost, cones = square_over(r, u, new)
@@ -71,7 +71,7 @@ def huber(g: Any, u: cp.Expression, new: New) -> Conjugate | None:
     M = value_of(g.M)
     if M is None:
         return None
-    r, y = residual(g, u, new)
+    r, y = residual(g, g.args[0], u, new)
     cost, cones = square_over(r, 4 * u, new)
     return Conjugate([(y, g.args[0])], cost, [*cones, cp.abs(r) <= 2 * float(M.flat[0]) * spread(u, r.shape)])
 
@@ -88,7 +88,7 @@ def power(g: Any, u: cp.Expression, new: New) -> Conjugate | None:
         return None
     p = float(p)
     if p == 2:
-        r, y = residual(g, u, new)
+        r, y = residual(g, g.args[0], u, new)
         cost, cones = square_over(r, 4 * u, new)
         return Conjugate([(y, x)], cost, cones)
     q, size = p / (p - 1), abs(p)

@@ -43,11 +43,16 @@ class New:
         What the variables that are made now belong to.
     entrywise : bool
         Whether the cost must have one entry for each entry of the atom.
+    number : str
+        That of a risk, where there are several.
+    psd : list of cvxpy expressions
+        The matrices that a constraint of the problem states to be positive semidefinite.
     """
 
     def __init__(self, taken: set[str]) -> None:
         self.taken, self.meaning = set(taken), dict[str, str]()
-        self.of, self.entrywise = "", False
+        self.of, self.entrywise, self.number = "", False, ""
+        self.psd: list[cp.Expression] = []
 
     def name(self, wanted: str) -> str:
         """Return a name that is not taken: `wanted`, or `wanted` with a number."""
@@ -64,16 +69,17 @@ class New:
         self.meaning[name] = self.of
         return cp.Variable(shape, name=name, **attributes)
 
-    def like(self, g: Any, u: cp.Expression, wanted: str = "u") -> cp.Variable:
-        """Return a variable for the argument of an atom that is the same at the transpose of a matrix.
+    def like(self, g: Any, a: cp.Expression, u: cp.Expression, wanted: str = "u") -> cp.Variable:
+        """Return a variable for the argument a of an atom g that is the same at the transpose of a matrix.
 
         Where the argument is symmetric and all entries have one weight, the symmetric part of y is as good as
         y: it has the same product with the argument and, by convexity, no larger cost. A function of the
-        rows or the columns has no such symmetry.
+        rows or the columns has no such symmetry. The weight of a convex argument is not negative.
         """
-        a = g.args[0]
         square = a.ndim == 2 and a.size > 1 and a.is_symmetric() and getattr(g, "axis", None) is None
-        return self(a.shape, wanted, symmetric=True) if square and uniform(u) is not None else self(a.shape, wanted)
+        if square and uniform(u) is not None:
+            return self(a.shape, wanted, symmetric=True)
+        return self(a.shape, wanted, nonneg=True) if a.is_convex() and not a.is_affine() else self(a.shape, wanted)
 
 
 Entry = Callable[[Any, cp.Expression, New], Conjugate | None]
@@ -133,7 +139,15 @@ def subtracts_constant(a: cp.Expression) -> bool:
     return type(last).__name__ == "NegExpression" or bool(last.is_nonpos() and not last.is_nonneg())
 
 
-def residual(g: Any, u: cp.Expression, new: New) -> tuple[cp.Variable, cp.Expression]:
+def residual(g: Any, a: cp.Expression, u: cp.Expression, new: New) -> tuple[cp.Variable, cp.Expression]:
     """Return (r, y) for a function that is the same at a and -a: y = r, or y = -r where a is e - b."""
-    r = new.like(g, u, "r")
-    return r, -r if subtracts_constant(g.args[0]) else r
+    r = new.like(g, a, u, "r")
+    return r, -r if subtracts_constant(a) else r
+
+
+def whole(g: Any) -> cp.Expression:
+    """Return the argument of a function of all entries alike, as the matrix of which it lists the entries."""
+    a = g.args[0]
+    while getattr(g, "axis", None) is None and type(a).__name__ in ("reshape", "Vec") and a.ndim == 1:
+        a = a.args[0]
+    return a
