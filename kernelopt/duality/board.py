@@ -426,7 +426,7 @@ def risk_of(multiplier: Multiplier, terms: list[Term]) -> cp.Expression | None:
     return None
 
 
-RULES = (absorbed, floor, log_sum_exp, positive_part, minus_rest)
+RULES = (absorbed, floor, log_sum_exp, minus_rest, positive_part)
 
 
 def on_the_board(swept: Swept) -> Iterator[tuple[Any, Stated]]:

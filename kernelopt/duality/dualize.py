@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import cvxpy as cp
+import numpy as np
 from cvxpy.atoms.affine.affine_atom import AffAtom
 from cvxpy.atoms.affine.wraps import Wrap
 
 from kernelopt.duality.dual import Dual
-from kernelopt.duality.equations import Swept
+from kernelopt.duality.equations import Swept, zero_entries
 from kernelopt.errors import DualizationError
 from kernelopt.language.risk import Risk, risk
 from kernelopt.structure.copies import copied_loss
@@ -91,26 +92,22 @@ def dualize(problem: cp.Problem) -> Dual:
 def swept(structure: Structure) -> tuple[Swept, bool]:
     """Return a problem after its sweep, and whether its parameters stay parameters.
 
-    They do where the problem is DPP. Elsewhere they are constants with their names and values.
+    They do where the problem is DPP. Elsewhere they are constants with their names and values. Variables of
+    which signs force all entries to zero are constants too.
     """
     problem = structure.problem
     parametric = bool(problem.is_dpp())
-    if not parametric and problem.parameters():
-        constants: dict[int, Any] = {id(p): cp.Constant(p.value, name=p.name()) for p in problem.parameters()}
-        numbers = {id(p): p.value for p in problem.parameters()}
-        for node in risks(problem):
-            constants[id(node)] = with_numbers(node, constants, numbers)
+    zero = zero_entries(structure, parametric)
+    gone = [v for v in structure.user_variables if v.id in zero and zero[v.id].all()]
+    constants: dict[int, Any] = {id(v): cp.Constant(np.zeros(v.shape)) for v in gone}
+    numbers: dict[int, Any] = {}
+    if not parametric:
+        constants |= {id(p): cp.Constant(p.value, name=p.name()) for p in problem.parameters()}
+        numbers |= {id(p): p.value for p in problem.parameters()}
+    if constants:
+        constants |= {id(node): with_numbers(node, constants, numbers) for node in risks(problem)}
         problem = copied_problem(problem, constants)
-    return Swept(problem, structure, parametric), parametric
-
-
-def with_numbers(node: Risk, constants: dict[int, Any], numbers: dict[int, Any]) -> Risk:
-    """Return a risk with constants in the place of parameters."""
-    learner = node.learner
-    kernels = [replaced(K, constants) for K in learner.kernels]
-    loss = copied_loss(learner.loss, numbers)
-    given = kernels if len(kernels) > 1 else kernels[0]
-    return risk(given, learner.y, loss, learner.bias is not None, learner.norm)
+    return Swept(problem, structure, zero), parametric
 
 
 def check_treatable(problem: cp.Problem) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,7 +15,7 @@ from kernelopt.duality.adjoints import is_number
 from kernelopt.duality.sweep import Sweep, total
 from kernelopt.structure.structure import Structure
 from kernelopt.structure.zero_weights import zero_equations
-from kernelopt.validation import Array
+from kernelopt.validation import Array, Mask
 
 SIGNED = {"nonneg": ("nonneg", "pos"), "nonpos": ("nonpos", "neg"), "PSD": ("PSD",), "NSD": ("NSD",)}
 
@@ -114,15 +114,16 @@ def dense(value: Any) -> Array:
     return np.asarray(value.toarray() if sp.issparse(value) else value, dtype=float)
 
 
-def implied_constraints(structure: Structure, parametric: bool) -> list[tuple[str, Constraint]]:
-    """Return the bounds of the variables, the signs of semidefinite ones, and x = 0 where signs force it.
+def implied_constraints(
+    variables: Sequence[cp.Variable], zero: dict[int, Mask]
+) -> list[tuple[str, Constraint]]:
+    """Return the bounds of variables, the signs of semidefinite ones, and x = 0 where signs force it.
 
-    The last ones follow from the other constraints. Without them the multiplier of a'x <= 0 may have to be as
-    large as 1 / a_j, and no solver finds it.
+    `zero` has the entries that signs force to zero. Their equations follow from the other constraints. Without
+    them the multiplier of a'x <= 0 may have to be as large as 1 / a_j, and no solver finds it.
     """
     found: list[tuple[str, Constraint]] = []
-    users = {v.id: v for v in structure.user_variables}
-    for v in structure.user_variables:
+    for v in variables:
         if kind_of(v) in ("PSD", "NSD"):
             for word, sign in (("nonneg", 1.0), ("nonpos", -1.0)):
                 if any(v.attributes[name] for name in SIGNED[word]):
@@ -131,10 +132,29 @@ def implied_constraints(structure: Structure, parametric: bool) -> list[tuple[st
             constraint = bound(v, side, value)
             if constraint is not None:
                 found.append((f"{v.name()} {('lower', 'upper')[side]}", constraint))
+        if v.id in zero and not zero[v.id].all():
+            found.append((f"{v.name()} zero", cp.vec(v, order="F")[np.flatnonzero(zero[v.id])] == 0))
+    return found
+
+
+def zero_entries(structure: Structure, parametric: bool) -> dict[int, Mask]:
+    """Return the entries of variables that signs force to zero, by the id of the variable."""
+    found = {}
     for equation in zero_equations(structure, whatever_parameters=parametric):
-        (copy,) = equation.variables()
-        flat, entries = cp.vec(users[copy.id], order="F"), np.flatnonzero(selected(equation, copy))
-        found.append((f"{copy.name()} zero", flat[entries] == 0))
+        (v,) = equation.variables()
+        found[v.id] = selected(equation, v)
+    return found
+
+
+def superfluous_constraints(structure: Structure, zero: dict[int, Mask]) -> list[int]:
+    """Return the positions of the constraints that say no more than x = 0 where signs force it."""
+    found = []
+    for i, read in enumerate(structure.affines if zero else ()):
+        if read is None or read.constant.any() or structure.problem.constraints[i].parameters():
+            continue
+        used = [(v, np.asarray(abs(A).sum(axis=0)).ravel() > 0) for v, A in read.matrices.items()]
+        if all(v.id in zero and not (mask & ~zero[v.id]).any() for v, mask in used):
+            found.append(i)
     return found
 
 
@@ -186,14 +206,18 @@ class Swept:
     problem : cp.Problem
         Its maximum over all multipliers; the variables are the multipliers of the gradient's equations.
     unused : list of cp.Variable
-        The variables that no term has.
+        The variables that no term has, or that are zero.
+    zero : dict from variable id to mask
+        The entries that signs force to zero.
     """
 
-    def __init__(self, problem: cp.Problem, structure: Structure, parametric: bool) -> None:
-        swept = Sweep(problem, implied_constraints(structure, parametric))
+    def __init__(self, problem: cp.Problem, structure: Structure, zero: dict[int, Mask]) -> None:
+        variables = structure.user_variables
+        self.zero = zero
+        implied = implied_constraints(variables, self.zero)
+        swept = Sweep(problem, implied, superfluous_constraints(structure, self.zero))
         self.new, self.lagrangian = swept.new, swept.found
         found = self.lagrangian
-        variables = structure.user_variables
         self.unused = [v for v in variables if v.id not in found.gradient]
         rest = [v for v in variables if v.id in found.gradient]
         self.equations = [equation_of(v, found.gradient.get(v.id, [])) for v in [*rest, *found.fresh]]
@@ -212,4 +236,6 @@ class Swept:
             found[equation.variable.id] = (
                 np.zeros(equation.variable.shape) if value is None else equation.point(value)
             )
+        for id_, mask in self.zero.items():
+            found[id_] = np.where(mask.reshape(found[id_].shape, order="F"), 0.0, found[id_])
         return found

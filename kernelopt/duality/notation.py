@@ -69,6 +69,9 @@ class Notation:
         if not one.factor:
             one, other, sign = other, one, OTHER[sign.text]
         terms = [a.times(one.factor) for a in one.args] if one.head == "sum" else [one] if one.factor else []
+        sizes = {abs(t.factor) for t in terms}
+        if len(sizes) == 1 and len(terms) > 1:  # a == b, and not a / 2 == b / 2
+            terms = [t.times(1 / abs(t.factor)) for t in terms]
         plus, minus = parted(terms)
         if not plus or (minus and sign.text == ">="):
             plus, minus, sign = minus, plus, OTHER[sign.text]

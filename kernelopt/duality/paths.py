@@ -65,6 +65,8 @@ def bounds_along(problem: cp.Problem, path: Sequence[Any], points: int) -> Along
         for t in position:
             fixed = AtAlpha(dual.made.swept, [(*known[0], at(corners, t))])
             lower, response = fixed.solve(), fixed.point()
+            if [v.id for v in dual.variables()] == [known[0][1].id]:  # in closed form
+                lower = structure.sign * float(dual.objective.value)
             joined = [np.array([p[id_] for p in points_of if p is not None]) for id_ in ids]
             if all(p is not None for p in points_of):
                 response = {id_: at(values, t) for id_, values in zip(ids, joined, strict=True)}

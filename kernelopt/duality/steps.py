@@ -230,17 +230,17 @@ class Derivative:
 
     def gradient_step(self) -> Step:
         """Return the step that collects the gradient by every variable."""
-        lines = []
+        lines, users = [], {v.id for v in self.structure.user_variables}
         for equation in self.swept.equations:
-            if equation.variable in self.structure.user_variables:
+            if equation.variable.id in users:
                 chain = self.notation.constraint(equation.constraint)
                 text, tex = (" ".join(getattr(p, s) for p in chain) for s in ("signed_text", "signed_tex"))
                 by = self.notation(equation.variable)
                 lines.append(filled("by @0: @1", r"\mathrm{by}\ @0:\ @1", by, Written(text, tex, SUM)))
 
         def check() -> tuple[str, float]:
-            users = [e for e in self.swept.equations if e.variable in self.structure.user_variables]
-            inner = sum(float(np.vdot(dense(e.gradient.value), dense(e.variable.value))) for e in users)
+            equations = [e for e in self.swept.equations if e.variable.id in users]
+            inner = sum(float(np.vdot(dense(e.gradient.value), dense(e.variable.value))) for e in equations)
             terms = sum(residual(term) for term in self.swept.lagrangian.terms)
             rest = self.L - (self.D + inner) - terms
             words = f"L less the sum of the terms and <gradient, x>, at random points, is {rest:.1e}"

@@ -8,6 +8,7 @@ cvxpy's cone form of that atom alone, swept by the same code.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -121,21 +122,32 @@ class Lagrangian:
 
 
 class Sweep:
-    """One backward sweep over a problem; `found` is its Lagrangian, as that of a minimisation."""
+    """One backward sweep over a problem; `found` is its Lagrangian, as that of a minimisation.
 
-    def __init__(self, problem: cp.Problem, bounds: list[tuple[str, Constraint]]) -> None:
+    Parameters
+    ----------
+    problem : cp.Problem
+    bounds : sequence of (name, constraint)
+        Constraints that the attributes of variables state, or that follow from the others.
+    superfluous : sequence of int
+        The positions of constraints that follow from those: their multipliers are zero.
+    """
+
+    def __init__(
+        self, problem: cp.Problem, bounds: Sequence[tuple[str, Constraint]] = (), superfluous: Sequence[int] = ()
+    ) -> None:
         self.new = New({leaf.name() for leaf in (*visible_variables(problem), *problem.parameters())})
         self.found, self.indices = Lagrangian(), numbering(problem)
+        self.inner: list[Multiplier] = []  # of the cones of atoms
         self.known = {v.id for v in visible_variables(problem)}
         self.new.psd = [c.args[0] for c in problem.constraints if isinstance(c, cp.constraints.PSD)]
         several = risks(problem)
         self.numbers = {id(r): str(k + 1) if len(several) > 1 else "" for k, r in enumerate(several)}
         sign = -1.0 if isinstance(problem.objective, cp.Maximize) else 1.0
         self.visit(problem.objective.args[0], cp.Constant(sign))
-        for i, constraint in enumerate(problem.constraints):
-            self.found.multipliers.append(self.reduced(constraint, i))
-        for name, constraint in bounds:
-            self.found.multipliers.append(self.constrain(constraint, f"y[{name}]", name, user=False))
+        multipliers = [self.reduced(c, i, i in superfluous) for i, c in enumerate(problem.constraints)]
+        multipliers += [self.constrain(c, f"y[{name}]", name, user=False) for name, c in bounds]
+        self.found.multipliers = multipliers + self.inner
 
     def visit(self, e: Any, W: cp.Expression) -> None:
         """Add <W, e> to the Lagrangian, for a weight W of the shape of e."""
@@ -144,7 +156,7 @@ class Sweep:
             return
         if isinstance(e, indicator):
             for constraint in e.args:
-                self.found.multipliers.append(self.constrain(constraint, "y[domain]", "domain", user=False))
+                self.inner.append(self.constrain(constraint, "y[domain]", "domain", user=False))
         elif e.is_constant():
             self.found.value.append(pairing(W, e))
         elif isinstance(e, cp.Variable):
@@ -222,7 +234,7 @@ class Sweep:
         found.fresh.append(t)
         self.known |= {t.id, *(v.id for v in inner if isinstance(v, cp.Variable))}
         for constraint in form.constraints:
-            found.multipliers.append(self.constrain(constraint, f"y[{kind}]", kind, user=False))
+            self.inner.append(self.constrain(constraint, f"y[{kind}]", kind, user=False))
         for v, a in zip(inner, g.args, strict=True):
             if isinstance(v, cp.Variable):
                 y = total(found.gradient.pop(v.id, [cp.Constant(np.zeros(v.shape))]))
@@ -230,10 +242,14 @@ class Sweep:
                     found.cones.append((y >= 0 if a.is_convex() else y <= 0).set_label(kind))
                 self.visit(a, y)
 
-    def reduced(self, constraint: Any, i: int) -> Multiplier:
+    def reduced(self, constraint: Any, i: int, superfluous: bool) -> Multiplier:
         """Add a constraint of the problem; a matrix inequality of low rank is restricted to its range."""
         smaller, basis = facial_reduction(constraint)
         name = f"y[{constraint.label}]" if constraint.label else self.indices[i]
+        if superfluous:
+            shape = constraint.dual_variables[0].shape
+            zero = cp.Variable(shape, name=self.new.name(name), value=np.zeros(shape))
+            return Multiplier(constraint, constraint.label or f"constraint {i}", [zero], [])
         found = self.constrain(smaller, name, constraint.label or f"constraint {i}")
         found.constraint, found.basis = constraint, basis
         return found

@@ -37,6 +37,9 @@ def square_over_linear(g: Any, u: cp.Expression, new: New) -> Conjugate | None:
     axis, value = getattr(g, "axis", None), value_of(t)
     if value is not None:
         r, y = residual(g, x, u, new)
+        if axis is None and (c := value_of(u)) is not None:  # r is the residual: 2 c r'(b - a) - c |r|^2
+            k = float(c.flat[0]) / float(value.flat[0])
+            return Conjugate([(y if k == 0.5 else 2 * k * y, x)], cp.sum_squares(r) if k == 1 else k * cp.sum_squares(r))
         u = 4 / float(value.flat[0]) * u
         if axis is None:
             cost, cones = square_over(r, u, new)
