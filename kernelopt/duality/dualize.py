@@ -110,6 +110,15 @@ def swept(structure: Structure) -> tuple[Swept, bool]:
     return Swept(problem, structure, zero), parametric
 
 
+def with_numbers(node: Risk, constants: dict[int, Any], numbers: dict[int, Any]) -> Risk:
+    """Return a risk with constants in the place of parameters and variables."""
+    learner = node.learner
+    kernels = [replaced(K, constants) for K in learner.kernels]
+    loss = copied_loss(learner.loss, numbers)
+    given = kernels if len(kernels) > 1 else kernels[0]
+    return risk(given, learner.y, loss, learner.bias is not None, learner.norm)
+
+
 def check_treatable(problem: cp.Problem) -> None:
     """Raise unless the problem is convex, with real continuous variables, and its parameters have values."""
     for variable in problem.variables():
@@ -132,6 +141,13 @@ def check_treatable(problem: cp.Problem) -> None:
             f"the problem must follow the rules of disciplined convex programming, got {culprit(problem)} in "
             "dualize. Rewrite that expression; a risk is convex and is minimised or bounded from above."
         )
+    for constant in problem.constants():
+        value = constant.value
+        if np.isnan(value.data if hasattr(value, "toarray") else value).any():
+            raise DualizationError(
+                f"the data of a problem must be numbers, got nan in the constant {short(constant)} in dualize. "
+                "Remove or replace the entries that are missing."
+            )
     unset = [p.name() for p in problem.parameters() if p.value is None]
     if unset and not (problem.is_dpp()):
         raise DualizationError(

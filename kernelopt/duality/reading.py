@@ -247,8 +247,11 @@ def unsigned(tree: Tree, shape: tuple[int, ...] = ()) -> Tree:
     if tree.scalar and shape != () and not is_one(tree):
         tree = with_ones(tree, shape)
     tree = added([tree], tree.shape)
-    negative_terms = tree.head == "sum" and all(a.factor < 0 for a in tree.args)
-    return added([tree.times(-1.0)], tree.shape) if negative_terms else tree
+    if tree.head != "sum":
+        return tree
+    sizes, sign = {abs(a.factor) for a in tree.args}, -1.0 if all(a.factor < 0 for a in tree.args) else 1.0
+    k = sizes.pop() if len(sizes) == 1 else 1.0  # |2 x - 2 y| is 2 |x - y|
+    return replace(tree, args=tuple(a.times(sign / k) for a in tree.args), factor=k)
 
 
 def squared(read: Reader, e: Any) -> Tree:
@@ -302,7 +305,7 @@ def largest(read: Reader, e: Any) -> Tree:
     """Return (e)_+ for the maximum with zero, else max(a, b)."""
     args = [read(a) for a in e.args]
     rest = [a for a in args if a.factor]
-    if len(args) == 2 and len(rest) == 1:
+    if len(args) == 2 and len(rest) == 1 and rest[0].ndim < 2:  # of a matrix, (X)_+ is that of its eigenvalues
         return Tree("plus", (rest[0].bare,), rest[0].factor) if rest[0].factor > 0 else Tree("plus", tuple(rest))
     return Tree("call", tuple(args), 1.0, "max")
 

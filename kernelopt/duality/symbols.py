@@ -172,6 +172,7 @@ class Symbols:
         if name not in self.units:
             self.taken.add(name)
             self.units.add(name)
+            self.known.append(Symbol(name, (array != 0).astype(float), ""))
         k = float(array[array != 0][0])
         self.used[name] = f"{array.shape}  one at {list(map(int, np.argwhere(array)[0]))}, else zero"
         return Tree("name", (), k, name_of(name), array.shape)
