@@ -134,14 +134,12 @@ def sum_of(tree: Tree) -> Written:
 
 def product(tree: Tree) -> Written:
     """Return A x, a'x, c x."""
-    parts = [side(a, PRODUCT if len(tree.args) > 1 and a.head != "quotient" else UNIT) for a in tree.args]
-    found = parts[0]
-    for before, after, part in zip(tree.args, tree.args[1:], parts[1:], strict=False):
+    parts = [side(a, UNIT if a.head in ("quotient", "sum", "hadamard") else PRODUCT) for a in tree.args]
+    text, tex = parts[0].text, parts[0].tex
+    for before, part in zip(tree.args, parts[1:], strict=False):
         tight = before.head == "transpose" and before.args[0].ndim == 1 and before.args[0].head != "sum"
-        if after.head in ("product", "inner", "total") or part.binds < UNIT:
-            part = grouped(part, UNIT) if after.head == "sum" else part
-        found = multiplied(found, part, "" if tight else " ", " " if tight else r"\,")
-    return found._replace(binds=PRODUCT)
+        text, tex = text + ("" if tight else " ") + part.text, tex + (" " if tight else r"\,") + part.tex
+    return Written(text, tex, PRODUCT)
 
 
 def hadamard(tree: Tree) -> Written:
