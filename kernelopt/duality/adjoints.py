@@ -13,6 +13,7 @@ from cvxpy.atoms.affine.wraps import Wrap
 
 from kernelopt.grams import Grams
 from kernelopt.structure.affine import affine
+from kernelopt.structure.trees import with_args
 from kernelopt.validation import Array
 
 Adjoint = Callable[[Any, int, cp.Expression], cp.Expression]
@@ -226,10 +227,3 @@ def matrix_of(node: Any, args: list[cp.Expression], k: int) -> Any:
     read = affine(with_args(node, [*args[:k], free, *args[k + 1 :]]))
     found = None if read is None else read.matrices.get(free)
     return sp.csr_array((node.size, free.size)) if found is None else found
-
-
-def with_args(node: Any, args: list[cp.Expression]) -> Any:
-    """Return an atom with other arguments of the same shapes, whatever its constructor takes."""
-    new = object.__new__(type(node))
-    new.__dict__.update(node.__dict__, args=args)
-    return new

@@ -298,9 +298,10 @@ def positive_part(state: Stated) -> Stated | None:
         row = state.rows[i]
         x, atom, weight = row.equation.variable, term.atom, value_of(term.weight)
         square = type(atom).__name__ == "quad_over_lin" and row.kind in ("PSD", "nonneg")
-        if not square or weight is None or getattr(atom, "axis", None) is not None or a.parameters():
+        below = value_of(atom.args[1]) if square else None
+        if below is None or weight is None or getattr(atom, "axis", None) is not None or a.parameters():
             continue
-        c = float(weight.flat[0]) / float(value_of(atom.args[1]).flat[0])
+        c = float(weight.flat[0]) / float(below.flat[0])
         M = shift(a, x)
         if M is None or not isinstance(total([y]), cp.Variable):
             continue

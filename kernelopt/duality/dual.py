@@ -227,7 +227,7 @@ class Dual(cp.Problem):  # type: ignore[misc]
     def _take(self, status: str) -> None:
         """Take the solution of the swept dual, whose variables those on the board are."""
         swept = self.made.swept.problem
-        value = self.made.structure.sign * float(swept.solution.opt_val)
+        value = self.made.structure.sign * best_of(swept)
         for part in self.made.state.hidden.values():
             part.P.save_value(positive(part.G.value) if status in USABLE else None)
         values = {v.id: v.value for v in self.variables()}
@@ -256,7 +256,7 @@ class Dual(cp.Problem):  # type: ignore[misc]
     def _checked(self) -> Check:
         """Return the conditions of optimality at the recovered point and the current values."""
         swept, structure = self.made.swept.problem, self._structure()
-        value = structure.sign * float(swept.solution.opt_val)
+        value = structure.sign * best_of(swept)
         return checked(structure, self._recovered(), self._multipliers(), value, swept.constraints)
 
     def _structure(self) -> Structure:
@@ -267,6 +267,12 @@ class Dual(cp.Problem):  # type: ignore[misc]
         if self.made.parametric and not all(map(np.array_equal, values, self._present[0])):
             self._present = values, Structure(self.primal)
         return self._present[1]
+
+
+def best_of(problem: cp.Problem) -> float:
+    """Return the optimum of a maximum; cvxpy has none where a constraint without variables is false."""
+    value = problem.solution.opt_val
+    return -np.inf if value is None else float(value)
 
 
 def is_trivial(c: Constraint) -> bool:

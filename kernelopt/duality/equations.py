@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -17,6 +18,7 @@ from kernelopt.structure.structure import Structure
 from kernelopt.structure.zero_weights import zero_equations
 from kernelopt.validation import Array, Mask
 
+UNNAMED = re.compile(r"(var|param)\d+")  # the names that cvxpy gives
 SIGNED = {"nonneg": ("nonneg", "pos"), "nonpos": ("nonpos", "neg"), "PSD": ("PSD",), "NSD": ("NSD",)}
 
 
@@ -52,12 +54,12 @@ class Equation:
     special: bool = False
 
 
-def equation_of(v: cp.Variable, parts: list[cp.Expression]) -> Equation:
-    """Return the gradient's equation of a variable."""
+def equation_of(v: cp.Variable, name: str, parts: list[cp.Expression]) -> Equation:
+    """Return the gradient's equation of a variable with a name in print."""
     parts = collected(parts)
     G = total(parts) if parts else cp.Constant(np.zeros(v.shape))
     kind, a = kind_of(v), v.attributes
-    label = f"d/d {v.name()}"
+    label = f"d/d {name}"
     if a["diag"]:
         diagonal = (cp.diag(G) == 0).set_label(label)
         return Equation(v, "free", G, diagonal, lambda d: np.diag(-np.atleast_1d(d)), parts, True)
@@ -115,7 +117,7 @@ def dense(value: Any) -> Array:
 
 
 def implied_constraints(
-    variables: Sequence[cp.Variable], zero: dict[int, Mask]
+    variables: Sequence[cp.Variable], names: dict[int, str], zero: dict[int, Mask]
 ) -> list[tuple[str, Constraint]]:
     """Return the bounds of variables, the signs of semidefinite ones, and x = 0 where signs force it.
 
@@ -124,16 +126,17 @@ def implied_constraints(
     """
     found: list[tuple[str, Constraint]] = []
     for v in variables:
+        name = names.get(v.id, v.name())
         if kind_of(v) in ("PSD", "NSD"):
             for word, sign in (("nonneg", 1.0), ("nonpos", -1.0)):
                 if any(v.attributes[name] for name in SIGNED[word]):
-                    found.append((f"{v.name()} sign", sign * v >= 0))
+                    found.append((f"{name} sign", sign * v >= 0))
         for side, value in enumerate(v.attributes.get("bounds") or ()):
             constraint = bound(v, side, value)
             if constraint is not None:
-                found.append((f"{v.name()} {('lower', 'upper')[side]}", constraint))
+                found.append((f"{name} {('lower', 'upper')[side]}", constraint))
         if v.id in zero and not zero[v.id].all():
-            found.append((f"{v.name()} zero", cp.vec(v, order="F")[np.flatnonzero(zero[v.id])] == 0))
+            found.append((f"{name} zero", cp.vec(v, order="F")[np.flatnonzero(zero[v.id])] == 0))
     return found
 
 
@@ -155,6 +158,29 @@ def superfluous_constraints(structure: Structure, zero: dict[int, Mask]) -> list
         used = [(v, np.asarray(abs(A).sum(axis=0)).ravel() > 0) for v, A in read.matrices.items()]
         if all(v.id in zero and not (mask & ~zero[v.id]).any() for v, mask in used):
             found.append(i)
+    return found
+
+
+def renamed(structure: Structure) -> dict[int, str]:
+    """Return x1, x2, ... for the variables to which the user has given no name, by their ids.
+
+    The second of two variables of one name gets a number too.
+    """
+    found: dict[int, str] = {}
+    taken = {leaf.name() for leaf in (*structure.variables, *structure.problem.parameters())}
+    seen = set[str]()
+    for leaf in (*structure.variables, *structure.problem.parameters()):
+        name = leaf.name()
+        if UNNAMED.fullmatch(name):
+            letter = "p" if isinstance(leaf, cp.Parameter) else "X" if leaf.ndim == 2 else "x"
+        elif name in seen:
+            letter = name
+        else:
+            seen.add(name)
+            continue
+        count = next(k for k in range(1, len(taken) + 2) if f"{letter}{k}" not in taken)
+        taken.add(f"{letter}{count}")
+        found[leaf.id] = f"{letter}{count}"
     return found
 
 
@@ -214,13 +240,15 @@ class Swept:
     def __init__(self, problem: cp.Problem, structure: Structure, zero: dict[int, Mask]) -> None:
         variables = structure.user_variables
         self.zero = zero
-        implied = implied_constraints(variables, self.zero)
-        swept = Sweep(problem, implied, superfluous_constraints(structure, self.zero))
+        names = renamed(structure)
+        implied = implied_constraints(variables, names, self.zero)
+        swept = Sweep(problem, names, implied, superfluous_constraints(structure, self.zero))
         self.new, self.lagrangian = swept.new, swept.found
         found = self.lagrangian
         self.unused = [v for v in variables if v.id not in found.gradient]
         rest = [v for v in variables if v.id in found.gradient]
-        self.equations = [equation_of(v, found.gradient.get(v.id, [])) for v in [*rest, *found.fresh]]
+        self.equations = [equation_of(v, names.get(v.id, v.name()), found.gradient[v.id]) for v in rest]
+        self.equations += [equation_of(v, "", found.gradient.get(v.id, [])) for v in found.fresh]
         costs = [t.cost for t in found.terms if isinstance(t.cost, cp.Expression)]
         self.value = [*(-c for c in costs), *found.value]
         constraints = [c for t in found.terms for c in t.domain] + found.cones

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import cvxpy as cp
 
+from kernelopt.duality.equations import renamed
 from kernelopt.duality.notation import Notation
 from kernelopt.duality.primal import primal_of
 from kernelopt.duality.statement import Statement, Tags, statement_of
@@ -17,7 +17,6 @@ from kernelopt.structure.structure import Structure
 if TYPE_CHECKING:
     from kernelopt.duality.dual import Made
 
-UNNAMED = re.compile(r"(var|param)\d+")  # the names that cvxpy gives
 
 
 class Pair(NamedTuple):
@@ -68,33 +67,10 @@ def stated_dual(dual: cp.Problem, notation: Notation, made: Made | None) -> Stat
 
 def notation_of(structure: Structure, dual: cp.Problem | None = None) -> Notation:
     """Return a notation that knows the names of the variables and parameters of a problem and its dual."""
+    names = renamed(structure)
     leaves = [*structure.variables, *structure.problem.parameters()]
     leaves += [] if dual is None else [*dual.variables(), *dual.parameters()]
-    taken = {leaf.name() for leaf in leaves}
-    return Notation(Symbols(taken), renamed(structure, taken))
-
-
-def renamed(structure: Structure, taken: set[str]) -> dict[int, str]:
-    """Return x1, x2, ... for the variables to which the user has given no name, by their ids.
-
-    The second of two variables of one name gets a number too. The new names are added to those that are
-    `taken`.
-    """
-    found: dict[int, str] = {}
-    seen = set[str]()
-    for leaf in (*structure.variables, *structure.problem.parameters()):
-        name = leaf.name()
-        if UNNAMED.fullmatch(name):
-            letter = "p" if isinstance(leaf, cp.Parameter) else "X" if leaf.ndim == 2 else "x"
-        elif name in seen:
-            letter = name
-        else:
-            seen.add(name)
-            continue
-        count = next(k for k in range(1, len(taken) + 2) if f"{letter}{k}" not in taken)
-        taken.add(f"{letter}{count}")
-        found[leaf.id] = f"{letter}{count}"
-    return found
+    return Notation(Symbols({leaf.name() for leaf in leaves} | set(names.values())), names)
 
 
 def multiplier_tags(made: Made) -> Tags:

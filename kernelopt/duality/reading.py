@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
@@ -249,8 +250,10 @@ def unsigned(tree: Tree, shape: tuple[int, ...] = ()) -> Tree:
     tree = added([tree], tree.shape)
     if tree.head != "sum":
         return tree
-    sizes, sign = {abs(a.factor) for a in tree.args}, -1.0 if all(a.factor < 0 for a in tree.args) else 1.0
-    k = sizes.pop() if len(sizes) == 1 else 1.0  # |2 x - 2 y| is 2 |x - y|
+    sign = -1.0 if all(a.factor < 0 for a in tree.args) else 1.0
+    sizes = Counter(abs(a.factor) for a in tree.args)
+    k = sizes.most_common(1)[0][0]  # |2 x - 2 y| is 2 |x - y|
+    k = k if sizes[k] > len(tree.args) / 2 else 1.0
     return replace(tree, args=tuple(a.times(sign / k) for a in tree.args), factor=k)
 
 

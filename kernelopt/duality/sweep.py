@@ -19,13 +19,13 @@ from cvxpy.constraints.constraint import Constraint
 from cvxpy.reductions.dcp2cone.dcp2cone import Dcp2Cone
 from cvxpy.transforms.indicator import indicator
 
-from kernelopt.duality.adjoints import adjoint, folded, is_number, uniform, value_of, with_args
+from kernelopt.duality.adjoints import adjoint, folded, is_number, uniform, value_of
 from kernelopt.duality.cones import dual_cone, letters
 from kernelopt.duality.conjugates import CONJUGATES, SUPPORTS, New
 from kernelopt.errors import DualizationError
 from kernelopt.language.faces import facial_reduction
 from kernelopt.language.risk import Risk
-from kernelopt.structure.trees import nodes, risks, visible_variables
+from kernelopt.structure.trees import nodes, risks, visible_variables, with_args
 from kernelopt.validation import Array
 
 STACKS = ("AddExpression", "Hstack", "Vstack", "Concatenate")  # atoms in which every argument has a weight
@@ -127,6 +127,8 @@ class Sweep:
     Parameters
     ----------
     problem : cp.Problem
+    names : dict from variable id to str
+        The names in print of variables that have none of their own.
     bounds : sequence of (name, constraint)
         Constraints that the attributes of variables state, or that follow from the others.
     superfluous : sequence of int
@@ -134,9 +136,14 @@ class Sweep:
     """
 
     def __init__(
-        self, problem: cp.Problem, bounds: Sequence[tuple[str, Constraint]] = (), superfluous: Sequence[int] = ()
+        self,
+        problem: cp.Problem,
+        names: dict[int, str],
+        bounds: Sequence[tuple[str, Constraint]] = (),
+        superfluous: Sequence[int] = (),
     ) -> None:
-        self.new = New({leaf.name() for leaf in (*visible_variables(problem), *problem.parameters())})
+        leaves = (*visible_variables(problem), *problem.parameters())
+        self.new = New({leaf.name() for leaf in leaves} | set(names.values()))
         self.found, self.indices = Lagrangian(), numbering(problem)
         self.inner: list[Multiplier] = []  # of the cones of atoms
         self.known = {v.id for v in visible_variables(problem)}

@@ -83,7 +83,7 @@ class Symbols:
         self.stacks: list[tuple[str, Grams]] = []
         self.used: dict[str, str] = {}
         self.sums: dict[str, tuple[Written, Written]] = {}
-        self.units: set[str] = set()
+        self.units: dict[str, tuple[int, ...]] = {}
         self.products: dict[str, tuple[Written, Written]] = {}
         self.place = ""
         self.label = ""
@@ -163,7 +163,7 @@ class Symbols:
         if np.count_nonzero(array) == 1:
             at = np.argwhere(array)[0]
             name = ("e" if array.ndim == 1 else "E") + "".join(str(i + 1) for i in at)
-            if name in self.units or name not in self.taken:
+            if self.units.get(name) == array.shape or name not in self.taken:
                 return self.unit(array, name)
         return self.named(array, given, role)
 
@@ -171,7 +171,7 @@ class Symbols:
         """Return a number times a unit vector, or a unit matrix of one entry."""
         if name not in self.units:
             self.taken.add(name)
-            self.units.add(name)
+            self.units[name] = array.shape
             self.known.append(Symbol(name, (array != 0).astype(float), ""))
         k = float(array[array != 0][0])
         self.used[name] = f"{array.shape}  one at {list(map(int, np.argwhere(array)[0]))}, else zero"

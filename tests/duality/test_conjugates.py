@@ -8,6 +8,7 @@ import pytest
 
 import kernelopt as ko
 from kernelopt.duality.conjugates import CONJUGATES, Conjugate, New, conjugate
+from kernelopt.duality.trials import solved
 from tests.every import every
 
 rng = np.random.default_rng(0)
@@ -52,8 +53,7 @@ def maximum(g, weight, u):
     value = sum(cp.sum(cp.multiply(y, a.value)) for y, a in stated.pairs)
     given = [] if weight.is_constant() else [weight == u]
     problem = cp.Problem(cp.Maximize(value - cp.sum(stated.cost)), [*stated.domain, *given])
-    problem.solve(solver=cp.CLARABEL)
-    return problem.solution.opt_val
+    return solved(problem)
 
 
 @pytest.mark.filterwarnings("ignore:Solution may be inaccurate", "ignore:The problem includes expressions")
@@ -67,7 +67,7 @@ def test_fenchel_young(kind):
         found = maximum(g, weight, u)
         seen.add(type(g).__name__)
         if found is None:  # a loss without a perspective, a fidelity weighed by a multiplier
-            assert kind != "number" and isinstance(g, ko.language.fidelity.Distance)
+            assert kind != "number" and type(g).__name__ == "Distance"
             continue
         exact = sign * float(np.sum(u * g.value))
         assert found == pytest.approx(exact, rel=1e-5, abs=1e-5), (g, kind)
