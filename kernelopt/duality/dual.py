@@ -231,7 +231,8 @@ class Dual(cp.Problem):  # type: ignore[misc]
         for part in self.made.state.hidden.values():
             part.P.save_value(positive(part.G.value) if status in USABLE else None)
         values = {v.id: v.value for v in self.variables()}
-        self.unpack(Solution(status, value, values, {}, dict(swept.solution.attr)))
+        with np.errstate(all="ignore"):  # cvxpy evaluates the objective
+            self.unpack(Solution(status, value, values, {}, dict(swept.solution.attr)))
         self._value = value  # that of the solver: at a multiplier of zero the objective has 0 / 0
         self._solver_stats = swept.solver_stats
 

@@ -24,6 +24,7 @@ from kernelopt.duality.tree import (
     inner,
     is_one,
     multiplied,
+    number,
     same_entries,
     square,
     total,
@@ -184,31 +185,37 @@ def factors(e: Any) -> list[Any]:
 
 def product(read: Reader, e: Any) -> Tree:
     """Return A x, a'x, c x, or x y' of a row and a column."""
-    left, right = e.args
-    if left.size == 1 or right.size == 1:
-        return multiplied([read(left, Role.FACTOR), read(right, Role.FACTOR)], tuple(e.shape))
+    if min(arg.size for arg in e.args) == 1:
+        return multiplied([read(arg, Role.FACTOR) for arg in e.args], tuple(e.shape))
     parts = factors(e)
-    trees = []
-    for i, part in enumerate(parts):
-        if isinstance(part, tuple):
-            trees.append(Tree("call", (read(part[1], Role.FACTOR),), 1.0, "Diag", (left.size, left.size)))
-            continue
-        array = constant_array(part)
-        first_vector = part.ndim == 1 and i < len(parts) - 1
-        if array is None:
-            tree = read(part)
-        elif same_entries(array) and array.ndim == 1:
-            rest = multiplied([read(p, Role.FACTOR) for p in (parts[i + 1 :] if first_vector else parts[:i])], ())
-            if len(parts) == 2:
-                return total(rest, array.size).times(float(array[0]))
-            tree = Tree("name", (), float(array[0]), ONES, array.shape)
-        else:
-            role = Role.SLOPE if array.ndim == 1 else Role.FACTOR
-            tree = data(read, part, role)
-        trees.append(transposed(tree) if first_vector else tree)
-    kept = [t for t in trees if not (t.head == "symmetric" and t.data == IDENTITY)] or trees[:1]
-    factor = float(np.prod([t.factor for t in trees if t.head == "symmetric" and t.data == IDENTITY and t not in kept]))
-    return multiplied(kept, tuple(e.shape)).times(factor)
+    trees = [factor(read, part, k < len(parts) - 1) for k, part in enumerate(parts)]
+    if len(trees) == 2:
+        for one, other in (trees, trees[::-1]):  # k 1'x
+            ones = one.args[0] if one.head == "transpose" else one
+            if ones.head == "name" and ones.data == ONES and ones.ndim == 1:
+                return total(other, e.args[0].size).times(one.factor)
+    units = [t for t in trees if t.data == IDENTITY]
+    kept = [t for t in trees if t.data != IDENTITY] or trees[:1]
+    size = float(np.prod([t.factor for t in units if t not in kept]))
+    return multiplied(kept, tuple(e.shape)).times(size)
+
+
+def factor(read: Reader, part: Any, before: bool) -> Tree:
+    """Return one factor of a product; a vector before others is a row."""
+    if isinstance(part, tuple):
+        inside = read(part[1], Role.FACTOR)
+        return Tree("call", (inside,), 1.0, "Diag", (part[1].size, part[1].size))
+    array = constant_array(part)
+    if array is not None and same_entries(array) and array.ndim == 1:
+        tree = Tree("name", (), float(array[0]), ONES, array.shape)
+    elif array is not None:
+        tree = data(read, part, Role.SLOPE if array.ndim == 1 else Role.FACTOR)
+    else:
+        tree = read(part)
+        inside = part.args[0] if part.args else part
+        if part.ndim == 1 and type(part).__name__ in ("reshape", "Vec") and min(inside.shape, default=1) > 1:
+            tree = Tree("call", (tree.bare,), tree.factor, "vec", tuple(part.shape))  # elsewhere it is X
+    return transposed(tree) if part.ndim == 1 and before else tree
 
 
 def hadamard(read: Reader, e: Any) -> Tree:
@@ -333,6 +340,14 @@ def called(name: str) -> Callable[[Reader, Any], Tree]:
     return read_call
 
 
+def geometric(read: Reader, e: Any) -> Tree:
+    """Return geo mean(x), with the exponents where they differ."""
+    weights, x = [float(w) for w in e.w], read(e.args[0])
+    if len(set(weights)) == 1:
+        return Tree("call", (x,), 1.0, "geo mean")
+    return Tree("call", (x, Tree("row", tuple(map(number, weights)))), 1.0, "weighted geo mean")
+
+
 def sized(name: str) -> Callable[[Reader, Any], Tree]:
     """Return the reader of a norm of matrices."""
 
@@ -428,6 +443,6 @@ READERS: dict[str, Callable[[Reader, Any], Tree]] = {
     "diag_vec": called("Diag"), "diag_mat": called("diag"), "log": plain("log"), "exp": plain("exp"),
     "rel_entr": entropy, "logistic": plain("logistic"), "log_det": plain("log det"),
     "entr": lambda read, e: (lambda x: Tree("entropy", (x, x), -1.0))(read(e.args[0])),
-    "log_sum_exp": plain("log sum exp"), "normNuc": sized("nuclear norm"), "sigma_max": sized("spectral norm"), "GeoMean": plain("geo mean"),
+    "log_sum_exp": plain("log sum exp"), "normNuc": sized("nuclear norm"), "sigma_max": sized("spectral norm"), "GeoMean": geometric,
     "lambda_max": plain("lambda_max"),
 }  # fmt: skip

@@ -36,6 +36,7 @@ CALLS = {  # text, LaTeX, of one argument
     "nuclear norm": ("|@0|_*", r"\|@0\|_{*}"),
     "spectral norm": ("|@0|_op", r"\|@0\|_{\mathrm{op}}"),
     "geo mean": ("geo mean(@0)", r"\operatorname{geo\,mean}\left(@0\right)"),
+    "vec": ("vec(@0)", r"\operatorname{vec}(@0)"),
     "mat": ("mat(@0)", r"\operatorname{mat}(@0)"),
 }
 
@@ -155,7 +156,8 @@ def norm(tree: Tree) -> Written:
     exponent, each = tree.data
     index = Written("F", "F") if exponent == "F" else index_of(exponent)
     tail = rf"\ \mathrm{{{each.strip().replace(' ', chr(92) + ' ')}}}" if each else ""
-    return filled(f"|@0|_{index.text}{each}", rf"\|@0\|_{{{index.tex}}}{tail}", render(tree.args[0]))
+    text, tex = index.signed_text, index.signed_tex
+    return filled(f"|@0|_{text}{each}", rf"\|@0\|_{{{tex}}}{tail}", render(tree.args[0]))
 
 
 def square(tree: Tree) -> Written:

@@ -8,12 +8,12 @@ import cvxpy as cp
 import numpy as np
 
 TOKEN = re.compile(
-    r"\s*(log sum exp|log det|geo mean|for each column|for each row|by columns|by rows|sum_i|[A-Za-z]+\d*_[mi]\b"
+    r"\s*(log sum exp|sum of columns|sum of rows|weighted geo mean|log det|geo mean|for each column|for each row|by columns|by rows|sum_i|[A-Za-z]+\d*_[mi]\b"
     r"|[A-Za-z]\w*\[[^\]\[=]*[A-Za-z>][^\]\[=]*\]|[A-Za-z]\w*|\d+\.?\d*(?:e[-+]?\d+)?|\|\||[|'^_+*/()\[\],;<>=-])"
 )
 FUNCTIONS = {
     "sum": cp.sum, "tr": cp.trace, "log": cp.log, "exp": cp.exp, "sqrt": cp.sqrt, "diag": cp.diag, "Diag": cp.diag,
-    "log det": cp.log_det, "log sum exp": cp.log_sum_exp, "geo mean": cp.geo_mean, "max": None, "min": None,
+    "log det": cp.log_det, "log sum exp": cp.log_sum_exp, "geo mean": cp.geo_mean, "vec": lambda e: cp.vec(e, order="F"), "sum_largest": None, "sum of columns": lambda e: cp.sum(e, axis=0), "sum of rows": lambda e: cp.sum(e, axis=1), "weighted geo mean": None, "max": None, "min": None,
     "lambda_max": cp.lambda_max,
 }  # fmt: skip
 
@@ -121,7 +121,7 @@ class Parser:
             if exponent == 2 and found.size == 1:
                 found = Square(found)
             else:
-                found = cp.power(found, exponent, approx=False)
+                found = cp.power(found, exponent)
         return found, row
 
     def exponent(self):
@@ -180,6 +180,10 @@ class Parser:
         if name in ("max", "min"):
             one, many = (cp.max, cp.maximum) if name == "max" else (cp.min, cp.minimum)
             return one(args[0]) if len(args) == 1 else many(*args)
+        if name == "sum_largest":
+            raise Unread("an atom of other arguments")
+        if name == "weighted geo mean":
+            return cp.geo_mean(args[0], args[1].value)
         if name == "sqrt" and getattr(args[0], "of_square", None) is not None:
             return cp.norm2(args[0].of_square)
         return FUNCTIONS[name](args[0])
@@ -282,7 +286,7 @@ class Unread(Exception):
 class Eye:
     """A multiple of the identity, of the size of what it is added to."""
 
-    size, ndim, shape = 4, 2, ()
+    size, ndim, shape = 4, 2, (1, 1)  # larger than one
 
     def __init__(self, factor=1.0):
         self.factor = factor
@@ -357,6 +361,10 @@ def quotient(top, bottom):
 def entropy(x, argument):
     """x log(y), of y = x or y = x / z."""
     top, bottom = getattr(argument, "ratio", (argument, None))
+    if type(argument).__name__ == "multiply" and str(argument.args[1]) == str(x):  # x log(k x)
+        return cp.rel_entr(x, 1 / argument.args[0].value)
+    if str(top) != str(x):
+        raise Unread("a quotient of other expressions")
     assert str(top) == str(x), (x, argument)
     return -cp.entr(x) if bottom is None else cp.rel_entr(x, bottom)
 

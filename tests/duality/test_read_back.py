@@ -87,7 +87,7 @@ def read_back(dual):
         if v.id not in made.state.hidden:
             names[v.name()] = cp.Variable(v.shape, symmetric=bool(v.ndim == 2 and v.is_symmetric()))
     for p in dual.parameters():
-        names[p.name()] = cp.Constant(p.value)
+        names[notation.read.names.get(p.id, p.name())] = cp.Constant(p.value)
     for symbol in notation.symbols.known:
         names[symbol.name] = cp.Constant(symbol.value)
     for letter, grams in notation.symbols.stacks:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from typing import Any
 
 import cvxpy as cp
@@ -111,7 +112,7 @@ def power(g: Any, u: cp.Expression, new: New) -> Conjugate | None:
 def power_over(y: cp.Expression, u: cp.Expression, q: float, new: New) -> tuple[cp.Expression, list[Any]]:
     """Return |y|^q u^(1 - q) with q > 1, y^q u^(1 - q) with q < 0, minus it with 0 < q < 1; with its cones."""
     sign, value = (-1 if 0 < q < 1 else 1), value_of(u)
-    if value is not None:
+    if value is not None and (is_simple(q) or y.is_nonneg()):
         base = y if y.is_nonneg() else cp.abs(y)
         return sign * cp.multiply(value ** (1 - q), cp.power(base, q, approx=is_simple(q))), []
     t = new(y.shape, "t", nonneg=True)
@@ -123,6 +124,4 @@ def power_over(y: cp.Expression, u: cp.Expression, q: float, new: New) -> tuple[
 
 def is_simple(q: float) -> bool:
     """Whether cvxpy's approximation of a power by fractions is exact, with few cones."""
-    from fractions import Fraction
-
     return float(Fraction(q).limit_denominator(8)) == q
