@@ -13,7 +13,7 @@ from typing import Any
 
 import cvxpy as cp
 import numpy as np
-from cvxpy.constraints import PSD, Inequality
+from cvxpy.constraints import PSD, Equality, Inequality
 from cvxpy.constraints.constraint import Constraint
 from kernelopt.duality.squares import Excess, PositivePart, positive_part_of
 
@@ -347,7 +347,8 @@ def floor(state: Stated) -> Stated | None:
     memory = {id(c): n for n, c in enumerate(everything)}
     for c in everything:
         for v, e in floors(c):
-            if v.attributes["nonneg"] and not e.is_nonneg():
+            conic = [q for q in everything if not isinstance(q, Inequality | Equality | PSD)]
+            if uses(conic, v) or (v.attributes["nonneg"] and not e.is_nonneg()):
                 continue
             n = memory[id(c)]
             count = len(state.constraints)

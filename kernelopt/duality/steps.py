@@ -156,7 +156,7 @@ class Derivative:
         """
         problem = self.swept.problem
         optimum = [(variable, dense(variable.value)) for variable in problem.variables()]
-        domain = [*problem.constraints, *problem.objective.args[0].domain]
+        domain = [*problem.constraints, *(c for c in problem.objective.args[0].domain if c.is_dcp())]
         found = float(self.optimum.dual)
         for _ in range(DRAWS if optimum else 0):
             for variable, value in optimum:

@@ -273,6 +273,8 @@ class Parser:
             else:
                 rows.append([self.nested()])
         self.take("]")
+        if [len(row) for row in rows] != [2, 2]:
+            raise Unread("a stack")
         (S, z), (zt, c) = rows
         S = S.of(z.size) if isinstance(S, Eye) else S
         column = cp.reshape(z, (z.size, 1), order="F")
