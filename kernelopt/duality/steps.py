@@ -19,7 +19,7 @@ from kernelopt.duality.rendering import enumerated, listed
 from kernelopt.duality.statement import Statement, constraint_lines, sign_lines
 from kernelopt.duality.sweep import Multiplier, Term, pairing, total
 from kernelopt.duality.symbols import dense
-from kernelopt.duality.trials import near_random, objective_at, pairing_at, residual, solved, value_at
+from kernelopt.duality.trials import near_random, objective_at, pairing_at, residual, risk_residual, solved, value_at
 from kernelopt.duality.written import (
     PRODUCT,
     SUM,
@@ -33,7 +33,6 @@ from kernelopt.duality.written import (
     negated,
 )
 from kernelopt.errors import KerneloptError
-from kernelopt.language.risk import Risk
 from kernelopt.structure.structure import Structure
 from kernelopt.structure.trees import replaced
 
@@ -93,6 +92,7 @@ class Derivative:
         self.structure: Structure = dual.made.structure
         self.swept = dual.made.swept
         self.notation = notation_of(self.structure, dual)
+        self.titles: dict[int, str] = {}
         self.notation.symbols.taken |= {v.name() for v in self.swept.problem.variables()}
 
     def parts(self, rng: np.random.Generator) -> Parts:
@@ -102,6 +102,7 @@ class Derivative:
         steps = [self.first_step(explicit)]
         for risk, term in zip(explicit, self.structure.risks, strict=True):
             self.notation.substitute(term.node, least(risk))
+            self.titles[id(term.node)] = "The minimum over " + listed(names_of(risk)).text
         steps += [self.term_step(term) for term in self.swept.lagrangian.terms]
         if self.swept.equations:
             steps.append(self.gradient_step())
@@ -203,7 +204,6 @@ class Derivative:
 
     def term_step(self, term: Term) -> Step:
         """Return the step that states one term as a maximum over its dual variables."""
-        risk = isinstance(term.atom, Risk)
         given = {v.id for v in term.weight.variables()}
         variables = [v for v in term.variables if v.id not in given]
         name = self.notation(term.atom)
@@ -216,7 +216,8 @@ class Derivative:
         conditions = [line.whole for line in constraint_lines(term.domain, self.notation, {})]
         conditions += [line.whole for line in sign_lines(variables, self.notation)]
         lines += [filled("  where @0", r"\quad\mathrm{where}\ @0", listed(conditions))] if conditions else []
-        title = "The risk" if risk else f"The conjugate of {name.text if len(name.text) <= LONGEST else name.text[:LONGEST] + '...'}"
+        shown = name.text if len(name.text) <= LONGEST else name.text[:LONGEST] + "..."
+        title = self.titles.get(id(term.atom), f"The conjugate of {shown}")
 
         def check() -> tuple[str, float]:
             fixed = {v.id: cp.Constant(v.value) for v in term.weight.variables()}
@@ -224,7 +225,11 @@ class Derivative:
             exact = residual(term) - (value_at(term.cost) if isinstance(term.cost, cp.Expression) else 0.0)
             exact += sum(pairing_at(y, a) for y, a in term.pairs)
             words = f"the maximum by a solver, {best:.6g}, against the value, {exact:.6g}"
-            return words, abs(best - exact) / max(1.0, abs(exact))
+            rest = abs(best - exact) / max(1.0, abs(exact))
+            if id(term.atom) in self.titles:
+                words += ", and the minimum of the loss against its conjugate"
+                rest = max(rest, risk_residual(term, next(v.value for v in variables if v.name().startswith("alpha"))))
+            return words, rest
 
         return self.step(title, lines, check)
 
@@ -308,10 +313,14 @@ def own(multiplier: Multiplier, derivative: Derivative) -> bool:
 
 def least(risk: ExplicitRisk) -> Written:
     """Return a risk as the minimum that it is."""
-    names = [*risk.functions, *([risk.bias] if risk.bias else []), risk.z]
     fit = " ".join(part.signed_text for part in risk.fit), " ".join(part.signed_tex for part in risk.fit)
-    whole = filled("min over @0 of @1", r"\min_{@0}\ @1", listed(names), risk.value)
+    whole = filled("min over @0 of @1", r"\min_{@0}\ @1", listed(names_of(risk)), risk.value)
     return Written(f"{whole.text}, {fit[0]}", rf"{whole.tex},\ {fit[1]}", SUM)
+
+
+def names_of(risk: ExplicitRisk) -> list[Written]:
+    """Return f, z and b."""
+    return [*risk.functions, risk.z, *([risk.bias] if risk.bias else [])]
 
 
 def joint(term: Term) -> tuple[str, str]:

@@ -182,8 +182,8 @@ class Symbols:
         found = self.found(array)
         if found is None:
             wanted, meaning = BY_DUALIZE.get(given, ("", "")) if not self.place else ("", "")
-            if not (self.place or meaning) and self.label:
-                meaning = f"in {self.label}"
+            if not (self.place or meaning):
+                meaning = f"in {self.label or DUAL}"
             if not wanted and re.fullmatch(r"[A-Za-z]\w*", given) and not UNNAMED.fullmatch(given):
                 wanted = given
             letter = wanted or self.letter(array.ndim, role)

@@ -123,6 +123,17 @@ def near_random(problem: cp.Problem, constraints: list[Any], rng: np.random.Gene
         set_value(v, (now[v.id] + dense(v.value)) / 2)
 
 
+def risk_residual(term: Term, alpha: Array) -> float:
+    """Return how far the minimum of the loss + alpha'z over z is from l(alpha), which the conjugate states."""
+    learner = term.atom.learner
+    u = 1.0 if term.weight.is_constant() else float(np.ravel(term.weight.value)[0])
+    alpha = learner.loss.project(alpha / u, learner.y, learner.bias is not None)
+    z = cp.Variable(learner.n)
+    least = solved(cp.Problem(cp.Minimize(learner.loss.expression(z, learner.y) + alpha @ z)))
+    value = learner.loss.dual_value(alpha, learner.y)
+    return abs(least - value) / max(1.0, abs(value))
+
+
 def value_at(e: Any) -> float:
     """Return the present value of a scalar expression."""
     known = value_of(e) if isinstance(e, cp.Expression | int | float) else None
