@@ -14,7 +14,6 @@ from cvxpy.atoms.affine.wraps import Wrap
 from kernelopt.grams import Grams
 from kernelopt.structure.affine import affine
 from kernelopt.structure.trees import with_args
-from kernelopt.validation import Array
 
 Adjoint = Callable[[Any, int, cp.Expression], cp.Expression]
 ADJOINTS: dict[str, Adjoint] = {}
@@ -63,7 +62,7 @@ def is_number(e: cp.Expression) -> bool:
     return bool(e.is_constant() and not e.parameters())
 
 
-def value_of(e: Any) -> Array | None:
+def value_of(e: Any) -> Any:
     """Return the value of an expression that is constant and has no parameters, None of any other."""
     if isinstance(e, int | float):
         return np.asarray(float(e))

@@ -1,7 +1,7 @@
 """The six rules of the board: how the swept dual becomes what a lecturer writes, each with its proof.
 
-A rule takes what is stated and returns an equivalent statement, or None where it does not apply. The rules are
-`minus_rest`, `log_sum_exp`, `positive_part`, `floor` and `absorbed`; the sixth, the sum over i, is one of
+A rule takes what is stated and returns an equivalent statement, or None where it does not apply. The rules
+are `minus_rest`, `log_sum_exp`, `positive_part`, `floor` and `absorbed`; the sixth, the sum over i, is one of
 writing alone (`rendering.gathered`).
 """
 
@@ -15,16 +15,22 @@ import cvxpy as cp
 import numpy as np
 from cvxpy.constraints import PSD, Equality, Inequality
 from cvxpy.constraints.constraint import Constraint
-from kernelopt.duality.squares import Excess, PositivePart, positive_part_of
 
 from kernelopt.duality.adjoints import uniform, value_of
 from kernelopt.duality.equations import Equation, Swept, is_symmetric
+from kernelopt.duality.squares import Excess, PositivePart, positive_part_of
 from kernelopt.duality.sweep import Multiplier, Term, total
 from kernelopt.language.risk import Risk
 from kernelopt.structure.structure import implies
 from kernelopt.structure.trees import replaced
 
-INSIDE = ("entr", "log", "log_det", "tr_inv", "Risk")  # atoms whose domain lies in the cone of a signed argument
+INSIDE = (
+    "entr",
+    "log",
+    "log_det",
+    "tr_inv",
+    "Risk",
+)  # atoms whose domain lies in the cone of a signed argument
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,7 +55,12 @@ class Row:
         if self.equation.special:
             return self.equation.constraint
         G, label = self.gradient, self.equation.constraint.label
-        made = {"nonneg": lambda: G >= 0, "nonpos": lambda: G <= 0, "PSD": lambda: PSD(G), "NSD": lambda: PSD(-G)}
+        made = {
+            "nonneg": lambda: G >= 0,
+            "nonpos": lambda: G <= 0,
+            "PSD": lambda: PSD(G),
+            "NSD": lambda: PSD(-G),
+        }
         return made.get(self.kind, lambda: G == 0)().set_label(label)
 
 
@@ -128,12 +139,12 @@ def coefficient(part: Any) -> tuple[float, Any]:
         return -k, e
     if kind in ("multiply", "DivExpression"):
         for i, a in enumerate(part.args):
-            value = value_of(a)
-            if value is not None and value.any() and np.ptp(value) == 0 and part.args[1 - i].shape == part.shape:
-                if kind == "multiply" or i == 1:
-                    k, e = coefficient(part.args[1 - i])
-                    c = float(value.flat[0])
-                    return (k * c if kind == "multiply" else k / c), e
+            value, other = value_of(a), part.args[1 - i]
+            one = value is not None and value.any() and np.ptp(value) == 0 and other.shape == part.shape
+            if one and (kind == "multiply" or i == 1):
+                k, e = coefficient(other)
+                c = float(value.flat[0])
+                return (k * c if kind == "multiply" else k / c), e
     return 1.0, part
 
 
@@ -173,13 +184,15 @@ def without_row(state: Stated, i: int) -> Stated:
 
 
 def minus_rest(state: Stated) -> Stated | None:
-    """y := -rest, where the gradient by x is y + rest.
+    """Y := -rest, where the gradient by x is y + rest.
 
-    For a free x the equation y + rest = 0 determines y, and y occurs in no other equation. For a symmetric x it
-    determines the symmetric part, and y is symmetric by itself. For x in a cone the gradient need only be in the
-    dual cone. But where the term of y has the argument x, and a domain that lies in the cone, x in the cone is
-    said twice, and the problem without the second statement has the same optimum and the equation y + rest = 0.
-    The signs of y become constraints.
+    For a free x the equation y + rest = 0 determines y, and y occurs in no other equation. For a symmetric
+    x it
+    determines the symmetric part, and y is symmetric by itself. For x in a cone the gradient need only be
+    in the dual cone. But where the term of y has the argument x, and a domain that lies in the cone, x in the
+    cone is
+    said twice, and the problem without the second statement has the same optimum and the equation y + rest
+    = 0. The signs of y become constraints.
     """
     for i, y, k, others, term, a in solved_for(state):
         row = state.rows[i]
@@ -214,7 +227,9 @@ def keeps_dpp(state: Stated) -> bool:
 
 def implied_by_log(term: Term) -> bool:
     """Whether the cost of a term is finite only where its variable is positive."""
-    return type(term.atom).__name__ in ("log", "log1p", "log_det", "exp") and value_of(term.weight) is not None
+    return (
+        type(term.atom).__name__ in ("log", "log1p", "log_det", "exp") and value_of(term.weight) is not None
+    )
 
 
 def owned(found: Stated, before: Stated, y: cp.Variable, label: str) -> Stated:
@@ -238,8 +253,10 @@ def scaled(k: float, e: cp.Expression) -> cp.Expression:
 def log_sum_exp(state: Stated) -> Stated | None:
     """An entropy over 1'p = 1 becomes log sum exp.
 
-    With the multiplier nu of 1'p = s > 0 the dual has -sum_i exp(e_i - nu - 1) - s nu, where e is minus the rest
-    of the gradient. Its derivative by nu vanishes where exp(-nu - 1) sum_i exp(e_i) = s, and the value there is
+    With the multiplier nu of 1'p = s > 0 the dual has -sum_i exp(e_i - nu - 1) - s nu, where e is minus
+    the rest
+    of the gradient. Its derivative by nu vanishes where exp(-nu - 1) sum_i exp(e_i) = s, and the value
+    there is
     -s log sum_i exp(e_i) + s log s.
     """
     for i, y, k, others, term, a in solved_for(state):
@@ -258,7 +275,11 @@ def log_sum_exp(state: Stated) -> Stated | None:
                 continue
             size = slope(state, nu)
             rest = [p for n, p in enumerate(others) if n != j]
-            if size is None or uses(rest, nu) or uses([p for r in state.rows if r is not row for p in r.parts], nu):
+            if (
+                size is None
+                or uses(rest, nu)
+                or uses([p for r in state.rows if r is not row for p in r.parts], nu)
+            ):
                 continue
             s = -size / c
             if s <= 0 or uses(state.constraints, nu):
@@ -290,9 +311,10 @@ def slope(state: Stated, nu: cp.Variable) -> float | None:
 def positive_part(state: Stated) -> Stated | None:
     """A square over a cone becomes a positive part.
 
-    The minimum of c |x - M|^2 + <rest, x> over x in the cone of non-negative vectors or PSD matrices is taken at
-    the projection of G / (2 c) on it, with G = 2 c M - rest, and is c |M|^2 - |G_+|^2 / (4 c): the cone is its
-    own dual, so that G = G_+ - (-G)_+ with orthogonal parts.
+    The minimum of c |x - M|^2 + <rest, x> over x in the cone of non-negative vectors or PSD matrices is
+    taken at
+    the projection of G / (2 c) on it, with G = 2 c M - rest, and is c |M|^2 - |G_+|^2 / (4 c): the cone is
+    its own dual, so that G = G_+ - (-G)_+ with orthogonal parts.
     """
     for i, y, _, others, term, a in solved_for(state):
         row = state.rows[i]
@@ -340,8 +362,8 @@ def floor(state: Stated) -> Stated | None:
     """A variable v with the floor v >= e becomes e, where e is convex, not affine, and free of v.
 
     If all else stays convex by the rules of cvxpy with e in the place of v, it is monotone in v: these rules
-    accept a convex e inside of a function only where the function does not decrease, and in a maximum does not
-    increase. So no larger v is better, and v = e.
+    accept a convex e inside of a function only where the function does not decrease, and in a maximum does
+    not increase. So no larger v is better, and v = e.
     """
     everything = [*state.constraints, *(row.stated() for row in state.rows)]
     memory = {id(c): n for n, c in enumerate(everything)}
@@ -391,13 +413,17 @@ def is_zero(e: cp.Expression) -> bool:
 def absorbed(state: Stated) -> Stated | None:
     """The multiplier Z of K >> 0 is absorbed into S.
 
-    A risk of weight c has the term -c/2 <S, K> with S >> alpha alpha', and K >> 0 has -<Z, K> with Z >> 0. Both
-    are -c/2 <S + 2 Z / c, K>, and S + 2 Z / c may be any matrix above alpha alpha'. So Z := 0 loses nothing, and
-    an optimal Z may be read as c/2 (S - alpha alpha').
+    A risk of weight c has the term -c/2 <S, K> with S >> alpha alpha', and K >> 0 has -<Z, K> with Z >> 0.
+    Both are -c/2 <S + 2 Z / c, K>, and S + 2 Z / c may be any matrix above alpha alpha'. So Z := 0 loses
+    nothing, and an optimal Z may be read as c/2 (S - alpha alpha').
     """
     found = state.swept.lagrangian
     for multiplier in found.multipliers:
-        if not multiplier.user or type(multiplier.constraint).__name__ != "PSD" or len(multiplier.variables) != 1:
+        if (
+            not multiplier.user
+            or type(multiplier.constraint).__name__ != "PSD"
+            or len(multiplier.variables) != 1
+        ):
             continue
         (Z,) = multiplier.variables
         if Z.id in state.gone:
@@ -412,7 +438,7 @@ def absorbed(state: Stated) -> Stated | None:
 
 
 def risk_of(multiplier: Multiplier, terms: list[Term]) -> cp.Expression | None:
-    """Return c/2 (S - alpha alpha') for a risk of the kernel K of a constraint K >> 0; None where there is none."""
+    """Return c/2 (S - alpha alpha') for a risk whose kernel is the K of K >> 0; None where there is none."""
     K = multiplier.constraint.args[0]
     for term in terms:
         weight = value_of(term.weight)
@@ -441,5 +467,3 @@ def on_the_board(swept: Swept) -> Iterator[tuple[Any, Stated]]:
             if state is not None:
                 yield rule, state
                 break
-
-

@@ -145,8 +145,8 @@ def check_treatable(problem: cp.Problem) -> None:
         value = constant.value
         if np.isnan(value.data if hasattr(value, "toarray") else value).any():
             raise DualizationError(
-                f"the data of a problem must be numbers, got nan in the constant {short(constant)} in dualize. "
-                "Remove or replace the entries that are missing."
+                f"the data of a problem must be numbers, got nan in the constant {short(constant)} "
+                "in dualize. Remove or replace the entries that are missing."
             )
     unset = [p.name() for p in problem.parameters() if p.value is None]
     if unset and not (problem.is_dpp()):

@@ -68,19 +68,24 @@ def equation_of(v: cp.Variable, name: str, parts: list[cp.Expression]) -> Equati
         part = cp.hstack([G[i, j] for i, j in zip(rows, columns, strict=True)])
 
         def scattered(d: Any) -> Array:
-            return sp.coo_array((-np.ravel(d), (rows, columns)), v.shape).toarray()
+            return np.asarray(sp.coo_array((-np.ravel(d), (rows, columns)), v.shape).toarray())
 
         return Equation(v, "free", G, (part == 0).set_label(label), scattered, parts, True)
     symmetric = v.ndim >= 2 and v.size > 1 and v.is_symmetric()
     if symmetric and not is_symmetric(G):
         G = (G + cp.transpose(G, (*range(v.ndim - 2), v.ndim - 1, v.ndim - 2) if v.ndim > 2 else None)) / 2
-    stated = {"nonneg": lambda: G >= 0, "nonpos": lambda: G <= 0, "PSD": lambda: G >> 0, "NSD": lambda: -G >> 0}
+    stated = {
+        "nonneg": lambda: G >= 0,
+        "nonpos": lambda: G <= 0,
+        "PSD": lambda: G >> 0,
+        "NSD": lambda: -G >> 0,
+    }
     constraint = stated.get(kind, lambda: G == 0)()
     sign = 1.0 if kind in ("nonneg", "PSD") else -1.0
 
     def point(d: Any) -> Array:
         d = np.reshape(np.asarray(d, dtype=float), v.shape, order="F")
-        return sign * ((d + np.swapaxes(d, -1, -2)) / 2 if symmetric else d)
+        return np.asarray(sign * ((d + np.swapaxes(d, -1, -2)) / 2 if symmetric else d))
 
     return Equation(v, kind, G, constraint.set_label(label), point, parts, v.ndim > 2)
 
@@ -121,8 +126,8 @@ def implied_constraints(
 ) -> list[tuple[str, Constraint]]:
     """Return the bounds of variables, the signs of semidefinite ones, and x = 0 where signs force it.
 
-    `zero` has the entries that signs force to zero. Their equations follow from the other constraints. Without
-    them the multiplier of a'x <= 0 may have to be as large as 1 / a_j, and no solver finds it.
+    `zero` has the entries that signs force to zero. Their equations follow from the other constraints.
+    Without them the multiplier of a'x <= 0 may have to be as large as 1 / a_j, and no solver finds it.
     """
     found: list[tuple[str, Constraint]] = []
     for v in variables:
@@ -142,7 +147,7 @@ def implied_constraints(
 
 def zero_entries(structure: Structure, parametric: bool) -> dict[int, Mask]:
     """Return the entries of variables that signs force to zero, by the id of the variable."""
-    found = {}
+    found: dict[int, Mask] = {}
     for equation in zero_equations(structure, whatever_parameters=parametric):
         (v,) = equation.variables()
         found[v.id] = selected(equation, v)
@@ -184,7 +189,7 @@ def renamed(structure: Structure) -> dict[int, str]:
     return found
 
 
-def selected(equation: Constraint, v: cp.Variable) -> Array:
+def selected(equation: Constraint, v: cp.Variable) -> Mask:
     """Return the mask of the entries of a variable that an equation x_j = 0 has."""
     v.save_value(np.zeros(v.shape))
     gradient = equation.expr.grad[v]

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from kernelopt.duality.dual import Made
 
 
-
 class Pair(NamedTuple):
     """A problem and a dual of it as they are written.
 
@@ -44,8 +43,8 @@ class Pair(NamedTuple):
 def pair_of(structure: Structure, dual: cp.Problem, made: Made | None) -> Pair:
     """Return a problem and a dual of it as they are written.
 
-    `made` is what `dualize` has made the dual of, None for a dual by hand. The primal is written first, so that
-    an array has one name in both, whether both are shown or the dual alone.
+    `made` is what `dualize` has made the dual of, None for a dual by hand. The primal is written first, so
+    that an array has one name in both, whether both are shown or the dual alone.
     """
     notation = notation_of(structure, dual)
     symbols = notation.symbols
@@ -83,7 +82,9 @@ def multiplier_tags(made: Made) -> Tags:
     for term in found.terms:
         at = [k for k, known in enumerate(made.structure.risks) if known.node is term.atom]
         if at:
-            tags["risk", at[0]] = tuple(name_of(v.name()) for v in term.variables if v.name().startswith("alpha"))
+            tags["risk", at[0]] = tuple(
+                name_of(v.name()) for v in term.variables if v.name().startswith("alpha")
+            )
     return tags
 
 

@@ -44,20 +44,39 @@ class Notation:
         """Return a constraint as a chain of sides: two with a sign between them, or one that says all."""
         kind = type(constraint).__name__
         if isinstance(constraint, Equality | Inequality):
-            return self.relation(*constraint.args, SIGNS[kind])
+            left, right = constraint.args
+            return self.relation(left, right, SIGNS[kind])
         if kind in SIGNS:
             return self.relation(constraint.args[0], None, SIGNS[kind])
         args = [self(arg) for arg in constraint.args]
         if isinstance(constraint, PSD):
             minus = args[0].minus
             body = args[0]._replace(minus=False)
-            return [filled(*(("@0 << 0", r"@0 \preceq 0") if minus else ("@0 >> 0", r"@0 \succeq 0")), body, binds=SUM)]
+            return [
+                filled(
+                    *(("@0 << 0", r"@0 \preceq 0") if minus else ("@0 >> 0", r"@0 \succeq 0")),
+                    body,
+                    binds=SUM,
+                )
+            ]
         if isinstance(constraint, SOC):
-            each = "" if constraint.args[0].size == 1 else " for each column" if constraint.axis == 0 else " for each row"
+            each = (
+                ""
+                if constraint.args[0].size == 1
+                else " for each column"
+                if constraint.axis == 0
+                else " for each row"
+            )
             tail = r"\ \mathrm{" + each.replace(" ", r"\ ") + "}" if each else ""
             return [filled(f"|@1|_2 <= @0{each}", rf"\|@1\|_{{2}} \leq @0{tail}", *args, binds=SUM)]
         whole = listed(args)
-        return [Written(f"({whole.text}) in {kind}", rf"\left({whole.tex}\right) \in {CONES.get(kind, word(kind))}", SUM)]
+        return [
+            Written(
+                f"({whole.text}) in {kind}",
+                rf"\left({whole.tex}\right) \in {CONES.get(kind, word(kind))}",
+                SUM,
+            )
+        ]
 
     def relation(self, left: Any, right: Any, sign: Written) -> list[Written]:
         """Return the sides of a relation; terms with a minus go to the other side of a zero."""

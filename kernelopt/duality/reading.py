@@ -149,7 +149,7 @@ def is_identity(grams: Any) -> bool:
 
 
 def data(read: Reader, e: Any, role: Role) -> Tree:
-    """Return the name of a constant that multiplies: also of equal entries, which by themselves are a number."""
+    """Return the name of a constant that multiplies, also of equal entries, which alone are a number."""
     if type(e).__name__ == "transpose":
         return transposed(data(read, e.args[0], role))
     if type(e).__name__ == "NegExpression":
@@ -220,7 +220,8 @@ def factor(read: Reader, part: Any, before: bool) -> Tree:
 
 def hadamard(read: Reader, e: Any) -> Tree:
     """Return c e, or x * y for products of entries."""
-    return entrywise(*(read(a, Role.FACTOR) for a in e.args), tuple(e.shape))
+    left, right = (read(a, Role.FACTOR) for a in e.args)
+    return entrywise(left, right, tuple(e.shape))
 
 
 def summed(read: Reader, e: Any) -> Tree:
@@ -267,7 +268,15 @@ def unsigned(tree: Tree, shape: tuple[int, ...] = ()) -> Tree:
 def squared(read: Reader, e: Any) -> Tree:
     """Return |x|^2, or |x|^2 / y."""
     x, y = e.args
-    return divided(quadratic(read, unsigned(read(x), tuple(x.shape))), read(y), ())
+    tree = replace(unsigned(read(x), tuple(x.shape)), shape=listed_shape(x))
+    return divided(quadratic(read, tree), read(y), ())
+
+
+def listed_shape(e: Any) -> tuple[int, ...]:
+    """Return the shape of an expression, or of the matrix of which it lists the entries."""
+    while type(e).__name__ in ("reshape", "Vec"):
+        e = e.args[0]
+    return tuple(e.shape)
 
 
 def quadratic(read: Reader, x: Tree) -> Tree:
@@ -301,10 +310,7 @@ def normed(p: float | None) -> Callable[[Reader, Any], Tree]:
 
     def read_norm(read: Reader, e: Any) -> Tree:
         x, exponent = unsigned(read(e.args[0]), tuple(e.args[0].shape)), float(e.p if p is None else p)
-        inner_arg = e.args[0]
-        while type(inner_arg).__name__ in ("reshape", "Vec"):
-            inner_arg = inner_arg.args[0]
-        matrix = exponent == 2 and min(inner_arg.shape, default=1) > 1 and len(inner_arg.shape) == 2
+        matrix = exponent == 2 and len(listed_shape(e.args[0])) == 2 and min(listed_shape(e.args[0])) > 1
         each = " by columns" if e.axis == 0 else " by rows" if e.axis is not None else ""
         return Tree("norm", (x.bare,), abs(x.factor), ("F" if matrix and not each else exponent, each))
 
@@ -315,8 +321,12 @@ def largest(read: Reader, e: Any) -> Tree:
     """Return (e)_+ for the maximum with zero, else max(a, b)."""
     args = [read(a) for a in e.args]
     rest = [a for a in args if a.factor]
-    if len(args) == 2 and len(rest) == 1 and rest[0].ndim < 2:  # of a matrix, (X)_+ is that of its eigenvalues
-        return Tree("plus", (rest[0].bare,), rest[0].factor) if rest[0].factor > 0 else Tree("plus", tuple(rest))
+    if (
+        len(args) == 2 and len(rest) == 1 and rest[0].ndim < 2
+    ):  # of a matrix, (X)_+ is that of its eigenvalues
+        return (
+            Tree("plus", (rest[0].bare,), rest[0].factor) if rest[0].factor > 0 else Tree("plus", tuple(rest))
+        )
     return Tree("call", tuple(args), 1.0, "max")
 
 
@@ -443,6 +453,6 @@ READERS: dict[str, Callable[[Reader, Any], Tree]] = {
     "diag_vec": called("Diag"), "diag_mat": called("diag"), "log": plain("log"), "exp": plain("exp"),
     "rel_entr": entropy, "logistic": plain("logistic"), "log_det": plain("log det"),
     "entr": lambda read, e: (lambda x: Tree("entropy", (x, x), -1.0))(read(e.args[0])),
-    "log_sum_exp": plain("log sum exp"), "normNuc": sized("nuclear norm"), "sigma_max": sized("spectral norm"), "GeoMean": geometric,
-    "lambda_max": plain("lambda_max"),
+    "log_sum_exp": plain("log sum exp"), "normNuc": sized("nuclear norm"), "GeoMean": geometric,
+    "lambda_max": plain("lambda_max"), "sigma_max": sized("spectral norm"),
 }  # fmt: skip

@@ -43,7 +43,9 @@ def optimize(problem: cp.Problem, error: Callable[[], float]) -> None:
         elif result.status in (cp.INFEASIBLE, cp.UNBOUNDED) and best is None:
             break
     if best is not None:
-        with np.errstate(all="ignore"):  # cvxpy evaluates the objective, where a multiplier of zero gives 0 / 0
+        with np.errstate(
+            all="ignore"
+        ):  # cvxpy evaluates the objective, where a multiplier of zero gives 0 / 0
             problem.unpack(best)
         return
     kind = {cp.INFEASIBLE: InfeasibleError, cp.UNBOUNDED: UnboundedError}.get(result.status, SolverError)

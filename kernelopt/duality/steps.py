@@ -19,7 +19,15 @@ from kernelopt.duality.rendering import enumerated, listed
 from kernelopt.duality.statement import Statement, constraint_lines, sign_lines
 from kernelopt.duality.sweep import Multiplier, Term, pairing, total
 from kernelopt.duality.symbols import dense
-from kernelopt.duality.trials import near_random, objective_at, pairing_at, residual, risk_residual, solved, value_at
+from kernelopt.duality.trials import (
+    near_random,
+    objective_at,
+    pairing_at,
+    residual,
+    risk_residual,
+    solved,
+    value_at,
+)
 from kernelopt.duality.written import (
     PRODUCT,
     SUM,
@@ -124,7 +132,10 @@ class Derivative:
             return
         self.L = self.structure.sign * value_at(self.structure.problem.objective.args[0])
         self.L += sum(
-            pairing_at(W, e) for m in self.swept.lagrangian.multipliers for W, e in m.terms if m.user or own(m, self)
+            pairing_at(W, e)
+            for m in self.swept.lagrangian.multipliers
+            for W, e in m.terms
+            if m.user or own(m, self)
         )
         self.size = max(1.0, abs(self.P), abs(self.D), abs(self.L))
 
@@ -210,7 +221,12 @@ class Derivative:
         factor = self.notation(cp.sum(term.weight) if term.weight.size == 1 else term.weight)
         whole = multiplied(factor, negated(name) if term.sign < 0 else name, *joint(term))
         parts = [pairing(y, a) for y, a in term.pairs]
-        value = self.notation(total([*parts, *([-term.cost] if isinstance(term.cost, cp.Expression) else [])] or [cp.Constant(0.0)]))
+        value = self.notation(
+            total(
+                [*parts, *([-term.cost] if isinstance(term.cost, cp.Expression) else [])]
+                or [cp.Constant(0.0)]
+            )
+        )
         over = listed(enumerated([self.notation(v) for v in variables]))
         lines = [whole, filled("  = max over @0 of @1", r"\quad = \max_{@0}\ @1", over, value)]
         conditions = [line.whole for line in constraint_lines(term.domain, self.notation, {})]
@@ -228,7 +244,10 @@ class Derivative:
             rest = abs(best - exact) / max(1.0, abs(exact))
             if id(term.atom) in self.titles:
                 words += ", and the minimum of the loss against its conjugate"
-                rest = max(rest, risk_residual(term, next(v.value for v in variables if v.name().startswith("alpha"))))
+                rest = max(
+                    rest,
+                    risk_residual(term, next(v.value for v in variables if v.name().startswith("alpha"))),
+                )
             return words, rest
 
         return self.step(title, lines, check)
@@ -262,11 +281,15 @@ class Derivative:
             name = rule.__name__
             new = [pair for key, pair in after.gone.items() if key not in before.gone]
             lines = [
-                filled("@0 = @1", "@0 = @1", self.notation(v), self.notation(e)) for v, e in new if e is not None
+                filled("@0 = @1", "@0 = @1", self.notation(v), self.notation(e))
+                for v, e in new
+                if e is not None
             ]
             if name in WORDS or not lines:
                 words = WORDS.get(name, "the multiplier is zero, since the other one may be larger")
-                lines.append(Written(f"({words})", name_of(f"x[{words}]").tex.removeprefix("x_{").removesuffix("}")))
+                lines.append(
+                    Written(f"({words})", name_of(f"x[{words}]").tex.removeprefix("x_{").removesuffix("}"))
+                )
 
             def check(before: Stated = before, after: Stated = after) -> tuple[str, float]:
                 one, other = kept_values(before.problem()), kept_values(after.problem())
@@ -282,8 +305,8 @@ class Derivative:
         def check() -> tuple[str, float]:
             value, violation = self.best
             words = (
-                f"dual {self.D:.6g} <= primal {self.P:.6g} at the random points; the primal, solved by itself "
-                f"to a violation of {violation:.1e}, and the dual, {value:.6g} and "
+                f"dual {self.D:.6g} <= primal {self.P:.6g} at the random points; the primal, solved by "
+                f"itself to a violation of {violation:.1e}, and the dual, {value:.6g} and "
                 f"{self.structure.sign * self.optimum.dual:.6g}, differ by"
             )
             gap = abs(value - self.structure.sign * self.optimum.dual) / max(1.0, abs(value))
@@ -294,7 +317,11 @@ class Derivative:
     def weak_duality(self) -> tuple[Written, ...]:
         """Return that the dual function is at most L, and L at most the objective, at feasible points."""
         objective = Written("objective", r"\mathrm{objective}", UNIT, self.structure.maximize)
-        over = listed(enumerated([self.notation(v) for v in self.dual.variables() if v.id not in self.made.state.hidden]))
+        over = listed(
+            enumerated(
+                [self.notation(v) for v in self.dual.variables() if v.id not in self.made.state.hidden]
+            )
+        )
         equal = r"\max_{@1}\,\min L = \min\,@0\ \mathrm{if\ there\ is\ a\ strictly\ feasible\ point}"
         text = "max over @1 of min L = min @0, if there is a strictly feasible point"
         if not over.text:
@@ -334,7 +361,9 @@ def maximum_of(term: Term, fixed: dict[int, Any]) -> float:
     value: Any = sum(pairing(y, cp.Constant(dense(a.value))) for y, a in term.pairs)
     value = value - term.cost if isinstance(term.cost, cp.Expression) else value
     constraints = [c.copy([replaced(a, memo) for a in c.args]) for c in term.domain]
-    return kept_values(cp.Problem(cp.Maximize(replaced(value, memo)), [c for c in constraints if c.variables()]))
+    return kept_values(
+        cp.Problem(cp.Maximize(replaced(value, memo)), [c for c in constraints if c.variables()])
+    )
 
 
 def kept_values(problem: cp.Problem) -> float:

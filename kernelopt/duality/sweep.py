@@ -2,8 +2,8 @@
 
 A weight on an affine atom goes to its arguments by the adjoint. A weight u on a convex atom g becomes the
 maximum over y of <y, a> - cost(y, u), and y is the weight on the argument. So a composition needs no epigraph
-variable: y >= 0 where the argument is convex and not affine says all. An atom without an entry in the table is
-cvxpy's cone form of that atom alone, swept by the same code.
+variable: y >= 0 where the argument is convex and not affine says all. An atom without an entry in the
+table is cvxpy's cone form of that atom alone, swept by the same code.
 """
 
 from __future__ import annotations

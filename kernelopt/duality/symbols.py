@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 import cvxpy as cp
 import numpy as np
 
-from kernelopt.duality.tree import IDENTITY, Tree, number, same_entries, transposed
 from kernelopt.duality.rendering import render
+from kernelopt.duality.tree import IDENTITY, Tree, number, same_entries, transposed
 from kernelopt.duality.written import SUM, UNIT, Written, filled, inside, name_of
 from kernelopt.grams import Grams
 from kernelopt.validation import Array

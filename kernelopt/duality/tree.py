@@ -93,7 +93,7 @@ def added(parts: Sequence[Tree], shape: tuple[int, ...] = ()) -> Tree:
 
 
 def with_ones(term: Tree, shape: tuple[int, ...]) -> Tree:
-    """Return a scalar that is added to a vector as a multiple of the vector of ones; numbers stay as they are."""
+    """Return a scalar that is added to a vector as a multiple of the vector of ones; numbers stay."""
     if not term.scalar or is_one(term):
         return term
     return Tree("product", (term.bare, Tree("name", (), 1.0, ONES, shape)), term.factor, shape=shape)

@@ -124,14 +124,14 @@ def near_random(problem: cp.Problem, constraints: list[Any], rng: np.random.Gene
 
 
 def risk_residual(term: Term, alpha: Array) -> float:
-    """Return how far the minimum of the loss + alpha'z over z is from l(alpha), which the conjugate states."""
+    """Return how far the minimum of loss(z) + alpha'z over z is from l(alpha), which the loss states."""
     learner = term.atom.learner
     u = 1.0 if term.weight.is_constant() else float(np.ravel(term.weight.value)[0])
     alpha = learner.loss.project(alpha / u, learner.y, learner.bias is not None)
     z = cp.Variable(learner.n)
     least = solved(cp.Problem(cp.Minimize(learner.loss.expression(z, learner.y) + alpha @ z)))
     value = learner.loss.dual_value(alpha, learner.y)
-    return abs(least - value) / max(1.0, abs(value))
+    return float(abs(least - value) / max(1.0, abs(value)))
 
 
 def value_at(e: Any) -> float:
@@ -146,7 +146,7 @@ def pairing_at(y: cp.Expression, a: cp.Expression) -> float:
 
 
 def residual(term: Term) -> float:
-    """Return u g(a) + cost - <y, a> at the present values, which is zero at a subgradient and never negative."""
+    """Return u g(a) + cost - <y, a> at the present values: never negative, and zero at a subgradient."""
     with np.errstate(all="ignore"):
         value = float(np.nansum(dense(term.weight.value) * term.sign * dense(term.atom.value)))
         cost = value_at(term.cost) if isinstance(term.cost, cp.Expression) else 0.0

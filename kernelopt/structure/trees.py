@@ -73,7 +73,9 @@ def replaced(node: Any, substitutes: dict[int, Any]) -> Any:
     changed = any(copy is not arg for copy, arg in zip(copies, args, strict=True))
     if changed and isinstance(node, indicator):  # its own `copy` takes the list for one constraint
         substitutes[id(node)] = indicator(copies, node.err_tol)
-    elif changed and type(node).__name__ == "perspective":  # its arguments are the variables of another function
+    elif (
+        changed and type(node).__name__ == "perspective"
+    ):  # its arguments are the variables of another function
         substitutes[id(node)] = type(node)(replaced(node.f, substitutes), copies[0], node.f_recession)
     elif changed and type(node).__name__ in PRIVATE:
         substitutes[id(node)] = with_args(node, copies)

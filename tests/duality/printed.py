@@ -1,4 +1,5 @@
-"""What is printed, read back: the text of a dual as a problem of cvxpy, by a parser that knows no kernelopt."""
+"""What is printed, read back: the text of a dual as a problem of cvxpy, by a parser of its own."""
+# ruff: noqa: E501, S105 - tables of tokens
 
 from __future__ import annotations
 
@@ -45,7 +46,7 @@ class Parser:
 
     def whole(self):
         found = self.sum()
-        assert not self.peek(), f"{self.tokens[self.at:]} is left of {self.tokens}"
+        assert not self.peek(), f"{self.tokens[self.at :]} is left of {self.tokens}"
         return found
 
     def sum(self):
@@ -61,9 +62,22 @@ class Parser:
             self.take()
             start = self.at
             total, i = None, 1
-            while any(re.fullmatch(r"[A-Za-z]+_i", t) and t[:-1].rstrip("_") + str(i) in self.names for t in self.tokens):
+            while any(
+                re.fullmatch(r"[A-Za-z]+_i", t) and t[:-1].rstrip("_") + str(i) in self.names
+                for t in self.tokens
+            ):
                 self.at = start
-                inner = Parser("", {**self.names, **{t: self.names[t[:-2] + str(i)] for t in self.tokens if t.endswith("_i") and t != "sum_i"}})
+                inner = Parser(
+                    "",
+                    {
+                        **self.names,
+                        **{
+                            t: self.names[t[:-2] + str(i)]
+                            for t in self.tokens
+                            if t.endswith("_i") and t != "sum_i"
+                        },
+                    },
+                )
                 inner.tokens, inner.at = self.tokens, start
                 term = inner.product()
                 total, end = term if total is None else total + term, inner.at
@@ -75,7 +89,7 @@ class Parser:
             token = self.peek()
             if token == "*":
                 self.take()
-                other, row = self.factor()
+                other, _ = self.factor()
                 parts = [(cp.multiply(joined(parts), other), False)]
             elif token == "/":
                 self.take()
@@ -85,7 +99,8 @@ class Parser:
                 x = parts.pop()[0]
                 parts.append((entropy(x, self.argument()), False))
             elif token and (
-                token[0].isalnum() or token in "([" or (token == "|" and self.opens()) or (token == "<" and self.peek_inner())
+                token[0].isalnum() or token in "([" or (token == "|" and self.opens()) or (token == "<" and
+                self.peek_inner())
             ):  # fmt: skip
                 parts.append(self.factor())
             else:
@@ -118,10 +133,7 @@ class Parser:
                 found = found.T if found.ndim == 2 else found
                 continue
             exponent = self.exponent()
-            if exponent == 2 and found.size == 1:
-                found = Square(found)
-            else:
-                found = cp.power(found, exponent)
+            found = Square(found) if exponent == 2 and found.size == 1 else cp.power(found, exponent)
         return found, row
 
     def exponent(self):
@@ -258,7 +270,11 @@ class Parser:
             if axis is not None:
                 self.take()
             flat = inside if axis is not None or inside.ndim == 1 else cp.vec(inside, order="F")
-            return cp.pnorm(flat, p, axis=axis) if p not in (1, np.inf) else (cp.norm1 if p == 1 else cp.norm_inf)(flat, axis=axis)
+            return (
+                cp.pnorm(flat, p, axis=axis)
+                if p not in (1, np.inf)
+                else (cp.norm1 if p == 1 else cp.norm_inf)(flat, axis=axis)
+            )
         if self.peek() == "^":
             self.take()
             assert self.take() == "2"
@@ -275,7 +291,7 @@ class Parser:
         self.take("]")
         if [len(row) for row in rows] != [2, 2]:
             raise Unread("a stack")
-        (S, z), (zt, c) = rows
+        (S, z), (_, c) = rows
         S = S.of(z.size) if isinstance(S, Eye) else S
         column = cp.reshape(z, (z.size, 1), order="F")
         return cp.bmat([[S, column], [column.T, cp.reshape(c, (1, 1), order="F")]])
@@ -386,7 +402,14 @@ def joined(parts):
         (a, row), (K, _), (b, _) = parts[-3:]
         if row and not isinstance(K, Eye) and K.ndim == 2 and K.shape[0] > a.size:
             K = K[: a.size, : a.size]  # a stack and its block on the labelled points have one letter
-        if row and not isinstance(K, Eye) and K.ndim == 2 and K.is_constant() and str(a) == str(b) and not a.is_constant():
+        if (
+            row
+            and not isinstance(K, Eye)
+            and K.ndim == 2
+            and K.is_constant()
+            and str(a) == str(b)
+            and not a.is_constant()
+        ):
             values, vectors = np.linalg.eigh(K.value)
             form = Square((vectors * np.sqrt(np.maximum(values, 0))).T @ a)
             return joined([*parts[:-3], (form, False)])
@@ -400,7 +423,9 @@ def joined(parts):
             if row:
                 found, row = found @ other, False
             elif next_row:
-                found = cp.reshape(found, (found.size, 1), order="F") @ cp.reshape(other, (1, other.size), order="F")
+                found = cp.reshape(found, (found.size, 1), order="F") @ cp.reshape(
+                    other, (1, other.size), order="F"
+                )
             else:
                 found = cp.multiply(found, other)
         elif found.ndim == 1 and row:

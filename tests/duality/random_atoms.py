@@ -1,9 +1,11 @@
 """Random problems of all atoms that cvxpy documents as convex or concave, with active constraints.
 
-A problem has a point in the interior of all domains, from which the levels of its constraints are set: a little
+A problem has a point in the interior of all domains, from which the levels of its constraints are set: a
+little
 above the value there, so that they are active, and far above, so that their multipliers are exactly zero.
 """
 
+# ruff: noqa: E501 - a table
 from __future__ import annotations
 
 import cvxpy as cp
@@ -171,7 +173,7 @@ def weighed(rng, atom):
 
 
 def random_problem(seed):
-    """A problem of two or three atoms in its objective and as many constraints, and the names of its atoms."""
+    """A problem of one or two atoms in its objective and two constraints, with the names of its atoms."""
     rng = np.random.default_rng(seed)
     x = variable_of(rng, str(rng.choice(list(KINDS))))
     names = [str(name) for name in rng.choice(list(ATOMS), size=4)]

@@ -1,4 +1,5 @@
-"""Duals where a constraint of an atom is active, a multiplier is exactly zero, or a Parameter is not symmetric."""
+"""Duals where a constraint of an atom is active, a multiplier is zero, or a Parameter is not symmetric."""
+# ruff: noqa: B008, E501 - every problem has variables of its own, which are made once
 
 from __future__ import annotations
 
@@ -134,4 +135,8 @@ def test_the_gap_of_duffin_is_never_called_optimal():
         value = dual.solve()
     except ko.SolverError:
         return
-    assert dual.status != cp.OPTIMAL or value == pytest.approx(0, abs=1e-4) or value == pytest.approx(1, abs=1e-4)
+    assert (
+        dual.status != cp.OPTIMAL
+        or value == pytest.approx(0, abs=1e-4)
+        or value == pytest.approx(1, abs=1e-4)
+    )

@@ -35,12 +35,14 @@ ATOMS = [
     cp.sum_largest(x, 2), cp.dotsort(x, [1.0, 2, 0.5]), cp.lambda_max(X), cp.lambda_sum_largest(X, 2),
     cp.rel_entr(p, q), cp.kl_div(p, q), cp.matrix_frac(x, X), cp.matrix_frac(M.T, X),
     cp.matrix_frac(x, B + np.eye(3)), cp.quad_over_lin(x, s), cp.sum_squares(M), cp.sum_squares(X),
-    cp.quad_form(x, cp.psd_wrap(B)), cp.huber(x, 0.7), cp.square(x), cp.power(p, 3, approx=False), cp.power(x, 4),
+    cp.quad_form(x, cp.psd_wrap(B)), cp.huber(x, 0.7), cp.square(x), cp.power(p, 3, approx=False),
+    cp.power(x, 4),
     cp.power(p, 1.5, approx=False), cp.power(p, -1), cp.power(p, -0.5, approx=False), cp.sqrt(p),
     cp.power(p, 0.3, approx=False), cp.exp(x), cp.log(p), cp.log1p(p), cp.entr(p), cp.log_sum_exp(x),
     cp.log_sum_exp(M, axis=1), cp.logistic(x), cp.log_det(X), cp.tr_inv(X),
     *(ko.risk(ko.combine(theta, grams), signs, loss) for loss in LOSSES),
-    *(ko.risk(K, signs, loss) for loss in LOSSES), ko.fidelity(K, grams.gram(1)), ko.fidelity(K, grams.gram(1), "l1"),
+    *(ko.risk(K, signs, loss) for loss in LOSSES), ko.fidelity(K, grams.gram(1)), ko.fidelity(K,
+    grams.gram(1), "l1"),
 ]  # fmt: skip
 
 

@@ -216,7 +216,9 @@ def test_the_text_fits_a_screen_and_holds_no_data(name):
     assert "True" not in words and "Promote" not in words and "..." not in words
     for name, meaning in dual.meaning.items():
         stem = re.sub(r"\d+$", "", name)
-        assert meaning and (name in printed or re.search(rf"{re.escape(stem)}1, \.\.\., {re.escape(stem)}", printed))
+        assert meaning and (
+            name in printed or re.search(rf"{re.escape(stem)}1, \.\.\., {re.escape(stem)}", printed)
+        )
     assert all(constraint.label for constraint in dual.constraints)
 
 

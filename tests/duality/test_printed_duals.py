@@ -266,11 +266,15 @@ def test_a_variable_with_the_name_of_a_multiplier_keeps_it():
 # ---------------------------------------------------------------------------------------- derivations
 
 
-@every("name", ["elastic net", "sparse group lasso", "one fixed kernel", "lasso", "norms in a norm", "constant"])
+@every(
+    "name", ["elastic net", "sparse group lasso", "one fixed kernel", "lasso", "norms in a norm", "constant"]
+)
 def test_no_step_is_empty(name):
     steps = ko.derive(pair(name)[0], random_state=1).steps
     assert all(step.lines and step.title.rstrip() == step.title for step in steps)
-    assert all(not line.text.endswith("over") and "over  of" not in line.text for s in steps for line in s.lines)
+    assert all(
+        not line.text.endswith("over") and "over  of" not in line.text for s in steps for line in s.lines
+    )
     assert max(step.residual for step in steps) <= 1e-6
 
 
@@ -286,7 +290,8 @@ def test_the_steps_of_a_machine_of_one_kernel():
 def test_a_step_for_each_term_one_for_the_gradient_and_one_for_each_rule():
     steps = ko.derive(pair("lasso")[0]).steps
     assert [step.title for step in steps] == [
-        "The Lagrangian", "The conjugate of |A1 x - b1|^2", "The conjugate of |x|_1", "The gradient's equation",
+        "The Lagrangian", "The conjugate of |A1 x - b1|^2", "The conjugate of |x|_1",
+        "The gradient's equation",
         "A gradient's equation is solved", "Weak and strong duality",
     ]  # fmt: skip
     assert [line.text for line in steps[2].lines] == [

@@ -5,13 +5,11 @@ from __future__ import annotations
 import re
 
 import cvxpy as cp
-import numpy as np
 import pytest
 
 import kernelopt as ko
-from kernelopt.duality.naming import notation_of, stated_dual
+from kernelopt.duality.naming import multiplier_tags, notation_of, stated_dual
 from kernelopt.duality.primal import primal_of
-from kernelopt.duality.naming import multiplier_tags
 from kernelopt.duality.trials import solved
 from tests.duality import textbook
 from tests.duality.generic import PROBLEMS, RISKS
@@ -32,7 +30,7 @@ def relations(line, names):
     sides = [Parser(text, names).whole() for text in texts[::2]]
     return [
         {"<=": lambda a, b: a <= b, ">=": lambda a, b: a >= b, "==": lambda a, b: a == b}[sign](a, b)
-        for a, sign, b in zip(sides, texts[1::2], sides[1:])
+        for a, sign, b in zip(sides, texts[1::2], sides[1:], strict=False)
     ]
 
 
@@ -62,7 +60,14 @@ def single(text, names):
     found = []
     for part in expanded(parts):
         e = Parser(part, names).whole()
-        found.append({">= 0": lambda e: e >= 0, "<= 0": lambda e: e <= 0, ">> 0": lambda e: e >> 0, "<< 0": lambda e: e << 0}[sign](e))
+        found.append(
+            {
+                ">= 0": lambda e: e >= 0,
+                "<= 0": lambda e: e <= 0,
+                ">> 0": lambda e: e >> 0,
+                "<< 0": lambda e: e << 0,
+            }[sign](e)
+        )
     return found
 
 
@@ -118,7 +123,17 @@ def test_what_is_printed_has_the_value_of_the_dual(name):
     assert solved(said) == pytest.approx(value, rel=1e-5, abs=1e-5)
 
 
-@every("make", [v for v in vars(textbook).values() if callable(v) and v.__module__ == textbook.__name__ and not v.__code__.co_argcount and v is not textbook.x])
+@every(
+    "make",
+    [
+        v
+        for v in vars(textbook).values()
+        if callable(v)
+        and v.__module__ == textbook.__name__
+        and not v.__code__.co_argcount
+        and v is not textbook.x
+    ],
+)
 def test_the_textbook_is_read_back(make):
     dual = ko.dualize(make())
     assert solved(read_back(dual)) == pytest.approx(dual.solve(), rel=1e-6)

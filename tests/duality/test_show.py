@@ -337,7 +337,9 @@ def test_a_poor_point_has_large_residuals_where_they_belong():
 
     where = {(c.kind, c.where): c for c in ko.kkt_table(Solved(), problem).conditions}
     assert where["primal feasibility", "ball"].relative < 1e-9
-    assert max(c.relative for (kind, _), c in where.items() if kind in ("complementarity", "subgradient")) > 1e-2
+    assert (
+        max(c.relative for (kind, _), c in where.items() if kind in ("complementarity", "subgradient")) > 1e-2
+    )
     value = where["gap", "objective - dual function"]
     assert value.residual == pytest.approx(poor.upper - poor.lower, rel=1e-4)
 

@@ -10,6 +10,7 @@ import kernelopt as ko
 from tests.duality import textbook
 from tests.every import every
 
+# ruff: noqa: E501 - LaTeX is not broken
 BOARD = {
     "linear": (
         [

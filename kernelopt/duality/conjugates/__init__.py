@@ -3,4 +3,14 @@
 from kernelopt.duality.conjugates import entropies, learning, norms, powers
 from kernelopt.duality.conjugates.table import CONJUGATES, SUPPORTS, Conjugate, New, conjugate
 
-__all__ = ["CONJUGATES", "SUPPORTS", "Conjugate", "New", "conjugate", "entropies", "learning", "norms", "powers"]
+__all__ = [
+    "CONJUGATES",
+    "SUPPORTS",
+    "Conjugate",
+    "New",
+    "conjugate",
+    "entropies",
+    "learning",
+    "norms",
+    "powers",
+]

@@ -19,7 +19,7 @@ def all_one(u: cp.Expression) -> bool:
 
 @conjugate("exp")
 def exponential(g: Any, u: cp.Expression, new: New) -> Conjugate:
-    """y log(y / u) - y, with y >= 0."""
+    """Y log(y / u) - y, with y >= 0."""
     y, u = new(g.shape, "p", nonneg=True), spread(u, g.shape)
     entropy = -cp.entr(y) if all_one(u) else cp.rel_entr(y, u)
     return Conjugate([(y, g.args[0])], entropy - y)
@@ -35,12 +35,14 @@ def logarithm(g: Any, u: cp.Expression, new: New) -> Conjugate:
 
 @conjugate("entr")
 def entropy(g: Any, u: cp.Expression, new: New) -> Conjugate:
-    """x log x: u exp(y / u - 1)."""
+    """X log x: u exp(y / u - 1)."""
     y = new(g.shape)
     value = value_of(u)
     if value is not None:
         inner = y - 1 if (value == 1).all() else cp.multiply(1 / value, y) - 1
-        return Conjugate([(y, g.args[0])], cp.exp(inner) if (value == 1).all() else cp.multiply(value, cp.exp(inner)))
+        return Conjugate(
+            [(y, g.args[0])], cp.exp(inner) if (value == 1).all() else cp.multiply(value, cp.exp(inner))
+        )
     t = new(g.shape, "t")
     return Conjugate([(y, g.args[0])], t, [cp.ExpCone(y - u, spread(u, g.shape), t)])
 
@@ -57,7 +59,7 @@ def entropy_on_simplex(g: Any, u: cp.Expression, new: New) -> Conjugate:
 
 @conjugate("logistic")
 def binary_entropy(g: Any, u: cp.Expression, new: New) -> Conjugate:
-    """y log(y / u) + (u - y) log((u - y) / u)."""
+    """Y log(y / u) + (u - y) log((u - y) / u)."""
     y, u = new(g.shape, "p", nonneg=True), spread(u, g.shape)
     if all_one(u):
         return Conjugate([(y, g.args[0])], -cp.entr(y) - cp.entr(1 - y))

@@ -23,11 +23,11 @@ from kernelopt.structure.structure import implies
 
 @conjugate(Risk)
 def machine(g: Risk, u: cp.Expression, new: New) -> Conjugate | None:
-    """u (l(alpha) - 1/2 sum_m alpha'K_m alpha): weights of kernels meet s >= (alpha'K_i alpha)_i.
+    """U (l(alpha) - 1/2 sum_m alpha'K_m alpha): weights of kernels meet s >= (alpha'K_i alpha)_i.
 
     A kernel without such weights meets S >> alpha alpha'. With a block norm above 2 the kernels share
-    |gamma|_p <= 1, and K_m counts by alpha'K_m alpha / gamma_m. Where u is no number the variables are u alpha
-    and u gamma, and l is replaced by its perspective u l(alpha / u).
+    |gamma|_p <= 1, and K_m counts by alpha'K_m alpha / gamma_m. Where u is no number the variables are u
+    alpha and u gamma, and l is replaced by its perspective u l(alpha / u).
     """
     learner = g.learner
     several = len(learner.kernels) > 1 and learner.norm != 2
@@ -103,8 +103,8 @@ def lifted(
 ) -> tuple[cp.Variable, cp.Expression, PSD]:
     """Return S, the kernel that it meets, and [[S, alpha], [alpha', divisor]] >> 0.
 
-    Unlabelled points of a kernel that is PSD anyway have alpha = 0: there S is as large as K. Kernels of low rank are restricted to their joint
-    range.
+    Unlabelled points of a kernel that is PSD anyway have alpha = 0: there S is as large as K. Kernels of low
+    rank are restricted to their joint range.
     """
     known = K.is_psd() or any(implies(other, K) for other in new.psd)
     n, order = alpha.size, K.shape[0] if known else alpha.size
@@ -122,7 +122,7 @@ def lifted(
 
 @conjugate(Distance)
 def fidelity(g: Distance, u: cp.Expression, new: New) -> Conjugate | None:
-    """u <U, D> - u L*(U), for a number u."""
+    """U <U, D> - u L*(U), for a number u."""
     value = value_of(u)
     D = g.difference
     probe = cp.Variable(D.shape, symmetric=D.ndim == 2)
@@ -137,5 +137,3 @@ def fidelity(g: Distance, u: cp.Expression, new: New) -> Conjugate | None:
     domain = [c if c.label else c.set_label(f"domain of {U.name()}") for c in stated[1]]
     pair = (U if scale == 1 else scale * U, D)
     return Conjugate([pair], scale * stated[0] if scale != 1 else stated[0], domain)
-
-

@@ -35,7 +35,7 @@ def conic_norm(x: cp.Expression, p: float, axis: Any = None) -> cp.Expression:
 def ball(
     dual_norm: Callable[[Any, cp.Expression], cp.Expression], kind: str = "entries"
 ) -> Callable[..., Conjugate]:
-    """Return the entry of a norm: |y|_* <= u. A norm of the entries is the same of a matrix and of its list."""
+    """Return the entry of a norm: |y|_* <= u. A norm of the entries may have them as a matrix or a list."""
 
     def entry(g: Any, u: cp.Expression, new: New) -> Conjugate:
         a = whole(g) if kind == "entries" else g.args[0]
@@ -66,7 +66,7 @@ def p_norm(g: Any, u: cp.Expression, new: New) -> Conjugate:
 
 @conjugate("GeoMean", "GeoMeanApprox", support=True)
 def geometric_mean(g: Any, u: cp.Expression, new: New) -> Conjugate | None:
-    """y = -z with z >= 0 and prod_i (z_i / p_i)^p_i >= u."""
+    """Y = -z with z >= 0 and prod_i (z_i / p_i)^p_i >= u."""
     p = np.array([float(v) for v in g.w])
     if p.size != g.args[0].size or not p.all() or g.axis is not None:  # cvxpy drops weights of zero
         return None
@@ -103,7 +103,7 @@ def sum_of_largest(g: Any, u: cp.Expression, new: New) -> Conjugate:
 
 @conjugate("dotsort", support=True)
 def sorted_product(g: Any, u: cp.Expression, new: New) -> Conjugate | None:
-    """y in u times the permutations of w: its k largest entries have at most the sum of those of w."""
+    """Y in u times the permutations of w: its k largest entries have at most the sum of those of w."""
     x, w = g.args
     if (value := value_of(w)) is None:
         return None
@@ -149,6 +149,6 @@ def inverse_form(g: Any, u: cp.Expression, new: New) -> Conjugate:
     y, Z = new(x.shape), new(P.shape, "Z", symmetric=True)
     m = 1 if x.ndim == 1 else x.shape[1]
     half = in_shape(y, (P.shape[0], m)) / 2
-    w = uniform(u)
+    w: Any = uniform(u)
     block = cp.bmat([[Z, half], [half.T, w * np.eye(m)]])
     return Conjugate([(y, x), (-Z, P)], 0, [block >> 0])

@@ -40,7 +40,9 @@ def square_over_linear(g: Any, u: cp.Expression, new: New) -> Conjugate | None:
         r, y = residual(g, x, u, new)
         if axis is None and (c := value_of(u)) is not None:  # r is the residual: 2 c r'(b - a) - c |r|^2
             k = float(c.flat[0]) / float(value.flat[0])
-            return Conjugate([(y if k == 0.5 else 2 * k * y, x)], cp.sum_squares(r) if k == 1 else k * cp.sum_squares(r))
+            return Conjugate(
+                [(y if k == 0.5 else 2 * k * y, x)], cp.sum_squares(r) if k == 1 else k * cp.sum_squares(r)
+            )
         u = 4 / float(value.flat[0]) * u
         if axis is None:
             cost, cones = square_over(r, u, new)
@@ -110,7 +112,7 @@ def power(g: Any, u: cp.Expression, new: New) -> Conjugate | None:
 
 
 def power_over(y: cp.Expression, u: cp.Expression, q: float, new: New) -> tuple[cp.Expression, list[Any]]:
-    """Return |y|^q u^(1 - q) with q > 1, y^q u^(1 - q) with q < 0, minus it with 0 < q < 1; with its cones."""
+    """Return |y|^q u^(1 - q) for q > 1, y^q u^(1 - q) for q < 0, minus it for 0 < q < 1, with its cones."""
     sign, value = (-1 if 0 < q < 1 else 1), value_of(u)
     if value is not None and (is_simple(q) or y.is_nonneg()):
         base = y if y.is_nonneg() else cp.abs(y)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import cvxpy as cp
@@ -23,12 +23,12 @@ class Conjugate(NamedTuple):
     cost : cvxpy expression, or 0
         Convex in (y, u); at u = 0 it is the support function of dom g. It has the shape of g, or it is the
         sum of these entries.
-    domain : list of cvxpy constraints
+    domain : sequence of cvxpy constraints
     """
 
     pairs: list[tuple[cp.Expression, cp.Expression]]
     cost: Any = 0
-    domain: list[Constraint] = []
+    domain: Sequence[Constraint] = ()
 
 
 class New:
@@ -79,7 +79,11 @@ class New:
         square = a.ndim == 2 and a.size > 1 and a.is_symmetric() and getattr(g, "axis", None) is None
         if square and uniform(u) is not None:
             return self(a.shape, wanted, symmetric=True)
-        return self(a.shape, wanted, nonneg=True) if a.is_convex() and not a.is_affine() else self(a.shape, wanted)
+        return (
+            self(a.shape, wanted, nonneg=True)
+            if a.is_convex() and not a.is_affine()
+            else self(a.shape, wanted)
+        )
 
 
 Entry = Callable[[Any, cp.Expression, New], Conjugate | None]
