@@ -230,8 +230,8 @@ def summed(read: Reader, e: Any) -> Tree:
     tree = read(arg)
     if e.axis is None:
         return total(tree, arg.size)
-    if type(arg).__name__ == "multiply":
-        tree = replace(tree, shape=tuple(arg.shape))
+    if tree.scalar or is_one(tree):  # promoted to all entries
+        return tree.times(arg.size / e.size)
     word = "sum of columns" if e.axis == 0 else "sum of rows"
     return Tree("call", (tree.bare,), tree.factor, word, tuple(e.shape))
 

@@ -10,7 +10,7 @@ import numpy as np
 
 TOKEN = re.compile(
     r"\s*(log sum exp|sum of columns|sum of rows|weighted geo mean|log det|geo mean|for each column|for each row|by columns|by rows|sum_i|[A-Za-z]+\d*_[mi]\b"
-    r"|[A-Za-z]\w*\[[^\]\[=]*[A-Za-z>][^\]\[=]*\]|[A-Za-z]\w*|\d+\.?\d*(?:e[-+]?\d+)?|\|\||[|'^_+*/()\[\],;<>=-])"
+    r"|[A-Za-z]\w*\[[^\]\[=]*[A-Za-z>][^\]\[=]*\]|[A-Za-z]\w*|\d+\.?\d*(?:e[-+]?\d+)?|[|'^_+*/()\[\],;<>=-])"
 )
 FUNCTIONS = {
     "sum": cp.sum, "tr": cp.trace, "log": cp.log, "exp": cp.exp, "sqrt": cp.sqrt, "diag": cp.diag, "Diag": cp.diag,

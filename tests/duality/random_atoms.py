@@ -177,7 +177,8 @@ def random_problem(seed):
     rng = np.random.default_rng(seed)
     x = variable_of(rng, str(rng.choice(list(KINDS))))
     names = [str(name) for name in rng.choice(list(ATOMS), size=4)]
-    first, *rest = [ATOMS[name](rng, x) for name in names]
+    entries = x + np.zeros(x.shape)  # cvxpy's norms along an axis cannot evaluate a sparse diagonal variable
+    first, *rest = [ATOMS[name](rng, entries if x.attributes["diag"] else x) for name in names]
     objective = weighed(rng, first) + 0.05 * cp.sum_squares(x)
     if rng.random() < 0.6:
         objective = objective + weighed(rng, rest[0])

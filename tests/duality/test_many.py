@@ -17,6 +17,7 @@ from tests.duality.random_atoms import random_problem
 from tests.duality.test_read_back import Unread, read_back
 from tests.every import every
 
+READ = [0, 0]  # prints, and those that were read back
 TIGHT = {"tol_gap_abs": 1e-9, "tol_gap_rel": 1e-9, "tol_feas": 1e-9}
 ATTEMPTS = ({"solver": cp.CLARABEL, **TIGHT}, {"solver": cp.CLARABEL}, {"solver": cp.SCS, "eps": 1e-8})
 pytestmark = [
@@ -57,8 +58,11 @@ def check(problem, derive=False, back=False):
     if back:
         again = ko.dualize(dual)
         assert near(again.solve(), exact, 1e-3)
+        READ[0] += 1
         with suppress(Unread, ko.SolverError):
-            assert near(solved(read_back(dual)), exact, 1e-4), text
+            said = read_back(dual)
+            READ[1] += 1
+            assert near(solved(said), exact, 1e-4), text
     if derive:
         steps = ko.derive(problem).steps
         assert [s.title for s in steps if not (s.why_not or s.residual <= 1e-3)] == []
@@ -76,7 +80,7 @@ def test_two_thousand_random_problems(block):
     solved_ones = sum(
         check(random_problem(1000 + 50 * block + k)[0], k % 25 == 0, k % 5 == 0) for k in range(50)
     )
-    assert solved_ones >= 45
+    assert solved_ones >= 45 and READ[1] >= 0.8 * READ[0]
 
 
 def published():

@@ -82,7 +82,18 @@ def expanded(parts):
 
 
 def read_back(dual):
-    """The problem that the statement of a dual says, on new variables."""
+    """The problem that the statement of a dual says, on new variables.
+
+    Text has no shapes: what the parser cannot put together without them is `Unread`.
+    """
+    try:
+        return problem_said(dual)
+    except (ValueError, TypeError, KeyError, AssertionError) as error:
+        raise Unread(str(error)) from error
+
+
+def problem_said(dual):
+    """The problem that the statement of a dual says."""
     made = dual.made
     notation = notation_of(made.structure, dual)
     primal_of(made.structure, notation, multiplier_tags(made))
@@ -111,14 +122,19 @@ def read_back(dual):
     return cp.Problem(problem, constraints)
 
 
+WITHOUT_SHAPES = (
+    "norms of rows", "nuclear norm", "power cone", "power cone of many", "sparse", "reciprocals and a price",
+    "two risks of a PSD variable", "alignment, maximized",
+)  # fmt: skip
+
+
 @every("name", [*PROBLEMS, *RISKS])
 def test_what_is_printed_has_the_value_of_the_dual(name):
     problem = {**PROBLEMS, **RISKS}[name]()
     dual = ko.dualize(problem)
-    try:
-        said = read_back(dual)
-    except Unread:
+    if name in WITHOUT_SHAPES:
         return
+    said = read_back(dual)
     value = dual.solve()
     assert solved(said) == pytest.approx(value, rel=1e-5, abs=1e-5)
 
