@@ -29,8 +29,9 @@ def dualize(problem: cp.Problem) -> Dual:
         \quad\longleftrightarrow\quad
         \max_{\alpha, y}\ \sum_k w_k \ell_k(\alpha_k) - F^*(\dots)
 
-    Risks and fidelities enter by their conjugates, norms by the dual norm, quadratic objectives as
-    quadratics, and everything else by the multipliers of its cones.
+    Every convex atom enters by its conjugate: norms by the dual norm, squares by squares, logarithms and
+    exponentials by entropies, risks and fidelities by those that they state. What has no conjugate in the
+    table is the cone of cvxpy with its name.
 
     Parameters
     ----------
@@ -42,9 +43,9 @@ def dualize(problem: cp.Problem) -> Dual:
     -------
     Dual
         A `cp.Problem`. Its variables are `alpha` for the risk, `U0`, ... for the fidelities, and `y[label]`
-        for a constraint with a label (`y[0]`, ... for one without). `.recover_primal()` returns the primal
-        point, `.dual_values()` the multipliers of the primal's constraints, `.check()` the conditions of
-        optimality.
+        for a constraint with a label (`lambda`, `nu` or `Z` without one). `.recover_primal()` returns the
+        primal point, `.dual_values()` the multipliers of the primal's constraints, `.check()` the conditions
+        of optimality.
 
     Raises
     ------
@@ -77,7 +78,7 @@ def dualize(problem: cp.Problem) -> Dual:
       0 <= y[total] <= c  (x)
     <BLANKLINE>
     where
-      c  (2,)  the coefficients of the objective
+      c  (2,)  the costs of x
     >>> point = dual.recover_primal()[x]
     >>> [round(float(v), 6) + 0.0 for v in point], round(float(dual.dual_values()["total"]), 6)
     ([1.0, 0.0], 1.0)

@@ -10,7 +10,7 @@ from cvxpy.constraints import PSD, SOC, Equality, Inequality
 from kernelopt.duality.reading import Reader
 from kernelopt.duality.rendering import listed, render
 from kernelopt.duality.symbols import Symbols
-from kernelopt.duality.tree import Tree, added, is_one
+from kernelopt.duality.tree import ONES, Tree, added, is_one, multiplied
 from kernelopt.duality.written import SUM, Written, filled, word
 
 CONES = {"ExpCone": r"\mathcal{K}_{\exp}", "PowCone3D": r"\mathcal{P}", "PowConeND": r"\mathcal{P}"}
@@ -99,4 +99,12 @@ class Notation:
 
 def parted(terms: Sequence[Tree]) -> tuple[list[Tree], list[Tree]]:
     """Return the terms with a plus, and the others without their minus."""
-    return [t for t in terms if t.factor > 0], [t.times(-1.0) for t in terms if t.factor < 0]
+    plus, minus = [t for t in terms if t.factor > 0], [t.times(-1.0) for t in terms if t.factor < 0]
+    return without_ones(plus), without_ones(minus)
+
+
+def without_ones(terms: list[Tree]) -> list[Tree]:
+    """Return the terms of a side: a scalar that is alone there needs no vector of ones."""
+    if len(terms) == 1 and terms[0].head == "product" and terms[0].args[-1].data == ONES:
+        return [multiplied(terms[0].args[:-1], ()).times(terms[0].factor)]
+    return terms

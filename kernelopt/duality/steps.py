@@ -257,6 +257,7 @@ class Derivative:
         lines, users = [], {v.id for v in self.structure.user_variables}
         for equation in self.swept.equations:
             if equation.variable.id in users:
+                self.notation.symbols.label = equation.constraint.label
                 chain = self.notation.constraint(equation.constraint)
                 text, tex = (" ".join(getattr(p, s) for p in chain) for s in ("signed_text", "signed_tex"))
                 by = self.notation(equation.variable)

@@ -183,7 +183,7 @@ class Symbols:
         if found is None:
             wanted, meaning = BY_DUALIZE.get(given, ("", "")) if not self.place else ("", "")
             if not (self.place or meaning):
-                meaning = f"in {self.label or DUAL}"
+                meaning = f"in {self.label or DUAL}".replace("in d/d", "the costs of")
             if not wanted and re.fullmatch(r"[A-Za-z]\w*", given) and not UNNAMED.fullmatch(given):
                 wanted = given
             letter = wanted or self.letter(array.ndim, role)
@@ -200,8 +200,9 @@ class Symbols:
 
     def letter(self, ndim: int, role: Role) -> str:
         """Return the letter of an array from where it stands."""
-        if role is Role.SLOPE and self.place == OBJECTIVE:
-            return "c"
+        costs = self.label.startswith("d/d ") and not self.place and role is Role.TERM
+        if costs or (role is Role.SLOPE and self.place == OBJECTIVE):
+            return "c" if ndim < 2 else "C"
         letter = "b" if role is Role.TERM else "a"
         return letter.upper() if ndim > 1 else letter
 
