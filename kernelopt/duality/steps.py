@@ -155,7 +155,8 @@ class Derivative:
             set_value(copy, point[variable])
         if structure.variables:
             whole = cp.Problem(cp.Minimize(cp.sum([cp.sum(v) for v in structure.variables])))
-            constraints = [*structure.explicit.constraints, *structure.domains, *structure.atom_domains]
+            constraints = [*structure.explicit.constraints, *structure.domains]
+            constraints += [c for c in structure.atom_domains if c.is_dcp()]
             near_random(whole, constraints, rng)
         for variable, copy in zip(structure.user_variables, structure.variables, strict=True):
             set_value(variable, dense(copy.value))

@@ -142,6 +142,8 @@ def value_at(e: Any) -> float:
 
 def pairing_at(y: cp.Expression, a: cp.Expression) -> float:
     """Return the present value of <y, a>."""
+    if a.value is None:
+        raise SolverError("a check must know all variables, got none for those inside of a risk.")
     return float(np.vdot(dense(y.value), dense(a.value)))
 
 

@@ -22,6 +22,8 @@ def conic_norm(x: cp.Expression, p: float, axis: Any = None) -> cp.Expression:
     Interior-point methods are less accurate on power cones: the dual of l_p learning ends in an error there.
     cvxpy's `pnorm` with approx=True is exact for a fraction.
     """
+    if axis is None and x.ndim == 2:  # cvxpy's norm2 of a matrix is the spectral norm
+        x = vector(x)
     if p == 1:
         return cp.norm1(x, axis=axis)
     if np.isinf(p):
@@ -40,8 +42,7 @@ def ball(
     def entry(g: Any, u: cp.Expression, new: New) -> Conjugate:
         a = whole(g) if kind == "entries" else g.args[0]
         y = new.like(g, a, u)
-        size = dual_norm(g, y if a is g.args[0] else vector(y))
-        return Conjugate([(y, a)], 0, [in_shape(size, u.shape) <= u])
+        return Conjugate([(y, a)], 0, [in_shape(dual_norm(g, y), u.shape) <= u])
 
     return entry
 
