@@ -88,7 +88,7 @@ def read_back(dual):
     """
     try:
         return problem_said(dual)
-    except (ValueError, TypeError, KeyError, AssertionError) as error:
+    except (ValueError, TypeError, KeyError, IndexError, AssertionError) as error:
         raise Unread(str(error)) from error
 
 
