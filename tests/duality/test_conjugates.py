@@ -29,7 +29,9 @@ signs = np.array([1.0, -1] * 3)
 LOSSES = (ko.hinge(1.0), ko.logistic(0.7), ko.squared_hinge(2.0))
 ATOMS = [
     cp.norm1(x), cp.norm1(M, axis=0), cp.norm_inf(x), cp.norm_inf(M, axis=1), cp.abs(x), cp.pnorm(x, 2),
-    cp.pnorm(M, 2, axis=0), cp.pnorm(M, 2), cp.pnorm(X, 3, approx=False), cp.pnorm(x, 3, approx=False), cp.pnorm(p, 0.5, approx=False),
+    cp.pnorm(M, 2, axis=0),
+    cp.pnorm(M, 2), cp.pnorm(X, 3, approx=False), cp.pnorm(x, 3, approx=False),
+    cp.pnorm(p, 0.5, approx=False),
     cp.pnorm(p, -1, approx=False), cp.norm(X, "fro"), cp.sigma_max(M), cp.normNuc(M), cp.geo_mean(p),
     cp.geo_mean(p, [1, 2, 1]), cp.max(x), cp.min(M, axis=0), cp.maximum(x, p, 0), cp.minimum(x, p),
     cp.sum_largest(x, 2), cp.dotsort(x, [1.0, 2, 0.5]), cp.lambda_max(X), cp.lambda_sum_largest(X, 2),
