@@ -178,7 +178,10 @@ def factors(e: Any) -> list[Any]:
     if kind == "multiply" and e.ndim == 1 and all(a.size > 1 for a in e.args):
         for i, a in enumerate(e.args):
             array = constant_array(a)
-            if array is not None and not same_entries(array) and not e.args[1 - i].is_constant():
+            equal = (
+                e.args[1 - i].is_constant() or type(e.args[1 - i]).__name__ == "Promote"
+            )  # y * (s 1) = s y
+            if array is not None and not same_entries(array) and not equal:
                 return [("Diag", a), *factors(e.args[1 - i])]
     return [e]
 
@@ -211,7 +214,7 @@ def factor(read: Reader, part: Any, before: bool) -> Tree:
     elif array is not None:
         tree = data(read, part, Role.SLOPE if array.ndim == 1 else Role.FACTOR)
     else:
-        tree = read(part)
+        tree = with_ones(read(part), tuple(part.shape)) if part.ndim == 1 else read(part)
         inside = part.args[0] if part.args else part
         if part.ndim == 1 and type(part).__name__ in ("reshape", "Vec") and min(inside.shape, default=1) > 1:
             tree = Tree("call", (tree.bare,), tree.factor, "vec", tuple(part.shape))  # elsewhere it is X

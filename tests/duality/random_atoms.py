@@ -177,8 +177,10 @@ def random_problem(seed):
     rng = np.random.default_rng(seed)
     x = variable_of(rng, str(rng.choice(list(KINDS))))
     names = [str(name) for name in rng.choice(list(ATOMS), size=4)]
-    entries = x + np.zeros(x.shape)  # cvxpy's norms along an axis cannot evaluate a sparse diagonal variable
-    first, *rest = [ATOMS[name](rng, entries if x.attributes["diag"] else x) for name in names]
+    # cvxpy cannot evaluate norms and eigenvalues of a diagonal variable, whose value is sparse: the values of
+    # its product with the identity are dense.
+    entries = x @ np.eye(MATRIX) if x.attributes["diag"] else x
+    first, *rest = [ATOMS[name](rng, entries) for name in names]
     objective = weighed(rng, first) + 0.05 * cp.sum_squares(x)
     if rng.random() < 0.6:
         objective = objective + weighed(rng, rest[0])

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import kernelopt as ko
+from kernelopt.duality.check import inside_domains
 from tests.duality.generic import least, named
 from tests.every import every
 
@@ -140,3 +141,29 @@ def test_the_gap_of_duffin_is_never_called_optimal():
         or value == pytest.approx(0, abs=1e-4)
         or value == pytest.approx(1, abs=1e-4)
     )
+
+
+def test_a_point_at_the_border_of_a_domain_is_judged_inside_of_it():
+    """Solvers place points in cones up to 1e-9; an entropy that is infinite there is one of zero, and not far off."""
+    v, X = x(), S()
+    X.save_value(np.diag([-1e-10, 0.5]))
+    v.save_value(np.array([-1e-10, 0.5]))
+    entropy = -np.sum(0.5 * np.log(0.5))
+    atoms = {
+        cp.sum(cp.entr(v)): entropy, cp.von_neumann_entr(X): entropy, -cp.sum(cp.rel_entr(v, 1)): entropy,
+        -cp.sum(cp.kl_div(v, v)): 0.0, cp.geo_mean(v): 0.0, -cp.sum(cp.power(v, 1.5)): -(0.5**1.5),
+    }  # fmt: skip
+    for atom, value in atoms.items():
+        inside = inside_domains(least(-atom, atom >= value - 1))
+        assert inside.objective.value == pytest.approx(-value, abs=1e-4)
+        assert inside.constraints[0].violation() == 0
+    v.save_value(np.array([-1e-5, 0.5]))  # and this is no rounding error
+    assert inside_domains(least(-cp.sum(cp.entr(v)))).objective.value == np.inf
+
+
+def test_an_entropy_that_binds_at_the_border_has_its_conditions():
+    for constraint in (lambda v: cp.sum(cp.entr(v)) >= -50, lambda v: cp.sum(cp.kl_div(v, 1)) <= 50):
+        v = x()
+        dual = ko.dualize(least(cp.sum_squares(v + 1), constraint(v)))
+        assert np.isfinite(dual.check()).all() and max(dual.check()[2:]) <= 1e-6
+        assert dual.status == "optimal" and dual.value == pytest.approx(2.0, rel=1e-6)

@@ -26,15 +26,19 @@ pytestmark = [
 
 
 def optimum(problem):
-    """The solver's own optimum, since `value` has 0 / 0 at a multiplier of zero; None where it finds none."""
+    """The solver's own optimum, since `value` has 0 / 0 at a multiplier of zero."""
     for options in ATTEMPTS:
+        for (
+            variable
+        ) in problem.variables():  # cvxpy's rule of cvar, of a fractional k, fails where it has a value
+            variable.save_value(None)
         try:
             problem.solve(**options)
         except cp.SolverError:
             continue
         if problem.status == cp.OPTIMAL:
             return float(problem.solution.opt_val)
-    return None
+    raise AssertionError(f"a random problem must have an optimum, got {problem.status}.")
 
 
 def near(value, exact, tolerance):
@@ -42,20 +46,20 @@ def near(value, exact, tolerance):
 
 
 def check(problem, derive=False, back=False):
-    """Check a dual, its multipliers, its print and its derivation; return whether its point is accurate.
+    """Check a dual, its point, its multipliers, its print and its derivation.
 
-    None where no solver has an optimum. A point at the border of the domain of an entropy, at -1e-10, has an
-    infinite value: such a point is not counted as accurate, and the value of the dual is right all the same.
+    `Dual.check` judges the point inside of the domains of the atoms: an entry at -1e-10, where an entropy is
+    infinite, is at the border up to the solver's tolerance.
     """
     exact = optimum(problem)
-    if exact is None or abs(exact) > 1e4:
-        return None
     dual = ko.dualize(problem)
     text = str(dual)
     assert not re.search(r"\b(var|param)\d+\b", text), text
     found = dual.check()
     assert near(found.dual, exact, 1e-4), (found, exact)
+    assert near(found.primal, exact, 1e-3) and found.feasibility <= 1e-3, (found, exact)
     assert found.stationarity <= 1e-3 * max(1.0, abs(exact)), found
+    assert found.complementarity <= 1e-3 * max(1.0, abs(exact)), found
     if back:
         again = ko.dualize(dual)
         assert near(again.solve(), exact, 1e-3)
@@ -65,20 +69,21 @@ def check(problem, derive=False, back=False):
     if derive:
         steps = ko.derive(problem).steps
         assert [s.title for s in steps if not (s.why_not or s.residual <= 1e-3)] == []
-    point = near(found.primal, exact, 1e-3) and found.feasibility <= 1e-3
-    return bool(point and found.complementarity <= 1e-3 * max(1.0, abs(exact)))
 
 
 @every("seed", range(24))
 def test_random_problems(seed):
-    assert check(random_problem(seed)[0], derive=seed % 6 == 0, back=True) is not False
+    check(random_problem(seed)[0], derive=seed % 6 == 0, back=True)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("block", range(40))
 def test_two_thousand_random_problems(block):
-    found = [check(random_problem(1000 + 50 * block + k)[0], k % 25 == 0, k % 5 == 0) for k in range(50)]
-    assert found.count(None) <= 5 and found.count(False) <= 4
+    @every("seed", range(1000 + 50 * block, 1050 + 50 * block))
+    def holds(seed):
+        check(random_problem(seed)[0], derive=seed % 25 == 0, back=seed % 5 == 0)
+
+    holds()
 
 
 def published():

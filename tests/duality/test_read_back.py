@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 import cvxpy as cp
+import numpy as np
 import pytest
 
 import kernelopt as ko
@@ -152,4 +153,12 @@ def test_what_is_printed_has_the_value_of_the_dual(name):
 )
 def test_the_textbook_is_read_back(make):
     dual = ko.dualize(make())
+    assert solved(read_back(dual)) == pytest.approx(dual.solve(), rel=1e-6)
+
+
+def test_a_scalar_of_all_entries_times_data_is_a_vector():
+    """The adjoint of a * x - mean(a * x) has the vector (sum(u) / n) a, and no matrix Diag(a)."""
+    x, a = cp.Variable(3, name="x"), np.array([1.1, 0.8, -1.6])
+    dual = ko.dualize(cp.Problem(cp.Minimize(cp.sum_squares(x - 1)), [cp.std(cp.multiply(a, x[:3])) <= 0.4]))
+    assert "sum(u) Diag" not in str(dual)
     assert solved(read_back(dual)) == pytest.approx(dual.solve(), rel=1e-6)
