@@ -41,6 +41,9 @@ a `Programme` each; an `Entry` puts it into the catalogue, a `Planted` problem h
 whose bounds are known in closed form is a `BoundedProblem`, which returns a `Certificate`; its arithmetic may
 stand in a `Statement`. `check_formulation` tests it, and `assert_certified` a problem.
 
+**An atom** of cvxpy's kind enters the duals of `dualize` by a function that states its `Conjugate`,
+registered with the decorator `conjugate`.
+
 Arguments are checked by functions that raise with what is wrong: `positive`, `whole`, `exponent`,
 `boolean`, `one_of` and `as_generator` for single values; `as_float_array`, `as_vector`, `as_symmetric`,
 `as_indices`, `as_labels`, `as_targets` and `as_classes` for arrays, of type `Array`; `as_list` for sequences,
@@ -55,6 +58,7 @@ from kernelopt.catalog import Entry, Formulation, Planted
 from kernelopt.certificates import Certificate
 from kernelopt.certificates.bounded import BoundedProblem
 from kernelopt.certificates.statements.statement import Statement
+from kernelopt.duality.conjugates import Conjugate, conjugate
 from kernelopt.errors import Stopped
 from kernelopt.fidelities import Fidelity, Proximal, Radial
 from kernelopt.grams import Grams, as_grams
@@ -121,6 +125,7 @@ __all__ = [
     "BallProblem",
     "BoundedProblem",
     "Certificate",
+    "Conjugate",
     "Control",
     "Cost",
     "Curve",
@@ -160,6 +165,7 @@ __all__ = [
     "check_loss",
     "check_method",
     "checked_weight",
+    "conjugate",
     "conjugate_exponent",
     "exponent",
     "installed",

@@ -8,16 +8,22 @@ from typing import Any, NamedTuple
 import cvxpy as cp
 import numpy as np
 import scipy.sparse as sp
-from cvxpy.constraints import Equality, Inequality
+from cvxpy.atoms.affine.affine_atom import AffAtom
+from cvxpy.atoms.atom import Atom
+from cvxpy.constraints import PSD, Equality, Inequality
 from cvxpy.constraints.constraint import Constraint
 
+from kernelopt.duality.symbols import dense
 from kernelopt.structure.affine import Affine, flat
 from kernelopt.structure.residuals import violation
 from kernelopt.structure.structure import Structure
+from kernelopt.structure.trees import copied_problem, nodes, replaced, with_args
 from kernelopt.structure.zero_weights import ROUNDING_SHARE, senses, sizes_of_terms, zero_equations
 from kernelopt.threads import quietly
 from kernelopt.validation import Array
 
+BORDER = 1e-8  # of the largest entry, or of one: how far outside of a domain a solver's point may be
+INSIDE = 1e-12  # of the same: where an entry at the border itself is put
 FAR = 1e-2  # of the largest entry, or of one: a point is no solution where a constraint is further away
 
 
@@ -27,7 +33,8 @@ class Check(NamedTuple):
     Attributes
     ----------
     primal, dual : float
-        The values of the two problems at the recovered point and at the dual one.
+        The values of the two problems at the recovered point and at the dual one. At the border of the domain
+        of an atom the recovered point is judged inside of it, up to 1e-8 of its largest entry, or of one.
     gap : float
         |primal - dual| / max(1, |primal|, |dual|).
     feasibility : float
@@ -69,7 +76,6 @@ def checked(
     constraints : sequence of cvxpy constraints
         Those of the dual, at the values that its variables have.
     """
-    lifted = structure.lifted
     with quietly(), np.errstate(all="ignore"):  # cvxpy warns about the values of sparse variables
         for variable, copy in zip(structure.user_variables, structure.variables, strict=True):
             set_value(copy, point[variable])
@@ -77,6 +83,7 @@ def checked(
             kernels = term.values()
             value = np.inf if kernels is None else term.learner.train(kernels).value
             term.stand_in.save_value(np.asarray(value))
+        lifted = inside_domains(structure.lifted)
         primal = float(lifted.objective.value)
         slacks = [
             abs(inner(given, copied, multipliers[given]))
@@ -91,6 +98,43 @@ def checked(
             largest_violation(constraints),
             max(slacks, default=0.0),
         )
+
+
+@np.errstate(all="ignore")  # cvxpy evaluates atoms outside of their domains
+def inside_domains(problem: cp.Problem) -> cp.Problem:
+    """Return a problem whose atoms are evaluated inside of their domains, at the values of its variables.
+
+    Solvers place points in cones up to a tolerance, and an entropy at -1e-10 is infinite. So where the value
+    of an atom is not finite, entries of its arguments that are outside of its domain by at most `BORDER` of
+    the largest entry, or of one, are moved inside by as much; of a matrix, its eigenvalues are.
+    """
+    memo: dict[int, Any] = {}
+    for root in (problem.objective.args[0], *(arg for c in problem.constraints for arg in c.args)):
+        for node in reversed(list(nodes(root))):  # arguments first
+            if isinstance(node, Atom) and not isinstance(node, AffAtom) and node._domain():
+                here = replaced(node, memo)
+                if not np.isfinite(dense(here.value)).all():
+                    memo[id(node)] = with_args(here, moved_inside(node, here.args))
+    return copied_problem(problem, memo) if memo else problem
+
+
+def moved_inside(atom: Any, args: list[Any]) -> list[Any]:
+    """Return the arguments of an atom with those moved inside of its domain that are at its border."""
+    found = list(args)
+    for c in atom._domain():
+        if not (isinstance(c, PSD) or c.args[0].is_zero()):  # x >= 0, and not x >= -1
+            continue
+        for k, given in enumerate(atom.args):
+            if any(node is given for node in nodes(c.args[-1])):
+                value = dense(args[k].value)
+                basis = None
+                if isinstance(c, PSD):
+                    value, basis = np.linalg.eigh(value)
+                size = max(1.0, float(np.abs(value).max(initial=0.0)))
+                near = (value <= 0) & (value >= -BORDER * size)
+                value = np.where(near, np.maximum(-value, INSIDE * size), value)
+                found[k] = cp.Constant(value if basis is None else (basis * value) @ basis.T)
+    return found
 
 
 def far_off(structure: Structure) -> float:

@@ -5,15 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
+import cvxpy as cp
 import numpy as np
 
-from kernelopt.duality.assembly import parts
 from kernelopt.duality.check import inner, set_value
-from kernelopt.duality.lagrangian import Read, read_lagrangian
+from kernelopt.duality.dualize import swept
 from kernelopt.duality.residuals import coefficients, gradient, largest, off_cone, sides
 from kernelopt.duality.statement import SIGNS
-from kernelopt.duality.trials import given, lagrangian_at, maximized, objective_at, scaled_alpha
+from kernelopt.duality.sweep import Term, term_name
+from kernelopt.duality.symbols import dense
+from kernelopt.duality.trials import AtAlpha, alphas, objective_at, residual
 from kernelopt.errors import InputError, SolverError
+from kernelopt.language.fidelity import Distance
+from kernelopt.language.risk import Risk
 from kernelopt.numerics.norms import conjugate_exponent, lp_length
 from kernelopt.structure.residuals import violation
 from kernelopt.structure.structure import RiskTerm, Structure
@@ -27,7 +31,8 @@ class Condition(NamedTuple):
     Attributes
     ----------
     kind : str
-        "primal feasibility", "dual feasibility", "stationarity", "complementarity", "machine" or "gap".
+        "primal feasibility", "dual feasibility", "stationarity", "complementarity", "subgradient", "machine"
+        or "gap".
     where : str
         The constraint, the variable or the risk.
     residual : float
@@ -51,16 +56,20 @@ class Condition(NamedTuple):
 
 
 class Measurement:
-    """A point and its multipliers: alpha from the certificate, the others the best ones for that alpha."""
+    """A point and its multipliers: alpha from the certificate, the others the best ones for that alpha.
+
+    The problem is swept on copies of its variables, which have the values of the point.
+    """
 
     def __init__(self, structure: Structure, certificate: Any) -> None:
         self.structure, self.certificate = structure, certificate
-        self.read: Read = read_lagrangian(structure)
-        self.model = self.read.model
-        self.reason = self.set_point() or self.set_multipliers()
+        self.copy = Structure(structure.explicit)  # its variables are the copies
+        self.swept, _ = swept(self.copy)
+        self.set_point()
+        self.reason = self.set_multipliers()
 
-    def set_point(self) -> str:
-        """Set the structure's variables to the point of the certificate; return why that is not possible."""
+    def set_point(self) -> None:
+        """Set the copies of the variables to the point of the certificate."""
         point = {variable.id: value for variable, value in self.certificate.point.items()}
         missing = [v.name() for v in self.structure.user_variables if v.id not in point]
         if missing:
@@ -73,32 +82,22 @@ class Measurement:
         values = [machine.value for machine in self.certificate.machines]
         self.primal = objective_at(self.structure, values)
         self.size = max(abs(self.primal), self.certificate.floor)
-        return ""
 
     def set_multipliers(self) -> str:
         """Set the values of all multipliers; return why that is not possible."""
-        alphas = {id(term): a for term, a in zip(self.structure.risks, self.certificate.alphas, strict=False)}
-        fixed: dict[str, Any] = {}
-        for term, multiplier, weight in self.read.alphas:
-            if id(term) not in alphas:
-                return "the certificate has no dual variables of the risk"
-            fixed[multiplier.variable.name()] = scaled_alpha(alphas[id(term)], weight)
-        for variable in self.structure.variables:
-            fixed[f"z[{variable.name()}]"] = np.asarray(variable.value)  # the point of Dorn's dual is x
+        known = dict(zip(map(id, self.copy_risks()), self.certificate.alphas, strict=False))
+        fixed = [(term, alpha, known.get(id(term.atom))) for term, alpha in alphas(self.swept)]
+        if any(value is None for _, _, value in fixed):
+            return "the certificate has no dual variables of the risk"
         try:
-            self.dual, values = maximized(self.model, fixed)
+            self.dual = AtAlpha(self.swept, [(t, a, np.asarray(v)) for t, a, v in fixed]).solve()
         except SolverError as error:
             return f"no multipliers were found for the alpha of the certificate ({error})"
-        for multiplier in self.model.multipliers:
-            value = values.get(multiplier.variable.name())
-            if value is None:
-                return f"the multiplier {multiplier.variable.name()} has no value"
-            multiplier.definition = given(value)
-        at_point = lagrangian_at(self.read, values)
-        self.above_dual = float(np.ravel(at_point.value)[0]) - self.dual  # L(x, y) - min over x of L(x, y)
-        for shift in self.model.shifts.values():
-            shift.variable.save_value(np.zeros(shift.variable.shape))
         return ""
+
+    def copy_risks(self) -> list[Risk]:
+        """Return the risks of the copied problem, in the order of the structure's."""
+        return [term.node for term in self.copy.risks]
 
     def conditions(self) -> Iterator[Condition]:
         """Yield the conditions."""
@@ -107,6 +106,7 @@ class Measurement:
             ("dual feasibility", self.dual_feasibility),
             ("stationarity", self.stationarity),
             ("complementarity", self.complementarity),
+            ("subgradient", self.subgradients),
         ):
             yield from [Condition(kind, "all", np.nan, why_not=self.reason)] if self.reason else measure()
         for k, term in enumerate(self.structure.risks):
@@ -132,66 +132,84 @@ class Measurement:
 
     def dual_feasibility(self) -> Iterator[Condition]:
         """Yield the violation of the domains of the conjugates and of the dual cones."""
-        pieces = len(self.model.pieces)
+        lagrangian = self.swept.lagrangian
         found: dict[str, tuple[float, float]] = {}
-        for (i, _), constraint in parts(self.model).items():
-            if i < pieces:
-                label = constraint.label or "dual cone"
-                old = found.get(label, (0.0, 0.0))
-                found[label] = (max(old[0], largest(violation(constraint))), max(old[1], sides(constraint)))
-        for m in self.model.multipliers:
-            if m.variable.attributes["nonneg"] or m.variable.attributes["PSD"]:
-                value = np.asarray(m.expression.value)
-                off = largest(np.abs(m.variable.project(value) - value))
-                word = ">= 0" if m.variable.attributes["nonneg"] else ">> 0"
-                found[f"{m.variable.name()} {word}"] = (off, largest(np.abs(value)))
-        for label, (residual, scale) in found.items():
-            yield Condition("dual feasibility", label, residual, scale)
+        for constraint in [c for t in lagrangian.terms for c in t.domain] + lagrangian.cones:
+            label = constraint.label or "dual cone"
+            old = found.get(label, (0.0, 0.0))
+            found[label] = (max(old[0], largest(violation(constraint))), max(old[1], sides(constraint)))
+        for v in self.swept.problem.variables():
+            if v.attributes["nonneg"] or v.attributes["PSD"]:
+                value = np.asarray(v.value)
+                off = largest(np.abs(v.project(value) - value))
+                word = ">= 0" if v.attributes["nonneg"] else ">> 0"
+                found[f"{v.name()} {word}"] = (off, largest(np.abs(value)))
+        for label, (rest, scale) in found.items():
+            yield Condition("dual feasibility", label, rest, scale)
 
     def stationarity(self) -> Iterator[Condition]:
         """Yield the distance of the gradient by every variable from the cone in which it must be."""
+        equations = {e.variable.id: e for e in self.swept.equations}
         for variable in self.structure.variables:
-            row = self.model.rows[variable.id]
-            g, scale = gradient(row)
-            yield Condition("stationarity", variable.name(), off_cone(row, g), scale)
+            equation = equations.get(variable.id)
+            if equation is None:
+                yield Condition("stationarity", variable.name(), 0.0)
+                continue
+            G, scale = gradient(equation)
+            yield Condition("stationarity", variable.name(), off_cone(equation, G), scale)
 
     def complementarity(self) -> Iterator[Condition]:
-        """Yield the equalities that hold between the multipliers and the variables at an optimum.
-
-        They are <multiplier, slack> of every constraint and bound, <gradient, x> of every variable with a
-        sign, those of the kernels of risks and of the fidelities, and one for all other atoms together: the
-        rest of L(x, y) - min over x of L(x, y), which is the sum of all.
-        """
-        rest = self.above_dual
-        for i, constraint in enumerate(self.structure.lifted.constraints):
-            label = constraint.label or f"constraint {i}"
-            if i not in self.model.of_constraints:
-                yield Condition(
-                    "complementarity", label, np.nan, why_not=f"{label} has no multiplier of its own"
-                )
-                continue
-            values = self.model.of_constraints[i]()
+        """Yield <multiplier, slack> of constraints and bounds, and <gradient, x> of variables with signs."""
+        for multiplier in self.swept.lagrangian.multipliers:
+            constraint, values = multiplier.constraint, multiplier.values()
             product = inner(constraint, constraint, values[0] if len(values) == 1 else values)
-            yield Condition("complementarity", label, abs(product), self.size)
-        for variable in self.structure.variables:
-            row = self.model.rows[variable.id]
-            if row.curvature is not None:
-                continue
-            product = float(gradient(row)[0] @ np.ravel(variable.value, order="F"))
-            rest -= product
-            if row.kind != "free":
-                yield Condition("complementarity", f"gradient by {variable.name()}", abs(product), self.size)
-        for words, product in self.other_products():
-            rest -= product
-            yield Condition("complementarity", words, abs(product), self.size)
-        yield Condition("complementarity", "subgradients of the atoms", abs(rest), self.size)
+            if np.isfinite(product):
+                yield Condition("complementarity", multiplier.name, abs(product), self.size)
+        for equation in self.swept.equations:
+            v = equation.variable
+            if equation.kind != "free" and v.value is not None:
+                product = abs(float(np.vdot(dense(equation.gradient.value), dense(v.value))))
+                yield Condition("complementarity", f"gradient by {v.name()}", product, self.size)
+        for term in self.swept.lagrangian.terms:
+            if isinstance(term.atom, Risk):
+                yield from self.kernels(term)
 
-    def other_products(self) -> Iterator[tuple[str, float]]:
-        """Yield the products of bounds, of the kernels of risks and of fidelities, with their words."""
-        for key, (name, constraint) in self.read.bounds.items():
-            yield name, -inner(constraint, constraint, self.model.of_constraints[key]()[0])
-        for words, product in self.model.complements:
-            yield words, product()
+    def kernels(self, term: Term) -> Iterator[Condition]:
+        """Yield <s - (alpha'K_m alpha)_m, theta> and <S - alpha alpha', K> of the kernels of a risk."""
+        half = (float(np.ravel(term.weight.value)[0]) if term.weight.is_constant() else 1.0) / 2
+        alpha = next(v.name() for v in term.variables if v.name().startswith("alpha"))
+        stated = [c for c in term.domain if c.label.startswith(("forms", "S"))]
+        for constraint, (_, K) in zip(stated, term.pairs, strict=True):
+            if constraint.label.startswith("forms"):
+                forms, s = constraint.args
+                slack = dense(s.value) - dense(forms.value)
+                words = f"<{s.name()} - ({alpha}'K_m {alpha})_m, {short_name(K, 'weights')}>"
+            else:
+                block = dense(constraint.args[0].value)
+                z, corner = block[:-1, -1], block[-1, -1]
+                slack = block[:-1, :-1] - (np.outer(z, z) / corner if corner > 0 else 0.0)
+                S = constraint.label.partition(" ")[0]
+                share = "" if term.weight.is_constant() else f"/{term.weight.name()}"
+                words = f"<{S} - {alpha} {alpha}'{share}, {short_name(K, 'K')}>"
+            product = half * float(np.vdot(slack, dense(K.value)))
+            yield Condition("complementarity", words, abs(product), self.size)
+
+    def subgradients(self) -> Iterator[Condition]:
+        """Yield u g(a) + cost - <y, a> of the terms, which vanishes where y / u is a subgradient of g at a.
+
+        Those of risks are the rows of the machine.
+        """
+        names: dict[str, int] = {}
+        for term in self.swept.lagrangian.terms:
+            if isinstance(term.atom, Risk):
+                continue
+            name = term_name(term.atom)
+            if isinstance(term.atom, Distance):
+                U = term.variables[0].name()
+                name = f"L(K - S{U[1:]}) + L*({U}) = <{U}, K - S{U[1:]}>"
+            names[name] = names.get(name, 0) + 1
+            name = name if names[name] == 1 else f"{name} ({names[name]})"
+            yield Condition("subgradient", name, abs(residual(term)), self.size)
 
     def machine(self, k: int, term: RiskTerm) -> Iterator[Condition]:
         """Yield the two Fenchel-Young equalities of a machine, of its loss and of its function."""
@@ -221,3 +239,8 @@ class Measurement:
         gap = total - float(alpha @ np.sum(functions, axis=0))
         formula = "f = K alpha" if len(Ks) == 1 else "1/2 |f|^2 + 1/2 |alpha|^2 = alpha'f"
         yield Condition("machine", formula + word, abs(gap), size)
+
+
+def short_name(expression: cp.Expression, otherwise: str) -> str:
+    """Return the name of a variable, and other words for an expression."""
+    return str(expression.name()) if isinstance(expression, cp.Variable) else otherwise

@@ -12,6 +12,7 @@ from kernelopt.duality.dualize import dualize
 from kernelopt.duality.layout import WIDTH, broken, latex_array, legend_text, problem_text
 from kernelopt.duality.statement import Statement
 from kernelopt.duality.steps import Derivative, Step
+from kernelopt.structure.structure import Structure
 from kernelopt.threads import COMPILING, quietly
 from kernelopt.validation import as_generator
 
@@ -64,15 +65,12 @@ class Derivation:
 def derive(problem: cp.Problem, random_state: Any = 0) -> Derivation:
     r"""The dual of a problem in steps, each of which is checked at a random point.
 
-    The steps are the Lagrangian L(x, y), its minimum over every block of variables with the conjugate that
-    it is, the maximum over the multipliers that the others determine, and weak and strong duality. A risk
-    has a step of its own, in which
+    The steps are the Lagrangian L(x, y); one for each convex term, as a maximum over its dual variables,
 
-    .. math::
+    .. math:: u\, g(a) = \max_y\ \langle y, a \rangle - \mathrm{cost}(y, u);
 
-        \min_f \tfrac12 f'K^+ f - \alpha'f = -\tfrac12 \alpha'K\alpha, \quad
-        \min_z V(z) + \alpha'z = \ell(\alpha), \quad
-        \min_b -b\,1'\alpha = 0 \ \text{if}\ 1'\alpha = 0.
+    the gradient's equation by every variable; each rule that makes the dual what stands on a board; and weak
+    and strong duality. A risk is a term too: the minimum over f, z and b is a maximum over alpha.
 
     Parameters
     ----------
@@ -96,9 +94,9 @@ def derive(problem: cp.Problem, random_state: Any = 0) -> Derivation:
 
     Notes
     -----
-    The checks use what `dualize` does not: L is evaluated from the constraints as they are given, and
-    minimised over x by a conic solver. The minimum must be the value of the dual function, in which the
-    multipliers of atoms are maximised by another solve.
+    The maximum of a term is computed by a solver and compared with the value of the function. The sum of all
+    terms is compared with L, which is evaluated from the constraints as they are given. A rule is checked by
+    solving the dual before and after it, and the last step by solving the primal for itself.
 
     Examples
     --------
@@ -112,11 +110,8 @@ def derive(problem: cp.Problem, random_state: Any = 0) -> Derivation:
     ...         print("  " + line.text)
     The Lagrangian
       L = x[0] + 2 x[1] + y[total] (1 - sum(x))
-    The minimum over x
-      min over x >= 0 of (c - y[total])'x
-        = 0
-        where y[total] <= c, else -inf
-        (a linear function is bounded below only where its slope is in the dual cone)
+    The gradient's equation
+      by x: y[total] <= c
     Weak and strong duality
       min L <= L <= objective
       max over y[total] of min L = min objective, if there is a strictly feasible point
@@ -124,6 +119,7 @@ def derive(problem: cp.Problem, random_state: Any = 0) -> Derivation:
     True
     """
     rng = as_generator(random_state, "random_state")
-    dual = dualize(problem)
+    dualize(problem)  # raises where the problem has no dual
     with COMPILING, quietly(), np.errstate(all="ignore"):
+        dual = dualize(Structure(problem).explicit)  # on copies of the variables, whose values are set
         return Derivation(*Derivative(dual).parts(rng))

@@ -4,27 +4,22 @@ from __future__ import annotations
 
 import warnings
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import Any
 
 import cvxpy as cp
 import numpy as np
 from cvxpy.constraints.constraint import Constraint
+from cvxpy.reductions.solution import Solution
 
-from kernelopt.duality.assembly import is_trivial, parts, value_of
+from kernelopt.duality.board import Stated, on_the_board, stated
 from kernelopt.duality.check import Check, checked, error_of, set_value
-from kernelopt.duality.lagrangian import Read, read_lagrangian
+from kernelopt.duality.equations import Swept
 from kernelopt.duality.layout import latex_problem, problem_text
 from kernelopt.duality.naming import Pair, pair_of
-from kernelopt.duality.recovery import primal_point
 from kernelopt.duality.solving import ACCURATE, USABLE, optimize
-from kernelopt.errors import (
-    ConvergenceWarning,
-    InfeasibleError,
-    KerneloptError,
-    ParameterError,
-    UnboundedError,
-)
-from kernelopt.structure.structure import Structure, kept_in_structure
+from kernelopt.errors import ConvergenceWarning, InfeasibleError, ParameterError, UnboundedError
+from kernelopt.structure.structure import Structure
 from kernelopt.structure.trees import short
 from kernelopt.threads import COMPILING
 from kernelopt.validation import Array
@@ -47,6 +42,33 @@ class Multipliers(dict[Constraint, Any]):
         return f"{{{', '.join(named)}}}"
 
 
+@dataclass(frozen=True, eq=False)
+class Made:
+    """What a dual is made of.
+
+    Attributes
+    ----------
+    structure : Structure
+        The primal.
+    swept : Swept
+        The dual as the sweep states it; its solution has the primal point.
+    states : tuple of (rule, Stated)
+        What stands on the board after each rule; the first one has None for a rule.
+    parametric : bool
+        Whether parameters stay parameters.
+    """
+
+    structure: Structure
+    swept: Swept
+    states: tuple[tuple[Any, Stated], ...]
+    parametric: bool
+
+    @property
+    def state(self) -> Stated:
+        """What stands on the board in the end."""
+        return self.states[-1][1]
+
+
 class Dual(cp.Problem):  # type: ignore[misc]
     """The dual of a problem, a `cp.Problem`; made by `dualize`.
 
@@ -58,64 +80,58 @@ class Dual(cp.Problem):  # type: ignore[misc]
         What each variable is the multiplier of.
     """
 
-    _present: tuple[list[Any], Structure]  # the values of the parameters, and the primal at them
-
-    def __init__(self, objective: Any, constraints: Any = None, *, read: Read | None = None) -> None:
+    def __init__(self, objective: Any, constraints: Any = None, *, made: Made | None = None) -> None:
         super().__init__(objective, constraints)
-        self._read = read
-        self._keys: dict[tuple[int, int], Constraint] = {}
+        self._made = made
+        self._solved_by_ladder = False
+        self._present: tuple[list[Any], Structure] | None = None
 
     @classmethod
-    def of(cls, read: Read) -> Dual:
-        """Return the dual of a problem that has been read as a Lagrangian and presolved."""
-        stated = {key: c for key, c in parts(read.model).items() if not is_trivial(c)}
-        if read.structure.maximize:
-            objective: Any = cp.Minimize(value_of(read.model, -1.0))
-        else:
-            objective = cp.Maximize(value_of(read.model))
-        dual = cls(objective, list(stated.values()), read=read)
-        dual._keys = stated
-        in_dual = {variable.id for variable in dual.variables()}
-        for multiplier in read.model.multipliers:
-            if multiplier.variable.id not in in_dual:  # no solver gives it a value
-                multiplier.variable.save_value(np.zeros(multiplier.variable.shape))
-        dual._present = values_of(dual.primal.parameters()), read.structure
+    def of(cls, structure: Structure, swept: Swept, parametric: bool) -> Dual:
+        """Return the dual of a problem that has been swept."""
+        made = Made(structure, swept, ((None, stated(swept)), *on_the_board(swept)), parametric)
+        told = made.state.problem()
+        value = told.objective.args[0]
+        objective = cp.Minimize(-value) if structure.maximize else cp.Maximize(value)
+        dual = cls(objective, [c for c in told.constraints if not is_trivial(c)], made=made)
+        dual._present = values_of(dual.primal.parameters()), structure
         return dual
 
     @property
-    def read(self) -> Read:
-        """The Lagrangian from which the dual was made."""
-        if self._read is None:
+    def made(self) -> Made:
+        """What the dual is made of."""
+        if self._made is None:
             raise ParameterError(
                 "a Dual must come from dualize, got one made from parts of it. Call "
                 "kernelopt.dualize(problem)."
             )
-        return self._read
+        return self._made
 
     @property
     def primal(self) -> cp.Problem:
         """The problem of which this is the dual."""
-        return self.read.structure.problem
+        return self.made.structure.problem
 
     @property
     def meaning(self) -> dict[str, str]:
         """What each variable is the multiplier of, by the name of the variable."""
         names = {variable.name() for variable in self.variables()}
-        return {m.variable.name(): m.of for m in self.read.model.multipliers if m.variable.name() in names}
+        return {name: of for name, of in self.made.swept.new.meaning.items() if name in names}
 
     @property
     def _written(self) -> Pair:
         with COMPILING:
-            return pair_of(self.read.structure, self, self.read)
+            return pair_of(self.made.structure, self, self.made)
 
     def __str__(self) -> str:
-        if self._read is None:  # made from parts, as `cp.Problem` makes copies
+        if self._made is None:  # made from parts, as `cp.Problem` makes copies
             return str(super().__str__())
         written = self._written
         return problem_text(written.dual, tuple(written.of_dual.items()))
 
     def _repr_latex_(self) -> str:
-        return latex_problem(self._written.dual)
+        written = self._written
+        return latex_problem(written.dual, legend=tuple(written.of_dual.items()))
 
     def solve(self, *args: Any, **options: Any) -> Any:
         """Solve the dual and return its value; without arguments by several solvers.
@@ -130,14 +146,15 @@ class Dual(cp.Problem):  # type: ignore[misc]
         SolverError
             If no solver has an answer. As in cvxpy, an infeasible or unbounded dual has an infinite value.
         """
-        if args or options or self._read is None:
+        if args or options or self._made is None:
+            self._solved_by_ladder = False
             return super().solve(*args, **options)
         with suppress(InfeasibleError, UnboundedError):
             self._optimize()
         return self.value
 
     def recover_primal(self, assign: bool = True) -> dict[cp.Variable, Array]:
-        """Return the values of the primal's variables, which are multipliers of the dual.
+        """Return the values of the primal's variables, which are multipliers of the gradient's equations.
 
         The dual is solved first where it has not been, by one solver after another until the gap is small.
 
@@ -150,14 +167,9 @@ class Dual(cp.Problem):  # type: ignore[misc]
         ------
         InfeasibleError, UnboundedError, SolverError
             If the dual has no optimum, or no solver finds it.
-
-        Notes
-        -----
-        The values are derivatives of the dual function. Where it has a corner at the solution, they are taken
-        from a second dual, in which no multiplier is eliminated and which is solved too.
         """
         self._solved()
-        found, _ = self._best()
+        found = self._recovered()
         if assign:
             for variable, value in found.items():
                 set_value(variable, value)
@@ -166,8 +178,9 @@ class Dual(cp.Problem):  # type: ignore[misc]
     def dual_values(self) -> Multipliers:
         """Return the multiplier of every constraint of the primal, with the sign of cvxpy's `dual_value`.
 
-        The keys are the constraints; a label is a key too. A cone of several arguments has a list. Where
-        signs force weights to zero, they are multipliers beside those of the equations x = 0, `y[x zero]`.
+        The keys are the constraints; a label is a key too. A cone of several arguments has a list, of the
+        shapes that cvxpy has. Where signs force weights to zero, they are multipliers beside those of the
+        equations x = 0, `y[x zero]`.
         """
         self._solved()
         return self._multipliers()
@@ -175,89 +188,111 @@ class Dual(cp.Problem):  # type: ignore[misc]
     def check(self) -> Check:
         """Return the gap, and the violations of the conditions of optimality, at the recovered point."""
         self._solved()
-        return self._best()[1]
+        return self._checked()
 
     def _solved(self) -> None:
         """Solve the dual unless it has been solved."""
-        if self.solution is None or self.status not in USABLE:
+        if not self._solved_by_ladder or self.status not in USABLE:
             self._optimize(stacklevel=4)
 
     def _optimize(self, stacklevel: int = 3) -> None:
-        """Solve the dual by one solver after another, and set the status that the conditions show.
+        """Solve the swept dual by one solver after another, and set the status that the conditions show.
 
         These are computed without the solver. An answer that misses a tolerance of the solver is `optimal`
         where the gap, the constraints of the primal and those of the dual are accurate. An answer that the
         solver calls optimal is `optimal_inaccurate` where the gap or the constraints of the primal are not.
         """
         checks: list[Check] = []
+        swept = self.made.swept.problem
 
         def error() -> float:
-            checks.append(self._best()[1])
+            checks.append(self._checked())
             return error_of(checks[-1])
 
-        optimize(self, error)
+        self._solved_by_ladder = True
+        try:
+            optimize(swept, error)
+        except (InfeasibleError, UnboundedError):
+            self._take(swept.status)
+            raise
         check = min(checks, key=error_of)  # that of the answer that is kept
-        if self.status == cp.OPTIMAL_INACCURATE and max(error_of(check), check.stationarity) <= ACCURATE:
-            self._set_status(cp.OPTIMAL)
+        status = str(swept.status)
+        if status == cp.OPTIMAL_INACCURATE and max(error_of(check), check.stationarity) <= ACCURATE:
+            status = cp.OPTIMAL
         elif error_of(check) > ACCURATE:
-            self._set_status(cp.OPTIMAL_INACCURATE)
+            status = cp.OPTIMAL_INACCURATE
             warnings.warn(ConvergenceWarning(inaccurate_text(check)), stacklevel=stacklevel)
+        self._take(status)
 
-    def _set_status(self, status: str) -> None:
-        """Set the status of the solution."""
-        self.solution.status = status
-        self.unpack(self.solution)
-
-    def _best(self) -> tuple[dict[cp.Variable, Array], Check]:
-        """Return the recovered point and its conditions: of two, if the first is not optimal, the better."""
-        point = self._recovered()
-        check = self._checked(point)
-        if error_of(check) > ACCURATE:
-            other = self._recovered_without_presolve()
-            if other is not None:
-                second = self._checked(other)
-                if error_of(second) < error_of(check):
-                    return other, second
-        return point, check
+    def _take(self, status: str) -> None:
+        """Take the solution of the swept dual, whose variables those on the board are."""
+        swept = self.made.swept.problem
+        value = self.made.structure.sign * best_of(swept)
+        for part in self.made.state.hidden.values():
+            part.P.save_value(positive(part.G.value) if status in USABLE else None)
+        values = {v.id: v.value for v in self.variables()}
+        with np.errstate(all="ignore"):  # cvxpy evaluates the objective
+            self.unpack(Solution(status, value, values, {}, dict(swept.solution.attr)))
+        self._value = value  # that of the solver: at a multiplier of zero the objective has 0 / 0
+        self._solver_stats = swept.solver_stats
 
     def _recovered(self) -> dict[cp.Variable, Array]:
-        """Return the primal point at the current values and multipliers."""
-        values = {
-            key: [dual.value for dual in constraint.dual_variables] for key, constraint in self._keys.items()
-        }
-        known = {key: value for key, value in values.items() if all(part is not None for part in value)}
-        point = primal_point(self.read.model, known)
-        return {variable: point[variable.id] for variable in self.read.structure.user_variables}
-
-    def _recovered_without_presolve(self) -> dict[cp.Variable, Array] | None:
-        """Return the point of the dual in which no multiplier is eliminated, None where it has no optimum."""
-        plain = without_presolve(self._structure())
-        if plain.status is None:
-            with suppress(KerneloptError):
-                optimize(plain, lambda: error_of(plain._checked(plain._recovered())))
-        return plain._recovered() if plain.status in USABLE else None
+        """Return the primal point at the current multipliers of the gradient's equations."""
+        point = self.made.swept.point()
+        return {v: projected(v, point[v.id]) for v in self.made.structure.user_variables}
 
     def _multipliers(self) -> Multipliers:
         """Return the multipliers of the primal's constraints at the current values."""
         found = Multipliers()
-        for i, constraint in enumerate(self.primal.constraints):
-            if i in self.read.model.of_constraints:
-                values = self.read.model.of_constraints[i]()
-                found[constraint] = values[0] if len(values) == 1 else values
+        multipliers = self.made.swept.lagrangian.multipliers
+        for constraint, multiplier in zip(self.primal.constraints, multipliers, strict=False):
+            shapes = [v.shape for v in constraint.dual_variables]
+            values = [
+                v if np.size(v) != np.prod(shape) else np.reshape(v, shape, order="F")
+                for v, shape in zip(multiplier.values(), shapes, strict=True)
+            ]
+            found[constraint] = values[0] if len(values) == 1 else values
         return found
 
-    def _checked(self, point: dict[cp.Variable, Array]) -> Check:
-        """Return the conditions of optimality at a primal point and the current values."""
-        solver = self.solution.opt_val  # that of `ko.solve` has none
-        value = float(self.value if solver is None else solver)
-        return checked(self._structure(), point, self._multipliers(), value, self.constraints)
+    def _checked(self) -> Check:
+        """Return the conditions of optimality at the recovered point and the current values."""
+        swept, structure = self.made.swept.problem, self._structure()
+        value = structure.sign * best_of(swept)
+        return checked(structure, self._recovered(), self._multipliers(), value, swept.constraints)
 
     def _structure(self) -> Structure:
         """Return the primal at the values of its parameters, the first ones where it is not DPP."""
         values = values_of(self.primal.parameters())
-        if self.read.model.dpp and not all(map(np.array_equal, values, self._present[0])):
+        if self._present is None:
+            return self.made.structure
+        if self.made.parametric and not all(map(np.array_equal, values, self._present[0])):
             self._present = values, Structure(self.primal)
         return self._present[1]
+
+
+def best_of(problem: cp.Problem) -> float:
+    """Return the optimum of a maximum; cvxpy has none where a constraint without variables is false."""
+    value = problem.solution.opt_val
+    return -np.inf if value is None else float(value)
+
+
+def is_trivial(c: Constraint) -> bool:
+    """Whether a constraint has no variables and no parameters, and is true."""
+    return not c.variables() and not c.parameters() and bool(c.value())
+
+
+def positive(G: Any) -> Array:
+    """Return the positive part of a symmetric matrix."""
+    values, vectors = np.linalg.eigh((G + G.T) / 2)
+    return np.asarray((vectors * np.maximum(values, 0.0)) @ vectors.T)
+
+
+def projected(v: cp.Variable, value: Array) -> Array:
+    """Return a value on the set that the attributes of its variable describe."""
+    value = np.where(np.isfinite(value), value, 0.0)
+    if v.attributes["diag"] or v.attributes["sparsity"] or value.ndim > 2:
+        return value
+    return np.asarray(v.project(value))
 
 
 def values_of(parameters: list[cp.Parameter]) -> list[Any]:
@@ -272,9 +307,3 @@ def inaccurate_text(check: Check) -> str:
         f"{check.gap:.1e} and the violation {check.feasibility:.1e} in Dual.solve, above {ACCURATE:g}. Do "
         "not take the value for the optimum: kernelopt.solve(dual.primal) bounds it."
     )
-
-
-@kept_in_structure
-def without_presolve(structure: Structure) -> Dual:
-    """Return the dual in which no multiplier is eliminated."""
-    return Dual.of(read_lagrangian(structure))

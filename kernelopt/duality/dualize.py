@@ -5,16 +5,18 @@ from __future__ import annotations
 from typing import Any
 
 import cvxpy as cp
+import numpy as np
 from cvxpy.atoms.affine.affine_atom import AffAtom
 from cvxpy.atoms.affine.wraps import Wrap
 
 from kernelopt.duality.dual import Dual
-from kernelopt.duality.lagrangian import read_lagrangian
-from kernelopt.duality.presolve import presolve
+from kernelopt.duality.equations import Swept, zero_entries
 from kernelopt.errors import DualizationError
+from kernelopt.language.risk import Risk, risk
+from kernelopt.structure.copies import copied_loss
 from kernelopt.structure.gate import check_is_problem, curvature, offending_terms
 from kernelopt.structure.structure import Structure
-from kernelopt.structure.trees import nodes, short
+from kernelopt.structure.trees import copied_problem, nodes, replaced, risks, short
 from kernelopt.threads import COMPILING
 
 
@@ -27,8 +29,9 @@ def dualize(problem: cp.Problem) -> Dual:
         \quad\longleftrightarrow\quad
         \max_{\alpha, y}\ \sum_k w_k \ell_k(\alpha_k) - F^*(\dots)
 
-    Risks and fidelities enter by their conjugates, norms by the dual norm, quadratic objectives as
-    quadratics, and everything else by the multipliers of its cones.
+    Every convex atom enters by its conjugate: norms by the dual norm, squares by squares, logarithms and
+    exponentials by entropies, risks and fidelities by those that they state. What has no conjugate in the
+    table is the cone of cvxpy with its name.
 
     Parameters
     ----------
@@ -40,9 +43,9 @@ def dualize(problem: cp.Problem) -> Dual:
     -------
     Dual
         A `cp.Problem`. Its variables are `alpha` for the risk, `U0`, ... for the fidelities, and `y[label]`
-        for a constraint with a label (`y[0]`, ... for one without). `.recover_primal()` returns the primal
-        point, `.dual_values()` the multipliers of the primal's constraints, `.check()` the conditions of
-        optimality.
+        for a constraint with a label (`lambda`, `nu` or `Z` without one). `.recover_primal()` returns the
+        primal point, `.dual_values()` the multipliers of the primal's constraints, `.check()` the conditions
+        of optimality.
 
     Raises
     ------
@@ -75,7 +78,7 @@ def dualize(problem: cp.Problem) -> Dual:
       0 <= y[total] <= c  (x)
     <BLANKLINE>
     where
-      c  (2,)  the coefficients of the objective
+      c  (2,)  the costs of x
     >>> point = dual.recover_primal()[x]
     >>> [round(float(v), 6) + 0.0 for v in point], round(float(dual.dual_values()["total"]), 6)
     ([1.0, 0.0], 1.0)
@@ -84,9 +87,37 @@ def dualize(problem: cp.Problem) -> Dual:
     check_treatable(problem)
     structure = Structure(problem)
     with COMPILING:
-        read = read_lagrangian(structure)
-        presolve(read.model)
-        return Dual.of(read)
+        return Dual.of(structure, *swept(structure))
+
+
+def swept(structure: Structure) -> tuple[Swept, bool]:
+    """Return a problem after its sweep, and whether its parameters stay parameters.
+
+    They do where the problem is DPP. Elsewhere they are constants with their names and values. Variables of
+    which signs force all entries to zero are constants too.
+    """
+    problem = structure.problem
+    parametric = bool(problem.is_dpp())
+    zero = zero_entries(structure, parametric)
+    gone = [v for v in structure.user_variables if v.id in zero and zero[v.id].all()]
+    constants: dict[int, Any] = {id(v): cp.Constant(np.zeros(v.shape)) for v in gone}
+    numbers: dict[int, Any] = {}
+    if not parametric:
+        constants |= {id(p): cp.Constant(p.value, name=p.name()) for p in problem.parameters()}
+        numbers |= {id(p): p.value for p in problem.parameters()}
+    if constants:
+        constants |= {id(node): with_numbers(node, constants, numbers) for node in risks(problem)}
+        problem = copied_problem(problem, constants)
+    return Swept(problem, structure, zero), parametric
+
+
+def with_numbers(node: Risk, constants: dict[int, Any], numbers: dict[int, Any]) -> Risk:
+    """Return a risk with constants in the place of parameters and variables."""
+    learner = node.learner
+    kernels = [replaced(K, constants) for K in learner.kernels]
+    loss = copied_loss(learner.loss, numbers)
+    given = kernels if len(kernels) > 1 else kernels[0]
+    return risk(given, learner.y, loss, learner.bias is not None, learner.norm)
 
 
 def check_treatable(problem: cp.Problem) -> None:
@@ -111,6 +142,13 @@ def check_treatable(problem: cp.Problem) -> None:
             f"the problem must follow the rules of disciplined convex programming, got {culprit(problem)} in "
             "dualize. Rewrite that expression; a risk is convex and is minimised or bounded from above."
         )
+    for constant in problem.constants():
+        value = constant.value
+        if np.isnan(value.data if hasattr(value, "toarray") else value).any():
+            raise DualizationError(
+                f"the data of a problem must be numbers, got nan in the constant {short(constant)} "
+                "in dualize. Remove or replace the entries that are missing."
+            )
     unset = [p.name() for p in problem.parameters() if p.value is None]
     if unset and not (problem.is_dpp()):
         raise DualizationError(

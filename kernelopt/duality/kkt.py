@@ -76,8 +76,9 @@ def kkt_table(solution: Any, problem: cp.Problem | None = None) -> KKT:
       must be, zero for a free variable, non-negative for one with x >= 0,
     * complementarity: <multiplier, slack> of a constraint, a bound or an equation x = 0 that signs imply,
       <gradient, x> of a variable with a sign, <S - alpha alpha', K> of a kernel and
-      <s - (alpha'K_m alpha)_m, theta> of weights of kernels, and for the multipliers of fidelities and of
-      atoms that they are subgradients, by Fenchel and Young's equality,
+      <s - (alpha'K_m alpha)_m, theta> of weights of kernels,
+    * subgradient: u g(a) + cost - <y, a> of every term u g(a), which vanishes where y / u is a subgradient of
+      g at a, by Fenchel and Young's equality,
     * the machine: loss(z) + alpha'z = l(alpha) at its predictions z on the labelled points, and f = K alpha,
       measured as 1/2 f'K^+ f + 1/2 alpha'K alpha - alpha'f,
     * the gap: the objective at the machine less the dual function, which bounds all the others together.
@@ -122,7 +123,6 @@ def kkt_table(solution: Any, problem: cp.Problem | None = None) -> KKT:
     stationarity         x                          True
     complementarity      total                      True
     complementarity      gradient by x              True
-    complementarity      subgradients of the atoms  True
     gap                  objective - dual function  True
     """
     if not hasattr(solution, "certificate"):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from kernelopt.duality.statement import Line, Statement
+from kernelopt.duality.written import latex_name, word
 
 WIDTH = 80  # columns of a terminal
 COLUMN = 38  # of a problem beside another: two of them, with " | " between, fill 79
@@ -127,14 +128,27 @@ def latex_array(statement: Statement) -> str:
     return f"\\begin{{array}}{{lll}}\n{body}\n\\end{{array}}"
 
 
-def latex_problem(statement: Statement, equations: Sequence[str] = ()) -> str:
-    """Return one problem as a displayed formula, with equations below it."""
-    return f"$$\n{latex_array(statement)}\n$$" + displayed(equations)
+Legend = Sequence[tuple[str, str]]
 
 
-def latex_pair(left: Statement, right: Statement, where: Sequence[str]) -> str:
-    """Return two problems side by side as a displayed formula, with equations below them."""
-    return f"$$\n{latex_array(left)}\n\\qquad\n{latex_array(right)}\n$$" + displayed(where)
+def latex_problem(statement: Statement, equations: Sequence[str] = (), legend: Legend = ()) -> str:
+    """Return one problem as a displayed formula, with equations and the table of its data below it."""
+    return f"$$\n{latex_array(statement)}\n$$" + displayed(equations) + latex_legend(legend)
+
+
+def latex_pair(left: Statement, right: Statement, where: Sequence[str], legend: Legend) -> str:
+    """Return two problems side by side as a displayed formula, with equations and their data below them."""
+    whole = f"$$\n{latex_array(left)}\n\\qquad\n{latex_array(right)}\n$$"
+    return whole + displayed(where) + latex_legend(legend)
+
+
+def latex_legend(legend: Legend) -> str:
+    """Return the table of the data: a name and what it is, without the definitions, which are equations."""
+    rows = [(name, meaning) for name, meaning in legend if not meaning.startswith("= ")]
+    if not rows:
+        return ""
+    body = " \\\\\n".join(f"{latex_name(name)} & {word(meaning)}" for name, meaning in rows)
+    return f"\n$$\n\\begin{{array}}{{ll}}\n{body}\n\\end{{array}}\n$$"
 
 
 def displayed(equations: Sequence[str]) -> str:

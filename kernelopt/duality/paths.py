@@ -8,11 +8,9 @@ from typing import Any, NamedTuple
 import cvxpy as cp
 import numpy as np
 
-from kernelopt.duality.assembly import parts, value_of
 from kernelopt.duality.check import set_value
 from kernelopt.duality.dualize import dualize
-from kernelopt.duality.recovery import primal_point
-from kernelopt.duality.trials import fixed, objective_at, scaled_alpha, solved
+from kernelopt.duality.trials import AtAlpha, alphas, objective_at
 from kernelopt.errors import InputError
 from kernelopt.threads import COMPILING, quietly
 from kernelopt.validation import Array, as_vector
@@ -42,8 +40,8 @@ class Along(NamedTuple):
 def bounds_along(problem: cp.Problem, path: Sequence[Any], points: int) -> Along:
     """Return the primal and the dual values on the segments between dual variables."""
     dual = dualize(problem)
-    read, structure = dual.read, dual.read.structure
-    if len(structure.risks) != 1 or len(read.alphas) != 1:
+    structure, known = dual.made.structure, alphas(dual.made.swept)
+    if len(structure.risks) != 1 or len(known) != 1:
         raise InputError(
             f"a path of dual variables needs a problem with one risk, got {len(structure.risks)} in "
             "plot_duality. Draw solution.plot_history() instead."
@@ -65,7 +63,10 @@ def bounds_along(problem: cp.Problem, path: Sequence[Any], points: int) -> Along
     with COMPILING, quietly(), np.errstate(all="ignore"):
         pairs = []
         for t in position:
-            lower, response = dual_value_at(dual, at(corners, t))
+            fixed = AtAlpha(dual.made.swept, [(*known[0], at(corners, t))])
+            lower, response = fixed.solve(), fixed.point()
+            if [v.id for v in dual.variables()] == [known[0][1].id]:  # in closed form
+                lower = structure.sign * float(dual.objective.value)
             joined = [np.array([p[id_] for p in points_of if p is not None]) for id_ in ids]
             if all(p is not None for p in points_of):
                 response = {id_: at(values, t) for id_, values in zip(ids, joined, strict=True)}
@@ -102,15 +103,3 @@ def points_by_id(corner: Any, ids: Sequence[int]) -> dict[int, Array] | None:
         return None
     found = {v.id: np.asarray(value, dtype=float) for v, value in corner.certificate.point.items()}
     return found if set(ids) <= set(found) else None
-
-
-def dual_value_at(dual: Any, alpha: Array) -> tuple[float, dict[int, Array]]:
-    """Return the dual function of the minimisation at alpha, and the best response by variable id."""
-    model = dual.read.model
-    _, multiplier, weight = dual.read.alphas[0]
-    with fixed(model, {multiplier.variable.name(): scaled_alpha(alpha, weight)}):
-        stated = {key: c for key, c in parts(model).items() if c.variables()}
-        problem = cp.Problem(cp.Maximize(value_of(model)), list(stated.values()))
-        value = solved(problem) if problem.variables() else float(problem.objective.value)
-        duals = {key: [part.value for part in c.dual_variables] for key, c in stated.items()}
-        return value, primal_point(model, duals)

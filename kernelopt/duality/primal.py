@@ -8,9 +8,9 @@ import cvxpy as cp
 import numpy as np
 from cvxpy.transforms.indicator import indicator
 
-from kernelopt.duality.notation import Notation, is_identity
+from kernelopt.duality.notation import LEQ, Notation
+from kernelopt.duality.reading import is_identity
 from kernelopt.duality.statement import (
-    LEQ,
     Line,
     Statement,
     Tags,
@@ -20,6 +20,7 @@ from kernelopt.duality.statement import (
     tag_of,
 )
 from kernelopt.duality.symbols import OBJECTIVE
+from kernelopt.duality.tree import ZERO
 from kernelopt.duality.written import (
     PRODUCT,
     UNIT,
@@ -90,11 +91,11 @@ def primal_of(structure: Structure, notation: Notation, tags: Tags) -> tuple[Sta
         lines += found.lines
         if structure.constrained[k] or structure.objective.coefficients is None:
             stand_in = Written(f"risk{suffix}", rf"\mathrm{{risk}}{'_' if suffix else ''}{suffix}")
-            notation.substitutes[id(term.stand_in)] = stand_in
+            notation.substitute(term.stand_in, stand_in)
             lines.insert(0, Line((found.value, LEQ, stand_in), tuple(price)))
             found.variables.append(stand_in)
         else:
-            notation.substitutes[id(term.stand_in)] = found.value
+            notation.substitute(term.stand_in, found.value)
     problem = structure.lifted
     symbols.place = OBJECTIVE
     value = notation(problem.objective.args[0])
@@ -134,7 +135,7 @@ def explicit_risk(term: RiskTerm, notation: Notation, suffix: str, alpha: Writte
     lines, loss = loss_lines(summed, notation)
     slacks = [v for v in summed.variables() if v is not z]
     for slack in slacks:
-        notation.names[slack.id] = fresh(slack.name()).text
+        notation.read.names[slack.id] = fresh(slack.name()).text
     if slacks:
         lines, loss = loss_lines(summed, notation)
         lines += sign_lines(slacks, notation)
@@ -186,6 +187,6 @@ def loss_lines(summed: cp.Expression, notation: Notation) -> tuple[list[Line], W
     lines: list[Line] = []
     for node in nodes(summed):
         if isinstance(node, indicator):
-            notation.substitutes[id(node)] = Written("0", "0")
+            notation.read.substitutes[id(node)] = ZERO
             lines += [Line(tuple(notation.constraint(c)), tag_of(c.label)) for c in node.args]
     return lines, notation(summed)

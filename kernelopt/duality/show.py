@@ -53,7 +53,7 @@ class Shown:
 
     def _repr_latex_(self) -> str:
         equations = [f"{name.tex} = {value.signed_tex}" for name, value in (*self.sums, *self.where)]
-        return latex_pair(self.primal, self.dual, equations)
+        return latex_pair(self.primal, self.dual, equations, self.legend)
 
 
 def show(problem: cp.Problem, dual: cp.Problem | None = None) -> Shown:
@@ -120,7 +120,7 @@ def show(problem: cp.Problem, dual: cp.Problem | None = None) -> Shown:
 
 def shown_pair(problem: cp.Problem, dual: cp.Problem) -> Shown:
     """Return a problem beside a dual of it."""
-    own = dual.read if isinstance(dual, Dual) and dual.primal is problem else None
+    own = dual.made if isinstance(dual, Dual) and dual.primal is problem else None
     pair = pair_of(own.structure if own else Structure(problem), dual, own)
     return Shown(pair.primal, pair.dual, pair.where, pair.sums, tuple(pair.legend.items()))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import cvxpy as cp
+import numpy as np
 
 from kernelopt.conic.ladder import ladder, run_solver
 from kernelopt.errors import InfeasibleError, SolverError, UnboundedError
@@ -42,7 +43,10 @@ def optimize(problem: cp.Problem, error: Callable[[], float]) -> None:
         elif result.status in (cp.INFEASIBLE, cp.UNBOUNDED) and best is None:
             break
     if best is not None:
-        problem.unpack(best)
+        with np.errstate(
+            all="ignore"
+        ):  # cvxpy evaluates the objective, where a multiplier of zero gives 0 / 0
+            problem.unpack(best)
         return
     kind = {cp.INFEASIBLE: InfeasibleError, cp.UNBOUNDED: UnboundedError}.get(result.status, SolverError)
     raise kind(

@@ -6,9 +6,10 @@ from collections.abc import Callable
 from typing import Any
 
 import cvxpy as cp
+import numpy as np
 from cvxpy.atoms.affine.wraps import Wrap
+from cvxpy.constraints import PSD
 
-from kernelopt.duality.products import positive_factor
 from kernelopt.grams import Grams
 
 
@@ -45,22 +46,38 @@ class QuadraticLengths(QuadraticForms):
     """The expression (sqrt(alpha'K_m alpha))_m, which is |L_m'alpha|."""
 
 
-class ProductRoots(Wrap):  # type: ignore[misc]
-    """The expression (sqrt(a_i b_i))_i, which is concave in a >= 0 and b >= 0."""
+class PositivePart(Wrap):  # type: ignore[misc]
+    """The expression |(G)_+|_F^2 of a symmetric G, made by `positive_part_of`."""
 
-    def __init__(self, expression: cp.Expression, what: tuple[Any, ...]) -> None:
+    @property
+    def G(self) -> cp.Expression:
+        """The matrix, which is read from the expression, since a rule may have replaced variables in it."""
+        return self.args[0].args[1].args[0].args[1]
+
+    @property
+    def P(self) -> cp.Variable:
+        """The variable of which |P|_F^2 is the value."""
+        return self.args[0].args[0].args[0]
+
+
+def positive_part_of(G: cp.Expression, name: str) -> tuple[PositivePart, PSD]:
+    """Return |(G)_+|_F^2 as the minimum of |P|_F^2 over P >> G, and that constraint.
+
+    The expression has 0 G as a term, so that G stays a part of it.
+    """
+    P = cp.Variable(G.shape, name=name, symmetric=True)
+    return PositivePart(cp.sum_squares(P) + cp.sum(cp.multiply(np.zeros(G.shape), G))), PSD(P - G)
+
+
+class Excess(Wrap):  # type: ignore[misc]
+    """S - alpha alpha', in print alone: it is no function that cvxpy knows."""
+
+    def __init__(self, expression: cp.Expression, what: tuple[cp.Variable, cp.Variable]) -> None:
         self.what = what
         super().__init__(expression)
 
     def get_data(self) -> list[Any]:
         return [self.what]
-
-
-def product_roots(a: cp.Expression, b: cp.Expression) -> ProductRoots:
-    """Return (sqrt(a_i b_i))_i of two expressions of one size."""
-    one, other = (cp.vec(part, order="F") for part in (a, b))
-    pairs = [cp.geo_mean(cp.hstack([one[i], other[i]])) for i in range(one.size)]
-    return ProductRoots(cp.hstack(pairs), (a, b))
 
 
 def quadratic_forms(alpha: cp.Expression, grams: Grams, gamma: cp.Expression | None = None) -> QuadraticForms:
@@ -83,11 +100,3 @@ def images(
         L = grams.factor(m)
         entries.append(size(cp.Constant(L.T, name=f"L{m}'") @ alpha) if L.shape[1] else cp.Constant(0.0))
     return cp.hstack(entries)
-
-
-def lengths(expression: cp.Expression) -> tuple[float, QuadraticLengths] | None:
-    """Return (k, e) for (k alpha'K_m alpha)_m with e = (sqrt(alpha'K_m alpha))_m, None for any other."""
-    k, forms = positive_factor(expression)
-    if type(forms) is not QuadraticForms or forms.gamma is not None:
-        return None
-    return k, quadratic_lengths(forms.alpha, forms.what[1])

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import cvxpy as cp
 import numpy as np
 
-from kernelopt.duality.notation import Notation
+from kernelopt.duality.notation import LEQ, Notation
+from kernelopt.duality.rendering import enumerated, listed
 from kernelopt.duality.symbols import dense
 from kernelopt.duality.written import (
     SUM,
@@ -27,7 +29,6 @@ SIGNS = {
     "diag": ("diagonal", r"\ \mathrm{diagonal}"),
 }  # fmt: skip
 Tags = dict[Any, tuple[Written, ...]]  # by the position of a constraint, the name of a bound, ("risk", k)
-LEQ = Written("<=", r"\leq")
 
 
 @dataclass(frozen=True)
@@ -72,19 +73,31 @@ class Statement:
     lines: tuple[Line, ...]
 
 
-def statement_of(problem: cp.Problem, notation: Notation, place: str = "") -> Statement:
-    """Return a dual as a statement; `place` is DUAL for one by hand."""
+def statement_of(
+    problem: cp.Problem,
+    notation: Notation,
+    place: str = "",
+    hidden: Collection[int] = (),
+    order: Sequence[str] = (),
+) -> Statement:
+    """Return a dual as a statement; `place` is DUAL for one by hand, and `order` that of its variables.
+
+    Variables that are `hidden`, by their ids, and their constraints are not written.
+    """
     notation.symbols.place = place
     value = notation(problem.objective.args[0])
-    lines, rest = between(constraint_lines(problem.constraints, notation, {}), problem.variables(), notation)
-    lines += sign_lines(rest, notation) + bound_lines(problem.variables(), notation, {})
-    names = tuple(notation(v) for v in problem.variables())
+    variables = [v for v in problem.variables() if v.id not in hidden]
+    variables.sort(key=lambda v: order.index(v.name()) if v.name() in order else len(order))
+    constraints = [c for c in problem.constraints if not any(v.id in hidden for v in c.variables())]
+    lines, rest = between(constraint_lines(constraints, notation, {}), variables, notation)
+    lines += sign_lines(rest, notation) + bound_lines(variables, notation, {})
+    names = tuple(enumerated([notation(v) for v in variables]))
     return Statement(isinstance(problem.objective, cp.Maximize), names, value, tuple(lines))
 
 
 def tag_of(label: str | None) -> tuple[Written, ...]:
     """Return a label as a tag; the gradient by a variable of an atom, which has no name, has none."""
-    return (label_written(label),) if label and not re.fullmatch(r"d/d var\d+", label) else ()
+    return (label_written(label),) if label and not re.fullmatch(r"d/d (var\d+|)", label) else ()
 
 
 def label_written(label: str) -> Written:
@@ -165,7 +178,7 @@ def sign_lines(variables: list[cp.Variable], notation: Notation) -> list[Line]:
     for name, (text, tex) in SIGNS.items():
         shown = [notation(v) for v in variables if v.attributes[name] is True]
         if shown:
-            joined = Written(", ".join(v.text for v in shown), ", ".join(v.tex for v in shown))
+            joined = listed(enumerated(shown))
             lines.append(Line((filled(f"@0 {text}", f"@0 {tex}", joined, binds=SUM),)))
     return lines
 

@@ -3,27 +3,26 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from enum import Enum
 from typing import Any, NamedTuple
 
 import cvxpy as cp
 import numpy as np
-import scipy.sparse as sp
 
-from kernelopt.duality.matrices import multiple_of_identity
-from kernelopt.duality.written import UNIT, Written, multiplied, name_of, negated, number_of
+from kernelopt.duality.rendering import render
+from kernelopt.duality.tree import IDENTITY, Tree, number, same_entries, transposed
+from kernelopt.duality.written import SUM, UNIT, Written, filled, inside, name_of
 from kernelopt.grams import Grams
 from kernelopt.validation import Array
 
 SAME = 1e-12  # entries that differ by less, relative to the largest, are the same up to the order of sums
 NUMBERED = ("a", "A", "b", "B")  # letters of arrays that always have a number
 OBJECTIVE, DUAL = "the objective", "the dual"  # places
+UNNAMED = re.compile(r"(CONST|var|param)\d+")  # the names that cvxpy gives
 GRAM = "the Gram matrix"
-BY_DUALIZE = {  # names that `dualize` gives to arrays: a letter and a meaning
-    "c": ("c", "the coefficients of the objective"),
-    "P": ("P", "the matrix of the quadratic objective"),
-    "b": ("", "the constants of the weights"),
-    "R": ("a", "1 / sqrt(2 p) for the coefficients p of a weighted sum of squares"),
+BY_DUALIZE = {  # names that the table of conjugates gives to arrays: a letter and a meaning
+    "R": ("R", "a root of the matrix of a square"),
     "Q'": ("Q", "a basis of the range of the kernels, by rows"),
 }
 COMPARED = 4_000_000  # entries of an array up to which it is compared with the others to find it again
@@ -84,6 +83,8 @@ class Symbols:
         self.stacks: list[tuple[str, Grams]] = []
         self.used: dict[str, str] = {}
         self.sums: dict[str, tuple[Written, Written]] = {}
+        self.units: dict[str, tuple[int, ...]] = {}
+        self.products: dict[str, tuple[Written, Written]] = {}
         self.place = ""
         self.label = ""
         self._places: dict[str, list[str]] = {}
@@ -143,47 +144,88 @@ class Symbols:
             return Written(letter, f"{{{tex}}}" if numbered else tex)  # it may get an exponent: K^+
         return Written(f"{letter}_m", f"{tex}_m")
 
-    def constant(self, constant: cp.Constant, role: Role = Role.TERM) -> Written:
+    def constant(self, constant: cp.Constant, role: Role = Role.TERM) -> Tree:
         """Return a constant: a number, a multiple of I, or the name of its array."""
         array = dense(constant.value)
-        if array.size == 1 or np.ptp(array) == 0:
-            return number_of(float(array.flat[0]) + 0.0)
+        if same_entries(array):
+            return replace(number(float(array.flat[0])), shape=array.shape)
         return self.matrix(array, str(constant.name()), role)
 
-    def matrix(self, array: Array, given: str, role: Role) -> Written:
+    def matrix(self, array: Array, given: str, role: Role) -> Tree:
         """Return the name of an array, which by itself or in a product is no number, or a multiple of I."""
-        square = array.ndim == 2 and array.shape[0] == array.shape[1]
-        multiple = multiple_of_identity(sp.csr_array(array)) if square else None
-        if multiple is None:
-            return self.named(array, given, role)
-        return multiplied(number_of(multiple), name_of("I"))
+        if array.ndim == 2 and 1 in array.shape and array.size > 1:  # a column, or a row
+            tree = self.matrix(array.ravel(), given.removesuffix("'"), role)
+            return tree if array.shape[1] == 1 else transposed(tree)
+        if array.ndim == 2 and array.shape[0] == array.shape[1]:
+            diagonal = np.diagonal(array)
+            if same_entries(diagonal) and np.count_nonzero(array) == len(array):
+                return Tree("symmetric", (), float(diagonal[0]), IDENTITY, array.shape)
+        if np.count_nonzero(array) == 1:
+            at = np.argwhere(array)[0]
+            name = ("e" if array.ndim == 1 else "E") + "".join(str(i + 1) for i in at)
+            if self.units.get(name) == array.shape or name not in self.taken:
+                return self.unit(array, name)
+        return self.named(array, given, role)
 
-    def named(self, array: Array, given: str, role: Role) -> Written:
+    def unit(self, array: Array, name: str) -> Tree:
+        """Return a number times a unit vector, or a unit matrix of one entry."""
+        if name not in self.units:
+            self.taken.add(name)
+            self.units[name] = array.shape
+            self.known.append(Symbol(name, (array != 0).astype(float), ""))
+        k = float(array[array != 0][0])
+        self.used[name] = f"{array.shape}  one at {list(map(int, np.argwhere(array)[0]))}, else zero"
+        return Tree("name", (), k, name_of(name), array.shape)
+
+    def named(self, array: Array, given: str, role: Role) -> Tree:
         """Return the name of an array, a new one for one that has none."""
         found = self.found(array)
         if found is None:
-            wanted, meaning = described(given, array.ndim) if not self.place else ("", "")
-            if not (self.place or meaning) and self.label:
-                meaning = f"in {self.label}"
-            if self.place and given.isidentifier():
+            wanted, meaning = BY_DUALIZE.get(given, ("", "")) if not self.place else ("", "")
+            if not (self.place or meaning):
+                meaning = f"in {self.label or DUAL}".replace("in d/d", "the costs of")
+            if not wanted and re.fullmatch(r"[A-Za-z]\w*", given) and not UNNAMED.fullmatch(given):
                 wanted = given
             letter = wanted or self.letter(array.ndim, role)
-            symbol = Symbol(self.fresh(letter, letter in NUMBERED), array, meaning)
+            symbol = Symbol(self.fresh(letter, letter in NUMBERED and not wanted), array, meaning)
             self.known.append(symbol)
-            found = (symbol, False, False)
-        symbol, minus, transposed = found
+            found = (symbol, 1.0, False)
+        symbol, factor, transpose = found
         self.used[symbol.name] = f"{symbol.shape}  {symbol.meaning or self.standing(symbol.name)}".rstrip()
-        written = self.member(symbol.name) if symbol.name in dict(self.stacks) else name_of(symbol.name)
-        if transposed:
-            written = Written(f"{written.text}'", rf"{written.tex}^\top", UNIT)
-        return negated(written) if minus else written
+        stacked = symbol.name in dict(self.stacks)
+        written = self.member(symbol.name) if stacked else name_of(symbol.name)
+        symmetric = array.ndim == 2 and array.shape == array.T.shape and np.array_equal(array, array.T)
+        tree = Tree("symmetric" if symmetric else "name", (), 1.0, written, symbol.shape)
+        return (transposed(tree) if transpose and not symmetric else tree).times(factor)
 
     def letter(self, ndim: int, role: Role) -> str:
         """Return the letter of an array from where it stands."""
-        if role is Role.SLOPE and self.place == OBJECTIVE:
-            return "c"
+        costs = self.label.startswith("d/d ") and not self.place and role is Role.TERM
+        if costs or (role is Role.SLOPE and self.place == OBJECTIVE):
+            return "c" if ndim < 2 else "C"
         letter = "b" if role is Role.TERM else "a"
         return letter.upper() if ndim > 1 else letter
+
+    def noted(self, name: Tree, weights: Tree, member: Written, count: int) -> None:
+        """Note K(theta) = sum_m theta_m K_m, which is printed."""
+        one, whole = inside(render(weights), UNIT), render(name)
+        total = filled(
+            f"sum_m {one.text}_m @0" if count > 1 else f"{one.text} @0",
+            rf"\sum_m \left({one.tex}\right)_m @0" if "_" in one.tex else rf"\sum_m {one.tex}_m @0",
+            member,
+        )._replace(binds=SUM)
+        self.sums[whole.text] = (whole, total)
+        self.used[whole.text] = f"= {total.text}"
+
+    def defined(self, wanted: str, tree: Tree) -> Written:
+        """Return a name for a product of data, the same for the same product."""
+        whole = render(tree)
+        if whole.text not in self.products:
+            self.products[whole.text] = name_of(self.fresh(wanted)), whole
+        name, _ = self.products[whole.text]
+        self.used[name.text] = f"= {whole.text}"
+        self.sums[name.text] = (name, whole)
+        return name
 
     def parameter(self, parameter: cp.Parameter, name: str) -> None:
         """Note a parameter that is printed."""
@@ -197,18 +239,16 @@ class Symbols:
             places.append(self.place)
         return before + "in " + ", ".join(places) if places else ""
 
-    def found(self, array: Array) -> tuple[Symbol, bool, bool] | None:
-        """Return the symbol of an array, whether it is the negative of it, and whether the transpose."""
+    def found(self, array: Array) -> tuple[Symbol, float, bool] | None:
+        """Return the symbol of which an array is a multiple, the factor, and whether it is the transpose."""
         if array.size > COMPARED:
             return None
         for symbol in self.known:
-            for transposed in (False, True) if array.ndim == 2 else (False,):
-                other = symbol.value.T if transposed else symbol.value
-                if other.shape != array.shape:
-                    continue
-                for minus in (False, True):
-                    if same_array(array, -other if minus else other):
-                        return symbol, minus, transposed
+            for transpose in (False, True) if array.ndim == 2 else (False,):
+                other = symbol.value.T if transpose else symbol.value
+                factor = multiple(array, other) if other.shape == array.shape else 0.0
+                if factor:
+                    return symbol, factor, transpose
         return None
 
     def printed(self) -> dict[str, str]:
@@ -217,27 +257,15 @@ class Symbols:
         return used
 
 
-def described(given: str, ndim: int) -> tuple[str, str]:
-    """Return a letter and a meaning for the name that `dualize` gave an array: A[label, variable], b[label].
-
-    The letter is empty where it comes from where the array stands.
-    """
-    if given in BY_DUALIZE:
-        return BY_DUALIZE[given]
-    kind, bracket, rest = given.partition("[")
-    if not bracket or kind not in ("A", "b", "D", "W", "K"):
-        return "", ""
-    parts = [part for part in rest.rstrip("]").split(", ") if not re.fullmatch(r"var\d+", part)]
-    if kind == "b":
-        return ("b" if ndim < 2 else "B"), f"the constants of {parts[0]}"
-    return ("A" if ndim == 2 else "a"), "the coefficients of " + " in ".join(reversed(parts))
-
-
-def same_array(one: Array, other: Array) -> bool:
-    """Whether two arrays of one shape are the same up to rounding; infinite entries have to be equal."""
-    if not np.isfinite(one).all():
-        return np.array_equal(one, other)
-    return bool(np.abs(one - other).max() <= SAME * np.abs(one).max())
+def multiple(array: Array, other: Array) -> float:
+    """Return k with array = k * other up to rounding, zero where there is none."""
+    if not (np.isfinite(array).all() and np.isfinite(other).all()):
+        return float(np.array_equal(array, other))
+    at = np.unravel_index(np.argmax(np.abs(other)), other.shape)
+    k = float(array[at] / other[at]) if other[at] else 0.0
+    if abs(k - round(k)) <= SAME * abs(k):  # 1, and not 0.9999999999999999
+        k = float(round(k))
+    return k if k and np.abs(array - k * other).max() <= SAME * np.abs(array).max() else 0.0
 
 
 def dense(value: Any) -> Array:

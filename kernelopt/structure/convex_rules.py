@@ -3,7 +3,7 @@
 An atom without a rule of its own is assumed to be computed as accurately as if its arguments and its value
 had relative errors of `EVALUATION`. It is evaluated at the ends of its arguments where it is monotone in each
 of them. Elsewhere the error is twice that of first order, for errors relative to the largest entry of an
-argument. Without a gradient it is infinite, so that there is no bound.
+argument. Without a gradient it is infinite, so that there is no bound; the midpoint is the value.
 """
 
 from __future__ import annotations
@@ -154,7 +154,7 @@ def of_other(atom: Any, balls: list[Ball]) -> Ball:
     try:
         return between_ends(atom, balls, senses) if all(senses) else by_gradient(atom, balls)
     except (NotImplementedError, AttributeError, ValueError, ArithmeticError, np.linalg.LinAlgError):
-        return Ball(np.zeros(atom.shape), np.full(atom.shape, np.inf))
+        return Ball(numeric(atom, [ball.mid for ball in balls]), np.full(atom.shape, np.inf))
 
 
 def between_ends(atom: Any, balls: list[Ball], senses: list[int]) -> Ball:

@@ -18,6 +18,7 @@ from kernelopt.language.risk import Risk
 from kernelopt.structure.affine import flat
 
 LONGEST = 60  # characters of an expression in a message
+PRIVATE = ("SuppFuncAtom",)  # atoms whose own `copy` fails
 MATRIX = "[["  # how the text of a constant matrix starts
 
 
@@ -72,9 +73,22 @@ def replaced(node: Any, substitutes: dict[int, Any]) -> Any:
     changed = any(copy is not arg for copy, arg in zip(copies, args, strict=True))
     if changed and isinstance(node, indicator):  # its own `copy` takes the list for one constraint
         substitutes[id(node)] = indicator(copies, node.err_tol)
+    elif (
+        changed and type(node).__name__ == "perspective"
+    ):  # its arguments are the variables of another function
+        substitutes[id(node)] = type(node)(replaced(node.f, substitutes), copies[0], node.f_recession)
+    elif changed and type(node).__name__ in PRIVATE:
+        substitutes[id(node)] = with_args(node, copies)
     else:
         substitutes[id(node)] = node.copy(copies) if changed else node
     return substitutes[id(node)]
+
+
+def with_args(node: Any, args: list[cp.Expression]) -> Any:
+    """Return an atom with other arguments of the same shapes, whatever its constructor takes."""
+    new = object.__new__(type(node))
+    new.__dict__.update(node.__dict__, args=args)
+    return new
 
 
 def copied_problem(problem: cp.Problem, substitutes: dict[int, Any]) -> cp.Problem:

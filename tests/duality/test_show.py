@@ -15,6 +15,7 @@ from matplotlib.mathtext import MathTextParser
 
 import kernelopt as ko
 from formulations import lanckriet, linear_functional, lp_norm, similarity, triplet_lp
+from kernelopt.duality.adjoints import ADJOINTS
 from kernelopt.duality.layout import WIDTH
 from kernelopt.duality.written import name_of, number_of
 from tests.duality.generic import PROBLEMS, RISKS, pair
@@ -124,13 +125,13 @@ def test_lanckriets_dual_reads_as_his_qcqp():
 def test_the_dual_of_a_learned_similarity_reads_as_ours_by_hand():
     both = shown("similarity.indefinite_svm")
     assert text_of(both.dual) == [
-        "y'alpha - 0.2 (<U0, S0> + |U0|_F^2 / 4) - 0.2 (<U1, S1> + |U1|_F^2 / 4)",
+        "y'alpha - 0.05 |U0|_F^2 - 0.05 |U1|_F^2 - 0.2 <U0, S0> - 0.2 <U1, S1>",
         "0 <= y * alpha <= 1",
         "sum(alpha) == 0",
         "[0.4 U0 + 0.4 U1, (alpha, 0); (alpha, 0)', 1] >> 0",
     ]
     primal = text_of(both.primal)[0]
-    assert primal == "1/2 f' K[:8, :8]^+ f + sum((1 - y * z)_+) + 0.2 (|K - S0|_F^2 + |K - S1|_F^2)"
+    assert primal == "1/2 f' K[:8, :8]^+ f + sum((1 - y * z)_+) + 0.2 |K - S0|_F^2 + 0.2 |K - S1|_F^2"
 
 
 def test_the_same_matrix_has_one_name_in_both_problems():
@@ -240,13 +241,16 @@ def test_any_problem_is_derived_in_valid_latex_and_every_step_holds(turn, name):
 def test_the_steps_of_lp_norm_learning():
     found = derived("lp_norm.primal")
     texts = [[line.signed_text.strip() for line in step.lines] for step in found.steps]
-    assert texts[0] == [
-        "L = 1/2 f' K(theta)^+ f + sum((1 - y * z)_+) + alpha'(z - f - b) + y[ball] (|theta|_(4/3) - 1)"
+    assert texts[0] == ["L = 1/2 f' K(theta)^+ f + sum((1 - y * z)_+) + y[ball] (|theta|_(4/3) - 1)"]
+    assert texts[1][1:] == [
+        "= max over s, alpha of y'alpha - 1/2 theta's",
+        "where 0 <= y * alpha <= 1, sum(alpha) == 0, (alpha' K_m alpha)_m <= s, s >= 0",
     ]
-    assert "= -1/2 alpha' K(theta) alpha" in texts[1] and "where 0 <= y * alpha <= 1, else -inf" in texts[1]
-    assert texts[2][0] == "min over theta >= 0 of y[ball] |theta|_(4/3) - 1/2 theta'(alpha' K_m alpha)_m"
-    assert texts[2][2] == "where 1/2 |(alpha' K_m alpha)_m|_4 <= y[ball], else -inf"
-    assert texts[3] == ["y[ball] = 1/2 |(alpha' K_m alpha)_m|_4"]
+    assert texts[2] == ["y[ball] |theta|_(4/3)", "= max over u of theta'u", "where |u|_4 <= y[ball]"]
+    assert texts[3] == ["by theta: 1/2 s <= u"]
+    assert texts[4:7] == [
+        ["s = (alpha' K_m alpha)_m"], ["y[ball] = |u|_4"], ["u = 1/2 (alpha' K_m alpha)_m"]
+    ]  # fmt: skip
 
 
 def test_a_derivation_depends_on_its_seed_alone():
@@ -282,7 +286,7 @@ def test_a_check_that_no_solver_can_compute_is_a_note(monkeypatch):
     note = (
         "not checked numerically, since a check of the derivation must have an optimum, got CLARABEL: failed"
     )
-    assert [bool(step.why_not) for step in found.steps] == [False, True, False, False, False]
+    assert [bool(step.why_not) for step in found.steps] == [k == 1 for k in range(8)]
     assert np.isnan(found.steps[1].residual) and found.steps[1].checked == note
     assert found.steps[1].lines and found.residual < TOLERANCE  # of the steps that were checked
     assert note[:40] in " ".join(str(found).split()) and f"Check: {note}." in found._repr_latex_()
@@ -300,24 +304,14 @@ def test_a_problem_without_an_optimum_is_derived_without_checks(bound):
     assert str(found).count("not checked numerically") == len(found.steps) >= 3
 
 
-def test_a_wrong_coefficient_is_noticed(monkeypatch):
-    """A model whose gradient is wrong in one entry has another minimum than the Lagrangian."""
-    module = import_module("kernelopt.duality.steps")
-    read = module.read_lagrangian
-
-    def bent(structure):
-        found = read(structure)
-        for row in found.model.rows.values():
-            for i, term in enumerate(row.form.terms):
-                if term.multiplier.of == "the weights of the kernels":
-                    row.form.terms[i] = term._replace(matrix=1.3 * term.matrix)
-        return found
-
-    monkeypatch.setattr(module, "read_lagrangian", bent)
-    theta = cp.Variable(2, nonneg=True, name="theta")
-    risk = ko.risk(ko.combine(theta, GRAMS), [1, -1], ko.hinge(1.0))
-    found = ko.derive(cp.Problem(cp.Minimize(risk + cp.sum_squares(theta))))
-    assert found.steps[2].title == "The minimum over theta" and found.steps[2].residual > 1e-4
+def test_a_wrong_adjoint_is_noticed(monkeypatch):
+    """A gradient that is wrong in one matrix is not that of the Lagrangian."""
+    right = ADJOINTS["MulExpression"]
+    monkeypatch.setitem(ADJOINTS, "MulExpression", lambda node, k, W: 1.3 * right(node, k, W))
+    x = cp.Variable(3, name="x")
+    problem = cp.Problem(cp.Minimize(cp.sum_squares(np.arange(6.0).reshape(2, 3) @ x - 1) + cp.norm1(x)))
+    found = {step.title: step.residual for step in ko.derive(problem).steps}
+    assert found["The gradient's equation"] > 1e-4 and found["Weak and strong duality"] > 1e-4
 
 
 # ------------------------------------------------------------------------------------- conditions
@@ -343,7 +337,9 @@ def test_a_poor_point_has_large_residuals_where_they_belong():
 
     where = {(c.kind, c.where): c for c in ko.kkt_table(Solved(), problem).conditions}
     assert where["primal feasibility", "ball"].relative < 1e-9
-    assert where["complementarity", "subgradients of the atoms"].relative > 1e-2
+    assert (
+        max(c.relative for (kind, _), c in where.items() if kind in ("complementarity", "subgradient")) > 1e-2
+    )
     value = where["gap", "objective - dual function"]
     assert value.residual == pytest.approx(poor.upper - poor.lower, rel=1e-4)
 
@@ -386,4 +382,4 @@ def test_problems_in_notebooks_are_latex():
     assert r"\max_{\alpha}" in dual._repr_latex_() and r"\min_{\theta, f, b, z}" in data._repr_latex_()
     assert r"K(\theta) = \sum_m \theta_m K_m" in data._repr_latex_()
     steps = derived("lp_norm.primal")._repr_latex_()
-    assert steps.count("Check:") == 5 and steps.count(r"\begin{array}") == steps.count(r"\end{array}") == 2
+    assert steps.count("Check:") == 8 and steps.count(r"\begin{array}") == steps.count(r"\end{array}") == 2

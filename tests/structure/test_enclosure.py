@@ -9,6 +9,7 @@ import pytest
 import kernelopt as ko
 from kernelopt.numerics.ball import Ball
 from kernelopt.structure.enclosure import enclosure
+from kernelopt.structure.residuals import violation
 
 RNG = np.random.default_rng(7)
 GRAMS = np.array([L @ L.T for L in RNG.normal(size=(3, 4, 2))])
@@ -102,3 +103,12 @@ def test_a_certificate_says_which_atoms_have_no_analysis():
     assert found.assumes[0].startswith("GeoMean")
     plain = ko.certify(cp.Problem(cp.Minimize(cp.sum(cp.exp(x))), [cp.sum(x) == 1]), weights=[0.5, 0.5])
     assert plain.assumes == ()
+
+
+def test_an_atom_without_a_gradient_has_its_value_and_no_bound():
+    """cvxpy has no gradient of these: nothing is known of the rounding errors, and the violation is right."""
+    x, X = cp.Variable(3, value=[0.2, 0.5, 0.3]), cp.Variable((2, 2), diag=True, value=np.diag([0.2, 0.7]))
+    for e in (cp.von_neumann_entr(X), cp.dotsort(x, np.array([1.0, -1.0, 2.0]))):
+        found = enclosure(e)
+        assert found.mid == pytest.approx(e.value) and found.rad == np.inf
+        assert violation(e <= e.value - 0.1) == pytest.approx(0.1)

@@ -1,0 +1,93 @@
+"""Conjugates of logarithms, exponentials and their sums: entropies."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import cvxpy as cp
+import numpy as np
+
+from kernelopt.duality.adjoints import along, spread, value_of
+from kernelopt.duality.conjugates.table import Conjugate, New, conjugate, in_shape
+
+
+def all_one(u: cp.Expression) -> bool:
+    """Whether a weight is the number one in all entries."""
+    value = value_of(u)
+    return value is not None and bool((value == 1).all())
+
+
+@conjugate("exp")
+def exponential(g: Any, u: cp.Expression, new: New) -> Conjugate:
+    """Y log(y / u) - y, with y >= 0."""
+    y, u = new(g.shape, "p", nonneg=True), spread(u, g.shape)
+    entropy = -cp.entr(y) if all_one(u) else cp.rel_entr(y, u)
+    return Conjugate([(y, g.args[0])], entropy - y)
+
+
+@conjugate("log", "log1p")
+def logarithm(g: Any, u: cp.Expression, new: New) -> Conjugate:
+    """-log x: -z with the cost u log(u / z) - u."""
+    z, x, u = new(g.shape, "z", nonneg=True), g.args[0], spread(u, g.shape)
+    cost = -cp.log(z) - 1 if all_one(u) else cp.rel_entr(u, z) - u
+    return Conjugate([(-z, 1 + x if type(g).__name__ == "log1p" else x)], cost)
+
+
+@conjugate("entr")
+def entropy(g: Any, u: cp.Expression, new: New) -> Conjugate:
+    """X log x: u exp(y / u - 1)."""
+    y = new(g.shape)
+    value = value_of(u)
+    if value is not None:
+        inner = y - 1 if (value == 1).all() else cp.multiply(1 / value, y) - 1
+        return Conjugate(
+            [(y, g.args[0])], cp.exp(inner) if (value == 1).all() else cp.multiply(value, cp.exp(inner))
+        )
+    t = new(g.shape, "t")
+    return Conjugate([(y, g.args[0])], t, [cp.ExpCone(y - u, spread(u, g.shape), t)])
+
+
+@conjugate("log_sum_exp")
+def entropy_on_simplex(g: Any, u: cp.Expression, new: New) -> Conjugate:
+    """sum_i y_i log(y_i / u) over y >= 0 with the sum u."""
+    y = new(g.args[0].shape, "p", nonneg=True)
+    weights = along(g.axis, u, y.shape)
+    terms = -cp.entr(y) if all_one(weights) else cp.rel_entr(y, weights)
+    cost = in_shape(cp.sum(terms, axis=g.axis), u.shape)
+    return Conjugate([(y, g.args[0])], cost, [in_shape(cp.sum(y, axis=g.axis), u.shape) == u])
+
+
+@conjugate("logistic")
+def binary_entropy(g: Any, u: cp.Expression, new: New) -> Conjugate:
+    """Y log(y / u) + (u - y) log((u - y) / u)."""
+    y, u = new(g.shape, "p", nonneg=True), spread(u, g.shape)
+    if all_one(u):
+        return Conjugate([(y, g.args[0])], -cp.entr(y) - cp.entr(1 - y))
+    return Conjugate([(y, g.args[0])], cp.rel_entr(y, u) + cp.rel_entr(u - y, u))
+
+
+@conjugate("log_det")
+def log_determinant(g: Any, u: cp.Expression, new: New) -> Conjugate:
+    """-log det X: -Z with the cost -u log det(Z / u) - n u.
+
+    For a multiplier u it is sum_i u log(u / d_i) - n u, with a lower triangular L of diagonal d and
+    [[Diag(d), L'], [L, Z]] >> 0, which says that prod_i d_i <= det Z.
+    """
+    n, Z = g.args[0].shape[0], new(g.args[0].shape, "Z", PSD=True)
+    value = value_of(u)
+    if value is not None:
+        c = float(value)
+        return Conjugate([(-Z, g.args[0])], -c * cp.log_det(Z) + c * n * (np.log(c) - 1))
+    d, L = new((n,), "d", nonneg=True), new((n, n), "L")
+    above = np.triu(np.ones((n, n)), 1)
+    cones = [cp.bmat([[cp.diag(d), L.T], [L, Z]]) >> 0, cp.diag(L) == d]
+    cones += [cp.multiply(above, L) == 0] if n > 1 else []
+    return Conjugate([(-Z, g.args[0])], cp.sum(cp.rel_entr(spread(u, (n,)), d)) - n * u, cones)
+
+
+@conjugate("tr_inv", support=False)
+def trace_of_inverse(g: Any, u: cp.Expression, new: New) -> Conjugate:
+    """-Z with the cost -2 tr S, where [[Z, S], [S', u I]] >> 0."""
+    n = g.args[0].shape[0]
+    Z, S = new(g.args[0].shape, "Z", symmetric=True), new((n, n), "T")
+    return Conjugate([(-Z, g.args[0])], -2 * cp.trace(S), [cp.bmat([[Z, S], [S.T, u * np.eye(n)]]) >> 0])

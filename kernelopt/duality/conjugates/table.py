@@ -1,0 +1,157 @@
+"""The table of conjugates: for each convex atom one function that states u g(a) as a maximum over y."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import cvxpy as cp
+from cvxpy.constraints.constraint import Constraint
+
+from kernelopt.duality.adjoints import uniform
+
+
+class Conjugate(NamedTuple):
+    r"""A convex atom g with a weight u >= 0 as a maximum over dual variables y.
+
+    .. math:: u\, g(a_1, a_2, \dots) = \max_y\ \sum_k \langle y_k, a_k \rangle - \mathrm{cost}(y, u)
+
+    Attributes
+    ----------
+    pairs : list of (y_k, a_k)
+        y_k is an affine expression of the new variables, and a_k of what g is a function of.
+    cost : cvxpy expression, or 0
+        Convex in (y, u); at u = 0 it is the support function of dom g. It has the shape of g, or it is the
+        sum of these entries.
+    domain : sequence of cvxpy constraints
+    """
+
+    pairs: list[tuple[cp.Expression, cp.Expression]]
+    cost: Any = 0
+    domain: Sequence[Constraint] = ()
+
+
+class New:
+    """Makes the dual variables of an atom, under names that are not taken.
+
+    Attributes
+    ----------
+    taken : set of str
+    meaning : dict from name to str
+        What each variable belongs to.
+    of : str
+        What the variables that are made now belong to.
+    entrywise : bool
+        Whether the cost must have one entry for each entry of the atom.
+    number : str
+        That of a risk, where there are several.
+    psd : list of cvxpy expressions
+        The matrices that a constraint of the problem states to be positive semidefinite.
+    """
+
+    def __init__(self, taken: set[str]) -> None:
+        self.taken, self.meaning = set(taken), dict[str, str]()
+        self.of, self.entrywise, self.number = "", False, ""
+        self.psd: list[cp.Expression] = []
+
+    def name(self, wanted: str) -> str:
+        """Return a name that is not taken: `wanted`, or `wanted` with a number."""
+        unique, count = wanted, 1
+        while unique in self.taken:
+            count += 1
+            unique = f"{wanted[:-1]} {count}]" if wanted.endswith("]") else f"{wanted}{count}"
+        self.taken.add(unique)
+        return unique
+
+    def __call__(self, shape: tuple[int, ...], wanted: str = "u", **attributes: Any) -> cp.Variable:
+        matrix = len(shape) == 2 and min(shape) > 1 and len(wanted) == 1
+        name = self.name(wanted.upper() if matrix else wanted)
+        self.meaning[name] = self.of
+        return cp.Variable(shape, name=name, **attributes)
+
+    def like(self, g: Any, a: cp.Expression, u: cp.Expression, wanted: str = "u") -> cp.Variable:
+        """Return a variable for the argument a of an atom g that is the same at the transpose of a matrix.
+
+        Where the argument is symmetric and all entries have one weight, the symmetric part of y is as good as
+        y: it has the same product with the argument and, by convexity, no larger cost. A function of the
+        rows or the columns has no such symmetry. The weight of a convex argument is not negative.
+        """
+        square = a.ndim == 2 and a.size > 1 and a.is_symmetric() and getattr(g, "axis", None) is None
+        if square and uniform(u) is not None:
+            return self(a.shape, wanted, symmetric=True)
+        return (
+            self(a.shape, wanted, nonneg=True)
+            if a.is_convex() and not a.is_affine()
+            else self(a.shape, wanted)
+        )
+
+
+Entry = Callable[[Any, cp.Expression, New], Conjugate | None]
+CONJUGATES: dict[str, Entry] = {}
+SUPPORTS: set[str] = set()
+"""The atoms whose cost is zero, so that u may be any expression, of parameters too."""
+
+
+def conjugate(*atoms: str | type, support: bool = False) -> Callable[[Entry], Entry]:
+    """Register a function (g, u, new) -> Conjugate as the entry of atoms, by their classes or the names.
+
+    Parameters
+    ----------
+    atoms : str or class
+    support : bool, default False
+        Whether the cost is always zero. Elsewhere u is a number, or an expression of multipliers alone: a
+        weight with parameters, or one that has zeros, multiplies the conjugate for u = 1.
+
+    Notes
+    -----
+    A concave atom g enters as the convex -g. The variables are made by ``new(shape, name, **attributes)``.
+    `None` for a Conjugate says that the entry does not know this case.
+
+    Examples
+    --------
+    >>> from kernelopt.duality.conjugates import CONJUGATES
+    >>> "log_sum_exp" in CONJUGATES
+    True
+    """
+
+    def keep(entry: Entry) -> Entry:
+        for atom in atoms:
+            name = atom if isinstance(atom, str) else atom.__name__
+            CONJUGATES[name] = entry
+            if support:
+                SUPPORTS.add(name)
+        return entry
+
+    return keep
+
+
+def in_shape(e: Any, shape: tuple[int, ...]) -> Any:
+    """Return an expression in another shape of the same size."""
+    return cp.reshape(e, shape, order="F") if e.shape != shape else e
+
+
+def vector(e: cp.Expression) -> cp.Expression:
+    """Return the entries of an expression as a vector."""
+    return e if e.ndim == 1 else cp.vec(e, order="F")
+
+
+def subtracts_constant(a: cp.Expression) -> bool:
+    """Whether an expression is written e - b with a constant b: then b - e is the residual of a textbook."""
+    if type(a).__name__ != "AddExpression" or not a.args[-1].is_constant() or a.args[0].is_constant():
+        return False
+    last = a.args[-1]
+    return type(last).__name__ == "NegExpression" or bool(last.is_nonpos() and not last.is_nonneg())
+
+
+def residual(g: Any, a: cp.Expression, u: cp.Expression, new: New) -> tuple[cp.Variable, cp.Expression]:
+    """Return (r, y) for a function that is the same at a and -a: y = r, or y = -r where a is e - b."""
+    r = new.like(g, a, u, "r")
+    return r, -r if subtracts_constant(a) else r
+
+
+def whole(g: Any) -> cp.Expression:
+    """Return the argument of a function of all entries alike, as the matrix of which it lists the entries."""
+    a = g.args[0]
+    while getattr(g, "axis", None) is None and type(a).__name__ in ("reshape", "Vec") and a.ndim == 1:
+        a = a.args[0]
+    return a

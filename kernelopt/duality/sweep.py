@@ -1,0 +1,347 @@
+"""The Lagrangian of a problem, by one backward sweep from the objective and the constraints to the leaves.
+
+A weight on an affine atom goes to its arguments by the adjoint. A weight u on a convex atom g becomes the
+maximum over y of <y, a> - cost(y, u), and y is the weight on the argument. So a composition needs no epigraph
+variable: y >= 0 where the argument is convex and not affine says all. An atom without an entry in the
+table is cvxpy's cone form of that atom alone, swept by the same code.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import cvxpy as cp
+import numpy as np
+from cvxpy.atoms.affine.affine_atom import AffAtom
+from cvxpy.constraints.constraint import Constraint
+from cvxpy.reductions.dcp2cone.dcp2cone import Dcp2Cone
+from cvxpy.transforms.indicator import indicator
+
+from kernelopt.duality.adjoints import adjoint, folded, is_number, uniform, value_of
+from kernelopt.duality.cones import dual_cone, letters
+from kernelopt.duality.conjugates import CONJUGATES, SUPPORTS, New
+from kernelopt.errors import DualizationError
+from kernelopt.language.faces import facial_reduction
+from kernelopt.language.risk import Risk
+from kernelopt.structure.trees import nodes, risks, visible_variables, with_args
+from kernelopt.validation import Array
+
+STACKS = ("AddExpression", "Hstack", "Vstack", "Concatenate")  # atoms in which every argument has a weight
+
+
+@dataclass(eq=False)
+class Term:
+    """A convex atom with its weight: u g(a) = max over y of <y, a> - cost on a domain.
+
+    Attributes
+    ----------
+    atom : cvxpy expression
+    weight : cvxpy expression
+        The weight u of g, or of -g for a concave atom.
+    sign : float
+        -1.0 for a concave atom.
+    pairs : list of (y, a)
+    cost : cvxpy expression or 0
+        A scalar.
+    domain : list of cvxpy constraints
+    """
+
+    atom: Any
+    weight: cp.Expression
+    sign: float
+    pairs: list[tuple[cp.Expression, cp.Expression]]
+    cost: Any
+    domain: list[Constraint]
+
+    @property
+    def variables(self) -> list[cp.Variable]:
+        """The dual variables that the term brings."""
+        given = {v.id for v in self.weight.variables()}
+        roots = [*(y for y, _ in self.pairs), *self.domain]
+        roots += [self.cost] if isinstance(self.cost, cp.Expression) else []
+        found = {v.id: v for root in roots for v in root.variables() if v.id not in given}
+        return list(found.values())
+
+
+@dataclass(eq=False)
+class Multiplier:
+    """The multipliers of a constraint, one for each argument of a cone.
+
+    Attributes
+    ----------
+    constraint : cvxpy constraint
+    name : str
+    variables : list of cp.Variable
+    terms : list of (W, e)
+        The constraint adds <W, e> to the Lagrangian.
+    basis : array or None
+        Q where the constraint K >> 0 has been replaced by Q'KQ >> 0.
+    user : bool
+        Whether it is a constraint of the problem, and not a bound of a variable or a part of an atom.
+    """
+
+    constraint: Any
+    name: str
+    variables: list[cp.Variable]
+    terms: list[tuple[cp.Expression, cp.Expression]]
+    basis: Array | None = None
+    user: bool = True
+
+    def values(self) -> list[Array]:
+        """Return the values of the multipliers of the constraint as it was given."""
+        found = [np.asarray(v.value) for v in self.variables]
+        return found if self.basis is None else [self.basis @ V @ self.basis.T for V in found]
+
+
+@dataclass(eq=False)
+class Lagrangian:
+    """What the sweep of a problem finds.
+
+    Attributes
+    ----------
+    value : list of cvxpy expressions
+        The parts of the Lagrangian that are free of the variables.
+    gradient : dict from variable id to list of cvxpy expressions
+        The parts of the gradient by each variable.
+    terms : list of Term
+    cones : list of cvxpy constraints
+        The dual cones of the multipliers.
+    multipliers : list of Multiplier
+    fresh : list of cp.Variable
+        The variables of the cone forms of atoms without an entry, and those inside a risk.
+    """
+
+    value: list[cp.Expression] = field(default_factory=list)
+    gradient: dict[int, list[cp.Expression]] = field(default_factory=dict)
+    terms: list[Term] = field(default_factory=list)
+    cones: list[Constraint] = field(default_factory=list)
+    multipliers: list[Multiplier] = field(default_factory=list)
+    fresh: list[cp.Variable] = field(default_factory=list)
+
+
+class Sweep:
+    """One backward sweep over a problem; `found` is its Lagrangian, as that of a minimisation.
+
+    Parameters
+    ----------
+    problem : cp.Problem
+    names : dict from variable id to str
+        The names in print of variables that have none of their own.
+    bounds : sequence of (name, constraint)
+        Constraints that the attributes of variables state, or that follow from the others.
+    superfluous : sequence of int
+        The positions of constraints that follow from those: their multipliers are zero.
+    """
+
+    def __init__(
+        self,
+        problem: cp.Problem,
+        names: dict[int, str],
+        bounds: Sequence[tuple[str, Constraint]] = (),
+        superfluous: Sequence[int] = (),
+    ) -> None:
+        leaves = (*visible_variables(problem), *problem.parameters())
+        self.new = New({leaf.name() for leaf in leaves} | set(names.values()))
+        self.found, self.indices = Lagrangian(), numbering(problem)
+        self.inner: list[Multiplier] = []  # of the cones of atoms
+        self.known = {v.id for v in visible_variables(problem)}
+        self.new.psd = [c.args[0] for c in problem.constraints if isinstance(c, cp.constraints.PSD)]
+        several = risks(problem)
+        self.numbers = {id(r): str(k + 1) if len(several) > 1 else "" for k, r in enumerate(several)}
+        sign = -1.0 if isinstance(problem.objective, cp.Maximize) else 1.0
+        self.visit(problem.objective.args[0], cp.Constant(sign))
+        multipliers = [self.reduced(c, i, i in superfluous) for i, c in enumerate(problem.constraints)]
+        multipliers += [self.constrain(c, f"y[{name}]", name, user=False) for name, c in bounds]
+        self.found.multipliers = multipliers + self.inner
+
+    def visit(self, e: Any, W: cp.Expression) -> None:
+        """Add <W, e> to the Lagrangian, for a weight W of the shape of e."""
+        weight = value_of(W)
+        if weight is not None and not weight.any():
+            return
+        if isinstance(e, indicator):
+            for constraint in e.args:
+                self.inner.append(self.constrain(constraint, "y[domain]", "domain", user=False))
+        elif e.is_constant():
+            self.found.value.append(pairing(W, e))
+        elif isinstance(e, cp.Variable):
+            if e.id not in self.known:
+                self.known.add(e.id)
+                self.found.fresh.append(e)
+            self.found.gradient.setdefault(e.id, []).append(W)
+        elif not self.by_table(e, W):
+            if isinstance(e, AffAtom):
+                self.visit_affine(e, W)
+            else:
+                self.cone_block(e, W)
+
+    def visit_affine(self, e: Any, W: cp.Expression) -> None:
+        """Add <W, e> for an affine atom: its arguments get their weights by the adjoint."""
+        inner = e.args[0]
+        if type(e).__name__ == "Trace" and type(inner).__name__ == "MulExpression":
+            A, X = inner.args
+            if A.is_constant() and A.ndim == X.ndim == 2:  # <w, tr A X> = <w A', X>
+                self.visit(X, uniform(W) * A.T)
+                return
+        for k, a in enumerate(e.args):
+            if not a.is_constant() or type(e).__name__ in STACKS:
+                self.visit(a, adjoint(e, k, W))
+
+    def by_table(self, g: Any, W: cp.Expression) -> bool:
+        """Add <W, g> for an atom of the table; False where there is no entry for it."""
+        name = type(g).__name__
+        if name not in CONJUGATES:
+            return False
+        sign = 1.0 if g.is_atom_convex() else -1.0
+        u = W if sign > 0 else -W
+        weight = value_of(u)
+        if weight is not None:
+            u = cp.Constant(weight)
+        scale = None
+        if name not in SUPPORTS and u.is_constant() and (weight is None or not weight.all()):
+            scale, u = u, cp.Constant(np.ones(u.shape))
+        self.new.of, self.new.number = described(g), self.numbers.get(id(g), "")
+        self.new.entrywise = scale is not None and uniform(scale) is None
+        stated = CONJUGATES[name](g, u, self.new)
+        if stated is None:
+            return False
+        pairs, cost, domain = list(stated.pairs), stated.cost, list(stated.domain)
+        if scale is not None:
+            pairs = [(times(scale, y), a) for y, a in pairs]
+            cost = times(scale, cost) if isinstance(cost, cp.Expression) else cost
+        for y, a in pairs:
+            if not a.is_affine() and not (y.is_nonneg() if a.is_convex() else y.is_nonpos()):
+                domain.append(y >= 0 if a.is_convex() else y <= 0)
+        cost = cp.sum(cost) if isinstance(cost, cp.Expression) and cost.size > 1 else cost
+        for constraint in domain:
+            constraint.set_label(constraint.label or term_name(g))
+        self.found.terms.append(Term(g, u if scale is None else scale, sign, pairs, cost, domain))
+        for y, a in pairs:
+            self.visit(a, y)
+        return True
+
+    def cone_block(self, g: Any, W: cp.Expression) -> None:
+        """Add <W, g> for an atom without an entry: the cone form of g <= t in the place of g."""
+        found, convex = self.found, g.is_atom_convex()
+        kind = type(g).__name__
+        inner = [a if a.is_constant() else cp.Variable(a.shape, **known_of(a)) for a in g.args]
+        t = cp.Variable(g.shape)
+        shown = with_args(g, inner)
+        given = cp.Problem(cp.Minimize(0), [shown <= t if convex else -shown <= t])
+        try:
+            form, _ = Dcp2Cone(quad_obj=False).apply(given)
+        except Exception as error:  # cvxpy raises of many classes, such as AssertionError for suppfunc
+            raise DualizationError(
+                f"an atom must have a conjugate or a cone form, got {kind}, which cvxpy writes by none "
+                f"({type(error).__name__}: {error}), in dualize. Write it with other atoms."
+            ) from error
+        found.gradient[t.id] = [W if convex else -W]
+        found.fresh.append(t)
+        self.known |= {t.id, *(v.id for v in inner if isinstance(v, cp.Variable))}
+        for constraint in form.constraints:
+            self.inner.append(self.constrain(constraint, f"y[{kind}]", kind, user=False))
+        for v, a in zip(inner, g.args, strict=True):
+            if isinstance(v, cp.Variable):
+                y = total(found.gradient.pop(v.id, [cp.Constant(np.zeros(v.shape))]))
+                if not a.is_affine():
+                    found.cones.append((y >= 0 if a.is_convex() else y <= 0).set_label(kind))
+                self.visit(a, y)
+
+    def reduced(self, constraint: Any, i: int, superfluous: bool) -> Multiplier:
+        """Add a constraint of the problem; a matrix inequality of low rank is restricted to its range."""
+        smaller, basis = facial_reduction(constraint)
+        name = f"y[{constraint.label}]" if constraint.label else self.indices[i]
+        if superfluous:
+            shape = constraint.dual_variables[0].shape
+            zero = cp.Variable(shape, name=self.new.name(name), value=np.zeros(shape))
+            return Multiplier(constraint, constraint.label or f"constraint {i}", [zero], [])
+        found = self.constrain(smaller, name, constraint.label or f"constraint {i}")
+        found.constraint, found.basis = constraint, basis
+        return found
+
+    def constrain(self, c: Any, wanted: str, label: str, user: bool = True) -> Multiplier:
+        """Add a constraint with its multipliers."""
+        kind = type(c).__name__
+        self.new.of = f"the constraint {label.removeprefix('constraint ')}" if user else f"the {label}"
+        options = letters(c)
+        if options is None:
+            raise DualizationError(
+                f"the constraints of a problem must be in cones whose duals are known, got a {kind} in "
+                f"{label} in dualize. Write it with other constraints."
+            )
+        several = len(options) > 1
+        variables = []
+        for shape, letter, attributes in options:
+            name = f"{letter}[{wanted[2:-1] if wanted.startswith('y[') else wanted}]" if several else wanted
+            variables.append(self.new(shape, name, **attributes))
+        self.found.cones += [cone.set_label(label) for cone in dual_cone(c, variables)]
+        if kind in ("Inequality", "Equality"):
+            (u,), (left, right) = variables, c.args
+            terms = [(folded(u, left.shape), left), (-folded(u, right.shape), right)]
+        else:
+            sign = 1 if kind in ("Zero", "NonPos") else -1
+            terms = [(sign * v if sign < 0 else v, a) for v, a in zip(variables, c.args, strict=True)]
+        for W, e in terms:
+            self.visit(e, W)
+        return Multiplier(c, label, variables, terms, user=user)
+
+
+def numbering(problem: cp.Problem) -> dict[int, str]:
+    """Return lambda, nu and Z, with numbers where there are several, for constraints without a label."""
+    words = {"Inequality": "lambda", "NonNeg": "lambda", "NonPos": "lambda", "PSD": "Z"}
+    found = {i: words.get(type(c).__name__, "nu") for i, c in enumerate(problem.constraints) if not c.label}
+    several = {w for w in found.values() if list(found.values()).count(w) > 1}
+    counts = dict.fromkeys(several, 0)
+    for i, w in found.items():
+        if w in several:
+            counts[w] += 1
+            found[i] = f"{w}{counts[w]}"
+    return found
+
+
+def described(g: Any) -> str:
+    """Return what the variables of an atom belong to, in words."""
+    return "the fit of a risk" if isinstance(g, Risk) else f"the atom {term_name(g)}"
+
+
+def term_name(g: Any) -> str:
+    """Return the kind of an atom with the names of its variables, without those that cvxpy gives."""
+    kind = type(g).__name__.removesuffix("Approx").lower()
+    kind = "norm" if kind in ("pnorm", "norm1") else kind
+    roots = g.learner.kernels if isinstance(g, Risk) else [g]
+    inside = [node for root in roots for node in nodes(root)]
+    inside += [n for risk in inside if isinstance(risk, Risk) for K in risk.learner.kernels for n in nodes(K)]
+    names = [v.name() for v in inside if isinstance(v, cp.Variable) and not v.name().startswith("var")]
+    return " ".join([kind, *dict.fromkeys(names)][:4])
+
+
+def times(scale: cp.Expression, e: Any) -> cp.Expression:
+    """Return scale * e, where the scale is one number or has an entry for each of e."""
+    w = uniform(scale)
+    if w is not None:
+        return w * e
+    return cp.multiply(scale if scale.shape == e.shape else cp.reshape(scale, e.shape, order="F"), e)
+
+
+def pairing(W: cp.Expression, e: cp.Expression) -> cp.Expression:
+    """Return the inner product of two expressions of one shape."""
+    w = uniform(W) if W.size > 1 else None
+    if w is not None:
+        return w * cp.sum(e)
+    if W.ndim == e.ndim == 1 and not (is_number(W) and is_number(e)):
+        return e @ W
+    return cp.sum(cp.multiply(W, e)) if W.size > 1 else cp.sum(W) * cp.sum(e)
+
+
+def known_of(a: cp.Expression) -> dict[str, Any]:
+    """Return the attributes that cvxpy's rules need of the stand-in of an argument."""
+    if a.ndim == 2 and a.size > 1 and a.is_symmetric():
+        return {"PSD": True} if a.is_psd() else {"symmetric": True}
+    return {"nonneg": True} if a.is_nonneg() else {"nonpos": True} if a.is_nonpos() else {}
+
+
+def total(parts: list[cp.Expression]) -> cp.Expression:
+    """Return the sum of expressions of one shape."""
+    return sum(parts[1:], parts[0])
