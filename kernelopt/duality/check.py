@@ -13,6 +13,7 @@ from cvxpy.atoms.atom import Atom
 from cvxpy.constraints import PSD, Equality, Inequality
 from cvxpy.constraints.constraint import Constraint
 
+from kernelopt.duality.solving import ACCURATE
 from kernelopt.duality.symbols import dense
 from kernelopt.structure.affine import Affine, flat
 from kernelopt.structure.residuals import violation
@@ -22,8 +23,7 @@ from kernelopt.structure.zero_weights import ROUNDING_SHARE, senses, sizes_of_te
 from kernelopt.threads import quietly
 from kernelopt.validation import Array
 
-BORDER = 1e-8  # of the largest entry, or of one: how far outside of a domain a solver's point may be
-INSIDE = 1e-12  # of the same: where an entry at the border itself is put
+INSIDE = 1e-12  # of the largest entry, or of one: where an entry at the border of a domain is put
 FAR = 1e-2  # of the largest entry, or of one: a point is no solution where a constraint is further away
 
 
@@ -34,7 +34,7 @@ class Check(NamedTuple):
     ----------
     primal, dual : float
         The values of the two problems at the recovered point and at the dual one. At the border of the domain
-        of an atom the recovered point is judged inside of it, up to 1e-8 of its largest entry, or of one.
+        of an atom the recovered point is judged inside of it, up to 1e-6 of its largest entry, or of one.
     gap : float
         |primal - dual| / max(1, |primal|, |dual|).
     feasibility : float
@@ -105,7 +105,7 @@ def inside_domains(problem: cp.Problem) -> cp.Problem:
     """Return a problem whose atoms are evaluated inside of their domains, at the values of its variables.
 
     Solvers place points in cones up to a tolerance, and an entropy at -1e-10 is infinite. So where the value
-    of an atom is not finite, entries of its arguments that are outside of its domain by at most `BORDER` of
+    of an atom is not finite, entries of its arguments that are outside of its domain by at most `ACCURATE` of
     the largest entry, or of one, are moved inside by as much; of a matrix, its eigenvalues are.
     """
     memo: dict[int, Any] = {}
@@ -131,7 +131,7 @@ def moved_inside(atom: Any, args: list[Any]) -> list[Any]:
                 if isinstance(c, PSD):
                     value, basis = np.linalg.eigh(value)
                 size = max(1.0, float(np.abs(value).max(initial=0.0)))
-                near = (value <= 0) & (value >= -BORDER * size)
+                near = (value <= 0) & (value >= -ACCURATE * size)
                 value = np.where(near, np.maximum(-value, INSIDE * size), value)
                 found[k] = cp.Constant(value if basis is None else (basis * value) @ basis.T)
     return found
