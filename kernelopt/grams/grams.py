@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Any, Literal, SupportsIndex, final
+from collections.abc import Callable, Iterator, Sequence
+from functools import wraps
+from typing import Any, Literal, SupportsIndex, TypeVar, final
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -25,6 +26,19 @@ from kernelopt.grams.normalized import normalized
 from kernelopt.grams.storage import Storage
 from kernelopt.grams.stored import ArrayStorage, IdentityStorage, RankOneStorage
 from kernelopt.validation import LARGEST_SQUARED, Array, Index, as_float_array, as_symmetric, shown, whole
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def in_memory(method: F) -> F:
+    """Let a MemoryError of a method of `Grams` say how large the kernels are, and what would fit."""
+
+    @wraps(method)
+    def called(self: Any, *args: Any, **kwargs: Any) -> Any:
+        with fitting_memory(lambda: self.shape[:2]):
+            return method(self, *args, **kwargs)
+
+    return called  # type: ignore[return-value]
 
 
 @final
@@ -80,9 +94,9 @@ class Grams:
         with fitting_memory(lambda: self.shape[:2]):
             yield from self.storage
 
+    @in_memory
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
-        with fitting_memory(lambda: self.shape[:2]):
-            return self.storage.__array__(dtype, copy)
+        return self.storage.__array__(dtype, copy)
 
     def __repr__(self) -> str:
         return self.storage.described()
@@ -228,11 +242,12 @@ class Grams:
         part = self.storage.subset(as_kernels_of(self.storage, indices))
         return self if part is self.storage else Grams(part)
 
+    @in_memory
     def gram(self, i: int) -> Array:
         """Return matrix i, shape (N, N)."""
-        with fitting_memory(lambda: self.shape[:2]):
-            return self.storage.gram(i)
+        return self.storage.gram(i)
 
+    @in_memory
     def rows(self, indices: Any) -> Array:
         """Return the rows `indices` of all matrices, shape (m, len(indices), N).
 
@@ -269,10 +284,10 @@ class Grams:
         return np.asarray(self.diagonals.sum(axis=1))
 
     @property
+    @in_memory
     def row_means(self) -> Array:
         """The row means K_i 1 / N, shape (m, N)."""
-        with fitting_memory(lambda: self.shape[:2]):
-            return self.storage.row_means
+        return self.storage.row_means
 
     @property
     def known_semidefinite(self) -> bool:
@@ -293,11 +308,12 @@ class Grams:
         """An upper bound of the rank of each matrix, known without evaluating it."""
         return self.storage.rank_bounds
 
+    @in_memory
     def combine(self, weights: ArrayLike) -> Array:
         """Return sum_i weights_i K_i, shape (N, N)."""
-        with fitting_memory(lambda: self.shape[:2]):
-            return self.storage.combine(as_weights(self.storage, weights))
+        return self.storage.combine(as_weights(self.storage, weights))
 
+    @in_memory
     def apply(self, alpha: ArrayLike) -> Array:
         """Return (K_i alpha)_i, shape (m, N), read-only; a shorter alpha belongs to the first points.
 
@@ -306,6 +322,7 @@ class Grams:
         """
         return self.storage.apply(as_alpha(self.storage, alpha))
 
+    @in_memory
     def images(self, alpha: ArrayLike, points: Index) -> Array:
         """Return the entries `points` of (K_i alpha)_i, shape (m, len(points)).
 
@@ -313,6 +330,7 @@ class Grams:
         """
         return self.storage.images(as_alpha(self.storage, alpha), points)
 
+    @in_memory
     def forms(self, alpha: ArrayLike) -> Array:
         """Return (alpha' K_i alpha)_i, shape (m,); a shorter alpha belongs to the first points."""
         a = as_alpha(self.storage, alpha)
@@ -321,18 +339,22 @@ class Grams:
         with np.errstate(over="ignore"):  # the form of a large alpha may be infinite
             return np.asarray((self.storage.images(a, support) @ (a[support] / unit)) * unit)
 
+    @in_memory
     def inner(self) -> Array:
         """Return the Frobenius inner products <K_i, K_j>, shape (m, m)."""
         return self.storage.inner()
 
+    @in_memory
     def entries(self, rows: ArrayLike, columns: ArrayLike) -> Array:
         """Return (K_i)_{rows, columns}, shape (m, len(rows))."""
         return self.storage.entries(*as_pairs(self.storage, rows, columns))
 
+    @in_memory
     def vectorized(self) -> Array:
         """Return the matrix with vec K_i as column i, shape (N^2, m)."""
         return np.stack([K.ravel() for K in self], axis=1)
 
+    @in_memory
     def factor(self, i: int) -> Array:
         """Return L with K_i = L L', shape (N, r), by Cholesky factorisation with complete pivoting.
 
@@ -345,10 +367,12 @@ class Grams:
         """
         return self.storage.factor(i)
 
+    @in_memory
     def cross(self, X_new: Any) -> Array:
         """Return the kernels between new points and the N points, shape (m, n_new, N)."""
         return self.storage.cross(X_new)
 
+    @in_memory
     def self_similarity(self, X_new: Any) -> Array:
         """Return the kernels k_i(x, x) of each new point with itself, shape (m, n_new)."""
         return self.storage.self_similarity(X_new)

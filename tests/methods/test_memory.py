@@ -44,9 +44,30 @@ def test_solve_and_the_matrices_say_what_was_to_be_stored(method):
     with pytest.raises(MemoryError, match=SAID) as caught:
         ko.solve(problem, method)
     assert isinstance(caught.value, ko.KerneloptError)
-    for evaluate in (np.asarray, lambda grams: grams[0], lambda grams: grams.combine(np.ones(3))):
-        with pytest.raises(MemoryError, match=SAID):
-            evaluate(grams)
+
+
+ones = np.ones(40)
+EVALUATIONS = {
+    "array": np.asarray,
+    "a matrix": lambda grams: grams[0],
+    "a sum": lambda grams: grams.combine(np.ones(3)),
+    "rows": lambda grams: grams.rows([0, 1]),
+    "images": lambda grams: grams.apply(ones),
+    "forms": lambda grams: grams.forms(ones),
+    "entries": lambda grams: grams.entries([0], [1]),
+    "inner products": lambda grams: grams.inner(),
+    "a factor": lambda grams: grams.factor(0),
+    "new points": lambda grams: grams.cross(np.zeros((2, 2))),
+    "centring": lambda grams: np.asarray(grams.center()),
+    "normalisation": lambda grams: np.asarray(grams.normalize("multiplicative")),
+}
+
+
+@pytest.mark.parametrize("name", EVALUATIONS)
+def test_whatever_is_evaluated_the_error_says_what_was_to_be_stored(name):
+    grams = ko.Grams.from_kernels(kernels(), data()[0])
+    with pytest.raises(MemoryError, match=SAID):
+        EVALUATIONS[name](grams)
 
 
 def test_fit_says_what_was_to_be_stored():
