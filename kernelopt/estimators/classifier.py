@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_consistent_length
 
 from kernelopt.errors import LabelError, ParameterError
 from kernelopt.estimators.fitting import one_call
-from kernelopt.estimators.labels import read_labels, signs, warn_of_targets
+from kernelopt.estimators.labels import ScoredMixin, read_labels, signs, warn_of_targets
 from kernelopt.estimators.mkl import MKLEstimator, Prepared, Task
 from kernelopt.estimators.samples import distinct, positive_weights
 from kernelopt.losses import Loss, hinge, logistic, squared_hinge
@@ -24,7 +24,7 @@ LOSSES: dict[str, Callable[[Any], Loss]] = {
 }
 
 
-class MKLClassifier(ClassifierMixin, MKLEstimator):
+class MKLClassifier(ScoredMixin, ClassifierMixin, MKLEstimator):
     r"""Classifier whose kernel is a learned combination of kernels (l_p-norm MKL).
 
     It solves, for labels y in {-1, +1},

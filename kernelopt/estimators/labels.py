@@ -7,6 +7,7 @@ from numbers import Real
 from typing import Any
 
 import numpy as np
+from sklearn.base import is_regressor
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_array, check_consistent_length, column_or_1d
 
@@ -171,3 +172,21 @@ def signs(numbers: Any, classes: Any) -> list[Array]:
     """Return the labels -1 and +1 of each class against the rest, of two classes those of the second."""
     positives = [1] if classes.size == 2 else range(classes.size)
     return [np.where(numbers == k, 1.0, -1.0) for k in positives]
+
+
+class ScoredMixin:
+    """The score of scikit-learn's mixin, which follows this one: of labels or targets read as by `fit`."""
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Return the accuracy of the predicted labels, or the R^2 of the predicted values.
+
+        Parameters
+        ----------
+        X : samples, as for `predict`
+        y : array of shape (n_new,)
+            The true labels or targets. Masked and missing ones are refused.
+        sample_weight : array of shape (n_new,), optional
+        """
+        read = read_targets if is_regressor(self) else read_labels
+        found: float = super().score(X, read(y, self), sample_weight)  # type: ignore[misc]
+        return found

@@ -12,7 +12,7 @@ from kernelopt.catalog import Formulation
 from kernelopt.estimators.base import KernelEstimator
 from kernelopt.estimators.catalogued import built
 from kernelopt.estimators.fitting import limit_of_solve, one_call
-from kernelopt.estimators.labels import classes_of, read_targets, signs
+from kernelopt.estimators.labels import ScoredMixin, classes_of, read_targets, signs
 from kernelopt.estimators.two_classes import TwoClassMixin
 from kernelopt.grams import Grams
 from kernelopt.validation import Array
@@ -112,7 +112,7 @@ class LinearFunctionalMKL(KernelEstimator):
         )
 
 
-class LinearFunctionalMKLRegressor(RegressorMixin, LinearFunctionalMKL):
+class LinearFunctionalMKLRegressor(ScoredMixin, RegressorMixin, LinearFunctionalMKL):
     """Regressor by `LinearFunctionalMKL`, whose parameters and attributes it has.
 
     Examples

@@ -9,7 +9,7 @@ from sklearn.utils.validation import check_consistent_length
 
 from kernelopt.estimators.columns import means_and_deviations
 from kernelopt.estimators.fitting import one_call
-from kernelopt.estimators.labels import read_targets
+from kernelopt.estimators.labels import ScoredMixin, read_targets
 from kernelopt.estimators.mkl import MKLEstimator, Prepared, Task
 from kernelopt.estimators.samples import distinct, positive_weights
 from kernelopt.losses import Loss, epsilon_insensitive, squared
@@ -18,7 +18,7 @@ from kernelopt.validation import Array, exponent, one_of, positive
 TARGET_LOSSES = ("epsilon_insensitive", "squared")
 
 
-class MKLRegressor(RegressorMixin, MKLEstimator):
+class MKLRegressor(ScoredMixin, RegressorMixin, MKLEstimator):
     r"""Regression whose kernel is a learned combination of kernels (l_p-norm MKL).
 
     It solves, for targets y in units of their standard deviation,

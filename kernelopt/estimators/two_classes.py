@@ -6,10 +6,11 @@ from typing import Any
 
 from sklearn.base import ClassifierMixin
 
+from kernelopt.estimators.labels import ScoredMixin
 from kernelopt.validation import Array
 
 
-class TwoClassMixin(ClassifierMixin):
+class TwoClassMixin(ScoredMixin, ClassifierMixin):
     """A classifier of two classes. It predicts `classes_[1]` where `decision_function` is positive."""
 
     classes_: Any

@@ -28,7 +28,7 @@ HIDDEN = np.arange(N) == 3
 
 def test_masks_are_not_dropped():
     masked_points = np.ma.array(X, mask=np.repeat(HIDDEN[:, None], 3, axis=1))
-    model = MKLRegressor(KERNELS).fit(X, T)
+    model, classifier = MKLRegressor(KERNELS).fit(X, T), MKLClassifier(KERNELS).fit(X, Y)
     for call in (
         lambda: MKLClassifier(KERNELS).fit(masked_points, Y),
         lambda: MKLClassifier(KERNELS).fit(X, np.ma.array(Y, mask=HIDDEN)),
@@ -36,6 +36,8 @@ def test_masks_are_not_dropped():
         lambda: MKLRegressor(KERNELS).fit(X, T, np.ma.array(T**2, mask=HIDDEN)),
         lambda: model.predict(masked_points),
         lambda: model.certify(X, np.ma.array(T, mask=HIDDEN)),
+        lambda: model.score(X, np.ma.array(T, mask=HIDDEN)),
+        lambda: classifier.score(X, np.ma.array(Y, mask=HIDDEN)),
     ):
         with pytest.raises(ko.NotFiniteError, match="must have no masked entries, got [13]"):
             call()
