@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, get_args
+from functools import cached_property
+from typing import Any, Literal, get_args
 
 import numpy as np
 import scipy.sparse as sp
@@ -70,12 +71,16 @@ class ComparisonData:
         """The entries above the diagonal, shape (n_S (n_S - 1) / 2, m), for "dominant"."""
         return self.cone_entries[self.points.size :]
 
-    @property
-    def incidence(self) -> sp.csr_array:
+    @cached_property
+    def incidence(self) -> sp.csc_array:
         """The pairs of every point of S, shape (n_S, n_S (n_S - 1) / 2)."""
-        pairs = np.arange(self.first.size)
-        ends = (np.concatenate([self.first, self.second]), np.concatenate([pairs, pairs]))
-        return sp.csr_array((np.ones(2 * pairs.size), ends), shape=(self.points.size, pairs.size))
+        return self.of_pairs(np.ones(self.first.size))
+
+    def of_pairs(self, values: Array) -> sp.csc_array:
+        """Return `incidence` with one value for each pair in the place of ones."""
+        ends = np.column_stack([self.first, self.second]).ravel()
+        shape = (self.points.size, values.size)
+        return sp.csc_array((np.repeat(values, 2), ends, 2 * np.arange(values.size + 1)), shape=shape)
 
     @property
     def q(self) -> Array:
@@ -109,6 +114,7 @@ class ComparisonData:
         K = (self.cone_entries @ alpha).reshape(self.points.size, -1)
         return np.asarray(np.linalg.eigvalsh((K + K.T) / 2)[:1])
 
+    @cached_property
     def depths(self) -> Array:
         """Return the smallest entry of `depth` for each kernel alone, shape (m,)."""
         if self.cone == "dominant":
@@ -182,12 +188,13 @@ def comparison_data(
 def differences(off: Array, places: Index, n: int) -> Array:
     """Return K_p(i, j) - K_p(i, k) from the entries above the diagonal, for triplets of places in 0..n-1."""
     i, j, k = places.T
+    return np.asarray(off[pair_rows(i, j, n)] - off[pair_rows(i, k, n)])
 
-    def pair(a: Index, b: Index) -> Index:
-        low, high = np.minimum(a, b), np.maximum(a, b)
-        return np.asarray(low * (2 * n - low - 1) // 2 + high - low - 1)  # the row of off of (low, high)
 
-    return np.asarray(off[pair(i, j)] - off[pair(i, k)])
+def pair_rows(a: Any, b: Index, n: int) -> Index:
+    """Return the places of the pairs of a and b among the pairs i < j of places in 0..n-1."""
+    low, high = np.minimum(a, b), np.maximum(a, b)
+    return np.asarray(low * (2 * n - low - 1) // 2 + high - low - 1)
 
 
 def with_triplets(points: ArrayLike, triplets: Index, n_points: int) -> Index:

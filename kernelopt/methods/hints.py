@@ -53,10 +53,12 @@ def without_kernel(structure: Structure) -> str:
 
     The weights are the variables of the kernels of a risk.
     """
-    zero = all_zero_weights(structure)
     in_kernels = kernel_variables(structure)
     weights = [v for v in structure.variables if v.id in in_kernels]
-    if not weights or not all(v in zero and zero[v].all() for v in weights):
+    if not weights:  # before all constraints are read
+        return ""
+    zero = all_zero_weights(structure)
+    if not all(v in zero and zero[v].all() for v in weights):
         return ""
     pairs = enumerate(zip(structure.lifted.constraints, zero_weights(structure), strict=True))
     forcing = [(i, c) for i, (c, found) in pairs if any(v in found for v in weights)]

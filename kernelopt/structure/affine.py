@@ -20,6 +20,8 @@ from cvxpy.atoms.affine.unary_operators import NegExpression
 from kernelopt.running import check
 from kernelopt.validation import Array, Index
 
+READING = 2e-8  # seconds for each entry of a matrix that is read, measured
+
 
 class Affine(NamedTuple):
     """The affine map x -> c + sum_v A_v vec(x_v), where vec stacks the columns of a variable."""
@@ -82,6 +84,7 @@ def affine(expression: cp.Expression) -> Affine | None:
         left, right = expression.args
         known = isinstance(left, cp.Constant) and left.is_real()
         if known and isinstance(right, cp.Variable) and right.ndim == 1:
+            check(READING * left.size)
             return Affine(np.zeros(expression.size), {right: one_row_or_more(left.value)})
     return affine_by_gradients(expression)
 
@@ -109,7 +112,14 @@ def identity(size: int) -> sp.csr_array:
 
 def one_row_or_more(array: Any) -> sp.csr_array:
     """Return a matrix, or a vector as a matrix of one row."""
-    return sp.csr_array(array if sp.issparse(array) else np.atleast_2d(array), dtype=float)
+    if sp.issparse(array):
+        return sp.csr_array(array, dtype=float)
+    dense = np.array(array, dtype=float, ndmin=2)
+    rows, width = dense.shape
+    columns = np.tile(np.arange(width, dtype=np.int32), rows)
+    matrix = sp.csr_array((dense.ravel(), columns, width * np.arange(rows + 1)), shape=dense.shape)
+    matrix.eliminate_zeros()  # much faster than scipy's search for the places of the other entries
+    return matrix
 
 
 def column_sums(matrix: sp.csr_array) -> sp.csr_array:

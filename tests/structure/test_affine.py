@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
+from kernelopt.running import Call
 from kernelopt.structure.affine import affine
 
 RNG = np.random.default_rng(0)
@@ -67,3 +68,11 @@ def test_expressions_that_are_not_affine_are_not_read():
     for expression in (cp.sum(cp.square(z)) - 1, -cp.norm1(z), cp.sum(cp.abs(z) + z), cp.maximum(z, 0) - z):
         assert affine(expression) is None
     assert affine(z + cp.Parameter(3)) is None  # without a value
+
+
+def test_a_matrix_that_takes_longer_to_read_than_is_left_is_not_read(monkeypatch):
+    monkeypatch.setattr("kernelopt.structure.affine.READING", 10.0)
+    with Call(20.0) as call:
+        affine(A @ cp.Variable(2))
+        pytest.fail("60 seconds were predicted, and 20 are left")
+    assert call.seconds < 10

@@ -41,7 +41,7 @@ class ColumnGeneration(ko.Method):
         rows = 3e-7 * data.m * n**2 if data.cone == "dominant" else 0.0
         return ko.Cost(0.01 + 2e-8 * data.m**2 * (data.T + 10 * n) + rows)
 
-    def run(self, match: TripletProgramme, control: Any) -> ko.Outcome:
+    def run(self, match: TripletProgramme, control: Any) -> ko.Outcome | None:
         data, columns = match.data, Columns(match.data, match.gamma1)
         columns.restore(control.resumed)
         columns.highs.setOptionValue("time_limit", control.remaining)
@@ -59,8 +59,13 @@ class ColumnGeneration(ko.Method):
 
         with control:
             columns.solve(ended)
-        alpha = control.best if control.stopped else columns.weights()
-        found = point_and_multipliers(match, data, alpha, *columns.multipliers())
+        if control.best is None:
+            return None
+        # A solve that the clock has ended leaves no point in HiGHS: the best of the earlier rounds is taken.
+        alpha, proof = control.best, control.proof
+        if not control.stopped:
+            alpha, proof = columns.weights(), columns.multipliers()
+        found = point_and_multipliers(match, data, alpha, *proof)
         return ko.Outcome(found[0], multipliers=found[1], solver="HIGHS", iterations=columns.rounds)
 
 

@@ -16,9 +16,9 @@ import highspy
 import numpy as np
 
 import kernelopt as ko
-from formulations.triplet_lp.comparison_data import ComparisonData
+from formulations.triplet_lp.comparison_data import ComparisonData, pair_rows
 from formulations.triplet_lp.method.problem import point_and_multipliers
-from kernelopt.extend import Array, check
+from kernelopt.extend import Array, Stopped, check
 
 VIOLATED = 1e-9  # relative to the terms of K_ii: ten times what the tolerance of HiGHS below leaves
 ACCURACY, USUAL = 1e-10, 1e-7  # tolerances of HiGHS: the smallest that it takes, and its default
@@ -60,8 +60,8 @@ class Columns:
             self._add(np.concatenate([np.zeros(m), -np.ones(F)])[None], 1.0, infinity)
         self.first = self.highs.getNumCol()  # of the columns lam
         if data.cone == "dominant":
-            for i in range(data.points.size):
-                self.cut(i, np.zeros(data.points.size))
+            self._add(np.hstack([data.diagonal, np.zeros((data.points.size, F))]), 0.0, infinity)
+            self.signs += [(i, np.zeros(data.points.size)) for i in range(data.points.size)]
 
     def _add(self, rows: Array, cost: float, upper: float) -> None:
         """Add columns with these coefficients, cost (of the minimisation) and upper bound."""
@@ -90,9 +90,9 @@ class Columns:
 
     def pairs(self, i: int) -> tuple[Any, Any]:
         """Return the pairs that point i is in, and its partners."""
-        first, second = self.data.first, self.data.second
-        here = np.flatnonzero((first == i) | (second == i))
-        return here, first[here] + second[here] - i
+        n = self.data.points.size
+        others = np.delete(np.arange(n), i)
+        return pair_rows(i, others, n), others
 
     def reprice(self, gamma1: float) -> None:
         """Change gamma1, keeping the columns and the basis."""
@@ -126,11 +126,14 @@ class Columns:
             for kind in ("primal", "dual"):
                 self.highs.setOptionValue(f"{kind}_feasibility_tolerance", accuracy)
             self.highs.run()
-            if self.highs.getModelStatus() == highspy.HighsModelStatus.kOptimal:
+            status = self.highs.getModelStatus()
+            if status == highspy.HighsModelStatus.kOptimal:
                 return
+            if status == highspy.HighsModelStatus.kTimeLimit:
+                raise Stopped
             self.highs.clearSolver()
-        status = self.highs.modelStatusToString(self.highs.getModelStatus())
-        raise ko.SolverError(f"HiGHS must solve the linear programme, got {status}. Scale the kernels.")
+        got = self.highs.modelStatusToString(status)
+        raise ko.SolverError(f"HiGHS must solve the linear programme, got {got}. Scale the kernels.")
 
     def _violated(self) -> bool:
         """Add a column for every point at which dominance fails, and say whether there was one."""

@@ -43,7 +43,7 @@ def interior_weights(data: ComparisonData) -> Array:
 
 def deepest_kernel(data: ComparisonData) -> Array:
     """Return the weights of the kernel that alone has the largest depth, which may be negative."""
-    return np.asarray(np.eye(data.m)[int(data.depths().argmax())])
+    return np.asarray(np.eye(data.m)[int(data.depths.argmax())])
 
 
 def moved_inside(data: ComparisonData, alpha: Array, e: Array) -> Array:

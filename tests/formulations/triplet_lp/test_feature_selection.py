@@ -7,10 +7,14 @@ import pytest
 
 import kernelopt as ko
 from formulations import triplet_lp
+from formulations.triplet_lp.comparison_data import comparison_data
+from formulations.triplet_lp.method.columns import Columns
 from kernelopt.errors import (
     InputError,
     ShapeError,
 )
+from kernelopt.extend import Stopped, Structure
+from kernelopt.methods.hints import warn_of_formulation
 from tests.every import every
 from tests.formulations.triplet_lp.cases import blobs, dominance, formulated, optimum, planted
 
@@ -96,3 +100,52 @@ def test_selected_reads_the_largest_weight_of_each_group():
     assert triplet_lp.selected(Found, groups, tol=1e-3).tolist() == ["a", "d"]
     Found.weights = np.zeros(5)
     assert triplet_lp.selected(Found, groups).size == 0
+
+
+# ---------------------------------------------------------------------------------------- limits of time
+def data_of_blobs():
+    X, triplets = blobs(0)
+    grams = ko.Grams.from_kernels([ko.gaussian(0.5), ko.gaussian(1.5), ko.identity()], X)
+    return comparison_data(grams, triplets, None, 0.02, "dominant", None, 1.0)
+
+
+def test_the_pairs_of_a_point_are_the_columns_of_its_row_of_the_incidence():
+    data = data_of_blobs()
+    columns, incidence = Columns(data, 0.02), data.incidence.toarray()
+    for i in range(data.points.size):
+        pairs, others = columns.pairs(i)
+        assert (pairs == np.flatnonzero(incidence[i])).all()
+        assert (data.first[pairs] + data.second[pairs] == i + others).all()
+
+
+def test_a_linear_programme_that_the_clock_has_ended_is_no_failure():
+    columns = Columns(data_of_blobs(), 0.02)
+    columns.highs.setOptionValue("time_limit", 0.0)
+    with pytest.raises(Stopped):
+        columns.solve()
+
+
+def test_column_generation_that_is_ended_in_a_solve_has_the_bounds_of_the_rounds_before(monkeypatch):
+    def ended_in_the_second(self):
+        if self.rounds:
+            raise Stopped
+        solve(self)
+
+    solve = Columns._run
+    data = data_of_blobs()
+    formulation = triplet_lp.kernel_design(data.grams, data.triplets, gamma1=0.02, gamma2=0.02)
+    optimum = formulation.solve("column-generation").value
+    monkeypatch.setattr(Columns, "_run", ended_in_the_second)
+    monkeypatch.setattr(Columns, "_violated", lambda self: True)
+    with pytest.warns(ko.ConvergenceWarning):
+        solution = formulation.solve("column-generation", time_limit=60.0)
+    assert solution.lower <= optimum <= solution.upper and solution.iterations == 1
+
+
+def test_choosing_a_method_reads_no_rows_of_dominance():
+    data = data_of_blobs()
+    structure = Structure(
+        triplet_lp.kernel_design(data.grams, data.triplets, gamma1=0.02, gamma2=0.02).problem
+    )
+    warn_of_formulation(structure)
+    assert "affines" not in vars(structure)

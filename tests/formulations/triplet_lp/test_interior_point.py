@@ -10,6 +10,7 @@ import pytest
 import kernelopt as ko
 from formulations import triplet_lp
 from formulations.triplet_lp.comparison_data import comparison_data
+from formulations.triplet_lp.method.primal_dual import iteration
 from formulations.triplet_lp.method.primal_dual.entries import Entries
 from formulations.triplet_lp.method.primal_dual.iteration import InteriorPoint
 from formulations.triplet_lp.method.primal_dual.semidefinite import common_range
@@ -192,3 +193,13 @@ def test_auto_takes_it_where_there_are_many_triplets(cone):
     assert solution.method == "interior-point" and solution.gap <= 1e-5
     if cone == "dominant":
         assert near(solution.value, formulation.solve("column-generation").value, 1e-5)
+
+
+def test_a_pass_that_is_predicted_to_take_longer_than_is_left_is_not_started(monkeypatch):
+    """The bounds of the last iterate come back."""
+    monkeypatch.setattr(iteration, "PASSES", 1e6)
+    formulation = formulated(*DATA["semidefinite"](0, 9, 14), gamma1=0.3, gamma2=0.05)
+    with pytest.warns(ConvergenceWarning):
+        solution = formulation.solve("interior-point", time_limit=20.0)
+    assert solution.iterations == 0
+    assert solution.lower <= formulation.solve("exact").value <= solution.upper

@@ -25,7 +25,8 @@ class Dominance(Inequalities):
 
     def __init__(self, data: ComparisonData, entries: Entries, gamma1: float) -> None:
         self.entries, self.first, self.second = entries, data.first, data.second
-        self.P, self.n, self.incidence = data.first.size, data.points.size, data.incidence
+        self.P, self.n, self.of_pairs = data.first.size, data.points.size, data.of_pairs
+        self.incidence = data.incidence
         count = 2 * self.P + self.n
         self.h, self.cost, self.x = np.zeros(count), np.zeros(self.P), np.full(self.P, data.margin)
         self.y, self.lam = np.full(count, data.margin), np.full(count, first_price(data, gamma1))
@@ -61,8 +62,7 @@ class Dominance(Inequalities):
         C[self.first, self.second] = C[self.second, self.first] = 1 / self.both
         C[np.diag_indices(self.n)] = 1 / self.sums + self.incidence @ (1 / self.both)
         self.factored = sl.cho_factor(C)
-        signs = (self.incidence * (self.mixed / self.both)[None]).tocsr()
-        J = self.entries.diagonal + signs @ self.entries.off
+        J = self.entries.diagonal + self.of_pairs(self.mixed / self.both) @ self.entries.off
         H += J.T @ sl.cho_solve(self.factored, J)
         return sp.diags_array(4 * above * below / self.both)
 

@@ -14,7 +14,7 @@ from formulations.triplet_lp.method.primal_dual.constraints import Comparisons, 
 from formulations.triplet_lp.method.primal_dual.dominance import Dominance
 from formulations.triplet_lp.method.primal_dual.entries import Entries
 from formulations.triplet_lp.method.primal_dual.semidefinite import Semidefinite
-from kernelopt.extend import Array
+from kernelopt.extend import Array, check
 
 ITERATIONS = 100  # ten times the usual number on easy problems
 # Measured on programmes of 500 to 20 000 triplets: with these numbers there are a third fewer iterations than
@@ -25,6 +25,7 @@ SHORT = 0.9  # a longer step is not corrected
 GAIN = 0.02  # a correction is kept where it makes the sum of the two steps longer by this
 REACH = 0.3  # a correction aims at steps that are longer by this
 STUCK = 1e-6  # shorter steps mean that rounding decides
+PASSES = 2e-7  # seconds for each entry above the diagonal, measured: the factors, or a direction
 RIDGE = 1e-14  # relative to the diagonal of the normal matrix: below its rounding errors
 ENOUGH = 0.01  # of the tolerance: at such a gap the residuals are rounding errors, and grow from then on
 
@@ -149,6 +150,7 @@ class InteriorPoint:
 
     def factor(self) -> None:
         """Factor the normal matrix of the weights."""
+        check(PASSES * len(self.entries.off))
         self.H = np.zeros((self.data.m,) * 2)
         parts = [part for c in self.constraints if (part := c.normal_matrix(self.now, self.H)) is not None]
         self.H += self.entries.normal_matrix(sum(parts[1:], parts[0]).tocsr())
@@ -157,6 +159,7 @@ class InteriorPoint:
 
     def direction(self, targets: list[Array]) -> tuple[float, float]:
         """Compute the Newton step for these targets; return its lengths, which keep all slacks positive."""
+        check(PASSES * len(self.entries.off))
         out = self.entries.zeros()
         for constraint, target in zip(self.constraints, targets, strict=True):
             constraint.right_side(target, out)
