@@ -158,7 +158,8 @@ def constraint_names(problem: cp.Problem) -> list[str]:
 
 def number(value: Any) -> float:
     """Return the current value of a number or a constant scalar expression."""
-    return float(flat(value.value if isinstance(value, cp.Expression) else value)[0])
+    with np.errstate(over="ignore"):  # cvxpy's own product of two coefficients may be infinite
+        return float(flat(value.value if isinstance(value, cp.Expression) else value)[0])
 
 
 def times(factor: Any, expression: cp.Expression) -> cp.Expression:

@@ -159,6 +159,7 @@ def test_a_killed_call_goes_on_to_the_certified_optimum_50_of_50(tmp_path):
         command, cwd=ROOT, capture_output=True, text=True, check=False
     )
     assert found.returncode == 0, found.stderr
-    lines = found.stdout.splitlines()
+    written = found.stdout.splitlines()  # HiGHS 1.16 writes its version there too
+    lines = [line for line in written if ": resumed, " in line or ": started, " in line]
     assert len(lines) == 50
     assert sum("resumed" in line for line in lines) >= 25

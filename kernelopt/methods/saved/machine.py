@@ -147,6 +147,6 @@ def read(header: Mapping[str, Any], arrays: Mapping[str, Any], stacks: StackRead
         storage = stacks.storage(header["stack"], support)
         if storage.shape[:2] != (len(names), support.size):
             raise InputError(f"the stack must have {len(names)} kernels, got {len(storage)}.")
-    intercept, value = as_vector(arrays["numbers"], "numbers", 2).tolist()
+    intercept, value = np.asarray(arrays["numbers"], dtype=float).tolist()  # without a risk there is no value
     loss = str(header["loss"])
     return SavedMachine(weights, support, coefficients, intercept, n, n_points, names, storage, value, loss)
