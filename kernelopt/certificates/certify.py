@@ -25,6 +25,7 @@ from kernelopt.certificates.upper.candidates import (
 )
 from kernelopt.certificates.upper.feasibility import FeasibleSet
 from kernelopt.certificates.upper.violations import Violation
+from kernelopt.structure.attributes import projected
 from kernelopt.structure.enclosure import assumption
 from kernelopt.structure.evaluation import Evaluator, Given, sum_of_magnitudes
 from kernelopt.structure.gate import check_problem, check_unchanged, check_values
@@ -193,7 +194,7 @@ def certificate_at(
                 size = sum_of_magnitudes(structure.lifted.objective.args[0])
                 gap_floor = FLOOR_SHARE * size if size else floor_of_coefficients(structure)
         else:
-            origin = {v.id: np.asarray(v.project(np.zeros(v.shape))) for v in structure.variables}
+            origin = {v.id: projected(v, np.zeros(v.shape)) for v in structure.variables}
             evaluator.write(start or origin)
             machines = evaluator.machines() if not choices else ()
         if structure.risks and given is None and machines:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from kernelopt.language.learner import Learner
+from kernelopt.structure.attributes import projected
 from kernelopt.structure.evaluation import sum_of_magnitudes
 from kernelopt.structure.structure import Structure, kept_in_structure
 
@@ -65,10 +66,7 @@ def floor_of_coefficients(structure: Structure) -> float:
 def set_all(structure: Structure, value: float) -> None:
     """Set every entry of every variable to `value`, projected on the variable's attributes."""
     for variable in structure.variables:
-        entries = np.full(variable.shape, value)
-        if value != 0 or not variable.attributes["PSD"]:  # zero is PSD: cvxpy would decompose it to find out
-            entries = np.asarray(variable.project(entries))
-        variable.save_value(entries)
+        variable.save_value(projected(variable, np.broadcast_to(value, variable.shape)))
 
 
 def loss_at_zero(learner: Learner) -> float:

@@ -39,8 +39,7 @@ def fallback_outcome(structure: Structure) -> Outcome | None:
     even the first sample can be used in time, there is no outcome.
     """
     point = simple_point(structure)
-    zero = [(np.zeros(term.learner.n), None) for term in structure.risks]
-    if point is None or not np.isfinite(Evaluator(structure, zero).at(point).value):
+    if point is None or not np.isfinite(Evaluator(structure, zero_machines(structure)).at(point).value):
         return None
     found: Outcome | None = None
     try:
@@ -153,5 +152,13 @@ def simple_point(structure: Structure) -> Point | None:
                 check(VALUES * float(piece.variable.shape[0]) ** 3)
         return {piece.variable.id: centre(piece) for piece in pieces}
     zero = {v.id: np.zeros(v.shape) for v in structure.variables}
-    given = [(np.zeros(term.learner.n), None) for term in structure.risks]
-    return FeasibleSet(Evaluator(structure, given), conic=False).nearest(zero)[0]
+    evaluator = Evaluator(structure, zero_machines(structure))
+    return FeasibleSet(evaluator, conic=False).nearest(zero)[0]
+
+
+def zero_machines(structure: Structure) -> list[Given]:
+    """Return (alpha, scales) of the machine f = 0 for each risk.
+
+    The scales matter: several kernels without them would be trained at all points.
+    """
+    return [(np.zeros(term.learner.n), np.ones(len(term.kernels))) for term in structure.risks]

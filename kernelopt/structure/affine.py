@@ -95,9 +95,10 @@ def entries_of(expression: cp.Expression) -> Index:
     The expression is another shape of the argument, a part of it, or its trace, which adds the entries.
     """
     argument = expression.args[0]
+    if isinstance(expression, Trace):
+        return np.arange(0, argument.size, argument.shape[0] + 1, dtype=np.intp)
     positions = np.arange(argument.size).reshape(argument.shape, order="F")
-    chosen = positions.diagonal() if isinstance(expression, Trace) else expression.numeric([positions])
-    return np.asarray(chosen, dtype=np.intp).ravel(order="F")
+    return np.asarray(expression.numeric([positions]), dtype=np.intp).ravel(order="F")
 
 
 def total_of(read: Affine) -> Affine:
@@ -124,7 +125,7 @@ def one_row_or_more(array: Any) -> sp.csr_array:
 
 def column_sums(matrix: sp.csr_array) -> sp.csr_array:
     """Return 1'A as a matrix of one row."""
-    return one_row_or_more(matrix.sum(axis=0))
+    return sp.csr_array(np.ones((1, matrix.shape[0]))) @ matrix
 
 
 def total(parts: list[Affine | None]) -> Affine | None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import cvxpy as cp
 import numpy as np
 
+from kernelopt.numerics.decompositions import PAIRS
+from kernelopt.running import check
 from kernelopt.validation import Array
 
 
@@ -21,6 +23,21 @@ def stated_bounds(variable: cp.Variable) -> tuple[Array, Array] | None:
         np.array(np.broadcast_to(-np.inf if lower is None else lower, variable.shape), dtype=float),
         np.array(np.broadcast_to(np.inf if upper is None else upper, variable.shape), dtype=float),
     )
+
+
+def projected(variable: cp.Variable, value: Array) -> Array:
+    """Return the projection of a value on the attributes, by a decomposition where they make it PSD.
+
+    Raises
+    ------
+    Stopped
+        If the running call has less time left than the decomposition is predicted to take.
+    """
+    if variable.attributes["PSD"]:
+        if not value.any():  # zero is PSD: cvxpy would decompose it to find out
+            return value
+        check(PAIRS * float(len(value)) ** 3)
+    return np.asarray(variable.project(value), dtype=float)
 
 
 def beside_cone(variable: cp.Variable) -> str:

@@ -92,8 +92,8 @@ def is_trace_multiple(variable: cp.Variable, row: Array) -> bool:
     """Whether row'vec(variable) is a positive multiple of the trace of a PSD variable."""
     if not variable.attributes["PSD"]:
         return False
-    diagonal = np.eye(variable.shape[0]).ravel()
-    return bool(row[0] > 0 and np.array_equal(row, row[0] * diagonal))
+    n = variable.shape[0]
+    return bool(row[0] > 0 and (row[:: n + 1] == row[0]).all() and np.count_nonzero(row) == n)
 
 
 def read_norm_ball(constraint: cp.Constraint) -> NormBall | None:

@@ -14,7 +14,7 @@ from cvxpy.constraints.zero import Equality
 from kernelopt.language.terms import terms
 from kernelopt.numerics.norms import length_of_positive
 from kernelopt.structure.affine import Affine, affine, flat
-from kernelopt.structure.attributes import stated_bounds
+from kernelopt.structure.attributes import projected, stated_bounds
 from kernelopt.structure.evaluation import sum_of_magnitudes
 from kernelopt.structure.residuals import violation
 from kernelopt.structure.structure import RiskTerm, Structure, kept_in_structure
@@ -260,7 +260,7 @@ def objective_unit(structure: Structure, sizes: dict[int, Array], risks: tuple[R
     terms_at_units = sum_of_magnitudes(expression) if expression.value is not None else 0.0
     if risks:
         for variable in structure.variables:
-            variable.save_value(np.asarray(variable.project(np.zeros(variable.shape))))
+            variable.save_value(projected(variable, np.zeros(variable.shape)))
         changed = expression.value
         for term in structure.risks:
             term.stand_in.save_value(np.zeros(()))

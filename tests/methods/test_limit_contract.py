@@ -14,13 +14,16 @@ import numpy as np
 import pytest
 
 import kernelopt as ko
-from formulations import triplet_lp
+from formulations import similarity, triplet_lp
 from formulations.triplet_lp.examples import labelled_triplets
 from kernelopt import running
-from kernelopt.methods import driver
+from kernelopt.language.learner import Learner
+from kernelopt.methods import driver, fallback
 from kernelopt.methods.selection import applicable
 from kernelopt.numerics import decompositions
 from kernelopt.structure import affine as reading
+from kernelopt.structure import attributes
+from kernelopt.structure.attributes import projected
 from tests.methods.test_limits import ball, near
 from tests.problems import points
 
@@ -112,6 +115,31 @@ def test_no_decomposition_is_started_that_would_take_longer_than_there_is_time(m
         ko.solve(near(8), "first-order-dual", time_limit=100.0)
     assert not started
     assert ko.solve(near(8), "first-order-dual").status == "optimal"  # without a limit nothing is left out
+
+
+def test_zero_is_psd_without_a_decomposition(monkeypatch):
+    started, real = [], np.linalg.eigh
+    monkeypatch.setattr(np.linalg, "eigh", lambda M: started.append(len(M)) or real(M))
+    X = cp.Variable((4, 4), PSD=True)
+    assert not projected(X, np.zeros((4, 4))).any() and not started
+    np.testing.assert_allclose(projected(X, np.diag([1.0, -1, 2, 0])), np.diag([1.0, 0, 2, 0]), atol=1e-15)
+    assert started == [4]
+    monkeypatch.setattr(attributes, "PAIRS", 1.0)
+    with running.Call(time_limit=50.0) as call:
+        projected(X, np.eye(4))
+        call.doing = "decomposed"
+    assert call.doing != "decomposed" and started == [4]
+
+
+def test_before_the_sample_no_machine_of_several_kernels_is_trained(monkeypatch):
+    n, trained, real = 60, [], Learner.train
+    monkeypatch.setattr(fallback, "FIRST_SAMPLE", 20)
+    monkeypatch.setattr(Learner, "train", lambda self, Ks: trained.append(self.n) or real(self, Ks))
+    S = np.array([np.eye(n), np.ones((n, n)) / n])
+    learning = similarity.restricted_spectral(S, np.resize([1.0, -1.0], n), rho=1.0, trace=1.0)
+    with pytest.warns(ko.ConvergenceWarning, match="time limit"):
+        learning.solve("exact", time_limit=1e-6)
+    assert trained[0] < n
 
 
 def test_a_master_problem_that_would_exceed_the_memory_is_refused():

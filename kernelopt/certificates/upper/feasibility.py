@@ -26,6 +26,7 @@ from kernelopt.numerics.decompositions import eigenvalues, shortest_solution
 from kernelopt.numerics.rounding import SMALLEST_DIVISOR
 from kernelopt.running import check
 from kernelopt.structure.affine import flat
+from kernelopt.structure.attributes import projected
 from kernelopt.structure.combined.coordinates import read_coordinates
 from kernelopt.structure.evaluation import Evaluator
 from kernelopt.structure.relaxed_cones import RelaxedCones
@@ -124,7 +125,7 @@ class FeasibleSet:
         4. If there is no strictly feasible point, all variables are set to zero.
         """
         if point is not None:
-            self.evaluator.write({v.id: np.asarray(v.project(point[v.id])) for v in self.variables})
+            self.evaluator.write({v.id: projected(v, point[v.id]) for v in self.variables})
             self._clear_zero_weights()
             self._project_on_equalities()
             remaining = self.violations()
@@ -137,7 +138,7 @@ class FeasibleSet:
             self.inner = self._combined_interior() or (self._interior_point() if self.conic else None)
         inner = self.inner
         if inner is None:
-            self.evaluator.write({v.id: np.asarray(v.project(np.zeros(v.shape))) for v in self.variables})
+            self.evaluator.write({v.id: projected(v, np.zeros(v.shape)) for v in self.variables})
             self._project_on_equalities()
             if not self.violations():
                 return self._read(), []
