@@ -69,7 +69,8 @@ def p_norm(g: Any, u: cp.Expression, new: New) -> Conjugate:
 def geometric_mean(g: Any, u: cp.Expression, new: New) -> Conjugate | None:
     """Y = -z with z >= 0 and prod_i (z_i / p_i)^p_i >= u."""
     p = np.array([float(v) for v in g.w])
-    if p.size != g.args[0].size or not p.all() or g.axis is not None:  # cvxpy drops weights of zero
+    axis = getattr(g, "axis", None)  # from cvxpy 1.9 on
+    if p.size != g.args[0].size or not p.all() or axis is not None:  # cvxpy drops weights of zero
         return None
     z = new(g.args[0].shape, nonneg=True)
     return Conjugate([(-z, g.args[0])], 0, [cp.geo_mean(cp.multiply(1 / p, z), p) >= u])
