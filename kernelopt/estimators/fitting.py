@@ -95,7 +95,7 @@ class Fit(Call):
         return " and ".join(filter(None, [stage, solved])) or read
 
     def _advice(self) -> str:
-        """Return what to do, with the seconds that would be enough where they can be predicted."""
+        """Return what to do, with the seconds of all kernels where they can be predicted."""
         if self.stage or self.solves or self.steps is None or not math.isfinite(self.steps.predicted):
             return "Give a larger time_limit, or fit on fewer samples."
         kernels = self.seconds - self.steps.seconds + self.steps.predicted

@@ -21,7 +21,7 @@ from cvxpy.atoms.quad_over_lin import quad_over_lin
 from kernelopt.numerics.rounding import EIGENVALUE, gamma
 from kernelopt.structure.affine import Affine, affine
 from kernelopt.structure.trees import number
-from kernelopt.validation import Array, Index
+from kernelopt.validation import Array
 
 # The class of cvxpy's power with `approx=False`. It is read off an instance, since its name differs between
 # versions of cvxpy.
@@ -204,12 +204,6 @@ def power_of_matrix_norm(
 def joint_matrix(read: Affine) -> sp.csr_array:
     """Return the matrix [A_1, A_2, ...] of the variables one after the other."""
     return sp.csr_array(sp.hstack(list(read.matrices.values())))
-
-
-def columns_of(variables: tuple[cp.Variable, ...]) -> list[Index]:
-    """Return the indices of the entries of each variable in the vector of all variables."""
-    ends = np.cumsum([v.size for v in variables])
-    return [np.arange(end - v.size, end) for v, end in zip(variables, ends, strict=True)]
 
 
 READERS: tuple[tuple[Any, Callable[[Any], Power | None]], ...] = (
