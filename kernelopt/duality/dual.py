@@ -17,7 +17,7 @@ from kernelopt.duality.check import Check, checked, error_of, set_value
 from kernelopt.duality.equations import Swept
 from kernelopt.duality.layout import latex_problem, problem_text
 from kernelopt.duality.naming import Pair, pair_of
-from kernelopt.duality.solving import ACCURATE, USABLE, optimize
+from kernelopt.duality.solving import ACCURATE, USABLE, optimize, put
 from kernelopt.errors import ConvergenceWarning, InfeasibleError, ParameterError, UnboundedError
 from kernelopt.structure.structure import Structure
 from kernelopt.structure.trees import short
@@ -191,9 +191,15 @@ class Dual(cp.Problem):  # type: ignore[misc]
         return self._checked()
 
     def _solved(self) -> None:
-        """Solve the dual unless it has been solved."""
+        """Solve the dual unless it has been solved; then take that solution again.
+
+        Another problem with variables or constraints of the dual changes their values when it is solved.
+        """
         if not self._solved_by_ladder or self.status not in USABLE:
             self._optimize(stacklevel=4)
+            return
+        put(self.made.swept.problem, self.made.swept.problem.solution)
+        self._take(self.status)
 
     def _optimize(self, stacklevel: int = 3) -> None:
         """Solve the swept dual by one solver after another, and set the status that the conditions show.

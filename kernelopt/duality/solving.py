@@ -6,12 +6,19 @@ from collections.abc import Callable
 
 import cvxpy as cp
 import numpy as np
+from cvxpy.reductions.solution import Solution
 
 from kernelopt.conic.ladder import ladder, run_solver
 from kernelopt.errors import InfeasibleError, SolverError, UnboundedError
 
 ACCURATE = 1e-6  # an answer of this relative gap ends the search; solvers stop at 1e-8 on gaps of their own
 USABLE = (cp.OPTIMAL, cp.OPTIMAL_INACCURATE)
+
+
+def put(problem: cp.Problem, solution: Solution) -> None:
+    """Set a solution in the variables and constraints of a problem."""
+    with np.errstate(all="ignore"):  # cvxpy evaluates the objective: 0 / 0 at a multiplier of zero
+        problem.unpack(solution)
 
 
 def optimize(problem: cp.Problem, error: Callable[[], float]) -> None:
@@ -43,15 +50,11 @@ def optimize(problem: cp.Problem, error: Callable[[], float]) -> None:
         elif result.status in (cp.INFEASIBLE, cp.UNBOUNDED) and best is None:
             break
     if best is not None:
-        with np.errstate(
-            all="ignore"
-        ):  # cvxpy evaluates the objective, where a multiplier of zero gives 0 / 0
-            problem.unpack(best)
+        put(problem, best)
         return
     kind = {cp.INFEASIBLE: InfeasibleError, cp.UNBOUNDED: UnboundedError}.get(result.status, SolverError)
     raise kind(
         f"the dual must have an optimum, got {'; '.join(statuses)}. A dual without a feasible point belongs "
         "to a primal that is unbounded or whose optimum has no multipliers, an unbounded dual to an "
-        "infeasible "
-        "primal: correct the primal."
+        "infeasible primal: correct the primal."
     )
