@@ -104,8 +104,8 @@ def test_variables_of_one_name_have_values_that_are_optimal_for_both(name):
 def test_another_problem_with_the_variables_of_a_dual_leaves_its_answer_alone():
     _, _, _, dual, _ = example("lanckriet.sdp")
     before = dual.check()
-    moved = cp.Problem(cp.Maximize(0), [*dual.constraints, *(v == 0.5 * v.value for v in dual.variables()[:1])])
-    moved.solve(solver=cp.CLARABEL)
+    first = dual.variables()[0]
+    cp.Problem(cp.Maximize(0), [*dual.constraints, first == 0.5 * first.value]).solve(solver=cp.CLARABEL)
     assert dual.check() == before
 
 
