@@ -144,8 +144,6 @@ class Certificate:
             If the exponent of a ball is not a fraction of small numbers.
         OSError
             If the file cannot be written.
-        InputError
-            If an array of kernels that is used in place has been changed; see `Grams.check_unchanged`.
 
         Warns
         -----

@@ -24,7 +24,7 @@ class CenteredStorage(Storage):
     def __init__(
         self, base: Storage, whole: Storage | None = None, indices_in_whole: Index | None = None
     ) -> None:
-        super().__init__(len(base), base.n_points, base.names, base.lent)
+        super().__init__(len(base), base.n_points, base.names)
         self._base = base
         self._whole = base if whole is None else whole
         self._indices_in_whole = np.arange(base.n_points) if indices_in_whole is None else indices_in_whole

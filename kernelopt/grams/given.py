@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from numbers import Real
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import cvxpy as cp
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import NDArray
 
 from kernelopt.errors import ShapeError
-from kernelopt.grams.lent import HALF, LOW_HALF, LentArray, Sums, Words, as_words, checksums, keys
+from kernelopt.grams.caching import read_only
 from kernelopt.grams.stored import COMPILED_ENTRIES
 from kernelopt.numerics.compiling import compiled
 from kernelopt.threads import in_threads
@@ -21,8 +22,10 @@ from kernelopt.validation.matrices import asymmetry, symmetrised, taken_as_symme
 TILE = 192
 """Order of the square tiles of the pass: a tile and its mirror image, 0.6 MB, fit the second cache."""
 
-LENT_BYTES = 32_000_000
+IN_PLACE_BYTES = 32_000_000
 """From this size on an array is used in place. A smaller one is copied in 20 ms, and may then be changed."""
+
+Words: TypeAlias = NDArray[np.uint64] | NDArray[np.uint32]
 
 
 class GivenStack(NamedTuple):
@@ -34,34 +37,30 @@ class GivenStack(NamedTuple):
         Of dtype float32 where the given array is, else float64.
     largest : array of shape (m, N)
         The largest absolute entry of each row.
-    lent : LentArray or None
-        The given array, if it is used in place and somebody can write to it.
     assumes : tuple of str
         Which matrices were not symmetric to the last bit.
     """
 
     array: Floats
     largest: Array
-    lent: LentArray | None
     assumes: tuple[str, ...]
 
 
 class Inspection(NamedTuple):
-    """The largest absolute entry of each row of K, whether K equals its transpose, and its checksum."""
+    """The largest absolute entry of each row of K, and whether K equals its transpose."""
 
     largest: Array
     symmetric: bool
-    checksum: np.uint64
 
 
 def as_stack(grams: Any, what: str = "grams") -> GivenStack:
-    """Return an (m, N, N) stack of symmetric matrices whose later changes would be found.
+    """Return an (m, N, N) stack of symmetric matrices.
 
     Parameters
     ----------
     grams : array of shape (m, N, N)
         An array of contiguous float64 or float32 numbers is used itself, if its memory is read-only or it
-        takes at least `LENT_BYTES`. Others are copied.
+        takes at least `IN_PLACE_BYTES`. Others are copied.
     what : str
         The name of the argument, for the message.
 
@@ -72,10 +71,10 @@ def as_stack(grams: Any, what: str = "grams") -> GivenStack:
     """
     array = as_squares(grams, what)
     readable = array.flags.c_contiguous and array.flags.aligned
-    safe = readable and (is_new(array, grams) or is_immutable(array))
-    lent = readable and not safe and array.nbytes >= LENT_BYTES
-    stack = array if safe or lent else np.empty(array.shape, array.dtype)
-    compile_it = bool(lent) or array.size >= COMPILED_ENTRIES
+    fixed = is_new(array, grams) or is_immutable(array)
+    used = readable and (fixed or array.nbytes >= IN_PLACE_BYTES)
+    stack = array if used else np.empty(array.shape, array.dtype)
+    compile_it = array.size >= COMPILED_ENTRIES
 
     def inspect(i: int) -> Inspection:
         if stack is not array:
@@ -84,7 +83,7 @@ def as_stack(grams: Any, what: str = "grams") -> GivenStack:
 
     parts = in_threads(lambda start, stop: [inspect(i) for i in range(start, stop)], len(stack), array.size)
     found = [each for part in parts for each in part]
-    largest, sums = np.stack([each.largest for each in found]), np.array([each.checksum for each in found])
+    largest = np.stack([each.largest for each in found])
     skewed = [i for i in range(len(stack)) if not found[i].symmetric]
     if not np.isfinite(largest).all():
         as_float_array(stack, what)  # says which entry is not finite
@@ -94,14 +93,10 @@ def as_stack(grams: Any, what: str = "grams") -> GivenStack:
         mean = symmetrised(K, f"{what}[{i}]")
         asymmetries[f"{what}[{i}]"] = asymmetry(K)
         if mean is not K:
-            if lent or not stack.flags.writeable:
-                stack, lent = stack.copy(), False
+            if stack is array and not is_new(array, grams):
+                stack = stack.copy()
             stack[i], largest[i] = mean, row_maxima(mean)
-        elif lent:  # only the signs of zeros differ
-            sums[i] = checksums(K[None])[0]
-    return GivenStack(
-        stack, largest, LentArray(stack, sums, what) if lent else None, taken_as_symmetric(asymmetries)
-    )
+    return GivenStack(stack, largest, taken_as_symmetric(asymmetries))
 
 
 def as_squares(grams: Any, what: str, *, one: bool = False) -> Floats:
@@ -183,25 +178,29 @@ def is_immutable(array: Floats) -> bool:
 
 
 def inspected(K: Floats, compile_it: bool) -> Inspection:
-    """Return the row maxima and the symmetry of K, and its checksum, in one pass.
+    """Return the row maxima and the symmetry of K, in one pass.
 
-    A row with NaN or infinity has such a maximum. The checksum is that of a symmetric K. It needs compiled
-    code, and is zero without.
+    A row with NaN or infinity has such a maximum.
     """
     if not compile_it:
-        return Inspection(row_maxima(K), np.array_equal(K, K.T), np.uint64(0))
+        return Inspection(row_maxima(K), np.array_equal(K, K.T))
     words = as_words(K)
     integer = words.dtype.type
     largest = np.zeros(len(K), integer)
     magnitude = integer(np.iinfo(integer).max >> 1)
-    differing, checksum = compiled(inspect_words)(words, magnitude, keys(len(K)), largest)
-    if differing:
-        return Inspection(row_maxima(K), False, np.uint64(0))
-    return Inspection(largest.view(K.dtype), True, np.uint64(checksum))
+    if compiled(inspect_words)(words, magnitude, largest):
+        return Inspection(row_maxima(K), False)
+    return Inspection(largest.view(K.dtype), True)
 
 
-def inspect_words(K: Words, magnitude: Any, key: Sums, largest: Words) -> tuple[Any, np.uint64]:
-    """Write the largest magnitude of each row of a symmetric K to `largest`.
+def as_words(array: Floats) -> Words:
+    """Return the bits of floats as unsigned integers of the same size, read-only."""
+    view = read_only(array)
+    return view.view(np.uint32) if array.dtype == np.float32 else view.view(np.uint64)
+
+
+def inspect_words(K: Words, magnitude: Any, largest: Words) -> Any:
+    """Write the largest magnitude of each row of a symmetric K to `largest`; return how it differs from K'.
 
     The numbers are floats read as unsigned integers. `magnitude` is the mask of all bits but the sign.
     Without their sign, floats have the order of these integers, infinity is above all numbers, and NaN is
@@ -211,40 +210,27 @@ def inspect_words(K: Words, magnitude: Any, key: Sums, largest: Words) -> tuple[
 
     Returns
     -------
-    differing, checksum : int
-        The bits in which K and K' differ anywhere, and the checksum of `add_checksums`. Where K is not
-        symmetric, `largest` and the checksum are those of the upper tiles.
+    int
+        The bits in which K and K' differ anywhere. Where K is not symmetric, `largest` has the maxima of the
+        upper tiles.
     """
     n = K.shape[0]
     d0 = d1 = d2 = d3 = magnitude ^ magnitude
-    checksum = np.uint64(0)
     for first in range(0, n, TILE):
         last = min(first + TILE, n)
         for left in range(first, n, TILE):
             right = min(left + TILE, n)
-            below, key_of_column, total = largest[left:right], key[left:right], np.uint64(0)
+            below = largest[left:right]
             for i in range(first, last, 2):
                 second = min(i + 1, last - 1)  # row i once more, where the tile has an odd number of rows
                 row, other = K[i, left:right], K[second, left:right]
-                key_of_row, key_of_other = key[i], key[second]
                 top, top_of_other = largest[i], largest[second]
-                sum_of_row, sum_of_other = np.uint64(0), np.uint64(0)
                 for j in range(row.size):
                     size, size_of_other = row[j] & magnitude, other[j] & magnitude
                     top, top_of_other = max(top, size), max(top_of_other, size_of_other)
                     below[j] = max(below[j], max(size, size_of_other))  # row j has this entry too
-                    word = np.uint64(row[j]) ^ (key_of_row + key_of_column[j])
-                    sum_of_row += (word & LOW_HALF) * (word >> HALF)
-                    word = np.uint64(other[j]) ^ (key_of_other + key_of_column[j])
-                    sum_of_other += (word & LOW_HALF) * (word >> HALF)
                 largest[i] = max(top, largest[i])
                 largest[second] = max(top_of_other, largest[second])
-                total += sum_of_row
-                if second > i:
-                    total += sum_of_other
-            checksum += total
-            if left > first:
-                checksum += total
             grouped = right - (right - left) % 8
             for j in range(left, grouped, 8):  # a column of eight rows is one cache line of the upper tile
                 r0, r1, r2, r3 = (
@@ -268,4 +254,4 @@ def inspect_words(K: Words, magnitude: Any, key: Sums, largest: Words) -> tuple[
             for j in range(grouped, right):
                 for i in range(first, last):
                     d0 |= K[j, i] ^ K[i, j]
-    return d0 | d1 | d2 | d3, checksum
+    return d0 | d1 | d2 | d3

@@ -47,7 +47,7 @@ class Grams:
 
     A stack is made by `from_array`, `from_kernels`, `rank_one`, `from_eigenvectors` or `identity`, and
     scaled by `center` and `normalize`. Every public function that takes a `Grams` also takes an (m, N, N)
-    array. A large array is used in place: see `from_array` and `check_unchanged`. Matrices are evaluated and
+    array. A large array is used in place: see `from_array`. Matrices are evaluated and
     factored when they are first needed. The results are cached while the cache of the stack is below 1 GB.
 
     This class checks arguments. The matrices are held by `storage`, whose class is that of their form, such
@@ -110,10 +110,10 @@ class Grams:
         array : array of shape (m, N, N)
             It is checked in one pass. A relative asymmetry up to 1e-8 is rounding, and is averaged. An array
             of at least 32 MB is used as it is, without a copy, if it is symmetric to the last bit and its
-            entries are contiguous float64 or float32 numbers. Do not change it while a problem uses it; see
-            `check_unchanged`. So is a smaller one whose memory is read-only. Other arrays are copied. A
-            float32 array is kept as float32, at half the memory. Its entries are exact as doubles, and all
-            sums are of doubles.
+            entries are contiguous float64 or float32 numbers: what is computed after a change of its numbers
+            mixes both. So is a smaller one whose memory is read-only. Other arrays are copied. A float32
+            array is kept as float32, at half the memory. Its entries are exact as doubles, and all sums are
+            of doubles.
         names : sequence of m str, optional
             The names of the kernels; by default "K[0]", "K[1]", ...
 
@@ -178,34 +178,6 @@ class Grams:
     def identity(n_points: int) -> Grams:
         """Return the stack of the single matrix I, whose weight is the ridge tau of Lanckriet et al."""
         return Grams(IdentityStorage(whole(n_points, "n_points")))
-
-    def check_unchanged(self) -> None:
-        """Raise an `InputError` if an array that the stack uses in place has been changed.
-
-        `solve` and `certify` call this method before they return. It reads the array once, and compares a
-        checksum of 64 bits of each matrix with the one from the time when the array was given. An array that
-        was copied, or whose memory is read-only, is not read. Of a stack that was centred, normalised or
-        taken from another one, the whole array at its base is checked.
-
-        Raises
-        ------
-        InputError
-            With the numbers of the matrices.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> import kernelopt as ko
-        >>> array = np.zeros((1, 2000, 2000))
-        >>> grams = ko.Grams.from_array(array)
-        >>> grams.check_unchanged()
-        >>> array[0, 0, 0] = 1.0
-        >>> grams.check_unchanged()  # doctest: +ELLIPSIS
-        Traceback (most recent call last):
-        kernelopt.errors.InputError: grams must stay unchanged while a problem uses its memory, got ...
-        """
-        for array in self.storage.lent:
-            array.check_unchanged()
 
     def block(self, rows: Any) -> Grams:
         """Return the stack on the points `rows`: a slice or an index array."""
@@ -451,5 +423,4 @@ def as_grams(grams: Grams | ArrayLike, what: str = "grams") -> Grams:
 
 def of_given(given: GivenStack, names: Sequence[str] | None = None) -> Grams:
     """Return a stack that was given as an array, after its check."""
-    lent = () if given.lent is None else (given.lent,)
-    return Grams(ArrayStorage(given.array, names, given.largest, lent, given.assumes))
+    return Grams(ArrayStorage(given.array, names, given.largest, given.assumes))

@@ -39,7 +39,7 @@ class JoinedStorage(Storage):
 
     def __init__(self, parts: Sequence[Storage]) -> None:
         names = [name for part in parts for name in part.names]
-        super().__init__(len(names), parts[0].n_points, names, [a for part in parts for a in part.lent])
+        super().__init__(len(names), parts[0].n_points, names)
         self.parts = tuple(parts)
         self._cuts = np.cumsum([0, *map(len, parts)])
 

@@ -79,7 +79,7 @@ class ScaledStorage(Storage):
     def __init__(
         self, base: Storage, formula: Callable[[Storage], Array], whole: Storage | None = None
     ) -> None:
-        super().__init__(len(base), base.n_points, base.names, base.lent)
+        super().__init__(len(base), base.n_points, base.names)
         self._base, self._formula = base, formula
         self._whole = base if whole is None else whole
 
@@ -158,7 +158,7 @@ class SphericalStorage(Storage):
     """The matrices K_ij / sqrt(K_ii K_jj): the kernels of features of length one."""
 
     def __init__(self, base: Storage) -> None:
-        super().__init__(len(base), base.n_points, base.names, base.lent)
+        super().__init__(len(base), base.n_points, base.names)
         self._base = base
         self._cache = BoundedCache()
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from copy import copy
 from typing import Any, TypeAlias
 
@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 
 from kernelopt.errors import InputError
 from kernelopt.grams.caching import BoundedCache, all_cached, cached_array, chunks, pieces, read_only
-from kernelopt.grams.lent import LentArray
 from kernelopt.numerics.factors import pivoted_cholesky
 from kernelopt.running import check
 from kernelopt.validation import Array, Index, row_maxima
@@ -53,12 +52,9 @@ class Storage(ABC):
     _applied: tuple[Array, Array] | None = None  # the last alpha, and its images
     _partial: tuple[Array, Array, Mask] | None = None  # the last alpha, images, and where they are known
 
-    def __init__(
-        self, m: int, n_points: int, names: Sequence[str] | None = None, lent: Iterable[LentArray] = ()
-    ) -> None:
+    def __init__(self, m: int, n_points: int, names: Sequence[str] | None = None) -> None:
         self.shape: tuple[int, int, int] = (m, n_points, n_points)
         self.names: tuple[str, ...] = numbered(names or [f"K[{i}]" for i in range(m)])
-        self.lent: tuple[LentArray, ...] = tuple(dict.fromkeys(lent))  # read here, and writeable elsewhere
         self._factors = BoundedCache()
 
     def __getstate__(self) -> dict[str, Any]:
@@ -296,7 +292,7 @@ class ChosenStorage(Storage):
     """Some matrices of a storage that cannot select several of its matrices at once."""
 
     def __init__(self, whole: Storage, chosen: NDArray[np.intp]) -> None:
-        super().__init__(len(chosen), whole.n_points, [whole.names[i] for i in chosen], whole.lent)
+        super().__init__(len(chosen), whole.n_points, [whole.names[i] for i in chosen])
         self._whole, self._chosen = whole, chosen
 
     def parts(self) -> tuple[Storage, NDArray[np.intp]]:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from kernelopt.errors import ShapeError
 from kernelopt.grams.caching import cached_array, read_only
-from kernelopt.grams.lent import LentArray
 from kernelopt.grams.storage import Storage
 from kernelopt.numerics.compiling import compiled
 from kernelopt.numerics.rows import add_rows
@@ -38,10 +37,9 @@ class ArrayStorage(Storage):
         array: Floats,
         names: Sequence[str] | None = None,
         largest: Array | None = None,
-        lent: Iterable[LentArray] = (),
         assumes: tuple[str, ...] = (),
     ) -> None:
-        super().__init__(array.shape[0], array.shape[1], names, lent)
+        super().__init__(array.shape[0], array.shape[1], names)
         self.assumes = assumes
         self.array = read_only(array)
         if largest is not None:
@@ -90,7 +88,7 @@ class ArrayStorage(Storage):
 
     def _of(self, part: Floats, names: Sequence[str]) -> ArrayStorage:
         """Return the storage of a part of the array."""
-        return ArrayStorage(part, names, lent=self.lent, assumes=self.assumes)
+        return ArrayStorage(part, names, assumes=self.assumes)
 
     def combine(self, w: Array) -> Array:
         if not self.array[0].flags.c_contiguous:

@@ -25,7 +25,6 @@ from kernelopt.methods.solution import Solution
 from kernelopt.methods.uniqueness import weights_are_unique
 from kernelopt.running import check
 from kernelopt.structure.evaluation import Evaluator
-from kernelopt.structure.gate import check_unchanged
 from kernelopt.structure.structure import Structure
 
 LIBRARIES = {"kernelopt", "formulations", "cvxpy"}
@@ -73,18 +72,7 @@ def drive(structure: Structure, candidates: Sequence[Candidate], control: Contro
         If a proof was found that the problem is infeasible or unbounded.
     MethodError, SolverError
         The error of the first method, if no method found a point with finite bounds.
-    InputError
-        If an array of kernels that is used in place has been changed, instead of any other error.
     """
-    try:
-        return run_methods(structure, candidates, control)
-    except Exception:
-        check_unchanged(structure.problem)  # a change may be the reason, and makes a proof worthless
-        raise
-
-
-def run_methods(structure: Structure, candidates: Sequence[Candidate], control: Control) -> Solution:
-    """Run the methods, and write the best point into the user's problem."""
     check_kernels(structure)
     sequence = MethodSequence(structure, control)
     writer = "" if control.checkpoint is None else control.checkpoint.method
@@ -243,10 +231,7 @@ def no_point_error(control: Control) -> BaseException:
 
 
 def solution_at(structure: Structure, best: Result, control: Control, tried: Sequence[str]) -> Solution:
-    """Write the best point into the variables of the user's problem, and return the `Solution`.
-
-    Nothing is written if an array of kernels has been changed since it was given.
-    """
+    """Write the best point into the variables of the user's problem, and return the `Solution`."""
     certificate, outcome = best.certificate, best.outcome
     optimal = certificate.gap <= control.tol
     duals = outcome.multipliers
@@ -257,8 +242,6 @@ def solution_at(structure: Structure, best: Result, control: Control, tried: Seq
                 structure, list(certificate.alphas), conic=not control.ended_by_caller
             )
     control.delay_interrupts()
-    with control.certifying():
-        check_unchanged(structure.problem)
     point = {variable.id: value for variable, value in certificate.point.items()}
     if point:
         Evaluator(structure).write(point)

@@ -132,8 +132,6 @@ def solve(
     FileError
         If `checkpoint` is damaged, or belongs to another problem.
     UnboundedError, SolverError, MethodError
-    InputError
-        If an array of kernels that is used in place has been changed; see `Grams.check_unchanged`.
     MemoryError
         If an array does not fit into memory. The message says how large the kernels are, and what would fit.
     TypeError

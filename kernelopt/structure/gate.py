@@ -1,4 +1,4 @@
-"""The problems that are accepted: convex, in real, continuous and dense variables, on unchanged kernels."""
+"""The problems that are accepted: convex, in real, continuous and dense variables."""
 
 from __future__ import annotations
 
@@ -141,9 +141,3 @@ def assumptions(problem: cp.Problem) -> tuple[str, ...]:
     of_nodes = [text for node in all_nodes(problem) for text in getattr(node, "assumes", ())]
     of_stacks = [text for grams in stacks(problem) for leaf in leaves(grams.storage) for text in leaf.assumes]
     return tuple(dict.fromkeys([*of_nodes, *of_stacks]))
-
-
-def check_unchanged(problem: cp.Problem) -> None:
-    """Raise an `InputError` if an array that a kernel uses in place has been changed; read each one once."""
-    for array in dict.fromkeys(array for grams in stacks(problem) for array in grams.storage.lent):
-        array.check_unchanged()

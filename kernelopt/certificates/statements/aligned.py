@@ -64,7 +64,6 @@ class Alignment:
         statement = Statement(columns, signs, sense=-1, offset=-self.constant)
         statement.cost = -self.gain
         K = np.asarray(self.kernels)
-        self.kernels.check_unchanged()
         statement.ball(K.reshape(len(K), -1).T, self.radius, 2.0)
         if self.cone:
             statement.cone(matrices_by_column(self.cone, len(K)))

@@ -88,7 +88,6 @@ class Learning:
         statement = Statement(columns, signs, offset=self.offset)
         linear, curvature, l1, low, high = self.loss.curve(self.y)
         K = np.asarray(self.kernels)
-        self.kernels.check_unchanged()
         curve, ends = np.array([linear, curvature, l1]), np.array([low, high])
         statement.risk(K, range(len(K)), curve, ends, self.price, self.bias)
         if self.bound.row is None:
