@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from copy import deepcopy
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import cvxpy as cp
 import numpy as np
@@ -33,23 +33,6 @@ from kernelopt.validation import (
 __all__ = ["Learned", "Part", "Solution", "weights_of"]
 
 WEIGHTS_SHOWN = 20  # weights up to which a notebook shows all of them
-PREDICTIONS = (
-    "The predictions are those of `decision_function`, at new points called with grams.cross(X_new); for "
-    "labels take their sign."
-)
-ELSEWHERE = (
-    dict.fromkeys(["theta", "mu", "beta", "eta", "coef_"], "The kernel weights are `weights`.")
-    | dict.fromkeys(["bias", "intercept_"], "The bias is `intercept`.")
-    | dict.fromkeys(["dual_coef_", "support_"], "The signed dual variables are `alpha`.")
-    | {
-        "predict": PREDICTIONS,
-        "score": f"{PREDICTIONS} Their accuracy is (np.sign(scores) == y_new).mean().",
-        "predict_proba": f"{PREDICTIONS} Probabilities are not estimated.",
-        "fit": "It is the result of `solve`, which has fitted it. The predictions are `decision_function`.",
-        "bounds": "The bounds are `lower` and `upper`.",
-    }
-)
-"""Names that other libraries and the papers use, with the attribute of `Solution` to use instead."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -292,13 +275,6 @@ class Solution:
         """Copy everything except the problem and its variables, which are the keys of `certificate.point`."""
         known = memo | {id(v): memo.get(id(v), v) for v in (*self.certificate.point, self.problem)}
         return replace(self, **{f.name: deepcopy(getattr(self, f.name), known) for f in fields(self)})
-
-    if not TYPE_CHECKING:  # a type checker that saw this method would accept misspelt names
-
-        def __getattr__(self, name: str) -> Any:
-            if name in ELSEWHERE:
-                raise AttributeError(f"a Solution has no attribute {name!r}. {ELSEWHERE[name]}")
-            return object.__getattribute__(self, name)  # raises the error of a property once more
 
     @property
     def method_and_solver(self) -> str:

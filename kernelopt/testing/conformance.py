@@ -15,8 +15,7 @@ from kernelopt.conic.ladder import checked_solver, mosek_is_licensed
 from kernelopt.testing.answers import solve_and_measure
 from kernelopt.testing.conic_form import ConicForm
 from kernelopt.testing.suite import Case
-from kernelopt.testing.unlicensed import rebuilt_answer
-from kernelopt.testing.verdicts import TOLERANCE, Verdict, assess, checked_against_truth, true_error
+from kernelopt.testing.verdicts import TOLERANCE, assess, checked_against_truth, true_error
 
 MIXED_INTEGER = ("GLPK_MI", "CBC", "SCIP", "XPRESS")  # in cvxpy's list of conic solvers
 
@@ -57,7 +56,7 @@ class ConformanceRow:
 
 
 def conic_solvers(names: Sequence[str] | None = None) -> list[str]:
-    """Return the conic solvers to run: those that are installed, or those that are named.
+    """Return the conic solvers to run: the installed ones, MOSEK with a licence only, or the named ones.
 
     Raises
     ------
@@ -66,7 +65,8 @@ def conic_solvers(names: Sequence[str] | None = None) -> list[str]:
     """
     if names:
         return list(dict.fromkeys(checked_solver(name, cp.installed_solvers()) for name in names))
-    return [name for name in INSTALLED_CONIC_SOLVERS if name not in MIXED_INTEGER]
+    unusable = MIXED_INTEGER if mosek_is_licensed() else (*MIXED_INTEGER, "MOSEK")
+    return [name for name in INSTALLED_CONIC_SOLVERS if name not in unusable]
 
 
 def fits(form: ConicForm, solver: Any) -> bool:
@@ -84,11 +84,9 @@ def run_case(case: Case, solver: Any, tol: float = TOLERANCE) -> ConformanceRow 
     name = solver if isinstance(solver, str) else str(solver.name())
     if not fits(form, solver):
         return None
-    licensed = name != "MOSEK" or mosek_is_licensed()
-    answer = solve_and_measure(form, solver) if licensed else rebuilt_answer(form)
+    answer = solve_and_measure(form, solver)
     maximize = isinstance(form.problem.objective, cp.Maximize)
-    found = assess(answer, maximize, tol) if licensed else Verdict("no licence", answer.failure)
-    verdict = checked_against_truth(found, answer, truth, tol)
+    verdict = checked_against_truth(assess(answer, maximize, tol), answer, truth, tol)
     gap = np.nan if answer.certificate is None else answer.certificate.gap
     return ConformanceRow(
         solver=name,

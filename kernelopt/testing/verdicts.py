@@ -10,9 +10,7 @@ import numpy as np
 from kernelopt.certificates import Certificate
 from kernelopt.testing.answers import Answer
 
-Word = Literal[
-    "certified", "proved infeasible", "refuted", "not certified", "failed", "no licence", "false bracket"
-]
+Word = Literal["certified", "proved infeasible", "refuted", "not certified", "failed", "false bracket"]
 TOLERANCE = 1e-4  # relative: of values, gaps and residuals
 PLANTED_ROUNDING = 1e-9  # relative: a planted value differs so much from that of its rounded data, at most
 
@@ -30,7 +28,6 @@ class Verdict:
         * "refuted": the certificate or a residual shows that the claim is wrong.
         * "not certified": the claim is neither certified nor refuted.
         * "failed": there is no claim.
-        * "no licence": the solver could not be run.
         * "false bracket": the true value is known, and not between the bounds of the certificate. This is a
           defect of kernelopt.
     why : str

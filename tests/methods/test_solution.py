@@ -329,41 +329,6 @@ def test_variables_and_their_solution_travel_together(solved, again):
     np.testing.assert_array_equal(moved.certificate.point[x], x.value)
 
 
-# ------------------------------------------------------------------------------- wrong names
-
-
-@pytest.mark.parametrize(
-    ("name", "instead"),
-    [
-        ("theta", "weights"),
-        ("mu", "weights"),
-        ("predict", "decision_function"),
-        ("score", "decision_function"),
-        ("predict_proba", "decision_function"),
-        ("bias", "intercept"),
-        ("bounds", "lower"),
-    ],
-)
-def test_names_of_other_libraries_are_answered(one, name, instead):
-    with pytest.raises(AttributeError, match=f"{name!r}.*`{instead}`"):
-        getattr(one, name)
-    assert not hasattr(one, name)
-
-
-def test_other_names_are_missing_as_ever(one):
-    with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
-        one.nonsense  # noqa: B018
-    with pytest.raises(AttributeError, match="no attribute"):
-        object.__new__(Solution).status  # noqa: B018
-
-
-def test_an_error_inside_a_property_is_not_hidden(one):
-    broken = copy.copy(one)
-    object.__setattr__(broken, "certificate", None)
-    with pytest.raises(AttributeError, match="'NoneType' object has no attribute 'lower'"):
-        broken.lower  # noqa: B018
-
-
 @pytest.mark.parametrize(
     ("method", "certifier"),
     [
