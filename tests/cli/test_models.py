@@ -258,8 +258,6 @@ def test_a_gap_above_the_tolerance_is_saved_and_is_an_exit_status_of_one(tmp_pat
         tmp_path / "m",
         "--tol",
         "1e-15",
-        "--time-limit",
-        "0.05",
     ]
     assert cli.main([str(a) for a in arguments]) == 1
     assert "above tol" in capsys.readouterr().err
