@@ -177,7 +177,7 @@ def measured(call, memory, pipe):
         call()
     except ko.SolverError as error:
         what, text = "no point", str(error)
-    except ko.MethodError as error:
+    except ko.errors.MethodError as error:
         what, text = "refused", str(error)
     except MemoryError as error:
         what, text = "memory", str(error)

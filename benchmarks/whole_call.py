@@ -69,7 +69,7 @@ def gate(Ks):
 
     found = {}
     for array in (Ks, Ks.astype(np.float32)):
-        found[f"{array.dtype}"] = clocked(lambda array=array: ko.as_grams(array), 3)[0]
+        found[f"{array.dtype}"] = clocked(lambda array=array: ko.extend.as_grams(array), 3)[0]
     return found
 
 

@@ -171,7 +171,9 @@ def main(arguments=None):
         scores, counts = [], []
         for seed in track(range(chosen.splits), name, console=Console(stderr=True)):
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore", ko.ConditionWarning)  # the largest prices select nothing
+                warnings.simplefilter(
+                    "ignore", ko.errors.ConditionWarning
+                )  # the largest prices select nothing
                 found, count = split(X, y, seed, chosen.triplets, chosen.test_triplets)
             scores.append(found)
             counts.append(count)

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import kernelopt as ko
-from kernelopt.extend import Array
+from kernelopt.extend import Array, Planted, positive
 
 SMALLEST_N = 6  # three pairs of points: with alpha between its bounds, at a bound, and at zero
 UNBOUNDED = 1e300  # larger bounds of a dual variable count as none
@@ -61,25 +61,25 @@ class Knobs:
         for name, low in smallest.items():
             value = vars(self)[name]
             if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < low:
-                raise ko.ParameterError(
+                raise ko.errors.ParameterError(
                     f"{name} must be an integer from {low} on, got {value!r}. Pass {name}={low} or more."
                 )
         if self.n % 2:
-            raise ko.ParameterError(
+            raise ko.errors.ParameterError(
                 f"n must be even, got {self.n}. Pass n={self.n + 1}: points come in pairs."
             )
         if self.duplicates > self.m:
-            raise ko.ParameterError(
+            raise ko.errors.ParameterError(
                 f"duplicates must be at most m = {self.m}, got {self.duplicates}. No kernel "
                 "occurs three times."
             )
-        if ko.positive(self.condition, "condition") < 1:
-            raise ko.ParameterError(
+        if positive(self.condition, "condition") < 1:
+            raise ko.errors.ParameterError(
                 f"condition must be at least 1, got {self.condition:g}. Pass its inverse."
             )
         for name in ("degenerate", "infeasible"):
             if not isinstance(vars(self)[name], bool | np.bool_):
-                raise ko.ParameterError(f"{name} must be True or False, got {vars(self)[name]!r}.")
+                raise ko.errors.ParameterError(f"{name} must be True or False, got {vars(self)[name]!r}.")
 
     @property
     def N(self) -> int:
@@ -99,7 +99,7 @@ class Knobs:
     def always_feasible(self, name: str) -> None:
         """Raise if an infeasible problem is asked for of a formulation that always has a feasible point."""
         if self.infeasible:
-            raise ko.ParameterError(
+            raise ko.errors.ParameterError(
                 f"{name} has a feasible point for all data, got infeasible=True. Leave it out, or plant a "
                 "hard margin."
             )
@@ -251,11 +251,11 @@ def split(
     return np.array(stack)
 
 
-def planted(formulation: ko.Formulation, value: float, alpha: Array | None, /, **point: Any) -> ko.Planted:
+def planted(formulation: ko.Formulation, value: float, alpha: Array | None, /, **point: Any) -> Planted:
     """Return the record of a planted optimum; the keywords are values by the name of the variable."""
     variables = {v.name(): v for v in ko.Structure(formulation.problem).user_variables}
     values = {variables[name]: np.asarray(values, dtype=float) for name, values in point.items()}
-    return ko.Planted(formulation, float(value), values, () if alpha is None else (alpha,))
+    return Planted(formulation, float(value), values, () if alpha is None else (alpha,))
 
 
 def contradicting(stack: Array) -> Array:

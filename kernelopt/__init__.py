@@ -2,40 +2,24 @@
 
 from importlib import import_module
 
-from kernelopt import fidelities
-from kernelopt.catalog import Entry, Formulation, Planted, catalogue
+from kernelopt import errors, fidelities
+from kernelopt.catalog import Formulation, catalogue
 from kernelopt.certificates import Certificate, certify
-from kernelopt.certificates.bounded import BoundedProblem
-from kernelopt.certificates.gap import FLOOR_SHARE
-from kernelopt.certificates.statements.statement import Statement
-from kernelopt.comparisons import Comparisons, as_triplets, comparisons, sample_triplets, triplet_score
-from kernelopt.duality import KKT, Derivation, Dual, Shown, derive, dualize, kkt_table, show
+from kernelopt.comparisons import as_triplets, comparisons, sample_triplets, triplet_score
+from kernelopt.duality import Dual, derive, dualize, kkt_table, show
 from kernelopt.errors import (
-    ConditionWarning,
     ConvergenceWarning,
-    DualizationError,
-    FileError,
     InfeasibleError,
     InputError,
     KerneloptError,
-    LabelError,
-    LabelWarning,
-    MethodError,
-    NotFiniteError,
-    NotPSDError,
-    NotSymmetricError,
-    PackageWarning,
-    ParameterError,
-    ScaleWarning,
-    ShapeError,
     SolverError,
     TimeLimitError,
     UnboundedError,
 )
-from kernelopt.fidelities import Fidelity, as_fidelity
-from kernelopt.grams import Grams, Repair, Repaired, as_grams, repair
+from kernelopt.fidelities import Fidelity
+from kernelopt.grams import Grams, Repair, repair
 from kernelopt.graphs import diffusion
-from kernelopt.health import KernelReport, kernel_report
+from kernelopt.health import kernel_report
 from kernelopt.kernels import (
     Kernel,
     empirical_map,
@@ -79,41 +63,9 @@ from kernelopt.losses import (
     squared,
     squared_hinge,
 )
-from kernelopt.methods import (
-    DEFAULT_TOL,
-    Cost,
-    Learned,
-    Method,
-    Outcome,
-    Price,
-    Programme,
-    Solution,
-    explain,
-    price,
-    register_method,
-    screen,
-    solve,
-)
-from kernelopt.methods.saved import SavedSolution
-from kernelopt.numerics import rounding
-from kernelopt.numerics.norms import conjugate_exponent, lp_length
+from kernelopt.methods import Solution, explain, price, screen, solve
 from kernelopt.solution_path import Path, path
-from kernelopt.structure import Expansion, Structure, expand
-from kernelopt.validation import (
-    as_classes,
-    as_float_array,
-    as_generator,
-    as_indices,
-    as_list,
-    as_symmetric,
-    as_vector,
-    boolean,
-    exponent,
-    one_of,
-    positive,
-    shown,
-    whole,
-)
+from kernelopt.structure import Structure, expand
 
 __version__ = "0.1.0"
 
@@ -127,76 +79,32 @@ def __getattr__(name: str) -> object:
 
 
 __all__ = [
-    "DEFAULT_TOL",
-    "FLOOR_SHARE",
-    "KKT",
-    "BoundedProblem",
     "Certificate",
     "Combination",
-    "Comparisons",
-    "ConditionWarning",
     "ConvergenceWarning",
-    "Cost",
-    "Derivation",
     "Dual",
-    "DualizationError",
-    "Entry",
-    "Expansion",
     "Fidelity",
-    "FileError",
     "Formulation",
     "Grams",
     "InfeasibleError",
     "InputError",
     "Kernel",
-    "KernelReport",
     "KerneloptError",
-    "LabelError",
-    "LabelWarning",
-    "Learned",
     "Loss",
-    "Method",
-    "MethodError",
-    "NotFiniteError",
-    "NotPSDError",
-    "NotSymmetricError",
-    "Outcome",
-    "PackageWarning",
-    "ParameterError",
     "Path",
-    "Planted",
-    "Price",
-    "Programme",
     "Repair",
-    "Repaired",
     "Risk",
-    "SavedSolution",
-    "ScaleWarning",
-    "ShapeError",
-    "Shown",
     "Solution",
     "SolverError",
-    "Statement",
     "Structure",
     "TimeLimitError",
     "UnboundedError",
     "alignment",
-    "as_classes",
-    "as_fidelity",
-    "as_float_array",
-    "as_generator",
-    "as_grams",
-    "as_indices",
-    "as_list",
-    "as_symmetric",
     "as_triplets",
-    "as_vector",
-    "boolean",
     "catalogue",
     "certify",
     "combine",
     "comparisons",
-    "conjugate_exponent",
     "derive",
     "diagonally_dominant",
     "diffusion",
@@ -204,9 +112,9 @@ __all__ = [
     "empirical_map",
     "entries",
     "epsilon_insensitive",
+    "errors",
     "expand",
     "explain",
-    "exponent",
     "fidelities",
     "fidelity",
     "frobenius",
@@ -222,26 +130,20 @@ __all__ = [
     "load",
     "logistic",
     "lp_ball",
-    "lp_length",
     "normalized",
     "on_columns",
     "one_class",
-    "one_of",
     "p_norm",
     "parse_kernel",
     "path",
     "per_feature",
     "polynomial",
-    "positive",
     "price",
-    "register_method",
     "repair",
     "risk",
-    "rounding",
     "sample_triplets",
     "screen",
     "show",
-    "shown",
     "solve",
     "spectrum",
     "squared",
@@ -251,5 +153,4 @@ __all__ = [
     "triplet_hinge",
     "triplet_score",
     "weighted_degree",
-    "whole",
 ]

@@ -1,8 +1,8 @@
 """The public names for authors of losses, kernels, fidelities, methods and formulations, in packages.
 
-Everything that such a package needs is here or in `kernelopt` itself; other modules may change. A package
-names what it adds in its entry points. Then `installed(kind)` and `kernelopt list` show it, and "auto" tries
-its methods. CONTRIBUTING.md has the steps.
+Everything that such a package needs is here, in `kernelopt.errors`, in `kernelopt.testing` for its tests, or
+in `kernelopt` itself; other modules may change. A package names what it adds in its entry points. Then
+`kernelopt list` shows it, and "auto" tries its methods. CONTRIBUTING.md has the steps.
 
 ======================== =========================== ==============================================
 added                    is                          group of entry points
@@ -15,9 +15,9 @@ formulations             a module with a list        "kernelopt.formulations"
                          `CATALOGUE` of `Entry`
 ======================== =========================== ==============================================
 
-**A loss** states `expression` and `curve`, which returns a `Curve`; `checked_weight` checks C, a
-`Weight`, and `per_sample` and `weighted_sum` apply it. A loss whose dual is not piecewise quadratic states
-more, see `Loss`. `check_loss` tests it.
+**A loss** states `expression` and `curve`, which returns a `Curve`; `weights.checked_weight` checks C, a
+`weights.Weight`, and `weights.per_sample` and `weights.weighted_sum` apply it. A loss whose dual is not
+piecewise quadratic states more, see `Loss`. `check_loss` tests it.
 
 **A kernel** states `gram`, for checked points, and may state `gram_diagonal` and `gram_rank`, and
 `profile`, which returns a `Profile`, where it is a function of one distance. Where points are no rows of
@@ -29,12 +29,12 @@ infinite values. "first-order-dual" takes one that also has the method of `Radia
 Frobenius norm, or those of `Proximal`. `check_fidelity` tests it.
 
 **A method** states `match`, `cost` and `run`: it reads a `Structure`, predicts a `Cost`, reports to a
-`Control`, and returns an `Outcome`. Long work calls `check` between its steps, which raises `Stopped` at the
-time limit. `read_ball` reads one risk with weights in an l_p ball as a `BallProblem`, which has the bounds.
-`on_simplex` and `project_zero_sum` are projections, on a simplex and on a box with entries of sum zero;
-`lp_length` is |v|_p, and `conjugate_exponent` its q. `minimizing_weights` are the weights of an l_p ball that
-are optimal for given lengths. `rounding` bounds the rounding errors of sums and products. `register_method`
-adds a method that is in no package; `check_method` tests it.
+`Control`, and returns an `Outcome`. Long work calls `check` between its steps, which raises
+`kernelopt.errors.Stopped` at the time limit. `read_ball` reads one risk with weights in an l_p ball as a
+`BallProblem`, which has the bounds. `on_simplex` and `project_zero_sum` are projections, on a simplex and on
+a box with entries of sum zero. `norms` has |v|_p, its q, and the weights of an l_p ball that are optimal for
+given lengths. `rounding` bounds the rounding errors of sums and products. `register_method` adds a method
+that is in no package; `check_method` tests it.
 
 **A formulation** is a function that returns a `Formulation`, with its dual and, where the paper prints some,
 a `Programme` each; an `Entry` puts it into the catalogue, a `Planted` problem has a known optimum. A problem
@@ -51,29 +51,22 @@ and `as_grams` for stacks of Gram matrices, of type `Grams`. `shown` returns a v
 for a message.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING
-
-from kernelopt.catalog import Entry, Formulation, Planted
-from kernelopt.certificates import Certificate
+from kernelopt.catalog import Entry, Planted
 from kernelopt.certificates.bounded import BoundedProblem
+from kernelopt.certificates.gap import FLOOR_SHARE
 from kernelopt.certificates.statements.statement import Statement
 from kernelopt.duality.conjugates import Conjugate, conjugate
-from kernelopt.errors import Stopped
-from kernelopt.fidelities import Fidelity, Proximal, Radial
-from kernelopt.grams import Grams, as_grams
-from kernelopt.installed import installed
-from kernelopt.kernels import Kernel, Profile
-from kernelopt.losses.base import Loss, project_zero_sum
+from kernelopt.fidelities import Proximal, Radial, as_fidelity
+from kernelopt.grams import as_grams
+from kernelopt.kernels import Profile
+from kernelopt.losses import weights
+from kernelopt.losses.base import project_zero_sum
 from kernelopt.losses.curve import Curve
-from kernelopt.losses.weights import Weight, checked_weight, per_sample, weighted_sum
-from kernelopt.methods import Cost, Method, Outcome, Programme, register_method
+from kernelopt.methods import DEFAULT_TOL, Cost, Learned, Method, Outcome, Programme, register_method
 from kernelopt.methods.control import Control
-from kernelopt.numerics import rounding
-from kernelopt.numerics.norms import conjugate_exponent, lp_length, minimizing_weights
+from kernelopt.numerics import norms, rounding
 from kernelopt.numerics.simplex import on_simplex
 from kernelopt.running import check
-from kernelopt.structure import Structure
 from kernelopt.structure.ball import BallProblem, read_ball
 from kernelopt.validation import (
     Array,
@@ -94,47 +87,18 @@ from kernelopt.validation import (
     whole,
 )
 
-if TYPE_CHECKING:  # at run time `__getattr__` imports them: a package needs them in its tests alone
-    from kernelopt.testing import (
-        assert_certified,
-        check_fidelity,
-        check_formulation,
-        check_kernel,
-        check_loss,
-        check_method,
-    )
-
-CHECKS = (
-    "assert_certified",
-    "check_fidelity",
-    "check_formulation",
-    "check_kernel",
-    "check_loss",
-    "check_method",
-)
-
-
-def __getattr__(name: str) -> object:
-    if name in CHECKS:
-        return getattr(import_module("kernelopt.testing"), name)
-    raise AttributeError(f"module 'kernelopt.extend' has no attribute {name!r}")
-
-
 __all__ = [
+    "DEFAULT_TOL",
+    "FLOOR_SHARE",
     "Array",
     "BallProblem",
     "BoundedProblem",
-    "Certificate",
     "Conjugate",
     "Control",
     "Cost",
     "Curve",
     "Entry",
-    "Fidelity",
-    "Formulation",
-    "Grams",
-    "Kernel",
-    "Loss",
+    "Learned",
     "Method",
     "Outcome",
     "Planted",
@@ -143,10 +107,8 @@ __all__ = [
     "Proximal",
     "Radial",
     "Statement",
-    "Stopped",
-    "Structure",
-    "Weight",
     "as_classes",
+    "as_fidelity",
     "as_float_array",
     "as_generator",
     "as_grams",
@@ -156,30 +118,19 @@ __all__ = [
     "as_symmetric",
     "as_targets",
     "as_vector",
-    "assert_certified",
     "boolean",
     "check",
-    "check_fidelity",
-    "check_formulation",
-    "check_kernel",
-    "check_loss",
-    "check_method",
-    "checked_weight",
     "conjugate",
-    "conjugate_exponent",
     "exponent",
-    "installed",
-    "lp_length",
-    "minimizing_weights",
+    "norms",
     "on_simplex",
     "one_of",
-    "per_sample",
     "positive",
     "project_zero_sum",
     "read_ball",
     "register_method",
     "rounding",
     "shown",
-    "weighted_sum",
+    "weights",
     "whole",
 ]

@@ -223,7 +223,7 @@ def path(
     --------
     >>> import numpy as np, kernelopt as ko
     >>> from formulations import lp_norm
-    >>> kernels = ko.as_grams([np.eye(2), [[1.0, -1.0], [-1.0, 1.0]]])
+    >>> kernels = ko.extend.as_grams([np.eye(2), [[1.0, -1.0], [-1.0, 1.0]]])
     >>> path = ko.path(lambda p: lp_norm.primal(kernels, [1, -1], p=p), [1.0, 2.0], "block-descent", name="p")
     >>> path.values, path.upper.round(4), path.weights.shape
     ((1.0, 2.0), array([0.5   , 0.4472]), (2, 2))

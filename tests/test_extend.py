@@ -140,7 +140,7 @@ def test_the_loss_passes_its_check_and_has_its_own_values(outsider):
     loss = quantile(C=2.0, share=0.25)
     assert not check_loss(loss).wrong
     assert loss.value(np.array([0.0, 0.0]), np.array([1.0, -1.0])) == pytest.approx(2 * (0.25 + 0.75))
-    with pytest.raises(ko.ParameterError, match="share must be below 1, got 1.5"):
+    with pytest.raises(ko.errors.ParameterError, match="share must be below 1, got 1.5"):
         quantile(share=1.5)
 
 
@@ -148,7 +148,7 @@ def test_the_kernel_passes_its_check_and_has_its_own_values(outsider):
     kernel = installed("kernels")["cauchy"](2.0)
     assert not check_kernel(kernel).wrong
     assert kernel([[0.0], [2.0]]) == pytest.approx(np.array([[1.0, 0.5], [0.5, 1.0]]))
-    with pytest.raises(ko.ParameterError, match="width must be a positive finite number, got 0"):
+    with pytest.raises(ko.errors.ParameterError, match="width must be a positive finite number, got 0"):
         type(kernel)(0.0)([[0.0]])
 
 
@@ -169,7 +169,7 @@ def test_the_fidelity_passes_its_check_and_has_its_own_values(outsider):
     huber = installed("fidelities")["huber"]
     assert not check_fidelity(huber(0.4)).wrong
     assert huber(0.5).value(np.array([0.25, -2.0])) == pytest.approx(0.25**2 / 2 + 0.5 * 2 - 0.5**2 / 2)
-    with pytest.raises(ko.ParameterError, match="delta must be a positive"):
+    with pytest.raises(ko.errors.ParameterError, match="delta must be a positive"):
         huber(-1.0)
 
 
@@ -190,7 +190,7 @@ def test_the_fidelity_is_solved_by_two_methods_and_certified(outsider, kind):
         solution = ko.solve(problem, method, tol=tol)
         assert solution.gap <= tol
         assert solution.lower <= optimum * (1 + 1e-6) and optimum * (1 - 1e-6) <= solution.upper
-        assert extend.assert_certified(problem, rtol=2 * tol).feasible
+        assert ko.testing.assert_certified(problem, rtol=2 * tol).feasible
 
 
 def test_a_fidelity_is_known_by_name_where_its_parameters_have_defaults(packages, tmp_path):
@@ -201,16 +201,16 @@ def test_a_fidelity_is_known_by_name_where_its_parameters_have_defaults(packages
     )
     stranger(tmp_path, "fidelities", "needy", "stranger:huber", source=source)
     with pytest.raises(
-        ko.ParameterError, match="kind must be 'l1', 'frobenius', 'squared_frobenius' or an ob"
+        ko.errors.ParameterError, match="kind must be 'l1', 'frobenius', 'squared_frobenius' or an ob"
     ):
         ko.fidelity(np.eye(2), np.eye(2), "needy")
     packages(tmp_path)
     with pytest.raises(
-        ko.ParameterError, match=r"kind must be an object of needy, .* Pass needy\(\.\.\.\) with"
+        ko.errors.ParameterError, match=r"kind must be an object of needy, .* Pass needy\(\.\.\.\) with"
     ):
         ko.fidelity(np.eye(2), np.eye(2), "needy")
     with pytest.raises(
-        ko.ParameterError, match="kind must be 'l1', .*, 'needy' or an object of a class of Fid"
+        ko.errors.ParameterError, match="kind must be 'l1', .*, 'needy' or an object of a class of Fid"
     ):
         ko.fidelity(np.eye(2), np.eye(2), "nedy")
 
@@ -218,12 +218,12 @@ def test_a_fidelity_is_known_by_name_where_its_parameters_have_defaults(packages
 def test_a_name_of_ours_imports_no_other_package(packages, tmp_path):
     stranger(tmp_path, "fidelities", "broken", "stranger:broken", source="raise RuntimeError('no licence')")
     packages(tmp_path)
-    assert ko.as_fidelity("l1") == ko.fidelities.l1()
+    assert extend.as_fidelity("l1") == ko.fidelities.l1()
     with (
-        pytest.warns(ko.PackageWarning, match="stranger must be .*, got RuntimeError: no licence"),
-        pytest.raises(ko.ParameterError, match="got 'broken'"),
+        pytest.warns(ko.errors.PackageWarning, match="stranger must be .*, got RuntimeError: no licence"),
+        pytest.raises(ko.errors.ParameterError, match="got 'broken'"),
     ):
-        ko.as_fidelity("broken")
+        extend.as_fidelity("broken")
 
 
 def test_the_method_passes_its_check(outsider):
@@ -247,7 +247,7 @@ def test_it_is_solved_and_certified(outsider, method):
     dual = formulation.dual()
     dual.solve(solver=cp.CLARABEL)
     assert solution.lower - 1e-7 <= dual.value <= solution.upper + 1e-7
-    assert extend.assert_certified(formulation, rtol=1e-5).feasible
+    assert ko.testing.assert_certified(formulation, rtol=1e-5).feasible
 
 
 def test_the_quantile_is_that_of_the_data(outsider):
@@ -304,7 +304,7 @@ def test_it_is_imported_when_it_is_needed_and_known_to_cvxpy():
     """
     path = os.pathsep.join([str(OUTSIDE), str(OUTSIDE.parents[1])])
     run = subprocess.run(  # noqa: S603 - our own text
-        [sys.executable, "-W", "error::kernelopt.PackageWarning", "-c", IN_ITS_OWN_PROCESS],
+        [sys.executable, "-W", "error::kernelopt.errors.PackageWarning", "-c", IN_ITS_OWN_PROCESS],
         env={**os.environ, "PYTHONPATH": path},
         cwd=OUTSIDE.parents[1],
         capture_output=True,
@@ -325,7 +325,7 @@ before, said = "formulations" in sys.modules, []
 for name in ("exat", "column-generaton", "column-generation"):
     try:
         ko.solve(cp.Problem(cp.Minimize(cp.Variable(nonneg=True))), name)
-    except ko.MethodError as error:
+    except ko.errors.MethodError as error:
         said.append(str(error))
 json.dump([before, said], sys.stdout)
 """
@@ -429,12 +429,12 @@ from dataclasses import dataclass
 import kernelopt as ko
 
 @dataclass(frozen=True)
-class Lazy(ko.Method):
+class Lazy(extend.Method):
     "Refuses everything."
 
     name = "lazy"
     match = lambda self, structure: "it does nothing"
-    cost = lambda self, match: ko.Cost(0.0)
+    cost = lambda self, match: extend.Cost(0.0)
     run = lambda self, match, control: None
 
 @dataclass(frozen=True)
@@ -499,7 +499,7 @@ def test_what_cannot_be_used_is_left_out_with_a_warning_that_names_its_package(
     stranger(tmp_path, group, name, value)
     packages(tmp_path)
     with pytest.warns(
-        ko.PackageWarning, match=rf"{name!r} of the package stranger must be .*{said}"
+        ko.errors.PackageWarning, match=rf"{name!r} of the package stranger must be .*{said}"
     ) as caught:
         found = installed(group)
     assert len(caught) == 1 and "correct the package, or uninstall it" in str(caught[0].message)
@@ -510,7 +510,7 @@ def test_a_package_that_is_broken_does_not_keep_others_from_solving(packages, tm
     stranger(tmp_path, "methods", "lazy", "stranger:Lazy", source="raise RuntimeError('no licence')")
     packages(tmp_path)
     formulation = ko.catalogue()["lanckriet.qcqp"].example(np.random.default_rng(0))
-    with pytest.warns(ko.PackageWarning, match="stranger must be .*, got RuntimeError: no licence"):
+    with pytest.warns(ko.errors.PackageWarning, match="stranger must be .*, got RuntimeError: no licence"):
         assert formulation.solve().gap <= 1e-5
     with warnings.catch_warnings():  # once is enough
         warnings.simplefilter("error")
@@ -530,7 +530,7 @@ def test_of_two_packages_with_one_name_the_second_is_left_out(packages, tmp_path
     for package in ("neighbour", "stranger"):
         stranger(tmp_path, group, name, package + value, package, sources[group])
     packages(tmp_path)
-    with pytest.warns(ko.PackageWarning) as caught:
+    with pytest.warns(ko.errors.PackageWarning) as caught:
         found = installed(group)
     left_out = [str(warning.message) for warning in caught]
     if group == "formulations":
@@ -556,18 +556,18 @@ def test_a_method_of_one_s_own_is_replaced_and_not_that_of_another(packages, tmp
     names = {"__name__": "notebook"}
     exec(compile(GOOD, "notebook", "exec", dont_inherit=True), names)  # noqa: S102 - our own text
     packages(tmp_path)
-    ko.register_method(names["Lazy"]())
+    extend.register_method(names["Lazy"]())
     again = names["Lazy"]()
-    ko.register_method(again)  # as where a cell is run twice
+    extend.register_method(again)  # as where a cell is run twice
     assert installed("methods")["lazy"] is again
     with pytest.raises(
-        ko.ParameterError, match="'exact' of notebook, which is that of kernelopt.methods.exact"
+        ko.errors.ParameterError, match="'exact' of notebook, which is that of kernelopt.methods.exact"
     ):
-        ko.register_method(names["Named"]())
+        extend.register_method(names["Named"]())
 
 
 def test_kinds_are_named_as_they_are():
-    with pytest.raises(ko.ParameterError, match="kind must be 'losses', 'kernels', .* got 'loss'"):
+    with pytest.raises(ko.errors.ParameterError, match="kind must be 'losses', 'kernels', .* got 'loss'"):
         installed("loss")
 
 

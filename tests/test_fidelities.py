@@ -13,6 +13,7 @@ import pytest
 import kernelopt as ko
 from formulations import similarity
 from formulations.similarity.planted import of_several, of_single
+from kernelopt.extend import as_fidelity
 from kernelopt.structure.fidelities import read_fidelity
 from kernelopt.testing import check_fidelity
 from tests.problems import why_not
@@ -87,7 +88,7 @@ class radial_huber(ko.Fidelity):
         return np.maximum(1.0, lengths / self.delta)
 
 
-GIVEN = [ko.as_fidelity(name) for name in ("l1", "frobenius", "squared_frobenius")]
+GIVEN = [as_fidelity(name) for name in ("l1", "frobenius", "squared_frobenius")]
 OWN = [entrywise_huber(DELTA), radial_huber(DELTA)]
 every = pytest.mark.parametrize("L", [*GIVEN, *OWN, proximal_huber(DELTA)], ids=repr)
 
@@ -177,7 +178,7 @@ class short(proximal_huber):
 def test_what_does_not_belong_together_is_found(wrong, said):
     with pytest.raises(AssertionError, match=said):
         check_fidelity(wrong(DELTA))
-    with pytest.raises(ko.ParameterError, match="takes a Fidelity, got <class"):
+    with pytest.raises(ko.errors.ParameterError, match="takes a Fidelity, got <class"):
         check_fidelity(wrong)
 
 
@@ -247,9 +248,7 @@ def test_both_spellings_are_read_alike(name):
     assert word.is_convex() and word.is_nonneg() and word.is_dcp()
     ours, theirs = read_fidelity(3.0, word), read_fidelity(3.0, plain)
     assert (
-        (ours.fidelity, ours.price, ours.variable)
-        == (theirs.fidelity, 3.0, K)
-        == (ko.as_fidelity(name), 3.0, K)
+        (ours.fidelity, ours.price, ours.variable) == (theirs.fidelity, 3.0, K) == (as_fidelity(name), 3.0, K)
     )
     assert np.array_equal(ours.target, theirs.target) and ours.target == pytest.approx(S[0])
     with pytest.raises(cp.error.DCPError):
@@ -320,26 +319,34 @@ class constant(entrywise_huber):
 @pytest.mark.parametrize(
     ("given", "error", "said"),
     [
-        ((K, S[0][:3, :3]), ko.ShapeError, r"S must have the shape of K, \(8, 8\), got \(3, 3\) in fidelity"),
-        ((K, np.arange(N * N).reshape(N, N)), ko.NotSymmetricError, "S must be symmetric"),
-        ((K, np.full((N, N), np.nan)), ko.NotFiniteError, "S must be finite"),
-        ((K[:3], S[0]), ko.ShapeError, "K must be a square matrix"),
-        ((K, S), ko.ShapeError, r"S must have the shape of K, \(8, 8\), got \(2, 8, 8\)"),
-        ((cp.diag(K), S[0]), ko.ShapeError, r"S must have the shape of K, \(8,\), got \(8, 8\)"),
+        (
+            (K, S[0][:3, :3]),
+            ko.errors.ShapeError,
+            r"S must have the shape of K, \(8, 8\), got \(3, 3\) in fidelity",
+        ),
+        ((K, np.arange(N * N).reshape(N, N)), ko.errors.NotSymmetricError, "S must be symmetric"),
+        ((K, np.full((N, N), np.nan)), ko.errors.NotFiniteError, "S must be finite"),
+        ((K[:3], S[0]), ko.errors.ShapeError, "K must be a square matrix"),
+        ((K, S), ko.errors.ShapeError, r"S must have the shape of K, \(8, 8\), got \(2, 8, 8\)"),
+        ((cp.diag(K), S[0]), ko.errors.ShapeError, r"S must have the shape of K, \(8,\), got \(8, 8\)"),
         (
             (K, S[0], "l2"),
-            ko.ParameterError,
+            ko.errors.ParameterError,
             "kind must be 'l1', 'frobenius', 'squared_frobenius' or .* got 'l2'",
         ),
-        ((K, S[0], cp.sum_squares), ko.ParameterError, "an object of a class of Fidelity, got <function"),
+        (
+            (K, S[0], cp.sum_squares),
+            ko.errors.ParameterError,
+            "an object of a class of Fidelity, got <function",
+        ),
         (
             (K, S[0], ko.fidelities.l1),
-            ko.ParameterError,
+            ko.errors.ParameterError,
             r"got the class l1\. Create one first: l1\(\.\.\.\)\.$",
         ),
-        ((K, S[0], curved(1.0)), ko.ParameterError, "must be convex with one entry"),
-        ((K, S[0], hidden(1.0)), ko.ParameterError, "without variables of its own"),
-        ((K, S[0], constant(1.0)), ko.ParameterError, "must be made of D = K - S alone"),
+        ((K, S[0], curved(1.0)), ko.errors.ParameterError, "must be convex with one entry"),
+        ((K, S[0], hidden(1.0)), ko.errors.ParameterError, "without variables of its own"),
+        ((K, S[0], constant(1.0)), ko.errors.ParameterError, "must be made of D = K - S alone"),
     ],
 )
 def test_what_is_wrong_is_said(given, error, said):
@@ -424,7 +431,9 @@ def test_problems_with_a_radial_fidelity_are_planted():
             found = ko.certify(planted.formulation.problem, dict(planted.point), alpha=list(planted.alphas))
             assert found.upper == pytest.approx(planted.value, rel=1e-9)
             assert found.lower == pytest.approx(planted.value, rel=1e-6)
-        with pytest.raises(ko.ParameterError, match="fidelity must be a function of the Frobenius norm"):
+        with pytest.raises(
+            ko.errors.ParameterError, match="fidelity must be a function of the Frobenius norm"
+        ):
             make(np.random.default_rng(0), fidelity=entrywise_huber(DELTA))
 
 

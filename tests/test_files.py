@@ -108,7 +108,7 @@ def test_foreign_truncated_and_malicious_files_raise_and_run_nothing(written, tm
     for name, make, piece in foreign(written.read_bytes()):
         path = tmp_path / f"{name}.npz"
         make(path)
-        with pytest.raises(ko.FileError) as caught:
+        with pytest.raises(ko.errors.FileError) as caught:
             read_file(path, "model")
         assert piece in str(caught.value), name
         assert str(path) in str(caught.value)
@@ -128,7 +128,7 @@ def test_a_file_with_changed_bytes_is_refused_or_equal(written, tmp_path):
         path.write_bytes(changed)
         try:
             header, arrays = read_file(path, "model")
-        except ko.FileError:
+        except ko.errors.FileError:
             continue
         assert header["text"] == "é"
         for name in set(arrays) & set(ARRAYS):

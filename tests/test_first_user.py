@@ -43,7 +43,7 @@ def test_an_infimum_that_is_not_attained_is_not_exceeded_by_a_bound():
 
 
 def test_a_kernel_variable_needs_symmetry():
-    with pytest.raises(ko.ParameterError, match="PSD=True"):
+    with pytest.raises(ko.errors.ParameterError, match="PSD=True"):
         ko.risk(cp.Variable((20, 20)), Y, ko.hinge())
     ko.risk(cp.Variable((20, 20), symmetric=True), Y, ko.hinge())
 
@@ -68,14 +68,14 @@ def test_hidden_variables_may_be_in_a_candidate_but_strangers_may_not():
     solution = ko.solve(problem)
     everything = {v: v.value for v in problem.variables()}
     assert ko.certify(problem, everything, alpha=solution.alpha).gap <= 1e-5
-    with pytest.raises(ko.ParameterError, match="variables of the problem"):
+    with pytest.raises(ko.errors.ParameterError, match="variables of the problem"):
         ko.certify(problem, {cp.Variable(): 1.0})
-    with pytest.raises(ko.ParameterError, match="weights="):
+    with pytest.raises(ko.errors.ParameterError, match="weights="):
         ko.certify(problem, [0.5, 0.5])
 
 
 def test_a_formulation_is_no_problem_and_says_what_to_pass():
-    with pytest.raises(ko.ParameterError, match="its .problem"):
+    with pytest.raises(ko.errors.ParameterError, match="its .problem"):
         ko.solve(lanckriet.soft_margin(GRAMS, Y))
 
 
@@ -86,7 +86,7 @@ def test_auto_is_a_method_of_cvxpy_too():
 def test_settings_of_a_solver_are_handed_on():
     with pytest.raises(TypeError, match="max_iter"):
         ko.solve(ball(), max_iter=3)
-    with pytest.raises(ko.ParameterError, match="solver_options"):
+    with pytest.raises(ko.errors.ParameterError, match="solver_options"):
         ko.solve(ball(), "exact", max_iterations=3)
     with pytest.warns(ko.ConvergenceWarning):
         loose = ko.solve(ball(), solver="SCS", solver_options={"max_iters": 5})
@@ -100,13 +100,13 @@ def test_what_is_not_a_list_of_kernels_is_said_at_once(kernels):
 
 
 def test_new_points_need_the_columns_of_the_old_ones():
-    with pytest.raises(ko.ShapeError, match="3 columns"):
+    with pytest.raises(ko.errors.ShapeError, match="3 columns"):
         GRAMS.cross(X[:, :2])
 
 
 def test_cross_kernels_have_all_points_or_the_labelled_ones():
     solution = ko.solve(ball())
-    with pytest.raises(ko.ShapeError, match="first 20"):
+    with pytest.raises(ko.errors.ShapeError, match="first 20"):
         solution.decision_function(np.ones((2, 3, 19)))
 
 

@@ -128,7 +128,7 @@ def test_errors_name_the_part_that_is_wrong(text, pieces):
     ],
 )
 def test_nothing_is_evaluated(capsys, text):
-    with pytest.raises(ko.ParameterError):
+    with pytest.raises(ko.errors.ParameterError):
         ko.parse_kernel(text)
     assert capsys.readouterr().out == ""
 
@@ -138,9 +138,11 @@ def test_kernels_that_no_text_can_describe_are_refused():
         def gram(self, X, Z):
             return np.ones((len(X), len(X if Z is None else Z)))
 
-    with pytest.raises(ko.ParameterError, match=r"kernels\" *, got .*Mine.*Put its class into a package"):
+    with pytest.raises(
+        ko.errors.ParameterError, match=r"kernels\" *, got .*Mine.*Put its class into a package"
+    ):
         kernel_text(ko.normalized(Mine()))
     odd = copy.copy(ko.gaussian(1.0))
     object.__setattr__(odd, "width", np.ones(2))
-    with pytest.raises(ko.ParameterError, match=r"fields that are numbers.*\(ndarray\) in gaussian"):
+    with pytest.raises(ko.errors.ParameterError, match=r"fields that are numbers.*\(ndarray\) in gaussian"):
         kernel_text(odd)

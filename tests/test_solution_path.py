@@ -14,6 +14,7 @@ from matplotlib.figure import Figure
 
 import kernelopt as ko
 from formulations import lp_norm
+from kernelopt.extend import DEFAULT_TOL
 from kernelopt.figures import draw_weights_along, values_axis
 from kernelopt.methods.start import start_of
 from kernelopt.structure import Structure
@@ -40,7 +41,7 @@ def test_a_path_over_p_has_the_certified_optimum_of_every_p(method):
     assert path.complete and path.values == tuple(P) and path.name == "p"
     for p, solution in zip(P, path, strict=True):
         exact = exact_optimum(p)
-        assert solution.gap <= ko.DEFAULT_TOL
+        assert solution.gap <= DEFAULT_TOL
         assert solution.lower <= exact.upper and exact.lower <= solution.upper
     assert (path.upper[1:] >= path.lower[1:]).all() and (np.diff(path.lower) <= 1e-4).all()
     assert path.weights.shape == (len(P), len(WIDTHS))
@@ -80,15 +81,15 @@ def test_a_start_is_projected_on_the_domain_of_the_loss():
 
 @every("bad", [1.0, "last", np.ones(3)])
 def test_a_start_is_a_solution(bad):
-    with pytest.raises(ko.ParameterError, match="start must be a Solution"):
+    with pytest.raises(ko.errors.ParameterError, match="start must be a Solution"):
         lp_norm.primal(GRAMS, Y).solve(start=bad)
 
 
 def test_a_start_has_the_variables_and_the_samples_of_the_problem():
     start = lp_norm.primal(GRAMS, Y).solve("block-descent")
-    with pytest.raises(ko.ParameterError, match="same number of kernels"):
+    with pytest.raises(ko.errors.ParameterError, match="same number of kernels"):
         lp_norm.primal(GRAMS.subset([0, 1]), Y).solve(start=start)
-    with pytest.raises(ko.ParameterError, match="same samples"):
+    with pytest.raises(ko.errors.ParameterError, match="same samples"):
         lp_norm.primal(GRAMS, Y[:-1]).solve(start=start)
 
 
@@ -151,7 +152,7 @@ def test_the_time_limit_is_that_of_the_whole_path():
 
 
 def test_errors_of_a_solve_are_passed_on():
-    with pytest.raises(ko.ParameterError, match="p must be"):
+    with pytest.raises(ko.errors.ParameterError, match="p must be"):
         ko.path(lambda p: lp_norm.primal(GRAMS, Y, p=p), [2, 0.5], "block-descent")
 
 

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 
 import kernelopt as ko
 from formulations.lanckriet.transduction_data import TransductionData, Weights, transduction_data
-from kernelopt.extend import Array
+from kernelopt.extend import Array, one_of
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -97,8 +97,8 @@ def alignment(
     >>> round(solution.value / 3, 5)
     1.0
     """
-    ko.one_of(norm, "norm", ("full", "train"))
-    ko.one_of(prediction, "prediction", ("parzen", "svm"))
+    one_of(norm, "norm", ("full", "train"))
+    one_of(prediction, "prediction", ("parzen", "svm"))
     data = transduction_data(grams, y, weights=weights)
     if not data.signed:
         data.check_psd()  # non-negative weights need positive semidefinite kernels

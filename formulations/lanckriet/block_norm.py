@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 import kernelopt as ko
 from formulations.lanckriet.qcqp import programme as qcqp_programme
 from formulations.lanckriet.transduction_data import Point, Ridge, Trace, TransductionData, transduction_data
-from kernelopt.extend import Array
+from kernelopt.extend import Array, Programme
 
 
 def block_norm(
@@ -89,7 +89,7 @@ def dual(data: TransductionData) -> cp.Problem:
     return qcqp_programme(data).problem
 
 
-def programme(data: TransductionData) -> ko.Programme:
+def programme(data: TransductionData) -> Programme:
     """Return the primal over functions of checked data."""
     roots, factors = np.sqrt(data.r), data.factors()
     present = [k for k, F in enumerate(factors) if F.size]  # a kernel may be zero on the labelled points
@@ -114,4 +114,4 @@ def programme(data: TransductionData) -> ko.Programme:
             ridge = data.c * length / (np.sqrt(data.N) * whole)
         return data.point(data.c * sizes / (roots * whole), ridge), [np.asarray(fit.dual_value) / 2]
 
-    return ko.Programme(problem, recover)
+    return Programme(problem, recover)

@@ -26,14 +26,13 @@ from formulations.lanckriet.rank_one import rank_one
 from formulations.lanckriet.sdp import sdp
 from formulations.lanckriet.soft_margin import soft_margin
 from formulations.lanckriet.soft_margin_squared import soft_margin_squared
+from kernelopt.extend import Entry, Planted
 
 
-def _entry(
-    build: Callable[..., ko.Formulation], planted: Callable[..., ko.Planted], **options: Any
-) -> ko.Entry:
+def _entry(build: Callable[..., ko.Formulation], planted: Callable[..., Planted], **options: Any) -> Entry:
     """Return the entry of a builder, whose example has these options."""
     name = f"lanckriet.{build.__name__}"
-    return ko.Entry(name, build, "labels", lambda rng: build(*labelled_kernels(rng), **options), planted)
+    return Entry(name, build, "labels", lambda rng: build(*labelled_kernels(rng), **options), planted)
 
 
 CATALOGUE = [
@@ -45,7 +44,7 @@ CATALOGUE = [
     _entry(sdp, of_free_signs, C=1.0),
     _entry(qcqp, of_criterion(qcqp, 1.0, 0.0, C=1.0), C=1.0),
     _entry(block_norm, of_criterion(block_norm, 1.0, 0.0, C=1.0), C=1.0),
-    ko.Entry(
+    Entry(
         "lanckriet.rank_one",
         rank_one,
         "labels",

@@ -12,6 +12,7 @@ import kernelopt as ko
 from formulations.lanckriet.qcqp import qcqp
 from formulations.lanckriet.sdp import sdp
 from formulations.lanckriet.transduction_data import Ridge, Trace, Weights
+from kernelopt.extend import one_of
 
 
 def margin(
@@ -85,7 +86,7 @@ def margin(
     >>> round(solution.value, 5), solution.weights.round(4) + 0.0, solution.alpha.round(4)
     (0.3, array([0., 1.]), array([ 0.1, -0.1]))
     """
-    if ko.one_of(weights, "weights", get_args(Weights)) == "free":
+    if one_of(weights, "weights", get_args(Weights)) == "free":
         formulation = sdp(grams, y, C=C, tau=tau, weights=weights, trace=trace)
     else:
         formulation = qcqp(grams, y, C=C, tau=tau, trace=trace)

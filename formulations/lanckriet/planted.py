@@ -27,9 +27,9 @@ from formulations.planting import (
     singular_kernel,
     split,
 )
-from kernelopt.extend import Array
+from kernelopt.extend import Array, Planted, rounding
 
-Plant = Callable[..., ko.Planted]
+Plant = Callable[..., Planted]
 
 
 def shares(rng: np.random.Generator, knobs: Knobs) -> tuple[Array, Array]:
@@ -71,7 +71,7 @@ def kernels_of_trace(
 def of_criterion(build: Callable[..., ko.Formulation], C: float, tau: float, /, **options: Any) -> Plant:
     """Return the function that plants optima of a builder at C and tau, for non-negative weights."""
 
-    def plant(rng: np.random.Generator, **chosen: Any) -> ko.Planted:
+    def plant(rng: np.random.Generator, **chosen: Any) -> Planted:
         """Return a problem with a known optimum; see `formulations.planting.Knobs`."""
         knobs = Knobs(**chosen)
         hard = np.isinf(C) and tau == 0
@@ -89,7 +89,7 @@ def of_criterion(build: Callable[..., ko.Formulation], C: float, tau: float, /, 
 def of_learned_tau(build: Callable[..., ko.Formulation]) -> Plant:
     """Return the function that plants optima with a learned ridge: a hard margin with the identity."""
 
-    def plant(rng: np.random.Generator, **chosen: Any) -> ko.Planted:
+    def plant(rng: np.random.Generator, **chosen: Any) -> Planted:
         """Return a problem with a known optimum; see `formulations.planting.Knobs`."""
         knobs = Knobs(**chosen)
         knobs.always_feasible(build.__name__)
@@ -103,7 +103,7 @@ def of_learned_tau(build: Callable[..., ko.Formulation]) -> Plant:
     return plant
 
 
-def of_rank_one(rng: np.random.Generator, **chosen: Any) -> ko.Planted:
+def of_rank_one(rng: np.random.Generator, **chosen: Any) -> Planted:
     """Return a problem with kernels of rank one and a known optimum, at C = 1.
 
     The kernels are K_i = v_i v_i' with |v_i| = 1, so that r_i = 1. The weights are optimal if v_i'alpha = t
@@ -126,7 +126,7 @@ def of_rank_one(rng: np.random.Generator, **chosen: Any) -> ko.Planted:
     for _ in range(max(1, knobs.m // 2)):  # in pairs with e and -e, whose mean is zero
         e = rng.normal(size=knobs.N)
         for known in (m.z, rest):
-            e -= known * float(known @ e) / max(float(known @ known), ko.rounding.SMALLEST_DIVISOR)
+            e -= known * float(known @ e) / max(float(known @ known), rounding.SMALLEST_DIVISOR)
         e *= radius / np.linalg.norm(e)
         vectors += [t / size * m.z + mean + e, t / size * m.z + mean - e]
         mu += [rng.uniform(0.5, 1.5)] * 2
@@ -145,7 +145,7 @@ def of_rank_one(rng: np.random.Generator, **chosen: Any) -> ko.Planted:
     return planted(rank_one(V, m.y, C=1.0, trace=c), 2 * m.risk, m.alpha, mu=weights)
 
 
-def of_free_signs(rng: np.random.Generator, **chosen: Any) -> ko.Planted:
+def of_free_signs(rng: np.random.Generator, **chosen: Any) -> Planted:
     """Return a semidefinite problem with a known optimum, whose kernels after the first have weights < 0.
 
     K has a null vector u, and Z = zeta uu' is the multiplier of K >> 0. The weights are optimal if
@@ -166,7 +166,7 @@ def of_free_signs(rng: np.random.Generator, **chosen: Any) -> ko.Planted:
     return planted(sdp(stack, m.y, C=1.0, trace=c), 2 * m.risk, m.alpha, mu=mu[knobs.owners])
 
 
-def of_alignment(rng: np.random.Generator, **chosen: Any) -> ko.Planted:
+def of_alignment(rng: np.random.Generator, **chosen: Any) -> Planted:
     """Return an alignment problem with a known optimum.
 
     The alignment y'Ky is maximised over K = sum_i mu_i K_i with mu >= 0 and |K|_F <= 1. Let v = y'Ky. A

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 import kernelopt as ko
 from formulations.lanckriet.transduction_data import Point, Ridge, Trace, TransductionData, transduction_data
-from kernelopt.extend import Array
+from kernelopt.extend import Array, Programme
 
 
 def qcqp(
@@ -88,7 +88,7 @@ def qcqp(
     )
 
 
-def programme(data: TransductionData) -> ko.Programme:
+def programme(data: TransductionData) -> Programme:
     """Return the quadratically constrained programme of checked data."""
     alpha = cp.Variable(data.n, nonneg=True, name="alpha")
     t = cp.Variable(name="t")
@@ -108,7 +108,7 @@ def programme(data: TransductionData) -> ko.Programme:
         ridge = None if data.ridge is None else p[-1] / data.N
         return data.point(p[: data.used.size] / data.r, ridge), [data.y * alpha.value]
 
-    return ko.Programme(problem, recover)
+    return Programme(problem, recover)
 
 
 def dual(data: TransductionData) -> cp.Problem:

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 import kernelopt as ko
 from formulations.lanckriet.transduction_data import Point, Trace, TransductionData, transduction_data
-from kernelopt.extend import Array
+from kernelopt.extend import Array, Programme, as_float_array
 
 
 def rank_one(
@@ -90,15 +90,17 @@ def rank_one(
     (1.0, array([1., 0.]))
     """
     if isinstance(tau, str):
-        raise ko.ParameterError(f"tau must be a number for rank-one kernels, got {tau!r}. Use learned_tau.")
-    V = ko.as_float_array(V, "V", ndim=2).copy()
+        raise ko.errors.ParameterError(
+            f"tau must be a number for rank-one kernels, got {tau!r}. Use learned_tau."
+        )
+    V = as_float_array(V, "V", ndim=2).copy()
     data = transduction_data(ko.Grams.rank_one(V), y, C, tau, trace)
     return data.formulation(
         "rank_one", "after Theorem 17", partial(dual, data, V), {"qp": partial(programme, data, V)}
     )
 
 
-def programme(data: TransductionData, V: Array) -> ko.Programme:
+def programme(data: TransductionData, V: Array) -> Programme:
     """Return the quadratic programme of checked data."""
     vectors = V[:, data.used]
     directions = (vectors[: data.n] / np.sqrt(data.r)).T * data.y  # rows v_i / |v_i|, times the labels
@@ -113,7 +115,7 @@ def programme(data: TransductionData, V: Array) -> ko.Programme:
         mu = p * (data.c / (p @ data.r))  # = p / (2 s), with the trace exact
         return data.point(mu), [data.y * alpha.value]
 
-    return ko.Programme(problem, recover)
+    return Programme(problem, recover)
 
 
 def dual(data: TransductionData, V: Array) -> cp.Problem:

@@ -17,7 +17,7 @@ from formulations.lanckriet.transduction_data import (
     Weights,
     transduction_data,
 )
-from kernelopt.extend import Array
+from kernelopt.extend import Array, Programme
 
 
 def sdp(
@@ -100,7 +100,7 @@ def sdp(
     return data.formulation("sdp", "Theorem 16", partial(dual, data), {"sdp": partial(programme, data)})
 
 
-def programme(data: TransductionData) -> ko.Programme:
+def programme(data: TransductionData) -> Programme:
     """Return the semidefinite programme, on weights of its own, read as a point of `data`."""
     own = data.fresh()
     t = cp.Variable(name="t")
@@ -115,7 +115,7 @@ def programme(data: TransductionData) -> ko.Programme:
         point = data.point(own.mu.value, None if own.ridge is None else own.ridge.value)
         return point, [own.y * (-Z[:-1, -1] / Z[-1, -1])]
 
-    return ko.Programme(cp.Problem(cp.Minimize(t), constraints), recover)
+    return Programme(cp.Problem(cp.Minimize(t), constraints), recover)
 
 
 def dual(data: TransductionData) -> cp.Problem:

@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike
 import kernelopt as ko
 from formulations.lanckriet.margin import margin
 from formulations.lanckriet.transduction_data import Trace, Weights
+from kernelopt.extend import positive
 
 
 def soft_margin(
@@ -78,7 +79,7 @@ def soft_margin(
     (0.32, array([0., 1.]), array([ 0.1, -0.1]))
     """
     return replace(
-        margin(grams, y, C=ko.positive(C, "C"), weights=weights, trace=trace),
+        margin(grams, y, C=positive(C, "C"), weights=weights, trace=trace),
         name="lanckriet.soft_margin",
         reference=f"Lanckriet et al. (2004), Theorem {21 if weights == 'free' else 17}",
     )

@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike
 import kernelopt as ko
 from formulations.lanckriet.margin import margin
 from formulations.lanckriet.transduction_data import Trace, Weights
+from kernelopt.extend import positive
 
 
 def soft_margin_squared(
@@ -79,7 +80,7 @@ def soft_margin_squared(
     (0.4, array([0., 1.]), array([ 0.2, -0.2]))
     """
     return replace(
-        margin(grams, y, tau=1 / ko.positive(C, "C"), weights=weights, trace=trace),
+        margin(grams, y, tau=1 / positive(C, "C"), weights=weights, trace=trace),
         name="lanckriet.soft_margin_squared",
         reference=f"Lanckriet et al. (2004), Theorem {22 if weights == 'free' else 17}",
     )

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 import kernelopt as ko
+from kernelopt.extend import Learned, as_generator, positive, shown, whole
 
 ENUMERATED = 12  # points up to which all 2^N <= 4096 sign vectors are looked at, about as many as are sampled
 
@@ -87,20 +88,22 @@ def transduction_bound(
     ----------
     .. [1] Lanckriet et al., JMLR 5 (2004), Theorem 24.
     """
-    delta = ko.positive(delta, "delta")
+    delta = positive(delta, "delta")
     if delta >= 1:
-        raise ko.ParameterError(f"delta must be below 1, got {delta:g}. It is the probability of failure.")
-    samples, rng = ko.whole(samples, "samples"), ko.as_generator(random_state)
+        raise ko.errors.ParameterError(
+            f"delta must be below 1, got {delta:g}. It is the probability of failure."
+        )
+    samples, rng = whole(samples, "samples"), as_generator(random_state)
     if not isinstance(solution, ko.Solution) or len(solution.learned) != 1:
         raise ko.InputError(
             "solution must be a Solution of a Lanckriet criterion, with one machine, got "
-            f"{ko.shown(solution)}. Pass what soft_margin(...).solve() returns."
+            f"{shown(solution)}. Pass what soft_margin(...).solve() returns."
         )
     machine = solution.learned[0]
     n, kernel = machine.alpha.size, machine.kernel
     labels = ko.hard_margin().targets(machine.y if y is None else y, n)
     if len(kernel) != 2 * n or labels.size != n:
-        raise ko.ParameterError(
+        raise ko.errors.ParameterError(
             f"the bound needs as many unlabelled points as labelled ones, got {n} labelled of {len(kernel)} "
             f"and {labels.size} labels. Learn with n further points, without labels."
         )
@@ -114,7 +117,7 @@ def transduction_bound(
     return TransductionBound(float(bound), error, confidence, capacity, complexity, closed)
 
 
-def complexities(machine: ko.Learned, samples: int, rng: np.random.Generator) -> tuple[float, float]:
+def complexities(machine: Learned, samples: int, rng: np.random.Generator) -> tuple[float, float]:
     """Return the complexity of the kernel set of the machine, and its closed upper bound."""
     kernel = machine.kernel
     N, c = len(kernel), float(np.trace(kernel)) + (machine.tau or 0.0) * len(kernel)

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 import kernelopt as ko
-from kernelopt.extend import Array
+from kernelopt.extend import Array, Programme, as_grams, one_of, positive
 
 Trace = float | Literal["sum"]
 Ridge = float | Literal["learned"]
@@ -87,7 +87,7 @@ class TransductionData:
         name: str,
         theorem: str,
         dual: Callable[[], cp.Problem],
-        programmes: dict[str, Callable[[], ko.Programme]],
+        programmes: dict[str, Callable[[], Programme]],
     ) -> ko.Formulation:
         """Return the formulation of the learning problem with a dual and programmes of its own."""
         return ko.Formulation(
@@ -169,11 +169,11 @@ def transduction_data(
     weights: Weights = "nonnegative",
 ) -> TransductionData:
     """Return the data of a learning problem, with new variables, after checking them."""
-    stack = ko.as_grams(grams)
+    stack = as_grams(grams)
     labels = ko.hard_margin().targets(y, stack.n_points)
-    ko.one_of(weights, "weights", get_args(Weights))
+    one_of(weights, "weights", get_args(Weights))
     learned = isinstance(tau, str) and tau == "learned"
-    fixed_tau = 0.0 if learned else ko.positive(tau, "tau", allow_zero=True)
+    fixed_tau = 0.0 if learned else positive(tau, "tau", allow_zero=True)
     traces = stack.traces
     used = np.flatnonzero([abs(t) > 0 or np.any(stack.gram(i)) for i, t in enumerate(traces)])
     if not used.size:
@@ -183,17 +183,19 @@ def transduction_data(
     if used.size < len(stack):
         stack = ko.Grams.from_array(np.asarray(stack), stack.names)  # zero kernels are then seen to be zero
     if not isinstance(trace, str):
-        c = ko.positive(trace, "trace")
+        c = positive(trace, "trace")
     elif trace == "sum":
         c = float(traces.sum()) + (stack.n_points if learned else 0)
     else:
-        raise ko.ParameterError(f"trace must be 'sum' or a positive number, got {trace!r}. Choose one.")
+        raise ko.errors.ParameterError(
+            f"trace must be 'sum' or a positive number, got {trace!r}. Choose one."
+        )
     if not c > 0:
-        raise ko.ParameterError(
+        raise ko.errors.ParameterError(
             f"the sum of the traces must be positive, got {c:g}. Pass trace= as a positive number."
         )
     signed = weights == "free"
     mu = cp.Variable(used.size, nonneg=not signed, name="mu")
     ridge = cp.Variable(nonneg=True, name="tau") if learned else None
-    bound = ko.positive(C, "C", allow_inf=True)
+    bound = positive(C, "C", allow_inf=True)
     return TransductionData(stack, labels, used, traces[used], c, bound, fixed_tau, mu, ridge, signed)

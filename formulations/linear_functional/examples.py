@@ -8,6 +8,7 @@ import kernelopt as ko
 from formulations.linear_functional.functional_strategy import functional_strategy
 from formulations.linear_functional.planted import of_strategy
 from formulations.linear_functional.strategy import Strategy
+from kernelopt.extend import Entry
 
 
 def example(rng: np.random.Generator) -> Strategy:
@@ -20,5 +21,5 @@ def example(rng: np.random.Generator) -> Strategy:
 
 
 CATALOGUE = [
-    ko.Entry("linear_functional.functional_strategy", functional_strategy, "targets", example, of_strategy)
+    Entry("linear_functional.functional_strategy", functional_strategy, "targets", example, of_strategy)
 ]

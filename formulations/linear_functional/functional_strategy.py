@@ -17,6 +17,7 @@ from formulations.linear_functional.regularization_data import (
     regularization_data,
 )
 from formulations.linear_functional.strategy import Strategy, second_stage, strategy_with
+from kernelopt.extend import whole
 
 
 def functional_strategy(
@@ -160,4 +161,4 @@ def as_jobs(n_jobs: Any) -> int | None:
     if n_jobs is None:
         return None
     backwards = isinstance(n_jobs, int) and not isinstance(n_jobs, bool) and n_jobs < 0
-    return n_jobs if backwards else ko.whole(n_jobs, "n_jobs", wanted="None or an integer that is not zero")
+    return n_jobs if backwards else whole(n_jobs, "n_jobs", wanted="None or an integer that is not zero")

@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 
-import kernelopt as ko
 from formulations.linear_functional.functional_strategy import functional_strategy
 from formulations.planting import Knobs, orthogonal_part, planted
+from kernelopt.extend import Planted
 
 
-def of_strategy(rng: np.random.Generator, *, regularization: float = 0.05, **chosen: Any) -> ko.Planted:
+def of_strategy(rng: np.random.Generator, *, regularization: float = 0.05, **chosen: Any) -> Planted:
     r"""Return a problem with a known optimum: free weights without a ridge, residual r, value \|r\|^2 / n.
 
     With v = p + r and columns x_j orthogonal to r whose combination is p, c is optimal. A column x_j comes

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 import kernelopt as ko
 from formulations.linear_functional.method.filters import Filter, tikhonov
-from kernelopt.extend import Array
+from kernelopt.extend import Array, as_float_array, as_grams, as_indices, one_of, shown
 
 Columns = Literal["training", "leave-one-out", "split"]
 Convention = Literal["mean", "sum"]
@@ -89,30 +89,30 @@ def regularization_data(
     held_out: ArrayLike | None,
 ) -> RegularizationData:
     """Return the data of the first stage after checking them."""
-    stack = ko.as_grams(grams)
+    stack = as_grams(grams)
     v = ko.squared().targets(targets, stack.n_points, "targets")
     largest = np.abs(v).max()
     if largest > 0 and not 1 / LARGEST_TARGET <= largest <= LARGEST_TARGET:
-        raise ko.LabelError(
+        raise ko.errors.LabelError(
             f"targets must be zero or have a largest size from {1 / LARGEST_TARGET:g} to {LARGEST_TARGET:g}, "
             f"since squares of their squares are compared, got {largest:g}. Divide them by a unit, such as "
             "their standard deviation, and multiply the predictions by it."
         )
-    ko.one_of(convention, "convention", get_args(Convention))
-    ko.one_of(columns, "columns", get_args(Columns))
-    ko.one_of(intercept, "intercept", get_args(Intercept))
+    one_of(convention, "convention", get_args(Convention))
+    one_of(columns, "columns", get_args(Columns))
+    one_of(intercept, "intercept", get_args(Intercept))
     if not callable(filter):
-        raise ko.ParameterError(
-            f"filter must be a function of (eigenvalues, level), got {ko.shown(filter)}. Pass one of "
+        raise ko.errors.ParameterError(
+            f"filter must be a function of (eigenvalues, level), got {shown(filter)}. Pass one of "
             "linear_functional.tikhonov, cut_off, landweber or iterated_tikhonov(2)."
         )
     alpha = regularization
     if isinstance(regularization, str):
-        ko.one_of(regularization, "regularization", CHOICES, "Pass one of these, or positive numbers.")
+        one_of(regularization, "regularization", CHOICES, "Pass one of these, or positive numbers.")
     else:
         alpha = alphas(regularization, len(stack))
     if filter is not tikhonov and "leave-one-out" in (columns, alpha if isinstance(alpha, str) else ""):
-        raise ko.ParameterError(
+        raise ko.errors.ParameterError(
             "leaving one out has a closed form for filter=tikhonov only, got another filter. Use "
             'columns="split" and regularization="gcv", which take every filter.'
         )
@@ -121,10 +121,10 @@ def regularization_data(
     if columns == "split":
         evaluated = everyone[2::3] if held_out is None else points(held_out, v.size)
     elif held_out is not None:
-        raise ko.ParameterError(f'held_out belongs to columns="split", got columns={columns!r}.')
+        raise ko.errors.ParameterError(f'held_out belongs to columns="split", got columns={columns!r}.')
     trained = np.setdiff1d(everyone, evaluated) if columns == "split" else everyone
     if columns != "training" and (not trained.size or not evaluated.size or v.size < 2):
-        raise ko.ShapeError(
+        raise ko.errors.ShapeError(
             f"columns={columns!r} need points for both stages, got {trained.size} to train and "
             f"{evaluated.size} held out. Give more targets, or another held_out."
         )
@@ -139,13 +139,13 @@ def alphas(values: Any, M: int | None, what: str = "regularization") -> Array:
     wanted = f"{what} must be positive and finite numbers, got"
     cure = "It is alpha of equation (1): without it the candidates interpolate."
     try:
-        array = np.atleast_1d(ko.as_float_array(values, what, ndim=(0, 1)))
+        array = np.atleast_1d(as_float_array(values, what, ndim=(0, 1)))
     except ko.InputError as error:
-        raise ko.ParameterError(f"{wanted} {ko.shown(values)}: {error} {cure}") from error
+        raise ko.errors.ParameterError(f"{wanted} {shown(values)}: {error} {cure}") from error
     if not array.size or not (array > 0).all() or isinstance(values, bool | np.bool_):
-        raise ko.ParameterError(f"{wanted} {ko.shown(values)}. {cure}")
+        raise ko.errors.ParameterError(f"{wanted} {shown(values)}. {cure}")
     if M is not None and array.size not in (1, M):
-        raise ko.ShapeError(
+        raise ko.errors.ShapeError(
             f"{what} must be a number or one per kernel ({M}), got {array.size} values. To choose among "
             'values pass regularization="gcv" or "leave-one-out" with grid=[...].'
         )
@@ -156,10 +156,10 @@ def alphas(values: Any, M: int | None, what: str = "regularization") -> Array:
 def points(held_out: ArrayLike, n: int) -> NDArray[np.intp]:
     """Return the held-out points as increasing indices."""
     try:
-        array = ko.as_indices(held_out, n, "held_out", unique=True)
+        array = as_indices(held_out, n, "held_out", unique=True)
     except ko.InputError as error:
-        raise ko.ParameterError(
-            f"held_out must be indices of points below {n}, each point once, got {ko.shown(held_out)}: "
+        raise ko.errors.ParameterError(
+            f"held_out must be indices of points below {n}, each point once, got {shown(held_out)}: "
             f"{error} Leave it out to hold out every third point."
         ) from error
     return np.sort(array)

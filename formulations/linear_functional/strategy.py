@@ -20,7 +20,7 @@ from formulations.linear_functional.method.combination import RCOND, Combination
 from formulations.linear_functional.method.least_squares import SecondStage
 from formulations.linear_functional.method.rounding import gamma
 from formulations.linear_functional.regularization_data import Weights
-from kernelopt.extend import Array
+from kernelopt.extend import DEFAULT_TOL, Array, as_float_array, one_of, positive
 
 
 @dataclass(frozen=True, repr=False)
@@ -88,11 +88,11 @@ class Strategy(ko.Formulation):
         MethodError
             If the weights are constrained.
         """
-        ko.one_of(by, "by", ("svd", "qr"))
-        if not 0 < ko.positive(rcond, "rcond") < 1:
-            raise ko.ParameterError(f"rcond must be below 1, got {rcond:g}. Nothing would be kept.")
+        one_of(by, "by", ("svd", "qr"))
+        if not 0 < positive(rcond, "rcond") < 1:
+            raise ko.errors.ParameterError(f"rcond must be below 1, got {rcond:g}. Nothing would be kept.")
         if self.stage.weights != "free":
-            raise ko.MethodError(
+            raise ko.errors.MethodError(
                 f'the direct route takes weights="free", got {self.stage.weights!r}. Use solve(), which '
                 "takes a conic solver."
             )
@@ -110,9 +110,9 @@ class Strategy(ko.Formulation):
             Projected on the set of the formulation where they are outside. Equal weights 1 / M give the
             average of the candidates, a baseline.
         """
-        c = ko.as_float_array(weights, "weights")
+        c = as_float_array(weights, "weights")
         if c.shape != (self.stage.X.shape[1],):
-            raise ko.ShapeError(
+            raise ko.errors.ShapeError(
                 f"weights must be {self.stage.X.shape[1]} finite numbers, one per kernel, got shape "
                 f"{c.shape}. Pass np.full(M, 1 / M) for the average."
             )
@@ -128,7 +128,7 @@ class Strategy(ko.Formulation):
         (variable,) = self.problem.variables()
         variable.save_value(found.c)
         return DirectSolution(
-            status="optimal" if bounds.gap <= ko.DEFAULT_TOL else "inaccurate",
+            status="optimal" if bounds.gap <= DEFAULT_TOL else "inaccurate",
             method=by,
             solver="direct",
             value=bounds.upper,
@@ -145,8 +145,8 @@ class Strategy(ko.Formulation):
 
 def second_stage(weights: Any, ridge: Any) -> float:
     """Check the arguments of the second stage, and return lambda."""
-    ko.one_of(weights, "weights", get_args(Weights))
-    return ko.positive(ridge, "ridge", allow_zero=True)
+    one_of(weights, "weights", get_args(Weights))
+    return positive(ridge, "ridge", allow_zero=True)
 
 
 def strategy_with(first: Candidates, weights: Weights, ridge: float) -> Strategy:

@@ -19,7 +19,7 @@ from formulations.lp_norm.multiple_kernel_data import (
 )
 from formulations.lp_norm.powers import powers
 from formulations.machine_weights import machine_weights
-from kernelopt.extend import Array, minimizing_weights
+from kernelopt.extend import Array, Programme, boolean, exponent, norms
 
 
 def block_norm(
@@ -97,8 +97,8 @@ def block_norm(
     >>> round(solution.value, 5), solution.weights.round(4)
     (0.70711, array([0.7071, 0.7071]))
     """
-    data, r = multiple_kernel_data(grams, y, loss, bias), ko.exponent(r, "r")
-    if not ko.boolean(squared, "squared"):
+    data, r = multiple_kernel_data(grams, y, loss, bias), exponent(r, "r")
+    if not boolean(squared, "squared"):
         return powers(data, r)
     if r > 2:
         return above_two(data, r)
@@ -116,7 +116,7 @@ def block_norm(
     )
 
 
-def programme(data: MultipleKernelData, r: float, theta: cp.Variable) -> ko.Programme:
+def programme(data: MultipleKernelData, r: float, theta: cp.Variable) -> Programme:
     """Return the primal over functions for r <= 2; its lengths give the weights, by Proposition 2."""
     machine = data.machine()
     objective = cp.square(ko.p_norm(machine.lengths, r)) / 2 + machine.loss
@@ -124,10 +124,10 @@ def programme(data: MultipleKernelData, r: float, theta: cp.Variable) -> ko.Prog
 
     def recover() -> tuple[dict[cp.Variable, Array], list[Array]]:
         lengths = np.asarray(data.everywhere(machine.lengths).value) if data.used.size else np.zeros(data.M)
-        weights = minimizing_weights(lengths, ball_exponent(r))
+        weights = norms.minimizing_weights(lengths, ball_exponent(r))
         return {theta: weights}, [np.asarray(machine.fit.dual_value)]
 
-    return ko.Programme(problem, recover)
+    return Programme(problem, recover)
 
 
 def above_two(data: MultipleKernelData, r: float) -> ko.Formulation:
@@ -148,5 +148,5 @@ def above_two(data: MultipleKernelData, r: float) -> ko.Formulation:
 def dual(data: MultipleKernelData, r: float) -> cp.Problem:
     """Return the dual of `block_norm` with the square: section 4.4, and (33) without theta for r > 2."""
     side = DualOverAlpha(data)
-    norm = ko.p_norm(side.lengths(), ko.conjugate_exponent(r))
+    norm = ko.p_norm(side.lengths(), norms.conjugate_exponent(r))
     return side.maximize(side.gain - cp.square(norm) / 2, [])

@@ -14,7 +14,7 @@ import kernelopt as ko
 from formulations.lp_norm.method.widths import Widths, lower_bound
 from formulations.lp_norm.multiple_kernel_data import HINGE, multiple_kernel_data
 from formulations.lp_norm.primal import primal
-from kernelopt.extend import Array
+from kernelopt.extend import Array, Method, as_float_array, as_list, positive, shown, whole
 
 FIRST_WIDTHS = 6  # in equal ratios, at the start
 SOLVE_SHARE, SEARCH_SHARE = 0.2, 0.2  # of the tolerance: for a solve, and for the search of a width
@@ -72,7 +72,7 @@ def continuous_width(
     bias: bool | None = None,
     tol: float = 1e-3,
     max_rounds: int = 40,
-    method: str | ko.Method = "auto",
+    method: str | Method = "auto",
     time_limit: float | None = None,
 ) -> ContinuousWidth:
     r"""The best mixture of all widths in an interval: `primal` at p = 1 with infinitely many kernels.
@@ -135,13 +135,13 @@ def continuous_width(
     """
     low, high = interval(bounds)
     if family is not ko.gaussian and family is not ko.laplacian:
-        raise ko.ParameterError(
-            f"family must be kernelopt.gaussian or kernelopt.laplacian, got {ko.shown(family)}. Use a grid "
+        raise ko.errors.ParameterError(
+            f"family must be kernelopt.gaussian or kernelopt.laplacian, got {shown(family)}. Use a grid "
             "of widths for others."
         )
-    tol, max_rounds = ko.positive(tol, "tol"), ko.whole(max_rounds, "max_rounds")
-    end = np.inf if time_limit is None else time.perf_counter() + ko.positive(time_limit, "time_limit")
-    points = ko.as_float_array(X, "X", ndim=2)
+    tol, max_rounds = positive(tol, "tol"), whole(max_rounds, "max_rounds")
+    end = np.inf if time_limit is None else time.perf_counter() + positive(time_limit, "time_limit")
+    points = as_float_array(X, "X", ndim=2)
     widths = [float(w) for w in np.geomspace(low, high, FIRST_WIDTHS)]
     data = multiple_kernel_data(ko.Grams.from_kernels([family(low)], points), y, loss, bias)
     search = Widths(points[: data.n], family is ko.gaussian, low, high)
@@ -183,12 +183,10 @@ def continuous_width(
 
 def interval(bounds: Any) -> tuple[float, float]:
     """Return the ends of the interval of widths after checking them."""
-    ends = [
-        ko.positive(end, "bounds") for end in ko.as_list(bounds, "bounds", "a pair of widths, (low, high)")
-    ]
+    ends = [positive(end, "bounds") for end in as_list(bounds, "bounds", "a pair of widths, (low, high)")]
     if len(ends) != 2 or not ends[0] < ends[1]:
-        raise ko.ParameterError(
-            f"bounds must be a pair of widths with low < high, got {ko.shown(bounds)}. Pass for instance "
+        raise ko.errors.ParameterError(
+            f"bounds must be a pair of widths with low < high, got {shown(bounds)}. Pass for instance "
             "bounds=(0.1, 10)."
         )
     return ends[0], ends[1]

@@ -14,6 +14,7 @@ from formulations.lp_norm.multiple_kernel_data import (
     MultipleKernelData,
     multiple_kernel_data,
 )
+from kernelopt.extend import positive
 
 
 def elastic_net(
@@ -117,9 +118,9 @@ def dual(data: MultipleKernelData, l1: float, l2: float) -> cp.Problem:
 
 def prices(l1: float, l2: float) -> tuple[float, float]:
     """Return the two prices after checking them."""
-    if ko.positive(l1, "l1", allow_zero=True) == 0:
-        raise ko.ParameterError(
+    if positive(l1, "l1", allow_zero=True) == 0:
+        raise ko.errors.ParameterError(
             "l1 must be a positive finite number, got 0: without it every weight is 1 / l2. Use "
             "primal(p=numpy.inf), the machine of the sum of the kernels, with the loss divided by l2."
         )
-    return float(l1), ko.positive(l2, "l2", allow_zero=True)
+    return float(l1), positive(l2, "l2", allow_zero=True)

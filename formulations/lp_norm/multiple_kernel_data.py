@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 import kernelopt as ko
 from formulations.losses import as_loss
-from kernelopt.extend import Array
+from kernelopt.extend import Array, as_grams, boolean
 
 HINGE = ko.hinge(1.0)
 PAPER = "Kloft et al. (2011)"
@@ -109,11 +109,11 @@ def multiple_kernel_data(
     grams: ko.Grams | ArrayLike, y: ArrayLike | None, loss: ko.Loss, bias: bool | None = None
 ) -> MultipleKernelData:
     """Return the data of a learning problem after checking them."""
-    stack = ko.as_grams(grams)
+    stack = as_grams(grams)
     loss = as_loss(loss)
-    use_bias = loss.default_bias if bias is None else ko.boolean(bias, "bias")
+    use_bias = loss.default_bias if bias is None else boolean(bias, "bias")
     if use_bias and isinstance(loss, ko.one_class):
-        raise ko.ParameterError(
+        raise ko.errors.ParameterError(
             "one-class learning has no intercept, got bias=True: b = 1 with f = 0 would be optimal. "
             "Leave bias out."
         )

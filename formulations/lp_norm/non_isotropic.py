@@ -107,12 +107,12 @@ def root(E: ArrayLike, M: int) -> Array:
     """Return R with E = R'R, or say why E is not positive definite."""
     matrix = as_symmetric(E, "E")
     if matrix.shape != (M, M):
-        raise ko.ShapeError(
+        raise ko.errors.ShapeError(
             f"E must have shape ({M}, {M}), one row per kernel, got {matrix.shape}. numpy.eye({M}) is p = 2."
         )
     eigenvalues = np.linalg.eigvalsh(matrix)
     if not eigenvalues[0] > DEFINITE * eigenvalues[-1]:
-        raise ko.NotPSDError(
+        raise ko.errors.NotPSDError(
             f"E must be positive definite, got a smallest eigenvalue of {eigenvalues[0]:.3g} against the "
             f"largest {eigenvalues[-1]:.3g}. Add a multiple of the identity."
         )

@@ -20,7 +20,7 @@ from formulations.lp_norm.multiple_kernel_data import (
     multiple_kernel_data,
 )
 from formulations.lp_norm.primal import primal
-from kernelopt.extend import Array
+from kernelopt.extend import Array, as_grams, exponent, norms, positive, shown
 
 SMALLEST_LENGTH = 1e-150  # |w_m| are raised to powers up to 2, which then do not underflow
 
@@ -87,7 +87,7 @@ def one_class(
     if share is None:
         machine = primal(grams, None, p=p, loss=ko.one_class(C))
         return replace(machine, name="lp_norm.one_class", reference=f"{PAPER}, section 3.5")
-    p, stack = ko.exponent(p), ko.as_grams(grams)
+    p, stack = exponent(p), as_grams(grams)
     data = multiple_kernel_data(stack, None, ko.one_class(1 / (share * stack.n_points)))
     problem = Outliers(data, block_exponent(p), largest_rho(data, p), share)
     explicit = problem.explicit
@@ -130,7 +130,7 @@ def dual(data: MultipleKernelData, p: float) -> cp.Problem:
     """
     side = DualOverAlpha(data)
     s, caps = side.forms()
-    return side.maximize(-ko.p_norm(s, ko.conjugate_exponent(p)) / 2, [cp.sum(side.alpha) == 1, *caps])
+    return side.maximize(-ko.p_norm(s, norms.conjugate_exponent(p)) / 2, [cp.sum(side.alpha) == 1, *caps])
 
 
 def optimal_weights_at(data: MultipleKernelData, lengths: cp.Expression, p: float) -> cp.Expression:
@@ -147,13 +147,13 @@ def optimal_weights_at(data: MultipleKernelData, lengths: cp.Expression, p: floa
 def fraction(C: Any, nu: float | None) -> float | None:
     """Return nu, None in the C form, or say that exactly one must be given."""
     if (C is None) == (nu is None):
-        raise ko.ParameterError(
-            f"exactly one of C and nu must be given, got C={ko.shown(C)} and nu={ko.shown(nu)}. Drop "
+        raise ko.errors.ParameterError(
+            f"exactly one of C and nu must be given, got C={shown(C)} and nu={shown(nu)}. Drop "
             "one: nu is a fraction "
             "of points, C a weight per sample."
         )
-    if nu is not None and ko.positive(nu, "nu") > 1:
-        raise ko.ParameterError(
+    if nu is not None and positive(nu, "nu") > 1:
+        raise ko.errors.ParameterError(
             f"nu must be a fraction in (0, 1], got {nu:g}. Divide the number of outliers by that of points."
         )
     return None if nu is None else float(nu)
@@ -166,9 +166,9 @@ def largest_rho(data: MultipleKernelData, p: float) -> float:
     sqrt(K_m,ii). The square of this r-norm is minus twice the optimum. It is therefore at most the |s|_q of
     alpha = 1/n, which is feasible for the dual.
     """
-    r_dual = ko.conjugate_exponent(block_exponent(p))
+    r_dual = norms.conjugate_exponent(block_exponent(p))
     forms = np.maximum(data.grams.forms(np.full(data.n, 1 / data.n)), 0.0)
     lengths = np.sqrt(np.maximum(data.grams.diagonals, 0.0))
-    return float(np.sqrt(ko.lp_length(forms, ko.conjugate_exponent(p)))) * max(
-        ko.lp_length(point, r_dual) for point in lengths.T
+    return float(np.sqrt(norms.lp_length(forms, norms.conjugate_exponent(p)))) * max(
+        norms.lp_length(point, r_dual) for point in lengths.T
     )

@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike
 import kernelopt as ko
 from formulations.lp_norm.multiple_kernel_data import HINGE
 from formulations.lp_norm.primal import primal
+from kernelopt.extend import Method, as_grams, as_list, exponent, positive
 
 
 def path(
@@ -19,7 +20,7 @@ def path(
     C: ArrayLike | None = None,
     loss: ko.Loss = HINGE,
     bias: bool | None = None,
-    method: str | ko.Method = "auto",
+    method: str | Method = "auto",
     **options: Any,
 ) -> ko.Path:
     """Solve `primal` along several exponents p, or along several C, each from the solution before it.
@@ -59,14 +60,14 @@ def path(
     >>> lp_norm.path(kernels, [1, -1], p=1, C=[0.1, 1.0], method="block-descent").upper.round(4)
     array([0.18, 0.5 ])
     """
-    stack = ko.as_grams(grams)
+    stack = as_grams(grams)
     if C is None:
-        exponents = [ko.exponent(value) for value in ko.as_list(p, "p", "a list of exponents without C")]
+        exponents = [exponent(value) for value in as_list(p, "p", "a list of exponents without C")]
         return ko.path(
             lambda one: primal(stack, y, p=one, loss=loss, bias=bias), exponents, method, name="p", **options
         )
-    p = ko.exponent(p)
-    factors = [ko.positive(value, "C") for value in ko.as_list(C, "C", "a list of positive numbers")]
+    p = exponent(p)
+    factors = [positive(value, "C") for value in as_list(C, "C", "a list of positive numbers")]
     return ko.path(
         lambda factor: primal(stack, y, p=p, loss=loss.scaled(factor), bias=bias),
         factors,

@@ -20,7 +20,7 @@ from formulations.lp_norm.one_class import one_class
 from formulations.lp_norm.primal import primal
 from formulations.lp_norm.tikhonov import tikhonov
 from formulations.planting import Knobs, Machine, contradicting, kernels, machine, planted
-from kernelopt.extend import Array
+from kernelopt.extend import Array, Planted, exponent, norms
 
 
 def forms_of(rng: np.random.Generator, knobs: Knobs) -> Array:
@@ -39,7 +39,7 @@ def ball_weights(s: Array, p: float) -> Array:
         largest = s == s.max()
         return np.asarray(largest / largest.sum())
     powers = (s / s.max()) ** (1 / (p - 1))  # q - 1 = 1 / (p - 1)
-    return np.asarray(powers / ko.lp_length(powers, p))
+    return np.asarray(powers / norms.lp_length(powers, p))
 
 
 def stack_of(
@@ -50,9 +50,7 @@ def stack_of(
     return kernels(rng, knobs, m.z, m.g, base, s[: knobs.m])[knobs.owners], theta
 
 
-def of_ball(
-    rng: np.random.Generator, *, p: float = 4 / 3, loss: ko.Loss = HINGE, **chosen: Any
-) -> ko.Planted:
+def of_ball(rng: np.random.Generator, *, p: float = 4 / 3, loss: ko.Loss = HINGE, **chosen: Any) -> Planted:
     """Return a constrained problem with a known optimum; its value is l(alpha) - 1/2 |s|_q."""
     knobs = Knobs(**chosen)
     if knobs.infeasible:
@@ -79,7 +77,7 @@ def of_tikhonov(
     penalty: float = 0.5,
     loss: ko.Loss | None = None,
     **chosen: Any,
-) -> ko.Planted:
+) -> Planted:
     """Return a penalised problem with a known optimum.
 
     At theta = tau d with |d|_p = 1 it has s_m = 4 mu tau d_m^(p - 1), so that theta's = 4 mu tau^2.
@@ -88,7 +86,7 @@ def of_tikhonov(
     knobs.always_feasible("tikhonov")
     m = machine(rng, loss or ko.logistic(1.0), knobs)
     d = forms_of(rng, knobs)[knobs.owners]
-    d /= ko.lp_length(d, p)
+    d /= norms.lp_length(d, p)
     tau = np.sqrt(m.form / (4 * penalty))
     stack, theta = stack_of(rng, knobs, m, tau * d, 4 * penalty * tau * d ** (p - 1))
     formulation = tikhonov(stack, m.y, p=p, penalty=penalty, loss=loss or ko.logistic(1.0))
@@ -97,7 +95,7 @@ def of_tikhonov(
 
 def of_block_norm(
     rng: np.random.Generator, *, r: float = 1.5, loss: ko.Loss | None = None, **chosen: Any
-) -> ko.Planted:
+) -> Planted:
     """Return a block-norm problem with a known optimum.
 
     For r <= 2 it is that of the ball with p = r / (2 - r). For r > 2 the machine is f = sum_m K_m alpha /
@@ -108,17 +106,17 @@ def of_block_norm(
     loss = loss or ko.huberized_hinge(1.0, 0.5)
     m = machine(rng, loss, knobs)
     s = forms_of(rng, knobs)[knobs.owners]
-    if ko.exponent(r, "r") <= 2:
+    if exponent(r, "r") <= 2:
         theta = ball_weights(s, ball_exponent(r))
         stack, theta = stack_of(rng, knobs, m, theta, s)
         return planted(block_norm(stack, m.y, r=r, loss=loss), m.risk, m.alpha, theta=theta)
     p = 1.0 if np.isinf(r) else r / (r - 2)
     powers = s ** (1 / (p + 1))
-    stack, _ = stack_of(rng, knobs, m, ko.lp_length(powers, p) / powers, s)
+    stack, _ = stack_of(rng, knobs, m, norms.lp_length(powers, p) / powers, s)
     return planted(block_norm(stack, m.y, r=r, loss=loss), m.risk, m.alpha)
 
 
-def of_ellipsoid(rng: np.random.Generator, **chosen: Any) -> ko.Planted:
+def of_ellipsoid(rng: np.random.Generator, **chosen: Any) -> Planted:
     """Return a problem over an ellipsoid of weights with a known optimum.
 
     With theta'E theta = 1 it has s_m = (E theta)_m theta's where theta_m > 0, and at most that elsewhere.
@@ -138,7 +136,7 @@ def of_ellipsoid(rng: np.random.Generator, **chosen: Any) -> ko.Planted:
     return planted(non_isotropic(stack, m.y, E=E), m.risk, m.alpha, theta=theta)
 
 
-def of_elastic_net(rng: np.random.Generator, *, l2: float = 0.5, **chosen: Any) -> ko.Planted:
+def of_elastic_net(rng: np.random.Generator, *, l2: float = 0.5, **chosen: Any) -> Planted:
     """Return an elastic-net problem with a known optimum.
 
     It has s_m = (l1 / (1 - l2 theta_m))^2 where theta_m > 0, and at most l1^2 elsewhere; l1 follows from
@@ -158,7 +156,7 @@ def of_elastic_net(rng: np.random.Generator, *, l2: float = 0.5, **chosen: Any) 
     return planted(elastic_net(stack, m.y, l1=l1, l2=l2, loss=loss), m.risk + price, m.alpha, theta=theta)
 
 
-def of_one_class(rng: np.random.Generator, *, p: float = 2.0, nu: float = 0.5, **chosen: Any) -> ko.Planted:
+def of_one_class(rng: np.random.Generator, *, p: float = 2.0, nu: float = 0.5, **chosen: Any) -> Planted:
     """Return a one-class problem in the nu form with a known value, - 1/2 alpha'K alpha.
 
     rho = 1: f is 1 where alpha is between its bounds 0 and 1 / (nu n), above at 0 and below at the other.

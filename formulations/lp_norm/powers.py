@@ -12,7 +12,7 @@ import kernelopt as ko
 from formulations.lp_norm.dual_over_alpha import DualOverAlpha
 from formulations.lp_norm.exponents import ball_exponent
 from formulations.lp_norm.multiple_kernel_data import PAPER, MultipleKernelData
-from kernelopt.extend import Array
+from kernelopt.extend import Array, norms
 
 LARGEST_RATIO = 1e8  # of two weights: the smaller term of their sum then keeps half of its sixteen digits
 
@@ -30,7 +30,7 @@ def powers(data: MultipleKernelData, r: float) -> ko.Formulation:
     where theta becomes the weight of the kernel. At r = 2 it is the machine of the sum of the kernels.
     """
     if np.isinf(r):
-        raise ko.ParameterError(
+        raise ko.errors.ParameterError(
             "r must be finite for squared=False, got inf: the sum of powers has no limit. Use squared=True."
         )
     if r > 2:
@@ -68,7 +68,7 @@ def dual(data: MultipleKernelData, r: float) -> cp.Problem:
     side = DualOverAlpha(data)
     if r == 1:
         return side.maximize(side.gain, [side.lengths() <= 1 / 2])
-    penalty = (r - 1) / 2 * sum_of_powers(2 / r * side.lengths(), ko.conjugate_exponent(r))
+    penalty = (r - 1) / 2 * sum_of_powers(2 / r * side.lengths(), norms.conjugate_exponent(r))
     return side.maximize(side.gain - penalty, [])
 
 

@@ -15,6 +15,7 @@ from formulations.lp_norm.multiple_kernel_data import (
     MultipleKernelData,
     multiple_kernel_data,
 )
+from kernelopt.extend import exponent, norms
 
 
 def primal(
@@ -89,7 +90,7 @@ def primal(
     >>> round(solution.value, 5), solution.weights.round(4)
     (0.70711, array([0.7071, 0.7071]))
     """
-    data, p = multiple_kernel_data(grams, y, loss, bias), ko.exponent(p)
+    data, p = multiple_kernel_data(grams, y, loss, bias), exponent(p)
     theta, K = data.weights()
     problem = cp.Problem(cp.Minimize(data.risk(K)), ko.lp_ball(theta, p))
     return ko.Formulation(
@@ -107,4 +108,4 @@ def dual(data: MultipleKernelData, p: float) -> cp.Problem:
     """Return the dual of `primal`: Optimization Problem (D) with the norm of section 3.3."""
     side = DualOverAlpha(data)
     s, caps = side.forms()
-    return side.maximize(side.gain - ko.p_norm(s, ko.conjugate_exponent(p)) / 2, caps)
+    return side.maximize(side.gain - ko.p_norm(s, norms.conjugate_exponent(p)) / 2, caps)

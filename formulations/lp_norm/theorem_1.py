@@ -21,6 +21,7 @@ import numpy as np
 
 import kernelopt as ko
 from formulations.losses import as_loss
+from kernelopt.extend import exponent, norms, positive, shown
 
 NEARLY_ZERO = 1e-12  # half a squared norm below this share of the value is rounding of a solver
 
@@ -68,7 +69,7 @@ def ivanov_from_tikhonov(solution: ko.Solution, *, p: float, loss: ko.Loss) -> I
     .. [1] Kloft et al., JMLR 12 (2011), Theorem 1.
     """
     check_machine(solution)
-    tau = ko.lp_length(np.asarray(solution.weights), ko.exponent(p))
+    tau = norms.lp_length(np.asarray(solution.weights), exponent(p))
     return Ivanov(learned_loss(loss).scaled(tau), tau)
 
 
@@ -101,7 +102,7 @@ def tikhonov_from_ivanov(solution: ko.Solution, *, loss: ko.Loss, tau: float = 1
     .. [1] Kloft et al., JMLR 12 (2011), Theorem 1.
     """
     half = check_machine(solution)
-    tau = ko.positive(tau, "tau")
+    tau = positive(tau, "tau")
     return Tikhonov(learned_loss(loss).scaled(1 / tau), half / (2 * tau**3), tau)
 
 
@@ -114,7 +115,7 @@ def check_machine(solution: Any) -> float:
     """Return 1/2 alpha'K alpha, half of B^2, of a solution with one machine that is not zero."""
     if not isinstance(solution, ko.Solution):
         raise ko.InputError(
-            f"solution must be a Solution, got {ko.shown(solution)}. Pass what "
+            f"solution must be a Solution, got {shown(solution)}. Pass what "
             "lp_norm.primal(...).solve() returns."
         )
     if len(solution.learned) != 1 or solution.weights is None:

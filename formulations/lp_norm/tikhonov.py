@@ -15,6 +15,7 @@ from formulations.lp_norm.multiple_kernel_data import (
     MultipleKernelData,
     multiple_kernel_data,
 )
+from kernelopt.extend import exponent, norms, positive
 
 
 def tikhonov(
@@ -72,8 +73,8 @@ def tikhonov(
     >>> round(solution.value, 5), solution.weights.round(4)
     (1.5, array([1.]))
     """
-    data, p = multiple_kernel_data(grams, y, loss, bias), ko.exponent(p)
-    mu = ko.positive(penalty, "penalty")
+    data, p = multiple_kernel_data(grams, y, loss, bias), exponent(p)
+    mu = positive(penalty, "penalty")
     theta, K = data.weights()
     problem = cp.Problem(cp.Minimize(data.risk(K) + mu * cp.square(ko.p_norm(theta, p))))
     return ko.Formulation(
@@ -91,4 +92,4 @@ def dual(data: MultipleKernelData, p: float, mu: float) -> cp.Problem:
     """Return the dual of `tikhonov`: equation (10) of the paper, with the half of a squared norm for h."""
     side = DualOverAlpha(data)
     s, caps = side.forms()
-    return side.maximize(side.gain - cp.square(ko.p_norm(s, ko.conjugate_exponent(p))) / (16 * mu), caps)
+    return side.maximize(side.gain - cp.square(ko.p_norm(s, norms.conjugate_exponent(p))) / (16 * mu), caps)

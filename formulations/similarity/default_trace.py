@@ -34,7 +34,7 @@ def default_trace(similarities: ko.Grams | ArrayLike) -> float:
     S = as_similarities(similarities)
     tau = float(np.maximum(np.linalg.eigvalsh(S), 0.0).sum(axis=1).mean())
     if not tau > 0:
-        raise ko.ParameterError(
+        raise ko.errors.ParameterError(
             "some similarity must have a positive eigenvalue, got none: its nearest kernel is zero. Pass "
             "trace= as a positive number, or change the sign."
         )

@@ -12,7 +12,7 @@ from formulations.similarity.kernel_per_similarity import kernel_per_similarity
 from formulations.similarity.planted import of_indefinite_svm, of_several, of_single, of_spectral
 from formulations.similarity.restricted_spectral import restricted_spectral
 from formulations.similarity.single_kernel import single_kernel
-from kernelopt.extend import Array
+from kernelopt.extend import Array, Entry
 
 
 def _data(rng: np.random.Generator) -> tuple[Array, Array]:
@@ -41,10 +41,10 @@ def _spectral(rng: np.random.Generator) -> ko.Formulation:
 
 
 CATALOGUE = [
-    ko.Entry("similarity.single_kernel", single_kernel, "similarities", _single, of_single),
-    ko.Entry("similarity.kernel_per_similarity", kernel_per_similarity, "similarities", _several, of_several),
-    ko.Entry("similarity.restricted_spectral", restricted_spectral, "similarities", _spectral, of_spectral),
-    ko.Entry(
+    Entry("similarity.single_kernel", single_kernel, "similarities", _single, of_single),
+    Entry("similarity.kernel_per_similarity", kernel_per_similarity, "similarities", _several, of_several),
+    Entry("similarity.restricted_spectral", restricted_spectral, "similarities", _spectral, of_spectral),
+    Entry(
         "similarity.indefinite_svm",
         indefinite_svm,
         "similarities",

@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-import kernelopt as ko
-from kernelopt.extend import Array
+from kernelopt.extend import Array, as_grams, as_vector
 
 
 def gammas(kernels: ArrayLike, alpha: ArrayLike) -> Array:
@@ -34,8 +33,8 @@ def gammas(kernels: ArrayLike, alpha: ArrayLike) -> Array:
     >>> similarity.gammas([np.eye(2), 9 * np.eye(2)], [1, -1])
     array([0.25, 0.75])
     """
-    stack = ko.as_grams(kernels, "kernels")
-    a = ko.as_vector(alpha, "alpha", most=stack.n_points)
+    stack = as_grams(kernels, "kernels")
+    a = as_vector(alpha, "alpha", most=stack.n_points)
     a = a / (np.abs(a).max() or 1.0)  # the result is that of any multiple
     q = np.sqrt(np.maximum(stack.forms(a), 0.0))
     return np.asarray(q / q.sum() if q.any() else np.full(q.size, 1 / q.size))

@@ -8,6 +8,7 @@ from numpy.typing import ArrayLike
 
 import kernelopt as ko
 from formulations.similarity.single_kernel import single_kernel
+from kernelopt.extend import positive
 
 
 def indefinite_svm(
@@ -61,7 +62,7 @@ def indefinite_svm(
         similarities,
         y,
         C=C,
-        rho=ko.positive(rho, "rho"),
+        rho=positive(rho, "rho"),
         trace=None,
         fidelity="squared_frobenius",
         loss=loss,

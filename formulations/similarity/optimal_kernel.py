@@ -7,7 +7,7 @@ from numpy.typing import ArrayLike
 
 import kernelopt as ko
 from formulations.similarity.similarity_data import LARGEST_SIMILARITY, as_similarities
-from kernelopt.extend import Array, on_simplex
+from kernelopt.extend import Array, as_float_array, on_simplex, positive
 
 
 def optimal_kernel(
@@ -49,19 +49,19 @@ def optimal_kernel(
     array([[ 0.916 , -0.2774],
            [-0.2774,  0.084 ]])
     """
-    S, a = as_similarities(similarities), ko.as_float_array(alpha, "alpha")
+    S, a = as_similarities(similarities), as_float_array(alpha, "alpha")
     if np.abs(a).max(initial=0.0) > LARGEST_SIMILARITY:
-        raise ko.ParameterError(
+        raise ko.errors.ParameterError(
             f"alpha must be at most {LARGEST_SIMILARITY:g} in size, since the products of its entries are "
             f"similarities, got {np.abs(a).max():g}. Divide it by a unit, and multiply rho by its square."
         )
     if a.ndim != 1 or not 0 < a.size <= S.shape[1]:
-        raise ko.ShapeError(
+        raise ko.errors.ShapeError(
             f"alpha must be finite of shape (n,) with n <= {S.shape[1]} points, got shape {a.shape}. "
             "The labelled points come first."
         )
     z = np.pad(a, (0, S.shape[1] - a.size))
-    rho = ko.positive(rho, "rho")
+    rho = positive(rho, "rho")
     lam, V = np.linalg.eigh(S.mean(axis=0) + np.outer(z, z) / (4 * len(S) * rho))
-    mu, _ = on_simplex(lam, None if trace is None else ko.positive(trace, "trace"))
+    mu, _ = on_simplex(lam, None if trace is None else positive(trace, "trace"))
     return np.asarray((V * mu) @ V.T)

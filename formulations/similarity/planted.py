@@ -18,7 +18,7 @@ from formulations.similarity.kernel_per_similarity import kernel_per_similarity
 from formulations.similarity.restricted_spectral import restricted_spectral
 from formulations.similarity.similarity_data import Fidelity
 from formulations.similarity.single_kernel import single_kernel
-from kernelopt.extend import Array
+from kernelopt.extend import Array, Planted, as_fidelity
 
 SINGULAR = 1e-9  # eigenvalues of a kernel below this share of the largest are zero up to rounding
 
@@ -37,7 +37,7 @@ def similarities(
         return along(K, W, rng.uniform(0.5, 2.0, m), fidelity)
     if isinstance(fidelity, ko.fidelities.l1):
         return entry_by_entry(rng, K, W, m)
-    raise ko.ParameterError(
+    raise ko.errors.ParameterError(
         f"fidelity must be a function of the Frobenius norm, or the l1 norm, got {fidelity!r}. No optimum is "
         "known in closed form for others."
     )
@@ -78,14 +78,14 @@ def cost(K: Array, S: Array, fidelity: ko.Fidelity) -> float:
     return sum(fidelity.value(K - one) for one in S)
 
 
-def of_single(rng: np.random.Generator, *, fidelity: Fidelity = "l1", **asked: Any) -> ko.Planted:
+def of_single(rng: np.random.Generator, *, fidelity: Fidelity = "l1", **asked: Any) -> Planted:
     """Return a problem with one kernel from all similarities and a known optimum.
 
     k copies of all similarities at rho / k are one copy at rho: with duplicates all occur twice.
     """
     knobs = Knobs(**asked)
     knobs.always_feasible("single_kernel")
-    copies, L = 2 if knobs.duplicates else 1, ko.as_fidelity(fidelity, "fidelity")
+    copies, L = 2 if knobs.duplicates else 1, as_fidelity(fidelity, "fidelity")
     m = machine(rng, ko.hinge(1.0), knobs)
     K, u = singular_kernel(rng, knobs, m.z, m.g)
     W = slopes(knobs, m.z, u, float(rng.uniform(-0.2, 0.2)))
@@ -95,7 +95,7 @@ def of_single(rng: np.random.Generator, *, fidelity: Fidelity = "l1", **asked: A
     return planted(formulation, m.risk + rho * cost(K, S, L), m.alpha, K=K)
 
 
-def of_indefinite_svm(rng: np.random.Generator, **asked: Any) -> ko.Planted:
+def of_indefinite_svm(rng: np.random.Generator, **asked: Any) -> Planted:
     """Return an indefinite support vector machine with a known optimum: no trace, sigma = 0."""
     knobs = Knobs(**asked)
     knobs.always_feasible("indefinite_svm")
@@ -139,7 +139,7 @@ def parts(rng: np.random.Generator, knobs: Knobs, m: Machine) -> Parts:
     return Parts(gamma / counts, kernels, [u for _, u in pairs], trace)
 
 
-def of_several(rng: np.random.Generator, *, fidelity: Fidelity = "frobenius", **asked: Any) -> ko.Planted:
+def of_several(rng: np.random.Generator, *, fidelity: Fidelity = "frobenius", **asked: Any) -> Planted:
     """Return a problem with one kernel per similarity and a known optimum.
 
     The risk is l(alpha) - 1/2 (sum_i q_i)^2 with q_i^2 = z'K_i z, and gamma_i = q_i / sum_j q_j is chosen.
@@ -149,9 +149,9 @@ def of_several(rng: np.random.Generator, *, fidelity: Fidelity = "frobenius", **
     """
     knobs = Knobs(**asked)
     knobs.always_feasible("kernel_per_similarity")
-    L = ko.as_fidelity(fidelity, "fidelity")
+    L = as_fidelity(fidelity, "fidelity")
     if not isinstance(L, ko.fidelities.Radial):
-        raise ko.ParameterError(
+        raise ko.errors.ParameterError(
             f"fidelity must be a function of the Frobenius norm, got {L!r}. Pass 'frobenius' or "
             "'squared_frobenius'."
         )
@@ -178,7 +178,7 @@ def widened(W: Array, length: float) -> Array:
     return np.asarray(W + t * np.eye(n))
 
 
-def of_spectral(rng: np.random.Generator, **asked: Any) -> ko.Planted:
+def of_spectral(rng: np.random.Generator, **asked: Any) -> Planted:
     """Return a restricted spectral problem with a known optimum, for the squared norm and the squared hinge.
 
     mu_ij is optimal where 2 rho (mu_ij - lambda_ij) = (v_ij'z)^2 / (2 gamma_i) + sigma_i + zeta_ij, with

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 
 import kernelopt as ko
 from formulations.losses import as_loss
-from kernelopt.extend import Array
+from kernelopt.extend import Array, as_fidelity, as_float_array, as_grams, positive, shown
 
 Function: TypeAlias = Callable[[cp.Expression], cp.Expression]
 Fidelity: TypeAlias = Literal["l1", "frobenius", "squared_frobenius"] | ko.Fidelity | Function
@@ -86,12 +86,12 @@ class SimilarityData:
         try:
             value = self.fidelity(K - S)
         except Exception as error:  # whatever a stranger's function raises on an expression
-            raise ko.ParameterError(
-                f"fidelity must be a function of a cvxpy expression, got {ko.shown(self.fidelity)}, which "
+            raise ko.errors.ParameterError(
+                f"fidelity must be a function of a cvxpy expression, got {shown(self.fidelity)}, which "
                 f"fails: {str(error).rstrip('. ')}. Pass one such as lambda X: cp.sum(cp.abs(X))."
             ) from error
         if not (isinstance(value, cp.Expression) and value.size == 1 and value.is_convex()):
-            raise ko.ParameterError(
+            raise ko.errors.ParameterError(
                 f"fidelity must return a convex cvxpy expression of one entry, got {value!r:.80}. Pass one "
                 "such as lambda X: cp.sum(cp.multiply(W, cp.abs(X))) with W >= 0."
             )
@@ -110,16 +110,16 @@ def similarity_data(
     """Return the data of a learning problem after checking them."""
     S = as_similarities(similarities)
     loss = ko.hinge(C) if loss is None else own_loss(loss, C)
-    rho = ko.positive(rho, "rho", allow_zero=True)
-    tau = None if trace is None else ko.positive(trace, "trace")
+    rho = positive(rho, "rho", allow_zero=True)
+    tau = None if trace is None else positive(trace, "trace")
     if tau is None and rho == 0:
-        raise ko.ParameterError(
+        raise ko.errors.ParameterError(
             "trace must be given where rho is 0, got None: the kernel would grow without bound. Pass "
             "default_trace(similarities), or rho > 0."
         )
     is_class = isinstance(fidelity, type) and issubclass(fidelity, ko.Fidelity)  # others are functions
     if isinstance(fidelity, ko.Fidelity) or is_class or not callable(fidelity):
-        fidelity = ko.as_fidelity(fidelity, "fidelity")
+        fidelity = as_fidelity(fidelity, "fidelity")
     return SimilarityData(S, loss.targets(y, S.shape[1]), loss, rho, tau, fidelity)
 
 
@@ -127,8 +127,8 @@ def own_loss(loss: ko.Loss, C: float) -> ko.Loss:
     """Return a loss that is given, beside which C must have its default value."""
     loss = as_loss(loss)
     if not isinstance(C, int | float) or C != 1.0:
-        raise ko.ParameterError(
-            f"C is that of the default loss hinge(C), got C = {ko.shown(C)} beside loss = {loss!r}. "
+        raise ko.errors.ParameterError(
+            f"C is that of the default loss hinge(C), got C = {shown(C)} beside loss = {loss!r}. "
             "Write it into the loss, such as kernelopt.logistic(C)."
         )
     return loss
@@ -140,15 +140,15 @@ def as_similarities(similarities: ko.Grams | ArrayLike) -> Array:
         S = np.array(similarities)
     else:
         try:
-            array = ko.as_float_array(similarities, "similarities")
-        except ko.ShapeError as error:
-            raise ko.ShapeError(
+            array = as_float_array(similarities, "similarities")
+        except ko.errors.ShapeError as error:
+            raise ko.errors.ShapeError(
                 f"similarities must be real matrices of one size, got {type(similarities).__name__}: {error} "
                 "Stack them with numpy.stack."
             ) from error
-        S = np.array(ko.as_grams(array[None] if array.ndim == 2 else array, "similarities"))
+        S = np.array(as_grams(array[None] if array.ndim == 2 else array, "similarities"))
     if np.abs(S).max() > LARGEST_SIMILARITY:
-        raise ko.NotFiniteError(
+        raise ko.errors.NotFiniteError(
             f"similarities must be at most {LARGEST_SIMILARITY:g} in size, since their squares are summed, "
             f"got {np.abs(S).max():g}. Divide them by a unit."
         )

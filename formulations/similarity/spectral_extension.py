@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike
 import kernelopt as ko
 from formulations.similarity.similarity_data import as_similarities
 from formulations.similarity.transforms import is_one_matrix
-from kernelopt.extend import Array
+from kernelopt.extend import Array, as_float_array
 
 VANISHING = 1e-11  # eigenvalues of S below this share of the largest count as zero, as in factors of kernels
 AGREEMENT = 1e-6  # largest difference of K and V diag(mu) V', over the largest entry: rounding is far below
@@ -63,10 +63,10 @@ def spectral_extension(
     """
     S = as_similarities(similarities)
     single = is_one_matrix(similarities)
-    new = ko.as_float_array(S_new, "S_new")
+    new = as_float_array(S_new, "S_new")
     new = new[None] if single and new.ndim == 2 else new
     if new.ndim != 3 or new.shape[::2] != (len(S), S.shape[1]) or not new.size:
-        raise ko.ShapeError(
+        raise ko.errors.ShapeError(
             f"S_new must be finite of shape (m, n_new, N) with m = {len(S)} and N = {S.shape[1]}, got "
             f"{new.shape}. One row per new point: its similarities to the N points."
         )
@@ -96,10 +96,10 @@ def repair_named(learned: str) -> ko.Repair:
 def learned_spectrum(learned: ko.Solution | ArrayLike, lam: Array, V: Array) -> Array:
     """Return the learned spectrum mu of shape (m, N), or raise an error that says why there is none."""
     if not isinstance(learned, ko.Solution):
-        mu = ko.as_float_array(learned, "mu, the learned spectrum,")
+        mu = as_float_array(learned, "mu, the learned spectrum,")
         mu = mu[None] if mu.ndim == 1 and len(lam) == 1 else mu
         if mu.shape != lam.shape:
-            raise ko.ShapeError(
+            raise ko.errors.ShapeError(
                 f"mu must be finite of shape (m, N) = {lam.shape}, got {mu.shape}. Pass learned= one "
                 "eigenvalue "
                 "for each of the similarities, ascending as those of numpy.linalg.eigh."

@@ -11,7 +11,7 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
 import kernelopt as ko
-from kernelopt.extend import Array
+from kernelopt.extend import Array, as_classes, as_grams, as_indices, one_of, positive
 
 Index = NDArray[np.intp]
 Cone = Literal["dominant", "psd", "nonnegative"]
@@ -150,9 +150,9 @@ def comparison_data(
     margin: float,
 ) -> ComparisonData:
     """Return the data of a problem after checking them, with the entries of the kernels that it needs."""
-    stack = ko.as_grams(grams)
+    stack = as_grams(grams)
     rows = ko.as_triplets(triplets, stack.n_points)
-    ko.one_of(cone, "cone", get_args(Cone), "Without one of them the trace may run to minus infinity.")
+    one_of(cone, "cone", get_args(Cone), "Without one of them the trace may run to minus infinity.")
     S = np.unique(rows) if points is None else with_triplets(points, rows, stack.n_points)
     first, second = np.triu_indices(S.size, 1)
     if cone == "dominant":
@@ -174,8 +174,8 @@ def comparison_data(
         rows,
         S,
         as_groups(groups, len(stack)),
-        ko.positive(gamma2, "gamma2", allow_zero=True),
-        ko.positive(margin, "margin"),
+        positive(gamma2, "gamma2", allow_zero=True),
+        positive(margin, "margin"),
         cone,
         np.asarray(D),
         np.asarray(diagonal),
@@ -200,14 +200,14 @@ def pair_rows(a: Any, b: Index, n: int) -> Index:
 def with_triplets(points: ArrayLike, triplets: Index, n_points: int) -> Index:
     """Return the points S as given, which must hold those of the triplets."""
     try:
-        S = np.unique(ko.as_indices(points, n_points, "points"))
+        S = np.unique(as_indices(points, n_points, "points"))
     except ko.InputError as error:
-        raise ko.ParameterError(
+        raise ko.errors.ParameterError(
             f"points must be integers in 0..{n_points - 1}, a list of them, got something else: {error}"
         ) from error
     missing = np.setdiff1d(triplets, S)
     if missing.size:
-        raise ko.ParameterError(
+        raise ko.errors.ParameterError(
             f"points must hold those of the triplets, got a set without {missing[:5].tolist()}. Leave points "
             "out to take exactly those, or add them."
         )
@@ -218,9 +218,9 @@ def as_groups(groups: ArrayLike | None, m: int) -> Index:
     """Return the number of the group of each kernel, numbered without gaps; each its own by default."""
     if groups is None:
         return np.arange(m)
-    labels = ko.as_classes(groups, "groups", f"one entry per kernel ({m})")
+    labels = as_classes(groups, "groups", f"one entry per kernel ({m})")
     if labels.shape != (m,):
-        raise ko.ShapeError(
+        raise ko.errors.ShapeError(
             f"groups must have one entry per kernel ({m}), got shape {labels.shape}. For per-feature kernels "
             "pass their .groups, with a number of its own for every kernel added to them."
         )

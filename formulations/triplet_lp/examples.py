@@ -8,6 +8,7 @@ import kernelopt as ko
 from formulations.triplet_lp.feature_selection import feature_selection
 from formulations.triplet_lp.kernel_design import kernel_design
 from formulations.triplet_lp.planted import of_design, of_selection
+from kernelopt.extend import Entry
 
 
 def labelled_triplets(rng: np.random.Generator, d: int) -> tuple[np.ndarray, np.ndarray]:
@@ -34,6 +35,6 @@ def selection_example(rng: np.random.Generator) -> ko.Formulation:
 
 
 CATALOGUE = [
-    ko.Entry("triplet_lp.kernel_design", kernel_design, "triplets", design_example, of_design),
-    ko.Entry("triplet_lp.feature_selection", feature_selection, "triplets", selection_example, of_selection),
+    Entry("triplet_lp.kernel_design", kernel_design, "triplets", design_example, of_design),
+    Entry("triplet_lp.feature_selection", feature_selection, "triplets", selection_example, of_selection),
 ]

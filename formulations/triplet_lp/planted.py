@@ -14,11 +14,10 @@ from typing import Any
 
 import numpy as np
 
-import kernelopt as ko
 from formulations.planting import Knobs, planted
 from formulations.triplet_lp.feature_selection import feature_selection
 from formulations.triplet_lp.kernel_design import kernel_design
-from kernelopt.extend import Array
+from kernelopt.extend import Array, Planted
 
 
 def kernel(rng: np.random.Generator, n: int, tight: Array) -> Array:
@@ -48,7 +47,7 @@ def symmetric(M: Array) -> Array:
     return np.asarray((M + M.T) / 2)
 
 
-def plant(rng: np.random.Generator, chosen: dict[str, Any], grouped: bool) -> ko.Planted:
+def plant(rng: np.random.Generator, chosen: dict[str, Any], grouped: bool) -> Planted:
     """Return a problem with a known optimum, by kernels alone or in groups of two."""
     knobs = Knobs(**chosen)
     knobs.always_feasible("a problem of comparisons")
@@ -93,11 +92,11 @@ def plant(rng: np.random.Generator, chosen: dict[str, Any], grouped: bool) -> ko
     return planted(formulation, float(u.sum()), None, **formulation.problem.data.point(weights))
 
 
-def of_design(rng: np.random.Generator, **chosen: Any) -> ko.Planted:
+def of_design(rng: np.random.Generator, **chosen: Any) -> Planted:
     """Return a problem of kernel weights with a known optimum; see `formulations.planting.Knobs`."""
     return plant(rng, chosen, grouped=False)
 
 
-def of_selection(rng: np.random.Generator, **chosen: Any) -> ko.Planted:
+def of_selection(rng: np.random.Generator, **chosen: Any) -> Planted:
     """Return a problem with kernels in groups of two and a known optimum; a duplicate is one of a group."""
     return plant(rng, chosen, grouped=True)

@@ -13,6 +13,7 @@ import kernelopt as ko
 from formulations.triplet_lp.comparison_data import ComparisonData
 from formulations.triplet_lp.dual import dual
 from formulations.triplet_lp.method import TripletProgramme
+from kernelopt.extend import positive
 
 PAPER = "Fung, Rosales, Rao (2007)"
 
@@ -50,9 +51,9 @@ def triplet_formulation(data: ComparisonData, gamma1: Any, name: str) -> ko.Form
 def as_price(gamma1: Any) -> Any:
     """Return gamma1, checked: a non-negative number or scalar parameter."""
     if not isinstance(gamma1, cp.Parameter):
-        return ko.positive(gamma1, "gamma1", allow_zero=True)
+        return positive(gamma1, "gamma1", allow_zero=True)
     if gamma1.shape != () or not gamma1.is_nonneg():
-        raise ko.ParameterError(
+        raise ko.errors.ParameterError(
             f"gamma1 must be a non-negative scalar, got the parameter {gamma1.name()} of shape "
             f"{gamma1.shape} and sign {gamma1.sign}. Make it with cp.Parameter(nonneg=True)."
         )

@@ -17,7 +17,7 @@ from formulations.triplet_lp.gamma1_max import least_price
 from formulations.triplet_lp.method.certificate import triplet_certificate, zero_is_optimal
 from formulations.triplet_lp.method.columns import Columns
 from formulations.triplet_lp.programme import triplet_formulation
-from kernelopt.extend import Array
+from kernelopt.extend import FLOOR_SHARE, Array, as_list, positive, whole
 
 GAP_OF_SOLVE = 1e-5  # the default tolerance of `kernelopt.solve`: certified gaps above it are warned of
 VANISHING = 1e-9  # gamma1_max below this share of its value without a cone is zero up to rounding
@@ -102,18 +102,18 @@ def regularization_path(
         If a certified gap is above 1e-5.
     """
     data = comparison_data(grams, triplets, groups, gamma2, cone, points, margin)
-    size = ko.whole(size, "size", 2, "an integer >= 2")
+    size = whole(size, "size", 2, "an integer >= 2")
     grid = default_grid(data, size) if gamma1 is None else as_grid(gamma1)
     price = cp.Parameter(nonneg=True, name="gamma1")
     programme = triplet_formulation(data, price, "feature_selection")  # warns of contradictions
     with warnings.catch_warnings():  # at its first price all weights are zero; gaps are checked below
-        warnings.simplefilter("ignore", (ko.ConditionWarning, ko.ConvergenceWarning))
+        warnings.simplefilter("ignore", (ko.errors.ConditionWarning, ko.ConvergenceWarning))
         found = certificates(data, programme, price, grid)
     weights = [{v.name(): value for v, value in one.point.items()}["alpha"] for one in found]
     lower = np.array([one.lower for one in found])
     upper = np.array([one.upper for one in found])
     labels = np.arange(data.m) if groups is None else np.array(groups)
-    floor = ko.FLOOR_SHARE * data.margin * data.T
+    floor = FLOOR_SHARE * data.margin * data.T
     path = Path(grid, np.array(weights), lower, upper, labels, floor)
     if not (path.gap <= GAP_OF_SOLVE).all():
         worst = int(np.argmax(path.gap))
@@ -158,17 +158,15 @@ def default_grid(data: ComparisonData, size: int) -> Array:
     top = least_price(data)
     if top <= VANISHING * free:
         top = free or 1.0
-        warnings.warn(ko.ConditionWarning(zero_is_optimal(data, 0.0)), stacklevel=3)
+        warnings.warn(ko.errors.ConditionWarning(zero_is_optimal(data, 0.0)), stacklevel=3)
     return np.asarray(top * np.geomspace(1.0, 1e-3, size))
 
 
 def as_grid(gamma1: Any) -> Array:
     """Return the prices of a path, the largest first."""
     prices = (
-        list(gamma1)
-        if isinstance(gamma1, str)
-        else ko.as_list(gamma1, "gamma1", "a list of positive numbers")
+        list(gamma1) if isinstance(gamma1, str) else as_list(gamma1, "gamma1", "a list of positive numbers")
     )
     if not prices:
-        raise ko.ShapeError("gamma1 must hold at least one price, got none. Leave it out for a grid.")
-    return np.sort([ko.positive(price, "gamma1") for price in prices])[::-1]
+        raise ko.errors.ShapeError("gamma1 must hold at least one price, got none. Leave it out for a grid.")
+    return np.sort([positive(price, "gamma1") for price in prices])[::-1]

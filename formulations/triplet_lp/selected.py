@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 import kernelopt as ko
-from kernelopt.extend import Array
+from kernelopt.extend import Array, as_classes, positive, shown
 
 
 def selected(solution: ko.Solution, groups: ArrayLike, tol: float = 1e-6) -> Any:
@@ -20,10 +20,10 @@ def selected(solution: ko.Solution, groups: ArrayLike, tol: float = 1e-6) -> Any
     groups : array of shape (m,), as given to `feature_selection`
     tol : float >= 0, default 1e-6
     """
-    weights, labels = chosen_weights(solution), ko.as_classes(groups, "groups")
-    tol = ko.positive(tol, "tol", allow_zero=True)
+    weights, labels = chosen_weights(solution), as_classes(groups, "groups")
+    tol = positive(tol, "tol", allow_zero=True)
     if labels.size != weights.size:
-        raise ko.ShapeError(
+        raise ko.errors.ShapeError(
             f"groups must have one entry per kernel ({weights.size}), got shape {labels.shape}. Pass those "
             "that feature_selection was given."
         )
@@ -35,7 +35,7 @@ def chosen_weights(solution: Any) -> Array:
     weights = getattr(solution, "weights", None)
     if not isinstance(weights, np.ndarray):
         raise ko.InputError(
-            f"solution must be a Solution with weights, got {ko.shown(solution)}. "
+            f"solution must be a Solution with weights, got {shown(solution)}. "
             "Pass what feature_selection(...).solve() returns."
         )
     return np.abs(weights)

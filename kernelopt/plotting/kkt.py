@@ -32,7 +32,7 @@ def plot_kkt(table: KKT, tol: float = DEFAULT_TOL, ax: Any = None) -> Any:
     ----------
     table : KKT
         The result of `kernelopt.kkt_table(solution)`.
-    tol : float > 0, default kernelopt.DEFAULT_TOL
+    tol : float > 0, default kernelopt.extend.DEFAULT_TOL
     ax : matplotlib axes, optional
 
     Returns

@@ -65,7 +65,7 @@ def check_formulation(
     if not isinstance(entry, Entry):
         raise ParameterError(
             f"check_formulation takes an Entry, got {type(entry).__name__}. Make one: "
-            "ko.Entry('package.builder', builder, 'labels', example); example(rng) returns a Formulation."
+            "extend.Entry('package.builder', builder, 'labels', example); example(rng) returns a Formulation."
         )
     findings = Findings(entry.name)
     for seed in seeds:

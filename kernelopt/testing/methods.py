@@ -78,7 +78,7 @@ def as_method(method: str | Method) -> Method:
     if method not in methods:
         raise ParameterError(
             f"method must be an instance of Method or one of {', '.join(map(repr, methods))}, got "
-            f"{method!r}. Register it with ko.register_method, or pass the instance."
+            f"{method!r}. Register it with ko.extend.register_method, or pass the instance."
         )
     return methods[method]
 

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 import kernelopt as ko
-from kernelopt.extend import Kernel, Profile
+from kernelopt import Kernel
+from kernelopt.extend import Profile
 from kernelopt.grams.interpolation import MOST_ROUNDINGS
 from tests.every import every
 

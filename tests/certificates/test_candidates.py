@@ -8,6 +8,7 @@ import pytest
 
 import kernelopt as ko
 from kernelopt.certificates.conic.multipliers import Bound
+from kernelopt.extend import BoundedProblem
 from tests.certificates.cases import KS, OTHER, Library, N, Y, encloses, made, visible, weights
 
 # -------------------------------------------------------------------------------- forms of a candidate
@@ -68,7 +69,7 @@ def test_the_variables_keep_their_values_when_the_candidate_is_refused():
     problem, _ = made("simplex")
     (mu,) = visible(problem)
     mu.value = np.ones(3)
-    with pytest.raises(ko.ShapeError):
+    with pytest.raises(ko.errors.ShapeError):
         ko.certify(problem, weights=[1.0, 2.0])
     np.testing.assert_array_equal(mu.value, np.ones(3))
 
@@ -76,47 +77,47 @@ def test_the_variables_keep_their_values_when_the_candidate_is_refused():
 @pytest.mark.parametrize("shape", [(2,), (4,), (3, 1), ()])
 def test_weights_of_another_shape_are_refused(shape):
     problem, _ = made("simplex")
-    with pytest.raises(ko.ShapeError, match=r"shape \(3,\)"):
+    with pytest.raises(ko.errors.ShapeError, match=r"shape \(3,\)"):
         ko.certify(problem, weights=np.zeros(shape))
 
 
 @pytest.mark.parametrize("alpha", [np.zeros(3), np.zeros((N, 2)), [np.zeros(N), np.zeros(N)], 0.0, []])
 def test_alphas_of_another_shape_are_refused(alpha):
     problem, _ = made("simplex")
-    with pytest.raises(ko.ShapeError, match="alpha must have one entry"):
+    with pytest.raises(ko.errors.ShapeError, match="alpha must have one entry"):
         ko.certify(problem, weights=np.ones(3), alpha=alpha)
 
 
 def test_two_risks_need_two_alphas():
     problem, value = made("two risks")
-    with pytest.raises(ko.ShapeError, match=r"2 risk\(s\)"):
+    with pytest.raises(ko.errors.ShapeError, match=r"2 risk\(s\)"):
         ko.certify(problem, weights=np.ones(3), alpha=Y)
     assert encloses(ko.certify(problem, weights=np.ones(3), alpha=(0.1 * Y, 0.1 * OTHER)), value)
 
 
 @pytest.mark.parametrize("name", ["with ridge", "several kernels"])
 def test_weights_are_for_problems_with_one_variable(name):
-    with pytest.raises(ko.ParameterError, match="candidate="):
+    with pytest.raises(ko.errors.ParameterError, match="candidate="):
         ko.certify(made(name).problem, weights=np.ones(3))
 
 
 def test_weights_beside_a_candidate_are_refused():
     problem, _ = made("simplex")
     (mu,) = visible(problem)
-    with pytest.raises(ko.ParameterError, match="candidate"):
+    with pytest.raises(ko.errors.ParameterError, match="candidate"):
         ko.certify(problem, {mu: np.ones(3)}, weights=np.ones(3))
 
 
 def test_a_candidate_for_a_stranger_is_refused():
     """Most likely a variable of another problem: leaving it out in silence would certify another point."""
     problem, _ = made("simplex")
-    with pytest.raises(ko.ParameterError, match="other"):
+    with pytest.raises(ko.errors.ParameterError, match="other"):
         ko.certify(problem, {cp.Variable(3, name="other"): np.ones(3)})
 
 
 @pytest.mark.parametrize("problem", [3, None, cp.Variable() >= 0], ids=["number", "none", "constraint"])
 def test_only_problems_are_certified(problem):
-    with pytest.raises(ko.ParameterError, match=r"cvxpy\.Problem"):
+    with pytest.raises(ko.errors.ParameterError, match=r"cvxpy\.Problem"):
         ko.certify(problem)
 
 
@@ -155,7 +156,7 @@ def test_an_infeasible_problem_of_a_sign_stays_infeasible():
     assert found.lower == np.inf and found.proof is not None
 
 
-class Halved(ko.BoundedProblem):
+class Halved(BoundedProblem):
     """min |x|^2 / 2 over sum x = 1, with the bounds of its own rule: 1 / (2 n), exactly."""
 
     def bounds(self, values, multipliers):
@@ -196,7 +197,7 @@ def test_bounds_never_weaken_what_is_known():
 
 def test_bounds_for_a_stranger_are_refused():
     problem, _ = made("comparisons")
-    with pytest.raises(ko.ParameterError, match="stranger"):
+    with pytest.raises(ko.errors.ParameterError, match="stranger"):
         ko.certify(problem, weights=np.ones(3), bounds={cp.Variable(name="stranger"): (0, 1)})
 
 

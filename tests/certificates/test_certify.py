@@ -80,7 +80,7 @@ def test_a_psd_variable_with_non_negative_entries_is_bounded_tightly():
 @pytest.mark.parametrize("attributes", [{"diag": True}, {"sparsity": [(0, 1), (0, 1)]}])
 def test_sparse_matrix_attributes_are_refused_with_the_way_out(attributes):
     problem = cp.Problem(cp.Minimize(cp.sum_squares(cp.Variable((2, 2), **attributes) - np.eye(2))))
-    with pytest.raises(ko.ParameterError, match="cp.diag"):
+    with pytest.raises(ko.errors.ParameterError, match="cp.diag"):
         ko.certify(problem)
 
 

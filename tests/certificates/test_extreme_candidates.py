@@ -155,7 +155,7 @@ QUICK = list(dict.fromkeys([*SEEN, *THIN[::3]]))
 def quietly(function, *args, **options):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ko.ConvergenceWarning)
-        warnings.simplefilter("ignore", ko.ConditionWarning)
+        warnings.simplefilter("ignore", ko.errors.ConditionWarning)
         return function(*args, **options)
 
 

@@ -47,7 +47,7 @@ def quietly(function, *args, **options):
     """Call without warnings: a bracket that is wide may be told as one, it must only be true."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ko.ConvergenceWarning)
-        warnings.simplefilter("ignore", ko.ConditionWarning)
+        warnings.simplefilter("ignore", ko.errors.ConditionWarning)
         return function(*args, **options)
 
 
@@ -477,6 +477,6 @@ def test_signs_hold_exactly_beside_kernels_of_very_different_size():
 def test_hard_margins_that_are_hardly_met_end_in_no_foreign_error(seed, method):
     with warnings.catch_warnings(), contextlib.suppress(ko.KerneloptError):
         warnings.simplefilter("ignore", ko.ConvergenceWarning)
-        warnings.simplefilter("ignore", ko.ConditionWarning)
+        warnings.simplefilter("ignore", ko.errors.ConditionWarning)
         solution = ko.solve(draw(seed).problem, method, time_limit=2)
         assert solution.lower <= solution.upper

@@ -15,6 +15,7 @@ import pytest
 import kernelopt as ko
 from formulations import lanckriet, lp_norm, triplet_lp
 from kernelopt.certificates import check
+from kernelopt.extend import Statement
 from tests.certificates.forgeries import members_of, mutations, npy, packed, read, sealed, text
 from tests.certificates.judging import refuted, second_opinion
 from tests.every import every
@@ -139,7 +140,7 @@ def test_numbers_have_at_most_20000_digits(files, target):
 
 
 def test_numbers_of_more_digits_than_pythons_limit_are_saved(tmp_path):
-    stated = ko.Statement(["x"], [True])
+    stated = Statement(["x"], [True])
     stated.cost[0] = 1.0
     stated.row("floor", [0], [-1.0], -2.0)
     stated.u, stated.x = [Fraction(10**5000 - 1, 10**5000)], [2]
@@ -147,7 +148,7 @@ def test_numbers_of_more_digits_than_pythons_limit_are_saved(tmp_path):
     assert check.verdict(path)[0]
     assert read(path)[0]["witness"]["u"] == [f"{'9' * 5000}/1{'0' * 5000}"]
     stated.u = [Fraction(1, 10**20_000)]
-    with pytest.raises(ko.MethodError, match="at most 20000 digits, got 20001"):
+    with pytest.raises(ko.errors.MethodError, match="at most 20000 digits, got 20001"):
         stated.save(tmp_path / "c.npz")
 
 
@@ -174,7 +175,7 @@ def test_powers_are_bounded(files, target):
 @pytest.mark.parametrize("sense", [1, -1])
 def test_bounds_that_contradict_each_other_are_an_error(sense, tmp_path, monkeypatch):
     """They show an error of the checker, and were sorted. A lying comparison of definiteness makes them."""
-    stated = ko.Statement(["x"], [False], sense=sense)
+    stated = Statement(["x"], [False], sense=sense)
     stated.cost[0] = -1.0
     stated.cone(np.ones((1, 1, 1)))
     stated.x, stated.arrays["Y0"] = [Fraction(5)], np.array([[-1.0]])
@@ -243,7 +244,7 @@ def test_every_change_of_the_data_changes_the_digest(files, target):
 
 
 def test_a_certificate_that_cannot_be_saved_has_no_digest():
-    with pytest.raises(ko.MethodError, match="not made from a problem"):
+    with pytest.raises(ko.errors.MethodError, match="not made from a problem"):
         _ = ko.Certificate(0.0, 1.0, "none").statement_digest
 
 
@@ -330,7 +331,7 @@ def test_a_failing_disk_leaves_the_old_proof(files, tmp_path, monkeypatch):
 
 @every("what", ["shape", "range", "symmetry"])
 def test_a_statement_says_which_array_is_wrong(what):
-    stated = ko.Statement(["x"], [True])
+    stated = Statement(["x"], [True])
     K = np.array([[[1.0, 0.5], [0.4, 1.0]]]) if what == "symmetry" else np.ones((1, 2, 2))
     ends = np.array([[1.0, 0.0], [0.0, 1.0]]) if what == "range" else np.array([[0.0, 0.0], [1.0, 1.0]])
     stated.risk(K, [0], np.zeros((3, 2)), ends)

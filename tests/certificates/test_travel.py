@@ -84,7 +84,7 @@ def saved(tmp_path_factory):
 
     def save(name):
         if name not in known:
-            with contextlib.suppress(ko.ConditionWarning):
+            with contextlib.suppress(ko.errors.ConditionWarning):
                 solution = PROBLEMS[name]().solve()
             path = solution.certificate.save(folder / f"{len(known)}.npz")
             known[name] = solution, path
@@ -370,7 +370,7 @@ def test_long_work_is_predicted_and_announced(saved, tmp_path, monkeypatch):
     lines = []
     monkeypatch.setattr(ProgressLine, "show", lambda self, line, seconds: lines.append(line))
     with pytest.warns(
-        ko.ConditionWarning, match=r"saving a certificate takes about 0 s here.*n\^2"
+        ko.errors.ConditionWarning, match=r"saving a certificate takes about 0 s here.*n\^2"
     ) as caught:
         certificate.save(tmp_path / "c.npz")
     assert caught[0].filename == __file__
@@ -423,12 +423,12 @@ def test_a_loss_of_ones_own_travels(tmp_path):
 
 def test_what_cannot_be_stated_says_why(tmp_path):
     logistic = lp_norm.primal(GRAMS, Y, loss=ko.logistic()).solve()
-    with pytest.raises(ko.MethodError, match="logistic.*no exact value"):
+    with pytest.raises(ko.errors.MethodError, match="logistic.*no exact value"):
         logistic.certificate.save(tmp_path / "c.npz")
     odd = lp_norm.primal(GRAMS, Y, p=1.2345678).solve()
-    with pytest.raises(ko.ParameterError, match="fraction"):
+    with pytest.raises(ko.errors.ParameterError, match="fraction"):
         odd.certificate.save(tmp_path / "c.npz")
-    with pytest.raises(ko.MethodError, match="not made from a problem"):
+    with pytest.raises(ko.errors.MethodError, match="not made from a problem"):
         ko.Certificate(0.0, 1.0, "none").save(tmp_path / "c.npz")
 
 
@@ -481,7 +481,7 @@ def test_only_the_constraints_in_conflict_are_named():
 
 def test_a_cycle_of_triplets_is_told(tmp_path):
     _, K, risk = weighted()
-    with pytest.warns(ko.ConditionWarning, match="contradict"):
+    with pytest.warns(ko.errors.ConditionWarning, match="contradict"):
         gains = ko.triplet_gains(K, [[3, 4, 5], [0, 1, 2], [1, 2, 0], [2, 0, 1]])
     error = infeasible(cp.Problem(cp.Minimize(risk), [gains >= 0.1, ko.trace(K) == N]))
     assert "0 is closer to 1 than to 2 (row 1), 1 is closer to 2 than to 0 (row 2)" in str(error)
@@ -541,7 +541,7 @@ def test_a_proof_in_doubles_is_a_certificate_that_says_why_it_cannot_be_saved(tm
     found = error.proof["certificate"]
     assert (found.lower, found.upper, found.feasible) == (np.inf, np.inf, False)
     assert np.array_equal(found.proof, error.proof["ray"])
-    with pytest.raises(ko.MethodError, match="Farkas ray in doubles"):
+    with pytest.raises(ko.errors.MethodError, match="Farkas ray in doubles"):
         found.save(tmp_path / "c.npz")
 
 
@@ -577,7 +577,7 @@ def test_weights_that_nothing_bounds_are_named():
 def test_a_value_that_is_not_attained_is_told():
     _, _, risk = weighted()
     with (
-        pytest.warns(ko.ConditionWarning, match=r"^Nothing bounds mu: add trace\(K\)"),
+        pytest.warns(ko.errors.ConditionWarning, match=r"^Nothing bounds mu: add trace\(K\)"),
         pytest.warns(ko.ConvergenceWarning, match=r"Nothing bounds mu: add trace\(K\).*not attained"),
     ):
         solution = ko.solve(cp.Problem(cp.Minimize(risk)), "exact")

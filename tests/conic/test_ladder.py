@@ -123,14 +123,14 @@ def test_convexity_errors_are_not_swallowed():
 
 
 def test_a_misspelt_solver_is_answered_by_the_name_that_was_meant():
-    with pytest.raises(ko.ParameterError, match="'CLARABLE'.*Did you mean CLARABEL") as caught:
+    with pytest.raises(ko.errors.ParameterError, match="'CLARABLE'.*Did you mean CLARABEL") as caught:
         ladder(linear=False, order=0, solver="CLARABLE")
     assert "pip install" not in str(caught.value)
 
 
 def test_a_name_like_no_other_is_answered_by_those_that_are_installed(monkeypatch):
     monkeypatch.setattr(conic, "installed_solvers", lambda: ["CLARABEL", "SCS"])
-    with pytest.raises(ko.ParameterError, match=r"CLARABEL, SCS\. Pass one of these") as caught:
+    with pytest.raises(ko.errors.ParameterError, match=r"CLARABEL, SCS\. Pass one of these") as caught:
         ko.solve(simplex(), solver="nonsense")
     assert "pip install" not in str(caught.value)
 
@@ -140,11 +140,13 @@ def test_a_name_like_no_other_is_answered_by_those_that_are_installed(monkeypatc
 )
 def test_a_real_solver_that_is_not_installed_is_answered_by_how_to_install_it(solver, hint, monkeypatch):
     monkeypatch.setattr(conic, "installed_solvers", lambda: ["CLARABEL", "SCS"])
-    with pytest.raises(ko.ParameterError, match=rf"CLARABEL, SCS.*{hint}"):
+    with pytest.raises(ko.errors.ParameterError, match=rf"CLARABEL, SCS.*{hint}"):
         ko.solve(simplex(), solver=solver)
 
 
 @pytest.mark.parametrize("solver", [3, 2.5, ["CLARABEL"], object, b"SCS"])
 def test_a_solver_is_a_name_or_an_object_of_cvxpy(solver):
-    with pytest.raises(ko.ParameterError, match="solver must be the name.*or a cvxpy solver object, got"):
+    with pytest.raises(
+        ko.errors.ParameterError, match="solver must be the name.*or a cvxpy solver object, got"
+    ):
         ko.solve(simplex(), solver=solver)

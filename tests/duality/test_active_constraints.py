@@ -96,7 +96,7 @@ def test_a_parameter_without_a_value_is_no_hindrance():
 
 
 def test_data_that_are_no_numbers_are_refused():
-    with pytest.raises(ko.DualizationError, match="must be numbers, got nan in the constant"):
+    with pytest.raises(ko.errors.DualizationError, match="must be numbers, got nan in the constant"):
         ko.dualize(least(cp.sum_squares(x() - np.array([1, np.nan]))))
 
 

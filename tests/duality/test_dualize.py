@@ -421,7 +421,7 @@ def test_the_page_on_duality_prints_what_it_says():
 
 
 def refused(problem, *words):
-    with pytest.raises(ko.DualizationError) as caught:
+    with pytest.raises(ko.errors.DualizationError) as caught:
         ko.dualize(problem)
     for word in words:
         assert word in str(caught.value)

@@ -196,9 +196,9 @@ def test_any_label_is_valid_latex(name):
 
 
 def test_what_is_no_problem_is_refused():
-    with pytest.raises(ko.ParameterError, match=r"dual must be a cvxpy.Problem or None, got 3"):
+    with pytest.raises(ko.errors.ParameterError, match=r"dual must be a cvxpy.Problem or None, got 3"):
         ko.show(two_kernels(), 3)
-    with pytest.raises(ko.ParameterError, match="problem must be a cvxpy.Problem"):
+    with pytest.raises(ko.errors.ParameterError, match="problem must be a cvxpy.Problem"):
         ko.derive("problem")
 
 

@@ -114,7 +114,7 @@ def test_a_classifier_of_similarities_is_the_formulation_with_its_extension():
     assert cross_val_score(SimilarityClassifier(), S, NAMES, cv=3).mean() > 0.8
     asymmetric = own.copy()
     asymmetric[0, 1] += 1.0
-    with pytest.raises(ko.NotSymmetricError):
+    with pytest.raises(ko.errors.NotSymmetricError):
         SimilarityClassifier().fit(asymmetric, NAMES[train])
 
 
@@ -134,7 +134,7 @@ def test_a_kernel_of_comparisons_is_the_formulation():
         assert np.linalg.eigvalsh(K)[0] >= -1e-6 * K.max()
     drawn = TripletKernel(KERNELS, n_triplets=60, random_state=1).fit(X, SPECIES)
     np.testing.assert_array_equal(drawn.triplets_, triplets)
-    with pytest.raises(ko.LabelError, match="triplets="):
+    with pytest.raises(ko.errors.LabelError, match="triplets="):
         TripletKernel().fit(X)
 
 
@@ -183,7 +183,7 @@ def test_any_formulation_is_a_classifier(own, tmp_path):
             assert again.upper == pytest.approx(model.certificate_.upper, rel=1e-6)
             assert again.lower == pytest.approx(model.certificate_.lower, rel=1e-6)
         said = r"formulation of .*package.*model\.certify\(X, y\)"
-        with pytest.raises(ko.ParameterError, match=said):
+        with pytest.raises(ko.errors.ParameterError, match=said):
             model.save(tmp_path / "model.npz")
 
 
@@ -261,14 +261,14 @@ def test_what_is_no_classifier_is_refused():
         (lambda grams, y: lanckriet.soft_margin(grams, y).problem, re.escape(WRAPPED)),
         ("triplet_lp.kernel_design", r"options must hold the arguments gamma1.*options=\{\"gamma1\": \.\.\."),
     ):
-        with pytest.raises(ko.ParameterError, match=words):
+        with pytest.raises(ko.errors.ParameterError, match=words):
             FormulationClassifier(name, KERNELS).fit(FLOWERS, NAMES)
     for name, options, words in (
         ("lanckriet.soft_margin", {"wieghts": "free"}, "Did you mean weights.*It has C, weights, trace"),
         ("lp_norm.primal", 2.0, "options must be a dict"),
         (lambda grams, y: None, {"p": 2.0}, "'p'. It has none"),
     ):
-        with pytest.raises(ko.ParameterError, match=words):
+        with pytest.raises(ko.errors.ParameterError, match=words):
             FormulationClassifier(name, KERNELS, options=options).fit(FLOWERS, NAMES)
     for page in ("README.md", "CONTRIBUTING.md", "docs/estimators.md"):  # one minimal form in all places
         form = WRAPPED.partition('"mine"')[2].partition('"reference"')[0]
@@ -276,5 +276,5 @@ def test_what_is_no_classifier_is_refused():
     for unfitted in (FormulationClassifier(), SimilarityClassifier(), LinearFunctionalMKLClassifier()):
         with pytest.raises(NotFittedError):
             unfitted.predict(X)
-    with pytest.raises(ko.LabelError, match="Only binary classification is supported"):
+    with pytest.raises(ko.errors.LabelError, match="Only binary classification is supported"):
         FormulationClassifier(kernels=KERNELS).fit(X, SPECIES)

@@ -35,7 +35,7 @@ def test_a_path_has_the_scores_of_a_grid(multiclass):
 
 def test_values_of_C_are_checked_and_of_equal_scores_the_nearest_to_the_default_is_chosen():
     for Cs, words in (([], "at least one"), ([1.0, -1.0], "Cs must be"), (1.0, "Cs must be")):
-        with pytest.raises(ko.ParameterError, match=words):
+        with pytest.raises(ko.errors.ParameterError, match=words):
             MKLClassifierCV(KERNELS, Cs=Cs).fit(X, y)
     for Cs, means, C in (
         ([1e-3, 1e-2, 1e-1, 1.0], [0.9, 0.9, 0.8, 0.8], 1e-2),  # a plateau at the lower end
@@ -47,7 +47,7 @@ def test_values_of_C_are_checked_and_of_equal_scores_the_nearest_to_the_default_
         ([1.0, 10.0], [0.0, 0.0], 1.0),
     ):
         assert Cs[chosen(np.array(Cs), np.array(means))] == C
-    with pytest.raises(ko.ParameterError, match=r"got NaN as the mean score at C = 10 .*Choose"):
+    with pytest.raises(ko.errors.ParameterError, match=r"got NaN as the mean score at C = 10 .*Choose"):
         chosen(np.array([1.0, 10.0]), np.array([1.0, np.nan]))
     equal = MKLClassifierCV("linear()", Cs=[0.1, 1.0], cv=2, scoring=lambda *_: 0.5).fit(X[::4], y[::4])
     assert (equal.C_, equal.best_score_) == (1.0, 0.5)

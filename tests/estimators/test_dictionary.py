@@ -51,7 +51,7 @@ def test_constant_columns_are_left_out_of_the_default_kernels():
 def test_columns_of_other_scales_are_named_unless_the_kernel_reads_one_alone():
     raw = X * [1.0, 1.0, 1.0, 1e4]
     said = r"at most 100 times.*in column 'income' and the median .* the 4 columns of .*StandardScaler"
-    with pytest.warns(ko.ScaleWarning, match=said):
+    with pytest.warns(ko.errors.ScaleWarning, match=said):
         fit_dictionary(["identity()", "gaussian(1.0) + linear()"], raw, NAMES)
     own = [
         ("a", ko.normalized(ko.polynomial(2)), [1, 3]),
@@ -59,7 +59,7 @@ def test_columns_of_other_scales_are_named_unless_the_kernel_reads_one_alone():
         ("c", "linear()", [3, 0]),
     ]
     said = r"in column 3 and .* over the 2 columns of a: it hardly .* holds for c, linear\(\)\. Standardise"
-    with pytest.warns(ko.ScaleWarning, match=said) as given:
+    with pytest.warns(ko.errors.ScaleWarning, match=said) as given:
         fit_dictionary([*own, "linear()"], raw)
     assert len(given) == 1
     with pytest.raises(
@@ -214,10 +214,10 @@ def test_labels_that_are_none():
     ages = np.arange(n) % 11
     for each in (model, cv):
         said = f"got 11 different numbers among 40 samples in {type(each).__name__}, .*MKLRegressor"
-        with pytest.warns(ko.LabelWarning, match=said) as given:
+        with pytest.warns(ko.errors.LabelWarning, match=said) as given:
             each.fit(X, ages)
         assert len(given) == 1
-    with pytest.warns(ko.LabelWarning, match="got 40 different"):
+    with pytest.warns(ko.errors.LabelWarning, match="got 40 different"):
         warn_of_targets(np.arange(40.0), 399, model)
     for classes, samples in ((np.arange(40), 400), (np.arange(10), 20), (np.arange(40).astype(str), 40)):
         warn_of_targets(classes, samples, model)  # warnings are errors in tests

@@ -103,7 +103,7 @@ def test_strings_are_samples_as_their_precomputed_kernels_are_and_have_kernels_o
     wrong = [(None, "got the default kernels.*spectrum.*KernelStack"), (["linear()"], r"got linear\(\)")]
     wrong.append(([("a", ko.spectrum(2), 0)], r"got spectrum\(k=2\) of the columns 0"))
     for given, said in wrong:
-        with pytest.raises(ko.ParameterError, match=f"strings must have.*{said}"):
+        with pytest.raises(ko.errors.ParameterError, match=f"strings must have.*{said}"):
             MKLClassifier(given).fit(words, y)
     with pytest.raises(ko.InputError, match=text):
         MKLClassifier().fit(words.reshape(-1, 2), y[::2])

@@ -165,7 +165,7 @@ def test_a_loss_among_the_parameters_is_read_as_it_was_written():
 def test_what_cannot_be_written_is_refused(path):
     model = MKLClassifier([lambda X, Z: X @ Z.T]).fit(X[:30], Y[:30])
     with pytest.raises(
-        ko.ParameterError, match=r"kernels of an estimator .*got the function <lambda>.*KernelStack"
+        ko.errors.ParameterError, match=r"kernels of an estimator .*got the function <lambda>.*KernelStack"
     ):
         model.save(path)
     model = fitted("default")
@@ -173,7 +173,7 @@ def test_what_cannot_be_written_is_refused(path):
         with pytest.raises(ko.InputError, match=r"must not end in .PKL, got .*no pickle. Pass .*m.npz"):
             each.save(path.with_name("m.PKL"))
     model = copy.copy(model).set_params(random_state=np.random.default_rng(0))
-    with pytest.raises(ko.ParameterError, match=r"random_state of an estimator .*seed of a Generator"):
+    with pytest.raises(ko.errors.ParameterError, match=r"random_state of an estimator .*seed of a Generator"):
         model.save(path)
     assert not path.exists()
 
@@ -216,7 +216,7 @@ def test_a_wrong_entry_is_refused_or_harmless(capsys):
             try:
                 with reading("the file"):
                     model = estimator_from_contents(document, numbers)
-            except ko.FileError:
+            except ko.errors.FileError:
                 refused += 1
                 continue
             with suppress(ValueError, ko.KerneloptError):
@@ -229,11 +229,11 @@ def test_the_class_is_looked_up_in_a_table(path):
     header, arrays = estimator_contents(fitted("default"))
     for name in ("KernelStack", "C_GRID", "os.system", "subprocess.Popen", "__import__"):
         write_file(path, "estimator", header | {"class": name}, arrays)
-        with pytest.raises(ko.FileError, match="must be one of .*MKLClassifier.*got"):
+        with pytest.raises(ko.errors.FileError, match="must be one of .*MKLClassifier.*got"):
             ko.load(path)
     fake = header | {"fitted": header["fitted"] | {"fit": 1}}
     write_file(path, "estimator", fake, arrays)
-    with pytest.raises(ko.FileError, match="no attribute that fit sets: 'fit'"):
+    with pytest.raises(ko.errors.FileError, match="no attribute that fit sets: 'fit'"):
         ko.load(path)
 
 

@@ -19,6 +19,7 @@ import pytest
 
 import kernelopt as ko
 from formulations import lanckriet, linear_functional, lp_norm, similarity, triplet_lp
+from kernelopt.extend import Programme
 from kernelopt.language.terms import terms
 from tests.every import every
 from tests.problems import CLARABEL_RUNGS, SCS_RUNGS, solved
@@ -100,7 +101,7 @@ def test_an_entry_is_complete(entry):
     assert formulation.problem.is_dcp() and formulation.dual().is_dcp()
     for name, make in formulation.programmes.items():
         programme = make()
-        assert isinstance(name, str) and isinstance(programme, ko.Programme)
+        assert isinstance(name, str) and isinstance(programme, Programme)
         assert programme.problem.is_dcp() and programme.claim in CLAIMS
         assert make().problem is not programme.problem  # made anew
 

@@ -77,7 +77,7 @@ def test_duplicates_and_unlabelled_points_are_in_the_problem(entry):
 @entries
 def test_infeasible_data_are_proved_so_or_refused(entry):
     if entry.name not in HARD:
-        with pytest.raises(ko.ParameterError, match="has a feasible point for all data"):
+        with pytest.raises(ko.errors.ParameterError, match="has a feasible point for all data"):
             plant(entry, infeasible=True)
         return
     planted = plant(entry, infeasible=True)
@@ -161,5 +161,5 @@ WRONG_KNOBS = {
 
 @pytest.mark.parametrize(("asked", "said"), WRONG_KNOBS.values(), ids=WRONG_KNOBS)
 def test_wrong_knobs_are_refused(asked, said):
-    with pytest.raises(ko.ParameterError, match=said):
+    with pytest.raises(ko.errors.ParameterError, match=said):
         plant(ENTRIES["lanckriet.qcqp"], **asked)

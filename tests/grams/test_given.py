@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-import kernelopt as ko
 from formulations import lp_norm
 from kernelopt.errors import NotFiniteError, NotSymmetricError
+from kernelopt.extend import as_grams
 from kernelopt.grams import ArrayStorage, given, stored
 from kernelopt.grams.given import IN_PLACE_BYTES, TILE, as_stack, as_words, inspect_words, inspected
 from kernelopt.numerics.compiling import compiled
@@ -77,7 +77,7 @@ def test_a_smaller_array_is_copied_unless_nobody_can_write_to_it(tmp_path):
     ):
         assert not np.shares_memory(as_stack(given_array).array, memory)
     for fixed in (read_only(stack(N)), np.load(tmp_path / "stack.npy", mmap_mode="r")):
-        found = ko.as_grams(fixed)
+        found = as_grams(fixed)
         assert np.shares_memory(found.storage.array, fixed) and not found.storage.array.flags.writeable
 
 
@@ -152,18 +152,18 @@ def test_messages_name_the_entry(what, at):
         broken[1][at] = -np.inf
         where = rf"grams must be finite, got -inf at index \(1, {at[0]}, {at[1]}\) \(1 such entries\)"
         with pytest.raises(NotFiniteError, match=where):
-            ko.as_grams(broken)
+            as_grams(broken)
         broken[1][at] = 0.0
         broken[1] += broken[1].T
         with pytest.raises(NotSymmetricError, match=r"grams\[0\] must be symmetric to 1e-08 relative"):
-            ko.as_grams(broken)
+            as_grams(broken)
 
 
 def test_rounding_is_averaged_in_either_precision(compile_always):
     for dtype, share in ((np.float64, 1e-10), (np.float32, 1e-9)):
         K = np.array([[1.0, share], [0.0, 1.0]], dtype)[None]
         K.setflags(write=False)
-        mean = ko.as_grams(K)
+        mean = as_grams(K)
         assert mean[0][0, 1] == mean[0][1, 0] == dtype(share) / 2 and K[0, 0, 1] == dtype(share)
         assert mean.magnitudes.tolist() == [[1.0, 1.0]]
 
@@ -172,7 +172,7 @@ def test_rounding_is_averaged_in_either_precision(compile_always):
 
 
 def used_itself(array):
-    return np.shares_memory(ko.as_grams(array).storage.array, array)
+    return np.shares_memory(as_grams(array).storage.array, array)
 
 
 def test_an_array_is_copied_if_and_only_if_somebody_can_write_to_it(tmp_path):
@@ -196,11 +196,11 @@ def test_other_layouts_and_types_become_contiguous_copies():
     for other in (np.asfortranarray(expected), expected[:, ::-1, ::-1], expected.astype(">f8"), [*expected]):
         if isinstance(other, np.ndarray):
             other.setflags(write=False)
-        held = ko.as_grams(other).storage.array
+        held = as_grams(other).storage.array
         assert np.array_equal(held, np.asarray(other)) and held.flags.c_contiguous
         assert held.dtype == np.float64 and not held.flags.writeable
-    assert np.array_equal(ko.as_grams(np.eye(3, dtype=int)[None])[0], np.eye(3))
-    assert ko.as_grams(np.eye(3, dtype=np.float16)[None]).storage.array.dtype == np.float64
+    assert np.array_equal(as_grams(np.eye(3, dtype=int)[None])[0], np.eye(3))
+    assert as_grams(np.eye(3, dtype=np.float16)[None]).storage.array.dtype == np.float64
 
 
 def test_what_another_object_hands_out_is_copied():
@@ -212,7 +212,7 @@ def test_what_another_object_hands_out_is_copied():
             return self.array
 
     lender = Lender(stack(N))
-    grams = ko.as_grams(lender)
+    grams = as_grams(lender)
     lender.array[:] = 0.0
     assert np.array_equal(grams, stack(N))
 
@@ -229,7 +229,7 @@ def test_products_read_single_precision_as_doubles(dtype, n):
         exact = Ks.astype(float)
         for size in (0, np.inf):
             patch.setattr(stored, "COMPILED_ENTRIES", size)
-            grams = ko.as_grams(Ks)
+            grams = as_grams(Ks)
             assert grams.storage.array.dtype == dtype and grams[0].dtype == np.float64
             tight = {"rel": 1e-13, "abs": 1e-12 * np.abs(exact).max()}
             for w in (rng.normal(size=4), np.array([0.0, 2.0, 0.0, -1.0]), np.zeros(4)):

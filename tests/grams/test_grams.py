@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import kernelopt as ko
+from kernelopt import extend
 from kernelopt.errors import (
     InputError,
     NotFiniteError,
@@ -122,7 +123,7 @@ def test_rows_that_are_no_points_are_refused(grams, Ks, indices, message):
 def test_magnitudes_bound_the_entries_of_any_matrix(grams, Ks):
     """Of indefinite ones too, whose diagonal may vanish: |K_ij| <= sqrt(d_i d_j)."""
     hollow = Ks - Ks * np.eye(Ks.shape[1])
-    signed = ko.as_grams(hollow)
+    signed = extend.as_grams(hollow)
     for each in (grams, signed, signed.subset([-1]), signed.block([2, 0])):
         d = each.magnitudes
         assert (np.abs(np.asarray(each)) <= np.sqrt(d[:, :, None] * d[:, None]) * (1 + 1e-12)).all()

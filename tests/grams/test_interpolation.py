@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 import kernelopt as ko
-from kernelopt.extend import Kernel, Profile
+from kernelopt import Kernel
+from kernelopt.extend import Profile
 from kernelopt.grams import evaluated
 from kernelopt.grams.interpolation import (
     COEFFICIENT_ROUNDINGS,

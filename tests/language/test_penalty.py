@@ -6,6 +6,7 @@ import cvxpy as cp
 import numpy as np
 
 import kernelopt as ko
+from kernelopt.extend import as_grams
 from kernelopt.grams import join
 from kernelopt.language.penalty import penalty
 from tests.problems import points
@@ -17,9 +18,7 @@ def test_each_kernel_has_its_own_coordinates_and_weight():
     """Kernels of the rank bounds 2, 6, 0 and 1: sum_i |u_i|^2 / w_i over consecutive parts of u."""
     X = points(N, 2)
     evaluated = ko.Grams.from_kernels([ko.linear(), ko.gaussian(1.0)], X)
-    grams = join(
-        [(1.0, evaluated), (1.0, ko.as_grams(np.zeros((1, N, N)))), (1.0, ko.Grams.rank_one(X[:, :1]))]
-    )
+    grams = join([(1.0, evaluated), (1.0, as_grams(np.zeros((1, N, N)))), (1.0, ko.Grams.rank_one(X[:, :1]))])
     assert grams.rank_bounds == (2, 6, 0, 1)
     w = cp.Variable(4, nonneg=True, name="w")
     found = penalty(ko.combine(w, grams), N, "")

@@ -11,6 +11,7 @@ import pytest
 
 import kernelopt as ko
 from kernelopt.errors import ConditionWarning, InputError, NotFiniteError, ParameterError, ShapeError
+from kernelopt.extend import as_grams
 from tests.every import every
 from tests.problems import labels, points, positive_definite, solved, stack
 
@@ -167,7 +168,7 @@ def test_a_risk_and_comparisons_are_solved_and_certified_together():
     # Independently: alpha and the multipliers u of the hinges; the trace has the multiplier c.
     D = np.array([grams[:, i, j] - grams[:, i, k] for i, j, k in triplets])
     alpha, u, c = cp.Variable(n), cp.Variable(len(triplets), nonneg=True), cp.Variable()
-    factors = [ko.as_grams(grams).factor(p) for p in range(3)]
+    factors = [as_grams(grams).factor(p) for p in range(3)]
     forms = [cp.sum_squares(factor.T @ alpha) / 2 for factor in factors]
     gains = D.T @ u
     constraints = [u <= 0.1, cp.sum(alpha) == 0, cp.multiply(y, alpha) >= 0, cp.multiply(y, alpha) <= 2]

@@ -391,7 +391,9 @@ def test_one_class_takes_no_labels_or_marks_the_first_points():
     with pytest.raises(InputError, match="at most 9 entries"):
         ko.risk(K, np.ones(N + 1), ko.one_class(1.0))
     for y in (labels(N), targets(N), np.zeros(N)):  # they would be ignored
-        with pytest.raises(ko.LabelError, match="y must be None, or ones for the first points .*one_class"):
+        with pytest.raises(
+            ko.errors.LabelError, match="y must be None, or ones for the first points .*one_class"
+        ):
             ko.risk(K, y, ko.one_class(1.0))
 
 

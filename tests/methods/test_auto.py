@@ -17,6 +17,7 @@ import pytest
 
 import kernelopt as ko
 from formulations import lanckriet, lp_norm, similarity, triplet_lp
+from kernelopt.extend import Cost, Method, Outcome
 from kernelopt.methods import driver
 from kernelopt.methods.registry import METHODS
 from kernelopt.methods.selection import applicable, preference
@@ -161,7 +162,7 @@ def test_explain_prints_the_predictions_in_the_order_of_auto():
 
 
 @dataclass(frozen=True)
-class Refusing(ko.Method):
+class Refusing(Method):
     """Predicted to cost nothing, and refuses."""
 
     name: ClassVar[str] = "refusing"
@@ -171,11 +172,11 @@ class Refusing(ko.Method):
         return structure
 
     def cost(self, match):
-        return ko.Cost(0.0)
+        return Cost(0.0)
 
     def run(self, match, control):
         self.asked.append(self.name)
-        raise ko.MethodError("it refuses.")
+        raise ko.errors.MethodError("it refuses.")
 
 
 @dataclass(frozen=True)
@@ -188,7 +189,7 @@ class Poor(Refusing):
         self.asked.append(self.name)
         (variable,) = match.variables
         weights = np.full(variable.shape, 1e-3)
-        return ko.Outcome({variable.id: weights}, [np.zeros(t.learner.n) for t in match.risks])
+        return Outcome({variable.id: weights}, [np.zeros(t.learner.n) for t in match.risks])
 
 
 @pytest.fixture
@@ -237,7 +238,7 @@ def test_a_refusal_of_all_is_the_refusal_of_the_first(registered, monkeypatch):
     for name in list(METHODS):
         monkeypatch.delitem(METHODS, name)
     registered(Refusing())
-    with pytest.raises(ko.MethodError, match="it refuses"):
+    with pytest.raises(ko.errors.MethodError, match="it refuses"):
         norm_ball(14, 3, 2.0).solve()
 
 
@@ -287,7 +288,7 @@ class Nearly(Refusing):
         outcome = Exact().run(match, control)
         (theta,) = outcome.point.values()
         beside = theta * np.linspace(0.98, 1.0, theta.size)
-        return ko.Outcome(dict.fromkeys(outcome.point, beside), outcome.alphas)
+        return Outcome(dict.fromkeys(outcome.point, beside), outcome.alphas)
 
 
 @pytest.mark.parametrize("method", ["interleaved", "block-descent", "smooth-dual", "cutting-plane"])

@@ -106,7 +106,7 @@ def test_a_file_of_another_problem_is_refused(every_report, tmp_path):
     ]
     for other in others:
         with pytest.raises(
-            ko.FileError, match="got one of another problem or of other data. Delete the file"
+            ko.errors.FileError, match="got one of another problem or of other data. Delete the file"
         ):
             other.solve("block-descent", checkpoint=path)
     assert path.read_bytes() == before

@@ -149,7 +149,7 @@ def test_the_norms_of_mkl_are_taken_whatever_the_exponent(exponent):
 def test_a_method_agrees_with_the_exact_one_or_says_why_it_does_not_apply(name, method):
     reason = matches(name)[method]
     if isinstance(reason, str):
-        with pytest.raises(ko.MethodError, match=re.escape(f"{method!r} does not apply: {reason}")):
+        with pytest.raises(ko.errors.MethodError, match=re.escape(f"{method!r} does not apply: {reason}")):
             example(name).solve(method)
         return
     solution, exact = by(name, method), by(name, "exact")
@@ -195,7 +195,7 @@ def test_the_method_of_the_contributing_page_is_one():
         assert solution.status == "optimal" and solution.method == "frank-wolfe"
         assert solution.upper >= by("lanckriet.soft_margin", "exact").lower
         assert "frank-wolfe" in str(ko.explain(example("lanckriet.soft_margin").problem))
-        with pytest.raises(ko.MethodError, match="must lie on a simplex, p = 1, got p = 1.33"):
+        with pytest.raises(ko.errors.MethodError, match="must lie on a simplex, p = 1, got p = 1.33"):
             example("lp_norm.primal").solve("frank-wolfe")
     finally:
         METHODS.pop("frank-wolfe", None)

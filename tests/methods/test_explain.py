@@ -142,7 +142,7 @@ def test_following_the_hint_gives_the_same_optimum_in_a_cheaper_cone():
     cheap = problem_of({"nonneg": True})
     assert ko.explain(costly).size.order > ko.explain(cheap).size.order == 0
     with pytest.warns(
-        ko.ConditionWarning, match=r"semidefinite of order .*mu >= 0 is a constraint.*nonneg=True"
+        ko.errors.ConditionWarning, match=r"semidefinite of order .*mu >= 0 is a constraint.*nonneg=True"
     ):
         value = ko.solve(costly).value  # a small problem: the warning does not depend on the size
     assert value == pytest.approx(ko.solve(cheap).value, abs=2e-5)
@@ -187,7 +187,7 @@ def test_weights_that_nothing_bounds_are_told_before_the_solve():
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         ko.solve(problem, callback=ended, time_limit=5)
-    assert said[0] == 1 and issubclass(caught[0].category, ko.ConditionWarning)
+    assert said[0] == 1 and issubclass(caught[0].category, ko.errors.ConditionWarning)
     assert str(caught[0].message).startswith(f"Nothing bounds mu: add trace(K) == {N}.")
 
 
@@ -220,7 +220,7 @@ def test_what_is_not_convex_is_said():
 
 @pytest.mark.parametrize("problem", [None, cp.Variable()], ids=["none", "variable"])
 def test_only_problems_are_explained(problem):
-    with pytest.raises(ko.ParameterError, match=r"cvxpy\.Problem"):
+    with pytest.raises(ko.errors.ParameterError, match=r"cvxpy\.Problem"):
         ko.explain(problem)
 
 

@@ -133,7 +133,7 @@ def test_an_option_like_no_other_is_answered_with_all_names(solve):
 )
 def test_a_wrong_value_is_refused_before_anything_is_solved(solve, options, message):
     seen = []
-    with pytest.raises(ko.ParameterError, match=message):
+    with pytest.raises(ko.errors.ParameterError, match=message):
         solve(**{"callback": seen.append, **options})
     assert not seen
 
@@ -148,7 +148,7 @@ def test_a_wrong_value_is_refused_before_anything_is_solved(solve, options, mess
     ids=["solve", "Formulation.solve", "Problem.solve"],
 )
 def test_the_message_lists_the_options_that_the_called_function_takes(solve, function, taken):
-    with pytest.raises(ko.ParameterError, match=f"options of method 'exact' are {taken}, got chunk. "):
+    with pytest.raises(ko.errors.ParameterError, match=f"options of method 'exact' are {taken}, got chunk. "):
         solve(method="exact", chunk=3)
     assert set(taken.split(", ")) <= set(signature(function).parameters)
 
@@ -156,26 +156,26 @@ def test_the_message_lists_the_options_that_the_called_function_takes(solve, fun
 @ways
 @pytest.mark.parametrize("method", ["simplex", 3, None])
 def test_a_wrong_method_is_answered_with_the_names_of_all(solve, method):
-    with pytest.raises(ko.MethodError, match="method must be 'auto' or one of 'exact', .*, got "):
+    with pytest.raises(ko.errors.MethodError, match="method must be 'auto' or one of 'exact', .*, got "):
         solve(method)
 
 
 @ways
 def test_a_misspelt_method_is_answered_with_the_nearest(solve):
-    with pytest.raises(ko.MethodError, match="got 'cutting_plane'. Did you mean 'cutting-plane'?"):
+    with pytest.raises(ko.errors.MethodError, match="got 'cutting_plane'. Did you mean 'cutting-plane'?"):
         solve("cutting_plane")
 
 
 def test_a_programme_is_one_of_the_formulation_and_solved_by_exact():
     for name in ("no", 3):
         with pytest.raises(
-            ko.ParameterError, match=f"programme must be one of 'qcqp', 'words', got {name!r}"
+            ko.errors.ParameterError, match=f"programme must be one of 'qcqp', 'words', got {name!r}"
         ):
             learning().solve(programme=name)
     for name in ("qcqp", "words"):
         assert learning().solve(programme=name).method == "exact"
         with pytest.raises(
-            ko.ParameterError, match="must be solved by the method 'exact', got .*interleaved"
+            ko.errors.ParameterError, match="must be solved by the method 'exact', got .*interleaved"
         ):
             learning().solve("interleaved", programme=name)
     with pytest.raises(TypeError, match="programme"):

@@ -26,7 +26,7 @@ def linear_and(other):
 @pytest.mark.parametrize("method", METHODS)
 def test_an_indefinite_kernel_is_refused_whatever_its_weight(method, n):
     noise = np.random.default_rng(0).normal(size=(n, n))
-    with pytest.raises(ko.NotPSDError, match=r"K\[1\] must be positive semidefinite"):
+    with pytest.raises(ko.errors.NotPSDError, match=r"K\[1\] must be positive semidefinite"):
         ko.solve(learning(*linear_and(noise + noise.T)), method)
 
 

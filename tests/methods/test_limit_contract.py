@@ -143,7 +143,7 @@ def test_before_the_sample_no_machine_of_several_kernels_is_trained(monkeypatch)
 
 
 def test_a_master_problem_that_would_exceed_the_memory_is_refused():
-    with pytest.raises(ko.MethodError, match=r"cone of order 300 needs about \d+ GB, more than 16 GB"):
+    with pytest.raises(ko.errors.MethodError, match=r"cone of order 300 needs about \d+ GB, more than 16 GB"):
         ko.solve(near(300), "cutting-plane")
 
 

@@ -42,7 +42,7 @@ def test_predictions_at_new_points():
 def test_cross_kernels_of_another_shape_are_refused(shape):
     problem, _, _ = transductive()
     solution = ko.solve(problem)
-    with pytest.raises(ko.ShapeError, match="cross must have"):
+    with pytest.raises(ko.errors.ShapeError, match="cross must have"):
         solution.decision_function(np.zeros(shape))
 
 

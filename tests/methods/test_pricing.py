@@ -101,10 +101,10 @@ def test_wrong_kernels_are_refused():
     solution = solved(2, LOSSES["hinge"])
     stored = lp_norm.primal(stack(N), Y).solve("block-descent")
     for given, bad, error, words in (
-        (solution, np.eye(3), ko.ShapeError, "24 points"),
+        (solution, np.eye(3), ko.errors.ShapeError, "24 points"),
         (solution, stack(N), ko.InputError, "kernel"),
-        (solution, ko.Grams.from_array(stack(N)), ko.ShapeError, "one kernel, got 3"),
-        (solution, -np.eye(N), ko.NotPSDError, "eigenvalue|semidefinite"),
+        (solution, ko.Grams.from_array(stack(N)), ko.errors.ShapeError, "one kernel, got 3"),
+        (solution, -np.eye(N), ko.errors.NotPSDError, "eigenvalue|semidefinite"),
         (stored, ko.gaussian(1.0), ko.InputError, "Gram matrix"),
         (1.0, np.eye(N), ko.InputError, "must be a Solution"),
     ):

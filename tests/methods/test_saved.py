@@ -66,7 +66,7 @@ def test_a_machine_of_strings_is_saved_with_its_strings(path):
     assert model.certify(words, Y).upper == pytest.approx(solution.upper, rel=1e-6)
     with pytest.raises(ko.InputError, match="X must be the data"):
         model.certify(words[::-1], Y)
-    with pytest.raises(ko.MethodError, match="must not end with a null character"):
+    with pytest.raises(ko.errors.MethodError, match="must not end with a null character"):
         as_stored(np.array(["GAT", "GA\0"], dtype=object))
 
 
@@ -179,7 +179,7 @@ def test_any_problem_that_is_built_again_is_proved_at_the_saved_point(path):
     np.testing.assert_allclose(
         saved.decision_function(Z), solution.decision_function(BASE.cross(Z)), rtol=0, atol=1e-12
     )
-    with pytest.raises(ko.MethodError, match=r"no sum of .*kernelopt\.certify\(problem, saved\)"):
+    with pytest.raises(ko.errors.MethodError, match=r"no sum of .*kernelopt\.certify\(problem, saved\)"):
         saved.certify(X, Y)
     again = ko.certify(elastic_net(), saved)
     assert again.gap <= 1e-5
@@ -191,12 +191,14 @@ def test_any_problem_that_is_built_again_is_proved_at_the_saved_point(path):
 def test_a_solution_without_its_problem_predicts_and_says_why_it_is_not_proved(path):
     model = ko.load(replace(solved("plain"), problem=None).save(path))
     assert model.decision_function(Z).shape == (5,)
-    with pytest.raises(ko.MethodError, match=r"dropped when the solution was pickled.*kernelopt\.certify"):
+    with pytest.raises(
+        ko.errors.MethodError, match=r"dropped when the solution was pickled.*kernelopt\.certify"
+    ):
         model.certify(X, Y)
     C = cp.Parameter(pos=True, value=1.0)
     solution = ko.solve(ball(BASE, ko.hinge(C)))
     C.value = 5.0
-    with pytest.raises(ko.MethodError, match="cvxpy parameters may have changed"):
+    with pytest.raises(ko.errors.MethodError, match="cvxpy parameters may have changed"):
         ko.load(solution.save(path)).certify(X, Y)
 
 
@@ -217,15 +219,15 @@ def test_other_data_are_refused(X_given, y_given, piece):
 
 def test_predictions_of_other_shapes_are_refused(path):
     points, array = (ko.load(solved(form).save(path)) for form in ("plain", "array"))
-    with pytest.raises(ko.ShapeError, match=r"X_new must have 3 columns.*shape \(5, 2\)"):
+    with pytest.raises(ko.errors.ShapeError, match=r"X_new must have 3 columns.*shape \(5, 2\)"):
         points.decision_function(Z[:, :2])
     with pytest.raises(
-        ko.ShapeError, match=r"must have shape \(m, n_new, N\).*got an array of shape \(5, 3\)"
+        ko.errors.ShapeError, match=r"must have shape \(m, n_new, N\).*got an array of shape \(5, 3\)"
     ):
         array.decision_function(Z)
     with pytest.raises(ko.InputError, match="kernel_at needs all 24 points"):
         points.kernel_at(Z)
-    with pytest.raises(ko.ShapeError, match=r"call decision_function\(grams\.cross\(X\)\)"):
+    with pytest.raises(ko.errors.ShapeError, match=r"call decision_function\(grams\.cross\(X\)\)"):
         solved("plain").decision_function(Z)
 
 
@@ -244,7 +246,7 @@ def test_what_cannot_be_saved_is_refused(path):
         (ball(nodes, ko.hinge()), "kernels of class diffusion.*Grams.from_array"),
         (cp.Problem(cp.Minimize(cp.sum_squares(nothing - 1))), "has none"),
     ):
-        with pytest.raises(ko.MethodError, match=piece):
+        with pytest.raises(ko.errors.MethodError, match=piece):
             ko.solve(problem).save(path)
         assert not path.exists()
 
@@ -269,7 +271,7 @@ def test_every_formulation_is_saved_or_refused(path):
         solution = entry.example(np.random.default_rng(0)).solve()
         try:
             model = ko.load(solution.save(path))
-        except ko.MethodError as error:
+        except ko.errors.MethodError as error:
             saved[name] = str(error)
             continue
         machine = solution.learned[0]
@@ -337,7 +339,7 @@ def test_a_wrong_entry_is_refused_or_harmless(capsys):
         try:
             with reading("the file"):
                 model = from_contents(document, numbers)
-        except ko.FileError:
+        except ko.errors.FileError:
             refused += 1
             continue
         with suppress(ko.KerneloptError):
@@ -353,14 +355,16 @@ def test_truncated_files_and_other_kinds_are_refused(path):
     whole = solved("plain").save(path).read_bytes()
     for k in np.linspace(0, len(whole) - 1, 40).astype(int):
         path.write_bytes(whole[:k])
-        with pytest.raises(ko.FileError):
+        with pytest.raises(ko.errors.FileError):
             ko.load(path)
     header, arrays = contents(solved("plain"))
     write_file(path, "solution", header | {"machines": [{}]}, arrays)
-    with pytest.raises(ko.FileError, match=rf"{path.name} must hold what .* missing entry \(KeyError: 'n'\)"):
+    with pytest.raises(
+        ko.errors.FileError, match=rf"{path.name} must hold what .* missing entry \(KeyError: 'n'\)"
+    ):
         ko.load(path)
     write_file(path, "checkpoint", {}, {})
-    with pytest.raises(ko.FileError, match="of the kind solution or .*, got 'checkpoint'"):
+    with pytest.raises(ko.errors.FileError, match="of the kind solution or .*, got 'checkpoint'"):
         ko.load(path)
-    with pytest.raises(ko.FileError, match="where there is none"):
+    with pytest.raises(ko.errors.FileError, match="where there is none"):
         ko.load(path.with_name("none.npz"))

@@ -222,5 +222,5 @@ def test_what_can_be_screened():
         with pytest.raises(ko.InputError, match="must be a Solution"):
             ko.screen(bad)
     risk = ko.risk(np.eye(2), [1, -1], ko.hinge())
-    with pytest.raises(ko.MethodError, match="l_p ball"):
+    with pytest.raises(ko.errors.MethodError, match="l_p ball"):
         ko.screen(ko.solve(cp.Problem(cp.Minimize(risk))))

@@ -176,14 +176,16 @@ def test_a_risk_is_chosen_by_its_number(two, ask):
 @asking
 @every("risk", [2, -1, 0.0, "0", True, [0]])
 def test_what_is_no_number_of_a_risk_is_refused(two, ask, risk):
-    with pytest.raises(ko.ParameterError, match=r"risk must be an integer from 0 to 1, got .*risk=0..1"):
+    with pytest.raises(
+        ko.errors.ParameterError, match=r"risk must be an integer from 0 to 1, got .*risk=0..1"
+    ):
         ask(two, risk=risk)
 
 
 @asking
 def test_one_risk_need_not_be_named(one, ask):
     np.testing.assert_array_equal(ask(one), ask(one, risk=0))
-    with pytest.raises(ko.ParameterError, match="risk must be 0"):
+    with pytest.raises(ko.errors.ParameterError, match="risk must be 0"):
         ask(one, risk=1)
 
 
@@ -222,7 +224,7 @@ NOT_CROSS = {
 @pytest.mark.parametrize(("given", "described"), NOT_CROSS.values(), ids=NOT_CROSS)
 def test_points_are_told_from_cross_kernels(one, given, described):
     for ask in (one.decision_function, one.kernel_at):
-        with pytest.raises(ko.ShapeError, match="cross must have") as error:
+        with pytest.raises(ko.errors.ShapeError, match="cross must have") as error:
             ask(given)
         text = str(error.value)
         assert f"shape (m, n_new, N) with m = 2 and N = {N}" in text and f"got {described}" in text
@@ -230,7 +232,7 @@ def test_points_are_told_from_cross_kernels(one, given, described):
 
 
 def test_cross_kernels_that_are_not_finite_are_said_to_be_so(one):
-    with pytest.raises(ko.NotFiniteError, match="cross"):
+    with pytest.raises(ko.errors.NotFiniteError, match="cross"):
         one.decision_function(np.full((2, 1, N), np.nan))
 
 

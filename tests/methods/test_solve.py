@@ -50,7 +50,7 @@ def test_the_solve_of_cvxpy_takes_our_methods(method):
 
 def test_the_solve_of_cvxpy_checks_its_options():
     problem, _, _ = learning()
-    with pytest.raises(ko.ParameterError, match="tol"):
+    with pytest.raises(ko.errors.ParameterError, match="tol"):
         problem.solve(method="exact", tol=-1)
 
 

@@ -8,9 +8,8 @@ import cvxpy as cp
 import numpy as np
 import pytest
 
-import kernelopt as ko
 from kernelopt.certificates.lower.minorants import optimal_block_weights
-from kernelopt.numerics.norms import minimizing_weights
+from kernelopt.numerics.norms import lp_length, minimizing_weights
 from tests.every import every
 from tests.problems import solved
 
@@ -26,11 +25,13 @@ def test_minimizing_weights_attain_the_minimum_of_the_programme(p):
         cp.Problem(cp.Minimize(cp.sum(cp.multiply(LENGTHS**2, cp.inv_pos(theta)))), [ball <= 1])
     )
     weights = minimizing_weights(LENGTHS, p)
-    assert ko.lp_length(weights, p) == pytest.approx(1, rel=1e-14)
+    assert lp_length(weights, p) == pytest.approx(1, rel=1e-14)
     assert float((LENGTHS**2 / weights).sum()) == pytest.approx(smallest, rel=1e-6)
     # In closed form the minimum is |lengths|_r^2 with r = 2 p / (p + 1).
     r = 2.0 if np.isinf(p) else 2 * p / (p + 1)
-    assert float((LENGTHS**2 / weights).sum()) == pytest.approx(ko.lp_length(LENGTHS, r) ** 2, rel=1e-13)
+    assert float((LENGTHS**2 / weights).sum()) == pytest.approx(
+        lp_length(LENGTHS, r) ** 2, rel=1e-13
+    )
 
 
 @every("p", EXPONENTS)

@@ -8,6 +8,7 @@ import pytest
 
 import kernelopt as ko
 from formulations import lp_norm
+from kernelopt.extend import as_grams
 from kernelopt.methods.learned import Learned, Part
 from kernelopt.plotting import plot_kernels
 
@@ -87,11 +88,11 @@ def test_unlabelled_points_are_last():
 
 def test_one_kernel_one_point_zero_kernels_and_large_ones_are_drawn():
     nearly_one = np.eye(4) + 1e-9 * np.arange(16).reshape(4, 4)
-    ax = plot_kernels(machine([1.0], grams=ko.as_grams([nearly_one + nearly_one.T])), ax=Figure().subplots())
+    ax = plot_kernels(machine([1.0], grams=as_grams([nearly_one + nearly_one.T])), ax=Figure().subplots())
     lowest, highest = ax.child_axes[0].images[0].get_clim()
     assert highest - lowest == pytest.approx(0.05 * 2)  # no colours for errors of rounding
     for K in (np.ones((1, 1, 1)), np.zeros((1, 2, 2))):
-        ax = plot_kernels(machine([1.0], grams=ko.as_grams(K)), ax=Figure().subplots())
+        ax = plot_kernels(machine([1.0], grams=as_grams(K)), ax=Figure().subplots())
         assert len(ax.child_axes) == 2
     V = np.arange(1.0, 1002.0)
     ax = plot_kernels(machine([1.0], grams=ko.Grams.rank_one(V[:, None])), "none", ax=Figure().subplots())

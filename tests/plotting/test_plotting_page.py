@@ -10,6 +10,7 @@ import pytest
 
 import kernelopt as ko
 from formulations import lp_norm
+from kernelopt.extend import as_grams
 from kernelopt.plotting import plot_comparisons, plot_kernels, plot_weights
 from tests.pages import printed_by, python_blocks
 
@@ -22,7 +23,7 @@ while not (ROOT / "pyproject.toml").exists():
 
 
 def test_the_current_axes_stay_current():
-    grams = ko.as_grams([np.eye(2), [[1.0, -1.0], [-1.0, 1.0]]])
+    grams = as_grams([np.eye(2), [[1.0, -1.0], [-1.0, 1.0]]])
     solution = lp_norm.primal(grams, [1, -1], p=2).solve()
     opened = pyplot.get_fignums()
     figure, (current, other) = pyplot.subplots(1, 2)

@@ -41,7 +41,7 @@ def test_a_matrix_with_two_attributes_is_in_both_cones(kind):
     for method in ("auto", *METHODS):
         try:
             solution = ko.solve(problem, method)
-        except ko.MethodError:
+        except ko.errors.MethodError:
             continue
         assert solution.lower <= value + 1e-6 and value - 1e-6 <= solution.upper, method
         assert solution.gap <= 1e-4, method
@@ -63,7 +63,7 @@ def test_bounds_may_be_parameters():
     problem = cp.Problem(cp.Minimize(ko.risk(ko.combine(mu, stack(N)), labels(N), ko.hinge())), [mu >= 0])
     for sides in ([0.2, 0.5, 0.1], [0.05, 0.3, 0.4]):
         most.value = sides
-        with pytest.warns(ko.ConditionWarning, match="nonneg"):
+        with pytest.warns(ko.errors.ConditionWarning, match="nonneg"):
             solution = ko.solve(problem)
         plain = cp.Variable(3, nonneg=True)
         fixed = ko.risk(ko.combine(plain, stack(N)), labels(N), ko.hinge())

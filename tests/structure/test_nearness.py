@@ -10,6 +10,7 @@ import pytest
 
 import kernelopt as ko
 from formulations import similarity
+from kernelopt.extend import as_fidelity
 from kernelopt.structure.fidelities import read_fidelity
 from kernelopt.structure.nearness import Block, read_nearness
 from kernelopt.structure.pieces import Piece, read_pieces
@@ -64,7 +65,7 @@ def test_the_error_of_the_adjoint_is_bounded(change):
 )
 def test_fidelities_are_recognised_and_have_the_values_of_cvxpy(term, kind):
     read = read_fidelity(3.0, term)
-    assert read is not None and read.fidelity == ko.as_fidelity(kind) and read.variable is K
+    assert read is not None and read.fidelity == as_fidelity(kind) and read.variable is K
     assert read.target == pytest.approx(S[0])
     K.save_value(ANY)
     assert read.value(ANY) == pytest.approx(3 * float(term.value))
@@ -166,5 +167,5 @@ def test_every_similarity_formulation_is_read():
                 learning = build(S, Y[:3], rho=0.3, trace=trace, fidelity=fidelity)
                 read = read_nearness(ko.Structure(learning.problem))
                 assert not isinstance(read, str)
-                assert (read.fidelity, read.price, read.n_points) == (ko.as_fidelity(fidelity), 0.3, N)
+                assert (read.fidelity, read.price, read.n_points) == (as_fidelity(fidelity), 0.3, N)
                 assert sum(len(block.targets) for block in read.blocks) == 2

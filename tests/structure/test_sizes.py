@@ -49,7 +49,7 @@ def test_a_ball_has_one_value_however_it_is_written(name):
     for method in METHODS:
         try:
             solution = ko.solve(problem, method, tol=1e-4)
-        except ko.MethodError:
+        except ko.errors.MethodError:
             continue
         assert solution.lower <= exact.upper + 1e-9 and exact.lower <= solution.upper + 1e-9, method
         assert solution.gap <= 1e-4, method

@@ -42,7 +42,8 @@ def test_a_comparison_that_every_kernel_contradicts_leaves_the_weights_zero_and_
     objective = cp.Minimize(ko.risk(K, y, ko.hinge(1.0)) + 0.1 * cp.sum_squares(theta))
     problem = cp.Problem(objective, [*ko.lp_ball(theta, 1.5), near])
     with pytest.warns(
-        ko.ConditionWarning, match="The constraint 'near' leaves no kernel with a positive weight: theta = 0"
+        ko.errors.ConditionWarning,
+        match="The constraint 'near' leaves no kernel with a positive weight: theta = 0",
     ):
         solution = ko.solve(problem)
     # At K = 0 the predictor is a constant b, and the two points of the smaller class cost 2 each.

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import kernelopt as ko
-from kernelopt.extend import Profile
+from kernelopt.extend import Entry, Profile, Programme, as_grams
 from kernelopt.kernels.elementary import squared_distances
 from kernelopt.methods.exact.method import Exact
 from kernelopt.testing import (
@@ -72,7 +72,7 @@ def test_a_value_outside_of_the_bracket_is_refused():
 
 @pytest.mark.parametrize("wrong", [3.0, "optimal", None])
 def test_other_things_are_no_results(wrong):
-    with pytest.raises(ko.ParameterError, match="takes a cp.Problem, a Formulation, a Solution"):
+    with pytest.raises(ko.errors.ParameterError, match="takes a cp.Problem, a Formulation, a Solution"):
         assert_certified(wrong)
 
 
@@ -112,10 +112,10 @@ def two_risks_example(rng, build=two_risks):
     X, y = points(rng)
     K = np.array([np.exp(-((X[:, None] - X[None]) ** 2).sum(2) / w) for w in (0.5, 4.0)])
     second = np.where(X[:, 1] > np.median(X[:, 1]), 1.0, -1.0)
-    return build(ko.as_grams(K), y, second)
+    return build(as_grams(K), y, second)
 
 
-OWN = ko.Entry("own.two_risks", two_risks, "labels", two_risks_example)
+OWN = Entry("own.two_risks", two_risks, "labels", two_risks_example)
 
 
 def test_an_own_formulation_with_two_risks_and_shared_weights_passes():
@@ -136,7 +136,7 @@ def test_a_formulation_of_a_psd_kernel_in_an_expression_passes():
         return ko.Formulation("own.nearest", problem, K, None, dual, "relaxation", "own (2024)")
 
     y = np.array([1.0, -1, 1, -1])
-    entry = ko.Entry("own.nearest", build, "labels", lambda rng: build(y * (1 - 2 * rng.integers(0, 2))))
+    entry = Entry("own.nearest", build, "labels", lambda rng: build(y * (1 - 2 * rng.integers(0, 2))))
     assert not check_formulation(entry, seeds=(0,)).wrong
 
 
@@ -149,7 +149,7 @@ def test_all_that_is_wrong_is_said_at_once():
         dual = right.dual()
         return cp.Problem(cp.Maximize(dual.objective.args[0] + 1), dual.constraints)
 
-    entry = ko.Entry("own.wrong", build, "labels", partial(two_risks_example, build=build))
+    entry = Entry("own.wrong", build, "labels", partial(two_risks_example, build=build))
     with pytest.raises(AssertionError) as raised:
         check_formulation(entry, seeds=(0, 1), methods=False)
     text = str(raised.value)
@@ -164,7 +164,7 @@ def test_what_a_formulation_raises_is_said():
     def half():
         raise ZeroDivisionError("half of nothing")
 
-    entry = ko.Entry("own.wrong", build, "labels", partial(two_risks_example, build=build))
+    entry = Entry("own.wrong", build, "labels", partial(two_risks_example, build=build))
     with pytest.raises(AssertionError, match=r"programmes\['half'\]: raised ZeroDivisionError: half of noth"):
         check_formulation(entry, seeds=(0,), methods=False)
 
@@ -196,7 +196,7 @@ def test_all_other_formulations_of_the_catalogue_pass(name):
 
 
 def test_a_formulation_is_checked_through_its_entry():
-    with pytest.raises(ko.ParameterError, match="check_formulation takes an Entry, got function"):
+    with pytest.raises(ko.errors.ParameterError, match="check_formulation takes an Entry, got function"):
         check_formulation(two_risks)
 
 
@@ -367,7 +367,7 @@ def test_an_intercept_that_is_not_the_best_is_found():
 
 
 def test_what_is_no_loss_is_refused():
-    with pytest.raises(ko.ParameterError, match="check_loss takes a Loss, got str"):
+    with pytest.raises(ko.errors.ParameterError, match="check_loss takes a Loss, got str"):
         check_loss("hinge")
 
 
@@ -463,9 +463,9 @@ def test_a_kernel_that_is_none_is_found(kernel, said):
 
 
 def test_what_is_no_kernel_and_too_few_points_are_refused():
-    with pytest.raises(ko.ParameterError, match="check_kernel takes a Kernel, got str"):
+    with pytest.raises(ko.errors.ParameterError, match="check_kernel takes a Kernel, got str"):
         check_kernel("gaussian")
-    with pytest.raises(ko.ParameterError, match="X must have at least four points, got 2"):
+    with pytest.raises(ko.errors.ParameterError, match="X must have at least four points, got 2"):
         check_kernel(ko.linear(), [[1.0], [2.0]])
 
 
@@ -502,7 +502,9 @@ def test_a_method_that_takes_nothing_is_found():
 
 
 def test_an_unknown_method_is_refused():
-    with pytest.raises(ko.ParameterError, match="method must be an instance of Method or one of 'exact'"):
+    with pytest.raises(
+        ko.errors.ParameterError, match="method must be an instance of Method or one of 'exact'"
+    ):
         check_method("simplex")
 
 
@@ -526,7 +528,7 @@ WRONG_FORMULATIONS = {
 
 @pytest.mark.parametrize(("fields", "said"), WRONG_FORMULATIONS.values(), ids=WRONG_FORMULATIONS)
 def test_a_wrong_formulation_is_refused_when_made(fields, said):
-    with pytest.raises(ko.ParameterError, match=said):
+    with pytest.raises(ko.errors.ParameterError, match=said):
         replace(right, **fields)
 
 
@@ -541,7 +543,7 @@ WRONG_ENTRIES = {
 
 @pytest.mark.parametrize(("fields", "said"), WRONG_ENTRIES.values(), ids=WRONG_ENTRIES)
 def test_a_wrong_entry_is_refused_when_made(fields, said):
-    with pytest.raises(ko.ParameterError, match=said):
+    with pytest.raises(ko.errors.ParameterError, match=said):
         replace(OWN, **fields)
 
 
@@ -554,8 +556,8 @@ WRONG_PROGRAMMES = {
 
 @pytest.mark.parametrize(("fields", "said"), WRONG_PROGRAMMES.values(), ids=WRONG_PROGRAMMES)
 def test_a_wrong_programme_is_refused_when_made(fields, said):
-    with pytest.raises(ko.ParameterError, match=said):
-        ko.Programme(*fields)
+    with pytest.raises(ko.errors.ParameterError, match=said):
+        Programme(*fields)
 
 
 def test_the_page_on_testing_runs_and_prints_what_it_says():

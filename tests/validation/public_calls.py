@@ -17,6 +17,24 @@ from matplotlib.figure import Figure
 
 import kernelopt as ko
 from formulations import lanckriet, linear_functional, lp_norm, similarity, triplet_lp
+from kernelopt import extend
+from kernelopt.extend import (
+    as_classes,
+    as_fidelity,
+    as_float_array,
+    as_generator,
+    as_grams,
+    as_indices,
+    as_list,
+    as_symmetric,
+    as_vector,
+    boolean,
+    norms,
+    one_of,
+    positive,
+    register_method,
+    whole,
+)
 from kernelopt.grams import join
 from kernelopt.methods.registry import METHODS
 from kernelopt.plotting import (
@@ -103,7 +121,7 @@ entry("diffusion.rank", lambda X: ko.diffusion(GRAPH, 0.5).rank(X), X=thing([0, 
 
 # ----------------------------------------------------------------------------------------- stacks
 
-entry("as_grams", ko.as_grams, np.asarray, grams=array(KS))
+entry("as_grams", as_grams, np.asarray, grams=array(KS))
 entry("Grams.from_array", ko.Grams.from_array, np.asarray, array=array(KS, named="grams"))
 entry(
     "Grams.from_array, named",
@@ -210,28 +228,28 @@ entry("one_class.targets", lambda y: ko.one_class().targets(y, N), y=vector(np.o
 
 W = cp.Variable(M, nonneg=True, name="w")
 HINGE = ko.hinge(1.0)
-entry("lp_length", ko.lp_length, v=vector(V, "empty, longer, much longer, " + THROUGH), p=exponent())
-entry("conjugate_exponent", ko.conjugate_exponent, p=exponent())
-entry("positive", lambda value: ko.positive(value, "value"), value=number(2.0))
-entry("exponent", lambda value: ko.exponent(value, "value"), value=exponent())
-entry("whole", lambda value: ko.whole(value, "value"), value=size(2))
-entry("boolean", lambda value: ko.boolean(value, "value"), value=flag(True))
-entry("one_of", lambda value: ko.one_of(value, "value", ("a", "b")), value=word("a"))
+entry("lp_length", norms.lp_length, v=vector(V, "empty, longer, much longer, " + THROUGH), p=exponent())
+entry("conjugate_exponent", norms.conjugate_exponent, p=exponent())
+entry("positive", lambda value: positive(value, "value"), value=number(2.0))
+entry("exponent", lambda value: extend.exponent(value, "value"), value=exponent())
+entry("whole", lambda value: whole(value, "value"), value=size(2))
+entry("boolean", lambda value: boolean(value, "value"), value=flag(True))
+entry("one_of", lambda value: one_of(value, "value", ("a", "b")), value=word("a"))
 entry(
     "as_float_array",
-    lambda value: ko.as_float_array(value, "value", 1),
+    lambda value: as_float_array(value, "value", 1),
     value=vector(V, "empty, longer, much longer"),
 )
-entry("as_vector", lambda value: ko.as_vector(value, "value", N), value=vector(V))
+entry("as_vector", lambda value: as_vector(value, "value", N), value=vector(V))
 entry(
     "as_classes",
-    lambda value: ko.as_classes(value, "value"),
+    lambda value: as_classes(value, "value"),
     value=vector(Y, f"{CLASSES}, empty, list of text, longer, much longer"),
 )
-entry("as_list", lambda value: ko.as_list(value, "value", "a list"), value=thing([1], ITEMS))
-entry("as_generator", lambda value: ko.as_generator(value, "value").random(), value=size(0, SEEDS))
-entry("as_symmetric", lambda value: ko.as_symmetric(value, "value"), value=array(K0))
-entry("as_indices", lambda value: ko.as_indices(value, N, "value"), value=indices([1, 0]))
+entry("as_list", lambda value: as_list(value, "value", "a list"), value=thing([1], ITEMS))
+entry("as_generator", lambda value: as_generator(value, "value").random(), value=size(0, SEEDS))
+entry("as_symmetric", lambda value: as_symmetric(value, "value"), value=array(K0))
+entry("as_indices", lambda value: as_indices(value, N, "value"), value=indices([1, 0]))
 entry(
     "combine",
     ko.combine,
@@ -252,7 +270,7 @@ entry(
 )
 entry("fidelity", ko.fidelity, evaluated, K=array(K0, UNSET), S=array(np.eye(N)), kind=word("l1"))
 entry("fidelity, a spectrum", ko.fidelity, evaluated, K=vector(V, UNSET), S=vector(V), kind=word("l1"))
-entry("as_fidelity", lambda value: ko.as_fidelity(value, "value").value(V), value=word("l1"))
+entry("as_fidelity", lambda value: as_fidelity(value, "value").value(V), value=word("l1"))
 entry("alignment", ko.alignment, evaluated, K=array(K0, UNSET), y=vector(Y))
 entry(
     "p_norm",
@@ -417,7 +435,7 @@ entry(
     problem=thing(solution().problem, "None, Problem"),
 )
 entry("dualize", ko.dualize, lambda d: len(d.variables()), problem=thing(PROBLEM))
-entry("register_method", ko.register_method, method=thing(METHODS["exact"]))
+entry("register_method", register_method, method=thing(METHODS["exact"]))
 entry(
     "decision_function",
     lambda cross, risk: solution().decision_function(cross, risk=risk),

@@ -25,7 +25,13 @@ SHARE = (
     6  # the default run tries each sixth value of an argument, beginning with one that its name determines
 )
 TEXTS = ("as text", "as bytes", "as objects of text")  # numbers, as scikit-learn reads them
-OURS = (ko.ConvergenceWarning, ko.ScaleWarning, ko.LabelWarning, ko.ConditionWarning, DataConversionWarning)
+OURS = (
+    ko.ConvergenceWarning,
+    ko.errors.ScaleWarning,
+    ko.errors.LabelWarning,
+    ko.errors.ConditionWarning,
+    DataConversionWarning,
+)
 
 
 @cache

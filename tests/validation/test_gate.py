@@ -20,6 +20,7 @@ import scipy.sparse as sp
 
 import kernelopt as ko
 from formulations import lanckriet, linear_functional, lp_norm, similarity, triplet_lp
+from kernelopt.extend import as_grams, norms
 from kernelopt.validation import memory_size
 from tests.every import every
 from tests.validation.careless import (
@@ -142,7 +143,7 @@ def test_an_extreme_value_is_refused_or_has_an_answer_in_numbers():
                 try:
                     value = EXTREME[what](arg.value)
                     with warnings.catch_warnings():
-                        warnings.simplefilter("ignore", ko.ConditionWarning)
+                        warnings.simplefilter("ignore", ko.errors.ConditionWarning)
                         found = made(**{argument: value})
                 except ko.KerneloptError:
                     continue
@@ -188,7 +189,7 @@ def test_labels_and_weights_are_copied(loss):
 
 def test_a_kernel_and_a_stack_are_copied():
     K, grams = K0.copy(), KS.copy()
-    risk, stack_of_them = ko.risk(K, Y, HINGE), ko.as_grams(grams)
+    risk, stack_of_them = ko.risk(K, Y, HINGE), as_grams(grams)
     before = float(risk.value)
     K[:], grams[:] = 0.0, 0.0
     risk.forget()
@@ -275,12 +276,12 @@ def test_the_ellipsoid_is_copied():
             lambda: ko.risk(K0, np.full(N, np.datetime64("2020-01-01")), ko.squared()),
             "y .*datetime64.*first date",
         ),
-        (lambda: ko.as_grams(np.ma.masked_less(KS, 0.1)), "grams must have no masked entries, got [0-9]+"),
+        (lambda: as_grams(np.ma.masked_less(KS, 0.1)), "grams must have no masked entries, got [0-9]+"),
         (lambda: ko.Grams.from_kernels([ko.linear()], records(X)), "X must be .*real numbers.*structured"),
         (lambda: ko.Grams.from_kernels([ko.linear()], sp.csr_array(X)), r"X .*sparse.*X.toarray\(\)"),
         (lambda: ko.Grams.from_kernels([ko.linear()], []), "X must hold at least one point"),
         (lambda: ko.Grams.from_kernels(KERNELS, X).combine([1.0]), r"weights must have shape \(2,\)"),
-        (lambda: ko.lp_length(V, 0.5), "p must be at least 1, got 0.5"),
+        (lambda: norms.lp_length(V, 0.5), "p must be at least 1, got 0.5"),
         (lambda: lanckriet.transduction_bound(transduced(), samples=0), "samples must be a positive whole"),
         (lambda: ko.lp_ball(W, cp.Parameter(value=2)), "p must be a positive number, got Parameter"),
         (lambda: ko.lp_ball(W, Series([2.0])), "p must be a positive number, got .*Series"),
@@ -357,5 +358,5 @@ def test_sizes_of_memory_are_numbers_or_text(text, size):
 
 @every("text", ["4 gigabytes", "GB", "-1GB", "4 GBit", "0MB", "1e9", ""])
 def test_other_text_is_no_size_of_memory(text):
-    with pytest.raises(ko.ParameterError, match="memory must be"):
+    with pytest.raises(ko.errors.ParameterError, match="memory must be"):
         memory_size(text, "memory")

@@ -39,7 +39,7 @@ def test_masks_are_not_dropped():
         lambda: model.score(X, np.ma.array(T, mask=HIDDEN)),
         lambda: classifier.score(X, np.ma.array(Y, mask=HIDDEN)),
     ):
-        with pytest.raises(ko.NotFiniteError, match="must have no masked entries, got [13]"):
+        with pytest.raises(ko.errors.NotFiniteError, match="must have no masked entries, got [13]"):
             call()
     unmasked = MKLRegressor(KERNELS).fit(np.ma.array(X), np.ma.array(T))
     assert np.array_equal(unmasked.predict(X), model.predict(X))
@@ -106,7 +106,7 @@ def test_data_frames_with_times_or_two_columns_of_one_name():
 def test_labels_of_one_class_are_not_ignored():
     grams = np.array([np.eye(N)])
     for y in (Y, T, np.zeros(N)):
-        with pytest.raises(ko.LabelError, match="y must be None, or ones for the first points"):
+        with pytest.raises(ko.errors.LabelError, match="y must be None, or ones for the first points"):
             lp_norm.primal(grams, y, p=2, loss=ko.one_class())
 
 
@@ -123,7 +123,7 @@ def test_kernels_have_different_names():
         lambda: ko.Grams.from_array(np.array([np.eye(3)] * 2), ["a", "a"]),
         lambda: KernelStack(np.array([np.eye(3)] * 2), ["a", "a"]),
     ):
-        with pytest.raises(ko.ParameterError, match=r"different.* got .*'a'"):
+        with pytest.raises(ko.errors.ParameterError, match=r"different.* got .*'a'"):
             call()
     three = np.array([np.eye(3)] * 3)
     assert ko.Grams.from_array(three, ["a", "b", "a (2)"]).subset([0, 0, 2]).names == ("a", "a (3)", "a (2)")

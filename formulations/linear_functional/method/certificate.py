@@ -21,7 +21,7 @@ from formulations.linear_functional.method.rounding import (
     rounded_down,
     square,
 )
-from kernelopt.extend import Array, on_simplex
+from kernelopt.extend import FLOOR_SHARE, Array, on_simplex
 
 ROUND_OFF = 1e-14  # cosines this far below zero count as orthogonal: some dozens of roundings of a double
 
@@ -38,7 +38,7 @@ def stage_certificate(stage: Combination, c: Array) -> ko.Certificate:
         "closed",
         reason=unknown(stage),
         feasible=True,
-        floor=ko.FLOOR_SHARE * length(stage.v) * length(stage.v) / stage.n,
+        floor=FLOOR_SHARE * length(stage.v) * length(stage.v) / stage.n,
     )
 
 

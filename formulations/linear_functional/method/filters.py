@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 import kernelopt as ko
-from kernelopt.extend import Array
+from kernelopt.extend import Array, as_float_array, positive, whole
 
 Filter: TypeAlias = Callable[[Array, float], Array]
 LAST_DIGITS = 1e-12  # of a quotient, so that one that should be an integer is not rounded up
@@ -20,12 +20,12 @@ LAST_DIGITS = 1e-12  # of a quotient, so that one that should be an integer is n
 
 def checked_arguments(eigenvalues: Any, level: Any) -> tuple[Array, float]:
     """Return the arguments of a filter: non-negative eigenvalues, and a level above zero."""
-    values = ko.as_float_array(eigenvalues, "eigenvalues", ndim=1)
+    values = as_float_array(eigenvalues, "eigenvalues", ndim=1)
     if (values < 0).any():
-        raise ko.ParameterError(
+        raise ko.errors.ParameterError(
             f"eigenvalues must be non-negative, got {values.min():g}. Clip them, if that is round-off."
         )
-    return values, ko.positive(level, "level")
+    return values, positive(level, "level")
 
 
 def tikhonov(eigenvalues: Array, level: float) -> Array:
@@ -55,7 +55,7 @@ def iterated_tikhonov(times: int = 2) -> Filter:
     >>> iterated_tikhonov(2)(np.array([1.0, 0.0]), 0.5).round(4)
     array([0.8889, 4.    ])
     """
-    times = ko.whole(times, "times", wanted="an integer >= 1")
+    times = whole(times, "times", wanted="an integer >= 1")
 
     def filtered(eigenvalues: Array, level: float) -> Array:
         eigenvalues, level = checked_arguments(eigenvalues, level)

@@ -11,13 +11,13 @@ import numpy as np
 import kernelopt as ko
 from formulations.linear_functional.method.certificate import stage_certificate
 from formulations.linear_functional.method.combination import RCOND, Combination
-from kernelopt.extend import Array
+from kernelopt.extend import Array, BoundedProblem, Cost, Method, Outcome, register_method
 
 RCONDS = (RCOND, 1e-12, 1e-14)  # tried in turn: a direction that is dropped may be needed for the targets
 CLOSE = 1e-6  # a gap, a tenth of the default tolerance, at which no smaller rcond is tried
 
 
-class SecondStage(ko.BoundedProblem):
+class SecondStage(BoundedProblem):
     """min over c in a set of |v - X c|^2 / n + lambda |c|^2.
 
     Attributes
@@ -43,7 +43,7 @@ class SecondStage(ko.BoundedProblem):
 
 
 @dataclass(frozen=True)
-class LeastSquares(ko.Method):
+class LeastSquares(Method):
     """Solves the second stage for free weights by a singular value decomposition of the columns."""
 
     name = "least-squares"
@@ -56,11 +56,11 @@ class LeastSquares(ko.Method):
         free = problem.stage.weights == "free"
         return problem if free else f'it takes weights="free", got {problem.stage.weights!r}'
 
-    def cost(self, match: SecondStage) -> ko.Cost:
+    def cost(self, match: SecondStage) -> Cost:
         n, M = match.stage.X.shape  # a call takes 1e-3 s, and each of the n M min(n, M) operations 1e-9 s
-        return ko.Cost(1e-3 + 1e-9 * n * M * min(n, M))
+        return Cost(1e-3 + 1e-9 * n * M * min(n, M))
 
-    def run(self, match: SecondStage, control: Any) -> ko.Outcome:
+    def run(self, match: SecondStage, control: Any) -> Outcome:
         tried = 0
         c: Array = np.zeros(match.c.size)
         smallest = np.inf
@@ -72,7 +72,7 @@ class LeastSquares(ko.Method):
                 c, smallest = found, gap
             if gap <= CLOSE:
                 break
-        return ko.Outcome({match.c.id: c}, solver="svd", iterations=tried)
+        return Outcome({match.c.id: c}, solver="svd", iterations=tried)
 
 
-ko.register_method(LeastSquares())
+register_method(LeastSquares())

@@ -1,4 +1,4 @@
-"""Squares, intervals and ranges of matrices with bounds of their rounding errors, on `kernelopt.rounding`."""
+"""Squares, intervals and ranges of matrices, with bounds of their rounding errors."""
 
 from __future__ import annotations
 
@@ -8,15 +8,14 @@ from fractions import Fraction
 import numpy as np
 import scipy.linalg
 
-import kernelopt as ko
-from kernelopt.extend import Array
+from kernelopt.extend import Array, rounding
 
-UNDERFLOW = ko.rounding.UNDERFLOW
+UNDERFLOW = rounding.UNDERFLOW
 INDEPENDENT = 0.5  # |I - W'W| below this shows that the columns are independent; any number below 1 would do
 SMALLEST_SINGULAR_VALUE = 0.1  # of Y T: bounds are divided by it, and would be ten times larger than needed
 LAST_ROUNDINGS = 1e-12  # more than the few operations that compute `smallest` lose
-dots, gamma, length = ko.rounding.dots, ko.rounding.gamma, ko.rounding.norm_above
-rounded_down, rounded_up = ko.rounding.rounded_down, ko.rounding.rounded_up
+dots, gamma, length = rounding.dots, rounding.gamma, rounding.norm_above
+rounded_down, rounded_up = rounding.rounded_down, rounding.rounded_up
 
 
 def square(a: Array, error: Array | None = None) -> tuple[Fraction, Fraction]:

@@ -12,7 +12,7 @@ import kernelopt as ko
 from formulations.linear_functional.method.filters import Filter, tikhonov
 from formulations.linear_functional.method.rounding import dots, gamma, length
 from formulations.linear_functional.regularization_data import RegularizationData
-from kernelopt.extend import Array
+from kernelopt.extend import Array, as_float_array, shown
 
 PSD_TOLERANCE = 1e-8  # of the largest eigenvalue, as for all kernels
 FACTOR_TOLERANCE = 1e-9  # of the level: the trace that a factor may miss, see `decomposed`
@@ -53,13 +53,13 @@ class Spectrum:
         except ko.InputError:
             raise
         except Exception as error:  # a filter may be anyone's function, and raise anything
-            raise ko.ParameterError(
-                f"filter must be a function of (eigenvalues, level), got {ko.shown(filter)}, which fails: "
+            raise ko.errors.ParameterError(
+                f"filter must be a function of (eigenvalues, level), got {shown(filter)}, which fails: "
                 f"{error}. Pass one such as linear_functional.cut_off."
             ) from error
-        g = ko.as_float_array(found, "filter, at the eigenvalues,")
+        g = as_float_array(found, "filter, at the eigenvalues,")
         if g.shape != eigenvalues.shape:
-            raise ko.ShapeError(
+            raise ko.errors.ShapeError(
                 f"filter must return one number per eigenvalue, shape {eigenvalues.shape}, got {g.shape}. "
                 "It is a function of (eigenvalues, level), such as linear_functional.cut_off."
             )
@@ -197,7 +197,7 @@ def decomposed(part: ko.Grams, i: int, data: RegularizationData, level: float) -
         K if data.trained.size == len(K) else K[np.ix_(data.trained, data.trained)]
     )
     if values[0] < -PSD_TOLERANCE * np.abs(values).max():
-        raise ko.NotPSDError(
+        raise ko.errors.NotPSDError(
             f"{part.names[i]} must be positive semidefinite (smallest eigenvalue at least -{PSD_TOLERANCE:g} "
             f"of the largest), got {values[0] / np.abs(values).max():.3g} of the largest. Leave the kernel "
             "out, or clip its spectrum if that is meant."

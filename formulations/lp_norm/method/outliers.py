@@ -12,7 +12,7 @@ import numpy as np
 import kernelopt as ko
 from formulations.lp_norm.exponents import ball_exponent
 from formulations.lp_norm.multiple_kernel_data import Explicit, MultipleKernelData
-from kernelopt.extend import Array, minimizing_weights
+from kernelopt.extend import FLOOR_SHARE, Array, BoundedProblem, norms, rounding
 
 ROUND_OFF = 1e-15  # by which rounding may move a projection out of its set: some units in the last place
 ROUNDS = 12  # at most, of the weights and of the active sets: both settle after a few rounds, or cycle
@@ -30,7 +30,7 @@ class Attained(NamedTuple):
     rho: float
 
 
-class Outliers(ko.BoundedProblem):
+class Outliers(BoundedProblem):
     r"""The programme over w and rho, with bounds in closed form.
 
     .. math::
@@ -111,7 +111,7 @@ class Outliers(ko.BoundedProblem):
             "closed",
             feasible=True,
             point={variable: point[name] for name, variable in variables.items()},
-            floor=ko.FLOOR_SHARE * self.size,
+            floor=FLOOR_SHARE * self.size,
             source="one-class learning in the nu form has no risk",
         )
 
@@ -123,7 +123,7 @@ class Outliers(ko.BoundedProblem):
             alpha = self.in_set(multiplier(fit, self.data.n) / self.unit)
             lower, best = (
                 self.below(alpha),
-                self.above(w / max(float(np.abs(w).max(initial=0.0)), ko.rounding.SMALLEST_DIVISOR)),
+                self.above(w / max(float(np.abs(w).max(initial=0.0)), rounding.SMALLEST_DIVISOR)),
             )
             proof, trained = alpha, best.w
             for _ in range(ROUNDS):
@@ -140,7 +140,7 @@ class Outliers(ko.BoundedProblem):
     def size(self) -> float:
         """An upper bound of |optimum|: that of the dual at alpha = 1/n, where alpha'K alpha <= mean K_ii."""
         diagonals = np.maximum(self.data.grams.diagonals.mean(axis=1), 0.0)
-        return ko.lp_length(np.sqrt(diagonals), ko.conjugate_exponent(self.r)) ** 2 / 2
+        return norms.lp_length(np.sqrt(diagonals), norms.conjugate_exponent(self.r)) ** 2 / 2
 
     def below(self, alpha: Array) -> float:
         r"""Return a lower bound over u from alpha >= 0 with alpha_i <= S / (nu n), S = 1'alpha.
@@ -153,9 +153,9 @@ class Outliers(ko.BoundedProblem):
         .. math:: -\tfrac12 \|(\|L_1'\alpha\|, \dots, \|L_M'\alpha\|)\|_{r^*}^2 / S^2, \qquad 1/r + 1/r^* = 1
         """
         v, error = products(self.L.T, alpha)
-        total = ko.rounding.exact_sum(alpha)
-        largest = self.half_square(np.abs(v) + error, ko.conjugate_exponent(self.r))
-        found = -ko.rounding.upwards(largest / total**2 * (1 + ko.rounding.gamma(8)))
+        total = rounding.exact_sum(alpha)
+        largest = self.half_square(np.abs(v) + error, norms.conjugate_exponent(self.r))
+        found = -rounding.upwards(largest / total**2 * (1 + rounding.gamma(8)))
         return found if largest > 0 and np.isfinite(found) else 0.0 if largest == 0 else -np.inf
 
     def above(self, w: Array) -> Attained:
@@ -171,10 +171,10 @@ class Outliers(ko.BoundedProblem):
         z, error = products(self.L, w)
         rho = self.best_rho(z)
         d = rho - z
-        short = np.maximum(d + (error + ko.rounding.gamma(4) * np.abs(d)), 0.0) * (1 + ko.rounding.gamma(4))
-        outside = ko.rounding.upwards(ko.rounding.exact_sum(short)) / self.most
-        terms = [self.half_square(w, self.r), ko.rounding.upwards(outside), -rho]
-        value = ko.rounding.upwards(ko.rounding.exact_sum(terms))
+        short = np.maximum(d + (error + rounding.gamma(4) * np.abs(d)), 0.0) * (1 + rounding.gamma(4))
+        outside = rounding.upwards(rounding.exact_sum(short)) / self.most
+        terms = [self.half_square(w, self.r), rounding.upwards(outside), -rho]
+        value = rounding.upwards(rounding.exact_sum(terms))
         return Attained(value, w, z, rho) if value < 0 else nothing
 
     def best_rho(self, z: Array) -> float:
@@ -186,9 +186,9 @@ class Outliers(ko.BoundedProblem):
 
         w may be in error by a rounding per entry.
         """
-        lengths = np.array([ko.rounding.norm_above(part) for part in self.parts(w)])
-        norm = ko.lp_length(lengths, exponent) * (1 + ko.rounding.gamma(lengths.size + POWER_ROUNDINGS))
-        return float(norm * norm / 2 * (1 + ko.rounding.gamma(8)))
+        lengths = np.array([rounding.norm_above(part) for part in self.parts(w)])
+        norm = norms.lp_length(lengths, exponent) * (1 + rounding.gamma(lengths.size + POWER_ROUNDINGS))
+        return float(norm * norm / 2 * (1 + rounding.gamma(8)))
 
     def in_set(self, alpha: Array) -> Array:
         """Return weights near alpha that, over their sum, are in [0, 1 / (nu n)] without rounding.
@@ -213,10 +213,10 @@ class Outliers(ko.BoundedProblem):
         result is in the set in any case.
         """
         lengths = np.array([np.linalg.norm(part) for part in self.parts(w)])
-        theta = minimizing_weights(lengths, ball_exponent(self.r))
+        theta = norms.minimizing_weights(lengths, ball_exponent(self.r))
         theta = np.repeat(theta, np.diff([*self.starts, self.L.shape[1]]))
         F = self.L * np.sqrt(theta)
-        cap, k = 1 / self.most, max(float(np.square(F).sum()) / self.data.n, ko.rounding.SMALLEST_DIVISOR)
+        cap, k = 1 / self.most, max(float(np.square(F).sum()) / self.data.n, rounding.SMALLEST_DIVISOR)
         f = F @ (F.T @ alpha)
         rho, before = threshold(f, self.share), np.zeros(0)
         for _ in range(ROUNDS):
@@ -263,7 +263,7 @@ def products(A: Array, b: Array) -> tuple[Array, Array]:
     The factor 1.01 covers the rounding of |A| |b|, a sum of non-negative terms.
     """
     size = np.abs(A) @ np.abs(b)
-    return A @ b, 1.01 * ko.rounding.gamma(b.size + 2) * size + ko.rounding.TINY * b.size
+    return A @ b, 1.01 * rounding.gamma(b.size + 2) * size + rounding.TINY * b.size
 
 
 def on_capped_simplex(alpha: Array, cap: float) -> Array:

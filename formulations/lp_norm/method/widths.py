@@ -20,9 +20,8 @@ from typing import NamedTuple
 import numpy as np
 from scipy.spatial.distance import pdist
 
-import kernelopt as ko
 from formulations.lp_norm.multiple_kernel_data import MultipleKernelData
-from kernelopt.extend import Array
+from kernelopt.extend import Array, rounding
 
 HIGHEST, LOWEST = 0.3091, 0.1613  # bounds of z (z - 1) exp(-z) and of its negative, rounded up
 ROUNDINGS = 64  # more than those of an entry of a kernel and of its derivative, beside one per coordinate
@@ -69,7 +68,7 @@ class Widths:
         square = float(alpha @ alpha)
         curvature = self.power**2 * (HIGHEST * positive + LOWEST * (total - positive))
         largest_log = max(abs(self.low), abs(self.high))
-        error = ko.rounding.gamma(c.size + self.d + ROUNDINGS + 8 * largest_log) * (total + square)
+        error = rounding.gamma(c.size + self.d + ROUNDINGS + 8 * largest_log) * (total + square)
 
         def at(u: float) -> tuple[float, float]:
             z = distances * np.exp(-self.power * u)

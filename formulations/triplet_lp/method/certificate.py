@@ -17,7 +17,8 @@ from formulations.triplet_lp.comparison_data import ComparisonData
 from formulations.triplet_lp.method.interior import interior_weights, moved_inside, numbers
 from formulations.triplet_lp.method.multipliers import best_multipliers
 from formulations.triplet_lp.method.statement import Source
-from kernelopt.extend import Array, Stopped
+from kernelopt.errors import Stopped
+from kernelopt.extend import FLOOR_SHARE, Array, rounding
 
 ROUND_OFF = 1e-13  # relative to the terms: exceeds the rounding error of a sum of some hundred terms
 ZERO_OPTIMAL = 1e-6  # relative: zero weights are optimal if their objective is this near to the lower bound
@@ -57,7 +58,7 @@ def triplet_certificate(
     if is_zero or not upper < at_zero:
         alpha, upper = np.zeros(data.m), at_zero
     if is_zero:
-        warnings.warn(ko.ConditionWarning(zero_is_optimal(data, gamma1)), stacklevel=2)
+        warnings.warn(ko.errors.ConditionWarning(zero_is_optimal(data, gamma1)), stacklevel=2)
     values = data.point(alpha)
     point = {variable: values[name] for name, variable in variables.items()}
     stated: Any = Source(data, gamma1, best) if data.cone != "psd" else "its cone is semidefinite"
@@ -68,11 +69,11 @@ def triplet_certificate(
     lost = ROUND_OFF * (at_zero + data.T * data.scale(alpha))
     found = ko.Certificate(
         max(lower - lost, 0.0),
-        upper + lost if alpha.any() else ko.rounding.rounded_up(Fraction(data.margin) * data.T),
+        upper + lost if alpha.any() else rounding.rounded_up(Fraction(data.margin) * data.T),
         "closed",
         feasible=True,
         point=point,
-        floor=ko.FLOOR_SHARE * at_zero,
+        floor=FLOOR_SHARE * at_zero,
         source=stated,
     )
     if data.cone != "psd" or found.gap <= LOOSE:

@@ -12,10 +12,11 @@ from formulations.triplet_lp.method.columns import Columns
 from formulations.triplet_lp.method.interior import deepest_kernel, moved_inside
 from formulations.triplet_lp.method.multipliers import Multipliers, cut, value
 from formulations.triplet_lp.method.problem import TripletProgramme, point_and_multipliers
+from kernelopt.extend import Cost, Method, Outcome, register_method
 
 
 @dataclass(frozen=True)
-class ColumnGeneration(ko.Method):
+class ColumnGeneration(Method):
     """Generates the rows of dominance as they are needed, as columns of the dual in HiGHS.
 
     For the programmes of `kernel_design` and `feature_selection` over the cones "dominant" and
@@ -33,15 +34,15 @@ class ColumnGeneration(ko.Method):
             return structure.unset
         return 'cone="psd" is semidefinite' if problem.data.cone == "psd" else problem
 
-    def cost(self, match: TripletProgramme) -> ko.Cost:
+    def cost(self, match: TripletProgramme) -> Cost:
         data = match.data
         n = data.points.size
         # The seconds of a simplex method on m rows and, for dominance, of the search for violated rows in all
         # n^2 entries of the m kernels, in every round.
         rows = 3e-7 * data.m * n**2 if data.cone == "dominant" else 0.0
-        return ko.Cost(0.01 + 2e-8 * data.m**2 * (data.T + 10 * n) + rows)
+        return Cost(0.01 + 2e-8 * data.m**2 * (data.T + 10 * n) + rows)
 
-    def run(self, match: TripletProgramme, control: Any) -> ko.Outcome | None:
+    def run(self, match: TripletProgramme, control: Any) -> Outcome | None:
         data, columns = match.data, Columns(match.data, match.gamma1)
         columns.restore(control.resumed)
         columns.highs.setOptionValue("time_limit", control.remaining)
@@ -66,7 +67,7 @@ class ColumnGeneration(ko.Method):
         if not control.stopped:
             alpha, proof = columns.weights(), columns.multipliers()
         found = point_and_multipliers(match, data, alpha, *proof)
-        return ko.Outcome(found[0], multipliers=found[1], solver="HIGHS", iterations=columns.rounds)
+        return Outcome(found[0], multipliers=found[1], solver="HIGHS", iterations=columns.rounds)
 
 
-ko.register_method(ColumnGeneration())
+register_method(ColumnGeneration())

@@ -18,7 +18,8 @@ import numpy as np
 import kernelopt as ko
 from formulations.triplet_lp.comparison_data import ComparisonData, pair_rows
 from formulations.triplet_lp.method.problem import point_and_multipliers
-from kernelopt.extend import Array, Stopped, check
+from kernelopt.errors import Stopped
+from kernelopt.extend import Array, check
 
 VIOLATED = 1e-9  # relative to the terms of K_ii: ten times what the tolerance of HiGHS below leaves
 ACCURACY, USUAL = 1e-10, 1e-7  # tolerances of HiGHS: the smallest that it takes, and its default

@@ -9,12 +9,13 @@ import kernelopt as ko
 from formulations.triplet_lp.method.certificate import LOOSE
 from formulations.triplet_lp.method.primal_dual.iteration import InteriorPoint
 from formulations.triplet_lp.method.problem import TripletProgramme, point_and_multipliers
+from kernelopt.extend import Cost, Method, Outcome, register_method
 
 ITERATIONS = 25  # usual
 
 
 @dataclass(frozen=True)
-class InteriorPointMethod(ko.Method):
+class InteriorPointMethod(Method):
     """Newton steps on the kernel weights: every constraint, K >> 0 too, adds a matrix of order m.
 
     For `kernel_design` and `feature_selection` with gamma1 > 0, over any cone. Unlike a vertex of
@@ -32,7 +33,7 @@ class InteriorPointMethod(ko.Method):
             return structure.unset
         return problem if problem.gamma1 > 0 else "it needs gamma1 > 0: without it the dual has no interior"
 
-    def cost(self, match: TripletProgramme) -> ko.Cost:
+    def cost(self, match: TripletProgramme) -> Cost:
         data = match.data
         m, n = data.m, data.points.size
         pairs = n**2 / 2 if data.cone == "dominant" else min(2 * data.T, n**2 / 2)
@@ -40,9 +41,9 @@ class InteriorPointMethod(ko.Method):
         operations = 1.3 * m**2 * pairs + m**3
         if data.cone == "psd":
             operations += 4 * m * n**3 + m**2 * n**2
-        return ko.Cost(ITERATIONS * (2e-3 + 1e-7 * (data.T + pairs) + 1e-10 * operations))
+        return Cost(ITERATIONS * (2e-3 + 1e-7 * (data.T + pairs) + 1e-10 * operations))
 
-    def run(self, match: TripletProgramme, control: Any) -> ko.Outcome | None:
+    def run(self, match: TripletProgramme, control: Any) -> Outcome | None:
         data = match.data
         iterate = InteriorPoint(data, match.gamma1)
         with control:
@@ -54,7 +55,7 @@ class InteriorPointMethod(ko.Method):
         # Where no weights were in the cone, the certificate moves the last ones into it.
         alpha = control.best if control.upper < data.margin * data.T else iterate.alpha
         point, multipliers = point_and_multipliers(match, data, alpha, *control.proof)
-        return ko.Outcome(point, multipliers=multipliers, solver=self.name, iterations=iterate.iterations)
+        return Outcome(point, multipliers=multipliers, solver=self.name, iterations=iterate.iterations)
 
 
-ko.register_method(InteriorPointMethod())
+register_method(InteriorPointMethod())

@@ -9,7 +9,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from formulations.triplet_lp.comparison_data import ComparisonData
-from kernelopt.extend import Array, Stopped, check
+from kernelopt.errors import Stopped
+from kernelopt.extend import Array, check
 
 FREE_MARGINS = (1e-7, 1e-5, 1e-3)  # a multiplier farther than this from its bounds is free; tried in turn
 CLOSE = 1e-6  # sums within this of gamma1 count as equal to it: what conic solvers leave

@@ -10,10 +10,10 @@ import numpy as np
 import kernelopt as ko
 from formulations.triplet_lp.comparison_data import ComparisonData
 from formulations.triplet_lp.method.certificate import triplet_certificate
-from kernelopt.extend import Array
+from kernelopt.extend import Array, BoundedProblem
 
 
-class TripletProgramme(ko.BoundedProblem):
+class TripletProgramme(BoundedProblem):
     """The programme of checked data, at the price gamma1 of the weights.
 
     Attributes

@@ -8,11 +8,10 @@ from typing import Any
 
 import numpy as np
 
-import kernelopt as ko
 from formulations.triplet_lp.comparison_data import ComparisonData
 from formulations.triplet_lp.method.interior import interior_weights
 from formulations.triplet_lp.method.multipliers import Multipliers
-from kernelopt.extend import Array
+from kernelopt.extend import Array, Statement
 
 SECONDS = 1e-5  # a few operations of fractions
 TRIES = 40  # corrections until a point is feasible in fractions, each four times as large as the previous one
@@ -40,7 +39,7 @@ class Source:
         pairs = data.points.size**2 if data.cone == "dominant" else 0
         return SECONDS * data.m * (data.T + data.F + pairs)
 
-    def statement(self) -> ko.Statement:
+    def statement(self) -> Statement:
         """Return the programme, without a witness.
 
         Its columns are alpha, s, r and eps, and its rows in the order of `rows`.
@@ -50,7 +49,7 @@ class Source:
         columns = [f"{name}[{i}]" for name, size in sizes.items() for i in range(size)]
         signs = [name != "r" and (name != "alpha" or data.cone == "nonnegative") for name in sizes]
         repeated = np.repeat(signs, list(sizes.values())).tolist()
-        stated = ko.Statement(columns, repeated)
+        stated = Statement(columns, repeated)
         starts = dict(zip(sizes, np.cumsum([0, *sizes.values()])[:-1].tolist(), strict=True))
         stated.cost[: data.m] = data.gamma2 * data.q
         stated.cost[starts["s"] : starts["r"]] = self.gamma1
@@ -58,13 +57,13 @@ class Source:
         self.rows(stated, starts)
         return stated
 
-    def prove(self, stated: ko.Statement, certificate: Any) -> None:
+    def prove(self, stated: Statement, certificate: Any) -> None:
         """Set the witnesses of both bounds."""
         self.set_multipliers(stated)
         given = {variable.name(): value for variable, value in certificate.point.items()}
         stated.x = self.point(np.asarray(given["alpha"], dtype=float))
 
-    def rows(self, stated: ko.Statement, starts: dict[str, int]) -> None:
+    def rows(self, stated: Statement, starts: dict[str, int]) -> None:
         """Add the comparisons, the groups above and below, and dominance: above, below and the sums."""
         data, alphas = self.data, range(self.data.m)
         for t, (i, j, k) in enumerate(data.triplets.tolist()):
@@ -85,7 +84,7 @@ class Source:
                     f"dominance of {point}", [*alphas, *ends], [*-data.diagonal[i], *(1.0 for _ in ends)], 0.0
                 )
 
-    def set_multipliers(self, stated: ko.Statement) -> None:
+    def set_multipliers(self, stated: Statement) -> None:
         """Set multipliers that are feasible for the dual exactly: sum_f |z| <= gamma1, and all columns agree.
 
         The multipliers (u, v, w) = (0, gamma2 e, 0) have z = 0 up to the rounding of the stored traces. A

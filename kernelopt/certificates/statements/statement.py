@@ -47,7 +47,7 @@ class Statement:
     The least x >= 0 with -x <= -2 is 2, by the multiplier 1:
 
     >>> import kernelopt as ko
-    >>> stated = ko.Statement(["x"], [True])
+    >>> stated = ko.extend.Statement(["x"], [True])
     >>> stated.cost[0] = 1.0
     >>> stated.row("floor", [0], [-1.0], -2.0)
     0

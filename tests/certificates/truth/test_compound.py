@@ -38,11 +38,11 @@ def claims(drawn: Compound) -> list[Claim]:
     said = []
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ko.ConvergenceWarning)
-        warnings.simplefilter("ignore", ko.ConditionWarning)
+        warnings.simplefilter("ignore", ko.errors.ConditionWarning)
         for name, call in calls:
             try:
                 said.append(Claim(name, call()))
-            except (ko.SolverError, ko.MethodError, cp.DCPError):
+            except (ko.SolverError, ko.errors.MethodError, cp.DCPError):
                 continue  # an honest refusal
             except BaseException as error:  # a panic in a solver written in Rust is no Exception
                 if isinstance(error, KeyboardInterrupt):

@@ -81,7 +81,7 @@ def claims(problem: Draw, methods: int = 99, seconds: float = SECONDS) -> list[C
     turn = problem.seed % len(names)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ko.ConvergenceWarning)
-        warnings.simplefilter("ignore", ko.ConditionWarning)
+        warnings.simplefilter("ignore", ko.errors.ConditionWarning)
         calls: list[tuple[str, Any]] = [
             (name, lambda name=name: ko.solve(problem.problem, name, time_limit=seconds))
             for name in (names[turn:] + names[:turn])[:methods]

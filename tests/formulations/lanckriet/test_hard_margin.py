@@ -118,6 +118,6 @@ def test_a_tiny_margin_warns():
     # two points of opposite labels at distance 1e-3 of unit kernels: omega is about 4e6
     X = np.array([0.0, 1e-3, 2.0, 3.0])
     K = np.exp(-((X[:, None] - X) ** 2) / 2)
-    with pytest.warns(ko.ConditionWarning, match="squared distance of only.*Prefer a soft margin"):
+    with pytest.warns(ko.errors.ConditionWarning, match="squared distance of only.*Prefer a soft margin"):
         solution = lanckriet.hard_margin(K[None], [1, -1, 1, -1]).solve()
     assert solution.value > 1e6

@@ -104,7 +104,7 @@ def test_nonnegative_weights_need_psd_kernels(name, block):
     Ks[2] -= 0.1 * np.eye(N) if block == "labelled" else np.diag(5.0 * (np.arange(N) == N - 1))
     assert (np.linalg.eigvalsh(Ks[2][:n, :n])[0] < -0.01) == (block == "labelled")
     with pytest.raises(
-        ko.NotPSDError, match=r"must be positive semidefinite.*got -.* of the largest.*K >> 0"
+        ko.errors.NotPSDError, match=r"must be positive semidefinite.*got -.* of the largest.*K >> 0"
     ):
         BUILDERS[name](Ks, Y)
 
@@ -121,7 +121,7 @@ def test_the_border_of_positive_semidefinite(name):
         if fine:
             assert BUILDERS[name](Ks, Y).solve().gap <= 1e-5
         else:
-            with pytest.raises(ko.NotPSDError, match="clip the spectrum yourself"):
+            with pytest.raises(ko.errors.NotPSDError, match="clip the spectrum yourself"):
                 BUILDERS[name](Ks, Y)
 
 
@@ -168,7 +168,7 @@ BAD_NUMBERS = [
 
 @every(("build", "options", "message"), BAD_NUMBERS)
 def test_bad_numbers(build, options, message):
-    with pytest.raises(ko.ParameterError, match=message):
+    with pytest.raises(ko.errors.ParameterError, match=message):
         build(KS, Y, **options)
 
 
@@ -200,6 +200,6 @@ def test_zero_kernels(build):
 def test_a_budget_without_positive_trace_is_asked_for():
     Ks = np.array([np.diag([1.0, -1, 0, 0]), np.diag([0, 0, 1.0, -1])])
     with pytest.raises(
-        ko.ParameterError, match="sum of the traces must be positive, got 0. Pass trace= as a"
+        ko.errors.ParameterError, match="sum of the traces must be positive, got 0. Pass trace= as a"
     ):
         lanckriet.sdp(Ks, [1, -1, 1, -1], C=1.0)

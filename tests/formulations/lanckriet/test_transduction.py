@@ -201,7 +201,7 @@ def test_cross_kernels_have_a_shape(shape):
     grams, y, _ = cloud(6)
     solution = lanckriet.soft_margin(grams, y).solve()
     with pytest.raises(
-        ko.ShapeError,
+        ko.errors.ShapeError,
         match=r"cross must have shape \(m, n_new, N\) with m = 3.*got.*Use grams.cross\(X_new\)",
     ):
         solution.decision_function(np.zeros(shape))

@@ -100,12 +100,12 @@ def test_the_bound_is_the_sum_of_its_parts(criterion, delta):
 
 def test_the_bound_needs_equal_halves():
     solution = lanckriet.soft_margin(KS, Y).solve()
-    with pytest.raises(ko.ParameterError, match="got 14 labelled of 18.*Learn with n further points"):
+    with pytest.raises(ko.errors.ParameterError, match="got 14 labelled of 18.*Learn with n further points"):
         lanckriet.transduction_bound(solution, y=Y)
     Ks, y = halves(8)
     solution = lanckriet.soft_margin(Ks, y).solve()
-    with pytest.raises(ko.ParameterError, match="and 3 labels"):
+    with pytest.raises(ko.errors.ParameterError, match="and 3 labels"):
         lanckriet.transduction_bound(solution, y=y[:3])
     for delta in (0.0, -1.0, 1.0, 2.0, np.nan):
-        with pytest.raises(ko.ParameterError, match="delta must be"):
+        with pytest.raises(ko.errors.ParameterError, match="delta must be"):
             lanckriet.transduction_bound(solution, delta, y=y)

@@ -7,8 +7,8 @@ from functools import cache
 import numpy as np
 import pytest
 
-import kernelopt as ko
 from formulations import lp_norm
+from kernelopt.extend import as_grams
 from tests.problems import CASES, labels, stack
 
 N = 12
@@ -87,8 +87,8 @@ def block_exponent(p):
 
 
 def forms(alpha, grams=GRAMS):
-    return np.maximum(ko.as_grams(grams).forms(alpha), 0.0)
+    return np.maximum(as_grams(grams).forms(alpha), 0.0)
 
 
 def factors(grams=GRAMS):
-    return [ko.as_grams(grams).factor(m) for m in range(len(grams))]
+    return [as_grams(grams).factor(m) for m in range(len(grams))]

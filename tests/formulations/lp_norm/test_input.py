@@ -18,6 +18,7 @@ from kernelopt.errors import (
     ParameterError,
     ShapeError,
 )
+from kernelopt.extend import as_grams
 from tests.every import every
 from tests.problems import labels, solved, stack
 
@@ -229,8 +230,8 @@ def test_bad_prices_are_refused(l1, l2, message):
 
 def test_without_l1_the_elastic_net_is_the_machine_that_the_error_names():
     """Penalty l2/2 sum |w_m|^2 is l2 times that of the sum kernel."""
-    w = [cp.Variable(L.shape[1]) for L in (ko.as_grams(GRAMS).factor(m) for m in range(3))]
-    f = cp.sum([ko.as_grams(GRAMS).factor(m) @ v for m, v in enumerate(w)]) + cp.Variable()
+    w = [cp.Variable(L.shape[1]) for L in (as_grams(GRAMS).factor(m) for m in range(3))]
+    f = cp.sum([as_grams(GRAMS).factor(m) @ v for m, v in enumerate(w)]) + cp.Variable()
     penalty = 2.0 / 2 * cp.sum([cp.sum_squares(v) for v in w])
     net = cp.Problem(cp.Minimize(penalty + ko.hinge(1.0).expression(f, Y)))
     plain = lp_norm.primal(GRAMS, Y, p=np.inf, loss=ko.hinge(1.0).scaled(1 / 2.0)).solve("exact")

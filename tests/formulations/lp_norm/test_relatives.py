@@ -10,7 +10,7 @@ from sklearn.svm import SVC, SVR, OneClassSVM
 import kernelopt as ko
 from formulations import lanckriet, lp_norm
 from formulations.machine_weights import scales
-from kernelopt.extend import minimizing_weights
+from kernelopt.extend import norms
 from tests.every import every
 from tests.formulations.lp_norm.cases import (
     APART,
@@ -214,13 +214,13 @@ def test_the_weights_of_proposition_2_are_optimal(p):
     """sum |w_m|^2 / theta_m is the square of the r-norm of the lengths there, and no less elsewhere."""
     rng, r = np.random.default_rng(0), block_exponent(p)
     lengths = np.array([0.3, 2.0, 1e-3])
-    theta = minimizing_weights(lengths, p)
+    theta = norms.minimizing_weights(lengths, p)
     least = np.linalg.norm(lengths, r) ** 2
     assert np.linalg.norm(theta, p) == pytest.approx(1.0, rel=1e-12)
     assert (lengths**2 / theta).sum() == pytest.approx(least, rel=1e-12)
     for other in rng.uniform(size=(100, 3)):
         assert (lengths**2 / (other / np.linalg.norm(other, p))).sum() >= least * (1 - 1e-12)
-    flat = minimizing_weights(np.zeros(3), p)
+    flat = norms.minimizing_weights(np.zeros(3), p)
     assert np.linalg.norm(flat, p) == pytest.approx(1.0) and np.ptp(flat) == 0
 
 

@@ -114,7 +114,7 @@ def test_kernels_among_the_similarities_are_kept(name):
 
 def test_the_class_of_a_fidelity_is_no_fidelity():
     with pytest.raises(
-        ko.ParameterError, match=r"fidelity must be .*got the class l1\. Create one first"
+        ko.errors.ParameterError, match=r"fidelity must be .*got the class l1\. Create one first"
     ) as error:
         similarity.single_kernel(S, Y, rho=1.0, trace=TAU, fidelity=ko.fidelities.l1)
     assert ".." not in str(error.value).replace("...", "")

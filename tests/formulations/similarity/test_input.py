@@ -8,7 +8,8 @@ import pytest
 
 import kernelopt as ko
 from formulations import similarity
-from kernelopt import InputError, LabelError, NotFiniteError, NotSymmetricError, ParameterError, ShapeError
+from kernelopt import InputError
+from kernelopt.errors import LabelError, NotFiniteError, NotSymmetricError, ParameterError, ShapeError
 from tests.every import every
 from tests.formulations.similarity.cases import BUILDERS, TAU, N, S, Y, builders, learned
 

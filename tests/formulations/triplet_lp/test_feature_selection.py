@@ -9,11 +9,12 @@ import kernelopt as ko
 from formulations import triplet_lp
 from formulations.triplet_lp.comparison_data import comparison_data
 from formulations.triplet_lp.method.columns import Columns
+from kernelopt import Structure
 from kernelopt.errors import (
     InputError,
     ShapeError,
+    Stopped,
 )
-from kernelopt.extend import Stopped, Structure
 from kernelopt.methods.hints import warn_of_formulation
 from tests.every import every
 from tests.formulations.triplet_lp.cases import blobs, dominance, formulated, optimum, planted

@@ -128,7 +128,7 @@ def check_history(name, stabilize):
 
 @pytest.mark.parametrize("name", PLAIN)
 def test_a_problem_without_risks_has_nothing_to_cut(name):
-    with pytest.raises(ko.MethodError, match="cutting-plane.*needs a risk"):
+    with pytest.raises(ko.errors.MethodError, match="cutting-plane.*needs a risk"):
         ko.solve(PLAIN[name]()[0], "cutting-plane")
 
 
@@ -250,7 +250,9 @@ QUICK = (
 )
 
 
-@pytest.mark.filterwarnings("ignore:.*leaves no kernel with a positive weight:kernelopt.ConditionWarning")
+@pytest.mark.filterwarnings(
+    "ignore:.*leaves no kernel with a positive weight:kernelopt.errors.ConditionWarning"
+)
 @pytest.mark.parametrize(
     "kind", [kind if kind in QUICK else pytest.param(kind, marks=pytest.mark.slow) for kind in KINDS]
 )
@@ -400,13 +402,13 @@ def test_the_master_of_algorithm_three_scales_and_shifts():
     ],
 )
 def test_the_master_of_algorithm_three_says_where_it_does_not_apply(name, why):
-    with pytest.raises(ko.MethodError, match=f"taylor.*({why}).*exact"):
+    with pytest.raises(ko.errors.MethodError, match=f"taylor.*({why}).*exact"):
         ko.solve(built(name), "cutting-plane", master="taylor")
 
 
 @pytest.mark.parametrize("master", ["tailor", "Exact", 2])
 def test_a_misspelt_master_is_named(master):
-    with pytest.raises(ko.ParameterError, match="'exact' or 'taylor'"):
+    with pytest.raises(ko.errors.ParameterError, match="'exact' or 'taylor'"):
         ko.solve(built("ball 2"), "cutting-plane", master=master)
 
 

@@ -283,7 +283,7 @@ def test_several_risks_on_a_working_set_against_cutting_planes(monkeypatch):
     other = cp.Minimize(
         ko.risk(one, np.sign(y - 1.5), ko.hinge()) + ko.risk(two, np.sign(y - 0.5), ko.hinge())
     )
-    with pytest.raises(ko.MethodError, match="its risks must have one kernel"):
+    with pytest.raises(ko.errors.MethodError, match="its risks must have one kernel"):
         ko.solve(cp.Problem(other, problem.constraints), "newton")
 
 
@@ -310,7 +310,7 @@ def test_other_methods_of_the_ball_refuse_prices_in_words():
     Ks, X = stack(np.random.default_rng(7), 12)
     problem = priced(lp_norm.primal(Ks, labels(np.random.default_rng(8), X), p=2), np.ones(6))
     for name in ("block-descent", "interleaved", "smooth-dual"):
-        with pytest.raises(ko.MethodError, match="plus a constant, got prices of the weights"):
+        with pytest.raises(ko.errors.MethodError, match="plus a constant, got prices of the weights"):
             ko.solve(problem, name)
 
 

@@ -8,7 +8,8 @@ import pytest
 
 import kernelopt as ko
 from formulations import lp_norm
-from kernelopt.extend import Kernel, Profile
+from kernelopt import Kernel
+from kernelopt.extend import Profile
 from kernelopt.grams import caching
 from kernelopt.methods.control import Control
 from kernelopt.methods.engine import choice

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import kernelopt as ko
+from kernelopt.extend import as_grams
 from kernelopt.methods.registry import METHODS
 from tests.problems import CASES, labels, points, stack, why_not
 
@@ -42,7 +43,7 @@ class Built(NamedTuple):
 
 def learning(loss=None, p=2.0, y=Y, grams=KS, bias=None, radius=1.0):
     """min risk(sum_m theta_m K_m) over theta >= 0, |theta|_p <= radius."""
-    theta = cp.Variable(ko.as_grams(grams).shape[0], nonneg=True, name="theta")
+    theta = cp.Variable(as_grams(grams).shape[0], nonneg=True, name="theta")
     risk = ko.risk(ko.combine(theta, grams), y, loss or ko.hinge(), bias)
     return Built(cp.Problem(cp.Minimize(risk), ko.lp_ball(theta, p, radius)), theta, risk)
 

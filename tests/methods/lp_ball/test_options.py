@@ -21,7 +21,7 @@ from tests.problems import fastest, labels, points, why_not
 @pytest.mark.parametrize("method", BALLS)
 def test_unknown_options_name_those_that_exist(method):
     option = {"chunk": 3} if method != "interleaved" else {"stabilize": True}
-    with pytest.raises(ko.ParameterError, match=next(iter(option))) as error:
+    with pytest.raises(ko.errors.ParameterError, match=next(iter(option))) as error:
         ko.solve(learning(ko.squared_hinge()).problem, method, **option)
     options = set(METHODS[method].options()) - {"programme"}  # which formulations take
     assert all(re.search(rf"\b{option}\b", str(error.value)) for option in options)
@@ -30,7 +30,7 @@ def test_unknown_options_name_those_that_exist(method):
 @pytest.mark.parametrize("method", [*METHODS, "auto"])
 @every("option", [{"tol": 0.0}, {"time_limit": -1.0}], ids=str)
 def test_common_options_are_checked(method, option):
-    with pytest.raises(ko.ParameterError, match=next(iter(option))):
+    with pytest.raises(ko.errors.ParameterError, match=next(iter(option))):
         ko.solve(learning(ko.squared_hinge()).problem, method, **option)
 
 
@@ -53,7 +53,7 @@ COUNTS = [
 @pytest.mark.parametrize(("where", "value"), [*WRONG.items(), *COUNTS], ids=str)
 def test_options_out_of_range_are_named(where, value):
     method, option = where
-    with pytest.raises(ko.ParameterError, match=option):
+    with pytest.raises(ko.errors.ParameterError, match=option):
         ko.solve(learning(ko.squared_hinge(), 1.5).problem, method, **{option: value})
 
 
@@ -109,7 +109,7 @@ OBSTACLES = {
 @every("kind", OBSTACLES)
 def test_what_stands_in_the_way_is_named(method, kind):
     problem = obstructed(kind)
-    with pytest.raises(ko.MethodError, match=f"{method}.*{OBSTACLES[kind]}"):
+    with pytest.raises(ko.errors.MethodError, match=f"{method}.*{OBSTACLES[kind]}"):
         ko.solve(problem, method)
     assert problem.status is None and all(v.value is None for v in problem.variables())
 
@@ -127,17 +127,17 @@ def test_what_stands_in_the_way_is_named(method, kind):
     ids=str,
 )
 def test_a_loss_or_a_norm_that_stands_in_the_way_is_named(method, built, said):
-    with pytest.raises(ko.MethodError, match=f"{method}.*{said}"):
+    with pytest.raises(ko.errors.MethodError, match=f"{method}.*{said}"):
         ko.solve(built.problem, method)
 
 
 def test_cutting_planes_need_a_risk():
-    with pytest.raises(ko.MethodError, match="risk"):
+    with pytest.raises(ko.errors.MethodError, match="risk"):
         ko.solve(obstructed("no risk"), "cutting-plane")
 
 
 def test_an_unknown_method_names_those_that_exist():
-    with pytest.raises(ko.MethodError, match="interior") as error:
+    with pytest.raises(ko.errors.MethodError, match="interior") as error:
         ko.solve(learning().problem, "interior")
     assert all(repr(name) in str(error.value) for name in METHODS)
 
@@ -150,7 +150,7 @@ def test_the_solve_of_cvxpy_takes_every_method(method):
     assert isinstance(value, float) and problem.status == cp.OPTIMAL
     assert value == pytest.approx(problem.value, rel=1e-9)
     assert value == pytest.approx(ko.solve(example(name), "exact").value, abs=1e-5)
-    with pytest.raises(ko.ParameterError, match="tol"):
+    with pytest.raises(ko.errors.ParameterError, match="tol"):
         problem.solve(method=method, tol=-1)
 
 

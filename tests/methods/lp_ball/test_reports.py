@@ -181,7 +181,7 @@ def test_a_callback_that_writes_to_the_point_changes_nothing():
     assert one.upper == two.upper and (one.weights == two.weights).all()
 
 
-@pytest.mark.filterwarnings("ignore:Nothing bounds:kernelopt.ConditionWarning")
+@pytest.mark.filterwarnings("ignore:Nothing bounds:kernelopt.errors.ConditionWarning")
 def test_the_point_returned_is_as_good_as_the_best_on_the_way():
     """Without a ball the weights run away and no lower bound is found: the best value still counts."""
     theta = cp.Variable(3, nonneg=True)

@@ -562,7 +562,7 @@ def test_without_risks_it_is_a_projection():
     ],
 )
 def test_options_are_checked(options, said):
-    with pytest.raises(ko.ParameterError, match=said):
+    with pytest.raises(ko.errors.ParameterError, match=said):
         ko.solve(learning("ESKL", "l1")[0].problem, METHOD, **options)
 
 

@@ -358,7 +358,7 @@ def test_auto_takes_it_where_an_exact_solve_takes_long():
 
 def test_bad_options_are_refused():
     formulation, _ = learning("ESKL", "l1")
-    with pytest.raises(ko.ParameterError, match="max_iterations"):
+    with pytest.raises(ko.errors.ParameterError, match="max_iterations"):
         formulation.solve(METHOD, max_iterations=0)
-    with pytest.raises(ko.ParameterError, match="options of method 'first-order-dual'"):
+    with pytest.raises(ko.errors.ParameterError, match="options of method 'first-order-dual'"):
         formulation.solve(METHOD, chunk=3)

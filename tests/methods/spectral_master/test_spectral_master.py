@@ -192,5 +192,5 @@ def test_a_set_without_an_inner_point_is_left_to_other_methods():
     """K = [[a, b], [b, 0]] is PSD at b = 0 alone."""
     kernels = np.array([[[1.0, 0.0], [0.0, 0.0]], [[0.0, 1.0], [1.0, 0.0]]])
     problem = learning(kernels, np.array([1.0, -1.0]), ko.hinge(), trace=1.0)
-    with pytest.raises(ko.MethodError, match="positive definite"):
+    with pytest.raises(ko.errors.MethodError, match="positive definite"):
         ko.solve(problem, "spectral-master")

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 import cvxpy as cp
 import numpy as np
 
-from kernelopt.extend import Fidelity, positive
+from kernelopt import Fidelity
+from kernelopt.extend import positive
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,8 @@ import cvxpy as cp
 import numpy as np
 
 import kernelopt as ko
-from kernelopt.extend import Entry, Formulation, as_grams, as_vector
+from kernelopt import Formulation
+from kernelopt.extend import Entry, as_grams, as_vector, norms
 from outsider.kernel import cauchy
 from outsider.loss import quantile
 
@@ -24,7 +25,7 @@ def quantile_regression(grams, y, C=1.0, share=0.5, p=2.0):
         problem=cp.Problem(cp.Minimize(ko.risk(K, y, loss)), ko.lp_ball(theta, p)),
         kernel=K,
         weights=theta,
-        dual=partial(dual, grams, y, loss, ko.conjugate_exponent(p)),
+        dual=partial(dual, grams, y, loss, norms.conjugate_exponent(p)),
         claim="equal",
         reference="Takeuchi et al. (2006), with the kernels of Kloft et al. (2011)",
     )

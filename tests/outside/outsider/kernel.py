@@ -2,7 +2,8 @@
 
 from dataclasses import dataclass
 
-from kernelopt.extend import Kernel, positive
+from kernelopt import Kernel
+from kernelopt.extend import positive
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 import cvxpy as cp
 import numpy as np
 
-from kernelopt.extend import Curve, Loss, Weight, checked_weight, per_sample, positive, weighted_sum
+from kernelopt import Loss
+from kernelopt.extend import Curve, positive, weights
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -16,16 +17,16 @@ class quantile(Loss):
     """
 
     kind = "targets"
-    C: Weight = 1.0
+    C: weights.Weight = 1.0
     share: float = 0.5
 
     def __post_init__(self):
-        object.__setattr__(self, "C", checked_weight(self.C, "C"))
+        object.__setattr__(self, "C", weights.checked_weight(self.C, "C"))
         object.__setattr__(self, "share", positive(self.share, "share", below=1))
 
     def expression(self, fit, y):
-        return weighted_sum(self.C, self.share * cp.pos(y - fit) + (1 - self.share) * cp.pos(fit - y))
+        return weights.weighted_sum(self.C, self.share * cp.pos(y - fit) + (1 - self.share) * cp.pos(fit - y))
 
     def curve(self, y):
-        C, zero = per_sample(self.C, y.size), np.zeros(y.size)
+        C, zero = weights.per_sample(self.C, y.size), np.zeros(y.size)
         return Curve(y, zero, zero, -(1 - self.share) * C, self.share * C)

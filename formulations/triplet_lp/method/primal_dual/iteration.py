@@ -7,14 +7,13 @@ from typing import Any
 import numpy as np
 import scipy.linalg as sl
 
-import kernelopt as ko
 from formulations.triplet_lp.comparison_data import ComparisonData
 from formulations.triplet_lp.method.multipliers import Multipliers, cut
 from formulations.triplet_lp.method.primal_dual.constraints import Comparisons, Sizes
 from formulations.triplet_lp.method.primal_dual.dominance import Dominance
 from formulations.triplet_lp.method.primal_dual.entries import Entries
 from formulations.triplet_lp.method.primal_dual.semidefinite import Semidefinite
-from kernelopt.extend import Array, check
+from kernelopt.extend import FLOOR_SHARE, Array, check
 
 ITERATIONS = 100  # ten times the usual number on easy problems
 # Measured on programmes of 500 to 20 000 triplets: with these numbers there are a third fewer iterations than
@@ -125,7 +124,7 @@ class InteriorPoint:
     def gap_is_below(self, tol: float) -> bool:
         """Whether the sum of the products is below `tol` relative to the objective."""
         value = float(self.comparisons.x.sum() + self.gamma1 * self.sizes.x.sum() + self.cost @ self.alpha)
-        floor = ko.FLOOR_SHARE * self.data.margin * self.data.T
+        floor = FLOOR_SHARE * self.data.margin * self.data.T
         return bool(sum(c.gap() for c in self.constraints) <= tol * max(abs(value), floor))
 
     def iterate(self) -> float:
