@@ -39,7 +39,9 @@ that is in no package; `check_method` tests it.
 **A formulation** is a function that returns a `Formulation`, with its dual and, where the paper prints some,
 a `Programme` each; an `Entry` puts it into the catalogue, a `Planted` problem has a known optimum. A problem
 whose bounds are known in closed form is a `BoundedProblem`, which returns a `Certificate`; its arithmetic may
-stand in a `Statement`. `check_formulation` tests it, and `assert_certified` a problem.
+stand in a `Statement`. `Learned` is the machine of one risk in a `Solution`. A solution is optimal up to the
+gap `DEFAULT_TOL`, relative to at least the share `FLOOR_SHARE` of the value at f = 0. `check_formulation`
+tests it, and `assert_certified` a problem.
 
 **An atom** of cvxpy's kind enters the duals of `dualize` by a function that states its `Conjugate`,
 registered with the decorator `conjugate`.
@@ -47,8 +49,8 @@ registered with the decorator `conjugate`.
 Arguments are checked by functions that raise with what is wrong: `positive`, `whole`, `exponent`,
 `boolean`, `one_of` and `as_generator` for single values; `as_float_array`, `as_vector`, `as_symmetric`,
 `as_indices`, `as_labels`, `as_targets` and `as_classes` for arrays, of type `Array`; `as_list` for sequences,
-and `as_grams` for stacks of Gram matrices, of type `Grams`. `shown` returns a value as text
-for a message.
+`as_grams` for stacks of Gram matrices, of type `Grams`, and `as_fidelity` for fidelities and their names.
+`shown` returns a value as text for a message.
 """
 
 from kernelopt.catalog import Entry, Planted

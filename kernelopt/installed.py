@@ -54,7 +54,7 @@ def installed(kind: Kind) -> dict[str, Any]:
 
     Examples
     --------
-    >>> from kernelopt.extend import installed
+    >>> from kernelopt.installed import installed
     >>> installed("losses")["hinge"]
     <class 'kernelopt.losses.classification.hinge'>
     """

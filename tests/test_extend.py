@@ -347,7 +347,7 @@ def test_a_misspelt_method_is_answered_with_all_also_with_those_of_formulations(
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class log_cosh(extend.Loss):
+class log_cosh(ko.Loss):
     """sum_i C log cosh(y_i - t_i), whose dual is y'a less the entropies of (C + a)/2 and (C - a)/2 to C/2."""
 
     kind = "targets"
@@ -427,6 +427,7 @@ def test_a_recipe_has_at_most_five_steps_and_its_example(name):
 GOOD = """
 from dataclasses import dataclass
 import kernelopt as ko
+from kernelopt import extend
 
 @dataclass(frozen=True)
 class Lazy(extend.Method):

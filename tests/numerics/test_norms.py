@@ -29,9 +29,7 @@ def test_minimizing_weights_attain_the_minimum_of_the_programme(p):
     assert float((LENGTHS**2 / weights).sum()) == pytest.approx(smallest, rel=1e-6)
     # In closed form the minimum is |lengths|_r^2 with r = 2 p / (p + 1).
     r = 2.0 if np.isinf(p) else 2 * p / (p + 1)
-    assert float((LENGTHS**2 / weights).sum()) == pytest.approx(
-        lp_length(LENGTHS, r) ** 2, rel=1e-13
-    )
+    assert float((LENGTHS**2 / weights).sum()) == pytest.approx(lp_length(LENGTHS, r) ** 2, rel=1e-13)
 
 
 @every("p", EXPONENTS)
