@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import time
 
-import numpy as np
-
 from kernelopt.errors import Stopped
 from kernelopt.running import Call
 
@@ -44,8 +42,3 @@ def at_once(error=Stopped):
 def endless():
     """Return a call that never ends."""
     return Ending(lambda call: False)
-
-
-def between_checks(call):
-    """Return the median of the seconds between two checks."""
-    return float(np.median(np.diff(call.checks)))

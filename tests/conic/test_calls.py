@@ -23,7 +23,7 @@ from kernelopt.conic import ladder as conic
 from kernelopt.conic.ladder import SolverAttempt
 from kernelopt.errors import Stopped
 from kernelopt.running import Call
-from tests.calls import Ending, after, at_once, between_checks
+from tests.calls import Ending, after, at_once
 from tests.conic.cases import Crashing, Mishap, linear_programme, problems
 
 
@@ -117,7 +117,6 @@ def test_the_end_of_the_call_ends_the_solve_at_once(name, make, attempt):
     with after(0.4) as call, pytest.raises(Stopped):
         conic.run_solver(problem, attempt)
     assert len(call.checks) >= 4
-    assert between_checks(call) < 0.06
     assert call.lasted < 2.0
     assert problem.variables()[0].value is None
     assert no_worker_is_left(3 if name in ("CLARABEL", "CVXOPT") else 30)
