@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sized
-from datetime import date, timedelta
 from typing import Any
 
 import numpy as np
@@ -11,7 +10,7 @@ from sklearn.utils.validation import check_array
 
 from kernelopt.errors import InputError, NotFiniteError, ParameterError
 from kernelopt.estimators.precomputed import KernelStack
-from kernelopt.validation import Array, Index, as_float_array, numeric, plain, shown
+from kernelopt.validation import Array, Index, as_float_array, is_number, numeric, plain, shown
 
 LISTED = 3  # places of bad entries that a message names
 NO_NUMBER = "could not convert string to float"  # how the message of numpy begins
@@ -28,9 +27,12 @@ def is_strings(X: Any) -> bool:
     return flat and len(X) > 0 and isinstance(next(iter(X)), str)
 
 
-TIMES = (np.datetime64, np.timedelta64, date, timedelta)
 LARGEST_POINT = 1e300
 """Sums and differences of coordinates up to this size are doubles."""
+
+
+class EntryError(InputError, TypeError):
+    """An object in X is no number: a TypeError, as scikit-learn's checks of estimators ask for."""
 
 
 def refuse_misread(X: Any, estimator: Any) -> None:
@@ -40,10 +42,7 @@ def refuse_misread(X: Any, estimator: Any) -> None:
     name.
     """
     if not hasattr(X, "dtypes"):
-        array = plain(X, "X")
-        times = array.dtype == object and any(isinstance(e, TIMES) for e in array.flat)
-        if times or array.dtype.kind in "mMV":
-            numeric(array, "X")
+        refuse_objects(plain(X, "X"), "X")
         return
     names = list(X.columns)
     twice = [name for k, name in enumerate(names) if name in names[:k]]
@@ -53,8 +52,18 @@ def refuse_misread(X: Any, estimator: Any) -> None:
             f"of {type(estimator).__name__}. Rename one of them, or pass X.to_numpy()."
         )
     for name in names:
-        if getattr(X[name].dtype, "kind", "") in ("m", "M"):
-            numeric(X[name], f"X[{name!r}]")
+        if getattr(X[name].dtype, "kind", "") in "mMO":
+            refuse_objects(plain(X[name], f"X[{name!r}]"), f"X[{name!r}]")
+
+
+def refuse_objects(array: Any, what: str) -> None:
+    """Raise an `InputError` for times, records, and Python objects other than numbers, text and None."""
+    misread = array.dtype.kind in "mMV" or (
+        array.dtype.kind == "O"
+        and any(not is_number(e) and not isinstance(e, str | bytes | None) for e in array.flat)
+    )
+    if misread:
+        numeric(array, what, EntryError)
 
 
 def finite_points(X: Any, estimator: Any, *, fitting: bool) -> Array:

@@ -49,8 +49,8 @@ class Master:
     The cone form is compiled once, and every cut appends a row to it. With `cones` large matrix inequalities
     are relaxed, and the form is compiled again where their spaces have grown.
 
-    The columns of t and v are in their units (`structure.units`): a coefficient that relates a value of 1e-177
-    to one of 1e183 is no double.
+    The columns of t and v are in their units (`structure.units`): a coefficient between a value of 1e-177 and
+    one of 1e183 is no double.
     """
 
     def __init__(self, structure: Structure, cones: RelaxedCones | None = None) -> None:
