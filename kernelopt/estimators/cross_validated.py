@@ -20,7 +20,7 @@ from kernelopt.estimators.fitting import expect, one_call, time_for
 from kernelopt.estimators.labels import read_labels, warn_of_targets
 from kernelopt.estimators.samples import positive_weights
 from kernelopt.methods.driver import caller_stack_level
-from kernelopt.validation import Array, as_float_array, as_list, positive, shown
+from kernelopt.validation import Array, as_float_array, as_list, is_number, positive, shown
 
 SHORTER = 0.5
 """Share of the mean seconds of the solves so far in which another can end: it has a part of what is left."""
@@ -211,7 +211,13 @@ class MKLClassifierCV(MKLClassifier):
         path = self.learn_path(grams, map(tasks, self.Cs_.tolist()), shared=shared)
         scorer = check_scoring(self, self.scoring)
         for fitted in path:
-            yield float(scorer(fitted, _safe_indexing(X, test), y[test]))
+            score = scorer(fitted, _safe_indexing(X, test), y[test])
+            if not is_number(score):
+                raise ParameterError(
+                    f"scoring must return numbers, got {shown(score)} ({type(score).__name__}). Pass the name "
+                    "of a scorer of scikit-learn, or a function (estimator, X, y) -> float."
+                )
+            yield float(score)
 
 
 def warn_of_time(scored: int, splits: int, Cs: Array, given: Array, time_limit: float | None) -> None:

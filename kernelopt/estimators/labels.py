@@ -109,7 +109,7 @@ def read_targets(y: Any, estimator: Any) -> Array:
             f"y must hold numbers, got text in the targets of {type(estimator).__name__}. Convert them to "
             "numbers, or pass classes to MKLClassifier."
         )
-    numbers = numeric(given, "y", LabelError)
+    numbers = numeric(y, "y", LabelError)
     numbers = check_array(numbers, ensure_2d=False, input_name="y", estimator=estimator)
     for i in np.flatnonzero(np.abs(numbers) > LARGEST_POINT)[:1]:
         raise LabelError(

@@ -41,10 +41,15 @@ def refuse_misread(X: Any, estimator: Any) -> None:
     It drops masks, counts dates and spans of time in a unit of their own, and takes no two columns of one
     name.
     """
-    if not hasattr(X, "dtypes"):
-        refuse_objects(plain(X, "X"), "X")
+    if not hasattr(X, "columns"):
+        refuse_objects(X, "X")
         return
     names = list(X.columns)
+    if not names:
+        raise InputError(
+            f"X must have a column at least, got none in the samples of {type(estimator).__name__}. Choose "
+            "the columns that the kernels read."
+        )
     twice = [name for k, name in enumerate(names) if name in names[:k]]
     if twice:
         raise InputError(
@@ -52,18 +57,25 @@ def refuse_misread(X: Any, estimator: Any) -> None:
             f"of {type(estimator).__name__}. Rename one of them, or pass X.to_numpy()."
         )
     for name in names:
-        if getattr(X[name].dtype, "kind", "") in "mMO":
-            refuse_objects(plain(X[name], f"X[{name!r}]"), f"X[{name!r}]")
+        dtype = X[name].dtype
+        if type(dtype).__name__ == "SparseDtype":
+            raise InputError(
+                f"X must have dense columns, got {dtype} in the column {name!r} of the samples of "
+                f"{type(estimator).__name__}. Pass X.sparse.to_dense()."
+            )
+        if getattr(dtype, "kind", "") in "mMO":
+            refuse_objects(X[name], f"X[{name!r}]")
 
 
-def refuse_objects(array: Any, what: str) -> None:
+def refuse_objects(value: Any, what: str) -> None:
     """Raise an `InputError` for times, records, and Python objects other than numbers, text and None."""
+    array = plain(value, what)
     misread = array.dtype.kind in "mMV" or (
         array.dtype.kind == "O"
         and any(not is_number(e) and not isinstance(e, str | bytes | None) for e in array.flat)
     )
     if misread:
-        numeric(array, what, EntryError)
+        numeric(value, what, EntryError)
 
 
 def finite_points(X: Any, estimator: Any, *, fitting: bool) -> Array:

@@ -29,6 +29,7 @@ Y = np.where(X[:, 0] > np.median(X[:, 0]), 1, -1)
 T = X[:, 1] + X[:, 0] ** 2
 KERNELS = ["gaussian(1.0)", "linear()"]
 HIDDEN = np.arange(N) == 3
+MACHINE = MKLClassifier(KERNELS).fit(X, Y)
 
 
 def test_masks_are_not_dropped():
@@ -181,6 +182,30 @@ def test_data_frames_with_times_or_two_columns_of_one_name():
     frame = pd.DataFrame(X, columns=list("abc")).assign(c=pd.to_timedelta(np.arange(N), unit="s"))
     with pytest.raises(ko.InputError, match=r"X\['c'\] must be .*timedelta64.*Divide by a unit of time"):
         MKLRegressor(KERNELS).fit(frame, T)
+
+
+@pytest.mark.parametrize(
+    ("points", "said"),
+    [
+        (pd.DataFrame(X)[[]], "X must have a column at least, got none in the samples of MKLClassifier"),
+        (
+            pd.DataFrame(X).astype(pd.SparseDtype(float)),
+            r"X must have dense columns, got Sparse.*to_dense",
+        ),
+        (pd.Series(X[:, 0]), "Expected a 2-dimensional container"),
+        ({"a": X}, "X must be an array of real numbers, got dict"),
+    ],
+)
+def test_frames_without_dense_columns_series_and_dicts_are_no_points(points, said):
+    for call in (lambda: MKLClassifier(KERNELS).fit(points, Y), lambda: MACHINE.predict(points)):
+        with pytest.raises(ValueError, match=said):
+            call()
+
+
+def test_a_path_has_no_null_character():
+    for call in (lambda: MACHINE.save("a\0b"), lambda: ko.load("a\0b")):
+        with pytest.raises(ko.InputError, match="path must be the path of a file, got 'a"):
+            call()
 
 
 def test_labels_of_one_class_are_not_ignored():
