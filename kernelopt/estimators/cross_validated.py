@@ -214,8 +214,8 @@ class MKLClassifierCV(MKLClassifier):
             score = scorer(fitted, _safe_indexing(X, test), y[test])
             if not is_number(score):
                 raise ParameterError(
-                    f"scoring must return numbers, got {shown(score)} ({type(score).__name__}). Pass the name "
-                    "of a scorer of scikit-learn, or a function (estimator, X, y) -> float."
+                    f"scoring must return numbers, got {shown(score)} ({type(score).__name__}). Pass the "
+                    "name of a scorer of scikit-learn, or a function (estimator, X, y) -> float."
                 )
             yield float(score)
 
