@@ -113,7 +113,7 @@ class Stopped(Exception):
 
 
 class ConvergenceWarning(UserWarning):
-    """The certified gap of a result is above the tolerance."""
+    """The certified gap of a result is above the tolerance, or a time limit ended a cross-validation."""
 
 
 class ConditionWarning(UserWarning):

@@ -21,6 +21,7 @@ import numpy as np
 from numpy.lib import format as npy
 
 from kernelopt.errors import FileError
+from kernelopt.interrupts import after_block
 
 VERSION = 1  # of the format; a reader refuses files of a later version
 HEADER = "header.json"
@@ -45,9 +46,10 @@ Arrays = dict[str, np.ndarray[Any, Any]]
 def write_file(
     path: str | os.PathLike[str], kind: str, header: Mapping[str, Any], arrays: Mapping[str, Any]
 ) -> None:
-    """Write a file at once: an interrupted call leaves what was there before.
+    """Write a file at once: a call that fails leaves what was there before.
 
-    The contents go to a temporary file in the same folder, which then takes the place of `path`.
+    The contents go to a temporary file in the same folder, which then takes the place of `path`. Ctrl-C acts
+    after that.
 
     Parameters
     ----------
@@ -76,20 +78,22 @@ def write_file(
 def replacing(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
     """Yield a temporary file in the same folder, which takes the place of `path` at the end.
 
-    Where the block, or the writing to the disk, fails, `path` stays what it was and no file is left.
+    Where the block, or the writing to the disk, fails, `path` stays what it was and no file is left. Ctrl-C
+    acts after the block: an archive that it leaves open raises other errors.
     """
     target = Path(path)
     name = target.parent / f".{target.name}.{secrets.token_hex(8)}"
-    try:
-        with name.open("xb") as file:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-        name.replace(target)
-    except BaseException:
-        with suppress(OSError):
-            name.unlink()
-        raise
+    with after_block():
+        try:
+            with name.open("xb") as file:
+                yield file
+                file.flush()
+                os.fsync(file.fileno())
+            name.replace(target)
+        except BaseException:
+            with suppress(OSError):
+                name.unlink()
+            raise
 
 
 def read_file(path: str | os.PathLike[str], *kinds: str) -> tuple[dict[str, Any], Arrays]:

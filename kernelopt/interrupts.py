@@ -1,10 +1,12 @@
-"""Delaying Ctrl-C while an interrupted call returns its best point."""
+"""Delaying Ctrl-C while an interrupted call returns its best point, and while a file is written."""
 
 from __future__ import annotations
 
 import signal
 import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from types import FrameType
 from typing import Any
 
@@ -38,3 +40,19 @@ class DelayedInterrupt:
         if self._former is not None:
             signal.signal(signal.SIGINT, self._former)
             self._former = None
+
+
+@contextmanager
+def after_block() -> Iterator[None]:
+    """Let Ctrl-C act after the block, which it would leave half done, in the main thread."""
+    former, given = signal.getsignal(signal.SIGINT), []
+    if threading.current_thread() is not threading.main_thread() or not callable(former):
+        yield
+        return
+    signal.signal(signal.SIGINT, lambda *arguments: given.append(arguments))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, former)
+        if given:
+            former(*given[0])

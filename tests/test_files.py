@@ -2,12 +2,21 @@
 
 import io
 import json
+import os
+import signal
+import subprocess
+import sys
 import zipfile
+from functools import cache
+from pathlib import Path
 
+import cvxpy as cp
 import numpy as np
 import pytest
+from numpy.lib import format as npy_format
 
 import kernelopt as ko
+from kernelopt.estimators import MKLClassifier
 from kernelopt.files import read_file, write_file
 
 ARRAYS = {
@@ -67,6 +76,162 @@ def test_a_write_that_fails_leaves_the_old_file_and_nothing_beside_it(written):
         write_file(written, "model", {"x": float("nan")}, {})
     assert written.read_bytes() == before
     assert [file.name for file in written.parent.iterdir()] == [written.name]
+
+
+def saved_solution(C):
+    theta = cp.Variable(2, nonneg=True, name="theta")
+    grams = np.array([np.eye(4), np.ones((4, 4))])
+    risk = ko.risk(ko.combine(theta, grams), [1, -1, 1, -1], ko.hinge(C))
+    return ko.solve(cp.Problem(cp.Minimize(risk), [cp.sum(theta) <= 1]))
+
+
+def saved_estimator(C):
+    return MKLClassifier("linear()", C=C).fit(np.arange(8.0)[:, None], [0, 1] * 4)
+
+
+WRITERS = {
+    "solution": saved_solution,
+    "estimator": saved_estimator,
+    "certificate": lambda C: saved_solution(C).certificate,
+}
+
+
+@cache
+def old_and_new(name):
+    return [WRITERS[name](C) for C in (0.5, 1.0)]
+
+
+@pytest.fixture(params=WRITERS)
+def saving(request, tmp_path):
+    """A path, the bytes of the file that stands there, and the one that replaces it, and how."""
+    old, new = old_and_new(request.param)
+    path = tmp_path / "a.npz"
+    new.save(path)
+    later = path.read_bytes()
+    old.save(path)
+    return path, path.read_bytes(), later, new
+
+
+def stands(path, *contents):
+    """Whether one of these files stands at the path, and no other file in its folder."""
+    return [file.name for file in path.parent.iterdir()] == [path.name] and path.read_bytes() in contents
+
+
+class InterruptAt:
+    """A trace function that sends SIGINT before the k-th operation of the code that writes files."""
+
+    def __init__(self, k):
+        self.k = k
+
+    def __call__(self, frame, event, arg):
+        if not frame.f_code.co_filename.endswith(("files.py", "statement.py", "contextlib.py")):
+            return None
+        frame.f_trace_opcodes = True
+        return self.within
+
+    def within(self, frame, event, arg):
+        if event == "opcode":
+            self.k -= 1
+            if self.k == 0:
+                signal.raise_signal(signal.SIGINT)
+        return self.within
+
+
+def operations(save, path):
+    """The number of operations of a save."""
+    counter, before = InterruptAt(-1), sys.gettrace()
+    sys.settrace(counter)
+    try:
+        save(path)
+    finally:
+        sys.settrace(before)
+    return -1 - counter.k
+
+
+def test_control_c_at_any_operation_leaves_the_old_file_or_the_whole_new_one(saving):
+    path, earlier, later, new = saving
+    count, before, found = operations(new.save, path), sys.gettrace(), set()
+    assert count > 200
+    for k in [*range(1, count - 100, count // 30), *range(count - 100, count + 1, 2)]:
+        path.write_bytes(earlier)
+        sys.settrace(InterruptAt(k))
+        try:
+            with pytest.raises(KeyboardInterrupt):
+                new.save(path)
+        finally:
+            sys.settrace(before)
+        assert stands(path, earlier, later)
+        found.add(path.read_bytes())
+    assert found == {earlier, later}
+    with pytest.raises(KeyboardInterrupt):  # Ctrl-C is the caller's again
+        signal.raise_signal(signal.SIGINT)
+
+
+@pytest.mark.parametrize(
+    "what", [(os, "fsync"), (Path, "replace"), (npy_format, "write_array"), (zipfile.ZipFile, "writestr")]
+)
+@pytest.mark.parametrize("error", [KeyboardInterrupt, OSError, MemoryError])
+@pytest.mark.parametrize("after", [False, True])
+def test_an_error_inside_the_writing_leaves_the_old_file(saving, what, error, after, monkeypatch):
+    """It may be raised after the call that writes has done its work: then the new file may stand."""
+    path, earlier, later, new = saving
+    original, called = getattr(*what), []
+
+    def failing(*args, **options):
+        called.append(0)
+        if after:
+            original(*args, **options)
+        raise error
+
+    monkeypatch.setattr(*what, failing)
+    try:
+        new.save(path)
+    except error:
+        assert stands(path, earlier, *([later] if after and what[1] == "replace" else []))
+    else:
+        assert not called and stands(path, later)  # certificates are written without `numpy.lib.format`
+
+
+SCRIPT = """
+import os, signal, sys, threading, time
+from pathlib import Path
+import numpy as np
+from kernelopt.files import write_file
+
+path = Path(sys.argv[1])
+contents = []
+for number in range(2):
+    write_file(path, "model", {"number": number}, {"x": np.full(200_000, float(number))})
+    contents.append(path.read_bytes())
+began = time.perf_counter()
+write_file(path, "model", {"number": 1}, {"x": np.ones(200_000)})
+seconds = 1.5 * (time.perf_counter() - began)
+found = set()
+for k in range(20):
+    path.write_bytes(contents[0])
+    sender = threading.Timer(seconds * k / 20, os.kill, (os.getpid(), signal.SIGINT))
+    try:
+        sender.start()
+        write_file(path, "model", {"number": 1}, {"x": np.ones(200_000)})
+        sender.join()
+        time.sleep(1)
+        raise SystemExit("there was no Ctrl-C")
+    except KeyboardInterrupt:
+        pass
+    sender.join()
+    assert [file.name for file in path.parent.iterdir()] == [path.name]
+    found.add(contents.index(path.read_bytes()))
+print("done", found)
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="os.kill ends a process of Windows")
+def test_a_signal_while_a_file_is_written(tmp_path):
+    folder = tmp_path / "files"
+    folder.mkdir()
+    call = [sys.executable, "-c", SCRIPT, str(folder / "a.npz")]
+    found = subprocess.run(call, capture_output=True, text=True, check=False)  # noqa: S603
+    assert found.stdout.startswith("done"), found.stderr
 
 
 class Touch:

@@ -14,7 +14,7 @@ from kernelopt.errors import ConditionWarning, InfeasibleError
 from kernelopt.language.learner import Learner
 from kernelopt.language.terms import terms
 from kernelopt.losses import hard_margin
-from kernelopt.numerics.factors import pivoted_cholesky
+from kernelopt.numerics.factors import absolute_value, pivoted_cholesky
 from kernelopt.numerics.rounding import SMALLEST_DIVISOR, form
 from kernelopt.running import check
 from kernelopt.threads import quietly
@@ -35,10 +35,14 @@ def check_separable(learner: Learner) -> None:
     separates only if K does. Over y_i a_i >= 0, sum |a| = 2 and, with an intercept, sum a = 0, the minimum
     of a'Ka is the squared distance of the convex hulls of the two classes, and 4 / a'Ka is a lower bound of
     omega.
+
+    Base kernels whose weights may be negative can be indefinite, and cancel in their sum. Their absolute
+    values |K_m| = (K_m^2)^(1/2) take their places: a'Ka is at most sum_m |mu_m| a'|K_m|a.
     """
     if not isinstance(learner.loss, hard_margin):
         return
     total, Ks = np.zeros((learner.n, learner.n)), []
+    signed = "semidefinite" in learner.forms
     for K in learner.kernels:
         parts = terms(K)
         if parts is None:
@@ -46,7 +50,7 @@ def check_separable(learner: Learner) -> None:
         for _, grams in parts:
             for i in range(len(grams)):
                 Ks.append(grams.gram(i)[: learner.n, : learner.n])
-                total += unit_mean_diagonal(Ks[-1])
+                total += unit_mean_diagonal(absolute_value(Ks[-1]) if signed else Ks[-1])
     alpha = nearest_hull_points(total, learner.y, learner.bias is not None)
     if alpha is None:
         return
@@ -54,13 +58,14 @@ def check_separable(learner: Learner) -> None:
     distance = max(0.0, form(total, alpha).value)
     conflict_found = None
     if distance <= PROOF_THRESHOLD * max(scale, SMALLEST_DIVISOR):
-        conflict_found = inseparable(Ks, learner.y, learner.bias is not None, alpha)
+        conflict_found = inseparable(Ks, learner.y, learner.bias is not None, alpha, nonneg=not signed)
     if conflict_found is not None or distance <= ZERO_THRESHOLD * max(scale, SMALLEST_DIVISOR):
+        kind = "their absolute values" if signed else "the kernels"
         samples = "" if conflict_found is None else f"{conflict_found.text}, "
         raise InfeasibleError(
             f"a hard margin needs a kernel that separates the classes, got none in the set: {samples}the "
             "convex hulls of the two classes meet "
-            f"(squared distance {distance:.1e} for the sum of the kernels, "
+            f"(squared distance {distance:.1e} for the sum of {kind}, "
             f"each scaled to a mean diagonal of one). proof['alpha'] shows it: {proof_text(learner.bias)}. "
             "Use soft_margin, soft_margin_squared or learned_tau (in words: hinge, squared_hinge, "
             "+ tau * I), or add a narrower kernel.",

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import csv
 import io
-import os
 import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -43,6 +42,7 @@ def run(options: argparse.Namespace) -> int:
         check_out(options.parser, options.out, options.model, options.data)
     from kernelopt.cli.data_table import read_table
     from kernelopt.cli.table_model import load_model
+    from kernelopt.files import replacing
 
     model, table = load_model(options.model), read_table(options.data, options.decimal)
     say_ignored(model.features.ignored(table))
@@ -56,7 +56,8 @@ def run(options: argparse.Namespace) -> int:
         }
     )
     if options.out is not None:
-        write(options.out, as_csv(header, rows))
+        with replacing(options.out) as file:
+            file.write(as_csv(header, rows).encode())
     elif not options.json:
         sys.stdout.write(as_csv(header, rows))
     if score is not None:
@@ -91,13 +92,3 @@ def as_csv(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
     writer.writerow(header)
     writer.writerows(rows)
     return out.getvalue()
-
-
-def write(path: Path, text: str) -> None:
-    """Write a file at once: an interrupted call leaves what was there before."""
-    part = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        part.write_text(text, encoding="utf-8")
-        part.replace(path)
-    finally:
-        part.unlink(missing_ok=True)

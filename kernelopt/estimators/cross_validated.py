@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Iterator
 from typing import Any
 
 import cvxpy as cp
@@ -11,14 +13,17 @@ from sklearn.model_selection import check_cv
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import check_consistent_length
 
-from kernelopt.errors import ParameterError
+from kernelopt.errors import ConvergenceWarning, ParameterError, TimeLimitError
 from kernelopt.estimators.classifier import MKLClassifier
 from kernelopt.estimators.dictionary import C_GRID
-from kernelopt.estimators.fitting import expect, one_call
+from kernelopt.estimators.fitting import expect, one_call, time_for
 from kernelopt.estimators.labels import read_labels, warn_of_targets
 from kernelopt.estimators.samples import positive_weights
-from kernelopt.validation import Array, as_float_array, as_list, positive, shown
+from kernelopt.methods.driver import caller_stack_level
+from kernelopt.validation import Array, as_float_array, as_list, is_number, positive, shown
 
+SHORTER = 0.5
+"""Share of the mean seconds of the solves so far in which another can end: it has a part of what is left."""
 ROUNDING = 1e-12
 """Relative difference up to which mean scores are equal: a mean is rounded by the order of its terms."""
 
@@ -40,8 +45,8 @@ class MKLClassifierCV(MKLClassifier):
     scoring : str or function, optional
         As for `GridSearchCV`; by default the accuracy.
     p, loss, multiclass, class_weight, normalize, method, tol, time_limit, verbose, random_state
-        As for `MKLClassifier`. A time limit that is too short for a machine at each C of each split is an
-        error.
+        As for `MKLClassifier`. Where the time limit is too short for all splits, C is chosen by those that
+        were scored; see the notes.
 
     Attributes
     ----------
@@ -49,8 +54,9 @@ class MKLClassifierCV(MKLClassifier):
         The C with the largest mean score. Of equal scores it is the C nearest to 1, the default of
         `MKLClassifier`, on a logarithmic scale, and of two equally near ones the smaller.
     Cs_ : array of shape (n_values,)
-        The values of C in ascending order.
+        The values of C that were scored, in ascending order.
     scores_ : array of shape (n_splits, n_values)
+        Of the splits that were scored.
     best_score_ : float
         The mean score at `C_`.
     classes_, weights_, weights_unique_, kernel_names_, kernels_, support_, dual_coef_, intercept_, solution_
@@ -65,6 +71,13 @@ class MKLClassifierCV(MKLClassifier):
     far the values reach, as the middle of those of equal score would: above some C a machine that separates
     the classes no longer changes. Where `C_` is the first or the last of `Cs_`, values beyond it may have a
     larger score: extend `Cs`.
+
+    Scores are comparable on the same splits alone, since one split may be harder than another. So a split
+    that the time limit ends is left out for every C. If it is the first split, the values of C that were
+    scored on it, the smallest ones, are compared on it. The time of the machine on all samples is reserved as
+    soon as one C has a score; it is predicted from the solves and evaluations so far. A split has at most
+    half of the time that is left: scores of accurate machines on few splits say more than those of machines
+    without the time for them on many.
 
     Examples
     --------
@@ -122,6 +135,16 @@ class MKLClassifierCV(MKLClassifier):
 
         The arguments and errors are those of `MKLClassifier.fit`. Sample weights enter the training, and
         not the scores.
+
+        Raises
+        ------
+        TimeLimitError
+            If there is no time for a score of one C on one split and for a machine on all samples.
+
+        Warns
+        -----
+        ConvergenceWarning
+            If the time limit ends before every C is scored on every split.
         """
         samples = self.read_training(X)
         labels = read_labels(y, self)
@@ -135,22 +158,42 @@ class MKLClassifierCV(MKLClassifier):
         self.Cs_ = Cs
         data = X if hasattr(X, "iloc") else samples  # a data frame has names of columns
         problems = np.unique(labels).size if self.multiclass == "per-class" else 1
-        scores = []
-        for i, split in enumerate(splits):
-            left = len(splits) - i
-            expect(f"split {i + 1} of {len(splits)}", (left * Cs.size + 1) * problems, left)
-            scores.append(self._scores(data, labels, weights, *split))
+        scores: list[list[float]] = []
+        for i, (train, test) in enumerate(splits):
+            ahead = min(len(splits) - i, 2)  # half of the time is for this split
+            larger = (len(samples) / max(1, len(train))) ** 2  # matrices of all samples
+            if i and not time_for((SHORTER * Cs.size + larger) * problems, 1 + larger):
+                break
+            expect(f"split {i + 1} of {len(splits)}", (ahead * Cs.size + 1) * problems, ahead)
+            found: list[float] = []
+            try:
+                for score in self._scores(data, labels, weights, train, test):
+                    found.append(score)
+                    if not time_for(problems * larger, larger):
+                        break
+            except TimeLimitError:  # of a solve: its limit was a part of that of the call
+                if not i and not found:
+                    raise
+            whole = len(found) == Cs.size
+            if whole or not i:
+                scores.append(found)
+            if not whole:
+                break
         expect("all samples", problems)
         self.scores_ = np.array(scores)
+        self.Cs_ = Cs[: self.scores_.shape[1]]
+        if self.scores_.size < len(splits) * Cs.size:
+            warn_of_time(len(scores), len(splits), self.Cs_, Cs, self.time_limit)
         means = self.scores_.mean(axis=0)
-        best = chosen(Cs, means)
+        best = chosen(self.Cs_, means)
         self.C_, self.best_score_ = float(Cs[best]), float(means[best])
         grams, tasks, shared = self.prepare(X, labels, weights)
         self.learn(grams, tasks(self.C_), shared=shared)
         return self
 
     def stated(self, X: Any, y: Any = None, **data: Any) -> list[cp.Problem]:
-        self.Cs_, scores = self._values(), as_float_array(self.scores_, "scores_", ndim=2)
+        scores = as_float_array(self.scores_, "scores_", ndim=2)
+        self.Cs_ = self._values()[: scores.shape[1]]
         if scores.shape[1] != self.Cs_.size or self.C_ != self.Cs_[chosen(self.Cs_, scores.mean(axis=0))]:
             raise self.changed("C_")
         return super().stated(X, y, **data)
@@ -162,12 +205,29 @@ class MKLClassifierCV(MKLClassifier):
             raise ParameterError("Cs must hold at least one value of C, got none. Pass Cs=[1.0], say.")
         return Cs
 
-    def _scores(self, X: Any, y: Any, weights: Array, train: Any, test: Any) -> list[float]:
-        """Return the scores of a split, one for each C."""
+    def _scores(self, X: Any, y: Any, weights: Array, train: Any, test: Any) -> Iterator[float]:
+        """Yield the scores of a split, one for each C."""
         grams, tasks, shared = self.prepare(_safe_indexing(X, train), y[train], weights[train])
         path = self.learn_path(grams, map(tasks, self.Cs_.tolist()), shared=shared)
         scorer = check_scoring(self, self.scoring)
-        return [float(scorer(fitted, _safe_indexing(X, test), y[test])) for fitted in path]
+        for fitted in path:
+            score = scorer(fitted, _safe_indexing(X, test), y[test])
+            if not is_number(score):
+                raise ParameterError(
+                    f"scoring must return numbers, got {shown(score)} ({type(score).__name__}). Pass the "
+                    "name of a scorer of scikit-learn, or a function (estimator, X, y) -> float."
+                )
+            yield float(score)
+
+
+def warn_of_time(scored: int, splits: int, Cs: Array, given: Array, time_limit: float | None) -> None:
+    """Warn that C was chosen by the scores that the time limit has left."""
+    few = "" if Cs.size == given.size else f" and only C up to {Cs[-1]:g} of the {given.size} values"
+    text = (
+        f"every C should be scored on {splits} splits, got {scored} of them{few} within time_limit = "
+        f"{time_limit:g}. Scores of few splits differ by chance: give more time, or fewer Cs or splits."
+    )
+    warnings.warn(ConvergenceWarning(text), stacklevel=caller_stack_level())
 
 
 def chosen(Cs: Array, means: Array) -> int:

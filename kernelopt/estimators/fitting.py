@@ -38,7 +38,7 @@ class Fit(Call):
         super().__init__(time_limit)
         self.name, self.solves, self.expected, self.rounds = name, 0, 1, 0
         self._evaluating_since: float | None = None
-        self._evaluation = 0.0  # seconds of the last evaluation
+        self._evaluation = self._evaluations = 0.0  # seconds of the last evaluation, and of all of them
         self.show("reading the samples")
 
     @property
@@ -66,11 +66,17 @@ class Fit(Call):
             raise Stopped
         if self._evaluating_since is not None:
             self._evaluation, self._evaluating_since = self.seconds - self._evaluating_since, None
+            self._evaluations += self._evaluation
         part = (self.left - self.rounds * self._evaluation) / max(1, self.expected)
         self.expected, self.solves = self.expected - 1, self.solves + 1
         if not self.interrupted:
             self._deadline = math.inf
         return None if math.isinf(part) else max(AT_ONCE, part)
+
+    def time_for(self, solves: float, evaluations: float) -> bool:
+        """Whether these solves and evaluations fit into the limit, if they take as long as those so far."""
+        solve = (self.seconds - self._evaluations) / max(1, self.solves)
+        return self.left >= solves * solve + evaluations * self._evaluation
 
     def unfinished(self) -> BaseException:
         """Return the error of a call that has ended without a machine."""
@@ -143,6 +149,12 @@ def expect(stage: str, solves: int, rounds: int = 0) -> None:
         if fit.interrupted:  # a solve has returned its best machine, which is not the one to be learned
             raise Stopped
         fit.stage, fit.expected, fit.rounds = stage, solves, rounds
+
+
+def time_for(solves: float, evaluations: float) -> bool:
+    """Whether the running `fit` has time for these solves and evaluations of all kernels."""
+    fit = running_fit()
+    return fit is None or fit.time_for(solves, evaluations)
 
 
 def limit_of_solve(time_limit: float | None) -> float | None:

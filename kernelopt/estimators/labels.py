@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import warnings
-from numbers import Real
 from typing import Any
 
 import numpy as np
 from sklearn.base import is_regressor
+from sklearn.metrics import r2_score
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_array, check_consistent_length, column_or_1d
 
 from kernelopt.errors import LabelError, LabelWarning
-from kernelopt.estimators.samples import LARGEST_POINT, LISTED
+from kernelopt.estimators.samples import LARGEST_POINT, LISTED, positive_weights
 from kernelopt.methods.driver import caller_stack_level
-from kernelopt.validation import Array, numeric, plain, shown
+from kernelopt.validation import Array, is_missing, numeric, plain, shown
 
 CLASSES, SAMPLES = 10, 10
 """A `LabelWarning` is given for more than so many classes of numbers with fewer than so many samples each.
@@ -43,11 +43,13 @@ def read_labels(y: Any, estimator: Any) -> Any:
         try:
             check_classification_targets(labels)
             np.unique(labels)
-        except TypeError as error:
+        except (TypeError, ValueError) as error:
             kinds = sorted({type(label).__name__ for label in labels.tolist()})
             raise LabelError(
-                f"y must hold labels of one type that can be sorted, got {shown(kinds)} in the labels of "
-                f"{type(estimator).__name__} ({error}). Make all of them text: [str(label) for label in y]."
+                "y must hold classes, as an array of whole numbers, truth values or text, got "
+                f"{shown(kinds)} in an array of dtype {labels.dtype} as the labels of "
+                f"{type(estimator).__name__} ({error}) If these are names of classes, make all of them text: "
+                "[str(label) for label in y]. If they are quantities, use MKLRegressor."
             ) from error
     return labels
 
@@ -63,13 +65,6 @@ def refuse_missing(y: Any, array: Any, estimator: Any) -> None:
             f"{len(labels)} labels of {type(estimator).__name__}, at sample {places}. Samples count from 0. "
             "Drop these samples."
         )
-
-
-def is_missing(label: Any) -> bool:
-    """Whether a label is None, NaN, or the missing value of pandas."""
-    if label is None or type(label).__name__ in ("NAType", "NaTType"):
-        return True
-    return isinstance(label, Real) and label != label
 
 
 def warn_of_targets(classes: Any, n: int, estimator: Any) -> None:
@@ -114,7 +109,7 @@ def read_targets(y: Any, estimator: Any) -> Array:
             f"y must hold numbers, got text in the targets of {type(estimator).__name__}. Convert them to "
             "numbers, or pass classes to MKLClassifier."
         )
-    numbers = numeric(given, "y", LabelError)
+    numbers = numeric(y, "y", LabelError)
     numbers = check_array(numbers, ensure_2d=False, input_name="y", estimator=estimator)
     for i in np.flatnonzero(np.abs(numbers) > LARGEST_POINT)[:1]:
         raise LabelError(
@@ -180,13 +175,27 @@ class ScoredMixin:
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Return the accuracy of the predicted labels, or the R^2 of the predicted values.
 
+        R^2 is computed in a power of two as the unit of the targets, since it is a quotient of squares, which
+        overflow for targets of 1e200.
+
         Parameters
         ----------
         X : samples, as for `predict`
         y : array of shape (n_new,)
             The true labels or targets. Masked and missing ones are refused.
         sample_weight : array of shape (n_new,), optional
+            Not negative, and not all zero.
         """
-        read = read_targets if is_regressor(self) else read_labels
-        found: float = super().score(X, read(y, self), sample_weight)  # type: ignore[misc]
-        return found
+        given = read_targets(y, self) if is_regressor(self) else read_labels(y, self)
+        weights = None if sample_weight is None else in_units(positive_weights(sample_weight, given.size))[0]
+        if not is_regressor(self):
+            found: float = super().score(X, given, weights)  # type: ignore[misc]
+            return found
+        predicted = self.predict(X)  # type: ignore[attr-defined]
+        return float(r2_score(*in_units(given, predicted), sample_weight=weights))
+
+
+def in_units(*vectors: Array) -> list[Array]:
+    """Return vectors divided by one power of two, such that the largest entry is between 1/2 and 1."""
+    exponent = int(np.frexp(max(np.abs(v).max() for v in vectors))[1])
+    return [np.ldexp(v, -exponent) for v in vectors]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sized
-from datetime import date, timedelta
 from typing import Any
 
 import numpy as np
@@ -11,7 +10,7 @@ from sklearn.utils.validation import check_array
 
 from kernelopt.errors import InputError, NotFiniteError, ParameterError
 from kernelopt.estimators.precomputed import KernelStack
-from kernelopt.validation import Array, Index, as_float_array, numeric, plain, shown
+from kernelopt.validation import Array, Index, as_float_array, is_number, numeric, plain, shown
 
 LISTED = 3  # places of bad entries that a message names
 NO_NUMBER = "could not convert string to float"  # how the message of numpy begins
@@ -28,9 +27,12 @@ def is_strings(X: Any) -> bool:
     return flat and len(X) > 0 and isinstance(next(iter(X)), str)
 
 
-TIMES = (np.datetime64, np.timedelta64, date, timedelta)
 LARGEST_POINT = 1e300
 """Sums and differences of coordinates up to this size are doubles."""
+
+
+class EntryError(InputError, TypeError):
+    """An object in X is no number: a TypeError, as scikit-learn's checks of estimators ask for."""
 
 
 def refuse_misread(X: Any, estimator: Any) -> None:
@@ -39,13 +41,15 @@ def refuse_misread(X: Any, estimator: Any) -> None:
     It drops masks, counts dates and spans of time in a unit of their own, and takes no two columns of one
     name.
     """
-    if not hasattr(X, "dtypes"):
-        array = plain(X, "X")
-        times = array.dtype == object and any(isinstance(e, TIMES) for e in array.flat)
-        if times or array.dtype.kind in "mMV":
-            numeric(array, "X")
+    if not hasattr(X, "columns"):
+        refuse_objects(X, "X")
         return
     names = list(X.columns)
+    if not names:
+        raise InputError(
+            f"X must have a column at least, got none in the samples of {type(estimator).__name__}. Choose "
+            "the columns that the kernels read."
+        )
     twice = [name for k, name in enumerate(names) if name in names[:k]]
     if twice:
         raise InputError(
@@ -53,8 +57,25 @@ def refuse_misread(X: Any, estimator: Any) -> None:
             f"of {type(estimator).__name__}. Rename one of them, or pass X.to_numpy()."
         )
     for name in names:
-        if getattr(X[name].dtype, "kind", "") in ("m", "M"):
-            numeric(X[name], f"X[{name!r}]")
+        dtype = X[name].dtype
+        if type(dtype).__name__ == "SparseDtype":
+            raise InputError(
+                f"X must have dense columns, got {dtype} in the column {name!r} of the samples of "
+                f"{type(estimator).__name__}. Pass X.sparse.to_dense()."
+            )
+        if getattr(dtype, "kind", "") in "mMO":
+            refuse_objects(X[name], f"X[{name!r}]")
+
+
+def refuse_objects(value: Any, what: str) -> None:
+    """Raise an `InputError` for times, records, and Python objects other than numbers, text and None."""
+    array = plain(value, what)
+    misread = array.dtype.kind in "mMV" or (
+        array.dtype.kind == "O"
+        and any(not is_number(e) and not isinstance(e, str | bytes | None) for e in array.flat)
+    )
+    if misread:
+        numeric(value, what, EntryError)
 
 
 def finite_points(X: Any, estimator: Any, *, fitting: bool) -> Array:

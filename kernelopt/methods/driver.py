@@ -296,8 +296,7 @@ def advice(structure: Structure, best: Result, control: Control, tried: Sequence
         return f"{unbounded_text(structure, unbounded)} {falls}"
     why = f"The method ended because {best.stopped}. " if best.stopped else ""
     if control.ended_by_caller:
-        # A remedy of a method is of use where the method has ended itself; no method has made the fallback.
-        return f"{why}{best.outcome.remedy}" if best.outcome.solver == "none" else why.strip()
+        return f"{why}{best.outcome.remedy}" if best.outcome.remedy_at_limit else why.strip()
     others = [repr(name) for name in control.alternatives() if name not in tried]
     also = f" Methods that apply too, the fastest first: {', '.join(others[:SHOWN])}." if others else ""
     return f"{why}{best.outcome.remedy}{also}"

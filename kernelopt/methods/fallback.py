@@ -52,6 +52,7 @@ def fallback_outcome(structure: Structure) -> Outcome | None:
                 solver="none",
                 remedy="The weights are the middle of their set, and the machines are trained on "
                 f"{sample.size} of {sample.n} points. Give it more time, or try another method.",
+                remedy_at_limit=True,
             )
     except (Stopped, SolverError):
         pass

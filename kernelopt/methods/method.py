@@ -58,6 +58,8 @@ class Outcome:
     iterations : int or None
     remedy : str
         Advice for the user where the gap is above the tolerance.
+    remedy_at_limit : bool
+        Whether that is of use too where the caller or the time limit has ended the call.
     build_time : float
         Seconds of the method's time that were spent compiling.
     details : dict from name to number or text
@@ -74,6 +76,7 @@ class Outcome:
     solver: str = ""
     iterations: int | None = None
     remedy: str = ""
+    remedy_at_limit: bool = False
     build_time: float = 0.0
     details: dict[str, Any] = field(default_factory=dict)
 

@@ -6,6 +6,7 @@ import numpy as np
 from scipy.linalg import lapack
 
 from kernelopt.numerics.decompositions import eigenpairs, lower_factor
+from kernelopt.numerics.rounding import gamma
 from kernelopt.validation import PSD_TOLERANCE, Array, check_psd
 
 RANK_TOLERANCE = 1e-11  # of the largest diagonal entry: smaller pivots are rounding
@@ -44,6 +45,18 @@ def nearest_psd(K: Array) -> Array | None:
             return None
         psd: Array = (vectors * np.maximum(eigenvalues, 0.0)) @ vectors.T
         return psd
+
+
+def absolute_value(K: Array) -> Array:
+    """Return (K^2)^(1/2), which is K itself where that is semidefinite, but for rounding.
+
+    Eigenvalues that are zero up to the rounding of a decomposition are zero in it.
+    """
+    if nearest_psd(K) is not None:
+        return K
+    lam, V = eigenpairs(K)
+    size = np.abs(lam)
+    return np.asarray((V * np.where(size > gamma(size.size) * size.max(), size, 0.0)) @ V.T)
 
 
 def pseudoinverse(lam: Array, V: Array) -> Array:

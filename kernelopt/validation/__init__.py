@@ -15,6 +15,8 @@ from kernelopt.validation.arrays import (
     as_indices,
     as_list,
     as_vector,
+    is_missing,
+    is_number,
     numeric,
     plain,
 )
@@ -67,6 +69,8 @@ __all__ = [
     "boolean",
     "check_psd",
     "exponent",
+    "is_missing",
+    "is_number",
     "is_real",
     "memory_size",
     "numeric",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numbers
 from collections.abc import Iterable, Mapping, Set
+from datetime import date, timedelta
 from decimal import Decimal
 from typing import Any, TypeAlias
 
@@ -23,13 +24,23 @@ Mask: TypeAlias = NDArray[np.bool_]
 LARGEST_SQUARED = 1e150
 """Sums of products of two numbers up to this size are doubles."""
 
-CURES = {
-    "c": "Take .real if the imaginary parts are meant to go",
-    "M": "Count from a first date: (t - t.min()) / numpy.timedelta64(1, 'D')",
-    "m": "Divide by a unit of time, such as numpy.timedelta64(1, 'D')",
-    "V": "Take one field, array['name'], or numpy.lib.recfunctions.structured_to_unstructured(array)",
-}
 CONVERT = "Convert it with numpy.asarray(..., dtype=float) first"
+CURES = {  # by the kind of a numpy dtype
+    "c": "Take .real if the imaginary parts are meant to go",
+    "M": "Count from a first date: t = numpy.asarray(..., dtype='datetime64[us]'), then "
+    "(t - t.min()) / numpy.timedelta64(1, 'D')",
+    "m": "Divide by a unit of time: numpy.asarray(..., dtype='timedelta64[us]') / numpy.timedelta64(1, 'D')",
+    "V": "Take one field, array['name'], or numpy.lib.recfunctions.structured_to_unstructured(array)",
+    "O": "Write numbers in the place of such objects: float()'s argument must be a string or a number",
+}
+KINDS = (  # of Python objects, which numpy does not tell apart
+    ((date, np.datetime64), "M"),
+    ((timedelta, np.timedelta64), "m"),
+    ((complex, np.complexfloating), "c"),
+    (np.void, "V"),
+    ((str, bytes), "U"),
+    (object, "O"),
+)
 
 
 def masked_entries(value: Any) -> int:
@@ -112,17 +123,16 @@ def numeric(value: Any, what: str, error: type[InputError] = ShapeError, *, sing
 def of_objects(array: NDArray[Any], value: Any, what: str, error: type[InputError]) -> Array:
     """Return an array of Python objects as floats if each object is a real number."""
     for where, entry in np.ndenumerate(array):
-        if entry is None and array.ndim:
+        if array.ndim and is_missing(entry) and not isinstance(entry, numbers.Real):
             raise NotFiniteError(
-                f"{what} must be finite, got None at index {where}. Impute or drop it first."
+                f"{what} must be finite, got {shortened(entry)} at index {where}. Impute or drop it first."
             )
-        number = isinstance(entry, numbers.Real | Decimal | np.bool_) and not isinstance(
-            entry, np.timedelta64
-        )
-        if not number:
+        if not is_number(entry):
             position = f" with {shortened(entry)} at index {where}" if array.ndim else ""
+            kind = next(kind for types, kind in KINDS if isinstance(entry, types))
             raise error(
-                f"{what} must be an array of real numbers, got {type(value).__name__}{position}. {CONVERT}."
+                f"{what} must be an array of real numbers, got {type(value).__name__}{position}. "
+                f"{CURES.get(kind, CONVERT)}."
             )
     try:
         return np.asarray(array, dtype=np.float64)
@@ -130,6 +140,20 @@ def of_objects(array: NDArray[Any], value: Any, what: str, error: type[InputErro
         raise NotFiniteError(
             f"{what} must be finite, got an integer too large for a double. Scale the numbers first."
         ) from failure
+
+
+def is_number(entry: Any) -> bool:
+    """Whether a Python object is a real number. numpy counts spans of time among the integers."""
+    return isinstance(entry, numbers.Real | Decimal | np.bool_) and not isinstance(entry, np.timedelta64)
+
+
+def is_missing(entry: Any) -> bool:
+    """Whether a Python object is None, NaN, no time of numpy, or the missing value of pandas."""
+    if entry is None or type(entry).__name__ in ("NAType", "NaTType"):
+        return True
+    if isinstance(entry, Decimal):
+        return entry.is_nan()
+    return isinstance(entry, numbers.Real | np.datetime64) and bool(entry != entry)
 
 
 def as_list(value: Any, what: str, wanted: str) -> list[Any]:

@@ -14,7 +14,7 @@ PICKLES = (".pkl", ".pickle", ".joblib")  # suffixes
 
 def as_path(path: Any, name: str) -> Path:
     """Return the path of a file in an existing folder; messages name the argument `name`."""
-    if not isinstance(path, str | os.PathLike) or not str(path):
+    if not isinstance(path, str | os.PathLike) or not str(path) or "\0" in str(path):
         raise InputError(
             f"{name} must be the path of a file, got {shown(path)} ({type(path).__name__}). "
             "Pass text or a pathlib.Path."

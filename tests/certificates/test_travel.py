@@ -549,14 +549,14 @@ def test_a_separable_sample_is_not_shown_inseparable():
     """Rows 1e6 + {-1, 0, 1, 2}: separable by a threshold, though the hulls nearly meet."""
     x = 1e6 + np.array([-1.0, 0.0, 1.0, 2.0])
     y = np.array([-1.0, -1.0, 1.0, 1.0])
-    assert inseparable([np.outer(x, x)], y, True, np.array([0.0, -1.0, 1.0, 0.0])) is None
+    assert inseparable([np.outer(x, x)], y, True, np.array([0.0, -1.0, 1.0, 0.0]), nonneg=True) is None
 
 
 def test_large_conflicts_are_left_to_doubles():
     """400 samples in one point: shown in fractions it would take minutes."""
     y = np.tile([1.0, -1.0], 200)
-    assert inseparable([np.ones((400, 400))], y, True, y) is None
-    assert inseparable([np.ones((4, 4))], y[:4], True, y[:4]) is not None
+    assert inseparable([np.ones((400, 400))], y, True, y, nonneg=True) is None
+    assert inseparable([np.ones((4, 4))], y[:4], True, y[:4], nonneg=True) is not None
 
 
 def test_a_feasible_point_far_away_is_no_conflict():

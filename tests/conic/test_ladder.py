@@ -6,6 +6,7 @@ import sys
 from types import SimpleNamespace
 
 import cvxpy as cp
+import numpy as np
 import pytest
 
 import kernelopt as ko
@@ -113,6 +114,19 @@ def test_rungs_can_be_attempted_one_by_one():
         assert problem.value == pytest.approx(1.6, abs=1e-4)
 
 
+@pytest.mark.parametrize("attribute", ["symmetric", "PSD"])
+def test_the_squares_of_a_variable_with_attributes_are_kept(attribute):
+    """1/2 |X|^2 - <G, X> is least at X = G or its positive part; cvxpy before 1.9.3 forgets the squares."""
+    G = np.array([[1.0, 2.0], [2.0, -1.5]])
+    values = np.linalg.eigvalsh(G) if attribute == "symmetric" else np.maximum(np.linalg.eigvalsh(G), 0)
+    X = cp.Variable((2, 2), **{attribute: True})
+    problem = cp.Problem(cp.Minimize(cp.sum_squares(X) / 2 - cp.trace(G @ X)))
+    for attempt in (each for each in ladder(linear=False) if each.name in ("CLARABEL", "SCS")):
+        result = conic.run_solver(problem, attempt)
+        assert result.status in (cp.OPTIMAL, cp.OPTIMAL_INACCURATE), result
+        assert problem.value == pytest.approx(-(values @ values) / 2, rel=1e-4)
+
+
 def test_convexity_errors_are_not_swallowed():
     problem = cp.Problem(cp.Maximize(cp.square(cp.Variable())))
     with pytest.raises(cp.DCPError):
@@ -136,7 +150,7 @@ def test_a_name_like_no_other_is_answered_by_those_that_are_installed(monkeypatc
 
 
 @pytest.mark.parametrize(
-    ("solver", "hint"), [("mosek", r'pip install "cvxpy\[MOSEK\]"'), ("PDCS", "cvxpy's manual")]
+    ("solver", "hint"), [("mosek", r'pip install "cvxpy\[MOSEK\]"'), ("COSMO", "cvxpy's manual")]
 )
 def test_a_real_solver_that_is_not_installed_is_answered_by_how_to_install_it(solver, hint, monkeypatch):
     monkeypatch.setattr(conic, "installed_solvers", lambda: ["CLARABEL", "SCS"])

@@ -18,7 +18,9 @@ from tests.duality.test_read_back import Unread, read_back
 from tests.every import every
 
 TIGHT = {"tol_gap_abs": 1e-9, "tol_gap_rel": 1e-9, "tol_feas": 1e-9}
-ATTEMPTS = ({"solver": cp.CLARABEL, **TIGHT}, {"solver": cp.CLARABEL}, {"solver": cp.SCS, "eps": 1e-8})
+# Before 1.9.3 cvxpy compiles the squares of a symmetric variable to zero in a quadratic objective.
+CLARABEL = {"solver": cp.CLARABEL, "use_quad_obj": False}
+ATTEMPTS = ({**CLARABEL, **TIGHT}, CLARABEL, {"solver": cp.SCS, "eps": 1e-8})
 pytestmark = [
     pytest.mark.filterwarnings("ignore:Solution may be inaccurate"),
     pytest.mark.filterwarnings("ignore::kernelopt.ConvergenceWarning"),
@@ -108,4 +110,4 @@ def test_the_problems_of_cvxpy(name):
 
 
 def test_all_problems_of_cvxpy_are_there():
-    assert len(HELPERS) >= 24
+    assert len(HELPERS) >= (21 if cp.__version__.startswith("1.8.") else 24)

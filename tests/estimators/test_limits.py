@@ -98,6 +98,42 @@ def test_an_evaluation_that_takes_too_long_ends_between_two_kernels(name, clock)
     assert left_untouched(model)
 
 
+@pytest.mark.parametrize(
+    ("limit", "seconds", "said", "shape"),
+    [
+        (20.0, [0.0], "scored on 3 splits, got 2 of them within time_limit = 20", (2, 2)),
+        (18.0, [3.0], "got 1 of them and only C up to 0.1 of the 2 values within", (1, 1)),
+        (25.0, [3.0], "got 1 of them within", (1, 2)),
+        (35.0, [3.0, 3.0, 10.0], "got 1 of them within", (1, 2)),  # the second split has a score for one C
+        (35.0, [3.0], "got 2 of them within", (2, 2)),
+    ],
+)
+def test_a_cross_validation_uses_the_splits_that_it_has_scored(limit, seconds, said, shape, clock):
+    """Kernels take four seconds, and scores so many, the last number of them again and again."""
+    times = [0.0]
+
+    def score(model, A, b):
+        clock.now += (seconds + seconds[-1:] * 6)[len(times) - 1]
+        times.append(clock.now)
+        return -clock.now
+
+    kernels = [Counted(slow(clock, 1.0)), Counted(slow(clock, 1.0), 2.0)]
+    options = {"Cs": [0.1, 1.0], "cv": 3, "scoring": score}
+    with pytest.warns(ko.ConvergenceWarning, match=said):
+        model = es.MKLClassifierCV(kernels, time_limit=limit, **options).fit(X, Y)
+    assert model.scores_.shape == shape and model.Cs_.tolist() == [0.1, 1.0][: shape[1]]
+    assert clock.now <= limit and model.C_ in model.Cs_ and model.support_.size
+    assert model.certify(X, Y).gap <= model.tol
+    with pytest.raises(ko.TimeLimitError, match="split 1 of 3"):  # there is no score
+        es.MKLClassifierCV(kernels, time_limit=1.5, **options).fit(X, Y)
+
+
+def test_a_cross_validation_with_time_for_all_splits_has_no_warning(clock):
+    kernels = [Counted(slow(clock, 1.0)), Counted(slow(clock, 1.0), 2.0)]
+    model = es.MKLClassifierCV(kernels, Cs=[0.1, 1.0], cv=3, time_limit=30.0).fit(X, Y)
+    assert model.scores_.shape == (3, 2)
+
+
 def test_the_error_says_what_was_done_and_how_many_seconds_are_enough(clock):
     kernels = [Counted(slow(clock, 1.0), width) for width in range(1, 25)]
     with pytest.raises(ko.TimeLimitError) as caught:

@@ -8,6 +8,7 @@ import threading
 import time
 import warnings
 from contextlib import closing
+from dataclasses import dataclass
 from functools import cache
 from io import StringIO
 
@@ -312,6 +313,36 @@ def test_a_call_that_ends_before_it_has_a_point_has_trained_machines_at_a_known_
     trained = ko.certify(problem, solution.certificate.point)
     assert solution.value == pytest.approx(trained.lower if name == "ball, maximised" else trained.upper)
     assert solution.alpha.any()
+
+
+@dataclass
+class Advising(ko.extend.Method):
+    """A method that the caller ends, with advice for the user."""
+
+    advice: bool
+    name = "advising"
+
+    def match(self, structure):
+        return structure
+
+    def cost(self, match):
+        return ko.extend.Cost(1.0)
+
+    def run(self, match, control):
+        point = {v.id: np.full(v.shape, 0.1) for v in match.variables}
+        with control:
+            control.report(0.0, 1.0, point=point)
+        return ko.extend.Outcome(point, solver="none", remedy="Read a book.", remedy_at_limit=self.advice)
+
+
+@pytest.mark.parametrize("advice", [False, True])
+def test_an_outcome_says_whether_its_remedy_holds_at_a_limit(advice):
+    def stop(report):
+        raise StopIteration
+
+    with pytest.warns(ko.ConvergenceWarning, match="the callback ended it") as caught:
+        ko.solve(SMALL["ball"](), Advising(advice), callback=stop)
+    assert ("Read a book." in str(caught[0].message)) == advice
 
 
 @pytest.mark.parametrize("last", [1, 2])

@@ -187,7 +187,7 @@ def cone_rows(dims: Any) -> Iterator[tuple[str, int, Any]]:
 
 
 def cone_program(problem: cp.Problem, solver: str = "CLARABEL") -> ConeProgram | None:
-    """Return the cone form that cvxpy compiles for Clarabel or SCS, None if it has none.
+    """Return the cone form that cvxpy compiles for Clarabel or SCS, None if it has none in doubles.
 
     The problem's variables must have no attributes (`boxes.plain`): then every entry of a variable is one
     column.
@@ -204,6 +204,8 @@ def cone_program(problem: cp.Problem, solver: str = "CLARABEL") -> ConeProgram |
         return None
     n = data["c"].size
     A = sp.csc_array(data["A"])
+    if not np.isfinite(A.data).all():  # a product of constants overflows
+        return None
     P = sp.csc_array(data["P"]) if "P" in data else sp.csc_array((n, n))
     columns = dict(data["param_prob"].var_id_to_col)
     return ConeProgram(

@@ -233,9 +233,10 @@ def null_vector(M: Array, nearby: Array) -> list[Fraction] | None:
     return v
 
 
-def inseparable(Ks: Sequence[Array], y: Array, bias: bool, alpha: Array) -> Conflict | None:
-    """Return a proof that no non-negative combination of the Ks separates some samples, None without one.
+def inseparable(Ks: Sequence[Array], y: Array, bias: bool, alpha: Array, *, nonneg: bool) -> Conflict | None:
+    """Return a proof that no combination of the Ks separates some samples, None without one.
 
+    Its weights are not negative (`nonneg`) or of any sign.
     `alpha` holds the signed convex weights of two points of the classes' hulls that coincide up to rounding.
     An exact alpha near it has K_m alpha = 0 for every m, y_i alpha_i >= 0 and, with an intercept,
     1'alpha = 0. Then sum_i |alpha_i| y_i f(x_i) = 0 for every machine f, while a hard margin demands that it
@@ -256,7 +257,7 @@ def inseparable(Ks: Sequence[Array], y: Array, bias: bool, alpha: Array) -> Conf
         f"{', '.join(map(str, part[:MAX_LISTED]))}{', ...' * (part.size > MAX_LISTED)}" for part in samples
     ]
     text = f"no kernel separates the samples {listed[0]} (+1) from {listed[1]} (-1)"
-    statement = Statement(columns, [True] * len(Ks), infeasible=True)
+    statement = Statement(columns, [nonneg] * len(Ks), infeasible=True)
     ends = np.array([np.where(y > 0, 0.0, -np.inf), np.where(y > 0, np.inf, 0.0)])
     statement.risk(np.array(Ks), range(len(Ks)), np.array([y, 0 * y, 0 * y]), ends, 1.0, bias)
     weights = np.zeros(n)

@@ -203,13 +203,13 @@ class Statement:
         members = {f"{name}.json": checker().canonical(document) for name, document in documents.items()}
         for name, a in arrays.items():
             members[name + SUFFIX] = checker().header(name, a.shape) + a.tobytes()
-        packed = io.BytesIO()
-        with zipfile.ZipFile(packed, "w", zipfile.ZIP_STORED) as archive:
-            archive.comment = b"0" * checker().SEAL
-            for name, content in members.items():
-                archive.writestr(zipfile.ZipInfo(name, EARLIEST), content)
-        raw = packed.getvalue()[: -checker().SEAL]
         with replacing(path) as file:
+            packed = io.BytesIO()
+            with zipfile.ZipFile(packed, "w", zipfile.ZIP_STORED) as archive:
+                archive.comment = b"0" * checker().SEAL
+                for name, content in members.items():
+                    archive.writestr(zipfile.ZipInfo(name, EARLIEST), content)
+            raw = packed.getvalue()[: -checker().SEAL]
             file.write(raw + hashlib.sha256(raw).hexdigest().encode())
         return Path(path)
 

@@ -24,7 +24,10 @@ INACTIVE = 1e-12  # a sum of multipliers below this counts as zero
 
 
 class Cut(NamedTuple):
-    """The cut t_k >= l(alpha) - 1/2 <alpha alpha', K>, as row @ x <= right in the columns x of the master."""
+    """The cut t_k >= l(alpha) - 1/2 <alpha alpha', K>, as row @ x <= right in the columns x of the master.
+
+    Both sides are divided by the unit of t_k.
+    """
 
     risk: int
     alpha: Array
@@ -45,17 +48,24 @@ class Master:
 
     The cone form is compiled once, and every cut appends a row to it. With `cones` large matrix inequalities
     are relaxed, and the form is compiled again where their spaces have grown.
+
+    The columns of t and v are in their units (`structure.units`): a coefficient between a value of 1e-177 and
+    one of 1e183 is no double.
     """
 
     def __init__(self, structure: Structure, cones: RelaxedCones | None = None) -> None:
         self.structure, self.cones = structure, cones
         self.risks = structure.risks
         self.variables = list(structure.variables)
+        sizes = units(structure)
+        self.values, self.value = [unit.value for unit in sizes.risks], sizes.objective  # units of t and v
         t = [term.stand_in for term in structure.risks]
         with quietly():
             v = cp.Variable(name="v")
-            lifted = substituted(structure, {}, cones)
-            epigraph = cp.Problem(cp.Minimize(v), [lifted.objective.args[0] <= v, *lifted.constraints])
+            in_units = {id(t_k): unit * t_k for t_k, unit in zip(t, self.values, strict=True)}
+            lifted = substituted(structure, in_units, cones)
+            objective = lifted.objective.args[0] / self.value
+            epigraph = cp.Problem(cp.Minimize(v), [objective <= v, *lifted.constraints])
             everything = [*self.variables, *t, v]
             stripped = without_attributes(epigraph, everything, {x.id: attribute_box(x) for x in everything})
         program = cone_program(stripped.problem)
@@ -67,9 +77,7 @@ class Master:
         self.epigraphs = [start[t_k.id] for t_k in t]
         self.objective = start[v.id]
         self.cuts: list[Cut] = []
-        sizes = units(structure)
-        values = [np.asarray(unit.value) for unit in sizes.risks] + [np.asarray(sizes.objective)]
-        measured = [*((x, sizes.of(x)) for x in self.variables), *zip((*t, v), values, strict=True)]
+        measured = [*((x, sizes.of(x)) for x in self.variables), *((x, np.ones(())) for x in (*t, v))]
         self.units = column_units(program, [(stripped.variables[x.id], unit) for x, unit in measured])
 
     def rebuilt(self) -> Master:
@@ -90,8 +98,8 @@ class Master:
         for variable, matrix in read.matrices.items():
             first = self.columns[variable.id]
             entries = matrix @ duplication(variable.shape[0]) if is_triangular(variable) else matrix
-            row[0, first : first + entries.shape[1]] = entries.toarray()
-        self.cuts.append(Cut(k, alpha, sp.csr_array(row), -float(read.constant[0])))
+            row[0, first : first + entries.shape[1]] = entries.toarray() / self.values[k]
+        self.cuts.append(Cut(k, alpha, sp.csr_array(row), -float(read.constant[0]) / self.values[k]))
 
     def start(self) -> Point:
         """Return a feasible point in the interior: that of an interior-point solver without an objective."""
@@ -116,7 +124,7 @@ class Master:
                 failure.ray = np.maximum(failure.ray[own], 0.0)
             raise
         multipliers = np.maximum(z[own], 0.0)
-        return MasterSolution(self._point(x), float(x[self.objective]), multipliers)
+        return MasterSolution(self._point(x), self.value * float(x[self.objective]), multipliers)
 
     def nearest(self, centre: Point, level: float) -> Point:
         """Return the projection of `centre` on the level set {model <= level}, in the metric of the units."""
@@ -129,7 +137,7 @@ class Master:
             diagonal[own] = self.units[own] ** -2
             c[own] = -columns * diagonal[own]
         row = sp.csr_array(([1.0], ([0], [self.objective])), shape=(1, c.size))
-        program = self._with_cuts().with_rows(row, np.array([level]))
+        program = self._with_cuts().with_rows(row, np.array([level / self.value]))
         return self._point(self._solve(program.with_objective(sp.csc_array(sp.diags_array(diagonal)), c))[0])
 
     def averaged_alphas(self, multipliers: Array) -> list[Array]:

@@ -274,6 +274,31 @@ def test_units_of_the_kernels(scale):
     assert overlap(ko.solve(problem, "cutting-plane"), ko.solve(unscaled, "exact"))
 
 
+@pytest.mark.parametrize("factor", [1.0, 2.0**100, 2.0**-100])
+@pytest.mark.parametrize("scale", [1.0, 2.0**400, 2.0**-400])
+def test_units_of_the_values(scale, factor):
+    """factor * (risk(s K; C / s) / s^-1), the values of both of which may be far from one."""
+    mu, K = kernel(grams=scale * KS)
+    risk = ko.risk(K, Y, ko.hinge(1 / scale))
+    problem = cp.Problem(cp.Minimize(factor * (risk * scale)), [cp.sum(mu) <= 1, mu[0] <= 0.5])
+    solution = ko.solve(problem, "cutting-plane")
+    plain, K = kernel()
+    unscaled = cp.Problem(cp.Minimize(ko.risk(K, Y, ko.hinge())), [cp.sum(plain) <= 1, plain[0] <= 0.5])
+    assert solution.status == "optimal"
+    assert solution.value / factor == pytest.approx(ko.solve(unscaled, "exact").value, rel=1e-4)
+
+
+def test_a_coefficient_between_values_that_is_no_double():
+    """A risk of about 1e-177 is multiplied by 1e177 and 1e183: cvxpy's constant was infinity."""
+    mu, K = kernel(grams=1e175 * KS)
+    objective = 1e183 * (ko.risk(K, Y, ko.hinge(1e-177)) / 1e-177)
+    problem = cp.Problem(cp.Minimize(objective), [cp.sum(mu) <= 1])
+    with pytest.warns(ko.ConvergenceWarning):  # the gap; an overflow is an error of the tests
+        solution = ko.solve(problem, "cutting-plane")
+    at_zero = 1e183 * N
+    assert 0 <= solution.lower <= solution.upper <= at_zero * (1 + 1e-9)
+
+
 @pytest.mark.parametrize("twin", ["permuted", "halved", "redundant"])
 def test_clumsy_twins(twin):
     """The same problem with kernels permuted, one in two halves, or a constraint that says nothing new."""
