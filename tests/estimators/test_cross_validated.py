@@ -50,7 +50,7 @@ def test_values_of_C_are_checked_and_of_equal_scores_the_nearest_to_the_default_
     with pytest.raises(ko.errors.ParameterError, match=r"got NaN as the mean score at C = 10 .*Choose"):
         chosen(np.array([1.0, 10.0]), np.array([1.0, np.nan]))
     for score in (None, "0.5", [0.5]):
-        with pytest.raises(ko.ParameterError, match="scoring must return numbers, got .*Pass the"):
+        with pytest.raises(ko.errors.ParameterError, match="scoring must return numbers, got .*Pass the"):
             MKLClassifierCV("linear()", Cs=[0.1], cv=2, scoring=lambda *_, s=score: s).fit(X[::4], y[::4])
     equal = MKLClassifierCV("linear()", Cs=[0.1, 1.0], cv=2, scoring=lambda *_: 0.5).fit(X[::4], y[::4])
     assert (equal.C_, equal.best_score_) == (1.0, 0.5)

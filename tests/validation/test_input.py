@@ -156,7 +156,7 @@ def test_objects_that_are_no_numbers_are_named_with_what_to_do(name):
     ):
         with pytest.raises(ko.InputError, match=said):
             call()
-    with pytest.raises(ko.LabelError, match="y must hold (classes|a label)"):
+    with pytest.raises(ko.errors.LabelError, match="y must hold (classes|a label)"):
         MKLClassifier(KERNELS).fit(X, targets)
 
 
