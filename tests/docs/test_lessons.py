@@ -41,6 +41,7 @@ def body_of(notebook):
     fences = set(re.findall(r"^```.*", body, re.MULTILINE))
     assert fences == {"```{code-cell} python", "```"}, f"{notebook.name} has a block that is no cell"
     assert "savefig" not in body
+    assert "\nfig\n```" not in body, "a figure is drawn at the end of its cell, and a second time by its name"
     assert max(map(len, body.splitlines())) <= WIDEST
     return body
 
