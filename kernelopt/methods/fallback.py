@@ -25,6 +25,7 @@ from kernelopt.structure.ball import BallProblem, read_risks_on_ball
 from kernelopt.structure.evaluation import Evaluator, Given
 from kernelopt.structure.pieces import centre, read_pieces
 from kernelopt.structure.structure import Point, RiskTerm, Structure
+from kernelopt.structure.trees import number
 from kernelopt.validation import Array, Index
 
 FIRST_SAMPLE, GROWTH = 150, 2  # points of the first sample, and the factor to the size of the next
@@ -39,7 +40,7 @@ def fallback_outcome(structure: Structure) -> Outcome | None:
     even the first sample can be used in time, there is no outcome.
     """
     point = simple_point(structure)
-    if point is None or not np.isfinite(Evaluator(structure, zero_machines(structure)).at(point).value):
+    if point is None or not np.isfinite(value_at_zero_machines(structure, point)):
         return None
     found: Outcome | None = None
     try:
@@ -154,6 +155,14 @@ def simple_point(structure: Structure) -> Point | None:
     zero = {v.id: np.zeros(v.shape) for v in structure.variables}
     evaluator = Evaluator(structure, zero_machines(structure))
     return FeasibleSet(evaluator, conic=False).nearest(zero)[0]
+
+
+def value_at_zero_machines(structure: Structure, point: Point) -> float:
+    """Return the objective at a point and f = 0, without bounds of its rounding errors."""
+    evaluator = Evaluator(structure, zero_machines(structure))
+    evaluator.write(point)
+    evaluator.machines()
+    return number(structure.lifted.objective.args[0])
 
 
 def zero_machines(structure: Structure) -> list[Given]:
