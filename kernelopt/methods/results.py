@@ -18,7 +18,7 @@ from kernelopt.learner import BlockMachine, Machine
 from kernelopt.methods.control import Control
 from kernelopt.methods.method import Outcome
 from kernelopt.methods.sizing import certification_seconds
-from kernelopt.numerics.decompositions import VALUES
+from kernelopt.numerics.decompositions import PAIRS, VALUES
 from kernelopt.structure.evaluation import Given
 from kernelopt.structure.structure import Point, Structure
 from kernelopt.validation import Array
@@ -28,7 +28,7 @@ COMPILATION_MARGIN = 2.0  # a conic certificate is started if this multiple of i
 TRAINING_MARGIN = 2.0
 # Measured seconds of a training: for each entry of the combined kernel, and times n^3 of its factorisation.
 TRAINING_ENTRY, FACTORISATION = 1e-7, 2e-11
-PASSES = 5e-7  # measured seconds for each entry of a matrix variable in a certificate without a solver
+PASSES = 6e-7  # measured seconds for each entry of a matrix variable in a certificate without a solver
 VALUE_SHARE = (
     0.1  # of the allowed gap, by which the certified value may exceed the one that the method reported
 )
@@ -126,9 +126,9 @@ def certificate_without_solver(
 
 
 def matrix_seconds(structure: Structure) -> float:
-    """Return the predicted seconds of a certificate over PSD variables: passes and one decomposition each."""
+    """Return the predicted seconds of a certificate over PSD variables: passes and two decompositions each."""
     orders = [float(v.shape[0]) for v in structure.variables if v.attributes["PSD"]]
-    return sum(PASSES * n**2 + VALUES * n**3 for n in orders)
+    return sum(PASSES * n**2 + (VALUES + PAIRS) * n**3 for n in orders)
 
 
 def closed_certificate(
