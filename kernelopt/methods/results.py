@@ -126,7 +126,7 @@ def certificate_without_solver(
 
 
 def matrix_seconds(structure: Structure) -> float:
-    """Return the predicted seconds of a certificate over PSD variables: passes and two decompositions each."""
+    """Return the predicted seconds of a certificate over PSD variables, with two decompositions of each."""
     orders = [float(v.shape[0]) for v in structure.variables if v.attributes["PSD"]]
     return sum(PASSES * n**2 + (VALUES + PAIRS) * n**3 for n in orders)
 
