@@ -37,7 +37,7 @@ class Block:
         """The trace, None where it is free."""
         return None if self.piece.reach is None else float(np.ravel(self.piece.reach)[0])
 
-    @property
+    @cached_property
     def targets(self) -> Array:
         """The similarities, or their spectra, shape (k, N, N) or (k, N)."""
         return np.array([fidelity.target for fidelity in self.fidelities])
