@@ -107,12 +107,13 @@ def problem_said(dual):
         names[notation.read.names.get(p.id, p.name())] = cp.Constant(p.value)
     for symbol in notation.symbols.known:
         names[symbol.name] = cp.Constant(symbol.value)
-    for letter, grams in notation.symbols.stacks:
+    for letter, grams in notation.symbols.stacks.items():
         names[letter if len(grams) == 1 else f"{letter}_m"] = (
             cp.Constant(grams.gram(0)) if len(grams) == 1 else [grams.gram(i) for i in range(len(grams))]
         )
-    for name, whole in notation.symbols.products.values():
-        names[name.text] = Parser(whole.text, names).whole()
+    for name, whole in notation.symbols.sums.values():
+        if "(" not in name.text:  # Q, and not K(theta)
+            names[name.text] = Parser(whole.text, names).whole()
     EXTRA.clear()
     value = Parser(statement.value.signed_text, names).whole()
     constraints = []
